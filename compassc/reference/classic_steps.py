@@ -58,6 +58,15 @@ outer, inner = s[local].split(local.op.axis[1], factor=8)
 args = [a, b]
 """
 
+_WINDOW = """
+a = te.placeholder((10,), "int32", name="a")
+b = te.compute((10,), lambda i: a[i] + 1, name="b")
+k = te.reduce_axis((0, 3), "k")
+c = te.compute((8,), lambda i: te.sum(b[i + k], axis=k), name="c")
+s = te.create_schedule(c)
+args = [a, c]
+"""
+
 EXAMPLES = {
     "split": Example(_MAP, "outer, inner = s[b].split(i, factor=16)", "s[b].split(i, factor=16, nparts=4)"),
     "fuse": Example(_SQUARE, "s[b].fuse(i, j)", "outer, inner = s[b].split(j, factor=4)\ns[b].fuse(i, inner)"),
@@ -72,7 +81,9 @@ EXAMPLES = {
     "unroll": Example(_MAP, "outer, inner = s[b].split(i, factor=4)\ns[b].unroll(inner)", full=True),
     "parallel": Example(_MAP, "s[b].parallel(i)"),
     "pragma": Example(
-        _MAP, 's[b].pragma(s[b].split(i, factor=4)[1], "unroll")', 's[b].pragma(i, "import_c")', full=True
+        _MAP,
+        's[b].pragma(s[b].split(i, factor=4)[0], "auto_unroll_max_step", 8)',
+        's[b].pragma(i, "import_c")',
     ),
     "bind": Example(
         _MAP,
@@ -106,6 +117,9 @@ EXAMPLES = {
     ),
     "prefetch": Example(
         _MAP, "outer, inner = s[b].split(i, factor=20)\ns[b].prefetch(a, outer, 1)", "s[b].prefetch(a, i, 2)", full=True
+    ),
+    "rolling_buffer": Example(
+        _WINDOW, "s[b].compute_at(s[c], c.op.axis[0])\ns[b].rolling_buffer()", "s[c].rolling_buffer()"
     ),
     "storage_align": Example(
         _CHAIN, "s[b].storage_align(b.op.axis[0], 32, 8)", "s[b].storage_align(b.op.axis[1], 32, 8)"

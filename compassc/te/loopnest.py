@@ -26,6 +26,9 @@ from compassc.te.errors import LowerError
 from compassc.te.machine import Machine
 from compassc.te.nodes import Reduce, TensorRead, rewrite, substitute
 from compassc.te.opaque import ExternOp, Kernels, ScanOp
+from compassc.te.pragmas import applied
+from compassc.te.rolling import Round, round_of
+from compassc.te.rolling import conditions as rolling_conditions
 from compassc.te.schedule.relations import predicates, root_values
 from compassc.te.schedule.schedule import Schedule
 from compassc.te.schedule.stage import Annotation, Stage, loops_around
@@ -37,10 +40,11 @@ _ZERO, _ONE = IntImm(INT32, 0), IntImm(INT32, 1)
 
 @dataclass(frozen=True)
 class Place:
-    """Where the elements of a tensor are: a buffer, and the index in it of the tensor's element 0 (negated minimum)."""
+    """Where the elements of a tensor are: a buffer, the index of the tensor that is its element 0, and how it goes round."""
 
     buffer: Buffer
     start: tuple[Expr, ...]
+    rolling: Round | None = None
 
 
 @dataclass
@@ -133,6 +137,7 @@ class _Nests:
                     raise LowerError(f"'{stage.label}' is a parameter, so it is computed on the outermost level")
                 continue
             shape, start = [], []
+            going = round_of(stage, self.bounds) if stage.rolling else None
             if isinstance(stage.op, (ScanOp, ExternOp)):
                 regions, axes = _whole(tensor)
             else:
@@ -152,8 +157,8 @@ class _Nests:
             dtype = self.machine.storage_type(stage.label, tensor.dtype)
             data = Var(tensor.name.replace(".", "_").replace("#", "_"), pointer_type(dtype, scope))
             buffer = Buffer(data, dtype, _aligned(stage, shape) or (_ONE,))
-            self.places[stage.op, tensor.value_index] = Place(buffer, tuple(start))
-            outside = stage.attached is None or scope == "shared" or stage.double_buffered
+            self.places[stage.op, tensor.value_index] = Place(buffer, tuple(start), going)
+            outside = stage.attached is None or scope == "shared" or stage.double_buffered or stage.rolling
             (self.made.allocations if outside else self.inner[stage]).append(S.Alloc(buffer))
             if stage.double_buffered:
                 self.made.double_buffered.append(data)
@@ -217,7 +222,18 @@ def _indices(place: Place, indices: Sequence[Expr]) -> tuple[Expr, ...]:
         return (_ZERO,)
     if not place.start:
         return tuple(indices)
-    return tuple(binary("sub", Value(i), Value(start)).expr for i, start in zip(indices, place.start))
+    made = [binary("sub", Value(i), Value(start)).expr for i, start in zip(indices, place.start)]
+    if place.rolling is not None:
+        made[place.rolling.dim] = place.rolling.place(indices[place.rolling.dim])
+    return tuple(made)
+
+
+def _begin(what: str, place: Place, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+    """The indices in a buffer from where on statements of the user's reach its elements. LowerError where they do not
+    lie one after another."""
+    if place.rolling is not None:
+        raise LowerError(f"{what}: '{place.buffer.data.name}' goes round, its elements do not lie one after another")
+    return _indices(place, indices)
 
 
 class _Nest:
@@ -244,7 +260,7 @@ class _Nest:
         given = [*zip(op.input_placeholders, self.stage.inputs), *zip(op.output_placeholders, op.outputs)]
         for buffer, tensor in given:
             place = self.nests.place(tensor)
-            begin = _indices(place, [_ZERO] * len(buffer.shape))
+            begin = _begin(f"'{self.stage.label}'", place, [_ZERO] * len(buffer.shape))
             parts[buffer.data] = buffer, Part(place.buffer, begin, tuple(range(len(buffer.shape))))
         self.nests.made.kernels |= op.kernels
         return bound(op.body, parts, op.kernels, f"'{self.stage.label}'")
@@ -280,8 +296,11 @@ class _Nest:
         return found
 
     def _loop(self, leaf: IterVar, var: Expr, body: Body) -> list[Stmt]:
-        """A loop around statements; nothing around them where it has one turn."""
+        """A loop around statements, with what its pragmas say; nothing around them where it has one turn."""
         note = self.stage.annotations.get(leaf, Annotation())
+        return applied(note.pragmas, self._turns(leaf, note, var, body))
+
+    def _turns(self, leaf: IterVar, note: Annotation, var: Expr, body: Body) -> list[Stmt]:
         extent = self.extents[leaf]
         if note.loop == "vectorize" and not isinstance(extent, IntImm):
             raise LowerError(
@@ -332,6 +351,8 @@ class _Nest:
                 end = binary("add", Value(axis.dom.min), Value(axis.dom.extent)).expr
                 what = f"it is computed for points beyond the range of '{axis.name}', too"
                 found += [(what, Binary("le", axis.dom.min, values[axis])), (what, Binary("lt", values[axis], end))]
+        if self.stage.rolling:
+            found += rolling_conditions(self.nests.places[self.stage.op, 0].rolling, self.stage.axis, values)
         if self.stage.store_predicate is not None:
             found.append(
                 ("its store predicate is about single elements", self._expr(self.stage.store_predicate, values))
@@ -469,14 +490,20 @@ class Tensorised:
         for buffer, tensor in zip(self.intrin.input_buffers, self.intrin.inputs):
             mine, begin, dims = self.match.found[tensor]
             place = self.nest.nests.place(mine)
-            parts[buffer.data] = buffer, Part(place.buffer, _indices(place, [substitute(b, zero) for b in begin]), dims)
+            parts[buffer.data] = (
+                buffer,
+                Part(place.buffer, _begin(self.what, place, [substitute(b, zero) for b in begin]), dims),
+            )
         for i, (buffer, output) in enumerate(zip(self.intrin.output_buffers, self.intrin.op.outputs)):
             place = self.nest.nests.places[self.stage.op, i]
             theirs = tuple(a.as_expr() for a in self.intrin.op.axis)
             begin, dims = self.match.place(
                 self.stage.label, tuple(self.values[a] for a in self.stage.axis), output.name, theirs
             )
-            parts[buffer.data] = buffer, Part(place.buffer, _indices(place, [substitute(b, zero) for b in begin]), dims)
+            parts[buffer.data] = (
+                buffer,
+                Part(place.buffer, _begin(self.what, place, [substitute(b, zero) for b in begin]), dims),
+            )
         return parts
 
     def reset(self) -> list[Stmt]:

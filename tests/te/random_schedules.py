@@ -19,7 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from compassc import targets, te
+from compassc.te.lowering import normalised
 from compassc.te.nodes import reads
+from compassc.te.rolling import round_of
 from tests.te.interpreter import Kernel
 from tests.te.random_intrinsics import tensorize
 
@@ -267,7 +269,7 @@ def steps(draw: random.Random, schedule: te.Schedule, count: int) -> Counter[str
     """Takes random steps; counts those that were taken and those that were refused."""
     taken: Counter[str] = Counter()
     for _ in range(count):
-        name = draw.choice(list(_STEPS))
+        name = draw.choice([*_STEPS, "rolling_buffer", "rolling_buffer"])  # for which few programs are made
         for _ in range(TRIES):
             try:
                 _STEPS[name](draw, schedule)
@@ -418,6 +420,26 @@ def _double(draw, schedule):
     _stage(draw, schedule).double_buffer()
 
 
+def _rolling(draw, schedule):
+    """Mostly of a stage that is computed where its reader takes the next window of it."""
+    known = [s for s in schedule.stages if isinstance(s.op, te.ComputeOp) and not s.is_output and schedule.readers(s)]
+    stage = draw.choice(known) if known and draw.random() < 0.9 else _stage(draw, schedule)
+    readers = [r for r in schedule.readers(stage) if isinstance(r.op, te.ComputeOp) and r.leaf_iter_vars]
+    place = draw.randrange(len(readers[0].leaf_iter_vars)) if len(readers) == 1 and draw.random() < 0.9 else None
+    for on in (schedule.replayed(schedule.trace), schedule):  # most loops have no windows that overlap
+        mine = on.stage(stage.label)
+        if place is not None:
+            reader = on.stage(readers[0].label)
+            mine.compute_at(reader, reader.leaf_iter_vars[place])
+        mine.rolling_buffer()
+        if on is not schedule:
+            plain = normalised(on)
+            try:
+                round_of(plain.stage(stage.label), te.infer_bounds(plain))
+            except te.LowerError as error:
+                raise te.ScheduleError("no window") from error
+
+
 def _tensorize(draw, schedule):
     tensorize(draw, _stage(draw, schedule))
 
@@ -432,7 +454,8 @@ def _tile(draw, schedule):
 
 def _pragma(draw, schedule):
     stage = _stage(draw, schedule)
-    stage.pragma(_leaf(draw, stage), draw.choice(("unroll", "vectorize")))
+    kinds = ("unroll", "vectorize", "auto_unroll_max_step", "loop_partition_hint", "compass_dma_copy")
+    stage.pragma(_leaf(draw, stage), draw.choice(kinds), draw.choice((2, 8, 40)))
 
 
 def _scope(draw, schedule):
@@ -474,6 +497,7 @@ _STEPS = {
     "create_group": _group,
     "env_threads": _threads,
     "tensorize": _tensorize,
+    "rolling_buffer": _rolling,
     "tile": _tile,
     "pragma": _pragma,
     "set_scope": _scope,

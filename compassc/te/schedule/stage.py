@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from compassc.analysis.structure import variables
@@ -12,6 +12,7 @@ from compassc.te.axes import IterVar, Kind, Range
 from compassc.te.errors import ScheduleError
 from compassc.te.nodes import Reduce
 from compassc.te.opaque import ExternOp, ScanOp, TensorIntrin
+from compassc.te.pragmas import STEPS, why_wrong
 from compassc.te.schedule.trace import primitive
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
 from compassc.te.values import Value, as_expr, binary, kind_of
@@ -56,11 +57,12 @@ Relation = Split | Fuse | Singleton
 
 @dataclass
 class Annotation:
-    """The annotation of one loop: `loop` one of LOOPS, the thread it is bound to."""
+    """The annotation of one loop: `loop` one of LOOPS, the thread it is bound to, its pragmas with their values."""
 
     loop: str = ""
     thread: IterVar | None = None
     intrin: TensorIntrin | None = None
+    pragmas: dict[str, Any] = field(default_factory=dict)
 
 
 class Stage:
@@ -85,6 +87,7 @@ class Stage:
         self.inlined = False
         self.scope = ""
         self.double_buffered = False
+        self.rolling = False
         self.alignments: dict[int, tuple[int, int]] = {}
         """By dimension: what its stride is modulo what."""
         self.store_predicate: Expr | None = None
@@ -150,7 +153,7 @@ class Stage:
     def _plain(self, step: str, axis: IterVar) -> None:
         """ScheduleError when a loop is annotated, or when a stage is computed at it: both belong to that very loop."""
         found = self.annotations.get(axis)
-        if found is not None and (found.loop or found.thread is not None or found.intrin is not None):
+        if found is not None and (found.loop or found.thread is not None or found.intrin is not None or found.pragmas):
             raise ScheduleError(
                 f"{step} of '{self.label}': the axis '{axis.name}' is annotated already", "annotate loops last"
             )
@@ -287,10 +290,16 @@ class Stage:
 
     @primitive
     def pragma(self, axis: IterVar, kind: str, value: Any = None) -> None:
-        """A hint for one loop. `unroll` and `vectorize` are the primitives of these names; others are not there yet."""
-        if kind not in ("unroll", "vectorize"):
-            raise ScheduleError(f"pragma of '{self.label}': '{kind}' is not supported; known are unroll, vectorize")
-        self._loop(kind, axis)
+        """A hint for one loop. `unroll` and `vectorize` are the steps of these names; `auto_unroll_max_step` writes out
+        the loops inside that are no more than `value` statements then, `debug_skip_region` leaves out the loop."""
+        reason = why_wrong(kind, value, self.op)
+        if reason:
+            raise ScheduleError(f"pragma of '{self.label}': {reason}")
+        if kind in STEPS:
+            self._loop(kind, axis)
+        else:
+            found = self._annotation("pragma", axis)
+            found.pragmas = {**found.pragmas, kind: value}
 
     # ------------------------------------------------------------------------------------------------------- placement
 
@@ -352,6 +361,8 @@ class Stage:
         self._computed("double_buffer")
         if self.is_output:
             raise ScheduleError(f"double_buffer of '{self.label}': it is an output")
+        if self.rolling:
+            raise ScheduleError(f"double_buffer of '{self.label}': its buffer goes round, it has no halves")
         self.double_buffered = True
 
     @primitive
@@ -435,9 +446,21 @@ class Stage:
         made.double_buffer()
         return copy
 
+    @primitive
     def rolling_buffer(self) -> None:
-        """A buffer that goes round is not supported: always a ScheduleError."""
-        raise ScheduleError(f"rolling_buffer of '{self.label}' is not supported", "recompute rows, or double_buffer")
+        """Keep what the turn before of the loop that it is computed at has computed: its memory goes round along the
+        dimension that moves with the loop, and a turn computes only what is new."""
+        self._computed("rolling_buffer")
+        if self.is_output:
+            raise ScheduleError(f"rolling_buffer of '{self.label}': it is an output")
+        if self.attached is None:
+            raise ScheduleError(
+                f"rolling_buffer of '{self.label}': it is computed outside of all loops",
+                "compute_at a loop of its reader",
+            )
+        if self.double_buffered:
+            raise ScheduleError(f"rolling_buffer of '{self.label}': it has two halves, which do not go round")
+        self.rolling = True
 
 
 _NOT_COMPUTED = {

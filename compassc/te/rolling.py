@@ -1,0 +1,81 @@
+"""Buffers that go round: what a turn of a loop computed stays for the next one, which computes only what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from compassc.analysis.arith import Arith
+from compassc.analysis.simplify import Simplifier
+from compassc.analysis.structure import variables
+from compassc.ir.exprs import Binary, Expr, IntImm, Var
+from compassc.te.axes import IterVar
+from compassc.te.bounds import Bounds, Region
+from compassc.te.errors import LowerError
+from compassc.te.nodes import substitute
+from compassc.te.schedule.stage import Annotation, Stage, is_tec
+from compassc.te.values import Value, binary
+
+
+class Round(NamedTuple):
+    """The dimension along which a buffer goes round, its extent, and when an index along it is to be computed."""
+
+    dim: int
+    extent: int
+    loop: Var
+    fresh: Expr
+    """The first index that the turn before did not compute."""
+
+    def place(self, index: Expr) -> Expr:
+        """Where in the buffer an index is."""
+        return binary("floormod", Value(index), Value(IntImm(self.loop.dtype, self.extent))).expr
+
+    def is_new(self, index: Expr) -> Expr:
+        """The condition that an index was not computed before."""
+        first = Binary("eq", self.loop, IntImm(self.loop.dtype, 0))
+        return Binary("or", first, Binary("le", self.fresh, index))
+
+
+def round_of(stage: Stage, bounds: Bounds) -> Round:
+    """How the buffer of a stage goes round. LowerError where parts of following turns do not overlap."""
+    if stage.attached is None:
+        raise _error(stage, "it is not computed at a loop of another stage")
+    parent, leaf = stage.attached
+    var = bounds.loops[parent].get(leaf)
+    if not isinstance(var, Var):
+        raise _error(stage, f"the loop '{leaf.name}' that it is computed at has one turn")
+    if is_tec(parent.annotations.get(leaf, Annotation()).thread):
+        raise _error(
+            stage, f"the turns of '{leaf.name}' that it is computed at are shared out, and none comes after another"
+        )
+    regions = bounds.regions[stage]
+    moving = [i for i, a in enumerate(stage.axis) if var in variables(regions[a].min)]
+    if len(moving) != 1:
+        raise _error(stage, f"{len(moving) or 'none'} of its dimensions move with '{leaf.name}'")
+    return _along(stage, moving[0], regions[stage.axis[moving[0]]], var)
+
+
+def _along(stage: Stage, dim: int, region: Region, var: Var) -> Round:
+    one = IntImm(var.dtype, 1)
+    following = substitute(region.min, {var: binary("add", Value(var), Value(one)).expr})
+    step = Simplifier(Arith()).expr(binary("sub", Value(following), Value(region.min)).expr)
+    if not isinstance(step, IntImm) or not isinstance(region.extent, IntImm):
+        raise _error(stage, f"dimension {dim} does not move by a constant number of elements")
+    if not 0 < step.value < region.extent.value:
+        raise _error(
+            stage,
+            f"a turn needs {region.extent.value} elements of dimension {dim} and moves by {step.value}: none stays",
+        )
+    kept = IntImm(var.dtype, region.extent.value - step.value)
+    return Round(dim, region.extent.value, var, binary("add", Value(region.min), Value(kept)).expr)
+
+
+def conditions(found: Round | None, axes: Sequence[IterVar], values: Mapping[IterVar, Expr]) -> list[tuple[str, Expr]]:
+    """The condition of a point of a stage whose buffer goes round, with what it is about."""
+    if found is None:
+        return []
+    return [("its buffer goes round, so that not all is computed", found.is_new(values[axes[found.dim]]))]
+
+
+def _error(stage: Stage, reason: str) -> LowerError:
+    return LowerError(f"rolling_buffer of '{stage.label}': {reason}", "compute it at a loop whose turns overlap")
