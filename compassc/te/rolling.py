@@ -14,7 +14,7 @@ from compassc.te.bounds import Bounds, Region
 from compassc.te.errors import LowerError
 from compassc.te.nodes import substitute
 from compassc.te.schedule.stage import Annotation, Stage, is_tec
-from compassc.te.values import Value, binary
+from compassc.te.values import Value, binary, kind_of
 
 
 class Round(NamedTuple):
@@ -28,11 +28,11 @@ class Round(NamedTuple):
 
     def place(self, index: Expr) -> Expr:
         """Where in the buffer an index is."""
-        return binary("floormod", Value(index), Value(IntImm(self.loop.dtype, self.extent))).expr
+        return binary("floormod", Value(index), Value(IntImm(kind_of(self.loop), self.extent))).expr
 
     def is_new(self, index: Expr) -> Expr:
         """The condition that an index was not computed before."""
-        first = Binary("eq", self.loop, IntImm(self.loop.dtype, 0))
+        first = Binary("eq", self.loop, IntImm(kind_of(self.loop), 0))
         return Binary("or", first, Binary("le", self.fresh, index))
 
 
@@ -56,7 +56,7 @@ def round_of(stage: Stage, bounds: Bounds) -> Round:
 
 
 def _along(stage: Stage, dim: int, region: Region, var: Var) -> Round:
-    one = IntImm(var.dtype, 1)
+    one = IntImm(kind_of(var), 1)
     following = substitute(region.min, {var: binary("add", Value(var), Value(one)).expr})
     step = Simplifier(Arith()).expr(binary("sub", Value(following), Value(region.min)).expr)
     if not isinstance(step, IntImm) or not isinstance(region.extent, IntImm):
@@ -66,7 +66,7 @@ def _along(stage: Stage, dim: int, region: Region, var: Var) -> Round:
             stage,
             f"a turn needs {region.extent.value} elements of dimension {dim} and moves by {step.value}: none stays",
         )
-    kept = IntImm(var.dtype, region.extent.value - step.value)
+    kept = IntImm(kind_of(var), region.extent.value - step.value)
     return Round(dim, region.extent.value, var, binary("add", Value(region.min), Value(kept)).expr)
 
 

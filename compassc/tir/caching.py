@@ -29,6 +29,7 @@ from compassc.tir.blocks import (
 )
 from compassc.tir.checks import read, why_foreign, writers, written
 from compassc.tir.cover import data_of, facts_of, fills, reach_of, spans_of, writes_of
+from compassc.tir.decompose import around_reduction
 from compassc.tir.itermap import covers
 from compassc.tir.regions import box
 from compassc.tir.trace import BlockRV, LoopRV, instruction
@@ -119,6 +120,7 @@ class Caching(Base):
         around = tree.scope(s)
         check_no_address(f"{step} of '{s.name}'", tree, buffer.data)
         self._one_writer(step, tree, buffer, around)
+        self._check_no_other_part(step, tree, s, buffer)
         users = [b for b in tree.inside(around) if buffer.data in read(b) and b is not s]
         moved = [self.located_block(c)[2] for c in consumer_blocks or ()]
         for c in moved:
@@ -299,6 +301,16 @@ class Caching(Base):
             name = f"{base}_{count}"
         return Buffer(Var(name, pointer_type(buffer.dtype, scope)), buffer.dtype, buffer.shape)
 
+    def _check_no_other_part(self, step: str, tree: Tree, s: S.Block, buffer: Buffer) -> None:
+        """ScheduleError where a block goes on with a reduction in each point of a block around, and others go on with it,
+        too: a copy would have this one's part alone."""
+        if around_reduction(tree, s) is None:
+            return
+        for other in tree.blocks.values():
+            nested = tree.is_inside(s, other) or tree.is_inside(other, s)
+            if other is not s and not nested and buffer.data in written(other):
+                raise ScheduleError(f"{step} of '{s.name}': it reduces a part only, '{other.name}' reduces another one")
+
     def _check_written_whole(self, step: str, tree: Tree, s: S.Block, buffer: Buffer, fixed: Sequence[S.For]) -> None:
         """ScheduleError where a block leaves elements alone that a copy of what it writes would overwrite."""
         found = writes_of(s, buffer.data)
@@ -313,7 +325,7 @@ class Caching(Base):
             )
             free = [x for x in tree.loops_around(s, all_of_them=True) if x not in fixed]
             known = all(constant(x.stop) is not None for x in free)  # else the loops are as they were written
-            if why_foreign(tree, s) or not (fills(tree, s, region, fixed) if known else plain):
+            if why_foreign(tree, s) or not (fills(tree, s, region, fixed, buffer.shape) if known else plain):
                 raise ScheduleError(f"{step} of '{buffer.data.name}': '{s.name}' does not surely write all of it")
 
     def _check_all_points(self, step: str, tree: Tree, s: S.Block, used: Sequence[Axis]) -> None:

@@ -8,7 +8,7 @@ from compassc.analysis.arith import Arith
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.exprs import Expr, Var
+from compassc.ir.exprs import Binary, Expr, Var
 from compassc.ir.visit import walk_exprs
 from compassc.te.bounds import Interval, Unbounded, interval
 from compassc.tir.blocks import add, at, axes_of, conjuncts, constant, number, sub, uses
@@ -81,13 +81,14 @@ def turn_writes(
             if not any(_holds(outer, spans, facts, size) for outer in written):
                 return False
         own = writes_of(block, data)
-        if len(own) == 1 and fills(tree, block, own[0], fixed):
+        if len(own) == 1 and fills(tree, block, own[0], fixed, size):
             written.append(spans_of(own[0], block, reach))
     return True
 
 
-def fills(tree: Tree, block: S.Block, region: Expr, fixed: Sequence[S.For]) -> bool:
-    """Whether a block writes every element of the box that it writes in one turn of the loops `fixed`."""
+def fills(tree: Tree, block: S.Block, region: Expr, fixed: Sequence[S.For], size: Sequence[Expr]) -> bool:
+    """Whether a block writes every element of the box that it writes in one turn of the loops `fixed`, as far as the box
+    is within the buffer. `size`: its shape."""
     assert isinstance(region, E.Region)
     free = [s for s in tree.loops_around(block, all_of_them=True) if s not in fixed]
     if any(constant(s.start) != 0 or constant(s.stop) is None for s in free):
@@ -97,7 +98,7 @@ def fills(tree: Tree, block: S.Block, region: Expr, fixed: Sequence[S.For]) -> b
     outside = [s.var for s in fixed]
     if any(a.is_reduction and uses(a.binding, outside) for a in axes_of(block)):
         return False  # the turn has a part of the sum only
-    if _conditional_point(block, region):
+    if _conditional_point(block, region) or _cut(tree, block, region, size):
         return False
     mapping: dict[Var, Expr] = dict(zip(block.vars, block.bindings))
     return covers([at(e, mapping) for e in region.starts], {s.var: constant(s.stop) or 0 for s in free})
@@ -112,6 +113,41 @@ def _conditional_point(block: S.Block, region: E.Region) -> bool:
             if uses(a.binding, used) and not any(uses(e, (a.var,)) for e in region.starts):
                 return True
     return False
+
+
+def _cut(tree: Tree, block: S.Block, region: E.Region, size: Sequence[Expr]) -> bool:
+    """Whether conditions leave out elements of the box: those of points beyond the range of an axis, where that does not
+    end with the buffer."""
+    if not conjuncts(block.where):
+        return False
+    facts = facts_of(tree.loops_around(block, all_of_them=True))
+    places = [(plain_index(e), dim) for e, dim in zip(region.starts, size)]
+    for a in axes_of(block):
+        end = add(a.start, a.extent)
+        below = facts.compare("ge", a.binding, a.start) is not True
+        above = facts.compare("lt", a.binding, end) is not True
+        if not below and not above:
+            continue
+        whole = [
+            (not below or facts.compare("le", add(a.start, number(found[1], a.var)), number(0, a.var)) is True)
+            and (not above or facts.compare("ge", add(end, number(found[1], a.var)), dim) is True)
+            for found, dim in places
+            if found is not None and found[0] is a.var
+        ]
+        if not any(whole):
+            return True
+    return False
+
+
+def plain_index(index: Expr) -> tuple[Var, int] | None:
+    """The variable and the number whose sum an index is."""
+    if isinstance(index, Var):
+        return index, 0
+    if isinstance(index, Binary) and index.op in ("add", "sub") and isinstance(index.a, Var):
+        value = constant(index.b)
+        if value is not None:
+            return index.a, value if index.op == "add" else -value
+    return None
 
 
 def _holds(outer: Spans, inner: Spans, facts: Arith, size: Sequence[Expr]) -> bool:

@@ -29,9 +29,8 @@ from compassc.tir.blocks import (
 )
 from compassc.tir.caching import Caching
 from compassc.tir.checks import why_foreign, written
-from compassc.tir.cover import data_of, facts_of, reach_of, turn_writes
+from compassc.tir.cover import data_of, facts_of, plain_index, reach_of, turn_writes
 from compassc.tir.decompose import kinds_over
-from compassc.tir.placement import plain_index
 from compassc.tir.queries import consumers_of, is_output
 from compassc.tir.relaid import Relaid
 from compassc.tir.trace import BlockRV, LoopRV, instruction

@@ -25,7 +25,7 @@ from compassc.tir.blocks import (
     with_axes,
 )
 from compassc.tir.checks import read, why_foreign, why_no_reduction, why_not_complete, written
-from compassc.tir.cover import data_of, facts_of, fills, reach_of, reads_of, spans_of, writes_of
+from compassc.tir.cover import data_of, facts_of, fills, plain_index, reach_of, reads_of, spans_of, writes_of
 from compassc.tir.itermap import bijective
 from compassc.tir.queries import consumers_of, is_output, producers_of
 from compassc.tir.regions import Spans, box
@@ -169,7 +169,7 @@ class _Move:
                 data = data_of(region)
                 if data not in read(self.block):
                     continue
-                if why_foreign(self.tree, p) or not fills(self.tree, p, region, self.fixed):
+                if why_foreign(self.tree, p) or not fills(self.tree, p, region, self.fixed, self.buffers[data].shape):
                     raise self.error(f"a turn of the loop does not surely write a whole box of '{data.name}'")
                 found = box([spans_of(region, p, reach)], self.buffers[data], self.facts)
                 for var, range_ in self._usable(data, found).items():
@@ -263,17 +263,6 @@ class _Move:
         for var, extent in reversed(loops):
             made = (loop(var, extent, made),)
         return made
-
-
-def plain_index(index: Expr) -> tuple[Var, int] | None:
-    """The variable and the number whose sum an index is."""
-    if isinstance(index, Var):
-        return index, 0
-    if isinstance(index, Binary) and index.op in ("add", "sub") and isinstance(index.a, Var):
-        value = constant(index.b)
-        if value is not None:
-            return index.a, value if index.op == "add" else -value
-    return None
 
 
 def check_only_flow(step: str, tree: Tree, block: S.Block) -> None:

@@ -277,3 +277,35 @@ def test_parts_of_a_fused_reduction_begin_it_all():
 def small_row_sums():
     x, k = te.placeholder((3, 4), "int32", name="X"), te.reduce_axis((0, 4), name="k")
     return te.create_prim_func([x, te.compute((3,), lambda i: te.sum(x[i, k], axis=k), name="B")])
+
+
+def test_a_part_of_a_reduction_is_not_copied_alone():
+    x = te.placeholder((4, 28), "int32", name="X")
+    axes = [te.reduce_axis((0, n), name=f"r{n}") for n in (4, 28)]
+    b = te.compute((1,), lambda i: te.sum(x[axes[0], axes[1]] + i, axis=axes), name="B")
+    s = tir.Schedule(te.create_prim_func([x, te.compute((1,), lambda i: b[i] + 1, name="C")]))
+    s.loop_partition(s.get_loops("B")[2], [1, None])
+    before = s.mod
+    with pytest.raises(tir.ScheduleError, match="it reduces a part only"):
+        s.cache_write("B", 0, "local")
+    assert s.mod is before
+
+
+@pytest.mark.parametrize("factor", [2, 3, 4])
+@pytest.mark.parametrize("step", ["reverse_compute_at", "cache_write"])
+def test_turns_beyond_an_axis_give_nothing(factor, step):
+    """A block whose axis ends before its loop: what is beyond was not written, though it is within the buffer."""
+    x = te.placeholder((6,), "int32", name="X")
+    b = te.compute((6,), lambda i: x[i] + 1, name="B")
+    f = te.create_prim_func([x, te.compute((6,), lambda i: b[i] * 2, name="C")])
+    s = tir.Schedule(f)
+    s.transform_block_layout("B", lambda i: (i // 3, i % 3))
+    outer, _ = s.split(s.get_loops("B")[1], [None, factor])
+    before = s.mod
+    try:
+        s.reverse_compute_at("C", outer) if step == "reverse_compute_at" else s.cache_write("B", 0, "lsram")
+    except tir.ScheduleError:
+        assert s.mod is before and (factor != 3 or step == "reverse_compute_at")
+    values, found = np.arange(6, dtype="int32"), np.zeros(6, "int32")
+    Kernel(tir.lower(s.mod, TARGET).entry_func)(values, found)
+    np.testing.assert_array_equal(found, (values + 1) * 2)
