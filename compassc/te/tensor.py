@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from compassc.ir.dtypes import DataType
@@ -97,13 +97,41 @@ class ComputeOp(Operation):
         return list(dict.fromkeys(found))
 
 
+def _elementwise(operator: str, swapped: bool = False) -> Callable[[Tensor, Any], Any]:
+    """An operator of whole tensors, by the definition in `compassc.topi`."""
+
+    def apply(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, (Tensor, Operand, int, float)):
+            return NotImplemented
+        from compassc import topi
+
+        return getattr(topi, operator)(*((other, self) if swapped else (self, other)))
+
+    return apply
+
+
 class Tensor:
-    """Output `value_index` of an operation: `t[i, j]` is an element. Equal to itself: same operation, same output."""
+    """Output `value_index` of an operation: `t[i, j]` is an element. Equal to itself: same operation, same output.
+
+    `t + u`, `t * 2`, `-t`: tensors of the same, element by element, stretched to each other's shapes (`compassc.topi`).
+    """
 
     __slots__ = ("dtype", "op", "shape", "value_index")
 
     def __init__(self, op: Operation, value_index: int, shape: tuple[Expr, ...], dtype: DataType) -> None:
         self.op, self.value_index, self.shape, self.dtype = op, value_index, shape, dtype
+
+    __add__, __radd__ = _elementwise("add"), _elementwise("add", True)
+    __sub__, __rsub__ = _elementwise("subtract"), _elementwise("subtract", True)
+    __mul__, __rmul__ = _elementwise("multiply"), _elementwise("multiply", True)
+    __truediv__, __rtruediv__ = _elementwise("divide"), _elementwise("divide", True)
+    __floordiv__, __rfloordiv__ = _elementwise("floor_divide"), _elementwise("floor_divide", True)
+    __mod__, __rmod__ = _elementwise("floor_mod"), _elementwise("floor_mod", True)
+
+    def __neg__(self) -> Any:
+        from compassc import topi
+
+        return topi.negative(self)
 
     @property
     def ndim(self) -> int:

@@ -127,3 +127,18 @@ def test_limits_are_numpys(dtype):
     info = np.finfo(dtype) if "float" in dtype else np.iinfo(dtype)
     assert float(te.max_value(dtype).expr.value) == float(info.max)
     assert float(te.min_value(dtype).expr.value) == float(info.min)
+
+
+def test_operators_on_tensors_are_element_by_element():
+    a, b = te.placeholder((2, 3), name="a"), te.placeholder((3,), name="b")
+    out = (2 - a * b) / (b + 1.0) - -a
+    x, y = np.arange(6, dtype="f4").reshape(2, 3), np.arange(3, dtype="f4")
+    found = np.zeros((2, 3), "f4")
+    te.build(te.create_schedule(out), [a, b, out], "llvm")(x, y, found)
+    np.testing.assert_allclose(found, (2 - x * y) / (y + 1) + x)
+    n = te.placeholder((3,), "int32", name="n")
+    assert str(((7 // n) % 2).dtype) == "int32"
+    with pytest.raises(TypeError):
+        a + "b"
+    with pytest.raises(te.ExpressionTypeError, match="got Tensor"):
+        te.compute((2, 3), lambda i, j: a + b)

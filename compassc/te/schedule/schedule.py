@@ -231,8 +231,8 @@ def create_schedule(ops: Any) -> Schedule:
 
 
 def _check_scope(step: str, stage: Stage, scope: str) -> None:
-    if scope not in SCOPES or scope == "global":
-        raise ScheduleError(f"{step} of '{stage.label}': '{scope}' is none of shared, lsram, local")
+    if scope not in SCOPES:
+        raise ScheduleError(f"{step} of '{stage.label}': '{scope}' is none of {', '.join(SCOPES)}")
 
 
 def _moved(e: Expr, tensor: Tensor, op: ComputeOp) -> Expr | None:
