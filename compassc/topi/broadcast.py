@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -99,6 +100,27 @@ less = _binary("less", lambda a, b: a < b, np.less, "Whether a is below b.")
 less_equal = _binary("less_equal", lambda a, b: a <= b, np.less_equal, "Whether a is not above b.")
 greater = _binary("greater", lambda a, b: a > b, np.greater, "Whether a is above b.")
 greater_equal = _binary("greater_equal", lambda a, b: a >= b, np.greater_equal, "Whether a is not below b.")
+
+
+_TRUTHS = (sample(Whole((5, 7), 0, 2), Whole((7,), 0, 2)),)
+
+
+def _truth(name: str, function: Callable[..., Any], reference: Callable[..., Any], doc: str) -> Any:
+    def said(x: Value) -> Value:
+        return x if x.dtype.is_bool else x != number(0, x.dtype)
+
+    return _binary(name, lambda a, b: function(said(a), said(b)), reference, doc, ("int32",), *_TRUTHS)
+
+
+logical_and = _truth("logical_and", te.all, np.logical_and, "Whether neither is 0.")
+logical_or = _truth("logical_or", te.any, np.logical_or, "Whether one is not 0.")
+logical_xor = _truth("logical_xor", lambda a, b: a != b, np.logical_xor, "Whether one alone is not 0.")
+
+
+@operator(lambda xs: sum(xs), sample([(5, 7), (5, 7), (5, 7)]))
+def elemwise_sum(xs: Sequence[Tensor]) -> Tensor:
+    """The sum of tensors, from the first to the last."""
+    return joined(lambda *given: functools.reduce(lambda a, b: a + b, given), "elemwise_sum", *xs)
 
 
 @operator(lambda c, x, y: np.where(c != 0, x, y), sample(Whole((5, 1), 0, 2), (5, 7), (7,)))

@@ -122,35 +122,76 @@ def conv1d_ncw(
     return _conv(data, kernel, strides, padding, dilation, 1, out_dtype, "conv1d_ncw")
 
 
-def _hwio(x: Any, w: Any, strides: Any, padding: Any, dilation: Any) -> Any:
-    made = _convolved(x.transpose(0, 3, 1, 2), w.transpose(3, 2, 0, 1), strides, padding, dilation)
-    return made.transpose(0, 2, 3, 1)
+def _channels_last(x: Any, w: Any, strides: Any, padding: Any, dilation: Any = 1, groups: int = 1) -> Any:
+    """The reference, of N...C and ...IO."""
+    rank = x.ndim - 2
+    first = (0, rank + 1, *range(1, rank + 1)), (rank + 1, rank, *range(rank))
+    made = _convolved(x.transpose(first[0]), w.transpose(first[1]), strides, padding, dilation, groups)
+    return made.transpose(0, *range(2, rank + 2), 1)
 
 
-@operator(_hwio, sample((1, 6, 7, 3), (3, 3, 3, 4), 1, 1, 1), sample((2, 7, 7, 2), (3, 2, 2, 8), [2, 1], "SAME", 2))
+def _conv_last(
+    data: Tensor,
+    kernel: Tensor,
+    strides: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+    out_dtype: str | None,
+    tag: str,
+) -> Tensor:
+    """A convolution of N...C by ...IO, any number of dimensions."""
+    (n, *space, channels), (*window, own, out) = numbers(data, tag), numbers(kernel, tag)
+    rank = len(space)
+    strides, dilation = pair(strides, rank), pair(dilation, rank)
+    if len(window) != rank or channels != own * groups or out % groups:
+        raise ExpressionError(
+            f"topi.{tag}: {channels} channels in {groups} groups do not go with a kernel of {own}, for {out} outputs"
+        )
+    before, after = padding_of(padding, window, dilation)
+    padded = pad(data, [0, *before, 0], [0, *after, 0]) if any((*before, *after)) else data
+    made = [
+        (d + b + a - (k - 1) * l - 1) // s + 1
+        for d, b, a, k, l, s in zip(space, before, after, window, dilation, strides)
+    ]
+    over = [te.reduce_axis((0, k), name=f"r{'yxz'[i] if rank > 1 else 'x'}") for i, k in enumerate(window)]
+    rc = te.reduce_axis((0, own), name="rc")
+    kind, each = sum_type(data.dtype, out_dtype), out // groups
+
+    def element(b: Any, *at: Any) -> Any:
+        places, o = [p * s + r * l for p, s, r, l in zip(at, strides, over, dilation)], at[-1]
+        channel = rc if groups == 1 else (o // each) * own + rc
+        return te.sum(product(padded[(b, *places, channel)], kernel[(*over, rc, o)], kind), axis=[*over, rc])
+
+    names = ["b", *("yxz"[:rank] if rank > 1 else "x"), "o"]
+    total = te.compute([n, *made, out], element, name=f"T_{tag}", tag=tag, varargs_names=names[1:])
+    return result(total, data.dtype, out_dtype)
+
+
+@operator(
+    _channels_last, sample((1, 6, 7, 3), (3, 3, 3, 4), 1, 1, 1), sample((2, 7, 7, 2), (3, 2, 2, 8), [2, 1], "SAME", 2)
+)
 def conv2d_nhwc(
     Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any = 1, out_dtype: str | None = None
 ) -> Tensor:
     """A convolution of NHWC by HWIO. Bytes give int32."""
-    (n, h, w, channels), (kh, kw, own, out) = numbers(Input, "conv2d_nhwc"), numbers(Filter, "conv2d_nhwc")
-    if channels != own:
-        raise ExpressionError(f"topi.conv2d_nhwc: {channels} channels do not go with a kernel of {own}")
-    (sy, sx), (ly, lx) = pair(stride), pair(dilation)
-    before, after = padding_of(padding, (kh, kw), (ly, lx))
-    padded = pad(Input, [0, *before, 0], [0, *after, 0]) if any((*before, *after)) else Input
-    oh = (h + before[0] + after[0] - (kh - 1) * ly - 1) // sy + 1
-    ow = (w + before[1] + after[1] - (kw - 1) * lx - 1) // sx + 1
-    ry, rx, rc = (te.reduce_axis((0, e), name=m) for e, m in ((kh, "ry"), (kw, "rx"), (channels, "rc")))
-    kind = sum_type(Input.dtype, out_dtype)
-    total = te.compute(
-        [n, oh, ow, out],
-        lambda b, y, x, o: te.sum(
-            product(padded[b, y * sy + ry * ly, x * sx + rx * lx, rc], Filter[ry, rx, rc, o], kind), axis=[ry, rx, rc]
-        ),
-        name="T_conv2d_nhwc",
-        tag="conv2d_nhwc",
-    )
-    return result(total, Input.dtype, out_dtype)
+    return _conv_last(Input, Filter, stride, padding, dilation, 1, out_dtype, "conv2d_nhwc")
+
+
+@operator(_channels_last, sample((1, 5, 6, 4), (3, 3, 2, 6), 1, 1, 1, 2))
+def group_conv2d_nhwc(
+    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, out_dtype: str | None = None
+) -> Tensor:
+    """A convolution of NHWC in groups of channels by HWIO, I the channels of a group."""
+    return _conv_last(Input, Filter, stride, padding, dilation, groups, out_dtype, "group_conv2d_nhwc")
+
+
+@operator(_channels_last, sample((2, 12, 3), (3, 3, 8), 2, 1, 1), sample((1, 10, 2), (3, 2, 2), 1, 0, 3))
+def conv1d_nwc(
+    data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1, out_dtype: Any = None
+) -> Tensor:
+    """A convolution of NWC by WIO."""
+    return _conv_last(data, kernel, strides, padding, dilation, 1, out_dtype, "conv1d_nwc")
 
 
 def _depthwise(x: Any, w: Any, stride: Any, padding: Any, dilation: Any = 1) -> Any:
@@ -180,6 +221,36 @@ def depthwise_conv2d_nchw(
         return te.sum(product(own_value, Filter[channel, window, ry, rx], kind), axis=[ry, rx])
 
     total = te.compute([n, channels * times, oh, ow], element, name="T_depthwise", tag="depthwise_conv2d_nchw")
+    return result(total, Input.dtype, out_dtype)
+
+
+def _depthwise_last(x: Any, w: Any, stride: Any, padding: Any, dilation: Any = 1) -> Any:
+    made = _depthwise(x.transpose(0, 3, 1, 2), w.transpose(2, 3, 0, 1), stride, padding, dilation)
+    return made.transpose(0, 2, 3, 1)
+
+
+@operator(_depthwise_last, sample((1, 6, 9, 8), (3, 3, 8, 1), 1, 1), sample((2, 7, 7, 3), (3, 3, 3, 2), 2, 0, 2))
+def depthwise_conv2d_nhwc(
+    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any = 1, out_dtype: str | None = None
+) -> Tensor:
+    """A convolution of each channel of NHWC by its own windows: HWCM, M outputs for each channel."""
+    (n, h, w, channels), (kh, kw, own, times) = numbers(Input, "depthwise"), numbers(Filter, "depthwise")
+    if channels != own:
+        raise ExpressionError(f"topi.depthwise_conv2d_nhwc: {channels} channels do not go with {own} windows")
+    (sy, sx), (ly, lx) = pair(stride), pair(dilation)
+    before, after = padding_of(padding, (kh, kw), (ly, lx))
+    padded = pad(Input, [0, *before, 0], [0, *after, 0]) if any((*before, *after)) else Input
+    oh = (h + before[0] + after[0] - (kh - 1) * ly - 1) // sy + 1
+    ow = (w + before[1] + after[1] - (kw - 1) * lx - 1) // sx + 1
+    ry, rx = te.reduce_axis((0, kh), name="ry"), te.reduce_axis((0, kw), name="rx")
+    kind = sum_type(Input.dtype, out_dtype)
+
+    def element(b: Any, y: Any, x: Any, c: Any) -> Any:
+        channel, window = (c, 0) if times == 1 else (c // times, c % times)
+        own_value = padded[b, y * sy + ry * ly, x * sx + rx * lx, channel]
+        return te.sum(product(own_value, Filter[ry, rx, channel, window], kind), axis=[ry, rx])
+
+    total = te.compute([n, oh, ow, channels * times], element, name="T_depthwise", tag="depthwise_conv2d_nhwc")
     return result(total, Input.dtype, out_dtype)
 
 
@@ -230,19 +301,19 @@ def conv2d(
     data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = 0, dilation: Any = 1, layout: str = "NCHW",
     out_dtype: str | None = None, groups: int = 1,
 ) -> Tensor:  # fmt: skip
-    """A convolution by layout: NCHW by OIHW (in groups, too) or NHWC by HWIO."""
+    """A convolution by layout: NCHW by OIHW or NHWC by HWIO, both in groups, too."""
     if layout == "NCHW":
         return _conv(data, kernel, strides, padding, dilation, groups, out_dtype, "conv2d_nchw")
-    if layout == "NHWC" and groups == 1:
-        return conv2d_nhwc(data, kernel, strides, padding, dilation, out_dtype)
-    raise ExpressionError(f"topi.nn.conv2d has no layout '{layout}' in {groups} groups", "NCHW, or NHWC in one")
+    if layout == "NHWC":
+        return _conv_last(data, kernel, strides, padding, dilation, groups, out_dtype, "conv2d_nhwc")
+    raise ExpressionError(f"topi.nn.conv2d has no layout '{layout}'", "NCHW, NHWC")
 
 
 def conv1d(
     data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1, data_layout: str = "NCW",
     out_dtype: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """A convolution of one dimension, NCW by OIW."""
-    if data_layout != "NCW":
-        raise ExpressionError(f"topi.nn.conv1d has no layout '{data_layout}': NCW")
-    return conv1d_ncw(data, kernel, strides, padding, dilation, out_dtype)
+    """A convolution of one dimension: NCW by OIW, or NWC by WIO."""
+    if data_layout not in ("NCW", "NWC"):
+        raise ExpressionError(f"topi.nn.conv1d has no layout '{data_layout}': NCW, NWC")
+    return (conv1d_ncw if data_layout == "NCW" else conv1d_nwc)(data, kernel, strides, padding, dilation, out_dtype)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from compassc import te
 from compassc.ir.dtypes import DataType, dtype
 from compassc.ir.exprs import Expr, IntImm
 from compassc.te.errors import ExpressionError
@@ -128,6 +129,20 @@ def is_real(t: Tensor) -> bool:
 def wide(kind: DataType) -> DataType:
     """The type that sums of a type are computed in."""
     return dtype("float32") if kind.is_floating and kind.bits < 32 else kind
+
+
+def summed(kind: DataType) -> DataType:
+    """The type that sums for means are computed in."""
+    return dtype("int32") if kind.is_integer and kind.bits < 32 else wide(kind)
+
+
+def mean_of(total: Any, count: Any, kind: DataType) -> Any:
+    """A sum over a count, in a type: of whole numbers cut towards zero."""
+    if not kind.is_floating:
+        return te.cast(te.truncdiv(total, te.cast(count, total.dtype) if isinstance(count, Value) else count), kind)
+    if isinstance(count, int):
+        return te.cast(total * te.const(1 / count, "float32"), kind)
+    return te.cast(total / te.cast(count, "float32"), kind)
 
 
 def value(x: Any) -> Value:

@@ -142,6 +142,23 @@ def gelu(x: Tensor) -> Tensor:
     return mapped(x, lambda v: half * v * (one + te.erf(v * root)), "T_gelu")
 
 
+@operator(lambda x: x == 0, *_SHAPES)
+def logical_not(x: Tensor) -> Tensor:
+    """Whether x is 0."""
+    return mapped(x, lambda v: ~v if v.dtype.is_bool else v == number(0, x.dtype), "T_logical_not")
+
+
+isnan = _real("isnan", np.isnan, "Whether x is no number.")
+isinf = _real("isinf", np.isinf, "Whether x is infinite.")
+isfinite = _real("isfinite", np.isfinite, "Whether x is a number and not infinite.")
+
+
+@operator(lambda x, value: np.full_like(x, value), sample((5, 7), 3))
+def full_like(x: Tensor, fill_value: Any) -> Tensor:
+    """A tensor of one value, of the shape and type of x."""
+    return mapped(x, lambda v: number(fill_value, x.dtype), "T_full_like")
+
+
 @operator(lambda shape, dtype, value: np.full(shape, value, dtype), sample([3, 4], "int32", 7), types=("int32",))
 def full(shape: Any, dtype: str, fill_value: Any) -> Tensor:
     """A tensor of one value."""

@@ -231,3 +231,23 @@ def depth_to_space(x: Tensor, block_size: int) -> Tensor:
         lambda i, k, y, z: x[i, ((y % b) * b + z % b) * depth + k, y // b, z // b],
         "depth_to_space",
     )
+
+
+def _gathered(x: Any, block: int) -> Any:
+    n, c, h, w = x.shape
+    made = x.reshape(n, c, h // block, block, w // block, block).transpose(0, 3, 5, 1, 2, 4)
+    return made.reshape(n, c * block**2, h // block, w // block)
+
+
+@operator(_gathered, sample((1, 2, 4, 6), 2))
+def space_to_depth(x: Tensor, block_size: int) -> Tensor:
+    """Blocks of places of NCHW to channels."""
+    n, c, h, w = numbers(x, "space_to_depth")
+    b = block_size
+    if h % b or w % b:
+        raise ExpressionError(f"topi.space_to_depth: {h} by {w} places are not made of blocks of {b}")
+    return _moved(
+        [n, c * b * b, h // b, w // b],
+        lambda i, k, y, z: x[i, k % c, y * b + (k // c) // b, z * b + (k // c) % b],
+        "space_to_depth",
+    )

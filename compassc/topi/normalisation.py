@@ -215,3 +215,14 @@ def batch_norm(
 
     made: Tensor = te.compute(sizes(data), element, name="T_batch_norm", tag="broadcast")
     return made
+
+
+@operator(
+    lambda x, g, b, axis=(2, 3), epsilon=1e-5: _normal(x, tuple(axis), epsilon) * g[:, None, None] + b[:, None, None],
+    sample((2, 4, 5, 6), (4,), (4,)),
+    types=REALS,
+)
+def instance_norm(data: Tensor, gamma: Tensor, beta: Tensor, axis: Any = (2, 3), epsilon: float = 1e-5) -> Tensor:
+    """Elements of NCHW less the mean of their picture over the root of its variance, times `gamma`, plus `beta`: numbers of
+    each channel."""
+    return group_norm(data, gamma, beta, sizes(data)[1], 1, axes_of(axis, data.ndim, "instance_norm"), epsilon)

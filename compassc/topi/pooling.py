@@ -10,7 +10,7 @@ import numpy as np
 from compassc import te
 from compassc.te.errors import ExpressionError
 from compassc.te.tensor import Tensor
-from compassc.topi.declare import NUMBERS, REALS, number, numbers, operator, pair, sample
+from compassc.topi.declare import mean_of, number, numbers, operator, pair, sample, summed
 from compassc.topi.movement import pad
 
 
@@ -51,7 +51,8 @@ def pool2d(
     data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = False,
     layout: str = "NCHW", count_include_pad: bool = True,
 ) -> Tensor:  # fmt: skip
-    """The largest (`max`) or the mean (`avg`) of each window; `padding` is top, left, bottom, right. With `ceil_mode` a
+    """The largest (`max`) or the mean (`avg`) of each window; `padding` is top, left, bottom, right. Means of whole numbers
+    are cut towards zero. With `ceil_mode` a
     window may go beyond the end; without `count_include_pad` a mean is of the elements that exist."""
     (h, w), (kh, kw), (sy, sx), (ly, lx) = _places(layout), pair(kernel), pair(stride), pair(dilation)
     top, left, bottom, right = pair(padding, 4) if len(pair_list(padding)) == 4 else (*pair(padding), *pair(padding))
@@ -69,7 +70,7 @@ def pool2d(
     ry, rx = te.reduce_axis((0, kh), name="ry"), te.reduce_axis((0, kw), name="rx")
     made = list(shape)
     made[h], made[w] = oh, ow
-    kind = "float32" if data.dtype.is_floating else "int32"
+    kind = summed(data.dtype)
 
     def element(*i: Any) -> Any:
         at = list(i)
@@ -86,13 +87,10 @@ def pool2d(
 
     def mean(*i: Any) -> Any:
         if count_include_pad:
-            return te.cast(found[i] * te.const(1 / (kh * kw), "float32"), data.dtype)
+            return mean_of(found[i], kh * kw, data.dtype)
         counted = [_existing(i[d], s, l, k, before, extent) for d, s, l, k, before, extent in starts]
-        count = te.cast(te.max(counted[0] * counted[1], 1), "float32")
-        return te.cast(found[i] / count, data.dtype)
+        return mean_of(found[i], te.max(counted[0] * counted[1], 1), data.dtype)
 
-    if not data.dtype.is_floating:
-        raise ExpressionError("topi.nn.pool2d: the mean of whole numbers has no rounding here", "cast to float32")
     result: Tensor = te.compute(made, mean, name="T_pool_mean", tag="elemwise")
     return result
 
@@ -116,12 +114,12 @@ def _least(data: Tensor) -> Any:
 _MAX = (sample((1, 3, 7, 8), [3, 2], [2, 1], 1, [1, 0, 1, 1], "max"), sample((1, 6, 7, 3), 2, 2, 1, [0, 0, 0, 0], "max", False, "NHWC"),
         sample((1, 2, 7, 7), 3, 2, 1, [0, 0, 0, 0], "max", True))  # fmt: skip
 _MEAN = (sample((1, 3, 7, 8), [3, 2], [2, 1], 1, [1, 0, 1, 1], "avg"), sample((1, 2, 6, 6), 3, 2, 1, [1, 1, 1, 1], "avg", False, "NCHW", False))  # fmt: skip
-operator(_pooled, *_MAX, types=NUMBERS, name="max_pool2d")(pool2d)
-operator(_pooled, *_MEAN, types=REALS, name="avg_pool2d")(pool2d)
+operator(_pooled, *_MAX, name="max_pool2d")(pool2d)
+operator(_pooled, *_MEAN, name="avg_pool2d")(pool2d)
 
 
 @operator(lambda x, pool_type: getattr(x, {"max": "max", "avg": "mean"}[pool_type])((2, 3), keepdims=True),
-          sample((2, 3, 4, 5), "avg"), sample((2, 3, 4, 5), "max"), types=REALS)  # fmt: skip
+          sample((2, 3, 4, 5), "avg"), sample((2, 3, 4, 5), "max"))  # fmt: skip
 def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
     """The largest or the mean of each channel."""
     from compassc.topi import reduction
@@ -142,7 +140,7 @@ def _adapted(x: Any, output_size: Any, pool_type: str) -> Any:
     return found
 
 
-@operator(_adapted, sample((1, 2, 7, 9), [3, 4], "avg"), sample((1, 2, 7, 9), [3, 4], "max"), types=REALS)
+@operator(_adapted, sample((1, 2, 7, 9), [3, 4], "avg"), sample((1, 2, 7, 9), [3, 4], "max"))
 def adaptive_pool(data: Tensor, output_size: Any, pool_type: str, layout: str = "NCHW") -> Tensor:
     """Windows that share a picture out evenly, whatever its size; NCHW."""
     if layout != "NCHW" or pool_type not in ("max", "avg"):
@@ -162,16 +160,15 @@ def adaptive_pool(data: Tensor, output_size: Any, pool_type: str, layout: str = 
         at = te.min(first(y, h, oh) + ry, h - 1), te.min(first(x, w, ow) + rx, w - 1)
         if pool_type == "max":
             return te.max(te.Select(inside, data[(b, k, *at)], number(_least(data), data.dtype)), axis=[ry, rx])
-        value = te.cast(data[(b, k, *at)], "float32")
-        return te.sum(te.Select(inside, value, te.const(0.0)), axis=[ry, rx])
+        value = te.cast(data[(b, k, *at)], summed(data.dtype))
+        return te.sum(te.Select(inside, value, number(0, summed(data.dtype))), axis=[ry, rx])
 
     found: Tensor = te.compute([n, c, oh, ow], element, name="T_adaptive_pool", tag=f"pool_{pool_type}")
     if pool_type == "max":
         return found
 
     def mean(b: Any, k: Any, y: Any, x: Any) -> Any:
-        size = te.cast(count(y, h, oh) * count(x, w, ow), "float32")
-        return te.cast(found[b, k, y, x] / size, data.dtype)
+        return mean_of(found[b, k, y, x], count(y, h, oh) * count(x, w, ow), data.dtype)
 
     result: Tensor = te.compute([n, c, oh, ow], mean, name="T_adaptive_mean", tag="elemwise")
     return result

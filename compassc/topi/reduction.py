@@ -12,7 +12,7 @@ from compassc.ir.dtypes import INT32
 from compassc.te.axes import IterVar
 from compassc.te.tensor import Tensor
 from compassc.te.values import Value
-from compassc.topi.declare import REALS, axes_of, axis_of, number, numbers, operator, sample, sizes, wide
+from compassc.topi.declare import axes_of, axis_of, mean_of, number, numbers, operator, sample, sizes, summed, wide
 from compassc.topi.elementwise import cast, mapped
 
 _SAMPLES = (sample((4, 5)), sample((3, 4, 5), 1), sample((3, 4, 5), [0, 2], keepdims=True), sample((3, 4, 5), -1))
@@ -67,13 +67,14 @@ def min(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
     return reduced(data, axis, keepdims, te.min, "min")
 
 
-@operator(lambda x, axis=None, keepdims=False: np.mean(x, _np(axis), keepdims=keepdims), *_SAMPLES, types=REALS)
+@operator(lambda x, axis=None, keepdims=False: np.mean(x, _np(axis), keepdims=keepdims), *_SAMPLES)
 def mean(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The sum over the count."""
+    """The sum over the count; of whole numbers cut towards zero, in their type."""
     shape = numbers(data, "mean")
     count = int(np.prod([shape[d] for d in axes_of(axis, data.ndim, "mean")], dtype=np.int64))
-    total = reduced(data, axis, keepdims, lambda e, over: te.sum(te.cast(e, "float32"), over), "mean_sum")
-    return mapped(total, lambda v: te.cast(v * te.const(1 / count, "float32"), data.dtype), "T_mean")
+    kind = summed(data.dtype)
+    total = reduced(data, axis, keepdims, lambda e, over: te.sum(te.cast(e, kind), over), "mean_sum")
+    return mapped(total, lambda v: mean_of(v, count, data.dtype), "T_mean")
 
 
 def _np(axis: Any) -> Any:

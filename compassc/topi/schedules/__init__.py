@@ -19,7 +19,7 @@ from compassc.te.tensor import PlaceholderOp, Tensor
 from compassc.topi.schedules.cuda import on_grid, plain
 from compassc.topi.schedules.host import on_threads
 from compassc.topi.schedules.knobs import Knobs
-from compassc.topi.schedules.npu import product_tiles, shared_out, streamed
+from compassc.topi.schedules.npu import product_tiles, shared_out, streamed, sums_of_products
 
 __all__ = ["Knobs", "inputs_of", "schedule"]
 
@@ -67,7 +67,7 @@ def inputs_of(outputs: Sequence[Tensor]) -> list[Tensor]:
 
 
 _ATTEMPTS: dict[str, tuple[Callable[[Schedule, Target, Knobs], None], ...]] = {
-    "compass": (product_tiles, streamed, shared_out, plain),
+    "compass": (product_tiles, sums_of_products, streamed, shared_out, plain),
     "llvm": (on_threads, plain),
     "c": (on_threads, plain),
     "cuda": (on_grid, plain),

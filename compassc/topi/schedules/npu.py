@@ -1,4 +1,4 @@
-"""Default schedules for NPUs: `product_tiles`, `streamed` and, for anything, `shared_out`."""
+"""Default schedules for NPUs: `product_tiles`, `sums_of_products`, `streamed` and, for anything, `shared_out`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from math import prod
 from typing import Any
 
 from compassc import te
-from compassc.ir.exprs import IntImm
+from compassc.ir.exprs import Binary, Expr, IntImm
+from compassc.ir.visit import walk_exprs
 from compassc.targets import Target
 from compassc.te.axes import IterVar
 from compassc.te.errors import ScheduleError
-from compassc.te.nodes import Reduce
 from compassc.te.schedule import Schedule, Stage
 from compassc.te.tensor import PlaceholderOp, Tensor
 from compassc.topi.schedules.knobs import Knobs
@@ -144,44 +144,102 @@ def _in_vectors(stage: Stage, axis: IterVar, lanes: int, times: int) -> None:
 
 
 def product_tiles(s: Schedule, target: Target, knobs: Knobs) -> None:
-    """A product of matrices whose rows are both read along the sum: tiles in the memory of a TEC, and of accumulators."""
+    """Products of matrices whose rows are both read along the sum: tiles in the memory of a TEC, and of accumulators."""
     inline_maps(s)
-    out, depth = computed_stages(s)[-1], None
-    found = reads_of(out)
-    if (
-        len(computed_stages(s)) == 1
-        and reduces(out)
-        and len(out.axis) == 2
-        and len(out.reduce_axis) == 1
-        and len(found) == 2
-    ):
-        depth = along(out)
-    if depth is None or not extent_of(depth) or any(isinstance(e, Reduce) is False for e in out.body):
+    out, total = _sum_and_result(s)
+    found, depth = reads_of(total), along(total)
+    if depth is None or not extent_of(depth) or len(total.reduce_axis) != 1 or len(found) != 2:
         raise ScheduleError("not for this operator")
-    first, second = out.axis
+    first, second = total.axis[-2:]
     a = [r.tensor for r in found if uses(r, first) and not uses(r, second)]
     b = [r.tensor for r in found if uses(r, second) and not uses(r, first)]
     if len(a) != 1 or len(b) != 1 or a[0] == b[0]:
         raise ScheduleError("not for this operator")
-    local = s[s.cache_write(out.op.output(0), "lsram")]
+    local = s[s.cache_write(out.op.output(0), "lsram")] if total is out else total
     rows_a, rows_b = (s[s.cache_read(t, "lsram", [local.op])] for t in (a[0], b[0]))
-    tile = min(16, extent_of(first)), min(16, extent_of(second))
-    io, jo, _, _ = out.tile(first, second, *tile)
-    out.bind(io, te.thread_axis("threadIdx.x"))
-    rows_a.compute_at(out, io)
+    turns = prod(map(extent_of, out.axis[:-1]))
+    tile = max(min(16, extent_of(first), -(-turns // _configuration(target).tecs)), 1), min(16, extent_of(second))
+    *others, rows, columns = out.axis
+    io, jo, _, inner = out.tile(rows, columns, *tile)
+    shared = fuse_all(out, [*others, io])
+    out.bind(shared, te.thread_axis("threadIdx.x"))
+    if local is total:
+        width = lanes_of(out, knobs, _configuration(target).vector_bytes)
+        out.vectorize(out.split(inner, factor=min(width, tile[1]))[1])
+    rows_a.compute_at(out, shared)
     rows_b.compute_at(out, jo)
     rows_b.double_buffer()
     local.compute_at(out, jo)
     tall = knobs.rows or dividing(tile[0], (4, 3, 2))
     wide = knobs.columns or dividing(tile[1], (4, 3, 2))
-    i_out, i_in = local.split(local.axis[0], factor=tall)
-    j_out, j_in = local.split(local.axis[1], factor=wide)
+    i_out, i_in = local.split(local.axis[-2], factor=tall)
+    j_out, j_in = local.split(local.axis[-1], factor=wide)
     lanes = knobs.lanes or _configuration(target).vector_bytes // a[0].dtype.bytes
     k_out, k_in = local.split(local.reduce_axis[0], factor=min(lanes, extent_of(depth)))
     local.reorder(i_out, j_out, k_out, i_in, j_in, k_in)
     local.unroll(i_in)
     local.unroll(j_in)
     local.vectorize(k_in)
+
+
+def _sum_and_result(s: Schedule) -> tuple[Stage, Stage]:
+    """The output, and the one stage that reduces: itself, or one of its shape that it is computed of element by element."""
+    computed = [x for x in computed_stages(s) if x.is_output or x.name != "T_pad"]
+    out, sums = computed[-1], [x for x in computed if reduces(x)]
+    shape = [extent_of(a) for a in out.axis]
+    if len(s.outputs) != 1 or len(sums) != 1 or not all(shape) or len(shape) < 2 or len(sums[0].body) != 1:
+        raise ScheduleError("not for this operator")
+    total = sums[0]
+    if [extent_of(a) for a in total.axis] != shape or len(computed) != len({out, total}):
+        raise ScheduleError("not for this operator")
+    own = [r for r in reads_of(out) if r.tensor == total.op.output(0)] if total is not out else []
+    if any(list(r.indices) != [a.as_expr() for a in out.axis] for r in own):
+        raise ScheduleError("not for this operator")
+    return out, total
+
+
+def sums_of_products(s: Schedule, target: Target, knobs: Knobs) -> None:
+    """Sums of products, such as convolutions, in tiles of accumulators: vectors of the last axis by rows that share what
+    these read. What is padded goes through the memory of a TEC."""
+    inline_maps(s, keep=lambda stage: stage.name == "T_pad" and any(reduces(r) for r in s.readers(stage)))
+    out, total = _sum_and_result(s)
+    found, shape = reads_of(total), [extent_of(a) for a in out.axis]
+    vectors = [r for r in found if uses(r, total.axis[-1], last=True)]
+    shared_by = (i for i in range(len(shape) - 1) if not all(uses(r, total.axis[i]) for r in vectors))
+    row = next((i for i in reversed(list(shared_by)) if shape[i] > 1), None)
+    if row is None or len(found) < 2 or all(_divides(r.indices[-1]) for r in vectors):
+        raise ScheduleError("not for this operator")
+    width = _configuration(target).vector_bytes
+    lanes = knobs.lanes or width // max(t.dtype.bytes for t in total.op.outputs)
+    tall = knobs.rows or dividing(shape[row], (4, 5, 7, 6, 3, 2))
+    wide = knobs.columns or dividing(-(-shape[-1] // lanes), (4, 2, 3) if tall <= 4 else (2,))
+    rows = out.axis[row]
+    others = [a for i, a in enumerate(out.axis[:-1]) if i != row]
+    if prod(map(extent_of, others)) < _configuration(target).tecs:
+        around, rows = out.split(rows, factor=tall)
+        others.append(around)
+    out.reorder(*others, rows, out.axis[-1])
+    shared = fuse_all(out, others)
+    out.bind(shared, te.thread_axis("threadIdx.x"))
+    for stage in (x for x in computed_stages(s) if x is not out):
+        stage.compute_at(out, shared)
+        if stage is not total:
+            last_in_lanes(stage, lanes_of(stage, knobs, width))
+    if total is not out:
+        last_in_lanes(out, lanes_of(out, knobs, width))
+        rows = total.axis[row]
+    spatial = [a for a in total.leaf_iter_vars if not a.is_reduction and a is not rows and a is not total.axis[-1]]
+    rows_out, rows_in = total.split(rows, factor=tall)
+    columns_out, columns = total.split(total.axis[-1], factor=wide * lanes)
+    side, inner = total.split(columns, factor=lanes)
+    total.reorder(*spatial, rows_out, columns_out, *total.reduce_axis, rows_in, side, inner)
+    total.unroll(rows_in)
+    total.unroll(side)
+    total.vectorize(inner)
+
+
+def _divides(index: Expr) -> bool:
+    return any(isinstance(x, Binary) and x.op in ("floordiv", "floormod", "div", "mod") for x in walk_exprs(index))
 
 
 def _reduction(out: Stage, knobs: Knobs, width: int) -> None:
