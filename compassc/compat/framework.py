@@ -79,15 +79,23 @@ def main() -> None:
 
 
 def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, simple_mode: bool = False) -> Module:
-    """The kernel of a schedule with the parameters `args`, a function or a module. `simple_mode` changes nothing: loops
-    are not taken apart here."""
+    """The kernel of a schedule with the parameters `args` for the current target, a function or a module. Outputs that are
+    not among the arguments are parameters after them. `simple_mode`: plain loops, to be read, for any target."""
     from ..te import Schedule
     from ..te import lower as lowered
+    from ..te.machine import Machine
+    from .pass_context import lowered as with_passes
 
     _refuse(binds=binds)
     if isinstance(inp, Schedule):
-        return lowered(inp, args, name)
-    return inp if isinstance(inp, Module) else IRModule.from_expr(inp)
+        given = list(args) if isinstance(args, (list, tuple)) else args
+        if isinstance(given, list):
+            given += [t for op in inp.outputs for t in op.outputs if t not in given]
+        anywhere = simple_mode and Target.current() is None
+        module = lowered(inp, given, name, Machine("") if anywhere else None, simple_mode)
+    else:
+        module = inp if isinstance(inp, Module) else IRModule.from_expr(inp)
+    return with_passes(module)
 
 
 def build(
@@ -102,9 +110,15 @@ def build(
     """The module of a schedule, a function or a module of functions for a target. `target_host` changes nothing: what
     calls a kernel is this process."""
     from .. import targets
+    from ..te import Schedule
+    from ..te import lower as lowered
+    from .pass_context import lowered as with_passes
 
     _refuse(binds=binds, runtime=runtime)
-    return targets.build(inputs, args, target, name)
+    chosen = Target.of(target)
+    if isinstance(inputs, Schedule):
+        inputs = with_passes(lowered(inputs, args, name, chosen))
+    return targets.build(inputs, None, chosen, name)
 
 
 def _refuse(**given: Any) -> None:

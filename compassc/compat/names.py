@@ -35,6 +35,7 @@ _HOMES = {
     "options": "compassc.settings.options",
     "remote": "compassc.settings.remote",
     "runtime": RUNTIME,
+    "te": "compassc.te",
     "script": f"{DSL}.script",
     "utils": f"{DSL}.utils",
 }
@@ -49,6 +50,22 @@ _SCRIPT_PARTS = {
 }
 _RUNTIME = "Device NDArray PackedFunc Module cpu device load_module convert"
 _TESTING = "enabled_targets main parameter parameters parametrize_targets requires_cuda requires_llvm"
+
+_VALUES = """Select IterVar abs all any ceil comm_reducer const cos cosh div erf exp exp2 floor floordiv floormod if_then_else
+    indexdiv indexmod isfinite isinf isnan log log10 log2 max max_value min min_value nearbyint power round rsqrt sigmoid sin
+    sinh sqrt sum tan tanh trunc truncdiv truncmod"""
+_NODES = {
+    "BufferLoad": "exprs:Load",
+    "BufferStore": "stmts:Store",
+    "IfThenElse": "stmts:If",
+    "LetStmt": "stmts:Let",
+    "Evaluate": "stmts:Eval",
+    "Call": "exprs:Call",
+    "PrimExpr": "exprs:Expr",
+    "Stmt": "stmts:Stmt",
+}
+_PASS_CONTEXT = "compassc.compat.pass_context:"
+_CONTEXTS = {name: _PASS_CONTEXT for name in ("Pass", "PassContext", "Sequential", "module_pass")}
 
 MODULES: dict[str, Names] = {
     "tvm": Names(
@@ -103,15 +120,18 @@ MODULES: dict[str, Names] = {
     ),
     "tvm.target": Names(_from(framework="Target cuda llvm")),
     "tvm.te": Names(like=("compassc.te",)),
-    "tvm.topi": Names(like=("compassc.topi",)),
+    "tvm.topi": Names(
+        {kind: "compassc.compat.topi_schedules:" for kind in ("cuda", "generic", "x86")}, like=("compassc.topi",)
+    ),
     "tvm.topi.image": Names(like=("compassc.topi.image",)),
     "tvm.topi.nn": Names(like=("compassc.topi.nn",)),
     "tvm.testing": Names(_from(framework=_TESTING) | {"assert_allclose": "numpy.testing:"}),
     "tvm.tir": Names(
-        _from(framework="IRModule", ir="PrimFunc")
+        _from(framework="IRModule", ir="PrimFunc", te=_VALUES)
         | {n: "compassc.ir.exprs:" for n in ("Buffer", "Var", "IntImm", "FloatImm", "Cast", "Ramp", "Broadcast")}
         | {n: "compassc.ir.stmts:" for n in ("Block", "For", "While")}
         | {n: "compassc.tir:" for n in ("IndexMap", "Schedule", "TensorIntrin")}
+        | {there: f"compassc.ir.{home}" for there, home in _NODES.items()}
     ),
     "tvm.tir.analysis": Names(
         {n: f"{_IR_FUNCTIONS}:" for n in ("expr_deep_equal", "get_block_access_region", "verify_well_formed")}
@@ -122,6 +142,12 @@ MODULES: dict[str, Names] = {
             for n in ("BlockRV", "ExprRV", "Instruction", "LoopRV", "Schedule", "ScheduleError", "Trace")
         }
     ),
+    "tvm.tir.transform": Names(
+        {"Apply": _PASS_CONTEXT, "prim_func_pass": _PASS_CONTEXT}, like=("compassc.compat.transform",)
+    ),
+    "tvm.transform": Names(_CONTEXTS),
+    "tvm.ir.transform": Names(_CONTEXTS),
+    "tvm.ir.module": Names(_from(framework="IRModule")),
     "tvm.tir.stmt_functor": Names(
         {n: f"{_IR_FUNCTIONS}:" for n in ("post_order_visit", "pre_order_visit", "substitute")}
     ),
@@ -132,7 +158,7 @@ _TUNING = "schedules are written, not searched for"
 _REMOTE = "remote sessions are not available: kernels run on the simulator of this machine"
 _BUILD = "kernels are built by `BuildManager(target).build(kernel)`"
 _SCRIPT = "the framework's own script dialect is not parsed: decorate kernels with @S.prim_func"
-_PASSES = "passes run inside BuildManager; `disabled_pass` leaves some out, `compassc lower --passes` runs some"
+_CALLS = "statements of one's own are written with `te.extern` and its views, intrinsics with `te.decl_tensor_intrin` and `te.call_kernel`"
 
 MISSING: dict[str, str] = {
     **dict.fromkeys(("tvm.auto_scheduler", "tvm.autotvm", "tvm.meta_schedule", "tvm.dlight"), _TUNING),
@@ -159,7 +185,10 @@ MISSING: dict[str, str] = {
         ),
         _SCRIPT,
     ),
-    **dict.fromkeys(("tvm.transform", "tvm.tir.transform", "tvm.ir.transform"), _PASSES),
+    **dict.fromkeys(
+        ("tvm.tir.call_packed", "tvm.tir.call_extern", "tvm.tir.call_pure_extern", "tvm.tir.ir_builder"), _CALLS
+    ),
+    "tvm.tir.decl_buffer": _CALLS,
     "tvm.compass.dsl.testing.run_op_case": "it needs the vendor's reference implementation of every layer; compare an aipu.bin with `compass-run --expect`",
     "tvm.compass.utils.check_call_compass_tool": "no programs of the vendor are called",
     "tvm.contrib": "the framework's helpers around other tools are not available",

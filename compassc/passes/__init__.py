@@ -15,6 +15,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from compassc.ir import IRModule
 
 EVERY_PASS = "all"
+DISABLED: ContextVar[frozenset[str]] = ContextVar("disabled passes", default=frozenset())
+"""Passes of kernels that are left out of all pipelines that run meanwhile."""
 P = TypeVar("P")
 """A program that passes rewrite: an IRModule, or a graph."""
 _NOT_PASSES = ("__init__.py", "pipelines.py")
@@ -259,7 +262,8 @@ def run_pipeline(
     `later`: passes that come after these; when one of these finds an error, they are asked for theirs.
     """
     options = options or PassOptions()
-    given = {folder.key(name): name for name in sorted(options.disabled)}
+    left_out = {*options.disabled, *(DISABLED.get() if folder is KERNELS else ())}
+    given = {folder.key(name): name for name in sorted(left_out)}
     disabled = given.keys() - folder.ignored
     for name in sorted(disabled):
         load_pass(given[name], folder)

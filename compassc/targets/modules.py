@@ -43,7 +43,9 @@ def _module(inputs: Any, args: Sequence[Any] | None, target: Target, name: str) 
     wanted = target.machine().name
     if module.target not in ("", wanted):
         raise UsageError(
-            f"the module was made for {module.target}, it is to be built for {wanted}", code="other-target"
+            f"the module was made for {module.target}, it is to be built for {wanted}",
+            code="other-target",
+            help="lower it for the target: `with Target(...):` around, or `target=`; or build the schedule",
         )
     from compassc.tir.lower import lower as without_blocks
 
