@@ -25,6 +25,7 @@ from compassc.graph.dtypes import INTEGER_TYPES, numpy_dtype
 from compassc.graph.values import Value, parse_value
 from compassc.layers.arithmetic import Array
 from compassc.layers.consistency import check, described, fault_of
+from compassc.layers.stored_weights import with_real_weights
 
 Reference = Callable[..., "Array | Sequence[Array]"]
 """`reference(layer, *inputs)`: the output, or all outputs in order."""
@@ -203,6 +204,7 @@ def evaluate(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
         raise LayerError(reason)
     with consistent(layer):
         check(declared, layer)
+        layer = with_real_weights(layer)
     reference = declared.quantised if layer.is_quantised and declared.quantised else declared.float
     if reference is None:
         raise LayerError(f"{layer.type} has no {'quantised' if layer.is_quantised else 'float'} form")

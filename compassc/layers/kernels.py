@@ -12,6 +12,7 @@ from compassc.layers.choices import recorded
 from compassc.layers.consistency import check
 from compassc.layers.declare import all_types, consistent
 from compassc.layers.source import LANES, Kernel, KernelSource, Value
+from compassc.layers.stored_weights import with_real_weights
 
 Step = Callable[..., "Value | tuple[Value, ...]"]
 """`step(source, layer, *operands)`: adds the layer's statements and gives its value, in the range of the output; one for
@@ -96,7 +97,7 @@ def kernel_of(layers: Sequence[Layer]) -> Kernel:
             with consistent(layer):
                 check(declared, layer)
     with consistent(layers[0]), recorded(layers):
-        return _kernel_of(layers)
+        return _kernel_of([with_real_weights(layer) for layer in layers])
 
 
 def _kernel_of(layers: Sequence[Layer]) -> Kernel:

@@ -173,3 +173,32 @@ def test_the_mean_of_a_whole_image(tmp_path, dtype, shape):
     np.testing.assert_allclose(
         got.astype(float), want.astype(float), rtol=0 if whole else 2e-3, atol=0 if whole else 1e-4
     )
+
+
+def edges() -> Iterator[Layer]:
+    """A last window past the end along one axis only; windows in pads alone; a whole image with pads."""
+    for dtype in ("int8", "float32"):
+        x, zero = tensor("x", (1, 5, 6, 35), dtype, 10.0, zero_of(dtype)), zero_of(dtype)
+        for method in ("MAX", "AVG"):
+            given = {"method": method, "kernel_x": 3, "kernel_y": 2, "stride_x": 2, "stride_y": 2, "ceil_mode": True}
+            yield Layer("p", "Pooling", [x], [tensor("y", (1, 2, 3, 35), dtype, 10.0, zero)], given)
+            ones = dict.fromkeys(("kernel_x", "kernel_y", "stride_x", "stride_y", "pad_left", "pad_top"), 1)
+            y = tensor("y", (1, 6, 7, 35), dtype, 9.0, zero)
+            yield Layer("p", "Pooling", [x], [y], ones | {"method": method, "count_include_pad": False})
+            y = tensor("y", (1, 1, 1, 35), dtype, 11.0, zero)
+            yield Layer("p", "GlobalPool", [x], [y], {"method": method, "pad_left": 1, "pad_bottom": 2})
+
+
+def test_windows_at_the_edges(source, tmp_path):
+    for layer in edges():
+        check(layer, source, tmp_path)
+    given = {"method": "AVG", "pad_left": 1, "pad_bottom": 2}
+    whole = Layer(
+        "p", "GlobalPool", [tensor("x", (1, 3, 4, 1), "float32")], [tensor("y", (1, 1, 1, 1), "float32")], given
+    )
+    np.testing.assert_allclose(evaluate(whole, [np.full((1, 3, 4, 1), 25, "float32")])[0], 25 * 12 / 25)
+    window = {"method": "AVG", "kernel_x": 1, "kernel_y": 1, "pad_left": 1, "count_include_pad": False}
+    x, y = tensor("x", (1, 1, 1, 1), "int8", 1.0, 7), tensor("y", (1, 1, 2, 1), "int8", 1.0, 7)
+    assert evaluate(Layer("p", "Pooling", [x], [y], window), [np.full(x.shape, 5, "int8")])[0].tolist() == [
+        [[[0], [5]]]
+    ]

@@ -109,6 +109,8 @@ def pad(layer: Layer, x: Array) -> Array:
         raise LayerError(f"'pads' is {pads}, but the input has {x.ndim} dimensions")
     kept = tuple(kept_of(n, p) for n, p in zip(x.shape, pads, strict=True))
     x, pads = x[kept], [(max(a, 0), max(b, 0)) for a, b in pads]
+    if not pads:
+        return x
     if mode != "CONSTANT":
         return np.pad(x, pads, PAD_MODES[mode])  # type: ignore[call-overload]
     value = layer.number("constant_value", 0)

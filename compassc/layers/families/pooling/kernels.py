@@ -98,9 +98,7 @@ def rescaled(k: KernelSource, total: Sum, scale: Array, shift: Array, zero: int,
 def mean_of(k: KernelSource, layer: Layer, areas: Array, ratio: np.float32, total: Sum) -> Value:
     """A sum over the number of cells, which is the variable `area`, in the output's scale."""
     out = layer.output
-    if (areas == 0).any():
-        raise LayerError("a window sees no cell of the image")
-    scale, shift = approximate_factor(ratio / areas.astype(np.float32), 8)
+    scale, shift = approximate_factor(ratio / np.maximum(areas, 1).astype(np.float32), 8)
     size = int(areas.max(initial=0)) + 1
     scales, shifts = np.zeros(size, np.int64), np.zeros(size, np.int64)
     scales[areas.reshape(-1)], shifts[areas.reshape(-1)] = scale.reshape(-1), shift.reshape(-1)
@@ -109,6 +107,10 @@ def mean_of(k: KernelSource, layer: Layer, areas: Array, ratio: np.float32, tota
     k.choice = "area"
     result = rescaled(k, total, scales, shifts, out.scalar_zero, out.low, out.high)
     k.choice = ""
+    if (areas == 0).any():
+        # nothing to average is the stored number 0
+        nothing = k.let(f"{result.name} * S.min(area, 1)", "int32", min(result.low, 0), max(result.high, 0))
+        return k.let(f"clamp({nothing.name}, {k.scalar(out.low)}, {k.scalar(out.high)})", "int32", out.low, out.high)
     return result
 
 

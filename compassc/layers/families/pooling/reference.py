@@ -11,6 +11,7 @@ from compassc.layers.arithmetic import Array, approximate_factor, look_up, requa
 from compassc.layers.windows import Window, seen, window_of
 
 METHODS = ("MAX", "AVG", "L1", "L2")
+ENDS = (("top", "bottom"), ("left", "right"))
 LOWEST = float(np.finfo(np.float32).min)
 
 
@@ -24,18 +25,24 @@ def _views(layer: Layer, x: Array, fill: float) -> tuple[Array, Array, Array]:
 
 
 def window_for(layer: Layer, shape: tuple[int, ...]) -> Window:
-    """The window of a layer; that of a GlobalPool is the whole image."""
+    """The window of a layer; that of a GlobalPool is the whole image with its pads."""
     if layer.type != "GlobalPool":
         return window_of(layer)
     ones = (1,) * (len(shape) - 2)
-    return Window(tuple(shape[1:-1]), ones, ones, ((0, 0),) * len(ones))
+    named = ENDS[2 - len(ones) :] if len(ones) <= 2 else ()
+    pads = tuple((layer.integer(f"pad_{a}", 0), layer.integer(f"pad_{b}", 0)) for a, b in named) or ((0, 0),) * len(
+        ones
+    )
+    return Window(tuple(n + a + b for n, (a, b) in zip(shape[1:-1], pads, strict=True)), ones, ones, pads)
 
 
 def check_positions(layer: Layer, window: Window, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The number of window positions along each axis; LayerError where the output has other sizes."""
     made = layer.output.shape
     sizes = [window.positions(shape[1:-1], ceil) for ceil in (False, True)]
-    if made not in [(shape[0], *size, shape[-1]) for size in sizes]:
+    # along one axis a last window may reach past the end, along another it may begin there and count for nothing
+    known = all(n in size for n, size in zip(made[1:-1], zip(*sizes, strict=True), strict=False))
+    if len(made) != len(shape) or (made[0], made[-1]) != (shape[0], shape[-1]) or not known:
         expected = [shape[0], *sizes[0], shape[-1]]
         raise LayerError(f"the window leads from {list(shape)} to the shape {expected}, the output is {list(made)}")
     return tuple(made[1:-1])
