@@ -7,7 +7,7 @@ import numpy as np
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import INTEGER_TYPES
 from compassc.layers.arithmetic import TRUNCATED_DTYPES, Array
-from compassc.layers.emit import INT32_MAX, channel_slopes, operand, requantise
+from compassc.layers.emit import INT32_MAX, channel_slopes, operand, rectify, requantise
 from compassc.layers.source import KernelSource, Value
 
 DOUBLE_EXACT = 2**53
@@ -98,18 +98,39 @@ def _positive(scales: Array, shifts: Array) -> tuple[Array, Array]:
     return scales << more, shifts + more
 
 
-def shifted_ahead(k: KernelSource, span: tuple[int, int], pair: bool, amount: int, biases: Array) -> Value:
-    """The sums over 2^amount, to the nearest, plus biases; LayerError where 32 bits do not hold them."""
-    low, high = (round(v / 2**amount) for v in span)
-    ends = low - 1 + int(biases.min()), high + 1 + int(biases.max())
-    if (pair and amount == 0) or min(low - 1, ends[0]) < -INT32_MAX or max(high + 1, ends[1]) > INT32_MAX:
-        raise LayerError("its sums shifted by 'remain_shift' do not fit 32 bits, which no kernel here computes with")
-    if not pair:
-        moved = f"requantised(acc, 1, {k.scalar(amount)})" if amount else "acc"
-        return k.let(f"{moved} + {operand(k, biases)}", "int32", *ends)
-    result = k.let("high", "int32")
-    k.do(f"{'shift_near' if amount <= 16 else 'shift_far'}({result.name}, low, {k.scalar(amount)})")
-    return k.let(f"{result.name} + {operand(k, biases)}", "int32", *ends)
+def finish_ahead(
+    k: KernelSource,
+    layer: Layer,
+    sums: tuple[int, int],
+    pair: bool,
+    amount: int,
+    biases: Array,
+    factor: tuple[Array, Array],
+) -> Value:
+    """The output's value of sums (`acc`, or `high` and `low`) that are shifted, and limited to 32 bits, ahead of biases.
+
+    `factor`: the multipliers and shifts that are left.
+    """
+    from compassc.layers.exact import shifted_limited
+
+    method = layer.word("with_activation", "NONE")
+    if pair:
+        largest = max(abs(v) for v in sums)
+        value = shifted_limited(k, "high", "low", np.asarray(amount), lambda n: k.scalar(int(n)), largest)
+    elif amount:
+        ends = [round(v / 2**amount) for v in sums]
+        value = k.let(f"requantised(acc, 1, {k.scalar(amount)})", "int32", ends[0] - 1, ends[1] + 1)
+    else:
+        value = Value("acc", "int32", *sums)
+    span = value.low + int(biases.min()), value.high + int(biases.max())
+    if -INT32_MAX <= span[0] and span[1] <= INT32_MAX:
+        both = k.let(f"{value.name} + {operand(k, biases)}", "int32", *span) if biases.any() else value
+        return rectify(k, layer, method, both, *factor)
+    shown = k.let(f"{value.name} + 0").name
+    k.do(f"low = ({shown} & 65535) + {operand(k, biases & 0xFFFF)}")
+    k.do(f"high = ({shown} >> 16) + {operand(k, biases >> 16)} + (low >> 16)")
+    k.do("low = low & 65535")
+    return finish_pair(k, layer, span, *factor)
 
 
 def saturated_pair(k: KernelSource) -> Value:

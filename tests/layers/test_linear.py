@@ -163,20 +163,49 @@ def test_weights_with_zero_points(tmp_path, source, dtype):
 
 
 def test_sums_shifted_ahead(tmp_path, source):
-    """`remain_shift`: more than 16 bits, fewer, and none at all; scalar shifts count twice with an activation."""
+    """`remain_shift`: more than 16 bits, fewer, and none at all, where sums are limited to 32 bits; scalar shifts count
+    twice with an activation."""
     cases = list(product(SHORTS, (4, 14, 20), ((True, "NONE"), (True, "RELU"), (False, "NONE"), (False, "RELU"))))
     for i, (dtype, remain, (each, activation)) in enumerate(cases[::3]):
         geometry = (GEOMETRIES[0], DEPTHWISE[2])[i % 2]
         weights = ("int16", "int8")[i // 2 % 2]
         layer = convolution(source, geometry, (dtype, dtype), weights, activation, 0, each, remain_shift=remain)
-        try:
-            kernel_of([layer])
-        except LayerError as reason:
-            assert "32 bits" in str(reason)
-            continue
         check(layer, source, tmp_path)
     with pytest.raises(LayerError, match="remain_shift"):
         kernel_of([convolution(source, GEOMETRIES[0], ("int16", "int16"), "int16", "RELU6", 0, False, remain_shift=4)])
+
+
+STORED = {"one": (1,), "channel": (6,), "block": (6, 5)}
+
+
+@pytest.mark.parametrize("each", STORED)
+@pytest.mark.parametrize("kind", ["FullyConnected", "Convolution"])
+def test_weights_of_bytes_in_layers_of_floats(each, kind, tmp_path, source):
+    """They stand for real numbers: (q + zero point) / scale, one for all, for a channel, or for a block of a row."""
+    if kind == "Convolution" and each == "block":
+        return
+    x = tensor("x", (3, 40) if kind == "FullyConnected" else (1, 5, 4, 7), "float32")
+    y = tensor("y", (3, 6) if kind == "FullyConnected" else (1, 5, 4, 6), "float32")
+    shape = (6, 40) if kind == "FullyConnected" else (6, 1, 1, 7)
+    scale, zero = source.uniform(20, 60, STORED[each]).astype("float32"), source.integers(-3, 4, STORED[each])
+    weights = source.integers(-127, 128, shape).astype("int8")
+    given: dict[str, Any] = {} if kind == "FullyConnected" else window((1, 1))
+    levels = {"weights_scale": scale.reshape(-1), "weights_zp": zero.astype("int32").reshape(-1)}
+    layer = Layer("l", kind, [x], [y], given, {"weights": weights, **levels})
+    size = weights[0].size
+    by, plus = (np.repeat(v.reshape(len(v), -1), size * len(v) // v.size, 1) for v in (scale, zero))
+    real = (weights.reshape(6, size) + plus) / by
+    values = source.normal(size=x.shape).astype("float32")
+    np.testing.assert_allclose(evaluate(layer, [values])[0], values @ real.T.astype("float32"), rtol=1e-4, atol=1e-4)
+    check(layer, source, tmp_path)
+
+
+def test_stored_weights_without_a_scale_are_refused():
+    x, y = tensor("x", (3, 4), "float32"), tensor("y", (3, 6), "float32")
+    layer = Layer("l", "FullyConnected", [x], [y], {}, {"weights": np.ones((6, 4), "int8")})
+    for ask in (lambda: kernel_of([layer]), lambda: evaluate(layer, [np.zeros((3, 4), "float32")])):
+        with pytest.raises(LayerError, match="'weights' is int8 in a layer of floats, but 'weights_scale' is missing"):
+            ask()
 
 
 def fully_connected(source: np.random.Generator) -> Iterator[Layer]:
@@ -246,7 +275,8 @@ def test_matrix_products(tmp_path, source):
         ]
         for layer in cases[: 4 if types[0] in ("int8", "float32") else 2]:
             check(layer, source, tmp_path)
-    check(matmul((5, 41, 19), ("int16", "int16"), remain_shift=8), source, tmp_path)
+    for remain in (8, 40):
+        check(matmul((5, 41, 19), ("int16", "int16"), remain_shift=remain), source, tmp_path)
     with pytest.raises(LayerError, match="sums of 200000 products"):
         kernel_of([matmul((2, 200000, 3), ("int8", "int8"))])
 

@@ -13,15 +13,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array, saturate_int32
+from compassc.layers.arithmetic import Array
 from compassc.layers.choices import choose
 from compassc.layers.emit import rectify, rectify_float
 from compassc.layers.families.linear import quads
 from compassc.layers.families.linear.formats import BYTE, float_format, integer_format, sums_range
-from compassc.layers.families.linear.reference import ahead_shift, has_ahead_shift, narrow_weights, summed_biases
+from compassc.layers.families.linear.reference import (
+    ahead_shift,
+    biases_ahead,
+    has_ahead_shift,
+    narrow_weights,
+    summed_biases,
+)
 from compassc.layers.families.linear.tiles import PIXELS, Shape
 from compassc.layers.kernels import follow
-from compassc.layers.pairs import finish_pair, shifted_ahead
+from compassc.layers.pairs import finish_ahead, finish_pair
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 
 INPUT_PIXELS, WEIGHT_BYTES, RAW_BYTES = 128, 8192, 4096
@@ -183,8 +189,8 @@ def _rectified(k: KernelSource, layer: Layer, s: Shape, span: tuple[int, int], p
     method, (scale, shift) = layer.word("with_activation", "NONE"), layer.scale_shift(of=s.c)
     if has_ahead_shift(layer):
         amount, shift = ahead_shift(layer, shift)
-        biases = saturate_int32(summed_biases(layer, s.c) >> amount)
-        return rectify(k, layer, method, shifted_ahead(k, span, pair, amount, biases), scale, shift)
+        biases = biases_ahead(summed_biases(layer, s.c), amount)
+        return finish_ahead(k, layer, span, pair, amount, biases, (scale, shift))
     if pair:
         return finish_pair(k, layer, span, scale, shift)
     return rectify(k, layer, method, Value("acc", "int32", *span), scale, shift)

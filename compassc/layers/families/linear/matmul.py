@@ -19,7 +19,7 @@ from compassc.layers.arithmetic import Array
 from compassc.layers.emit import requantise_rounded, requantise_to
 from compassc.layers.families.linear.formats import floats_only
 from compassc.layers.kernels import follow
-from compassc.layers.pairs import finish_pair, requantise_pair, saturated_pair, shifted_ahead
+from compassc.layers.pairs import finish_ahead, finish_pair, requantise_pair, saturated_pair
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 
 PARTS = 4
@@ -176,8 +176,7 @@ def _closing(k: KernelSource, layer: Layer, p: Product) -> Value:
     if layer.has("remain_shift") and max(t.integer.bits for t in layer.inputs[:2]) > 8:
         remain = layer.integer("remain_shift")
         amount = max(0, int(shift.reshape(-1)[0]) - remain)
-        value = shifted_ahead(k, span, pair, amount, np.zeros(1, np.int64))
-        return requantise_to(k, value, scale, shift - amount, out)
+        return finish_ahead(k, layer, span, pair, amount, np.zeros(1, np.int64), (scale, shift - amount))
     if pair:
         return finish_pair(k, layer, span, scale, shift)
     return requantise_to(k, Value("acc", "int32", *span), scale, shift, out)

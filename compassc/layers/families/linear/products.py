@@ -11,11 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array, saturate_int32
+from compassc.layers.arithmetic import Array
 from compassc.layers.emit import rectify, rectify_float
 from compassc.layers.families.linear.formats import BYTE, FLOAT, Format, float_format, integer_format
 from compassc.layers.families.linear.reference import (
     ahead_shift,
+    biases_ahead,
     has_ahead_shift,
     narrow_weights,
     quantised_weights,
@@ -37,7 +38,7 @@ from compassc.layers.families.linear.tiles import (
     tiling_of,
 )
 from compassc.layers.kernels import follow
-from compassc.layers.pairs import finish_pair, saturated_pair, shifted_ahead
+from compassc.layers.pairs import finish_ahead, finish_pair, saturated_pair
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 
 PARTS = 4
@@ -107,8 +108,8 @@ def closing(k: KernelSource, layer: Layer, s: Shape, f: Format) -> Value:
     span = (f.low, f.high)
     if has_ahead_shift(layer):
         amount, shift = ahead_shift(layer, shift)
-        biases = padded(s, saturate_int32(summed_biases(layer, s.outputs) >> amount))
-        return rectify(k, layer, method, shifted_ahead(k, span, f.pair, amount, biases), scale, shift)
+        biases = padded(s, biases_ahead(summed_biases(layer, s.outputs), amount))
+        return finish_ahead(k, layer, span, f.pair, amount, biases, (scale, shift))
     if f.pair:
         return finish_pair(k, layer, span, scale, shift)
     return rectify(k, layer, method, Value("acc", "int32", *span), scale, shift)

@@ -68,7 +68,7 @@ def finish(layer: Layer, sums: Array, biases: Array) -> Array:
     scale, shift = layer.scale_shift(of=sums.shape[-1])
     if has_ahead_shift(layer):
         amount, shift = ahead_shift(layer, shift)
-        sums = requantise(sums, 1, amount, 0, -(2**31), 2**31 - 1) + saturate_int32(biases >> amount)
+        sums = requantise(sums, 1, amount, 0, -(2**31), 2**31 - 1) + biases_ahead(biases, amount)
     else:
         sums = sums + biases
     return rectify(layer, layer.word("with_activation", "NONE"), sums, scale, shift)
@@ -94,6 +94,11 @@ def ahead_shift(layer: Layer, shift: Array) -> tuple[int, Array]:
             raise LayerError("'remain_shift' with RELU6 and a scalar shift has no meaning")
         return first - remain, shift
     return first - remain, np.full_like(shift, remain)
+
+
+def biases_ahead(biases: Array, amount: int) -> Array:
+    """Biases that are added to sums shifted by `amount`; those that are not shifted are not limited."""
+    return saturate(biases >> amount, -(2**31), 2**31) if amount else biases
 
 
 def _grouped(layer: Layer, x: Array, weights: Array, fill: float, groups: int) -> Array:
