@@ -10,7 +10,8 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -229,21 +230,40 @@ def invariant(lines: list[str], changing: tuple[str, ...]) -> tuple[list[str], l
     return shared, [line for line in lines if line not in shared]
 
 
+@lru_cache(4096)
+def _words(line: str) -> tuple[str, ...]:
+    """The words of a line; kernels have most lines in common."""
+    return tuple(WORD.findall(line))
+
+
 def _tidy(source: KernelSource, lines: list[str]) -> list[str]:
     """The lines with known stored forms in the place of conversions, and without variables that nothing uses."""
-    for dtype in {m[2] for line in lines for m in STORED.finditer(line)} - WIDE.keys():
+    storing = {i: STORED.findall(line) for i, line in enumerate(lines) if "narrow(" in line}
+    for dtype in {stored[1] for found in storing.values() for stored in found} - WIDE.keys():
         raise LayerError(f"kernels do not compute with {dtype}")
-    lines = [STORED.sub(lambda m: source.stored_forms.get((m[1], m[2]), m[0]), line) for line in lines]
+    lines = list(lines)
+    for i in storing:
+        lines[i] = STORED.sub(lambda m: source.stored_forms.get((m[1], m[2]), m[0]), lines[i])
+    uses = Counter(chain.from_iterable(map(_words, lines)))
     while True:
-        uses = Counter(word for line in lines for word in WORD.findall(line))
-        kept = [line for line in lines if not ((m := ASSIGNED.match(line)) and uses[m[1]] == 1)]
-        if len(kept) == len(lines):
+        kept: list[str] = []
+        dropped: list[str] = []
+        for line in lines:
+            assigned = ASSIGNED.match(line) if " = " in line else None
+            (dropped if assigned and uses[assigned[1]] == 1 else kept).append(line)
+        if not dropped:
             return kept
         lines = kept
+        uses.subtract(chain.from_iterable(map(_words, dropped)))
 
 
 CALLED = re.compile(r"(?<![\w.])([a-z]\w*)\(")
 """The name of a function that is called, but not of one of the DSL."""
+
+
+@lru_cache(4096)
+def _calls(line: str) -> tuple[str, ...]:
+    return tuple(CALLED.findall(line))
 
 
 @cache
@@ -261,10 +281,11 @@ def _functions() -> dict[str, str]:
 
 def finish(source: KernelSource, lines: list[str]) -> Kernel:
     """The kernel with these lines as its body and imports of the functions they use."""
-    body = "\n".join("    " + line if line else "" for line in _tidy(source, lines))
+    kept = _tidy(source, lines)
+    body = "\n".join("    " + line if line else "" for line in kept)
     modules = _functions()
-    called = sorted({(modules[name], name) for name in CALLED.findall(body) if name in modules})
-    used = set(WORD.findall(body))
+    called = sorted({(modules[name], name) for name in chain.from_iterable(map(_calls, kept)) if name in modules})
+    used = set(chain.from_iterable(map(_words, kept)))
     parameters = [p for p in source.parameters if p.name in used or isinstance(p.argument, Tensor)]
     listed = "\n".join(f"    {p.name}: {p.type}," for p in parameters)
     imports = "\n".join(
