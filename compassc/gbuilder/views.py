@@ -27,11 +27,24 @@ def make_views(graph: Nodes) -> None:
     graph.nodes[:] = kept
 
 
+def _in_order(node: Node) -> bool:
+    """Whether the layer is as its type declares; where it is not, its kernel says why."""
+    from compassc.graph import LayerError
+    from compassc.layers.consistency import check
+    from compassc.layers.declare import all_types
+
+    try:
+        check(all_types()[node.type.name], node.layer)
+    except LayerError:
+        return False
+    return True
+
+
 def _offsets(node: Node) -> list[int] | None:
     """Where each output begins in the input, in bytes; None where the layer has to run."""
     if node.type.name in VIEWS:
         same = len(node.outputs) == 1 and nbytes(node.inputs[0]) == nbytes(node.outputs[0])
-        return [0] if same else None
+        return [0] if same and str(node.inputs[0].dtype) == str(node.outputs[0].dtype) and _in_order(node) else None
     if node.type.name not in PARTS or any(not nbytes(t) for t in (*node.inputs, *node.outputs)):
         return None
     from compassc.graph import LayerError

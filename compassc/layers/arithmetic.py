@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from compassc.graph import LayerError
 from compassc.graph.dtypes import INTEGER_TYPES, IntegerType, integer_type  # noqa: F401 (asked for here, too)
 
 Array = np.ndarray[Any, Any]
@@ -75,6 +76,16 @@ def quantise(values: Array, scale: Number, zero: Number, low: Number, high: Numb
 def dequantise(values: Array, scale: Number, zero: Number) -> Array:
     """Dequantised values in float32: (values + zero) times the reciprocal of `scale`."""
     return (values + np.asarray(zero)).astype(np.float32) * (np.float32(1) / np.asarray(scale, np.float32))
+
+
+def whole_limits(table: Array, key: str = "lut") -> tuple[int, int]:
+    """The smallest and largest integer of a table's type; LayerError for a table of floats."""
+    if table.dtype.kind not in "iu":
+        raise LayerError(
+            f"the table '{key}' is {table.dtype.name}, but its tensors are integers: expected whole numbers"
+        )
+    kind = np.iinfo(table.dtype)
+    return int(kind.min), int(kind.max)
 
 
 def look_up(index: Array, table: Array, bits: int, signed: bool) -> Array:

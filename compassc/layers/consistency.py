@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import math
+import re
 from collections.abc import Callable
 from functools import cache, reduce
 from typing import TYPE_CHECKING, Any
 
-from compassc.graph import Layer, LayerError
+from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.broadcast import common_shape
 
 if TYPE_CHECKING:
@@ -106,12 +108,22 @@ def check(declared: LayerType, layer: Layer) -> None:
             raise LayerError(f"it has {len(names)} inputs {names}, expected '{declared.inputs}'")
     if not layer.outputs and declared.outputs:
         raise LayerError(f"it has no output, expected '{declared.outputs}'")
+    if 0 < _most_outputs(declared.outputs) < len(layer.outputs):
+        names = [t.name for t in layer.outputs]
+        raise LayerError(f"it has {len(names)} outputs {names}, expected '{declared.outputs}'")
+    for t in (*layer.inputs, *layer.outputs):
+        if t.is_integer:
+            _check_quantisation(t)
     for attribute in declared.attributes:
         if layer.attributes.get(attribute.name) not in (None, "None"):
             KINDS[attribute.kind][1](layer, attribute.name)
             if attribute.told is not None:
                 _agree(layer, attribute.name, attribute.told(layer))
+    for key in ACTIVATION_NUMBERS:
+        if layer.has(key):
+            layer.numbers(key)
     if layer.is_quantised:
+        _check_tables(layer)
         # refuses multipliers and shifts that no layer has
         layer.scale_shift()
     _check_clip(layer)
@@ -122,8 +134,47 @@ def check(declared: LayerType, layer: Layer) -> None:
     _check_shape(declared, layer)
 
 
+ACTIVATION_NUMBERS = ("clip_min", "clip_max", "negative_slope_value", "negative_slope_shift")
+"""Attributes of the activation that may be fused into a layer of any type."""
+
+
+@cache
+def _most_outputs(outputs: str) -> int:
+    """How many outputs a type has at most, by the words of its declaration; 0: any number."""
+    return 0 if "..." in outputs else re.sub(r"\([^)]*\)", "", outputs).count(",") + 1
+
+
+def _check_quantisation(t: Tensor) -> None:
+    """LayerError for scales and zero points that no tensor has."""
+    scales = t.scale if isinstance(t.scale, tuple) else (t.scale,)
+    zeros = t.zero if isinstance(t.zero, tuple) else (t.zero,)
+    for scale in scales:
+        if not 0 < scale < math.inf:
+            raise LayerError(f"'{t.name}' has the scale {scale:g}, expected a number above 0")
+    limit = (1 << t.integer.bits) - 1
+    for zero in zeros:
+        if not -limit <= zero <= limit or zero != int(zero):
+            raise LayerError(f"'{t.name}' is {t.dtype}, but has the zero point {zero:g}, expected {-limit} to {limit}")
+    many = max(len(scales), len(zeros))
+    fits = many in t.shape if t.axis is None else -len(t.shape) <= t.axis < len(t.shape) and t.shape[t.axis] == many
+    if many > 1 and not fits:
+        where = "of any dimension" if t.axis is None else f"of the dimension {t.axis}"
+        raise LayerError(
+            f"'{t.name}' has {many} scales or zero points, but they are not one for each index {where} of {list(t.shape)}"
+        )
+
+
+def _check_tables(layer: Layer) -> None:
+    """LayerError where a table of a quantised layer is empty."""
+    for key, array in layer.constants.items():
+        if (key.startswith("lut") or key.endswith("lut")) and not array.size:
+            raise LayerError(f"the table '{key}' has the shape {list(array.shape)}, expected entries")
+
+
 def _agree(layer: Layer, key: str, told: Any) -> None:
-    """LayerError where an attribute contradicts the tensors; -1 in a list matches any size."""
+    """LayerError where an attribute contradicts the tensors, which tell nothing by None; -1 in a list matches any size."""
+    if told is None:
+        return
     if isinstance(told, list):
         given = layer.integers(key)
         same = len(given) == len(told) and all(g in (-1, t) for g, t in zip(given, told, strict=True))

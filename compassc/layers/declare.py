@@ -54,7 +54,7 @@ class Attribute:
     doc: str
     default: str | None = None
     form: str = ""
-    told: Callable[[Layer], Value] | None = None
+    told: Callable[[Layer], Value | None] | None = None
 
     @property
     def value(self) -> Value | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import INTEGER_TYPES
-from compassc.layers.arithmetic import TRUNCATED_DTYPES, Array, Number, requantise_as
+from compassc.layers.arithmetic import TRUNCATED_DTYPES, Array, Number, requantise_as, whole_limits
 from compassc.layers.rectify import slopes_of
 from compassc.layers.source import KernelSource, Value
 from compassc.layers.vectors import WIDE
@@ -328,7 +328,7 @@ def look_up(k: KernelSource, value: Value, table: Array, bits: int) -> Value:
     size = flat.size
     if size != 1 << (size.bit_length() - 1):
         raise LayerError(f"the table has {size} entries, which is no power of two")
-    kind = np.iinfo(flat.dtype)
+    least, most = whole_limits(flat)
     if bits <= size.bit_length() - 1 and size <= 256 and flat.dtype.itemsize <= 2:
         from compassc.layers.byte_functions import entries, widened_of
 
@@ -337,7 +337,7 @@ def look_up(k: KernelSource, value: Value, table: Array, bits: int) -> Value:
         return widened_of(k, entries(k, value, "uint8", whole), flat)
     name = k.table(flat)
     extra = bits - (size.bit_length() - 1)
-    low, high = max(int(kind.min), -(2**31)), min(int(kind.max), INT32_MAX)
+    low, high = max(least, -(2**31)), min(most, INT32_MAX)
     if extra <= 0:
         return k.let(f"entry_of({name}, {value.name}, mask)", "int32", low, high)
     steepest = int(np.abs(np.diff(flat.astype(np.int64))).max(initial=0))

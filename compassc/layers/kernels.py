@@ -91,11 +91,12 @@ def kernel_of(layers: Sequence[Layer]) -> Kernel:
     load_kernels()
     for layer in layers:
         declared = all_types().get(layer.type)
-        if declared is not None and declared.refused:
+        if declared is None:
+            raise LayerError(f"there is no layer type '{layer.type}'")
+        if declared.refused:
             raise LayerError(declared.refused)
-        if declared is not None:
-            with consistent(layer):
-                check(declared, layer)
+        with consistent(layer):
+            check(declared, layer)
     with consistent(layers[0]), recorded(layers):
         return _kernel_of([with_real_weights(layer) for layer in layers])
 

@@ -27,6 +27,10 @@ ATTRIBUTES_3D = (
 )
 
 
+LARGEST = 65535
+"""The largest size of a window along an axis, step, and distance of its cells."""
+
+
 @dataclass(frozen=True)
 class Window:
     """A window over the spatial axes, outermost first: (height, width), or (depth, height, width)."""
@@ -69,8 +73,9 @@ def window_of(layer: Layer) -> Window:
         pads,
     )
     for name in ("kernel", "stride", "dilation"):
-        if min(getattr(window, name)) < 1:
-            raise LayerError(f"the {name} of the window is {list(getattr(window, name))}, expected positive sizes")
+        for axis, size in zip(axes, getattr(window, name), strict=True):
+            if not 1 <= size <= LARGEST:
+                raise LayerError(f"'{name}_{axis}' is {size}, expected 1 to {LARGEST}")
     return window
 
 

@@ -144,6 +144,32 @@ def test_types_that_no_kernel_goes_with_are_refused_by_the_layers_name(tmp_path)
     refused("Normalization", ("uint8", "float32"), method="L2", axis=[2])
 
 
+def test_layers_of_unknown_types_are_listed_with_the_reason(tmp_path):
+    g = GraphBuilder("net")
+    x = g.input("x", (1, 5, 8), "float32")
+    for kind in ("FooBar", "HeatmapMaxKeypoint", "NoSuchLayer"):
+        (x,) = g.layer(kind, [x], name=f"a {kind}", outputs=[((1, 5, 8), "float32")])
+    with pytest.raises(CompassError) as caught:
+        build_in_memory(g.finish([x]), tmp_path, tmp_path / "aipu.bin", "X2_1204", GraphOptions(work_dir=tmp_path))
+    faults = caught.value.errors  # type: ignore[attr-defined]
+    shown = ["\n".join((fault.message, *map(str, fault.notes))) for fault in faults]
+    assert [
+        f"of type {kind}" in s for kind, s in zip(("FooBar", "HeatmapMaxKeypoint", "NoSuchLayer"), shown, strict=True)
+    ] == [True] * 3
+    assert "there is no layer type 'FooBar'" in shown[0] and "quadratic fit" in shown[1]
+
+
+def test_a_reshape_that_contradicts_itself_is_no_view(tmp_path):
+    """Views are not computed by kernels, which would refuse them."""
+    g = GraphBuilder("net")
+    x = g.input("x", (1, 4, 8), "int8")
+    (a,) = g.layer("Activation", [x], name="first", outputs=[((1, 4, 8), "int8")], attributes={"method": "RELU"})
+    (b,) = g.layer("Reshape", [a], name="bad", outputs=[((1, 8), "float32")], attributes={"shape": [1, 8]})
+    made = g.layer("Activation", [b], name="last", outputs=[((1, 8), "float32")], attributes={"method": "RELU"})
+    with pytest.raises(CompassError, match="'bad'"):
+        build_in_memory(g.finish(made), tmp_path, tmp_path / "aipu.bin", "X2_1204", GraphOptions(work_dir=tmp_path))
+
+
 def test_a_norm_without_factors_takes_none():
     x, y = Tensor("x", (1, 6, 8), "float32"), Tensor("y", (1, 6, 8), "float32")
     more = {"weights": np.ones(8, np.float32)}

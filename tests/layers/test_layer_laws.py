@@ -240,6 +240,37 @@ def test_contradictions_are_refused_by_kernels_too_and_named():
     assert not wrong, "\n".join(wrong[:20])
 
 
+def impossible(layer: Layer) -> Iterator[tuple[Layer, tuple[str, ...]]]:
+    """The layer with what no layer of its type has, and what a message is to name."""
+    if "..." not in all_types()[layer.type].outputs:
+        extra = [replace(layer.outputs[0], name=f"extra{i}") for i in range(4)]
+        yield replace(layer, outputs=(*layer.outputs, *extra)), ("outputs", "extra3", "expected")
+    for side in ("inputs", "outputs"):
+        tensors = getattr(layer, side)
+        for i, t in enumerate(tensors):
+            if not t.is_integer:
+                continue
+            limit = (1 << t.integer.bits) - 1
+            wrong = [({"scale": v}, f"the scale {v:g}, expected") for v in (0.0, -1.0, float("nan"), float("inf"))]
+            wrong.append(({"zero": -limit - 1}, f"the zero point {-limit - 1:g}, expected {-limit} to {limit}"))
+            if 7 not in t.shape:
+                wrong.append(({"scale": (1.0,) * 7}, "7 scales or zero points, but they are not one for each index"))
+            for given, words in wrong[i % 3 :: 3]:
+                changed = (*tensors[:i], replace(t, **given), *tensors[i + 1 :])  # type: ignore[arg-type]
+                yield replace(layer, **{side: changed}), (f"'{t.name}'", words)  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_no_layer_has_is_refused_with_both_values():
+    done = 0
+    for layer in sampled():
+        for damaged, words in impossible(layer):
+            found = refusals(damaged)
+            assert all(word in m for m in found for word in words), f"{layer.type} {words}: {found}"
+            done += 1
+    assert done > 500
+
+
 def told_otherwise(layer: Layer) -> Iterator[tuple[Layer, tuple[str, ...]]]:
     """The layer with an attribute that differs from what its tensors say, or is beyond what any layer has."""
     for attribute in all_types()[layer.type].attributes:

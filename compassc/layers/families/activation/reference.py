@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array, look_up, look_up_range, requantise, saturate
+from compassc.layers.arithmetic import Array, look_up, look_up_range, requantise, saturate, whole_limits
 from compassc.layers.rectify import rectify, rectify_float
 from compassc.layers.special import erf
 
@@ -181,8 +181,7 @@ def tabled(layer: Layer, x: Array) -> Array:
     """The table of the layer at the input's position in its range."""
     table = layer.constant("lut").reshape(-1)
     found = look_up(x.astype(np.int64) - table_base(layer), table, layer.input.integer.bits, False)
-    kind = np.iinfo(table.dtype)
-    return np.clip(found, kind.min, kind.max)
+    return np.clip(found, *whole_limits(table))
 
 
 def activation(layer: Layer, x: Array) -> Array:

@@ -115,7 +115,7 @@ TABLE = (
             Attribute("method", "word", ", ".join(METHODS), "HARD"),
             Attribute("iou_threshold", "float", "the largest overlap; quantised, times 2^iou_thresh_shift", "0.6"),
             Attribute("score_threshold", "float", "boxes with a score above it are kept", "none"),
-            Attribute("max_output_size", "int", "boxes kept of a class", "rows of the output"),
+            Attribute("max_output_size", "measure", "boxes kept of a class", "rows of the output"),
             Attribute("soft_nms_sigma", "float", "how steeply GAUSSIAN lowers scores", "0"),
             Attribute("center_point_box", "int", "1, boxes of centres and sizes, is refused", "0"),
             Attribute("areas_shift", "int", "bits that quantised areas lose", "13", "quantised"),
@@ -292,7 +292,7 @@ TABLE = (
         attributes=(
             Attribute("score_threshold", "float", "boxes with a score above it are kept", "-inf"),
             Attribute("min_size", "floats", "least height and width", "0"),
-            Attribute("maxnum", "int", "boxes of an image", "5000"),
+            Attribute("maxnum", "measure", "boxes of an image", "5000"),
         ),
         inputs="boxes, scores, boxes per class, labels, classes",
         outputs="boxes, scores, boxes per class, labels, classes",

@@ -112,7 +112,11 @@ def anchors_of(layer: Layer, boxes: int, given: Array | None = None) -> Array:
     if given is not None:
         found = given.reshape(-1, 4)
     else:
-        found = np.stack([layer.constant(key).reshape(-1) for key in ("ycenter", "xcenter", "ha", "wa")], -1)
+        parts = {key: layer.constant(key).reshape(-1) for key in ("ycenter", "xcenter", "ha", "wa")}
+        for key, part in parts.items():
+            if part.size != boxes:
+                raise LayerError(f"'{key}' has {part.size} values, but there are {boxes} boxes")
+        found = np.stack(list(parts.values()), -1)
     if len(found) != boxes:
         raise LayerError(f"there are {len(found)} anchors for {boxes} boxes")
     return found

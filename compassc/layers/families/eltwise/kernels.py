@@ -190,7 +190,7 @@ def squared_difference(k: KernelSource, layer: Layer, a: Value, b: Value) -> Val
     if not layer.is_quantised:
         d = as_stored(k, k.let(f"{a.name} - {b.name}", "float32"), layer.input)
         return k.let(f"{d.name} * {d.name}", "float32")
-    scale, shift = layer.scale_shift(of=3)
+    scale, shift = (np.resize(v, 3) for v in layer.scale_shift(of=3))
     operands = [
         requantise(k, k.shifted(v, t.scalar_zero), int(m), int(s), 0, -(2**31), 2**31 - 1)
         for v, t, m, s in zip((a, b), layer.inputs, scale[1:], shift[1:], strict=True)

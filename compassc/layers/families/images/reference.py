@@ -130,6 +130,12 @@ def checked_window(layer: Layer) -> Window:
     if len(x) != 4 or len(y) != 4 or (x[0], x[3]) != (y[0], y[3]) or 0 in x:
         raise LayerError(f"{list(x)} and {list(y)} are no NHWC images of equal channels")
     window = window_of(layer)
+    fitting = (window.positions(x[1:3]), window.positions(x[1:3], ceil=True))
+    if any(many not in both for many, *both in zip(y[1:3], *fitting, strict=True)):
+        raise LayerError(
+            f"the window leads from {list(x[1:3])} to {list(fitting[0])}, in ceil mode to {list(fitting[1])}, but the output "
+            f"'{layer.output.name}' is {list(y)}"
+        )
     cells = seen(np.ones((1, *x[1:3], 1), bool), window, (y[1], y[2]), False)
     if y.count(0) == 0 and not cells.any(axis=(-1, -2)).all():
         raise LayerError("a window sees no cell of the image")

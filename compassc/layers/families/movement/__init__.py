@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from compassc.graph import Layer
+from compassc.graph.values import Value
 from compassc.layers.declare import Attribute, Constant, Fusion, Row, declare_table, layer_type
 from compassc.layers.families.movement.reference import (
     PAD_MODES,
@@ -42,6 +44,29 @@ from compassc.layers.families.movement.reference import (
     transpose,
 )
 
+
+def axes_of_size_one(layer: Layer) -> Value | None:
+    """The axes that a Squeeze drops or an Unsqueeze adds, as they are given where they are right."""
+    if layer.type not in ("Squeeze", "Unsqueeze") or not layer.has("axis") or not layer.outputs:
+        return None
+    longer, shorter = layer.input.shape, layer.output.shape
+    if layer.type == "Unsqueeze":
+        longer, shorter = shorter, longer
+    given = layer.integers("axis")
+    axes = {a + len(longer) if a < 0 else a for a in given}
+    if tuple(n for i, n in enumerate(longer) if i not in axes or n != 1) == shorter and len(longer) - len(axes) == len(
+        shorter
+    ):
+        return list(given)
+    found, left = [], list(shorter)
+    for i, n in enumerate(longer):
+        if left and left[0] == n:
+            left.pop(0)
+        else:
+            found.append(i)
+    return found
+
+
 AXIS = Attribute("axis", "int", "the axis")
 INDEX = Attribute("axis", "int", "the axis", "0")
 BEGINS = (
@@ -65,6 +90,13 @@ TABLE = (
                 "the shape, as the output has it",
                 "the output's",
                 told=lambda layer: list(layer.output.shape),
+            ),
+            Attribute(
+                "axis",
+                "ints",
+                "of Squeeze and Unsqueeze: the dimensions of size 1",
+                "by the shapes",
+                told=axes_of_size_one,
             ),
         ),
     ),
@@ -204,7 +236,22 @@ TABLE = (
         depth_to_space,
         (*BLOCK, Attribute("mode", "word", "DCR or CRD", "DCR")),
     ),
-    Row("SpaceToDepth", "Blocks of the image gathered in channels.", "common", space_to_depth, BLOCK),
+    Row(
+        "SpaceToDepth",
+        "Blocks of the image gathered in channels.",
+        "common",
+        space_to_depth,
+        (
+            BLOCK[0],
+            Attribute(
+                "block_size_y",
+                "count",
+                "block height; blocks are square",
+                "the width",
+                told=lambda layer: layer.integer("block_size_x"),
+            ),
+        ),
+    ),
     Row("BatchToSpace", "Images of a batch spread over blocks.", "rare", batch_to_space, BLOCK),
     Row(
         "BatchToSpaceND",

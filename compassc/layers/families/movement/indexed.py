@@ -15,6 +15,7 @@ from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
 from compassc.layers.declare import store
 from compassc.layers.emit import wide_kind
+from compassc.layers.families.movement.reference import check_selector
 from compassc.layers.kernels import kernel
 from compassc.layers.moving import bits_of, raw_pointer, strides_of
 from compassc.layers.remapping import PART_BYTES
@@ -137,6 +138,7 @@ def filter_rows(layer: Layer) -> Kernel:
     k, axis, selector = KernelSource(), layer.axis("axis", 0), indices_of(layer, layer.inputs[-1])
     lines: list[str] = []
     for x, y in zip(layer.inputs[:-1], layer.outputs[:-1], strict=True):
+        check_selector(layer, x)
         if (x.dtype, x.shape) != (y.dtype, y.shape):
             raise LayerError(f"'{y.name}' is {y.dtype} {list(y.shape)}, but '{x.name}' is {x.dtype} {list(x.shape)}")
         lines += _packed(k, x, y, axis, x.shape[axis], _where_set(k, selector))
@@ -199,7 +201,10 @@ def one_hot(layer: Layer) -> Kernel:
     axis = len(index.shape) if axis < 0 or axis >= len(index.shape) else axis
     if y.shape != (*index.shape[:axis], depth, *index.shape[axis:]):
         raise LayerError(f"'depth' is {depth} on axis {axis}, which does not lead to the shape {list(y.shape)}")
-    off, on = (fill_value(v, y) for v in layer.numbers("values", [0, 1]))
+    values = layer.numbers("values", [0, 1])
+    if len(values) != 2:
+        raise LayerError(f"'values' is {values}, expected two numbers, elsewhere and at the index")
+    off, on = (fill_value(v, y) for v in values)
     k = KernelSource()
     places, target = k.tensor(index), raw_pointer(k, y)
     bits, n = bits_of(y.dtype), k.scalar(depth)

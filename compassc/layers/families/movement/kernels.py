@@ -76,6 +76,9 @@ def split(layer: Layer) -> Kernel:
 def concat(layer: Layer) -> Kernel:
     """Each branch is copied to its place, after being brought to the output's scale."""
     k, y, axis = KernelSource(), layer.output, layer.axis()
+    for x in layer.inputs:
+        if len(x.shape) != len(layer.input.shape):
+            raise LayerError(f"'{x.name}' is {list(x.shape)}, but '{layer.input.name}' is {list(layer.input.shape)}")
     strides = strides_of(y.shape)
     scale, shift = layer.scale_shift()
     made = [sum(x.shape[axis] for x in layer.inputs) if a == axis else n for a, n in enumerate(layer.input.shape)]

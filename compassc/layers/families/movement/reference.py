@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from compassc.graph import Layer, LayerError
+from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array, quantise, requantise, saturate
 
 
@@ -163,12 +165,20 @@ def compress(layer: Layer, x: Array, condition: Array) -> Array:
     return x.take(kept, axis)
 
 
+def check_selector(layer: Layer, x: Tensor) -> None:
+    """LayerError where a Filter has not one selector for each index of its axis."""
+    size, given = x.shape[layer.axis("axis", 0)], layer.inputs[-1]
+    if given.count != size:
+        raise LayerError(f"'{given.name}' has {given.count} selectors, but 'axis' of '{x.name}' has {size} indices")
+
+
 def filter_rows(layer: Layer, *x: Array) -> list[Array]:
     """Rows whose selector is not 0 at the front, raw zeros behind them; and how many."""
     axis, selector = layer.axis("axis", 0), x[-1].reshape(-1)
     kept = np.flatnonzero(selector)
     found = []
-    for data in x[:-1]:
+    for data, t in zip(x[:-1], layer.inputs, strict=False):
+        check_selector(layer, t)
         rows = data.take(kept, axis)
         found.append(np.pad(rows, [(0, data.shape[i] - rows.shape[i]) for i in range(data.ndim)]))
     return [*found, np.asarray([len(kept)])]
@@ -365,7 +375,11 @@ def batch_to_space_nd(layer: Layer, x: Array) -> Array:
     """The batch holds the blocks of the leading spatial axes, the images of a block innermost."""
     block = layer.integers("block_size")[-(x.ndim - 2) :]
     crops = layer.pairs("crops") if layer.has("crops") else [(0, 0)] * len(block)
-    images, spatial, m = x.shape[0] // int(np.prod(block)), x.shape[1:-1], len(block)
+    images, spatial, m = x.shape[0] // int(math.prod(block)), x.shape[1:-1], len(block)
+    if images * math.prod(block) != x.shape[0] or min(block) < 1:
+        raise LayerError(
+            f"'block_size' is {block}, but the batch of {list(x.shape)} does not divide by {math.prod(block)}"
+        )
     wide = x.reshape(*block, images, *x.shape[1:])
     order = [m, *(axis for i in range(m) for axis in (m + 1 + i, i)), 2 * m + 1]
     y = wide.transpose(order).reshape(images, *(n * b for n, b in zip(spatial, block, strict=True)), x.shape[-1])
@@ -418,6 +432,8 @@ def one_hot(layer: Layer, index: Array) -> Array:
     depth, values = layer.integer("depth"), layer.numbers("values", [0, 1])
     axis = layer.integer("axis", -1)
     axis = index.ndim if axis < 0 or axis >= index.ndim else axis
+    if len(values) != 2:
+        raise LayerError(f"'values' is {values}, expected two numbers, elsewhere and at the index")
     hot = index.astype(np.int64)[..., None] == np.arange(depth)
     return np.moveaxis(np.where(hot, values[1], values[0]), -1, axis)
 

@@ -101,6 +101,12 @@ def padded_window(layer: Layer, shape: tuple[int, ...]) -> tuple[Window, tuple[i
     window, positions = window_of(layer), tuple(layer.output.shape[1:-1])
     if (shape[0], shape[-1]) != (layer.output.shape[0], layer.output.shape[-1]):
         raise LayerError(f"the output '{layer.output.name}' is {list(layer.output.shape)} for the input {list(shape)}")
+    fitting = (window.positions(shape[1:-1]), window.positions(shape[1:-1], ceil=True))
+    if any(many not in both for many, *both in zip(positions, *fitting, strict=True)):
+        raise LayerError(
+            f"the window leads from {list(shape[1:-1])} to {list(fitting[0])}, in ceil mode to {list(fitting[1])}, "
+            f"but the output '{layer.output.name}' is {list(layer.output.shape)}"
+        )
     pads = []
     for size, (before, after), stride, reach, many in zip(
         shape[1:-1], window.pads, window.stride, window.reach, positions, strict=True

@@ -59,6 +59,14 @@ def split_weights(layer: Layer, gates: int) -> tuple[Array, Array, int]:
     cell = weights.shape[0] // gates
     if weights.shape != (gates * cell, inputs + cell):
         raise LayerError(f"'weights' is {list(weights.shape)}, expected [{gates}C, {inputs} + C]")
+    many = cell * (gates + (layer.type == "GRUv1"))
+    if layer.constant("biases").size != many:
+        raise LayerError(
+            f"'biases' has {layer.constant('biases').size} values, but 'weights' {list(weights.shape)} say {many}"
+        )
+    for t in layer.inputs[1:]:
+        if t.shape[-1:] != (cell,) and t.count != layer.input.shape[0] * cell:
+            raise LayerError(f"'{t.name}' is {list(t.shape)}, but 'weights' {list(weights.shape)} say cells of {cell}")
     return weights[:, :inputs], weights[:, inputs:], cell
 
 

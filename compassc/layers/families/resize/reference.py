@@ -27,6 +27,7 @@ def coordinates(layer: Layer, axis: str, size: int, result: int) -> Array:
     mode = layer.word("mode", "HALF_PIXEL", MODES)
     i = np.arange(result, dtype=np.float64)
     ratio = layer.number(f"ratio_{axis}", 0) if not layer.is_quantised else 0
+    _check_ratio(layer, axis, size, result)
     if mode == "ALIGN_CORNERS":
         return i * ((size - 1) / (result - 1)) if result > 1 else i * 0
     step = 1 / ratio if ratio else None
@@ -43,6 +44,16 @@ def coordinates(layer: Layer, axis: str, size: int, result: int) -> Array:
         centre = size / 2
         return centre * (1 - adjust) + scaled - 0.5
     return scaled - 0.5
+
+
+def _check_ratio(layer: Layer, axis: str, size: int, result: int) -> None:
+    """LayerError where a ratio contradicts the sizes. A ratio of 1 is what graphs hold that were given sizes."""
+    key = f"ratio_{axis}"
+    if not layer.has(key) or layer.number(key) in (0, 1):
+        return
+    ratio = layer.number(key)
+    if not ratio > 0 or abs(ratio * size - result) >= 1:
+        raise LayerError(f"'{key}' is {ratio:g}, but the sizes {size} and {result} say {result / max(size, 1):g}")
 
 
 NEAREST_MODES = ("ROUND_PREFER_FLOOR", "ROUND_PREFER_CEIL", "FLOOR", "CEIL", "SIMPLE")

@@ -16,6 +16,7 @@ from compassc.layers.arithmetic import (
     requantise,
     saturate,
     shift_right,
+    whole_limits,
 )
 
 F32 = np.float32
@@ -73,9 +74,8 @@ def _by_table(layer: Layer, x: Array) -> Array:
     """A table of exponentials, and a division of whole numbers."""
     out, table = layer.output, layer.constant("lut").reshape(-1)
     bits, n = layer.input.integer.bits, x.shape[-1]
-    kind = np.iinfo(table.dtype)
     difference = x - x.max(-1, keepdims=True)
-    t = np.clip(look_up(difference + (1 << bits) - 1, table, bits, False), kind.min, kind.max)
+    t = np.clip(look_up(difference + (1 << bits) - 1, table, bits, False), *whole_limits(table))
     total = np.maximum(t.sum(-1, keepdims=True), 1)
     base = 30 if int(table.max()) == 1 else 31
     scale, shift = (int(v) for v in layer.scale_shift(of=1))
