@@ -62,9 +62,10 @@ def factors(layer: Layer) -> tuple[Array, Array]:
     scale, shift = layer.scale_shift()
     axis, rank = _affine_axes(layer)[-1], len(layer.input.shape)
     shape = [-1 if i == axis else 1 for i in range(rank)]
-    for found in (scale, shift):
-        if found.size not in (1, layer.input.shape[axis]):
-            raise LayerError(f"'scale' has {found.size} values for {layer.input.shape[axis]} elements of axis {axis}")
+    for label, found in (("scale", scale), ("shift", shift)):
+        if found.size not in (1, many := layer.input.shape[axis]):
+            key = label if label in layer.constants else f"{label}_value"
+            raise LayerError(f"'{key}' has {found.size} values, expected 1 or {many}, the elements of axis {axis}")
     return (
         (scale, shift)
         if scale.size == shift.size == 1
