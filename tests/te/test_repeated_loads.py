@@ -123,3 +123,41 @@ def test_dear_numbers_that_all_lanes_have_are_computed_once_and_before_the_loop(
     a, b = rng.uniform(0, 1, (8, 256)).astype("float32"), np.zeros((8, 256), "float32")
     Kernel(module.entry_func)(a, b)
     assert np.allclose(b, a / (a[:, :1] + a[:, 1:2] + 1), rtol=1e-5)
+
+
+def products(kind: str) -> tuple[te.Schedule, list[te.Tensor]]:
+    """Four rows by four columns, which share the elements that they are made of."""
+    a, b = te.placeholder((4, 64), kind, name="a"), te.placeholder((4, 64), kind, name="b")
+    k, wide = te.reduce_axis((0, 64), "k"), "float32" if kind == "float16" else "int32"
+    c = te.compute((4, 4), lambda i, j: te.sum(a[i, k].astype(wide) * b[j, k].astype(wide), axis=k))
+    s = te.create_schedule(c)
+    local = s.cache_write(c, "lsram")
+    i, j = local.op.axis
+    k_out, k_in = s[local].split(local.op.reduce_axis[0], factor=16)
+    s[local].reorder(k_out, i, j, k_in)
+    s[local].unroll(i)
+    s[local].unroll(j)
+    s[local].vectorize(k_in)
+    return s, [a, b, c]
+
+
+def test_what_is_loaded_is_converted_once():
+    s, tensors = products("float16")
+    module = te.lower(s, tensors, "k", TARGET)
+    converted = re.findall(r"S\.cast\(", module.script())
+    assert len(converted) == 4 + 4, "not once for each of the 16 products"
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-9, 9, (4, 64)).astype("float16") for _ in "ab")
+    c = np.zeros((4, 4), "f4")
+    Kernel(module.entry_func)(a, b, c)
+    assert np.array_equal(c, a.astype("f4") @ b.astype("f4").T)
+
+
+def test_what_is_also_used_as_it_is_is_loaded_once():
+    text = body(
+        "for i in T.serial(0, 8, 1, nonneg=True):",
+        '    q[i] = T.cast(T.cast(p[i], "int16"), "int32")',
+        '    y_1[i] = T.cast(T.cast(p[i], "int16"), "int32") + p[i]',
+    )
+    found = reused(parse_module(text).entry_func).module().script()
+    assert found.count("p[i]") == 1

@@ -1,6 +1,7 @@
 """Loads and dear numbers that would give the same again are made once.
 
-In a statement, and in a run of them, equal loads become a variable, and so does a quotient or function of scalars that all lanes
+In a statement, and in a run of them, equal loads become a variable (with the conversion of what they give, where all uses
+convert it), and so does a quotient or function of scalars that all lanes
 of a vector have, for wide vectors are cut into registers; what no turn of a loop changes is made before the loop. What may
 write the memory in between ends it: a store into the same array (into any array in device memory, for parameters may be
 the same memory), and transfers, events and barriers for all.
@@ -23,6 +24,8 @@ from compassc.passes._blocks import defined_vars
 _MOST = 16
 """Loads that are made before one loop: more would not stay in registers."""
 _PLAIN = (S.Let, S.Assign, S.Store)
+Read = E.Load | E.Cast | E.Call
+"""A load, or the conversion of one."""
 
 
 def reused(f: PrimFunc) -> PrimFunc:
@@ -78,11 +81,18 @@ def _shared(run: list[Stmt]) -> list[Stmt]:
     interner = Interner()
     names: dict[int, int] = {}
     """By the structure of a load that is still valid, its number."""
-    numbers: list[E.Load] = []
+    numbers: list[Read] = []
     uses: Counter[int] = Counter()
     at: list[dict[int, int]] = []
+    plain = {interner.key(read) for s in run for read in _reads(s) if isinstance(read, E.Load)}
+
+    def loads(s: Stmt) -> Iterator[Read]:
+        for read in _reads(s):
+            inner = _load_of(read)
+            yield inner if interner.key(inner) in plain else read
+
     for s in run:
-        for load in _loads(s):
+        for load in loads(s):
             key = interner.key(load)
             if key not in names:
                 names[key] = len(numbers)
@@ -90,13 +100,13 @@ def _shared(run: list[Stmt]) -> list[Stmt]:
             uses[names[key]] += 1
         at.append(dict(names))
         names = {k: n for k, n in names.items() if not _changes(s, numbers[n])}
-    kept = {n: Var(f"{numbers[n].buffer.data.name}_part", numbers[n].dtype) for n, count in uses.items() if count > 1}
+    kept = {n: _variable(numbers[n]) for n, count in uses.items() if count > 1}
     if not kept:
         return run
     made: list[Stmt] = []
     defined: set[int] = set()
     for s, valid in zip(run, at, strict=True):
-        for load in _loads(s):
+        for load in loads(s):
             n = valid[interner.key(load)]
             if n in kept and n not in defined:
                 defined.add(n)
@@ -134,12 +144,12 @@ def _before(loop: S.For, body: Body) -> tuple[list[Stmt], Body]:
         return [], body
     own = {loop.var, *defined_vars(body), *(s.var for s in inside if isinstance(s, S.Assign))}
     interner = Interner()
-    found: dict[int, tuple[E.Load, Var]] = {}
+    found: dict[int, tuple[Read, Var]] = {}
     for s in body:
-        for load in _loads(s) if isinstance(s, _PLAIN) else ():
+        for load in _reads(s) if isinstance(s, _PLAIN) else ():
             fixed = not (variables(load) & own) and not any(_changes(x, load) for x in inside)
             if fixed and len(found) < _MOST:
-                found.setdefault(interner.key(load), (load, Var(f"{load.buffer.data.name}_part", load.dtype)))
+                found.setdefault(interner.key(load), (load, _variable(load)))
     put = _Put({k: v for k, (_, v) in found.items()}, interner)
     lets: list[Stmt] = [S.Let(v, load, span=loop.span) for load, v in found.values()]
     left: list[Stmt] = []
@@ -159,14 +169,37 @@ def _is_fixed(e: Expr, own: set[Var]) -> bool:
     return not variables(e) & own and not e.flags & E.F_LOAD and is_pure(e)
 
 
-def _loads(s: Stmt) -> Iterator[E.Load]:
-    """The loads that a plain statement makes for sure."""
+def _reads(s: Stmt) -> Iterator[Read]:
+    """The loads that a plain statement makes for sure, those that are converted with their conversions."""
     if any(effect_of(x) != "pure" for e in s.exprs() for x in _certain(e) if isinstance(x, E.Call)):
         return
     for e in s.exprs():
+        outer: list[Read] = []
         for x in _certain(e):
-            if isinstance(x, E.Load) and x.buffer.scope != "private":
-                yield x
+            if _converts(x):
+                outer[-1] = x  # type: ignore[call-overload]
+            elif isinstance(x, E.Load) and x.buffer.scope != "private":
+                outer.append(x)
+        yield from outer
+
+
+def _converts(e: Expr) -> bool:
+    """Whether an expression is the conversion of a load, and nothing else."""
+    if isinstance(e, E.Call):
+        given = e.args[0] if e.op == "cast" and len(e.args) == 1 and e.mask is None and e.r is None else None
+    else:
+        given = e.value if isinstance(e, E.Cast) else None
+    return isinstance(given, E.Load) and given.buffer.scope != "private"
+
+
+def _load_of(read: Read) -> E.Load:
+    found = read.args[0] if isinstance(read, E.Call) else read.value if isinstance(read, E.Cast) else read
+    assert isinstance(found, E.Load)
+    return found
+
+
+def _variable(read: Read) -> Var:
+    return Var(f"{_load_of(read).buffer.data.name}_part", read.dtype)
 
 
 def _certain(e: Expr) -> Iterator[Expr]:
@@ -181,8 +214,9 @@ def _certain(e: Expr) -> Iterator[Expr]:
     yield e
 
 
-def _changes(s: Stmt, load: E.Load) -> bool:
+def _changes(s: Stmt, read: Read) -> bool:
     """Whether a statement may change what a load gives."""
+    load = _load_of(read)
     if any(e.flags & E.F_FUNC for e in s.exprs()):
         return True
     if isinstance(s, (S.Let, S.Assign)):
@@ -215,6 +249,14 @@ class _Put(Rewriter):
 
     @rewrites(E.Load)
     def rewrite_load(self, e: E.Load) -> Expr:
+        return self.found.get(self.interner.key(e)) or self.default(e)
+
+    @rewrites(E.Cast)
+    def rewrite_cast(self, e: E.Cast) -> Expr:
+        return self.found.get(self.interner.key(e)) or self.default(e)
+
+    @rewrites(E.Call)
+    def rewrite_call(self, e: E.Call) -> Expr:
         return self.found.get(self.interner.key(e)) or self.default(e)
 
 
