@@ -56,8 +56,8 @@ KIND = register_kind(
         _generate,
         ("cuda", "gpu"),
         {
-            "arch": Option(str, "sm_75", "the least architecture that the PTX is for"),
-            "max_num_threads": Option(int, 1024, "threads of a block at most"),
+            "arch": Option(str, "sm_75", "the least architecture that the PTX is for", r"sm_\d+[a-f]?"),
+            "max_num_threads": Option(int, 1024, "threads of a block at most", range(1, 1025)),
         },
     )
 )

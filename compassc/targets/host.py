@@ -50,8 +50,10 @@ C = register_kind(
         ("cpu",),
         {
             "mcpu": Option(str, "native", "the processor, as clang's -march takes it"),
-            "num-cores": Option(int, 0, "how many threads run parallel loops; 0: as the switch COMPASS_THREADS says"),
-            "opt-level": Option(int, 3, "clang's level of optimisation, 0 to 3"),
+            "num-cores": Option(
+                int, 0, "how many threads run parallel loops; 0: as the switch COMPASS_THREADS says", range(1025)
+            ),
+            "opt-level": Option(int, 3, "clang's level of optimisation, 0 to 3", range(4)),
         },
     )
 )

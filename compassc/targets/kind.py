@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -22,11 +23,18 @@ class TargetError(UsageError, ValueError):
 
 @dataclass(frozen=True)
 class Option:
-    """One option of a kind: `type` is str, int or bool; `default` None where it has none."""
+    """One option of a kind: `type` is str, int or bool; `default` None where it has none. `allowed`: the numbers that it may
+    be, or a pattern of the whole text."""
 
     type: type
     default: Any
     help: str
+    allowed: range | str | None = None
+
+    def allows(self, value: Any) -> bool:
+        if isinstance(self.allowed, str):
+            return re.fullmatch(self.allowed, value) is not None
+        return self.allowed is None or value in self.allowed
 
 
 @dataclass(frozen=True)

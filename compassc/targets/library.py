@@ -6,6 +6,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from compass_core.errors import CompassError, ToolchainError
+
 if TYPE_CHECKING:
     from compassc.targets.target import Target
 
@@ -41,8 +43,26 @@ def compiled(text: str, parallel: bool, target: Target) -> bytes:
     cache = Cache()
     depends = (*sources.values(), *flags, *_LINK, find_clang().identity, " ".join(host.cpu_features()))
     key = key_of("host-library", *depends)
-    found = cache.get("host", key) or cache.put("host", key, lambda output: _compile(sources, flags, output))
+    try:
+        found = cache.get("host", key) or cache.put("host", key, lambda output: _compile(sources, flags, output))
+    except ToolchainError as error:
+        raise _of_processor(error, target) from error
     return found.read_bytes()
+
+
+def _of_processor(error: ToolchainError, target: Target) -> CompassError:
+    """The error of a build, told as one of the option `mcpu` where clang does not know that processor."""
+    from compassc.targets.kind import TargetError
+
+    said = [line for line in map(str, error.notes) if "unknown target CPU" in line or "valid target CPU" in line]
+    if not said:
+        return error
+    return TargetError(
+        f"clang knows no processor '{target.mcpu}' for option 'mcpu' of '{target.kind.name}'",
+        code="target-option",
+        notes=tuple(said),
+        help="native is this machine",
+    )
 
 
 def _compile(sources: dict[str, str], flags: list[str], output: Path) -> None:

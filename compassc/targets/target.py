@@ -191,15 +191,18 @@ def _options(declared: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _value(declared: Kind, name: str, option: Option, value: Any) -> Any:
-    if isinstance(value, str) and option.type is not str:
-        if option.type is bool and value.lower() in _WORDS:
-            return _WORDS[value.lower()]
-        if option.type is int and value.lstrip("-").isdecimal():
-            return int(value)
-    elif isinstance(value, option.type) and (option.type is not int or not isinstance(value, bool)):
-        return value
+    if isinstance(value, str) and option.type is bool and value.lower() in _WORDS:
+        value = _WORDS[value.lower()]
+    elif isinstance(value, str) and option.type is int and value.lstrip("-").isdecimal():
+        value = int(value)
+    kind = option.type.__name__
+    if isinstance(value, option.type) and (option.type is not int or not isinstance(value, bool)):
+        if option.allows(value):
+            return value
+        if isinstance(option.allowed, range):
+            kind = f"number from {option.allowed.start} to {option.allowed[-1]}"
+        else:
+            kind = f"text of the form {option.allowed}"
     raise TargetError(
-        f"option '{name}' of '{declared.name}' is a {option.type.__name__}, got {value!r}",
-        code="target-option",
-        help=option.help,
+        f"option '{name}' of '{declared.name}' is a {kind}, got {value!r}", code="target-option", help=option.help
     )

@@ -9,7 +9,7 @@ import pytest
 
 from compass_core.errors import CompassError
 from compassc import targets, te
-from compassc.targets import Target
+from compassc.targets import Target, TargetError
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,10 @@ def test_what_describes_a_target(given, text):
         ("X2_9999", "unknown target 'X2_9999'"),
         ("llvm -mtriple=x86_64", "'llvm' has no option 'mtriple'"),
         ("llvm -num-cores=many", "option 'num-cores' of 'llvm' is a int, got 'many'"),
+        ("llvm -opt-level=7", "option 'opt-level' of 'llvm' is a number from 0 to 3, got 7"),
+        ({"kind": "c", "num-cores": -1}, "'num-cores' of 'c' is a number from 0"),
+        ("cuda -max_num_threads=4096", "number from 1 to 1024"),
+        ("cuda -arch=turing", "'arch' of 'cuda' is a text of the form"),
         ({"kind": "metal"}, "no kind of target 'metal'"),
         ({"mcpu": "X2_1204"}, "needs its 'kind'"),
         (3, "not int"),
@@ -47,6 +51,12 @@ def test_what_describes_a_target(given, text):
 def test_what_is_refused(given, said):
     with pytest.raises(CompassError, match=said):
         Target(given)
+
+
+def test_a_processor_that_clang_does_not_know_is_said_of_its_option():
+    with pytest.raises(TargetError, match="no processor 'foo' for option 'mcpu' of 'llvm'") as refused:
+        te.build(*_copy(), "llvm -mcpu=foo")
+    assert "native" in str(refused.value.help) and refused.value.notes
 
 
 def test_unknown_targets_list_what_there_is():
