@@ -23,6 +23,7 @@ from compassc.ops.numeric import np_dtype
 from ..language.dispatch import check_sides
 from . import api  # noqa: F401  (registers the Python sides)
 from .assign import with_kernel_assignments
+from .checks import Races
 from .descriptors import PyDescPointer, chains_of
 from .grid import asks_for_group
 from .memory import PyBuffer, PyPointer, Storage
@@ -66,8 +67,10 @@ def run_entry(
     def body(_tec: Tec) -> None:
         run(*[PyVar(v.value, v.dtype) if type(v) is PyVar else v for v in values])
 
-    for group in range(found.cores if found.cores > 1 and asks_for_group(py_func) else 1):
-        session = Session(py_func.__name__, found, output_dir, group)
+    groups = found.cores if found.cores > 1 and asks_for_group(py_func) else 1
+    beside: dict[tuple[int, int], Races] | None = {} if groups > 1 else None
+    for group in range(groups):
+        session = Session(py_func.__name__, found, output_dir, group, beside)
         for value in values:
             if isinstance(value, PyPointer) and value.storage is not None:
                 value.storage.watch = None  # of the group before

@@ -5,7 +5,7 @@
 `warn`      a read of which no byte was ever written, in memory of the kernel, is warned of (on unless switched off)
 `uninit`    the same is an error
 `partial`   the same when only some of its bytes were never written
-`race`      two TECs touch the same byte between the same barriers and one of them changes it
+`race`      two TECs touch the same byte between the same barriers, or two groups do at any time, and one of them changes it
 `overflow`  `+`, `-`, `*`, S.vadd, S.vsub, S.vmul or a narrowing store whose integer result does not fit
 `division`  an integer divided by zero; of vectors the active lanes that are not 0 themselves, as masked loads leave those
 """
@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -65,7 +65,7 @@ class StorageMonitor:
 
     __slots__ = ("_next", "fatal", "races", "storage", "strict", "written")
 
-    def __init__(self, storage: Any, checks: frozenset[str], *, fresh: bool, races: Races | None) -> None:
+    def __init__(self, storage: Any, checks: frozenset[str], *, fresh: bool, races: Sequence[Races]) -> None:
         self.storage = storage
         self.written = bytearray(storage.data.size) if fresh else None
         self.strict = "partial" in checks
@@ -99,9 +99,11 @@ class StorageMonitor:
             self._read(what, spans, self.written)
         if self.written is not None and writes:
             self._write(spans, self.written)
-        if self.races is not None:
+        if self.races:
+            settle(LOCAL.tec)
+        for memory in self.races:
             for start, stop in spans:
-                self.races.access(start, stop, writes, atomic)
+                memory.access(start, stop, writes, atomic)
 
     def _write(self, spans: list[tuple[int, int]], written: bytearray) -> None:
         for start, stop in spans:
@@ -109,7 +111,7 @@ class StorageMonitor:
         self._next = written.find(0, self._next)
         if self._next < 0:
             self.written = None
-            if self.races is None:
+            if not self.races:
                 self.storage.watch = None
 
     def _read(self, what: str, spans: list[tuple[int, int]], written: bytearray) -> None:
@@ -166,13 +168,14 @@ class Doubt:
 class Races:
     """The accesses to each byte of one memory since the last barrier, by the rules of checked runs on the simulator.
 
-    Two accesses of different TECs meet when both happened after the same number of barriers and one is a write. Writes of
+    Two accesses of different TECs of a group meet when both happened after the same number of barriers and one is a write. Writes of
     what is in memory already do no harm, and a TEC may read what others wrote if it has written the same itself. Atomic
     operations do not meet each other. TECs run one after another here (`TecBarrier`), so that what is found does not depend on chance.
+    With `between` groups these take the place of TECs, and no barrier is theirs.
     """
 
-    def __init__(self, name: Callable[[], str], data: Any) -> None:
-        self.data = data
+    def __init__(self, name: Callable[[], str], data: Any, between: Literal["TEC", "group"] = "TEC") -> None:
+        self.data, self._between = data, between
         self._name = name
         self._writer = np.zeros(
             (3, data.size), np.int32
@@ -185,19 +188,18 @@ class Races:
 
     def access(self, start: int, stop: int, writes: bool, atomic: bool = False) -> None:
         """Record an access of this thread's TEC and refuse it when it races with one of another TEC."""
-        tec = LOCAL.tec
-        settle(tec)
-        phase, span = tec.phase + 1, current_span()
+        tec, span = LOCAL.tec, current_span()
+        phase, who = (tec.phase + 1, tec.id) if self._between == "TEC" else (1, tec.session.group)
         writer, reader, writers = self._writer[:, start:stop], self._reader[:, start:stop], self._writers[start:stop]
-        atomics, own = self._atomics[start:stop], 1 << tec.id
+        atomics, own = self._atomics[start:stop], 1 << who
         written, read = writer[0] == phase, reader[0] == phase
         writers[~written] = atomics[~written] = 0
         plain = writers & ~atomics
         same = (plain >> reader[1] & 1).astype(bool)  # whether the reader wrote the same
-        others = (plain & ~own) != 0 if atomic else writer[1] != tec.id
+        others = (plain & ~own) != 0 if atomic else writer[1] != who
         met_write = written & others & (writes | ~(plain & own).astype(bool))
-        met_read = read & (reader[1] != tec.id) & ~same & ~met_write & writes
-        here = races.Access(tec.id, "writes" if writes else "reads", span)
+        met_read = read & (reader[1] != who) & ~same & ~met_write & writes
+        here = races.Access(who, "writes" if writes else "reads", span, self._between)
         sure = met_read if writes else met_write
         if sure.any():
             raise self.error(
@@ -206,7 +208,7 @@ class Races:
         if met_write.any():
             there = self._side(writer, met_write, True)
             tec.doubts.append(Doubt(self, start, self.data[start:stop].copy(), here, there))
-        stamp = np.array([[phase], [tec.id], [self._site(span)]], np.int32)
+        stamp = np.array([[phase], [who], [self._site(span)]], np.int32)
         if writes:
             writer[:, ~written] = stamp
             atomics[:] = atomics | (own & ~plain) if atomic else atomics & ~own
@@ -222,8 +224,8 @@ class Races:
 
     def _side(self, stamps: Any, met: Any, writes: bool) -> races.Access:
         """The other access, at the first byte that is met."""
-        _, tec, site = stamps[:, int(np.flatnonzero(met)[0])].tolist()
-        return races.Access(tec, "writes" if writes else "reads", self._sites[site])
+        _, who, site = stamps[:, int(np.flatnonzero(met)[0])].tolist()
+        return races.Access(who, "writes" if writes else "reads", self._sites[site], self._between)
 
     def error(self, places: Any, here: races.Access, there: races.Access) -> CompassError:
         """The race of two accesses at some bytes of the memory."""

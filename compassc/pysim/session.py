@@ -126,8 +126,17 @@ class Tec:
 class Session(PySimInfo):
     """One run of a kernel on all TECs."""
 
-    def __init__(self, name: str, target: Target, output_dir: Path | None = None, group: int = 0) -> None:
+    def __init__(
+        self,
+        name: str,
+        target: Target,
+        output_dir: Path | None = None,
+        group: int = 0,
+        beside: dict[tuple[int, int], Races] | None = None,
+    ) -> None:
+        """`beside`: the accesses of groups that run beside this one, to which it adds its own."""
         self.name = name
+        self._beside = beside
         self.group = group  # of the TECs: the core that they belong to
         self.target = target
         self.output_dir = None if output_dir is None else output_dir / "runtime" / "pysim"
@@ -187,10 +196,12 @@ class Session(PySimInfo):
     def watched(self, storage: Storage, fresh: bool, is_shared: bool) -> Storage:
         """A storage with the checks of this run. `fresh`: nothing was written yet; `is_shared`: TECs share it."""
         uninit = fresh and bool(self.checks & UNWRITTEN)
-        races = None
+        races = []
         if is_shared and "race" in self.checks:
             key = (storage.data.ctypes.data, storage.data.size)
-            races = self._races.setdefault(key, Races(lambda: storage.name, storage.data))
+            races.append(self._races.setdefault(key, Races(lambda: storage.name, storage.data)))
+            if self._beside is not None and not fresh:
+                races.append(self._beside.setdefault(key, Races(lambda: storage.name, storage.data, "group")))
         if (uninit or races) and storage.data.size:
             storage.watch = StorageMonitor(storage, self.checks, fresh=uninit, races=races)
         return storage

@@ -230,7 +230,6 @@ def _option(words: list[str], name: str) -> str | None:
 
 def run(options: Options) -> int:
     """Runs the command; gives the exit status."""
-    from compass_runtime.checks import not_looked_for
     from compass_runtime.checks.modes import Modes
     from compass_runtime.orders import ScheduleOptions
     from compass_runtime.program import Program
@@ -263,9 +262,7 @@ def run(options: Options) -> int:
 
     if modes is not None:
         _check(program, modes, create, arrays, options)
-        print(
-            f"checked: no mistake found ({', '.join(modes.names())}){not_looked_for(program, modes)}", file=sys.stderr
-        )
+        print(f"checked: no mistake found ({', '.join(modes.names())})", file=sys.stderr)
     plain, program = program, debugger.prepared(program) if debugger else profiling.prepared(program)
     job = create(program)
     for slot in job.outputs:

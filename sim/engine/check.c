@@ -18,8 +18,8 @@ bool check_map_shadow(uint64_t at, uint64_t size) {
 bool check_start(int shared_file, char *message, size_t size) {
   void *area = mmap(NULL, CHECK_AREA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, shared_file, CHECK_AREA_OFFSET);
   check_on = area != MAP_FAILED && check_map_shadow(STACK_SHADOW, SHADOWED / 8) &&
-             check_map_shadow(RACE_SHADOW, SHADOWED * 12) && check_map_shadow(VALUE_SHADOW, SHADOWED) &&
-             check_map_shadow(ORIGIN_SHADOW, SHADOWED);
+             check_map_shadow(RACE_SHADOW, SHADOWED * 12) && check_map_shadow(GROUP_SHADOW, SHADOWED * 12) &&
+             check_map_shadow(VALUE_SHADOW, SHADOWED) && check_map_shadow(ORIGIN_SHADOW, SHADOWED);
   check_area = area;
   schedule_in_order = check_on;
   if (!check_on)
@@ -51,8 +51,9 @@ void check_object_loaded(void) {
   object_each_function("asan.module_ctor", call);
 }
 
-void check_begin_group(void) {
+void check_begin_group(uint32_t core, bool waits) {
   check_new_phase();
+  access_begin_group(core, waits);
   if (check_wants(CHECK_UNINIT)) uninit_begin_group();
 }
 

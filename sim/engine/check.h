@@ -2,7 +2,7 @@
  *
  *   check.c         the area shared with the parent, findings, the life of a job
  *   check_place.c   which buffer an address belongs to
- *   check_access.c  accesses: bounds, alignment, data races between TECs
+ *   check_access.c  accesses: bounds, alignment, data races between TECs and between groups
  *   check_dma.c     transfers and events
  *   check_uninit.c  values that were never written
  *
@@ -24,8 +24,9 @@ extern struct check_area *check_area;
 #define RACE_SHADOW 0x110000000000u
 #define VALUE_SHADOW 0x120000000000u /* a byte for each, its bits set where a value is not initialised */
 #define ORIGIN_SHADOW 0x130000000000u
+#define GROUP_SHADOW 0x140000000000u
 #define SHADOWED 0x100000000u
-#define SHADOW_BYTES (SHADOWED / 8 + SHADOWED * 12 + 2 * SHADOWED)
+#define SHADOW_BYTES (SHADOWED / 8 + 2 * SHADOWED * 12 + 2 * SHADOWED)
 
 /* Empties a shadow. False when the host does not give the address space. */
 bool check_map_shadow(uint64_t at, uint64_t size);
@@ -38,8 +39,9 @@ void check_begin_job(void);
 void check_end_job(void);
 void check_object_loaded(void);
 
-/* A group starts; a new phase of it: everything that happened before is ordered before everything that follows. */
-void check_begin_group(void);
+/* A group starts (see access_begin_group); a new phase of it: everything in it that happened before is ordered before
+ * everything that follows. */
+void check_begin_group(uint32_t core, bool waits);
 void check_new_phase(void);
 
 /* In a TEC: its task begins, it is at a barrier, its task ended. */

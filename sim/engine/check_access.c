@@ -2,38 +2,67 @@
 
 #include "check_dma.h"
 #include "check_place.h"
+#include "memory_map.h"
 
-/* What is known of each byte that several TECs can reach: who first read and who first wrote it in the present phase,
- * and who wrote it at all. As a TEC is done with a phase before the next one begins it, the first one is the one that
- * others meet. A stamp has the phase, the TEC and a number for the place in the code. */
+/* What is known of each byte that several can reach: who first read and who first wrote it in the present phase,
+ * and who wrote it at all. As one is done with a phase before the next one begins it, the first one is the one that
+ * others meet. A stamp has the phase, who it was and a number for the place in the code. */
 struct history {
   uint32_t reader, writer; /* stamps; 0: nobody */
-  uint16_t writers;        /* one bit per TEC; of the phase in `writer` */
+  uint16_t writers;        /* one bit for each; of the phase in `writer` */
   uint16_t atomics;        /* those of them that wrote by atomic operations alone */
 };
-#define HISTORY(address) ((struct history *)(RACE_SHADOW + (address) * sizeof(struct history)))
-#define STAMP(tec, site) (phase << 20 | (tec) << 16 | (site))
+
+/* Those whose accesses nothing orders in a phase: the TECs of a group between two barriers; the groups that wait for none
+ * of each other, whose phase is the launch of all of them. */
+static struct company {
+  uint64_t shadow;
+  enum check_kind kind; /* of a finding */
+  uint32_t phase;
+} tecs_of_group = {RACE_SHADOW, KIND_RACE, 1}, groups_of_launch = {GROUP_SHADOW, KIND_GROUP_RACE, 1};
+static uint32_t group_of_launch; /* the one that runs, and a bit per core that those before it were on */
+static uint32_t cores_of_launch;
+
+#define HISTORY(company, address) ((struct history *)((company)->shadow + (address) * sizeof(struct history)))
+#define STAMP(company, who, site) ((company)->phase << 20 | (who) << 16 | (site))
 #define STAMP_PHASE(stamp) ((stamp) >> 20)
-#define STAMP_TEC(stamp) ((stamp) >> 16 & 0xfu)
+#define STAMP_WHO(stamp) ((stamp) >> 16 & 0xfu)
+#define MOST_GROUPS 16u
+#define NO_GROUP UINT32_MAX /* and one more is the first */
 #define STAMP_SITE(stamp) ((stamp) & 0xffffu)
 #define LAST_PHASE 0xfffu
 #define MAX_SITES 0x10000u
 #define BY_DMA (1ull << 63) /* in the place of an access that the DMA unit makes */
 
-static uint32_t phase = 1;
 static uint64_t site_pcs[MAX_SITES];
 static uint32_t sites; /* site 0: all places beyond the table's end */
 
-void access_begin_job(void) {
-  phase = 1;
-  check_map_shadow(RACE_SHADOW, SHADOWED * sizeof(struct history));
+static void forget(struct company *company) {
+  company->phase = 1;
+  check_map_shadow(company->shadow, SHADOWED * sizeof(struct history));
 }
 
-void check_new_phase(void) {
-  if (phase == LAST_PHASE)
-    access_begin_job();
+static void next_phase(struct company *company) {
+  if (company->phase == LAST_PHASE)
+    forget(company);
   else
-    phase++;
+    company->phase++;
+}
+
+void access_begin_job(void) {
+  forget(&tecs_of_group);
+  forget(&groups_of_launch);
+  group_of_launch = NO_GROUP;
+  cores_of_launch = 0;
+}
+
+void check_new_phase(void) { next_phase(&tecs_of_group); }
+
+void access_begin_group(uint32_t core, bool waits) {
+  bool follows = waits || (core & cores_of_launch) || group_of_launch + 1 == MOST_GROUPS;
+  if (follows) next_phase(&groups_of_launch);
+  group_of_launch = follows ? 0 : group_of_launch + 1;
+  cores_of_launch = follows ? core : cores_of_launch | core;
 }
 
 #define SLOTS 0x20000u /* of a table with open addressing */
@@ -54,7 +83,7 @@ uint64_t site_pc(uint32_t site) { return site && site_pcs[site] != NO_PC ? site_
 void access_report(enum check_kind kind, const struct tec *tec, const struct access *access,
                    const struct check_side *there) {
   struct check_finding finding = {.kind = kind, .times = 1, .event = -1};
-  finding.here = (struct check_side){access->pc, tec->id, access->kind};
+  finding.here = (struct check_side){access->pc, kind == KIND_GROUP_RACE ? group_of_launch : tec->id, access->kind};
   if (there) finding.there = *there;
   finding.address = access->address;
   finding.size = access->size;
@@ -65,7 +94,7 @@ void access_report(enum check_kind kind, const struct tec *tec, const struct acc
 
 static struct check_side side_of(uint32_t stamp, uint32_t kind) {
   uint32_t site = STAMP_SITE(stamp);
-  return (struct check_side){site_pc(site), STAMP_TEC(stamp), kind | (site_pcs[site] & BY_DMA ? ACCESS_DMA : 0)};
+  return (struct check_side){site_pc(site), STAMP_WHO(stamp), kind | (site_pcs[site] & BY_DMA ? ACCESS_DMA : 0)};
 }
 
 /* ------------------------------------------------------------------------------------------------------ same values */
@@ -73,6 +102,7 @@ static struct check_side side_of(uint32_t stamp, uint32_t kind) {
 /* Writes that may turn out to change nothing: what was there before, and the report if it is not there afterwards. */
 struct doubt {
   struct access access;
+  enum check_kind kind;
   uint32_t meets; /* stamp of the other write */
 };
 static struct doubts {
@@ -91,13 +121,13 @@ static bool grow(void **memory, size_t *room, size_t need, size_t item) {
   return true;
 }
 
-static void doubt(const struct access *access, uint32_t meets) {
+static void doubt(const struct access *access, enum check_kind kind, uint32_t meets) {
   size_t room = doubts.room;
   if (!grow((void **)&doubts.list, &room, doubts.count + 1u, sizeof *doubts.list) ||
       !grow((void **)&doubts.old, &doubts.old_room, doubts.old_size + access->size, 1))
     return;
   doubts.room = (uint32_t)room;
-  doubts.list[doubts.count++] = (struct doubt){*access, meets};
+  doubts.list[doubts.count++] = (struct doubt){*access, kind, meets};
   memcpy(doubts.old + doubts.old_size, (void *)access->address, access->size);
   doubts.old_size += access->size;
 }
@@ -116,7 +146,7 @@ void access_settle(struct tec *tec) {
     struct access changed = *access;
     changed.address += skip;
     changed.size -= skip;
-    access_report(KIND_RACE, tec, &changed, &there);
+    access_report(doubts.list[i].kind, tec, &changed, &there);
   }
   doubts.count = 0;
   doubts.old_size = 0;
@@ -125,18 +155,18 @@ void access_settle(struct tec *tec) {
 /* ------------------------------------------------------------------------------------------------------------ races */
 
 /* The stamp of what one byte's access meets, else 0. `*write`: whether that was a write. Takes note of the access. */
-static uint32_t meet(struct history *h, uint32_t tec, uint32_t stamp, uint32_t kind, bool *write) {
+static uint32_t meet(struct history *h, uint32_t phase, uint32_t who, uint32_t stamp, uint32_t kind, bool *write) {
   bool read = STAMP_PHASE(h->reader) == phase, written = STAMP_PHASE(h->writer) == phase;
   bool writes = kind & ACCESS_WRITE, atomic = kind & ACCESS_ATOMIC;
-  uint32_t met = 0, own = 1u << tec;
+  uint32_t met = 0, own = 1u << who;
   *write = false;
   if (!written) h->writers = h->atomics = 0;
   uint32_t plain = h->writers & ~(uint32_t)h->atomics;
-  bool wrote = plain & own, meets_write = atomic ? plain & ~own : written && STAMP_TEC(h->writer) != tec;
+  bool wrote = plain & own, meets_write = atomic ? plain & ~own : written && STAMP_WHO(h->writer) != who;
   if (meets_write && (writes || !wrote)) {
     met = h->writer;
     *write = true;
-  } else if (writes && read && STAMP_TEC(h->reader) != tec && !(plain >> STAMP_TEC(h->reader) & 1)) {
+  } else if (writes && read && STAMP_WHO(h->reader) != who && !(plain >> STAMP_WHO(h->reader) & 1)) {
     met = h->reader;
   }
   if (writes) {
@@ -146,14 +176,14 @@ static uint32_t meet(struct history *h, uint32_t tec, uint32_t stamp, uint32_t k
     else if (!wrote)
       h->atomics |= (uint16_t)own;
     h->writers |= (uint16_t)own;
-  } else if (!read || plain >> STAMP_TEC(h->reader) & 1) {
+  } else if (!read || plain >> STAMP_WHO(h->reader) & 1) {
     h->reader = stamp;
   }
   return met;
 }
 
-/* The common cases of `meet`: in this phase nobody was here before, or only this TEC, or all that came have read. */
-static inline bool is_alone(struct history *h, uint32_t own_bit, uint32_t stamp, bool writes) {
+/* The common cases of `meet`: in this phase nobody was here before, or only this one, or all that came have read. */
+static inline bool is_alone(struct history *h, uint32_t phase, uint32_t own_bit, uint32_t stamp, bool writes) {
   bool read = STAMP_PHASE(h->reader) == phase;
   if (STAMP_PHASE(h->writer) == phase) return h->writers == own_bit && !h->atomics;
   if (writes && read) return false;
@@ -167,15 +197,15 @@ static inline bool is_alone(struct history *h, uint32_t own_bit, uint32_t stamp,
   return true;
 }
 
-void access_races(struct tec *tec, const struct access *access) {
-  if (is_stack(access->address) || access->address + access->size > SHADOWED) return;
+static void races(const struct company *company, uint32_t who, struct tec *tec, const struct access *access) {
   bool writes = access->kind & ACCESS_WRITE, sure = false, met_write = false;
-  uint32_t stamp = STAMP(tec->id, site_of(access->pc | (access->kind & ACCESS_DMA ? BY_DMA : 0))), met = 0, at = 0;
+  uint32_t site = site_of(access->pc | (access->kind & ACCESS_DMA ? BY_DMA : 0));
+  uint32_t stamp = STAMP(company, who, site), phase = company->phase, met = 0, at = 0;
   for (uint32_t i = 0; i < access->size; i++) {
     bool write;
-    struct history *h = HISTORY(access->address + i);
-    if (!(access->kind & ACCESS_ATOMIC) && is_alone(h, 1u << tec->id, stamp, writes)) continue;
-    uint32_t other = meet(h, tec->id, stamp, access->kind, &write);
+    struct history *h = HISTORY(company, access->address + i);
+    if (!(access->kind & ACCESS_ATOMIC) && is_alone(h, phase, 1u << who, stamp, writes)) continue;
+    uint32_t other = meet(h, phase, who, stamp, access->kind, &write);
     if (!other || sure || (met && writes && write)) continue;
     met = other;
     met_write = write;
@@ -184,14 +214,21 @@ void access_races(struct tec *tec, const struct access *access) {
   }
   if (!met) return;
   if (!sure) {
-    doubt(access, met);
+    doubt(access, company->kind, met);
     return;
   }
   struct check_side there = side_of(met, met_write ? ACCESS_WRITE : ACCESS_READ);
   struct access part = *access;
   part.address += at - (access->item ? at % access->item : 0);
   part.size = access->item && access->item < access->size ? access->item : access->size;
-  access_report(KIND_RACE, tec, &part, &there);
+  access_report(company->kind, tec, &part, &there);
+}
+
+void access_races(struct tec *tec, const struct access *access) {
+  if (is_stack(access->address) || access->address + access->size > SHADOWED) return;
+  races(&tecs_of_group, tec->id, tec, access);
+  if (device.cores > 1 && is_device_memory((uint32_t)access->address, access->size))
+    races(&groups_of_launch, group_of_launch, tec, access);
 }
 
 /* -------------------------------------------------------------------------------------------------------------- all */

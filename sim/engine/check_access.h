@@ -18,6 +18,9 @@ void access_settle(struct tec *tec);
 /* Forgets all accesses, and gives their memory back. */
 void access_begin_job(void);
 
+/* A group begins, on the core of this bit (0: on any); `waits`: for others that were started before it. */
+void access_begin_group(uint32_t core, bool waits);
+
 /* The parts of access_check, for transfers: whether all of it lies in a buffer; whether other TECs are in the way. */
 bool access_in_bounds(const struct tec *tec, const struct access *access);
 void access_races(struct tec *tec, const struct access *access);

@@ -35,7 +35,8 @@ enum check_kind {
   KIND_DMA_STRIDE,
   KIND_DMA_IGNORED,
   KIND_DIVISION,
-  KIND_ASSERTION
+  KIND_ASSERTION,
+  KIND_GROUP_RACE /* its sides have numbers of groups in the place of TECs */
 };
 
 enum check_access { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_DMA = 4, ACCESS_ATOMIC = 8 };

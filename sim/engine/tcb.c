@@ -1,5 +1,6 @@
 #include "tcb.h"
 
+#include "check.h"
 #include "schedule.h"
 #include "text.h"
 
@@ -83,6 +84,14 @@ static enum status read_task(const struct tcb *tcb, uint32_t at, uint32_t index,
   return task->entry ? STATUS_DONE : STATUS_REFUSED;
 }
 
+/* Whether a group waits for others, which may have ended by now. */
+static bool is_ordered(const struct family *family, const struct tcb *head) {
+  if (head->flag & FLAG_WAIT_ALL || !(head->flag & FLAG_WAIT_PREVIOUS)) return head->flag & FLAG_WAIT_ALL;
+  bool depends = family == &families[CHAIN_X2];
+  for (int i = 0; i < 4; i++) depends |= (head->group_deps[i] & DEPENDENCY_VALID) != 0;
+  return depends;
+}
+
 /* Waits for the cores a group depends on, and starts it. */
 static void dispatch(const struct family *family, const struct group *group) {
   const struct tcb *head = &group->head;
@@ -95,6 +104,7 @@ static void dispatch(const struct family *family, const struct group *group) {
   uint32_t core = 0, wanted = family->core(head);
   while (wanted ? !(wanted >> core & 1) : cores[core].party != 0) core++;
   group_of_core[core] = head->group_id;
+  if (check_on) check_begin_group(family->core(head), is_ordered(family, head));
   start_group(&cores[core], group->tasks, group->count);
 }
 

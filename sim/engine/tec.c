@@ -167,7 +167,6 @@ void start_group(struct core *core, const struct task *tasks, uint32_t count) {
   }
   barrier_reset(core, count);
   atomic_store(&core->unfinished, count);
-  if (check_on) check_begin_group();
   if (schedule_on) schedule_begin_group(first->id, count);
   atomic_store(&core->tasks, count);
   wake_threads(core, tasks, count);

@@ -10,10 +10,10 @@ import pytest
 from compass_core import targets
 from compass_core.errors import CompassError
 from compass_runtime import Program
-from compass_runtime.checks import Modes, not_looked_for
 from compassc.driver.build import Request, run_build
 from compassc.dsl import BuildManager
 from compassc.dsl import script as S
+from compassc.pysim.checks import checking
 
 
 @S.prim_func
@@ -112,21 +112,18 @@ def alone(x: S.ptr("i32", "global"), y: S.ptr("i32", "global")):
 
 
 @pytest.mark.parametrize(
-    ("target", "cores", "text"),
-    [("X2_1204MP3", "3 of 3", True), ("X2_1204MP3", "1 of 3", False), ("X2_1204", "", False)],
+    ("target", "cores"),
+    [("X2_1204MP3", "3 of 3"), ("X2_1204MP3", "1 of 3"), ("X2_1204", "")],
 )
-def test_what_is_said_of_cores(tmp_path, compassc, target, cores, text):
-    """A build notes the cores that stay idle, `inspect` those that run a kernel, `--check` that groups are not compared."""
-    (tmp_path / "kernel.py").write_text(KERNEL if text else ALONE)
+def test_what_is_said_of_cores(tmp_path, compassc, target, cores):
+    """A build notes the cores that stay idle, `inspect` those that run a kernel."""
+    (tmp_path / "kernel.py").write_text(KERNEL if cores == "3 of 3" else ALONE)
     done = compassc(*f"build kernel.py -t {target} --shape x=12 --shape y=12 -o k.bin".split())
     assert done.status == 0, done.err
     idle = cores == "1 of 3"
     assert ("runs on one of the 3 cores of X2_1204MP3" in done.err) == idle
     (params,) = tmp_path.rglob("*.params.json")
     assert re.findall(r"runs on +(.+) cores", compassc("inspect", str(params)).out) == ([cores] if cores else [])
-    program = Program.load(tmp_path / "k.bin")
-    assert bool(not_looked_for(program, Modes.parse("all"))) == text
-    assert not not_looked_for(program, Modes.parse("bounds"))
 
 
 KERNEL = """from compassc.dsl import script as S
@@ -168,3 +165,76 @@ def test_the_vendors_builder_is_not_asked_for_what_it_cannot(tmp_path, monkeypat
     )
     with pytest.raises(CompassError, match="launches a kernel on one"):
         run_build(request)
+
+
+# ------------------------------------------------------------------------------------------------------ races between groups
+
+
+@S.prim_func
+def all_write(x: S.ptr("i32", "global"), y: S.ptr("i32", "global")):
+    if S.get_local_id() == 0:
+        y[0] = S.get_group_id() + x[0]
+
+
+@S.prim_func
+def one_reads(x: S.ptr("i32", "global"), y: S.ptr("i32", "global")):
+    if S.get_local_id() == 1:
+        y[8 + S.get_group_id()] = y[8 + (S.get_group_id() + 1) % S.get_num_groups()] + 1
+
+
+@S.prim_func
+def transfers(x: S.ptr("i32", "global"), y: S.ptr("i32", "global")):
+    t = S.alloc(16, "i32", scope="lsram")
+    if S.get_local_id() == 2:
+        S.dma_copy(t, x, 16)
+        t[0] = 5 + S.get_group_id()
+        S.dma_copy(y + 8 * S.get_group_id(), t, 16)
+
+
+@S.prim_func
+def one_is_not_atomic(x: S.ptr("i32", "global"), y: S.ptr("i32", "global")):
+    if S.get_group_id() == 0 and S.get_local_id() == 0:
+        y[0] = 5
+    if S.get_group_id() == 1:
+        S.atomic_add(y, x[0])
+
+
+@S.prim_func
+def behind_a_barrier(x: S.ptr("i32", "global"), y: S.ptr("i32", "global")):
+    if S.get_local_id() == 0:
+        y[S.get_group_id()] = x[0]
+    S.barrier()
+    if S.get_local_id() == 1:
+        y[8 + S.get_group_id()] = y[0] + y[1]
+
+
+@S.prim_func
+def apart(x: S.ptr("i32", "global"), y: S.ptr("i32", "global")):
+    """The same values, atomic operations, what nobody writes, and parts of their own."""
+    mine = worker()
+    y[40] = 7
+    S.atomic_max(y + 41, mine)
+    y[mine] = x[0] + y[60]
+    y[20 + S.get_group_id()] = 1
+    S.barrier()
+    if S.get_local_id() == 3:
+        y[20 + S.get_group_id()] = y[20 + S.get_group_id()] + y[40]
+
+
+@pytest.mark.parametrize("target", ["X2_1204MP3", "X3P_1304MP2"])
+@pytest.mark.parametrize("kernel", [all_write, one_reads, transfers, one_is_not_atomic, behind_a_barrier, apart])
+def test_races_between_groups(monkeypatch, kernel, target):
+    monkeypatch.setenv("COMPASS_TARGET", target)
+    built, said = BuildManager(target).build(kernel), []
+    for run in (lambda *a: built.check(*a, modes="race"), kernel):
+        x, y = np.arange(1, 65, dtype="int32"), np.zeros(64, "int32")
+        try:
+            with checking("race"):
+                run(x, y)
+            said.append(None)
+        except CompassError as error:
+            words = re.fullmatch(r"data race: (group \d) (\w+) .*, which (group \d) (\w+), and .*", error.message)
+            said.append((error.span.line, *words.groups()))
+            assert error.notes and "part of its own" in error.help
+    assert said[0] == said[1]
+    assert (said[0] is None) == (kernel is apart)

@@ -10,6 +10,6 @@
 """
 
 from compass_runtime.checks.modes import Modes
-from compass_runtime.checks.run import check_call, check_job, not_looked_for
+from compass_runtime.checks.run import check_call, check_job
 
-__all__ = ["Modes", "check_call", "check_job", "not_looked_for"]
+__all__ = ["Modes", "check_call", "check_job"]

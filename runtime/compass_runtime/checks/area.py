@@ -42,6 +42,7 @@ class Kind(IntEnum):
     DMA_IGNORED = 13
     DIVISION = 14
     ASSERTION = 15
+    GROUP_RACE = 16
 
 
 class Access(IntFlag):

@@ -142,6 +142,12 @@ class Diagnostics:
         one_side, other = (races.Access(side.tec, _verb(side), self._span(side)) for side in (here, there))
         return self._make(rule, one, times, races.message(memory, one_side, other), (races.note(other),))
 
+    def group_race(self, rule: _Rule, one: Found, times: int) -> CompassError:
+        """Two accesses of groups, which nothing orders."""
+        assert one.there is not None
+        here, there = (races.Access(s.tec, _verb(s), self._span(s), "group") for s in (one.here, one.there))
+        return self._make(rule, one, times, races.message(self._memory(one), here, there), (races.note(there),))
+
     def memory(self, rule: _Rule, one: Found, times: int) -> CompassError:
         """Something about one access of memory."""
         buffer = self._buffer(one.place)
@@ -198,6 +204,7 @@ _RULES = {
         code=OUT_OF_BOUNDS,
     ),
     Kind.RACE: _Rule(Diagnostics.race, "", races.HELP, code="check-race"),
+    Kind.GROUP_RACE: _Rule(Diagnostics.group_race, "", races.GROUP_HELP, code="check-race"),
     Kind.ALIGN: _Rule(
         Diagnostics.memory,
         "TEC {tec} {verb} elements of {item} bytes at {address}, which is no multiple of {item}",

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 _one_at_a_time = threading.Lock()
 """A device has one area for findings."""
 _RACE_BYTES = 12
-"""Bytes of history per byte that TECs may share: `struct history` of sim/engine/check_access.c."""
+"""Bytes of history per byte that TECs may share: `struct history` of sim/engine/check_access.c. On several cores groups have
+one more."""
 _PATIENCE = 20
 """How much longer than a plain run a checked one may take when the caller gives no limit."""
 
@@ -46,7 +47,7 @@ class Outcome:
         assert isinstance(program, CheckedProgram)
         buffers = area.merged(job.buffers())
         memory = job.device.worker.memory
-        _check_room(buffers, modes & program.modes)
+        _check_room(buffers, modes & program.modes, targets.load(program.target).cores > 1)
         fault: list[CompassError] = []
         area.prepare(memory, modes & program.modes, buffers)
         try:
@@ -64,24 +65,17 @@ class Outcome:
             raise together([*self.errors, *self.warnings])
 
 
-def _check_room(buffers: Sequence[Buffer], modes: Modes) -> None:
+def _check_room(buffers: Sequence[Buffer], modes: Modes, several: bool) -> None:
     """CompassError when the host has not the memory in which a run takes notes of each byte of the buffers."""
     from compass_sim.worker import host_memory_limit
 
-    need = sum(buffer.nbytes for buffer in buffers) * (_RACE_BYTES if Modes.RACE in modes else 1)
+    need = sum(buffer.nbytes for buffer in buffers) * ((1 + several) * _RACE_BYTES if Modes.RACE in modes else 1)
     if 0 < host_memory_limit() < need:
         raise CompassError(
             f"a checked run of these tensors needs {need >> 20} MiB of memory, more than this host can give",
             code="out-of-memory",
             help="check with smaller tensors, or without race",
         )
-
-
-def not_looked_for(program: Program, modes: Modes) -> str:
-    """What to add to the word that no mistake was found: on several cores groups run side by side, but races are those
-    of one group."""
-    beside = len(program.content.subgraphs) > 1 and targets.load(program.target).cores > 1
-    return "; races between groups are not looked for" if beside and Modes.RACE in modes else ""
 
 
 def check_job(
