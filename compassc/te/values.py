@@ -229,6 +229,8 @@ def data_type(kind: Any) -> DataType:
         return dtype(kind)
     except DTypeError as error:
         raise ExpressionTypeError(error.message, error.help) from None
+    except TypeError:  # what cannot be looked up
+        raise ExpressionTypeError(f"a type is a name such as 'int8', got a {type(kind).__name__}") from None
 
 
 def as_expr(value: Any) -> Expr:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from compass_core.errors import UsageError
@@ -63,6 +63,10 @@ class Base:
     def restore(self, saved: Snapshot) -> None:
         """Go back to a state."""
         self.mod, self.symbols, self.seed = saved.mod, saved.symbols, saved.seed
+        if self.trace is not None:
+            for later in self.trace.insts[saved.steps :]:
+                self.trace.decisions.pop(later, None)
+            del self.trace.insts[saved.steps :]
 
     def function(self, name: str) -> PrimFunc:
         """A function by its name. ScheduleError when there is none."""
@@ -119,6 +123,8 @@ class Base:
 
     def place(self, symbol: Symbol) -> Place:
         """What a symbol of a block or loop stands for. ScheduleError for one that is gone or of another schedule."""
+        if not isinstance(symbol, Symbol):
+            raise ExpressionTypeError(f"a symbol of a block or loop is expected, got {type(symbol).__name__}")
         found = self.symbols.get(symbol)
         if isinstance(found, Place):
             return found
@@ -126,12 +132,14 @@ class Base:
         reason = "was removed by a step" if symbol in self.symbols else "is none of this schedule"
         raise ScheduleError(f"the {what} {reason}")
 
-    def places_of(self, arguments: Iterable[Any]) -> Callable[[], str] | None:
+    def places_of(
+        self, arguments: Iterable[Any], symbols: Mapping[Symbol, Place | int | None]
+    ) -> Callable[[], str] | None:
         """What shows the loops and blocks that symbols stand for in the function that they are in; None where the level
         of messages asks for none."""
         if self.error_render_level != "detail":
             return None
-        found = [p for a in arguments if isinstance(a, Symbol) and isinstance(p := self.symbols.get(a), Place)]
+        found = [p for a in arguments if isinstance(a, Symbol) and isinstance(p := symbols.get(a), Place)]
         if not found:
             return None
         function = self.function(found[0].function)

@@ -233,7 +233,7 @@ class Loops(Base):
         tag = thread_axis.tag if isinstance(thread_axis, IterVar) else thread_axis
         tag = f"{tag}.x" if tag in ("vthread", "cthread") else tag
         threads = {kind.replace("_", "."): kind for kind in (*S.THREAD_LOOPS, *S.VIRTUAL_LOOPS)}
-        if tag not in threads:
+        if not isinstance(tag, str) or tag not in threads:
             raise ScheduleError(f"bind: '{tag}' is none of {', '.join(threads)}")
         self._become("bind", loop, threads[tag], ("reduce",) if tag.startswith("threadIdx") else ())
 

@@ -31,6 +31,10 @@ class Sampling(Base):
         """One of several numbers, each as often as its weight says. `decision`: the place of the one to take."""
         if len(candidates) != len(probs) or not candidates:
             raise ScheduleError(f"sample_categorical: {len(candidates)} candidates have {len(probs)} weights")
+        if min(probs) < 0 or not sum(probs) > 0:
+            raise ScheduleError(
+                f"sample_categorical: the weights are {list(probs)}, none of which may be negative, nor all 0"
+            )
         if decision is None:
             total, point = sum(probs), self._next(1 << 24) / (1 << 24)
             decision, sofar = len(candidates) - 1, 0.0
@@ -51,6 +55,8 @@ class Sampling(Base):
         self, loop: LoopRV, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None
     ) -> list[ExprRV]:
         """`n` factors of a loop's extent, the last at most `max_innermost_factor`."""
+        if max_innermost_factor < 1:
+            raise ScheduleError(f"sample_perfect_tile: max_innermost_factor is {max_innermost_factor}, not positive")
         extent = self._extent("sample_perfect_tile", loop, n)
         if extent is None:
             factors = [-1, *[1] * (n - 1)]
@@ -77,6 +83,9 @@ class Sampling(Base):
         extent = self._extent("sample_partitioned_tile", loop, n)
         if not 0 <= partition_pos < n:
             raise ScheduleError(f"sample_partitioned_tile: partition_pos is {partition_pos}, there are {n} factors")
+
+        if innerpart_factor < 1:
+            raise ScheduleError(f"sample_partitioned_tile: innerpart_factor is {innerpart_factor}, not positive")
 
         def fits(f: Sequence[int]) -> bool:
             return math.prod(f) == extent and math.prod(f[partition_pos:]) % innerpart_factor == 0

@@ -83,7 +83,7 @@ class Schedule(
 
     def remove_rv(self, rv: Symbol) -> None:
         """Forget a symbol."""
-        if rv not in self.symbols:
+        if not isinstance(rv, Symbol) or rv not in self.symbols:
             raise ScheduleError(f"the {type(rv).__name__} is none of this schedule")
         del self.symbols[rv]
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from compassc.te.errors import ExpressionTypeError, ScheduleError
+from compassc.tir.arguments import check_argument
 
 if TYPE_CHECKING:
     from compassc.tir.base import Base
@@ -101,23 +102,22 @@ def instruction(
 
         @functools.wraps(function)
         def run(self: Base, *args: Any, **options: Any) -> Any:
-            bound = signature.bind(self, *args, **options)
-            bound.apply_defaults()
-            for name, value in bound.arguments.items():
-                if signature.parameters[name].annotation == "bool":
-                    bound.arguments[name] = bool(value)
-                if name in _TYPES:
-                    bound.arguments[name] = _symbols(self, function.__name__, name, value, signature)
-            if kind not in _ON_LOOPS and not pure:
-                self.check_blocks_only(function.__name__, _flat(bound.arguments.values()))
             saved = self.snapshot()
+            try:
+                bound = _arguments(self, function.__name__, signature, args, options)
+                if kind not in _ON_LOOPS and not pure:
+                    self.check_blocks_only(function.__name__, _flat(bound.arguments.values()))
+            except BaseException:
+                self.restore(saved)
+                raise
             self.depth += 1
             try:
                 made = function(*bound.args, **bound.kwargs)
             except BaseException as error:
+                known = self.symbols
                 self.restore(saved)
                 if isinstance(error, ScheduleError) and error.places is None and not self.depth - 1:
-                    error.places = self.places_of(_flat(bound.arguments.values()))
+                    error.places = self.places_of(_flat(bound.arguments.values()), known)
                 raise
             finally:
                 self.depth -= 1
@@ -132,6 +132,29 @@ def instruction(
     return make
 
 
+def _arguments(
+    schedule: Base, step: str, signature: inspect.Signature, args: tuple[Any, ...], options: dict[str, Any]
+) -> inspect.BoundArguments:
+    """The arguments of a step by their names, looked at: symbols in the place of names of blocks."""
+    try:
+        bound = signature.bind(schedule, *args, **options)
+    except TypeError as error:
+        raise ExpressionTypeError(f"{step}: {error}") from None
+    bound.apply_defaults()
+    for name, value in bound.arguments.items():
+        annotation = signature.parameters[name].annotation
+        if name in _TYPES:
+            bound.arguments[name] = _symbols(schedule, step, name, value, signature)
+        elif name not in _BY_NAME_OR_PLACE:
+            check_argument(step, name, annotation, value, lambda v: isinstance(v, ExprRV))
+            bound.arguments[name] = bool(value) if annotation == "bool" else value
+    return bound
+
+
+_BY_NAME_OR_PLACE = ("self", "buffer_index", "write_buffer_index", "dtype")
+"""Arguments that steps look at themselves: buffers by place or name, types by name or as they are."""
+
+
 def _recorded(kind: str, arguments: dict[str, Any], made: Any) -> Instruction:
     spec = KINDS[kind]
     inputs: list[Any] = []
@@ -143,13 +166,17 @@ def _recorded(kind: str, arguments: dict[str, Any], made: Any) -> Instruction:
     return Instruction(kind, tuple(inputs), tuple(arguments[n] for n in spec.attrs), kept)
 
 
-def _symbols(schedule: Base, step: str, name: str, value: Any, signature: inspect.Signature) -> Any:
+def _symbols(
+    schedule: Base, step: str, name: str, value: Any, signature: inspect.Signature, nested: bool = False
+) -> Any:
     """An argument that stands for blocks or loops, with blocks in the place of their names."""
     kinds = _TYPES[name]
-    if isinstance(value, (list, tuple)) and (name in ("loops", "consumer_blocks") or name == "target"):
-        return type(value)(_symbols(schedule, step, name, v, signature) for v in value)
-    if value is None and signature.parameters[name].default is None:
+    if isinstance(value, (list, tuple)) and name in ("loops", "consumer_blocks", "target") and not nested:
+        return type(value)(_symbols(schedule, step, name, v, signature, nested=True) for v in value)
+    if value is None and signature.parameters[name].default is None and not nested:
         return None
+    if name == "consumer_blocks" and not nested:
+        raise ExpressionTypeError(f"{step}: {name} is a list of BlockRV, got {type(value).__name__}")
     if isinstance(value, str) and BlockRV in kinds:
         return schedule.get_block(value)  # type: ignore[attr-defined]
     if not isinstance(value, kinds) and not (name == "loop" and isinstance(value, int) and step in _MARKS):
