@@ -183,7 +183,9 @@ class Notes(Caching):
         if isinstance(gen_new_ranges, IndexMap):
             flat = gen_new_ranges.map_indices([Value(v) for v in s.vars])
         else:
-            given = gen_new_ranges(*map(Value, s.vars))
+            given = list(gen_new_ranges(*map(Value, s.vars)))
+            if len(given) == 2 * len(buffer.shape) and not any(isinstance(x, (tuple, list)) for x in given):
+                given = list(zip(given[::2], given[1::2]))  # as the text of a trace has them
             flat = [
                 as_expr(x) for pair in given for x in (pair if isinstance(pair, (tuple, list)) else (pair, pair + 1))
             ]

@@ -486,12 +486,17 @@ def steps(draw: random.Random, s: tir.Schedule, count: int) -> Counter[str]:
 
 
 def check_texts(s: tir.Schedule, plain) -> None:
-    """The module and the trace read back as the same."""
+    """The module and the trace, as JSON and as Python, read back as the same."""
     assert structural_equal(parse_module(s.mod.script()), s.mod), "the text of the module reads as another one"
     for again in (tir.Schedule(plain), tir.Schedule(plain)):
         again.trace.apply_json_to_schedule(json.dumps(s.trace.as_json()), again)
         assert again.mod.script() == s.mod.script(), "the trace makes another module"
         assert str(again.trace) == str(s.trace)
+    named: dict[str, Callable[[tir.Schedule], None]] = {}
+    exec(str(s.trace), {"tir": tir}, named)  # noqa: S102 - our own text
+    other = tir.Schedule(plain)
+    named["apply_trace"](other)
+    assert other.mod.script() == s.mod.script(), "the trace as Python makes another module"
     other = tir.Schedule(plain)
     s.trace.simplified().apply_to_schedule(other)
     assert other.mod.script() == s.mod.script(), "the simplified trace makes another module"
