@@ -15,7 +15,7 @@ TAKEN: dict[str, tuple[int, ...]] = {
 """The inputs that are places, or that places follow from, by layer type."""
 OF_PLACES = frozenset(
     "NMS DecodeBox FilterBoxes GetValidCount RoiAlign MaxRoiPool GridSample AffineGrid DetectionOutput BoundingBox "
-    "MultiboxTransformLoc Proposal Region RegionFuse PostNMS1 PyramidROIAlign ROIPooling CropAndResize".split()
+    "MultiboxTransformLoc Proposal GenerateProposals Region RegionFuse PostNMS1 PyramidROIAlign ROIPooling CropAndResize".split()
 )
 """Types that stay float32 where others without integers become half floats."""
 WIDE: dict[str, Any] = {"activation_bits": 16, "table_bits": 10, "force_signed": True}

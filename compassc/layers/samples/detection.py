@@ -144,6 +144,24 @@ def _priors(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     return layer_of(draw, kind, inputs, outputs, _tables(draw, "hw", 0), **given)
 
 
+@sample("GenerateProposals")
+def _generated(draw: Draw, kind: str, x: Tensor) -> Layer | None:
+    if x.is_integer or len(x.shape) != 4:
+        return None
+    n, h, w, a = x.shape
+    outputs = [((n, 9), x.dtype), ((n, 9, 4), x.dtype), ((n, 9), "int32"), ((n, 1), "int32")]
+    anchors = draw.source.uniform(8, 60, (h * w * a, 4)).astype("float32")
+    inputs = [x, draw.plain((n, h, w, 4 * a), x.dtype)]
+    given: dict[str, Any] = {
+        "pre_nms_topn": draw.integer(20, h * w * a),
+        "post_nms_topn": 8,
+        "image_height": 70,
+        "image_width": 60,
+    }
+    given |= {"iou_threshold": 0.4, "min_size": 10}
+    return layer_of(draw, kind, inputs, [draw.plain(s, d) for s, d in outputs], {"weights": anchors}, **given)
+
+
 @sample("Region")
 def _head(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if x.is_integer and x.integer.bits != 8:

@@ -20,15 +20,11 @@ from compassc.layers.families.detection.fixed import (
     quantised_region,
     quantised_region_fuse,
 )
+from compassc.layers.families.detection.generating import generate_proposals
 from compassc.layers.families.detection.suppression import METHODS, nms
 from compassc.layers.families.detection.yolo import filter_boxes, get_valid_count, post_nms, region, region_fuse
 
 REFUSED = {
-    "GenerateProposals": (
-        "Regions from anchors, after suppression.",
-        "sometimes",
-        "it sorts the scores of all positions, for which there is no kernel; use TopK and NMS",
-    ),
     "PostNMS2": (
         "The boxes of a list of classes that a suppression kept.",
         "rare",
@@ -283,6 +279,27 @@ TABLE = (
         outputs="scores, boxes, boxes per class, labels, classes",
         notes="Per class, in ascending order of labels, the boxes of the first list stand before those of the second. Quantised, scores lose a part of 2^bits, and boxes are brought to the scale of the result; this "
         "holds for every image, though the format's reference stops after the first.",
+    ),
+    Row(
+        "GenerateProposals",
+        "Regions from anchors, after suppression.",
+        "sometimes",
+        (generate_proposals, None),
+        attributes=(
+            Attribute("pre_nms_topn", "count", "anchors with the best scores that are looked at", "6000"),
+            Attribute("post_nms_topn", "count", "regions at most", "300"),
+            Attribute("iou_threshold", "float", "the largest overlap", "0.7"),
+            Attribute("min_size", "float", "what height and width must exceed", "16"),
+            Attribute("image_height", "measure", "height of the image, without the input that tells it", "600"),
+            Attribute("image_width", "measure", "width of the image, without the input that tells it", "600"),
+        ),
+        inputs="scores [N, rows, columns, A], offsets [N, rows, columns, 4 A] (x, y, w, h)[, image (height, width, ...)]",
+        outputs="scores, boxes (x0, y0, x1, y1), indices (0), number of boxes",
+        constants=(Constant("weights", "[rows columns A, 4]", "anchors (width, height, x, y)"),),
+        notes="A box from 0 to 4 is 5 wide: sides are counted with both ends. Of boxes with equal scores the first comes first. "
+        "What is not taken is 0. The TECs share the anchors of an image, of which 24,576 fit; boxes that are kept are stored one "
+        "by one.",
+        no_integers=no_integers("the format leaves open what its strides and its last shift are applied to"),
     ),
     Row(
         "FilterBoxes",
