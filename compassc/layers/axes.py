@@ -96,6 +96,8 @@ class AxisLoop:
         lane = max(possible, key=lambda i: min(dims[i].size, LANES) * (2 if dims[i].steps[0] == 1 else 1))
         self.lane = dims[lane]
         self.across = self.lane.reduced
+        self.partial = self.across and self.lane.size % LANES > 0
+        """Whether lanes that are joined may hold nothing."""
         self.kept = [d for i, d in enumerate(dims) if i != lane and not d.reduced]
         self.reduced = [d for i, d in enumerate(dims) if i != lane and d.reduced]
         self.count = int(np.prod([shapes[0][a] for a in axes], dtype=np.int64))
@@ -237,7 +239,7 @@ class AxisLoop:
 
     def active(self, value: str, neutral: str, kind: str) -> str:
         """The value, neutral in lanes that hold none: those are joined with the others."""
-        return f"S.vsel({value}, {self.filled(neutral, kind)}, mask)" if self.across else value
+        return f"S.vsel({value}, {self.filled(neutral, kind)}, mask)" if self.partial else value
 
     def join(self, name: str, how: str) -> None:
         """The lanes of a variable joined by a function of `joins`, where they are of one result."""
@@ -262,13 +264,14 @@ class AxisLoop:
         if self.across:
             self._j = k.fresh("j")
             loops.append(f"for {self._j} in range(0, {self._width}, {LANES}):")
-            k.do(f"mask = S.tail_mask(S.min({self._width} - {self._j}, {LANES}), {LANES})")
+            if self.partial:
+                k.do(f"mask = S.tail_mask(S.min({self._width} - {self._j}, {LANES}), {LANES})")
         yield self._j or (self._indices[-1] if self._indices else "0")
         lines = k.body
         for loop in reversed(loops):
             lines = [loop, *("    " + line for line in lines)]
         k.body = [*outer, *lines]
-        if self.across:
+        if self.partial:
             k.do(f"mask = S.tail_mask({LANES}, {LANES})")
         self._indices, self._j = [], ""
 
@@ -279,6 +282,22 @@ class AxisLoop:
         with self.each():
             self.k.do(f"{name} = {name} + {self.active(term(), zero, kind)}")
         self.join(name, "across_sum")
+
+    def sums_of_bytes(self, name: str) -> None:
+        """`total` and `squares`: the sums of an operand's bytes and of their squares, scalars, where lanes are joined.
+
+        They must fit 32 bits.
+        """
+        k, dtype = self.k, self.dtypes[name]
+        wide = f"{'u' if dtype == 'uint8' else ''}int32"
+        for sums in ("sums", "both"):
+            k.do(f'{sums} = S.vbcast(S.cast(0, "{wide}"), lanes={LANES // 4})')
+        with self.each():
+            held = k.let(self.raw(name)).name
+            k.do(f'sums = S.vqdpa(sums, {held}, S.vbcast(S.cast(1, "{dtype}"), lanes={LANES}))')
+            k.do(f"both = S.vqdpa(both, {held}, {held})")
+        k.do("total = S.i32(S.vrpadd(sums)[0])")
+        k.do("squares = S.i32(S.vrpadd(both)[0])")
 
     def mean(self, name: str) -> None:
         """`mean`: that of a float operand."""

@@ -38,25 +38,35 @@ def add_exactly(total, rest, value):
     total = added
 
 
+def across_registers(value: Any) -> Any:
+    """The sum of the registers of a vector, lane by lane."""
+    a, b, c, d = S.vsplit(value)
+    return (a + b) + (c + d)
+
+
 @S.macro
 def across_sum_exactly(total, rest):
     """The sum of 32 lanes of `total` and `rest` in every lane, rounded about once; it is left in `total`."""
-    other16 = S.vshfl(rest, 16)
-    add_exactly(total, rest, S.vshfl(total, 16))
-    rest = rest + other16
-    other8 = S.vshfl(rest, 8)
-    add_exactly(total, rest, S.vshfl(total, 8))
-    rest = rest + other8
-    other4 = S.vshfl(rest, 4)
-    add_exactly(total, rest, S.vshfl(total, 4))
-    rest = rest + other4
-    other2 = S.vshfl(rest, 2)
-    add_exactly(total, rest, S.vshfl(total, 2))
-    rest = rest + other2
-    other1 = S.vshfl(rest, 1)
-    add_exactly(total, rest, S.vshfl(total, 1))
-    rest = rest + other1
-    total = S.vbcast((total + rest)[0], lanes=32)
+    whole, second, third, last = S.vsplit(total)
+    left = across_registers(rest)
+    add_exactly(whole, left, second)
+    add_exactly(whole, left, third)
+    add_exactly(whole, left, last)
+    other4 = S.vshfl(left, 4)
+    add_exactly(whole, left, S.vshfl(whole, 4))
+    left = left + other4
+    other2 = S.vshfl(left, 2)
+    add_exactly(whole, left, S.vshfl(whole, 2))
+    left = left + other2
+    other1 = S.vshfl(left, 1)
+    add_exactly(whole, left, S.vshfl(whole, 1))
+    left = left + other1
+    total = S.vbcast((whole + left)[0], lanes=32)
+
+
+def logarithm_of(value: Any) -> Any:
+    """The natural logarithm of lanes that are all the same."""
+    return S.vbcast(S.log(S.vbcast(value[0], lanes=8))[0], lanes=32)
 
 
 def float24(value: Any) -> Any:
@@ -222,6 +232,25 @@ def inverse_root(value, table, mask):
     here = entry_of(table, entry, mask)
     step = here - entry_of(table, S.min(entry + 1, 192), mask)
     value = ((here << 16) - ((step * ((position >> 1) & 0x7FFF)) << 1)) >> ((exponent - 1) >> 1)
+
+
+def rounded_quotient(value: Any, divisor: Any) -> Any:
+    """A scalar int32 over a divisor from 1 to 2^30, to the nearest, ties to even."""
+    down = value / divisor + ((value % divisor) >> 31)
+    left = value - down * divisor
+    return down + clamp(left + left - divisor + (down & 1), 0, 1)
+
+
+def inverse_root_of(value: Any, table: Any) -> Any:
+    """As `inverse_root`, of a scalar int32."""
+    limited = S.max(value, 1)
+    steps = S.clz(limited) - 1
+    exponent = 31 - steps
+    position = ((limited << steps) >> (exponent & 1)) >> 7
+    entry = S.max((position >> 16) - 64, 0)
+    here = S.i32(table[entry])
+    step = here - S.i32(table[S.min(entry + 1, 192)])
+    return ((here << 16) - ((step * ((position >> 1) & 0x7FFF)) << 1)) >> ((exponent - 1) >> 1)
 
 
 @S.macro

@@ -171,11 +171,18 @@ def compute(k: KernelSource, run: Sequence[Layer], values: dict[str, Value]) -> 
         values |= {t.name: as_stored(k, r, t) for r, t in zip(made, layer.outputs, strict=True)}
 
 
-def follow(k: KernelSource, head: Layer, value: Value, tail: Sequence[Layer], place: str) -> tuple[Value, Tensor]:
+def follow(
+    k: KernelSource,
+    head: Layer,
+    value: Value,
+    tail: Sequence[Layer],
+    place: str,
+    pointer: Callable[[Tensor], str] | None = None,
+) -> tuple[Value, Tensor]:
     """The element-wise layers behind `head`, on its value: (the last value, the last output).
 
     `place` is the expression of the pass's first element in the output; operands of the same shape are loaded there,
-    under `mask`.
+    under `mask`, from a parameter or what `pointer` names.
     """
     from compassc.layers.byte_functions import runs
     from compassc.layers.emit import as_stored, wide_kind
@@ -192,7 +199,7 @@ def follow(k: KernelSource, head: Layer, value: Value, tail: Sequence[Layer], pl
                 raise LayerError(f"'{t.name}' has another shape than what it meets, which cannot join the kernel")
             kind = wide_kind(t)
             low, high = (t.low, t.high) if kind == "int32" else (0, 0)
-            load = f'load({k.tensor(t)} + {place}, mask, "{t.dtype}", {LANES})'
+            load = f'load({(pointer or k.tensor)(t)} + {place}, mask, "{t.dtype}", {LANES})'
             values[t.name] = k.let(load, kind, low, high)
         if any(len(member.outputs) > 1 for member in run):
             raise LayerError(f"a {run[0].type} has several outputs, which cannot join the kernel")

@@ -54,6 +54,8 @@ BY_ELEMENT = {
         ("Gather", "GatherElements", "GatherND", "ReverseSequence"),
         "rows of fewer elements than a transfer is worth are copied one by one",
     ),
+    **dict.fromkeys(("Sort", "TopK"), "one result after the other is found, each by comparisons of whole vectors"),
+    "Cumulate": "along a single row each sum goes on from the one before",
     "FractionalPool": "the boundaries of windows are a few numbers",
     "Slice": "with steps that are inputs, the distance of elements is known when the graph runs",
     "StridedSlice": "with steps that are inputs, the distance of elements is known when the graph runs",

@@ -104,6 +104,16 @@ def rounded_word(value: Any, factor: Any) -> Any:
     return S.reinterpret(S.fma(S.vbcast(S.fp32(12582912.0), lanes=32), value, factor), "int32x32")
 
 
+def word_of(value: Any) -> Any:
+    """float32 lanes below 2^22 to the nearest integer, ties to even, as the words of `rounded_word`."""
+    return S.reinterpret(value + S.fp32(12582912.0), "int32x32")
+
+
+def places_of_bytes(value: Any, largest: Any) -> Any:
+    """Bytes less a number that none is above, plus 255, in int16 lanes."""
+    return S.cast(S.reinterpret(value, "uint8x32") - S.cast(largest + 1, "uint8"), "int16")
+
+
 def narrowed_word(word: Any, zero: Any, dtype: str) -> Any:
     """The integers of `rounded_word`, which have 16 bits, less `zero` (below 2^14), limited to `dtype` of 8 bits."""
     a, b, c, d = S.vsplit(S.reinterpret(word, "int16x64"))
@@ -162,6 +172,17 @@ def sum_of_bytes(a: Any, b: Any, factors: Any, start: Any) -> Any:
     return S.vdpa(S.vbcast(start, lanes=32), pairs, S.reinterpret(S.vbcast(factors, lanes=32), "int16x64"))
 
 
+def paired_bytes(a: Any, b: Any) -> Any:
+    """Bytes of two vectors in turns, in int16 lanes."""
+    return S.cast(S.vzip(a, b), "int16")
+
+
+def sum_of_corners(a: Any, b: Any, c: Any, d: Any, above: Any, below: Any) -> Any:
+    """Bytes of four vectors times the four factors of 16 bits that two int32 hold, in int32 lanes."""
+    first, second = (S.reinterpret(S.vbcast(w, lanes=32), "int16x64") for w in (above, below))
+    return S.vdpa(S.vdpa(S.vbcast(S.i32(0), lanes=32), paired_bytes(a, b), first), paired_bytes(c, d), second)
+
+
 def product_of_halves(a: Any, b: Any) -> Any:
     """The products of int16 or uint16 lanes in int32 lanes."""
     (a0, a1), (b0, b1) = S.vsplit(a), S.vsplit(b)
@@ -199,6 +220,11 @@ def line_of_bytes(value: Any, near: Any, far: Any) -> Any:
     """Bytes times bytes, below 2^15, times int16 lanes."""
     product = S.vconcat((S.vmull(value, near), S.vmulh(value, near)))
     return product_of_halves(S.reinterpret(product, "int16x32"), far)
+
+
+def products_by(value: Any, factor: Any) -> Any:
+    """The products of int16 lanes and a number of 16 bits without a sign, in int32 lanes."""
+    return product_of_halves(value, S.vbcast(S.cast(factor, "uint16"), lanes=32))
 
 
 def shared_part(n: Any, lanes: int) -> Any:

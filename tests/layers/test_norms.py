@@ -10,7 +10,9 @@ import pytest
 
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.declare import evaluate
+from compassc.layers.kernels import kernel_of
 from tests.layers.cases import check, tensor
+from tests.layers.harness import run
 
 SHAPES: list[tuple[tuple[int, ...], list[int]]] = [
     ((3, 40), [-1]),
@@ -49,6 +51,8 @@ def kinds() -> Iterator[tuple[str, tuple[int, ...], list[int], dict[str, Any]]]:
     yield "GroupNorm", (2, 5, 12), [], {"axis": 2, "group": 3}
     yield "GroupNorm", (2, 3, 2, 80), [], {"axis": -1, "group": 2}
     yield "GroupNorm", (1, 4, 36), [], {"axis": 1, "group": 2}
+    yield "GroupNorm", (1, 9, 11, 24), [], {"axis": 3, "group": 8}
+    yield "LayerNorm", (3, 5, 64), [2], {"axis": [2]}
 
 
 def floats() -> Iterator[Layer]:
@@ -151,3 +155,35 @@ def test_factors_that_fit_no_axis_are_refused():
                   {"axis": [1]}, {"weights": np.ones(5, "float32")})  # fmt: skip
     with pytest.raises(LayerError, match=r"'weights' of shape \[5\]"):
         evaluate(layer, [np.zeros((2, 6, 12), "float32")])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "float32", "float16"])
+def test_groups_of_more_pixels_than_a_tile_holds(source, tmp_path, dtype):
+    shape = (2, 61, 43, 18) if dtype == "float32" else (1, 150, 13, 18)
+    constants: dict[str, Any] = {key: source.normal(1, 0.5, 18).astype("float32") for key in ("weights", "biases")}
+    given: dict[str, Any] = {"axis": 3, "group": 3, "epsilon": 1e-4}
+    if dtype[-1] == "8":
+        constants = {"weights": source.integers(-128, 128, 18).astype("int8")}
+        constants |= {"biases": source.integers(-900, 900, 18).astype("int32")}
+        # as the quantiser gives them: a scale for each channel
+        constants |= {"scale": source.integers(128, 256, 18).astype("uint8"), "shift": np.full(18, 13, "int8")}
+        given |= {"norm_shift_value": 1, "var_shift_value": 10}
+    case = Layer(
+        "n", "GroupNorm", [tensor("x", shape, dtype, 1.0, 3)], [tensor("y", shape, dtype, 1.0, 4)], given, constants
+    )
+    check(case, source, tmp_path)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("kind", ["LayerNorm", "GroupNorm"])
+def test_rows_of_equal_and_of_extreme_bytes(tmp_path, dtype, kind):
+    shape = (5, 1, 1024)
+    low, high = (-128, 127) if dtype == "int8" else (0, 255)
+    rows = [np.full(1024, v) for v in (low, high, 0)] + [np.tile([low, high], 512), np.r_[low, np.full(1023, high)]]
+    scales = {"norm_shift_value": 2, "var_shift_value": 6, "scale_value": 139, "shift_value": 13}
+    scales |= {"axis": 2, "group": 2} if kind == "GroupNorm" else {"axis": [2]}
+    constants = {"weights": np.arange(1024).astype("int8"), "biases": np.arange(1024).astype("int32")}
+    case = Layer("n", kind, [tensor("x", shape, dtype)], [tensor("y", shape, dtype)], scales, constants)
+    values = np.stack(rows).reshape(shape).astype(dtype)
+    (got,), (want,) = run(kernel_of([case]), case, [values], tmp_path), evaluate(case, [values])
+    np.testing.assert_array_equal(got.reshape(want.shape), want)

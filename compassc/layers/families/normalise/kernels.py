@@ -10,7 +10,10 @@ import numpy as np
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array, inverse_root_table
 from compassc.layers.axes import AxisLoop, ending
+from compassc.layers.byte_functions import BYTES
 from compassc.layers.emit import requantise
+from compassc.layers.families.normalise import of_bytes
+from compassc.layers.families.normalise.groups import in_groups
 from compassc.layers.families.normalise.reference import affine, factors, norm_axes
 from compassc.layers.kernels import kernel
 from compassc.layers.source import Kernel, KernelSource, Value
@@ -34,6 +37,8 @@ class NormalisationKernel:
         if layer.type != "MVN" and self.quantised and (scale := factors(layer)[0]).size > 1:
             self.affine["factors"] = self._in_groups(scale)  # only its shape counts
         names = ("mean_out", "factor_out")
+        if layer.type != "MVN" and self.quantised:
+            self.affine, self.scale, self.shift = self._combined()
         outputs = dict(zip(names, layer.outputs[1:], strict=False))
         self.outputs = list(outputs)
         for t in outputs.values():
@@ -134,31 +139,81 @@ class NormalisationKernel:
             found = requantise(k, Value("factor", "int32", 0, 32768), scale, shift, 0, 0, 65535)
             k.do(f"factor = {found.name} + 0")
 
+    def _combined(self) -> tuple[dict[str, Array], Array, Array]:
+        """(factors and addends, scale, shift): where 16 and 32 bits hold the factors and the sums times the scale, it is
+        part of them."""
+        scale, shift = factors(self.layer)
+        known, arrays = self.affine, {key: a.astype(np.int64) for key, a in self.affine.items()}
+        if (
+            "weights" not in known
+            or scale.size > 1
+            or not 0 < int(scale) < 1 << 15
+            or self.layer.output.integer.bits > 8
+        ):
+            return known, scale, shift
+        times = {key: a * int(scale) for key, a in arrays.items()}
+        largest = {key: int(np.abs(a).max(initial=0)) for key, a in times.items()}
+        if largest["weights"] >= 1 << 15 or 256 * largest["weights"] + largest.get("biases", 0) >= 1 << 31:
+            return known, scale, shift
+        kinds = {"weights": np.int16, "biases": np.int32}
+        kept = {key: a.astype(kinds[key]) for key, a in times.items() if key == "weights" or a.any()}
+        return kept, np.ones_like(scale), shift
+
     def store(self, n: Value) -> None:
         """Factors and addends on normalised integers, requantised to the output."""
         k, w, out = self.k, self.w, self.layer.output
         for key in (key for key in ("weights", "biases") if key in self.affine):
             array = self.affine[key]
             ends = (int(array.min()), int(array.max()))
-            other = w.load(key).name
             if key == "weights":
                 products = [a * b for a in (n.low, n.high) for b in ends]
-                n = k.let(f"{n.name} * {other}", "int32", min(products), max(products))
+                n = k.let(self._times(n, key), "int32", min(products), max(products))
             else:
-                n = k.let(f"{n.name} + {other}", "int32", n.low + ends[0], n.high + ends[1])
+                n = k.let(f"{n.name} + {w.load(key).name}", "int32", n.low + ends[0], n.high + ends[1])
         if "factors" in self.affine:
             k.lanes_of = lambda pointer: w.lanes_at(pointer, "factors")
-        y = requantise(k, n, *factors(self.layer), out.scalar_zero, out.low, out.high)
+        y = requantise(k, n, self.scale, self.shift, out.scalar_zero, out.low, out.high)
         k.lanes_of = None
         w.settle(self.layer, self.tail, y)
+
+    def _times(self, n: Value, key: str) -> str:
+        """The expression of normalised integers times their factors."""
+        k, w = self.k, self.w
+        dtype = next((d for d in BYTES if (n.name, d) in k.stored_forms), "")
+        if self.affine[key].dtype != np.int16 or not dtype or w.lane.steps[w.names.index(key)] != 1:
+            return f"{n.name} * {w.load(key).name}"
+        held = k.let(f'halves_of(narrow({n.name}, "{dtype}"))').name
+        return f"product_of_halves({held}, {w.raw(key)})"
+
+    def in_bytes(self) -> bool:
+        """Whether the sums of a position are those of joined bytes, and fit 32 bits."""
+        x, w = self.layer.input, self.w
+        small = x.dtype in BYTES and self.layer.output.integer.bits == 8 and w.count <= of_bytes.MOST
+        return small and w.across and w.lane.steps[0] == 1 and not self.outputs
+
+    def kernel_of_bytes(self, prefix: str) -> Kernel:
+        k, w, layer, out = self.k, self.w, self.layer, self.layer.output
+        w.sums_of_bytes("x")
+        of_bytes.deviation(k, layer, w.count)
+        with w.each():
+            n = of_bytes.normalised(k, layer, w.raw("x"), prefix)
+            if layer.type == "MVN":
+                w.settle(layer, self.tail, requantise(k, n, 1, 0, out.scalar_zero, out.low, out.high))
+            else:
+                self.store(n)
+        return w.kernel()
 
 
 @kernel("LayerNorm", "InstanceNorm", "GroupNorm", "MVN", tail=True)
 def norm(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
+    if layer.type == "GroupNorm" and (grouped := in_groups(layer, tail)) is not None:
+        return grouped
     own = NormalisationKernel(layer, tail)
     if not layer.is_quantised:
         return own.float_kernel(True, 1e-9 if layer.type == "MVN" else 1e-5)
     k, w, x, prefix = own.k, own.w, layer.input, "" if layer.type == "MVN" else "norm_"
+    if own.in_bytes():
+        return own.kernel_of_bytes(prefix)
     w.integer_mean("x")
     own.integer_factor(x.integer.bits <= 8, "{x} - mean", x.high - x.low, prefix)
     with w.each():

@@ -10,6 +10,7 @@ import numpy as np
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array, approximate_factor
 from compassc.layers.axes import AxisLoop, ending
+from compassc.layers.byte_functions import BYTES
 from compassc.layers.emit import look_up, requantise, requantise_rounded, wide_kind
 from compassc.layers.families.pooling import fractional  # noqa: F401 (its kernel is registered)
 from compassc.layers.families.pooling.reference import METHODS, area_of, check_positions, window_for
@@ -142,6 +143,19 @@ def narrow_maximum(x: Tensor) -> Sum:
     return Sum([begin], [step], [f'acc = wide(most, "{x.dtype}")'], (x.low, x.high))
 
 
+def narrow_sum(k: KernelSource, x: Tensor, zero: int, cells: int) -> Sum | None:
+    """The sum of bytes plus a zero point in 16 bits; None where these do not hold it."""
+    span = (cells * min(x.low + zero, 0), cells * max(x.high + zero, 0))
+    if x.dtype not in BYTES or max(map(abs, span)) >= 1 << 15:
+        return None
+    begin = f'some = S.vbcast(S.cast(0, "int16"), lanes={LANES})'
+    # a cell that a mask leaves out is read as 0, in lanes that are not stored
+    step = f"some = some + halves_of(S.vload(pixel, mask, lanes={LANES}))"
+    if zero:
+        step = f"some = some + halves(S.vload(pixel, mask, lanes={LANES}), {k.scalar(zero)})"
+    return Sum([begin], [step], ['acc = S.cast(some, "int32")'], span)
+
+
 def area_line(k: KernelSource, areas: Array) -> str:
     """The statement that has the number of cells of a position's window in `area`."""
     return f"area = S.i32({k.constant(areas.reshape(-1).astype(np.int32))}[spot])"
@@ -189,17 +203,20 @@ def pooling(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
         return whole
     areas, quantised = _areas(layer, window) if method == "AVG" else NO_AREAS, layer.is_quantised
     zero = x.scalar_zero if quantised and method != "MAX" else 0
-    small = x.dtype in ("int8", "uint8", "int16", "uint16")
+    small = method == "MAX" and x.dtype in (*BYTES, "int16", "uint16")
     if method == "MAX":
         total = narrow_maximum(x) if small else maximum(x)
         result = Value("acc", wide_kind(x), *total.span)
     elif quantised:
-        total = sum_of_cells(x, method, int(np.prod(window.kernel)))
+        cells = int(np.prod(window.kernel))
+        halves = narrow_sum(k, x, zero, cells) if method == "AVG" else None
+        small = halves is not None
+        total = halves or sum_of_cells(x, method, cells)
         result = _quantised(k, layer, method, areas, total)
     else:
         total = Sum([f"acc = S.vbcast(S.fp32(0), lanes={LANES})"], [f"acc = {STEP[method]}"], [], (0, 0))
         result = _float(k, layer, method, areas)
     end = [*total.end, *stored(k, layer, result, tail)]
     begin = [*total.begin, *([area_line(k, areas)] if method == "AVG" else [])]
-    step = total.step if small and method == "MAX" else [f"v = {load_cell(k, x, zero)}", *total.step]
+    step = total.step if small else [f"v = {load_cell(k, x, zero)}", *total.step]
     return finish(k, [*k.head, *window_loops(k, x, slides_of(k, window, layer), begin, step, end)])

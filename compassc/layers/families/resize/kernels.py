@@ -7,6 +7,7 @@ import numpy as np
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
+from compassc.layers.byte_functions import BYTES
 from compassc.layers.families.resize.reference import METHODS, RANKS, between, coordinates, nearest
 from compassc.layers.families.resize.separable import separable
 from compassc.layers.kernels import kernel
@@ -73,17 +74,7 @@ def _bilinear(layer: Layer, rows: Array, columns: Array) -> Kernel:
             f"out = {target} + r * {line}",
         ]
     begin = [b.format(above=above, below=below, high=high) for b in begin] if staged else begin
-    corners = [
-        f'load({p} + {at} + j, mask, "{x.dtype}", {LANES}) * w{i}'
-        for i, (p, at) in enumerate((p, at) for p in ("top", "bottom") for at in ("at0", "at1"))
-    ]
-    total = " + ".join(corners)
-    if layer.is_quantised:
-        bits, kind = layer.integer("interp_shift_value", 13), x.integer
-        limit = f"{k.scalar(max(y.low, kind.low))}, {k.scalar(min(y.high, kind.high))}"
-        result = f"clamp(requantised({total}, 1, {k.scalar(bits)}), {limit})"
-    else:
-        result = total
+    places = [f"{p} + {at} + j" for p in ("top", "bottom") for at in ("at0", "at1")]
     return finish(
         k,
         [
@@ -97,10 +88,36 @@ def _bilinear(layer: Layer, rows: Array, columns: Array) -> Kernel:
             *(f"        {p}" for p in per_pixel),
             f"        for j in range(0, {channels}, {LANES}):",
             f"            mask = S.tail_mask(S.min({channels} - j, {LANES}), {LANES})",
-            f'            S.vstore(narrow({result}, "{y.dtype}"), out + ox * {channels} + j, mask)',
+            f"            S.vstore({_weighed(k, layer, places)}, out + ox * {channels} + j, mask)",
             *(f"    {e}" for e in end),
         ],
     )
+
+
+def _in_bytes(layer: Layer) -> bool:
+    return layer.is_quantised and layer.input.dtype in BYTES
+
+
+def _weighed(k: KernelSource, layer: Layer, places: list[str]) -> str:
+    """The expression of the output's lanes, as they are stored, from those at four places."""
+    x, y = layer.input, layer.output
+    corners = [f'load({p}, mask, "{x.dtype}", {LANES}) * w{i}' for i, p in enumerate(places)]
+    if not layer.is_quantised:
+        return f'narrow({" + ".join(corners)}, "{y.dtype}")'
+    bits, low, high = (
+        k.scalar(layer.integer("interp_shift_value", 13)),
+        max(y.low, x.integer.low),
+        min(y.high, x.integer.high),
+    )
+    if not _in_bytes(layer):
+        limited = f"clamp(requantised({' + '.join(corners)}, 1, {bits}), {k.scalar(low)}, {k.scalar(high)})"
+        return f'narrow({limited}, "{y.dtype}")'
+    held = ", ".join(f"S.vload({p}, mask, lanes={LANES})" for p in places)
+    stored = f'narrowed(sum_of_corners({held}, w0, w1), {bits}, "{y.dtype}")'
+    for limit, end, how in ((low, x.integer.low, "max"), (high, x.integer.high, "min")):
+        if limit != end:
+            stored = f'S.{how}({stored}, S.cast({k.scalar(limit)}, "{y.dtype}"))'
+    return stored
 
 
 def _staging(
@@ -134,11 +151,14 @@ def _weights(k: KernelSource, layer: Layer, fy: Array, fx: Array) -> tuple[list[
     fixed = np.floor(exact * 2.0**bits + 0.5)
     if np.abs(fixed).max() > 32767 or bits < 0:
         raise LayerError(f"'interp_shift_value' is {bits}, its weights do not fit 16 bits")
-    table = k.constant(np.ascontiguousarray(fixed.astype(np.int16).reshape(-1)))
-    down, across = k.constant((iy * (4 * vx.size)).astype(np.int32)), k.constant((ix * 4).astype(np.int32))
+    numbers, many = np.ascontiguousarray(fixed.astype(np.int16).reshape(-1)), 4
+    if _in_bytes(layer):
+        numbers, many = numbers.view(np.int32), 2
+    table = k.constant(numbers)
+    down, across = k.constant((iy * (many * vx.size)).astype(np.int32)), k.constant((ix * many).astype(np.int32))
     return [f"fy = {down}[oy] + 0"], [
         f"fx = fy + {across}[ox]",
-        *(f"w{i} = S.i32({table}[fx + {i}])" for i in range(4)),
+        *(f"w{i} = S.i32({table}[fx + {i}])" for i in range(many)),
     ]
 
 

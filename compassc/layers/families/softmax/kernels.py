@@ -9,6 +9,7 @@ import numpy as np
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, exp2_table, log2_table
 from compassc.layers.axes import AxisLoop, ending
+from compassc.layers.byte_functions import BYTES
 from compassc.layers.emit import requantise
 from compassc.layers.families.reduce.search import find_extreme
 from compassc.layers.families.softmax.reference import ceil_log2, exponent_factor, float_factor
@@ -29,13 +30,27 @@ def _walk(k: KernelSource, layer: Layer, tail: Tail, scratch: str) -> AxisLoop:
 
 def _largest(k: KernelSource, layer: Layer, w: AxisLoop) -> None:
     """`best`: the largest element."""
-    kind = WIDE[layer.input.dtype]
-    lowest = INFINITE if kind == "float32" else str(layer.input.low)
+    kind, x = WIDE[layer.input.dtype], layer.input
+    if _in_bytes(layer, w):
+        lowest = f'S.vbcast(S.cast({x.low}, "{x.dtype}"), lanes={LANES})'
+        k.do(f"most = {lowest}")
+        with w.each():
+            held = w.raw("x")
+            k.do(f"most = S.max(most, {f'S.vsel({held}, {lowest}, mask)' if w.partial else held})")
+        k.do("largest = S.i32(S.vrpmax(most)[0])")
+        k.do(f"best = S.vbcast(largest, lanes={LANES})")
+        return
+    lowest = INFINITE if kind == "float32" else str(x.low)
     w.start("best", lowest, kind)
     with w.each():
         v = w.load("x")
         k.do(f"best = S.max(best, {w.active(v.name, lowest, kind)})")
     w.join("best", "across_max")
+
+
+def _in_bytes(layer: Layer, w: AxisLoop) -> bool:
+    """Whether lanes that are joined are bytes that lie behind each other; then `largest` is the largest as a scalar."""
+    return layer.input.dtype in BYTES and w.across and w.lane.steps[0] == 1
 
 
 @kernel("Softmax", "LogSoftmax", tail=True)
@@ -276,22 +291,47 @@ def _quantised_log(layer: Layer, tail: Tail) -> Kernel:
     _largest(k, layer, w)
     w.start("total", "0.0", "float32")
     w.start("rounded", "0.0", "float32")
+    small = _in_bytes(layer, w) and bits <= items
     with w.each():
-        index = k.shifted(_difference(k, layer, w), (1 << bits) - 1)
-        if bits <= items:
-            t = k.let(f'S.vload_gather({entries}, S.cast({index.name}, "int16"), mask)', "float32")
+        if small:
+            at = k.let(f"places_of_bytes({w.raw('x')}, largest)").name
+            t = k.let(f"S.vload_gather({entries}, {at}, mask)", "float32")
         else:
-            extra = bits - items
-            numbers = ", ".join([k.scalar(extra), k.scalar(table.size - 1), k.scalar(0.5**extra)])
-            t = k.let(f"look_up_float({index.name}, {entries}, {numbers}, mask)", "float32")
+            t = _float_entry(k, k.shifted(_difference(k, layer, w), (1 << bits) - 1), entries, bits, items)
         k.do(f"add_exactly(total, rounded, {w.active(t.name, '0.0', 'float32')})")
     _joined_exactly(k, w)
-    k.do(f"total = S.log(total) * {k.scalar(log)}")
-    own_scale = k.scalar(own)
+    k.do(f"total = {'logarithm_of' if w.across else 'S.log'}(total) * {k.scalar(log)}")
+    own_scale, bound = k.scalar(own), _largest_log(layer, w, table, own, log)
     with w.each():
-        k.do(f'result = S.rint(S.cast({_difference(k, layer, w).name}, "float32") * {own_scale} - total)')
-        _stored_float(k, layer, tail, w, "result")
+        if small and bound < 1 << 15 and layer.output.integer.bits == 8:
+            apart = k.let(f"halves({w.raw('x')}, 0 - largest)").name
+            word = k.let(f'word_of(S.cast(S.cast({apart}, "int32"), "float32") * {own_scale} - total)').name
+            whole = k.let(f"{word} - 0x4B400000", "int32", -bound, bound)
+            k.rounded_from[whole.name] = word
+            out = layer.output
+            w.settle(layer, tail, requantise(k, whole, 1, 0, out.scalar_zero, out.low, out.high))
+        else:
+            k.do(f'result = S.rint(S.cast({_difference(k, layer, w).name}, "float32") * {own_scale} - total)')
+            _stored_float(k, layer, tail, w, "result")
     return w.kernel()
+
+
+def _float_entry(k: KernelSource, index: Value, entries: str, bits: int, items: int) -> Value:
+    """The float32 entry at an index of `bits` bits of a table of 2^items."""
+    if bits <= items:
+        return k.let(f'S.vload_gather({entries}, S.cast({index.name}, "int16"), mask)', "float32")
+    extra = bits - items
+    numbers = ", ".join([k.scalar(extra), k.scalar((1 << items) - 1), k.scalar(0.5**extra)])
+    return k.let(f"look_up_float({index.name}, {entries}, {numbers}, mask)", "float32")
+
+
+def _largest_log(layer: Layer, w: AxisLoop, table: Array, own: float, log: float) -> int:
+    """More than the magnitude of any result before it is rounded; a sum has the table's last entry, that of the maximum."""
+    if not np.isfinite(table).all() or table.min() < 0 or table[-1] <= 0:
+        return 1 << 31
+    logs = np.log([float(table[-1]), w.count * float(table.max())])
+    span = (layer.input.high - layer.input.low) * abs(own) + float(np.abs(logs).max()) * abs(log)
+    return int(min(span, 1 << 30)) + 2
 
 
 @kernel("Hardmax")
