@@ -62,10 +62,11 @@ class _Box:
 def picture(note: GraphNote, marks: Sequence[Mark] = ()) -> str:
     """The picture; `marks`: of each launch, or none."""
     tensors = {t.name: t for t in (*note.inputs, *note.tensors, *note.outputs)}
-    lanes = _Lanes(note)
+    reads = _reads(note, tensors)
+    lanes = _Lanes(note, reads)
     boxes = [_Box([_Line(_cut(t.name)), _Line("input")], lanes.place((), (t.name,)), end=True) for t in note.inputs]
     boxes += [
-        _Box(_lines(run), lanes.place(run.inputs, run.outputs), mark=marks[i] if marks else Mark())
+        _Box(_lines(run), lanes.place(reads[i], run.outputs), mark=marks[i] if marks else Mark())
         for i, run in enumerate(note.launches)
     ]
     at = 12
@@ -76,11 +77,9 @@ def picture(note: GraphNote, marks: Sequence[Mark] = ()) -> str:
     makers = {t.name: i for i, t in enumerate(note.inputs)}
     makers |= {name: first + i for i, run in enumerate(note.launches) for name in run.outputs}
     edges, words = [], []
-    for i, run in enumerate(note.launches):
-        for name in dict.fromkeys(run.inputs):
-            maker = _maker(name, makers, tensors, first)
-            if maker is not None:
-                edges.append(_edge(boxes[maker], boxes[first + i], lanes.of.get(name, boxes[maker].lane)))
+    for i, names in enumerate(reads):
+        for name in names:
+            edges.append(_edge(boxes[makers[name]], boxes[first + i], lanes.of.get(name, boxes[makers[name]].lane)))
     for name, maker in makers.items():
         if name in tensors:
             words.append(
@@ -91,22 +90,44 @@ def picture(note: GraphNote, marks: Sequence[Mark] = ()) -> str:
     return f'<div class="scroll"><svg {size} role="img">{drawn}</svg></div>'
 
 
-def _maker(name: str, makers: Mapping[str, int], tensors: Mapping[str, NotedTensor], first: int) -> int | None:
-    """The box a tensor comes from; of a view, which no launch names as its output, the launch that completes it."""
-    if name in makers:
-        return makers[name]
-    tensor = tensors.get(name)
-    return first + tensor.made if tensor is not None and tensor.made >= 0 else None
+def _reads(note: GraphNote, tensors: Mapping[str, NotedTensor]) -> list[list[str]]:
+    """What each launch reads: inputs of the graph and outputs of launches; of a view, those whose bytes it shows."""
+    makers = {t.name for t in note.inputs} | {name for run in note.launches for name in run.outputs}
+
+    def sources(name: str) -> list[str]:
+        return [name] if name in makers else _shown(note, tensors, name)
+
+    return [list(dict.fromkeys(source for name in run.inputs for source in sources(name))) for run in note.launches]
+
+
+def _shown(note: GraphNote, tensors: Mapping[str, NotedTensor], name: str) -> list[str]:
+    """The outputs of launches whose bytes a view shows, the last one that wrote a byte counts."""
+    view = tensors.get(name)
+    if view is None or view.made < 0:
+        return []
+    left = [(view.offset, view.offset + view.nbytes)]
+    found = []
+    for run in reversed(note.launches[: view.made + 1]):
+        for output in run.outputs:
+            t = tensors.get(output)
+            if t is None or t.section is None or t.section != view.section:
+                continue
+            begin, end = t.offset, t.offset + t.nbytes
+            if any(a < end and begin < b for a, b in left):
+                found.append(output)
+                parts = [part for a, b in left for part in ((a, min(b, begin)), (max(a, end), b))]
+                left = [(a, b) for a, b in parts if a < b]
+    return found or list(note.launches[view.made].outputs[:1])
 
 
 class _Lanes:
     """Columns, so that no line crosses a box: a tensor keeps its lane until its last reader."""
 
-    def __init__(self, note: GraphNote) -> None:
+    def __init__(self, note: GraphNote, reads: Sequence[Sequence[str]]) -> None:
         self.of: dict[str, int] = {}
         self.count = 1
         self._busy: list[str | None] = []
-        self._readers = {name: i for i, run in enumerate(note.launches) for name in run.inputs}
+        self._readers = {name: i for i, names in enumerate(reads) for name in names}
         self._step = -len(note.inputs)
 
     def place(self, inputs: Sequence[str], outputs: Sequence[str]) -> int:

@@ -93,7 +93,7 @@ def comparison(found: Comparison) -> str:
     if found.unused:
         rest = len(found.unused) - _NAMES_SHOWN
         listed = ", ".join(found.unused[:_NAMES_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
-        lines.append(f"not compared, for no tensor has this name: {listed}")
+        lines.append(f"not compared, for no layer makes a tensor of this name: {listed}")
     return "\n".join(lines)
 
 

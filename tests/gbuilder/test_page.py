@@ -100,3 +100,30 @@ def test_gbuild_writes_the_page(graph, tmp_path, capsys):
         assert ("cycles (estimated)" in (tmp_path / "g.html").read_text()) == bool(more)
     assert errors.run(cli, [*words, str(tmp_path / "g.html"), "--profile", str(tmp_path / "other.json")]) == 1
     assert "no profile of a run" in capsys.readouterr().err
+
+
+def test_lines_lead_through_views(tmp_path):
+    """A launch reads what another made, though under the name of a view of it; what both read stands in a lane of its own."""
+    from compassc.gbuilder.picture import _Lanes, _reads
+
+    made = GraphWriter()
+    x = made.input("x", (4, 64), "float32")
+    parts = [made.layer("Activation", [x], (4, 64), "float32", method=m, layer_name=m) for m in ("TANH", "SIGMOID")]
+    whole = made.layer("Concat", parts, (8, 64), "float32", axis=0)
+    flat = made.layer("Reshape", [whole], (512,), "float32")
+    one = made.layer("Reduce", [flat], (1,), "float32", method="SUM", axis=[0], layer_name="sum")
+    text = made.write(tmp_path, [made.layer("Mul", [flat, one], (512,), "float32")])
+    build_model(text, tmp_path / "weight.bin", tmp_path / "aipu.bin", "X2_1204", GraphOptions(work_dir=tmp_path / "k"))
+    note = read_note(read((tmp_path / "aipu.bin").read_bytes()).graph_json)
+    assert note is not None
+    tensors = {t.name: t for t in (*note.inputs, *note.tensors, *note.outputs)}
+    reads = _reads(note, tensors)
+    ends = {t.name for t in note.inputs} | {name for run in note.launches for name in run.outputs}
+    assert all(names and set(names) <= ends for names in reads)
+    by_layer = {name: set(names) for run, names in zip(note.launches, reads, strict=True) for name in run.names}
+    shared = by_layer["sum"]
+    assert shared < by_layer[note.launches[-1].names[0]]
+    lanes = _Lanes(note, reads)
+    assert len({lanes.place((), (t.name,)) for t in note.inputs}) == 1
+    placed = [lanes.place(names, run.outputs) for names, run in zip(reads, note.launches, strict=True)]
+    assert placed[-2] not in {lanes.of[name] for name in shared}
