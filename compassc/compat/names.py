@@ -51,6 +51,9 @@ _SCRIPT_PARTS = {
 _RUNTIME = "Device NDArray PackedFunc Module cpu device load_module convert"
 _TESTING = "enabled_targets main parameter parameters parametrize_targets requires_cuda requires_llvm"
 
+_SCRIPT = "compassc.compat.tvmscript:"
+_DIALECT = """Buffer alloc_buffer axis block block_attr evaluate func_attr handle init match_buffer parallel prim_func reads where
+    writes"""
 _VALUES = """Select IterVar abs all any ceil comm_reducer const cos cosh div erf exp exp2 floor floordiv floormod if_then_else
     indexdiv indexmod isfinite isinf isnan log log10 log2 max max_value min min_value nearbyint power round rsqrt sigmoid sin
     sinh sqrt sum tan tanh trunc truncdiv truncmod"""
@@ -114,9 +117,11 @@ MODULES: dict[str, Names] = {
     "tvm.nd": Names(_from(runtime="NDArray array cpu device empty from_dlpack")),
     "tvm.runtime": Names(_from(dtypes="DataType", runtime=_RUNTIME, framework="enabled num_threads")),
     "tvm.runtime.ndarray": Names(_from(runtime="NDArray array cpu device empty from_dlpack")),
-    "tvm.script": Names(),
+    "tvm.script": Names({"ir_module": _SCRIPT}),
+    "tvm.script.ir": Names({"ir_module": _SCRIPT}),
     "tvm.script.tir": Names(
         _from(framework="serial thread_binding", script=f"grid vectorized unroll {SCALARS} {FUNCTIONS} max min abs")
+        | {name: _SCRIPT for name in _DIALECT.split()}
     ),
     "tvm.target": Names(_from(framework="Target cuda llvm")),
     "tvm.te": Names(like=("compassc.te",)),
@@ -157,7 +162,7 @@ _GRAPHS = "models and their graphs are not compiled here: write the layer as a k
 _TUNING = "schedules are written, not searched for"
 _REMOTE = "remote sessions are not available: kernels run on the simulator of this machine"
 _BUILD = "kernels are built by `BuildManager(target).build(kernel)`"
-_SCRIPT = "the framework's own script dialect is not parsed: decorate kernels with @S.prim_func"
+_GRAPH_TEXT = "only functions of blocks are read from the framework's script, not graphs"
 _CALLS = "statements of one's own are written with `te.extern` and its views, intrinsics with `te.decl_tensor_intrin` and `te.call_kernel`"
 
 MISSING: dict[str, str] = {
@@ -173,18 +178,7 @@ MISSING: dict[str, str] = {
         ),
         _REMOTE,
     ),
-    **dict.fromkeys(
-        (
-            "tvm.script.ir",
-            "tvm.script.ir_module",
-            "tvm.script.relax",
-            "tvm.script.from_source",
-            "tvm.script.tir.prim_func",
-            "tvm.script.tir.Buffer",
-            "tvm.script.tir.match_buffer",
-        ),
-        _SCRIPT,
-    ),
+    **dict.fromkeys(("tvm.script.relax", "tvm.script.from_source"), _GRAPH_TEXT),
     **dict.fromkeys(
         ("tvm.tir.call_packed", "tvm.tir.call_extern", "tvm.tir.call_pure_extern", "tvm.tir.ir_builder"), _CALLS
     ),
@@ -192,7 +186,6 @@ MISSING: dict[str, str] = {
     "tvm.compass.dsl.testing.run_op_case": "it needs the vendor's reference implementation of every layer; compare an aipu.bin with `compass-run --expect`",
     "tvm.compass.utils.check_call_compass_tool": "no programs of the vendor are called",
     "tvm.contrib": "the framework's helpers around other tools are not available",
-    "tvm.script.tir.parallel": "a loop over TECs is `S.tec_range(n)`",
     "tvm.tir.stmt_functor.ir_transform": "the IR is rewritten with compassc.ir.Rewriter",
 }
 """Full name -> why it does not exist here; holds for everything below it."""

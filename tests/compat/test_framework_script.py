@@ -1,0 +1,146 @@
+"""Functions of blocks in the framework's script dialect: read, scheduled, built and run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compass_core.errors import CompassError
+
+pytestmark = pytest.mark.usefixtures("names")
+
+
+def product():
+    import tvm
+    from tvm.script import tir as T
+
+    @tvm.script.ir_module
+    class Product:
+        @T.prim_func
+        def main(a: T.handle, b: T.handle, C: T.Buffer((8, 12), "int32")):
+            T.func_attr({"global_symbol": "main", "tir.noalias": True})
+            A = T.match_buffer(a, (8, 20), dtype="int32")
+            B = T.match_buffer(b, [20, 12], "int32")
+            D = T.alloc_buffer((8, 12), "int32")
+            for i, j, k in T.grid(8, 12, 20):
+                with T.block("D"):
+                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                    T.reads(A[vi, vk], B[vk, vj])
+                    T.writes(D[vi, vj])
+                    with T.init():
+                        D[vi, vj] = 0
+                    D[vi, vj] += A[vi, vk] * B[vk, vj]
+            for i, j in T.grid(8, 12):
+                with T.block("C"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C[vi, vj] = T.max(D[vi, vj], T.int32(-5)) + vj
+
+    return Product
+
+
+@pytest.mark.parametrize("target", ["llvm", "X2_1204"])
+@pytest.mark.parametrize("scheduled", [False, True])
+def test_a_module_is_scheduled_and_run(target, scheduled):
+    import tvm
+
+    s = tvm.tir.Schedule(product())
+    if scheduled:
+        i, j = s.get_loops("C")
+        s.compute_at("D", i)
+        s.vectorize(s.split(j, [None, 4])[1])
+        s.decompose_reduction("D", s.get_loops("D")[2])
+    draw = np.random.default_rng(0)
+    a, b = draw.integers(-3, 4, (8, 20)).astype("int32"), draw.integers(-3, 4, (20, 12)).astype("int32")
+    c = np.zeros((8, 12), "int32")
+    tvm.build(s.mod, target=target)(a, b, c)
+    np.testing.assert_array_equal(c, np.maximum(a @ b, -5) + np.arange(12))
+
+
+def test_open_sizes_conditions_and_values():
+    import tvm
+    from tvm.script import tir as T
+
+    scale = 3
+
+    @T.prim_func
+    def padded(a: T.handle, b: T.handle, m: T.int32):
+        n = T.int32()
+        A = T.match_buffer(a, (n,), "float32")
+        B = T.match_buffer(b, (n + 4,), "float32")
+        for i in T.serial(n + 4):
+            with T.block("pad"):
+                vi = T.axis.spatial(n + 4, i)
+                inside = T.if_then_else(T.all(vi >= 2, vi < n + 2), A[vi - 2], T.float32(0))
+                if vi < m:
+                    B[vi] = T.sqrt(inside) * scale
+                else:
+                    B[vi] = -1.0
+
+    a, b = np.arange(5, dtype="f4"), np.zeros(9, "f4")
+    tvm.build(padded, target="llvm")(a, b, 8)
+    np.testing.assert_allclose(b, [*np.sqrt([0, 0, *a, 0]) * 3, -1], rtol=1e-6)
+
+
+def test_a_part_of_a_loop_by_where():
+    import tvm
+    from tvm.script import tir as T
+
+    @T.prim_func
+    def tail(A: T.Buffer((10,), "int32")):
+        for i, j in T.grid(3, 4):
+            with T.block("tail"):
+                vi = T.axis.spatial((0, 10), i * 4 + j)
+                T.where(i * 4 + j < 10)
+                A[vi] = vi * vi
+
+    found = np.zeros(10, "int32")
+    tvm.build(tail, target="X2_1204")(found)
+    assert found.tolist() == [i * i for i in range(10)]
+
+
+def test_what_is_not_read_is_an_error_with_its_place():
+    from tvm.script import tir as T
+
+    with pytest.raises(CompassError, match="has no While") as refused:
+
+        @T.prim_func
+        def loops(A: T.Buffer((4,), "int32")):
+            while A[0] < 3:
+                A[0] = A[0] + 1
+
+    lines = Path(__file__).read_text().splitlines()
+    assert "while" in lines[refused.value.span.line - 1] and refused.value.span.file == __file__
+    with pytest.raises(CompassError, match=r"'A' has 1 dimensions, got 2"):
+
+        @T.prim_func
+        def dimensions(A: T.Buffer((4,), "int32")):
+            A[0, 1] = 2
+
+    with pytest.raises(CompassError, match="no T.match_buffer says what 'a' is"):
+
+        @T.prim_func
+        def unmatched(a: T.handle):
+            pass
+
+    with pytest.raises(CompassError, match="name 'nothing' is not defined"):
+
+        @T.prim_func
+        def unknown(A: T.Buffer((4,), "int32")):
+            A[0] = nothing  # noqa: F821
+
+    with pytest.raises(CompassError, match="stands in a block"):
+
+        @T.prim_func
+        def outside(A: T.Buffer((4,), "int32")):
+            for i in range(4):
+                vi = T.axis.spatial(4, i)
+                A[vi] = 0
+
+    with pytest.raises(CompassError, match="is over range or one of"):
+
+        @T.prim_func
+        def unordered(A: T.Buffer((4,), "int32")):
+            for i in (0, 1):
+                A[i] = 0
