@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.exprs import Binary, Expr, Var
+from compassc.ir.exprs import Binary, Buffer, Expr, Var
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.visit import Rewriter, rewrites, substitute, walk_exprs
 from compassc.te.errors import ScheduleError
 from compassc.tir.addresses import check_no_address
 from compassc.tir.base import Base
-from compassc.tir.blocks import add, at, axes_of, conjuncts, constant, joined
+from compassc.tir.blocks import add, at, axes_of, conjuncts, constant, joined, number
 from compassc.tir.checks import has_effects, is_load_of, read, single_store, why_foreign, why_not_complete, writers
+from compassc.tir.cover import facts_of, fills, plain_index, writes_of
 from compassc.tir.placement import check_only_flow, unconditional
 from compassc.tir.queries import is_output
 from compassc.tir.trace import BlockRV, instruction
@@ -83,6 +84,7 @@ class Inlining(Base):
             if any(a is not b for a, b in zip(e.indices, indices)):  # type: ignore[attr-defined]
                 raise ScheduleError(f"{step} of '{s.name}': it reads '{latest.name}' at different indices")
         axes = _indexed(step, s, indices)
+        _check_covered(step, tree, s, producer, zip(axes, first.indices), self.buffers(function)[latest])
         mapping: dict[Var, Expr] = {a: i for a, i in zip(axes, first.indices) if a is not None}
         mapping.update({a.var: a.start for a in axes_of(s) if a.var not in mapping})
         value = _at_points(store.value, latest, first.value, mapping)
@@ -95,6 +97,32 @@ class Inlining(Base):
         where = joined([*conjuncts(producer.where), *inside])
         changes: dict[S.Stmt, tuple[S.Stmt, ...]] = {s: (), producer: (producer.replace(body=(new,), where=where),)}
         self.commit(function, without(edit(tree.function.body, changes), latest))
+
+
+def _check_covered(
+    step: str, tree: Tree, s: S.Block, producer: S.Block, pairs: Iterable[tuple[Var | None, Expr]], buffer: Buffer
+) -> None:
+    """ScheduleError where a block has points for which its producer computes nothing, as those of padding. `pairs`: the
+    axes of the block, each with the index of the producer that is it."""
+    facts = facts_of(tree.loops_around(producer, all_of_them=True))
+    bindings: dict[Var, Expr] = dict(zip(producer.vars, producer.bindings))
+    ranges = {a.var: (a.start, add(a.start, a.extent)) for a in axes_of(s)}
+    own = {a.var: (a.start, add(a.start, a.extent)) for a in axes_of(producer)}
+    whole = all(fills(tree, producer, r, [], buffer.shape) for r in writes_of(producer, buffer.data))
+    for var, index in pairs:
+        if var is None:
+            continue
+        plain = plain_index(index)
+        if plain is not None and plain[0] in own:
+            low, high = (add(e, number(plain[1], e)) for e in own[plain[0]])
+        else:
+            found = facts.range_of(at(index, bindings))
+            low, high = (number(found[0]), number(found[1] + 1)) if whole else (number(0), number(0))
+        start, end = ranges[var]
+        if facts.compare("le", low, start) is not True or facts.compare("ge", high, end) is not True:
+            raise ScheduleError(
+                f"{step} of '{s.name}': '{producer.name}' does not compute all points of its axis '{var.name}'"
+            )
 
 
 def _at_points(value: Expr, data: Var, inner: Expr, mapping: dict[Var, Expr]) -> Expr:

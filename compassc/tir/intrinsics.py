@@ -10,7 +10,7 @@ from compassc.analysis.arith import Arith
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.dtypes import PointerType
+from compassc.ir.dtypes import INT32, PointerType
 from compassc.ir.exprs import Buffer, Expr, Var
 from compassc.ir.printer import print_expr
 from compassc.ir.stmts import Body, PrimFunc, Stmt
@@ -23,7 +23,8 @@ from compassc.tir.blocks import add, axes_of, constant, declared, is_declaration
 @dataclass(frozen=True)
 class TensorIntrin:
     """`desc`: a function of one block in plain loops, which says what is computed. `impl`: a function of the same
-    parameters that computes it."""
+    parameters that computes it; further parameters of type int32 are strides: `A_stride_0` is how many elements lie between
+    two rows of what the parameter `A` stands for."""
 
     desc: PrimFunc
     impl: PrimFunc
@@ -36,18 +37,27 @@ class TensorIntrin:
         functions whose parameters differ."""
         if name in TensorIntrin._known and not override:
             raise ScheduleError(f"the intrinsic '{name}' is registered already", "say override=True to replace it")
+        desc, impl = (_function(f) for f in (desc, impl))
         for f in (desc, impl):
             if not isinstance(f, PrimFunc):
-                raise ScheduleError(f"the intrinsic '{name}' is made of two PrimFuncs, got {type(f).__name__}")
+                raise ScheduleError(
+                    f"the intrinsic '{name}' is made of two PrimFuncs or kernels, got {type(f).__name__}"
+                )
             try:
                 verify(f.module())
             except VerifyError as error:
                 raise ScheduleError(f"the intrinsic '{name}' is no function that stands alone: {error}") from None
-        mine, theirs = ([p.dtype for p in f.params] for f in (desc, impl))
-        if mine != theirs:
+        mine, theirs = ([getattr(p.dtype, "elem", p.dtype) for p in f.params] for f in (desc, impl))
+        if mine != theirs[: len(mine)]:
             raise ScheduleError(
                 f"the intrinsic '{name}' has different parameters in its description and implementation"
             )
+        for p in impl.params[len(mine) :]:
+            if _stride(p, impl.params[: len(mine)]) is None:
+                raise ScheduleError(
+                    f"the intrinsic '{name}' has a parameter '{p.name}' in its implementation alone, which is no stride",
+                    "strides are of type int32, and called NAME_stride_0 for the first dimension of a parameter NAME",
+                )
         made = TensorIntrin(desc, impl)
         TensorIntrin._known[name] = made
         return made
@@ -60,6 +70,25 @@ class TensorIntrin:
             known = ", ".join(sorted(TensorIntrin._known)) or "none"
             raise ScheduleError(f"there is no intrinsic '{name}'; known are {known}")
         return found
+
+
+def _function(given: Any) -> Any:
+    """The function of a kernel; other things as they are."""
+    from compassc.language.functions import PyPrimFunc
+
+    if not isinstance(given, PyPrimFunc):
+        return given
+    from compassc.language.parser import parse
+    from compassc.targets import Target
+
+    return parse(given, Target.of(None).machine().name).entry_func
+
+
+def _stride(p: Var, of: Sequence[Var]) -> tuple[Var, int] | None:
+    """The parameter and the dimension of which another one is the stride."""
+    name, found, dim = p.name.rpartition("_stride_")
+    owner = next((x for x in of if x.name == name), None)
+    return (owner, int(dim)) if found and dim.isdigit() and owner is not None and p.dtype is INT32 else None
 
 
 class _Matched:
@@ -90,8 +119,12 @@ def tensorized(name: str, intrinsic: TensorIntrin, block: S.Block, buffers: dict
         if theirs in found:
             by_place[mine] = found[theirs]
     impl = tuple(s for s in intrinsic.impl.body if not is_declaration(s) or isinstance(s, S.Alloc))
-    views = declared(intrinsic.impl.body)
-    placed = _Placed(name, by_place, views).body(renamed(impl, {}))
+    described, views = declared(intrinsic.desc.body), declared(intrinsic.impl.body)
+    for theirs, mine in zip(intrinsic.desc.params, intrinsic.impl.params):
+        if mine not in views and theirs in described:
+            views[mine] = described[theirs]
+    strides = [(p, _stride(p, intrinsic.impl.params)) for p in intrinsic.impl.params[len(intrinsic.desc.params) :]]
+    placed = _Placed(name, by_place, views, {p: s for p, s in strides if s is not None}).body(renamed(impl, {}))
     return block.replace(body=placed)
 
 
@@ -207,9 +240,15 @@ def _bare(e: Expr) -> Expr:
 class _Placed(Rewriter):
     """The statements of an implementation on the buffers of the program."""
 
-    def __init__(self, name: str, places: dict[Var, _Matched], views: dict[Var, Buffer]) -> None:
+    def __init__(
+        self,
+        name: str,
+        places: dict[Var, _Matched],
+        views: dict[Var, Buffer],
+        strides: dict[Var, tuple[Var, int]],
+    ) -> None:
         super().__init__()
-        self.name, self.places, self.views = name, places, views
+        self.name, self.places, self.views, self.strides = name, places, views, strides
 
     @rewrites(E.Load)
     def rewrite_load(self, e: E.Load) -> Expr:
@@ -247,23 +286,40 @@ class _Placed(Rewriter):
 
     @rewrites(Var)
     def rewrite_var(self, e: Var) -> Expr:
+        if e in self.strides:
+            owner, dim = self.strides[e]
+            lead = len(self.places[owner].buffer.shape) - len(self.views[owner].shape)
+            return _row_major(self.places[owner].buffer.shape)[lead + dim]
         place = self.places.get(e)
         return e if place is None else self._address(e, place)
 
     def _address(self, e: Var, place: _Matched) -> Expr:
-        """The address of the first element, where the elements lie one after another as in the implementation."""
+        """The address of the first element, where the elements lie as the implementation thinks: one after another, or as
+        its strides say."""
         shape = place.buffer.shape
         declared_ = self.views.get(e)
         size = declared_.shape if declared_ is not None else ()
-        lead = len(shape) - len(size)
-        whole = all(constant(a) == constant(b) for a, b in zip(shape[lead + 1 :], size[1:]))
-        if not size or not whole:
+        own, there = _row_major(size), _row_major(shape)[len(shape) - len(size) :]
+        known = {dim for owner, dim in self.strides.values() if owner is e}
+        apart = [d for d in range(len(size)) if d not in known and constant(size[d]) != 1]
+        if not size or any(constant(own[d]) is None or constant(own[d]) != constant(there[d]) for d in apart):
             raise ScheduleError(
                 f"tensorize with '{self.name}': it takes the address of '{e.name}', whose elements do not lie one after "
-                f"another in '{place.buffer.data.name}'"
+                f"another in '{place.buffer.data.name}'",
+                f"give the implementation the parameter {e.name}_stride_0, of type int32",
             )
         offset: Expr = number(0)
         for start, extent in zip(place.starts, shape):
             offset = add(mul(offset, extent), start)
         assert isinstance(e.dtype, PointerType)
         return E.Pointer(e.dtype.elem, place.buffer.data, offset)
+
+
+def _row_major(shape: Sequence[Expr]) -> list[Expr]:
+    """The strides of the dimensions of a buffer."""
+    made: list[Expr] = []
+    stride: Expr = number(1)
+    for extent in reversed(shape):
+        made.append(stride)
+        stride = mul(stride, extent)
+    return made[::-1]

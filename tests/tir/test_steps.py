@@ -337,3 +337,15 @@ def test_an_update_is_not_padded_without_its_beginning():
     s.decompose_reduction("C", s.get_loops("C")[0])
     with pytest.raises(tir.ScheduleError, match="it updates 'C', whose beginning is in another block"):
         s.pad_einsum("C_update", [4, 4, 4])
+
+
+def test_points_that_nobody_computes_are_not_inlined():
+    """What pads has more points than what it reads."""
+    x = te.placeholder((5,), "int32", name="X")
+    a = te.compute((5,), lambda i: x[i] + 1, name="A")
+    padded = te.compute((8,), lambda i: te.if_then_else(i < 5, a[i], 0), name="P")
+    s = tir.Schedule(te.create_prim_func([x, padded]))
+    before = s.mod
+    with pytest.raises(tir.ScheduleError, match="'A' does not compute all points of its axis 'v_i'"):
+        s.reverse_compute_inline("P")
+    assert s.mod is before
