@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -200,7 +201,7 @@ def check_memset(elem: DataType, scope: str) -> None:
 def check_fill(value: Any, elem: DataType) -> None:
     """Refuse a literal out of range, or an expression of another type than the element."""
     if is_literal(value):
-        if not fits(value, elem):
+        if not (fits(value, elem) or (elem.is_floating and not math.isfinite(value))):
             raise type_error(f"S.dma_memset: {value!r} does not fit {elem}")
     elif value.dtype is not elem:
         raise type_error(f"S.dma_memset: the value is {value.dtype}, the memory {elem}", "convert it")

@@ -18,7 +18,8 @@ def filled(kind: str, text: str) -> Any:
     def fill(x: S.ptr(kind, "global"), out: S.ptr(kind, "global"), n: S.i32):
         tile = S.alloc(16, kind, scope="lsram")
         value = S.cast(text, kind)
-        S.dma_memset(tile, value, 8)
+        S.dma_memset(tile, value, 4)
+        S.dma_memset(tile + 4, float(text), 4)
         S.dma_memset(tile + 8, x[0] if n > 0 else value, 4)
         S.dma_memset(tile + 12, value if n > 0 else x[0], 4)
         S.dma_copy(out, tile, 16)
