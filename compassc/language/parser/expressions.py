@@ -49,6 +49,8 @@ _IDENTITY: dict[type, Callable[[Any, Any], bool]] = {
     ast.In: lambda a, b: a in b,
     ast.NotIn: lambda a, b: a not in b,
 }
+_LEAVES = (ast.Name, ast.Constant, ast.Attribute)
+"""Expressions that compute nothing."""
 _MOST_TYPES = 5
 _LONGEST = 40
 _CONVERSIONS: dict[str, Callable[[Any], str]] = {"r": repr, "a": ascii, "s": str}
@@ -143,7 +145,10 @@ class Evaluator:
         try:
             if method is None:
                 raise unsupported(node)
-            value = self.helpers.hold(method(node))
+            value = method(node)
+            if type(node) in _LEAVES:
+                return value
+            self.helpers.hold(value)
             return self._placed(value, node) if isinstance(node, (ast.Call, ast.Subscript)) else value
         except CompassError as e:
             if e.span is None:

@@ -146,7 +146,8 @@ class Flow:
     def held(self) -> Frames:
         """What lists and the like hold that a statement of a block may find, but not change."""
         around = self.frames[: self._outside[-1]] if self._outside else []
-        return [{name: (x, _contents(x)) for name, x in frame.items() if isinstance(x, _MUTABLE)} for frame in around]
+        found = ({name: (x, _contents(x)) for name, x in frame.items() if type(x) in _MUTABLE} for frame in around)
+        return [names for names in found if names]
 
     def check_held(self, held: Frames) -> None:
         """CompassError where a statement changed one of them."""

@@ -61,17 +61,17 @@ class FunctionParser(FunctionContext):
     def statement(self, node: ast.stmt) -> None:
         """Parse a statement; a mistake is recorded and the names it would define are poisoned."""
         outer, self.current = self.current, node
-        held = self.scope.held()
+        held, outside = self.scope.held(), self.helpers.begin()
         try:
             method = getattr(self, "stmt_" + type(node).__name__, None)
             if method is None:
                 raise unsupported(node)
-            with self.helpers.statement():
-                method(node)
-                if not isinstance(node, _BLOCKS):
-                    self.evaluator.operands = None, ()
-                    self.helpers.finish()
-            self.scope.check_held(held)
+            method(node)
+            if not isinstance(node, _BLOCKS):
+                self.evaluator.operands = None, ()
+                self.helpers.finish()
+            if held:
+                self.scope.check_held(held)
         except CompassError as error:
             for e in flat(error):
                 e.span = e.span or self.evaluator.place(node)
@@ -84,6 +84,7 @@ class FunctionParser(FunctionContext):
             self._failed(node)
         finally:
             self.current = outer
+            self.helpers.end(outside)
 
     def _failed(self, node: ast.stmt, known: bool = False) -> None:
         """Poison what a wrong statement would define, and look for mistakes in its blocks."""

@@ -45,17 +45,19 @@ class Helpers:
         finally:
             self.running = outer
 
-    @contextmanager
-    def statement(self) -> Iterator[None]:
-        """A statement of the kernel, whose values nobody holds before it."""
+    def begin(self) -> list[ref[Value | PointerValue]]:
+        """A statement of the kernel begins, whose values nobody holds before it. Gives what `end` takes."""
         outer, self._held = self._held, []
-        try:
-            yield
-        finally:
-            self._held = outer
+        return outer
+
+    def end(self, outer: list[ref[Value | PointerValue]]) -> None:
+        """A statement ended, well or not."""
+        self._held = outer
 
     def finish(self) -> None:
         """A statement ends: compute what an object of Python still holds. Calls are made by what used them."""
+        if not self._held:
+            return
         self._held = [r for r in self._held if (value := r()) is not None and not _flags(value) & E.F_FUNC]
         self.settle()
 
