@@ -231,9 +231,8 @@ def look_up_range(
     position = np.where(np.isnan(index), np.float32(0), index.astype(np.float32)).astype(np.float32)
     position = position * np.float32(scale) - np.float32(offset)
     if mirrored:
-        value = np.where(position >= 0, _along(position, table), 0) - np.float32(value_offset)
-        negative = -_along(-position, table) + np.float32(value_offset)
-        return np.where(position >= 0, value, negative).astype(np.float32)
+        value = _along(np.abs(position), table)
+        return (np.where(position >= 0, value, -value) - np.float32(value_offset)).astype(np.float32)
     return (_along(position, table) - np.float32(value_offset)).astype(np.float32)
 
 

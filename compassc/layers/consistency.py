@@ -127,7 +127,7 @@ def check(declared: LayerType, layer: Layer) -> None:
         # refuses multipliers and shifts that no layer has
         layer.scale_shift()
     _check_clip(layer)
-    for constant in declared.constants:
+    for constant in declared.constants if layer.is_quantised else ():
         array = layer.constants.get(constant.name)
         if array is not None and constant.shape == "[2^n]" and array.size & (array.size - 1) | (array.size == 0):
             raise LayerError(f"the table '{constant.name}' has {array.size} entries, expected a power of two")

@@ -69,6 +69,31 @@ def logarithm_of(value: Any) -> Any:
     return S.vbcast(S.log(S.vbcast(value[0], lanes=8))[0], lanes=32)
 
 
+@S.macro
+def look_up_interval(value, table, scale, offset, value_offset, last, mask):
+    """Entries of an LSRAM float table by the place value * scale - offset, which is between two entries of it, or beyond
+    the first or the last two; `last` is the last place but one. NaN is the place of 0."""
+    place = S.vsel(value, S.vbcast(S.fp32(0.0), lanes=32), value == value) * scale - offset  # noqa: PLR0124 (NaN is not)
+    at = S.max(S.min(S.floor(place), last), 0.0)
+    index = S.cast(S.cast(at, "int32"), "int16")
+    here = S.vload_gather(table, index, mask)
+    there = S.vload_gather(table + 1, index, mask)
+    value = here + (there - here) * (place - at) - value_offset
+
+
+@S.macro
+def look_up_mirrored(value, table, scale, offset, value_offset, last, mask):
+    """As `look_up_interval` for places from 0 on; of other places the negative of the entry at the positive one."""
+    place = S.vsel(value, S.vbcast(S.fp32(0.0), lanes=32), value == value) * scale - offset  # noqa: PLR0124 (NaN is not)
+    size = S.abs(place)
+    at = S.max(S.min(S.floor(size), last), 0.0)
+    index = S.cast(S.cast(at, "int32"), "int16")
+    here = S.vload_gather(table, index, mask)
+    there = S.vload_gather(table + 1, index, mask)
+    found = here + (there - here) * (size - at)
+    value = S.vsel(0.0 - found, found, place < 0.0) - value_offset
+
+
 def float24(value: Any) -> Any:
     """float32 lanes with the low eight bits of the word cleared."""
     return S.reinterpret(S.reinterpret(value, "int32x32") & -256, "float32x32")

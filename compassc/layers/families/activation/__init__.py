@@ -21,7 +21,7 @@ from compassc.layers.families.activation.reference import (
     trigonometric,
 )
 
-_TABLE = (Constant("lut", "[2^n]", "the table", form="quantised"),)
+_TABLE = (Constant("lut", "[2^n]", "the table; of floats with `is_perf_mode` alone"),)
 _PARAMETERS = tuple(
     Attribute(key, "float", f"of {', '.join(m for m in METHODS if key in METHODS[m].parameters)}", str(default))
     for key, default in {k: d for t in METHODS.values() for k, d in t.parameters.items()}.items()
@@ -32,6 +32,13 @@ _RECTIFIER_KEYS = (
     Attribute("clip_max", "float", "of CLIP and HARDSIGMOID: the upper limit", "none, 1"),
     Attribute("negative_slope_value", "float", "of LEAKYRELU: the factor of negative values", "none"),
 )
+APPROXIMATION = (
+    Attribute("is_perf_mode", "flag", "with a table `lut`: the function is the table", "false", form="float"),
+    Attribute("lut_mode", "word", "NORMAL, MIRROR (the table is of one side of 0) or EXP", "NORMAL", form="float"),
+    Attribute("index_scale_value", "float", "entries of the table to 1", "of a table", form="float"),
+    Attribute("index_offset_value", "float", "entries from 0 to the table's first", "of a table", form="float"),
+    Attribute("value_offset_value", "float", "what entries are more than values", "of a table", form="float"),
+)
 
 TABLE = (
     Row(
@@ -39,7 +46,7 @@ TABLE = (
         "A function of each element, by method.",
         "common",
         (activation, quantised_activation),
-        attributes=(Attribute("method", "word", "the function"), *_PARAMETERS, *_RECTIFIER_KEYS),
+        attributes=(Attribute("method", "word", "the function"), *_PARAMETERS, *_RECTIFIER_KEYS, *APPROXIMATION),
         constants=_TABLE,
         fusion=Fusion.ELEMENTWISE,
     ),
@@ -49,8 +56,9 @@ TABLE = (
             f"Of each element {METHODS[_method].summary}.",
             METHODS[_method].use,
             (activation, quantised_activation),
-            attributes=tuple(
-                Attribute(k, "float", "a parameter", str(d)) for k, d in METHODS[_method].parameters.items()
+            attributes=(
+                *(Attribute(k, "float", "a parameter", str(d)) for k, d in METHODS[_method].parameters.items()),
+                *APPROXIMATION,
             ),
             constants=_TABLE,
             fusion=Fusion.ELEMENTWISE,
@@ -85,6 +93,7 @@ TABLE = (
             f"The {_text} of each element, in radians.",
             "sometimes",
             (trigonometric, quantised_trigonometric),
+            attributes=APPROXIMATION,
             constants=_TABLE,
             fusion=Fusion.ELEMENTWISE,
         )

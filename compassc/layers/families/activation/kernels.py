@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -23,6 +24,9 @@ from compassc.layers.families.activation.reference import (
     ALONE,
     PLAIN,
     RECTIFIERS,
+    TIMES_INPUT,
+    float_table,
+    is_approximated,
     method_of,
     parameters_of,
     table_base,
@@ -106,6 +110,26 @@ def _tabled(k: KernelSource, layer: Layer, x: Value, base: int) -> Value:
     return look_up(k, index, layer.constant("lut"), layer.input.integer.bits)
 
 
+def _approximated(k: KernelSource, layer: Layer, method: str, x: Value) -> Value:
+    """A function of floats by its table over an interval."""
+    table, mode, scale, offset, value_offset = float_table(layer, method)
+    entries = k.table(table)
+    if mode == "EXP":
+        t = k.let(f"S.vsel({x.name} * 1.442695, {k.scalar(0.0)}, {x.name} == {x.name})", "float32")
+        k.do(f"exp2_coarse({t.name}, {entries}, mask)")
+        return t
+    if method in ("SINE", "COSINE"):
+        turned = k.let(f"{x.name} + {math.pi / 2 if method == 'COSINE' else 0.0}", "float32").name
+        periods = k.let(f"{turned} / {2 * math.pi}", "float32").name
+        whole = f"S.vsel(S.floor({periods}), S.ceil({periods}), {periods} > 0.0)"
+        x = k.let(f"{turned} - {2 * math.pi} * {whole}", "float32")
+    numbers = ", ".join(k.scalar(float(n)) for n in (scale, offset, value_offset, table.size - 2))
+    found = k.let(f"{x.name} + 0.0", "float32")
+    how = "look_up_mirrored" if mode == "MIRROR" else "look_up_interval"
+    k.do(f"{how}({found.name}, {entries}, {numbers}, mask)")
+    return k.let(f"{x.name} * {found.name}", "float32") if method in TIMES_INPUT else found
+
+
 def _scales(layer: Layer) -> tuple[Array, Array]:
     """Multipliers and shifts, one or one per channel of the last axis."""
     return layer.scale_shift(of=layer.output.shape[-1] if layer.output.shape else 1)
@@ -123,10 +147,10 @@ def activation(k: KernelSource, layer: Layer, x: Value) -> Value:
         return _tabled(k, layer, x, table_base(layer))
     if method in ("NONE", *RECTIFIERS):
         return rectify_float(k, layer, method, x)
+    if is_approximated(layer):
+        return _approximated(k, layer, method, x)
     if method == "GELU" and layer.word("approximate", "NONE") == "TANH":
         return k.let(GELU_TANH.format(x=x.name), "float32")
-    if layer.flag("is_perf_mode", False) and "lut" in layer.constants:
-        raise LayerError("'is_perf_mode' is true for a float layer, for which there is no kernel")
     if method not in FORMULAS:
         raise LayerError(f"the method {method} has no float kernel")
     return k.let(FORMULAS[method](k, x.name, parameters_of(layer, method)), "float32")
@@ -158,6 +182,8 @@ def plain(k: KernelSource, layer: Layer, x: Value) -> Value:
 
 @elementwise("Sine", "Cosine")
 def trigonometric(k: KernelSource, layer: Layer, x: Value) -> Value:
+    if is_approximated(layer):
+        return _approximated(k, layer, layer.type.upper(), x)
     if not layer.is_quantised:
         return k.let(f"S.{'sin' if layer.type == 'Sine' else 'cos'}({x.name})", "float32")
     if layer.input.integer.bits <= 8:

@@ -194,7 +194,7 @@ def activation(layer: Layer, x: Array) -> Array:
         return np.concatenate([np.maximum(wide, 0), np.maximum(-wide, 0)], layer.axis("axis", 0))
     if method not in METHODS:
         raise LayerError(f"the method {method} is not known; known: {', '.join((*METHODS, *RECTIFIERS))}")
-    if layer.flag("is_perf_mode", False) and "lut" in layer.constants:
+    if is_approximated(layer):
         return approximated(layer, method, x.astype(np.float32))
     wide = x.astype(np.float32)
     if method == "GELU" and layer.word("approximate", "NONE", ("NONE", "TANH")) == "TANH":
@@ -206,16 +206,51 @@ TIMES_INPUT = ("SILU", "SWISH", "GELU", "MISH")
 """Methods whose range table holds a factor of the input."""
 
 
+def is_approximated(layer: Layer) -> bool:
+    """Whether a layer of floats is a table over an interval."""
+    return not layer.is_quantised and layer.flag("is_perf_mode", False) and "lut" in layer.constants
+
+
+class FloatTable(NamedTuple):
+    """A table of float entries: `scale` entries to 1, the first one at `offset` entries from 0, entries plus `value_offset`."""
+
+    entries: Array
+    mode: str
+    scale: float = 1.0
+    offset: float = 0.0
+    value_offset: float = 0.0
+
+
+def float_table(layer: Layer, method: str) -> FloatTable:
+    """The table of an approximated layer; LayerError where it has none, or one that its function does not follow from."""
+    if method == "COSH":
+        raise LayerError(
+            "'is_perf_mode' is true: the table of a COSH is not that of the function its result is made of"
+        )
+    table = layer.constant("lut").reshape(-1).astype(F32)
+    mode = layer.word("lut_mode", "NORMAL", ("NORMAL", "MIRROR", "EXP"))
+    if mode == "EXP":
+        if table.size != 513 or method != "EXP":
+            raise LayerError(f"'lut' has {table.size} entries for {method}, expected the 513 of powers of two for EXP")
+        return FloatTable(table, mode)
+    if table.size < 2:
+        raise LayerError(f"'lut' has {table.size} entries, expected at least 2")
+    return FloatTable(
+        table, mode, *(layer.number(f"{key}_value") for key in ("index_scale", "index_offset", "value_offset"))
+    )
+
+
 def approximated(layer: Layer, method: str, x: Array) -> Array:
     """A float layer by a table over an interval."""
-    table = layer.constant("lut").reshape(-1)
-    mode = layer.word("lut_mode", "NORMAL")
+    table, mode, *numbers = float_table(layer, method)
     if mode == "EXP":
         from compassc.layers.arithmetic import exp2_float
 
         return exp2_float(x * F32(1.442695), table)
-    keys = (layer.number(f"{key}_value") for key in ("index_scale", "index_offset", "value_offset"))
-    scale, offset, value_offset = keys
+    if method in ("SINE", "COSINE"):
+        turned = x + F32(math.pi / 2) if method == "COSINE" else x
+        x = turned - F32(2 * math.pi) * np.trunc(turned / F32(2 * math.pi))
+    scale, offset, value_offset = numbers
     found = look_up_range(x, table, scale, offset, mode == "MIRROR", value_offset)
     return x * found if method in TIMES_INPUT else found
 
@@ -264,6 +299,8 @@ def plain_tabled(layer: Layer, x: Array) -> Array:
 
 
 def trigonometric(layer: Layer, x: Array) -> Array:
+    if is_approximated(layer):
+        return approximated(layer, layer.type.upper(), x.astype(np.float32))
     return np.sin(x) if layer.type == "Sine" else np.cos(x)
 
 

@@ -58,8 +58,8 @@ def softmax(layer: Layer, tail: Tail = ()) -> Kernel:
     log = layer.type == "LogSoftmax"
     if layer.is_quantised:
         return _quantised_log(layer, tail) if log else _quantised(layer, tail)
-    if layer.flag("is_perf_mode", False) and "lut" in layer.constants:
-        raise LayerError("'is_perf_mode' is true for a float layer, for which there is no kernel")
+    if not log and layer.flag("is_perf_mode", False) and "lut" in layer.constants:
+        return _approximated(layer, tail)
     k = KernelSource()
     w = _walk(k, layer, tail, "float32")
     _largest(k, layer, w)
@@ -81,6 +81,35 @@ def softmax(layer: Layer, tail: Tail = ()) -> Kernel:
         else:
             y = k.let(f"S.exp({w.load('x').name} - best) / total", "float32")
         w.settle(layer, tail, y)
+    return w.kernel()
+
+
+def _approximated(layer: Layer, tail: Tail) -> Kernel:
+    """Exponentials by a table of powers of two, in float24 and half floats."""
+    k, table = KernelSource(), layer.constant("lut").reshape(-1).astype(np.float32)
+    if table.size != 513:
+        raise LayerError(f"'lut' has {table.size} entries, expected the 513 of powers of two")
+    w = _walk(k, layer, tail, "float32")
+    entries = k.table(table)
+    _largest(k, layer, w)
+    w.start("total", "0.0", "float32")
+
+    def powers() -> str:
+        t = k.let(f"({w.load('x').name} - best) * 1.442695", "float32")
+        k.do(f"exp2_coarse({t.name}, {entries}, mask)")
+        return t.name
+
+    with w.each():
+        t = powers()
+        if w.scratch:
+            w.store("kept", t)
+        k.do(f"total = total + {w.active(t, '0.0', 'float32')}")
+    w.join("total", "across_sum")
+    k.do("reciprocal = float24(1.0 / total)")
+    with w.each():
+        t = w.load("kept").name if w.scratch else powers()
+        k.do(f'half = S.cast(S.cast({t}, "float16"), "float32")')
+        w.settle(layer, tail, k.let("half * reciprocal", "float32"))
     return w.kernel()
 
 
