@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import islice, takewhile
 from math import log2
 from pathlib import Path
 from random import Random
@@ -188,11 +188,11 @@ def starts(task: Task, options: TuneOptions, stored: Iterable[Record], store: Pa
     if not options.warm:
         return []
     known = History([*stored, *known_records(besides=store)])
-    found = [r.candidate for r in known.ranked(task.workload, options.measure.metric) if r.candidate in task.space]
+    own = (r.candidate for r in known.ranked(task.workload, options.measure.metric) if r.candidate in task.space)
     others = [r for r in known.family(task.workload, options.measure.metric) if r.workload.key != task.workload.key]
     others.sort(key=lambda r: (_distance(r.workload, task.workload), key_of(r.candidate)))
     rng = Random(options.seed)
-    found = [*found[: STARTS // 2], *(task.space.near(r.candidate, rng) for r in others[:STARTS])]
+    found = [*islice(own, STARTS // 2), *(task.space.near(r.candidate, rng) for r in others[:STARTS])]
     default = key_of(task.default)
     distinct = {key_of(c): c for c in found if c is not None and key_of(c) != default}
     return list(distinct.values())[:STARTS]

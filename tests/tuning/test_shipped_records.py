@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
+from compassc import topi
+from compassc.topi.schedules import Knobs
 from compassc.tuning import records, shipping
 from compassc.tuning.history import history
-from compassc.tuning.layer_task import LayerTask, best_choices, workload_of
+from compassc.tuning.layer_task import LayerTask, best_choices
+from compassc.tuning.sketches import SketchTask
 from compassc.tuning.task import toolchain_version
+
+from .invented import Valley
 
 FILES = sorted(shipping.FOLDER.glob("*" + records.SUFFIX))
 
@@ -22,15 +30,41 @@ def test_records_are_in_order_and_of_this_version() -> None:
         assert len(records.pruned(found.records)) == len(found.records)
 
 
-def test_layers_of_known_networks_are_on_record() -> None:
-    tasks = [task for task in shipping.layer_tasks("X2_1204") if isinstance(task, LayerTask)]
-    for task in tasks:
-        assert history().best(workload_of(task.layers, "X2_1204"), task.space) is not None, task.name
-    assert best_choices(tasks[-1].layers, "X2_1204") is not None
+@pytest.mark.parametrize("kind", sorted(shipping.KINDS))
+def test_builds_take_what_is_on_record(kind: str) -> None:
+    """And every record is of a task that is made anew with the others."""
+    tasks = {task.workload.key: task for target in shipping.TARGETS for task in shipping.KINDS[kind](target)}
+    found = records.read(shipping.FOLDER / f"{kind}{records.SUFFIX}").records
+    assert found
+    for record in found:
+        task = tasks[record.workload.key]
+        best = history().best(task.workload, task.space)
+        assert best is not None and best.candidate == record.candidate, task.name
+        assert record.candidate != task.default, "the default needs no record"
 
 
-@pytest.mark.parametrize("number", [0, 1])
-def test_products_are_on_record(number: int) -> None:
-    task = list(shipping.operator_tasks("X2_1204"))[number]
-    found = history().best(task.workload, task.space)
-    assert found is not None and found.cost
+def test_layers_and_schedules_come_from_records() -> None:
+    conv = next(r for r in records.read(shipping.FOLDER / "layers.jsonl").records)
+    tasks = [t for t in shipping.layer_tasks(conv.workload.target) if isinstance(t, LayerTask)]
+    layers = next(t.layers for t in tasks if t.workload.key == conv.workload.key)
+    assert best_choices(layers, conv.workload.target) == conv.candidate
+    operator = next(r for r in records.read(shipping.FOLDER / "operators.jsonl").records)
+    task = next(t for t in shipping.operator_tasks(operator.workload.target) if t.workload.key == operator.workload.key)
+    assert isinstance(task, SketchTask)
+    made = topi.schedule(task.outputs, operator.workload.target)
+    assert json.loads(made.trace.to_json())["steps"] == operator.candidate["trace"]
+    with_knobs = topi.schedule(task.outputs, operator.workload.target, Knobs())
+    assert made.trace.to_json() != with_knobs.trace.to_json()
+
+
+def test_only_what_is_better_than_the_default_is_kept(tmp_path: Path) -> None:
+    task, path = Valley(), tmp_path / "r.jsonl"
+
+    def record(tile: int, cost: float) -> records.Record:
+        candidate = {**task.default, "tile": tile}
+        return records.Record(task.workload, candidate, "cycles", cost)
+
+    shipping.keep(path, task, [record(1, 100.0), record(8, 90.0), record(4, 95.0)])
+    assert [r.candidate["tile"] for r in records.read(path).records] == [8]
+    shipping.keep(path, task, [record(1, 80.0), record(8, 90.0)])
+    assert not records.read(path).records
