@@ -75,6 +75,29 @@ def _affine(count: int) -> dict[str, Any]:
     return {"weights": np.ones(count, np.float32), "biases": np.zeros(count, np.float32)}
 
 
+def _fully_connected(rows: int, columns: int, depth: int) -> Layer:
+    """Which brings its sums to bytes, too."""
+    constants = {
+        "weights": np.random.default_rng(1).integers(-99, 99, (columns, depth)).astype("int8"),
+        "biases": np.zeros(columns, "int32"),
+        "scale": np.array([3], "uint8"),
+        "shift": np.array([12], "int8"),
+    }
+    x, y = Tensor("x", (rows, depth), "int8"), Tensor("y", (rows, columns), "int8")
+    return Layer("y", "FullyConnected", (x,), (y,), {"num_output": columns, "with_activation": "NONE"}, constants)
+
+
+def _depthwise(height: int, width: int, channels: int) -> Layer:
+    attributes: dict[str, Any] = {"group": channels, "num_output": channels, "multiplier": 1, "with_activation": "NONE"}
+    attributes |= {"kernel_x": 3, "kernel_y": 3, "stride_x": 1, "stride_y": 1, "dilation_x": 1, "dilation_y": 1}
+    attributes |= {f"pad_{side}": 1 for side in ("left", "right", "top", "bottom")}
+    weights = np.random.default_rng(1).normal(0, 0.3, (channels, 3, 3, 1)).astype("float32")
+    x, y = (Tensor(name, (1, height, width, channels), "float32") for name in "xy")
+    return Layer(
+        "y", "DepthwiseConv", (x,), (y,), attributes, {"weights": weights, "biases": np.zeros(channels, "float32")}
+    )
+
+
 OPERATORS: dict[str, Operator] = {
     "matmul_int8": Operator(
         lambda: te_forms.matmul_int8(128, 128, 512)[1],
@@ -83,7 +106,7 @@ OPERATORS: dict[str, Operator] = {
             np.zeros((128, 128), "int32"),
             *(128, 128, 512),
         ],
-        None,
+        lambda: _fully_connected(128, 128, 512),
     ),
     "conv3x3_int8": Operator(conv3x3_int8, None, lambda: convolution(IMAGE, CHANNELS, CHANNELS, 3, 1)),
     "depthwise_3x3": Operator(
@@ -94,7 +117,7 @@ OPERATORS: dict[str, Operator] = {
             np.zeros((16, 64, 128), "float32"),
             *(16, 64, 128),
         ],
-        None,
+        lambda: _depthwise(16, 64, 128),
     ),
     "softmax": Operator(
         lambda: te_forms.softmax(256, 1024)[1],

@@ -32,7 +32,8 @@ def test_records_are_in_order_and_of_this_version() -> None:
 
 @pytest.mark.parametrize("kind", sorted(shipping.KINDS))
 def test_builds_take_what_is_on_record(kind: str) -> None:
-    """And every record is of a task that is made anew with the others."""
+    """And every record is of a task that is made anew with the others. Where this fails kernels or schedules have changed:
+    `python -m compassc.tuning.shipping --again` measures the records anew."""
     tasks = {task.workload.key: task for target in shipping.TARGETS for task in shipping.KINDS[kind](target)}
     found = records.read(shipping.FOLDER / f"{kind}{records.SUFFIX}").records
     assert found
