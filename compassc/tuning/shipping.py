@@ -74,7 +74,8 @@ def _placeholders(dtype: str, *shapes: Sequence[int]) -> list[te.Tensor]:
 
 
 def _dense(dtype: str, rows: int, depth: int, columns: int) -> te.Tensor:
-    return topi.nn.dense(*_placeholders(dtype, (rows, depth), (columns, depth)))
+    x, w = _placeholders(dtype, (rows, depth), (columns, depth))
+    return topi.nn.dense(x, w)
 
 
 def _convolution(dtype: str, size: int, inputs: int, outputs: int, window: int) -> te.Tensor:
@@ -88,15 +89,18 @@ def _pool(dtype: str, size: int, channels: int, kind: str) -> te.Tensor:
 
 
 def _row_softmax(dtype: str, *shape: int) -> te.Tensor:
-    return topi.nn.softmax(*_placeholders(dtype, shape))
+    (x,) = _placeholders(dtype, shape)
+    return topi.nn.softmax(x)
 
 
 def _layer_norm(dtype: str, rows: int, columns: int) -> te.Tensor:
-    return topi.nn.layer_norm(*_placeholders(dtype, (rows, columns), (columns,), (columns,)), axis=1)
+    x, w, b = _placeholders(dtype, (rows, columns), (columns,), (columns,))
+    return topi.nn.layer_norm(x, w, b, axis=1)
 
 
 def _row_sums(dtype: str, *shape: int) -> te.Tensor:
-    return topi.sum(*_placeholders(dtype, shape), axis=-1)
+    (x,) = _placeholders(dtype, shape)
+    return topi.sum(x, axis=-1)
 
 
 def _sums(dtype: str, *shape: int) -> te.Tensor:
