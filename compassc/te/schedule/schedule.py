@@ -131,6 +131,8 @@ class Schedule:
         """A stage that computes the tensor in another memory; the old one becomes a copy of it. Outputs of one
         operation are given together, as a list."""
         listed = list(tensor) if isinstance(tensor, (list, tuple)) else [tensor]
+        if not listed:
+            raise ScheduleError("cache_write: give a tensor at least")
         stage = self[listed[0]]
         stage._computed("cache_write")
         _check_scope("cache_write", stage, scope)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from compassc.ir.exprs import Binary, Expr, IntImm, Unary, Var
 from compassc.te.axes import IterVar, Kind
-from compassc.te.errors import ScheduleError
+from compassc.te.errors import ExpressionTypeError, ScheduleError
 from compassc.te.opaque import TensorIntrin
 from compassc.te.tensor import Operation, Tensor
 from compassc.te.values import Operand, Value, as_expr
@@ -98,9 +99,14 @@ def _shown_tree(tree: Any) -> str:
 def primitive(function: _F) -> _F:
     """Marks a method of Schedule or Stage as a primitive: a call that succeeds is recorded, once, whatever it calls; one
     that is refused changes nothing."""
+    signature = inspect.signature(function)
 
     @functools.wraps(function)
     def run(self: Any, *args: Any, **options: Any) -> Any:
+        try:
+            signature.bind(self, *args, **options)
+        except TypeError as error:
+            raise ExpressionTypeError(f"{function.__name__}: {error}") from None
         schedule: Schedule = getattr(self, "schedule", self)
         before = schedule.snapshot() if not schedule.depth else None
         schedule.depth += 1
