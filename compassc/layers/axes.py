@@ -378,44 +378,70 @@ class AxisLoop:
     def kernel(self, before: Sequence[str] = ()) -> Kernel:
         """The kernel whose body has been written. `before`: lines ahead of the loop."""
         bunch = self._bunch()
-        sizes = {n: bunch[0] if bunch and n not in self.scratch else self.slab for n in self.staged}
+        sizes = {n: 2 * bunch[0] if bunch and n not in self.scratch else self.slab for n in self.staged}
         slabs = [
             f'{"all" if bunch and n not in self.scratch else "slab"}_{n} = S.alloc({sizes[n]}, "{pointee(self.dtypes[n])}", '
             'scope="lsram")'
             for n in self.staged
         ]
-        loop = self._in_bunches(bunch[1]) if bunch else self.loop()
+        loop = self._in_bunches(*bunch) if bunch else self.loop()
         return finish(self.k, [*self.k.head, *slabs, *before, *loop])
 
     def _bunch(self) -> tuple[int, int] | None:
-        """(elements of LSRAM, positions) that one transfer moves; None where positions do not lie behind each other."""
+        """(elements of LSRAM, positions) that one transfer moves, of two for each tensor; None where positions do not lie
+        behind each other."""
         moved = [n for n in self.staged if n not in self.scratch]
         steps = [d.steps[self.names.index(n)] for n in moved for d in self.kept]
         if not moved or not self.across or len(self.kept) != 1 or any(s != self.lane.size for s in steps):
             return None
         room = SLAB_BYTES - sum(self.slab * BYTES.get(self.dtypes[n], 4) for n in self.scratch)
-        elements = room // sum(BYTES.get(self.dtypes[n], 4) for n in moved) // LANES * LANES
+        elements = room // 2 // sum(BYTES.get(self.dtypes[n], 4) for n in moved) // LANES * LANES
         fitting = elements // self.lane.size
         return (elements, max(1, min(fitting, -(-self.kept[0].size // BUNCHES)))) if fitting > 1 else None
 
-    def _in_bunches(self, many: int) -> list[str]:
-        """The loop over the positions around the body, with one transfer for several of them."""
+    def _in_bunches(self, elements: int, many: int) -> list[str]:
+        """The loop over the positions around the body, with one transfer for several of them: the next ones come, and the
+        last ones go, while those between are worked on."""
         k = self.k
-        total, each = k.scalar(self.kept[0].size), k.scalar(many)
+        total, each, half = k.scalar(self.kept[0].size), k.scalar(many), k.scalar(elements)
         moved = [n for n in self.staged if n not in self.scratch]
-        read = [n for n in moved if n not in self.written]
-        span = f"(past_item - from_item) * {self._width}"
         inner = [f"mask = S.tail_mask({LANES}, {LANES})", "one = S.tail_mask(1, 32)", "i0 = item + 0"]
         inner += [f"base_{n} = {self._base(i)}" for i, n in enumerate(self.names)]
-        inner += [f"slab_{n} = all_{n} + (item - from_item) * {self._width}" for n in moved]
+        inner += [f"slab_{n} = all_{n} + turn + (item - from_item) * {self._width}" for n in moved]
+        start, step = f"S.get_local_id() * {each}", f"S.get_local_size() * {each}"
+        going = [self._moving(n, "from_item", "past_item", "turn", back=True) for n in self.written]
         return [
-            f"for from_item in range(S.get_local_id() * {each}, {total}, S.get_local_size() * {each}):",
+            "came, gone = S.alloc_events(2)",
+            "turn = S.i32(0)",
+            f"first_item = {start}",
+            f"if first_item < {total}:",
+            f"    past_first = S.min(first_item + {each}, {total})",
+            *(f"    {line}" for line in self._coming("first_item", "past_first", "0")),
+            f"for from_item in range(first_item, {total}, {step}):",
             f"    past_item = S.min(from_item + {each}, {total})",
-            *(f"    S.dma_copy(all_{n}, {self.pointers[n]} + from_item * {self._width}, {span})" for n in read),
+            f"    next_item = from_item + {step}",
+            "    S.wait_events(came)",
+            f"    if next_item < {total}:",
+            f"        past_next = S.min(next_item + {each}, {total})",
+            *(f"        {line}" for line in self._coming("next_item", "past_next", f"({half} - turn)")),
             "    for item in range(from_item, past_item):",
             *(f"        {line}" for line in [*inner, *k.body]),
-            *(f"    S.dma_copy({self.pointers[n]} + from_item * {self._width}, all_{n}, {span})" for n in self.written),
+            *(["    if from_item > first_item:", "        S.wait_events(gone)"] if going else []),
+            *(f"    {line}" for line in going),
+            f"    turn = {half} - turn",
+            "S.free_events(came, gone)",
         ]
+
+    def _coming(self, first: str, past: str, half: str) -> list[str]:
+        read = [n for n in self.staged if n not in (*self.scratch, *self.written)]
+        return [self._moving(n, first, past, half) for n in read]
+
+    def _moving(self, name: str, first: str, past: str, half: str, back: bool = False) -> str:
+        """The transfer of positions into LSRAM or back, in the background."""
+        near, far = f"all_{name} + {half}", f"{self.pointers[name]} + {first} * {self._width}"
+        into, source = (far, near) if back else (near, far)
+        event = "gone" if back else "came"
+        return f"S.async_dma_copy({into}, {source}, ({past} - {first}) * {self._width}, event={event})"
 
     def loop(self, everywhere: bool = False) -> list[str]:
         """The loop over the positions around the body; `everywhere`: every core goes to all of them."""
