@@ -121,6 +121,11 @@ class Caching(Base):
         check_no_address(f"{step} of '{s.name}'", tree, buffer.data)
         self._one_writer(step, tree, buffer, around)
         self._check_no_other_part(step, tree, s, buffer)
+        if buffer.data in read(s) and not tree.inside(s):
+            raise ScheduleError(
+                f"{step} of '{s.name}': it goes on with what is in '{buffer.data.name}', which the copy has not",
+                "use cache_inplace",
+            )
         users = [b for b in tree.inside(around) if buffer.data in read(b) and b is not s]
         moved = [self.located_block(c)[2] for c in consumer_blocks or ()]
         for c in moved:

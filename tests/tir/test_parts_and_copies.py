@@ -309,3 +309,13 @@ def test_turns_beyond_an_axis_give_nothing(factor, step):
     values, found = np.arange(6, dtype="int32"), np.zeros(6, "int32")
     Kernel(tir.lower(s.mod, TARGET).entry_func)(values, found)
     np.testing.assert_array_equal(found, (values + 1) * 2)
+
+
+def test_what_goes_on_with_a_buffer_is_not_copied_from_nothing():
+    s = tir.Schedule(small_row_sums())
+    s.decompose_reduction("B", s.get_loops("B")[0])
+    s.blockize(s.get_loops("B_update")[1])
+    before = s.mod
+    with pytest.raises(tir.ScheduleError, match="'B_update': it goes on with what is in 'B'"):
+        s.cache_write("B_update", 0, "local")
+    assert s.mod is before
