@@ -105,7 +105,11 @@ def in_form(name: str, form: str) -> tuple[Graph, list[str]]:
         graph, _calibration(name, form in POSITIVE), settings(graph) if callable(settings) else settings
     )
     verify.check(made.graph, verify.Stage.QUANTISED)
-    reasons = {layer: why for layer, why in made.floats.items() if why and "all who take its values" not in why}
+    # neighbours of other bits leave some layers no other way in a mixed network
+    told = form == "mixed"
+    reasons = {
+        layer: why for layer, why in made.floats.items() if why and not told and "all who take its values" not in why
+    }
     return made.graph, [f"{layer} stays a float: {why}" for layer, why in reasons.items()]
 
 
