@@ -13,7 +13,6 @@ from compassc.layers.families.detection.boxes import (
     Limits,
     anchors_of,
     decode_sizes,
-    detection_sizes,
     four,
     limits_of,
     multibox_sizes,
@@ -26,7 +25,9 @@ from compassc.layers.families.detection.selecting import (
     Lines,
     Numbers,
     classes_end,
+    detection_frame,
     per_class,
+    proposal_frame,
     rest,
     same_kinds,
     selecting,
@@ -146,39 +147,24 @@ def _table_lines(layer: Layer, s: Decode, limits: Limits, given: Numbers) -> Lin
 def detection_output(layer: Layer) -> Kernel:
     if layer.is_quantised:
         return fixed_decoders.detection_output(layer)
-    s, rows, left = detection_sizes(layer)
-    out_scores, boxes, counts, labels, many = layer.outputs
-    same_kinds(layer, boxes, out_scores, (counts, many, labels))
+    sizes, f = detection_frame(layer)
     caffe = layer.word("anchor_mode", "") == "CAFFE_DETECTION"
     order = (1, 0, 3, 2) if caffe else (0, 1, 2, 3)
     limits = Limits(layer.number("image_height", 600), layer.number("image_width", 600))
-    given: Numbers = {
-        "deltas": layer.inputs[1],
-        "proposals": layer.inputs[2],
-        "out_boxes": boxes,
-        "counts": counts,
-        "many": many,
-        "out_scores": out_scores,
-        "labels": labels,
-        "slots": s.slots,
-        "rows": rows,
-        "left": left,
-    }
     cut: Lines = []
     largest = xform_clip(layer)
     if np.isfinite(largest):
-        given["largest"] = float(largest)
+        f.names["largest"] = float(largest)
         cut = ["t_h = S.min(t_h, largest)", "t_w = S.min(t_w, largest)"]
     at = "(n * number + b) * rows + left + c"
     emit = [
         *corner_lines("proposals", "n * number + b", order),
-        *offset_lines(at, four(layer, "variance", (10, 10, 5, 5)), given, order),
+        *offset_lines(at, four(layer, "variance", (10, 10, 5, 5)), f.names, order),
         *cut,
-        *decode_lines(limits, given),
-        *stores(boxes, out_scores, order),
+        *decode_lines(limits, f.names),
+        *stores(f.boxes, f.scores, order),
     ]
-    listing, end = per_class(counts, labels), rest(boxes, out_scores) + classes_end(counts, labels, many)
-    return selecting(layer, s, emit, listing, end, given, layer.number("score_threshold", 0.7))
+    return selecting(layer, sizes, emit, f.listing, f.end, f.names, layer.number("score_threshold", 0.7))
 
 
 @kernel("Proposal")
@@ -186,29 +172,15 @@ def proposal(layer: Layer) -> Kernel:
     if layer.is_quantised:
         return fixed_decoders.proposal(layer)
     s = proposal_sizes(layer)
-    out_scores, boxes, many, one = layer.outputs
-    same_kinds(layer, boxes, out_scores, (many, one))
-    given: Numbers = {
-        "deltas": layer.inputs[1],
-        "out_boxes": boxes,
-        "many": many,
-        "out_scores": out_scores,
-        "one": one,
-        "anchors": proposal_anchors(layer, s.boxes).astype(np.float32).reshape(-1),
-    }
+    f = proposal_frame(layer, proposal_anchors(layer, s.boxes).astype(np.float32))
     limits = Limits(layer.number("height", 600), layer.number("width", 600))
     emit = [
         *_anchor_lines(),
-        *offset_lines("n * number + b", (10, 10, 5, 5), given),
-        *decode_lines(limits, given),
-        *stores(boxes, out_scores),
+        *offset_lines("n * number + b", (10, 10, 5, 5), f.names),
+        *decode_lines(limits, f.names),
+        *stores(f.boxes, f.scores),
     ]
-    end = [
-        *rest(boxes, out_scores),
-        f"many[n] = {whole_number(many, 'filled')}",
-        f"one[n] = {whole_number(one, 'S.i32(1)')}",
-    ]
-    return selecting(layer, s, emit, [], end, given, layer.number("score_threshold", 0.45))
+    return selecting(layer, s, emit, f.listing, f.end, f.names, layer.number("score_threshold", 0.45))
 
 
 BOUNDING = """

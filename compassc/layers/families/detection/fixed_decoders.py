@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from compassc.graph import Layer, Tensor
-from compassc.layers.families.detection.boxes import detection_sizes, multibox_sizes
+from compassc.layers.families.detection.boxes import multibox_sizes
 from compassc.layers.families.detection.fixed import (
     EXPONENT_BITS,
     LETTERS,
@@ -22,9 +22,8 @@ from compassc.layers.families.detection.fixed import (
 from compassc.layers.families.detection.selecting import (
     Lines,
     Numbers,
-    classes_end,
-    per_class,
-    rest,
+    detection_frame,
+    proposal_frame,
     same_kinds,
     selecting,
     stores,
@@ -37,19 +36,8 @@ from compassc.layers.source import Kernel
 
 def proposal(layer: Layer) -> Kernel:
     p = proposal_numbers(layer)
-    out_scores, boxes, many, one = layer.outputs
-    same_kinds(layer, boxes, out_scores, (many, one))
-    given: Numbers = {
-        "deltas": layer.inputs[1],
-        "out_boxes": boxes,
-        "many": many,
-        "out_scores": out_scores,
-        "one": one,
-        "anchors": fixed_anchors(layer, p.sizes.boxes).astype(np.int16).reshape(-1),
-        "box_shift": p.shift,
-        "high_y": p.height,
-        "high_x": p.width,
-    }
+    f = proposal_frame(layer, fixed_anchors(layer, p.sizes.boxes).astype(np.int16))
+    given = f.names | {"box_shift": p.shift, "high_y": p.height, "high_x": p.width}
     emit: Lines = [f"a_{a} = S.i32(anchors[b * 4 + {i}])" for i, a in enumerate(LETTERS)]
     for i, a in enumerate(LETTERS):
         raw = f"deltas[(n * number + b) * 4 + {i}]"
@@ -64,12 +52,7 @@ def proposal(layer: Layer) -> Kernel:
                 f"twice = middle_{a} * 2 {sign} side_{a}",
                 f"{a}{n} = clamp((twice + ((twice >> 1) & 1)) >> 1, 0, high_{a})",
             ]
-    end = [
-        *rest(boxes, out_scores),
-        f"many[n] = {whole_number(many, 'filled')}",
-        f"one[n] = {whole_number(one, 'S.i32(1)')}",
-    ]
-    return selecting(layer, p.sizes, [*emit, *stores(boxes, out_scores)], [], end, given, p.threshold)
+    return selecting(layer, p.sizes, [*emit, *stores(f.boxes, f.scores)], f.listing, f.end, given, p.threshold)
 
 
 def near(product: str, shift: int) -> str:
@@ -94,22 +77,10 @@ def corner_lines(pointer: str, at: str, zero: int, order: tuple[int, ...] = (0, 
 
 
 def detection_output(layer: Layer) -> Kernel:
-    s, rows, left = detection_sizes(layer)
+    sizes, f = detection_frame(layer)
     d = detection_numbers(layer)
-    out_scores, boxes, counts, labels, many = layer.outputs
-    same_kinds(layer, boxes, out_scores, (counts, many, labels))
     order = (1, 0, 3, 2) if d.swapped else (0, 1, 2, 3)
-    given: Numbers = {
-        "deltas": layer.inputs[1],
-        "proposals": layer.inputs[2],
-        "out_boxes": boxes,
-        "counts": counts,
-        "many": many,
-        "out_scores": out_scores,
-        "labels": labels,
-        "slots": s.slots,
-        "rows": rows,
-        "left": left,
+    given = f.names | {
         "high_y": d.height,
         "high_x": d.width,
         "scale_side": d.scale[0],
@@ -136,9 +107,8 @@ def detection_output(layer: Layer) -> Kernel:
             f"{a}0 = clamp(middle_{a} - half_{a}, 0, high_{a})",
             f"{a}1 = clamp(middle_{a} + half_{a}, 0, high_{a})",
         ]
-    end = rest(boxes, out_scores) + classes_end(counts, labels, many)
-    emit += stores(boxes, out_scores, order)
-    return selecting(layer, s, emit, per_class(counts, labels), end, given, d.threshold)
+    emit += stores(f.boxes, f.scores, order)
+    return selecting(layer, sizes, emit, f.listing, f.end, given, d.threshold)
 
 
 def box_lines(

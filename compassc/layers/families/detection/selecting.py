@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array
 from compassc.layers.emit import wide_kind
-from compassc.layers.families.detection.boxes import Decode
+from compassc.layers.families.detection.boxes import Decode, detection_sizes
 from compassc.layers.scripts import Substitutions, filled, script
 from compassc.layers.source import Kernel
 
@@ -269,3 +270,54 @@ def table_lines(layer: Layer, key: str, name: str, raw: str, of: Tensor, given: 
         f"step_{name} = S.i32({key}[(at_{name} >> {extra}) + 1]) - low_{name}",
         f"{name} = low_{name} + ((step_{name} * (at_{name} & {(1 << extra) - 1})) >> {extra})",
     ]
+
+
+class Frame(NamedTuple):
+    """What a type's kernels have in common, in floats and in integers, around the decoding of a box."""
+
+    names: Numbers
+    listing: Lines
+    end: Lines
+    boxes: Tensor
+    scores: Tensor
+
+
+def detection_frame(layer: Layer) -> tuple[Decode, Frame]:
+    """Sizes and frame of a DetectionOutput."""
+    sizes, rows, left = detection_sizes(layer)
+    scores, boxes, counts, labels, many = layer.outputs
+    same_kinds(layer, boxes, scores, (counts, many, labels))
+    names: Numbers = {
+        "deltas": layer.inputs[1],
+        "proposals": layer.inputs[2],
+        "out_boxes": boxes,
+        "counts": counts,
+        "many": many,
+        "out_scores": scores,
+        "labels": labels,
+        "slots": sizes.slots,
+        "rows": rows,
+        "left": left,
+    }
+    end = rest(boxes, scores) + classes_end(counts, labels, many)
+    return sizes, Frame(names, per_class(counts, labels), end, boxes, scores)
+
+
+def proposal_frame(layer: Layer, anchors: Array) -> Frame:
+    """Frame of a Proposal, whose anchors are in the type that its kernel computes in."""
+    scores, boxes, many, one = layer.outputs
+    same_kinds(layer, boxes, scores, (many, one))
+    names: Numbers = {
+        "deltas": layer.inputs[1],
+        "out_boxes": boxes,
+        "many": many,
+        "out_scores": scores,
+        "one": one,
+        "anchors": anchors.reshape(-1),
+    }
+    end = [
+        *rest(boxes, scores),
+        f"many[n] = {whole_number(many, 'filled')}",
+        f"one[n] = {whole_number(one, 'S.i32(1)')}",
+    ]
+    return Frame(names, [], end, boxes, scores)
