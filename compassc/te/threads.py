@@ -37,12 +37,13 @@ def _first() -> Expr:
     return Binary("eq", tec(), IntImm(INT32, 0))
 
 
-def _is_shared_loop(s: Stmt) -> bool:
+def is_shared_out(s: Stmt) -> bool:
+    """Whether a statement is a loop of which each TEC runs some turns, or none."""
     return isinstance(s, S.For) and (s.kind == "tec" or isinstance(s.start, E.Call))
 
 
 def _shared(s: Stmt) -> bool:
-    return any(map(_is_shared_loop, walk_stmts((s,))))
+    return any(map(is_shared_out, walk_stmts((s,))))
 
 
 def _own(body: list[Stmt], turn: Expr | None) -> list[Stmt]:
@@ -83,7 +84,7 @@ def _level(body: Body, turn: Expr | None, own: tuple[Var, ...], tecs: int, loop:
 
 def _segment(s: Stmt, turn: Expr | None, own: tuple[Var, ...], tecs: int) -> list[Stmt]:
     """A statement with shared loops in it."""
-    if isinstance(s, S.For) and _is_shared_loop(s):
+    if isinstance(s, S.For) and is_shared_out(s):
         return [s] if not any(map(_shared, s.body)) else _together(s, own, tecs)
     if isinstance(s, S.For):
         bounds = {v for e in (s.start, s.stop, s.step) for v in variables(e)}

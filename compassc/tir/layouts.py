@@ -226,7 +226,7 @@ class Layouts(Notes):
             if extent is None or constant(a.start) != 0:
                 raise ScheduleError(f"{step} of '{s.name}': the range of '{a.var.name}' is not known")
             new_extents[a.var] = -(-extent // p) * p
-        self._check_sum(step, s)
+        self._check_sum(step, s, [a.var for a in axes if a.is_reduction and constant(a.extent) != new_extents[a.var]])
         nests_before: Body = ()
         nests_after: Body = ()
         body_map: dict[Var, tuple[Buffer, tuple[Expr, ...]]] = {}
@@ -255,8 +255,9 @@ class Layouts(Notes):
             body = allocated(body, buffer, None)
         self.commit(function, body)
 
-    def _check_sum(self, step: str, s: S.Block) -> None:
-        """ScheduleError unless zeros outside change nothing: a product summed up, or a value of one point."""
+    def _check_sum(self, step: str, s: S.Block, padded: Sequence[Var]) -> None:
+        """ScheduleError unless zeros outside change nothing: a product summed up, or a value of one point. `padded`: axes
+        that are summed over further."""
         for x in s.body:
             for e in (y for root in x.exprs() for y in _all(root)):
                 if isinstance(e, Binary) and e.op in ("div", "mod", "floordiv", "floormod") and constant(e.b) is None:
@@ -271,17 +272,24 @@ class Layouts(Notes):
         ok = isinstance(value, Binary) and value.op == "add" and _zero_stays(value.b)
         if not ok:
             raise ScheduleError(f"{step} of '{s.name}': it is no sum of products, zeros outside would change it")
+        assert isinstance(value, Binary)
+        for axis in padded:
+            if not _zero_stays(value.b, axis):
+                raise ScheduleError(
+                    f"{step} of '{s.name}': along '{axis.name}' what is summed up does not end, further turns would add it "
+                    "again; give it the padding 1"
+                )
 
 
-def _zero_stays(e: Expr) -> bool:
-    """Whether an expression is 0 where everything that it reads is 0."""
+def _zero_stays(e: Expr, along: Var | None = None) -> bool:
+    """Whether an expression is 0 where everything that it reads is 0, or all that it reads at places of an axis."""
     if isinstance(e, E.Load):
-        return True
+        return along is None or any(i is along for i in e.indices)
     if isinstance(e, E.Cast):
-        return _zero_stays(e.value)
+        return _zero_stays(e.value, along)
     if isinstance(e, Binary) and e.op == "mul":
-        return _zero_stays(e.a) or _zero_stays(e.b)
-    return isinstance(e, Binary) and e.op in ("add", "sub") and _zero_stays(e.a) and _zero_stays(e.b)
+        return _zero_stays(e.a, along) or _zero_stays(e.b, along)
+    return isinstance(e, Binary) and e.op in ("add", "sub") and _zero_stays(e.a, along) and _zero_stays(e.b, along)
 
 
 def _plain_accesses(step: str, s: S.Block) -> list[tuple[Var, tuple[Var, ...], bool]]:

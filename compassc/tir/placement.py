@@ -154,6 +154,8 @@ class _Move:
             if plain is None or constant(extent) != 1 or not isinstance(count, IntImm):
                 continue
             var, offset = plain
+            if var not in self.block.vars:
+                continue  # an axis of a block around
             if var in ranges:
                 twice.add(var)
             ranges[var] = self.simplify(sub(start, number(offset, start))), count
@@ -197,7 +199,11 @@ class _Move:
                         "one element at each point, or at an index that is no axis"
                     )
                 var, offset = plain
-                axis = next(a for a in axes_of(self.block) if a.var is var)
+                axis = next((a for a in axes_of(self.block) if a.var is var), None)
+                if axis is None:
+                    raise self.error(
+                        f"dimension {d} of '{data.name}' is read at '{var.name}', which is no axis of it but of a block around"
+                    )
                 first = add(axis.start, number(offset, start))
                 beyond = self.facts.difference(add(first, axis.extent), shape[d])[1]
                 if self.facts.range_of(first)[0] < 0 or beyond > 0:

@@ -193,7 +193,10 @@ def differences(
 
 def check(seed: int, most: int = MOST) -> list[str]:
     """Faults of the network of a seed, joined and apart."""
-    net = network(seed, most)
+    try:
+        net = network(seed, most)
+    except Exception:  # noqa: BLE001 (any failure is a finding)
+        return [f"seed {seed}: {traceback.format_exc(limit=-3)}"]
     found = []
     for fuse in (True, False):
         with tempfile.TemporaryDirectory() as folder:

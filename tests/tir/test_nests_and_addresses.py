@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from compass_core.errors import CompassError
-from compassc import te, tir
+from compassc import targets, te, tir
 from compassc.dsl import BuildManager, schedule
 from compassc.dsl import script as S
 from tests.te.interpreter import Kernel
@@ -120,3 +120,65 @@ def test_other_steps_know_nothing_of_addresses(step):
     a, b = np.arange(32, dtype="int32").reshape(4, 8), np.zeros((4, 8), "int32")
     BuildManager(TARGET).build(tir.lower(s.mod, TARGET))(a, b)
     np.testing.assert_array_equal(b, a * 2 + 1)
+
+
+def test_partial_results_of_tecs_are_joined_in_memory_that_one_of_them_writes():
+    """An accumulator in memory that all TECs see is no variable of each: all but one would store what it began with."""
+    x = te.placeholder((3, 7, 5), "int32", name="X")
+    rows, columns = te.reduce_axis((0, 7), name="r"), te.reduce_axis((0, 5), name="c")
+    plain = te.create_prim_func([x, te.compute((3,), lambda i: te.max(x[i, rows, columns], [rows, columns]), name="B")])
+    s = tir.Schedule(plain)
+    outer = s.blockize(s.get_loops("B")[2])
+    s.decompose_reduction(outer, s.get_loops(outer)[1])
+    s.bind(s.get_loops("B")[-1], "threadIdx.x")
+    given = np.random.default_rng(0).integers(-99, -9, (3, 7, 5)).astype("int32")
+    made = np.zeros(3, "int32")
+    targets.build(tir.lower(s.mod, TARGET), target=TARGET)(given, made)
+    np.testing.assert_array_equal(made, given.max(axis=(1, 2)))
+
+
+def test_what_a_block_around_indexes_is_no_axis_to_move_by():
+    x = te.placeholder((3, 1, 2), "int32", name="X")
+    s = tir.Schedule(te.create_prim_func([x, te.compute((3, 1, 2), lambda i, j, k: x[i, j, k] * 2 + 1, name="B")]))
+    s.blockize(s.get_loops("B")[2])
+    copy = s.cache_read("B", 0, "global")
+    before = s.mod.script()
+    for move in (s.reverse_compute_at, s.compute_at):
+        with pytest.raises(tir.ScheduleError):
+            move("B", s.get_loops(copy)[-1])
+    assert s.mod.script() == before
+
+
+def test_turns_of_a_sum_that_would_add_the_same_again_are_no_padding():
+    """A window of one element is read without its axis: further turns would not meet zeros."""
+    x = te.placeholder((4, 6), "int32", name="X")
+    w = te.reduce_axis((0, 1), name="w")
+    plain = te.create_prim_func([x, te.compute((4, 6), lambda i, j: te.sum(x[i + w, j], axis=w), name="B")])
+    s = tir.Schedule(plain)
+    s.cache_read("B", 0, "global")
+    axes = [a.name for a in s.get(s.get_block("B")).vars]
+    if len(axes) == 3:
+        with pytest.raises(tir.ScheduleError):
+            s.pad_einsum("B", [4, 4, 3])
+    s.transform_block_layout("B", lambda i, j, k: [i, j, k])
+    with pytest.raises(tir.ScheduleError, match="would add it again"):
+        s.pad_einsum("B", [4, 4, 3])
+    s.pad_einsum("B", [3, 4, 1])
+    given, made = np.arange(24, dtype="int32").reshape(4, 6), np.zeros((4, 6), "int32")
+    Kernel(tir.lower(s.mod, TARGET).entry_func)(given, made)
+    np.testing.assert_array_equal(made, given)
+
+
+def test_functions_of_numbers_are_computed_in_vectors_and_in_the_memory_there_is():
+    x = te.placeholder((64, 512), "float32", name="X")
+    b = te.compute((64, 512), lambda i, j: te.exp(x[i, j]), name="B")
+    f = te.create_prim_func([x, te.compute((64, 512), lambda i, j: b[i, j] * 2.0, name="C")])
+    s = tir.Schedule(f)
+    with pytest.raises(tir.LowerError, match="bytes, the schedule needs"):
+        tir.lower(s.mod, TARGET)
+    s.compute_inline("B")
+    outer, _ = s.get_loops("C")
+    s.read_at(outer, "C", 0, "lsram")
+    s.write_at(outer, "C", 0, "lsram")
+    s.vectorize(s.split(s.get_loops("C")[-1], [None, 8])[1])
+    assert "float32x8" in tir.lower(s.mod, TARGET).script()

@@ -153,7 +153,7 @@ def _generated(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     anchors = draw.source.uniform(8, 60, (h * w * a, 4)).astype("float32")
     inputs = [x, draw.plain((n, h, w, 4 * a), x.dtype)]
     given: dict[str, Any] = {
-        "pre_nms_topn": draw.integer(20, h * w * a),
+        "pre_nms_topn": draw.integer(min(20, h * w * a), h * w * a),
         "post_nms_topn": 8,
         "image_height": 70,
         "image_width": 60,

@@ -23,6 +23,7 @@ from compassc.passes._blocks import defined_vars
 from compassc.passes.flatten_buffer import position
 from compassc.te.npu.facts import Scoped, conjuncts, guarded
 from compassc.te.npu.lanes import LaneUpdate, across, identity
+from compassc.te.threads import is_shared_out
 
 OWN = ("private", "lsram")
 """Memory that other TECs do not see, so that storing what is there already is no race."""
@@ -78,7 +79,7 @@ class _Promote(Scoped):
         """What a statement becomes. `before`: the statements in front of it, of which initial stores are taken."""
         if isinstance(s, LaneUpdate):
             return self._loop(None, (s,), before)
-        if isinstance(s, S.For) and s.kind != "tec" and not isinstance(s.start, E.Call):
+        if isinstance(s, S.For) and not is_shared_out(s):
             found = self._loop(s, s.body, before)
             if found:
                 return found
@@ -211,6 +212,8 @@ class _Places:
         self.at, self.inside, self.changing = at, inside, changing
         self.found: dict[Any, _Place] = {}
         self.other: set[Var] = set()
+        self.shared_out = 0
+        """How many loops around are shared out over the TECs, of which each runs some turns or none."""
 
     def of(self, body: Body) -> list[_Place]:
         self._walk(body, [])
@@ -231,8 +234,11 @@ class _Places:
                 self._walk(s.then, [*guards, *conjuncts(s.cond)])
                 self._walk(s.orelse, [*guards, E.Unary("not", s.cond)])
             else:
+                shared_out = is_shared_out(s)
+                self.shared_out += shared_out
                 for inner in s.bodies():
                     self._walk(inner, guards)
+                self.shared_out -= shared_out
 
     def _loads(self, root: Expr, guards: list[Expr]) -> None:
         stack = [root]
@@ -264,8 +270,10 @@ class _Places:
         )
         place = self.found.setdefault(name, _Place(buffer, indices, mask))
         fixed = [g for g in guards if not variables(g) & (self.inside | self.changing) and not g.flags & E.F_LOAD]
-        if not place.stores and not place.loads:
-            place.guards, place.always = fixed, len(fixed) == len(guards)
+        if self.shared_out:
+            place.always = False
+        elif not place.stores and not place.loads:
+            place.guards, place.always = fixed, place.always and len(fixed) == len(guards)
         elif [key(g) for g in fixed] != [key(g) for g in place.guards] or len(fixed) != len(guards):
             place.always = False
         return place

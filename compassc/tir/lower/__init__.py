@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from compassc.analysis.structure import is_pure
 from compassc.ir import stmts as S
-from compassc.ir.exprs import F_CALL, F_FUNC, F_VECTOR
+from compassc.ir.exprs import F_CALL, F_FUNC, F_VECTOR, Call
 from compassc.ir.stmts import Body, IRModule, PrimFunc
-from compassc.ir.visit import walk_stmts
+from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.te.errors import LowerError
 from compassc.te.lowering import Finish
 from compassc.te.machine import Grid, Machine, Npu
@@ -80,9 +81,12 @@ DOUBLE_BUFFER = "double_buffer_scope"
 
 def _is_scalar(function: PrimFunc) -> bool:
     """Whether a function is made of blocks that store scalars."""
-    return loose_statement(function) is None and not any(
-        e.flags & (F_VECTOR | F_CALL | F_FUNC) for s in walk_stmts(function.body) for e in s.exprs()
-    )
+    roots = [e for s in walk_stmts(function.body) for e in s.exprs()]
+    if loose_statement(function) is not None or any(e.flags & (F_VECTOR | F_FUNC) for e in roots):
+        return False
+    # functions of numbers are; what asks for the TEC, moves data or waits is not
+    calls = [e for root in roots if root.flags & F_CALL for e in walk_exprs(root) if isinstance(e, Call)]
+    return all(c.args and is_pure(c) for c in calls)
 
 
 def _lowered(function: PrimFunc, machine: Machine) -> PrimFunc:
