@@ -113,7 +113,7 @@ def primitive(function: _F) -> _F:
         try:
             words = _recorded(schedule, list(args)), {k: _recorded(schedule, v) for k, v in options.items()}
             made = function(self, *args, **options)
-        except Exception:
+        except BaseException:  # an interrupted step changes nothing either
             if before is not None:
                 schedule.restore(before)
             raise
