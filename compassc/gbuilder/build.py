@@ -88,7 +88,7 @@ def build_model(ir_txt: Path, weights: Path | None, out: Path, target: str, opti
     """Builds the Compass IR graph of a text and its weights, with any number of layers (`build_in_memory`)."""
     device_word(target)
     text = files.read(ir_txt, TEXT_BYTES).decode("utf-8", "replace")
-    graph = read(text, files.read(weights) if weights is not None else b"", str(ir_txt))
+    graph = read(text, files.view(weights) if weights is not None else b"", str(ir_txt))
     return build_in_memory(graph, ir_txt.parent, out, target, options)
 
 

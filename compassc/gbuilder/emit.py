@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from compass_core import VERSION, files
-from compass_core.aipubin import AipuBin
+from compass_core.aipubin import AipuBin, Pieces
 from compass_core.aipubin import layout as lay
 from compass_core.aipubin.device import device_word
 from compass_core.aipubin.dtypes import element_dtype
@@ -202,7 +202,7 @@ class _References:
             )
 
 
-def _constants(runs: list[Launch], references: _References) -> tuple[bytes, tuple[lay.StaticSection, ...]]:
+def _constants(runs: list[Launch], references: _References) -> tuple[Pieces, tuple[lay.StaticSection, ...]]:
     """The weights, and a static section per constant that a layer has or reads; equal constants of layers share one."""
     parts: list[bytes | memoryview] = []
     at = 0
@@ -218,7 +218,7 @@ def _constants(runs: list[Launch], references: _References) -> tuple[bytes, tupl
         sections.append(lay.StaticSection(at, len(data), CONST_ALIGN, tuple(subs)))
         parts.append(data)
         at += len(data)
-    return b"".join(parts), tuple(sections)
+    return Pieces(parts), tuple(sections)
 
 
 _LOOKED_AT = 64

@@ -36,7 +36,7 @@ _LARGEST = 1e30
 """Of scales and zero points."""
 
 
-def read(text: str, weights: bytes = b"", path: str = "compass_ir.txt") -> Graph:
+def read(text: str, weights: bytes | memoryview = b"", path: str = "compass_ir.txt") -> Graph:
     """The graph in `text`, its constants (views of `weights`, the content of the binary file). `path` is for messages.
 
     CompassError with file and line where the text is malformed or contradicts itself.
@@ -65,7 +65,7 @@ class _Reader(NamedTuple):
     ir: CompassIR
     header: Section
     sections: list[Section]
-    weights: bytes
+    weights: bytes | memoryview
 
     def graph(self, subgraphs: Mapping[str, Graph] | None = None) -> Graph:
         tensors: dict[str, Tensor] = {}

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from compass_core import switches
@@ -95,7 +95,13 @@ def sources() -> list[Path]:
     """The files that records are taken from."""
     folder = switches.TUNING.get()
     own = sorted(Path(folder).glob("*" + records.SUFFIX)) if folder else []
-    return [*_files.get(), *own, *sorted((Path(__file__).parent / "shipped").glob("*" + records.SUFFIX))]
+    return [*_files.get(), *own, *_shipped()]
+
+
+@cache
+def _shipped() -> Sequence[Path]:
+    """The package's own files."""
+    return sorted((Path(__file__).parent / "shipped").glob("*" + records.SUFFIX))
 
 
 def database_file() -> Path | None:

@@ -312,7 +312,7 @@ def load_graph(content: AipuBin, device: Device, gap: int = 0) -> LoadedGraph:
     for bss in content.features.bss:
         bases: dict[bool, int] = {}
         for zero_copy in (False, True):
-            image, offsets = _constants(content.weights, bss.statics, zero_copy, gap)
+            image, offsets = _constants(bytes(content.weights), bss.statics, zero_copy, gap)
             if offsets:
                 bases[zero_copy] = place(image, OVERREAD)
                 statics += [(bss.statics[i], bases[zero_copy] + at) for i, at in offsets.items()]
@@ -329,7 +329,8 @@ def _constants(
         if section.zero_copy == zero_copy:
             image += bytes(-len(image) % section.align)
             offsets[i] = len(image)
-            image += blob[section.src_offset : section.src_offset + section.size] + bytes(gap)
+            image += blob[section.src_offset : section.src_offset + section.size]
+            image += bytes(gap)
     return bytes(image), offsets
 
 

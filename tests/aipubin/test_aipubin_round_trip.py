@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from aipubin_structures import aipu_bins
 from hypothesis import HealthCheck, given, settings
 
-from compass_core.aipubin import AipuBin, AipuBinError, KernelInfo, Param, describe, read, write
+from compass_core.aipubin import AipuBin, AipuBinError, KernelInfo, Param, Pieces, describe, read, write
 from compass_core.aipubin import layout as lay
 from compass_core.aipubin.device import device_word, target_name
 
@@ -18,6 +20,13 @@ def test_reading_what_was_written_gives_an_equal_structure(content):
     again = read(data)
     assert again == content
     assert write(again) == data
+
+
+def test_weights_in_pieces_are_written_like_joined_ones():
+    pieces = Pieces([b"abc", memoryview(b"defg"), b"", b"h"])
+    whole, apart = (replace(sample(), weights=w) for w in (b"abcdefgh", pieces))
+    assert (len(pieces), whole) == (8, apart)
+    assert write(whole) == write(apart)
 
 
 @given(aipu_bins())

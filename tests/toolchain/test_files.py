@@ -263,3 +263,17 @@ def test_what_a_writer_made_a_program_stays_one(tmp_path):
 
     assert os.access(files.write(tmp_path / "program", program), os.X_OK)
     assert not os.access(files.write(tmp_path / "text", "text"), os.X_OK)
+
+
+@pytest.mark.parametrize("size", [0, 9, 10, 5000])
+def test_a_view_has_what_reading_gives(tmp_path, monkeypatch, size):
+    monkeypatch.setattr(files, "_LARGE", 10)
+    path = tmp_path / "a"
+    path.write_bytes(os.urandom(size))
+    seen = files.view(path)
+    assert seen == files.read(path)
+    assert seen.readonly
+    with pytest.raises(CompassError, match="a thing"):
+        files.view(path, limit(size - 1))
+    with pytest.raises(CompassError, match="cannot read"):
+        files.view(tmp_path / "missing")

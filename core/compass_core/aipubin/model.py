@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,13 +23,33 @@ class Note(NamedTuple):
     type: int = 0
 
 
+class Pieces:
+    """Bytes one behind the other, in pieces: what is large is written without being joined. Equal to the bytes."""
+
+    def __init__(self, parts: Sequence[bytes | memoryview]) -> None:
+        self.parts = parts
+        self._size = sum(map(len, parts))
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __bytes__(self) -> bytes:
+        return b"".join(self.parts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (bytes, Pieces)) and len(self) == len(other) and bytes(self) == bytes(other)
+
+    def __hash__(self) -> int:
+        return hash(bytes(self))
+
+
 @dataclass(frozen=True)
 class AipuBin:
     """The content of an aipu.bin.
 
     `text` holds the code of all sub-graphs, `const_data` the compiler's constants (section `.rodata`), `params` the
-    parameter blocks (note `rodata`), `desc` the hardware descriptors. `kernel` is what this toolchain knows of the
-    kernel's parameters, None in foreign files.
+    parameter blocks (note `rodata`), `desc` the hardware descriptors, `weights` the graph's constants. `kernel` is what
+    this toolchain knows of the kernel's parameters, None in foreign files.
     """
 
     compiler: lay.CompilerMessage
@@ -38,7 +58,7 @@ class AipuBin:
     text: bytes
     params: bytes = b""
     desc: bytes = b""
-    weights: bytes = b""
+    weights: bytes | Pieces = b""
     remap: tuple[lay.Remap, ...] = ()
     comment: str = ""
     const_data: bytes = b""
@@ -74,7 +94,7 @@ class NoteSpec(NamedTuple):
     name: str
     attribute: str
     read: Callable[[Cursor], Any]
-    write: Callable[[Any], bytes]
+    write: Callable[[Any], bytes | Pieces]
     required: bool = False
     exact: bool = False
 
@@ -119,7 +139,7 @@ NOTES = (
     _one("compilermsg", "compiler", lay.CompilerMessage, required=True, exact=True),
     _raw("rodata", "params"),
     _raw("desc", "desc"),
-    _raw("weight", "weights"),
+    NoteSpec("weight", "weights", _bytes, lambda value: value),
     _one("fmlist", "features", lay.FeatureMaps, required=True),
     _many("remap", "remap", lay.Remap),
     _many("subgraphs", "subgraphs", lay.Subgraph, required=True),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from compass_core.aipubin.check import check
 from compass_core.aipubin.fields import AipuBinError, encode, layout_of
 from compass_core.aipubin.layout import ElfHeader, NoteHeader, SectionHeader
-from compass_core.aipubin.model import NOTE_NAMES, NOTE_SECTION, NOTES, SECTIONS, AipuBin, Note
+from compass_core.aipubin.model import NOTE_NAMES, NOTE_SECTION, NOTES, SECTIONS, AipuBin, Pieces
 from compass_core.aipubin.reader import ELF_MAGIC, MACHINE, TYPE_EXEC, VERSION
 
 _PROGBITS, _STRTAB, _NOTE = 1, 3, 7
@@ -14,7 +16,7 @@ _ALIGN = {".text": 64}
 _TYPES = {".shstrtab": _STRTAB, NOTE_SECTION: _NOTE}
 
 
-Parts = list[bytes]
+Parts = list[bytes | memoryview]
 """Bytes one behind the other."""
 
 
@@ -48,18 +50,19 @@ def _notes(content: AipuBin) -> Parts:
     for spec in NOTES:
         value = getattr(content, spec.attribute)
         if spec.required or value not in (None, (), b""):
-            out += _note(Note(spec.name, spec.write(value)))
+            written = spec.write(value)
+            out += _note(spec.name, 0, written.parts if isinstance(written, Pieces) else [written])
     for note in content.other_notes:
         if note.name in NOTE_NAMES or not note.payload:
             raise AipuBinError("empty, or a name the format itself uses", place=f"note '{note.name}'")
-        out += _note(note)
+        out += _note(note.name, note.type, [note.payload])
     return out
 
 
-def _note(note: Note) -> Parts:
-    name = note.name.encode() + b"\0"
-    header = encode(NoteHeader(name_size=len(name), size=len(note.payload), type=note.type))
-    return [header, _padded(name, 4), note.payload, bytes(-len(note.payload) % 4)]
+def _note(name: str, kind: int, payload: Sequence[bytes | memoryview]) -> Parts:
+    label, size = name.encode() + b"\0", sum(map(len, payload))
+    header = encode(NoteHeader(name_size=len(label), size=size, type=kind))
+    return [header, _padded(label, 4), *payload, bytes(-size % 4)]
 
 
 def _padded(data: bytes, align: int) -> bytes:
@@ -77,7 +80,8 @@ def _elf(sections: dict[str, Parts]) -> Parts:
     start = at = layout_of(ElfHeader).min_size
     out: Parts = []
     table = [SectionHeader()]
-    for name, parts in (*sections.items(), (".shstrtab", [bytes(names)])):
+    sections = {**sections, ".shstrtab": [bytes(names)]}
+    for name, parts in sections.items():
         align = _ALIGN.get(name, 4)
         size, gap = sum(map(len, parts)), -at % align
         table.append(

@@ -13,7 +13,7 @@ from typing import BinaryIO
 from compass_core.errors import CompassError
 from compass_core.reading.limits import FILE_BYTES, TEXT_BYTES, Limit
 
-Content = bytes | bytearray | str | list[bytes] | Callable[[Path], object]
+Content = bytes | bytearray | str | list[bytes | memoryview] | Callable[[Path], object]
 """The content of a file: bytes, whole or in parts; text (UTF-8); or a function that writes it to the path it is given."""
 
 _CHUNK = 1 << 20
@@ -166,7 +166,7 @@ def _pour(path: Path, content: Content) -> None:
         os.close(handle)
 
 
-def _put(handle: int, content: bytes | bytearray | str | list[bytes]) -> None:
+def _put(handle: int, content: bytes | bytearray | str | list[bytes | memoryview]) -> None:
     for part in content if isinstance(content, list) else [content]:
         rest = memoryview(part.encode() if isinstance(part, str) else part)
         while rest:
@@ -191,6 +191,31 @@ def read(path: Path, limit: Limit = FILE_BYTES, code: str = "unreadable") -> byt
     data = parts[0] if len(parts) == 1 else b"".join(parts)
     limit.check(len(data), str(path))
     return data
+
+
+_LARGE = 1 << 22
+"""Bytes from which on large pages are worth it."""
+
+
+def view(path: Path, limit: Limit = FILE_BYTES) -> memoryview:
+    """As `read`, for a file of which parts are used: a large one lies in large pages, which are faster to fill."""
+    import mmap
+
+    try:
+        size = path.stat().st_size if path.is_file() else 0
+        if not _LARGE <= size <= limit.most:
+            return memoryview(read(path, limit))
+        room = mmap.mmap(-1, size + 1)
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            room.madvise(mmap.MADV_HUGEPAGE)
+        whole, at = memoryview(room), 0
+        with path.open("rb", buffering=0) as file:
+            while part := file.readinto(whole[at:]):
+                at += part
+    except OSError as error:
+        raise CompassError(f"cannot read '{path}': {error.strerror or error}", code="unreadable") from None
+    # a file that grew meanwhile is read anew
+    return whole[:at].toreadonly() if at <= size else memoryview(read(path, limit))
 
 
 def read_stream(stream: BinaryIO, name: str, limit: Limit = FILE_BYTES) -> bytes:

@@ -240,11 +240,19 @@ def packed(s: Shape, t: Tiling, planes: Array, per_word: int) -> Array:
     many, lanes = len(planes), s.blocks * LANES
     depth = t.chunks * t.chunk * per_word
     wide = planes.reshape(many, s.groups, s.own, kh, kw, s.inner)
-    if (lanes, depth) != (s.own, s.inner):
+    if lanes != s.own or s.inner % per_word:
         room = ((0, 0), (0, 0), (0, lanes - s.own), (0, 0), (0, 0), (0, depth - s.inner))
         wide = np.pad(wide, room)
-    parts = wide.reshape(many, s.groups, s.blocks, LANES, kh, kw, t.chunks, t.chunk, per_word)
-    return np.ascontiguousarray(parts.transpose(1, 2, 6, 0, 4, 5, 7, 3, 8)).reshape(-1)
+    parts = wide.reshape(many, s.groups, s.blocks, LANES, kh, kw, -1, per_word).transpose(1, 2, 0, 4, 5, 6, 3, 7)
+    words = parts.shape[5]
+    if words == t.chunk:
+        return np.ascontiguousarray(parts).reshape(-1)
+    made = np.empty((s.groups, s.blocks, t.chunks, many, kh, kw, t.chunk, LANES, per_word), planes.dtype)
+    for number, first in enumerate(range(0, t.chunks * t.chunk, t.chunk)):
+        piece = parts[..., first : first + t.chunk, :, :]
+        made[:, :, number, ..., : piece.shape[5], :, :] = piece
+        made[:, :, number, ..., piece.shape[5] :, :, :] = 0
+    return made.reshape(-1)
 
 
 def padded(s: Shape, numbers: Array) -> Array:
