@@ -28,7 +28,7 @@ from compassc.tir.blocks import (
     view,
 )
 from compassc.tir.checks import read, why_foreign, writers, written
-from compassc.tir.cover import data_of, facts_of, fills, reach_of, spans_of, writes_of
+from compassc.tir.cover import data_of, facts_of, fills, holds, reach_of, reads_of, spans_of, turn_writes, writes_of
 from compassc.tir.decompose import around_reduction
 from compassc.tir.itermap import covers
 from compassc.tir.regions import box
@@ -80,6 +80,8 @@ class Caching(Base):
                 if c not in users:
                     raise ScheduleError(f"{step} of '{buffer.data.name}': '{c.name}' does not read it in this scope")
             users = listed
+        if s in makers and s not in users:
+            raise ScheduleError(f"{step} of '{s.name}': it writes '{buffer.data.name}', too", "use cache_inplace")
         early = [b.name for b in users if makers and tree.order[b] < tree.order[makers[-1]]]
         if early:
             raise ScheduleError(
@@ -89,6 +91,7 @@ class Caching(Base):
         if makers:
             meeting = _common(tree, [*makers, *users])
             ranges = _written_ranges(tree, makers[-1], buffer, meeting)
+            _check_cover(step, tree, makers[-1], users, buffer, fixed_of(tree, meeting))
             place = _place_after(step, tree, makers[-1], users, meeting)
         else:
             meeting, ranges = around, [(number(0, e), e) for e in buffer.shape]
@@ -121,7 +124,7 @@ class Caching(Base):
         check_no_address(f"{step} of '{s.name}'", tree, buffer.data)
         self._one_writer(step, tree, buffer, around)
         self._check_no_other_part(step, tree, s, buffer)
-        if buffer.data in read(s) and not tree.inside(s):
+        if goes_on(tree, s, buffer):
             raise ScheduleError(
                 f"{step} of '{s.name}': it goes on with what is in '{buffer.data.name}', which the copy has not",
                 "use cache_inplace",
@@ -135,6 +138,7 @@ class Caching(Base):
         meeting = _common(tree, [s, *users]) if users else around
         ranges = _written_ranges(tree, s, buffer, meeting)
         self._check_written_whole(step, tree, s, buffer, fixed_of(tree, meeting))
+        _check_cover(step, tree, s, moved, buffer, fixed_of(tree, meeting))
         name = self.free_block_name(tree, copy.data.name)
         nest = copy_nest(name, buffer, copy, ranges, fixed_of(tree, meeting))
         body = insert(tree.function.body, meeting, _place_after(step, tree, s, users, meeting), nest)
@@ -157,12 +161,17 @@ class Caching(Base):
         around = tree.scope(s)
         copy = self._copy(step, function, tree, buffer, scope, storage_scope)
         _check_apart(step, tree, s, buffer)
-        whole: list[Range] = [(number(0, e), e) for e in buffer.shape]
+        ranges: list[Range] = [(number(0, e), e) for e in buffer.shape]
+        if around is not None:  # other turns of the loops around may have other elements in hand
+            fixed = fixed_of(tree, around)
+            self._check_written_whole(step, tree, s, buffer, fixed)
+            ranges = _written_ranges(tree, s, buffer, around)
+            _check_cover(step, tree, s, [s], buffer, fixed)
         first = self.free_block_name(tree, copy.data.name)
         last = self.free_block_name(tree, f"{copy.data.name}_out")
         place = tree.position(s, around)
-        body = insert(tree.function.body, around, place + 1, copy_nest(last, buffer, copy, whole, []))
-        body = insert(body, _again(body, around), place, copy_nest(first, copy, buffer, whole, []))
+        body = insert(tree.function.body, around, place + 1, copy_nest(last, buffer, copy, ranges, []))
+        body = insert(body, _again(body, around), place, copy_nest(first, copy, buffer, ranges, []))
         body = edit_block(body, s.name, lambda b: _Buffers({buffer.data: copy}).body((b,)))
         self.commit(function, allocated(body, copy, around))
         return [self.new_block(function, first), self.new_block(function, last)]
@@ -415,6 +424,35 @@ def _written_ranges(tree: Tree, block: S.Block, buffer: Buffer, meeting: Stmt | 
     return [r if constant(r[1]) is not None else (number(0, e), e) for r, e in zip(found, buffer.shape)]
 
 
+def goes_on(tree: Tree, block: S.Block, buffer: Buffer) -> bool:
+    """Whether a block may read elements of a buffer that it writes as they were before it."""
+    if buffer.data not in read(block):
+        return False
+    inner = tree.inside(block)
+    fixed = tree.loops_around(block, all_of_them=True)
+    if not inner:
+        return True
+    return not turn_writes(tree, inner, buffer.data, fixed, facts_of(fixed), buffer.shape)
+
+
+def _check_cover(
+    step: str, tree: Tree, maker: S.Block, users: Sequence[S.Block], buffer: Buffer, fixed: Sequence[S.For]
+) -> None:
+    """ScheduleError where blocks read elements that the block which writes the buffer does not write."""
+    reach = reach_of(tree, maker, fixed)
+    given = [spans_of(r, maker, reach) for r in writes_of(maker, buffer.data)]
+    facts = facts_of(fixed)
+    for user in users:
+        reach = reach_of(tree, user, fixed)
+        for region in reads_of(user, buffer.data):
+            needed = spans_of(region, user, reach)
+            if not any(holds(g, needed, facts, buffer.shape) for g in given):
+                raise ScheduleError(
+                    f"{step} of '{buffer.data.name}': '{maker.name}' does not surely write all that '{user.name}' reads of "
+                    "it, so a copy of what it writes is not enough"
+                )
+
+
 def _place_after(step: str, tree: Tree, maker: S.Block, users: Sequence[S.Block], meeting: Stmt | None) -> int:
     """The place of a copy in the loop around a block and its users: after the one, before the others."""
     place = tree.position(maker, meeting) + 1
@@ -521,7 +559,7 @@ def only_access(step: str, s: S.Block, buffer: Buffer) -> tuple[Expr, ...]:
     """The indices of all accesses of a buffer in a block, which must be the same."""
     from compassc.analysis.structure import Interner
 
-    found = [tuple(i) for i in _accesses((*s.init, *s.body), buffer.data)]
+    found = [tuple(i) for i in _accesses((*s.init, *s.body, S.Eval(s.where)), buffer.data)]
     same = Interner().same
     if not found or any(not all(map(same, a, found[0])) for a in found[1:]):
         raise ScheduleError(f"{step} of '{s.name}': it does not access '{buffer.data.name}' at one and the same index")

@@ -3,17 +3,19 @@ written before."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from compassc.analysis.structure import Interner
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
+from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Expr, IntImm, Var
 from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.te.errors import ScheduleError
-from compassc.tir.blocks import axes_of, reduction_parts, uses
+from compassc.tir.blocks import add, at, axes_of, constant, mul, reduction_parts, uses
 from compassc.tir.cover import data_of, facts_of, turn_writes
 from compassc.tir.create import EXPRESSIONS
+from compassc.tir.itermap import UNKNOWN, separates
 from compassc.tir.tree import Tree, direct_blocks
 
 
@@ -124,13 +126,64 @@ def accumulates(block: S.Block) -> bool:
 _JOINING = ("add", "mul", "min", "max", "and", "or", "bitand", "bitor", "bitxor")
 
 
-def why_unordered(tree: Tree, block: S.Block) -> str:
-    """Why the order of a block's points matters; an empty text where it does not."""
+def why_unordered(tree: Tree, block: S.Block, over: S.For | None = None) -> str:
+    """Why the order of a block's points matters; an empty text where it does not. `over`: of the turns of a loop."""
     complete = why_not_complete(tree, block)
-    if not complete or is_update(tree, block) or is_beginning(tree, block):
+    if complete and not is_update(tree, block) and not is_beginning(tree, block):
+        reduction = why_no_reduction(tree, block)
+        if reduction:
+            return f"{complete}; {reduction}"
+    return "" if over is not None and accumulates(block) and not block.init else why_not_apart(tree, block, over)
+
+
+def why_not_apart(tree: Tree, block: S.Block, over: S.For | None = None) -> str:
+    """Why different points of a block may write the same element; an empty text where they do not. `over`: points of
+    different turns of a loop, of which each has memory of its own for what is used in it alone.
+
+    Blocks made of expressions are always apart.
+    """
+    if tree.function.attr(EXPRESSIONS):
         return ""
-    reduction = why_no_reduction(tree, block)
-    return f"{complete}; {reduction}" if reduction else ""
+    sizes = {a.var: constant(a.extent) or UNKNOWN for a in axes_of(block)}
+    sizes.update({s.var: constant(s.stop) or UNKNOWN for s in walk_stmts(block.body) if isinstance(s, S.For)})
+    moving = [a for a in axes_of(block) if a.kind == "spatial" and constant(a.extent) != 1]
+    if over is not None:
+        moving = [a for a in moving if uses(a.binding, (over.var,))]
+    for data, indices in _stored(block.body, {}):
+        if data not in written(block) or (over is not None and _is_of_turn(tree, data, over)):
+            continue
+        for a in moving:
+            if not separates([_point(i, sizes) for i in indices], sizes, a.var):
+                return f"different points of its axis '{a.var.name}' may write the same element of '{data.name}'"
+    return ""
+
+
+def _stored(body: Sequence[S.Stmt], mapping: dict[Var, Expr]) -> Iterator[tuple[Var, tuple[Expr, ...]]]:
+    """The buffers that statements store to, and the indices by the axes of the block around them."""
+    for s in body:
+        if isinstance(s, S.Store):
+            yield s.buffer.data, tuple([at(i, mapping) for i in s.indices])
+        inner = mapping
+        if isinstance(s, S.Block):
+            inner = {**mapping, **{v: at(e, mapping) for v, e in zip(s.vars, s.bindings)}}
+        for part in s.bodies():
+            yield from _stored(part, inner)
+
+
+def _point(index: Expr, sizes: dict[Var, int]) -> Expr:
+    """An index, of a vector by a variable for its lanes, which `sizes` has from then on."""
+    if not isinstance(index, E.Ramp):
+        return index
+    lane = Var("lane", INT32)
+    sizes[lane] = index.lanes
+    return add(index.base, mul(lane, index.stride))
+
+
+def _is_of_turn(tree: Tree, data: Var, over: S.For) -> bool:
+    """Whether memory of the function is used in one loop alone."""
+    if not any(isinstance(s, S.Alloc) and s.buffer.data is data for s in tree.parents):
+        return False
+    return all(tree.is_inside(b, over) for b in tree.blocks.values() if data in written(b) | read(b))
 
 
 def is_beginning(tree: Tree, block: S.Block) -> bool:
@@ -144,7 +197,7 @@ def check_unordered(step: str, tree: Tree, s: S.For) -> None:
     """ScheduleError where the turns of a loop depend on each other in another way than by joining values."""
     blocks = list(direct_blocks(s.body))
     for block in blocks:
-        reason = why_unordered(tree, block)
+        reason = why_unordered(tree, block, s)
         if reason:
             raise ScheduleError(
                 f"{step} of '{s.var.name}': the order of the points of '{block.name}' matters: {reason}"
@@ -194,6 +247,24 @@ def why_foreign(tree: Tree, block: S.Block) -> str:
     for c in conjuncts(block.where):
         if not implied(c, axes_of(block), facts, Simplifier(facts)):
             return "its condition does not follow from the ranges of its axes"
+    return ""
+
+
+def why_not_kept(tree: Tree, block: S.Block, left: Sequence[S.For], seen: frozenset[str] = frozenset()) -> str:
+    """Why what a block reads is there in the turns of the loops `left` only, which it is to be moved out of; an empty
+    text where it stays: each of its elements is computed once, or always as the same value."""
+    for p in tree.inside(tree.scope(block)):
+        shared = [s for s in left if tree.is_inside(p, s)]
+        if p is block or p.name in seen or not shared or not written(p) & read(block):
+            continue
+        what = f"what '{p.name}' writes is there in a turn of '{shared[0].var.name}' only, which it would leave"
+        over = [s.var for s in shared]
+        if any(a.kind != "spatial" and uses(a.binding, over) for a in axes_of(p)):
+            return what
+        if tree.function.attr(EXPRESSIONS):
+            continue
+        if why_unordered(tree, p) or why_not_kept(tree, p, shared, seen | {block.name}):
+            return what
     return ""
 
 

@@ -78,7 +78,7 @@ def turn_writes(
         reach = reach_of(tree, block, fixed)
         for region in reads_of(block, data):
             spans = spans_of(region, block, reach)
-            if not any(_holds(outer, spans, facts, size) for outer in written):
+            if not any(holds(outer, spans, facts, size) for outer in written):
                 return False
         own = writes_of(block, data)
         if len(own) == 1 and fills(tree, block, own[0], fixed, size):
@@ -150,7 +150,7 @@ def plain_index(index: Expr) -> tuple[Var, int] | None:
     return None
 
 
-def _holds(outer: Spans, inner: Spans, facts: Arith, size: Sequence[Expr]) -> bool:
+def holds(outer: Spans, inner: Spans, facts: Arith, size: Sequence[Expr]) -> bool:
     """Whether a box, as far as it is within a buffer of a size, is within another one."""
     simplify = Simplifier(facts).expr
     for a, b, extent in zip(outer, inner, size):

@@ -21,7 +21,9 @@ from compassc.tir.blocks import (
     sub,
     uses,
 )
-from compassc.tir.itermap import once
+from compassc.tir.cover import data_of
+from compassc.tir.itermap import UNKNOWN, once
+from compassc.tir.regions import touched
 from compassc.tir.tree import Tree, edit
 
 
@@ -67,13 +69,26 @@ def _check_begun_once(tree: Tree, block: S.Block, before: S.For, inner: list[S.F
         )
 
 
+def _check_begins_alone(tree: Tree, block: S.Block, before: S.For) -> None:
+    """ScheduleError where another block of the loop uses what the beginning writes, before it does, or writes what the
+    beginning reads."""
+    found = touched(block.init)
+    for other in tree.inside(tree.scope(block)):
+        if other is block or not tree.is_inside(other, before):
+            continue
+        written = {data_of(r) for r in other.writes}
+        used = written | {data_of(r) for r in other.reads}
+        if written & set(found.reads) or (tree.order[other] < tree.order[block] and used & set(found.writes)):
+            raise ScheduleError(
+                f"decompose_reduction of '{block.name}': '{other.name}' in the loop '{before.var.name}' would be computed "
+                "after the beginning, and before it is now",
+                "give a loop inside of it",
+            )
+
+
 def _turns(s: S.For) -> int:
     first, last = constant(s.start), constant(s.stop)
-    return _MANY if first is None or last is None else last - first
-
-
-_MANY = 1 << 30
-"""Stands for an extent that is not known."""
+    return UNKNOWN if first is None or last is None else last - first
 
 
 def decomposed(tree: Tree, block: S.Block, before: S.For, names: tuple[str, str]) -> Body:
@@ -98,6 +113,7 @@ def decomposed(tree: Tree, block: S.Block, before: S.For, names: tuple[str, str]
             break
         if not isinstance(above, S.For):
             raise ScheduleError(f"decompose_reduction of '{block.name}': it stands in a condition inside of the loop")
+    _check_begins_alone(tree, block, before)
     spatial = [a for a in axes_of(block) if not a.is_reduction]
     kept = [s for s in inner if any(uses(a.binding, (s.var,)) for a in spatial)]
     dropped = [s.var for s in inner if s not in kept]

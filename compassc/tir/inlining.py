@@ -13,10 +13,19 @@ from compassc.te.errors import ScheduleError
 from compassc.tir.addresses import check_no_address
 from compassc.tir.base import Base
 from compassc.tir.blocks import add, at, axes_of, conjuncts, constant, joined, number
-from compassc.tir.checks import has_effects, is_load_of, read, single_store, why_foreign, why_not_complete, writers
-from compassc.tir.cover import facts_of, fills, plain_index, writes_of
+from compassc.tir.checks import (
+    has_effects,
+    is_load_of,
+    read,
+    single_store,
+    why_foreign,
+    why_not_complete,
+    why_not_kept,
+    writers,
+)
+from compassc.tir.cover import facts_of, fills, plain_index, turn_writes, writes_of
 from compassc.tir.placement import check_only_flow, unconditional
-from compassc.tir.queries import is_output
+from compassc.tir.queries import consumers_of, is_output
 from compassc.tir.trace import BlockRV, instruction
 from compassc.tir.tree import Tree, edit
 
@@ -32,6 +41,10 @@ class Inlining(Base):
         if is_output(self, function, tree, s):
             raise ScheduleError(f"compute_inline of '{s.name}': it is an output")
         check_only_flow("compute_inline", tree, s)
+        for reader in consumers_of(tree, s):
+            left = [x for x in tree.loops_around(s) if x not in tree.loops_around(reader)]
+            if reason := why_not_kept(tree, s, left):
+                raise ScheduleError(f"compute_inline of '{s.name}': {reason}")
         foreign = why_foreign(tree, s)
         if foreign:
             raise ScheduleError(f"compute_inline of '{s.name}': {foreign}")
@@ -84,6 +97,13 @@ class Inlining(Base):
             if any(a is not b for a, b in zip(e.indices, indices)):  # type: ignore[attr-defined]
                 raise ScheduleError(f"{step} of '{s.name}': it reads '{latest.name}' at different indices")
         axes = _indexed(step, s, indices)
+        for d, (axis, extent) in enumerate(zip(axes, self.buffers(function)[latest].shape)):
+            if axis is None and constant(extent) != 1:
+                raise ScheduleError(
+                    f"{step} of '{s.name}': of dimension {d} of '{latest.name}' it reads one element, '{producer.name}' "
+                    "computes more",
+                    "compute_inline the producer",
+                )
         _check_covered(step, tree, s, producer, zip(axes, first.indices), self.buffers(function)[latest])
         mapping: dict[Var, Expr] = {a: i for a, i in zip(axes, first.indices) if a is not None}
         mapping.update({a.var: a.start for a in axes_of(s) if a.var not in mapping})
@@ -96,7 +116,8 @@ class Inlining(Base):
             inside += [Binary("le", a.start, point), Binary("lt", point, add(a.start, a.extent))]
         where = joined([*conjuncts(producer.where), *inside])
         changes: dict[S.Stmt, tuple[S.Stmt, ...]] = {s: (), producer: (producer.replace(body=(new,), where=where),)}
-        self.commit(function, without(edit(tree.function.body, changes), latest))
+        made_tree = self.commit(function, without(edit(tree.function.body, changes), latest))
+        _check_available(step, tree, s, producer, made_tree, self.buffers(function))
 
 
 def _check_covered(
@@ -123,6 +144,27 @@ def _check_covered(
             raise ScheduleError(
                 f"{step} of '{s.name}': '{producer.name}' does not compute all points of its axis '{var.name}'"
             )
+
+
+def _check_available(
+    step: str, tree: Tree, s: S.Block, producer: S.Block, made: Tree, buffers: dict[Var, Buffer]
+) -> None:
+    """ScheduleError where a block reads something that the loops of its producer make, too, and that is complete after
+    these loops only. `made`: the tree with both blocks in one."""
+    now = made.blocks[producer.name]
+    for data in read(s) & read(now):
+        for other in writers(made, data, made.scope(now)):
+            shared = [x for x in made.loops_around(now) if x in made.loops_around(other)]
+            left = [x for x in shared if x.var not in {y.var for y in tree.loops_around(s)}]
+            if other is now or not left:
+                continue
+            fixed = [*made.loops_around(shared[-1], all_of_them=True), shared[-1]]
+            pair = sorted((other, now), key=lambda b: made.order[b])
+            if not turn_writes(made, pair, data, fixed, facts_of(fixed), buffers[data].shape):
+                raise ScheduleError(
+                    f"{step} of '{s.name}': a turn of '{left[0].var.name}' does not surely write all that it reads of "
+                    f"'{data.name}'"
+                )
 
 
 def _at_points(value: Expr, data: Var, inner: Expr, mapping: dict[Var, Expr]) -> Expr:

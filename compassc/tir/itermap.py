@@ -12,6 +12,9 @@ from typing import NamedTuple
 
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
 
+UNKNOWN = 1 << 30
+"""Stands for an extent that is not known."""
+
 
 class Digit(NamedTuple):
     """`(var // lower) % extent`, times `scale`."""

@@ -220,11 +220,13 @@ class Layouts(Notes):
         reason = why_unordered(tree, s) or why_foreign(tree, s)
         if reason:
             raise ScheduleError(f"{step} of '{s.name}': {reason}")
+        extents: dict[Var, int] = {}
         new_extents: dict[Var, int] = {}
         for a, p in zip(axes, padding):
             extent = constant(a.extent)
             if extent is None or constant(a.start) != 0:
                 raise ScheduleError(f"{step} of '{s.name}': the range of '{a.var.name}' is not known")
+            extents[a.var] = extent
             new_extents[a.var] = -(-extent // p) * p
         self._check_sum(step, s, [a.var for a in axes if a.is_reduction and constant(a.extent) != new_extents[a.var]])
         nests_before: Body = ()
@@ -239,9 +241,9 @@ class Layouts(Notes):
             body_map[data] = view(pad), tuple(indices)
             name = self.free_block_name(tree, f"{data.name}_pad")
             if writes:
-                nests_after += loops_of(_copy_block(name, old, pad, old.shape))
+                nests_after += loops_of(_copy_block(name, old, pad, tuple(number(extents[i]) for i in indices)))
             else:
-                nests_before += loops_of(_fill_block(name, pad, old))
+                nests_before += loops_of(_fill_block(name, pad, old, [extents[i] for i in indices]))
         scope_loops = {x: number(new_extents[a.var]) for x, a in zip(loops, axes)}
         change = _Einsum(body_map)
         block_made = with_axes(
@@ -318,12 +320,13 @@ def _copy_block(name: str, to: Buffer, source: Buffer, shape: tuple[Expr, ...]) 
     return new_block(name, axes, (S.Store(view(to), points, E.Load(view(source), points), None),))
 
 
-def _fill_block(name: str, pad: Buffer, old: Buffer) -> S.Block:
-    """A block that copies a buffer into a larger one, with zeros outside."""
+def _fill_block(name: str, pad: Buffer, old: Buffer, limits: Sequence[int]) -> S.Block:
+    """A block that copies a buffer into another one as far as `limits`, with zeros beyond."""
     block = _copy_block(name, pad, old, pad.shape)
     store = block.body[0]
     assert isinstance(store, S.Store)
-    inside = [Binary("lt", v, e) for v, e, big in zip(block.vars, old.shape, pad.shape) if constant(e) != constant(big)]
+    ends = [min(n, constant(e) or n) for n, e in zip(limits, old.shape)]
+    inside = [Binary("lt", v, number(n, v)) for v, n, big in zip(block.vars, ends, pad.shape) if n != constant(big)]
     zero = immediate(0, pad.dtype)
     value = E.Select(joined(inside), store.value, zero) if inside else store.value
     return block.replace(body=(S.Store(store.buffer, store.indices, value, None),))

@@ -17,7 +17,7 @@ from compassc.te.schedule.stage import ceildiv
 from compassc.te.values import Value, binary, kind_of
 from compassc.tir.base import Base
 from compassc.tir.blocks import add, axes_of, conjuncts, constant, joined, loop, mul, number, uses, with_axes
-from compassc.tir.checks import check_unordered, read, why_unordered, written
+from compassc.tir.checks import check_unordered, read, why_not_apart, why_unordered, written
 from compassc.tir.cover import facts_of
 from compassc.tir.trace import BlockRV, LoopRV, instruction
 from compassc.tir.tree import Tree, direct_blocks, edit
@@ -255,7 +255,7 @@ class Loops(Base):
                     )
         if self.enable_check:
             for block in blocks:
-                reason = why_unordered(tree, block)
+                reason = why_unordered(tree, block, s) or why_not_apart(tree, block, s)
                 if reason:
                     raise ScheduleError(
                         f"{step} of '{s.var.name}': the points of '{block.name}' depend on order: {reason}"

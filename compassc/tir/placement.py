@@ -24,9 +24,10 @@ from compassc.tir.blocks import (
     sub,
     with_axes,
 )
-from compassc.tir.checks import read, why_foreign, why_no_reduction, why_not_complete, written
+from compassc.tir.checks import read, why_foreign, why_no_reduction, why_not_complete, why_not_kept, written
 from compassc.tir.cover import data_of, facts_of, fills, plain_index, reach_of, reads_of, spans_of, writes_of
-from compassc.tir.itermap import bijective
+from compassc.tir.create import EXPRESSIONS
+from compassc.tir.itermap import bijective, covers
 from compassc.tir.queries import consumers_of, is_output, producers_of
 from compassc.tir.regions import Spans, box
 from compassc.tir.trace import BlockRV, LoopRV, instruction
@@ -76,6 +77,7 @@ class Placement(Base):
                 f"{', '.join(outside) or 'it reads no block'}"
             )
         ranges = move.given(producers)
+        move.check_all_points(ranges, producers)
         self.commit(move.function, move.moved(ranges, (), preserve_unit_loops, index))
 
     def _marked(self, loop: LoopRV, block: BlockRV, inline: str) -> bool:
@@ -116,6 +118,9 @@ class _Move:
         if foreign:
             raise self.error(foreign)
         check_only_flow(self.step, self.tree, self.block)
+        left = [s for s in self.tree.loops_around(self.block) if s not in self.fixed]
+        if reason := why_not_kept(self.tree, self.block, left):
+            raise self.error(reason)
         for above in self.tree.around(self.block):
             if isinstance(above, S.Block):
                 break
@@ -222,6 +227,52 @@ class _Move:
         loops = {s.var: constant(s.stop) or 0 for s in self.tree.loops_around(p, all_of_them=True)}
         if not all(loops.values()) or not bijective([a.binding for a in axes_of(p)], loops):
             raise self.error(f"'{p.name}' is not surely computed once for each element, but it reduces over it")
+
+    def check_all_points(self, ranges: dict[Var, Range], producers: Sequence[S.Block]) -> None:
+        """ScheduleError where the turns of the loops do not give all points of the block. Those of expressions are all
+        given, as operations compute whole tensors."""
+        if self.tree.function.attr(EXPRESSIONS) or not ranges:
+            return
+        loops = [s for s in self.fixed if self.tree.scope(s) is self.tree.scope(self.block)]
+        if any(constant(s.start) != 0 or constant(s.stop) is None for s in loops):
+            self._check_domains(ranges, producers)
+            return
+        sizes = {s.var: constant(s.stop) or 0 for s in loops}
+        bindings: list[Expr] = []
+        for a in axes_of(self.block):
+            if a.var not in ranges:
+                continue
+            start, count = ranges[a.var]
+            var = Var(f"ax{len(bindings)}", a.var.dtype)
+            sizes[var] = constant(count) or 0
+            bindings.append(add(start, var))
+            low, high = self.facts.range_of(start)
+            first, last = constant(a.start), constant(add(a.start, a.extent))
+            if first is None or last is None or low > first or high + sizes[var] < last:
+                raise self.error(f"the loops around do not surely give all points of its axis '{a.var.name}'")
+        if not all(sizes.values()) or not covers(bindings, sizes):
+            raise self.error("the loops around do not surely give all of its points")
+
+    def _check_domains(self, ranges: dict[Var, Range], producers: Sequence[S.Block]) -> None:
+        """ScheduleError where an axis has points beyond those of the producers: loops of open extents are as they were
+        written, and make all points of the axes that are bound to them."""
+        own = {a.var: a for a in axes_of(self.block) if a.var in ranges}
+        facts = facts_of([])
+        for p in producers:
+            made = {a.var: a for a in axes_of(p)}
+            for written_, read_ in ((w, r) for w in p.writes for r in reads_of(self.block, data_of(w))):
+                assert isinstance(written_, E.Region) and isinstance(read_, E.Region)
+                for there, here in zip(map(plain_index, written_.starts), map(plain_index, read_.starts)):
+                    if here is None or here[0] not in own:
+                        continue
+                    a, b = own[here[0]], made.get(there[0]) if there is not None else None
+                    if there is None or b is None:
+                        raise self.error(f"the points of its axis '{a.var.name}' are not surely all given")
+                    shift = number(here[1] - there[1], a.var)
+                    first, last = add(a.start, shift), add(add(a.start, a.extent), shift)
+                    end = add(b.start, b.extent)
+                    if facts.compare("le", b.start, first) is not True or facts.compare("ge", end, last) is not True:
+                        raise self.error(f"'{p.name}' does not surely give all points of its axis '{a.var.name}'")
 
     # -- the new place
 

@@ -10,6 +10,7 @@ from compassc.ir import stmts as S
 from compassc.ir.dtypes import PointerType
 from compassc.ir.exprs import Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Stmt
+from compassc.ir.visit import walk_exprs
 from compassc.te.bounds import Interval, Unbounded, interval, union
 from compassc.tir.blocks import add, at, number, sub, view
 
@@ -157,6 +158,9 @@ def _clipped(start: Expr, extent: Expr, whole: Expr) -> tuple[Expr, Expr]:
 def regions(block: S.Block, buffers: Mapping[Var, Buffer], facts: Arith) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
     """What a block reads and writes, by its own statements. `facts` are about its axes."""
     found = touched((*block.init, *block.body))
+    for e in walk_exprs(block.where):  # it is not about the axes: any element may be read
+        if isinstance(e, E.Load):
+            found.reads.setdefault(e.buffer.data, []).append([None for _ in buffers[e.buffer.data].shape])
     outside = {data: buffer for data, buffer in buffers.items() if data not in found.own}
     writes = _listed(found.writes, found.opaque, outside, facts)
     reads = _listed(found.reads, found.opaque, outside, facts)

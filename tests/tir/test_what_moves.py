@@ -1,0 +1,195 @@
+"""Steps on blocks that do a part only, keep values for a turn, or write elements again: refused, or right."""
+
+import numpy as np
+import pytest
+
+from compassc import te, tir
+from compassc.dsl import schedule
+from compassc.dsl import script as S
+from tests.te.interpreter import Kernel
+from tests.tir.test_steps import same
+
+
+@S.prim_func
+def half(a: S.ptr("i32", "global"), b: S.ptr("i32", "global"), c: S.ptr("i32", "global")):
+    a2, b2, c2 = S.match_buffer(a, (16,)), S.match_buffer(b, (16,)), S.match_buffer(c, (16,))
+    for i in range(8):
+        with S.block("P"):
+            vi = S.axis.spatial(8, i)
+            b2[vi] = a2[vi] * 3
+    for i in range(16):
+        with S.block("C"):
+            vi = S.axis.spatial(16, i)
+            c2[vi] = b2[vi] + 1
+
+
+@S.prim_func
+def half_open(a: S.ptr("i32", "global"), b: S.ptr("i32", "global"), c: S.ptr("i32", "global"), n: S.i32):
+    a2, b2, c2 = S.match_buffer(a, (n + 8,)), S.match_buffer(b, (n + 8,)), S.match_buffer(c, (n + 8,))
+    for i in range(n):
+        with S.block("P"):
+            vi = S.axis.spatial(n, i)
+            b2[vi] = a2[vi] * 3
+    for i in range(n + 8):
+        with S.block("C"):
+            vi = S.axis.spatial(n + 8, i)
+            c2[vi] = b2[vi] + 1
+
+
+@S.prim_func
+def last(a: S.ptr("i32", "global"), b: S.ptr("i32", "global")):
+    a2, b2 = S.match_buffer(a, (16,)), S.match_buffer(b, (4,))
+    for i in range(16):
+        with S.block("P"):
+            vi = S.axis.spatial(16, i)
+            b2[vi // 4] = a2[vi]
+
+
+@S.prim_func
+def scatter(a: S.ptr("i32", "global"), j: S.ptr("i32", "global"), b: S.ptr("i32", "global")):
+    a2, j2, b2 = S.match_buffer(a, (16,)), S.match_buffer(j, (16,)), S.match_buffer(b, (4,))
+    for i in range(16):
+        with S.block("P"):
+            vi = S.axis.spatial(16, i)
+            b2[j2[vi] & 3] = a2[vi]
+
+
+@S.prim_func
+def in_hand(a: S.ptr("i32", "global"), r: S.ptr("i32", "global")):
+    a2, r2 = S.match_buffer(a, (4, 8)), S.match_buffer(r, (4, 8))
+    t, o = S.alloc_buffer((8,), "i32"), S.alloc_buffer((4, 8), "i32", "shared")
+    for i in range(4):
+        for j in range(8):
+            with S.block("T"):
+                vi, vj = S.axis.remap("SS", [i, j])
+                t[vj] = a2[vi, vj] * 2
+        for j in range(8):
+            with S.block("O"):
+                vi, vj = S.axis.remap("SS", [i, j])
+                o[vi, vj] = t[7 - vj] + 1
+    for i, j in S.grid(4, 8):
+        with S.block("R"):
+            vi, vj = S.axis.remap("SS", [i, j])
+            r2[vi, vj] = o[vi, vj] * 3
+
+
+@S.prim_func
+def goes_on(a: S.ptr("i32", "global"), b: S.ptr("i32", "global")):
+    a2, b2 = S.match_buffer(a, (4, 8)), S.match_buffer(b, (4, 8))
+    for i in range(4):
+        with S.block("O"):
+            vi = S.axis.spatial(4, i)
+            for j in range(8):
+                with S.block("U"):
+                    vj = S.axis.spatial(8, j)
+                    b2[vi, vj] = b2[vi, vj] + a2[vi, vj]
+
+
+def _turned(s):
+    outer, inner = s.split(s.get_loops("P")[0], [2, 8])
+    s.reorder(inner, outer)
+
+
+@pytest.mark.parametrize("kernel,step,reason", [
+    (half, lambda s: s.cache_read("C", 0, "lsram"), "'P' does not surely write all that 'C' reads"),
+    (half, lambda s: s.cache_write("P", 0, "lsram", ["C"]), "'P' does not surely write all that 'C' reads"),
+    (half, lambda s: s.reverse_compute_at("C", s.get_loops("P")[0]), "not surely give all points of its axis 'vi'"),
+    (half_open, lambda s: s.reverse_compute_at("C", s.get_loops("P")[0]), "not surely give all points of its axis 'vi'"),
+    (last, _turned, "may write the same element of 'b2'"),
+    (last, lambda s: s.parallel(s.get_loops("P")[0]), "may write the same element of 'b2'"),
+    (last, lambda s: s.blockize("P"), "may write the same element of 'b2'"),
+    (scatter, lambda s: s.bind(s.get_loops("P")[0], "threadIdx.x"), "may write the same element of 'b2'"),
+    (in_hand, lambda s: s.compute_at("O", s.get_loops("R")[0]), "what 'T' writes is there in a turn of 'i' only"),
+    (in_hand, lambda s: s.compute_inline("O"), "what 'T' writes is there in a turn of 'i' only"),
+    (goes_on, lambda s: s.cache_write("O", 0, "lsram"), "it goes on with what is in 'b2'"),
+    (goes_on, lambda s: s.cache_read("U", 0, "lsram"), "it writes 'b2', too"),
+])  # fmt: skip
+def test_what_a_part_does_is_not_taken_for_all(kernel, step, reason):
+    s = schedule.Schedule(kernel)
+    with pytest.raises(tir.ScheduleError, match=reason):
+        step(s)
+
+
+@pytest.mark.parametrize("kernel,step,shapes", [
+    (half, lambda s: s.pad_einsum("P", [3]), [16, 16, 16]),
+    (half, lambda s: s.cache_write("P", 0, "lsram"), [16, 16, 16]),
+    (in_hand, lambda s: s.bind(s.get_loops("T")[0], "threadIdx.x"), [(4, 8), (4, 8)]),
+    (in_hand, lambda s: s.reverse_compute_inline("R"), [(4, 8), (4, 8)]),
+    (goes_on, lambda s: s.cache_inplace("O", 0, "lsram"), [(4, 8), (4, 8)]),
+    (goes_on, lambda s: s.cache_inplace("U", 0, "lsram"), [(4, 8), (4, 8)]),
+])  # fmt: skip
+def test_legal_steps_on_parts_are_right(kernel, step, shapes):
+    arrays = [np.random.default_rng(1).integers(-9, 9, shape).astype("int32") for shape in shapes]
+    results = []
+    for change in (lambda s: None, step):
+        s = schedule.Schedule(kernel)
+        change(s)
+        given = [a.copy() for a in arrays]
+        Kernel(tir.lower(s.mod, "X2_1204").entry_func)(*given)
+        results.append(given)
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_what_goes_round_stays_with_its_readers():
+    x = te.placeholder((12,), "int32", name="x")
+    b = te.compute((12,), lambda i: x[i] * 3, name="b")
+    c = te.compute((10,), lambda i: b[i] + b[i + 1] + b[i + 2], name="c")
+    d = te.compute((10,), lambda i: c[i] + 1, name="d")
+    f = te.create_prim_func([x, d])
+    s = tir.Schedule(f)
+    s.compute_at("b", s.get_loops("c")[0])
+    s.rolling_buffer("b", 0)
+    for step in (lambda: s.compute_at("c", s.get_loops("d")[0]), lambda: s.compute_inline("c")):
+        with pytest.raises(tir.ScheduleError, match="what 'b' writes is there in a turn of 'i' only"):
+            step()
+    s.reverse_compute_at("d", s.get_loops("c")[0])
+    assert same(f, s, 12, 10)
+
+
+def test_a_consumer_of_one_element_of_many_is_not_folded_into_all():
+    x = te.placeholder((8, 4), "int32", name="x")
+    b = te.compute((8, 4), lambda i, j: x[i, j] + 1, name="b")
+    f = te.create_prim_func([x, te.compute((8,), lambda i: b[i, 0], name="c")])
+    s = tir.Schedule(f)
+    with pytest.raises(tir.ScheduleError, match="of dimension 1 of 'b' it reads one element"):
+        s.reverse_compute_inline("c")
+    s.compute_inline("b")
+    assert same(f, s, (8, 4), 8)
+
+
+@pytest.mark.parametrize("index,refused", [(lambda i: 7 - i, True), (lambda i: i, False)])
+def test_folding_into_a_producer_waits_for_what_its_loops_make(index, refused):
+    x = te.placeholder((8,), "int32", name="x")
+    a = te.compute((8,), lambda i: x[i] + 1, name="a")
+    b = te.compute((8,), lambda i: x[i] * 2, name="b")
+    f = te.create_prim_func([x, te.compute((8,), lambda i: a[index(i)] + b[i], name="c")])
+    s = tir.Schedule(f)
+    s.merge(s.get_loops("a")[0], s.get_loops("b")[0])
+    if refused:
+        with pytest.raises(tir.ScheduleError, match="a turn of 'i' does not surely write all that it reads of 'a'"):
+            s.reverse_compute_inline("c")
+    else:
+        s.reverse_compute_inline("c")
+    assert same(f, s, 8, 8)
+
+
+@pytest.mark.parametrize("padding", [[1, 8], [4, 3]])
+def test_padding_ends_where_the_sum_does(padding):
+    a, k = te.placeholder((6, 8), "int32", name="A"), te.reduce_axis((0, 5), "k")
+    f = te.create_prim_func([a, te.compute((6,), lambda i: te.sum(a[i, k], axis=k), name="c")])
+    s = tir.Schedule(f)
+    s.pad_einsum("c", padding)
+    assert same(f, s, (6, 8), 6)
+
+
+def test_conditions_that_read_keep_what_they_read():
+    x = te.placeholder((16,), "int32", name="x")
+    m = te.compute((16,), lambda i: x[i] % 2, name="m")
+    p = te.compute((16,), lambda i: te.if_then_else(m[i] > 0, x[i], te.const(7, "int32")), name="p")
+    f = te.create_prim_func([x, te.compute((16,), lambda i: m[15 - i] + p[i], name="q")])
+    s = tir.Schedule(f)
+    s.decompose_padding("p", s.get_loops("p")[0])
+    with pytest.raises(tir.ScheduleError, match="1 of the 2 blocks that read it"):
+        s.compute_at("m", s.get_loops("q")[0])
+    assert same(f, s, 16, 16)
