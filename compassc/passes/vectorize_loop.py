@@ -4,8 +4,9 @@ Before: the number of iterations of a vectorized loop is constant, or bounded by
 (CompassError otherwise).
 After: there is no loop of kind vectorized. The loop variable has become a Ramp, loads and stores that depend on it are
 vectors, masked by a TailMask where fewer lanes than the bound are active and by the condition of an If or a Select around
-them; functions of floats such as exp take vectors. A loop whose body has no vector form (other calls, assignments,
-gathers, conversions that round differently, ...) is a serial loop.
+them; elements that lie apart are gathered where 16 bits reach them; functions of floats such as exp take vectors. A loop
+whose body has no vector form (other calls, assignments, elements that may lie anywhere, uint32 to halves, ...) is a
+serial loop.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from compass_core.errors import CompassError
 
 from ..analysis.arith import Arith
 from ..analysis.simplify import Simplifier
-from ..analysis.structure import is_pure, may_be_reported, may_divide_by_zero
+from ..analysis.structure import is_pure, may_be_reported, may_divide_by_zero, variables
 from ..ir import exprs as E
 from ..ir import stmts as S
-from ..ir.dtypes import FLOAT32, INT32, DataType
+from ..ir.dtypes import FLOAT32, INT32, UINT32, DataType
 from ..ir.exprs import Binary, Expr, IntImm, Ramp, Var
 from ..ir.printer import print_expr
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
@@ -32,7 +33,7 @@ from .flatten_buffer import position
 
 NAME = "VectorizeLoop"
 _T = TypeVar("_T")
-_LANEWISE = frozenset("exp exp2 log tanh sin cos sqrt rsqrt floor ceil rint erf pow".split())
+_LANEWISE = frozenset("abs exp exp2 log tanh sin cos sqrt rsqrt floor ceil rint erf pow".split())
 """Functions of floats that give each lane of a vector what they give a scalar."""
 _MOST_LANES = 64
 """Lanes up to which the number of iterations need not be written so that its bound is seen."""
@@ -165,6 +166,8 @@ class Vectorizer:
         self.guarded = False
         self.of: dict[Var, Expr] = {s.var: Ramp(s.start, IntImm(s.var.data_type, 1), lanes)}
         self._memo: dict[Expr, Expr] = {}
+        self._loads: dict[int, Expr] = {}
+        """By structure the vectors that are loaded whenever the program comes here."""
 
     # -- statements
 
@@ -202,10 +205,13 @@ class Vectorizer:
 
     def _access(self, buffer: E.Buffer, indices: tuple[Expr, ...]) -> tuple[E.Buffer, tuple[Expr, ...]]:
         """A buffer and indices of which only the last differs between iterations, for the same elements."""
-        *outer, last = [self.expr(i) for i in indices]
-        if any(map(_is_vector, outer)):
-            return E.Buffer(buffer.data, buffer.dtype), (self.expr(position(buffer.shape, indices)),)
-        return buffer, (*outer, last)
+        try:
+            *outer, last = [self.expr(i) for i in indices]
+        except NoVectorForm:
+            outer, last = [], None
+        if last is not None and _is_unit(last) and not any(map(_is_vector, outer)):
+            return buffer, (*outer, last)
+        return E.Buffer(buffer.data, buffer.dtype), (self.expr(self.simplify(position(buffer.shape, indices))),)
 
     def _if(self, s: S.If) -> Stmt | Body:
         if not _is_vector(self.expr(s.cond)):
@@ -220,10 +226,11 @@ class Vectorizer:
 
     def _where(self, cond: Expr, made: Callable[[], _T]) -> _T:
         """The statements that `make` returns with only the lanes of `cond` active."""
-        outer, memo, guarded = self.mask, self._memo, self.guarded
+        outer, memo, guarded, loads = self.mask, self._memo, self.guarded, self._loads
         self.mask, self._memo, self.guarded = cond if outer is None else Binary("bitand", outer, cond), {}, True
+        self._loads = dict(loads)
         result = made()
-        self.mask, self._memo, self.guarded = outer, memo, guarded
+        self.mask, self._memo, self.guarded, self._loads = outer, memo, guarded, loads
         return result
 
     def _for(self, s: S.For) -> Stmt:
@@ -283,8 +290,13 @@ class Vectorizer:
         if type(b) is Ramp and not _is_vector(a) and e.op in ("add", "mul"):
             stride = b.stride if e.op == "add" else self.simplify(Binary("mul", b.stride, a))
             return Ramp(self.simplify(Binary(e.op, a, b.base)), stride, self.lanes)
+        if type(b) is Ramp and not _is_vector(a) and e.op == "sub" and e.dtype.is_int:
+            stride = self.simplify(Binary("sub", IntImm(e.data_type, 0), b.stride))
+            return Ramp(self.simplify(Binary("sub", a, b.base)), stride, self.lanes)
         if e.op == "mul" and e.dtype.is_integer and e.dtype.bits == 8:
             return self._product_of_bytes(e)
+        if e.op == "div" and e.dtype.is_floating and e.dtype.bits == 16:
+            return self._quotient_of_halves(e)
         if not _has_vector_form(e):
             raise NoVectorForm
         if e.op in _SHIFTED:
@@ -296,6 +308,13 @@ class Vectorizer:
         wide = e.data_type.with_bits(16)
         product = Binary("mul", *(self._converted(self.vector(x), wide) for x in (e.a, e.b)))
         return self._converted(product, e.data_type)
+
+    def _quotient_of_halves(self, e: Binary) -> Expr:
+        """There is no division of halves: that of float32 has more than twice their digits, so it rounds as they would."""
+        if e.dtype.is_bfloat:
+            raise NoVectorForm
+        quotient = Binary("div", *(self._converted(self.vector(x), FLOAT32) for x in (e.a, e.b)))
+        return self._converted(quotient, e.data_type)
 
     def _by_power_of_two(self, e: Binary) -> Expr:
         """Division that rounds down is a shift; there is no such operator on vectors."""
@@ -316,14 +335,37 @@ class Vectorizer:
         source, target = e.value.data_type, e.data_type
         if source.is_bool or target.is_bool:
             return self._truth(e, source, target)
+        if source.is_floating and target == "uint32":
+            return self._to_uint32(self._converted_by(self.vector(e.value), (FLOAT32,)))
+        if source == "uint32" and target == "float32":
+            return self._from_uint32(self.vector(e.value))
         steps = _conversion(source, target)
         if steps is None:
             raise NoVectorForm
-        value = self.vector(e.value)
+        return self._converted_by(self.vector(e.value), steps)
+
+    def _converted_by(self, value: Expr, steps: tuple[DataType, ...]) -> Expr:
         for step in steps:
             if value.data_type.element_of is not step:
                 value = self._converted(value, step)
         return value
+
+    def _to_uint32(self, value: Expr) -> Expr:
+        """float32 towards zero, limited to what there is: the upper half of uint32 by way of the lower one."""
+        half = E.Broadcast(E.FloatImm(FLOAT32, 2.0**31), self.lanes)
+        upper = Binary("ge", value, half)
+        lower = self._converted(E.Select(upper, Binary("sub", value, half), value), INT32)
+        zero, top = (E.Broadcast(IntImm(kind, n), self.lanes) for kind, n in ((INT32, 0), (UINT32, 1 << 31)))
+        whole = self._converted(Binary("max", lower, zero), UINT32)
+        return E.Select(upper, Binary("add", whole, top), whole)
+
+    def _from_uint32(self, value: Expr) -> Expr:
+        """The upper and the lower 16 bits, each of them exact, added with one rounding."""
+        by, low = (E.Broadcast(IntImm(UINT32, n), self.lanes) for n in (16, 0xFFFF))
+        high, rest = (
+            self._converted_by(x, (INT32, FLOAT32)) for x in (Binary("shr", value, by), Binary("bitand", value, low))
+        )
+        return E.Call("fma", (rest, high, E.Broadcast(E.FloatImm(FLOAT32, 65536.0), self.lanes)), rest.dtype)
 
     def _truth(self, e: E.Cast, source: DataType, target: DataType) -> Expr:
         """A number as whether it is not 0, and a truth as 1 or 0."""
@@ -342,8 +384,7 @@ class Vectorizer:
         return E.Call("cast", (value,), target.with_lanes(self.lanes), attrs=attrs)
 
     def _select(self, e: E.Select) -> Expr:
-        cond, a, b = self.expr(e.cond), self.expr(e.a), self.expr(e.b)
-        if not any(map(_is_vector, (cond, a, b))):
+        if not self._varies(e):
             return e
         if may_be_reported(e.a) or may_be_reported(e.b):
             raise NoVectorForm
@@ -354,38 +395,86 @@ class Vectorizer:
         return E.Select(chosen, a, b)
 
     def _load(self, e: E.Load) -> Expr:
-        if not any(_is_vector(self.expr(i)) for i in e.indices):
+        if not any(map(self._varies, e.indices)):
             return self._uniform_load(e)
+        key = self.arith.interner.key(e)
+        found = self._loads.get(key)
+        if found is None:
+            found = self._loads[key] = self._vector_load(e)
+        return found
+
+    def _vector_load(self, e: E.Load) -> Expr:
         if e.mask is not None or e.buffer.dtype.is_vector or not e.dtype.native_lanes:
             raise NoVectorForm
         buffer, indices = self._access(e.buffer, e.indices)
-        if not _is_unit(indices[-1]):
-            buffer, indices = self._gathered(e.buffer, e.indices)
-        return E.Load(buffer, indices, self.mask)
+        last = indices[-1]
+        if _is_unit(last):
+            return E.Load(buffer, indices, self.mask)
+        whole = self.mask is None and not self.lanes % e.dtype.native_lanes
+        if whole and type(last) is Ramp and is_const(last.stride, -1):
+            first = self.simplify(Binary("sub", last.base, IntImm(last.base.data_type, self.lanes - 1)))
+            forwards = E.Load(buffer, (Ramp(first, IntImm(last.base.data_type, 1), self.lanes),), None)
+            return E.Call("vrevs", (forwards,), forwards.dtype)
+        return self._gathered(e.buffer, e.indices)
 
-    def _gathered(self, buffer: E.Buffer, indices: tuple[Expr, ...]) -> tuple[E.Buffer, tuple[Expr, ...]]:
-        """The buffer as one dimension, and where in it the elements are: offsets of 16 bits, which would wrap."""
-        if not self._exist(buffer, indices):
+    def _gathered(self, buffer: E.Buffer, indices: tuple[Expr, ...]) -> Expr:
+        """Elements that lie apart: offsets of 16 bits, which would wrap, from the buffer or from what all lanes share."""
+        flat = self.simplify(position(buffer.shape, indices))
+        if self._exist(buffer, indices) and _elements(buffer) * buffer.dtype.bytes <= _REACH:
+            return E.Load(E.Buffer(buffer.data, buffer.dtype), (self._places(flat),), self.mask)
+        shared, own = self._terms(flat)
+        low, high = self._ranges(own)[0]
+        from_memory = own.flags & E.F_LOAD and not self._exist(buffer, indices, own=True)
+        if from_memory or (high - low) * buffer.dtype.bytes >= _REACH:
             raise NoVectorForm
-        places = self.vector(position(buffer.shape, indices))
+        least = IntImm(flat.data_type, low)
+        start = E.Pointer(buffer.dtype, buffer.data, self.simplify(Binary("add", shared, least)))
+        places = self._places(self.simplify(Binary("sub", own, least)))
+        return E.Call("vload_gather", (start, places), buffer.dtype.with_lanes(self.lanes), self.mask)
+
+    def _places(self, e: Expr) -> Expr:
+        places = self.vector(e)
         if places.dtype.bits not in (16, 32):
             raise NoVectorForm
-        return E.Buffer(buffer.data, buffer.dtype), (places,)
+        return places
 
-    def _exist(self, buffer: E.Buffer, indices: tuple[Expr, ...]) -> bool:
-        """Whether all places are known to be elements of a buffer that offsets of 16 bits reach."""
-        extents = [e.value for e in buffer.shape if type(e) is IntImm]
-        if len(extents) != len(indices) or prod(extents) * buffer.dtype.bytes > _REACH:
-            return False
+    def _terms(self, e: Expr) -> tuple[Expr, Expr]:
+        """A sum as that of the terms that all iterations share, and that of the others."""
+        sums: list[Expr] = [IntImm(e.data_type, 0), IntImm(e.data_type, 0)]
+        terms: list[tuple[str, Expr]] = [("add", e)]
+        while terms:
+            sign, term = terms.pop()
+            if type(term) is Binary and term.op in ("add", "sub"):
+                terms += [(sign, term.a), (sign if term.op == "add" else "sub" if sign == "add" else "add", term.b)]
+            else:
+                own = self._varies(term) or bool(term.flags & E.F_LOAD)
+                sums[own] = Binary(sign, sums[own], term)
+        return self.simplify(sums[0]), self.simplify(sums[1])
+
+    def _varies(self, e: Expr) -> bool:
+        """Whether an expression may differ between iterations."""
+        return not variables(e).isdisjoint(self.of)
+
+    def _ranges(self, *numbers: Expr) -> list[tuple[int, int]]:
+        """What numbers can be in any iteration."""
         mark, s = self.arith.mark(), self.loop
         self.arith.bind_loop(s.var, s.start, s.stop, s.step)
-        ranges = [self.arith.range_of(i) for i in indices]
+        found = [self.arith.range_of(e) for e in numbers]
         self.arith.release(mark)
-        return all(low >= 0 and high < extent for (low, high), extent in zip(ranges, extents, strict=True))
+        return found
+
+    def _exist(self, buffer: E.Buffer, indices: tuple[Expr, ...], own: bool = False) -> bool:
+        """Whether all places are known to be elements of a buffer. `own`: by the indices that differ between iterations."""
+        extents = [e.value for e in buffer.shape if type(e) is IntImm]
+        if len(extents) != len(indices):
+            return False
+        asked = [(i, extent) for i, extent in zip(indices, extents, strict=True) if not own or self._varies(i)]
+        ranges = self._ranges(*(i for i, _ in asked))
+        return all(low >= 0 and high < extent for (low, high), (_, extent) in zip(ranges, asked, strict=True))
 
     def _uniform_load(self, e: E.Load) -> Expr:
-        """A load that is the same in all iterations; not where only some of them do it."""
-        if self.guarded:
+        """A load that is the same in all iterations; where only some of them do it, of an element that exists."""
+        if self.guarded and (e.mask is not None or not self._exist(e.buffer, e.indices)):
             raise NoVectorForm
         return e
 
@@ -409,6 +498,10 @@ def _is_vector(e: Expr) -> bool:
     return e.dtype.is_vector
 
 
+def _elements(buffer: E.Buffer) -> int:
+    return prod(e.value for e in buffer.shape if type(e) is IntImm)
+
+
 def _is_unit(index: Expr) -> bool:
     """Whether an index can be a vector access: a Ramp with a constant positive stride."""
     return type(index) is Ramp and type(index.stride) is IntImm and index.stride.value > 0
@@ -416,6 +509,7 @@ def _is_unit(index: Expr) -> bool:
 
 def _conversion(source: DataType, target: DataType) -> tuple[DataType, ...] | None:
     """The types through which vectors are converted so that each lane becomes what a scalar does; None: there are none.
+    Conversions from and to uint32 take more than that.
 
     Floats become integers towards zero, limited to those of 32 bits, of which narrower types keep the low bits.
     """
@@ -424,10 +518,10 @@ def _conversion(source: DataType, target: DataType) -> tuple[DataType, ...] | No
     if source.is_integer == target.is_integer:
         return (target,)
     if source.is_floating:
-        return None if target == "uint32" else (FLOAT32, INT32, target)
-    if source.bits < 32:  # each of them is an int32 and a float32
-        return (INT32, target)
-    return (target,) if (source, target) == ("int32", "float32") else None
+        return (FLOAT32, INT32, target)
+    if source == "uint32":
+        return None
+    return (INT32, target)
 
 
 def _has_vector_form(e: Binary) -> bool:
@@ -441,7 +535,7 @@ def _has_vector_form(e: Binary) -> bool:
         return dtype.bits > 8
     if e.op == "div":
         return dtype.is_integer or dtype.bits == 32
-    return e.op != "mod"
+    return e.op != "mod" or dtype.is_integer
 
 
 _STMT_RULES: dict[type, Callable[[Vectorizer, Any], Stmt | Body]] = {

@@ -288,8 +288,11 @@ class Finish(Rewriter):
         if self.facts.range_of(a)[0] >= 0 and self.facts.range_of(b)[0] > 0:
             return quotient if e.op == "floordiv" else rest
         zero = IntImm(kind_of(a), 0)
-        differ = Binary("ne", Binary("lt", rest, zero), Binary("lt", b, zero))
-        below = Binary("and", Binary("ne", rest, zero), differ)
+        if isinstance(b, IntImm) and b.value:
+            below = Binary("lt" if b.value > 0 else "gt", rest, zero)
+        else:
+            differ = Binary("ne", Binary("lt", rest, zero), Binary("lt", b, zero))
+            below = Binary("and", Binary("ne", rest, zero), differ)
         if e.op == "floordiv":
             return E.Select(below, Binary("sub", quotient, IntImm(kind_of(a), 1)), quotient)
         return E.Select(below, Binary("add", rest, b), rest)

@@ -69,7 +69,6 @@ def test_floor_division_stays_floor(check):
         "b[0] = a[j]",
         'c[j] = S.f(j, dtype="int32")',
         'c[j] = T.reinterpret(T.cast(a[j], "uint32"), "int32")',
-        "c[j] = T.truncmod(c[j], 3)",
         "n = (n + j)",
         "break",
     ],

@@ -294,6 +294,11 @@ def _cast_lanes(x: np.ndarray, *, mask: object, kind: str) -> np.ndarray:
 
 
 def _vqdpa(acc: np.ndarray, x: np.ndarray, y: np.ndarray, *, mask: object, kind: str) -> np.ndarray:
+    if x.dtype.kind not in "iu":
+        products = np.where(True if mask is None else mask, x.astype("float64") * y.astype("float64"), 0)
+        total = acc.astype("float64")
+        total[::2] += products.reshape(-1, 4).sum(1)
+        return total.astype(kind)
     products = x.astype("int64") * y.astype("int64") * (1 if mask is None else np.asarray(mask))
     total = acc.astype("int64") + products.reshape(-1, 4).sum(1)
     return np.clip(total, np.iinfo(kind).min, np.iinfo(kind).max).astype(kind)
@@ -301,10 +306,21 @@ def _vqdpa(acc: np.ndarray, x: np.ndarray, y: np.ndarray, *, mask: object, kind:
 
 def _across(join: object) -> object:
     def reduce(x: np.ndarray, *, mask: object, kind: str) -> np.ndarray:
-        total = join(x.astype("int64") if x.dtype.kind in "iu" else x)
-        return np.full(len(x), _wrap(int(total), kind) if x.dtype.kind in "iu" else total, x.dtype)
+        total = join(x.astype("int64" if x.dtype.kind in "iu" else "float32"))
+        return np.full(len(x), _wrap(int(total), kind) if x.dtype.kind in "iu" else total, kind)
 
     return reduce
+
+
+def _gather(start: tuple, places: np.ndarray, *, mask: object, kind: str) -> np.ndarray:
+    array, first = start
+    found = np.zeros(len(places), kind)
+    for lane in np.flatnonzero(np.broadcast_to(True if mask is None else mask, len(places))):
+        place = int(places[lane])
+        if not 0 <= place * array.itemsize < 1 << 16 or not 0 <= first + place < len(array):
+            raise OutOfBounds(f"a gather of element {place} from {first} on, of {len(array)} elements")
+        found[lane] = array[first + place]
+    return found
 
 
 def _finish(started: list[tuple[object, ...]]) -> None:
@@ -355,6 +371,9 @@ _HELPERS = {
     "fill": _fill,
     "finish": _finish,
     "vqdpa": _vqdpa,
+    "vload_gather": _gather,
+    "vrevs": lambda x, *, mask, kind: x[::-1],
+    "abs": lambda x, *, mask, kind: np.abs(x),
     "vrpadd": _across(np.sum),
     "vrpmax": _across(np.max),
     "vrpmin": _across(np.min),

@@ -107,3 +107,52 @@ def test_sums_of_gathers_are_those_of_the_loop():
         found = np.zeros(5, "int32")
         run(x, y, found)
         np.testing.assert_array_equal(found, x[:, np.clip(y, 0, 69)].sum(1))
+
+
+@pytest.mark.parametrize("size", [(300, 400), (5, 64)])
+def test_places_near_what_all_lanes_share_are_gathered_from_there(size):
+    """Rows of a buffer of any size, read twice, backwards and in steps that no vector access has."""
+    a = te.placeholder(size, "float32", name="a")
+    width = size[1]
+    out = te.compute(
+        (size[0], width), lambda i, j: a[i, j // 2] + a[i, width - 1 - j] * a[i, (j * 3) % width], name="out"
+    )
+    s = te.create_schedule(out)
+    s[out].bind(out.op.axis[0], te.thread_axis("threadIdx.x"))
+    s[out].vectorize(s[out].split(out.op.axis[1], factor=16)[1])
+    module = te.lower(s, [a, out], "k", target=TARGET)
+    assert "_inner in" not in module.script() and "vrevs" in module.script()
+    x, found = np.random.default_rng(0).integers(-9, 9, size).astype("f4"), np.zeros(size, "f4")
+    BuildManager(TARGET).build(module)(x, found)
+    j = np.arange(width)
+    np.testing.assert_array_equal(found, x[:, j // 2] + x[:, ::-1] * x[:, (j * 3) % width])
+
+
+def test_an_element_that_all_lanes_share_exists_where_only_some_of_them_read_it():
+    a, b = te.placeholder((64, 48), "float16", name="a"), te.placeholder((64,), "float16", name="b")
+    out = te.compute((64, 48), lambda i, j: te.if_then_else(a[i, j] > 0.0, a[i, j], a[i, j] * b[i]), name="out")
+    s = te.create_schedule(out)
+    s[out].vectorize(s[out].split(out.op.axis[1], factor=16)[1])
+    module = te.lower(s, [a, b, out], "k", target=TARGET)
+    assert "_inner in" not in module.script() and "mask=" not in module.script()
+    x, y = (np.random.default_rng(0).integers(-9, 9, n).astype("f2") for n in ((64, 48), 64))
+    found = np.zeros((64, 48), "f2")
+    BuildManager(TARGET).build(module)(x, y, found)
+    np.testing.assert_array_equal(found, np.where(x > 0, x, x * y[:, None]))
+
+
+@pytest.mark.parametrize("kind", ["int16", "int32"])
+@pytest.mark.parametrize("by", [3, 7, -5])
+def test_whole_numbers_are_divided_in_lanes(kind, by):
+    a = te.placeholder((100,), kind, name="a")
+    out = te.compute((100,), lambda i: (a[i] // te.const(by, kind)) * te.const(9, kind) + a[i] % te.const(by, kind))
+    s = te.create_schedule(out)
+    s[out].vectorize(s[out].split(out.op.axis[0], factor=16)[1])
+    module = te.lower(s, [a, out], "k", target=TARGET)
+    assert "_inner in" not in module.script()
+    x, found = np.random.default_rng(0).integers(-999, 999, 100).astype(kind), np.zeros(100, kind)
+    BuildManager(TARGET).build(module)(x, found)
+    np.testing.assert_array_equal(found, x // by * 9 + x % by)
+    found[:] = 0
+    Kernel(module.entry_func)(x, found)
+    np.testing.assert_array_equal(found, x // by * 9 + x % by)

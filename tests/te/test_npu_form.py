@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -143,19 +144,41 @@ def test_sums_that_could_leave_32_bits_are_not_clipped():
     assert "vqdpa" not in lowered(s, [a, c]).script()
 
 
-@pytest.mark.parametrize("reducer", ["sum", "max", "min"])
-@pytest.mark.parametrize("kind", ["int32", "float32", "int16"])
+@pytest.mark.parametrize("reducer", ["sum", "max", "min", "prod"])
+@pytest.mark.parametrize("kind", ["int32", "float32", "int16", "int8", "float16"])
 def test_reductions_have_an_accumulator_of_lanes(reducer, kind):
     a = te.placeholder((3, 83), kind, name="a")
     k = te.reduce_axis((0, 83), "k")
     c = te.compute((3,), lambda i: getattr(te, reducer)(a[i, k], axis=k), name="c")
     s = te.create_schedule(c)
-    s[c].vectorize(s[c].split(k, factor=16)[1])
+    s[c].vectorize(s[c].split(k, factor=32)[1])
     module = lowered(s, [a, c])
-    assert ("c_lanes" in module.script()) == (reducer != "sum" or kind != "int16")
+    assert ("c_lanes" in module.script()) == ((reducer, kind) != ("prod", "int8")), "there is no product of bytes"
     x, found = np.random.default_rng(0).integers(-9, 9, (3, 83)).astype(kind), np.zeros(3, kind)
+    if reducer == "prod":
+        x = np.where(x < 0, -1, np.where(x == 8, 2, 1)).astype(kind)
     BuildManager(TARGET).build(module)(x, found)
-    np.testing.assert_array_equal(found, getattr(x, reducer)(axis=1))
+    np.testing.assert_array_equal(
+        found, getattr(x, reducer)(axis=1, dtype=kind) if reducer in ("sum", "prod") else getattr(x, reducer)(axis=1)
+    )
+
+
+@pytest.mark.parametrize(("target", "operation"), [("X2_1204", "vqdpa"), ("X3P_1304", "vfmao")])
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_products_of_halves_are_added_in_float32(target, operation, kind):
+    a, b = (te.placeholder((5, 71), kind, name=n) for n in "ab")
+    k = te.reduce_axis((0, 71), "k")
+    c = te.compute((5,), lambda i: te.sum(a[i, k].astype("float32") * b[i, k].astype("float32"), axis=k), name="c")
+    s = te.create_schedule(c)
+    s[c].vectorize(s[c].split(k, factor=16)[1])
+    module = te.lower(s, [a, b, c], "k", target=target)
+    assert operation in module.script()
+    draw = np.random.default_rng(0)
+    x, y = (draw.integers(-9, 9, (5, 71)).astype("f4") for _ in "ab")
+    found = np.zeros(5, "f4")
+    halves = [v.astype("float16" if kind == "float16" else ml_dtypes.bfloat16) for v in (x, y)]
+    BuildManager(target).build(module)(*halves, found)
+    np.testing.assert_array_equal(found, (x * y).sum(1))
 
 
 def test_elements_that_a_loop_adds_to_are_variables_in_it():

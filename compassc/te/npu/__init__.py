@@ -29,13 +29,13 @@ def npu_form(module: IRModule, target: Target, double_buffered: Iterable[Var] = 
     """The kernel with transfers, vectors and accumulators. `double_buffered`: the storage of arrays that are to be filled
     and emptied beside the work. LowerError where it takes more memory than the target has."""
     arrays = list(double_buffered)
-    for step in _steps(arrays):
+    for step in _steps(arrays, target):
         module = step(module)
     check_memory(module.entry_func, target)
     return module
 
 
-def _steps(arrays: list[Var]) -> list[_Step]:
+def _steps(arrays: list[Var], target: Target) -> list[_Step]:
     def on_functions(step: Callable[[PrimFunc], PrimFunc]) -> _Step:
         """The step on the kernel of loops alone: functions that it calls are the user's."""
         return lambda module: module.map_functions(lambda f: step(f) if f.name == module.entry else f)
@@ -50,8 +50,8 @@ def _steps(arrays: list[Var]) -> list[_Step]:
         if_conversion.run,
         unroll_loop.run,
         simplify.run,
-        on_functions(vectors),
-        on_functions(accumulators),
+        on_functions(lambda f: vectors(f, target)),
+        on_functions(lambda f: accumulators(f, target)),
         simplify.run,
         on_functions(reused),
         remove_no_op.run,

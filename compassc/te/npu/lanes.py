@@ -6,12 +6,15 @@ joined with all lanes of a vector. `registers` makes accumulators of these. Othe
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+from functools import reduce
 from typing import Any
 
+from compass_core.targets import Target
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.dtypes import INT32, DataType
-from compassc.ir.exprs import Binary, Buffer, Expr, FloatImm, IntImm
+from compassc.ir.dtypes import FLOAT32, INT32, DataType
+from compassc.ir.exprs import Binary, Buffer, Expr, FloatImm, IntImm, Var
 from compassc.ir.node import node
 from compassc.ir.stmts import Body, PrimFunc
 from compassc.ir.visit import Rewritten, rewrites, walk_exprs
@@ -19,14 +22,15 @@ from compassc.passes._blocks import is_const, mutable_vars
 from compassc.passes.vectorize_loop import NoVectorForm, Vectorizer, VectorLoops
 from compassc.te.npu.facts import guarded
 
-JOINS = ("add", "min", "max")
+JOINS = ("add", "mul", "min", "max")
 _BYTES = ("int8", "uint8")
+HALVES = ("float16", "bfloat16")
 
 
 @node()
 class LaneUpdate(S.Stmt):
-    """`buffer[indices] = op(buffer[indices], all active lanes of value)`; `dot`: the value is the sum of products of
-    `value` and `other`, four lanes each."""
+    """`buffer[indices] = op(buffer[indices], all active lanes of value)`; with `other` the products of the two, which are
+    narrower than what they are added to."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
@@ -36,12 +40,17 @@ class LaneUpdate(S.Stmt):
     op: str
 
 
-def vectors(f: PrimFunc) -> PrimFunc:
+def vectors(f: PrimFunc, target: Target) -> PrimFunc:
     """The function without vectorised loops; with `LaneUpdate`s, which are no statements of kernels."""
-    return _Loops(mutable_vars(f)).function(f)
+    return _Loops(mutable_vars(f), target.version == "X2").function(f)
 
 
 class _Loops(VectorLoops):
+    def __init__(self, mutable: AbstractSet[Var], sums_of_halves: bool) -> None:
+        super().__init__(mutable)
+        self.sums_of_halves = sums_of_halves
+        """Whether products of halves can be added four at a time."""
+
     @rewrites(S.For)
     def rewrite_for(self, s: S.For) -> Rewritten:
         if s.kind == "vectorized" and _reduces(s):
@@ -66,7 +75,7 @@ class _Loops(VectorLoops):
         kind = store.buffer.dtype
         if any(i.flags & E.F_LOAD for i in store.indices) or not _joins(op, kind):
             return None
-        each = lanes if op == "add" else kind.native_lanes
+        each = lanes if op in ("add", "mul") else kind.native_lanes
         if lanes % each:
             return None
         updates = []
@@ -78,8 +87,7 @@ class _Loops(VectorLoops):
             if made is None:
                 return None
             vector, mask = made
-            pair = _dot(op, vector)
-            x, y = pair if pair is not None else (vector, None)
+            x, y = self._dot(op, vector, mask) or (vector, None)
             updates.append(LaneUpdate(store.buffer, store.indices, x, y, mask, op, span=store.span))
         return tuple(guarded(around, list(updates)))
 
@@ -97,6 +105,20 @@ class _Loops(VectorLoops):
         except NoVectorForm:
             return None
 
+    def _dot(self, op: str, value: Expr, mask: Expr | None) -> tuple[Expr, Expr] | None:
+        """The vectors of bytes or halves whose products are added, where that is what is added and there is an operation."""
+        if op != "add" or not isinstance(value, Binary) or value.op != "mul" or value.dtype.bits != 32:
+            return None
+        a, b = _widened(value.a), _widened(value.b)
+        if a is None or b is None:
+            return None
+        if a.dtype.is_integer:
+            return (a, b) if value.data_type.element_of is INT32 and not value.dtype.lanes % 32 else None
+        fits = a.dtype is b.dtype and not value.dtype.lanes % 16
+        if not self.sums_of_halves:  # even and odd lanes are added one after the other, one register at a time
+            fits = fits and mask is None and value.dtype.lanes == 16
+        return (a, b) if fits else None
+
 
 def _reduces(s: S.For) -> bool:
     """Whether a loop only joins values into one element."""
@@ -106,8 +128,8 @@ def _reduces(s: S.For) -> bool:
 
 def _joins(op: str, dtype: DataType) -> bool:
     """Whether the lanes of a vector of this type can be joined in it."""
-    if op == "add":
-        return dtype in ("int32", "uint32", "float32")
+    if op == "mul" and dtype.bits < 16:
+        return False
     return bool(dtype.native_lanes) and not dtype.is_bfloat and dtype.bits <= 32
 
 
@@ -138,23 +160,11 @@ def _same(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> bool:
     return len(a) == len(b) and all(map(interner.same, a, b))
 
 
-def _dot(op: str, value: Expr) -> tuple[Expr, Expr] | None:
-    """The vectors of bytes whose products are added, where that is what is added."""
-    if op != "add" or not isinstance(value, Binary) or value.op != "mul" or value.dtype.lanes % 32:
-        return None
-    if value.data_type.element_of is not INT32:
-        return None
-    sides = [_widened(x) for x in (value.a, value.b)]
-    if sides[0] is None or sides[1] is None:
-        return None
-    return sides[0], sides[1]
-
-
 def _widened(e: Expr) -> Expr | None:
-    """The vector of bytes that a vector of 32-bit integers was converted from."""
-    while isinstance(e, E.Call) and e.op == "cast" and e.dtype.is_integer:
+    """The vector of bytes or halves that a vector of 32 bits was converted from."""
+    while isinstance(e, E.Call) and e.op == "cast" and e.dtype.is_floating == e.args[0].dtype.is_floating:
         e = e.args[0]
-        if str(e.data_type.element_of) in _BYTES:
+        if str(e.data_type.element_of) in (*_BYTES, *HALVES):
             return e
     return None
 
@@ -163,12 +173,18 @@ def identity(op: str, kind: DataType) -> Expr:
     """What changes nothing when it is joined."""
     if kind.is_integer:
         low, high = kind.integer_range()
-        return IntImm(kind, {"add": 0, "min": high, "max": low}[op])
-    return FloatImm(kind, {"add": 0.0, "min": float("inf"), "max": float("-inf")}[op])
+        return IntImm(kind, {"add": 0, "mul": 1, "min": high, "max": low}[op])
+    return FloatImm(kind, {"add": 0.0, "mul": 1.0, "min": float("inf"), "max": float("-inf")}[op])
 
 
 def across(op: str, vector: Expr) -> Expr:
-    """All lanes of a vector joined."""
+    """All lanes of a vector joined: sums of halves are float32."""
+    if op == "mul":  # there is no operation that multiplies them
+        lanes: list[Expr] = [E.GetElement(vector, IntImm(INT32, i)) for i in range(vector.dtype.lanes)]
+        return reduce(lambda a, b: Binary("mul", a, b), lanes)
     attrs: Any = () if op == "add" else (("return_idx", False),)
     name = {"add": "vrpadd", "min": "vrpmin", "max": "vrpmax"}[op]
-    return E.GetElement(E.Call(name, (vector,), vector.dtype, attrs=attrs), IntImm(INT32, 0))
+    kind = vector.data_type
+    if op == "add" and kind.is_floating and kind.bits == 16:
+        kind = FLOAT32.with_lanes(kind.lanes // 2)
+    return E.GetElement(E.Call(name, (vector,), kind, attrs=attrs), IntImm(INT32, 0))

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from compass_core.targets import Target
 from compassc.analysis.arith import Linear
 from compassc.analysis.structure import variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.dtypes import INT32, DataType, dtype
+from compassc.ir.dtypes import FLOAT32, INT32, DataType, dtype
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Body, PrimFunc, Stmt
 from compassc.ir.visit import Rewriter, Rewritten, rewrites, walk_exprs, walk_stmts
@@ -30,9 +31,9 @@ OWN = ("private", "lsram")
 _LARGEST = (1 << 31) - 1
 
 
-def accumulators(f: PrimFunc) -> PrimFunc:
+def accumulators(f: PrimFunc, target: Target) -> PrimFunc:
     """The function with accumulators in variables and no `LaneUpdate`."""
-    return _Promote(f).function(f)
+    return _Promote(f, target.version == "X2").function(f)
 
 
 @dataclass
@@ -62,6 +63,11 @@ class _Place:
 
 
 class _Promote(Scoped):
+    def __init__(self, f: PrimFunc, sums_of_halves: bool) -> None:
+        super().__init__(f)
+        self.sums_of_halves = sums_of_halves
+        """Whether products of halves can be added four at a time."""
+
     def body(self, body: Body) -> Body:
         made: list[Stmt] = []
         changed = False
@@ -286,7 +292,7 @@ class _Accumulator:
         self.place = place
         self.key = at.facts.interner
         kind = place.kind
-        self.joins = place.joins
+        self.joins, self.fours = place.joins, at.sums_of_halves
         self.dots = bool(self.joins) and self._dots(counts)
         name = place.buffer.data.name
         if self.joins:
@@ -316,6 +322,8 @@ class _Accumulator:
         for join in self.joins:
             if join.other is None:
                 return False
+            if join.value.dtype.is_floating:
+                return True
             x, y = (1 << (8 - t.dtype.is_int) for t in (join.value, join.other))
             largest = max(largest, x * y * 4)
         return counts is not None and counts * largest < _LARGEST
@@ -325,6 +333,8 @@ class _Accumulator:
         lanes = join.value.dtype.lanes
         if not self.dots:
             return self.place.buffer.dtype.with_lanes(lanes)
+        if join.value.dtype.is_floating:
+            return FLOAT32.with_lanes(lanes // 2)
         signed = any(t.dtype.is_int for t in (join.value, join.other) if t is not None)
         return dtype("int32" if signed else "uint32").with_lanes(lanes // 4)
 
@@ -351,6 +361,9 @@ class _Accumulator:
     def update(self, s: LaneUpdate) -> Stmt:
         """The accumulator with the lanes of a vector joined to its own."""
         var = self.var
+        if s.other is not None and self.dots and s.value.dtype.is_floating and not self.fours:
+            even = E.Call("vfmae", (var, s.value, s.other), var.dtype)
+            return S.Assign(var, E.Call("vfmao", (even, s.value, s.other), var.dtype))
         if s.other is not None and self.dots:
             return S.Assign(var, E.Call("vqdpa", (var, s.value, s.other), var.dtype, s.mask))
         value = s.value
