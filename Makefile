@@ -1,7 +1,8 @@
 # Set-up, tests and tools. Needs make, Python 3.10 or newer and pip; everything else goes into $(VENV).
 #
 #   make demo    set up, then build and run three kernels and print their results
-#   make test    set up, then run all tests
+#   make test    set up, then run all tests; of some laws with many cases a sample
+#   make test-whole  all tests with all cases
 #   make bench   measure, print a table, keep it as JSON
 #   make docs    write what comes from declarations: docs/ops, docs/layers, docs/onnx.md, docs/tflite.md, the stub of `S`, classes of C functions
 #   make fuzz    N random programs from SEED on, compiled and in PySim (N=2000 SEED=0)
@@ -43,7 +44,7 @@ TYPED := compass_core compass_runtime compass_sim \
   $(addprefix compassc.,analysis cli cluster codegen compat driver dsl errors evaluation gbuilder importers graph ir language layers models onnx_backend ops passes pysim quantizer reference settings targets te tir toolchain topi tuning)
 DEMO := build/demo
 
-.PHONY: demo test test-onnx test-security test-networks fuzz fuzz-layers fuzz-replies fuzz-te soak fuzz-extents soak-builds storm bench docs lint format setup \
+.PHONY: demo test test-whole test-onnx test-security test-networks fuzz fuzz-layers fuzz-replies fuzz-te soak fuzz-extents soak-builds storm bench docs lint format setup \
   clean distclean
 .DELETE_ON_ERROR:
 
@@ -60,6 +61,9 @@ demo: $(ENGINE)
 
 test: $(ENGINE)
 	$(BIN)/python -m pytest -n $(JOBS)
+
+test-whole: $(ENGINE)
+	$(BIN)/python -m pytest -n $(JOBS) --whole
 
 test-security: $(ENGINE)
 	$(BIN)/python -m pytest -n $(JOBS) --whole tests/security

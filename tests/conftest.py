@@ -1,10 +1,12 @@
-"""Options of the whole test suite, and running `compassc` inside the test process."""
+"""Options of the whole test suite, what is left out of it, and running `compassc` inside the test process."""
 
 from __future__ import annotations
 
+import gc
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +22,40 @@ USERS_OWN = ("COMPASS_TRACEBACK", "COMPASS_COLOR", "COMPASS_TARGET", "COMPASS_CA
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite stored texts instead of comparing with them")
-    parser.addoption("--whole", action="store_true", help="run every attack by every means (make test-security)")
+    parser.addoption("--whole", action="store_true", help="run also the cases that are left out else (make test-whole)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "whole: takes seconds; only with --whole")
+    config.addinivalue_line(
+        "markers", "sampled(every): of the cases only each so-many-th, from the first on; all with --whole"
+    )
+    gc.set_threshold(20_000, 20, 20)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """No garbage is looked for among the tests and what they import, which took a tenth of the suite's time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what is marked so."""
+    if config.getoption("--whole"):
+        return
+    cases, kept = Counter[str](), []
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        sampled = item.get_closest_marker("sampled")
+        if not item.get_closest_marker("whole") and not (sampled and cases[test] % sampled.args[0]):
+            kept.append(item)
+        cases[test] += 1
+    items[:] = kept
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -36,18 +36,14 @@ PARAMS = {
 DEFINE = targets.load("X2_1204").define
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "whole: takes seconds; only with --whole (make test-security)")
-
-
 def pytest_collection_modifyitems(config, items):
-    """Without --whole each attack comes by one of the means that confine the compiler, by turns, and some not at all."""
+    """Without --whole each attack comes by one of the means that confine the compiler, by turns."""
     if config.getoption("--whole"):
         return
     here = [item for item in items if item.path.parent == Path(__file__).parent]
     usable = [one for one in confine.MEANS if confine.available((one,))] or list(confine.MEANS)
     turns = {}
-    left_out = {id(item) for item in here if item.get_closest_marker("whole")}
+    left_out = set()
     for item in here:
         given = dict(item.callspec.params) if hasattr(item, "callspec") else {}
         if (means := given.pop("means", None)) is not None and given:
