@@ -6,6 +6,18 @@ CI = CO = 32
 W = 32
 
 
+@S.macro
+def pack(source, to):
+    e0 = S.vzip(S.vload(source), S.vload(source + 64), "low")
+    e1 = S.vzip(S.vload(source + 32), S.vload(source + 96), "low")
+    h0 = S.vzip(S.vload(source), S.vload(source + 64), "high")
+    h1 = S.vzip(S.vload(source + 32), S.vload(source + 96), "high")
+    S.vstore(S.vzip(e0, e1, "low"), to)
+    S.vstore(S.vzip(e0, e1, "high"), to + 32)
+    S.vstore(S.vzip(h0, h1, "low"), to + 64)
+    S.vstore(S.vzip(h0, h1, "high"), to + 96)
+
+
 @S.prim_func
 def conv3x3(
     x: S.ptr("i8", "global"), weights: S.ptr("i8", "global"), y: S.ptr("i8", "global"), h: S.i32, w: S.i32, shift: S.i32
@@ -16,16 +28,7 @@ def conv3x3(
     res = S.alloc(W * CO, "i8", "lsram")
     S.dma_copy(wl, weights, 9 * CI * CO)
     for g in range(0, 9 * CI, 4):
-        p = wl + g * CO
-        e0 = S.vzip(S.vload(p), S.vload(p + 64), "low")
-        e1 = S.vzip(S.vload(p + 32), S.vload(p + 96), "low")
-        h0 = S.vzip(S.vload(p), S.vload(p + 64), "high")
-        h1 = S.vzip(S.vload(p + 32), S.vload(p + 96), "high")
-        t = packed + g * CO
-        S.vstore(S.vzip(e0, e1, "low"), t)
-        S.vstore(S.vzip(e0, e1, "high"), t + 32)
-        S.vstore(S.vzip(h0, h1, "low"), t + 64)
-        S.vstore(S.vzip(h0, h1, "high"), t + 96)
+        pack(wl + g * CO, packed + g * CO)
     tiles = S.ceildiv(w, W)
     for turn in range(S.get_local_id(), h * tiles, S.get_local_size()):
         r = turn // tiles

@@ -265,13 +265,7 @@ def run(options: Options) -> int:
         print(f"checked: no mistake found ({', '.join(modes.names())})", file=sys.stderr)
     plain, program = program, debugger.prepared(program) if debugger else profiling.prepared(program)
     job = create(program)
-    for slot in job.outputs:
-        if slot.info.in_out and slot.info.name not in sources:
-            print(
-                f"note: '{slot.info.name}' is also read by the kernel; it starts as zeros "
-                f"(--inputs {slot.info.name}=FILE gives its content)",
-                file=sys.stderr,
-            )
+    _note_zeros(job, sources)
     results, seconds, printed = _run(job, arrays, options, orders, debugger, bool(profiling), say, inspection)
     if options.real:
         results = {slot.info.name: slot.info.quantisation.real(results[slot.info.name]) for slot in job.outputs}
@@ -291,6 +285,15 @@ def run(options: Options) -> int:
             for_stream(text(outcome, options.repeat > 1), messages), file=messages, flush=True
         )  # before what follows on stderr
     return _told_differences(mismatches, compared, options)
+
+
+def _note_zeros(job: Job, given: Mapping[str, Path]) -> None:
+    """Say which outputs the kernel reads as zeros."""
+    for name in (slot.info.name for slot in job.outputs if slot.info.in_out and slot.info.name not in given):
+        print(
+            f"note: '{name}' is also read by the kernel; it starts as zeros (--inputs {name}=FILE gives its content)",
+            file=sys.stderr,
+        )
 
 
 def _told_differences(mismatches: Sequence[Mismatch], compared: Any, options: Options) -> int:

@@ -10,9 +10,9 @@ import pytest
 
 from compass_core.errors import flat
 from compassc.errors import catalogue, is_command, kernel_file
+from tests import sources
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("compassc", "core/compass_core", "runtime/compass_runtime", "sim/compass_sim")
 COMPUTED = {
     "kernel-": ["segv", "bus", "illegal", "arithmetic", "timeout", "deadlock", "unsupported"],
 }
@@ -22,16 +22,10 @@ COMMANDS = [row for row in ROWS.values() if is_command(row.wrong)]
 KERNELS = [row for row in ROWS.values() if row.wrong and not is_command(row.wrong)]
 
 
-def trees():
-    for folder in FOLDERS:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            yield path, ast.parse(path.read_text(encoding="utf-8"))
-
-
-def positions(tree):
+def positions(nodes):
     """Function name -> the position of its parameter `code` (methods: without self)."""
     found = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef) and node.name != "__init__":
             names = [a.arg for a in node.args.args if a.arg not in ("self", "cls")]
             if "code" in names:
@@ -42,13 +36,13 @@ def positions(tree):
 @cache
 def raised():
     """Code -> one place where it is used."""
-    all_trees = list(trees())
     shared = {"type_error": 2, "language_error": 0}
     codes = {prefix + name: "computed" for prefix, names in COMPUTED.items() for name in names}
-    for path, tree in all_trees:
+    for path in sources.paths():
         if path.match("compassc/ir/dtypes.py"):  # its codes are those of data types
             continue
-        local = {**shared, **positions(tree)}
+        tree, nodes = sources.parsed(path), sources.nodes(path)
+        local = {**shared, **positions(nodes)}
         constants = {
             t.id: n.value.value
             for n in tree.body
@@ -63,7 +57,7 @@ def raised():
                     for t, v in zip(n.targets[0].elts, n.value.elts)
                     if isinstance(t, ast.Name) and isinstance(v, ast.Constant)
                 }
-        for node in ast.walk(tree):
+        for node in nodes:
             for value in _code_values(node, local):
                 code = value.value if isinstance(value, ast.Constant) else constants.get(getattr(value, "id", ""))
                 if isinstance(code, str) and code:

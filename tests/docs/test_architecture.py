@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import functools
 import importlib.util
 import re
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests import sources
+from tests.sources import FOLDERS as SOURCES
+from tests.sources import ROOT
+
 TEXT = (ROOT / "docs/architecture.md").read_text()
-SOURCES = {
-    "compassc": ROOT,
-    "compass_core": ROOT / "core",
-    "compass_runtime": ROOT / "runtime",
-    "compass_sim": ROOT / "sim",
-}
 EVERYBODYS = "compass_core"
-
-
-@functools.cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
 
 
 def table(head: str) -> list[list[str]]:
@@ -80,9 +71,8 @@ def imports() -> Iterator[tuple[str, str, bool, str]]:
         for path in sorted((folder / top).rglob("*.py")):
             *package, name = path.relative_to(folder).with_suffix("").parts
             asking = part_of(".".join(package if name == "__init__" else [*package, name]))
-            tree = parsed(path)
-            early = set(map(id, loads(tree.body)))
-            for node in ast.walk(tree):
+            early = set(map(id, loads(sources.parsed(path).body)))
+            for node in sources.nodes(path):
                 if isinstance(node, (ast.Import, ast.ImportFrom)) or is_module_name(node):
                     others = imported(node, package) if not isinstance(node, ast.Constant) else (node.value,)
                     for other in others:
@@ -131,7 +121,7 @@ MODULES = modules()
 def named_modules(name: str, path: Path) -> Iterator[tuple[str, int]]:
     """What a module of ours names in its imports, wherever they stand, and in texts, with the lines."""
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
-    for node in ast.walk(parsed(path)):
+    for node in sources.nodes(path):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

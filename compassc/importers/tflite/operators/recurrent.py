@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from compassc.importers.building import Building
@@ -54,14 +56,9 @@ def lstm(
     if i2i is None or r2i is None:
         raise Refused("input and forget gates in one are not supported")
     extra = (c2i, c2f, c2o, projection, projection_bias, norm_i, norm_f, norm_c, norm_o)
-    if any(v is not None for v in extra):
-        raise Refused("peepholes, projection and layer normalisation are not supported")
-    if names_of("ActivationFunctionType").get(fused_activation_function) != "TANH":
-        raise Refused("its activation is not TANH")
     sequence = b.transpose(x, BATCH_FIRST) if time_major else x
     batch, steps, size = sequence.shape
-    if 0 < cell_clip < steps:
-        raise Refused(f"its cell's state is limited to {cell_clip}, which {steps} steps may reach")
+    _check(extra, fused_activation_function, cell_clip, steps)
     hidden = r2i.shape[0]
     weights = [np.concatenate(pair, 1) for pair in ((i2i, r2i), (i2c, r2c), (i2f, r2f), (i2o, r2o))]
     zeros: Array = np.zeros((batch, hidden), np.float32)
@@ -82,3 +79,13 @@ def lstm(
     )
     found = b.value(made, x.dtype)
     return b.transpose(found, BATCH_FIRST) if time_major else found
+
+
+def _check(extra: Sequence[Constant | None], activation: int, clip: float, steps: int) -> None:
+    """Refuses what a layer has no place for."""
+    if any(v is not None for v in extra):
+        raise Refused("peepholes, projection and layer normalisation are not supported")
+    if names_of("ActivationFunctionType").get(activation) != "TANH":
+        raise Refused("its activation is not TANH")
+    if 0 < clip < steps:
+        raise Refused(f"its cell's state is limited to {clip}, which {steps} steps may reach")
