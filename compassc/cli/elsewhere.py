@@ -54,8 +54,8 @@ def run_elsewhere(
     name = kernel.__name__
     module, schedule = kernel.lower(str(target))
     made = files.write(folder / f"{name}.ir.txt", print_module(module))
-    files.write(folder / f"{name}.trace.json", schedule.trace.to_json() + "\n")
-    files.write(folder / f"{name}.trace.py", f"{schedule.trace}\n")
+    files.write(folder / f"{name}.trace.json", schedule.trace.to_json())
+    files.write(folder / f"{name}.trace.py", schedule.trace.as_python())
     if stage != "lower":
         built = targets.build(module, target=target)
         made = files.write(folder / f"{name}{_SOURCES.get(built.format, '.txt')}", built.get_source())

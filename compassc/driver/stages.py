@@ -74,8 +74,8 @@ def _schedule_files(build: Build, kernel: TEKernel, schedule: Schedule) -> list[
 
     loops, _ = kernel.lower(build.target.name, simple_mode=True)
     return [
-        files.write(build.file(".trace.json"), schedule.trace.to_json() + "\n"),
-        files.write(build.file(".trace.py"), f"{schedule.trace}\n"),
+        files.write(build.file(".trace.json"), schedule.trace.to_json()),
+        files.write(build.file(".trace.py"), schedule.trace.as_python()),
         files.write(build.file(".loops.txt"), print_module(loops)),
     ]
 

@@ -91,9 +91,13 @@ class Eval(Stmt):
     value: Expr
 
 
+OPEN_MEMORY = "open_memory"
+"""The attribute of functions for hosts whose arrays may have sizes of their parameters."""
+
+
 @node()
 class Alloc(Stmt):
-    """Storage for `buffer` (constant shape), uninitialised."""
+    """Storage for `buffer`, uninitialised; of a constant shape, but in functions with the attribute `OPEN_MEMORY`."""
 
     buffer: Buffer = field(defines=True)
 

@@ -146,7 +146,8 @@ class _Verifier:
 
     def _alloc(self, s: S.Alloc | S.AllocConst) -> None:
         _check(s.buffer.shape, "{} has no shape", s.buffer.data.name)
-        _check(all(type(e) is E.IntImm for e in s.buffer.shape), "{} has no constant shape", s.buffer.data.name)
+        if type(s) is S.AllocConst or not self.f.attr(S.OPEN_MEMORY):
+            _check(all(type(e) is E.IntImm for e in s.buffer.shape), "{} has no constant shape", s.buffer.data.name)
         self._define(s.buffer.data)
         self._buffer(s.buffer)
 

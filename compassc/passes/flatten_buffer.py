@@ -82,8 +82,11 @@ def _flat(buffer: Buffer) -> Buffer:
 
 
 def _one_extent(buffer: Buffer) -> Buffer:
-    count = 1
-    for extent in buffer.shape:
-        assert type(extent) is IntImm, "an allocation has constant extents"
-        count *= extent.value
-    return Buffer(buffer.data, buffer.dtype, (IntImm(INT32, count),))
+    first, *rest = buffer.shape
+    count = first
+    for extent in rest:
+        if isinstance(extent, IntImm) and isinstance(count, IntImm):
+            count = IntImm(INT32, count.value * extent.value)
+        else:
+            count = Binary("mul", count, _as(extent, count))
+    return Buffer(buffer.data, buffer.dtype, (count,))

@@ -60,7 +60,7 @@ class Program:
 
     text: str
     launches: tuple[Launch, ...]
-    workspaces: tuple[tuple[str, int], ...]
+    workspaces: tuple[tuple[str, Size], ...]
 
 
 def program_of(function: S.PrimFunc, plain: S.PrimFunc) -> Program:
@@ -88,7 +88,7 @@ def program_of(function: S.PrimFunc, plain: S.PrimFunc) -> Program:
         threads = _threads(before, sizes)
         grid, block = (tuple(threads.get(f"{unit}_{dim}", 1) for dim in "xyz") for unit in ("blockIdx", "threadIdx"))
         launches.append(Launch(name, tuple(names[v] for v in given), grid, block))
-    workspaces = tuple((names[s.buffer.data], _bytes(s.buffer)) for s in spaces)
+    workspaces = tuple((names[s.buffer.data], _space(s.buffer, names)) for s in spaces)
     return Program("\n\n".join([PRELUDE, *texts]) + "\n", tuple(launches), workspaces)
 
 
@@ -147,6 +147,14 @@ def _size(e: Expr, names: dict[Var, str]) -> Size:
     if isinstance(e, E.Cast):
         return _size(e.value, names)
     raise NoForm(f"the number of threads {e} is not known before the launch")
+
+
+def _space(buffer: E.Buffer, names: dict[Var, str]) -> Size:
+    """The bytes of a workspace: a number, or known when the kernels are launched."""
+    if all(isinstance(extent, IntImm) for extent in buffer.shape):
+        return _bytes(buffer)
+    (count,) = buffer.shape
+    return ["mul", _size(count, names), buffer.dtype.bytes]
 
 
 def _bytes(buffer: E.Buffer) -> int:

@@ -81,7 +81,8 @@ def _used(body: S.Body) -> Iterator[Var]:
     for s in walk_stmts(body):
         if isinstance(s, S.Store):
             yield s.buffer.data
-        for root in s.exprs():
+        sizes = s.buffer.shape if isinstance(s, S.Alloc) else ()
+        for root in (*sizes, *s.exprs()):
             for e in walk_exprs(root):
                 if isinstance(e, Var):
                     yield e
@@ -146,17 +147,24 @@ class HostText(CText):
         """The arrays of a function: small ones on the stack, others on the heap."""
         heap = []
         for s in found:
-            count = _count(s.buffer)
-            size = count * s.buffer.dtype.bytes
+            (count,) = s.buffer.shape
+            size, bytes_of = self._bytes(s.buffer.dtype.bytes, count)
             kind, name = self.type(s.buffer.dtype), self.define(s.buffer.data)
-            if size <= ON_STACK:
-                self.line(f"__attribute__((aligned({ALIGN}))) {kind} {name}[{count}];")
+            if size is not None and size <= ON_STACK:
+                self.line(f"__attribute__((aligned({ALIGN}))) {kind} {name}[{self.expr(count)}];")
             else:
                 self.taken.append(name)
                 self.line(f"{kind} *restrict {name} = ({kind} *)0;")
-                heap.append((name, kind, -(-size // ALIGN) * ALIGN))
-        for name, kind, size in heap:
-            self.line(f"if (!({name} = ({kind} *)aligned_alloc({ALIGN}, {size}UL))) {{ failed = 1; goto end; }}")
+                heap.append((name, kind, bytes_of))
+        for name, kind, bytes_of in heap:
+            self.line(f"if (!({name} = ({kind} *)aligned_alloc({ALIGN}, {bytes_of}))) {{ failed = 1; goto end; }}")
+
+    def _bytes(self, element: int, count: Expr) -> tuple[int | None, str]:
+        """The bytes of an array, None where only the call knows them, and as text: a multiple of ALIGN."""
+        if isinstance(count, IntImm):
+            size = count.value * element
+            return size, f"{-(-size // ALIGN) * ALIGN}UL"
+        return None, f"((unsigned long)({self.expr(count)}) * {element} / {ALIGN} + 1) * {ALIGN}"
 
     def alloc(self, s: S.Alloc) -> None:
         """Arrays are made at the beginning of a function."""
@@ -187,9 +195,10 @@ class HostText(CText):
         unit.parallel = True
         number = len(unit.functions)
         inner = HostText(unit)
-        fields = [(v, inner.define(v)) for v in dict.fromkeys(_used((s,))) if v in self.names]
+        arrays = [a for a in self.allocated if a.buffer.data in own]
+        fields = [(v, inner.define(v)) for v in dict.fromkeys(_used((*arrays, s))) if v in self.names]
         inner.line("int failed = 0;")
-        inner.arrays([a for a in self.allocated if a.buffer.data in own])
+        inner.arrays(arrays)
         kind, start, step = inner.type(s.var.dtype), inner.expr(s.start), inner.expr(s.step)
         inner.line("for (long turn_ = begin_; turn_ < end_; turn_++) {")
         inner.depth += 1
@@ -380,11 +389,3 @@ class HostText(CText):
                 f"{{ {element} *p_ = {address}; {mask}{vector} v_ = {value}; "
                 f"for (int l_ = 0; l_ < {lanes}; l_++) {test}p_[l_ * {step}] = v_[l_]; }}"
             )
-
-
-def _count(buffer: E.Buffer) -> int:
-    count = 1
-    for extent in buffer.shape:
-        assert isinstance(extent, IntImm)
-        count *= extent.value
-    return count

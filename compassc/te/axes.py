@@ -6,7 +6,7 @@ import re
 from enum import Enum
 from typing import Any
 
-from compassc.ir.dtypes import INT32
+from compassc.ir.dtypes import INT32, DataType
 from compassc.ir.exprs import Expr, IntImm, Var
 from compassc.te.errors import ExpressionError, ExpressionTypeError
 from compassc.te.values import Operand, Value, as_expr, binary
@@ -36,9 +36,10 @@ class Range:
         self.extent = as_expr(begin) if end is None else binary("sub", end, begin).expr
 
     @classmethod
-    def from_extent(cls, begin: Expr, extent: Expr) -> Range:
-        made = cls(Value(extent))
-        made.min = begin
+    def from_extent(cls, begin: Any, extent: Any) -> Range:
+        """The range of so many numbers."""
+        made = cls(extent)
+        made.min = as_expr(begin)
         return made
 
     def __repr__(self) -> str:
@@ -50,11 +51,12 @@ class IterVar(Operand):
 
     __slots__ = ("dom", "kind", "name", "tag", "var")
 
-    def __init__(self, dom: Range | None, name: str, kind: Kind, tag: str = "") -> None:
+    def __init__(self, dom: Range | None, name: str, kind: Kind, tag: str = "", dtype: DataType = INT32) -> None:
+        """`dtype`: of the variable of an axis without a range."""
         self.dom, self.name, self.kind, self.tag = dom, name or "iter", kind, tag
         at_least_0 = dom is not None and isinstance(dom.min, IntImm) and dom.min.value >= 0
         written = re.sub(r"\W", "_", self.name)
-        self.var = Value(Var(written, INT32 if dom is None else dom.extent.dtype, at_least_0))
+        self.var = Value(Var(written, dtype if dom is None else dom.extent.dtype, at_least_0))
 
     @property
     def is_reduction(self) -> bool:

@@ -26,6 +26,7 @@ from compassc.te.errors import LowerError
 from compassc.te.machine import Machine
 from compassc.te.nodes import Reduce, TensorRead, rewrite, substitute
 from compassc.te.opaque import ExternOp, Kernels, ScanOp
+from compassc.te.parameters import why_not_whole
 from compassc.te.pragmas import applied
 from compassc.te.rolling import Round, round_of
 from compassc.te.rolling import conditions as rolling_conditions
@@ -74,6 +75,7 @@ class _Nests:
             (t.op, t.value_index): Place(b, ()) for t, b in parameters.items()
         }
         self.computed = [s for s in schedule.stages if s in bounds.regions]
+        self.loops = {v for loops in bounds.loops.values() for v in loops.values() if isinstance(v, Var)}
         self.bound = any(machine.shares(n.thread) for s in self.computed for n in _notes(s))
 
     def run(self) -> LoopNest:
@@ -133,8 +135,8 @@ class _Nests:
         regions = self.bounds.regions[stage]
         for tensor in stage.op.outputs:
             if (stage.op, tensor.value_index) in self.places:
-                if stage.attached is not None:
-                    raise LowerError(f"'{stage.label}' is a parameter, so it is computed on the outermost level")
+                if stage.op not in self.parts:
+                    self._check_parameter(stage)
                 continue
             shape, start = [], []
             going = round_of(stage, self.bounds) if stage.rolling else None
@@ -142,18 +144,11 @@ class _Nests:
                 regions, axes = _whole(tensor)
             else:
                 axes = stage.axis
-            for axis in axes:
-                region = regions[axis]
-                if not isinstance(region.extent, IntImm):
-                    raise LowerError(
-                        f"the memory of '{stage.label}' has no constant size: axis '{axis.name}' has extent "
-                        f"{Value(region.extent)}",
-                        "compute it at an inner loop, or make it a parameter of the kernel",
-                    )
-                shape.append(IntImm(INT32, max(region.extent.value, 1)))
-                start.append(region.min)
             inside = stage.attached is not None and self._in_threads(stage)
             scope = self.machine.scope(stage, inside, self.bound)
+            for axis in axes:
+                shape.append(self._extent(stage, axis, regions[axis].extent, scope))
+                start.append(regions[axis].min)
             dtype = self.machine.storage_type(stage.label, tensor.dtype)
             data = Var(tensor.name.replace(".", "_").replace("#", "_"), pointer_type(dtype, scope))
             buffer = Buffer(data, dtype, _aligned(stage, shape) or (_ONE,))
@@ -162,6 +157,43 @@ class _Nests:
             (self.made.allocations if outside else self.inner[stage]).append(S.Alloc(buffer))
             if stage.double_buffered:
                 self.made.double_buffered.append(data)
+
+    def _check_parameter(self, stage: Stage) -> None:
+        """LowerError for a parameter that is computed at a loop whose turns do not compute all of it, or some of it at the
+        same time."""
+        asked = {"set_scope": stage.scope not in ("", "global"), "storage_align": stage.alignments,
+                 "double_buffer": stage.double_buffered, "rolling_buffer": stage.rolling}  # fmt: skip
+        for step in (name for name, wanted in asked.items() if wanted):
+            raise LowerError(
+                f"{step} of '{stage.label}': it is a parameter, whose memory is given",
+                "take the step on a copy of it (cache_write)",
+            )
+        if stage.attached is None:
+            return
+        own = [a.name for a in stage.leaf_iter_vars if self._shared_out(stage, a)]
+        if own:
+            reason = f"shares its own loop '{own[0]}' out over threads there"
+        else:
+            what = why_not_whole(
+                stage, self.bounds, lambda note: note.loop == "parallel" or self.machine.shares(note.thread)
+            )
+            reason = f"is a parameter, of which every element is computed once: {what}" if what else ""
+        if reason:
+            raise LowerError(
+                f"'{stage.label}' is computed at '{stage.attached[1].name}' of '{stage.attached[0].label}' and {reason}",
+                "compute it on the outermost level, and what is read at the loop in a stage of its own (cache_write)",
+            )
+
+    def _extent(self, stage: Stage, axis: IterVar, extent: Expr, scope: str) -> Expr:
+        """The extent of memory along one axis. LowerError where it is not a number, and memory of that scope has to be."""
+        if isinstance(extent, IntImm):
+            return IntImm(INT32, max(extent.value, 1))
+        if scope in self.machine.open_memory and not variables(extent) & self.loops:
+            return extent
+        raise LowerError(
+            f"the memory of '{stage.label}' has no constant size: axis '{axis.name}' has extent {Value(extent)}",
+            "compute it at an inner loop, or make it a parameter of the kernel",
+        )
 
     def _shared_out(self, stage: Stage, axis: IterVar) -> bool:
         return self.machine.shares(stage.annotations.get(axis, Annotation()).thread)
@@ -196,9 +228,13 @@ def _whole(tensor: Tensor) -> tuple[dict[IterVar, Region], tuple[IterVar, ...]]:
     return {a: Region(_ZERO, d, True) for a, d in zip(axes, tensor.shape)}, axes
 
 
-def _aligned(stage: Stage, shape: list[IntImm]) -> tuple[IntImm, ...]:
+def _aligned(stage: Stage, shape: list[Expr]) -> tuple[Expr, ...]:
     """The extents with gaps for the strides that were asked for."""
-    sizes = [e.value for e in shape]
+    sizes = [e.value for e in shape if isinstance(e, IntImm)]
+    if not stage.alignments or len(sizes) < len(shape):
+        if stage.alignments:
+            raise LowerError(f"storage_align of '{stage.label}': its memory has no constant size")
+        return tuple(shape)
     for dim in sorted(stage.alignments, reverse=True):
         factor, offset = stage.alignments[dim]
         inner = math.prod(sizes[dim + 2 :])

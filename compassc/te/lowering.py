@@ -10,7 +10,7 @@ from compassc.analysis.arith import Arith
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.dtypes import INT32, VOID, PointerType, pointer_type
+from compassc.ir.dtypes import BOOL, INT32, VOID, PointerType, pointer_type
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Body, IRModule, PrimFunc, Stmt
 from compassc.ir.verify import verify
@@ -20,6 +20,7 @@ from compassc.te.bounds import Bounds, infer_bounds
 from compassc.te.errors import ExpressionTypeError, LowerError
 from compassc.te.loopnest import LoopNest, loop_nest
 from compassc.te.machine import Machine
+from compassc.te.narrow import narrowed
 from compassc.te.nodes import TensorRead, reads, rewrite, substitute
 from compassc.te.opaque import Kernels, ScanOp
 from compassc.te.schedule.schedule import Schedule
@@ -83,8 +84,10 @@ def _plain_loops(
     nest = loop_nest(plain, bounds, parameters, machine)
     body = (*declared, *nest.allocations, *machine.sequence(nest.roots))
     renamed = _renamed(variables)
-    made = rename_vars(Finish().body(body), renamed)
-    function = PrimFunc(name, tuple(renamed.get(v, v) for v in variables), made, VOID, implied)
+    made = rename_vars(Finish().body(narrowed(body)), renamed)
+    sized = all(isinstance(e, IntImm) for s in walk_stmts(made) if isinstance(s, S.Alloc) for e in s.buffer.shape)
+    attrs = implied if sized else (*implied, (S.OPEN_MEMORY, 1))
+    function = PrimFunc(name, tuple(renamed.get(v, v) for v in variables), made, VOID, attrs)
     _check_known(function)
     return IRModule((function, *_called(nest.kernels, name, machine)), name, machine.name), nest
 
@@ -206,6 +209,12 @@ def parameters_of(args: Sequence[Any], machine: Machine) -> Parameters:
         else:
             raise ExpressionTypeError(f"an argument is a tensor or a variable, got {type(arg).__name__}")
     sizes = dict.fromkeys(e for b in buffers.values() for e in b.shape if isinstance(e, Var) and e not in variables)
+    for v in (*variables, *sizes):
+        if not isinstance(v.dtype, PointerType) and v.dtype not in (*machine.storage, BOOL):
+            raise LowerError(
+                f"the parameter '{v.name}' is of type {v.dtype}, which kernels for {machine.name} do not take",
+                'sizes are of type int32: te.size_var("n")',
+            )
     attrs = ((IMPLIED_SIZES, len(sizes)),) if sizes else ()
     return buffers, [S.DeclBuffer(b) for b in buffers.values()], (*variables, *sizes), attrs
 
@@ -265,6 +274,11 @@ class Finish(Rewriter):
         made = self.default_stmt(s)
         self.facts.release(mark)
         return made
+
+    @rewrites(S.Alloc)
+    def rewrite_alloc(self, s: S.Alloc) -> Stmt:
+        shape = tuple(self.expr(e) for e in s.buffer.shape)
+        return S.Alloc(Buffer(s.buffer.data, s.buffer.dtype, shape), span=s.span)
 
     @rewrites(S.If)
     def rewrite_if(self, s: S.If) -> Stmt | Body:

@@ -37,6 +37,8 @@ class Machine:
     """Whether a loop of one turn that is bound to a thread says that one thread runs it."""
     kernels: ClassVar[bool] = False
     """Whether functions of the kernel language can be called."""
+    open_memory: ClassVar[frozenset[str]] = frozenset(("private",))
+    """The scopes of which memory can have a size that is known when the kernel is called."""
     meeting_place: ClassVar[str] = ""
     """The memory for what one thread computes and another one reads."""
 
@@ -84,6 +86,7 @@ class Npu(Machine):
     memory = "NPU memory"
     together = True
     kernels = True
+    open_memory = frozenset()
     meeting_place = "shared"
     _scopes: ClassVar[Mapping[str, str]] = {
         "global": "global",
@@ -144,6 +147,7 @@ class Grid(Machine):
 
     loops: ClassVar[Mapping[str, str]] = {"vectorize": "vectorized", "unroll": "unrolled", "parallel": "serial"}
     memory = "memory of the device"
+    open_memory = frozenset(("global",))
     together = True
     single_threads = True
 

@@ -33,6 +33,8 @@ def why_wrong(kind: str, value: object, op: Operation) -> str:
         return f"there is no '{kind}'; known are {', '.join(KNOWN)}"
     if kind == "auto_unroll_max_step" and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
         return f"'{kind}' takes the largest number of statements to write out, got {value!r}"
+    if value is not None and not isinstance(value, (bool, int, float, str)):
+        return f"the value of '{kind}' is a number or a word, got {type(value).__name__}"
     copies = isinstance(op, ComputeOp) and len(op.body) == 1 and isinstance(op.body[0], TensorRead)
     if kind == "compass_dma_copy" and not copies:
         return f"'{kind}' is for a copy, and '{op.name}' computes something"

@@ -87,7 +87,7 @@ class CudaModule(Module):
             (str(x["name"]), [str(a) for a in x["arguments"]], list(x["grid"]), list(x["block"]))
             for x in description["launches"]
         ]
-        self.workspaces = {str(name): int(size) for name, size in description["workspaces"].items()}
+        self.workspaces = dict(description["workspaces"])
 
     @property
     def format(self) -> str:
@@ -127,15 +127,17 @@ class CudaModule(Module):
         driver.do("cuCtxSetCurrent", driver.context)
         functions = self._functions
         held: dict[str, ctypes.c_uint64] = {}
+        numbers = {p.name: int(by_name[p.name][0]) for p in self.arguments.parameters if _is_count(p)}
+        spaces = ((name, evaluated(size, numbers)) for name, size in self.workspaces.items())
         try:
             tensors = [p for p in self.arguments.parameters if p.shape is not None]
-            for name, size in (*((p.name, by_name[p.name].nbytes) for p in tensors), *self.workspaces.items()):
+            for name, size in (*((p.name, by_name[p.name].nbytes) for p in tensors), *spaces):
                 held[name] = ctypes.c_uint64()
                 driver.do("cuMemAlloc_v2", ctypes.byref(held[name]), ctypes.c_size_t(max(size, 1)))
             for p in tensors:
                 _copy(driver, "cuMemcpyHtoD_v2", held[p.name], by_name[p.name])
             for function, launch in zip(functions, self.launches, strict=True):
-                self._launch(driver, function, launch, held, by_name)
+                self._launch(driver, function, launch, held, by_name, numbers)
             driver.do("cuCtxSynchronize")
             for p in tensors:
                 if p.output:
@@ -147,9 +149,10 @@ class CudaModule(Module):
         for given, used in back:
             given[...] = used
 
-    def _launch(self, driver: Driver, function: Any, launch: Any, held: Any, by_name: Any) -> None:
+    def _launch(
+        self, driver: Driver, function: Any, launch: Any, held: Any, by_name: Any, numbers: dict[str, int]
+    ) -> None:
         _, arguments, grid, block = launch
-        numbers = {p.name: int(by_name[p.name][0]) for p in self.arguments.parameters if _is_count(p)}
         sizes = [evaluated(size, numbers) for size in (*grid, *block)]
         if not all(sizes):
             return  # no turns

@@ -56,7 +56,7 @@ def test_all_stages_leave_their_files(run, tmp_path):
     Program.load((tmp_path / "aipu.bin").read_bytes()).call([given, found])
     np.testing.assert_array_equal(found, given * 2)
     trace = Trace.from_json((tmp_path / "k.compass/twice.trace.json").read_text())
-    assert str(trace) == (tmp_path / "k.compass/twice.trace.py").read_text().rstrip("\n")
+    assert trace.as_python() == (tmp_path / "k.compass/twice.trace.py").read_text()
 
 
 def test_lower_and_codegen_begin_at_the_file(run):

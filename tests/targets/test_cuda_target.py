@@ -110,6 +110,29 @@ def test_a_size_that_is_an_argument(device):
         np.testing.assert_allclose(found, np.exp(given.astype("float32")), rtol=2e-3)
 
 
+def test_workspaces_of_open_sizes(device):
+    n = te.size_var("n")
+    a = te.placeholder((n, 3), "int32", name="a")
+    b = te.compute((n, 3), lambda i, j: a[i, j] * 2, name="b")
+    c = te.compute((n,), lambda i: b[i, 0] + b[n - 1 - i, 2], name="c")
+    s = te.create_schedule(c)
+    for t in (b, c):
+        for axis, tag in zip(s[t].split(t.op.axis[0], factor=64), ("blockIdx.x", "threadIdx.x")):
+            s[t].bind(axis, te.thread_axis(tag))
+    module = te.build(s, [a, c], "cuda")
+    for size in (100, 1, 0):
+        given, found = np.arange(size * 3, dtype="int32").reshape(size, 3), np.zeros(size, "int32")
+        module(given, found)
+        np.testing.assert_array_equal(found, given[:, 0] * 2 + given[::-1, 2] * 2)
+    k = te.reduce_axis((0, n), "k")
+    d = te.compute((n,), lambda i: te.sum(b[k, 0] * b[i, 0], axis=k), name="d")
+    s = te.create_schedule(d)
+    s[d].bind(d.op.axis[0], te.thread_axis("threadIdx.x"))
+    s[b].compute_at(s[d], d.op.axis[0])
+    with pytest.raises(te.LowerError, match="the memory of 'b' has no constant size"):
+        te.build(s, [a, d], "cuda")
+
+
 def test_too_many_threads_are_refused():
     a = te.placeholder((4096,), name="a")
     b = te.compute((4096,), lambda i: a[i], name="b")

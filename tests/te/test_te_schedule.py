@@ -8,6 +8,7 @@ import pytest
 from compassc import te
 from compassc.dsl import BuildManager
 from tests.te.interpreter import Kernel
+from tests.te.random_schedules import replays
 
 TARGET = "X2_1204"
 
@@ -141,14 +142,36 @@ def test_a_trace_is_replayed_and_reads_as_python():
     s[cached].compute_at(s[c], outer)
     s[c].unroll(inner)
     assert str(s.trace).splitlines() == [
-        's["c"].split(i, factor=4)',
-        's["b"].compute_at(s["c"], i.outer)',
-        "s.cache_read(a, 'lsram', [b])",
-        's["a.lsram"].compute_at(s["c"], i.outer)',
-        's["c"].unroll(i.inner)',
+        's["c"].split(s["c"]["i"], factor=4)',
+        's["b"].compute_at(s["c"], s["c"]["i.outer"])',
+        's.cache_read(s["a"].op.output(0), "lsram", [s["b"].op.output(0)])',
+        's["a.lsram"].compute_at(s["c"], s["c"]["i.outer"])',
+        's["c"].unroll(s["c"]["i.inner"])',
     ]
     again = s.replayed(te.Trace.from_json(s.trace.to_json()))
     assert te.lower(again, [a, c], target=TARGET).script() == te.lower(s, [a, c], target=TARGET).script()
+
+
+def test_traces_keep_ranges_of_threads_types_and_operations():
+    n = te.size_var("n")
+    a = te.placeholder((8, 8), "int32", name="a")
+    b = te.compute((8, 8), lambda i, j: a[i, j] + 1, name="b")
+    s = te.create_schedule(b)
+    i, j = b.op.axis
+    s.cache_write(b.op, "shared")
+    s[b].split(i, nparts=np.int64(2))
+    s[b].bind(s[b]["i.outer"], te.thread_axis((0, 2), "threadIdx.x"))
+    s[b].env_threads([te.thread_axis((n, n + 4), "blockIdx.x")])
+    wanted = (j.astype("int64") % te.const(2, "int64")).equal(0)
+    s[b].set_store_predicate(te.any(te.all(i != j, te.const(3) < j), ~wanted))
+    assert 's["b"]["i.outer"], te.thread_axis((0, 2), "threadIdx.x"))' in str(s.trace)
+    json, python = replays(s)
+    for again in (json, python):
+        assert again["b"].annotations[again["b"]["i.outer"]].thread.dom.extent.value == 2
+        assert str(again["b"].environment) == str(s["b"].environment)
+        assert te.lower(again, [a, b], target=TARGET).script() == te.lower(s, [a, b], target=TARGET).script()
+    with pytest.raises(te.ScheduleError, match="the value of 'unroll_explicit' is a number or a word, got object"):
+        s[b].pragma(s[b]["i.inner"], "unroll_explicit", object())
 
 
 def test_tuples_reduce_together():

@@ -56,9 +56,11 @@ class Schedule:
             stage.restore(state)
 
     def __getitem__(self, key: Any) -> Stage:
-        """The stage of a tensor, an operation or a label. ScheduleError when it has none."""
+        """The stage of a tensor, an operation or a label, or the group of a label. ScheduleError when it has none."""
         if isinstance(key, str):
             return self.stage(key)
+        if isinstance(key, Stage) and key in self.stages:
+            return key
         op = key.op if isinstance(key, Tensor) else key
         for stage in self.stages:
             if stage.op is op:
@@ -142,6 +144,7 @@ class Schedule:
             )
         if stage.relations or stage.annotations:
             raise ScheduleError(f"cache_write of '{stage.label}': its loops were scheduled already", "do it first")
+        stage._empty("cache_write", *stage.reduce_axis)
         axes = tuple(IterVar(a.dom, f"{a.name}.c", a.kind) for a in stage.axis)
         mapping = {old.as_expr(): new.as_expr() for old, new in zip(stage.axis, axes)}
         op = ComputeOp(f"{stage.name}.{scope}", axes, tuple(substitute(e, mapping) for e in stage.body))
@@ -162,6 +165,7 @@ class Schedule:
         stage._leaf("rfactor", axis)
         if not axis.is_reduction:
             raise ScheduleError(f"rfactor of '{stage.label}': '{axis.name}' is not reduced over")
+        stage._empty("rfactor", *(a for a in stage.leaf_iter_vars if a.is_reduction))
         rank = len(stage.axis)
         place = factor_axis + rank + 1 if factor_axis < 0 else factor_axis
         if not 0 <= place <= rank:

@@ -15,7 +15,7 @@ from compassc.te.opaque import ExternOp, ScanOp, TensorIntrin
 from compassc.te.pragmas import STEPS, why_wrong
 from compassc.te.schedule.trace import primitive
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
-from compassc.te.values import Value, as_expr, binary, kind_of
+from compassc.te.values import Value, as_expr, binary, cast, kind_of, matched
 
 if TYPE_CHECKING:
     from compassc.te.schedule.schedule import Schedule
@@ -121,7 +121,7 @@ class Stage:
         place = next(i for i, a in enumerate(same) if a is axis)
         return axis.name if not place else f"{axis.name}#{place}"
 
-    def axis_named(self, label: str) -> IterVar:
+    def __getitem__(self, label: str) -> IterVar:
         """The axis that `label_of` calls so. ScheduleError when there is none."""
         for axis in self.all_iter_vars:
             if self.label_of(axis) == label:
@@ -157,9 +157,14 @@ class Stage:
             raise ScheduleError(
                 f"{step} of '{self.label}': the axis '{axis.name}' is annotated already", "annotate loops last"
             )
+        self._empty(step, axis)
+
+    def _empty(self, step: str, *axes: IterVar) -> None:
+        """ScheduleError when a stage is computed at one of these loops."""
         for stage in self.schedule.stages:
-            if stage.attached is not None and stage.attached[1] is axis:
-                raise ScheduleError(f"{step} of '{self.label}': '{stage.label}' is computed at the axis '{axis.name}'")
+            at = stage.attached[1] if stage.attached is not None else None
+            if at is not None and any(a is at for a in axes):
+                raise ScheduleError(f"{step} of '{self.label}': '{stage.label}' is computed at the axis '{at.name}'")
 
     # ----------------------------------------------------------------------------------------------------------- loops
 
@@ -171,10 +176,11 @@ class Stage:
         if (factor is None) == (nparts is None):
             raise ScheduleError(f"split of '{parent.name}' in '{self.label}' needs one of factor and nparts")
         self._plain("split", parent)
-        given = as_expr(nparts if factor is None else factor)
-        if not given.dtype.is_integer or (isinstance(given, IntImm) and given.value < 1):
+        given, kind = as_expr(nparts if factor is None else factor), kind_of(parent.as_expr())
+        if not given.dtype.is_integer or given.dtype.is_bool or (isinstance(given, IntImm) and given.value < 1):
             raise ScheduleError(f"split of '{parent.name}' in '{self.label}': {Value(given)} is no number of turns")
-        outer, inner = (IterVar(None, f"{parent.name}.{side}", parent.kind) for side in ("outer", "inner"))
+        given = cast(Value(given), kind).expr
+        outer, inner = (IterVar(None, f"{parent.name}.{side}", parent.kind, dtype=kind) for side in ("outer", "inner"))
         self.relations.append(
             Split(parent, outer, inner, None if factor is None else given, None if nparts is None else given)
         )
@@ -209,7 +215,8 @@ class Stage:
             )
         for axis in (first, second):
             self._plain("fuse", axis)
-        fused = IterVar(None, f"{first.name}.{second.name}.fused", first.kind)
+        dtype = matched(kind_of(first.as_expr()), kind_of(second.as_expr()), "fuse")
+        fused = IterVar(None, f"{first.name}.{second.name}.fused", first.kind, dtype=dtype)
         self.relations.append(Fuse(first, second, fused))
         self._replace(a, 2, fused)
         return fused
@@ -317,8 +324,6 @@ class Stage:
             raise ScheduleError(
                 f"compute_at of '{self.label}': an intrinsic does the loop '{done.name}' of '{stage.label}' and those inside"
             )
-        if self.is_output:
-            raise ScheduleError(f"compute_at of '{self.label}': it is an output")
         if stage is self or not self.schedule.reaches(self, stage):
             raise ScheduleError(f"compute_at of '{self.label}': '{stage.label}' does not read what it computes")
         self.attached = (stage, axis)

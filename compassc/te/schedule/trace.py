@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from compassc.ir.exprs import Binary, Expr, IntImm, Unary, Var
-from compassc.te.axes import IterVar, Kind
+from compassc.ir.dtypes import INT32
+from compassc.ir.exprs import Binary, Cast, Expr, IntImm, Unary, Var
+from compassc.te.axes import IterVar, Kind, Range, thread_axis
 from compassc.te.errors import ExpressionTypeError, ScheduleError
 from compassc.te.opaque import TensorIntrin
 from compassc.te.tensor import Operation, Tensor
-from compassc.te.values import Operand, Value, as_expr
+from compassc.te.values import Operand, Value, as_expr, cast, const
 
 if TYPE_CHECKING:
     from compassc.te.schedule.schedule import Schedule
@@ -29,7 +30,8 @@ class Step:
     """One primitive: on which stage ("": the schedule itself), its name and its arguments.
 
     Arguments are numbers, words, lists, and references: {"axis": [stage, label]}, {"stage": label},
-    {"tensor": [stage, output]}, {"thread": tag}.
+    {"tensor": [stage, output]}, {"thread": tag} or {"thread": [tag, begin, extent]}, {"intrin": name}, {"var": [name]},
+    {"const": [number, type]}, {"cast": [type, expression]}, {"expr": [operator, expression, ...]}.
     """
 
     stage: str
@@ -58,6 +60,12 @@ class Trace:
     def __str__(self) -> str:
         return "\n".join(map(str, self.steps))
 
+    def as_python(self) -> str:
+        """The text of a Python file with `apply_trace(s)`, which takes the steps on a schedule of the same expressions."""
+        lines = ["from compassc import te", "", "", "def apply_trace(s: te.Schedule) -> None:"]
+        lines += [f"    {step}" for step in self.steps] or ["    pass"]
+        return "\n".join(lines) + "\n"
+
     def to_json(self) -> str:
         """The trace as JSON text, a line per step."""
         rows = [json.dumps([s.stage, s.primitive, list(s.args), dict(s.options)]) for s in self.steps]
@@ -77,23 +85,55 @@ class Trace:
 
 
 def _shown(argument: Any) -> str:
-    if isinstance(argument, dict):
-        ((kind, value),) = argument.items()
-        if kind in ("thread", "intrin"):
-            return repr(value)
-        if kind == "expr":
-            return _shown_tree(value)
-        return f's["{value}"]' if kind == "stage" else str(value[1] if kind == "axis" else value[0])
+    """An argument as Python text, in which `s` is the schedule."""
     if isinstance(argument, list):
         return f"[{', '.join(map(_shown, argument))}]"
-    return repr(argument)
+    if not isinstance(argument, dict):
+        return json.dumps(argument) if isinstance(argument, str) else repr(argument)
+    ((kind, value),) = argument.items()
+    return _REFERENCES[kind](value)
+
+
+def _shown_thread(value: Any) -> str:
+    if isinstance(value, str):
+        return f'te.thread_axis("{value}")'
+    tag, begin, extent = value
+    pair = f"({_shown(begin)}, {_shown(extent)})"
+    return f'te.thread_axis({pair if begin == 0 else f"te.Range.from_extent{pair}"}, "{tag}")'
 
 
 def _shown_tree(tree: Any) -> str:
-    if not isinstance(tree, list):
-        return _shown(tree)
-    op, *operands = tree
-    return f"{op}({', '.join(map(_shown_tree, operands))})"
+    """An expression as Python text, in which every operand is a value."""
+    if isinstance(tree, list):
+        op, *operands = tree
+        return _OPERATORS[op].format(*map(_shown_tree, operands))
+    if not isinstance(tree, dict):
+        return f"te.const({tree!r})"
+    shown = _shown(tree)
+    return f"{shown}.var" if "axis" in tree else shown
+
+
+_REFERENCES: dict[str, Callable[[Any], str]] = {
+    "axis": lambda value: f's["{value[0]}"]["{value[1]}"]',
+    "stage": lambda value: f's["{value}"]',
+    "tensor": lambda value: f's["{value[0]}"].op.output({value[1]})',
+    "thread": _shown_thread,
+    "intrin": lambda value: f's.intrinsics["{value}"]',
+    "var": lambda value: f'te.Value(s.variables["{value[0]}"])',
+    "const": lambda value: f'te.const({value[0]!r}, "{value[1]}")',
+    "cast": lambda value: f'te.cast({_shown_tree(value[1])}, "{value[0]}")',
+    "expr": lambda value: _shown_tree(value),
+}
+_SIGNS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "floormod": "%", "bitand": "&", "bitor": "|",
+          "bitxor": "^", "shl": "<<", "shr": ">>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "ne": "!="}  # fmt: skip
+_CALLS = {"and": "all", "or": "any", "div": "truncdiv", "mod": "truncmod", "min": "min", "max": "max"}
+_OPERATORS = {
+    **{op: f"({{}} {sign} {{}})" for op, sign in _SIGNS.items()},
+    **{op: f"te.{name}({{}}, {{}})" for op, name in _CALLS.items()},
+    **dict.fromkeys(("not", "bitnot"), "(~{})"),
+    "eq": "{}.equal({})",
+}
+"""How operators are written."""
 
 
 def primitive(function: _F) -> _F:
@@ -131,7 +171,7 @@ def _recorded(schedule: Schedule, value: Any) -> Any:
     """An argument as data."""
     if isinstance(value, IterVar):
         if value.kind is Kind.THREAD:
-            return {"thread": value.tag}
+            return {"thread": _recorded_thread(schedule, value)}
         stage = schedule.owner(value)
         return {"axis": [stage.label, stage.label_of(value)]}
     if isinstance(value, Tensor):
@@ -146,12 +186,15 @@ def _recorded(schedule: Schedule, value: Any) -> Any:
         return {"intrin": _named(schedule.intrinsics, value.name, value)}
     if isinstance(value, Operand):
         e = as_expr(value)
-        if isinstance(e, IntImm):
-            return e.value
-        if isinstance(e, Var):
-            return {"var": [_named(schedule.variables, e.name, e)]}
-        return {"expr": _tree(schedule, e)}
-    return value
+        return _tree(schedule, e) if isinstance(e, (IntImm, Var, Cast)) else {"expr": _tree(schedule, e)}
+    return value.item() if hasattr(value, "item") and getattr(value, "shape", None) == () else value
+
+
+def _recorded_thread(schedule: Schedule, thread: IterVar) -> Any:
+    """The tag of a thread, with its range where it has one of its own."""
+    if thread.dom is None:
+        return thread.tag
+    return [thread.tag, *(_recorded(schedule, Value(e)) for e in (thread.dom.min, thread.dom.extent))]
 
 
 def _named(known: dict[str, Any], name: str, value: Any) -> str:
@@ -166,7 +209,9 @@ def _named(known: dict[str, Any], name: str, value: Any) -> str:
 def _tree(schedule: Schedule, e: Expr) -> Any:
     """An expression on axes as data: numbers, references to axes, and lists of an operator and its operands."""
     if isinstance(e, IntImm):
-        return e.value
+        return e.value if e.dtype is INT32 else {"const": [e.value, str(e.dtype)]}
+    if isinstance(e, Cast):
+        return {"cast": [str(e.dtype), _tree(schedule, e.value)]}
     if isinstance(e, Var):
         for stage in schedule.stages:
             for axis in stage.all_iter_vars:
@@ -200,15 +245,19 @@ def replay(schedule: Schedule, trace: Trace) -> Schedule:
 
 
 def _resolved(schedule: Schedule, value: Any) -> Any:
-    from compassc.te.axes import thread_axis
-
     if isinstance(value, list):
         return [_resolved(schedule, v) for v in value]
     if not isinstance(value, dict):
         return value
     ((kind, what),) = value.items()
     if kind == "thread":
-        return thread_axis(what)
+        if isinstance(what, str):
+            return thread_axis(what)
+        return thread_axis(Range.from_extent(*_resolved(schedule, what[1:])), what[0])
+    if kind == "const":
+        return const(what[0], what[1])
+    if kind == "cast":
+        return cast(Value(_expression(schedule, what[1])), what[0])
     if kind == "stage":
         return schedule.stage(what)
     if kind == "expr":
@@ -222,4 +271,4 @@ def _resolved(schedule: Schedule, value: Any) -> Any:
             raise ScheduleError(f"the variable '{what[0]}' is not known", "schedule.variables[name] = variable.expr")
         return Value(schedule.variables[what[0]])
     stage: Stage = schedule.stage(what[0])
-    return stage.axis_named(what[1]) if kind == "axis" else stage.op.output(what[1])
+    return stage[what[1]] if kind == "axis" else stage.op.output(what[1])

@@ -1,0 +1,94 @@
+"""Loops and indices of 64 bits in 32, as far as their values are known to fit: shapes may be of type int64."""
+
+from __future__ import annotations
+
+from compassc.analysis.arith import Arith
+from compassc.analysis.simplify import Simplifier
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import INT32, DataType, dtype
+from compassc.ir.exprs import Binary, Expr, IntImm, Var
+from compassc.ir.stmts import Body, Stmt
+from compassc.ir.visit import Rewriter, rewrites, substitute_body, walk_stmts
+
+INT64 = dtype("int64")
+_OPERATORS = frozenset("add sub mul div mod floordiv floormod min max".split())
+_LOW, _HIGH = (int(x) for x in INT32.range())
+
+
+def narrowed(body: Body) -> Body:
+    """Statements whose loops count in 32 bits, as many turns as a loop can have; indices and conditions are of 32 bits,
+    too, where nothing in them can be larger."""
+    wide = any(isinstance(s, S.For) and s.var.dtype is INT64 for s in walk_stmts(body))
+    return _Narrow().body(body) if wide else body
+
+
+class _Narrow(Rewriter):
+    def __init__(self) -> None:
+        super().__init__()
+        self.facts = Arith()
+        self.simplify = Simplifier(self.facts).expr
+
+    @rewrites(S.For)
+    def rewrite_for(self, s: S.For) -> Stmt:
+        if s.var.dtype is INT64:
+            var = Var(s.var.name, INT32, s.var.nonneg)
+            inside = substitute_body(s.body, {s.var: E.Cast(INT64, var)})
+            start, stop, step = (self._index(e) for e in (s.start, s.stop, s.step))
+            s = s.replace(var=var, start=start, stop=stop, step=step, body=inside)
+        mark = self.facts.mark()
+        plain = not isinstance(s.start, E.Call)  # else from the TEC's number on, in steps of their number
+        self.facts.bind_loop(s.var, *((s.start, s.stop, s.step) if plain else (_imm(0), s.stop, _imm(1))))
+        made = self.default_stmt(s)
+        self.facts.release(mark)
+        return made
+
+    def _index(self, e: Expr) -> Expr:
+        """The bound of a loop or an index in 32 bits."""
+        if e.dtype is not INT64:
+            return e
+        simple = self.simplify(e)
+        return self._fitting(simple, sizes=True) or E.Cast(INT32, simple)
+
+    def _fitting(self, e: Expr, sizes: bool = False) -> Expr | None:
+        """The expression in 32 bits; None where something in it may be larger. `sizes`: no variable is."""
+        if isinstance(e, Var) and sizes:
+            return E.Cast(INT32, e)
+        if isinstance(e, IntImm):
+            return _imm(e.value) if _LOW <= e.value <= _HIGH else None
+        if isinstance(e, E.Cast):
+            kind = e.value.dtype
+            narrow = isinstance(kind, DataType) and kind.is_integer and (kind is INT32 or kind.bits < INT32.bits)
+            return (e.value if kind is INT32 else E.Cast(INT32, e.value)) if narrow else None
+        if not isinstance(e, Binary) or e.op not in _OPERATORS:
+            return None
+        low, high = self.facts.range_of(e)
+        a, b = self._fitting(e.a, sizes), self._fitting(e.b, sizes)
+        fits = sizes or (_LOW <= low and high <= _HIGH)
+        return Binary(e.op, a, b) if a is not None and b is not None and fits else None
+
+    @rewrites(E.Load)
+    def rewrite_load(self, e: E.Load) -> Expr:
+        return E.Load(e.buffer, tuple(self._at(i) for i in e.indices))
+
+    @rewrites(S.Store)
+    def rewrite_store(self, s: S.Store) -> Stmt:
+        return s.replace(indices=tuple(self._at(i) for i in s.indices), value=self.expr(s.value))
+
+    def _at(self, e: Expr) -> Expr:
+        inner = self.expr(e)
+        simple = self.simplify(inner) if inner.dtype is INT64 else inner
+        return self._fitting(simple) or simple if inner.dtype is INT64 else inner
+
+    @rewrites(E.Binary)
+    def rewrite_binary(self, e: Binary) -> Expr:
+        a, b = self.expr(e.a), self.expr(e.b)
+        if e.op in E.COMPARISON and a.dtype is INT64:
+            narrow, other = self._fitting(self.simplify(a)), self._fitting(self.simplify(b))
+            if narrow is not None and other is not None:
+                a, b = narrow, other
+        return e if a is e.a and b is e.b else Binary(e.op, a, b)
+
+
+def _imm(value: int) -> Expr:
+    return IntImm(INT32, value)

@@ -1,0 +1,89 @@
+"""Sizes that are known when a kernel is called: memory of intermediates on the host and on devices, types of 64 bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from compassc import te
+
+LLVM = "llvm -opt-level=1"
+COLUMNS = 6
+SIZES = (0, 1, 5, 6000)
+
+
+def program(kind: str):
+    n, m = te.size_var("n", kind), te.const(COLUMNS, kind)
+    a = te.placeholder((n, m), "int32", name="a")
+    b = te.compute((n, m), lambda i, j: a[i, j] * 2 + j.astype("int32"), name="b")
+    k = te.reduce_axis((0, m), "k")
+    c = te.compute((n,), lambda i: te.sum(b[i, k], axis=k), name="c")
+    return a, b, c, te.create_schedule(c)
+
+
+def whole(s, b, c):
+    """Memory for all of b."""
+
+
+def in_parallel(s, b, c):
+    s[b].parallel(b.op.axis[0])
+    s[c].parallel(c.op.axis[0])
+
+
+def at_a_loop_over_columns(s, b, c):
+    (k,) = c.op.reduce_axis
+    s[c].reorder(k, c.op.axis[0])
+    s[b].compute_at(s[c], k)
+
+
+def at_tiles_in_vectors(s, b, c):
+    outer, inner = s[c].split(c.op.axis[0], factor=np.int64(4))
+    s[b].compute_at(s[c], outer)
+    s[b].vectorize(b.op.axis[1])
+    s[c].vectorize(inner)
+
+
+def in_parts(s, b, c):
+    s[b].compute_inline()
+    s.rfactor(c, s[c].split(c.op.reduce_axis[0], nparts=2)[0])
+
+
+STEPS = (whole, in_parallel, at_a_loop_over_columns, at_tiles_in_vectors, in_parts)
+
+
+@pytest.mark.parametrize("steps", STEPS)
+@pytest.mark.parametrize("kind", ["int32", "int64"])
+def test_the_host_has_memory_for_open_sizes(steps, kind):
+    a, b, c, s = program(kind)
+    steps(s, b, c)
+    run = te.build(s, [a, c], LLVM)
+    for n in SIZES:
+        given = np.arange(n * COLUMNS, dtype="int32").reshape(n, COLUMNS) % 997
+        found = np.zeros(n, "int32")
+        run(given, found)
+        np.testing.assert_array_equal(found, (given * 2 + np.arange(COLUMNS)).sum(1))
+
+
+def test_the_npu_has_none():
+    a, _, c, s = program("int32")
+    with pytest.raises(te.LowerError, match="the memory of 'b' has no constant size: axis 'i' has extent n"):
+        te.lower(s, [a, c], target="X2_1204")
+    a, b, c, s = program("int64")
+    s[b].compute_inline()
+    with pytest.raises(
+        te.LowerError, match="the parameter 'n' is of type int64, which kernels for X2_1204 do not take"
+    ):
+        te.lower(s, [a, c], target="X2_1204")
+
+
+def test_constant_shapes_of_64_bits_are_loops_of_32():
+    wide = [te.const(d, "int64") for d in (9, 8)]
+    a = te.placeholder(wide, "int32", name="a")
+    b = te.compute(wide, lambda i, j: a[i, j] * 2, name="b")
+    s = te.create_schedule(b)
+    outer, _ = s[b].split(b.op.axis[0], factor=4)
+    copy = s.cache_read(a, "lsram", [b])
+    s[copy].compute_at(s[b], outer)
+    s[b].vectorize(b.op.axis[1])
+    body = te.lower(s, [a, b], target="X2_1204").script().split("a_lsram", 1)[1]
+    assert "int64" not in body and "S.dma_copy(" in body
