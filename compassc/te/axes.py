@@ -95,6 +95,7 @@ def thread_axis(dom: Any = None, tag: str = "", name: str = "") -> IterVar:
     """
     if isinstance(dom, str):
         dom, tag = None, dom
+    tag = tag.replace("cthread", "vthread") if isinstance(tag, str) else tag  # as it was called before
     if not tag:
         raise ExpressionError("a thread axis needs a tag", 'write te.thread_axis("threadIdx.x")')
     if not _THREAD_TAG.match(tag):

@@ -114,6 +114,8 @@ class Schedule:
         stage = self[tensor]
         _check_scope("cache_read", stage, scope)
         listed = [r if isinstance(r, Stage) else self[r] for r in (readers if isinstance(readers, list) else [readers])]
+        if not listed:
+            raise ScheduleError(f"cache_read of '{stage.label}': give a reader at least")
         for reader in listed:
             if tensor not in _read_by(reader) or isinstance(reader.op, ScanOp):
                 raise ScheduleError(f"cache_read of '{stage.label}': '{reader.label}' does not read it")

@@ -129,26 +129,36 @@ class Stage:
         known = ", ".join(map(self.label_of, self.all_iter_vars))
         raise ScheduleError(f"stage '{self.label}' has no axis '{label}'; it has {known or 'none'}")
 
+    def _has_program(self, step: str) -> None:
+        if isinstance(self.op, PlaceholderOp):
+            raise ScheduleError(f"{step} of '{self.label}': {_NOT_COMPUTED[PlaceholderOp]}")
+
     def _computed(self, step: str) -> None:
         if not isinstance(self.op, ComputeOp):
             raise ScheduleError(f"{step} of '{self.label}': {_NOT_COMPUTED[type(self.op)]}")
         if self.inlined:
             raise ScheduleError(f"{step} of '{self.label}': it is computed inline and has no loops")
 
-    def _leaf(self, step: str, axis: Any) -> int:
-        """The place of a loop. ScheduleError when it is none of this stage's loops now."""
-        self._computed(step)
+    def _leaf(self, step: str, axis: Any, other: str = "") -> int:
+        """The place of a loop. ScheduleError when it is none of this stage's loops now. `other`: the stage that the step is
+        about, where it is another one."""
+        if not other:
+            self._computed(step)
+        elif not isinstance(self.op, (ComputeOp, ScanOp)) or self.inlined:
+            raise ScheduleError(f"{step} of '{other}': '{self.label}' has no loops")
+        step, of = (f"{step} of '{other}'", f" of '{self.label}'") if other else (f"{step} of '{self.label}'", "")
         if not isinstance(axis, IterVar):
-            raise ScheduleError(f"{step} of '{self.label}': expected an axis, got {axis!r}")
+            raise ScheduleError(f"{step}: expected an axis, got {axis!r}")
         for place, leaf in enumerate(self.leaf_iter_vars):
             if leaf is axis:
                 return place
         if any(a is axis for a in self.all_iter_vars):
             raise ScheduleError(
-                f"{step} of '{self.label}': the axis '{axis.name}' was split or fused already",
+                f"{step}: the axis '{axis.name}'{of} was split or fused already",
                 f"its loops are {', '.join(a.name for a in self.leaf_iter_vars)}",
             )
-        raise ScheduleError(f"{step} of '{self.label}': the axis '{axis.name}' is not one of its axes")
+        owner = f"an axis{of}" if other else "one of its axes"
+        raise ScheduleError(f"{step}: the axis '{axis.name}' is not {owner}")
 
     def _plain(self, step: str, axis: IterVar) -> None:
         """ScheduleError when a loop is annotated, or when a stage is computed at it: both belong to that very loop."""
@@ -179,6 +189,12 @@ class Stage:
         given, kind = as_expr(nparts if factor is None else factor), kind_of(parent.as_expr())
         if not given.dtype.is_integer or given.dtype.is_bool or (isinstance(given, IntImm) and given.value < 1):
             raise ScheduleError(f"split of '{parent.name}' in '{self.label}': {Value(given)} is no number of turns")
+        turning = {a.as_expr() for s in self.schedule.stages for a in s.all_iter_vars} & set(variables(given))
+        if turning:
+            raise ScheduleError(
+                f"split of '{parent.name}' in '{self.label}': {Value(given)} depends on the axis '{Value(turning.pop())}'",
+                "a number of turns is known before the loops run",
+            )
         given = cast(Value(given), kind).expr
         outer, inner = (IterVar(None, f"{parent.name}.{side}", parent.kind, dtype=kind) for side in ("outer", "inner"))
         self.relations.append(
@@ -298,7 +314,9 @@ class Stage:
     @primitive
     def pragma(self, axis: IterVar, kind: str, value: Any = None) -> None:
         """A hint for one loop. `unroll` and `vectorize` are the steps of these names; `auto_unroll_max_step` writes out
-        the loops inside that are no more than `value` statements then, `debug_skip_region` leaves out the loop."""
+        the loops inside that are no more than `value` statements then, `debug_skip_region` leaves out the loop. Others that
+        the field knows change nothing, for what they ask for is done anyway: `unroll_explicit`, `loop_partition_hint`,
+        `compass_dma_copy` and the `parallel_` ones."""
         reason = why_wrong(kind, value, self.op)
         if reason:
             raise ScheduleError(f"pragma of '{self.label}': {reason}")
@@ -318,7 +336,7 @@ class Stage:
         if any(isinstance(s.op, ScanOp) and self.op in [t.op for t in s.op.update] for s in self.schedule.stages):
             raise ScheduleError(f"compute_at of '{self.label}': it is the update of a scan and stays in its loop")
         stage = parent if isinstance(parent, Stage) else self.schedule[parent]
-        place = stage._leaf("compute_at", axis)
+        place = stage._leaf("compute_at", axis, self.label)
         done = next((a for a in stage.leaf_iter_vars[: place + 1] if stage.intrinsic_of(a) is not None), None)
         if done is not None:
             raise ScheduleError(
@@ -349,6 +367,7 @@ class Stage:
     @primitive
     def compute_root(self) -> None:
         """Compute it outside of all other loops, as every stage is at first."""
+        self._has_program("compute_root")
         self.attached, self.inlined = None, False
 
     @primitive
@@ -417,7 +436,9 @@ class Stage:
 
     @primitive
     def env_threads(self, threads: Any) -> None:
-        """Threads that run around the whole stage. On the NPU all TECs run the whole kernel, so nothing has to be done."""
+        """Threads that run around the whole stage: nothing has to be done for it. On the NPU all TECs run the whole kernel;
+        elsewhere the threads are those that loops are bound to."""
+        self._has_program("env_threads")
         listed = list(threads) if isinstance(threads, (list, tuple)) else [threads]
         for thread in listed:
             if not isinstance(thread, IterVar) or thread.kind is not Kind.THREAD:

@@ -151,7 +151,11 @@ def primitive(function: _F) -> _F:
         before = schedule.snapshot() if not schedule.depth else None
         schedule.depth += 1
         try:
-            words = _recorded(schedule, list(args)), {k: _recorded(schedule, v) for k, v in options.items()}
+            try:
+                words = _recorded(schedule, list(args)), {k: _recorded(schedule, v) for k, v in options.items()}
+            except ScheduleError:  # what is no part of the schedule: the step itself says best what is wrong with it
+                function(self, *args, **options)
+                raise
             made = function(self, *args, **options)
         except BaseException:  # an interrupted step changes nothing either
             if before is not None:
