@@ -13,7 +13,7 @@ from compassc.quantizer.strategies import Range, parse
 
 SUMS = ("Eltwise", "Add", "Sub")
 """Layers whose inputs take one scale; those of a Concat and its output do."""
-KEEPING = ("Resize", "Interp", "Pad", "Split")
+KEEPING = ("Resize", "Interp", "Pad", "Split", "CropAndResize", "ROIPooling", "MaxRoiPool")
 """Layers that hand the scale of their input on, besides those that only move elements."""
 
 

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compassc.graph import Layer, LayerError, Tensor
+from compassc.graph import Layer, Tensor
 from compassc.layers.declare import evaluate
-from compassc.layers.kernels import kernel_of
 from tests.layers.cases import drawn, layer_of, same, tensor
 
 NEAR = {"float32": 5e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
@@ -163,14 +162,3 @@ def test_pyramids(tmp_path, source, normalised):
         places = np.concatenate([corner, corner + side], -1) * (1 if normalised else 768)
         values = [places.astype(dtype), *(drawn(source, m) for m in maps)]
         same(layer, values, tmp_path, NEAR[dtype])
-
-
-def test_forms_without_exact_arithmetic_are_refused():
-    x, boxes, index = tensor("x", (1, 4, 4, 8), "int8"), tensor("boxes", (2, 4), "int16"), tensor("i", (2,), "int32")
-    layer = layer_of("CropAndResize", [x, boxes, index], "int8", {"crop_size": [2, 2]}, [(2, 2, 2, 8)])
-    for use in (
-        lambda: kernel_of([layer]),
-        lambda: evaluate(layer, [np.zeros(t.shape, t.dtype) for t in layer.inputs]),
-    ):
-        with pytest.raises(LayerError, match="leaves open"):
-            use()

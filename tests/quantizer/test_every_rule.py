@@ -21,13 +21,16 @@ INSIDE_ONE = ("Asin", "Acos", "Atanh")
 STEEP = {"Tan": -1.0, "Div": 0.0, "Mod": 0.9, "Hardmax": 0.9, "Floor": 0.98, "Ceil": 0.98, "Trunc": 0.98, "Round": 0.98,
          "Sign": 0.98, "THRESHOLDEDRELU": 0.98}  # fmt: skip
 """Functions with poles and steps, where a step of the input is a leap of the output: how near they are nonetheless."""
-LEAPS = ("NMS", "DecodeBox", "FilterBoxes", "MaxRoiPool", "RoiAlign", "ZeroFraction")
+LEAPS = (
+    "NMS", "DecodeBox", "FilterBoxes", "MaxRoiPool", "RoiAlign", "ZeroFraction", "CropAndResize", "ROIPooling",
+    "PyramidROIAlign",
+)  # fmt: skip
 """Types that choose, which random numbers make anything of: tests of their own have data that are apart."""
 NOT_SAMPLED_AS_FLOAT = {
     "Compress", "SpaceToDepth", "SpaceToBatch", "Meshgrid", "NonZero", "OneHot", "Gemm",
 }  # fmt: skip
 """Types of which the samples are of whole numbers, or none of these shapes."""
-STAY_FLOAT = {"CropAndResize", "Count", "GroupNorm", "LRN"}
+STAY_FLOAT = {"Count", "GroupNorm", "LRN"}
 """Types whose sampled forms have no kernel in integers, or an inexact one."""
 
 

@@ -66,6 +66,50 @@ def _regions(kind: str, attributes: dict[str, object]) -> tuple[Graph, Arrays]:
     return g.finish(list(ends)), {"x": smooth(random, 20, 24, 4), "rois": (rows // 8 * 8).astype(np.float32)}
 
 
+def _parts(random: np.random.Generator, many: int) -> np.ndarray:
+    """Boxes in parts of the image."""
+    first = random.uniform(0, 0.4, (many, 2))
+    return np.concatenate([first, first + random.uniform(0.2, 0.55, (many, 2))], 1).astype(np.float32)
+
+
+def crops() -> tuple[Graph, Arrays]:
+    random, g = np.random.default_rng(7), GraphBuilder("net")
+    x, boxes, index = g.input("x", (2, 20, 24, 4), F), g.input("boxes", (5, 4), F), g.input("index", (5,), "int32")
+    given = {"crop_size": [6, 5], "method": "BILINEAR", "extrapolation_value": 0.5}
+    ends = g.layer("CropAndResize", [x, boxes, index], name="last", outputs=[((5, 6, 5, 4), F)], attributes=given)
+    maps = np.concatenate([smooth(random, 20, 24, 4), smooth(random, 20, 24, 4)])
+    return g.finish(list(ends)), {"x": maps, "boxes": _parts(random, 5), "index": np.asarray([0, 1, 1, 0, 1], np.int32)}
+
+
+def roi_pooling() -> tuple[Graph, Arrays]:
+    random, g = np.random.default_rng(8), GraphBuilder("net")
+    x, boxes = g.input("x", (1, 20, 24, 4), F), g.input("boxes", (1, 5, 4), F)
+    ends = g.layer("ROIPooling", [x, boxes], name="last", outputs=[((5, 3, 4, 4), F)])
+    return g.finish(list(ends)), {"x": smooth(random, 20, 24, 4), "boxes": _parts(random, 5)[None]}
+
+
+def pyramid() -> tuple[Graph, Arrays]:
+    return _pyramid(1.0, True)
+
+
+def pyramid_of_pixels() -> tuple[Graph, Arrays]:
+    return _pyramid(640.0, False)
+
+
+def _pyramid(image: float, normalised: bool) -> tuple[Graph, Arrays]:
+    random, g = np.random.default_rng(9), GraphBuilder("net")
+    sizes = (40, 20, 10, 5)
+    boxes, maps = g.input("boxes", (1, 8, 4), F), [g.input(f"x{n}", (1, n, n, 4), F) for n in sizes]
+    given = {"resize_height": 3, "resize_width": 4, "sample": [2, 2], "proposal_normalized": normalised,
+             "spatial_scale_value": [n / 640 for n in sizes], "coordinate_transformation_mode": "HALF_PIXEL"}  # fmt: skip
+    ends = g.layer("PyramidROIAlign", [boxes, *maps], name="last", outputs=[((8, 3, 4, 4), F)], attributes=given)
+    data = {t.name: smooth(random, *t.shape[1:]) * (1 + i) for i, t in enumerate(maps)}
+    return g.finish(list(ends)), {
+        **data,
+        "boxes": image * _parts(random, 8)[None] ** np.asarray([1, 1, 2, 1], np.float32),
+    }
+
+
 def nms() -> tuple[Graph, Arrays]:
     random, g = np.random.default_rng(4), GraphBuilder("net")
     boxes, scores = g.input("boxes", (1, BOXES, 4), F), g.input("scores", (1, BOXES), F)
@@ -121,8 +165,15 @@ def _counts() -> Arrays:
     return {"counts": np.asarray([[14, 10]], np.int32), "classes": np.asarray([[2]], np.int32)}
 
 
-CASES = {f.__name__: f for f in (grid_sample, affine, roi_align, max_roi_pool, nms, filter_boxes, decode_box)}
-ERRORS = {"grid_sample": 0.03, "affine": 0.03, "roi_align": 0.08, "max_roi_pool": 0.02}
+CASES = {
+    f.__name__: f
+    for f in (
+        grid_sample, affine, roi_align, max_roi_pool, crops, roi_pooling, pyramid, pyramid_of_pixels, nms, filter_boxes,
+        decode_box,
+    )
+}  # fmt: skip
+ERRORS = {"grid_sample": 0.03, "affine": 0.03, "roi_align": 0.08, "max_roi_pool": 0.02, "crops": 0.02, "roi_pooling": 0.02, "pyramid": 0.02,
+          "pyramid_of_pixels": 0.02}  # fmt: skip
 """Of the range of values, where these lie between others; of boxes a part of the image."""
 
 

@@ -39,27 +39,50 @@ def _rois(draw: Draw, kind: str, x: Tensor) -> Layer | None:
 
 @sample("CropAndResize", "ROIPooling")
 def _crops(draw: Draw, kind: str, x: Tensor) -> Layer | None:
-    if len(x.shape) != 4 or x.is_integer:
+    if len(x.shape) != 4:
         return None
     boxes = Tensor(draw.tensor((1,), x.dtype).name, (2, 4), x.dtype)
     index = Tensor(draw.tensor((1,), "int32").name, (2,), "int32", limits=(0, x.shape[0] - 1))
     given = {"crop_size": [3, 5], "method": draw.choice(("BILINEAR", "NEAREST")), "extrapolation_value": 0.5}
+    if x.is_integer:
+        boxes = _parts(draw, (2, 4))
+        given |= {"extrapolation_value": 7, "scale_value": 1 << (15 - BOX_BITS), "shift_value": 15}
     inputs = (x, boxes, index) if kind == "CropAndResize" else (x, boxes)
     return Layer(draw.name, kind, inputs, (draw.like(x, (2, 3, 5, x.shape[3])),), given)
 
 
+BOX_BITS = 12
+
+
+def _parts(draw: Draw, shape: tuple[int, ...]) -> Tensor:
+    """Boxes in parts of the image, some of them beyond it."""
+    name, zero = draw.tensor((1,), "int16").name, draw.choice((0, 100))
+    return Tensor(name, shape, "int16", float(1 << BOX_BITS), zero, limits=(-300, (1 << BOX_BITS) + 100))
+
+
 @sample("PyramidROIAlign")
 def _pyramid(draw: Draw, kind: str, x: Tensor) -> Layer | None:
-    if x.is_integer or len(x.shape) != 4 or x.shape[0] != 1:
+    if len(x.shape) != 4 or x.shape[0] != 1:
         return None
-    channels = x.shape[3]
-    smaller = [Tensor(draw.tensor((1,), x.dtype).name, (1, s, s, channels), x.dtype) for s in (6, 4, 2)]
-    boxes = Tensor(draw.tensor((1,), x.dtype).name, (1, 3, 4), x.dtype)
-    given = {
+    channels, normalised = x.shape[3], draw.choice((True, False))
+    smaller = [(1, s, s, channels) for s in (6, 4, 2)]
+    given: dict[str, Any] = {
         "resize_height": 2,
         "resize_width": 3,
         "sample": [2],
-        "proposal_normalized": draw.choice((True, False)),
+        "proposal_normalized": normalised,
         "spatial_scale_value": [0.25, 0.125, 0.0625, 0.03125],
     }
-    return Layer(draw.name, kind, (boxes, x, *smaller), (draw.like(x, (3, 2, 3, channels)),), given)
+    out = draw.like(x, (3, 2, 3, channels))
+    if not x.is_integer:
+        maps = [Tensor(draw.tensor((1,), x.dtype).name, s, x.dtype) for s in smaller]
+        boxes = Tensor(draw.tensor((1,), x.dtype).name, (1, 3, 4), x.dtype)
+        return Layer(draw.name, kind, (boxes, x, *maps), (out,), given)
+    maps = [draw.tensor(s, x.dtype) for s in smaller]
+    given |= {"scale_value": [draw.integer(16384, 32767) for _ in range(4)], "shift_value": [15, 15, 16, 15]}
+    if normalised:
+        return Layer(draw.name, kind, (_parts(draw, (1, 3, 4)), x, *maps), (out,), given)
+    boxes = Tensor(draw.tensor((1,), "int16").name, (1, 3, 4), "int16", 8.0, limits=(-100, 8000))
+    given |= {"input_scale": [32768, 32768, 32768, 32768], "input_shift": [12, 13, 14, 15], "spatial_shift": 6}
+    given["shift_value"] = [17, 17, 18, 17]
+    return Layer(draw.name, kind, (boxes, x, *maps), (out,), given)

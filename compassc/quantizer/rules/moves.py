@@ -13,7 +13,7 @@ from compassc.quantizer.rules import rule
 MOVES = (
     "Reshape Squeeze Unsqueeze Flatten Transpose Permute Slice StridedSlice Crop Tile Repeat ReverseSequence Compress "
     "Gather GatherElements GatherND DepthToSpace SpaceToDepth BatchToSpace BatchToSpaceND SpaceToBatch BatchToDepth "
-    "DataStride ChannelShuffle MaxUnpool UpsampleByIndex AdaptivePool CropAndResize QueryRebatch NoOp"
+    "DataStride ChannelShuffle MaxUnpool UpsampleByIndex AdaptivePool QueryRebatch NoOp"
 )
 INTERPOLATION_BITS = 13
 """Of the weights of bilinear interpolation."""

@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 
 from compassc.graph import Layer, Tensor
-from compassc.layers.families.regions.reference import pair, pooled_shape, samples
+from compassc.layers.arithmetic import quantise
+from compassc.layers.families.regions.fixed import PART, nearest_numbers, reach
+from compassc.layers.families.regions.reference import (
+    LEVELS,
+    NORMALISED_LEVELS,
+    pair,
+    pooled_shape,
+    pyramid_numbers,
+    samples,
+)
 from compassc.layers.families.sampling.affine import points, sizes_of
 from compassc.layers.families.sampling.reference import letters_of
 from compassc.quantizer.job import Job, NotQuantised, scale_of
@@ -73,12 +82,18 @@ def affine_grid(job: Job) -> Layer:
     return job.made(out, {**made.attributes(), "multiplier_bits": bits}, tables)
 
 
+def _points(layer: Layer) -> tuple[int, int]:
+    """Points of a cell of a region along y and x."""
+    count = samples(layer)
+    if 0 in count:
+        raise NotQuantised("it takes as many points as a region has pixels ('sample' is 0)")
+    return count
+
+
 @rule("RoiAlign")
 def roi_align(job: Job) -> Layer:
     layer, (x, rois) = job.layer, job.inputs
-    count, spatial = samples(layer), pair(layer, "spatial_scale_value", [1.0])
-    if 0 in count:
-        raise NotQuantised("it takes as many points as a region has pixels ('sample' is 0)")
+    count, spatial = _points(layer), pair(layer, "spatial_scale_value", [1.0])
     if max(spatial) > COARSEST:
         raise NotQuantised(f"its regions are cut to whole numbers, which is too coarse at a scale of {max(spatial):g}")
     out, shape = job.as_input(), pooled_shape(layer)
@@ -105,3 +120,49 @@ def max_roi_pool(job: Job) -> Layer:
     if off > COARSEST or max(spatial) * most >= 1 << 30:
         raise NotQuantised(f"with the scale {rois.scalar_scale:g} its regions would be {off:.2f} pixels off")
     return job.made(job.as_input(), {"spatial": spatial})
+
+
+@rule("CropAndResize")
+def crop_and_resize(job: Job) -> Layer:
+    x, boxes = job.inputs[:2]
+    value = np.asarray(job.layer.number("extrapolation_value", 0.0), F32)
+    whole = int(quantise(value, x.scalar_scale, x.scalar_zero, x.low, x.high))
+    if abs((whole + x.scalar_zero) / x.scalar_scale - float(value)) > 1 / x.scalar_scale:
+        raise NotQuantised(f"its 'extrapolation_value' {float(value):g} lies outside the range of its input")
+    own = factor(F32(1) / scale_of(boxes), PART).attributes()
+    return job.made(job.as_input(), {**own, "extrapolation_value": whole})
+
+
+@rule("ROIPooling")
+def roi_pooling(job: Job) -> Layer:
+    made = job.made(job.as_input())
+    y, x = nearest_numbers(made).pixels
+    return job.made(made.output, {"y_index_scale": y, "x_index_scale": x})
+
+
+FINEST = 10
+"""Fraction bits of places in pyramids."""
+
+
+@rule("PyramidROIAlign")
+def pyramid(job: Job) -> Layer:
+    """Each map has a factor to the scale of the result; places in pixels have as many fraction bits as sums leave."""
+    layer, boxes, maps = job.layer, job.inputs[0], job.inputs[1:]
+    out = job.output(maps[0].integer.signed)
+    if len({t.dtype for t in (out, *maps)}) > 1:
+        raise NotQuantised(f"its maps become {', '.join(t.dtype for t in maps)}, and its result {out.dtype}")
+    normalised = layer.flag("proposal_normalized", False)
+    areas = [int(np.ceil(v * boxes.scalar_scale**2)) for v in (NORMALISED_LEVELS if normalised else LEVELS)]
+    many = 1 if normalised else int(np.prod(_points(layer)))
+    results = [factor(scale_of(out) / (scale_of(m) * F32(many)), 16) for m in maps]
+    attributes: dict[str, Any] = {"levels": areas, **_listed(results)}
+    if normalised:
+        own = factor(F32(1) / scale_of(boxes), PART)
+        return job.made(out, {**attributes, "input_scale": int(own.multiplier), "input_shift": int(own.shift)})
+    sides, sums = max(n for m in maps for n in m.shape[1:3]), max(reach(m) for m in maps) * many
+    bits = min(FINEST, int(np.log2(65535 / sides)), int(np.log2((2**31 - 1) / sums)))
+    if bits < 4:
+        raise NotQuantised(f"sums of {many} points of maps of {sides} pixels leave {bits} bits between pixels")
+    spatial = [factor(F32(s * (1 << bits)) / scale_of(boxes), 16) for s in pyramid_numbers(layer)[1]]
+    places = {"input_scale": [int(f.multiplier) for f in spatial], "input_shift": [int(f.shift) for f in spatial]}
+    return job.made(out, {**attributes, **places, "spatial_shift": bits})

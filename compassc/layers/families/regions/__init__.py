@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from compassc.layers.declare import Attribute, layer_type
+from compassc.layers.families.regions.fixed import (
+    quantised_crop_and_resize,
+    quantised_pyramid,
+    quantised_roi_pooling,
+)
 from compassc.layers.families.regions.reference import (
     AVERAGES,
     CROPS,
@@ -16,7 +21,6 @@ from compassc.layers.families.regions.reference import (
     roi_pooling,
 )
 
-NO_INTEGERS = "of its fixed-point form the format leaves open {}; keep the layer in floats (`unquantifiable=true`)"
 MODE = Attribute("coordinate_transformation_mode", "word", ", ".join(MODES), "HALF_PIXEL")
 layer_type(
     "RoiAlign",
@@ -65,10 +69,14 @@ layer_type(
     attributes=(
         Attribute("crop_size", "ints", "rows and columns of a region's result"),
         Attribute("method", "word", ", ".join(CROPS), "BILINEAR"),
-        Attribute("extrapolation_value", "float", "what lies outside", "0"),
+        Attribute("extrapolation_value", "float", "what lies outside; quantised as an integer of the output", "0"),
+        Attribute("scale_value", "int", "multiplier that brings boxes to parts of the image", form="quantised"),
+        Attribute("shift_value", "int", "its shift", form="quantised"),
     ),
     float=crop_and_resize,
-    no_integers=NO_INTEGERS.format("how products of fractions are rounded, and what an extrapolated value is"),
+    quantised=quantised_crop_and_resize,
+    notes="Quantised, places have the bits of the boxes, their distance eight more; weights have up to 15 fraction bits, and "
+    "each of the three products with one is rounded down. Elements keep their steps.",
 )
 layer_type(
     "PyramidROIAlign",
@@ -78,19 +86,37 @@ layer_type(
     attributes=(
         Attribute("resize_height", "int", "rows of a region's result"),
         Attribute("resize_width", "int", "columns of a region's result"),
-        Attribute("sample", "ints", "points of a cell; 0: as many as it has pixels", "0"),
+        Attribute("sample", "ints", "points of a cell; 0: as many as it has pixels, floats only", "0"),
         Attribute("spatial_scale_value", "floats", "pixels of each map for one of the boxes' units", "1"),
         Attribute("proposal_normalized", "flag", "boxes are parts of the image; their corners are aligned", "false"),
         Attribute("coordinate_transformation_mode", "word", ", ".join(MODES), "OUTPUT_HALF_PIXEL"),
+        Attribute("levels", "ints", "areas from which on the next level is taken", "by the boxes' scale", "quantised"),
+        Attribute("input_scale", "ints", "multipliers of boxes by level; of parts of the image one", "1", "quantised"),
+        Attribute("input_shift", "ints", "their shifts; of parts of the image the next one", "that one", "quantised"),
+        Attribute("box_input_qvalue", "int", "bits of parts of the image", "by the boxes' scale", "quantised"),
+        Attribute(
+            "spatial_shift", "int", "fraction bits of places in pixels", "none of parts of the image", "quantised"
+        ),
+        Attribute("scale_value", "ints", "multiplier of the result, or one for each level", "1", "quantised"),
+        Attribute("shift_value", "ints", "its shift, or their shifts", "0", "quantised"),
     ),
     float=pyramid_roi_align,
-    no_integers=NO_INTEGERS.format("where its divisions by level truncate"),
+    quantised=quantised_pyramid,
+    notes="Quantised, the maps have one data type, which the result has, too; each may have its own steps. The places of points "
+    "are one quotient, rounded down; a product of two weights loses as many bits as one has.",
 )
 layer_type(
     "ROIPooling",
     summary="Regions of a feature map in one size, nearest.",
     use="sometimes",
     inputs="x, boxes (y0, x0, y1, x1 from 0 to 1)",
+    attributes=tuple(
+        Attribute(
+            f"{a}_index_scale", "int", f"{n} of 255 steps over the cells, times 2^15", "by the sizes", "quantised"
+        )
+        for a, n in (("y", "rows"), ("x", "columns"))
+    ),
     float=roi_pooling,
-    no_integers=NO_INTEGERS.format("how places follow from boxes in 256 steps"),
+    quantised=quantised_roi_pooling,
+    notes="Quantised, boxes are brought to 255 steps, to the nearest. Elements keep their steps.",
 )

@@ -8,95 +8,37 @@ from collections.abc import Sequence
 import numpy as np
 
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.emit import requantise, wide_kind
+from compassc.layers.emit import wide_kind
+from compassc.layers.families.regions import fixed_kernels
 from compassc.layers.families.regions.reference import (
     AVERAGES,
     CROPS,
-    FRACTION,
     LEVELS,
     MODES,
     NORMALISED_LEVELS,
     crop_size,
-    fixed_numbers,
     pair,
     pooled_shape,
     pyramid_numbers,
+    pyramid_shape,
     samples,
+)
+from compassc.layers.families.regions.texts import (
+    ALIGN,
+    CROP,
+    INDEXED,
+    NEAREST,
+    WEIGHTS,
+    Lines,
+    check_maps,
+    four_pixels,
+    image_lines,
+    sizes_of,
 )
 from compassc.layers.kernels import kernel
 from compassc.layers.moving import bits_of
 from compassc.layers.scripts import Substitutions, script
-from compassc.layers.source import LANES, Kernel, KernelSource, Value
-
-Lines = list[str]
-
-
-def _indented(lines: Sequence[str], depth: int = 1) -> Lines:
-    return ["    " * depth + line for line in lines]
-
-
-def _check(layer: Layer, rois: Tensor, width: int, shape: tuple[int, int]) -> None:
-    x, y = layer.input, layer.output
-    if len(x.shape) != 4 or len(rois.shape) != 2 or rois.shape[1] != width:
-        raise LayerError(f"{list(x.shape)} and {list(rois.shape)} are not NHWC maps and rows of {width} numbers")
-    if y.shape != (rois.shape[0], *shape, x.shape[3]):
-        raise LayerError(f"the output is {list(y.shape)}, expected {[rois.shape[0], *shape, x.shape[3]]}")
-    if x.dtype != y.dtype:
-        raise LayerError(f"the input is {x.dtype}, the output {y.dtype}; it keeps the type")
-    if (wide_kind(x) == "int32") != layer.is_quantised or (wide_kind(rois) == "int32") != layer.is_quantised:
-        raise LayerError(f"maps of {x.dtype} with regions of {rois.dtype} have no kernel")
-
-
-def _sizes(layer: Layer, shape: tuple[int, int]) -> dict[str, int]:
-    x = layer.input.shape
-    return {
-        "images": x[0],
-        "height": x[1],
-        "width": x[2],
-        "channels": x[3],
-        "down": shape[0],
-        "across": shape[1],
-        "image_size": x[1] * x[2] * x[3],
-        "row_size": x[2] * x[3],
-    }
-
-
-def _image(layer: Layer, rois: Tensor) -> tuple[Lines, dict[str, float | int]]:
-    """`image`: that of region `r`."""
-    if not layer.is_quantised:
-        return ['image = S.cast(S.cast(rois[r * 5], "float32"), "int32")'], {}
-    if layer.input.shape[0] == 1:
-        return ["image = S.i32(0)"], {}
-    given: dict[str, float | int] = {"zero_rois": rois.scalar_zero, "scale_rois": float(rois.scalar_scale)}
-    return ['image = S.cast(S.rint(S.cast(S.i32(rois[r * 5]) + zero_rois, "float32") / scale_rois), "int32")'], given
-
-
-# -- RoiAlign
-
-ALIGN = """
-$head
-for p in range(S.get_local_id(), points, S.get_local_size()):
-    r = p / (down * across)
-    i_y = p / across % down
-    i_x = p % across
-    $place
-    for j in range(0, channels, 32):
-        mask = S.tail_mask(S.min(channels - j, 32), 32)
-        acc = S.vbcast($start, lanes=32)
-        for k_y in range($many_y):
-            $point_y
-            for k_x in range($many_x):
-                $point_x
-                top = source + (image * image_size + y0 * row_size + j)
-                bottom = source + (image * image_size + y1 * row_size + j)
-                a = load(top + x0 * channels, mask, "$dtype", 32)$zero
-                b = load(top + x1 * channels, mask, "$dtype", 32)$zero
-                c = load(bottom + x0 * channels, mask, "$dtype", 32)$zero
-                d = load(bottom + x1 * channels, mask, "$dtype", 32)$zero
-                $weigh
-        $body
-        S.vstore(narrow($result, "$dtype"), y + (p * channels + j), mask)
-"""
+from compassc.layers.source import Kernel
 
 
 def _float_ends(mode: str) -> Lines:
@@ -144,20 +86,17 @@ def _float_points(count: tuple[int, int]) -> tuple[Lines, dict[str, Lines], dict
     return cell, points, many
 
 
-WEIGHTS = (("a", "g_y", "g_x"), ("b", "g_y", "f_x"), ("c", "f_y", "g_x"), ("d", "f_y", "f_x"))
-
-
 @kernel("RoiAlign")
 def roi_align(layer: Layer) -> Kernel:
     rois, shape = layer.inputs[1], pooled_shape(layer)
-    _check(layer, rois, 5, shape)
+    check_maps(layer, rois, 5, shape)
     mode = layer.word("coordinate_transformation_mode", "HALF_PIXEL", MODES)
     maximum = layer.word("method", "AVG", AVERAGES) == "MAX"
     if layer.is_quantised:
-        return _fixed_align(layer, rois, shape, mode, maximum)
+        return fixed_kernels.roi_align(layer, rois, shape, mode, maximum)
     count, scale = samples(layer), pair(layer, "spatial_scale_value", [1.0])
     cell, points, many = _float_points(count)
-    image, _ = _image(layer, rois)
+    image, _ = image_lines(layer, rois)
     place = [
         *image,
         *_float_ends(mode),
@@ -178,14 +117,14 @@ def roi_align(layer: Layer) -> Kernel:
         y=layer.output,
         points=rois.shape[0] * math.prod(shape),
         roi_size=5,
-        **_sizes(layer, shape),
+        **sizes_of(layer, shape),
         **numbers,
     )
 
 
 def _float_weights(maximum: bool) -> Substitutions:
     terms = [f"{v} * ({wy} * {wx})" for v, wy, wx in WEIGHTS]
-    total = S_SUM.format(*terms)
+    total = "(({} + {}) + {}) + {}".format(*terms)
     cells = 'S.cast(S.max(many_y * many_x, 1), "float32")'
     if not maximum:
         return {
@@ -199,144 +138,10 @@ def _float_weights(maximum: bool) -> Substitutions:
     return {"start": 'S.fp32("-inf")', "weigh": [f"acc = S.max(acc, {largest})"], "body": body, "result": "acc"}
 
 
-S_SUM = "(({} + {}) + {}) + {}"
-
-
-def _fixed_align(layer: Layer, rois: Tensor, shape: tuple[int, int], mode: str, maximum: bool) -> Kernel:
-    count, x, y = samples(layer), layer.input, layer.output
-    if 0 in count:
-        raise LayerError("quantised regions with an adaptive number of samples ('sample' is 0) are not supported")
-    spatial, numbers = [int(v) for v in pair(layer, "spatial_scale_value")], fixed_numbers(layer)
-    scale, shift = (np.resize(v, 2) for v in layer.scale_shift(of=2))
-    zero, k = rois.scalar_zero, KernelSource()
-    largest = max(abs(rois.low + zero), abs(rois.high + zero))
-    real = largest * int(scale[1]) * 2.0 ** -int(shift[1])
-    if largest * int(scale[1]) >= 2**31 or not 0 <= shift[1] < 31 or not 0 <= scale[1]:
-        raise LayerError(f"regions up to {largest} times {scale[1]} / 2^{shift[1]} are beyond what kernels compute")
-    if (real + 1) * max(abs(s) for s in spatial) * 4 >= 2**31:
-        raise LayerError(f"places up to {real:g} times 'spatial_scale_value' do not fit 32 bits")
-    place, given = _image(layer, rois)
-    place += _fixed_place(mode)
-    points = {f"point_{a}": _fixed_point(a, size) for a, size in (("y", "height"), ("x", "width"))}
-    body, weigh, start = _fixed_sum(k, layer, maximum, count, scale, shift)
-    words: Substitutions = {
-        "head": [],
-        "place": place,
-        **points,
-        "many_y": "samples_y",
-        "many_x": "samples_x",
-        "dtype": x.dtype,
-        "zero": " + zero_x" if x.scalar_zero else "",
-        "start": start,
-        "weigh": weigh,
-        "body": body[0],
-        "result": body[1],
-    }
-    given |= {
-        "samples_y": count[0],
-        "samples_x": count[1],
-        "zero_roi": zero,
-        "scale_roi": int(scale[1]),
-        "shift_roi": int(shift[1]),
-    }
-    if x.scalar_zero:
-        given["zero_x"] = x.scalar_zero
-    for n, a in enumerate("yx"):
-        keys = (f"bin_scale_{a}", f"bin_shift_{a}", f"grid_scale_{a}", f"grid_shift_{a}")
-        given |= {f"spatial_{a}": spatial[n]} | dict(zip(keys, numbers[n], strict=True))
-    return script(
-        ALIGN,
-        k,
-        words,
-        source=x,
-        rois=rois,
-        y=y,
-        points=rois.shape[0] * math.prod(shape),
-        roi_size=5,
-        **_sizes(layer, shape),
-        **given,
-    )
-
-
-def _fixed_place(mode: str) -> list[str]:
-    """The position of a quantised region in the image, and the distance of its samples."""
-    place = ["valid = S.i32(1)", "if image < 0 or image >= images:", "    valid = S.i32(0)"]
-    for n, a in enumerate("yx"):
-        for name, at in ((f"start_{a}", n + 1), (f"end_{a}", n + 3)):
-            place += [
-                f"raw = (S.i32(rois[r * roi_size + {at}]) + zero_roi) * scale_roi",
-                f"{name} = S.max(raw, 0) >> shift_roi",
-                "if raw < 0:",
-                f"    {name} = 0 - ((0 - raw) >> shift_roi)",
-                f"{name} = {name} * spatial_{a}" + (" - 512" if mode == "HALF_PIXEL" else ""),
-            ]
-        place.append(f"size_{a} = end_{a} - start_{a}")
-        if mode == "OUTPUT_HALF_PIXEL":
-            place.append(f"size_{a} = S.max(size_{a}, 1024)")
-        place += [
-            f"if size_{a} < 0:",
-            "    valid = S.i32(0)",
-            f"    size_{a} = S.i32(0)",
-            f"step_{a} = scaled_floor(size_{a}, bin_scale_{a}, bin_shift_{a})",
-            f"half_{a} = scaled_floor(step_{a}, grid_scale_{a}, grid_shift_{a})",
-        ]
-    return [*place, "if valid == 0:", "    image = S.i32(0)"]
-
-
-def _fixed_point(a: str, size: str) -> Lines:
-    return [
-        f"at_{a} = start_{a} + step_{a} * i_{a} + half_{a} * (2 * k_{a} + 1)",
-        f"in_{a} = S.i32(0)",
-        f"if valid != 0 and at_{a} >= -1024 and at_{a} <= {size} << {FRACTION}:",
-        f"    in_{a} = S.i32(1)",
-        f"at_{a} = S.max(at_{a}, 0)",
-        f"{a}0 = S.min(at_{a} >> {FRACTION}, {size} - 1)",
-        f"{a}1 = S.min({a}0 + 1, {size} - 1)",
-        f"f_{a} = at_{a} & 1023",
-        f"if {a}0 >= {size} - 1:",
-        f"    f_{a} = S.i32(0)",
-        f"g_{a} = (1024 - f_{a}) * in_{a}",
-        f"f_{a} = f_{a} * in_{a}",
-    ]
-
-
-def _fixed_sum(
-    k: KernelSource, layer: Layer, maximum: bool, count: tuple[int, int], scale: np.ndarray, shift: np.ndarray
-) -> tuple[tuple[Lines, str], Lines, str]:
-    """((lines behind the sum, the result), lines of a point, the start)."""
-    x, y = layer.input, layer.output
-    low, high = (v + x.scalar_zero for v in (x.low, x.high))
-    terms = [f"{v} * (({wy} * {wx}) >> {FRACTION})" for v, wy, wx in WEIGHTS]
-    many = 1 if maximum else count[0] * count[1]
-    acc = Value("acc", "int32", min(low, 0) * many << FRACTION, max(high, 0) * many << FRACTION)
-    result = requantise(k, acc, scale[0], shift[0] + FRACTION, y.scalar_zero, y.low, y.high)
-    lines = k.body
-    if maximum:
-        largest = f"S.max(S.max({terms[0]}, {terms[1]}), S.max({terms[2]}, {terms[3]}))"
-        outside = ["if valid == 0:", "    acc = S.vbcast(S.i32(0), lanes=32)"]
-        return ([*outside, *lines], result.name), [f"acc = S.max(acc, {largest})"], f"S.i32({-(2**31) + 1})"
-    return (lines, result.name), [f"acc = acc + ({' + '.join(terms)})"], "S.i32(0)"
-
-
 # -- crops and pyramids
 
-CROP = """
-for p in range(S.get_local_id(), points, S.get_local_size()):
-    r = p / (down * across)
-    i_y = p / across % down
-    i_x = p % across
-    $place
-    $point
-    for j in range(0, channels, 32):
-        mask = S.tail_mask(S.min(channels - j, 32), 32)
-        result = S.vbcast(outside, lanes=32)
-        if inside != 0:
-            $taken
-        S.vstore(narrow(result, "$dtype"), y + (p * channels + j), mask)
-"""
 
-
-def _crop_points(nearest: bool, source: str) -> tuple[Lines, Lines]:
+def _crop_points(nearest: bool) -> tuple[Lines, Lines]:
     """(lines of a point, lines that take its channels)."""
     lines: Lines = []
     for a, size, cells in (("y", "height", "down"), ("x", "width", "across")):
@@ -353,14 +158,10 @@ def _crop_points(nearest: bool, source: str) -> tuple[Lines, Lines]:
             f"{a}1 = S.min({a}0 + 1, {size} - 1)",
             f'f_{a} = at_{a} - S.cast({a}0, "float32")',
         ]
-    near = {
-        f"{v}{w}": f"{source} + (image * image_size + y{v} * row_size + x{w} * channels + j)"
-        for v in "01"
-        for w in "01"
-    }
+    pixels = four_pixels(nearest)
     if nearest:
-        return lines, [f'result = load({near["00"]}, mask, "$dtype", {LANES})']
-    taken = [f'{n} = load({near[at]}, mask, "$dtype", {LANES})' for n, at in zip("abcd", near, strict=True)]
+        return lines, [f"result = {pixels[0]}"]
+    taken = [f"{n} = {pixel}" for n, pixel in zip("abcd", pixels, strict=True)]
     return lines, [
         *taken,
         "above = a + (b - a) * f_x",
@@ -372,36 +173,31 @@ def _crop_points(nearest: bool, source: str) -> tuple[Lines, Lines]:
 @kernel("CropAndResize")
 def crop_and_resize(layer: Layer) -> Kernel:
     x, boxes, index = layer.inputs[:3]
-    shape = crop_size(layer)
-    _check(layer, boxes, 4, shape)
+    shape, nearest = crop_size(layer), layer.word("method", "BILINEAR", CROPS) == "NEAREST"
+    check_maps(layer, boxes, 4, shape)
     if index.dtype not in ("int32", "int16", "int8", "uint8", "uint16") or index.count != boxes.shape[0]:
         raise LayerError(f"'{index.name}' is {index.dtype} {list(index.shape)}, expected an image for each box")
-    point, taken = _crop_points(layer.word("method", "BILINEAR", CROPS) == "NEAREST", "source")
+    if layer.is_quantised:
+        return fixed_kernels.crop_and_resize(layer, shape, nearest)
+    point, taken = _crop_points(nearest)
     ends = [
         f'{name}_{a} = S.cast(boxes[r * 4 + {n + 2 * (name == "last")}], "float32")'
         for n, a in enumerate("yx")
         for name in ("first", "last")
     ]
-    place = [
-        "image = S.i32(index[r])",
-        "inside = S.i32(1)",
-        "if image < 0 or image >= images:",
-        "    inside = S.i32(0)",
-        "    image = S.i32(0)",
-        *ends,
-    ]
+    place = [*INDEXED, *ends]
     taken = [t.replace("$dtype", x.dtype) for t in taken]
     return script(
         CROP,
         None,
-        {"place": place, "point": point, "taken": taken, "dtype": x.dtype},
+        {"place": place, "point": point, "taken": taken, "finish": [], "dtype": x.dtype},
         source=x,
         boxes=boxes,
         index=index,
         y=layer.output,
         points=boxes.shape[0] * math.prod(shape),
         outside=layer.number("extrapolation_value", 0.0),
-        **_sizes(layer, shape),
+        **sizes_of(layer, shape),
     )
 
 
@@ -410,7 +206,7 @@ def _check_pyramid(boxes: Tensor, maps: Sequence[Tensor], y: Tensor, shape: tupl
         raise LayerError("it takes boxes and four maps of one image, with the type of the output")
     if (
         boxes.shape[-1:] != (4,)
-        or wide_kind(boxes) != "float32"
+        or wide_kind(boxes) != wide_kind(y)
         or y.count != boxes.count // 4 * math.prod(shape) * maps[0].shape[3]
     ):
         raise LayerError(f"boxes of {list(boxes.shape)} do not lead to the shape {list(y.shape)}")
@@ -436,8 +232,10 @@ _PYRAMID_BEGIN = (
 @kernel("PyramidROIAlign")
 def pyramid(layer: Layer) -> Kernel:
     boxes, maps, y = layer.inputs[0], layer.inputs[1:], layer.output
-    shape = layer.integer("resize_height"), layer.integer("resize_width")
+    shape = pyramid_shape(layer)
     _check_pyramid(boxes, maps, y, shape)
+    if layer.is_quantised:
+        return fixed_kernels.pyramid(layer, shape)
     normalised = layer.flag("proposal_normalized", False)
     mode, scales = pyramid_numbers(layer)
     given: dict[str, float | int | Tensor] = {f"map{i}": m for i, m in enumerate(maps)}
@@ -457,7 +255,7 @@ def pyramid(layer: Layer) -> Kernel:
     place += ["row_size = width * channels", "image_size = S.i32(0)", "scale_x = scale_y + 0.0"]
     given |= {"channels": maps[0].shape[3], "down": shape[0], "across": shape[1], "points": y.count // maps[0].shape[3]}
     if normalised:
-        point, taken = _crop_points(False, "source")
+        point, taken = _crop_points(False)
         place += [
             "first_y = y_first + 0.0",
             "first_x = x_first + 0.0",
@@ -470,6 +268,7 @@ def pyramid(layer: Layer) -> Kernel:
             "point": point,
             "dtype": y.dtype,
             "taken": [t.replace("$dtype", y.dtype) for t in taken],
+            "finish": [],
         }
         return script(CROP, None, words, rois=boxes, y=y, outside=0.0, **given)
     count = samples(layer)
@@ -514,8 +313,8 @@ for p in range(S.get_local_id(), points, S.get_local_size()):
 @kernel("MaxRoiPool")
 def max_roi_pool(layer: Layer) -> Kernel:
     rois, shape, x = layer.inputs[1], pooled_shape(layer), layer.input
-    _check(layer, rois, 5, shape)
-    place, given = _image(layer, rois)
+    check_maps(layer, rois, 5, shape)
+    place, given = image_lines(layer, rois)
     spatial = pair(layer, "spatial", [1.0])
     if layer.is_quantised:
         zero = rois.scalar_zero
@@ -552,18 +351,9 @@ def max_roi_pool(layer: Layer) -> Kernel:
         rois=rois,
         y=layer.output,
         points=rois.shape[0] * math.prod(shape),
-        **_sizes(layer, shape),
+        **sizes_of(layer, shape),
         **given,
     )
-
-
-NEAREST = """
-for p in range(S.get_local_id(), points, S.get_local_size()):
-    r = p / (down * across)
-    $place
-    pixel = source.as_ptr("$bits") + (y_place * row_size + x_place * channels)
-    S.dma_copy(target.as_ptr("$bits") + p * channels, pixel, channels)
-"""
 
 
 @kernel("ROIPooling")
@@ -572,8 +362,10 @@ def roi_pooling(layer: Layer) -> Kernel:
     if len(x.shape) != 4 or len(y.shape) < 3 or boxes.shape[-1:] != (4,) or x.dtype != y.dtype:
         raise LayerError(f"{list(x.shape)} and {list(boxes.shape)} are not NHWC maps and boxes of four numbers")
     h, w = y.shape[-3:-1]
-    if y.count != boxes.count // 4 * h * w * x.shape[3] or min(h, w) < 1 or wide_kind(boxes) != "float32":
+    if y.count != boxes.count // 4 * h * w * x.shape[3] or min(h, w) < 1 or wide_kind(boxes) != wide_kind(y):
         raise LayerError(f"boxes of {list(boxes.shape)} do not lead to the shape {list(y.shape)}")
+    if layer.is_quantised:
+        return fixed_kernels.roi_pooling(layer, (h, w))
     place: Lines = []
     for n, (a, size, at) in enumerate((("y", "height", "p / across % down"), ("x", "width", "p % across"))):
         cells = 'S.cast(down, "float32")' if a == "y" else 'S.cast(across, "float32")'
@@ -585,5 +377,5 @@ def roi_pooling(layer: Layer) -> Kernel:
             f'{a}_place = S.cast(S.min(S.max({a}_real, 0.0), S.cast({size} - 1, "float32")), "int32")',
         ]
     words: Substitutions = {"place": place, "bits": bits_of(x.dtype)}
-    sizes = {n: v for n, v in _sizes(layer, (h, w)).items() if n not in ("images", "image_size")}
+    sizes = {n: v for n, v in sizes_of(layer, (h, w)).items() if n not in ("images", "image_size")}
     return script(NEAREST, None, words, source=x, boxes=boxes, target=y, points=y.count // x.shape[3], **sizes)

@@ -174,11 +174,11 @@ def fixed_numbers(layer: Layer) -> list[list[int]]:
     return [[row[i] for row in rows] for i in (0, 1)]
 
 
-def _fixed_corners(p: int, size: int) -> tuple[int, int, int, bool]:
-    inside = -(1 << FRACTION) <= p <= size << FRACTION
+def _fixed_corners(p: int, size: int, bits: int) -> tuple[int, int, int, bool]:
+    inside = -(1 << bits) <= p <= size << bits
     p = max(p, 0)
-    low = min(p >> FRACTION, size - 1)
-    return low, min(low + 1, size - 1), 0 if low >= size - 1 else p & ((1 << FRACTION) - 1), inside
+    low = min(p >> bits, size - 1)
+    return low, min(low + 1, size - 1), 0 if low >= size - 1 else p & ((1 << bits) - 1), inside
 
 
 def quantised_roi_align(layer: Layer, x: Array, rois: Array) -> Array:
@@ -205,18 +205,19 @@ def quantised_roi_align(layer: Layer, x: Array, rois: Array) -> Array:
         ys, xs = (_fixed_points(int(ends[r, i]), size[i], shape[i], count[i], numbers[i]) for i in (0, 1))
         for i, rows in enumerate(ys):
             for j, columns in enumerate(xs):
-                terms = [t for p in rows for q in columns for t in _fixed_terms(wide[image], p, q)]
+                terms = [t for p in rows for q in columns for t in fixed_terms(wide[image], p, q, FRACTION)]
                 found[r, i, j] = np.max(terms, axis=0) if maximum else np.sum(terms, axis=0)
     return requantise(found, scale[0], shift[0] + FRACTION, out.scalar_zero, out.low, out.high)
 
 
-def _fixed_terms(x: Array, p: int, q: int) -> list[Array]:
-    top, bottom, fy, above = _fixed_corners(p, x.shape[0])
-    left, right, fx, beside = _fixed_corners(q, x.shape[1])
-    one = (1 << FRACTION) * (above and beside)
+def fixed_terms(x: Array, p: int, q: int, bits: int) -> list[Array]:
+    """The four pixels around a place with fraction bits, each times its weight of as many bits."""
+    top, bottom, fy, above = _fixed_corners(p, x.shape[0], bits)
+    left, right, fx, beside = _fixed_corners(q, x.shape[1], bits)
+    one = (1 << bits) * (above and beside)
     sides = ((top, (one - fy) * bool(one)), (bottom, fy * bool(one)))
     ends = ((left, (one - fx) * bool(one)), (right, fx * bool(one)))
-    return [x[y, c] * ((v * w) >> FRACTION) for y, v in sides for c, w in ends]
+    return [x[y, c] * ((v * w) >> bits) for y, v in sides for c, w in ends]
 
 
 # -- pyramids and crops
@@ -274,13 +275,18 @@ def crop_and_resize(layer: Layer, x: Array, boxes: Array, images: Array) -> Arra
     return np.stack(found).astype(np.float32)
 
 
-def pyramid_roi_align(layer: Layer, boxes: Array, *maps: Array) -> Array:
-    if len(maps) != 4 or any(m.ndim != 4 or len(m) != 1 for m in maps) or boxes.shape[-1] != 4:
-        raise LayerError("it takes boxes and four maps of one image")
+def pyramid_shape(layer: Layer) -> tuple[int, int]:
     shape = layer.integer("resize_height"), layer.integer("resize_width")
     if min(shape) < 1:
         raise LayerError(f"'resize_height' and 'resize_width' are {list(shape)}, expected positive sizes")
     check_size(layer, shape)
+    return shape
+
+
+def pyramid_roi_align(layer: Layer, boxes: Array, *maps: Array) -> Array:
+    if len(maps) != 4 or any(m.ndim != 4 or len(m) != 1 for m in maps) or boxes.shape[-1] != 4:
+        raise LayerError("it takes boxes and four maps of one image")
+    shape = pyramid_shape(layer)
     rows = boxes.reshape(-1, 4).astype(np.float32)
     normalised = layer.flag("proposal_normalized", False)
     mode, scales = pyramid_numbers(layer)
