@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
+from compassc.layers.arithmetic import approximate_factor
 from compassc.layers.declare import evaluate
 from compassc.layers.kernels import kernel_of
 from tests.layers.cases import drawn, same, tensor
@@ -79,6 +81,31 @@ def test_soft_suppression(tmp_path, source):
     given = {"method": "GAUSSIAN", "soft_nms_sigma": 0.5, "score_threshold": 0.05, "max_output_size": 30}
     layer = suppression("float32", 2, 70, 2, 50, **given)
     same(layer, crowd(source, layer, 1), tmp_path, 1e-5)
+
+
+def lowering(sigma: float) -> dict[str, Array]:
+    """The tables of a quantised GAUSSIAN suppression."""
+    scale, shift = approximate_factor(np.exp(-0.5 / sigma * (np.arange(256) / 255) ** 2), 16)
+    return {"gaussian_scale_lut": scale.astype("uint16"), "gaussian_shift_lut": shift.astype("uint8")}
+
+
+@pytest.mark.parametrize(("dtype", "zero"), [("uint8", 0), ("int16", 20)])
+def test_soft_suppression_in_integers(tmp_path, source, dtype, zero):
+    given = {"method": "GAUSSIAN", "score_threshold": 5, "max_output_size": 30, "areas_shift": 10}
+    plain = suppression(dtype, 2, 70, 2, 50, 0, **given)
+    *inputs, scores = plain.inputs
+    layer = replace(plain, inputs=(*inputs, replace(scores, zero=zero)), constants=lowering(0.5))
+    values = crowd(source, layer, 4000)
+    same(layer, values, tmp_path)
+    # as in floats, but for what is rounded down: the best of each class is the same, later ones have similar scores
+    like = {"method": "GAUSSIAN", "score_threshold": 5.0 + zero, "soft_nms_sigma": 0.5, "max_output_size": 30}
+    real = evaluate(suppression("float32", 2, 70, 2, 50, **like), [values[0].astype("f4"), *values[1:3], values[3] + np.float32(zero)])  # fmt: skip
+    fixed = evaluate(layer, values)
+    assert np.abs(real[1] - fixed[1].astype(int)).max() <= 6
+    for n, per_class in enumerate(fixed[1].astype(int)):
+        first = int(real[1][n, 0]), int(per_class[0])
+        assert [fixed[3][n, 0], fixed[3][n, first[1]]] == [real[3][n, 0], real[3][n, first[0]]]
+        np.testing.assert_allclose(fixed[2][n, :6] + zero, real[2][n, :6], atol=6)
 
 
 def test_suppression_keeps_what_does_not_overlap():
@@ -228,7 +255,7 @@ def test_an_anchor_without_offset_is_the_box(source):
 
 def test_what_is_not_defined_is_refused(tmp_path: Path):
     layer = suppression("int8", 1, 8, 1, 4, method="GAUSSIAN", soft_nms_sigma=0.5)
-    with pytest.raises(LayerError, match="order of rounding"):
+    with pytest.raises(LayerError, match="gaussian_scale_lut"):
         kernel_of([layer])
     with pytest.raises(LayerError, match="center_point_box"):
         kernel_of([suppression("float32", 1, 8, 1, 4, center_point_box=1)])

@@ -111,11 +111,19 @@ def _pyramid(image: float, normalised: bool) -> tuple[Graph, Arrays]:
 
 
 def nms() -> tuple[Graph, Arrays]:
+    return _nms(method="HARD", iou_threshold=0.5)
+
+
+def soft_nms() -> tuple[Graph, Arrays]:
+    return _nms(method="GAUSSIAN", soft_nms_sigma=0.5)
+
+
+def _nms(**method: object) -> tuple[Graph, Arrays]:
     random, g = np.random.default_rng(4), GraphBuilder("net")
     boxes, scores = g.input("boxes", (1, BOXES, 4), F), g.input("scores", (1, BOXES), F)
     counts, classes = g.input("counts", (1, 2), "int32"), g.input("classes", (1, 1), "int32")
     outputs = [((1, 10, 4), F), ((1, 2), "int32"), ((1, 10), F), ((1, 10), "int32")]
-    given = {"method": "HARD", "iou_threshold": 0.5, "score_threshold": 0.2, "max_output_size": 5}
+    given = {**method, "score_threshold": 0.2, "max_output_size": 5}
     ends = g.layer("NMS", [boxes, counts, classes, scores], name="last", outputs=outputs, attributes=given)
     return g.finish(list(ends)), {"boxes": _boxes(random), "scores": _scores(random), **_counts()}
 
@@ -168,12 +176,12 @@ def _counts() -> Arrays:
 CASES = {
     f.__name__: f
     for f in (
-        grid_sample, affine, roi_align, max_roi_pool, crops, roi_pooling, pyramid, pyramid_of_pixels, nms, filter_boxes,
+        grid_sample, affine, roi_align, max_roi_pool, crops, roi_pooling, pyramid, pyramid_of_pixels, nms, soft_nms, filter_boxes,
         decode_box,
     )
 }  # fmt: skip
 ERRORS = {"grid_sample": 0.03, "affine": 0.03, "roi_align": 0.08, "max_roi_pool": 0.02, "crops": 0.02, "roi_pooling": 0.02, "pyramid": 0.02,
-          "pyramid_of_pixels": 0.02}  # fmt: skip
+          "pyramid_of_pixels": 0.02, "soft_nms": 0.02}  # fmt: skip
 """Of the range of values, where these lie between others; of boxes a part of the image."""
 
 

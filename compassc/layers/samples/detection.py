@@ -24,9 +24,14 @@ def _nms(draw: Draw, kind: str, x: Tensor) -> Layer | None:
         draw.plain((n, 5), "int32"),
     ]
     given: dict[str, Any] = {"method": "HARD", "iou_threshold": 0.5, "max_output_size": 3}
+    constants = None
     if x.is_integer:
         given |= {"iou_threshold": 128, "areas_shift": 9 if x.integer.bits > 8 else 2, "iou_thresh_shift": 8}
-    return layer_of(draw, kind, inputs, outputs, None, **given)
+        if draw.integer(0, 1):
+            given |= {"method": "GAUSSIAN", "areas_shift": 10 if x.integer.bits > 8 else 2}
+            constants = {"gaussian_scale_lut": draw.array("uint16", 256, high=32000)}
+            constants["gaussian_shift_lut"] = draw.array("uint8", 256, low=14, high=16)
+    return layer_of(draw, kind, inputs, outputs, constants, **given)
 
 
 def _anchors(draw: Draw, boxes: int, integers: bool) -> dict[str, np.ndarray[Any, Any]]:

@@ -9,10 +9,10 @@ import numpy as np
 from compassc.graph import Layer, Tensor
 from compassc.layers.arithmetic import Array
 from compassc.layers.families.detection.boxes import decode_sizes, four, limits_of
-from compassc.layers.families.detection.suppression import suppression_of
+from compassc.layers.families.detection.suppression import STEPS, suppression_of
 from compassc.layers.families.detection.yolo import least
 from compassc.quantizer.job import Job, NotQuantised, scale_of
-from compassc.quantizer.numbers import real, table_positions
+from compassc.quantizer.numbers import factor, real, table_positions
 from compassc.quantizer.rules import rule
 
 F32 = np.float32
@@ -29,10 +29,8 @@ def below(limit: float, t: Tensor) -> int:
 
 @rule("NMS")
 def nms(job: Job) -> Layer:
-    """Areas lose as many bits as the product of two sides with the overlap has more than 31."""
+    """Areas lose as many bits as the product of two sides with the overlap, or its steps, has more than 31."""
     layer, boxes, scores, own = job.layer, job.inputs[0], job.inputs[3], suppression_of(job.layer)
-    if own.gaussian:
-        raise NotQuantised("the order of its roundings is not defined")
     if boxes.zero:
         raise NotQuantised("its boxes have a zero point")
     record = job.record(layer.inputs[0].name)
@@ -40,15 +38,21 @@ def nms(job: Job) -> Layer:
     if side * side >= 1 << 31:
         raise NotQuantised("areas of its boxes do not fit 32 bits")
     overlap = int(own.overlap * (1 << OVERLAP_BITS))
+    most = STEPS if own.gaussian else max(overlap, 1)
     attributes: dict[str, Any] = {
         "iou_threshold": overlap,
         "iou_thresh_shift": OVERLAP_BITS,
-        "areas_shift": max(0, 2 * boxes.integer.bits + 1 + max(overlap, 1).bit_length() - 31),
+        "areas_shift": max(0, 2 * boxes.integer.bits + 1 + most.bit_length() - 31),
         "scale_value": 1, "scale_type": "uint8", "shift_value": 0, "shift_type": "int8",
     }  # fmt: skip
     attributes["score_threshold"] = below(own.threshold, scores)
     kept = [job.as_input(0, 0), job.plain(1, "uint16"), job.as_input(2, 3), job.plain(3, "uint16")]
-    return job.made(kept, attributes)
+    if not own.gaussian:
+        return job.made(kept, attributes)
+    steps = np.arange(STEPS + 1, dtype=F32) / F32(STEPS)
+    lowered = factor(np.maximum(np.exp(F32(-0.5 / own.sigma) * steps * steps), F32(1e-9)), 16)
+    tables = {"gaussian_scale_lut": lowered.multiplier.astype(np.uint16)}
+    return job.made(kept, attributes, tables | {"gaussian_shift_lut": lowered.shift.astype(np.uint8)})
 
 
 @rule("DecodeBox")

@@ -112,17 +112,22 @@ TABLE = (
             Attribute("iou_threshold", "float", "the largest overlap; quantised, times 2^iou_thresh_shift", "0.6"),
             Attribute("score_threshold", "float", "boxes with a score above it are kept", "none"),
             Attribute("max_output_size", "measure", "boxes kept of a class", "rows of the output"),
-            Attribute("soft_nms_sigma", "float", "how steeply GAUSSIAN lowers scores", "0"),
+            Attribute("soft_nms_sigma", "float", "how steeply GAUSSIAN lowers scores; quantised, tables say it", "0"),
             Attribute("center_point_box", "int", "1, boxes of centres and sizes, is refused", "0"),
             Attribute("areas_shift", "int", "bits that quantised areas lose", "13", "quantised"),
             Attribute("iou_thresh_shift", "int", "fraction bits of the overlap", "8", "quantised"),
             Attribute("scale_value", "int", "multiplier of the boxes", "1", "quantised"),
             Attribute("shift_value", "int", "shift of the boxes", "0", "quantised"),
         ),
+        constants=tuple(
+            Constant(f"gaussian_{key}_lut", "[256]", f"{what} of scores by 255 steps of the overlap", True, "quantised")
+            for key, what in (("scale", "multipliers"), ("shift", "shifts"))
+        ),
         inputs="boxes (y0, x0, y1, x1), boxes per class, classes, scores",
         outputs="boxes, boxes per class, scores, indices within the class",
         notes="Of boxes with equal scores the first comes first. Boxes for which the output has no room are not counted. "
-        "Quantised GAUSSIAN suppression is refused: the order of its roundings is not defined. The TECs share the boxes of a "
+        "GAUSSIAN suppression lowers the scores of all others whenever a box is taken; quantised, each time by a table, rounded "
+        "down. The TECs share the boxes of a "
         "class; up to 24,576 (GAUSSIAN: 6,144) fit.",
     ),
     Row(

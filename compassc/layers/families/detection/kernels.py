@@ -5,13 +5,15 @@ Which candidates are left is kept in LSRAM, a byte each (their scores, where ove
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.emit import wide_kind
 from compassc.layers.families.detection import decoders, heads  # noqa: F401 (their kernels are registered)
-from compassc.layers.families.detection.suppression import Suppression, suppression_of
+from compassc.layers.families.detection.suppression import STEPS, Suppression, suppression_of
 from compassc.layers.kernels import kernel
 from compassc.layers.scripts import Substitutions, script
 from compassc.layers.source import Kernel
@@ -20,6 +22,7 @@ ROOM = 24576
 """Bytes of LSRAM for the remaining candidates of a TEC."""
 
 NMS = """
+$tables
 left = S.alloc($many, "$left", scope="lsram")
 best_values = S.alloc(64, "$kind", scope="shared")
 best_places = S.alloc(64, "int32", scope="shared")
@@ -117,10 +120,11 @@ def _numbers(s: Suppression, bits: int, zero: int) -> dict[str, float | int]:
     """The parameters of the kernel. `bits` of quantised boxes, 0 of floats; `zero`: their zero point."""
     given: dict[str, float | int] = {}
     if bits:
-        largest = ((1 << 2 * bits) - 1 >> s.areas) * 2 * abs(int(s.overlap))
-        if largest >= 2**31:
-            raise LayerError(f"'iou_threshold' {int(s.overlap)} with 'areas_shift' {s.areas} is beyond 32 bits")
-        given = {"overlap": int(s.overlap), "scale": s.scale, "shift": s.shift}
+        largest, overlap = ((1 << 2 * bits) - 1 >> s.areas) * 2, STEPS if s.gaussian else int(s.overlap)
+        if largest * abs(overlap) >= 2**31:
+            raise LayerError(f"'iou_threshold' {overlap} with 'areas_shift' {s.areas} is beyond 32 bits")
+        given = {"scale": s.scale, "shift": s.shift}
+        given |= {} if s.gaussian else {"overlap": overlap}
         given |= {"zero": zero} if zero else {}
     elif s.gaussian:
         given = {"steep": float(np.float32(-0.5 / s.sigma))}
@@ -141,7 +145,7 @@ def nms(layer: Layer) -> Kernel:
             raise LayerError(f"'{t.name}' holds numbers of boxes, but is {t.dtype}")
     if wide_kind(out_scores) != wide_kind(scores) or wide_kind(boxes) != wide_kind(out_boxes):
         raise LayerError("boxes and scores keep whether they are floats")
-    held = "float32" if s.gaussian else "int8"
+    held = wide_kind(scores) if s.gaussian else "int8"
     many = ROOM // numpy_dtype(held).itemsize
     if boxes.shape[1] > many:
         raise LayerError(f"{boxes.shape[1]} boxes do not fit LSRAM; it takes {many}")
@@ -152,14 +156,18 @@ def nms(layer: Layer) -> Kernel:
         "kind": kind,
         "count_type": counts.dtype,
         "keep_type": keep.dtype,
-        "fresh": "S.vbcast(S.fp32(0), lanes=32)" if s.gaussian else "S.vbcast(S.i8(1), lanes=32)",
+        "fresh": "S.vbcast(S.i8(1), lanes=32)",
         "store": _stored(layer, s),
         "nothing_box": f'narrow(S.cast(0, "{wide_kind(out_boxes)}"), "{out_boxes.dtype}")',
         "nothing_score": f'narrow(S.cast(0, "{kind}"), "{out_scores.dtype}")',
     }
     if s.gaussian:
         words["fresh"] = f'load(scores + (n * number + first + begin + j), mask, "{scores.dtype}", 32)'
-    given = _numbers(s, boxes.integer.bits if quantised else 0, zero)
+    given: dict[str, float | int | np.ndarray[Any, Any]] = {**_numbers(s, boxes.integer.bits if quantised else 0, zero)}
+    words["tables"] = []
+    if s.factors is not None:
+        words |= _tables(scores.scalar_zero, str(words["lowest"]))
+        given |= {"steps": s.factors.astype(np.int32).reshape(-1)}
     words["above"] = (
         "top > threshold" if "threshold" in given else "top > $lowest".replace("$lowest", str(words["lowest"]))
     )
@@ -183,6 +191,24 @@ def nms(layer: Layer) -> Kernel:
         room=s.room,
         **given,
     )
+
+
+def _tables(zero: int, lowest: str) -> Substitutions:
+    """Lines of quantised scores that overlaps lower: what is gone stays `lowest`."""
+    more, less = (f" + {zero}", f" - {zero}") if zero else ("", "")
+    return {
+        "tables": [
+            f'factors = S.alloc({2 * (STEPS + 1)}, "int32", scope="lsram")',
+            f"S.dma_copy(factors, steps, {2 * (STEPS + 1)})",
+        ],
+        "suppress": [
+            f"step = inter * {STEPS} / S.max(union, 1)",
+            f"lowered = (value{more}) * entry_of(factors, step, mask) >> entry_of(factors, step + {STEPS + 1}, mask)",
+            f"gone = (value == {lowest}) | (lanes + (begin + j) == chosen)",
+            f"value = S.vsel(S.vbcast({lowest}, lanes=32), lowered{less}, gone)",
+            "S.vstore(value, left + j, mask)",
+        ],
+    }
 
 
 def _words(s: Suppression, quantised: bool, dtype: str, score_type: str, zero: int) -> Substitutions:

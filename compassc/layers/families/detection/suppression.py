@@ -25,6 +25,28 @@ class Suppression(NamedTuple):
     part: int
     scale: int
     shift: int
+    factors: Array | None = None
+    """Of a quantised GAUSSIAN suppression [2, 256]: by 255 steps of the overlap what scores are multiplied with, and how far
+    the products are shifted."""
+
+
+STEPS = 255
+"""Steps of the overlap in the tables of a quantised GAUSSIAN suppression."""
+
+
+def gaussian_factors(layer: Layer) -> Array:
+    scores, found = layer.inputs[3], []
+    for key, most in (("gaussian_scale_lut", 65535), ("gaussian_shift_lut", 31)):
+        table = layer.constant(key).reshape(-1)
+        if table.size != STEPS + 1 or table.dtype.kind not in "iu" or not 0 <= table.min() <= table.max() <= most:
+            raise LayerError(
+                f"'{key}' has {table.size} numbers of {table.dtype}, expected {STEPS + 1} from 0 to {most}"
+            )
+        found.append(table.astype(np.int64))
+    high = max(abs(scores.low + scores.scalar_zero), abs(scores.high + scores.scalar_zero)) * int(found[0].max())
+    if high >= 2**31:
+        raise LayerError(f"'gaussian_scale_lut' holds up to {found[0].max()}: products with scores do not fit 32 bits")
+    return np.stack(found)
 
 
 def suppression_of(layer: Layer) -> Suppression:
@@ -45,13 +67,10 @@ def suppression_of(layer: Layer) -> Suppression:
         )
     if layer.integer("center_point_box", 0):
         raise LayerError("boxes of centres and sizes ('center_point_box') are not supported; give it corners")
-    gaussian = layer.word("method", "HARD", METHODS) == "GAUSSIAN"
-    if gaussian and layer.is_quantised:
-        raise LayerError("quantised GAUSSIAN suppression is not supported: its order of rounding is not defined")
-    quantised = layer.is_quantised
+    gaussian, quantised = layer.word("method", "HARD", METHODS) == "GAUSSIAN", layer.is_quantised
     low = layer.inputs[3].integer.low - 1 if quantised else -np.inf
     sigma = layer.number("soft_nms_sigma", 0.0)
-    if gaussian and not sigma > 0:
+    if gaussian and not quantised and not sigma > 0:
         raise LayerError(f"'soft_nms_sigma' is {sigma}, expected a positive number")
     areas, part = layer.integer("areas_shift", 13), layer.integer("iou_thresh_shift", 8)
     if not 0 <= areas < 32 or not 0 <= part < 32:
@@ -70,6 +89,7 @@ def suppression_of(layer: Layer) -> Suppression:
         part,
         scale,
         shift,
+        gaussian_factors(layer) if gaussian and quantised else None,
     )
 
 
@@ -85,7 +105,10 @@ def nms(layer: Layer, boxes: Array, per_class: Array, classes: Array, scores: Ar
     s, quantised = suppression_of(layer), layer.is_quantised
     kind: Any = np.int64 if quantised else np.float32
     wide = boxes.astype(kind) + kind(layer.inputs[0].scalar_zero if quantised else 0)
-    given = scores.astype(kind)
+    given, zero = scores.astype(kind), layer.inputs[3].scalar_zero if quantised else 0
+    if quantised:
+        # as they are lowered toward what stands for 0
+        given, s = given + zero, s._replace(threshold=s.threshold + zero)
     n = len(boxes)
     found = np.zeros((n, s.room, 4), kind)
     counts, values, places = (
@@ -101,6 +124,8 @@ def nms(layer: Layer, boxes: Array, per_class: Array, classes: Array, scores: Ar
             kept, kept_scores = _kept(s, wide[i, part], given[i, part], min(s.most, s.room - at), quantised)
             end = at + len(kept)
             places[i, at:end], values[i, at:end], counts[i, c] = kept, kept_scores, len(kept)
+            if quantised:
+                values[i, at:end] -= zero
             found[i, at:end] = wide[i, part][kept]
             first, at = first + size, end
     if quantised:
@@ -129,7 +154,10 @@ def _kept(s: Suppression, boxes: Array, scores: Array, most: int, quantised: boo
             s, np.maximum(np.minimum(high, high[i]) - np.maximum(low, low[i]), boxes.dtype.type(0)), quantised
         )
         union = area[i] + area - inter
-        if s.gaussian:
+        if s.factors is not None:
+            step = inter * STEPS // np.maximum(union, 1)
+            left = (left * s.factors[0, step]) >> s.factors[1, step]
+        elif s.gaussian:
             ratio = np.where(union > 0, inter / np.where(union > 0, union, 1), 0).astype(np.float32)
             left = left * np.exp(np.float32(-0.5 / s.sigma) * (ratio * ratio))
         elif quantised:
