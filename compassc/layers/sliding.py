@@ -14,6 +14,10 @@ SHARED_POSITIONS = 64
 """Positions below which TECs share the channels of each, too."""
 
 
+CELL = f"S.vload(pixel, mask, lanes={LANES})"
+"""The expression of a cell's channels, as they are stored; those that a mask leaves out are 0."""
+
+
 class WindowAxis(NamedTuple):
     """A window along one axis: the axis's name, the sizes of input and output, and the loop over the window's cells.
 
@@ -102,6 +106,6 @@ def window_loops(
     ]
 
 
-def load_cell(k: KernelSource, x: Tensor, zero: int = 0) -> str:
+def load_cell(k: KernelSource, x: Tensor, zero: int = 0, cell: str = CELL) -> str:
     """The expression of a cell's channels in their wide form, plus a zero point."""
-    return f'load(pixel, mask, "{x.dtype}", {LANES})' + (f" + {k.scalar(zero)}" if zero else "")
+    return f'wide({cell}, "{x.dtype}")' + (f" + {k.scalar(zero)}" if zero else "")

@@ -202,3 +202,31 @@ def test_windows_at_the_edges(source, tmp_path):
     assert evaluate(Layer("p", "Pooling", [x], [y], window), [np.full(x.shape, 5, "int8")])[0].tolist() == [
         [[[0], [5]]]
     ]
+
+
+def cut_windows() -> Iterator[Layer]:
+    """Images of several tiles: windows that see elements outside on some sides or none, and images wider than a tile."""
+    pads = ("pad_top", "pad_left", "pad_bottom", "pad_right")
+    for dtype, method, (high, wide, c), kernel, stride, dilation, outside in (
+        ("int8", "MAX", (23, 41, 70), (3, 3), 2, 1, (1, 1, 1, 1)),
+        ("uint8", "AVG", (40, 19, 33), (2, 2), 2, 1, (0, 0, 0, 0)),
+        ("float32", "MAX", (9, 150, 40), (3, 2), 1, 2, (2, 1, 0, 0)),
+        ("float32", "AVG", (37, 30, 64), (3, 3), 1, 1, (1, 0, 1, 0)),
+        ("int16", "L1", (30, 33, 5), (1, 5), 3, 1, (0, 2, 0, 3)),
+        ("float16", "MAX", (20, 26, 96), (5, 4), 1, 1, (4, 3, 4, 3)),
+    ):
+        window = {f"{n}_{a}": v for n, v in (("stride", stride), ("dilation", dilation)) for a in "yx"}
+        window |= dict(zip(("kernel_y", "kernel_x"), kernel, strict=True)) | dict(zip(pads, outside, strict=True))
+        made = [
+            (n + outside[i] + outside[i + 2] - dilation * (k - 1) - 1) // stride + 1
+            for i, (n, k) in enumerate(zip((high, wide), kernel, strict=True))
+        ]
+        given = {"method": method, "count_include_pad": False, "scale_value": 150, "shift_value": 8} | window
+        x, y = (tensor(n, s, dtype, 1.0, zero_of(dtype)) for n, s in (("x", (2, high, wide, c)), ("y", (2, *made, c))))
+        yield Layer("p", "Pooling", [x], [y], given)
+
+
+@pytest.mark.parametrize("layer", list(cut_windows()), ids=lambda n: f"{n.input.dtype}-{n.attributes['method']}")
+def test_windows_over_many_tiles_are_as_defined(tmp_path, source, layer):
+    assert "S.async_dma_copy" in kernel_of([layer]).text
+    check(layer, source, tmp_path)

@@ -16,8 +16,9 @@ from compassc.layers.families.pooling import fractional  # noqa: F401 (its kerne
 from compassc.layers.families.pooling.reference import METHODS, area_of, check_positions, window_for
 from compassc.layers.kernels import follow, kernel
 from compassc.layers.pairs import requantise_pair
-from compassc.layers.sliding import load_cell, slides_of, window_loops
+from compassc.layers.sliding import CELL, load_cell, slides_of, window_loops
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
+from compassc.layers.window_tiles import TILE_CELL, plan_of, tiled_loops
 from compassc.layers.windows import Window, seen
 
 LOWEST = "-3.4028234663852886e38"
@@ -39,8 +40,15 @@ def _areas(layer: Layer, window: Window) -> Array:
     return area_of(layer, cells, tuple(range(-len(window.kernel), 0)))[0, ..., 0]
 
 
+def _equal(areas: Array) -> bool:
+    """Whether all means are taken over as many cells."""
+    return bool(areas.size) and bool((areas == areas.flat[0]).all())
+
+
 def _float(k: KernelSource, layer: Layer, method: str, areas: Array) -> Value:
     acc = Value("acc", "float32")
+    if method == "AVG" and _equal(areas):
+        return k.let(f"acc / {k.scalar(float(max(areas.flat[0], 1)))}", "float32")
     if method == "AVG":
         table = np.arange(int(areas.max(initial=0)) + 1).astype(np.float32)
         k.body.append(f"cells = {k.constant(np.maximum(table, 1))}[area]")
@@ -99,6 +107,9 @@ def rescaled(k: KernelSource, total: Sum, scale: Array, shift: Array, zero: int,
 def mean_of(k: KernelSource, layer: Layer, areas: Array, ratio: np.float32, total: Sum) -> Value:
     """A sum over the number of cells, which is the variable `area`, in the output's scale."""
     out = layer.output
+    if _equal(areas) and areas.all():
+        scale, shift = approximate_factor(ratio / areas.flat[:1].astype(np.float32), 8)
+        return rescaled(k, total, scale, shift, out.scalar_zero, out.low, out.high)
     scale, shift = approximate_factor(ratio / np.maximum(areas, 1).astype(np.float32), 8)
     size = int(areas.max(initial=0)) + 1
     scales, shifts = np.zeros(size, np.int64), np.zeros(size, np.int64)
@@ -136,23 +147,22 @@ def maximum(x: Tensor) -> Sum:
     return Sum([begin], [f"acc = {STEP['MAX']}"], [], (low, high))
 
 
-def narrow_maximum(x: Tensor) -> Sum:
+def narrow_maximum(x: Tensor, cell: str = CELL) -> Sum:
     """As `maximum`, of integers as they are stored: a register holds four times as many of 8 bits."""
     begin = f'most = S.vbcast(S.cast({x.low}, "{x.dtype}"), lanes={LANES})'
-    step = f"most = S.max(most, S.vload(pixel, mask, lanes={LANES}))"
+    step = f"most = S.max(most, {cell})"
     return Sum([begin], [step], [f'acc = wide(most, "{x.dtype}")'], (x.low, x.high))
 
 
-def narrow_sum(k: KernelSource, x: Tensor, zero: int, cells: int) -> Sum | None:
+def narrow_sum(k: KernelSource, x: Tensor, zero: int, cells: int, cell: str = CELL) -> Sum | None:
     """The sum of bytes plus a zero point in 16 bits; None where these do not hold it."""
     span = (cells * min(x.low + zero, 0), cells * max(x.high + zero, 0))
     if x.dtype not in BYTES or max(map(abs, span)) >= 1 << 15:
         return None
     begin = f'some = S.vbcast(S.cast(0, "int16"), lanes={LANES})'
-    # a cell that a mask leaves out is read as 0, in lanes that are not stored
-    step = f"some = some + halves_of(S.vload(pixel, mask, lanes={LANES}))"
+    step = f"some = some + halves_of({cell})"
     if zero:
-        step = f"some = some + halves(S.vload(pixel, mask, lanes={LANES}), {k.scalar(zero)})"
+        step = f"some = some + halves({cell}, {k.scalar(zero)})"
     return Sum([begin], [step], ['acc = S.cast(some, "int32")'], span)
 
 
@@ -203,13 +213,17 @@ def pooling(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
         return whole
     areas, quantised = _areas(layer, window) if method == "AVG" else NO_AREAS, layer.is_quantised
     zero = x.scalar_zero if quantised and method != "MAX" else 0
+    plan, fill = plan_of(x, window, layer.output.shape[1:-1]), _neutral(x, method, zero)
+    if plan is not None and plan.bordered and fill is None:
+        plan = None
+    cell = TILE_CELL if plan else CELL
     small = method == "MAX" and x.dtype in (*BYTES, "int16", "uint16")
     if method == "MAX":
-        total = narrow_maximum(x) if small else maximum(x)
+        total = narrow_maximum(x, cell) if small else maximum(x)
         result = Value("acc", wide_kind(x), *total.span)
     elif quantised:
         cells = int(np.prod(window.kernel))
-        halves = narrow_sum(k, x, zero, cells) if method == "AVG" else None
+        halves = narrow_sum(k, x, zero, cells, cell) if method == "AVG" else None
         small = halves is not None
         total = halves or sum_of_cells(x, method, cells)
         result = _quantised(k, layer, method, areas, total)
@@ -218,5 +232,16 @@ def pooling(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
         result = _float(k, layer, method, areas)
     end = [*total.end, *stored(k, layer, result, tail)]
     begin = [*total.begin, *([area_line(k, areas)] if method == "AVG" else [])]
-    step = total.step if small else [f"v = {load_cell(k, x, zero)}", *total.step]
+    step = total.step if small else [f"v = {load_cell(k, x, zero, cell)}", *total.step]
+    if plan is not None:
+        return finish(k, [*k.head, *tiled_loops(k, plan, fill or 0, begin, step, end)])
     return finish(k, [*k.head, *window_loops(k, x, slides_of(k, window, layer), begin, step, end)])
+
+
+def _neutral(x: Tensor, method: str, zero: int) -> float | None:
+    """What changes no result where it is an element; None where the type has no such number."""
+    if not x.is_integer:
+        return -np.inf if method == "MAX" else 0.0
+    fill = x.low if method == "MAX" else -zero
+    limits = np.iinfo(x.dtype)
+    return fill if limits.min <= fill <= limits.max else None
