@@ -9,7 +9,7 @@ import pytest
 
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.declare import evaluate
-from tests.layers.cases import same, tensor
+from tests.layers.cases import drawn, same, tensor
 
 Array = np.ndarray[Any, Any]
 
@@ -61,6 +61,34 @@ def test_what_is_kept_is_known(tmp_path):
     np.testing.assert_array_equal(values[0], np.asarray([0.9, 0.6, 0, 0], "float32"))
     np.testing.assert_array_equal(boxes[0, :2], [[10, 10, 50, 50], [100, 45, 129, 75]])
     same(layer, inputs, tmp_path)
+
+
+@pytest.mark.parametrize(("dtype", "told", "zero"), [("int8", True, 0), ("uint16", False, 9)])
+def test_kernels_agree_in_integers(tmp_path, dtype, told, zero):
+    source, scale, entries = np.random.default_rng(8), 32, 256
+    shape = (2, 5, 7, 3)
+    anchors = np.rint(crowd(source, 105) * scale).astype("int16")
+    inputs = [Tensor("s", shape, dtype, 64.0, zero), Tensor("d", (2, 5, 7, 12), dtype, 100.0)]
+    inputs += [Tensor("i", (2, 3), "int16", 100.0, 3)] if told else []
+    outputs = (
+        Tensor("scores", (2, 20), dtype, 64.0, zero),
+        Tensor("boxes", (2, 20, 4), "uint16", float(scale)),
+        tensor("index", (2, 20), "uint16"),
+        tensor("many", (2,), "uint16"),
+    )
+    # offsets from -0.4 to 0.4
+    real = np.linspace(-0.4, 0.4, entries)
+    constants = {"weights": anchors, "xy_lut": np.rint(real * 4096).astype("int32")}
+    constants["wh_lut"] = np.rint(np.exp(real) * 4096).astype("int32")
+    given = {"anchor_scale": scale, "delta_shift": 12, "iou_threshold": 600, "min_size": 15 * scale, "pre_nms_topn": 60,
+             "image_height": 170, "image_width": 180}  # fmt: skip
+    layer = Layer("l", "GenerateProposals", tuple(inputs), outputs, given, constants)
+    low = inputs[0].low
+    scores = (source.integers(0, 12, shape) * 9 + low).astype(dtype)
+    deltas = drawn(source, inputs[1])
+    values = [scores, deltas, *([np.asarray([[17000, 18000, 0], [9000, 20000, 0]], "int16")] if told else [])]
+    assert evaluate(layer, values)[3].min() > 4
+    same(layer, values, tmp_path)
 
 
 def test_base_anchors_are_refused():

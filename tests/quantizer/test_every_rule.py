@@ -23,7 +23,7 @@ STEEP = {"Tan": -1.0, "Div": 0.0, "Mod": 0.9, "Hardmax": 0.9, "Floor": 0.98, "Ce
 """Functions with poles and steps, where a step of the input is a leap of the output: how near they are nonetheless."""
 LEAPS = (
     "NMS", "DecodeBox", "FilterBoxes", "MaxRoiPool", "RoiAlign", "ZeroFraction", "CropAndResize", "ROIPooling",
-    "PyramidROIAlign",
+    "PyramidROIAlign", "GenerateProposals",
 )  # fmt: skip
 """Types that choose, which random numbers make anything of: tests of their own have data that are apart."""
 NOT_SAMPLED_AS_FLOAT = {

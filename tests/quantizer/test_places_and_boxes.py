@@ -110,6 +110,23 @@ def _pyramid(image: float, normalised: bool) -> tuple[Graph, Arrays]:
     }
 
 
+def generate_proposals() -> tuple[Graph, Arrays]:
+    random, g = np.random.default_rng(10), GraphBuilder("net")
+    scores, offsets = g.input("scores", (1, 4, 6, 2), F), g.input("offsets", (1, 4, 6, 8), F)
+    info = g.input("info", (1, 3), F)
+    y, x, size = np.meshgrid(np.arange(4) * 40 + 20, np.arange(6) * 40 + 20, [48, 80], indexing="ij")
+    anchors = np.stack([size, size * 0.75, x, y], -1).reshape(-1, 4).astype(np.float32)
+    given = {"pre_nms_topn": 40, "post_nms_topn": 12, "iou_threshold": 0.3, "min_size": 16}
+    outputs = [((1, 12), F), ((1, 12, 4), F), ((1, 12), "int32"), ((1, 1), "int32")]
+    ends = g.layer("GenerateProposals", [scores, offsets, info], name="last", outputs=outputs, attributes=given,
+                   constants={"weights": anchors})  # fmt: skip
+    return g.finish(list(ends)), {
+        "scores": (random.permutation(48) / 48 + 0.01).reshape(1, 4, 6, 2).astype(np.float32),
+        "offsets": random.normal(0, 0.15, (1, 4, 6, 8)).astype(np.float32),
+        "info": np.asarray([[160, 240, 1]], np.float32),
+    }
+
+
 def nms() -> tuple[Graph, Arrays]:
     return _nms(method="HARD", iou_threshold=0.5)
 
@@ -176,7 +193,7 @@ def _counts() -> Arrays:
 CASES = {
     f.__name__: f
     for f in (
-        grid_sample, affine, roi_align, max_roi_pool, crops, roi_pooling, pyramid, pyramid_of_pixels, nms, soft_nms, filter_boxes,
+        grid_sample, affine, roi_align, max_roi_pool, crops, roi_pooling, pyramid, pyramid_of_pixels, generate_proposals, nms, soft_nms, filter_boxes,
         decode_box,
     )
 }  # fmt: skip

@@ -151,10 +151,11 @@ def _priors(draw: Draw, kind: str, x: Tensor) -> Layer | None:
 
 @sample("GenerateProposals")
 def _generated(draw: Draw, kind: str, x: Tensor) -> Layer | None:
-    if x.is_integer or len(x.shape) != 4:
+    if len(x.shape) != 4:
         return None
     n, h, w, a = x.shape
-    outputs = [((n, 9), x.dtype), ((n, 9, 4), x.dtype), ((n, 9), "int32"), ((n, 1), "int32")]
+    boxes, whole = ("uint16", WHOLE) if x.is_integer else (x.dtype, "int32")
+    outputs = [draw.plain(s, d) for s, d in (((n, 9), x.dtype), ((n, 9, 4), boxes), ((n, 9), whole), ((n, 1), whole))]
     anchors = draw.source.uniform(8, 60, (h * w * a, 4)).astype("float32")
     inputs = [x, draw.plain((n, h, w, 4 * a), x.dtype)]
     given: dict[str, Any] = {
@@ -163,8 +164,17 @@ def _generated(draw: Draw, kind: str, x: Tensor) -> Layer | None:
         "image_height": 70,
         "image_width": 60,
     }
-    given |= {"iou_threshold": 0.4, "min_size": 10}
-    return layer_of(draw, kind, inputs, [draw.plain(s, d) for s, d in outputs], {"weights": anchors}, **given)
+    if not x.is_integer:
+        return layer_of(draw, kind, inputs, outputs, {"weights": anchors}, **given, iou_threshold=0.4, min_size=10)
+    scale = draw.choice((8, 32))
+    given |= {"iou_threshold": 820, "min_size": 9 * scale, "anchor_scale": scale, "delta_shift": 10}
+    outputs[:2] = [draw.like(x, (n, 9)), Tensor(outputs[1].name, (n, 9, 4), boxes, float(scale))]
+    constants = {
+        "weights": np.rint(anchors * scale).astype("int16"),
+        "xy_lut": draw.array("int16", 256, low=-2000, high=2000),
+    }
+    constants["wh_lut"] = draw.array("int32", 256, low=400, high=2000)
+    return layer_of(draw, kind, inputs, outputs, constants, **given)
 
 
 @sample("Region")

@@ -9,6 +9,8 @@ import numpy as np
 from compassc.graph import Layer, Tensor
 from compassc.layers.arithmetic import Array
 from compassc.layers.families.detection.boxes import decode_sizes, four, limits_of
+from compassc.layers.families.detection.generating import OVERLAP_BITS as AREA_FRACTION
+from compassc.layers.families.detection.generating import centred_anchors, generation_of
 from compassc.layers.families.detection.suppression import STEPS, suppression_of
 from compassc.layers.families.detection.yolo import least
 from compassc.quantizer.job import Job, NotQuantised, scale_of
@@ -19,6 +21,8 @@ F32 = np.float32
 OVERLAP_BITS = 8
 """Fraction bits of the overlap."""
 MOST = 32767
+TABLE_BITS = 10
+"""Of the tables that offsets of generated regions go through."""
 
 
 def below(limit: float, t: Tensor) -> int:
@@ -88,6 +92,34 @@ def decode_box(job: Job) -> Layer:
     assert s.boxes == len(fixed["ha"])
     rest = [job.plain(1, "uint16"), job.plain(2, "uint16"), job.as_input(3, 0), job.plain(4, "int16")]
     return job.made([boxes, *rest], attributes, constants)
+
+
+@rule("GenerateProposals")
+def generate_proposals(job: Job) -> Layer:
+    """A pixel is a power of two of steps, so that anchors and places fit 16 bits."""
+    layer, deltas, g = job.layer, job.inputs[1], generation_of(job.layer)
+    anchors = centred_anchors(layer, g.boxes)
+    told = job.record(layer.inputs[2].name).most if g.told else 0.0
+    sides = [layer.number(key, 600) for key in ("image_width", "image_height")] if not g.told else [told]
+    farthest = max(*sides, float(np.abs(anchors).max()))
+    scale = int(2.0 ** np.floor(np.log2(MOST / farthest)))
+    if scale < 1:
+        raise NotQuantised(f"coordinates go to {farthest:g}, beyond 16 bits")
+    at = real(table_positions(deltas, TABLE_BITS), deltas)
+    found = {"xy_lut": at, "wh_lut": np.exp(at)}
+    largest = max(float(np.abs(v).max()) for v in found.values())
+    shift = int(np.floor(np.log2(MOST / largest)))
+    if shift < 6:
+        raise NotQuantised(f"its offsets make boxes up to {largest:.0f} times as large as anchors")
+    constants = {key: np.rint(v * F32(2.0**shift)).astype(np.int32) for key, v in found.items()}
+    constants["weights"] = np.rint(anchors * F32(scale)).astype(np.int16)
+    attributes = {
+        "anchor_scale": scale, "delta_shift": shift, "roi_last_shift": 0,
+        "iou_threshold": int(g.overlap * (1 << AREA_FRACTION)), "min_size": int((g.size - 1) * scale),
+    }  # fmt: skip
+    own = layer.outputs[1]
+    boxes = Tensor(own.name, own.shape, "uint16", float(scale))
+    return job.made([job.as_input(0, 0), boxes, job.plain(2, "uint16"), job.plain(3, "uint16")], attributes, constants)
 
 
 @rule("FilterBoxes")

@@ -20,7 +20,7 @@ from compassc.layers.families.detection.fixed import (
     quantised_region,
     quantised_region_fuse,
 )
-from compassc.layers.families.detection.generating import generate_proposals
+from compassc.layers.families.detection.generating import generate_proposals, quantised_generate_proposals
 from compassc.layers.families.detection.suppression import METHODS, nms
 from compassc.layers.families.detection.yolo import filter_boxes, get_valid_count, post_nms, region, region_fuse
 
@@ -289,22 +289,33 @@ TABLE = (
         "GenerateProposals",
         "Regions from anchors, after suppression.",
         "sometimes",
-        (generate_proposals, None),
+        (generate_proposals, quantised_generate_proposals),
         attributes=(
             Attribute("pre_nms_topn", "count", "anchors with the best scores that are looked at", "6000"),
             Attribute("post_nms_topn", "count", "regions at most", "300"),
-            Attribute("iou_threshold", "float", "the largest overlap", "0.7"),
-            Attribute("min_size", "float", "what height and width must exceed", "16"),
+            Attribute("iou_threshold", "float", "the largest overlap; quantised with 11 fraction bits", "0.7"),
+            Attribute(
+                "min_size",
+                "float",
+                "what height and width must exceed; quantised, what they less a pixel must, in steps",
+                "16",
+            ),
+            Attribute("anchor_scale", "int", "steps of a pixel, of anchors and boxes", form="quantised"),
+            Attribute("delta_shift", "int", "fraction bits of the tables", form="quantised"),
+            Attribute("roi_last_shift", "int", "bits that stored boxes lose", "0", "quantised"),
             Attribute("image_height", "measure", "height of the image, without the input that tells it", "600"),
             Attribute("image_width", "measure", "width of the image, without the input that tells it", "600"),
         ),
         inputs="scores [N, rows, columns, A], offsets [N, rows, columns, 4 A] (x, y, w, h)[, image (height, width, ...)]",
         outputs="scores, boxes (x0, y0, x1, y1), indices (0), number of boxes",
-        constants=(Constant("weights", "[rows columns A, 4]", "anchors (width, height, x, y)"),),
+        constants=(
+            Constant("weights", "[rows columns A, 4]", "anchors (width, height, x, y); quantised, in steps"),
+            Constant("xy_lut", "[2^n]", "offsets of centres by what stands for them", form="quantised"),
+            Constant("wh_lut", "[2^n]", "factors of sizes by what stands for their offsets", form="quantised"),
+        ),
         notes="A box from 0 to 4 is 5 wide: sides are counted with both ends. Of boxes with equal scores the first comes first. "
-        "What is not taken is 0. The TECs share the anchors of an image, of which 24,576 fit; boxes that are kept are stored one "
-        "by one.",
-        no_integers=no_integers("the format leaves open what its strides and its last shift are applied to"),
+        "What is not taken is 0. The TECs share the anchors of an image, of which 24,576 fit (quantised 16,384); boxes that are kept "
+        "are stored one by one. Quantised, areas have no ends and lose 15 bits; strides are in the anchors already.",
     ),
     Row(
         "FilterBoxes",
