@@ -37,10 +37,11 @@ def test_kernels_agree(kind, tmp_path):
     assert found > 9
 
 
-def test_there_is_no_room_for_all_boxes_of_a_head(tmp_path):
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+def test_there_is_no_room_for_all_boxes_of_a_head(tmp_path, dtype):
     source = np.random.default_rng(3)
     for room in (1, 5):
-        layer = SAMPLES["Region"](Draw(source), Tensor("x", (1, 3, 8), "int8"))
+        layer = SAMPLES["Region"](Draw(source), Tensor("x", (1, 3, 8), dtype))
         assert layer is not None
         layer.attributes["obj_thresh"] = 0  # type: ignore[index]
         shapes = ((1, room), (1, room, 4))
@@ -83,25 +84,29 @@ def test_boxes_of_regions_are_those_of_the_real_numbers():
     np.testing.assert_allclose(evaluate(whole, inputs)[0] / 32767, want, atol=2e-3)
 
 
-def test_boxes_of_a_head_are_those_of_the_real_numbers():
+@pytest.mark.parametrize("bits", [8, 16])
+def test_boxes_of_a_head_are_those_of_the_real_numbers(tmp_path, bits):
     source = np.random.default_rng(8)
     grid, boxes, classes, room = (5, 6), 2, 4, 60
-    x = Tensor("x", (2, *grid, boxes, 5 + classes), "int8", 20.0, 4)
-    whole = ("uint8", "int16", "uint16", "uint16", "uint16")
+    x = Tensor("x", (2, *grid, boxes, 5 + classes), f"int{bits}", 20.0 * 2.0 ** (bits - 8), 4)
+    whole = (f"uint{bits}", "int16", "uint16", "uint16", "uint16")
     shapes = ((2, room), (2, room, 4), (2, classes), (2, classes), (2, 1))
     anchors, cell, power = np.asarray([1.5, 0.75, 2.5, 3.25]), 13, 65535 / np.exp(6.39)
-    q = real(x, INT8)
-    first = np.rint(20 * np.log(2.0**20) - 4)
+    most, steps = (1 << bits) - 1, 1 << min(bits, 10)
+    at = np.arange(steps) * ((most + 1) // steps)
+    q = real(x, x.low + at)
+    first = np.rint(x.scalar_scale * np.log(2.0**20) - 4) - (1 << bits) + 4
+    exponents = (at + first) / x.scalar_scale
     scale, shift = factor(2**cell / power, 16)
     given = {
         "grid_height": grid[0], "grid_width": grid[1], "box_per_grid": boxes, "class_num": classes,
-        "obj_thresh": int(0.3 * 255), "col_shift": cell, "row_shift": cell, "grid_w_scale": (1 << 15) // grid[1],
+        "obj_thresh": int(0.3 * most), "col_shift": cell, "row_shift": cell, "grid_w_scale": (1 << 15) // grid[1],
         "grid_h_scale": (1 << 15) // grid[0], "anchors_exp_w_shift": 14, "anchors_exp_h_shift": 14,
         "wh_exp_scale": scale, "wh_exp_shift": shift,
     }  # fmt: skip
     tables = {
         "qanchors_lut": np.rint(anchors * 2**14).astype("uint16"),
-        "score_softmax_lut": np.clip(np.rint(np.exp((np.arange(256) + first - 256 + 4) / 20)), 0, 1 << 20).astype("u4"),
+        "score_softmax_lut": np.clip(np.rint(np.exp(exponents)), 0, 1 << 20).astype("u4"),
         "conf_sigmoid_lut": np.rint(2**15 / (1 + np.exp(-q))).astype("uint16"),
         "xy_sigmoid_lut": np.rint(2**cell / (1 + np.exp(-q))).astype("int16"),
         "wh_exp_lut": np.clip(np.rint(np.exp(q) * power), 0, 65535).astype("uint16"),
@@ -111,24 +116,27 @@ def test_boxes_of_a_head_are_those_of_the_real_numbers():
     floats = [Tensor(t.name, t.shape, "float32" if i < 2 else "int32") for i, t in enumerate(outputs)]
     plain = {**given, "obj_thresh": 0.3, "anchors": anchors.tolist(), "grid_compensate": False}
     exact = Layer("l", "Region", (Tensor("x", x.shape, "float32"),), tuple(floats), plain)
-    values = source.integers(-60, 20, x.shape).astype("int8")
+    values = source.integers(-60, 20, x.shape).astype(x.dtype)
     # scores are well above or below the threshold
     values[..., 4] = source.choice([-80, 90], values.shape[:-1])
     best = source.integers(0, classes, values.shape[:-1])
     np.put_along_axis(values[..., 5:], best[..., None], 120, -1)
+    values *= 1 << (bits - 8)
     got, want = evaluate(fixed, [values]), evaluate(exact, [real(x, values)])
     for a, b in zip(got[2:], want[2:], strict=True):
         np.testing.assert_array_equal(a, b)
-    np.testing.assert_allclose(got[0] / 255, want[0], atol=8e-3)
+    np.testing.assert_allclose(got[0] / most, want[0], atol=8e-3)
     np.testing.assert_allclose(got[1] / 2**cell, want[1], atol=4e-3)
     assert np.count_nonzero(want[0]) > 30
+    if bits > 8:
+        same(fixed, [values], tmp_path)
 
 
-def test_a_head_of_16_bits_is_refused():
+def test_a_head_has_scores_of_as_many_bits():
     layer = SAMPLES["Region"](Draw(np.random.default_rng(0)), Tensor("x", (1, 3, 8), "int8"))
     assert layer is not None
     wide = Tensor("x", layer.input.shape, "int16")
-    with pytest.raises(LayerError, match="'x' is int16, expected 8 bits"):
+    with pytest.raises(LayerError, match="is uint8, but 'x' int16: scores have as many bits"):
         evaluate(
             Layer("l", "Region", (wide,), layer.outputs, layer.attributes, layer.constants), [np.zeros(wide.shape)]
         )

@@ -179,17 +179,15 @@ def _generated(draw: Draw, kind: str, x: Tensor) -> Layer | None:
 
 @sample("Region")
 def _head(draw: Draw, kind: str, x: Tensor) -> Layer | None:
-    if x.is_integer and x.integer.bits != 8:
-        return None
     outputs = [draw.plain(s, d) for s, d in _lists_of(x, 1, draw.integer(3, 8), 3)]
     given: dict[str, Any] = {"grid_height": 2, "grid_width": 3, "box_per_grid": 2, "class_num": 3}
     if not x.is_integer:
         x = draw.plain((1, 2, 3, 2, 8), x.dtype)
         given |= {"obj_thresh": 0.2, "anchors": [1.0, 2.0, 0.5, 0.75]}
         return layer_of(draw, kind, [x], outputs, None, **given)
-    outputs[0] = draw.plain(outputs[0].shape, "uint8")
+    outputs[0] = draw.plain(outputs[0].shape, f"uint{x.integer.bits}")
     given |= {
-        "obj_thresh": draw.integer(0, 60),
+        "obj_thresh": draw.integer(0, 60) << (x.integer.bits - 8),
         "col_shift": 14,
         "row_shift": 14,
         "grid_w_scale": 10923,

@@ -240,7 +240,10 @@ TABLE = (
             Attribute("box_per_grid", "int", "boxes of a cell", "5"),
             Attribute("class_num", "int", "classes", "20"),
             Attribute(
-                "obj_thresh", "float", "boxes with a score above it are kept; quantised with 8 fraction bits", "0.3"
+                "obj_thresh",
+                "float",
+                "boxes with a score above it are kept; quantised with as many fraction bits as the input has",
+                "0.3",
             ),
             Attribute("anchors", "floats", "width and height of each of a cell's boxes, in cells; or a constant"),
             Attribute("grid_compensate", "flag", "boxes of even grids lie half a cell before", "true", "float"),
@@ -264,7 +267,7 @@ TABLE = (
         constants=(
             Constant("qanchors_lut", "[2 boxes]", "quantised anchors", form="quantised"),
             *(
-                Constant(key, "[256]", f"a table of {low} to {high}", form="quantised")
+                Constant(key, "[2^n]", f"a table of {low} to {high}", form="quantised")
                 for key, (low, high) in HEAD_TABLES.items()
             ),
         ),
@@ -272,7 +275,7 @@ TABLE = (
         outputs="scores, boxes, boxes per class, labels, classes",
         notes=LISTED
         + " Where there is no room for all, those with the best scores are given. Classes of a cell are looked at 32 "
-        "at a time, cells one after the other; the TECs share the images. Quantised, in 8 bits; boxes with a score of 0 are left out, and corners cut at the image.",
+        "at a time, cells one after the other; the TECs share the images. Quantised, scores have the bits of the input, and between entries of a table of 16 bits lie straight lines; boxes with a score of 0 are left out, and corners cut at the image.",
     ),
     Row(
         "RegionFuse",

@@ -322,8 +322,6 @@ def quantised_multibox(layer: Layer, scores: Array, offsets: Array, anchors: Arr
 
 # -- Region, RegionFuse
 
-SCORE_BITS = 8
-"""Bits of the scores of a quantised Region, and fraction bits of its threshold."""
 TRUST_BITS = 15
 """Fraction bits of the trust in a box."""
 POWERS = 1 << 20
@@ -332,9 +330,11 @@ POWERS = 1 << 20
 
 class FixedHead(NamedTuple):
     """The numbers of a quantised Region, by axis x and y: fraction bits of cells, 2^15 over the cells, bits lost with it and
-    with anchors; multiplier and shift of sizes, bits of the trust, threshold."""
+    with anchors; multiplier and shift of sizes, bits of the trust, threshold. `bits` have input and scores, and the
+    threshold has as many fraction bits."""
 
     sizes: Head
+    bits: int
     cell: tuple[int, int]
     grid: tuple[int, int]
     part: tuple[int, int]
@@ -356,14 +356,16 @@ def _pair(layer: Layer, names: tuple[str, str], high: int, default: int | None =
 def head_numbers(layer: Layer) -> FixedHead:
     h = head_of(layer)
     without_zero(*layer.outputs[:2])
-    for t in (layer.input, layer.output):
-        if t.integer.bits != SCORE_BITS:
-            raise LayerError(
-                f"'{t.name}' is {t.dtype}, expected {SCORE_BITS} bits: the threshold of a quantised Region has so many "
-                "fraction bits, and with scores of 16 bits it would keep nothing"
-            )
+    narrow_types(layer.input, *layer.outputs[:2])
+    bits = layer.input.integer.bits
+    if layer.output.integer.bits != bits:
+        raise LayerError(
+            f"'{layer.output.name}' is {layer.output.dtype}, but '{layer.input.name}' {layer.input.dtype}: scores have as many "
+            "bits as the input"
+        )
     found = FixedHead(
         h,
+        bits,
         _pair(layer, ("col_shift", "row_shift"), 15),
         _pair(layer, ("grid_w_scale", "grid_h_scale"), 1 << 15),
         _pair(layer, ("grid_w_shift", "grid_h_shift"), 30, 15),
@@ -371,7 +373,7 @@ def head_numbers(layer: Layer) -> FixedHead:
         _pair(layer, ("wh_exp_scale",) * 2, 65535)[0],
         _pair(layer, ("wh_exp_shift",) * 2, 31)[0],
         layer.integer("conf_sigmoid_shift", TRUST_BITS),
-        _pair(layer, ("obj_thresh",) * 2, 255)[0],
+        _pair(layer, ("obj_thresh",) * 2, (1 << bits) - 1)[0],
     )
     if found.trust != TRUST_BITS:
         raise LayerError(
@@ -390,15 +392,23 @@ def head_numbers(layer: Layer) -> FixedHead:
 
 HEAD_TABLES = {
     "score_softmax_lut": (0, POWERS),
-    "conf_sigmoid_lut": (0, 65535),
+    "conf_sigmoid_lut": (0, 1 << TRUST_BITS),
     "xy_sigmoid_lut": (-LIMIT - 1, LIMIT),
     "wh_exp_lut": (0, 65535),
 }
-"""The tables of a quantised Region, of 256 entries, and their limits."""
+"""The tables of a quantised Region, and their limits."""
 
 
 def head_tables(layer: Layer) -> dict[str, Array]:
-    return {key: exact_table(layer, key, *limits, 1 << SCORE_BITS) for key, limits in HEAD_TABLES.items()}
+    """Of inputs of 8 bits they have an entry for each; of 16 bits, 256 at least, so that what lies between fits 32 bits."""
+    wide = layer.input.integer.bits > 8
+    found = {key: exact_table(layer, key, *limits, 0 if wide else 256) for key, limits in HEAD_TABLES.items()}
+    for key, table in found.items():
+        if not 256 <= table.size <= 1 << layer.input.integer.bits:
+            raise LayerError(
+                f"the table '{key}' has {table.size} entries, expected 256 to {1 << layer.input.integer.bits}"
+            )
+    return found
 
 
 def head_anchors(layer: Layer, boxes: int) -> Array:
@@ -414,19 +424,23 @@ def quantised_region(layer: Layer, x: Array) -> list[Array]:
     f, tables = head_numbers(layer), head_tables(layer)
     h, anchors = f.sizes, head_anchors(layer, f.sizes.boxes)
     wide = x.astype(np.int64).reshape(h.images, h.rows, h.columns, h.boxes, 5 + h.classes)
-    at = wide[..., :5] + (128 if layer.input.integer.signed else 0)
-    raw = wide[..., 5:]
-    powers = tables["score_softmax_lut"][raw - raw.max(-1, keepdims=True) + 255]
+
+    def entry(key: str, index: Array) -> Array:
+        return look_up(index, tables[key], f.bits, False)
+
+    at = wide[..., :5] + (1 << (f.bits - 1) if layer.input.integer.signed else 0)
+    raw, most = wide[..., 5:], (1 << f.bits) - 1
+    powers = entry("score_softmax_lut", raw - raw.max(-1, keepdims=True) + most)
     total = powers.sum(-1, keepdims=True)
-    trusted = (powers * tables["conf_sigmoid_lut"][at[..., 4:]]) >> f.trust
-    kept = trusted > (total * f.threshold) >> SCORE_BITS
-    scores = np.where(kept, trusted * 255 // np.maximum(total, 1), 0)
+    trusted = (powers * entry("conf_sigmoid_lut", at[..., 4:])) >> f.trust
+    kept = trusted > (total * f.threshold) >> f.bits
+    scores = np.where(kept, trusted * most // np.maximum(total, 1), 0)
     ends: list[list[Array]] = [[], []]
     for axis, (i, many) in enumerate(((0, h.columns), (1, h.rows))):
         cells = np.arange(many)[:, None] if axis == 0 else np.arange(many)[:, None, None]
-        moved = (cells << f.cell[i]) + tables["xy_sigmoid_lut"][at[..., axis]]
+        moved = (cells << f.cell[i]) + entry("xy_sigmoid_lut", at[..., axis])
         middle = (moved * f.grid[i]) >> f.part[i]
-        side = (tables["wh_exp_lut"][at[..., 2 + axis]] * f.scale) >> f.shift
+        side = (entry("wh_exp_lut", at[..., 2 + axis]) * f.scale) >> f.shift
         size = ((anchors[:, axis] * f.grid[i] >> f.part[i]) * side) >> f.anchor[i]
         for e, sign in zip(ends, (-1, 1), strict=True):
             e.insert(0, np.clip(middle + sign * (size >> 1), 0, 1 << f.cell[i]))
