@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compass_core import files
-from compass_core.aipubin import AipuBin, KernelInfo, parts_of
+from compass_core.aipubin import AipuBin, KernelInfo, parts_of, tensor_memory
 from compass_core.aipubin.device import device_word
 from compass_core.aipubin.kernelinfo import MAX_BYTES
 from compass_core.errors import CompassError, Note
@@ -20,7 +20,7 @@ from compassc.gbuilder.dsl_files import DescriptorWord, constant_bytes, kernel_g
 from compassc.gbuilder.emit import assemble
 from compassc.gbuilder.kernel_plugin import kernel_plugin
 from compassc.gbuilder.launches import launches, steps_of
-from compassc.gbuilder.memory import Plan, plan
+from compassc.gbuilder.memory import Plan, check_capacity, plan
 from compassc.gbuilder.nodes import Nodes, nodes_of
 from compassc.gbuilder.plugin_host import Library, Match, Plugin, choose, plugin_files, plugins, search_path
 from compassc.gbuilder.views import make_views
@@ -111,6 +111,8 @@ def build_in_memory(graph: Graph, folder: Path, out: Path, target: str, options:
         runs = launches(matches, [folder, *options.library_dirs, *folders])
         planned = plan(nodes, steps_of(runs))
         content = assemble(nodes, runs, target, planned, options.flags)
+    check_capacity(nodes, planned, sum(section.size for bss in content.features.bss for section in bss.statics))
+    tensor_memory.remember(content)
     files.write(out, list(parts_of(content)))
     return GraphBuild(out, len(runs), planned, content)
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from compass_core.aipubin.dtypes import element_dtype
-from compass_core.aipubin.layout import PAGE, Kind
+from compass_core.aipubin.layout import PAGE, REGION_SIZE, Kind
+from compass_core.errors import Note
 from compassc.gbuilder.nodes import Nodes
 from compassc.gbuilder.plugin_api import Tensor
 
@@ -105,6 +106,32 @@ def plan(graph: Nodes, steps: Sequence[Step]) -> Plan:
     )
     sections.append(PlannedSection(peak, placements))
     return Plan(tuple(sections), peak, _floor(shared, len(steps)), sum(live.size for live in shared))
+
+
+LARGEST = 5
+"""Tensors that the error for a graph beyond the device's memory names."""
+
+
+def check_capacity(graph: Nodes, planned: Plan, constants: int) -> None:
+    """CompassError where tensors, and constants of so many bytes, do not fit the device's memory together."""
+    ends = {"inputs": graph.inputs, "outputs": graph.outputs}
+    parts = {what: sum(map(nbytes, tensors)) for what, tensors in ends.items()}
+    parts |= {"intermediates": planned.peak, "constants": constants}
+    whole = sum(-(-section.size // PAGE) * PAGE for section in planned.sections) + constants
+    if whole <= REGION_SIZE:
+        return
+    placed = {id(p.tensor): p.tensor for section in planned.sections for p in section.placements}
+    largest = sorted(placed.values(), key=nbytes, reverse=True)[:LARGEST]
+    error = graph.graph.error(
+        None,
+        f"the graph needs {whole:,} bytes of device memory ({', '.join(f'{n:,} of {what}' for what, n in parts.items() if n)}), "
+        f"but there are {REGION_SIZE:,}",
+        "make the tensors smaller, or cut the graph into several",
+        code="graph-memory",
+    )
+    shown = ", ".join(f"'{t.name}' {list(t.shape)} {t.dtype} ({nbytes(t):,} bytes)" for t in largest)
+    error.notes = (*error.notes, Note(f"the largest tensors are {shown}"))
+    raise error
 
 
 def _live_ranges(steps: Sequence[Step], outside: set[int]) -> list[LiveRange]:

@@ -395,7 +395,8 @@ def _run(
                 job, lambda after: job.run(inputs, options.timeout, initial, seed, False, after, True)
             )
         elif debugger is None:
-            shown = Progress(job.program) if not (record or orders) and Progress.wanted(job.program) else None
+            wanted = not (record or orders) and Progress.wanted(job.program, options.verbose)
+            shown = Progress(job.program) if wanted else None
             try:
                 results = job.run(inputs, options.timeout, initial, seed, record, shown.after if shown else None)
             finally:

@@ -39,6 +39,7 @@ def read_array(path: Path, info: TensorInfo, any_dtype: bool = False, raw: bool 
     array = _read(path, info, raw)
     wanted = info.numpy_dtype
     if real and array.dtype.kind == "f" and wanted.kind in "iu" and info.quantisation != NOT_QUANTISED:
+        _check_real(path, array, info)
         return info.quantisation.integers(array, wanted)
     if array.dtype.kind == "V" and array.dtype.itemsize == wanted.itemsize and info.dtype.name == "bfloat16":
         array = array.view(wanted)  # .npy has no name for bfloat16
@@ -53,6 +54,17 @@ def read_array(path: Path, info: TensorInfo, any_dtype: bool = False, raw: bool 
             else "--float takes real numbers for quantised tensors, and gives them",
         )
     return array
+
+
+def _check_real(path: Path, array: Array, info: TensorInfo) -> None:
+    """CompassError for real numbers that a quantised tensor cannot have."""
+    if (array != array).any():  # noqa: PLR0124 (NaN alone differs from itself)
+        raise CompassError(
+            f"'{path}' has NaN, which no element of '{info.name}' ({info.dtype.name}) stands for",
+            code="tensor-dtype",
+            help="give numbers; what is beyond the range becomes the largest or smallest element",
+        )
+    info.checked(array, array.nbytes, any_dtype=True)
 
 
 def _read(path: Path, info: TensorInfo, raw: bool) -> Array:

@@ -27,6 +27,7 @@ class TensorInspection:
     dump: Dump | None
     comparison: Comparison | None
     folder: Path | None
+    verbose: bool = False
 
     @classmethod
     def from_options(cls, options: Options) -> TensorInspection | None:
@@ -48,6 +49,7 @@ class TensorInspection:
             Dump(options.dump_layers, options.real) if options.dump_layers else None,
             Comparison(options.compared, options.rtol, options.atol) if options.compared else None,
             options.dump_layers,
+            options.verbose,
         )
 
     def run(self, job: Job, run: Callable[[After], Arrays]) -> Arrays:
@@ -56,7 +58,7 @@ class TensorInspection:
         from compass_runtime.tensors import TensorObserver, inner_tensors
 
         observer = TensorObserver(job, [taker for taker in (self.dump, self.comparison) if taker is not None])
-        progress = Progress(job.program) if Progress.wanted(job.program) else None
+        progress = Progress(job.program) if Progress.wanted(job.program, self.verbose) else None
 
         def after(done: int) -> None:
             observer.after(done)

@@ -9,14 +9,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from compass_core.aipubin import AipuBin
+from compass_core.aipubin import AipuBin, tensor_memory
 from compass_core.aipubin.device import is_x3
 from compass_core.aipubin.dtypes import scalar_bits
 from compass_core.aipubin.fields import replace
 from compass_core.aipubin.layout import Area, Kind, Subgraph, SubSection
 from compass_core.errors import CompassError
-from compass_core.reading.limits import TENSOR_BYTES
-from compass_core.switches import TENSOR_MEMORY
 from compass_runtime.chain import Places, tcb_count, x2_chain, x3_chain
 from compass_runtime.faults import locate_fault
 from compass_runtime.forks import renew_locks
@@ -193,7 +191,7 @@ class Job:
     def _place_once(self) -> None:
         """Allocates the job's memory on the program's device, and fills it."""
         program, content = self.program, self.program.content
-        _check_declared(content, program.where)
+        tensor_memory.check(content, program.where, program.trusted)
         self._graph = program.graph()
         self.device: Device = self._graph.device
         infos = [*program.inputs, *program.outputs]
@@ -527,12 +525,6 @@ def _without_those_before(graphs: Sequence[Subgraph], first: int) -> tuple[Subgr
         else replace(graph, precursors=tuple(p - first for p in graph.precursors if p >= first))
         for graph in graphs
     )
-
-
-def _check_declared(content: AipuBin, where: str) -> None:
-    """CompassError when the file, whatever its own size, asks for more memory than files may."""
-    limit = TENSOR_BYTES._replace(most=TENSOR_MEMORY.get() << 20)
-    limit.check(sum(section.size for bss in content.features.bss for section in bss.reuses), where)
 
 
 def spell_names(names: set[str]) -> str:

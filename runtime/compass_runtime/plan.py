@@ -16,8 +16,7 @@ OVERREAD = 0x800
 """Bytes behind a buffer that the hardware may read."""
 TEXT_OVERREAD = 16
 LARGE = 1 << 28
-"""Bytes of a section from which on it may lie apart: device memory has a hole, and two pieces of a gibibyte are no one of
-two."""
+"""Bytes of a section from which on it lies apart: device memory has a hole, and before it there is no room for such."""
 GAP = 0x10000
 """Bytes between buffers in runs that check accesses, at least: a larger buffer has as much around it as in it."""
 _LARGEST_GAP = 0x1000000

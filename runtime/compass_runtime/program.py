@@ -38,7 +38,8 @@ class TensorInfo:
     """An input or output. `shape` is None while its size is not known; `in_out`: an output that the kernel also reads.
 
     `place` is the number of its section and the sub-section in it. `raw`: bytes (void), so arrays of any dtype fit.
-    `quantisation`: which real numbers its integers stand for.
+    `quantisation`: which real numbers its integers stand for. `has_axes`: it is a graph's, whose layers tell its axes apart;
+    the memory of a kernel's tensor may be seen in any shape.
     """
 
     name: str
@@ -50,6 +51,7 @@ class TensorInfo:
     place: tuple[int, SubSection]
     raw: bool = False
     quantisation: Quantisation = NOT_QUANTISED
+    has_axes: bool = False
 
     def elements_of(self, array: np.ndarray[Any, Any]) -> tuple[int, ...]:
         """The shape of an array in elements of this tensor."""
@@ -73,6 +75,12 @@ class TensorInfo:
                 f"{self.role} '{self.name}' takes {nbytes} bytes ({nbytes // self.dtype.size} elements), "
                 f"but the array has {array.nbytes} ({spell(array.shape)})",
                 code="tensor-size",
+            )
+        if self.has_axes and array.ndim > 1 and _longer(array.shape) != _longer(self.shape or ()):
+            raise CompassError(
+                f"{self.role} '{self.name}' has the shape {spell(self.shape or ())}, but the array {spell(array.shape)}",
+                code="tensor-shape",
+                help="transpose it; array.reshape(-1), or a file of raw bytes, is taken as it lies in memory",
             )
         return array
 
@@ -375,7 +383,13 @@ def _noted(note: tuple[NotedTensor, ...], sub: SubSection, dtype: DType, role: s
     name, shape = (noted.name, noted.shape) if noted else (f"{role}{sub.id}", (-1,))
     if math.prod(shape) * dtype.size != sub.size or min(shape, default=0) < 0:
         shape, scale = (sub.size // dtype.size,), scale if scale[2] is None else (1.0, 0, None)
-    return TensorInfo(name, role, sub.id, dtype, shape, False, (place, sub), quantisation=Quantisation(*scale))
+    quantisation, has_axes = Quantisation(*scale), len(shape) > 1
+    return TensorInfo(name, role, sub.id, dtype, shape, False, (place, sub), False, quantisation, has_axes)
+
+
+def _longer(shape: Sequence[int]) -> list[int]:
+    """The sizes that are not 1."""
+    return [n for n in shape if n != 1]
 
 
 def _dtype(sub: SubSection) -> DType:

@@ -5,12 +5,19 @@ from __future__ import annotations
 import random
 from types import SimpleNamespace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compass_core.errors import CompassError
+from compass_runtime import Program
+from compassc.gbuilder.build import GraphOptions, build_model
 from compassc.gbuilder.memory import ALIGN, Step, nbytes, plan
 from compassc.gbuilder.order import waits
 from compassc.gbuilder.plugin_api import Tensor
+from compassc.graph import Tensor as GraphTensor
+from compassc.graph.build import GraphBuilder
+from compassc.graph.files import save
 
 
 def tensor(size: int, name: str = "t") -> Tensor:
@@ -142,3 +149,43 @@ def test_tensors_of_a_gibibyte_have_places():
     steps = [Step((made[i],), (made[i + 1],)) for i in range(3)]
     planned = plan(graph(made, [made[-1]]), steps)
     assert planned.peak == planned.floor == 2 << 30
+
+
+GIB = 1 << 30
+
+
+def added(folder, elements):
+    """The text of a graph that adds two tensors of int8."""
+    graph = GraphBuilder("added")
+    shape = (1, 1024, 1024, elements >> 20)
+    a, b = (graph.input(f"{name}_0", shape, "int8", scale=1.0, zero=0) for name in "ab")
+    y = graph.layer(
+        "Eltwise",
+        [a, b],
+        name="y",
+        outputs=[GraphTensor("y_0", shape, "int8", scale=1.0)],
+        attributes={"method": "ADD", "scale_value": [1, 1, 1], "shift_value": 0},
+    )
+    save(graph.finish(y), folder / "graph.txt")
+    return folder / "graph.txt"
+
+
+def build(text):
+    return build_model(text, None, text.with_name("aipu.bin"), "X2_1204", GraphOptions(work_dir=text.parent)).path
+
+
+def test_three_tensors_of_a_gibibyte_have_room_on_the_device(tmp_path):
+    """All that the device's memory holds; nothing is written to it here."""
+    job = Program.load(build(added(tmp_path, GIB))).create_job()
+    assert [slot.nbytes for slot in (*job.inputs, *job.outputs)] == [GIB] * 3
+    job.close()
+
+
+def test_a_graph_beyond_the_device_is_refused_with_what_its_parts_take(tmp_path):
+    with pytest.raises(CompassError) as caught:
+        build(added(tmp_path, GIB + (1 << 20)))
+    error = caught.value
+    assert error.code == "graph-memory" and error.span.file == str(tmp_path / "graph.txt")
+    assert "(2,149,580,800 of inputs, 1,074,790,400 of outputs), but there are 3,221,225,472" in error.message
+    assert "'a_0' [1, 1024, 1024, 1025] int8 (1,074,790,400 bytes)" in str(error.notes[0])
+    assert not (tmp_path / "aipu.bin").exists()

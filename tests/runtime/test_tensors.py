@@ -171,6 +171,27 @@ def test_float_takes_real_numbers(lenet, known, tmp_path, run):
     assert done.returncode == 1 and "--float" in done.stderr
 
 
+def test_an_array_with_its_axes_in_another_order_is_refused(lenet, known, tmp_path, run):
+    x = known["x_0"]
+    turned = np.ascontiguousarray(x.reshape(x.shape[0], x.shape[2], x.shape[3], x.shape[1]))
+    wide = x.reshape(x.shape[0], x.shape[1], x.shape[2] // 2, -1)
+    for given, allowed in ((turned, x.shape[1] == 1), (wide, False), (x.reshape(-1), True), (x[None], True)):
+        np.save(tmp_path / "given.npy", given)
+        done = run(lenet, "-o", tmp_path / "y.npy", given=tmp_path / "given.npy")
+        assert (done.returncode == 0) == allowed, (given.shape, done.stderr)
+        if not allowed:
+            shapes = ["x".join(map(str, shape)) for shape in (x.shape, given.shape)]
+            assert f"'x_0' has the shape {shapes[0]}, but the array {shapes[1]}" in done.stderr
+
+
+def test_numbers_that_no_integer_stands_for_are_refused(lenet, known, tmp_path, run):
+    reals = np.zeros(known["x_0"].shape, np.float32)
+    reals.flat[7] = np.nan
+    np.save(tmp_path / "reals.npy", reals)
+    done = run(lenet, "--float", "-o", tmp_path / "y.npy", given=tmp_path / "reals.npy")
+    assert done.returncode == 1 and "has NaN, which no element of 'x_0' (int8) stands for" in done.stderr
+
+
 def test_integers_are_the_nearest_in_the_range_of_the_type():
     spread = Quantisation((2.0, 4.0), (0, 1), 1)
     found = spread.integers(np.array([[0.25, 0.5], [1000, np.nan], [-np.inf, -1]]), np.dtype("int8"))
@@ -233,6 +254,19 @@ def test_progress_shows_the_running_layer_on_a_terminal_only(lenet, monkeypatch)
     progress.after(3)
     progress.clear()
     assert "launch 4 of 9 /3/Conv" in sys.stderr.getvalue() and sys.stderr.getvalue().endswith("\x1b[K")
+
+
+def test_a_log_has_lines_of_progress_where_it_is_asked_for(lenet, monkeypatch):
+    program = Program.load(lenet)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.setattr("compass_runtime.progress._LOG_PAUSE", 0.0)
+    assert Progress.wanted(program, verbose=True)
+    progress = Progress(program)
+    progress.after(3)
+    progress.after(4)
+    progress.clear()
+    first, second = sys.stderr.getvalue().splitlines()
+    assert first.startswith("launch 4 of 9 /3/Conv") and second.startswith("launch 5 of 9 ")
 
 
 NOTE = GraphNote(

@@ -189,7 +189,7 @@ bench.run(harm({statement!r}), 0x100000, 3, timeout=100.0)
         "for (;;) {}",
         OVERWRITE % 0,
         OVERWRITE % "here" + "for (;;) {}",
-        "for (long at = 0x10000; at < 0x60000000l; at += 4096) call(11, at, 4096, 0, 0); for (;;) {}",  # munmap
+        f"for (long at = 0x10000; at < {memory_map.ENGINE_LOW:#x}l; at += 4096) call(11, at, 4096, 0, 0); for (;;) {{}}",  # munmap
     ],
     ids=["loops", "overwrites", "overwrites-loops", "unmaps"],
 )

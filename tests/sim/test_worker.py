@@ -170,7 +170,7 @@ __COMPASS_ENTRY(entry) { wrong(__COMPASS_POINTER(__global int, 0), __COMPASS_SCA
         ("a[(long)n << 40] = 1;", 0x100000, "segv", "not a device address"),
         ("MemsetDDR(a, 64, 5, 2, 0);", 0x100, "segv", "null pointer"),
         ("a[0] = n / (n - 3);", 0x100000, "arithmetic", "divided"),
-        ("((__global int*)0x60000000ul)[0] = 1;", 0, "segv", "read-only"),
+        (f"((__global int*){memory_map.ENGINE_LOW:#x}ul)[0] = 1;", 0, "segv", "read-only"),
         ('__asm__ volatile("ud2");', 0, "illegal", "does not have"),
         ("AIFF(a, a, a, 0);", 0x100000, "unsupported", "AIFF"),
     ],
@@ -273,7 +273,7 @@ def test_dead_worker_is_an_error(bench: Bench) -> None:
     [
         (TCBS + 128 + 12, 0x55, "outside device memory"),
         (TCBS + 128 + 12, TEXT + 8, "entry record"),
-        (TCBS + 128 + 56, 0x6000_0000, "parameters"),
+        (TCBS + 128 + 56, memory_map.ENGINE_LOW, "parameters"),
         (TCBS + 128 + 34, 99, "more than a core has"),
         (TCBS + 128 * 4 + 4, TCBS + 128, "longer"),
         (TCBS + 128 * 3, 0x41, "before all"),

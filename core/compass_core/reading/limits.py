@@ -61,7 +61,7 @@ DEBUG_ROWS = Limit(1 << 20, "rows", "the line tables of an object")
 TENSOR_BYTES = Limit(
     1 << 30,
     "bytes",
-    "the tensors of an aipu.bin that runs (the switch `COMPASS_TENSOR_MEMORY` changes it)",
+    "the tensors of an aipu.bin that others built and you run (the switch `COMPASS_TENSOR_MEMORY` changes it)",
     ("runtime/native/job.c", "TENSOR_BYTES"),
 )
 ELF_SECTIONS = Limit(4096, "sections", "an object of a kernel", ("sim/engine/object.c", "MAX_SECTIONS"))
