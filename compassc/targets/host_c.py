@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.dtypes import FLOAT32, DataType, PointerType, Type
+from compassc.ir.dtypes import FLOAT32, INT32, DataType, PointerType, Type
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.targets.ctext import CText, NoForm, helpers, identifier, typedefs
@@ -318,7 +318,12 @@ class HostText(CText):
         kind = e.data_type
         if kind.is_scalar:
             return super().call(e)
+        if e.op == "vload_gather" and isinstance(e.args[0], E.Pointer):
+            return self._gathered(e, e.args[0].base, e.args[0].offset, e.args[1])
         args = [self.expr(a) for a in e.args]
+        if e.op == "vrevs" and e.mask is None:
+            order = ", ".join(map(str, reversed(range(kind.lanes))))
+            return f"({{ {self.type(kind)} x_ = {args[0]}; __builtin_shufflevector(x_, x_, {order}); }})"
         if e.op == "cast" and e.mask is None:
             return self._converted(e.args[0].data_type, kind, args[0])
         if e.op not in _ELEMENTWISE | {"rsqrt", "erf"} or e.mask is not None:
@@ -328,6 +333,16 @@ class HostText(CText):
             args = [self._converted(kind, wide, a) for a in args]
             return self._converted(wide, kind, self._real(e, wide, args))
         return self._real(e, kind, args)
+
+    def _gathered(self, e: E.Call | E.Load, base: Expr, offset: Expr, places: Expr) -> str:
+        """Elements at so many places each from an address on; 0 where a mask is not set."""
+        lanes, kind, at = e.data_type.lanes, self.type(e.dtype), self.type(places.dtype)
+        mask = f"{self._mask_type(lanes)} m_ = {self.expr(e.mask)}; " if e.mask is not None else ""
+        return (
+            f"({{ const {self.type(e.data_type.element_of)} *p_ = &{self.expr(base)}[{self.expr(offset)}]; "
+            f"{at} i_ = {self.expr(places)}; {mask}{kind} r_ = 0; "
+            f"for (int l_ = 0; l_ < {lanes}; l_++) {'if (m_[l_]) ' if mask else ''}r_[l_] = p_[i_[l_]]; r_; }})"
+        )
 
     def _real(self, e: E.Call, kind: DataType, args: list[str]) -> str:
         if e.op == "erf":
@@ -352,6 +367,8 @@ class HostText(CText):
     def load(self, e: E.Load) -> str:
         if e.dtype.is_scalar:
             return super().load(e)
+        if not isinstance(e.indices[0], E.Ramp):
+            return self._gathered(e, e.buffer.data, IntImm(INT32, 0), e.indices[0])
         address, step, lanes = self._at(e.buffer, e.indices[0])
         vector, element = self.type(e.dtype), self.type(e.buffer.dtype)
         if e.mask is not None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from compass_core.errors import Span
-from compassc.te.errors import ExpressionError, ExpressionTypeError
+from compass_core.errors import CompassError, Span
+from compassc.te.errors import ExpressionError, ExpressionTypeError, LowerError
 from compassc.te.schedule.schedule import Schedule
 from compassc.te.tensor import Tensor
 
@@ -43,14 +45,15 @@ class TEKernel:
     def schedule(self, target: str) -> tuple[Schedule, list[Any]]:
         """The schedule for a target, and the arguments. ExpressionTypeError when the function gives something else."""
         takes = "target" in inspect.signature(self.function).parameters
-        given = self.function(target=target) if takes else self.function()
+        given = self._made(**({"target": target} if takes else {}))
         if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], Schedule):
             return given[0], list(given[1])
         if isinstance(given, (list, tuple)) and given and all(isinstance(t, Tensor) for t in given):
             return self._default(list(given), target), list(given)
-        raise ExpressionTypeError(
-            f"'{self.__name__}' gives {type(given).__name__}", "return (schedule, [A, B, C]), or [A, B, C]"
-        )
+        with self._here():
+            raise ExpressionTypeError(
+                f"'{self.__name__}' gives {type(given).__name__}", "return (schedule, [A, B, C]), or [A, B, C]"
+            )
 
     def given(self, target: str, sizes: Mapping[str, Any]) -> list[Tensor] | None:
         """The arguments of a function that gives these alone; None for one that gives a schedule. `sizes`: values of its
@@ -59,9 +62,31 @@ class TEKernel:
         other = [name for name in sizes if name not in known]
         if other:
             raise ExpressionTypeError(f"'{self.__name__}' has no parameter '{other[0]}'", f"it has {', '.join(known)}")
-        made = self.function(**{**sizes, **({"target": target} if "target" in known else {})})
+        made = self._made(**{**sizes, **({"target": target} if "target" in known else {})})
         tensors = isinstance(made, (list, tuple)) and made and all(isinstance(t, Tensor) for t in made)
         return list(made) if tensors else None
+
+    def _made(self, **given: Any) -> Any:
+        """What the function gives. ExpressionError where it fails."""
+        try:
+            return self.function(**given)
+        except CompassError:
+            raise
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == self.span.file] or [where]
+            failed = ExpressionError(f"'{self.__name__}' failed: {type(error).__name__}: {error}")
+            failed.span = Span(own[-1].filename, own[-1].lineno or 0)
+            raise failed from error
+
+    @contextmanager
+    def _here(self) -> Iterator[None]:
+        """Errors of what is done with the function's schedule are about the function."""
+        try:
+            yield
+        except (ExpressionTypeError, LowerError) as error:
+            error.span = self.span
+            raise
 
     def _default(self, args: Sequence[Tensor], target: str) -> Schedule:
         from compassc.topi import schedule
@@ -74,7 +99,8 @@ class TEKernel:
         from compassc.te.lowering import lower
 
         made, args = self.schedule(target)
-        return lower(made, args, self.__name__, target, simple_mode), made
+        with self._here():
+            return lower(made, args, self.__name__, target, simple_mode), made
 
 
 def kernel(function: Callable[..., Any]) -> TEKernel:

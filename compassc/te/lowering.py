@@ -17,7 +17,7 @@ from compassc.ir.verify import verify
 from compassc.ir.visit import Rewriter, all_exprs, rename_vars, rewrites, walk_stmts
 from compassc.te.axes import IterVar
 from compassc.te.bounds import Bounds, infer_bounds
-from compassc.te.errors import ExpressionTypeError, LowerError
+from compassc.te.errors import ExpressionTypeError, LowerError, ScheduleError
 from compassc.te.loopnest import LoopNest, loop_nest
 from compassc.te.machine import Machine
 from compassc.te.narrow import narrowed
@@ -147,7 +147,10 @@ def _reduced_across(schedule: Schedule, stage: Stage, machine: Machine) -> None:
     notes = [stage.annotations.get(a) for a in stage.leaf_iter_vars if a.is_reduction and a is not axis]
     thread = stage.annotations[axis].thread
     del stage.annotations[axis]
-    made = schedule.rfactor(stage.op.output(0), axis)
+    try:
+        made = schedule.rfactor(stage.op.output(0), axis)
+    except ScheduleError as error:
+        raise LowerError(f"threads reduce '{stage.label}', a part each: {error.message}") from None
     part = schedule[made[0] if isinstance(made, list) else made]
     part.scope = machine.meeting_place
     part.attached = stage.attached

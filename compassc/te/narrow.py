@@ -9,7 +9,7 @@ from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, DataType, dtype
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.stmts import Body, Stmt
-from compassc.ir.visit import Rewriter, rewrites, substitute_body, walk_stmts
+from compassc.ir.visit import Rewriter, all_exprs, rewrites, substitute_body
 
 INT64 = dtype("int64")
 _OPERATORS = frozenset("add sub mul div mod floordiv floormod min max".split())
@@ -19,7 +19,7 @@ _LOW, _HIGH = (int(x) for x in INT32.range())
 def narrowed(body: Body) -> Body:
     """Statements whose loops count in 32 bits, as many turns as a loop can have; indices and conditions are of 32 bits,
     too, where nothing in them can be larger."""
-    wide = any(isinstance(s, S.For) and s.var.dtype is INT64 for s in walk_stmts(body))
+    wide = any(e.dtype is INT64 for e in all_exprs(body))
     return _Narrow().body(body) if wide else body
 
 

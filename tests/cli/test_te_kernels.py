@@ -33,6 +33,15 @@ def written(a: S.ptr("int32", "global")):
     a[0] = 1
 """
 
+OPEN = """@te.kernel
+def f():
+    n = te.var("n")
+    a = te.placeholder((n,), name="a")
+    b = te.compute((n,), lambda i: a[i], name="b")
+    c = te.compute((n,), lambda i: b[i], name="c")
+    return te.create_schedule(c), [a, c]
+"""
+
 
 @pytest.fixture
 def run(tmp_path, compassc):
@@ -90,7 +99,12 @@ def test_other_targets(run, tmp_path):
     ("text", "said"),
     [
         ("@te.kernel\ndef f(n):\n    return []\n", "need defaults"),
-        ("@te.kernel\ndef f():\n    return 3\n", "gives int"),
+        ("@te.kernel\ndef f():\n    return 3\n", "bad.py:2: error: 'f' gives int"),
+        ("@te.kernel\ndef f():\n    return 1 // 0\n", "bad.py:4: error: 'f' failed: ZeroDivisionError: "),
+        (
+            OPEN,
+            "bad.py:2: error: the memory of 'b' has no constant size",
+        ),
         ("f = te.kernel(3)\n", "decorates a function, got int"),
     ],
 )

@@ -338,3 +338,24 @@ def test_memory_of_a_kernel_that_is_not_there():
     finally:
         resource.setrlimit(resource.RLIMIT_AS, old)
     assert found.tolist() == [7, 7]
+
+
+def _element(a, at):
+    return lambda i: a[at(i)]
+
+
+@pytest.mark.parametrize("lanes", [6, 16])
+@pytest.mark.parametrize("dtype", ["int8", "float16", "int32", "float32", "int64"])
+def test_lanes_read_elements_that_lie_apart(dtype, lanes):
+    a, t = te.placeholder((48,), dtype, name="a"), te.placeholder((32,), "int32", name="t")
+    places = [lambda i: 31 - i, lambda i: (i * 7) % 32, lambda i: (i * 3) // 2]
+    found = [te.compute((32,), _element(a, at), name=f"b{n}") for n, at in enumerate(places)]
+    found.append(te.compute((32,), lambda i: a[t[i]], name="b3"))
+    s = te.create_schedule(found)
+    for b in found:
+        s[b].vectorize(s[b].split(b.op.axis[0], lanes)[1])
+    given, table = np.arange(48).astype(dtype), np.random.default_rng(0).integers(0, 48, 32).astype("int32")
+    results = [np.zeros(32, dtype) for _ in found]
+    te.build(s, [a, t, *found], "llvm -opt-level=1")(given, table, *results)
+    for result, at in zip(results, [*([p(i) for i in range(32)] for p in places), table]):
+        np.testing.assert_array_equal(result, given[at])

@@ -64,12 +64,31 @@ def test_illegal_steps(step, message):
         step(s, *tensors)
 
 
-def test_copies_stand_in_the_loop_of_a_scan():
+def running_sum():
     x = te.placeholder((8, 4), "int32", name="x")
     state = te.placeholder((8, 4), "int32", name="state")
     init = te.compute((1, 4), lambda i, j: x[0, j], name="init")
     update = te.compute((8, 4), lambda t, j: state[t - 1, j] + x[t, j], name="update")
-    scan = te.scan(init, update, state, name="scan")
+    return x, init, update, te.scan(init, update, state, name="scan")
+
+
+def test_a_scan_begins_before_its_loop():
+    _, init, _, scan = running_sum()
+    s = te.create_schedule(scan)
+    with pytest.raises(te.ScheduleError, match="compute_at of 'init': it is the beginning of the scan 'scan'"):
+        s[init].compute_at(s[scan], scan.op.scan_axis)
+
+
+def test_threads_that_reduce_parts_compute_nothing_else_there():
+    s, a, b, c, k = program()
+    s[c].bind(k, te.thread_axis("threadIdx.x"))
+    s[b].compute_at(s[c], k)
+    with pytest.raises(te.LowerError, match="threads reduce 'c', a part each: .*'b' is computed at the axis 'k'"):
+        te.lower(s, [a, c], target=TARGET)
+
+
+def test_copies_stand_in_the_loop_of_a_scan():
+    x, _, update, scan = running_sum()
     s = te.create_schedule(scan)
     row = s.cache_read(x, "lsram", [update])
     s[row].compute_at(s[scan], scan.op.scan_axis)

@@ -342,6 +342,10 @@ class Stage:
             raise ScheduleError(
                 f"compute_at of '{self.label}': an intrinsic does the loop '{done.name}' of '{stage.label}' and those inside"
             )
+        if isinstance(stage.op, ScanOp) and self.op in [t.op for t in stage.op.init]:
+            raise ScheduleError(
+                f"compute_at of '{self.label}': it is the beginning of the scan '{stage.label}' and comes before its loop"
+            )
         if stage is self or not self.schedule.reaches(self, stage):
             raise ScheduleError(f"compute_at of '{self.label}': '{stage.label}' does not read what it computes")
         self.attached = (stage, axis)
