@@ -164,21 +164,46 @@ class Layer:
             raise LayerError(f"'{key}' is {self.attributes.get(key, default)}, but the input has {rank} dimensions")
         return axes
 
-    def scale_shift(self, prefix: str = "", of: int | None = None) -> tuple[Array, Array]:
+    def scale_shift(self, prefix: str = "", of: int | None = None, needed: bool = True) -> tuple[Array, Array]:
         """Multipliers and shifts of a requantisation, int64: a constant per channel, else a number or a list.
 
-        `of`: how many there must be. A missing multiplier is 1, a missing shift 0. LayerError for multipliers of more than
-        32 bits, and for shifts of more than 8.
+        `of`: how many there must be. A missing multiplier is 1, a missing shift 0, which is right for integers that
+        stand for themselves only: where a tensor has a scale, LayerError names what is missing, unless it is not
+        `needed`. LayerError for multipliers of more than 32 bits, and for shifts of more than 8.
         """
-        scale = self._quantity(f"{prefix}scale", 1)
-        shift = self._quantity(f"{prefix}shift", 0)
-        for label, found, low, high in (("scale", scale, -(1 << 31), (1 << 32) - 1), ("shift", shift, -128, 127)):
-            key = f"{prefix}{label}" if f"{prefix}{label}" in self.constants else f"{prefix}{label}_value"
-            if of is not None and found.size not in (1, of):
-                raise LayerError(f"'{key}' has {found.size} values, expected {of}")
-            if found.size and not low <= found.min() <= found.max() <= high:
-                raise LayerError(f"'{key}' has values from {found.min()} to {found.max()}, expected {low} to {high}")
-        return scale, shift
+        return self.multipliers(prefix, of, needed), self._factors(f"{prefix}shift", 0, of, needed, (-128, 127))
+
+    def multipliers(self, prefix: str = "", of: int | None = None, needed: bool = True) -> Array:
+        """The multipliers of `scale_shift`."""
+        return self._factors(f"{prefix}scale", 1, of, needed, (-(1 << 31), (1 << 32) - 1))
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether integers of it stand for other numbers than themselves: a tensor has a scale."""
+        return any(t.is_integer and t.scale != 1 for t in (*self.inputs, *self.outputs))
+
+    def factor(self, key: str, absent: int) -> int:
+        """A whole number of a requantisation. One that is missing is `absent`, which LayerError refuses where a tensor
+        has a scale."""
+        return self.integer(key) if self.is_scaled else self.integer(key, absent)
+
+    def _factors(self, key: str, absent: int, of: int | None, needed: bool, limits: tuple[int, int]) -> Array:
+        given = key in self.constants or self.attributes.get(f"{key}_value") not in (None, "None")
+        if needed and not given and self.is_scaled:
+            scales = {t.name: t.scale for t in (*self.inputs, *self.outputs) if t.scale != 1}
+            name, scale = next(iter(scales.items()))
+            shown = f"{scale:g}" if isinstance(scale, float) else f"{list(scale)}"
+            raise LayerError(
+                f"the attribute '{key}_value' is missing, and there is no constant '{key}'; '{name}' has the scale {shown}"
+            )
+        found = self._quantity(key, absent)
+        label = key if key in self.constants else f"{key}_value"
+        if of is not None and found.size not in (1, of):
+            raise LayerError(f"'{label}' has {found.size} values, expected {of}")
+        low, high = limits
+        if found.size and not low <= found.min() <= found.max() <= high:
+            raise LayerError(f"'{label}' has values from {found.min()} to {found.max()}, expected {low} to {high}")
+        return found
 
     def _quantity(self, key: str, default: int) -> Array:
         import numpy as np

@@ -125,7 +125,7 @@ def check(declared: LayerType, layer: Layer) -> None:
     if layer.is_quantised:
         _check_tables(layer)
         # refuses multipliers and shifts that no layer has
-        layer.scale_shift()
+        layer.scale_shift(needed=False)
     _check_clip(layer)
     for constant in declared.constants if layer.is_quantised else ():
         array = layer.constants.get(constant.name)

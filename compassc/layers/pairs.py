@@ -53,7 +53,8 @@ def _leaked(k: KernelSource, layer: Layer, method: str, span: tuple[int, int]) -
     turned = bool((slopes < 0).any())
     if turned:
         k.do("below = high < 0")
-    k.do(f"leak_pair(high, low, {operand(k, np.abs(slopes))}, {k.scalar(shift)})")
+    k.do("negative = high < 0")
+    k.do(f"scale_pair(high, low, {operand(k, np.abs(slopes))}, {k.scalar(shift)}, negative)")
     if turned:
         k.do(f"negate_pair(high, low, below & ({operand(k, slopes)} < high * 0))")
     largest = -(min(span[0], 0) * steepest >> shift) + 1
@@ -83,6 +84,19 @@ def requantise_pair(
     k.do(f"requantise_pair({result.name}, low, {names})")
     moved = k.shifted(result, -zero)
     return k.let(f"clamp({moved.name}, {k.scalar(low)}, {k.scalar(high)})", "int32", low, high)
+
+
+def rescale_pair(k: KernelSource, high: str, low: str, largest: int, scale: int, shift: int, bits: int) -> int:
+    """The variables `high` and `low` become round(pair * scale / 2^shift), of at most `bits` bits; gives the largest."""
+    if scale == 1 and shift == 0:
+        return largest
+    more = max(1 - shift, 0)
+    scale, shift = scale << more, shift + more
+    made = -(-largest * scale // (1 << shift))
+    if scale >> 16 or scale < 0 or shift > 31 or largest * scale >= DOUBLE_EXACT or made >> (bits - 1):
+        raise LayerError(f"sums of up to {largest} times {scale} over 2^{shift} have no kernel")
+    k.do(f"scale_pair({high}, {low}, {k.scalar(scale)}, {k.scalar(shift)}, {high} == {high})")
+    return made
 
 
 def _one(numbers: Array) -> Array:

@@ -362,8 +362,8 @@ def scale_toward_zero(value, scale, shift):
 
 
 @S.macro
-def leak_pair(high, low, scale, shift):
-    """high * 65536 + low (16 bits), where negative, times a scale of 16 bits over 2^shift for 1 <= shift <= 31.
+def scale_pair(high, low, scale, shift, where):
+    """high * 65536 + low (16 bits) where a mask is set times a scale of 16 bits over 2^shift for 1 <= shift <= 31.
 
     To the nearest, ties to even.
     """
@@ -379,9 +379,8 @@ def leak_pair(high, low, scale, shift):
     more = S.vsel(S.vbcast(S.u32(1), lanes=32), 0, (rest > half) | ((rest == half) & (odd == S.u32(1))))
     total = whole + more
     above = (upper >> shift) + S.vsel(S.vbcast(S.i32(1), lanes=32), 0, total < more)
-    negative = high < 0
-    low = S.vsel(S.cast(total & S.u32(0xFFFF), "int32"), low, negative)
-    high = S.vsel((above << 16) | S.cast(total >> S.u32(16), "int32"), high, negative)
+    low = S.vsel(S.cast(total & S.u32(0xFFFF), "int32"), low, where)
+    high = S.vsel((above << 16) | S.cast(total >> S.u32(16), "int32"), high, where)
 
 
 @S.macro

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,8 @@ def numbers(
         return
     if kind == "RNN":
         given |= {"scale_value": [200, 150, 180], "shift_value": [7, 8, 7 + width]}
+        if wide:
+            given |= {"scale_value": [30000, 21000, 17000], "shift_value": [15, 14, 15 + width]}
         return
     shift = [8 + grow, 7 + width + grow, 8 + grow, 7 + width + grow, 7, 15]
     top = 32768 if wide else 256
@@ -92,7 +95,7 @@ def numbers(
 
 
 FORMS = ["int8", "int8 each", "int16", "int16 each", "float32", "float16"]
-CASES = [(k, f) for k in KINDS for f in FORMS if k != "RNN" or f in ("int8", "float32")]
+CASES = [(k, f) for k in KINDS for f in FORMS if k != "RNN" or f in ("int8", "int16", "float32")]
 
 
 @pytest.mark.parametrize(("place", "kind", "dtype"), [(i, *c) for i, c in enumerate(CASES)])
@@ -156,6 +159,24 @@ def test_weights_of_16_bits_whose_sums_are_limited_to_32_bits(kind, large, tmp_p
     inputs = [source.integers(-32768, 32768, t.shape).astype("int16") for t in layer.inputs]
     inputs[0][0] = 32767  # rows of weights of one sign reach the limits
     wanted = evaluate(layer, inputs)
+    for got, want in zip(run(kernel_of([layer]), layer, inputs, tmp_path), wanted, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("name", ["TANH", "RELU", "NONE", "CLIP", "SIGN_BIT"])
+def test_plain_recurrences_of_16_bits_sum_48(name, tmp_path):
+    source, size = np.random.default_rng(9), (2, 3, 9, 33, "reverse")
+    layer = layer_of(source, "RNN", size, "int16")
+    constants, given = dict(layer.constants), dict(layer.attributes) | {"activations": name}
+    constants["weights"] = source.integers(-32767, 32768, constants["weights"].shape).astype("int16")
+    constants["biases"] = source.integers(-(2**31), 2**31, constants["biases"].shape).astype("int32")
+    given |= {"scale_value": [32767, 16384, 20011], "shift_value": [15, 14, 31]}
+    given |= {"clip_min": -(2**30), "clip_max": 2**31 - 1}
+    out: dict[str, Any] = {"scale": 3.0, "zero": 0 if name == "TANH" else 7, "limits": (-32000, 32767)}
+    layer = Layer("r", "RNN", layer.inputs, [replace(t, **out) for t in layer.outputs], given, constants)
+    inputs = [source.integers(-32768, 32768, t.shape).astype("int16") for t in layer.inputs]
+    wanted = evaluate(layer, inputs)
+    assert len(np.unique(wanted[0])) > (1 if name == "SIGN_BIT" else 50)
     for got, want in zip(run(kernel_of([layer]), layer, inputs, tmp_path), wanted, strict=True):
         np.testing.assert_array_equal(got, want)
 

@@ -72,6 +72,8 @@ def _two_operands(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     constants: dict[str, Array] = {}
     if kind == "SquaredDifference" and x.is_integer:
         given = {"scale_value": [200, 128, 120], "shift_value": [14, 7, 7]}
+    if kind == "Mod" and x.is_integer:
+        given = {"scale_value": [draw.integer(128, 255), draw.integer(128, 255)], "shift_value": [7, 7]}
     if kind == "Div" and x.is_integer:
         given, constants = draw.rescaling(15), {"lut": draw.array("uint16", 256)}
     y = draw.like(x) if kind == "BitShift" else draw.requantised(x)

@@ -113,7 +113,7 @@ def logical(k: KernelSource, layer: Layer, *x: Value) -> Value:
     if x[0].kind != x[1].kind:
         raise LayerError("it compares floats with integers, for which there is no kernel")
     if layer.is_quantised:
-        factors = np.resize(layer.scale_shift(of=2)[0], 2)
+        factors = np.resize(layer.multipliers(of=2), 2)
         x = tuple(
             _times(k, k.shifted(v, t.scalar_zero), int(f)) for v, t, f in zip(x, layer.inputs, factors, strict=True)
         )

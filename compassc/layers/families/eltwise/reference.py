@@ -197,7 +197,7 @@ def quantised_logical(layer: Layer, *x: Array) -> Array:
     method = layer.word("method", choices=LOGICAL)
     if method not in COMPARISONS:
         return logical(layer, *x)
-    factors = np.resize(layer.scale_shift(of=2)[0], 2)
+    factors = np.resize(layer.multipliers(of=2), 2)
     left, right = (v * f for v, f in zip(_shifted(layer, *x), factors, strict=True))
     return COMPARISONS[method](left, right).astype(np.int64)
 

@@ -117,7 +117,7 @@ class NormalisationKernel:
         """`factor`: 2^15 over the root of the mean (of 8 bits: the sum shifted) of squares of `term`, requantised."""
         k, w, layer = self.k, self.w, self.layer
         table = k.table(inverse_root_table().astype(np.uint16))
-        count, move = w.count, layer.integer("var_shift_value", 0) if variance_bits else 0
+        count, move = w.count, layer.factor("var_shift_value", 0) if variance_bits else 0
         w.squares(term, largest, "mean" in term)
         w.start("factor", "0", "int32")
         if variance_bits and move >= 0:

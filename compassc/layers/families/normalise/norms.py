@@ -140,7 +140,7 @@ def moments(layer: Layer) -> Kernel:
 def _variance(k: KernelSource, layer: Layer, w: AxisLoop) -> Value:
     """`spread` (uint32) in the output's scale; above 8 bits in two halves that are rounded apart."""
     out = layer.outputs[1]
-    scale, shift = layer.integer("var_scale_value", 1), layer.integer("var_shift_value", 0)
+    scale, shift = layer.factor("var_scale_value", 1), layer.factor("var_shift_value", 0)
     if not 0 <= scale < 1 << 15:
         raise LayerError(f"'var_scale_value' is {scale}, expected at most 15 bits")
     if layer.input.integer.bits <= 8:

@@ -18,7 +18,7 @@ def deviation(k: KernelSource, layer: Layer, count: int) -> None:
     table, n, move = (
         k.table(inverse_root_table().astype(np.uint16)),
         k.scalar(count),
-        layer.integer("var_shift_value", 0),
+        layer.factor("var_shift_value", 0),
     )
     k.do(f"mean = rounded_quotient(total, {n})")
     k.do(f"spread = squares - mean * (total + total) + {n} * mean * mean")

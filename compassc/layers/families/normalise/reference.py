@@ -107,7 +107,7 @@ def normalised(layer: Layer, x: Array, axes: tuple[int, ...], prefix: str = "nor
     norm_scale, norm_shift = layer.scale_shift(prefix, of=1)
     if kind.bits <= 8:
         total = (difference * difference).sum(axes, keepdims=True)
-        move = layer.integer("var_shift_value", 0)
+        move = layer.factor("var_shift_value", 0)
         # a negative shift of a stored unsigned number leaves nothing
         variance = total >> move if move >= 0 else np.zeros_like(total)
         factor = (inverse_root(np.minimum(variance, 2**31 - 1)) + 32768) >> 16
@@ -196,7 +196,7 @@ def quantised_moments(layer: Layer, x: Array) -> list[Array]:
     wide = (x.astype(np.int64) * layer.integer("input_scale_value", 1)) >> layer.integer("input_shift_value", 0)
     mean = np.rint(_mean(wide, axes)).astype(np.int64)
     variance = np.trunc(_mean((wide - mean) ** 2, axes)).astype(np.int64)
-    scale, shift = layer.integer("var_scale_value", 1), layer.integer("var_shift_value", 0)
+    scale, shift = layer.factor("var_scale_value", 1), layer.factor("var_shift_value", 0)
     if layer.input.integer.bits <= 8:
         second = requantise(variance, scale, shift, out.scalar_zero, out.low, out.high)
     else:

@@ -21,7 +21,7 @@ from compassc.layers.families.recurrent.reference import (
     split_weights,
 )
 from compassc.layers.kernels import kernel
-from compassc.layers.pairs import requantise_pair
+from compassc.layers.pairs import requantise_pair, rescale_pair, saturated_pair
 from compassc.layers.source import LANES, Kernel, KernelSource, Value
 
 LARGE = 1 << 17
@@ -88,12 +88,14 @@ def _whole(f: RecurrenceKernel, sums: Sums, shift: Array) -> Value:
     """Sums over 2^shift, rounded and limited to 32 bits; of 8-bit layers as they are."""
     if not sums.low:
         return rescale(f.k, sums.value, 1, shift, f.cells)
-    k = f.k
-    most = sums.value.magnitude
+    return shifted_limited(f.k, *_pair(f.k, sums), shift, f.cells, sums.value.magnitude)
+
+
+def _pair(k: KernelSource, sums: Sums) -> tuple[str, str]:
+    """(high, low): variables of the sums high * 2^16 + low."""
     joined = k.let(f"{sums.value.name} + ({sums.low} >> 8)").name
     low = k.let(f"(({joined} & 255) << 8) | ({sums.low} & 255)").name
-    high = k.let(f"{joined} >> 8").name
-    return shifted_limited(k, high, low, shift, f.cells, most)
+    return k.let(f"{joined} >> 8").name, low
 
 
 def _of(numbers: Array, gate: int, cell: int) -> Array:
@@ -326,8 +328,8 @@ class _QuantisedGru:
         """The state's sums of GRUv1 with their biases, before the reset gate."""
         k, f, layer = self.f.k, self.f, self.f.layer
         bias = self._rows(self.biases[3 * f.cell :], self.six[2][1])[0]
-        scale = np.asarray(layer.integer("hidden_scale_value", 1))
-        shift = np.asarray(layer.integer("hidden_shift_value", 0))
+        scale = np.asarray(layer.factor("hidden_scale_value", 1))
+        shift = np.asarray(layer.factor("hidden_shift_value", 0))
         if not sums.low:
             value = total(k, sums.value, bias)
             return limited(k, rescale(k, value, scale, shift, f.cells, LARGE), self.low, self.high)
@@ -336,9 +338,9 @@ class _QuantisedGru:
     def _own_wide(self, sums: Sums, bias: Value, scale: Array, shift: Array) -> Value:
         k = self.f.k
         most = sums.value.magnitude + bias.magnitude
-        joined = k.let(f"{sums.value.name} + ({sums.low} >> 8)").name
-        k.do(f"low = (({joined} & 255) << 8 | ({sums.low} & 255)) + ({bias.name} & 65535)")
-        k.do(f"high = ({joined} >> 8) + ({bias.name} >> 16) + (low >> 16)")
+        top, bottom = _pair(k, sums)
+        k.do(f"low = {bottom} + ({bias.name} & 65535)")
+        k.do(f"high = {top} + ({bias.name} >> 16) + (low >> 16)")
         k.do("low = low & 65535")
         return requantise_pair(k, (-most, most), scale, shift, 0, self.low, self.high)
 
@@ -385,10 +387,13 @@ def _float_rnn(f: RecurrenceKernel, name: str) -> Value:
 
 def _quantised_rnn(f: RecurrenceKernel, name: str) -> Value:
     k, layer, out = f.k, f.layer, f.layer.output
-    if f.form != "dot":
-        raise LayerError(f"an RNN of {layer.input.dtype} sums 48 bits, for which there is no kernel")
     scale, shift = (np.resize(v, 3) for v in layer.scale_shift(of=3))
-    bias = f.biases(layer.constant("biases").reshape(1, -1).astype(np.int64))[0]
+    biases = layer.constant("biases").reshape(1, -1).astype(np.int64)
+    if np.abs(biases).max() >= 2**31:
+        raise LayerError(f"'biases' has values of up to {np.abs(biases).max()}, which kernels take in 32 bits")
+    bias = f.biases(biases)[0]
+    if f.form != "dot":
+        return _wide_rnn(f, name, bias, scale, shift)
     parts = [rescale(k, f.sums(0, of).value, scale[i], shift[i], f.cells) for i, of in enumerate("xh")]
     u = total(k, *parts, bias)
     if name in ("TANH", "SIGMOID"):
@@ -402,3 +407,31 @@ def _quantised_rnn(f: RecurrenceKernel, name: str) -> Value:
         u = limited(k, u, layer.integer("clip_min"), layer.integer("clip_max"))
     moved = k.shifted(rescale(k, u, scale[2], shift[2], f.cells, LARGE), -out.scalar_zero)
     return limited(k, moved, out.low, out.high)
+
+
+def _wide_rnn(f: RecurrenceKernel, name: str, bias: Value, scale: Array, shift: Array) -> Value:
+    """The new state of a layer of 16 bits: its sums have up to 48."""
+    k, layer, out = f.k, f.layer, f.layer.output
+    most, words = bias.magnitude, [(f"({bias.name} >> 16)", f"({bias.name} & 65535)")]
+    for i, of in enumerate("xh"):
+        sums = f.sums(0, of)
+        words.append(_pair(k, sums))
+        most += rescale_pair(k, *words[-1], sums.value.magnitude, int(scale[i]), int(shift[i]), 48)
+    if most >= 2**47:
+        raise LayerError(f"sums of up to {most} do not fit 48 bits")
+    k.do(f"low = {' + '.join(low for _, low in words)}")
+    k.do(f"high = {' + '.join(high for high, _ in words)} + (low >> 16)")
+    k.do("low = low & 65535")
+    if name == "SIGN_BIT":
+        return k.let("0 - (high >> 31)", "int32", 0, 1)
+    if name == "CLIP":
+        u = limited(k, saturated_pair(k), layer.integer("clip_min"), layer.integer("clip_max"))
+        moved = k.shifted(rescale(k, u, scale[2], shift[2], f.cells, LARGE), -out.scalar_zero)
+        return limited(k, moved, out.low, out.high)
+    if name == "RELU":
+        k.do("positive_pair(high, low)")
+    span, last = (0 if name == "RELU" else -most, most), (scale[2:], shift[2:])
+    if name in ("TANH", "SIGMOID"):
+        at = requantise_pair(k, span, *last, 0, out.integer.low, out.integer.high)
+        return _table(f, at, layer.constant("lut").reshape(-1), layer.input.integer.bits)
+    return requantise_pair(k, span, *last, out.scalar_zero, out.low, out.high)

@@ -172,7 +172,7 @@ class LstmScales(NamedTuple):
         previous = steps_at[0][0::2], steps_at[1][0::2]
         stored = steps_at[0][1::2], steps_at[1][1::2]
         hw, sg, tg, ct, ho = parts[:5]
-        ahead = layer.integer("lut_shift_value", 0)
+        ahead = layer.factor("lut_shift_value", 0) if layer.input.integer.bits > 8 else 0
         return cls(hw, sg, tg, ct, ho, previous, stored, np.resize(drop, steps), ahead, tables)
 
     def gates(self, from_x: Array, from_h: Array, biases: Array, bits: int) -> list[Array]:
@@ -282,7 +282,7 @@ class _GruCell:
         self.candidate = layer.constant("lut_ht").reshape(-1)
         self.remain = layer.integer("remain_shift", 10)
         self.own = (
-            (layer.integer("hidden_scale_value", 1), layer.integer("hidden_shift_value", 0)) if self.first else (1, 0)
+            (layer.factor("hidden_scale_value", 1), layer.factor("hidden_shift_value", 0)) if self.first else (1, 0)
         )
         self.low, self.high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
