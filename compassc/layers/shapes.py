@@ -99,8 +99,11 @@ def reshape(layer: Layer) -> Shapes:
 
 
 def gather(layer: Layer) -> Shapes:
-    x, index = (t.shape for t in layer.inputs[:2])
-    axis, batch = layer.axis("axis", 0), layer.integer("batch_dims", 0)
+    from compassc.layers.families.movement.reference import gathered
+
+    operands = gathered(layer)
+    x, index = operands.data.shape, operands.index.shape
+    axis, batch = operands.axis(layer), layer.integer("batch_dims", 0)
     return [(*x[:axis], *index[batch:], *x[axis + 1 :])]
 
 

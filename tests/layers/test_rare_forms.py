@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compassc.graph import Layer
+from compassc.graph import Layer, LayerError
+from compassc.layers.declare import evaluate
 from tests.layers.cases import drawn, layer_of, same, tensor
 
 
@@ -126,3 +127,20 @@ def test_matrix_products_of_32_bits_lose_their_fraction(source, tmp_path):
     a, b, y = tensor("a", (5, 40), "int8"), tensor("b", (40, 7), "int8"), tensor("y", (5, 7), "int32")
     case = Layer("m", "MatMul", [a, b], [y], {"scale_value": 201, "shift_value": 9})
     same(case, [drawn(source, a), drawn(source, b)], tmp_path)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "float32"])
+def test_gathers_with_a_constant_in_place_of_an_input(dtype, source, tmp_path):
+    index = np.asarray([[4, -1, 0], [2, 2, 1]], "int32")
+    for inner in (1, 33):
+        x = tensor("x", (2, 5, inner), dtype)
+        y = tensor("y", (2, 2, 3, inner), dtype)
+        layer = Layer("g", "Gather", [x], [y], {"axis": 1, "method": "IDX_LUT"}, {"lut": index})
+        same(layer, [drawn(source, x)], tmp_path)
+        words, at = drawn(source, x), tensor("i", index.shape, "int32")
+        layer = Layer("g", "Gather", [at], [y], {"axis": -2}, {"lut": words})
+        same(layer, [index], tmp_path)
+        wanted = evaluate(layer, [index])[0]
+        np.testing.assert_array_equal(wanted, words.take(index, 1))
+    with pytest.raises(LayerError, match="'lut' is missing"):
+        evaluate(Layer("g", "Gather", [x], [y], {"axis": 1}), [words])

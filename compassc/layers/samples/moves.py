@@ -130,7 +130,7 @@ def _reverse(draw: Draw, kind: str, x: Tensor) -> Layer | None:
 
 @sample("OneHot")
 def _one_hot(draw: Draw, kind: str, x: Tensor) -> Layer | None:
-    if x.dtype not in ("int8", "uint8", "int32"):
+    if not x.is_integer or x.dtype in ("bool", "uint32"):
         return None
     y = draw.tensor((*x.shape, 6), x.dtype, 0)
     return layer_of(draw, kind, [x], y, depth=6, values=[0, 1], axis=-1)

@@ -170,6 +170,7 @@ TABLE = (
         (
             Attribute("indexing", "word", "xy or ij", "xy"),
             Attribute("sparse", "flag", "axes of one element stay", "false"),
+            Attribute("copy", "flag", "whether the grids are new tensors; they always are", "true"),
         ),
         inputs="a, b",
         outputs="y0, y1",
@@ -189,7 +190,10 @@ TABLE = (
         "Slices whose selector is set, at the front.",
         "rare",
         filter_rows,
-        (INDEX,),
+        (
+            INDEX,
+            Attribute("num", "int", "tensors that are filtered", "inputs", told=lambda layer: len(layer.inputs) - 1),
+        ),
         inputs="x..., selector",
         outputs="y..., count",
         fusion=Fusion.OPAQUE,
@@ -199,8 +203,13 @@ TABLE = (
         "Slices at indices of an axis.",
         "common",
         gather,
-        (INDEX, Attribute("batch_dims", "int", "leading axes in common", "0")),
-        inputs="x, index",
+        (
+            INDEX,
+            Attribute("batch_dims", "int", "leading axes in common", "0"),
+            Attribute("method", "word", "IDX_LUT: of one input, `lut` holds the index, else the data", "no word"),
+        ),
+        inputs="x[, index]",
+        constants=(Constant("lut", "any", "the index, or the data, of a layer with one input", True),),
     ),
     Row("GatherElements", "Elements at indices along an axis.", "common", gather_elements, (INDEX,), inputs="x, index"),
     Row(

@@ -15,7 +15,7 @@ from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
 from compassc.layers.declare import store
 from compassc.layers.emit import wide_kind
-from compassc.layers.families.movement.reference import check_selector
+from compassc.layers.families.movement.reference import check_selector, gathered
 from compassc.layers.kernels import kernel
 from compassc.layers.moving import bits_of, raw_pointer, strides_of
 from compassc.layers.remapping import PART_BYTES
@@ -43,15 +43,18 @@ def _row_copy(to: str, near: str, width: str, inner: int) -> list[str]:
     return [f"row_to = {to}", f"row_from = {near}", f"for e in range({width}):", "    row_to[e] = row_from[e]"]
 
 
-def _packed(k: KernelSource, x: Tensor, y: Tensor, axis: int, number: int, decide: list[str]) -> list[str]:
-    """Rows of `x` along an axis one behind the other, zeros behind them.
+def _packed(
+    k: KernelSource, x: Tensor, y: Tensor, axis: int, number: int, decide: list[str], table: Array | None = None
+) -> list[str]:
+    """Rows of `x`, which `table` holds where it is a constant, along an axis one behind the other, zeros behind them.
 
     `decide`: for element `p` of the `number` ones that say so, the row `at` and how `often` it comes; `o` is the index
     of all axes before. Every TEC reads them all and copies the rows that are its own.
     """
     inner, outer = math.prod(x.shape[axis + 1 :]), math.prod(x.shape[:axis])
     room = y.count // (inner * outer) if inner * outer else 0
-    source, target = raw_pointer(k, x), raw_pointer(k, y)
+    source = raw_pointer(k, x) if table is None else k.constant(table.view(bits_of(x.dtype)))
+    target = raw_pointer(k, y)
     width, rows, size = k.scalar(inner), k.scalar(room), k.scalar(x.shape[axis])
     copy = _row_copy(f"{target} + (o * {rows} + w) * {width}", f"{source} + (o * {size} + at) * {width}", width, inner)
     return [
@@ -76,17 +79,16 @@ def _packed(k: KernelSource, x: Tensor, y: Tensor, axis: int, number: int, decid
 @kernel("Gather")
 def gather(layer: Layer) -> Kernel:
     """An index equal to the size, or outside, gives no row; remaining rows at the end are 0."""
-    if len(layer.inputs) != 2:
-        raise LayerError(f"it has {len(layer.inputs)} inputs, expected the data and the indices")
-    x, index, y = layer.inputs[0], indices_of(layer, layer.inputs[1]), layer.output
-    axis, batch = layer.axis("axis", 0), layer.integer("batch_dims", 0)
+    operands, y = gathered(layer), layer.output
+    x, index = operands.data, indices_of(layer, operands.index)
+    axis, batch = operands.axis(layer), layer.integer("batch_dims", 0)
     if not 0 <= batch <= axis or x.shape[:batch] != index.shape[:batch]:
         raise LayerError(f"'batch_dims' is {batch}, which does not fit axis {axis} and the shapes")
     if y.shape != (*x.shape[:axis], *index.shape[batch:], *x.shape[axis + 1 :]):
         raise LayerError(f"{list(x.shape)} and {list(index.shape)} do not lead to the shape {list(y.shape)}")
     keeps_type(layer, x)
     k, number = KernelSource(), math.prod(index.shape[batch:])
-    places, n = k.tensor(index), k.scalar(x.shape[axis])
+    places, n = k.constant(operands.table) if operands.is_index else k.tensor(index), k.scalar(x.shape[axis])
     per = k.scalar(max(1, math.prod(x.shape[batch:axis])))
     decide = [
         f"at = S.i32({places}[o / {per} * {k.scalar(number)} + p])",
@@ -96,7 +98,8 @@ def gather(layer: Layer) -> Kernel:
         f"if at >= 0 and at < {n}:",
         "    often = S.i32(1)",
     ]
-    return finish(k, _packed(k, x, y, axis, number, decide))
+    table = None if operands.is_index else operands.table
+    return finish(k, _packed(k, x, y, axis, number, decide, table))
 
 
 @kernel("Repeat")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -184,9 +185,44 @@ def filter_rows(layer: Layer, *x: Array) -> list[Array]:
     return [*found, np.asarray([len(kept)])]
 
 
-def gather(layer: Layer, x: Array, index: Array) -> Array:
+class Gathered(NamedTuple):
+    """Data and index of a Gather; the array is that of the constant, where one of the two is a constant."""
+
+    data: Tensor
+    index: Tensor
+    table: Array | None = None
+    is_index: bool = False
+
+    def axis(self, layer: Layer) -> int:
+        """The axis of the data that the index is along, not negative."""
+        axis, rank = layer.integer("axis", 0), len(self.data.shape)
+        if not -rank <= axis < rank:
+            raise LayerError(f"'axis' is {axis}, but '{self.data.name}' has {rank} dimensions")
+        return axis % rank
+
+
+def gathered(layer: Layer) -> Gathered:
+    """The operands of a Gather. Of one with a single input, the constant `lut` is the other one."""
+    if len(layer.inputs) > 1:
+        return Gathered(*layer.inputs[:2])
+    table, is_index = layer.constant("lut"), layer.word("method", "") == "IDX_LUT"
+    if is_index and table.dtype.kind not in "iu":
+        raise LayerError(f"'lut' is {table.dtype.name}, expected the integers of an index")
+    constant = Tensor("lut", table.shape, table.dtype.name)
+    return Gathered(layer.input, constant, table, True) if is_index else Gathered(constant, layer.input, table)
+
+
+def gather(layer: Layer, x: Array, *index: Array) -> Array:
     """Along an axis; negative indices count from the end, indices equal to the size give raw zeros at the end."""
-    axis, batch = layer.axis("axis", 0), layer.integer("batch_dims", 0)
+    operands = gathered(layer)
+    axis = operands.axis(layer)
+    if operands.table is None:
+        return _gathered(layer, x, index[0], axis)
+    return _gathered(layer, *((x, operands.table) if operands.is_index else (operands.table, x)), axis)
+
+
+def _gathered(layer: Layer, x: Array, index: Array, axis: int) -> Array:
+    batch = layer.integer("batch_dims", 0)
     if batch < 0 or batch > axis:
         raise LayerError(f"'batch_dims' is {batch}, expected 0 to the axis, {axis}")
     n, at = x.shape[axis], index.astype(np.int64)
