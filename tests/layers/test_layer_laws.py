@@ -313,6 +313,47 @@ def test_attributes_that_contradict_the_tensors_are_refused_with_both_values():
     assert done > 60
 
 
+FACTORS = re.compile(r"(scale|shift)(_value)?$")
+NEED_NONE = {"var_shift_value", "lut_shift_value", "hidden_scale_value", "hidden_shift_value", "spatial_shift_value"}
+"""Factors that some forms of a type do not use."""
+
+
+def without_factors() -> Iterator[tuple[Layer, str]]:
+    """Quantised layers, each without one of the factors that its sample has."""
+    for i, name in enumerate(sorted(SAMPLES)):
+        for n in range(len(SHAPES) * 2):
+            dtype = ("int8", "int16")[(i + n) % 2]
+            layer = drawn(Draw(np.random.default_rng(n)), name, Tensor("x", SHAPES[n % len(SHAPES)], dtype, 4.0, 1))
+            if layer is not None and layer.is_scaled:
+                for field in ("attributes", "constants"):
+                    held = getattr(layer, field)
+                    for key in filter(FACTORS.search, held):
+                        left = {k: v for k, v in held.items() if k != key}
+                        yield replace(layer, **{field: left}), key
+                break
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_multipliers_and_shifts_that_are_missing_are_not_1_and_0():
+    done = set()
+    for layer, key in without_factors():
+        other = key.removesuffix("_value") if key.endswith("_value") else f"{key}_value"
+        found = refusals(layer)
+        if found == ("", ""):
+            # the factor is a constant beside the attribute, or of no use in this form
+            assert other in {**layer.attributes, **layer.constants} or key in NEED_NONE or layer.type in UNSCALED, (
+                f"{layer.type} without '{key}' is taken"
+            )
+            continue
+        assert all(f"'{key.removesuffix('_value')}" in m for m in found), f"{layer.type} {key}: {found}"
+        done.add(layer.type)
+    assert len(done) > 30
+
+
+UNSCALED = ("Pooling", "GlobalPool")
+"""Types whose samples have factors for all their methods."""
+
+
 @pytest.mark.parametrize("kind", ["Clip", "Eltwise"])
 def test_limits_that_exclude_each_other_are_refused(kind):
     x = Tensor("x", (4,), "float32")

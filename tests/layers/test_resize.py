@@ -9,7 +9,7 @@ import pytest
 
 from compassc.graph import Layer, LayerError
 from compassc.layers.declare import evaluate
-from compassc.layers.families.resize.reference import MODES, NEAREST_MODES
+from compassc.layers.families.resize.reference import MODES, NEAREST_MODES, windows_of
 from compassc.layers.kernels import kernel_of
 from tests.layers.cases import TYPES, drawn, layer_of, same, tensor
 
@@ -87,6 +87,23 @@ def test_antialiased(tmp_path, source, dtype):
         layer = resized(dtype, shape, size, method="BILINEAR", antialias=True)
         layer = Layer(layer.name, layer.type, layer.inputs, layer.outputs, layer.attributes, constants)
         same(layer, [drawn(source, layer.input)], tmp_path, ROUNDING.get(dtype, 0) * 4)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_an_antialiased_image_without_weights_takes_those_of_a_triangle(tmp_path, source, dtype):
+    for shape, size, outside in (((1, 9, 11, 3), (4, 5), True), ((2, 6, 7, 40), (3, 9), False)):
+        layer = resized(dtype, shape, size, method="BILINEAR", antialias=True, exclude_outside=not outside)
+        same(layer, [drawn(source, layer.input)], tmp_path, ROUNDING.get(dtype, 0) * 4)
+        for letter, axis in (("x", 2), ("y", 1)):
+            low, high, weights = windows_of(layer, letter)
+            known = triangle(shape[axis], size[axis - 1], dtype == "int8")
+            assert (low == known["min"]).all() and (high == known["max"]).all()
+            inner = slice(1, -1) if outside else slice(None)
+            np.testing.assert_allclose(
+                weights[inner], known["weights"][inner], rtol=1e-6, atol=1.0 if dtype == "int8" else 1e-6
+            )
+            if dtype == "float32":
+                np.testing.assert_allclose(weights.sum(1), 1, rtol=1e-6)
 
 
 def test_wide_images_do_not_need_to_fit_lsram(tmp_path, source):

@@ -8,7 +8,11 @@ from compassc.layers.windows import ATTRIBUTES_2D
 
 COLOURS = (
     Attribute("coefficient", "floats", "offsets before and behind the matrix, three each, and the matrix by rows"),
-    Attribute("coefficient_shift", "int", "fraction bits of the matrix", "0"),
+    Attribute("coefficient_shift", "int", "fraction bits of the matrix; integers must tell them", "0 for floats"),
+    Attribute("coefficient_dtype", "word", "the type of the numbers in `coefficient`", "any"),
+    Attribute("bits", "int", "bits of a colour", "8", told=lambda layer: 8),
+    Attribute("conversion", "word", "the name of the standard the coefficients are from", "any"),
+    Attribute("shape", "ints", "of the result, which the tensors tell as well", "from the tensors"),
     Attribute("format", "word", "I420: the planes Y, U and V, the last two of half the size", "I420"),
 )
 layer_type(

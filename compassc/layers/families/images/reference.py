@@ -33,7 +33,8 @@ def colours_of(layer: Layer) -> Colours:
     if len(given) != 15:
         raise LayerError(f"'coefficient' has {len(given)} values, expected 15")
     layer.word("format", "I420", ("I420",))
-    numbers, shift = np.asarray(given, kind), layer.integer("coefficient_shift", 0)
+    numbers = np.asarray(given, kind)
+    shift = layer.integer("coefficient_shift") if layer.is_quantised else layer.integer("coefficient_shift", 0)
     if not 0 <= shift < 24:
         raise LayerError(f"'coefficient_shift' is {shift}, expected 0 to 23")
     return Colours(numbers[:3], numbers[3:6], numbers[6:].reshape(3, 3), shift)

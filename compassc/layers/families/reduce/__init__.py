@@ -47,6 +47,7 @@ TABLE = (
             Attribute("k", "int", "how many", "1"),
             Attribute("axis", "int", "the axis", "-1"),
             Attribute("largest", "flag", "the largest, not the smallest", "true"),
+            Attribute("sorted", "flag", "whether the order matters; results are always sorted", "true"),
             Attribute("select_index", "word", "which of equal elements comes first: last, first", "last"),
         ),
         inputs="x[, k]",

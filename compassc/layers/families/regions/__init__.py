@@ -33,6 +33,9 @@ layer_type(
         Attribute(
             "spatial_scale_value", "floats", "pixels of the map for one of the regions' units, along y and x", "1"
         ),
+        Attribute(
+            "spatial_shift_value", "int", "fraction bits of `spatial_scale_value`", "10", "quantised", lambda layer: 10
+        ),
         Attribute("method", "word", ", ".join(AVERAGES), "AVG"),
         MODE,
         Attribute("scale_value", "ints", "multipliers of the result and of the regions", form="quantised"),
@@ -86,6 +89,8 @@ layer_type(
     attributes=(
         Attribute("resize_height", "int", "rows of a region's result"),
         Attribute("resize_width", "int", "columns of a region's result"),
+        Attribute("image_height", "measure", "rows of the image; floats do not need them", "none"),
+        Attribute("image_width", "measure", "columns of the image; floats do not need them", "none"),
         Attribute("sample", "ints", "points of a cell; 0: as many as it has pixels, floats only", "0"),
         Attribute("spatial_scale_value", "floats", "pixels of each map for one of the boxes' units", "1"),
         Attribute("proposal_normalized", "flag", "boxes are parts of the image; their corners are aligned", "false"),

@@ -8,7 +8,7 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
 from compassc.layers.byte_functions import BYTES
-from compassc.layers.families.resize.reference import METHODS, RANKS, between, coordinates, nearest
+from compassc.layers.families.resize.reference import METHODS, RANKS, between, coordinates, nearest, windows_of
 from compassc.layers.families.resize.separable import separable
 from compassc.layers.kernels import kernel
 from compassc.layers.moving import strides_of
@@ -167,13 +167,9 @@ def _antialiased(layer: Layer) -> Kernel:
     k, x, y = KernelSource(), layer.input, layer.output
     source, target = k.tensor(x), k.tensor(y)
     first, last, weights, window = {}, {}, {}, {}
-    for letter, axis in (("x", 2), ("y", 1)):
-        n = y.shape[axis]
-        found = layer.constant(f"weight_coefficients_{letter}").reshape(n, -1)
-        low, high = (layer.constant(f"bound_{letter}_{end}").reshape(-1).astype(np.int32) for end in ("min", "max"))
-        if len(low) != n or len(high) != n or (high - low).max() > found.shape[1] or high.max() > x.shape[axis]:
-            raise LayerError(f"the constants bound_{letter}_min and _max do not fit {n} windows of {found.shape[1]}")
-        first[letter], last[letter] = k.constant(low), k.constant(high)
+    for letter in "xy":
+        low, high, found = windows_of(layer, letter)
+        first[letter], last[letter] = k.constant(low.astype(np.int32)), k.constant(high.astype(np.int32))
         weights[letter] = k.constant(
             np.ascontiguousarray(found.astype(np.int32 if layer.is_quantised else "f4")).reshape(-1)
         )

@@ -173,19 +173,53 @@ def between(at: Array, size: int) -> tuple[Array, Array, Array]:
     return np.minimum(low, size - 1), np.maximum(high, 0), at - low
 
 
+class Windows(NamedTuple):
+    """The windows of a filter along an axis: the first element, the one behind the last, and weights [windows, width]."""
+
+    low: Array
+    high: Array
+    weights: Array
+
+
+def windows_of(layer: Layer, letter: str) -> Windows:
+    """The windows of an antialiased image along "x" or "y": those that the graph holds, else those of a triangle."""
+    axis = 2 if letter == "x" else 1
+    size, made = layer.input.shape[axis], layer.output.shape[axis]
+    if f"weight_coefficients_{letter}" not in layer.constants:
+        return _triangles(layer, letter, size, made)
+    weights = layer.constant(f"weight_coefficients_{letter}").reshape(made, -1)
+    low, high = (layer.constant(f"bound_{letter}_{end}").reshape(-1).astype(np.int64) for end in ("min", "max"))
+    if len(low) != made or len(high) != made or (high - low).max() > weights.shape[1] or high.max() > size:
+        raise LayerError(
+            f"the constants 'bound_{letter}_min' and '_max' do not fit {made} windows of {weights.shape[1]} over {size}"
+        )
+    return Windows(low, high, weights)
+
+
+def _triangles(layer: Layer, letter: str, size: int, made: int) -> Windows:
+    """Triangles as wide as the step between two results. What is outside counts for the border, unless it is left out."""
+    at = coordinates(layer, letter, size, made) + 0.5
+    ratio = layer.number(f"ratio_{letter}", 0) if not layer.is_quantised else 0
+    support = max(1 / ratio if ratio else size / made, 1.0)
+    first, last = (np.floor(at + d + 0.5).astype(np.int64) for d in (-support, support))
+    low, high = np.maximum(first, 0), np.minimum(last, size)
+    weights = np.zeros((made, 2 * int(np.ceil(support)) + 1))
+    outside = not layer.flag("exclude_outside", False)
+    for i in range(made):
+        x = np.arange(first[i], last[i]) if outside else np.arange(low[i], high[i])
+        found = np.maximum(0, 1 - np.abs((x - at[i] + 0.5) / support))
+        np.add.at(weights[i], np.clip(x, low[i], high[i] - 1) - low[i], found / found.sum())
+    stored = np.trunc(weights.astype(np.float32) * 255).astype(np.uint8) if layer.is_quantised else weights
+    return Windows(low, high, stored if layer.is_quantised else stored.astype(np.float32))
+
+
 def _antialiased(layer: Layer, x: Array) -> Array:
-    """Horizontally, then vertically, by the weights and bounds that the graph holds."""
-    names = ("weight_coefficients", "bound")
-    if f"{names[0]}_x" not in layer.constants:
-        raise LayerError("'antialias' is true, but the constants weight_coefficients_x and _y are missing")
+    """Horizontally, then vertically."""
     wide = x.astype(np.int64 if layer.is_quantised else np.float32)
     for axis, letter in ((2, "x"), (1, "y")):
-        low = layer.constant(f"bound_{letter}_min").reshape(-1).astype(int)
-        high = layer.constant(f"bound_{letter}_max").reshape(-1).astype(int)
-        weights = layer.constant(f"weight_coefficients_{letter}").reshape(len(low), -1)
         moved = np.moveaxis(wide, axis, -1)
         parts = []
-        for a, b, w in zip(low, high, weights, strict=True):
+        for a, b, w in zip(*windows_of(layer, letter), strict=True):
             parts.append((moved[..., a:b] * w[: b - a].astype(wide.dtype)).sum(-1))
         wide = np.moveaxis(np.stack(parts, -1), -1, axis)
         if layer.is_quantised:
