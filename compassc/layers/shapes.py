@@ -102,7 +102,7 @@ def gather(layer: Layer) -> Shapes:
     from compassc.layers.families.movement.reference import gathered
 
     operands = gathered(layer)
-    x, index = operands.data.shape, operands.index.shape
+    x, index = operands.data.shape, operands.places.shape
     axis, batch = operands.axis(layer), layer.integer("batch_dims", 0)
     return [(*x[:axis], *index[batch:], *x[axis + 1 :])]
 

@@ -80,7 +80,7 @@ def _packed(
 def gather(layer: Layer) -> Kernel:
     """An index equal to the size, or outside, gives no row; remaining rows at the end are 0."""
     operands, y = gathered(layer), layer.output
-    x, index = operands.data, indices_of(layer, operands.index)
+    x, index = operands.data, indices_of(layer, operands.places)
     axis, batch = operands.axis(layer), layer.integer("batch_dims", 0)
     if not 0 <= batch <= axis or x.shape[:batch] != index.shape[:batch]:
         raise LayerError(f"'batch_dims' is {batch}, which does not fit axis {axis} and the shapes")
@@ -88,7 +88,8 @@ def gather(layer: Layer) -> Kernel:
         raise LayerError(f"{list(x.shape)} and {list(index.shape)} do not lead to the shape {list(y.shape)}")
     keeps_type(layer, x)
     k, number = KernelSource(), math.prod(index.shape[batch:])
-    places, n = k.constant(operands.table) if operands.is_index else k.tensor(index), k.scalar(x.shape[axis])
+    given, table = (operands.table, None) if operands.is_index else (None, operands.table)
+    places, n = k.tensor(index) if given is None else k.constant(given), k.scalar(x.shape[axis])
     per = k.scalar(max(1, math.prod(x.shape[batch:axis])))
     decide = [
         f"at = S.i32({places}[o / {per} * {k.scalar(number)} + p])",
@@ -98,7 +99,6 @@ def gather(layer: Layer) -> Kernel:
         f"if at >= 0 and at < {n}:",
         "    often = S.i32(1)",
     ]
-    table = None if operands.is_index else operands.table
     return finish(k, _packed(k, x, y, axis, number, decide, table))
 
 

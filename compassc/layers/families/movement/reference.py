@@ -189,7 +189,7 @@ class Gathered(NamedTuple):
     """Data and index of a Gather; the array is that of the constant, where one of the two is a constant."""
 
     data: Tensor
-    index: Tensor
+    places: Tensor
     table: Array | None = None
     is_index: bool = False
 
@@ -204,7 +204,7 @@ class Gathered(NamedTuple):
 def gathered(layer: Layer) -> Gathered:
     """The operands of a Gather. Of one with a single input, the constant `lut` is the other one."""
     if len(layer.inputs) > 1:
-        return Gathered(*layer.inputs[:2])
+        return Gathered(layer.inputs[0], layer.inputs[1])
     table, is_index = layer.constant("lut"), layer.word("method", "") == "IDX_LUT"
     if is_index and table.dtype.kind not in "iu":
         raise LayerError(f"'lut' is {table.dtype.name}, expected the integers of an index")
