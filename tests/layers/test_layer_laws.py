@@ -314,7 +314,14 @@ def test_attributes_that_contradict_the_tensors_are_refused_with_both_values():
 
 
 FACTORS = re.compile(r"(scale|shift)(_value)?$")
-NEED_NONE = {"var_shift_value", "lut_shift_value", "hidden_scale_value", "hidden_shift_value", "spatial_shift_value"}
+NEED_NONE = {
+    "var_shift_value",
+    "lut_shift_value",
+    "hidden_scale_value",
+    "hidden_shift_value",
+    "spatial_shift_value",
+    "spatial_scale_value",
+}
 """Factors that some forms of a type do not use."""
 
 
