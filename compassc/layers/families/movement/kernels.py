@@ -10,7 +10,7 @@ from compassc.layers.arithmetic import Array
 from compassc.layers.emit import requantise_rounded, wide_kind
 from compassc.layers.families.movement.branches import Branch, rescaled
 from compassc.layers.families.movement.indexed import fill_value, sliced_at_run_time
-from compassc.layers.families.movement.reference import PAD_MODES, kept_of, slice_indices, stride_places
+from compassc.layers.families.movement.reference import PAD_MODES, branch_factors, kept_of, slice_indices, stride_places
 from compassc.layers.families.movement.reference import batch_to_space_nd as batch_to_space_nd_reference
 from compassc.layers.kernels import kernel
 from compassc.layers.moving import Copy, bits_of, copy_lines, raw_pointer, strides_of
@@ -80,7 +80,7 @@ def concat(layer: Layer) -> Kernel:
         if len(x.shape) != len(layer.input.shape):
             raise LayerError(f"'{x.name}' is {list(x.shape)}, but '{layer.input.name}' is {list(layer.input.shape)}")
     strides = strides_of(y.shape)
-    scale, shift = layer.scale_shift()
+    scale, shift = branch_factors(layer)
     made = [sum(x.shape[axis] for x in layer.inputs) if a == axis else n for a, n in enumerate(layer.input.shape)]
     shapes = [list(x.shape) for x in layer.inputs]
     if list(y.shape) != made or any(

@@ -31,10 +31,22 @@ def concat(layer: Layer, *x: Array) -> Array:
     return np.concatenate(x, layer.axis())
 
 
+NEAR = 1.05
+"""Scales that differ less are the same for branches that are joined."""
+
+
+def branch_factors(layer: Layer) -> tuple[Array, Array]:
+    """Multipliers and shifts of the branches of a Concat; branches of one scale and zero point need none."""
+    tensors = (*layer.inputs, layer.output)
+    scales = [t.scale for t in tensors if isinstance(t.scale, float)]
+    same = len({t.zero for t in tensors}) == 1 and max(scales, default=1) <= NEAR * min(scales, default=1)
+    return layer.scale_shift(needed=not same and len(scales) == len(tensors))
+
+
 def quantised_concat(layer: Layer, *x: Array) -> Array:
     """Each branch is rescaled to the output's scale with its own multiplier."""
     axis, out = layer.axis(), layer.output
-    scale, shift = layer.scale_shift()
+    scale, shift = branch_factors(layer)
     if scale.size not in (1, len(x)) or shift.size not in (1, len(x)):
         raise LayerError(f"'scale_value' has {scale.size} values, expected one for each of the {len(x)} inputs")
     branches = [
