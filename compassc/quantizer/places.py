@@ -12,6 +12,7 @@ from compassc.quantizer.settings import LayerSettings, Settings
 TAKEN: dict[str, tuple[int, ...]] = {
     "GridSample": (1,), "RoiAlign": (1,), "MaxRoiPool": (1,), "AffineGrid": (0,), "NMS": (0,), "FilterBoxes": (0,),
     "CropAndResize": (1,), "ROIPooling": (1,), "PyramidROIAlign": (0,), "GenerateProposals": (1, 2),
+    "DetectionOutput": (2,), "BoundingBox": (0,),
 }  # fmt: skip
 """The inputs that are places, or that places follow from, by layer type."""
 OF_PLACES = frozenset(

@@ -24,6 +24,7 @@ STEEP = {"Tan": -1.0, "Div": 0.0, "Mod": 0.9, "Hardmax": 0.9, "Floor": 0.98, "Ce
 LEAPS = (
     "NMS", "DecodeBox", "FilterBoxes", "MaxRoiPool", "RoiAlign", "ZeroFraction", "CropAndResize", "ROIPooling",
     "PyramidROIAlign", "GenerateProposals",
+    "Proposal", "DetectionOutput", "BoundingBox", "Region", "RegionFuse",
 )  # fmt: skip
 """Types that choose, which random numbers make anything of: tests of their own have data that are apart."""
 NOT_SAMPLED_AS_FLOAT = {

@@ -127,6 +127,64 @@ def generate_proposals() -> tuple[Graph, Arrays]:
     }
 
 
+def _grid_anchors() -> Arrays:
+    y, x = np.meshgrid(np.linspace(40, 260, 4), np.linspace(40, 260, 6), indexing="ij")
+    found = {"ycenter": y.reshape(-1), "xcenter": x.reshape(-1), "ha": np.full(BOXES, 50.0), "wa": np.full(BOXES, 70.0)}
+    return {key: v.astype(np.float32) for key, v in found.items()}
+
+
+def proposal() -> tuple[Graph, Arrays]:
+    random, g = np.random.default_rng(11), GraphBuilder("net")
+    scores, offsets = g.input("scores", (1, BOXES, 2), F), g.input("offsets", (1, BOXES, 4), F)
+    given = {"score_threshold": 0.4, "height": 300, "width": 300}
+    outputs = [((1, 20), F), ((1, 20, 4), F), ((1, 1), "int32"), ((1, 1), "int32")]
+    ends = g.layer(
+        "Proposal", [scores, offsets], name="last", outputs=outputs, attributes=given, constants=_grid_anchors()
+    )
+    both = np.stack([1 - _scores(random)[0], _scores(random)[0]], -1)[None]
+    return g.finish(list(ends)), {"scores": both, "offsets": random.normal(0, 2, (1, BOXES, 4)).astype(np.float32)}
+
+
+def detection_output() -> tuple[Graph, Arrays]:
+    random, g = np.random.default_rng(12), GraphBuilder("net")
+    scores, offsets = g.input("scores", (1, BOXES, 3), F), g.input("offsets", (1, BOXES, 3, 4), F)
+    rois = g.input("rois", (1, BOXES, 4), F)
+    given = {"score_threshold": 0.4, "image_height": 320, "image_width": 320, "anchor_mode": "caffe_detection"}
+    outputs = [((1, 40), F), ((1, 40, 4), F), ((1, 3), "int32"), ((1, 3), "int32"), ((1, 1), "int32")]
+    ends = g.layer("DetectionOutput", [scores, offsets, rois], name="last", outputs=outputs, attributes=given)
+    given_scores = np.stack([_scores(np.random.default_rng(s))[0] for s in range(3)], -1)[None]
+    offsets_of = random.normal(0, 2, (1, BOXES, 3, 4)).astype(np.float32)
+    return g.finish(list(ends)), {"scores": given_scores, "offsets": offsets_of, "rois": _boxes(random)}
+
+
+def bounding_box() -> tuple[Graph, Arrays]:
+    random, g = np.random.default_rng(13), GraphBuilder("net")
+    rois, offsets = g.input("rois", (1, BOXES, 4), F), g.input("offsets", (1, BOXES, 4), F)
+    ends = g.layer("BoundingBox", [rois, offsets], name="last", outputs=[((1, BOXES, 4), F)])
+    data = {"rois": _parts(random, BOXES)[None], "offsets": random.normal(0, 1, (1, BOXES, 4)).astype(np.float32)}
+    return g.finish(list(ends)), data
+
+
+def heads() -> tuple[Graph, Arrays]:
+    """Two heads, whose lists are joined; the second one's grid is compensated."""
+    random, g = np.random.default_rng(14), GraphBuilder("net")
+    lists, data = [], {}
+    for n, (grid, anchors) in enumerate((((3, 5), [1.5, 0.75, 2.5, 3.25]), ((2, 4), [0.5, 1.0, 0.75, 0.5]))):
+        x = g.input(f"x{n}", (1, *grid, 2, 9), F)
+        given = {"grid_height": grid[0], "grid_width": grid[1], "box_per_grid": 2, "class_num": 4, "obj_thresh": 0.3,
+                 "anchors": anchors}  # fmt: skip
+        outputs = [((1, 30), F), ((1, 30, 4), F), ((1, 4), "int32"), ((1, 4), "int32"), ((1, 1), "int32")]
+        lists.append(g.layer("Region", [x], name=f"head{n}", outputs=outputs, attributes=given))
+        values = random.uniform(-1.5, 1, x.shape)
+        # scores are well above or below the threshold
+        values[..., 4] = random.choice([-4, 4], x.shape[:-1])
+        np.put_along_axis(values[..., 5:], random.integers(0, 4, (*x.shape[:-1], 1)), 5.0, -1)
+        data[x.name] = values.astype(np.float32)
+    outputs = [((1, 50), F), ((1, 50, 4), F), ((1, 4), "int32"), ((1, 4), "int32"), ((1, 1), "int32")]
+    both = [t for pair in zip(*lists, strict=True) for t in pair]
+    return g.finish(list(g.layer("RegionFuse", both, name="last", outputs=outputs, attributes={"class_num": 4}))), data
+
+
 def nms() -> tuple[Graph, Arrays]:
     return _nms(method="HARD", iou_threshold=0.5)
 
@@ -193,7 +251,8 @@ def _counts() -> Arrays:
 CASES = {
     f.__name__: f
     for f in (
-        grid_sample, affine, roi_align, max_roi_pool, crops, roi_pooling, pyramid, pyramid_of_pixels, generate_proposals, nms, soft_nms, filter_boxes,
+        grid_sample, affine, roi_align, max_roi_pool, crops, roi_pooling, pyramid, pyramid_of_pixels, generate_proposals, proposal, detection_output,
+        bounding_box, heads, nms, soft_nms, filter_boxes,
         decode_box,
     )
 }  # fmt: skip

@@ -27,11 +27,8 @@ NO_RULE: dict[str, str] = {
     ),
     **dict.fromkeys(("If", "Loop"), "it runs other graphs"),
     "FakeQuantWithMinMaxVars": "it is there to round real numbers in training",
-    **dict.fromkeys(
-        "DetectionOutput BoundingBox MultiboxTransformLoc Proposal Region RegionFuse".split(),
-        "its tables need ranges of exponentials and centres inside it, which calibration does not see",
-    ),
     "GetValidCount": "its rows hold ids, scores and places, for which no one scale is right",
+    "MultiboxTransformLoc": "its rows hold classes, scores and places, for which no one scale is right",
 }
 """Why types that are computed in integers have no rule."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,26 @@ def below(limit: float, t: Tensor) -> int:
     """The largest integer of a tensor that does not stand for more than a limit."""
     real = np.clip(limit * t.scalar_scale, -(2.0**40), 2.0**40)
     return int(np.clip(np.floor(real) - t.scalar_zero, t.low - 1, t.high))
+
+
+def steps_of(*places: Array | float) -> np.float32:
+    """The scale of coordinates, with which the farthest of these places fits 16 bits: a power of two."""
+    farthest = max(float(np.abs(v).max(initial=0)) for v in map(np.asarray, places))
+    scale = F32(max(1.0, 2.0 ** np.floor(np.log2(MOST / farthest))))
+    if farthest * float(scale) > MOST:
+        raise NotQuantised(f"coordinates go to {farthest:g}, beyond 16 bits")
+    return scale
+
+
+def offset_tables(offsets: Tensor, divisors: Sequence[float], bits: int) -> tuple[dict[str, Array], int]:
+    """(what offsets y, x, h, w decode to in tables of 2^bits entries, their fraction bits)."""
+    at = real(table_positions(offsets, bits), offsets)
+    found: dict[str, Array] = {f"t{a}_lut": at / F32(v) for a, v in zip("yxhw", divisors, strict=True)}
+    found |= {key: np.exp(found[key]) for key in ("th_lut", "tw_lut")}
+    shift = int(np.floor(np.log2(MOST / max(float(np.abs(v).max()) for v in found.values()))))
+    if shift < 6:
+        raise NotQuantised(f"its offsets make boxes up to {2.0 ** (15 - shift):.0f} times as large as anchors")
+    return {key: np.rint(v * F32(2.0**shift)).astype(np.int16) for key, v in found.items()}, shift
 
 
 @rule("NMS")
@@ -69,18 +90,8 @@ def decode_box(job: Job) -> Layer:
     if not limits.clip:
         raise NotQuantised("its boxes are not cut at the image")
     fixed = {key: layer.constant(key).reshape(-1).astype(F32) for key in ("ycenter", "xcenter", "ha", "wa")}
-    farthest = max(limits.height, limits.width, *(float(np.abs(v).max(initial=0)) for v in fixed.values()))
-    scale = F32(max(1.0, 2.0 ** np.floor(np.log2(MOST / farthest))))
-    if farthest * float(scale) > MOST:
-        raise NotQuantised(f"coordinates go to {farthest:g}, beyond 16 bits")
-    at = real(table_positions(offsets, job.settings.table_bits), offsets)
-    variance = four(layer, "variance", (10, 10, 5, 5))
-    found: dict[str, Array] = {f"t{a}_lut": at / F32(v) for a, v in zip("yxhw", variance, strict=True)}
-    found |= {key: np.exp(found[key]) for key in ("th_lut", "tw_lut")}
-    shift = int(np.floor(np.log2(MOST / max(float(np.abs(v).max()) for v in found.values()))))
-    if shift < 6:
-        raise NotQuantised(f"its offsets make boxes up to {2.0 ** (15 - shift):.0f} times as large as anchors")
-    constants = {key: np.rint(v * F32(2.0**shift)).astype(np.int16) for key, v in found.items()}
+    scale = steps_of(limits.height, limits.width, *fixed.values())
+    constants, shift = offset_tables(offsets, four(layer, "variance", (10, 10, 5, 5)), job.settings.table_bits)
     constants |= {key: np.trunc(v * scale).astype(np.int16) for key, v in fixed.items()}
     attributes = {
         "box_shift": shift, "image_height": int(limits.height * scale), "image_width": int(limits.width * scale),
