@@ -35,6 +35,8 @@ SEED ?= 0
 COUNT ?= $(if $(filter storm,$(MAKECMDGOALS)),10000,1000000)
 
 BIN := $(VENV)/bin
+# Each worker begins with a half of the files, so that few of them are on both, with what their tests share.
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 INSTALLED := $(VENV)/.installed
 ENGINE := $(VENV)/.engine
 COMMA := ,
@@ -60,13 +62,13 @@ demo: $(ENGINE)
 	@$(BIN)/python examples/run.py vadd dynamic_add softmax
 
 test: $(ENGINE)
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(PYTEST)
 
 test-whole: $(ENGINE)
-	$(BIN)/python -m pytest -n $(JOBS) --whole
+	$(PYTEST) --whole
 
 test-security: $(ENGINE)
-	$(BIN)/python -m pytest -n $(JOBS) --whole tests/security
+	$(PYTEST) --whole tests/security
 
 test-onnx: $(ENGINE)
 	@$(BIN)/python -m tests.importers.node_tests --jobs $(JOBS)

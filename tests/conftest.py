@@ -66,6 +66,12 @@ def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def whole(pytestconfig: pytest.Config) -> bool:
+    """Whether tests that draw values or cases themselves draw them all."""
+    return bool(pytestconfig.getoption("--whole"))
+
+
 @dataclass(frozen=True)
 class Outcome:
     """Exit status, stdout and stderr of a command."""

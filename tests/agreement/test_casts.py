@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from chain import Runner, batches
-from law import VALUES, Inputs, check_forms, check_small, rounds
+from law import AT_ONCE, Inputs, check_forms, check_small, enough, rounds
 from op_forms import Form, Place, expression
 from samples import Array, difference
 
@@ -92,11 +92,11 @@ def options_of(x: Any, to: str, part: str = "all", saturate: Any = None) -> dict
     return {"part": part, "saturate": saturate}
 
 
-def check_values(runner: Runner) -> list[str]:
+def check_values(runner: Runner, whole: bool) -> list[str]:
     """Differences from the definition: all values of 8- and 16-bit types, many of others."""
     wrong = dict[str, str]()
     bits = max(p.dtype.bits for p in runner.batch.places)
-    for inputs in rounds(runner.batch, np.random.default_rng(1), VALUES if bits == 32 else 1 << 18):
+    for inputs in rounds(runner.batch, np.random.default_rng(1), enough(whole) if bits == 32 else AT_ONCE):
         for form, got in zip(runner.batch.forms, runner.compiled(inputs), strict=True):
             with np.errstate(all="ignore"):
                 want = definition(form, inputs)
@@ -107,12 +107,12 @@ def check_values(runner: Runner) -> list[str]:
 
 @pytest.mark.parametrize("target", ["X2_1204", "X3P_1304"])
 @pytest.mark.parametrize("t", STORAGE)
-def test_one_register(t: DataType, target: str, tmp_path: Path) -> None:
+def test_one_register(t: DataType, target: str, tmp_path: Path, whole: bool) -> None:
     forms = [*single_casts(t, 0), *merges(t)]
     wrong = []
     for batch in batches("casts", forms, 200, target=target):
         runner = batch.built(tmp_path)
-        wrong += check_small(runner, 0) + check_values(runner)
+        wrong += check_small(runner, 0) + check_values(runner, whole)
     assert not wrong, f"{len(wrong)} of {len(forms)} conversions differ:\n" + "\n".join(wrong[:10])
 
 

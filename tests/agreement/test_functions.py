@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from chain import Batch, Runner
-from law import VALUES, every_value
+from law import enough, every_value
 from op_forms import Form, Place
 from samples import Array, alike, mixture
 
@@ -50,11 +50,11 @@ def far(got: Array, want: Array, ulps: int) -> Array:
     return off & ~(tiny & (got == 0)) & ~(top & np.isinf(got))
 
 
-def test_functions_are_close_to_their_definitions(tmp_path: Path) -> None:
+def test_functions_are_close_to_their_definitions(tmp_path: Path, whole: bool) -> None:
     runner = Batch("functions", function_forms(FLOAT32)).built(tmp_path)
     rng, wrong = np.random.default_rng(3), []
     for spread in (1.0, 20.0, 100.0, 0.0):
-        shape = (VALUES // 32, 8)
+        shape = (enough(whole) // 32, 8)
         near = (rng.standard_normal(shape) * spread).astype(np.float32)
         inputs = {
             p: near if spread and k == 0 else mixture(dtype("float32x8"), len(near), rng)

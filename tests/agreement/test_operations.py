@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from law import VALUES, check_forms
+from law import check_forms, enough
 from op_forms import all_forms, constant_forms, mixed_forms
 
 from compassc.ir.dtypes import BOOL, STORAGE, DataType
@@ -15,14 +15,11 @@ WIDTHS = {8: (3, 20, 64, 75), 16: (3, 11, 48, 33), 32: (3, 11, 24, 20)}
 MASK_WIDTHS = (8, 16, 32, 3, 24, 40)
 
 
-def total(t: DataType) -> int:
-    """How many values of a type are tried; of 8-bit types all pairs, between operands and between neighbours."""
-    return 3 << 16 if t.bits == 8 else VALUES
-
-
 @pytest.mark.parametrize("t", STORAGE)
-def test_one_register(t: DataType, tmp_path: Path) -> None:
-    check_forms("native", list(all_forms(t, 0)), tmp_path, many=total(t))
+def test_one_register(t: DataType, tmp_path: Path, whole: bool) -> None:
+    """Of 8-bit types all pairs are tried, between operands and between neighbours."""
+    many = 3 << 16 if t.bits == 8 else enough(whole)
+    check_forms("native", list(all_forms(t, 0)), tmp_path, many=many)
 
 
 @pytest.mark.parametrize(("t", "lanes"), [(t, lanes) for t in STORAGE for lanes in WIDTHS[t.bits]])
