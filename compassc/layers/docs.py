@@ -121,9 +121,4 @@ def pages() -> dict[str, str]:
 
 def write(folder: Path) -> list[Path]:
     """Writes all pages into a folder, and removes pages of types that are no more."""
-    folder.mkdir(parents=True, exist_ok=True)
-    made = pages()
-    for old in folder.glob("*.md"):
-        if old.name not in made:
-            old.unlink()
-    return [files.write(folder / name, text) for name, text in made.items()]
+    return files.write_pages(folder, pages())

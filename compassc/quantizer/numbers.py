@@ -122,18 +122,6 @@ def factor(ratio: Any, bits: int, shift_limit: int = 31) -> Factor:
 # -- weights
 
 
-class Weights(NamedTuple):
-    """Weights as integers, what they stand for, and the factor of their sums; per channel where arrays are."""
-
-    values: Array
-    levels: Levels
-    factor: Factor
-
-    @property
-    def is_one(self) -> bool:
-        return np.ndim(self.levels.scale) == 0
-
-
 Ratio = Callable[[Any], Any]
 """`ratio(weights' scale)`: of the output's scale to that of the sums."""
 

@@ -22,11 +22,4 @@ def pages() -> dict[str, str]:
 
 def write(folder: Path) -> list[Path]:
     """Write all pages into a folder, and remove pages of operations that are no more."""
-    folder.mkdir(parents=True, exist_ok=True)
-    made = pages()
-    for old in folder.glob("*.md"):
-        if old.name not in made:
-            old.unlink()
-    for name, text in made.items():
-        files.write(folder / name, text)
-    return [folder / name for name in made]
+    return files.write_pages(folder, pages())

@@ -131,14 +131,7 @@ def pages(family: Family) -> dict[str, str]:
 
 def main(docs: Path) -> None:
     for family in families():
-        folder = docs / "schedules" / family.folder
-        folder.mkdir(parents=True, exist_ok=True)
-        made = pages(family)
-        for old in folder.glob("*.md"):
-            if old.name not in made:
-                old.unlink()
-        for name, text in made.items():
-            files.write(folder / name, text)
+        files.write_pages(docs / "schedules" / family.folder, pages(family))
 
 
 if __name__ == "__main__":

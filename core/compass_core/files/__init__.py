@@ -49,6 +49,15 @@ def write_all(contents: Mapping[Path, Content], mode: int = 0o666) -> None:
             item.discard()
 
 
+def write_pages(folder: Path, pages: Mapping[str, str]) -> list[Path]:
+    """Write texts by their names into a folder of Markdown pages, and remove the pages that are no more."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.md"):
+        if old.name not in pages:
+            old.unlink()
+    return [write(folder / name, text) for name, text in pages.items()]
+
+
 def unwritable(path: Path, error: OSError) -> CompassError:
     """The error of a file that the system does not let be written."""
     return CompassError(f"cannot write '{path}': {error.strerror or error}", code="unwritable")
