@@ -3,13 +3,14 @@ farthest from the float graph, and of each its values, the kernel's source and i
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
 
 from compass_core.aipubin.graphnote import GraphNote
+from compass_core.html_page import document, section, tiles
+from compass_core.html_page import table as html_table
 from compass_runtime.profile import charts
 from compass_runtime.profile import page as profiles
 from compassc.evaluation import table
@@ -34,33 +35,10 @@ COLOURS = {
 def page(found: Evaluation) -> str:
     """The text of the page."""
     css = profiles.style() + picture.style() + Path(__file__).with_name("page.css").read_text(encoding="utf-8")
-    title = escape(f"{found.model.name} on {found.model.target}")
+    title = f"{found.model.name} on {found.model.target}"
     colours = _colours(found)
     parts = [_head(found), _accuracy(found), _network(found, colours), _layers(found, colours), *_details(found)]
-    data = json.dumps(found.as_data()).replace("<", "\\u003c")
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{profiles.POLICY}">\n'
-        '<meta name="viewport" content="width=device-width">\n'
-        f"<style>\n{css}</style></head>\n<body>{charts.patterns()}<main>\n{''.join(parts)}</main>\n"
-        f'<script type="application/json" id="evaluation">{data}</script></body></html>\n'
-    )
-
-
-def _section(title: str, note: str, *parts: str, kind: str = "", name: str = "") -> str:
-    named = f' class="{kind}" id="{name}"' if kind else f' id="{name}"' if name else ""
-    return f"<section{named}><h2>{escape(title)}</h2><p>{escape(note)}</p>{''.join(parts)}</section>\n"
-
-
-def _rows(columns: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[str]) -> str:
-    """A table; cells are HTML."""
-    kinds = [' class="left"' if name in left else "" for name in columns]
-    head = "".join(f"<th{kind}>{escape(name)}</th>" for kind, name in zip(kinds, columns, strict=True))
-    body = "".join(
-        "<tr>" + "".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, row, strict=True)) + "</tr>\n"
-        for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return document(title, css, parts, {"evaluation": found.as_data()}, charts.patterns())
 
 
 # -- the top
@@ -68,17 +46,16 @@ def _rows(columns: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[
 
 def _head(found: Evaluation) -> str:
     last = found.subjects[-1]
-    tiles = [("samples", f"{found.samples:,}")]
-    tiles += [(f"{name}, {last.title}", table.share(name, value)) for name, value in last.metrics.items()]
+    numbers = {"samples": f"{found.samples:,}"}
+    numbers |= {f"{name}, {last.title}": table.share(name, value) for name, value in last.metrics.items()}
     worst = found.worst[0] if found.worst else None
     if worst is not None:
-        tiles.append((f"the farthest layer, {worst.layer}", f"{table.decibels(worst.similarity)} dB"))
+        numbers[f"the farthest layer, {worst.layer}"] = f"{table.decibels(worst.similarity)} dB"
     if found.profile is not None:
-        tiles.append(("cycles of a run (estimated)", f"{found.profile.cycles:,}"))
-        tiles.append((f"at {found.profile.model.clock_mhz:g} MHz", _time(found.profile.seconds)))
-    shown = "".join(f"<div><b>{escape(value)}</b><span>{escape(what)}</span></div>" for what, value in tiles)
+        numbers["cycles of a run (estimated)"] = f"{found.profile.cycles:,}"
+        numbers[f"at {found.profile.model.clock_mhz:g} MHz"] = _time(found.profile.seconds)
     name, target = escape(found.model.name), escape(found.model.target)
-    return f'<h1>{name}</h1><p>On {target}.</p><div class="tiles few">{shown}</div>\n'
+    return f"<h1>{name}</h1><p>On {target}.</p>{tiles(numbers, 'few')}"
 
 
 def _time(seconds: float) -> str:
@@ -96,7 +73,7 @@ def _accuracy(found: Evaluation) -> str:
     kind = ' class="warning"' if found.agreement.first else ""
     said = [f"<p{kind}>{escape(text[:1].upper() + text[1:])}.</p>" for text in (words, found.missing) if text]
     note = "The same samples through each of these; cosine and signal to noise are of the outputs, against the first."
-    return _section("Accuracy", note, _rows(("", *names, "cosine", "SQNR dB"), rows, ("",)), *said)
+    return section("Accuracy", note, html_table(("", *names, "cosine", "SQNR dB"), rows, ("",)), *said)
 
 
 # -- the network
@@ -148,7 +125,7 @@ def _network(found: Evaluation, colours: Mapping[str, str]) -> str:
         "see the layers' values, the kernel's source and its timeline."
     )
     drawn = picture.picture(note, _marks(found, note, colours))
-    return _section("Network", text, f'<div class="by">{choices}{scales}</div>{drawn}', name="network")
+    return section("Network", text, f'<div class="by">{choices}{scales}</div>{drawn}', name="network")
 
 
 def _marks(found: Evaluation, note: GraphNote, colours: Mapping[str, str]) -> list[picture.Mark]:
@@ -192,7 +169,7 @@ def _layers(found: Evaluation, colours: Mapping[str, str]) -> str:
         "Against the float graph, farthest first. Own: the error of the layer alone, for what it got. Beyond: float values "
         "outside of the chosen range. Cycles are of the launch."
     )
-    return _section("Layers", note, _rows(columns, rows, ("tensor", "type")))
+    return section("Layers", note, html_table(columns, rows, ("tensor", "type")))
 
 
 def _details(found: Evaluation) -> Iterable[str]:
@@ -201,7 +178,7 @@ def _details(found: Evaluation) -> Iterable[str]:
     for row in found.layers:
         if row.launch is None:
             card = f'<div class="cards">{_card(row)}</div>'
-            yield _section(row.layer, row.type, card, _back(), kind="launch", name=_place(found, row))
+            yield section(row.layer, row.type, card, _back(), kind="launch", name=_place(found, row))
         else:
             by_launch.setdefault(row.launch, []).append(row)
     note, profile = found.model.program.note, found.profile
@@ -219,7 +196,7 @@ def _details(found: Evaluation) -> Iterable[str]:
             parts += [profiles.timeline(alone, STEPS), profiles.source(alone)]
         elif profile is not None:
             parts.append(f"<p>Source and timeline are here for the {MOST_SOURCES} longest launches.</p>")
-        yield _section(
+        yield section(
             f"Launch {i}: {', '.join(launch.names)}", words, *parts, _back(), kind="launch", name=f"launch-{i}"
         )
 

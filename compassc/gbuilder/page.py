@@ -11,6 +11,7 @@ from pathlib import Path
 from compass_core.aipubin import AipuBin
 from compass_core.aipubin.graphnote import GraphNote
 from compass_core.errors import CompassError
+from compass_core.html_page import document, table, tiles
 from compassc.gbuilder import picture
 
 MEMORY_HEIGHT = 360
@@ -28,16 +29,12 @@ def graph_page(content: AipuBin, note: GraphNote, title: str, cycles: Sequence[f
         )
     style = Path(__file__).with_name("page.css").read_text(encoding="utf-8") + picture.style()
     parts = [_head(content, note, title, cycles), _launches(note, cycles), _memory(content, note), _table(note, cycles)]
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n'
-        '<meta name="viewport" content="width=device-width">\n'
-        f"<style>\n{style}</style></head>\n<body><main>\n{''.join(parts)}</main></body></html>\n"
-    )
+    return document(title, style, parts, {})
 
 
 def _head(content: AipuBin, note: GraphNote, title: str, cycles: Sequence[float]) -> str:
     layers = sum(len(run.names) for run in note.launches)
-    tiles = {
+    numbers = {
         "launches": f"{len(note.launches):,}",
         "layers": f"{layers:,}",
         "kernels": f"{len({run.kernel for run in note.launches}):,}",
@@ -45,9 +42,8 @@ def _head(content: AipuBin, note: GraphNote, title: str, cycles: Sequence[float]
         "bytes of intermediate tensors": f"{_shared(content, note)[1]:,}",
     }
     if cycles:
-        tiles["cycles (estimated)"] = f"{round(sum(cycles)):,}"
-    shown = "".join(f"<div><b>{escape(value)}</b><span>{escape(what)}</span></div>" for what, value in tiles.items())
-    return f'<h1>{escape(title)}</h1><p>For {escape(content.target)}.</p><div class="tiles">{shown}</div>\n'
+        numbers["cycles (estimated)"] = f"{round(sum(cycles)):,}"
+    return f"<h1>{escape(title)}</h1><p>For {escape(content.target)}.</p>{tiles(numbers)}"
 
 
 def _launches(note: GraphNote, cycles: Sequence[float]) -> str:
@@ -117,10 +113,5 @@ def _table(note: GraphNote, cycles: Sequence[float]) -> str:
         + ([f"{round(cycles[i]):,}", f"{100 * cycles[i] / whole:.1f}%"] if cycles else [])
         for i, run in enumerate(note.launches)
     )
-    left = [' class="left"' if 0 < i < 5 else "" for i in range(len(columns))]
-    head = "".join(f"<th{kind}>{escape(name)}</th>" for kind, name in zip(left, columns, strict=True))
-    body = "".join(
-        "<tr>" + "".join(f"<td{kind}>{escape(cell)}</td>" for kind, cell in zip(left, row, strict=True)) + "</tr>\n"
-        for row in rows
-    )
-    return f"<h2>Table</h2><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>\n"
+    cells = ([escape(cell) for cell in row] for row in rows)
+    return f"<h2>Table</h2>{table(columns, cells, columns[1:5])}\n"

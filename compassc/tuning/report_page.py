@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from compass_core.html_page import document, section, table
 from compassc.tuning.report import Report
 
 _WIDE, _HIGH = 640, 300
@@ -21,31 +22,9 @@ def page(report: Report) -> str:
     from compass_runtime.profile import page as profiles
 
     css = profiles.style() + Path(__file__).with_name("report.css").read_text(encoding="utf-8")
-    title = escape(f"{report.name} on {report.target}")
+    title = f"{report.name} on {report.target}"
     parts = (_head, _charts, _importance, _leaders, _failures, _best)
-    data = json.dumps(report.as_data()).replace("<", "\\u003c")
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{profiles.POLICY}">\n'
-        '<meta name="viewport" content="width=device-width">\n'
-        f"<style>\n{css}</style></head>\n<body><main>\n{''.join(part(report) for part in parts)}</main>\n"
-        f'<script type="application/json" id="search">{data}</script></body></html>\n'
-    )
-
-
-def _section(title: str, note: str, *parts: str) -> str:
-    return f"<section><h2>{escape(title)}</h2><p>{escape(note)}</p>{''.join(parts)}</section>\n"
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[str]) -> str:
-    """A table; cells are HTML."""
-    kinds = [' class="left"' if name in left else "" for name in columns]
-    head = "".join(f"<th{kind}>{escape(name)}</th>" for kind, name in zip(kinds, columns, strict=True))
-    body = "".join(
-        "<tr>" + "".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, row, strict=True)) + "</tr>\n"
-        for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return document(title, css, (part(report) for part in parts), {"search": report.as_data()})
 
 
 def amount(value: float | None, unit: str) -> str:
@@ -151,7 +130,7 @@ def _svg(words: str, *parts: str) -> str:
 def _charts(r: Report) -> str:
     good = [c for c in r.costs if c]
     if not good:
-        return _section("Convergence", "No trial gave a right result.")
+        return section("Convergence", "No trial gave a right result.")
     scatter = _scatter(r) if r.expected else ""
     return f'<div class="pair">{_convergence(r, good)}{scatter}</div>'
 
@@ -194,7 +173,7 @@ def _convergence(r: Report, good: Sequence[float]) -> str:
         + "</div>"
     )
     note = "What each trial cost, and the best until then."
-    return _section("Convergence", note, legend, _svg("costs of the trials", frame, own, dots, crosses, line))
+    return section("Convergence", note, legend, _svg("costs of the trials", frame, own, dots, crosses, line))
 
 
 def _scatter(r: Report) -> str:
@@ -211,14 +190,14 @@ def _scatter(r: Report) -> str:
     note = f"What the model expected when a trial was chosen; half of them are within {100 * (2**off - 1):.0f} %."
     marks = _ticks(*both)
     frame = axes.frame(f"predicted {r.unit}", f"measured {r.unit}", marks[:: -(-len(marks) // 7)], r.unit)
-    return _section("Predicted and measured", note, _svg("predicted and measured costs", frame, line, dots))
+    return section("Predicted and measured", note, _svg("predicted and measured costs", frame, line, dots))
 
 
 # -- tables
 
 
 def _bars(rows: Sequence[tuple[str, float]]) -> str:
-    return _table(
+    return table(
         ("knob", "share", " "),
         [
             (
@@ -240,10 +219,10 @@ def _importance(r: Report) -> str:
             "The share of the differences in cost (of its logarithm) that goes with the values of a knob. Knobs that were "
             "changed together share theirs."
         )
-        parts.append(_section("Importance of knobs", note, _bars(shown)))
+        parts.append(section("Importance of knobs", note, _bars(shown)))
     if r.features:
         note = "What the model's predictions differ by, beside the bound."
-        parts.append(_section("Importance of features", note, _bars(r.features).replace(">knob<", ">feature<")))
+        parts.append(section("Importance of features", note, _bars(r.features).replace(">knob<", ">feature<")))
     return f'<div class="pair">{"".join(parts)}</div>' if parts else ""
 
 
@@ -257,7 +236,7 @@ def _leaders(r: Report) -> str:
     rows += [(f"<code>{escape(k)}</code>", *(_value(d.get(k)) for _, _, d in r.leaders)) for k in varying]
     words = ", ".join(f"{k} = {json.dumps(v)}" for k, v in same.items())
     kept = f"<details><summary>what they have in common</summary><p>{escape(words)}</p></details>" if same else ""
-    return _section("The best trials", "What they differ in.", _table(("", *names), rows, ("",)), kept)
+    return section("The best trials", "What they differ in.", table(("", *names), rows, ("",)), kept)
 
 
 def _value(value: object) -> str:
@@ -270,8 +249,8 @@ def _failures(r: Report) -> str:
     rows = [
         (escape(kind), f"{count:,}", f'<span class="words">{escape(words)}</span>') for kind, words, count in r.failures
     ]
-    return _section(
-        "Failed trials", "By kind and reason.", _table(("kind", "trials", "reason"), rows, ("kind", "reason"))
+    return section(
+        "Failed trials", "By kind and reason.", table(("kind", "trials", "reason"), rows, ("kind", "reason"))
     )
 
 
@@ -282,4 +261,4 @@ def _best(r: Report) -> str:
     if r.steps:
         parts.append(f"<h3>Its schedule</h3><pre>{escape(chr(10).join(r.steps))}</pre><h3>The program</h3>")
     parts.append(f"<pre>{escape(r.source)}</pre>")
-    return _section("The best program", "As it is built.", *parts)
+    return section("The best program", "As it is built.", *parts)

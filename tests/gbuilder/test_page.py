@@ -64,7 +64,7 @@ def test_all_launches_and_tensors_are_on_the_page(graph):
     text = graph_page(content, note, "a graph", [10.0 * (i + 1) for i in range(len(note.launches))])
     page = Page(text)
     words = " ".join(page.words)
-    assert not page.open and "http" not in text and "url(" not in text
+    assert not page.open and "http:" not in text and "https:" not in text and "url(" not in text
     for launch in note.launches:
         assert launch.label in words and launch.kernel in words
     for tensor in (*note.tensors, *note.outputs):

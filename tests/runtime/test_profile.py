@@ -339,6 +339,14 @@ def test_the_page_stands_alone(tiles):
     assert json.loads(data) == as_data(tiles(2048))
 
 
+def test_numbers_that_are_equal_are_all_on_the_page(tiles):
+    whole = tiles(1024)
+    idle = replace(whole, tasks=(Task(0, 4, 0),), timeline=replace(whole.timeline, spans=[]))
+    shown = page(idle).partition('<div class="tiles">')[2].partition("</div>\n")[0]
+    for what in ("bytes by DMA", "bytes to and from device memory", "operations on vector lanes"):
+        assert f"<b>0</b><span>{what}</span>" in shown
+
+
 def test_the_trace_has_a_track_per_tec_and_channel(tiles):
     trace = as_trace(tiles(2048))
     names = {e["tid"]: e["args"]["name"] for e in trace["traceEvents"] if e["name"] == "thread_name"}

@@ -3,14 +3,14 @@ line."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
 
 from compass_core.errors.excerpts import source_lines
 from compass_core.hostcc import origins
+from compass_core.html_page import document, section, table, tiles
 from compass_runtime.profile import charts, roofline
 from compass_runtime.profile.data import as_data
 from compass_runtime.profile.result import WAITS, Cost, Profile
@@ -28,25 +28,16 @@ _ZOOM = (
     '<label class="zoom">zoom <input type="range" min="1" max="20" step="0.5" value="1" '
     "oninput=\"this.closest('section').style.setProperty('--zoom', this.value)\"></label>"
 )
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
-"""The content security policy of the page, which loads nothing."""
 _CONTEXT = 2
 """Lines shown around those that cost something."""
 
 
 def page(profile: Profile) -> str:
     """The text of the page."""
-    title = escape(f"{profile.name} on {profile.model.target.name}")
     makers = (_head, timeline, _launches, _tecs, _roofline, source, _model)
     parts = [make(profile) for make in makers]
-    data = json.dumps(as_data(profile)).replace("<", "\\u003c")
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-        '<meta name="viewport" content="width=device-width">\n'
-        f"<style>\n{style()}</style></head>\n<body>{charts.patterns()}<main>\n{''.join(parts)}</main>\n"
-        f'<script type="application/json" id="profile">{data}</script></body></html>\n'
-    )
+    title = f"{profile.name} on {profile.model.target.name}"
+    return document(title, style(), parts, {"profile": as_data(profile)}, charts.patterns())
 
 
 def style() -> str:
@@ -54,26 +45,21 @@ def style() -> str:
     return Path(__file__).with_name("style.css").read_text(encoding="utf-8")
 
 
-def _section(title: str, note: str, *parts: str) -> str:
-    return f"<section><h2>{escape(title)}</h2><p>{escape(note)}</p>{''.join(parts)}</section>\n"
-
-
 def _head(profile: Profile) -> str:
     total = profile.total
-    tiles = {
-        f"{profile.cycles:,}": "cycles (estimated)",
-        f"{profile.seconds * 1e6:,.1f} µs": f"at {profile.model.clock_mhz:g} MHz",
-        f"{total.dma_bytes:,}": "bytes by DMA",
-        f"{total.external_bytes:,}": "bytes to and from device memory",
-        percent(total.lane_use): "of vector lanes used",
-        f"{total.total.arithmetic:,}": "operations on vector lanes",
+    numbers = {
+        "cycles (estimated)": f"{profile.cycles:,}",
+        f"at {profile.model.clock_mhz:g} MHz": f"{profile.seconds * 1e6:,.1f} µs",
+        "bytes by DMA": f"{total.dma_bytes:,}",
+        "bytes to and from device memory": f"{total.external_bytes:,}",
+        "of vector lanes used": percent(total.lane_use),
+        "operations on vector lanes": f"{total.total.arithmetic:,}",
     }
-    shown = "".join(f"<div><b>{escape(value)}</b><span>{escape(what)}</span></div>" for value, what in tiles.items())
     note = incomplete(profile)
     return (
         f"<h1>{escape(profile.name)}</h1><p>Profile of a simulated run on {escape(profile.model.target.name)}. Counts and "
         "bytes are exact. Cycles are estimates of the cost model below: good for comparing, not for predicting."
-        f'</p>{f"<p><b>{escape(note)}</b></p>" if note else ""}<div class="tiles">{shown}</div>\n'
+        f"</p>{f'<p><b>{escape(note)}</b></p>' if note else ''}{tiles(numbers)}"
     )
 
 
@@ -87,7 +73,7 @@ def timeline(profile: Profile, steps: int = charts.STEPS) -> str:
     seen = {span.kind for span in profile.timeline.spans}
     note = "What each TEC and DMA channel does, in cycles from the start. Point at a bar to see its line."
     legend = _legend(kind for kind in _KINDS if kind in seen)
-    return _section("Timeline", note, _ZOOM, legend, charts.timeline(profile, steps))
+    return section("Timeline", note, _ZOOM, legend, charts.timeline(profile, steps))
 
 
 def _launches(profile: Profile) -> str:
@@ -114,18 +100,7 @@ def _launches(profile: Profile) -> str:
             ]
         )
     note = "The sub-graphs of the file, one per layer or fused layers, and when they run."
-    return _section("Launches", note, _table(columns, rows, ("layers", "kernel", "time")))
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[str] = (), kind: str = "") -> str:
-    """A table; cells are HTML."""
-    classes = [' class="left"' if name in left else "" for name in columns]
-    head = "".join(f"<th{c}>{escape(name)}</th>" for c, name in zip(classes, columns, strict=True))
-    body = "".join(
-        "<tr>" + "".join(f"<td{c}>{cell}</td>" for c, cell in zip(classes, row, strict=True)) + "</tr>\n"
-        for row in rows
-    )
-    return f'<table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return section("Launches", note, table(columns, rows, ("layers", "kernel", "time")))
 
 
 def _stack(cost: Cost, whole: float) -> str:
@@ -145,7 +120,7 @@ def _tecs(profile: Profile) -> str:
         [str(number), _stack(cost, profile.timeline.cycles or 1.0), *_numbers(cost), _words(classes(cost))]
         for number, cost in profile.tecs.items()
     ]
-    parts = [_table(columns, rows, ("time", "operations"), "tecs")]
+    parts = [table(columns, rows, ("time", "operations"), "tecs")]
     if profile.sections:
         rows = [
             [str(s.id), escape(spell_place(s.place)), str(s.runs), f"{sum(s.cycles.values()):,.0f}", _each(s.cycles)]
@@ -153,10 +128,10 @@ def _tecs(profile: Profile) -> str:
         ]
         parts.append("<h2 style='margin-top:18px'>Sections</h2>")
         parts.append(
-            _table(("section", "begins at", "runs", "cycles", "of each TEC"), rows, ("begins at", "of each TEC"))
+            table(("section", "begins at", "runs", "cycles", "of each TEC"), rows, ("begins at", "of each TEC"))
         )
     note = "Waits: dma for transfers during which the TEC stands still, event for asynchronous ones, barrier for other TECs."
-    return _section("TECs", f"{_together(profile)} {note}", *parts)
+    return section("TECs", f"{_together(profile)} {note}", *parts)
 
 
 def _together(profile: Profile) -> str:
@@ -206,9 +181,9 @@ def _roofline(profile: Profile) -> str:
         ]
         for point in found[::-1]
     ]
-    table = _table(("point", "operations per byte", "operations per cycle"), rows, ("point",))
-    details = f"<details><summary>{len(found)} points</summary>{table}</details>" if found else ""
-    return _section("Roofline", note, roofline.roofline(profile), details)
+    shown = table(("point", "operations per byte", "operations per cycle"), rows, ("point",))
+    details = f"<details><summary>{len(found)} points</summary>{shown}</details>" if found else ""
+    return section("Roofline", note, roofline.roofline(profile), details)
 
 
 def source(profile: Profile) -> str:
@@ -220,7 +195,7 @@ def source(profile: Profile) -> str:
     ordered = sorted(files.items(), key=lambda item: -max(cost.cycles for cost in item[1].values()))
     parts = [_file(profile, file, costs) for file, costs in ordered]
     note = "Cycles of a line are its share of the work it takes part in, and its waits, of all TECs together."
-    return _section("Source", note, *parts)
+    return section("Source", note, *parts)
 
 
 def _file(profile: Profile, file: str, costs: dict[int, Cost]) -> str:
@@ -240,7 +215,7 @@ def _file(profile: Profile, file: str, costs: dict[int, Cost]) -> str:
         rows.append(_row(line, costs.get(line), words, whole, most))
     missing = "" if lines else " (not found here; this is the C text of each line)"
     head = f"<h2 style='margin-top:14px'>{escape(Path(file).name + missing)}</h2>"
-    return head + _table(columns, rows, ("time", "source", "operations"), "source")
+    return head + table(columns, rows, ("time", "source", "operations"), "source")
 
 
 def _row(line: int, cost: Cost | None, words: str, whole: float, most: float) -> list[str]:
@@ -277,4 +252,4 @@ def _model(profile: Profile) -> str:
         "can be used; interval: until the unit takes the next operation; accesses to device memory take "
         f"{model.device_memory['latency']} and {model.device_memory['interval']} more."
     )
-    return _section("Cost model", note, _table(columns, rows, ("class",)))
+    return section("Cost model", note, table(columns, rows, ("class",)))
