@@ -73,8 +73,8 @@ def check_kernel(
 ) -> list[CompassError]:
     """The findings for one kernel and the functions that it calls."""
     from compassc import dsl
-    from compassc.analysis.check import Subject, findings
     from compassc.analysis.roles import parameters
+    from compassc.check import Subject, findings
     from compassc.ir.dtypes import PointerType
     from compassc.language.functions import chosen
 

@@ -151,7 +151,7 @@ def _sources(build: Build) -> frozenset[str]:
 def check_resources(module: IRModule) -> None:
     """CompassError for arrays that do not fit the target's memories, and for more events than a TEC has."""
     from compassc import passes
-    from compassc.analysis.check import Subject, capacity, event_limit
+    from compassc.check import Subject, capacity, event_limit
 
     subject = Subject(passes.run_pipeline(("LowerBlocks",), module))  # with it memory has its size and its place
     found = [*capacity.run(subject), *event_limit.run(subject)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compass_core.errors import CompassError, flat
-from compassc.analysis.check import Subject, findings
+from compassc.check import Subject, findings
 from compassc.dsl import BuildManager, parse
 from compassc.dsl import script as S
 from compassc.pysim.checks import checking

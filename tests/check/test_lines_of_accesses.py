@@ -8,7 +8,7 @@ from check_data import ints, zeros
 
 from compass_core.errors import CompassError, Note, Span, flat
 from compassc import codegen, passes
-from compassc.analysis.check import Subject, findings
+from compassc.check import Subject, findings
 from compassc.dsl import BuildManager, parse
 from compassc.dsl import script as S
 from compassc.ir import parse_module, print_module, walk_stmts

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from compassc.analysis.check import Subject, findings
+from compassc.check import Subject, findings
 
 SIGNATURE = '@S.prim_func\ndef k(a: S.ptr("i32", "global"), f: S.ptr("fp32", "global"), n: S.i32):\n'
 

@@ -51,7 +51,7 @@ def test_silence(found, name):
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.parent.name)
 @pytest.mark.parametrize("target", ["X2_1204", "X3P_1304"])
 def test_examples_are_silent(path, target):
-    from compassc.analysis.check import Subject, findings
+    from compassc.check import Subject, findings
     from compassc.dsl import load_kernels, parse
 
     found = findings(Subject(parse(load_kernels(path).entry(), target)))

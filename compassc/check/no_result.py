@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from compass_core.errors import CompassError, Finding
 
-from ...ir import exprs as E
-from ...ir.visit import walk_exprs, walk_stmts
-from ..roles import parameters
+from ..analysis.roles import parameters
+from ..ir import exprs as E
+from ..ir.visit import walk_exprs, walk_stmts
 from . import Subject
 
 

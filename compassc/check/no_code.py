@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 from compass_core.errors import CompassError, flat
 
+from .. import codegen, passes
 from . import Subject
 
 
 def run(subject: Subject) -> Iterator[CompassError]:
     """The errors that a build would stop at."""
-    from ... import codegen, passes
-
     try:
         codegen.generate(passes.lower(subject.module))
     except CompassError as error:

@@ -12,12 +12,12 @@ from itertools import product
 
 from compass_core.errors import CompassError, Span, races
 
-from ...ir import exprs as E
-from ...ir import stmts as S
-from ...ir.exprs import Expr, IntImm, Var
-from ...ir.stmts import IRModule, PrimFunc, Stmt
-from ...ir.visit import all_exprs, walk_exprs, walk_stmts
-from ..arith import Linear, fold, wrap
+from ..analysis.arith import Linear, fold, wrap
+from ..ir import exprs as E
+from ..ir import stmts as S
+from ..ir.exprs import Expr, IntImm, Var
+from ..ir.stmts import IRModule, PrimFunc, Stmt
+from ..ir.visit import all_exprs, walk_exprs, walk_stmts
 from . import Subject
 from ._walk import Address, ReachedStatement, Walker
 
@@ -116,7 +116,7 @@ class _Race:
             into = reads if call.op == "vload" else writes
             self._add(into, self.walker.address(call.args[position]), vector.total_bytes if plain else 0, span)
             return
-        from ...ops.effects import touched
+        from ..ops.effects import touched
 
         atomic = E.is_single(call)
         for index, kind, extent in touched(call):

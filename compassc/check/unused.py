@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 from compass_core.errors import CompassError, Finding, Span
 
-from ...ir import exprs as E
-from ...ir import stmts as S
-from ...ir.dtypes import PointerType
-from ...ir.exprs import Var
-from ...ir.stmts import PrimFunc
-from ...ir.visit import walk_exprs, walk_stmts
-from ..structure import effect_of
+from ..analysis.structure import effect_of
+from ..ir import exprs as E
+from ..ir import stmts as S
+from ..ir.dtypes import PointerType
+from ..ir.exprs import Var
+from ..ir.stmts import PrimFunc
+from ..ir.visit import walk_exprs, walk_stmts
+from ..language.source import node_span
 from . import Subject
 
 RESULT, VARIABLE = "unused-result", "unused-variable"
@@ -39,8 +40,6 @@ def _read_names(function: ast.FunctionDef) -> set[str]:
 
 def _statements(function: ast.FunctionDef, file: str) -> Iterator[CompassError]:
     """Expressions alone on a line that compute something and do nothing, such as `a[0] == n` for `a[0] = n`."""
-    from ...language.source import node_span
-
     for node in ast.walk(function):
         if isinstance(node, ast.Expr) and isinstance(node.value, _VALUES):
             hint = (

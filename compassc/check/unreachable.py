@@ -8,10 +8,11 @@ from itertools import pairwise
 
 from compass_core.errors import CompassError, Finding, Note
 
-from ...ir import stmts as S
-from ...ir.exprs import IntImm
-from ...ir.stmts import Body, Stmt
-from ...ir.visit import walk_stmts
+from ..ir import stmts as S
+from ..ir.exprs import IntImm
+from ..ir.stmts import Body, Stmt
+from ..ir.visit import walk_stmts
+from ..language.source import node_span
 from . import Subject
 
 CODE = "unreachable"
@@ -36,8 +37,6 @@ def run(subject: Subject) -> Iterator[CompassError]:
 
 
 def _else_of_loops(function: ast.FunctionDef, file: str) -> Iterator[CompassError]:
-    from ...language.source import node_span
-
     for node in ast.walk(function):
         if isinstance(node, (ast.For, ast.While)) and node.orelse:
             help = "put it behind the loop, or under an if"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from compass_core.errors import CompassError, Finding
 
-from ...ir import stmts as S
-from ...ir.dtypes import VOID
-from ...ir.stmts import Body
+from ..ir import stmts as S
+from ..ir.dtypes import VOID
+from ..ir.stmts import Body
 from . import Subject
 from .unreachable import endless
 

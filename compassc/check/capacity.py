@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from compass_core.errors import CompassError, Note
 
-from ...ir import exprs as E
-from ...ir import stmts as S
-from ...ir.stmts import IRModule, PrimFunc
-from ...ir.visit import all_exprs, walk_stmts
+from .. import passes
+from ..ir import exprs as E
+from ..ir import stmts as S
+from ..ir.stmts import IRModule, PrimFunc
+from ..ir.visit import all_exprs, walk_stmts
 from . import Subject
 
 CODE = "over-allocation"
@@ -40,8 +41,6 @@ def run(subject: Subject) -> Iterator[CompassError]:
 
 def _laid_out(module: IRModule) -> IRModule:
     """The module with its arrays as they will be: arrays that are never needed together share storage."""
-    from ... import passes
-
     names = passes.pipeline_names("lower")
     return passes.run_pipeline(names[: names.index("StorageRewrite") + 1], module)
 

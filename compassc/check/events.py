@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from compass_core.errors import CompassError, Finding, Note, Span
 
-from ...ir import exprs as E
-from ...ir import stmts as S
-from ...ir.exprs import Expr, Var
-from ...ir.stmts import Body, PrimFunc, Stmt
-from ...ir.visit import assigned_vars, walk_exprs, walk_stmts
+from ..ir import exprs as E
+from ..ir import stmts as S
+from ..ir.exprs import Expr, Var
+from ..ir.stmts import Body, PrimFunc, Stmt
+from ..ir.visit import assigned_vars, walk_exprs, walk_stmts
 from . import Subject
 
 LEAK, FREED = "event-not-freed", "event-freed"

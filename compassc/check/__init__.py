@@ -16,7 +16,7 @@ from pathlib import Path
 from compass_core import targets
 from compass_core.errors import CompassError
 
-from ...ir.stmts import IRModule, PrimFunc
+from ..ir.stmts import IRModule, PrimFunc
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from compass_core.errors import CompassError, Note, Span
 
-from ...ir import exprs as E
-from ...ir import stmts as S
-from ...ir.exprs import Var
-from ...ir.stmts import Body, PrimFunc, Stmt
-from ...ir.visit import assigned_vars, walk_exprs, walk_stmts
+from ..ir import exprs as E
+from ..ir import stmts as S
+from ..ir.exprs import Var
+from ..ir.stmts import Body, PrimFunc, Stmt
+from ..ir.visit import assigned_vars, walk_exprs, walk_stmts
 from . import Subject
 
 CODE = "event-limit"

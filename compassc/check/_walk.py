@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from ...ir import exprs as E
-from ...ir import stmts as S
-from ...ir.dtypes import INT32, DataType, PointerType
-from ...ir.exprs import Expr, IntImm, Var
-from ...ir.stmts import Body, PrimFunc, Stmt
-from ...ir.visit import Rewriter, assigned_vars, rewrites, walk_exprs
-from ..arith import Arith, Linear
+from ..analysis.arith import Arith, Linear
+from ..ir import exprs as E
+from ..ir import stmts as S
+from ..ir.dtypes import INT32, DataType, PointerType
+from ..ir.exprs import Expr, IntImm, Var
+from ..ir.stmts import Body, PrimFunc, Stmt
+from ..ir.visit import Rewriter, assigned_vars, rewrites, walk_exprs
 
 ID_NAME = "the TEC's number"
 
@@ -211,7 +211,7 @@ class _Settle(Rewriter):
 
     @rewrites(E.Binary)
     def rewrite_binary(self, e: E.Binary) -> E.Expr:
-        from ..arith import fold
+        from ..analysis.arith import fold
 
         a, b = self.expr(e.a), self.expr(e.b)
         if type(a) is type(b) is IntImm and e.op in _FOLDABLE:
@@ -224,7 +224,7 @@ class _Settle(Rewriter):
     def rewrite_cast(self, e: E.Cast) -> E.Expr:
         value = self.expr(e.value)
         if type(value) is IntImm and e.dtype.is_integer and not e.dtype.is_bool:
-            from ..arith import wrap
+            from ..analysis.arith import wrap
 
             return IntImm(e.dtype, wrap(value.value, e.dtype))
         return e if value is e.value else E.Cast(e.dtype, value)
@@ -242,7 +242,7 @@ def _may_leave(s: Stmt) -> bool:
 
 def storage(function: PrimFunc, shapes: Mapping[Var, tuple[int, ...]]) -> dict[Var, Root]:
     """The storage of constant size that a function can name; `shapes` are given for parameters."""
-    from ...ir.visit import walk_stmts
+    from ..ir.visit import walk_stmts
 
     roots: dict[Var, Root] = {}
     for s in walk_stmts(function.body):

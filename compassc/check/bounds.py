@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from compass_core.errors import CompassError, Finding, Span
 from compass_core.extents import apply
 
-from ...ir import exprs as E
-from ...ir import stmts as S
-from ...ir.exprs import Expr, IntImm
-from ...ir.visit import walk_exprs
-from ...ops.effects import Arg, touched
-from ..arith import Linear
+from ..analysis.arith import Linear
+from ..ir import exprs as E
+from ..ir import stmts as S
+from ..ir.exprs import Expr, IntImm
+from ..ir.visit import walk_exprs
+from ..ops.effects import Arg, touched
 from . import Subject
 from ._walk import Address, ReachedStatement, Root, Walker, storage
 
