@@ -44,13 +44,13 @@ _SHIFTED = {"floordiv": "shr", "floormod": "bitand"}
 
 
 def run(module: IRModule) -> IRModule:
-    return module.map_functions(_function)
+    return module.map_functions(lambda f: _function(f, module.target != "host"))
 
 
-def _function(f: PrimFunc) -> PrimFunc:
+def _function(f: PrimFunc, on_npu: bool) -> PrimFunc:
     if not any(type(s) is S.For and s.kind == "vectorized" for s in walk_stmts(f.body)):
         return f
-    return VectorLoops(mutable_vars(f)).function(f)
+    return VectorLoops(mutable_vars(f), on_npu).function(f)
 
 
 class NoVectorForm(Exception):
@@ -58,11 +58,11 @@ class NoVectorForm(Exception):
 
 
 class VectorLoops(Rewriter):
-    """The vectorized loops of a function with `mutable` variables."""
+    """The vectorized loops of a function with `mutable` variables. `on_npu`: whether there are the operations of NPUs."""
 
-    def __init__(self, mutable: AbstractSet[Var]) -> None:
+    def __init__(self, mutable: AbstractSet[Var], on_npu: bool = True) -> None:
         super().__init__()
-        self.mutable = mutable
+        self.mutable, self.on_npu = mutable, on_npu
         self.arith = Arith(mutable)
         self.simplify = Simplifier(self.arith).expr
 
@@ -113,13 +113,21 @@ class VectorLoops(Rewriter):
         lanes = bound(extent)
         if lanes is None:
             most = self.arith.range_of(extent)[1]
+            if most > _MOST_LANES and (known := self._most(extent)) < most:
+                most = 1 << (known - 1).bit_length()  # lanes behind the end are masked
             lanes = most if 0 < most <= _MOST_LANES else None
         return lanes
+
+    def _most(self, extent: Expr) -> int:
+        """What a number cannot exceed, by the conditions around it, too; at least 1."""
+        if type(extent) is Binary and extent.op == "max":
+            return max(self._most(extent.a), self._most(extent.b))
+        return max(self.arith.difference(extent, IntImm(extent.data_type, 0))[1], 1)
 
     def vector_form(self, s: S.For, lanes: int, mask: Expr | None) -> Body | None:
         """The body of a loop for all iterations at once, None where it has no such form."""
         try:
-            return Vectorizer(self.arith, self.simplify, s, lanes, mask).body(s.body)
+            return Vectorizer(self.arith, self.simplify, s, lanes, mask, self.on_npu).body(s.body)
         except NoVectorForm:
             return None
 
@@ -160,8 +168,16 @@ class Vectorizer:
     `mask`: the lanes that are active (None: all). `guarded`: the program may not come here in any iteration.
     """
 
-    def __init__(self, arith: Arith, simplify: Callable[[Expr], Expr], s: S.For, lanes: int, mask: Expr | None) -> None:
-        self.lanes, self.mask, self.mutable = lanes, mask, arith.mutable
+    def __init__(
+        self,
+        arith: Arith,
+        simplify: Callable[[Expr], Expr],
+        s: S.For,
+        lanes: int,
+        mask: Expr | None,
+        on_npu: bool = True,
+    ) -> None:
+        self.lanes, self.mask, self.mutable, self.on_npu = lanes, mask, arith.mutable, on_npu
         self.arith, self.simplify, self.loop = arith, simplify, s
         self.guarded = False
         self.of: dict[Var, Expr] = {s.var: Ramp(s.start, IntImm(s.var.data_type, 1), lanes)}
@@ -337,7 +353,7 @@ class Vectorizer:
             return self._truth(e, source, target)
         if source.is_floating and target == "uint32":
             return self._to_uint32(self._converted_by(self.vector(e.value), (FLOAT32,)))
-        if source == "uint32" and target == "float32":
+        if source == "uint32" and target == "float32" and self.on_npu:
             return self._from_uint32(self.vector(e.value))
         steps = _conversion(source, target)
         if steps is None:
@@ -410,7 +426,7 @@ class Vectorizer:
         last = indices[-1]
         if _is_unit(last):
             return E.Load(buffer, indices, self.mask)
-        whole = self.mask is None and not self.lanes % e.dtype.native_lanes
+        whole = self.on_npu and self.mask is None and not self.lanes % e.dtype.native_lanes
         if whole and type(last) is Ramp and is_const(last.stride, -1):
             first = self.simplify(Binary("sub", last.base, IntImm(last.base.data_type, self.lanes - 1)))
             forwards = E.Load(buffer, (Ramp(first, IntImm(last.base.data_type, 1), self.lanes),), None)
@@ -422,6 +438,8 @@ class Vectorizer:
         flat = self.simplify(position(buffer.shape, indices))
         if self._exist(buffer, indices) and _elements(buffer) * buffer.dtype.bytes <= _REACH:
             return E.Load(E.Buffer(buffer.data, buffer.dtype), (self._places(flat),), self.mask)
+        if not self.on_npu:
+            raise NoVectorForm
         shared, own = self._terms(flat)
         low, high = self._ranges(own)[0]
         from_memory = own.flags & E.F_LOAD and not self._exist(buffer, indices, own=True)

@@ -1,8 +1,12 @@
-"""Convolutions: one and two dimensions, NCHW and NHWC, groups, dilation, depthwise, transposed."""
+"""Convolutions: one and two dimensions, channels first or last, groups, dilation, depthwise, transposed.
+
+What a convolution computes is said once; a `Layout` says where the channels of data and of kernels lie.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product as tuples
 from typing import Any
 
@@ -36,6 +40,52 @@ def padding_of(padding: Any, kernel: Sequence[int], dilation: Sequence[int]) -> 
     return given[:count], given[count:]
 
 
+@dataclass(frozen=True)
+class Layout:
+    """Where channels lie: NC... by OI... (depthwise CM...), or N...C by ...IO (depthwise ...CM)."""
+
+    last: bool
+
+    def data(self, n: Any, channel: Any, space: Sequence[Any]) -> list[Any]:
+        return [n, *space, channel] if self.last else [n, channel, *space]
+
+    def parts(self, data: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
+        """What stands for the batch, the channel and the axes of space."""
+        n, *rest = data
+        return (n, rest[-1], list(rest[:-1])) if self.last else (n, rest[0], list(rest[1:]))
+
+    def kernel(self, out: Any, own: Any, window: Sequence[Any]) -> list[Any]:
+        return [*window, own, out] if self.last else [out, own, *window]
+
+    def kernel_parts(self, kernel: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
+        """What stands for outputs, channels of a group and the axes of the window."""
+        if self.last:
+            return kernel[-1], kernel[-2], list(kernel[:-2])
+        return kernel[0], kernel[1], list(kernel[2:])
+
+    def pair_first(self, pair: Sequence[Any], window: Sequence[Any]) -> list[Any]:
+        """The channel and its window of a depthwise kernel, in this order in both layouts."""
+        return [*window, *pair] if self.last else [*pair, *window]
+
+    def reference(self, of_first: Any, depthwise: bool = False) -> Any:
+        """A reference of NC... and OI... (CM...) for arrays in this layout."""
+        if not self.last:
+            return of_first
+
+        def apply(x: Any, w: Any, *options: Any, **named: Any) -> Any:
+            space = range(1, x.ndim - 1)
+            channels = (w.ndim - 2, w.ndim - 1) if depthwise else (w.ndim - 1, w.ndim - 2)
+            made = of_first(
+                x.transpose(0, x.ndim - 1, *space), w.transpose(*channels, *range(w.ndim - 2)), *options, **named
+            )
+            return made.transpose(0, *range(2, x.ndim), 1)
+
+        return apply
+
+
+FIRST, LAST = Layout(False), Layout(True)
+
+
 def _convolved(x: Any, w: Any, strides: Any, padding: Any, dilation: Any, groups: int = 1) -> Any:
     """The reference, of NC... and OI...."""
     x, w = wide_product(x), wide_product(w)
@@ -55,6 +105,38 @@ def _convolved(x: Any, w: Any, strides: Any, padding: Any, dilation: Any, groups
     return made
 
 
+@dataclass(frozen=True)
+class _Windows:
+    """The windows of a convolution: padded data, the extents of the result, and where an element of a window lies."""
+
+    padded: Tensor
+    made: list[int]
+    over: list[Any]
+    strides: tuple[int, ...]
+    dilation: tuple[int, ...]
+
+    def places(self, at: Sequence[Any]) -> list[Any]:
+        return [p * s + r * l for p, s, r, l in zip(at, self.strides, self.over, self.dilation)]
+
+
+def _windows(data: Tensor, layout: Layout, window: list[int], strides: Any, padding: Any, dilation: Any) -> _Windows:
+    _, _, space = layout.parts(numbers(data, "convolution"))
+    rank = len(space)
+    if len(window) != rank:
+        raise ExpressionError(f"a kernel with a window of {len(window)} dimensions does not go with {rank} of data")
+    strides, dilation = pair(strides, rank), pair(dilation, rank)
+    before, after = padding_of(padding, window, dilation)
+    padded = data
+    if any((*before, *after)):
+        padded = pad(data, layout.data(0, 0, before), layout.data(0, 0, after))
+    made = [
+        (d + b + a - (k - 1) * l - 1) // s + 1
+        for d, b, a, k, l, s in zip(space, before, after, window, dilation, strides)
+    ]
+    over = [te.reduce_axis((0, k), name=f"r{'yxz'[i] if rank > 1 else 'x'}") for i, k in enumerate(window)]
+    return _Windows(padded, made, over, strides, dilation)
+
+
 def _conv(
     data: Tensor,
     kernel: Tensor,
@@ -64,134 +146,126 @@ def _conv(
     groups: int,
     out_dtype: str | None,
     tag: str,
+    layout: Layout,
 ) -> Tensor:
-    """A convolution of NC... by OI..., any number of dimensions."""
-    (n, channels, *space), (out, own, *window) = numbers(data, tag), numbers(kernel, tag)
-    rank = len(space)
-    strides, dilation = pair(strides, rank), pair(dilation, rank)
+    """A convolution of any number of dimensions."""
+    n, channels, _ = layout.parts(numbers(data, tag))
+    out, own, window = layout.kernel_parts(numbers(kernel, tag))
     if channels != own * groups or out % groups:
         raise ExpressionError(
             f"topi.{tag}: {channels} channels in {groups} groups do not go with a kernel of {own}, for {out} outputs"
         )
-    before, after = padding_of(padding, window, dilation)
-    padded = pad(data, [0, 0, *before], [0, 0, *after]) if any((*before, *after)) else data
-    made = [
-        (d + b + a - (k - 1) * l - 1) // s + 1
-        for d, b, a, k, l, s in zip(space, before, after, window, dilation, strides)
-    ]
+    on = _windows(data, layout, window, strides, padding, dilation)
     rc = te.reduce_axis((0, own), name="rc")
-    over = [te.reduce_axis((0, k), name=f"r{'yxz'[i] if rank > 1 else 'x'}") for i, k in enumerate(window)]
     kind, each = sum_type(data.dtype, out_dtype), out // groups
 
-    def element(b: Any, o: Any, *at: Any) -> Any:
-        places = [p * s + r * l for p, s, r, l in zip(at, strides, over, dilation)]
+    def element(b: Any, *i: Any) -> Any:
+        _, o, at = layout.parts((b, *i))
         channel = rc if groups == 1 else (o // each) * own + rc
-        return te.sum(product(padded[(b, channel, *places)], kernel[(o, rc, *over)], kind), axis=[rc, *over])
+        value = on.padded[tuple(layout.data(b, channel, on.places(at)))]
+        weight = kernel[tuple(layout.kernel(o, rc, on.over))]
+        return te.sum(product(value, weight, kind), axis=[*on.over, rc] if layout.last else [rc, *on.over])
 
-    total = te.compute([n, out, *made], element, name=f"T_{tag}", tag=tag)
+    rank = len(window)
+    names = [*("yxz"[:rank] if rank > 1 else "x"), "o"] if layout.last else ["o", *(f"i{d}" for d in range(rank))]
+    shape = layout.data(n, out, on.made)
+    return result(te.compute(shape, element, name=f"T_{tag}", tag=tag, varargs_names=names), data.dtype, out_dtype)
+
+
+def _depthwise_conv(
+    data: Tensor, kernel: Tensor, strides: Any, padding: Any, dilation: Any, out_dtype: str | None, tag: str, layout: Layout
+) -> Tensor:  # fmt: skip
+    """A convolution of each channel by its own windows."""
+    n, channels, _ = layout.parts(numbers(data, tag))
+    shape = numbers(kernel, tag)
+    own, times = shape[-2:] if layout.last else shape[:2]
+    if channels != own:
+        raise ExpressionError(f"topi.{tag}: {channels} channels do not go with {own} windows")
+    on = _windows(data, layout, shape[:-2] if layout.last else shape[2:], strides, padding, dilation)
+    kind = sum_type(data.dtype, out_dtype)
+
+    def element(b: Any, *i: Any) -> Any:
+        _, c, at = layout.parts((b, *i))
+        channel, window = (c, 0) if times == 1 else (c // times, c % times)
+        value = on.padded[tuple(layout.data(b, channel, on.places(at)))]
+        return te.sum(product(value, kernel[tuple(layout.pair_first((channel, window), on.over))], kind), axis=on.over)
+
+    names = layout.data("b", "c", "yx")[1:]
+    made = layout.data(n, channels * times, on.made)
+    total = te.compute(made, element, name="T_depthwise", tag=tag, varargs_names=names)
     return result(total, data.dtype, out_dtype)
 
 
-_CONV2D = (
-    sample((1, 3, 6, 7), (4, 3, 3, 3), 1, 1, 1), sample((2, 2, 7, 7), (3, 2, 3, 2), [2, 1], [1, 0, 0, 2], 1),
+# ------------------------------------------------------------------------------------------------------------ operators
+
+
+@operator(
+    FIRST.reference(_convolved),
+    sample((1, 3, 6, 7), (4, 3, 3, 3), 1, 1, 1),
+    sample((2, 2, 7, 7), (3, 2, 3, 2), [2, 1], [1, 0, 0, 2], 1),
     sample((1, 2, 9, 8), (2, 2, 3, 3), 1, "SAME", 2),
-)  # fmt: skip
-
-
-@operator(_convolved, *_CONV2D)
+)
 def conv2d_nchw(
     Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any = 1, out_dtype: str | None = None
 ) -> Tensor:
     """A convolution of NCHW by OIHW. Bytes give int32."""
-    return _conv(Input, Filter, stride, padding, dilation, 1, out_dtype, "conv2d_nchw")
-
-
-@operator(_convolved, sample((1, 4, 5, 6), (6, 2, 3, 3), 1, 1, 1, 2))
-def group_conv2d_nchw(
-    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, out_dtype: str | None = None
-) -> Tensor:
-    """A convolution of NCHW in groups of channels by OIHW, I the channels of a group."""
-    return _conv(Input, Filter, stride, padding, dilation, groups, out_dtype, "group_conv2d_nchw")
-
-
-@operator(_convolved, sample((2, 3, 12), (4, 3, 3), 2, 1, 1), sample((1, 2, 10), (2, 2, 3), 1, 0, 3))
-def conv1d_ncw(
-    data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1, out_dtype: Any = None
-) -> Tensor:
-    """A convolution of NCW by OIW."""
-    return _conv(data, kernel, strides, padding, dilation, 1, out_dtype, "conv1d_ncw")
-
-
-def _channels_last(x: Any, w: Any, strides: Any, padding: Any, dilation: Any = 1, groups: int = 1) -> Any:
-    """The reference, of N...C and ...IO."""
-    rank = x.ndim - 2
-    first = (0, rank + 1, *range(1, rank + 1)), (rank + 1, rank, *range(rank))
-    made = _convolved(x.transpose(first[0]), w.transpose(first[1]), strides, padding, dilation, groups)
-    return made.transpose(0, *range(2, rank + 2), 1)
-
-
-def _conv_last(
-    data: Tensor,
-    kernel: Tensor,
-    strides: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
-    out_dtype: str | None,
-    tag: str,
-) -> Tensor:
-    """A convolution of N...C by ...IO, any number of dimensions."""
-    (n, *space, channels), (*window, own, out) = numbers(data, tag), numbers(kernel, tag)
-    rank = len(space)
-    strides, dilation = pair(strides, rank), pair(dilation, rank)
-    if len(window) != rank or channels != own * groups or out % groups:
-        raise ExpressionError(
-            f"topi.{tag}: {channels} channels in {groups} groups do not go with a kernel of {own}, for {out} outputs"
-        )
-    before, after = padding_of(padding, window, dilation)
-    padded = pad(data, [0, *before, 0], [0, *after, 0]) if any((*before, *after)) else data
-    made = [
-        (d + b + a - (k - 1) * l - 1) // s + 1
-        for d, b, a, k, l, s in zip(space, before, after, window, dilation, strides)
-    ]
-    over = [te.reduce_axis((0, k), name=f"r{'yxz'[i] if rank > 1 else 'x'}") for i, k in enumerate(window)]
-    rc = te.reduce_axis((0, own), name="rc")
-    kind, each = sum_type(data.dtype, out_dtype), out // groups
-
-    def element(b: Any, *at: Any) -> Any:
-        places, o = [p * s + r * l for p, s, r, l in zip(at, strides, over, dilation)], at[-1]
-        channel = rc if groups == 1 else (o // each) * own + rc
-        return te.sum(product(padded[(b, *places, channel)], kernel[(*over, rc, o)], kind), axis=[*over, rc])
-
-    names = ["b", *("yxz"[:rank] if rank > 1 else "x"), "o"]
-    total = te.compute([n, *made, out], element, name=f"T_{tag}", tag=tag, varargs_names=names[1:])
-    return result(total, data.dtype, out_dtype)
+    return _conv(Input, Filter, stride, padding, dilation, 1, out_dtype, "conv2d_nchw", FIRST)
 
 
 @operator(
-    _channels_last, sample((1, 6, 7, 3), (3, 3, 3, 4), 1, 1, 1), sample((2, 7, 7, 2), (3, 2, 2, 8), [2, 1], "SAME", 2)
+    LAST.reference(_convolved),
+    sample((1, 6, 7, 3), (3, 3, 3, 4), 1, 1, 1),
+    sample((2, 7, 7, 2), (3, 2, 2, 8), [2, 1], "SAME", 2),
 )
 def conv2d_nhwc(
     Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any = 1, out_dtype: str | None = None
 ) -> Tensor:
     """A convolution of NHWC by HWIO. Bytes give int32."""
-    return _conv_last(Input, Filter, stride, padding, dilation, 1, out_dtype, "conv2d_nhwc")
+    return _conv(Input, Filter, stride, padding, dilation, 1, out_dtype, "conv2d_nhwc", LAST)
 
 
-@operator(_channels_last, sample((1, 5, 6, 4), (3, 3, 2, 6), 1, 1, 1, 2))
+@operator(FIRST.reference(_convolved), sample((1, 4, 5, 6), (6, 2, 3, 3), 1, 1, 1, 2))
+def group_conv2d_nchw(
+    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, out_dtype: str | None = None
+) -> Tensor:
+    """A convolution of NCHW in groups of channels by OIHW, I the channels of a group."""
+    return _conv(Input, Filter, stride, padding, dilation, groups, out_dtype, "group_conv2d_nchw", FIRST)
+
+
+@operator(LAST.reference(_convolved), sample((1, 5, 6, 4), (3, 3, 2, 6), 1, 1, 1, 2))
 def group_conv2d_nhwc(
     Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, out_dtype: str | None = None
 ) -> Tensor:
     """A convolution of NHWC in groups of channels by HWIO, I the channels of a group."""
-    return _conv_last(Input, Filter, stride, padding, dilation, groups, out_dtype, "group_conv2d_nhwc")
+    return _conv(Input, Filter, stride, padding, dilation, groups, out_dtype, "group_conv2d_nhwc", LAST)
 
 
-@operator(_channels_last, sample((2, 12, 3), (3, 3, 8), 2, 1, 1), sample((1, 10, 2), (3, 2, 2), 1, 0, 3))
+@operator(
+    FIRST.reference(_convolved),
+    sample((2, 3, 12), (4, 3, 3), 2, 1, 1),
+    sample((1, 2, 10), (2, 2, 3), 1, 0, 3),
+    sample((1, 4, 9), (6, 2, 3), 1, 1, 1, groups=2),
+)
+def conv1d_ncw(
+    data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1, out_dtype: Any = None,
+    groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """A convolution of NCW by OIW, I the channels of a group."""
+    return _conv(data, kernel, strides, padding, dilation, groups, out_dtype, "conv1d_ncw", FIRST)
+
+
+@operator(
+    LAST.reference(_convolved),
+    sample((2, 12, 3), (3, 3, 8), 2, 1, 1),
+    sample((1, 10, 2), (3, 2, 2), 1, 0, 3),
+    sample((1, 9, 4), (3, 2, 6), 1, 1, 1, groups=2),
+)
 def conv1d_nwc(
-    data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1, out_dtype: Any = None
-) -> Tensor:
-    """A convolution of NWC by WIO."""
-    return _conv_last(data, kernel, strides, padding, dilation, 1, out_dtype, "conv1d_nwc")
+    data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1, out_dtype: Any = None,
+    groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """A convolution of NWC by WIO, I the channels of a group."""
+    return _conv(data, kernel, strides, padding, dilation, groups, out_dtype, "conv1d_nwc", LAST)
 
 
 def _depthwise(x: Any, w: Any, stride: Any, padding: Any, dilation: Any = 1) -> Any:
@@ -199,59 +273,28 @@ def _depthwise(x: Any, w: Any, stride: Any, padding: Any, dilation: Any = 1) -> 
     return _convolved(x, w.reshape(channels * times, 1, *w.shape[2:]), stride, padding, dilation, channels)
 
 
-@operator(_depthwise, sample((1, 4, 6, 9), (4, 1, 3, 3), 1, 1), sample((2, 3, 7, 7), (3, 2, 3, 3), 2, 0, 2))
+@operator(
+    FIRST.reference(_depthwise, True),
+    sample((1, 4, 6, 9), (4, 1, 3, 3), 1, 1),
+    sample((2, 3, 7, 7), (3, 2, 3, 3), 2, 0, 2),
+)
 def depthwise_conv2d_nchw(
     Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any = 1, out_dtype: str | None = None
 ) -> Tensor:
     """A convolution of each channel of NCHW by its own windows: CMHW, M outputs for each channel."""
-    (n, channels, h, w), (own, times, kh, kw) = numbers(Input, "depthwise"), numbers(Filter, "depthwise")
-    if channels != own:
-        raise ExpressionError(f"topi.depthwise_conv2d_nchw: {channels} channels do not go with {own} windows")
-    (sy, sx), (ly, lx) = pair(stride), pair(dilation)
-    before, after = padding_of(padding, (kh, kw), (ly, lx))
-    padded = pad(Input, [0, 0, *before], [0, 0, *after]) if any((*before, *after)) else Input
-    oh = (h + before[0] + after[0] - (kh - 1) * ly - 1) // sy + 1
-    ow = (w + before[1] + after[1] - (kw - 1) * lx - 1) // sx + 1
-    ry, rx = te.reduce_axis((0, kh), name="ry"), te.reduce_axis((0, kw), name="rx")
-    kind = sum_type(Input.dtype, out_dtype)
-
-    def element(b: Any, c: Any, y: Any, x: Any) -> Any:
-        channel, window = (c, 0) if times == 1 else (c // times, c % times)
-        own_value = padded[b, channel, y * sy + ry * ly, x * sx + rx * lx]
-        return te.sum(product(own_value, Filter[channel, window, ry, rx], kind), axis=[ry, rx])
-
-    total = te.compute([n, channels * times, oh, ow], element, name="T_depthwise", tag="depthwise_conv2d_nchw")
-    return result(total, Input.dtype, out_dtype)
+    return _depthwise_conv(Input, Filter, stride, padding, dilation, out_dtype, "depthwise_conv2d_nchw", FIRST)
 
 
-def _depthwise_last(x: Any, w: Any, stride: Any, padding: Any, dilation: Any = 1) -> Any:
-    made = _depthwise(x.transpose(0, 3, 1, 2), w.transpose(2, 3, 0, 1), stride, padding, dilation)
-    return made.transpose(0, 2, 3, 1)
-
-
-@operator(_depthwise_last, sample((1, 6, 9, 8), (3, 3, 8, 1), 1, 1), sample((2, 7, 7, 3), (3, 3, 3, 2), 2, 0, 2))
+@operator(
+    LAST.reference(_depthwise, True),
+    sample((1, 6, 9, 8), (3, 3, 8, 1), 1, 1),
+    sample((2, 7, 7, 3), (3, 3, 3, 2), 2, 0, 2),
+)
 def depthwise_conv2d_nhwc(
     Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any = 1, out_dtype: str | None = None
 ) -> Tensor:
     """A convolution of each channel of NHWC by its own windows: HWCM, M outputs for each channel."""
-    (n, h, w, channels), (kh, kw, own, times) = numbers(Input, "depthwise"), numbers(Filter, "depthwise")
-    if channels != own:
-        raise ExpressionError(f"topi.depthwise_conv2d_nhwc: {channels} channels do not go with {own} windows")
-    (sy, sx), (ly, lx) = pair(stride), pair(dilation)
-    before, after = padding_of(padding, (kh, kw), (ly, lx))
-    padded = pad(Input, [0, *before, 0], [0, *after, 0]) if any((*before, *after)) else Input
-    oh = (h + before[0] + after[0] - (kh - 1) * ly - 1) // sy + 1
-    ow = (w + before[1] + after[1] - (kw - 1) * lx - 1) // sx + 1
-    ry, rx = te.reduce_axis((0, kh), name="ry"), te.reduce_axis((0, kw), name="rx")
-    kind = sum_type(Input.dtype, out_dtype)
-
-    def element(b: Any, y: Any, x: Any, c: Any) -> Any:
-        channel, window = (c, 0) if times == 1 else (c // times, c % times)
-        own_value = padded[b, y * sy + ry * ly, x * sx + rx * lx, channel]
-        return te.sum(product(own_value, Filter[ry, rx, channel, window], kind), axis=[ry, rx])
-
-    total = te.compute([n, oh, ow, channels * times], element, name="T_depthwise", tag="depthwise_conv2d_nhwc")
-    return result(total, Input.dtype, out_dtype)
+    return _depthwise_conv(Input, Filter, stride, padding, dilation, out_dtype, "depthwise_conv2d_nhwc", LAST)
 
 
 def _transposed(x: Any, w: Any, strides: Any, padding: Any, output_padding: Any = 0) -> Any:
@@ -270,30 +313,42 @@ def _transposed(x: Any, w: Any, strides: Any, padding: Any, output_padding: Any 
     _transposed,
     sample((1, 3, 4, 5), (3, 2, 3, 3), 2, 1, output_padding=1),
     sample((2, 2, 3, 3), (2, 3, 2, 3), [1, 2], 0),
+    sample((1, 2, 4, 4), (2, 3, 3, 3), [2, 1], 3),
 )
 def conv2d_transpose_nchw(
     Input: Tensor, Filter: Tensor, strides: Any, padding: Any, out_dtype: str | None = None, output_padding: Any = 0
 ) -> Tensor:
-    """What a convolution of NCHW by IOHW would be the gradient of: each element is spread over a window."""
-    (n, channels, h, w), (own, out, kh, kw) = numbers(Input, "conv2d_transpose"), numbers(Filter, "conv2d_transpose")
+    """What a convolution of NCHW by IOHW would be the gradient of: each element is spread over a window.
+
+    It is the convolution, by the kernel turned round, of the elements with zeros between and around them.
+    """
+    (n, channels, *space), (own, out, *window) = numbers(Input, "conv2d_transpose"), numbers(Filter, "conv2d_transpose")
     if channels != own:
         raise ExpressionError(f"topi.conv2d_transpose_nchw: {channels} channels do not go with a kernel of {own}")
-    (sy, sx), more = pair(strides), pair(output_padding)
-    (top, left), (bottom, right) = padding_of(padding, (kh, kw), (1, 1))
-    oh = (h - 1) * sy + kh + more[0] - top - bottom
-    ow = (w - 1) * sx + kw + more[1] - left - right
-    rc, ry, rx = (te.reduce_axis((0, e), name=m) for e, m in ((channels, "rc"), (kh, "ry"), (kw, "rx")))
-    kind, zero = sum_type(Input.dtype, out_dtype), number(0, Input.dtype)
+    strides, more = pair(strides), pair(output_padding)
+    before, after = padding_of(padding, window, (1, 1))
+    made = [(d - 1) * s + k + m - b - a for d, s, k, m, b, a in zip(space, strides, window, more, before, after)]
+    first = [k - 1 - b for k, b in zip(window, before)]
+    zero = number(0, Input.dtype)
+
+    def apart(b: Any, c: Any, *i: Any) -> Any:
+        tests, places = [], []
+        for v, low, extent, s in zip(i, first, space, strides):
+            at = v - low
+            tests += [at >= 0, at < (extent - 1) * s + 1, *([at % s == 0] if s > 1 else [])]
+            places.append(at // s)
+        return te.if_then_else(te.all(*tests), Input[(b, c, *places)], zero)
+
+    wide = [m + k - 1 for m, k in zip(made, window)]
+    padded: Tensor = te.compute([n, channels, *wide], apart, name="T_pad", tag="injective")
+    rc, ry, rx = (te.reduce_axis((0, e), name=m) for e, m in zip((channels, *window), ("rc", "ry", "rx")))
+    kind = sum_type(Input.dtype, out_dtype)
 
     def element(b: Any, o: Any, y: Any, x: Any) -> Any:
-        i, j = y + top - ry, x + left - rx
-        tests = [i >= 0, i < h * sy, j >= 0, j < w * sx]
-        tests += [i % sy == 0] if sy > 1 else []
-        tests += [j % sx == 0] if sx > 1 else []
-        own_value = te.if_then_else(te.all(*tests), Input[b, rc, i // sy, j // sx], zero)
-        return te.sum(product(own_value, Filter[rc, o, ry, rx], kind), axis=[rc, ry, rx])
+        weight = Filter[rc, o, window[0] - 1 - ry, window[1] - 1 - rx]
+        return te.sum(product(padded[b, rc, y + ry, x + rx], weight, kind), axis=[rc, ry, rx])
 
-    total = te.compute([n, out, oh, ow], element, name="T_conv2d_transpose", tag="conv2d_transpose_nchw")
+    total = te.compute([n, out, *made], element, name="T_conv2d_transpose", tag="conv2d_transpose_nchw")
     return result(total, Input.dtype, out_dtype)
 
 
@@ -302,18 +357,18 @@ def conv2d(
     out_dtype: str | None = None, groups: int = 1,
 ) -> Tensor:  # fmt: skip
     """A convolution by layout: NCHW by OIHW or NHWC by HWIO, both in groups, too."""
-    if layout == "NCHW":
-        return _conv(data, kernel, strides, padding, dilation, groups, out_dtype, "conv2d_nchw")
-    if layout == "NHWC":
-        return _conv_last(data, kernel, strides, padding, dilation, groups, out_dtype, "conv2d_nhwc")
-    raise ExpressionError(f"topi.nn.conv2d has no layout '{layout}'", "NCHW, NHWC")
+    found = {"NCHW": FIRST, "NHWC": LAST}.get(layout)
+    if found is None:
+        raise ExpressionError(f"topi.nn.conv2d has no layout '{layout}'", "NCHW, NHWC")
+    return _conv(data, kernel, strides, padding, dilation, groups, out_dtype, f"conv2d_{layout.lower()}", found)
 
 
 def conv1d(
     data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1, data_layout: str = "NCW",
-    out_dtype: str | None = None,
+    out_dtype: str | None = None, groups: int = 1,
 ) -> Tensor:  # fmt: skip
-    """A convolution of one dimension: NCW by OIW, or NWC by WIO."""
-    if data_layout not in ("NCW", "NWC"):
-        raise ExpressionError(f"topi.nn.conv1d has no layout '{data_layout}': NCW, NWC")
-    return (conv1d_ncw if data_layout == "NCW" else conv1d_nwc)(data, kernel, strides, padding, dilation, out_dtype)
+    """A convolution of one dimension: NCW by OIW, or NWC by WIO, both in groups, too."""
+    found = {"NCW": FIRST, "NWC": LAST}.get(data_layout)
+    if found is None:
+        raise ExpressionError(f"topi.nn.conv1d has no layout '{data_layout}'", "NCW, NWC")
+    return _conv(data, kernel, strides, padding, dilation, groups, out_dtype, f"conv1d_{data_layout.lower()}", found)

@@ -81,15 +81,8 @@ def _np(axis: Any) -> Any:
     return tuple(axis) if isinstance(axis, list) else axis
 
 
-def _place(name: str, better: Callable[[Value, Value], Any], worst: Callable[[str], Any]) -> Callable[..., Tensor]:
-    """The first place of the best element."""
-
-    def join(a: Any, b: Any) -> tuple[Value, Value]:
-        tie = te.all(a[1] == b[1], a[0] < b[0])
-        first = te.any(better(a[1], b[1]), tie)
-        return te.Select(first, a[0], b[0]), te.Select(first, a[1], b[1])
-
-    reducer = te.comm_reducer(join, lambda place, kind: (te.const((1 << 31) - 1, place), worst(kind)), name=name)
+def _place(name: str, best: Any) -> Callable[..., Tensor]:
+    """The first place of the best element: the best one, then the least of the places where it is. Both become vectors."""
 
     def apply(data: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
         from compassc.topi.movement import reshape
@@ -100,16 +93,20 @@ def _place(name: str, better: Callable[[Value, Value], Any], worst: Callable[[st
             found = apply(flat, 0)
             return reshape(found, [1] * data.ndim) if keepdims else found
         at, shape = axis_of(axis, data.ndim, name), sizes(data)
-        k = te.reduce_axis((0, shape[at]), name="k")
+        k, j = (te.reduce_axis((0, shape[at]), name=n) for n in "kj")
         made = [1 if d == at else e for d, e in enumerate(shape) if keepdims or d != at]
 
-        def element(*i: Any) -> Any:
+        def value(i: Any, over: IterVar) -> Any:
             rest = (*i[:at], *i[at + 1 :]) if keepdims else i if data.ndim > 1 else ()
-            value = data[(*rest[:at], k, *rest[at:])]
-            return reducer((te.cast(k, INT32), value), axis=k)
+            return data[(*rest[:at], over, *rest[at:])]
 
-        places: Tensor = te.compute(made or [1], element, name=f"T_{name}", tag="comm_reduce_idx")[0]
-        return mapped(places, lambda v: v, f"T_{name}_place")
+        top: Tensor = te.compute(made or [1], lambda *i: best(value(i, k), axis=k), name=f"T_{name}_best")
+
+        def place(*i: Any) -> Any:
+            return te.min(te.Select(value(i, j) == top[i], te.cast(j, INT32), te.const((1 << 31) - 1)), axis=j)
+
+        places: Tensor = te.compute(made or [1], place, name=f"T_{name}", tag="comm_reduce_idx")
+        return places
 
     apply.__name__ = name
     apply.__doc__ = (
@@ -127,8 +124,8 @@ def _arg(reference: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _ARG_SAMPLES = (sample((4, 6), 1), sample((3, 4, 5), 0, keepdims=True), sample((3, 4)))
-argmax = operator(_arg(np.argmax), *_ARG_SAMPLES)(_place("argmax", lambda a, b: a > b, te.min_value))
-argmin = operator(_arg(np.argmin), *_ARG_SAMPLES)(_place("argmin", lambda a, b: a < b, te.max_value))
+argmax = operator(_arg(np.argmax), *_ARG_SAMPLES)(_place("argmax", te.max))
+argmin = operator(_arg(np.argmin), *_ARG_SAMPLES)(_place("argmin", te.min))
 
 
 @operator(lambda x, axis=None: np.all(x != 0, _np(axis)), sample((3, 5), 1), types=("int8",))

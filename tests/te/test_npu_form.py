@@ -246,3 +246,19 @@ def test_sizes_are_known_when_the_kernel_runs():
         found = np.zeros_like(x)
         run(x, y, found, size)
         np.testing.assert_array_equal(found, x + y)
+
+
+def test_a_number_that_a_loop_keeps_is_seen_by_the_lanes_that_are_joined():
+    """Both the sum and the number that it uses are variables in the loop."""
+    a = te.placeholder((4, 64), "int32", name="a")
+    k, j = (te.reduce_axis((0, 64), n) for n in "kj")
+    top = te.compute((4,), lambda i: te.max(a[i, k], axis=k), name="top")
+    out = te.compute((4,), lambda i: te.sum(te.Select(a[i, j] == top[i], 1, 0), axis=j), name="out")
+    s = te.create_schedule(out)
+    copy = s.cache_read(top, "lsram", [out])
+    outer, inner = s[out].split(j, factor=32)
+    s[copy].compute_at(s[out], outer)
+    s[out].vectorize(s[out].split(inner, factor=16)[1])
+    x, found = np.random.default_rng(0).integers(0, 5, (4, 64)).astype("i4"), np.zeros(4, "i4")
+    BuildManager(TARGET).build(lowered(s, [a, out]))(x, found)
+    np.testing.assert_array_equal(found, (x == x.max(1, keepdims=True)).sum(1))

@@ -439,4 +439,6 @@ class _Replace(Rewriter):
     @rewrites(LaneUpdate)
     def rewrite_update(self, s: LaneUpdate) -> Rewritten:
         found = self._of(s.buffer, s.indices, None)
-        return s if found is None else found.update(s)
+        mapped = s.map(self.expr, self.body)
+        assert isinstance(mapped, LaneUpdate)
+        return mapped if found is None else found.update(mapped)

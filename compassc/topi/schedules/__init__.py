@@ -16,10 +16,10 @@ from compassc.targets import Target
 from compassc.te.errors import LowerError, ScheduleError
 from compassc.te.schedule import Schedule
 from compassc.te.tensor import PlaceholderOp, Tensor
-from compassc.topi.schedules.cuda import on_grid, plain
+from compassc.topi.schedules.cuda import on_grid, plain, rows_in_blocks, tiles
 from compassc.topi.schedules.host import on_threads
 from compassc.topi.schedules.knobs import Knobs
-from compassc.topi.schedules.npu import product_tiles, shared_out, streamed, sums_of_products
+from compassc.topi.schedules.npu import copied, product_tiles, shared_out, streamed, sums_of_products
 
 __all__ = ["Knobs", "inputs_of", "schedule"]
 
@@ -67,9 +67,9 @@ def inputs_of(outputs: Sequence[Tensor]) -> list[Tensor]:
 
 
 _ATTEMPTS: dict[str, tuple[Callable[[Schedule, Target, Knobs], None], ...]] = {
-    "compass": (product_tiles, sums_of_products, streamed, shared_out, plain),
+    "compass": (copied, product_tiles, sums_of_products, streamed, shared_out, plain),
     "llvm": (on_threads, plain),
     "c": (on_threads, plain),
-    "cuda": (on_grid, plain),
+    "cuda": (tiles, rows_in_blocks, on_grid, plain),
 }
 """For each kind what is tried, the best first: a schedule that has no program is left for the next."""

@@ -1,15 +1,23 @@
-"""The default schedules for CUDA devices, a thread for each element, and for any other kind."""
+"""The default schedules for CUDA devices: tiles of products in shared memory, rows that a block reduces, and a thread for
+each element; and, for any other kind, none."""
 
 from __future__ import annotations
 
 from compassc import te
 from compassc.targets import Target
-from compassc.te.schedule import Schedule
+from compassc.te.errors import ScheduleError
+from compassc.te.schedule import Schedule, Stage
 from compassc.topi.schedules.knobs import Knobs
 from compassc.topi.schedules.stages import (
+    along,
     computed_stages,
+    dividing,
+    extent_of,
     fuse_all,
     inline_maps,
+    reads_of,
+    reduces,
+    uses,
 )
 
 
@@ -22,6 +30,108 @@ def on_grid(s: Schedule, target: Target, knobs: Knobs) -> None:
         outer, inner = stage.split(fused, factor=knobs.threads)
         stage.bind(outer, te.thread_axis("blockIdx.x"))
         stage.bind(inner, te.thread_axis("threadIdx.x"))
+
+
+def tiles(s: Schedule, target: Target, knobs: Knobs) -> None:
+    """Sums of products: a block has a tile of the result, what a piece of the sum needs in shared memory, and each thread
+    some rows and columns in registers."""
+    inline_maps(s, keep=lambda stage: stage.name == "T_pad" and any(reduces(r) for r in s.readers(stage)))
+    computed = computed_stages(s)
+    out, sums = computed[-1], [x for x in computed if reduces(x)]
+    kept = [x for x in computed if x.name == "T_pad"]
+    if len(s.outputs) != 1 or len(sums) != 1 or len(sums[0].body) != 1 or set(computed) != {out, sums[0], *kept}:
+        raise ScheduleError("not for this operator")
+    total, shape = sums[0], [extent_of(a) for a in out.axis]
+    reduced = [extent_of(a) for a in total.reduce_axis]
+    if not all((*shape, *reduced)) or [extent_of(a) for a in total.axis] != shape or len(reads_of(total)) < 2:
+        raise ScheduleError("not for this operator")
+    row = _row(total)
+    across, wide = _parts(shape[-1], 16, knobs.columns)
+    down, tall = _parts(shape[row], max(knobs.threads // across, 1), knobs.rows)
+    if across * down < 16:
+        raise ScheduleError("too few threads")
+    local = s[s.cache_write(total.op.output(0), "local")] if total is out else total
+    if local is total:
+        total.set_scope("local")
+    tensors = list(dict.fromkeys(r.tensor for r in reads_of(local)))
+    copies = [
+        next((x for x in kept if x.op.output(0) == t), None) or s[s.cache_read(t, "shared", [local.op])]
+        for t in tensors
+    ]
+    others = [a for i, a in enumerate(out.axis[:-1]) if i != row]
+    rows, row_tile = out.split(out.axis[row], factor=down * tall)
+    columns, column_tile = out.split(out.axis[-1], factor=across * wide)
+    y, inner_rows = out.split(row_tile, nparts=down)
+    x, inner_columns = out.split(column_tile, nparts=across)
+    out.reorder(*others, rows, columns, y, x, inner_rows, inner_columns)
+    out.bind(fuse_all(out, [*others, rows, columns]), te.thread_axis("blockIdx.x"))
+    out.bind(y, te.thread_axis("threadIdx.y"))
+    out.bind(x, te.thread_axis("threadIdx.x"))
+    local.compute_at(out, x)
+    own = [local.axis[row], local.axis[-1]]
+    first, *windows = local.reduce_axis
+    depth = knobs.depth or dividing(extent_of(first), (16, 8, 4, 2))
+    piece, inside = local.split(first, factor=min(depth, extent_of(first)))
+    local.reorder(piece, inside, *windows, *[a for a in local.axis if a not in own], *own)
+    for axis in own:
+        local.unroll(axis)
+    for copy in copies:
+        copy.set_scope("shared")
+        copy.compute_at(local, piece)
+        _together(copy, down, across)
+
+
+def _row(total: Stage) -> int:
+    """The axis besides the last one that makes most of a tile: one that not all reads depend on."""
+    shape = [extent_of(a) for a in total.axis]
+    found = [i for i in range(len(shape) - 1) if shape[i] > 1]
+    if not found:
+        raise ScheduleError("there is one row")
+    shared = [i for i in found if not all(uses(r, total.axis[i]) for r in reads_of(total) if uses(r, total.axis[-1]))]
+    return max(shared or found, key=lambda i: min(shape[i], 64))
+
+
+def _parts(extent: int, most: int, each: int) -> tuple[int, int]:
+    """How many threads share an axis, and how many elements each of them has: their product divides the extent. Elements
+    are four, or fewer where there would be few threads."""
+    found = (0, 1)
+    for own in (each,) if each and extent % each == 0 else (4, 2, 1):
+        if extent % own == 0:
+            found = max(n for n in range(1, most + 1) if extent // own % n == 0), own
+            if found[0] >= 8:
+                break
+    return found
+
+
+def _together(stage: Stage, down: int, across: int) -> None:
+    """A stage that all threads of a block compute together, in turns."""
+    fused = fuse_all(stage, stage.axis)
+    turns, x = stage.split(fused, factor=across)
+    _, y = stage.split(turns, factor=down)
+    stage.bind(y, te.thread_axis("threadIdx.y"))
+    stage.bind(x, te.thread_axis("threadIdx.x"))
+
+
+def rows_in_blocks(s: Schedule, target: Target, knobs: Knobs) -> None:
+    """A reduction along what it reads: a block for each result, whose threads reduce a part each into shared memory."""
+    inline_maps(s)
+    computed = computed_stages(s)
+    (out, *more) = computed
+    axis = along(out)
+    if more or len(s.outputs) != 1 or not reduces(out) or axis is None or extent_of(axis) < 2 * knobs.threads:
+        raise ScheduleError("not for this operator")
+    if len(out.body) != 1:
+        raise ScheduleError("not for this operator")
+    number = out.reduce_axis.index(axis)
+    whole = s[s.cache_write(out.op.output(0), "local")]
+    block = fuse_all(out, out.axis)
+    out.bind(block, te.thread_axis("blockIdx.x"))
+    _, inner = whole.split(whole.reduce_axis[number], factor=knobs.threads)
+    parts = s[s.rfactor(whole.op.output(0), inner)]
+    parts.set_scope("shared")
+    parts.bind(parts.axis[0], te.thread_axis("threadIdx.x"))
+    whole.compute_at(out, block)
+    parts.compute_at(out, block)
 
 
 def plain(s: Schedule, target: Target, knobs: Knobs) -> None:

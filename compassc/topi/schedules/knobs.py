@@ -11,8 +11,9 @@ class Knobs:
 
     `lanes`: of a vector. `chunk`: elements of the last axis that one turn of the shared loop computes where there are few
     rows. `rows`: how many rows of a product are computed together, in registers. `columns`: vectors of lanes side by side
-    there. `blocks`: tiles of rows that one turn of the shared loop has. `cache`: whether rows go through the
-    memory of an NPU's TEC. `threads`: of a block on CUDA devices.
+    there, on CUDA devices elements. `blocks`: tiles of rows that one turn of the shared loop has. `cache`: whether rows go
+    through the memory of an NPU's TEC. `threads`: of a block on CUDA devices, `depth`: how much of a sum is in its shared
+    memory at a time.
     """
 
     lanes: int = 0
@@ -22,3 +23,4 @@ class Knobs:
     blocks: int = 0
     cache: bool = True
     threads: int = 128
+    depth: int = 0

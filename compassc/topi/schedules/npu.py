@@ -1,4 +1,4 @@
-"""Default schedules for NPUs: `product_tiles`, `sums_of_products`, `streamed` and, for anything, `shared_out`."""
+"""Default schedules for NPUs: `copied`, `product_tiles`, `sums_of_products`, `streamed` and, for anything, `shared_out`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from compassc.ir.visit import walk_exprs
 from compassc.targets import Target
 from compassc.te.axes import IterVar
 from compassc.te.errors import ScheduleError
+from compassc.te.nodes import TensorRead
+from compassc.te.order import in_order
 from compassc.te.schedule import Schedule, Stage
 from compassc.te.tensor import PlaceholderOp, Tensor
 from compassc.topi.schedules.knobs import Knobs
@@ -44,8 +46,10 @@ def shared_out(s: Schedule, target: Target, knobs: Knobs) -> None:
     inline_maps(s)
     for out in [x for x in computed_stages(s) if x.is_output]:
         others = [x for x in computed_stages(s) if not x.is_output and x.attached is None and s.reaches(x, out)]
-        if not out.axis or (reduces(out) and prod(max(extent_of(a), 1) for a in out.axis) < found.tecs):
-            _few(s, out, knobs, width, found.tecs)
+        few = [x for x in (*others, out) if reduces(x) and prod(max(extent_of(a), 1) for a in x.axis) < found.tecs]
+        if not out.axis or (few and prod(max(extent_of(a), 1) for a in out.axis) < found.tecs):
+            for stage in few:
+                _few(s, stage, knobs, width, found.tecs)
             continue
         lanes = lanes_of(out, knobs, width)
         outer = shared_loop(out, knobs, found.tecs, lanes, True)
@@ -93,12 +97,13 @@ def streamed(s: Schedule, target: Target, knobs: Knobs) -> None:
     stages = [*others, local]
     if not rows or (others and len(shape) < 2):
         raise ScheduleError("not for this operator")
+    trailing = 1 if others else _trailing(local, shape, tecs)
     if len(shape) == 1 or (not others and prod(shape[:-1]) < tecs):
         fused = fuse_all(out, out.axis)
         share, rest = out.split(fused, nparts=tecs)
         outer, _ = out.split(rest, factor=knobs.chunk or max(min(-(-prod(shape) // tecs), 2048), 1))
     else:
-        share = outer = fuse_all(out, out.axis[:-1])
+        share = outer = fuse_all(out, out.axis[:-trailing])
     out.bind(share, te.thread_axis("threadIdx.x"))
     for stage in (*stages, *copies):
         stage.compute_at(out, outer)
@@ -112,8 +117,62 @@ def streamed(s: Schedule, target: Target, knobs: Knobs) -> None:
             _rows_in_lanes(stage, stage.axis[-1], knobs, width)
             continue
         axis = along(stage) if reduces(stage) else stage.axis[-1] if stage.axis else None
-        if axis is not None and extent_of(axis) > 1:
-            _in_vectors(stage, axis, knobs.lanes or 2 * width // widest(stage), 4)
+        extent = extent_of(axis) if axis is not None else 1
+        if stage is local and trailing > 1:
+            axis, extent = fuse_all(local, local.axis[-trailing:]), prod(shape[-trailing:])
+        if axis is not None and extent > 1:
+            _in_vectors(stage, axis, extent, knobs.lanes or 2 * width // widest(stage), 4)
+
+
+def _trailing(stage: Stage, shape: Sequence[int], tecs: int) -> int:
+    """How many of the last axes are one row: those that what is read has in their places, or not at all."""
+    count = 1
+    while count < len(shape) - 1 and prod(shape[-count:]) < 512 and prod(shape[: -count - 1]) >= tecs:
+        axes = [a.as_expr() for a in stage.axis[-count - 1 :]]
+        for read in reads_of(stage):
+            own = list(read.indices[-len(axes) :])
+            used = any(uses(read, a) for a in stage.axis[-count - 1 :])
+            whole = [e.value for e in read.tensor.shape[-len(axes) :] if isinstance(e, IntImm)] == list(
+                shape[-len(axes) :]
+            )
+            if used and not (whole and len(own) == len(axes) and all(a is b for a, b in zip(own, axes))):
+                return count
+        count += 1
+    return count
+
+
+def copied(s: Schedule, target: Target, knobs: Knobs) -> None:
+    """Elements that only get another shape: transfers of several rows at once."""
+    inline_maps(s)
+    computed = computed_stages(s)
+    out = computed[-1]
+    if not knobs.cache or len(computed) != 1 or len(out.body) != 1 or not _in_shape(out):
+        raise ScheduleError("not for this operator")
+    tecs, size = _configuration(target).tecs, out.op.output(0).dtype.bytes
+    local = s[s.cache_write(out.op.output(0), "lsram")]
+    axes, each = list(out.axis), 1
+    inner = axes.pop()
+    each = extent_of(inner)
+    while axes and each * extent_of(axes[-1]) * size <= 8192 and prod(map(extent_of, axes[:-1])) >= tecs:
+        each *= extent_of(axes.pop())
+    if axes:
+        last = extent_of(axes[-1])
+        fits = [n for n in range(1, last + 1) if last % n == 0 and n * each * size <= 8192]
+        spread = [n for n in fits if prod(map(extent_of, axes)) // n >= tecs]
+        axes[-1], _ = out.split(axes[-1], factor=(spread or fits or [1])[-1])
+    else:
+        outer, _ = out.split(inner, factor=min(max(-(-each // tecs), 1), 8192 // size))
+        axes = [outer]
+    shared = fuse_all(out, axes)
+    out.bind(shared, te.thread_axis("threadIdx.x"))
+    local.compute_at(out, shared)
+    local.double_buffer()
+
+
+def _in_shape(out: Stage) -> bool:
+    """Whether a stage only reads the elements of one tensor, in their order."""
+    read, shape = out.body[0], [extent_of(a) for a in out.axis]
+    return isinstance(read, TensorRead) and bool(shape) and all(shape) and in_order(read, out.axis, shape)
 
 
 def _is_row(tensor: Tensor, shape: Sequence[int]) -> bool:
@@ -129,9 +188,8 @@ def _configuration(target: Target) -> Any:
     return configurations.load(target.mcpu)
 
 
-def _in_vectors(stage: Stage, axis: IterVar, lanes: int, times: int) -> None:
+def _in_vectors(stage: Stage, axis: IterVar, extent: int, lanes: int, times: int) -> None:
     """An axis as the innermost loop: vectors, some of them in a row where there are as many."""
-    extent = extent_of(axis)
     outer, inner = stage.split(axis, factor=min(lanes, extent))
     loops = [a for a in stage.leaf_iter_vars if a is not outer and a is not inner]
     if extent % (lanes * times) == 0:
@@ -157,29 +215,52 @@ def product_tiles(s: Schedule, target: Target, knobs: Knobs) -> None:
         raise ScheduleError("not for this operator")
     local = s[s.cache_write(out.op.output(0), "lsram")] if total is out else total
     rows_a, rows_b = (s[s.cache_read(t, "lsram", [local.op])] for t in (a[0], b[0]))
-    turns = prod(map(extent_of, out.axis[:-1]))
-    tile = max(min(16, extent_of(first), -(-turns // _configuration(target).tecs)), 1), min(16, extent_of(second))
+    turns, found_target = prod(map(extent_of, out.axis[:-1])), _configuration(target)
+    width, tecs = found_target.vector_bytes, found_target.tecs
+    tile = max(min(16, extent_of(first), -(-turns // tecs)), 1), min(16, extent_of(second))
+    lanes = knobs.lanes or width // a[0].dtype.bytes
+    chunk = _depth(tile, extent_of(depth), lanes, a[0].dtype.bytes, found_target.lsram_bytes)
     *others, rows, columns = out.axis
     io, jo, _, inner = out.tile(rows, columns, *tile)
-    shared = fuse_all(out, [*others, io])
+    if turns < tecs * tile[0]:  # few rows: pieces of them are shared out
+        shared = jo = fuse_all(out, [*others, io, jo])
+    else:
+        shared = fuse_all(out, [*others, io])
     out.bind(shared, te.thread_axis("threadIdx.x"))
     if local is total:
-        width = lanes_of(out, knobs, _configuration(target).vector_bytes)
-        out.vectorize(out.split(inner, factor=min(width, tile[1]))[1])
-    rows_a.compute_at(out, shared)
-    rows_b.compute_at(out, jo)
-    rows_b.double_buffer()
+        out.vectorize(out.split(inner, factor=min(lanes_of(out, knobs, width), tile[1]))[1])
     local.compute_at(out, jo)
+    summed = local.reduce_axis[0]
+    pieces: list[IterVar] = []
+    if chunk < extent_of(depth):
+        piece, summed = local.split(summed, factor=chunk)
+        pieces = [piece]
+        rows_a.compute_at(local, piece)
+        rows_b.compute_at(local, piece)
+    else:
+        rows_a.compute_at(out, shared)
+        rows_b.compute_at(out, jo)
+    if pieces or jo is not shared:
+        rows_b.double_buffer()
     tall = knobs.rows or dividing(tile[0], (4, 3, 2))
     wide = knobs.columns or dividing(tile[1], (4, 3, 2))
     i_out, i_in = local.split(local.axis[-2], factor=tall)
     j_out, j_in = local.split(local.axis[-1], factor=wide)
-    lanes = knobs.lanes or _configuration(target).vector_bytes // a[0].dtype.bytes
-    k_out, k_in = local.split(local.reduce_axis[0], factor=min(lanes, extent_of(depth)))
-    local.reorder(i_out, j_out, k_out, i_in, j_in, k_in)
+    k_out, k_in = local.split(summed, factor=min(lanes, chunk))
+    local.reorder(*pieces, i_out, j_out, k_out, i_in, j_in, k_in)
     local.unroll(i_in)
     local.unroll(j_in)
     local.vectorize(k_in)
+
+
+def _depth(tile: tuple[int, int], depth: int, lanes: int, size: int, room: int) -> int:
+    """How much of a sum the rows of a tile can have in the memory of a TEC, those of the second matrix twice."""
+    each = size * (tile[0] + 2 * tile[1])
+    most = (room - room // 8 - 4 * tile[0] * tile[1]) // each
+    if depth <= most:
+        return depth
+    whole = [n for n in range(lanes, most + 1, lanes) if depth % n == 0]
+    return whole[-1] if whole else max(most // lanes * lanes, lanes)
 
 
 def _sum_and_result(s: Schedule) -> tuple[Stage, Stage]:
@@ -205,13 +286,14 @@ def sums_of_products(s: Schedule, target: Target, knobs: Knobs) -> None:
     out, total = _sum_and_result(s)
     found, shape = reads_of(total), [extent_of(a) for a in out.axis]
     vectors = [r for r in found if uses(r, total.axis[-1], last=True)]
-    shared_by = (i for i in range(len(shape) - 1) if not all(uses(r, total.axis[i]) for r in vectors))
-    row = next((i for i in reversed(list(shared_by)) if shape[i] > 1), None)
+    alike = [_alike(vectors, total.axis[i], shape[i]) for i in range(len(shape) - 1)]
+    row = next((i for whole in (True, False) for i in reversed(range(len(alike)))
+                if alike[i] > 1 and (alike[i] == shape[i]) is whole), None)  # fmt: skip
     if row is None or len(found) < 2 or all(_divides(r.indices[-1]) for r in vectors):
         raise ScheduleError("not for this operator")
     width = _configuration(target).vector_bytes
     lanes = knobs.lanes or width // max(t.dtype.bytes for t in total.op.outputs)
-    tall = knobs.rows or dividing(shape[row], (4, 5, 7, 6, 3, 2))
+    tall = knobs.rows or dividing(alike[row], (4, 5, 7, 6, 3, 2))
     wide = knobs.columns or dividing(-(-shape[-1] // lanes), (4, 2, 3) if tall <= 4 else (2,))
     rows = out.axis[row]
     others = [a for i, a in enumerate(out.axis[:-1]) if i != row]
@@ -223,7 +305,7 @@ def sums_of_products(s: Schedule, target: Target, knobs: Knobs) -> None:
     out.bind(shared, te.thread_axis("threadIdx.x"))
     for stage in (x for x in computed_stages(s) if x is not out):
         stage.compute_at(out, shared)
-        if stage is not total:
+        if stage is not total and not _as_transfers(stage):
             last_in_lanes(stage, lanes_of(stage, knobs, width))
     if total is not out:
         last_in_lanes(out, lanes_of(out, knobs, width))
@@ -236,6 +318,28 @@ def sums_of_products(s: Schedule, target: Target, knobs: Knobs) -> None:
     total.unroll(rows_in)
     total.unroll(side)
     total.vectorize(inner)
+
+
+def _as_transfers(stage: Stage) -> bool:
+    """Whether a padded stage is better filled by DMA: its rows follow each other in what it reads."""
+    (read,) = reads_of(stage)
+    extents = [extent_of(a) for a in stage.axis]
+    plain = len(extents) > 2 and read.indices[-1] is stage.axis[-1].as_expr()
+    return plain and extents[-1] * extents[-2] * read.tensor.dtype.bytes >= 512
+
+
+def _alike(vectors: Sequence[TensorRead], axis: IterVar, extent: int) -> int:
+    """How many neighbours on an axis read the same elements in one of these reads: all of them, those of a group, or 1."""
+    found = 1
+    for read in vectors:
+        nodes = [x for index in read.indices for x in walk_exprs(index)]
+        quotients = [x for x in nodes if isinstance(x, Binary) and x.op == "floordiv" and x.a is axis.as_expr()]
+        count = sum(x is axis.as_expr() for x in nodes)
+        if not count:
+            return extent
+        if count == len(quotients) and all(isinstance(x.b, IntImm) for x in quotients):
+            found = max(found, min(x.b.value for x in quotients if isinstance(x.b, IntImm)))
+    return found
 
 
 def _divides(index: Expr) -> bool:
@@ -274,8 +378,8 @@ def _rows_in_lanes(out: Stage, last: IterVar, knobs: Knobs, width: int) -> None:
 
 def _few(s: Schedule, out: Stage, knobs: Knobs, width: int, tecs: int) -> None:
     """A reduction to a few elements: each TEC reduces a part, one puts these together."""
-    axis = max(out.reduce_axis, key=extent_of)
-    if extent_of(axis) < 4 * tecs:
+    axis = max(out.reduce_axis, key=extent_of, default=None)
+    if axis is None or extent_of(axis) < 4 * tecs:
         return
     outer, _ = out.split(axis, nparts=tecs)
     factored = s.rfactor(out.op.output(0), outer)
@@ -284,10 +388,11 @@ def _few(s: Schedule, out: Stage, knobs: Knobs, width: int, tecs: int) -> None:
     inside = along(stage)
     if inside is None:
         return
-    tensors = list(dict.fromkeys(r.tensor for r in reads_of(stage)))
+    tensors = list(dict.fromkeys(r.tensor for r in reads_of(stage) if uses(r, inside, last=True)))
     if knobs.cache and len(stage.reduce_axis) == 1 and extent_of(inside) >= 4096:
         copies = [s[s.cache_read(t, "lsram", [stage.op])] for t in tensors]
-        outer, piece = stage.split(inside, factor=4096)
+        alone = len(tensors) == len({r.tensor for r in reads_of(stage)}) == 1
+        outer, piece = stage.split(inside, factor=4096 if alone else 2048)
         for copy in copies:
             copy.compute_at(stage, outer)
             copy.double_buffer()
