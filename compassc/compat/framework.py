@@ -128,6 +128,11 @@ def _refuse(**given: Any) -> None:
             raise UsageError(f"the argument '{name}' is not supported", code="compat-name", help="leave it out")
 
 
+def likely(condition: Any) -> Any:
+    """A condition that mostly holds, which changes nothing: loops are parted where conditions are needed."""
+    return condition
+
+
 def enabled(target: str) -> bool:
     """Whether there is something to run what is built for a target: for `cuda` a device."""
     from compass_core.errors import CompassError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compass_core.errors import UsageError
@@ -14,6 +14,7 @@ from ..ir import stmts as S
 from ..ir.node import Node
 from ..ir.visit import substitute as substituted
 from ..ir.visit import substitute_body
+from .names import IR_NODES
 
 FORMAT = "compassc-ir/1"
 
@@ -65,6 +66,53 @@ def post_order_visit(node: Any, fvisit: Callable[[Any], object]) -> None:
     for child in _children(node):
         post_order_visit(child, fvisit)
     fvisit(node)
+
+
+_Visit = Callable[[Any], Any]
+
+
+def ir_transform(
+    stmt: Any, preorder: _Visit | None, postorder: _Visit | None, only_enable: Sequence[str] | None = None
+) -> Any:
+    """A function, statement or expression with nodes replaced: `preorder` gets a node first and gives what stands for all of
+    it, or None; `postorder` gets a node whose parts were replaced and gives another one, or None. `only_enable`: the kinds
+    of nodes that both get (`tir.For`, `tir.BufferStore`, ...), by default all. UsageError for kinds that there are not."""
+    kinds = None if only_enable is None else tuple(_kind(name) for name in only_enable)
+
+    def asked(visit: _Visit | None, node: Any) -> Any:
+        return None if visit is None or (kinds is not None and not isinstance(node, kinds)) else visit(node)
+
+    def changed(node: Any) -> Any:
+        found = asked(preorder, node)
+        if found is not None:
+            return found
+        inner = node.map(changed, body) if isinstance(node, S.Stmt) else node.map(changed)
+        found = asked(postorder, inner)
+        return inner if found is None else found
+
+    def body(statements: S.Body) -> S.Body:
+        return tuple(changed(s) for s in statements)
+
+    if isinstance(stmt, PrimFunc):
+        return stmt.replace(body=body(stmt.body))
+    return changed(stmt if isinstance(stmt, S.Stmt) else _expression(stmt))
+
+
+def _expression(value: Any) -> E.Expr:
+    from ..te.values import as_expr
+
+    return as_expr(value)
+
+
+def _kind(name: str) -> type[Node]:
+    """The class of nodes of a name of the framework."""
+    short = name.rpartition(".")[2]
+    home, _, there = IR_NODES.get(short, f":{short}").partition(":")
+    for module in {"exprs": (E,), "stmts": (S,)}.get(home, (S, E)):
+        found = getattr(module, there, None)
+        if isinstance(found, type) and issubclass(found, Node):
+            return found
+    raise UsageError(f"there are no nodes of kind '{name}'", code="compat-name")
 
 
 def substitute(node: Any, vmap: Mapping[E.Var, Any]) -> Any:

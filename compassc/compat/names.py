@@ -54,10 +54,11 @@ _TESTING = "enabled_targets main parameter parameters parametrize_targets requir
 _SCRIPT = "compassc.compat.tvmscript:"
 _DIALECT = """Buffer alloc_buffer axis block block_attr evaluate func_attr handle init match_buffer parallel prim_func reads where
     writes"""
-_VALUES = """Select IterVar abs all any ceil comm_reducer const cos cosh div erf exp exp2 floor floordiv floormod if_then_else
-    indexdiv indexmod isfinite isinf isnan log log10 log2 max max_value min min_value nearbyint power round rsqrt sigmoid sin
+_VALUES = """Select IterVar abs acos acosh all any asin asinh atan atanh ceil comm_reducer const cos cosh div erf exp exp2 floor floordiv floormod fmod if_then_else
+    indexdiv indexmod isfinite isinf isnan log log10 log2 max max_value min min_value nearbyint popcount power round rsqrt sigmoid sin
     sinh sqrt sum tan tanh trunc truncdiv truncmod"""
-_NODES = {
+_TENSORS = "ComputeOp ExternOp Operation PlaceholderOp ScanOp Tensor TensorSlice"
+IR_NODES = {
     "BufferLoad": "exprs:Load",
     "BufferStore": "stmts:Store",
     "IfThenElse": "stmts:If",
@@ -76,6 +77,7 @@ MODULES: dict[str, Names] = {
             dtypes="DataType",
             framework="__version__ IRModule build lower",
             runtime="cpu device get_global_func register_func",
+            te="Range",
             utils="can_implicit_convert get_range int_within_range",
         )
         | {"TVMError": "compass_core.errors:CompassError", "context": f"{RUNTIME}:device"}
@@ -115,7 +117,7 @@ MODULES: dict[str, Names] = {
         | {"Range": "compassc.te:"}
     ),
     "tvm.nd": Names(_from(runtime="NDArray array cpu device empty from_dlpack")),
-    "tvm.runtime": Names(_from(dtypes="DataType", runtime=_RUNTIME, framework="enabled num_threads")),
+    "tvm.runtime": Names(_from(dtypes="DataType", runtime=_RUNTIME, framework="enabled num_threads", te="const")),
     "tvm.runtime.ndarray": Names(_from(runtime="NDArray array cpu device empty from_dlpack")),
     "tvm.script": Names({"ir_module": _SCRIPT}),
     "tvm.script.ir": Names({"ir_module": _SCRIPT}),
@@ -125,6 +127,12 @@ MODULES: dict[str, Names] = {
     ),
     "tvm.target": Names(_from(framework="Target cuda llvm")),
     "tvm.te": Names(like=("compassc.te",)),
+    "tvm.te.schedule": Names(
+        {n: "compassc.te:" for n in ("InferBound", "Schedule", "ScheduleOps", "Stage", "create_schedule")}
+    ),
+    "tvm.te.tensor": Names({n: "compassc.te:" for n in _TENSORS.split()}),
+    "tvm.contrib": Names(),
+    "tvm.contrib.utils": Names({n: "compassc.compat.contrib:" for n in ("TempDirectory", "tempdir")}),
     "tvm.topi": Names(
         {kind: "compassc.compat.topi_schedules:" for kind in ("cuda", "generic", "x86")}, like=("compassc.topi",)
     ),
@@ -132,11 +140,11 @@ MODULES: dict[str, Names] = {
     "tvm.topi.nn": Names(like=("compassc.topi.nn",)),
     "tvm.testing": Names(_from(framework=_TESTING) | {"assert_allclose": "numpy.testing:"}),
     "tvm.tir": Names(
-        _from(framework="IRModule", ir="PrimFunc", te=_VALUES)
+        _from(framework="IRModule likely", ir="PrimFunc", te=_VALUES)
         | {n: "compassc.ir.exprs:" for n in ("Buffer", "Var", "IntImm", "FloatImm", "Cast", "Ramp", "Broadcast")}
         | {n: "compassc.ir.stmts:" for n in ("Block", "For", "While")}
         | {n: "compassc.tir:" for n in ("IndexMap", "Schedule", "TensorIntrin")}
-        | {there: f"compassc.ir.{home}" for there, home in _NODES.items()}
+        | {there: f"compassc.ir.{home}" for there, home in IR_NODES.items()}
     ),
     "tvm.tir.analysis": Names(
         {n: f"{_IR_FUNCTIONS}:" for n in ("expr_deep_equal", "get_block_access_region", "verify_well_formed")}
@@ -154,12 +162,12 @@ MODULES: dict[str, Names] = {
     "tvm.ir.transform": Names(_CONTEXTS),
     "tvm.ir.module": Names(_from(framework="IRModule")),
     "tvm.tir.stmt_functor": Names(
-        {n: f"{_IR_FUNCTIONS}:" for n in ("post_order_visit", "pre_order_visit", "substitute")}
+        {n: f"{_IR_FUNCTIONS}:" for n in ("ir_transform", "post_order_visit", "pre_order_visit", "substitute")}
     ),
 }
 
 _GRAPHS = "models and their graphs are not compiled here: write the layer as a kernel, or build a Compass IR graph with `compassc gbuild`"
-_TUNING = "schedules are written, not searched for"
+_TUNING = "schedules are searched for with `compassc tune`"
 _REMOTE = "remote sessions are not available: kernels run on the simulator of this machine"
 _BUILD = "kernels are built by `BuildManager(target).build(kernel)`"
 _GRAPH_TEXT = "only functions of blocks are read from the framework's script, not graphs"
@@ -180,12 +188,20 @@ MISSING: dict[str, str] = {
     ),
     **dict.fromkeys(("tvm.script.relax", "tvm.script.from_source"), _GRAPH_TEXT),
     **dict.fromkeys(
-        ("tvm.tir.call_packed", "tvm.tir.call_extern", "tvm.tir.call_pure_extern", "tvm.tir.ir_builder"), _CALLS
+        [
+            f"tvm.tir.{n}"
+            for n in ("call_extern", "call_intrin", "call_packed", "call_pure_extern", "decl_buffer", "ir_builder")
+        ],
+        _CALLS,
     ),
-    "tvm.tir.decl_buffer": _CALLS,
     "tvm.compass.dsl.testing.run_op_case": "it needs the vendor's reference implementation of every layer; compare an aipu.bin with `compass-run --expect`",
     "tvm.compass.utils.check_call_compass_tool": "no programs of the vendor are called",
-    "tvm.contrib": "the framework's helpers around other tools are not available",
-    "tvm.tir.stmt_functor.ir_transform": "the IR is rewritten with compassc.ir.Rewriter",
+    **dict.fromkeys(
+        [f"tvm.contrib.{n}" for n in ("cblas", "cc", "cublas", "cudnn", "graph_executor", "nvcc", "rpc", "xcode")],
+        "no tools of other makers are called; modules are written with `module.export_library(path)`",
+    ),
+    "tvm.te.SpecializedCondition": "a kernel has one form for all sizes; build one for each that is to be special",
+    "tvm.te.hybrid": "statements of one's own are written with `te.extern`, kernels with `compassc.dsl`",
+    "tvm.te.trace": "values are printed by kernels (`S.printf`), and looked at with NumPy between stages",
 }
 """Full name -> why it does not exist here; holds for everything below it."""

@@ -13,6 +13,7 @@ from compassc.te.bounds import infer_bounds
 from compassc.te.building import build, create_prim_func
 from compassc.te.construct import compute, placeholder, size_var, tag_scope, var
 from compassc.te.errors import ExpressionError, ExpressionTypeError, LowerError, ScheduleError
+from compassc.te.inverse import acos, acosh, asin, asinh, atan, atanh, fmod, logaddexp, popcount
 from compassc.te.kernels import TEKernel, kernel
 from compassc.te.lowering import lower, schedule_ops
 from compassc.te.math import (
@@ -100,9 +101,15 @@ __all__ = [
     "Value",
     "View",
     "abs",
+    "acos",
+    "acosh",
     "add",
     "all",
     "any",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
     "build",
     "call_kernel",
     "cast",
@@ -124,6 +131,7 @@ __all__ = [
     "floor",
     "floordiv",
     "floormod",
+    "fmod",
     "for_range",
     "if_then_else",
     "indexdiv",
@@ -136,6 +144,7 @@ __all__ = [
     "log",
     "log2",
     "log10",
+    "logaddexp",
     "lower",
     "max",
     "max_value",
@@ -144,6 +153,7 @@ __all__ = [
     "multiply",
     "nearbyint",
     "placeholder",
+    "popcount",
     "power",
     "prod",
     "reduce_axis",
