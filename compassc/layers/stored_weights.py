@@ -13,6 +13,10 @@ from compassc.layers.arithmetic import Array
 LINEAR = ("FullyConnected", "Convolution", "DepthwiseConv", "Convolution3D", "ConvTranspose", "ConvTranspose3D")
 """Types whose weights may be stored so."""
 
+FLOAT_FACTORS = ("scale0", "scale1", "scale2", "scale3", "zp0")
+"""Constants of activations with scales per channel, and of weights with scales of two levels."""
+INSTEAD = "quantise activations per tensor, and weights per tensor, channel or block ('weights_scale')"
+
 
 def with_real_weights(layer: Layer) -> Layer:
     """A layer on floats whose weights are integers or 8-bit floats, with weights in float32; other layers as they are.
@@ -23,6 +27,9 @@ def with_real_weights(layer: Layer) -> Layer:
     weights = layer.constants.get("weights")
     if layer.type not in (*LINEAR, "MatMul") or layer.is_quantised:
         return layer
+    for key in FLOAT_FACTORS:
+        if key in layer.constants:
+            raise LayerError(f"'{key}' is given: factors in floats beside integers are not supported; {INSTEAD}")
     for t in (*layer.inputs, *layer.outputs):
         if t.dtype not in FLOAT_TYPES:
             raise LayerError(f"'{t.name}' is {t.dtype}, which a {layer.type} with float parameters does not take")

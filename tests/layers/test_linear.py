@@ -403,3 +403,13 @@ def test_sums_of_more_than_24_bits_are_rounded_once(tmp_path, out):
     for values in (few, np.where(weights[:1] > 0, 255, 0).repeat(64, 0)):
         want = evaluate(layer, [values.astype(np.uint8)])[0]
         np.testing.assert_array_equal(run(kernel_of([layer]), layer, [values.astype(np.uint8)], tmp_path)[0], want)
+
+
+@pytest.mark.parametrize("name", ["scale1", "zp0"])
+def test_factors_in_floats_beside_integers_are_refused_by_name(name):
+    constants = {"weights": np.ones((4, 8), "int8"), "biases": np.zeros(4, "int32"), name: np.ones(4, "float32")}
+    tensors = Tensor("x", (2, 8), "int8", 8.0), Tensor("y", (2, 4), "int8", 8.0)
+    layer = Layer("l", "FullyConnected", tensors[:1], tensors[1:], {"num_output": 4}, constants)
+    for ask in (lambda: kernel_of([layer]), lambda: evaluate(layer, [np.zeros((2, 8), "int8")])):
+        with pytest.raises(LayerError, match=f"'{name}' is given"):
+            ask()

@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from fnmatch import fnmatchcase
 
 from compass_core.errors import CompassError
-from tests.networks.models import NETWORKS
+from tests.networks.catalogue import NETWORKS
 from tests.networks.whole import FORMS, faults
 
 

@@ -337,16 +337,17 @@ def volumes() -> ModelProto:
 # -- sequences
 
 
-def attention(net: Net, x: str, steps: int, width: int, heads: int, mask: str = "") -> str:
+def attention(net: Net, x: str, steps: int, width: int, heads: int, mask: str = "", batch: int = 1) -> str:
     def split(*perm: int) -> str:
-        y = net("Reshape", net.dense(x, width, width), net.ints(1, steps, heads, width // heads))
+        y = net("Reshape", net.dense(x, width, width), net.ints(batch, steps, heads, width // heads))
         return net("Transpose", y, perm=list(perm))
 
     query, key, value = split(0, 2, 1, 3), split(0, 2, 3, 1), split(0, 2, 1, 3)
     scores = net("Div", net("MatMul", query, key), net.constant(np.sqrt(width // heads)))
     scores = net("Add", scores, mask) if mask else scores
     seen = net("MatMul", net("Softmax", scores, axis=-1), value)
-    return net.dense(net("Reshape", net("Transpose", seen, perm=[0, 2, 1, 3]), net.ints(1, steps, width)), width, width)
+    joined = net("Reshape", net("Transpose", seen, perm=[0, 2, 1, 3]), net.ints(batch, steps, width))
+    return net.dense(joined, width, width)
 
 
 def bert() -> ModelProto:
@@ -438,7 +439,7 @@ def recommender() -> ModelProto:
     return net.model(net("Sigmoid", net("Gemm", both, net.weights(1, 68), net.weights(1), transB=1)), unit)
 
 
-NETWORKS: dict[str, Callable[[], ModelProto]] = {
+MODELS: dict[str, Callable[[], ModelProto]] = {
     made.__name__: made
     for made in (
         *(resnet18, mobilenet_v2, mobilenet_v3, efficientnet_b0, shufflenet_v2, squeezenet, inception, densenet),

@@ -23,7 +23,7 @@ from compassc.quantizer.convert import quantize_with_reasons
 from compassc.quantizer.numbers import ASYMMETRIC
 from compassc.quantizer.settings import PRESETS
 from compassc.quantizer.statistics import Calibration
-from tests.networks.models import NETWORKS
+from tests.networks.catalogue import NETWORKS
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 TARGET = "X2_1204"
