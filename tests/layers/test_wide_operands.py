@@ -26,6 +26,24 @@ def test_int32_results_saturate(tmp_path, kind):
         same(layer, [drawn(source, t) >> source.integers(0, 31, 300).astype("int32") for t in (a, b)], tmp_path)
 
 
+@pytest.mark.parametrize("kind", ["Negative", "Abs"])
+def test_the_smallest_int32_has_no_opposite(tmp_path, kind):
+    x = tensor("x", EXTREME.shape, "int32")
+    same(layer_of(kind, [x], "int32", {}, [EXTREME.shape]), [EXTREME], tmp_path)
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+def test_sums_of_int32_saturate(tmp_path, axis):
+    source, shape = np.random.default_rng(4), (3, 9, 40)
+    x, made = tensor("x", shape, "int32"), tuple(1 if i == axis else n for i, n in enumerate(shape))
+    layer = layer_of("Reduce", [x], "int32", {"method": "SUM", "axis": [axis]}, [made])
+    small = drawn(source, x) >> source.integers(0, 31, shape).astype("int32")
+    same(layer, [np.where(source.random(shape) < 0.1, source.choice(EXTREME, shape), small)], tmp_path)
+    mean = layer_of("Reduce", [x], "int32", {"method": "MEAN", "axis": [axis]}, [made])
+    with pytest.raises(LayerError, match="'scale_value' is missing, which divides the MEAN"):
+        kernel_of([mean])
+
+
 @pytest.mark.parametrize(
     ("out", "scale", "shift"), [("int32", 135, 8), ("int32", 1, 0), ("uint8", 255, 31), ("int16", 129, 22)]
 )

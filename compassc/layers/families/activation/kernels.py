@@ -195,11 +195,19 @@ def trigonometric(k: KernelSource, layer: Layer, x: Value) -> Value:
     return look_up(k, within, table, len(table).bit_length() - 1)
 
 
+def _negatable(k: KernelSource, layer: Layer, x: Value) -> Value:
+    """The value. The smallest int32 becomes the next one where the result, the largest int32, stays the same by it."""
+    scale, shift = layer.scale_shift(needed=False)
+    if x.low != -(2**31) or (scale != 1).any() or shift.any() or layer.output.high != 2**31 - 1:
+        return x
+    return k.let(f"S.max({x.name}, {-(2**31) + 1})", "int32", -(2**31) + 1, x.high)
+
+
 @elementwise("Abs")
 def absolute(k: KernelSource, layer: Layer, x: Value) -> Value:
     if not layer.is_quantised:
         return k.let(f"S.abs({x.name})", x.kind)
-    out, moved = layer.output, k.shifted(x, layer.input.scalar_zero)
+    out, moved = layer.output, _negatable(k, layer, k.shifted(x, layer.input.scalar_zero))
     size = k.let(f"S.abs({moved.name})", "int32", 0, moved.magnitude)
     scale, shift = (single(v, "scale") for v in layer.scale_shift(of=1))
     return requantise(k, size, scale, shift, out.scalar_zero, out.low, out.high)
@@ -209,7 +217,7 @@ def absolute(k: KernelSource, layer: Layer, x: Value) -> Value:
 def negative(k: KernelSource, layer: Layer, x: Value) -> Value:
     if not layer.is_quantised:
         return k.let(f"0.0 - {x.name}" if x.kind == "float32" else f"0 - {x.name}", x.kind, -x.high, -x.low)
-    moved = k.shifted(x, layer.input.scalar_zero)
+    moved = _negatable(k, layer, k.shifted(x, layer.input.scalar_zero))
     out = layer.output
     result = k.let(f"0 - {moved.name}", "int32", -moved.high, -moved.low)
     return requantise(k, result, 1, 0, out.scalar_zero, out.low, out.high)

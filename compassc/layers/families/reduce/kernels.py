@@ -8,10 +8,11 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Number
 from compassc.layers.axes import AxisLoop
 from compassc.layers.emit import look_up, requantise
-from compassc.layers.families.reduce.reference import METHODS
+from compassc.layers.exact import limited
+from compassc.layers.families.reduce.reference import METHODS, check_division
 from compassc.layers.families.reduce.search import find_extreme
 from compassc.layers.kernels import kernel
-from compassc.layers.pairs import requantise_pair
+from compassc.layers.pairs import requantise_pair, saturated_pair
 from compassc.layers.source import Kernel, KernelSource, Value
 from compassc.layers.vectors import WIDE
 
@@ -25,6 +26,8 @@ def reduce(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     k = KernelSource()
     operands = {"x": layer.input, "y": (tail[-1] if tail else layer).output}
     _check_shape(layer)
+    if quantised:
+        check_division(layer, method)
     if quantised and method in ("L1", "L2"):
         return _norm(k, layer, operands, tail, method)
     sequential = method == "PROD" and quantised
@@ -125,6 +128,8 @@ def _quantised_sum(k: KernelSource, layer: Layer, w: AxisLoop) -> Value:
     span = w.count * min(x.low + zero, 0), w.count * max(x.high + zero, 0)
     if max(map(abs, span)) >= 2**31:
         w.sum_pair(lambda: k.shifted(w.load("x"), zero).name)
+        if out.dtype == "int32" and not out.scalar_zero and _single(layer) == (1, 0):
+            return limited(k, saturated_pair(k), out.low, out.high)
         return requantise_pair(k, span, *layer.scale_shift(of=1), out.scalar_zero, out.low, out.high)
     w.sum_of("acc", lambda: k.shifted(w.load("x"), zero).name, "int32")
     return requantise(k, Value("acc", "int32", *span), *_single(layer), out.scalar_zero, out.low, out.high)

@@ -37,6 +37,13 @@ def reduce_float(layer: Layer, x: Array) -> Array:
         return (distance * distance).sum(axes, keepdims=True) / np.float32(count)
 
 
+def check_division(layer: Layer, method: str) -> None:
+    """LayerError for a mean of integers without the multiplier that divides by their number."""
+    divided = method in ("MEAN", "VARIANCE", "UNBIASED_VARIANCE")
+    if divided and not layer.has("scale_value") and "scale" not in layer.constants:
+        raise LayerError(f"the attribute 'scale_value' is missing, which divides the {method} of integers")
+
+
 def quantised_reduce(layer: Layer, x: Array) -> Array:
     method, axes = layer.word("method", choices=METHODS), tuple(layer.axes())
     out, zero = layer.output, layer.input.scalar_zero
@@ -46,6 +53,7 @@ def quantised_reduce(layer: Layer, x: Array) -> Array:
     v = raw + zero
     if method in ("ANY", "ALL"):
         return (v != 0).any(axes, keepdims=True) if method == "ANY" else (v != 0).all(axes, keepdims=True)
+    check_division(layer, method)
     scale, shift = layer.scale_shift(of=1)
     if method == "PROD":
         return _product(layer, v, axes)
