@@ -391,7 +391,8 @@ def _few(s: Schedule, out: Stage, knobs: Knobs, width: int, tecs: int) -> None:
     tensors = list(dict.fromkeys(r.tensor for r in reads_of(stage) if uses(r, inside, last=True)))
     if knobs.cache and len(stage.reduce_axis) == 1 and extent_of(inside) >= 4096:
         copies = [s[s.cache_read(t, "lsram", [stage.op])] for t in tensors]
-        alone = len(tensors) == len({r.tensor for r in reads_of(stage)}) == 1
+        sums = [x for x in computed_stages(s) if reduces(x)]  # this one, and that which puts the parts together
+        alone = len(sums) == 2 and len({r.tensor for r in reads_of(stage)}) == 1
         outer, piece = stage.split(inside, factor=4096 if alone else 2048)
         for copy in copies:
             copy.compute_at(stage, outer)
