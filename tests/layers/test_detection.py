@@ -91,7 +91,8 @@ def lowering(sigma: float) -> dict[str, Array]:
 
 @pytest.mark.parametrize(("dtype", "zero"), [("uint8", 0), ("int16", 20)])
 def test_soft_suppression_in_integers(tmp_path, source, dtype, zero):
-    given = {"method": "GAUSSIAN", "score_threshold": 5, "max_output_size": 30, "areas_shift": 10}
+    given = {"method": "GAUSSIAN", "score_threshold": 5, "max_output_size": 30, "areas_shift": 10,
+             "scale_value": 1, "shift_value": 0}  # fmt: skip
     plain = suppression(dtype, 2, 70, 2, 50, 0, **given)
     *inputs, scores = plain.inputs
     layer = replace(plain, inputs=(*inputs, replace(scores, zero=zero)), constants=lowering(0.5))
@@ -254,7 +255,7 @@ def test_an_anchor_without_offset_is_the_box(source):
 
 
 def test_what_is_not_defined_is_refused(tmp_path: Path):
-    layer = suppression("int8", 1, 8, 1, 4, method="GAUSSIAN", soft_nms_sigma=0.5)
+    layer = suppression("int8", 1, 8, 1, 4, method="GAUSSIAN", soft_nms_sigma=0.5, scale_value=1, shift_value=0)
     with pytest.raises(LayerError, match="gaussian_scale_lut"):
         kernel_of([layer])
     with pytest.raises(LayerError, match="center_point_box"):

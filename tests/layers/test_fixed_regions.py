@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -138,6 +139,11 @@ def pyramid(
     return layer, [to_raw(t, v) for t, v in zip(layer.inputs, (places, *real), strict=True)], [places, *real]
 
 
+def as_many_points_as_pixels(layer: Layer) -> Layer:
+    shift = [s - 2 for s in layer.integers("shift_value")]
+    return replace(layer, attributes={**layer.attributes, "sample": [0], "shift_value": shift})
+
+
 @pytest.mark.parametrize(
     ("dtype", "normalised"), [("int8", True), ("uint16", True), ("int16", False), ("uint8", False)]
 )
@@ -145,6 +151,8 @@ def test_pyramids_in_integers(tmp_path, source, dtype, normalised):
     mode = "half_pixel" if dtype.startswith("u") else "output_half_pixel"
     layer, raw, real = pyramid(source, dtype, normalised, mode)
     same(layer, raw, tmp_path)
+    if dtype == "int16":
+        same(as_many_points_as_pixels(layer), raw, tmp_path)
     # the largest and smallest numbers, which are limited
     same(layer, [raw[0], *(drawn(source, t) for t in layer.inputs[1:])], tmp_path)
     floats = [tensor(t.name, t.shape, "float32") for t in layer.inputs]
@@ -154,6 +162,17 @@ def test_pyramids_in_integers(tmp_path, source, dtype, normalised):
     y = layer.output
     off = np.abs((got.astype("f8") + y.scalar_zero) / y.scalar_scale - want)
     assert want.max() > 0.5 and np.mean(off > (0.03 if dtype.endswith("8") else 0.005)) < 0.01
+
+
+def test_means_of_points_follow_the_floats(source):
+    fixed, raw, real = pyramid(source, "int16", False, "half_pixel")
+    fixed = as_many_points_as_pixels(fixed)
+    floats = [tensor(t.name, t.shape, "float32") for t in fixed.inputs]
+    kept = {k: v for k, v in fixed.attributes.items() if k.split("_")[0] not in ("scale", "shift", "input")}
+    (want,) = evaluate(layer_of("PyramidROIAlign", floats, "float32", kept, [fixed.output.shape]), real)
+    (got,) = evaluate(fixed, raw)
+    off = np.abs((got.astype("f8") + fixed.output.scalar_zero) / fixed.output.scalar_scale - want)
+    assert want.max() > 0.5 and np.mean(off > 0.005) < 0.05
 
 
 def test_contradictions_are_refused(source):

@@ -60,7 +60,9 @@ def test_a_region_of_whole_pixels_is_their_mean():
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16"])
 def test_quantised_regions(tmp_path, source, dtype):
-    for n, given in enumerate([g for g in ALIGNED if g["sample"] == [2, 2]][::-3]):
+    # with as many points as a cell has pixels, too
+    forms = [g for g in ALIGNED if g["sample"] == [2, 2]][::-3] + [ALIGNED[1 if dtype == "uint8" else 10]]
+    for n, given in enumerate(forms):
         shape = ((1, 7, 5, 3), (2, 6, 9, 35))[n % 2]
         x = Tensor("x", shape, dtype, 4.0, 0 if dtype == "int16" else 5)
         rois = Tensor("rois", (6, 5), "int16", 16.0)
@@ -80,14 +82,15 @@ def test_quantised_regions(tmp_path, source, dtype):
         same(layer, [drawn(source, x), values], tmp_path)
 
 
-def test_fixed_regions_are_near_the_real_ones(source):
+@pytest.mark.parametrize("sample", [[2, 2], [0]])
+def test_fixed_regions_are_near_the_real_ones(source, sample):
     """A quantised layer with the numbers a quantiser derives follows the float layer."""
     x, rois = Tensor("x", (1, 9, 9, 4), "int8", 32.0), Tensor("r", (5, 5), "int16", 64.0)
-    given = {"pooled_shape": [2, 2], "sample": [2, 2], "coordinate_transformation_mode": "half_pixel"}
+    given = {"pooled_shape": [2, 2], "sample": sample, "coordinate_transformation_mode": "half_pixel"}
     fixed = {
         "spatial_scale_value": [512, 512],
         "scale_value": [16384, 16384],
-        "shift_value": [16, 20],
+        "shift_value": [16 if sample[0] else 14, 20],
         "bin_scale_value": [16384, 16384],
         "bin_shift_value": [15, 15],
         "grid_scale_value": [16384, 16384],

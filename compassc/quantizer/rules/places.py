@@ -10,6 +10,7 @@ from compassc.graph import Layer, Tensor
 from compassc.layers.arithmetic import quantise
 from compassc.layers.families.regions.fixed import PART, nearest_numbers, reach
 from compassc.layers.families.regions.reference import (
+    AVERAGES,
     LEVELS,
     NORMALISED_LEVELS,
     pair,
@@ -82,30 +83,29 @@ def affine_grid(job: Job) -> Layer:
     return job.made(out, {**made.attributes(), "multiplier_bits": bits}, tables)
 
 
-def _points(layer: Layer) -> tuple[int, int]:
-    """Points of a cell of a region along y and x."""
-    count = samples(layer)
-    if 0 in count:
-        raise NotQuantised("it takes as many points as a region has pixels ('sample' is 0)")
-    return count
+def _summed(layer: Layer) -> int:
+    """Points of a cell whose values are added up: 1 where they are compared, or where their mean is taken."""
+    count, maximum = samples(layer), layer.type == "RoiAlign" and layer.word("method", "AVG", AVERAGES) == "MAX"
+    return 1 if maximum or 0 in count else count[0] * count[1]
 
 
 @rule("RoiAlign")
 def roi_align(job: Job) -> Layer:
     layer, (x, rois) = job.layer, job.inputs
-    count, spatial = _points(layer), pair(layer, "spatial_scale_value", [1.0])
+    count, spatial = samples(layer), pair(layer, "spatial_scale_value", [1.0])
     if max(spatial) > COARSEST:
         raise NotQuantised(f"its regions are cut to whole numbers, which is too coarse at a scale of {max(spatial):g}")
     out, shape = job.as_input(), pooled_shape(layer)
     fine = max(12, job.bits)
-    values = factor(F32(1) / F32(count[0] * count[1]), x.integer.bits)
+    values = factor(F32(1) / F32(_summed(layer)), x.integer.bits)
     attributes = {
         "spatial_scale_value": [round(s * (1 << FRACTION)) for s in spatial],
         "spatial_shift_value": FRACTION,
         **_listed([values, factor(F32(1) / scale_of(rois), rois.integer.bits)]),
         **_listed([factor(F32(1) / F32(n), fine) for n in shape], "bin_"),
-        **_listed([factor(F32(1) / F32(2 * n), fine) for n in count], "grid_"),
     }
+    if 0 not in count:
+        attributes |= _listed([factor(F32(1) / F32(2 * n), fine) for n in count], "grid_")
     return job.made(out, attributes)
 
 
@@ -153,7 +153,7 @@ def pyramid(job: Job) -> Layer:
         raise NotQuantised(f"its maps become {', '.join(t.dtype for t in maps)}, and its result {out.dtype}")
     normalised = layer.flag("proposal_normalized", False)
     areas = [int(np.ceil(v * boxes.scalar_scale**2)) for v in (NORMALISED_LEVELS if normalised else LEVELS)]
-    many = 1 if normalised else int(np.prod(_points(layer)))
+    many = 1 if normalised else _summed(layer)
     results = [factor(scale_of(out) / (scale_of(m) * F32(many)), 16) for m in maps]
     attributes: dict[str, Any] = {"levels": areas, **_listed(results)}
     if normalised:

@@ -49,7 +49,8 @@ layer_type(
     float=roi_align,
     quantised=quantised_roi_align,
     notes="Points more than a pixel outside of the map count as 0. Regions of a negative size (HALF_PIXEL) and of images "
-    "that are not there are 0. Quantised, `sample` must not be 0; `spatial_scale_value` has ten fraction bits.",
+    "that are not there are 0. Quantised, `spatial_scale_value` has ten fraction bits; with `sample` 0 the mean of each row of points, and that of the "
+    "rows, lose what is beyond three fraction bits.",
 )
 layer_type(
     "MaxRoiPool",
@@ -91,7 +92,7 @@ layer_type(
         Attribute("resize_width", "int", "columns of a region's result"),
         Attribute("image_height", "measure", "rows of the image; floats do not need them", "none"),
         Attribute("image_width", "measure", "columns of the image; floats do not need them", "none"),
-        Attribute("sample", "ints", "points of a cell; 0: as many as it has pixels, floats only", "0"),
+        Attribute("sample", "ints", "points of a cell; 0: as many as it has pixels", "0"),
         Attribute("spatial_scale_value", "floats", "pixels of each map for one of the boxes' units", "1"),
         Attribute("proposal_normalized", "flag", "boxes are parts of the image; their corners are aligned", "false"),
         Attribute("coordinate_transformation_mode", "word", ", ".join(MODES), "OUTPUT_HALF_PIXEL"),

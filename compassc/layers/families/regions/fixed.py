@@ -16,13 +16,17 @@ from compassc.layers.arithmetic import Array, approximate_factor, requantise
 from compassc.layers.families.regions.reference import (
     CROPS,
     LEVELS,
+    MOST,
     NORMALISED_LEVELS,
     check_rois,
     crop_size,
     fixed_terms,
+    mean_bits,
+    mean_of_points,
     pyramid_numbers,
     pyramid_shape,
     samples,
+    spread_points,
 )
 
 PART = 15
@@ -236,6 +240,13 @@ class FixedPyramid(NamedTuple):
     unit: Unit | None
     fraction: int
     places: list[tuple[int, int]]
+    adaptive: bool = False
+    """Whether cells have as many points as pixels; then results are means, and factors know of no number of points."""
+
+    @property
+    def part(self) -> int:
+        """Fraction bits of sums or means."""
+        return mean_bits(self.fraction) if self.adaptive else self.fraction
 
 
 def _four(layer: Layer, key: str, low: int, high: int) -> list[int]:
@@ -291,30 +302,34 @@ def _normalised_unit(layer: Layer, boxes: Tensor, maps: Sequence[Tensor]) -> Uni
 def _in_pixels(layer: Layer, f: FixedPyramid) -> FixedPyramid:
     boxes, maps = layer.inputs[0], layer.inputs[1:]
     fraction, count = layer.integer("spatial_shift"), samples(layer)
-    if 0 in count:
-        raise LayerError("quantised regions with an adaptive number of samples ('sample' is 0) are not supported")
     if not 1 <= fraction <= PART:
         raise LayerError(f"'spatial_shift' is {fraction}, expected 1 to {PART}")
     places = list(zip(_four(layer, "input_scale", 0, 65535), _four(layer, "input_shift", 0, 31), strict=True))
-    cells = 2 * max(n * m for n, m in zip(pyramid_shape(layer), count, strict=True))
     farthest = max((reach(boxes) * m >> s) + (2 << fraction) for m, s in places)
-    if 2 * farthest * cells >= 2**31 or max(n for m in maps for n in m.shape[1:3]) << fraction >= 2**30:
+    if max(n for m in maps for n in m.shape[1:3]) << fraction >= 2**30:
+        raise LayerError(f"'spatial_shift' is {fraction}: places in the maps do not fit 32 bits")
+    check_points("input_scale", farthest, pyramid_shape(layer), count, fraction)
+    return f._replace(fraction=fraction, places=places, adaptive=0 in count)
+
+
+def check_points(key: str, farthest: int, shape: Sequence[int], count: Sequence[int], bits: int) -> None:
+    """LayerError where the quotients that points of regions are at do not fit 32 bits."""
+    points = max(n * (m or min((2 * farthest >> bits) // n + 1, MOST)) for n, m in zip(shape, count, strict=True))
+    if 8 * farthest >= 2**31 or points >= 1 << 14:
         raise LayerError(
-            f"'input_scale' and 'input_shift' lead to places up to {farthest}, which with {cells // 2} points of a region "
-            "do not fit 32 bits"
+            f"'{key}' leads to places up to {farthest}, which with {points} points of a region along an axis do not fit 32 bits"
         )
-    return f._replace(fraction=fraction, places=places)
 
 
 def pyramid_reach(layer: Layer, f: FixedPyramid) -> list[int]:
     """The largest magnitude of each level's sums before they are requantised."""
-    many = 1 if f.unit else int(np.prod(samples(layer)))
-    return [reach(m) * many << f.fraction for m in layer.inputs[1:]]
+    many = 1 if f.unit or f.adaptive else int(np.prod(samples(layer)))
+    return [reach(m) * many << f.part for m in layer.inputs[1:]]
 
 
 def _check_results(layer: Layer, f: FixedPyramid) -> None:
     for most, scale, shift in zip(pyramid_reach(layer, f), f.scale, f.shift, strict=True):
-        last = shift + f.fraction
+        last = shift + f.part
         if not (0 <= scale < 1 << 15 and 0 <= last <= 46) or most >= 2**31 or most * scale >> last >= 2**31:
             raise LayerError(
                 f"'scale_value' {scale} with 'shift_value' {shift} of sums up to {most} is beyond what kernels compute"
@@ -333,14 +348,14 @@ def quantised_pyramid(layer: Layer, boxes: Array, *maps: Array) -> Array:
             total = fixed_crop(wide, box, shape, False, 0, f.unit)
         else:
             total = _aligned(layer, f, wide, box, f.places[level])
-        exact = requantise(total, f.scale[level], f.shift[level] + f.fraction, y.scalar_zero, y.low, y.high)
+        exact = requantise(total, f.scale[level], f.shift[level] + f.part, y.scalar_zero, y.low, y.high)
         found.append(exact)
     made = np.stack(found) if found else np.zeros((0,), np.int64)
     return made.reshape(y.shape)
 
 
 def _aligned(layer: Layer, f: FixedPyramid, x: Array, box: Sequence[int], place: tuple[int, int]) -> Array:
-    """The sums of a region's points, with `f.fraction` fraction bits."""
+    """The sums or means of a region's points, with `f.part` fraction bits."""
     shape, count, (mode, _) = pyramid_shape(layer), samples(layer), pyramid_numbers(layer)
     found, one = np.zeros((*shape, x.shape[2]), np.int64), 1 << f.fraction
     ends = [((v * place[0]) >> place[1]) - (one >> 1 if mode == "HALF_PIXEL" else 0) for v in box]
@@ -349,15 +364,12 @@ def _aligned(layer: Layer, f: FixedPyramid, x: Array, box: Sequence[int], place:
         size = [max(s, one) for s in size]
     if min(size) < 0:
         return found
-    points = [
-        [
-            [ends[a] + (2 * (i * count[a] + k) + 1) * size[a] // (2 * shape[a] * count[a]) for k in range(count[a])]
-            for i in range(shape[a])
-        ]
-        for a in (0, 1)
-    ]
+    points = [spread_points(ends[a], size[a], shape[a], count[a], f.fraction) for a in (0, 1)]
     for i, rows in enumerate(points[0]):
         for j, columns in enumerate(points[1]):
+            if f.adaptive:
+                found[i, j] = mean_of_points(x, rows, columns, f.fraction)
+                continue
             terms = [t for p in rows for q in columns for t in fixed_terms(x, p, q, f.fraction)]
             found[i, j] = np.sum(terms, axis=0)
     return found

@@ -13,12 +13,21 @@ from compassc.layers.families.regions.fixed import (
     STEP,
     FixedPyramid,
     Unit,
+    check_points,
     crop_outside,
     crop_unit,
     fixed_pyramid,
     nearest_numbers,
 )
-from compassc.layers.families.regions.reference import FRACTION, fixed_numbers, pair, pyramid_numbers, samples
+from compassc.layers.families.regions.reference import (
+    FRACTION,
+    MOST,
+    fixed_numbers,
+    mean_bits,
+    pair,
+    pyramid_numbers,
+    samples,
+)
 from compassc.layers.families.regions.texts import (
     ALIGN,
     CROP,
@@ -43,9 +52,7 @@ CELLS = (("y", "height", "down"), ("x", "width", "across"))
 
 def roi_align(layer: Layer, rois: Tensor, shape: tuple[int, int], mode: str, maximum: bool) -> Kernel:
     count, x, y = samples(layer), layer.input, layer.output
-    if 0 in count:
-        raise LayerError("quantised regions with an adaptive number of samples ('sample' is 0) are not supported")
-    spatial, numbers = [int(v) for v in pair(layer, "spatial_scale_value")], fixed_numbers(layer)
+    adaptive, spatial = 0 in count, [int(v) for v in pair(layer, "spatial_scale_value")]
     scale, shift = (np.resize(v, 2) for v in layer.scale_shift(of=2))
     zero, k = rois.scalar_zero, KernelSource()
     largest = max(abs(rois.low + zero), abs(rois.high + zero))
@@ -57,18 +64,28 @@ def roi_align(layer: Layer, rois: Tensor, shape: tuple[int, int], mode: str, max
     place, given = image_lines(layer, rois)
     place += _place(mode)
     at = "start_{a} + step_{a} * i_{a} + half_{a} * (2 * k_{a} + 1)"
+    if adaptive:
+        check_points(
+            "spatial_scale_value", int((real + 1) * max(abs(s) for s in spatial)) + 1024, shape, count, FRACTION
+        )
+        for n, (a, _, cells) in enumerate(CELLS):
+            place += _spread(a, cells, count[n], str(FRACTION))
+        at = EXACT
+    else:
+        place += _steps()
     points = {f"point_{a}": _point(a, size, at.format(a=a), str(FRACTION)) for a, size in SIZES}
     body, weigh, start = _sum(k, layer, maximum, count, scale, shift)
     words: Substitutions = {
         "head": [],
         "place": place,
         **points,
-        "many_y": "samples_y",
-        "many_x": "samples_x",
+        "many_y": "many_y" if adaptive else "samples_y",
+        "many_x": "many_x" if adaptive else "samples_x",
         "dtype": x.dtype,
         "zero": " + zero_x" if x.scalar_zero else "",
         "start": start,
         "weigh": weigh,
+        **(MEAN if adaptive and not maximum else PLAIN),
         "body": body[0],
         "result": body[1],
     }
@@ -81,9 +98,10 @@ def roi_align(layer: Layer, rois: Tensor, shape: tuple[int, int], mode: str, max
     }
     if x.scalar_zero:
         given["zero_x"] = x.scalar_zero
-    for n, a in enumerate("yx"):
+    given |= {f"spatial_{a}": spatial[n] for n, a in enumerate("yx")}
+    for n, a in enumerate("" if adaptive else "yx"):
         keys = (f"bin_scale_{a}", f"bin_shift_{a}", f"grid_scale_{a}", f"grid_shift_{a}")
-        given |= {f"spatial_{a}": spatial[n]} | dict(zip(keys, numbers[n], strict=True))
+        given |= dict(zip(keys, fixed_numbers(layer)[n], strict=True))
     return script(
         ALIGN,
         k,
@@ -117,10 +135,41 @@ def _place(mode: str) -> list[str]:
             f"if size_{a} < 0:",
             "    valid = S.i32(0)",
             f"    size_{a} = S.i32(0)",
-            f"step_{a} = scaled_floor(size_{a}, bin_scale_{a}, bin_shift_{a})",
-            f"half_{a} = scaled_floor(step_{a}, grid_scale_{a}, grid_shift_{a})",
         ]
     return [*place, "if valid == 0:", "    image = S.i32(0)"]
+
+
+def _steps() -> Lines:
+    """The distance of cells along an axis, and half that of their points."""
+    return [
+        line
+        for a in "yx"
+        for line in (
+            f"step_{a} = scaled_floor(size_{a}, bin_scale_{a}, bin_shift_{a})",
+            f"half_{a} = scaled_floor(step_{a}, grid_scale_{a}, grid_shift_{a})",
+        )
+    ]
+
+
+EXACT = "start_{a} + (2 * (i_{a} * many_{a} + k_{a}) + 1) * step_{a} + (2 * (i_{a} * many_{a} + k_{a}) + 1) * rest_{a} / parts_{a}"
+"""The place of a point, in parts of a region that `_spread` prepares."""
+PLAIN: Substitutions = {"line": [], "line_end": []}
+MEAN: Substitutions = {
+    "line": ["line = S.vbcast(S.i32(0), lanes=32)"],
+    "line_end": ["acc = acc + line / S.vbcast(S.max(many_x, 1), lanes=32)"],
+}
+"""Lines around those of a row of points: their sum is that of the rows, or of their means."""
+
+
+def _spread(a: str, cells: str, count: int, bits: str) -> Lines:
+    """Points of a cell along an axis (`count` 0: one for each pixel), and the region's size over twice all points."""
+    pixels = f"S.min((size_{a} + ({cells} << {bits}) - 1) / ({cells} << {bits}), {MOST})"
+    return [
+        f"many_{a} = samples_{a} + 0" if count else f"many_{a} = {pixels}",
+        f"parts_{a} = S.max(2 * {cells} * many_{a}, 1)",
+        f"step_{a} = size_{a} / parts_{a}",
+        f"rest_{a} = size_{a} - step_{a} * parts_{a}",
+    ]
 
 
 def _point(a: str, size: str, at: str, bits: str) -> Lines:
@@ -148,15 +197,21 @@ def _sum(
     x, y = layer.input, layer.output
     low, high = (v + x.scalar_zero for v in (x.low, x.high))
     terms = [f"{v} * (({wy} * {wx}) >> {FRACTION})" for v, wy, wx in WEIGHTS]
-    many = 1 if maximum else count[0] * count[1]
-    acc = Value("acc", "int32", min(low, 0) * many << FRACTION, max(high, 0) * many << FRACTION)
-    result = requantise(k, acc, scale[0], shift[0] + FRACTION, y.scalar_zero, y.low, y.high)
-    lines = k.body
+    adaptive = 0 in count and not maximum
+    part = mean_bits(FRACTION) if adaptive else FRACTION
+    many = 1 if maximum or adaptive else count[0] * count[1]
+    acc = Value("acc", "int32", min(low, 0) * many << part, max(high, 0) * many << part)
+    result = requantise(k, acc, scale[0], shift[0] + part, y.scalar_zero, y.low, y.high)
+    lines, total = k.body, " + ".join(terms)
     if maximum:
         largest = f"S.max(S.max({terms[0]}, {terms[1]}), S.max({terms[2]}, {terms[3]}))"
-        outside = ["if valid == 0:", "    acc = S.vbcast(S.i32(0), lanes=32)"]
+        nothing = "valid == 0 or many_y * many_x == 0" if 0 in count else "valid == 0"
+        outside = [f"if {nothing}:", "    acc = S.vbcast(S.i32(0), lanes=32)"]
         return ([*outside, *lines], result.name), [f"acc = S.max(acc, {largest})"], f"S.i32({-(2**31) + 1})"
-    return (lines, result.name), [f"acc = acc + ({' + '.join(terms)})"], "S.i32(0)"
+    if adaptive:
+        weigh = [f"line = line + (({total}) >> {FRACTION - part})"]
+        return (["acc = acc / S.vbcast(S.max(many_y, 1), lanes=32)", *lines], result.name), weigh, "S.i32(0)"
+    return (lines, result.name), [f"acc = acc + ({total})"], "S.i32(0)"
 
 
 # -- nearest regions
@@ -289,7 +344,7 @@ def _level_lines(layer: Layer, f: FixedPyramid) -> tuple[Lines, dict[str, float 
         "width": [m.shape[2] for m in maps],
         "zero_own": [m.scalar_zero for m in maps],
         "own_scale": f.scale,
-        "own_shift": [s + f.fraction for s in f.shift],
+        "own_shift": [s + f.part for s in f.shift],
     }
     if f.places:
         own |= {"place_scale": [m for m, _ in f.places], "place_shift": [s for _, s in f.places]}
@@ -346,20 +401,23 @@ def pyramid(layer: Layer, shape: tuple[int, int]) -> Kernel:
         }
         return script(CROP, None, words, rois=boxes, y=y, outside=0, **given, **more)
     count, (mode, _) = samples(layer), pyramid_numbers(layer)
-    at = "start_{a} + (2 * (i_{a} * samples_{a} + k_{a}) + 1) * size_{a} / (2 * {n} * samples_{a})"
     terms = [f"{v} * (({wy} * {wx}) >> fraction)" for v, wy, wx in WEIGHTS]
+    total, drop = " + ".join(terms), f.fraction - f.part
+    spread = [_spread(a, n, count[i], "fraction") for i, (a, _, n) in enumerate(CELLS)]
+    mean = ["acc = acc / S.vbcast(S.max(many_y, 1), lanes=32)"] if f.adaptive else []
     words = {
         "head": [],
-        "place": [*place, *_region_lines(mode)],
-        **{f"point_{a}": _point(a, size, at.format(a=a, n=n), "fraction") for a, size, n in CELLS},
-        "many_y": "samples_y",
-        "many_x": "samples_x",
+        "place": [*place, *_region_lines(mode), *spread[0], *spread[1]],
+        **{f"point_{a}": _point(a, size, EXACT.format(a=a), "fraction") for a, size in SIZES},
+        "many_y": "many_y",
+        "many_x": "many_x",
         "dtype": y.dtype,
         "zero": " + zero_own",
         "start": "S.i32(0)",
-        "weigh": [f"acc = acc + ({' + '.join(terms)})"],
-        "body": _finish("acc", y),
+        "weigh": [f"line = line + (({total}) >> {drop})" if f.adaptive else f"acc = acc + ({total})"],
+        "body": [*mean, *_finish("acc", y)],
         "result": "acc",
+        **(MEAN if f.adaptive else PLAIN),
     }
     given |= {"samples_y": count[0], "samples_x": count[1], "fraction": f.fraction}
     return script(ALIGN, None, words, rois=boxes, y=y, **given)

@@ -126,8 +126,9 @@ def _float_weights(maximum: bool) -> Substitutions:
     terms = [f"{v} * ({wy} * {wx})" for v, wy, wx in WEIGHTS]
     total = "(({} + {}) + {}) + {}".format(*terms)
     cells = 'S.cast(S.max(many_y * many_x, 1), "float32")'
+    lines: Substitutions = {"line": [], "line_end": []}
     if not maximum:
-        return {
+        return lines | {
             "start": "S.fp32(0)",
             "weigh": [f"acc = acc + ({total})"],
             "body": [f"acc = acc / {cells}"],
@@ -135,7 +136,7 @@ def _float_weights(maximum: bool) -> Substitutions:
         }
     largest = f"S.max(S.max({terms[0]}, {terms[1]}), S.max({terms[2]}, {terms[3]}))"
     body = ["if many_y * many_x == 0:", "    acc = S.vbcast(S.fp32(0), lanes=32)"]
-    return {"start": 'S.fp32("-inf")', "weigh": [f"acc = S.max(acc, {largest})"], "body": body, "result": "acc"}
+    return lines | {"start": 'S.fp32("-inf")', "weigh": [f"acc = S.max(acc, {largest})"], "body": body, "result": "acc"}
 
 
 # -- crops and pyramids

@@ -181,15 +181,35 @@ def _fixed_corners(p: int, size: int, bits: int) -> tuple[int, int, int, bool]:
     return low, min(low + 1, size - 1), 0 if low >= size - 1 else p & ((1 << bits) - 1), inside
 
 
+def spread_points(start: int, size: int, many: int, count: int, bits: int) -> list[list[int]]:
+    """Where the points of each of `many` cells lie along an axis; `count` 0: as many as a cell has pixels, up to `MOST`."""
+    count = count or min(-(-size // (many << bits)), MOST)
+    return [[start + (2 * (i * count + k) + 1) * size // (2 * many * count) for k in range(count)] for i in range(many)]
+
+
+def mean_of_points(x: Array, rows: Sequence[int], columns: Sequence[int], bits: int) -> Array:
+    """With `mean_bits` fraction bits; the mean of a row and that of the rows lose what is left."""
+    total = np.zeros(x.shape[2], np.int64)
+    for p in rows if columns else ():
+        line = sum(np.sum(fixed_terms(x, p, q, bits), axis=0) >> (bits - mean_bits(bits)) for q in columns)
+        total += np.sign(line) * (np.abs(line) // len(columns))
+    return np.asarray(np.sign(total) * (np.abs(total) // max(len(rows), 1)))
+
+
+def mean_bits(bits: int) -> int:
+    """Fraction bits of the mean of any number of points: with those, sums of `MOST` numbers of 17 bits fit 32."""
+    return min(bits, 3)
+
+
 def quantised_roi_align(layer: Layer, x: Array, rois: Array) -> Array:
-    """Places with ten fraction bits. Adaptive sampling is not defined to the bit."""
+    """Places with ten fraction bits; where cells have as many points as pixels they are exact quotients, rounded down."""
     check_rois(layer, x, rois, 5)
     shape, count = pooled_shape(layer), samples(layer)
-    if 0 in count:
-        raise LayerError("quantised regions with an adaptive number of samples ('sample' is 0) are not supported")
+    adaptive = 0 in count
     mode = layer.word("coordinate_transformation_mode", "HALF_PIXEL", MODES)
     maximum = layer.word("method", "AVG", AVERAGES) == "MAX"
-    spatial, numbers = [int(v) for v in pair(layer, "spatial_scale_value")], fixed_numbers(layer)
+    spatial = [int(v) for v in pair(layer, "spatial_scale_value")]
+    numbers = [] if adaptive else fixed_numbers(layer)
     scale, shift = (np.resize(v, 2) for v in layer.scale_shift(of=2))
     one, out, source = 1 << FRACTION, layer.output, layer.inputs[1]
     wide = x.astype(np.int64) + layer.input.scalar_zero
@@ -202,12 +222,21 @@ def quantised_roi_align(layer: Layer, x: Array, rois: Array) -> Array:
             size = [max(s, one) for s in size]
         if min(size) < 0 or not 0 <= image < len(x):
             continue
-        ys, xs = (_fixed_points(int(ends[r, i]), size[i], shape[i], count[i], numbers[i]) for i in (0, 1))
+        ys, xs = (
+            spread_points(int(ends[r, i]), size[i], shape[i], count[i], FRACTION)
+            if adaptive
+            else _fixed_points(int(ends[r, i]), size[i], shape[i], count[i], numbers[i])
+            for i in (0, 1)
+        )
         for i, rows in enumerate(ys):
             for j, columns in enumerate(xs):
-                terms = [t for p in rows for q in columns for t in fixed_terms(wide[image], p, q, FRACTION)]
-                found[r, i, j] = np.max(terms, axis=0) if maximum else np.sum(terms, axis=0)
-    return requantise(found, scale[0], shift[0] + FRACTION, out.scalar_zero, out.low, out.high)
+                if adaptive and not maximum:
+                    found[r, i, j] = mean_of_points(wide[image], rows, columns, FRACTION)
+                elif rows and columns:
+                    terms = [t for p in rows for q in columns for t in fixed_terms(wide[image], p, q, FRACTION)]
+                    found[r, i, j] = np.max(terms, axis=0) if maximum else np.sum(terms, axis=0)
+    part = mean_bits(FRACTION) if adaptive and not maximum else FRACTION
+    return requantise(found, scale[0], shift[0] + part, out.scalar_zero, out.low, out.high)
 
 
 def fixed_terms(x: Array, p: int, q: int, bits: int) -> list[Array]:

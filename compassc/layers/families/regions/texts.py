@@ -58,6 +58,7 @@ for p in range(S.get_local_id(), points, S.get_local_size()):
         acc = S.vbcast($start, lanes=32)
         for k_y in range($many_y):
             $point_y
+            $line
             for k_x in range($many_x):
                 $point_x
                 top = source + (image * image_size + y0 * row_size + j)
@@ -67,6 +68,7 @@ for p in range(S.get_local_id(), points, S.get_local_size()):
                 c = load(bottom + x0 * channels, mask, "$dtype", 32)$zero
                 d = load(bottom + x1 * channels, mask, "$dtype", 32)$zero
                 $weigh
+            $line_end
         $body
         S.vstore(narrow($result, "$dtype"), y + (p * channels + j), mask)
 """
