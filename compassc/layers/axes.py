@@ -17,7 +17,7 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array
 from compassc.layers.emit import as_stored, wide_kind
 from compassc.layers.kernels import follow
-from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish, widened
+from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish, invariant, widened
 from compassc.layers.vectors import WIDE, pointee
 
 SLAB_BYTES = 20480
@@ -26,6 +26,12 @@ BUNCHES = 16
 """Transfers that positions should be shared over at least, for the TECs to have the same."""
 BYTES = {"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "float16": 2, "bfloat16": 2}
 """Bytes of an element where they are not 4."""
+
+
+STREAM_BYTES = 12288
+"""LSRAM for the two tiles of an operand whose elements of one position are too many for it."""
+STREAMED = 64
+"""Elements of a position from which on they come in such tiles."""
 
 
 class Dim(NamedTuple):
@@ -120,6 +126,24 @@ class AxisLoop:
         self._width = k.scalar(self.lane.size)
         self._indices: list[str] = []
         self._j = ""
+        self._streamed: dict[str, str] = {}
+        self._by = 1
+        self.around: tuple[list[str], list[str]] = ([], [])
+        """Lines before and behind the elements of a tile, for an `each` of an operand that comes in tiles."""
+        self._tile = ""
+
+    def streams(self, name: str) -> bool:
+        """Whether an operand comes in tiles: long columns of which lanes take one each."""
+        if name != "x" or name in self.staged or self.across or len(self.reduced) != 1:
+            return False
+        i, (column,) = self.names.index(name), self.reduced
+        return self.lane.steps[i] == 1 and column.steps[i] > 0 and column.size >= STREAMED
+
+    def _goes(self, name: str, dtype: str) -> bool:
+        """Whether the elements of `y` leave in tiles, as those of `x` come."""
+        i = self.names.index(name)
+        contiguous = self.lane.steps[i] == 1 and self.reduced[0].steps[i] > 0
+        return name == "y" and contiguous and BYTES.get(dtype, 4) <= BYTES.get(self.dtypes["x"], 4)
 
     def _stageable(self, name: str) -> bool:
         i = self.names.index(name)
@@ -152,6 +176,9 @@ class AxisLoop:
 
     def raw(self, name: str) -> str:
         """The expression of an operand's stored lanes; an element that all lanes share is in every one."""
+        if self._tile and self.streams(name):
+            self._streamed[name] = self.dtypes[name]
+            return f"S.vload(near_{name} + ({self._indices[0]} - {self._tile}) * {LANES}, lanes={LANES})"
         return self.lanes_at(self.pointer(name), name)
 
     def lanes_at(self, pointer: str, name: str) -> str:
@@ -172,6 +199,11 @@ class AxisLoop:
     def store(self, name: str, value: str, dtype: str = "") -> None:
         """Stores lanes in the wide form; where the lanes are joined, the one result."""
         dtype = dtype or self.dtypes[name]
+        if "x" in self._streamed and self._tile and self._goes(name, dtype):
+            self._streamed[name] = dtype
+            at = f"({self._indices[0]} - {self._tile}) * {LANES}"
+            self.k.do(f'S.vstore(narrow({value}, "{dtype}"), going_{name} + {at})')
+            return
         single = self.across and self._step(name, self.lane) == 0
         place, mask = f"{self.pointer(name)} + {self.at(name)}", "one" if single else "mask"
         stride = "" if single else self._stride(name)
@@ -255,6 +287,8 @@ class AxisLoop:
         k, outer = self.k, self.k.body
         k.body = []
         self._indices = [k.fresh("r") for _ in self.reduced]
+        self._tile = "" if backwards else k.fresh("tile")
+        streamed, self._streamed = self._streamed, {}
         loops = []
         for i, d in enumerate(self.reduced):
             r, size = self._indices[i], k.scalar(d.size)
@@ -268,12 +302,89 @@ class AxisLoop:
                 k.do(f"mask = S.tail_mask(S.min({self._width} - {self._j}, {LANES}), {LANES})")
         yield self._j or (self._indices[-1] if self._indices else "0")
         lines = k.body
-        for loop in reversed(loops):
-            lines = [loop, *("    " + line for line in lines)]
+        if self._streamed:
+            lines = self._in_tiles("x", lines)
+        else:
+            for loop in reversed(loops):
+                lines = [loop, *("    " + line for line in lines)]
+        self._streamed = streamed | self._streamed
+        self._tile = ""
         k.body = [*outer, *lines]
         if self.partial:
             k.do(f"mask = S.tail_mask({LANES}, {LANES})")
         self._indices, self._j = [], ""
+
+    @contextmanager
+    def by_fours(self) -> Iterator[list[str]]:
+        """As `each`, of four elements of x at a time, whose stored lanes it gives; 0 behind the last one. x comes in tiles."""
+        k, column, kind = self.k, self.k.scalar(self.reduced[0].size), pointee(self.dtypes["x"])
+        self._by = 4
+        with self.each():
+            self._streamed["x"] = self.dtypes["x"]
+            first = f"near_x + ({self._indices[0]} - {self._tile}) * {LANES}"
+            yield [k.let(f"S.vload({first} + {i * LANES}, mask, lanes={LANES})").name for i in range(4)]
+            zeros = f'S.vbcast(S.cast(0, "{kind}"), lanes={LANES})'
+            some = f"S.min({k.scalar(self._stream_room('x') // LANES)}, {column} - {self._tile})"
+            self.around = (
+                [
+                    f"some = {some}",
+                    "for e in range(some, (some + 3) & -4):",
+                    f"    S.vstore({zeros}, near_x + e * {LANES})",
+                ],
+                [],
+            )
+        self.around, self._by = ([], []), 1
+
+    def _in_tiles(self, name: str, body: Sequence[str]) -> list[str]:
+        """The loop over the reduced elements, which come in tiles: the next one comes while one is worked on."""
+        k, dim, r, tile = self.k, self.reduced[0], self._indices[0], self._tile
+        half = self._stream_room(name)
+        size, rows, step = (k.scalar(n) for n in (dim.size, half // LANES, dim.steps[self.names.index(name)]))
+        far, width = f"{self.pointers[name]} + base_{name}", f"S.min({self._width} - lane, {LANES})"
+
+        def coming(near: str, first: str) -> str:
+            some = f"S.min({rows}, {size} - {first})"
+            return f"S.async_dma_copy({near}, {far} + {first} * {step}, {width}, {step}, {some}, {LANES}, event=came)"
+
+        shared, body = invariant(list(body), (r, tile, f"near_{name}", "going_y"))
+        return [
+            *shared,
+            coming(f"stream_{name} + turn", "0"),
+            f"for {tile} in range(0, {size}, {rows}):",
+            "    S.wait_events(came)",
+            f"    near_{name} = stream_{name} + turn",
+            *(["    going_y = stream_y + turn"] if "y" in self._streamed else []),
+            f"    turn = {half} - turn",
+            f"    if {tile} + {rows} < {size}:",
+            f"        {coming(f'stream_{name} + turn', f'({tile} + {rows})')}",
+            *("    " + line for line in self.around[0]),
+            f"    for {r} in range({tile}, S.min({tile} + {rows}, {size}){f', {self._by}' if self._by > 1 else ''}):",
+            *("        " + line for line in body),
+            *("    " + line for line in self.around[1]),
+            *self._leaving(size, rows),
+        ]
+
+    def _leaving(self, size: str, rows: str) -> list[str]:
+        """The transfer of a tile of `y`, beside which the next one is made."""
+        if "y" not in self._streamed:
+            return []
+        step, width = (
+            self.k.scalar(self.reduced[0].steps[self.names.index("y")]),
+            f"S.min({self._width} - lane, {LANES})",
+        )
+        far, some = f"{self.pointers['y']} + base_y + {self._tile} * {step}", f"S.min({rows}, {size} - {self._tile})"
+        return [
+            f"    if {self._tile} > 0:",
+            "        S.wait_events(gone)",
+            f"    S.async_dma_copy({far}, going_y, {width}, {LANES}, {some}, {step}, event=gone)",
+            "S.wait_events(gone)",
+        ]
+
+    def _stream_room(self, name: str) -> int:
+        """Elements of a tile of an operand that comes in tiles."""
+        size = BYTES.get(self.dtypes[name], 4)
+        # sums of so many bytes fit 16 bits
+        return min(STREAM_BYTES // 2 // size, 128 * LANES)
 
     def sum_of(self, name: str, term: Callable[[], str], kind: str) -> None:
         """A variable with the sum of one term per reduced element; `term` loads its operands."""
@@ -282,22 +393,6 @@ class AxisLoop:
         with self.each():
             self.k.do(f"{name} = {name} + {self.active(term(), zero, kind)}")
         self.join(name, "across_sum")
-
-    def sums_of_bytes(self, name: str) -> None:
-        """`total` and `squares`: the sums of an operand's bytes and of their squares, scalars, where lanes are joined.
-
-        They must fit 32 bits.
-        """
-        k, dtype = self.k, self.dtypes[name]
-        wide = f"{'u' if dtype == 'uint8' else ''}int32"
-        for sums in ("sums", "both"):
-            k.do(f'{sums} = S.vbcast(S.cast(0, "{wide}"), lanes={LANES // 4})')
-        with self.each():
-            held = k.let(self.raw(name)).name
-            k.do(f'sums = S.vqdpa(sums, {held}, S.vbcast(S.cast(1, "{dtype}"), lanes={LANES}))')
-            k.do(f"both = S.vqdpa(both, {held}, {held})")
-        k.do("total = S.i32(S.vrpadd(sums)[0])")
-        k.do("squares = S.i32(S.vrpadd(both)[0])")
 
     def mean(self, name: str) -> None:
         """`mean`: that of a float operand."""
@@ -314,62 +409,6 @@ class AxisLoop:
         self.join("low", "across_sum")
         self.k.do("high = high + (low >> 16)")
         self.k.do("low = low & 0xFFFF")
-
-    def squares(self, term: str, largest: int, around_mean: bool = False) -> None:
-        """`lower` and `upper`: the sum of squares of a term of x, `{x}`, in uint32 words of 16 and 32 bits.
-
-        `largest`: its largest magnitude. `around_mean`: the term is an element less the mean; then the mean square is
-        no more than that of half the range.
-        """
-        k = self.k
-        usual = largest // 2 + 2 if around_mean else largest
-        if largest > 65535 or self.count * ((usual * usual >> 16) + 1) >= 1 << 32:
-            raise LayerError(f"squares of {self.count} elements of up to {largest} do not fit 48 bits")
-        self.start("lower", "0", "uint32")
-        self.start("upper", "0", "uint32")
-        with self.each():
-            part = k.let(self.active(term.format(x=self.load("x").name), "0", "int32"), "int32").name
-            k.do(f'square = S.cast({part} * {part}, "uint32")')
-            k.do("lower = lower + (square & S.u32(0xFFFF))")
-            k.do("upper = upper + (square >> S.u32(16))")
-            if self.count > 1 << 16:
-                k.do("carry_pair(lower, upper)")
-        k.do("carry_pair(lower, upper)")
-        if self.across:
-            k.do("across_sum_pair(lower, upper)")
-
-    def divide(self, quotient: str, rest: str) -> None:
-        """Quotient and remainder of `upper` * 2^16 + `lower` by the number of elements, as two uint32 variables."""
-        self.start(quotient, "0", "uint32")
-        self.start(rest, "0", "uint32")
-        number = self.filled(self.k.scalar(self.count), "uint32")
-        self.k.do(f"divide_long({quotient}, {rest}, lower, upper, {number})")
-
-    def integer_mean(self, name: str, term: str = "{x}", largest: int = 0) -> None:
-        """`mean`: that of a term of an integer operand, to the nearest integer, ties to even.
-
-        `largest`: the largest magnitude of the term where it is not the operand itself, at most 65536.
-        """
-        tensor, k = self.kinds[name], self.k
-        if tensor is None:
-            raise LayerError("means are of tensors")
-        largest = largest or max(abs(tensor.low), abs(tensor.high))
-        number = k.scalar(self.count)
-        if self.count * largest < 2**31:
-            self.sum_of("mean", lambda: term.format(x=self.load(name).name), "int32")
-            k.do(f"divide_rounded(mean, {number})")
-            return
-        if largest > 65536 or self.count >= 1 << 30:
-            raise LayerError(f"means of {self.count} elements of up to {largest} have no kernel")
-        # made non-negative by adding an even number, which keeps ties
-        self.sum_pair(lambda: f"{term.format(x=self.load(name).name)} + 65536")
-        for word in ("high", "low"):
-            k.do(f'unsigned_{word} = S.cast({word}, "uint32")')
-        self.start("whole", "0", "uint32")
-        self.start("left", "0", "uint32")
-        k.do(f"divide_long(whole, left, unsigned_low, unsigned_high, {self.filled(number, 'uint32')})")
-        k.do('mean = S.cast(whole, "int32")')
-        k.do(f'mean = mean - 65536 + clamp(S.cast(left + left, "int32") - {number} + (mean & 1), 0, 1)')
 
     def where_active(self, value: str, kind: str) -> str:
         """A result of the position, 0 in lanes that have none."""
@@ -466,8 +505,22 @@ class AxisLoop:
         lines += k.body
         lines += [self._copied(n, True) for n in self.written]
         span = "0, {n}, 1" if everywhere else "S.get_local_id(), {n}, S.get_local_size()"
-        loop = f"for item in range({span.format(n=k.scalar(blocks * positions))}):"
-        return [loop, *("    " + line for line in lines)]
+        loop = [
+            f"for item in range({span.format(n=k.scalar(blocks * positions))}):",
+            *("    " + line for line in lines),
+        ]
+        if not self._streamed:
+            return loop
+        room = 2 * self._stream_room("x")
+        tiles = [f'stream_{n} = S.alloc({room}, "{pointee(t)}", scope="lsram")' for n, t in self._streamed.items()]
+        events = ", ".join(["came", "gone"][: len(tiles)])
+        return [
+            *tiles,
+            f"{events} = S.alloc_events({len(tiles)})",
+            "turn = S.i32(0)",
+            *loop,
+            f"S.free_events({events})",
+        ]
 
     def _base(self, operand: int) -> str:
         terms = [t for d, dim in enumerate(self.kept) for t in self._term(dim.steps[operand], f"i{d}")]

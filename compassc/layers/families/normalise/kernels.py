@@ -10,6 +10,7 @@ import numpy as np
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array, inverse_root_table
 from compassc.layers.axes import AxisLoop, ending
+from compassc.layers.axis_sums import divide, mean_and_squares, squares, sums_of_bytes
 from compassc.layers.byte_functions import BYTES
 from compassc.layers.emit import requantise
 from compassc.layers.families.normalise import of_bytes
@@ -105,6 +106,13 @@ class NormalisationKernel:
         k, x, out = self.k, self.layer.input.integer, self.layer.output.integer
         low, high = (-(1 << (out.bits - 1)), (1 << (out.bits - 1)) - 1) if out.signed else (0, (1 << out.bits) - 1)
         span = self.layer.input.high - self.layer.input.low
+        if self.layer.input.dtype in BYTES:
+            scale, shift = self.layer.scale_shift(prefix, of=1)
+            k.do('mean_half = S.cast(mean, "int16")')
+            k.do('factor_half = S.cast(factor, "uint16")')
+            parts = k.let(f"halves_of({self.w.raw('x')}) - mean_half").name
+            both = k.let(f"product_of_halves({parts}, factor_half)", "int32", -span * 32768, span * 32768)
+            return requantise(k, both, scale, shift + 8, 0, low, high)
         away = k.let(f"{self.w.load('x').name} - mean", "int32", -span, span)
         if x.bits <= 8:
             scale, shift = self.layer.scale_shift(prefix, of=1)
@@ -113,12 +121,11 @@ class NormalisationKernel:
         product = k.let(f"({away.name} >> 1) * factor", "int32", -32768 * 65535, 32767 * 65535)
         return requantise(k, product, 1, 7, 0, low, high)
 
-    def integer_factor(self, variance_bits: bool, term: str, largest: int, prefix: str = "norm_") -> None:
-        """`factor`: 2^15 over the root of the mean (of 8 bits: the sum shifted) of squares of `term`, requantised."""
+    def integer_factor(self, variance_bits: bool, prefix: str = "norm_") -> None:
+        """`factor`: 2^15 over the root of the mean (of 8 bits: the sum shifted) of `squares`, requantised."""
         k, w, layer = self.k, self.w, self.layer
         table = k.table(inverse_root_table().astype(np.uint16))
         count, move = w.count, layer.factor("var_shift_value", 0) if variance_bits else 0
-        w.squares(term, largest, "mean" in term)
         w.start("factor", "0", "int32")
         if variance_bits and move >= 0:
             if move > 16:
@@ -130,7 +137,7 @@ class NormalisationKernel:
         elif not variance_bits and count < 1 << 16:
             k.do(f"divide_pair(factor, lower, upper, {w.filled(k.scalar(count), 'uint32')})")
         elif not variance_bits:
-            w.divide("whole", "left")
+            divide(w, "whole", "left")
             k.do('factor = S.cast(S.min(whole, S.u32(0x7FFFFFFF)), "int32")')
         k.do(f"inverse_root(factor, {table}, mask)")
         k.do("factor = (factor + 32768) >> 16")
@@ -183,7 +190,7 @@ class NormalisationKernel:
         if self.affine[key].dtype != np.int16 or not dtype or w.lane.steps[w.names.index(key)] != 1:
             return f"{n.name} * {w.load(key).name}"
         held = k.let(f'halves_of(narrow({n.name}, "{dtype}"))').name
-        return f"product_of_halves({held}, {w.raw(key)})"
+        return f"product_of_halves({held}, {k.let(w.raw(key)).name})"
 
     def in_bytes(self) -> bool:
         """Whether the sums of a position are those of joined bytes, and fit 32 bits."""
@@ -193,7 +200,7 @@ class NormalisationKernel:
 
     def kernel_of_bytes(self, prefix: str) -> Kernel:
         k, w, layer, out = self.k, self.w, self.layer, self.layer.output
-        w.sums_of_bytes("x")
+        sums_of_bytes(w, "x")
         of_bytes.deviation(k, layer, w.count)
         with w.each():
             n = of_bytes.normalised(k, layer, w.raw("x"), prefix)
@@ -214,8 +221,8 @@ def norm(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     k, w, x, prefix = own.k, own.w, layer.input, "" if layer.type == "MVN" else "norm_"
     if own.in_bytes():
         return own.kernel_of_bytes(prefix)
-    w.integer_mean("x")
-    own.integer_factor(x.integer.bits <= 8, "{x} - mean", x.high - x.low, prefix)
+    mean_and_squares(w, x.high - x.low)
+    own.integer_factor(x.integer.bits <= 8, prefix)
     with w.each():
         n = own.normalised(prefix)
         if layer.type == "MVN":
@@ -242,7 +249,8 @@ def rms_norm(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     zero = x.scalar_zero
     largest = max(abs(x.low + zero), abs(x.high + zero))
     name = k.scalar(zero)
-    own.integer_factor(False, f"{{x}} + {name}", largest)
+    squares(w, f"{{x}} + {name}", largest)
+    own.integer_factor(False)
     top = (1 << (layer.output.integer.bits - 1)) - 1
     with w.each():
         u = k.let(f"{w.load('x').name} + {name}", "int32", x.low + zero, x.high + zero)

@@ -9,6 +9,7 @@ import numpy as np
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import inverse_root_table
 from compassc.layers.axes import AxisLoop
+from compassc.layers.axis_sums import divide, integer_mean, squares
 from compassc.layers.emit import look_up, requantise
 from compassc.layers.families.normalise.reference import counts_of, smallest_norm, three_scales
 from compassc.layers.kernels import elementwise, kernel
@@ -84,7 +85,7 @@ def _quantised_l2(k: KernelSource, layer: Layer, w: AxisLoop, factor: tuple[int,
     if w.count * largest * largest >= 1 << 47:
         raise LayerError(f"squares of {w.count} elements of up to {largest} do not fit 47 bits")
     table = k.table(inverse_root_table().astype("uint16"))
-    w.squares(f"{{x}} + {k.scalar(layer.input.scalar_zero)}", largest)
+    squares(w, f"{{x}} + {k.scalar(layer.input.scalar_zero)}", largest)
     # as many bits as the sum has above 31, an even number
     k.do('bits = 48 - S.cast(S.clz(upper), "int32") - 31')
     k.do("bits = S.max(bits, 0)")
@@ -128,9 +129,9 @@ def moments(layer: Layer) -> Kernel:
             f"'input_scale_value' and 'input_shift_value' are {scale} and {shift}, whose results need over 16 bits"
         )
     term = "{x}" if (scale, shift) == (1, 0) else f"(({{x}} * {k.scalar(scale)}) >> {k.scalar(shift)})"
-    w.integer_mean("x", term, largest)
-    w.squares(f"{term} - mean", high - low, around_mean=True)
-    w.divide("spread", "remainder")
+    integer_mean(w, "x", term, largest)
+    squares(w, f"{term} - mean", high - low, around_mean=True)
+    divide(w, "spread", "remainder")
     w.store("variance_out", _variance(k, layer, w).name)
     kept = layer.outputs[0].integer
     w.store("mean_out", f"clamp(mean, {k.scalar(kept.low)}, {k.scalar(kept.high)})")

@@ -10,6 +10,7 @@ import numpy as np
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array, approximate_factor
 from compassc.layers.axes import AxisLoop, ending
+from compassc.layers.axis_sums import sum_of_elements
 from compassc.layers.byte_functions import BYTES
 from compassc.layers.emit import look_up, requantise, requantise_rounded, wide_kind
 from compassc.layers.families.pooling import fractional  # noqa: F401 (its kernel is registered)
@@ -194,7 +195,7 @@ def _mean_of_all(layer: Layer, tail: Sequence[Layer], window: Window) -> Kernel 
         w.sum_of("acc", lambda: w.load("x").name, "float32")
         w.finish(layer, tail, k.let(f"acc / {k.scalar(float(cells))}", "float32"))
         return w.kernel()
-    w.sum_of("acc", lambda: k.shifted(w.load("x"), x.scalar_zero).name, "int32")
+    sum_of_elements(w, "acc", "x", x.scalar_zero)
     ratio = np.float32(layer.output.scalar_scale) / np.float32(x.scalar_scale)
     scale, shift = approximate_factor(ratio / areas.astype(np.float32), 8)
     out = layer.output

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Number
 from compassc.layers.axes import AxisLoop
+from compassc.layers.axis_sums import integer_mean, squares, sum_of_elements
 from compassc.layers.emit import look_up, requantise
 from compassc.layers.exact import limited
 from compassc.layers.families.reduce.reference import METHODS, check_division
@@ -131,7 +132,7 @@ def _quantised_sum(k: KernelSource, layer: Layer, w: AxisLoop) -> Value:
         if out.dtype == "int32" and not out.scalar_zero and _single(layer) == (1, 0):
             return limited(k, saturated_pair(k), out.low, out.high)
         return requantise_pair(k, span, *layer.scale_shift(of=1), out.scalar_zero, out.low, out.high)
-    w.sum_of("acc", lambda: k.shifted(w.load("x"), zero).name, "int32")
+    sum_of_elements(w, "acc", "x", zero)
     return requantise(k, Value("acc", "int32", *span), *_single(layer), out.scalar_zero, out.low, out.high)
 
 
@@ -139,9 +140,9 @@ def _quantised_variance(k: KernelSource, layer: Layer, w: AxisLoop) -> Value:
     """The sum of squares of integers around the mean, rounded to float32 before it is scaled."""
     out, x = layer.output, layer.input
     bound = w.count * (x.high - x.low) ** 2
-    w.integer_mean("x")
+    integer_mean(w, "x")
     if bound > 2**31 - 256:
-        w.squares("{x} - mean", x.high - x.low, around_mean=True)
+        squares(w, "{x} - mean", x.high - x.low, around_mean=True)
         if w.count * ((x.high - x.low) // 2 + 2) ** 2 >= 1 << 47:
             raise LayerError(f"squares of {w.count} elements of {x.dtype} do not fit 47 bits")
         k.do('high = S.cast(upper, "int32")')
