@@ -15,7 +15,7 @@ _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 def caller() -> Span | None:
     """The line outside of the compiler that is being run."""
     frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_code.co_filename.startswith(_PACKAGE) or "__name__" not in frame.f_globals:  # made of declarations
         if frame.f_back is None:
             return None
         frame = frame.f_back

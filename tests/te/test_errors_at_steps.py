@@ -64,6 +64,13 @@ def test_illegal_steps(step, message):
         step(s, *tensors)
 
 
+def test_an_error_of_lowering_names_the_line_that_lowers():
+    s, _, _, c, _ = program()
+    with pytest.raises(te.LowerError, match="'a' is read but not among the arguments") as error:
+        te.lower(s, [c], target=TARGET)
+    assert error.value.span.file == __file__
+
+
 def running_sum():
     x = te.placeholder((8, 4), "int32", name="x")
     state = te.placeholder((8, 4), "int32", name="state")

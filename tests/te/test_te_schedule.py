@@ -91,7 +91,7 @@ def test_threads_share_stages_out_with_barriers():
         (lambda a, b, c, s: s[c].reorder(c.op.axis[0], c.op.axis[0]), "given twice"),
         (lambda a, b, c, s: s[a].split(None, factor=2), "given to the kernel"),
         (lambda a, b, c, s: s[c].compute_inline(), "it is an output"),
-        (lambda a, b, c, s: s[c].compute_at(s[b], b.op.axis[0]), "it is an output"),
+        (lambda a, b, c, s: s[c].compute_at(s[b], b.op.axis[0]), "'b' does not read what it computes"),
         (lambda a, b, c, s: s[b].compute_at(s[b], b.op.axis[0]), "does not read"),
         (lambda a, b, c, s: s[c].bind(c.op.axis[0], c.op.axis[1]), "is a thread axis"),
         (lambda a, b, c, s: s[c].set_scope("lsram"), "global memory"),
