@@ -151,10 +151,8 @@ def _blockized(schedule: Base, tree: Tree, block: S.Block, top: S.For | None) ->
     beyond: list[tuple[Axis, Expr]] = []
     for h in halves:
         whole = constant(h.axis.extent)
-        assert whole is not None
-        first = Axis(
-            fresh(h.axis.var, f"{h.axis.var.name}_o"), h.axis.kind, number(0), number(-(-whole // h.extent)), h.outer
-        )
+        turns = h.axis.extent if whole is None else number(-(-whole // h.extent))
+        first = Axis(fresh(h.axis.var, f"{h.axis.var.name}_o"), h.axis.kind, number(0), turns, h.outer)
         outer_axes.append(first)
         value: Expr = first.var
         point: Expr = first.var
@@ -164,7 +162,7 @@ def _blockized(schedule: Base, tree: Tree, block: S.Block, top: S.For | None) ->
             value = add(mul(first.var, number(h.extent)), second.var)
             point = add(mul(first.var, number(h.extent)), second.binding)
         mapping[h.axis.var] = value
-        if whole % h.extent:
+        if whole is not None and whole % h.extent:
             beyond.append((h.axis, Binary("lt", point, number(whole))))
     inner_where = joined([c for _, c in beyond])
     conditions = conjuncts(block.where)
@@ -212,6 +210,8 @@ def _divided(axis: Axis, inner: Sequence[Var], facts: Arith, error: Any) -> Halv
     """The binding of an axis as `outer * extent + inner`."""
     what = f"the binding of '{axis.var.name}' cannot be divided at the loop"
     whole = constant(axis.extent)
+    if whole is None and constant(axis.start) == 0 and not uses(axis.binding, inner):
+        return Halves(axis, axis.binding, number(0, axis.binding), 1)
     if whole is None or constant(axis.start) != 0:
         raise error(f"the range of '{axis.var.name}' is not 0 to a constant")
     form = facts.exact(axis.binding)

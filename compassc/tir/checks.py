@@ -190,7 +190,8 @@ def is_beginning(tree: Tree, block: S.Block) -> bool:
     """Whether a block is the beginning of the reduction of another one."""
     own = written(block)
     others = [b for b in tree.inside(tree.scope(block)) if b is not block and written(b) & own]
-    return len(others) == 1 and is_update(tree, others[0]) and all(a.kind == "spatial" for a in axes_of(block))
+    spatial = all(a.kind == "spatial" for a in axes_of(block))
+    return len(others) == 1 and is_update(tree, others[0]) and spatial and _own_point(block)
 
 
 def check_unordered(step: str, tree: Tree, s: S.For) -> None:
@@ -250,21 +251,18 @@ def why_foreign(tree: Tree, block: S.Block) -> str:
     return ""
 
 
-def why_not_kept(tree: Tree, block: S.Block, left: Sequence[S.For], seen: frozenset[str] = frozenset()) -> str:
-    """Why what a block reads is there in the turns of the loops `left` only, which it is to be moved out of; an empty
-    text where it stays: each of its elements is computed once, or always as the same value."""
+def why_not_kept(tree: Tree, block: S.Block, seen: frozenset[str] = frozenset()) -> str:
+    """Why what a block reads is there in a turn of a loop only, so that its points must be computed where they are; an
+    empty text where it stays: each of its elements is computed once, or always as the same value."""
     for p in tree.inside(tree.scope(block)):
-        shared = [s for s in left if tree.is_inside(p, s)]
+        shared = [s for s in tree.loops_around(block) if tree.is_inside(p, s)]
         if p is block or p.name in seen or not shared or not written(p) & read(block):
             continue
-        what = f"what '{p.name}' writes is there in a turn of '{shared[0].var.name}' only, which it would leave"
         over = [s.var for s in shared]
-        if any(a.kind != "spatial" and uses(a.binding, over) for a in axes_of(p)):
-            return what
-        if tree.function.attr(EXPRESSIONS):
-            continue
-        if why_unordered(tree, p) or why_not_kept(tree, p, shared, seen | {block.name}):
-            return what
+        odd = any(a.kind != "spatial" and uses(a.binding, over) for a in axes_of(p))
+        plain = bool(tree.function.attr(EXPRESSIONS))
+        if odd or (not plain and (why_unordered(tree, p) or why_not_kept(tree, p, seen | {block.name}))):
+            return f"what '{p.name}' writes is there in a turn of '{shared[0].var.name}' only, other turns have others"
     return ""
 
 

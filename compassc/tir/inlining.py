@@ -25,7 +25,7 @@ from compassc.tir.checks import (
 )
 from compassc.tir.cover import facts_of, fills, plain_index, turn_writes, writes_of
 from compassc.tir.placement import check_only_flow, unconditional
-from compassc.tir.queries import consumers_of, is_output
+from compassc.tir.queries import is_output
 from compassc.tir.trace import BlockRV, instruction
 from compassc.tir.tree import Tree, edit
 
@@ -41,10 +41,8 @@ class Inlining(Base):
         if is_output(self, function, tree, s):
             raise ScheduleError(f"compute_inline of '{s.name}': it is an output")
         check_only_flow("compute_inline", tree, s)
-        for reader in consumers_of(tree, s):
-            left = [x for x in tree.loops_around(s) if x not in tree.loops_around(reader)]
-            if reason := why_not_kept(tree, s, left):
-                raise ScheduleError(f"compute_inline of '{s.name}': {reason}")
+        if reason := why_not_kept(tree, s):
+            raise ScheduleError(f"compute_inline of '{s.name}': {reason}")
         foreign = why_foreign(tree, s)
         if foreign:
             raise ScheduleError(f"compute_inline of '{s.name}': {foreign}")

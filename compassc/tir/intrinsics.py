@@ -113,6 +113,7 @@ def tensorized(name: str, intrinsic: TensorIntrin, block: S.Block, buffers: dict
         raise match.error("a reduction with its beginning; decompose it first", "no init")
     match.loops(own_loops, loops)
     match.statements(own, inner)
+    match.memory(own)
     found = match.found
     by_place: dict[Var, _Matched] = {}
     for theirs, mine in zip(intrinsic.desc.params, intrinsic.impl.params):
@@ -207,6 +208,17 @@ class _Match:
         same = Arith().interner.same
         if before.buffer.data is not mine.data or not all(map(same, before.starts, starts)):
             raise self.error(f"{what} at another place than before", that)
+
+    def memory(self, theirs: S.Block) -> None:
+        """ScheduleError where the description has two parameters for one buffer that is written: its implementation may
+        write the one before it reads the other."""
+        stored = {s.buffer.data for s in theirs.body if isinstance(s, S.Store)}
+        for data, place in self.found.items():
+            for other, its in self.found.items():
+                if data in stored and other is not data and its.buffer.data is place.buffer.data:
+                    raise self.error(
+                        f"{place.buffer.data.name} for both {data.name} and {other.name}", "different buffers for them"
+                    )
 
     def expr(self, theirs: Expr, mine: Expr) -> None:
         if isinstance(theirs, E.Load) and isinstance(mine, E.Load):

@@ -225,6 +225,7 @@ class Loops(Base):
     @instruction("Vectorize", ("loop",))
     def vectorize(self, loop: LoopRV) -> None:
         """Have the turns of a loop be lanes of vectors."""
+        _check_known("vectorize", self.located_loop(loop)[2])
         self._become("vectorize", loop, "vectorized", ())
 
     @instruction("Bind", ("loop",), ("thread_axis",))
@@ -241,6 +242,7 @@ class Loops(Base):
     def unroll(self, loop: LoopRV) -> None:
         """Write the turns of a loop one after the other."""
         function, tree, s = self.located_loop(loop)
+        _check_known("unroll", s)
         self.commit(function, edit(tree.function.body, {s: (s.replace(kind="unrolled"),)}))
 
     def _become(self, step: str, rv: LoopRV, kind: str, more: tuple[str, ...]) -> None:
@@ -272,6 +274,12 @@ def _check_plain(step: str, s: S.For) -> None:
         raise ScheduleError(f"{step} of '{s.var.name}': the loop has the annotation '{s.annotations[0][0]}'")
     if constant(s.start) != 0 or constant(s.step) != 1:
         raise ScheduleError(f"{step} of '{s.var.name}': the loop begins at {Value(s.start)}, not at 0")
+
+
+def _check_known(step: str, s: S.For) -> None:
+    """ScheduleError for a loop of an open extent."""
+    if constant(s.start) is None or constant(s.stop) is None:
+        raise ScheduleError(f"{step} of '{s.var.name}': its extent {Value(s.stop)} is not constant", "split it before")
 
 
 def _factors(s: S.For, given: list[Any]) -> list[Expr]:

@@ -24,7 +24,15 @@ from compassc.tir.blocks import (
     sub,
     with_axes,
 )
-from compassc.tir.checks import read, why_foreign, why_no_reduction, why_not_complete, why_not_kept, written
+from compassc.tir.checks import (
+    read,
+    why_foreign,
+    why_no_reduction,
+    why_not_apart,
+    why_not_complete,
+    why_not_kept,
+    written,
+)
 from compassc.tir.cover import data_of, facts_of, fills, plain_index, reach_of, reads_of, spans_of, writes_of
 from compassc.tir.create import EXPRESSIONS
 from compassc.tir.itermap import bijective, covers
@@ -118,8 +126,7 @@ class _Move:
         if foreign:
             raise self.error(foreign)
         check_only_flow(self.step, self.tree, self.block)
-        left = [s for s in self.tree.loops_around(self.block) if s not in self.fixed]
-        if reason := why_not_kept(self.tree, self.block, left):
+        if reason := why_not_apart(self.tree, self.block) or why_not_kept(self.tree, self.block):
             raise self.error(reason)
         for above in self.tree.around(self.block):
             if isinstance(above, S.Block):

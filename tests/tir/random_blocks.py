@@ -128,7 +128,7 @@ def _two(name):
         others = s.get_consumers(block) if name == "compute_at" else s.get_producers(block)
         loops = s.get_loops(draw.choice(others)) if others and draw.random() < 0.8 else [_loop(draw, s)]
         if loops:
-            getattr(s, name)(block, draw.choice(loops), draw.random() < 0.2, draw.choice((-1, -1, -2)))
+            getattr(s, name)(block, draw.choice(loops), draw.random() < 0.2, draw.choice((-1, -1, -2, 1)))
 
     return step
 
@@ -141,7 +141,9 @@ def _cache(name, side):
     def step(draw, s):
         block = _block(draw, s)
         regions = getattr(s.get(block), side)
-        getattr(s, name)(block, draw.randrange(max(len(regions), 1)), _scope(draw))
+        others = s.get_consumers(block) if side == "writes" else [block]
+        chosen = [x for x in others if draw.random() < 0.5] if draw.random() < 0.3 else []
+        getattr(s, name)(block, draw.randrange(max(len(regions), 1)), _scope(draw), chosen or None)
 
     return step
 
@@ -544,25 +546,26 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         if given.target:
             os.environ["COMPASS_CACHE_DIR"] = folder  # thousands of libraries that nobody needs again
-        return _many(given)
+        return counted(given.seed, given.count, lambda seed: run(seed, given.target))
 
 
-def _many(given: argparse.Namespace) -> int:
+def counted(first: int, count: int, one: Callable[[int], tuple[str, Counter[str]]]) -> int:
+    """Runs cases and prints what is wrong, at the end how many ended how."""
     ends: Counter[str] = Counter()
     taken: Counter[str] = Counter()
     wrong = 0
-    for seed in range(given.seed, given.seed + given.count):
+    for seed in range(first, first + count):
         try:
-            end, steps_taken = run(seed, given.target)
+            end, steps_taken = one(seed)
         except Exception as error:  # noqa: BLE001 - every fault is counted and shown
             wrong += 1
             print(f"seed {seed}: {type(error).__name__}: {error}", flush=True)
             continue
         ends[re.sub(r"'[^']*'|\d[\d,]*|:\n.*", "_", end, flags=re.DOTALL)] += 1
         taken += steps_taken
-        if (done := seed + 1 - given.seed) % 500 == 0:
+        if (done := seed + 1 - first) % 500 == 0:
             print(f"{done} done, {wrong} wrong", file=sys.stderr, flush=True)
-    print(f"{given.count} cases from seed {given.seed}, {wrong} wrong: {dict(ends)}; steps {dict(taken)}")
+    print(f"{count} cases from seed {first}, {wrong} wrong: {dict(ends)}; steps {dict(taken)}")
     return int(wrong > 0)
 
 

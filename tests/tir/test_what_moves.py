@@ -193,3 +193,66 @@ def test_conditions_that_read_keep_what_they_read():
     with pytest.raises(tir.ScheduleError, match="1 of the 2 blocks that read it"):
         s.compute_at("m", s.get_loops("q")[0])
     assert same(f, s, 16, 16)
+
+
+@S.prim_func
+def goes_through(a: S.ptr("i32", "global"), p: S.ptr("i32", "global")):
+    a2, p2 = S.match_buffer(a, (8,)), S.match_buffer(p, (8,))
+    for i in range(8):
+        with S.block("A"):
+            vi = S.axis.spatial(8, i)
+            p2[vi] = p2[vi] - p2[7 - vi]
+    for i in range(8):
+        with S.block("B"):
+            vi = S.axis.spatial(8, i)
+            p2[vi] = p2[vi] - a2[vi]
+
+
+def test_updates_that_read_other_elements_stay_in_order():
+    s = schedule.Schedule(goes_through)
+    outer, inner = s.split(s.get_loops("A")[0], [2, 4])
+    with pytest.raises(tir.ScheduleError, match="the order of the points of 'A' matters"):
+        s.reorder(inner, outer)
+
+
+def test_blocks_of_a_turn_are_computed_where_they_are():
+    s = schedule.Schedule(in_hand)
+    with pytest.raises(tir.ScheduleError, match="may write the same element of 't'"):
+        s.compute_at("T", s.get_loops("O")[1])
+
+
+@pytest.mark.parametrize("step", ["unroll", "vectorize"])
+def test_open_loops_are_refused_at_the_step(step):
+    n = te.var("n")
+    x = te.placeholder((n,), "int32", name="x")
+    s = tir.Schedule(te.create_prim_func([x, te.compute((n,), lambda i: x[i] + 1, name="y")]))
+    with pytest.raises(tir.ScheduleError, match=f"{step} of 'i': its extent n is not constant"):
+        getattr(s, step)(s.get_loops("y")[0])
+
+
+def test_an_axis_of_open_extent_is_an_axis_of_the_outer_block():
+    n = te.var("n")
+    x, k = te.placeholder((n, 8), "int32", name="x"), te.reduce_axis((0, 8), "k")
+    s = tir.Schedule(te.create_prim_func([x, te.compute((n,), lambda i: te.sum(x[i, k], axis=k), name="y")]))
+    s.blockize(s.get_loops("y")[1])
+    given, found = np.arange(40, dtype="int32").reshape(5, 8), np.zeros(5, "int32")
+    Kernel(tir.lower(s.mod, "X2_1204").entry_func)(given, found, 5)
+    np.testing.assert_array_equal(found, given.sum(1))
+
+
+def test_intrinsics_of_two_buffers_do_not_get_one():
+    a = te.placeholder((16,), "int32", name="a")
+    desc = te.create_prim_func([a, te.compute((16,), lambda i: a[i] + 1, name="b")])
+    tir.TensorIntrin.register("moves.inc", desc, desc, override=True)
+    s = schedule.Schedule(up)
+    with pytest.raises(tir.ScheduleError, match="b2 for both b and a"):
+        s.tensorize(s.get_loops("U")[0], "moves.inc")
+
+
+@S.prim_func
+def up(b: S.ptr("i32", "global")):
+    b2 = S.match_buffer(b, (16,))
+    for i in range(16):
+        with S.block("U"):
+            vi = S.axis.spatial(16, i)
+            b2[vi] = b2[vi] + 1
