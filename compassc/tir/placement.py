@@ -178,6 +178,8 @@ class _Move:
         ranges: dict[Var, Range] = {}
         reduced = {a.var for a in axes_of(self.block) if a.is_reduction}
         for p in producers:
+            if reason := why_not_apart(self.tree, p):
+                raise self.error(f"'{p.name}' does not give each element once: {reason}")
             reach = reach_of(self.tree, p, self.fixed)
             for region in p.writes:
                 data = data_of(region)

@@ -208,6 +208,25 @@ def goes_through(a: S.ptr("i32", "global"), p: S.ptr("i32", "global")):
             p2[vi] = p2[vi] - a2[vi]
 
 
+@S.prim_func
+def given_again(a: S.ptr("i32", "global"), q: S.ptr("i32", "global"), r: S.ptr("i32", "global")):
+    a2, q2, r2 = S.match_buffer(a, (8,)), S.match_buffer(q, (4,)), S.match_buffer(r, (4,))
+    for i in range(8):
+        with S.block("A"):
+            vi = S.axis.spatial(8, i)
+            q2[vi // 2] = a2[vi]
+    for k in range(4):
+        with S.block("B"):
+            vk = S.axis.spatial(4, k)
+            r2[vk] = q2[vk] * 2
+
+
+def test_blocks_follow_a_producer_that_gives_each_element_once():
+    s = schedule.Schedule(given_again)
+    with pytest.raises(tir.ScheduleError, match="'A' does not give each element once"):
+        s.reverse_compute_at("B", s.get_loops("A")[0])
+
+
 def test_updates_that_read_other_elements_stay_in_order():
     s = schedule.Schedule(goes_through)
     outer, inner = s.split(s.get_loops("A")[0], [2, 4])
