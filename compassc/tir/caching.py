@@ -11,7 +11,7 @@ from compassc.ir import stmts as S
 from compassc.ir.dtypes import pointer_type
 from compassc.ir.exprs import Binary, Buffer, Expr, Var
 from compassc.ir.stmts import Body, Stmt
-from compassc.ir.visit import Rewriter, rewrites
+from compassc.ir.visit import Rewriter, rewrites, walk_exprs
 from compassc.te.errors import ExpressionTypeError, ScheduleError
 from compassc.tir.addresses import check_no_address
 from compassc.tir.base import Base
@@ -96,6 +96,8 @@ class Caching(Base):
         else:
             meeting, ranges = around, [(number(0, e), e) for e in buffer.shape]
             place = _first_place(tree, meeting)
+            for user in users:
+                tree.position(user, meeting)
         name = self.free_block_name(tree, copy.data.name)
         nest = copy_nest(name, copy, buffer, ranges, fixed_of(tree, meeting))
         body = tree.function.body
@@ -249,6 +251,10 @@ class Caching(Base):
             there += [Binary("le", number(0, point), point), Binary("lt", point, extent)]
         nest = loops_of(new_block(name, axes, (store,), where=joined(there)))
         _check_apart(step, tree, s, old)
+        for used_there in {
+            x.buffer.data: x.buffer for e in access for x in walk_exprs(e) if isinstance(x, E.Load)
+        }.values():
+            _check_apart(step, tree, s, used_there)
         around = tree.scope(s)
         place = tree.position(s, around)
         body = insert(tree.function.body, around, place if side == "read" else place + 1, nest)
@@ -567,7 +573,7 @@ def only_access(step: str, s: S.Block, buffer: Buffer) -> tuple[Expr, ...]:
 
 
 def _accesses(body: Iterable[Stmt], data: Var) -> Iterable[tuple[Expr, ...]]:
-    from compassc.ir.visit import walk_exprs, walk_stmts
+    from compassc.ir.visit import walk_stmts
 
     for s in walk_stmts(tuple(body)):
         if isinstance(s, S.Store) and s.buffer.data is data:

@@ -39,6 +39,8 @@ class Written:
         self.changed = [self.buffer("p", self.sizes), self.buffer("q", self.sizes[:1])]
         self.outputs: list[Buffer] = []
         self.own: list[Buffer] = []
+        self.ready: list[Buffer] = []
+        """Buffers that are written whole."""
         self.unread: set[Var] = set()
         self.body: list[S.Stmt] = []
 
@@ -213,10 +215,14 @@ class Written:
         self.done(made)
 
     def function(self) -> S.PrimFunc:
-        self.ready: list[Buffer] = []
+        """One to four of these."""
         kinds = ("whole", "whole", "total", "turns", "turns", "prefix", "part", "update", "again", "around")
         for _ in range(self.draw.randint(1, 4)):
             getattr(self, self.draw.choice(kinds))()
+        return self.finished()
+
+    def finished(self) -> S.PrimFunc:
+        """The function; what nobody reads is an output."""
         for b in [b for b in self.ready if b.data in self.unread]:
             out = self.buffer("o", tuple(e.value for e in b.shape))
             self.outputs.append(out)

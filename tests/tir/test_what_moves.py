@@ -1,12 +1,18 @@
 """Steps on blocks that do a part only, keep values for a turn, or write elements again: refused, or right."""
 
+import random
+
 import numpy as np
 import pytest
 
 from compassc import te, tir
 from compassc.dsl import schedule
 from compassc.dsl import script as S
+from compassc.ir import exprs as E
+from compassc.ir.exprs import Binary
+from compassc.tir.blocks import number, view
 from tests.te.interpreter import Kernel
+from tests.tir import random_kernels
 from tests.tir.test_steps import same
 
 
@@ -275,3 +281,32 @@ def up(b: S.ptr("i32", "global")):
         with S.block("U"):
             vi = S.axis.spatial(16, i)
             b2[vi] = b2[vi] + 1
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_copies_by_an_index_come_after_what_makes_the_index(together):
+    x = te.placeholder((8,), "int32", name="x")
+    j = te.compute((8,), lambda i: (i * 3) % 8, name="j")
+    f = te.create_prim_func([x, te.compute((8,), lambda i: x[j[i]] + 1, name="y")])
+    s = tir.Schedule(f)
+    if together:
+        s.compute_at("j", s.get_loops("y")[0])
+        with pytest.raises(tir.ScheduleError, match="'j' uses it, too, in the loops of 'y'"):
+            s.reindex("y", "x")
+    else:
+        s.reindex("y", "x")
+    assert same(f, s, 8, 8)
+
+
+def test_the_beginning_of_a_block_has_no_copies_of_its_own():
+    made = random_kernels.Written(random.Random(0))
+    i, k = axes = made.axes("SR", made.sizes)
+    given, total = made.given[0], made.changed[1]
+    value = Binary("add", E.Load(view(total), (i.var,)), E.Load(view(given), (i.var, k.var)))
+    first = made.store(total, [i.var], E.Load(view(given), (i.var, number(1))))
+    block = made.block(axes, made.store(total, [i.var], value), (first,))
+    made.body.append(made.nest(axes, (block,)))
+    s = tir.Schedule(made.finished())
+    s.blockize(s.get_loops(block.name)[0])
+    with pytest.raises(tir.ScheduleError, match="a block of a beginning"):
+        s.cache_read(f"{block.name}_init", 0, "lsram")
