@@ -19,6 +19,7 @@ from compassc.tir.checks import (
     read,
     single_store,
     why_foreign,
+    why_not_apart,
     why_not_complete,
     why_not_kept,
     writers,
@@ -68,6 +69,8 @@ class Inlining(Base):
         store = _simple(step, tree, s)
         if not unconditional(s):
             raise ScheduleError(f"{step} of '{s.name}': it is done under a condition, which its loops brought")
+        if reason := why_not_apart(tree, s):
+            raise ScheduleError(f"{step} of '{s.name}': {reason}")
         check_only_flow(step, tree, s)
         scope = tree.scope(s)
         made = [d for d in read(s) if writers(tree, d, scope)]

@@ -233,6 +233,29 @@ def test_blocks_follow_a_producer_that_gives_each_element_once():
         s.reverse_compute_at("B", s.get_loops("A")[0])
 
 
+@S.prim_func
+def kept_for_a_turn(a: S.ptr("i32", "global"), r: S.ptr("i32", "global")):
+    a2, r2 = S.match_buffer(a, (4, 8)), S.match_buffer(r, (4, 8))
+    b, t = S.alloc_buffer((4, 8), "i32"), S.alloc_buffer((8,), "i32")
+    for i, j in S.grid(4, 8):
+        with S.block("B"):
+            vi, vj = S.axis.remap("SS", [i, j])
+            b[vi, vj] = a2[vi, vj] * 2
+    for i, j in S.grid(4, 8):
+        with S.block("T"):
+            vi, vj = S.axis.remap("SS", [i, j])
+            t[vj] = b[vi, vj] + 1
+        with S.block("R"):
+            vi, vj = S.axis.remap("SS", [i, j])
+            r2[vi, vj] = t[vj] + 3
+
+
+def test_what_a_turn_keeps_is_not_made_in_other_loops():
+    s = schedule.Schedule(kept_for_a_turn)
+    with pytest.raises(tir.ScheduleError, match="may write the same element of 't'"):
+        s.reverse_compute_inline("T")
+
+
 def test_updates_that_read_other_elements_stay_in_order():
     s = schedule.Schedule(goes_through)
     outer, inner = s.split(s.get_loops("A")[0], [2, 4])
