@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "sampled(every): of the cases only each so-many-th, from the first on; all with --whole"
     )
-    gc.set_threshold(20_000, 20, 20)
+    gc.set_threshold(5_000, 10, 10)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -48,13 +48,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leaves out what is marked so."""
     if config.getoption("--whole"):
         return
-    cases, kept = Counter[str](), []
+    cases, kept, left_out = Counter[str](), [], []
     for item in items:
         test = item.nodeid.partition("[")[0]
         sampled = item.get_closest_marker("sampled")
-        if not item.get_closest_marker("whole") and not (sampled and cases[test] % sampled.args[0]):
-            kept.append(item)
+        out = item.get_closest_marker("whole") or (sampled and cases[test] % sampled.args[0])
+        (left_out if out else kept).append(item)
         cases[test] += 1
+    config.hook.pytest_deselected(items=left_out)
     items[:] = kept
 
 
