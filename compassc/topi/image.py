@@ -9,7 +9,7 @@ import numpy as np
 from compassc import te
 from compassc.te.errors import ExpressionError
 from compassc.te.tensor import Tensor
-from compassc.topi.declare import REALS, numbers, operator, pair, sample
+from compassc.topi.declare import numbers, operator, pair, sample
 
 __all__ = ["resize2d"]
 
@@ -42,17 +42,18 @@ def _resized(x: Any, size: Any, method: str = "linear", mode: str = "half_pixel"
         part = (at - low).reshape([-1 if d == axis else 1 for d in range(4)])
         a, b = (np.take(found, np.clip(low + n, 0, old - 1).astype(int), axis) for n in (0, 1))
         found = a * (1 - part) + b * part
-    return found
+    return np.rint(found) if x.dtype.kind in "iu" else found
 
 
 @operator(
     _resized, sample((1, 2, 4, 5), [7, 9]), sample((1, 2, 4, 5), [8, 3], "linear", "align_corners"),
-    sample((1, 2, 4, 5), [8, 10], "nearest", "asymmetric"), sample((1, 2, 6, 6), [3, 4], "linear", "asymmetric"), types=REALS,
+    sample((1, 2, 4, 5), [8, 10], "nearest", "asymmetric"), sample((1, 2, 6, 6), [3, 4], "linear", "asymmetric"),
 )  # fmt: skip
 def resize2d(
     data: Tensor, size: Any, method: str = "linear", coordinate_transformation_mode: str = "half_pixel"
 ) -> Tensor:
-    """A picture (NCHW) in another size: the nearest element (`nearest`), or between the four around (`linear`)."""
+    """A picture (NCHW) in another size: the nearest element (`nearest`), or between the four around (`linear`), of
+    whole numbers the nearest whole one."""
     mode = coordinate_transformation_mode
     if method not in ("nearest", "linear") or mode not in _MODES:
         raise ExpressionError(
@@ -96,7 +97,8 @@ def resize2d(
             a, z = (te.cast(data[b, k, p, q], "float32") for q in (x0, x1))
             return a * (te.const(1.0) - fx) + z * fx
 
-        return te.cast(row(y0) * (te.const(1.0) - fy) + row(y1) * fy, data.dtype)
+        between = row(y0) * (te.const(1.0) - fy) + row(y1) * fy
+        return te.cast(te.nearbyint(between) if data.dtype.is_integer else between, data.dtype)
 
     made: Tensor = te.compute(
         [n, c, oh, ow], nearest if method == "nearest" else linear, name="T_resize2d", tag="injective"
