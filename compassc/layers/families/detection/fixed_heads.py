@@ -14,7 +14,7 @@ from compassc.layers.families.detection.fixed import (
     head_numbers,
     head_tables,
 )
-from compassc.layers.families.detection.selecting import Lines, list_end
+from compassc.layers.families.detection.selecting import Lines, entry_lines, list_end
 from compassc.layers.scripts import Substitutions, filled, script
 from compassc.layers.source import Kernel
 
@@ -153,18 +153,6 @@ def _cells(action: Lines, words: Substitutions) -> Lines:
     return [line for raw in CELLS.strip("\n").splitlines() for line in filled(raw, given)]
 
 
-def entry_lines(name: str, table: str, at: str, extra: int) -> Lines:
-    """`name`: the entry of a table, which ends with a copy of its last one, between entries rounded down."""
-    if extra <= 0:
-        return [f"{name} = S.i32({table}[{at}])"]
-    return [
-        f"at_{name} = {at}",
-        f"{name} = S.i32({table}[at_{name} >> {extra}])",
-        f"next_{name} = S.i32({table}[(at_{name} >> {extra}) + 1]) - {name}",
-        f"{name} = {name} + ((next_{name} * (at_{name} & {(1 << extra) - 1})) >> {extra})",
-    ]
-
-
 def _store(f: FixedHead, extra: dict[str, int], box: str, score: str, score_high: int) -> Lines:
     """Lines that store box `b` of class `c` at the next place of the class."""
     lines = ["at = n * room + next_of[c]", "next_of[c] = next_of[c] + 1"]
@@ -194,12 +182,7 @@ def _power_lines(dtype: str, entries: int, extra: int) -> tuple[Lines, Lines]:
         f'power = load(cell + (5 + j), mask, "{dtype}", 32) - top',
         f"look_up(power, powers, {extra}, {entries - 1}, mask)",
     ]
-    return vector, [
-        "at_one = S.i32(cell[5 + c]) - top",
-        f"one = powers[at_one >> {extra}] + 0",
-        f"next_one = powers[S.min((at_one >> {extra}) + 1, {entries - 1})] - one",
-        f"one = one + ((next_one * (at_one & {(1 << extra) - 1})) >> {extra})",
-    ]
+    return vector, entry_lines("one", "powers", "S.i32(cell[5 + c]) - top", extra, entries - 1)
 
 
 def _check(layer: Layer, f: FixedHead) -> None:

@@ -19,7 +19,7 @@ from compassc.layers.families.detection.generating import (
     fixed_generation,
     generation_of,
 )
-from compassc.layers.families.detection.selecting import Lines, Numbers, same_kinds, whole_number, zeros
+from compassc.layers.families.detection.selecting import Lines, Numbers, entry_lines, same_kinds, whole_number, zeros
 from compassc.layers.kernels import kernel
 from compassc.layers.scripts import Substitutions, script
 from compassc.layers.source import Kernel
@@ -271,12 +271,7 @@ def _entry_lines(layer: Layer, key: str, name: str, offset: str, vector: bool) -
     first = f" + {1 << (of.integer.bits - 1)}" if of.integer.signed else ""
     if vector:
         return [f"{name} = {offset}{first}", f"look_up({name}, {key}, {extra}, {size - 1}, mask)"]
-    return [
-        f"place_{name} = {offset}{first}",
-        f"{name} = {key}[place_{name} >> {extra}] + 0",
-        f"next_{name} = {key}[S.min((place_{name} >> {extra}) + 1, {size - 1})] - {name}",
-        f"{name} = {name} + ((next_{name} * (place_{name} & {(1 << extra) - 1})) >> {extra})",
-    ]
+    return entry_lines(name, key, f"{offset}{first}", extra, size - 1)
 
 
 def _decode_fixed(layer: Layer, f: FixedGeneration, vector: bool) -> Lines:

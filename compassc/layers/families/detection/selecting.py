@@ -261,13 +261,21 @@ def table_lines(layer: Layer, key: str, name: str, raw: str, of: Tensor, given: 
     if bits > 16:
         raise LayerError(f"'{of.name}' is {of.dtype}, but indices of the table '{key}' have at most 16 bits")
     place = f"S.i32({raw})" + (f" + {1 << (bits - 1)}" if of.integer.signed else "")
-    extra = bits - (size.bit_length() - 1)
+    return entry_lines(name, key, place, bits - (size.bit_length() - 1))
+
+
+def entry_lines(name: str, table: str, at: str, extra: int, last: int | None = None) -> Lines:
+    """`name`: the entry of a table at an index from 0, with `extra` bits between entries, rounded down there.
+
+    `last`: the last entry's place in a table that does not end with a copy of it.
+    """
     if extra <= 0:
-        return [f"{name} = S.i32({key}[{place}])"]
+        return [f"{name} = S.i32({table}[{at}])"]
+    following = f"(at_{name} >> {extra}) + 1"
     return [
-        f"at_{name} = {place}",
-        f"low_{name} = S.i32({key}[at_{name} >> {extra}])",
-        f"step_{name} = S.i32({key}[(at_{name} >> {extra}) + 1]) - low_{name}",
+        f"at_{name} = {at}",
+        f"low_{name} = S.i32({table}[at_{name} >> {extra}])",
+        f"step_{name} = S.i32({table}[{following if last is None else f'S.min({following}, {last})'}]) - low_{name}",
         f"{name} = low_{name} + ((step_{name} * (at_{name} & {(1 << extra) - 1})) >> {extra})",
     ]
 
