@@ -27,6 +27,7 @@ def _nms(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     constants = None
     if x.is_integer:
         given |= {"iou_threshold": 128, "areas_shift": 9 if x.integer.bits > 8 else 2, "iou_thresh_shift": 8}
+        given |= {"scale_value": 1, "shift_value": 0}
         if draw.integer(0, 1):
             given |= {"method": "GAUSSIAN", "areas_shift": 10 if x.integer.bits > 8 else 2}
             constants = {"gaussian_scale_lut": draw.array("uint16", 256, high=32000)}
