@@ -212,6 +212,8 @@ class Layer:
             name, found = key, self.constants[key].reshape(-1)
         else:
             name, listed = f"{key}_value", self.integers(f"{key}_value", default)
+            if not listed:
+                raise LayerError(f"'{name}' is [], expected numbers")
             found = np.asarray(listed, object)
         low, high = (0, 2**31 - 1) if key.endswith("scale") else (-128, 127)
         for extreme in (found.min(), found.max()) if found.size else ():

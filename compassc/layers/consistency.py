@@ -118,7 +118,7 @@ def check(declared: LayerType, layer: Layer) -> None:
         if layer.attributes.get(attribute.name) not in (None, "None"):
             KINDS[attribute.kind][1](layer, attribute.name)
             if attribute.told is not None:
-                _agree(layer, attribute.name, attribute.told(layer))
+                _agree(layer, attribute.name, _told(attribute.told, layer))
     for key in ACTIVATION_NUMBERS:
         if layer.has(key):
             layer.numbers(key)
@@ -132,6 +132,10 @@ def check(declared: LayerType, layer: Layer) -> None:
         if array is not None and constant.shape == "[2^n]" and array.size & (array.size - 1) | (array.size == 0):
             raise LayerError(f"the table '{constant.name}' has {array.size} entries, expected a power of two")
     _check_shape(declared, layer)
+    from compassc.layers.laws import check_constants, check_laws
+
+    check_constants(layer, {constant.name: constant.shape for constant in declared.constants})
+    check_laws(layer)
 
 
 ACTIVATION_NUMBERS = ("clip_min", "clip_max", "negative_slope_value", "negative_slope_shift")
@@ -169,6 +173,14 @@ def _check_tables(layer: Layer) -> None:
     for key, array in layer.constants.items():
         if (key.startswith("lut") or key.endswith("lut")) and not array.size:
             raise LayerError(f"the table '{key}' has the shape {list(array.shape)}, expected entries")
+
+
+def _told(told: Callable[[Layer], Any], layer: Layer) -> Any:
+    """What the tensors tell; None where they have not the dimensions for it, which the laws of the type refuse."""
+    try:
+        return told(layer)
+    except IndexError:
+        return None
 
 
 def _agree(layer: Layer, key: str, told: Any) -> None:

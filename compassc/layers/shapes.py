@@ -113,6 +113,35 @@ def gather_nd(layer: Layer) -> Shapes:
     return [(*index[:-1], *x[batch + index[-1] :])]
 
 
+def split(layer: Layer) -> Shapes:
+    axis, sizes, shape = layer.axis(), layer.integers("splits"), layer.input.shape
+    if sum(sizes) != shape[axis]:
+        raise LayerError(f"'splits' is {sizes}, but axis {axis} has {shape[axis]} elements")
+    return [(*shape[:axis], size, *shape[axis + 1 :]) for size in sizes]
+
+
+def channel_shuffle(layer: Layer) -> Shapes:
+    many, (*lead, channels) = layer.integer("splits", 1), layer.input.shape
+    if many < 1 or channels % many:
+        raise LayerError(f"'splits' is {many}, but '{layer.input.name}' has {channels} channels")
+    return [(*lead, channels // many)] * many
+
+
+def depth_to_space(layer: Layer) -> Shapes:
+    n, h, w, c = layer.input.shape
+    by, bx = layer.integer("block_size_y"), layer.integer("block_size_x")
+    if by < 1 or bx < 1 or c % (by * bx):
+        raise LayerError(f"'block_size_y' is {by} and 'block_size_x' {bx}, but '{layer.input.name}' has {c} channels")
+    return [(n, h * by, w * bx, c // (by * bx))]
+
+
+def space_to_depth(layer: Layer) -> Shapes:
+    (n, h, w, c), b = layer.input.shape, layer.integer("block_size_x")
+    if b < 1 or h % b or w % b:
+        raise LayerError(f"'block_size_x' is {b}, but '{layer.input.name}' is an image of {h} x {w}")
+    return [(n, h // b, w // b, c * b * b)]
+
+
 # -- windows and products
 
 
@@ -190,11 +219,15 @@ def _by_type(*rows: tuple[ShapeRule, str]) -> dict[str, ShapeRule]:
 
 RULES: dict[str, ShapeRule] = _by_type(
     (same, "BatchNorm BiasAdd Softmax LogSoftmax Hardmax LRN Cumulate ReverseSequence ScatterElements ScatterND"),
-    (same, "InstanceNorm GroupNorm RMSNorm MVN Normalization"),
+    (same, "InstanceNorm GroupNorm RMSNorm MVN Normalization NoOp Dummy"),
     (by_reference, "OneHot Shape Meshgrid Sort"),
     (reduced, "Moments"),
     (reshape, "Reshape Squeeze Unsqueeze Flatten"),
     (transpose, "Transpose Permute"),
+    (split, "Split"),
+    (channel_shuffle, "ChannelShuffle"),
+    (depth_to_space, "DepthToSpace"),
+    (space_to_depth, "SpaceToDepth"),
     (gather, "Gather"),
     (gather_nd, "GatherND"),
     (convolution, "Convolution DepthwiseConv Convolution3D ConvInteger"),

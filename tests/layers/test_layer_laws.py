@@ -4,7 +4,7 @@ matter, and what a reference refuses a kernel refuses too."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -26,6 +26,8 @@ from compassc.layers.support import BY_ELEMENT, DTYPES, SHAPES, WITHOUT_KERNEL
 from tests.layers.cases import Array
 from tests.layers.cases import drawn as values_of
 from tests.layers.harness import arguments, run
+
+Damage = Callable[[Layer], Layer]
 
 
 @cache
@@ -246,6 +248,113 @@ def test_contradictions_are_refused_by_kernels_too_and_named():
                 f"{layer.type} {words}: {m}" for m in (reference, kernel) if m and not names_both(m, damaged, words)
             ]
     assert not wrong, "\n".join(wrong[:20])
+
+
+def shaped(layer: Layer, side: str, i: int, shape: tuple[int, ...]) -> Layer:
+    """The layer with an input or output of another shape."""
+    tensors = getattr(layer, side)
+    i %= len(tensors)
+    return replace(layer, **{side: (*tensors[:i], replace(tensors[i], shape=shape), *tensors[i + 1 :])})
+
+
+def with_attribute(key: str, value: Any) -> Damage:
+    return lambda layer: replace(layer, attributes={**layer.attributes, key: value})
+
+
+def without(key: str) -> Damage:
+    return lambda layer: replace(layer, attributes={k: v for k, v in layer.attributes.items() if k != key})
+
+
+def with_shape(side: str, i: int, change: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Damage:
+    return lambda layer: shaped(layer, side, i, change(getattr(layer, side)[i].shape))
+
+
+def with_constant(key: str, change: Callable[[Array], Array]) -> Damage:
+    return lambda layer: replace(layer, constants={**layer.constants, key: change(layer.constants[key])})
+
+
+def fewer(side: str) -> Damage:
+    return lambda layer: replace(layer, **{side: getattr(layer, side)[:-1]})  # type: ignore[arg-type]
+
+
+def nothing(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return (0, *shape[1:])
+
+
+QUANTISED = "int8"
+KINDS_OF_DAMAGE: list[tuple[str, str, Damage, str]] = [
+    ("Eltwise Add Sub Mul", QUANTISED, with_attribute("shift_value", []), "'shift_value' is [], expected"),
+    ("Eltwise Add Sub Mul", QUANTISED, with_attribute("scale_value", []), "'scale_value' is [], expected"),
+    ("Eltwise Add", QUANTISED, with_attribute("shift_value", [2, 2]), "'shift_value' has 2 values [2, 2], expected 1"),
+    ("FullyConnected NoOp Dummy", "", with_shape("inputs", 0, lambda s: (1, *s)), "is declared as"),
+    ("FullyConnected NoOp Dummy ChannelShuffle", "", with_shape("outputs", 0, lambda s: (1, *s)), "is declared as"),
+    (
+        "FullyConnected",
+        "",
+        with_constant("weights", lambda a: a.reshape(-1)[:1].reshape(())),
+        "'weights' has the shape []",
+    ),
+    ("Convolution DepthwiseConv Convolution3D", "", with_shape("inputs", 0, nothing), "is declared as"),
+    ("Convolution ConvTranspose Convolution3D", "", with_shape("outputs", 0, lambda s: ()), "is declared as []"),
+    ("DepthToSpace SpaceToDepth", "", with_shape("inputs", 0, nothing), "is declared as"),
+    ("BasicLSTM GRUv1 GRUv3 RNN", "", with_shape("inputs", 1, lambda s: s[1:]), "expected 2 dimensions"),
+    (
+        "BasicLSTM GRUv1 GRUv3 RNN",
+        "",
+        with_shape("inputs", 0, lambda s: ()),
+        "is declared as [], expected 3 dimensions",
+    ),
+    ("GatherND", "", with_shape("inputs", 0, nothing), "has no elements, but"),
+    ("ROIPooling", "", with_shape("inputs", 0, nothing), "has no elements, but"),
+    ("ScatterElements ScatterND", "", with_shape("inputs", 2, lambda s: (1, *s)), "indices"),
+    ("ReverseSequence", "", with_shape("inputs", 1, nothing), "has 0 lengths, but"),
+    ("Filter", "", with_shape("outputs", -1, lambda s: (2,)), "is declared as [2], expected [1]"),
+    ("Filter NormalizedMoments", "", fewer("outputs"), "outputs"),
+    ("Logical", "", fewer("inputs"), "inputs"),
+    ("Pow", "", without("exponent"), "'exponent' is missing"),
+    ("Split", "", without("splits"), "'splits' is missing"),
+    ("Split", "", with_shape("outputs", 0, lambda s: s[1:]), "is declared as"),
+    ("Moments", "", with_attribute("keepdims", False), "is declared as"),
+    ("BatchToSpaceND SpaceToBatchND", "", with_attribute("block_size", []), "'block_size' is [], expected 2 numbers"),
+    ("BatchToSpaceND", "", with_attribute("crops", []), "'crops' is [], expected 2 pairs"),
+    ("LayerNorm RMSNorm", QUANTISED, with_attribute("axis", []), "'axis' is [], expected"),
+    (
+        "LayerNorm RMSNorm InstanceNorm",
+        QUANTISED,
+        with_attribute("weights_zp", [1, 2, 3]),
+        "'weights_zp' has 3 values, but",
+    ),
+    ("BatchNorm", "", with_constant("weights", lambda a: a.reshape(-1)[1:]), "'weights' has 7 values, but"),
+    ("BiasAdd", "", with_constant("biases", lambda a: a[:0]), "'biases' has the shape [0], expected"),
+    ("LogSoftmax", QUANTISED, with_attribute("quantize_scale", [0.5]), "'quantize_scale' is [0.5], expected 2 numbers"),
+    ("Softmax", QUANTISED, with_constant("lut", lambda a: a.astype("float32")), "'lut' is float32, but"),
+    ("Shape", "", with_shape("outputs", 0, lambda s: (1, *s)), "is declared as"),
+]
+"""Types, the data type of their sample ("" any), a damage, and words of the refusal."""
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_damages_are_refused_in_words_about_the_layer():
+    done = 0
+    for names, dtype, damage, words in KINDS_OF_DAMAGE:
+        for name in names.split():
+            drafts = (
+                drawn(
+                    Draw(np.random.default_rng(n)),
+                    name,
+                    Tensor("x", shape, dtype or ("float32", "int8", "int16")[n % 3]),
+                )
+                for n, shape in enumerate(SHAPES * 2)
+            )
+            try:
+                whole = next(layer for layer in drafts if layer is not None and kernel_of([layer]))
+                damaged = damage(whole)
+            except (KeyError, StopIteration):
+                continue  # the sample's form has no such constant
+            for message in refusals(damaged):
+                assert words in message and "contradict each other" not in message, f"{name}: {message}"
+            done += 1
+    assert done > 45
 
 
 def impossible(layer: Layer) -> Iterator[tuple[Layer, tuple[str, ...]]]:
