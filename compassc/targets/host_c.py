@@ -12,13 +12,15 @@ from dataclasses import dataclass, field
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import FLOAT32, INT32, DataType, PointerType, Type
-from compassc.ir.exprs import Binary, Expr, IntImm, Var
+from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.targets.ctext import CText, NoForm, helpers, identifier, typedefs
 
 ON_STACK = 32 << 10
 """Bytes of one array up to which it lies on the stack."""
 ALIGN = 64
+LARGEST = (1 << 31) - 1
+"""Elements of an array at most: positions count in 32 bits."""
 _ELEMENTWISE = frozenset("exp exp2 log tanh sin cos sqrt floor ceil rint abs pow".split())
 
 
@@ -148,20 +150,35 @@ class HostText(CText):
         heap = []
         for s in found:
             (count,) = s.buffer.shape
-            size, bytes_of = self._bytes(s.buffer.dtype.bytes, count)
+            size, bytes_of = self._bytes(s.buffer, count)
             kind, name = self.type(s.buffer.dtype), self.define(s.buffer.data)
             if size is not None and size <= ON_STACK:
                 self.line(f"__attribute__((aligned({ALIGN}))) {kind} {name}[{self.expr(count)}];")
             else:
                 self.taken.append(name)
                 self.line(f"{kind} *restrict {name} = ({kind} *)0;")
-                heap.append((name, kind, bytes_of))
-        for name, kind, bytes_of in heap:
-            self.line(f"if (!({name} = ({kind} *)aligned_alloc({ALIGN}, {bytes_of}))) {{ failed = 1; goto end; }}")
+                many = "" if size is not None else f"{self._wide(count)} > {LARGEST} || "
+                heap.append(f"{many}!({name} = ({kind} *)aligned_alloc({ALIGN}, {bytes_of}))")
+        for fails in heap:
+            self.line(f"if ({fails}) {{ failed = 1; goto end; }}")
 
-    def _bytes(self, element: int, count: Expr) -> tuple[int | None, str]:
-        """The bytes of an array, None where only the call knows them, and as text: a multiple of ALIGN."""
+    def _wide(self, size: Expr) -> str:
+        """A size in 64 bits."""
+        if isinstance(size, Binary) and size.op in ("add", "sub", "mul"):
+            sign = {"add": "+", "sub": "-", "mul": "*"}[size.op]
+            return f"({self._wide(size.a)} {sign} {self._wide(size.b)})"
+        return f"((long){self.expr(size)})"
+
+    def _bytes(self, array: Buffer, count: Expr) -> tuple[int | None, str]:
+        """The bytes of an array, None where only the call knows them, and as text: a multiple of ALIGN. NoForm for too
+        many elements."""
+        element = array.dtype.bytes
         if isinstance(count, IntImm):
+            if count.value > LARGEST:
+                raise NoForm(
+                    f"'{array.data.name}' has {count.value:,} elements, arrays on the host have {LARGEST:,} at most",
+                    "compute the stage at a loop of its reader, so that it needs a part at a time, or inline it",
+                )
             size = count.value * element
             return size, f"{-(-size // ALIGN) * ALIGN}UL"
         return None, f"((unsigned long)({self.expr(count)}) * {element} / {ALIGN} + 1) * {ALIGN}"

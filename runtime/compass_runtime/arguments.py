@@ -13,7 +13,7 @@ from compass_runtime.errors import RuntimeTypeError, RuntimeValueError
 from compass_runtime.ndarray import NDArray
 from compass_runtime.program import numpy_dtype
 
-_LARGEST = 1 << 31
+LARGEST = 1 << 31
 """Elements of a tensor stay below this: kernels count in 32 bits."""
 
 
@@ -143,7 +143,7 @@ class Arguments:
         wanted = tuple(evaluated(x, sizes) for x in p.shape)
         if array.shape != wanted and not (wanted == (1,) and array.shape == ()):
             raise RuntimeValueError(f"{where} must have the shape {wanted}, got {array.shape}", code="tensor-shape")
-        if array.size >= _LARGEST:
+        if array.size >= LARGEST:
             raise RuntimeValueError(f"{where} has {array.size} elements: too many", code="tensor-shape")
         if p.output and not array.flags.writeable:
             raise RuntimeValueError(f"{where} is written to, but the array is read-only", code="argument-type")

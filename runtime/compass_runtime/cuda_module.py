@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from compass_core.errors import CompassError
 from compass_core.reading import jsontext
-from compass_runtime.arguments import Arguments, evaluated, parameters_of
+from compass_runtime.arguments import LARGEST, Arguments, Size, evaluated, parameters_of
 from compass_runtime.devices import ATTRIBUTES, Device, DeviceAPI, aligned_bytes
 from compass_runtime.errors import RuntimeStateError, RuntimeValueError
 from compass_runtime.module import ENTRY, LOADER, RUNNABLE, SERIALIZABLE, Module
@@ -119,6 +119,15 @@ class CudaModule(Module):
             found.append(function)
         return found
 
+    def _bytes_of(self, name: str, size: Size, numbers: Mapping[str, int]) -> int:
+        """The bytes of a workspace. RuntimeStateError where kernels cannot count its elements."""
+        if not isinstance(size, int) and evaluated(size[1], numbers) >= LARGEST:
+            raise RuntimeStateError(
+                f"out of memory in '{self.name}': '{name}' would have {evaluated(size[1], numbers):,} elements",
+                code="out-of-memory",
+            )
+        return evaluated(size, numbers)
+
     def call(self, *args: Any) -> None:
         """Runs with one argument for each parameter; outputs are changed in place."""
         arrays, back = self.arguments.laid_out(args)
@@ -128,7 +137,7 @@ class CudaModule(Module):
         functions = self._functions
         held: dict[str, ctypes.c_uint64] = {}
         numbers = {p.name: int(by_name[p.name][0]) for p in self.arguments.parameters if _is_count(p)}
-        spaces = ((name, evaluated(size, numbers)) for name, size in self.workspaces.items())
+        spaces = [(name, self._bytes_of(name, size, numbers)) for name, size in self.workspaces.items()]
         try:
             tensors = [p for p in self.arguments.parameters if p.shape is not None]
             for name, size in (*((p.name, by_name[p.name].nbytes) for p in tensors), *spaces):

@@ -133,6 +133,19 @@ def test_workspaces_of_open_sizes(device):
         te.build(s, [a, d], "cuda")
 
 
+def test_a_workspace_beyond_32_bits_is_refused(device):
+    n = te.size_var("n")
+    a = te.placeholder((n,), "int8", name="a")
+    b = te.compute((n, n), lambda i, j: a[i] + a[j], name="b")
+    c = te.compute((n,), lambda i: b[i, n - 1 - i], name="c")
+    s = te.create_schedule(c)
+    for t in (b, c):
+        s[t].bind(t.op.axis[0], te.thread_axis("blockIdx.x"))
+    module, size = te.build(s, [a, c], "cuda"), 1 << 16
+    with pytest.raises(CompassError, match="'b' would have 4,294,967,296 elements"):
+        module(np.zeros(size, "int8"), np.zeros(size, "int8"))
+
+
 def test_too_many_threads_are_refused():
     a = te.placeholder((4096,), name="a")
     b = te.compute((4096,), lambda i: a[i], name="b")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from compass_core.errors import CompassError
+from compass_runtime.errors import RuntimeStateError
 from compassc import te
 
 LLVM = "llvm -opt-level=1"
@@ -62,6 +64,22 @@ def test_the_host_has_memory_for_open_sizes(steps, kind):
         found = np.zeros(n, "int32")
         run(given, found)
         np.testing.assert_array_equal(found, (given * 2 + np.arange(COLUMNS)).sum(1))
+
+
+@pytest.mark.parametrize("target", ["llvm -opt-level=0", "c"])
+def test_no_array_has_more_elements_than_positions_count(target):
+    n = te.size_var("n")
+    a = te.placeholder((n,), "int8", name="a")
+    b = te.compute((n, n), lambda i, j: a[i] + a[j], name="b")
+    c = te.compute((n,), lambda i: b[i, n - 1 - i], name="c")
+    run = te.build(te.create_schedule(c), [a, c], target)
+    size = 1 << 16  # a square of this, in 32 bits, is nothing
+    with pytest.raises(RuntimeStateError, match="out of memory"):
+        run(np.zeros(size, "int8"), np.zeros(size, "int8"))
+    whole = te.create_schedule(te.compute((1 << 30, 2), lambda i, j: te.const(0, "int8"), name="whole").op)
+    reader = te.compute((4,), lambda i: whole.outputs[0].output(0)[i, 0], name="reader")
+    with pytest.raises(CompassError, match="'whole' has 2,147,483,648 elements"):
+        te.build(te.create_schedule(reader), [reader], target)
 
 
 def test_the_npu_has_none():
