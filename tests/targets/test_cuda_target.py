@@ -142,7 +142,7 @@ def test_a_workspace_beyond_32_bits_is_refused(device):
     for t in (b, c):
         s[t].bind(t.op.axis[0], te.thread_axis("blockIdx.x"))
     module, size = te.build(s, [a, c], "cuda"), 1 << 16
-    with pytest.raises(CompassError, match="'b' would have 4,294,967,296 elements"):
+    with pytest.raises(CompassError, match="'workspace 0' would have 4,294,967,296 elements"):
         module(np.zeros(size, "int8"), np.zeros(size, "int8"))
 
 
