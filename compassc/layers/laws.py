@@ -134,12 +134,12 @@ def scattered_slices(layer: Layer) -> None:
 
 
 def reversed_lengths(layer: Layer) -> None:
-    """A length for each sample."""
+    """A length for each sample, or one for all; without lengths all are reversed whole."""
     if len(layer.inputs) < 2:
-        raise LayerError(f"it has 1 input '{layer.input.name}', expected 'x, lengths'")
+        return
     x, lengths = layer.inputs[:2]
     axis = layer.axis("batch_axis", 0)
-    if lengths.count != x.shape[axis]:
+    if lengths.count not in (1, x.shape[axis]):
         raise LayerError(
             f"'{lengths.name}' has {lengths.count} lengths, but '{x.name}' {list(x.shape)} has {x.shape[axis]} samples along "
             f"'batch_axis' {axis}"
