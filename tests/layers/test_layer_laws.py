@@ -430,8 +430,14 @@ NEED_NONE = {
     "hidden_shift_value",
     "spatial_shift_value",
     "spatial_scale_value",
+    "areas_shift",
+    "bin_scale_value",
+    "bin_shift_value",
+    "grid_scale_value",
+    "grid_shift_value",
+    "iou_thresh_shift",
 }
-"""Factors that some forms of a type do not use."""
+"""Factors that some forms of a type do not use, and shifts that the format gives a number to where they are missing."""
 
 
 def without_factors() -> Iterator[tuple[Layer, str]]:
