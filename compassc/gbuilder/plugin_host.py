@@ -5,6 +5,7 @@ Plugins are the user's code: whatever they raise becomes a CompassError that nam
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
 import threading
@@ -199,10 +200,12 @@ def _taken(
 
 
 def _nobody(graph: Nodes, node: Node, refused: list[str], known: list[str]) -> CompassError:
+    near = difflib.get_close_matches(str(node.type), known, 1, 0.75)
+    unknown = f"did you mean {near[0]}?" if near else "`compassc layers` lists the built-in types"
     error = graph.graph.error(
         node.layer,
         f"no plugin takes the layer '{node.name}' of type {node.type}",
-        "" if str(node.type) in known else "types with a plugin: " + (", ".join(known) or "none"),
+        "" if str(node.type) in known else unknown,
     )
     return CompassError(error.message, error.span, code="no-plugin", notes=tuple(refused), help=error.help)
 
