@@ -87,7 +87,7 @@ def test_filling_device_memory_ends_before_the_host_suffers() -> None:
     with Bench() as bench:
         bench.worker.close()
         bench.worker = Worker(memory_limit=64 << 20)
-        text = harm("for (long i = 0; i < (1l << 30); i += 4096) ((__global char*)0x10000000l)[i] = 1;")
+        text = harm("for (long i = 0; i < (1l << 30); i += 4096) ((__global char*)0x40000000l)[i] = 1;")
         with pytest.raises(KernelFault, match="64 MiB") as caught:
             bench.run(text, 0x100000, 3)
         assert caught.value.kind == "memory"
