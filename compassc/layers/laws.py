@@ -18,6 +18,13 @@ def check_laws(layer: Layer) -> None:
     _follow(layer)
 
 
+_DECLARED = frozenset(
+    "Pooling Pooling3D MaxPoolingWithArgMax ConvTranspose ConvTranspose3D Resize Interp".split()
+)
+"""Types whose declared sizes decide: whether windows hang over, where pads and factors come from. Only how many dimensions
+there are follows; kernels check the sizes."""
+
+
 def _follow(layer: Layer) -> None:
     """The declared output shapes are those that the rule of the type makes of all else."""
     rule = RULES.get(layer.type, by_reference)
@@ -29,7 +36,8 @@ def _follow(layer: Layer) -> None:
             f"it has {len(layer.outputs)} outputs {[t.name for t in layer.outputs]}, but makes {len(found)}"
         )
     for t, shape in zip(layer.outputs, found, strict=True):
-        if t.shape != tuple(shape):
+        sized = layer.type not in _DECLARED
+        if len(t.shape) != len(shape) or (sized and t.shape != tuple(shape)):
             given = ", ".join(f"'{x.name}' {list(x.shape)}" for x in layer.inputs)
             raise LayerError(
                 f"'{t.name}' is declared as {list(t.shape)}, but {given} and its attributes give {list(shape)}"
