@@ -18,6 +18,7 @@ from compassc.te.values import Value, as_expr, immediate
 from compassc.tir.addresses import check_no_address
 from compassc.tir.blocks import (
     Axis,
+    add,
     at,
     axes_of,
     constant,
@@ -31,6 +32,7 @@ from compassc.tir.blocks import (
 )
 from compassc.tir.caching import allocated, insert, loops_of
 from compassc.tir.checks import has_effects, read, single_store, why_foreign, why_unordered, written
+from compassc.tir.cover import facts_of
 from compassc.tir.index_map import IndexMap, as_index_map
 from compassc.tir.notes import Notes
 from compassc.tir.placement import unconditional
@@ -132,8 +134,7 @@ class Layouts(Notes):
         loops = tree.loops_around(s)
         if reason or not unconditional(s):
             raise ScheduleError(f"{step} of '{s.name}': {reason or 'it is done under a condition'}")
-        if [a.binding for a in axes] != [x.var for x in loops] or any(len(x.body) != 1 for x in loops):
-            raise ScheduleError(f"{step} of '{s.name}': its axes are not bound to the loops around it, each to one")
+        _check_own_loops(step, s, axes, loops)
         if any(constant(a.start) != 0 for a in axes) or any(x.kind != "serial" for x in loops):
             raise ScheduleError(f"{step} of '{s.name}': its loops are not plain ones from 0 on")
         extents = [Value(a.extent) for a in axes]
@@ -215,11 +216,10 @@ class Layouts(Notes):
         loops = tree.loops_around(s)
         if len(padding) != len(axes) or any(isinstance(p, bool) or not isinstance(p, int) or p <= 0 for p in padding):
             raise ScheduleError(f"{step} of '{s.name}': give a positive number for each of its {len(axes)} axes")
-        if [a.binding for a in axes] != [x.var for x in loops] or any(len(x.body) != 1 for x in loops) or tree.scope(s):
-            raise ScheduleError(f"{step} of '{s.name}': its axes are not bound to the loops around it, each to one")
-        reason = why_unordered(tree, s) or why_foreign(tree, s)
-        if reason:
-            raise ScheduleError(f"{step} of '{s.name}': {reason}")
+        _check_own_loops(step, s, axes, loops)
+        reason = why_unordered(tree, s) or why_foreign(tree, s) or ("it is in another block" if tree.scope(s) else "")
+        if reason or not unconditional(s):
+            raise ScheduleError(f"{step} of '{s.name}': {reason or 'it is done under a condition'}")
         extents: dict[Var, int] = {}
         new_extents: dict[Var, int] = {}
         for a, p in zip(axes, padding):
@@ -281,6 +281,19 @@ class Layouts(Notes):
                     f"{step} of '{s.name}': along '{axis.name}' what is summed up does not end, further turns would add it "
                     "again; give it the padding 1"
                 )
+
+
+def _check_own_loops(step: str, s: S.Block, axes: Sequence[Axis], loops: Sequence[S.For]) -> None:
+    """ScheduleError unless each axis of a block is one of the loops around it, which hold nothing else and give all values
+    of the axis: as many turns of a step would write what other blocks keep."""
+    if [a.binding for a in axes] != [x.var for x in loops] or any(len(x.body) != 1 for x in loops):
+        raise ScheduleError(f"{step} of '{s.name}': its axes are not bound to the loops around it, each to one")
+    same = facts_of([]).interner.same
+    for a, x in zip(axes, loops):
+        if not same(x.start, a.start) or not same(x.stop, add(a.start, a.extent)):
+            raise ScheduleError(
+                f"{step} of '{s.name}': the loop '{x.var.name}' does not give all values of its axis '{a.var.name}'"
+            )
 
 
 def _zero_stays(e: Expr, along: Var | None = None) -> bool:

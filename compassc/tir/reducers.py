@@ -14,7 +14,7 @@ from compassc.ir.dtypes import DataType
 from compassc.ir.exprs import Binary, Expr, FloatImm, IntImm, Var
 from compassc.te.nodes import rewrite
 from compassc.te.reduce import max_value, min_value
-from compassc.te.values import kind_of
+from compassc.te.values import Value, kind_of
 from compassc.tir.blocks import reduction_parts
 
 Values = tuple[int, ...]
@@ -59,7 +59,8 @@ def _single(block: S.Block, store: S.Store, source: Expr) -> Joining | str:
     given = first.value if isinstance(first, S.Store) else None
     same = isinstance(given, (IntImm, FloatImm)) and neutral is not None and given.value == neutral.value
     if given is None or not same:
-        return f"there is no matching reducer: '{value.op}' from {given!r} on"
+        begins = "no single value" if given is None else str(Value(given))
+        return f"there is no matching reducer: '{value.op}' from {begins} on"
     old, new = Var("old", store.buffer.dtype), Var("new", store.buffer.dtype)
     return Joining((store,), (source,), (given,), (old,), (new,), (Binary(value.op, old, new),), False)
 

@@ -333,3 +333,28 @@ def test_the_beginning_of_a_block_has_no_copies_of_its_own():
     s.blockize(s.get_loops(block.name)[0])
     with pytest.raises(tir.ScheduleError, match="a block of a beginning"):
         s.cache_read(f"{block.name}_init", 0, "lsram")
+
+
+@S.prim_func
+def three_of_five(a: S.ptr("i32", "global"), b: S.ptr("i32", "global")):
+    a2, b2 = S.match_buffer(a, (5,)), S.match_buffer(b, (5,))
+    for i in range(3):
+        with S.block("P"):
+            vi = S.axis.spatial(5, i)
+            b2[vi] = a2[vi]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda s, b: s.pad_einsum(b, [4]),
+        lambda s, b: s.transform_block_layout(b, lambda i: (4 - i,)),
+        lambda s, b: s.reindex(b, ("write", 0)),
+    ],
+)
+def test_loops_that_give_some_values_of_an_axis_are_no_loops_over_it(step):
+    s = schedule.Schedule(three_of_five)
+    with pytest.raises(
+        tir.ScheduleError, match="does not give all values of its axis|not surely computed at all points"
+    ):
+        step(s, s.get_block("P", "three_of_five"))
