@@ -18,9 +18,7 @@ def check_laws(layer: Layer) -> None:
     _follow(layer)
 
 
-_DECLARED = frozenset(
-    "Pooling Pooling3D MaxPoolingWithArgMax ConvTranspose ConvTranspose3D Resize Interp".split()
-)
+_DECLARED = frozenset("Pooling Pooling3D MaxPoolingWithArgMax ConvTranspose ConvTranspose3D Resize Interp".split())
 """Types whose declared sizes decide: whether windows hang over, where pads and factors come from. Only how many dimensions
 there are follows; kernels check the sizes."""
 
