@@ -358,3 +358,15 @@ def test_loops_that_give_some_values_of_an_axis_are_no_loops_over_it(step):
         tir.ScheduleError, match="does not give all values of its axis|not surely computed at all points"
     ):
         step(s, s.get_block("P", "three_of_five"))
+
+
+def test_a_beginning_in_some_turns_does_not_keep_the_others_from_memory():
+    a = te.placeholder((6, 3, 2, 3, 10), "int32", name="a")
+    axes = [te.reduce_axis((0, extent), name) for extent, name in ((2, "k"), (3, "n"), (10, "m"))]
+    b = te.compute((6, 3), lambda i, j: te.sum(a[(i, j, *axes)], axis=axes), name="b")
+    f = te.create_prim_func([a, te.compute((6, 3), lambda i, j: b[i, j] + 1, name="c")])
+    s = tir.Schedule(f)
+    s.fuse(*s.get_loops("b")[1:4])  # of its turns each sixth one begins a sum
+    s.set_scope("b", 0, "lsram")
+    assert "b_lsram_value" in tir.lower(s.mod, "X2_1204").script()
+    assert same(f, s, (6, 3, 2, 3, 10), (6, 3))

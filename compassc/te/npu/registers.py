@@ -276,12 +276,10 @@ class _Places:
         )
         place = self.found.setdefault(name, _Place(buffer, indices, mask))
         fixed = [g for g in guards if not variables(g) & (self.inside | self.changing) and not g.flags & E.F_LOAD]
-        if self.shared_out:
-            place.always = False
-        elif not place.stores and not place.loads:
-            place.guards, place.always = fixed, place.always and len(fixed) == len(guards)
-        elif [key(g) for g in fixed] != [key(g) for g in place.guards] or len(fixed) != len(guards):
-            place.always = False
+        known = fixed if not place.stores and not place.loads else place.guards
+        here = {key(g) for g in fixed}
+        place.guards = [] if self.shared_out else [g for g in known if key(g) in here]
+        place.always = place.always and not self.shared_out and len(guards) == len(known) == len(place.guards)
         return place
 
 
@@ -302,7 +300,7 @@ class _Accumulator:
             self.end = self._joined(_taken(before, place, at))
             return
         self.var = Var(f"{name}_value", kind)
-        guards = place.guards if not place.always or place.guards else []
+        guards = place.guards
         first = _taken(before, place, at)
         if first is not None:
             self.start = [S.Let(self.var, first)]
