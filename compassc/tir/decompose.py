@@ -120,11 +120,13 @@ def decomposed(tree: Tree, block: S.Block, before: S.For, names: tuple[str, str]
     _check_begun_once(tree, block, before, inner, kept)
     fresh_vars = {s.var: fresh(s.var, f"{s.var.name}_init") for s in kept}
     mapping: dict[Var, Expr] = {s.var: add(s.start, fresh_vars[s.var]) for s in kept}
+    around = {s.var for s in tree.loops_around(block, all_of_them=True)}
+    around |= {v for above in tree.around(block) if isinstance(above, S.Block) for v in above.vars}
     conditions = []
     for c in conjuncts(block.where):
         if not uses(c, dropped):
             conditions.append(at(c, mapping))
-        elif uses(c, fresh_vars):
+        elif uses(c, around.difference(dropped)):
             raise ScheduleError(
                 f"decompose_reduction of '{block.name}': its condition joins loops that are reduced over and others"
             )

@@ -370,3 +370,14 @@ def test_a_beginning_in_some_turns_does_not_keep_the_others_from_memory():
     s.set_scope("b", 0, "lsram")
     assert "b_lsram_value" in tir.lower(s.mod, "X2_1204").script()
     assert same(f, s, (6, 3, 2, 3, 10), (6, 3))
+
+
+def test_a_sum_begins_only_where_its_condition_lets_it():
+    a = te.placeholder((6,), "int32", name="a")
+    k = te.reduce_axis((0, 2), "k")
+    f = te.create_prim_func([a, te.compute((3,), lambda i: te.sum(a[i * 2 + k], axis=k), name="b")])
+    s = tir.Schedule(f)
+    _, inner = s.split(s.fuse(*s.get_loops("b")), [4, 2])  # the last turn of the outer loop does nothing
+    with pytest.raises(tir.ScheduleError, match="its condition joins loops that are reduced over and others"):
+        s.decompose_reduction("b", inner)
+    assert same(f, s, 6, 3)
