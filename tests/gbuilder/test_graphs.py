@@ -211,7 +211,11 @@ def test_a_layer_nobody_takes(built):
     graph, top = chain(("Frobnicate", {}))
     with pytest.raises(CompassError, match=r"'frobnicate_1' of type Frobnicate") as caught:
         built(graph, top)
-    assert "Activation" in caught.value.help and "Softmax" in caught.value.help
+    assert caught.value.help == "`compassc layers` lists the built-in types"
+    graph, top = chain(("Sofmax", {}))
+    with pytest.raises(CompassError) as caught:
+        built(graph, top)
+    assert caught.value.help == "did you mean Softmax?"
 
 
 def test_why_the_library_refuses_a_layer(built):
