@@ -12,7 +12,7 @@ from compassc.analysis.simplify import Simplifier
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
-from compassc.ir.printer import print_expr
+from compassc.ir.printer import Printer
 from compassc.ir.visit import substitute
 from compassc.te.axes import AXIS_SEPARATOR
 from compassc.te.errors import ExpressionError, ExpressionTypeError
@@ -215,7 +215,8 @@ class IndexMap:
 
     def as_text(self) -> str:
         """The map as JSON."""
-        made = {"params": [p.name for p in self.params], "exprs": [print_expr(e) for e in self.exprs]}
+        names, exprs = self._texts()
+        made = {"params": names, "exprs": exprs}
         return json.dumps({**made, "separators": list(self.separators)} if self.separators else made)
 
     @staticmethod
@@ -237,12 +238,18 @@ class IndexMap:
 
     def as_python(self) -> str:
         """The map as a Python function."""
-        shown = [print_expr(e) for e in self.exprs]
+        names, shown = self._texts()
         for n in reversed(self.separators):
             shown.insert(n, "tir.IndexMap.AXIS_SEPARATOR")
-        return f"lambda {', '.join(p.name for p in self.params)}: [{', '.join(shown)}]"
+        return f"lambda {', '.join(names)}: [{', '.join(shown)}]"
 
     __repr__ = as_python
+
+    def _texts(self) -> tuple[list[str], list[str]]:
+        """Names for the indices, each its own, as axes of one block may have the same; and the texts of the expressions."""
+        printer = Printer()
+        names = [printer.names.define(p, p.name) for p in self.params]
+        return names, [printer.expr(e) for e in self.exprs]
 
 
 def negate_all(conditions: Sequence[Expr]) -> Expr:

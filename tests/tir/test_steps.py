@@ -8,6 +8,8 @@ import pytest
 from compass_core.errors import CompassError
 from compassc import te, tir
 from compassc.dsl import BuildManager
+from compassc.ir.dtypes import INT32
+from compassc.ir.exprs import Binary, Var
 from tests.te.interpreter import Kernel
 
 
@@ -293,6 +295,14 @@ def test_regions_of_what_is_gone_are_forgotten():
     s.annotate_buffer_access("C", 0, "read", lambda i, j: [(0, 32), (0, 16)])
     s.compute_inline("B")
     assert "explicit_read_region" not in s.mod.script() and same(f, s, (32, 16), (32, 16))
+
+
+def test_text_of_a_map_keeps_indices_of_one_name_apart():
+    i, j = Var("i", INT32), Var("i", INT32)
+    m = tir.IndexMap([i, j], [Binary("sub", j, i), i])
+    again = eval(m.as_python(), {})
+    assert again(3, 10) == [7, 3]
+    assert tir.IndexMap.from_text(m.as_text()).as_text() == m.as_text() == tir.IndexMap.from_func(again).as_text()
 
 
 def test_an_intrinsic_stands_alone():
