@@ -12,6 +12,7 @@ from compass_core.targets import Target
 from compassc.ir.exprs import Var
 from compassc.ir.stmts import IRModule, PrimFunc
 from compassc.passes import hoist_if_then_else, if_conversion, remove_no_op, simplify, unroll_loop
+from compassc.te.npu.common import shared_vectors
 from compassc.te.npu.copies import dma_copies
 from compassc.te.npu.lanes import vectors
 from compassc.te.npu.memory import check_memory, rooms
@@ -53,6 +54,7 @@ def _steps(arrays: list[Var], target: Target) -> list[_Step]:
         on_functions(lambda f: vectors(f, target)),
         on_functions(lambda f: accumulators(f, target)),
         simplify.run,
+        on_functions(shared_vectors),
         on_functions(reused),
         remove_no_op.run,
     ]

@@ -1,0 +1,105 @@
+"""Vectors that would be computed again are computed once.
+
+A part of a statement that occurs in it more than once becomes a variable before it, and so does what is converted to a wider
+type: that takes several registers, each of which would be made of the whole part. Loads are left to `reuse`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from compassc.analysis.structure import Interner, is_pure
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.exprs import Expr, Var
+from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.ir.visit import Rewriter
+
+_PLAIN = (S.Let, S.Assign, S.Store)
+_TRIVIAL = (Var, E.Load, E.Ramp, E.VectorLiteral, E.IntImm, E.FloatImm, E.TailMask)
+
+
+def shared_vectors(f: PrimFunc) -> PrimFunc:
+    """The function with variables for the vectors that its statements need more than once."""
+    return _Statements().function(f)
+
+
+class _Statements(Rewriter):
+    def expr(self, e: Expr) -> Expr:
+        return e
+
+    def body(self, body: Body) -> Body:
+        made: list[Stmt] = []
+        for s in body:
+            made += _named(s) if isinstance(s, _PLAIN) else [s.map(self.expr, self.body)]
+        same = len(made) == len(body) and all(a is b for a, b in zip(made, body))
+        return body if same else tuple(made)
+
+
+def _named(s: Stmt) -> list[Stmt]:
+    """A statement, after the variables for what it has more than once."""
+    if not all(is_pure(e) for e in s.exprs()):
+        return [s]
+    parts = _Parts(s)
+    for e in s.exprs():
+        parts.count(e)
+    if parts.uses.total() == len(parts.uses):
+        return [s]
+    new = s.map(parts.put, lambda body: body)
+    return [*parts.lets, new]
+
+
+class _Parts:
+    """The parts of one statement by structure: how often they are needed, and the variables for them."""
+
+    def __init__(self, s: Stmt) -> None:
+        self.span = s.span
+        self.interner = Interner()
+        self.uses: Counter[int] = Counter()
+        self.names: dict[int, Var] = {}
+        self.lets: list[S.Let] = []
+
+    def count(self, e: Expr) -> None:
+        if is_part(e):
+            key = self.interner.key(e)
+            self.uses[key] += 1
+            if self.uses[key] > 1:
+                return
+        for child in _evaluated(e):
+            self.count(child)
+            if _widens(e) and is_part(child):
+                self.uses[self.interner.key(child)] += 1
+
+    def put(self, e: Expr) -> Expr:
+        """An expression of the variables, which are defined where they are needed first."""
+        key = self.interner.key(e) if is_part(e) else None
+        if key in self.names:
+            return self.names[key]
+        inner = {id(child) for child in _evaluated(e)}
+        made = e.map(lambda child: self.put(child) if id(child) in inner else child) if inner else e
+        if key is None or self.uses[key] < 2:
+            return made
+        var = self.names[key] = Var("part", e.dtype)
+        self.lets.append(S.Let(var, made, span=self.span))
+        return var
+
+
+def is_part(e: Expr) -> bool:
+    """Whether an expression is a vector of numbers that takes work."""
+    if not e.dtype.is_vector or e.data_type.is_bool or isinstance(e, _TRIVIAL):
+        return False
+    return not (isinstance(e, E.Broadcast) and isinstance(e.value, _TRIVIAL))
+
+
+def _evaluated(e: Expr) -> tuple[Expr, ...]:
+    """The operands that are evaluated whenever an expression is."""
+    if isinstance(e, E.Select) and e.cond.dtype.lanes == 1:
+        return (e.cond,)
+    if isinstance(e, E.Binary) and e.op in E.LOGICAL and e.dtype.lanes == 1:
+        return (e.a,)
+    return tuple(e.children())
+
+
+def _widens(e: Expr) -> bool:
+    """Whether an expression is a vector of wider elements than that which it converts."""
+    return isinstance(e, E.Call) and e.op == "cast" and e.dtype.bits > e.args[0].dtype.bits
