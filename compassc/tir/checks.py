@@ -13,7 +13,7 @@ from compassc.ir.exprs import Expr, IntImm, Var
 from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.te.errors import ScheduleError
 from compassc.tir.blocks import add, at, axes_of, constant, mul, reduction_parts, uses
-from compassc.tir.cover import data_of, facts_of, turn_writes
+from compassc.tir.cover import data_of, facts_of, turn_gives, turn_writes
 from compassc.tir.create import EXPRESSIONS
 from compassc.tir.itermap import UNKNOWN, separates
 from compassc.tir.tree import Tree, direct_blocks
@@ -223,10 +223,7 @@ def _check_turn(step: str, tree: Tree, s: S.For, blocks: list[S.Block]) -> None:
     if not flows:
         return
     loops = [*tree.loops_around(s, all_of_them=True), s]
-    sizes: dict[Var, Sequence[Expr]] = {}
-    for stmt in tree.parents:
-        if isinstance(stmt, (S.Alloc, S.DeclBuffer)):
-            sizes[stmt.buffer.data] = stmt.buffer.shape
+    sizes = _shapes(tree)
     facts = facts_of(loops)
     for data in flows:
         if all(is_update(tree, b) and data in written(b) for b in blocks if data in read(b)):
@@ -236,6 +233,11 @@ def _check_turn(step: str, tree: Tree, s: S.For, blocks: list[S.Block]) -> None:
                 f"{step} of '{s.var.name}': its turns depend on each other by '{data.name}': not all that a turn reads "
                 "of it is surely written in the same turn"
             )
+
+
+def _shapes(tree: Tree) -> dict[Var, Sequence[Expr]]:
+    """The shapes of the buffers of a function by their storage."""
+    return {s.buffer.data: s.buffer.shape for s in tree.parents if isinstance(s, (S.Alloc, S.DeclBuffer))}
 
 
 def why_foreign(tree: Tree, block: S.Block) -> str:
@@ -254,6 +256,8 @@ def why_foreign(tree: Tree, block: S.Block) -> str:
 def why_not_kept(tree: Tree, block: S.Block, seen: frozenset[str] = frozenset()) -> str:
     """Why what a block reads is there in a turn of a loop only, so that its points must be computed where they are; an
     empty text where it stays: each of its elements is computed once, or always as the same value."""
+    if not tree.function.attr(EXPRESSIONS) and (reason := _why_not_of_turn(tree, block)):
+        return reason
     for p in tree.inside(tree.scope(block)):
         shared = [s for s in tree.loops_around(block) if tree.is_inside(p, s)]
         if p is block or p.name in seen or not shared or not written(p) & read(block):
@@ -263,6 +267,26 @@ def why_not_kept(tree: Tree, block: S.Block, seen: frozenset[str] = frozenset())
         plain = bool(tree.function.attr(EXPRESSIONS))
         if odd or (not plain and (why_unordered(tree, p) or why_not_kept(tree, p, seen | {block.name}))):
             return f"what '{p.name}' writes is there in a turn of '{shared[0].var.name}' only, other turns have others"
+    return ""
+
+
+def _why_not_of_turn(tree: Tree, block: S.Block) -> str:
+    """Why what goes between a block and those in loops with it is not that of a turn of these loops, as a part of a sum or
+    the value from before; an empty text where it is. Expressions have whole tensors between them."""
+    shapes = _shapes(tree)
+    for other in tree.inside(tree.scope(block)):
+        shared = [s for s in tree.loops_around(block) if tree.is_inside(other, s)]
+        if other is block or not shared:
+            continue
+        for w, r in ((block, other), (other, block)):
+            for data in written(w) & read(r):
+                before = [b for b in tree.inside(shared[-1]) if data in written(b) and tree.order[b] < tree.order[r]]
+                loops = tree.loops_around(shared[-1], all_of_them=True)
+                if not turn_gives(tree, before, r, data, [*loops, shared[-1]], shapes.get(data, ())):
+                    return (
+                        f"'{r.name}' reads other elements of '{data.name}' in a turn of '{shared[-1].var.name}' than "
+                        f"'{w.name}' has computed in it by then, or reads them unfinished"
+                    )
     return ""
 
 

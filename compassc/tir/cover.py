@@ -86,6 +86,22 @@ def turn_writes(
     return True
 
 
+def turn_gives(
+    tree: Tree, writers: Iterable[S.Block], reader: S.Block, data: Var, fixed: Sequence[S.For], size: Sequence[Expr]
+) -> bool:
+    """Whether all of a buffer that one block reads in one turn of the loops `fixed` is what others write in it. `size`: its
+    shape."""
+    facts = facts_of(fixed)
+    written = [
+        spans_of(own[0], w, reach_of(tree, w, fixed))
+        for w in writers
+        if len(own := writes_of(w, data)) == 1 and fills(tree, w, own[0], fixed, size)
+    ]
+    reach = reach_of(tree, reader, fixed)
+    reads = [spans_of(region, reader, reach) for region in reads_of(reader, data)]
+    return all(any(holds(outer, spans, facts, size) for outer in written) for spans in reads)
+
+
 def fills(tree: Tree, block: S.Block, region: Expr, fixed: Sequence[S.For], size: Sequence[Expr]) -> bool:
     """Whether a block writes every element of the box that it writes in one turn of the loops `fixed`, as far as the box
     is within the buffer. `size`: its shape."""

@@ -69,7 +69,7 @@ class Inlining(Base):
         store = _simple(step, tree, s)
         if not unconditional(s):
             raise ScheduleError(f"{step} of '{s.name}': it is done under a condition, which its loops brought")
-        if reason := why_not_apart(tree, s):
+        if reason := why_not_apart(tree, s) or why_not_kept(tree, s):
             raise ScheduleError(f"{step} of '{s.name}': {reason}")
         check_only_flow(step, tree, s)
         scope = tree.scope(s)
