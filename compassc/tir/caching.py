@@ -28,7 +28,18 @@ from compassc.tir.blocks import (
     view,
 )
 from compassc.tir.checks import read, why_foreign, writers, written
-from compassc.tir.cover import data_of, facts_of, fills, holds, reach_of, reads_of, spans_of, turn_writes, writes_of
+from compassc.tir.cover import (
+    data_of,
+    facts_of,
+    fills,
+    holds,
+    reach_of,
+    reads_of,
+    spans_of,
+    turn_writes,
+    within,
+    writes_of,
+)
 from compassc.tir.decompose import around_reduction
 from compassc.tir.itermap import covers
 from compassc.tir.regions import box
@@ -139,7 +150,7 @@ class Caching(Base):
         copy = self._copy(step, function, tree, buffer, scope, storage_scope)
         meeting = _common(tree, [s, *users]) if users else around
         ranges = _written_ranges(tree, s, buffer, meeting)
-        self._check_written_whole(step, tree, s, buffer, fixed_of(tree, meeting))
+        self._check_written_whole(step, tree, s, buffer, fixed_of(tree, meeting), ranges)
         _check_cover(step, tree, s, moved, buffer, fixed_of(tree, meeting))
         name = self.free_block_name(tree, copy.data.name)
         nest = copy_nest(name, buffer, copy, ranges, fixed_of(tree, meeting))
@@ -166,8 +177,8 @@ class Caching(Base):
         ranges: list[Range] = [(number(0, e), e) for e in buffer.shape]
         if around is not None:  # other turns of the loops around may have other elements in hand
             fixed = fixed_of(tree, around)
-            self._check_written_whole(step, tree, s, buffer, fixed)
             ranges = _written_ranges(tree, s, buffer, around)
+            self._check_written_whole(step, tree, s, buffer, fixed, ranges)
             _check_cover(step, tree, s, [s], buffer, fixed)
         first = self.free_block_name(tree, copy.data.name)
         last = self.free_block_name(tree, f"{copy.data.name}_out")
@@ -331,8 +342,10 @@ class Caching(Base):
             if other is not s and not nested and buffer.data in written(other):
                 raise ScheduleError(f"{step} of '{s.name}': it reduces a part only, '{other.name}' reduces another one")
 
-    def _check_written_whole(self, step: str, tree: Tree, s: S.Block, buffer: Buffer, fixed: Sequence[S.For]) -> None:
-        """ScheduleError where a block leaves elements alone that a copy of what it writes would overwrite."""
+    def _check_written_whole(
+        self, step: str, tree: Tree, s: S.Block, buffer: Buffer, fixed: Sequence[S.For], copied: Sequence[Range]
+    ) -> None:
+        """ScheduleError where a block leaves elements alone that a copy of the ranges `copied` would overwrite."""
         found = writes_of(s, buffer.data)
         ranges = {a.var: (a.start, a.extent) for a in axes_of(s)}
         same = facts_of([]).interner.same
@@ -344,8 +357,12 @@ class Caching(Base):
                 if constant(dim) != 1
             )
             free = [x for x in tree.loops_around(s, all_of_them=True) if x not in fixed]
-            known = all(constant(x.stop) is not None for x in free)  # else the loops are as they were written
-            if why_foreign(tree, s) or not (fills(tree, s, region, fixed, buffer.shape) if known else plain):
+            if all(constant(x.stop) is not None for x in free):
+                spans, facts = spans_of(region, s, reach_of(tree, s, fixed)), facts_of(fixed)
+                whole = fills(tree, s, region, fixed, buffer.shape) and within(copied, spans, facts, buffer.shape)
+            else:
+                whole = plain  # the loops are as they were written
+            if why_foreign(tree, s) or not whole:
                 raise ScheduleError(f"{step} of '{buffer.data.name}': '{s.name}' does not surely write all of it")
 
     def _check_all_points(self, step: str, tree: Tree, s: S.Block, used: Sequence[Axis]) -> None:

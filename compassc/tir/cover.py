@@ -102,6 +102,12 @@ def turn_gives(
     return all(any(holds(outer, spans, facts, size) for outer in written) for spans in reads)
 
 
+def within(found: Sequence[tuple[Expr, Expr]], outer: Spans, facts: Arith, size: Sequence[Expr]) -> bool:
+    """Whether a box of (start, extent) is no wider than the accesses that it was made for: `box` takes a dimension as a whole
+    where it knows no better. `size`: the shape of the buffer."""
+    return holds(outer, [(start, sub(add(start, extent), number(1, start))) for start, extent in found], facts, size)
+
+
 def fills(tree: Tree, block: S.Block, region: Expr, fixed: Sequence[S.For], size: Sequence[Expr]) -> bool:
     """Whether a block writes every element of the box that it writes in one turn of the loops `fixed`, as far as the box
     is within the buffer. `size`: its shape."""

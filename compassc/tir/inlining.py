@@ -12,7 +12,7 @@ from compassc.ir.visit import Rewriter, rewrites, substitute, walk_exprs
 from compassc.te.errors import ScheduleError
 from compassc.tir.addresses import check_no_address
 from compassc.tir.base import Base
-from compassc.tir.blocks import add, at, axes_of, conjuncts, constant, joined, number
+from compassc.tir.blocks import Axis, add, at, axes_of, conjuncts, constant, joined, number, with_axes
 from compassc.tir.checks import (
     has_effects,
     is_load_of,
@@ -116,9 +116,52 @@ class Inlining(Base):
             point = at(mapping[a.var], bindings)
             inside += [Binary("le", a.start, point), Binary("lt", point, add(a.start, a.extent))]
         where = joined([*conjuncts(producer.where), *inside])
-        changes: dict[S.Stmt, tuple[S.Stmt, ...]] = {s: (), producer: (producer.replace(body=(new,), where=where),)}
+        _check_said(step, tree, s, producer, mapping)
+        merged = with_axes(producer, _narrowed(axes_of(producer), axes_of(s), mapping), (new,)).replace(where=where)
+        changes: dict[S.Stmt, tuple[S.Stmt, ...]] = {s: (), producer: (merged,)}
         made_tree = self.commit(function, without(edit(tree.function.body, changes), latest))
         _check_available(step, tree, s, producer, made_tree, self.buffers(function))
+
+
+def _narrowed(axes: Iterable[Axis], by: Iterable[Axis], mapping: dict[Var, Expr]) -> list[Axis]:
+    """Axes with the points only for which there is one of the axes `by`, which are the expressions of `mapping`: the loops
+    around may give no more, and then no condition says so."""
+    limits = [(plain_index(mapping[b.var]), b) for b in by]
+    made = []
+    for a in axes:
+        start, end = constant(a.start), constant(add(a.start, a.extent))
+        for plain, b in limits:
+            first, last = constant(b.start), constant(add(b.start, b.extent))
+            if plain is None or plain[0] is not a.var or None in (start, end, first, last):
+                continue
+            assert start is not None and end is not None and first is not None and last is not None
+            start, end = max(start, first - plain[1]), min(end, last - plain[1])
+        if start is not None and end is not None:
+            a = a._replace(start=number(start, a.start), extent=number(max(end - start, 0), a.extent))
+        made.append(a)
+    return made
+
+
+def _check_said(step: str, tree: Tree, s: S.Block, producer: S.Block, mapping: dict[Var, Expr]) -> None:
+    """ScheduleError where a block has a point for all that its producer is computed at only because the loops around that
+    leave out points of its axes, and neither the axes nor a condition would say so."""
+    loops, domain = facts_of(tree.loops_around(producer, all_of_them=True)), facts_of([])
+    for a in axes_of(producer):
+        domain.bind_loop(a.var, a.start, add(a.start, a.extent), number(1, a.start))
+    bindings: dict[Var, Expr] = dict(zip(producer.vars, producer.bindings))
+    for a in axes_of(s):
+        point, start, end = mapping[a.var], a.start, add(a.start, a.extent)
+        if plain_index(point) is not None:
+            continue
+        inside, said = (
+            facts.compare("ge", e, start) is True and facts.compare("lt", e, end) is True
+            for facts, e in ((loops, at(point, bindings)), (domain, point))
+        )
+        if inside and not said:
+            raise ScheduleError(
+                f"{step} of '{s.name}': '{producer.name}' is not computed at all points of its axes, only at those for which "
+                f"'{a.var.name}' is in its range"
+            )
 
 
 def _check_covered(

@@ -33,7 +33,7 @@ from compassc.tir.checks import (
     why_not_kept,
     written,
 )
-from compassc.tir.cover import data_of, facts_of, fills, plain_index, reach_of, reads_of, spans_of, writes_of
+from compassc.tir.cover import data_of, facts_of, fills, plain_index, reach_of, reads_of, spans_of, within, writes_of
 from compassc.tir.create import EXPRESSIONS
 from compassc.tir.itermap import bijective, covers
 from compassc.tir.queries import consumers_of, is_output, producers_of
@@ -185,9 +185,11 @@ class _Move:
                 data = data_of(region)
                 if data not in read(self.block):
                     continue
-                if why_foreign(self.tree, p) or not fills(self.tree, p, region, self.fixed, self.buffers[data].shape):
+                spans, shape = spans_of(region, p, reach), self.buffers[data].shape
+                found = box([spans], self.buffers[data], self.facts)
+                whole = fills(self.tree, p, region, self.fixed, shape) and within(found, spans, self.facts, shape)
+                if why_foreign(self.tree, p) or not whole:
                     raise self.error(f"a turn of the loop does not surely write a whole box of '{data.name}'")
-                found = box([spans_of(region, p, reach)], self.buffers[data], self.facts)
                 for var, range_ in self._usable(data, found).items():
                     if var in ranges and not self._same(ranges[var], range_):
                         raise self.error("what it reads is given in different ranges")

@@ -146,12 +146,12 @@ def _clipped(start: Expr, extent: Expr, whole: Expr) -> tuple[Expr, Expr]:
     if not isinstance(extent, IntImm):
         return number(0, whole), whole
     if isinstance(whole, IntImm):
-        if extent.value >= whole.value:
-            return number(0, whole), whole
         if isinstance(start, IntImm):
             first = max(start.value, 0)
             last = min(start.value + extent.value, whole.value)
             return number(first, start), number(max(last - first, 0), extent)
+        if extent.value >= whole.value:
+            return number(0, whole), whole
     return start, extent
 
 

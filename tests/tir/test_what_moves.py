@@ -9,6 +9,7 @@ from compassc import te, tir
 from compassc.dsl import schedule
 from compassc.dsl import script as S
 from compassc.ir import exprs as E
+from compassc.ir import parse_module
 from compassc.ir.exprs import Binary
 from compassc.tir.blocks import number, view
 from tests.te.interpreter import Kernel
@@ -91,6 +92,36 @@ def goes_on(a: S.ptr("i32", "global"), b: S.ptr("i32", "global")):
                     b2[vi, vj] = b2[vi, vj] + a2[vi, vj]
 
 
+@S.prim_func
+def from_before(a: S.ptr("i32", "global"), b: S.ptr("i32", "global"), c: S.ptr("i32", "global")):
+    a2, b2, c2 = S.match_buffer(a, (8,)), S.match_buffer(b, (8,)), S.match_buffer(c, (8,))
+    for i in range(8):
+        with S.block("P"):
+            vi = S.axis.spatial(8, i)
+            a2[vi] = a2[vi] + 1
+    for i in range(8):
+        with S.block("T"):
+            vi = S.axis.spatial(8, i)
+            b2[vi] = a2[vi] * 3
+        with S.block("U"):
+            vi = S.axis.spatial(8, i)
+            c2[vi] = b2[7 - vi]
+
+
+@S.prim_func
+def corner(a: S.ptr("i32", "global"), b: S.ptr("i32", "global")):
+    a2, b2 = S.match_buffer(a, (3,)), S.match_buffer(b, (4, 3))
+    for i, j in S.grid(2, 1):
+        with S.block("P"):
+            vi, vj = S.axis.spatial(2, i), S.axis.spatial(1, j)
+            b2[vi + 2, vj + 2] = a2[1 - vi] + vj
+
+
+def _corner_copied(s):
+    s.split(s.get_loops("P")[1], [None, 4])
+    s.cache_write("P", 0, "lsram")
+
+
 def _turned(s):
     outer, inner = s.split(s.get_loops("P")[0], [2, 8])
     s.reorder(inner, outer)
@@ -107,6 +138,7 @@ def _turned(s):
     (scatter, lambda s: s.bind(s.get_loops("P")[0], "threadIdx.x"), "may write the same element of 'b2'"),
     (in_hand, lambda s: s.compute_at("O", s.get_loops("R")[0]), "what 'T' writes is there in a turn of 'i' only"),
     (in_hand, lambda s: s.compute_inline("O"), "what 'T' writes is there in a turn of 'i' only"),
+    (from_before, lambda s: s.reverse_compute_at("T", s.get_loops("P")[0]), "'U' reads other elements of 'b2'"),
     (goes_on, lambda s: s.cache_write("O", 0, "lsram"), "it goes on with what is in 'b2'"),
     (goes_on, lambda s: s.cache_read("U", 0, "lsram"), "it writes 'b2', too"),
 ])  # fmt: skip
@@ -119,6 +151,7 @@ def test_what_a_part_does_is_not_taken_for_all(kernel, step, reason):
 @pytest.mark.parametrize("kernel,step,shapes", [
     (half, lambda s: s.pad_einsum("P", [3]), [16, 16, 16]),
     (half, lambda s: s.cache_write("P", 0, "lsram"), [16, 16, 16]),
+    (corner, _corner_copied, [3, (4, 3)]),
     (in_hand, lambda s: s.bind(s.get_loops("T")[0], "threadIdx.x"), [(4, 8), (4, 8)]),
     (in_hand, lambda s: s.reverse_compute_inline("R"), [(4, 8), (4, 8)]),
     (goes_on, lambda s: s.cache_inplace("O", 0, "lsram"), [(4, 8), (4, 8)]),
@@ -381,3 +414,51 @@ def test_a_sum_begins_only_where_its_condition_lets_it():
     with pytest.raises(tir.ScheduleError, match="its condition joins loops that are reduced over and others"):
         s.decompose_reduction("b", inner)
     assert same(f, s, 6, 3)
+
+
+def test_what_was_cut_from_padding_stays_cut_when_it_moves():
+    x = te.placeholder((3, 4), "int32", name="x")
+    t = te.compute((3, 4), lambda i, j: x[i, j] + 1, name="t")
+    f = te.create_prim_func([x, te.compute((3, 4), lambda i, j: t[i, j] * 2, name="o")])
+    s = tir.Schedule(f)
+    s.pad_einsum("o", [3, 3])
+    (cut,) = s.get_consumers("o")
+    s.compute_at("o", s.get_loops(cut)[1])
+    s.reverse_compute_inline(cut)
+    s.reverse_compute_at("o", s.get_loops(s.get_producers("o")[0])[0])
+    assert same(f, s, (3, 4), (3, 4))
+
+
+UNFINISHED = """
+@I.module(target="", entry="main")
+class Module:
+    @T.func
+    def main(a: T.ptr("int32", "global"), b: T.ptr("int32", "global"), c: T.ptr("int32", "global")) -> T.void:
+        a_1 = T.match_buffer(a, (4, 8), "int32")
+        b_1 = T.match_buffer(b, (4,), "int32")
+        c_1 = T.match_buffer(c, (4, 8), "int32")
+        for i in T.serial(0, 4, 1):
+            for j in T.serial(0, 8, 1):
+                with T.block("P"):
+                    vi = T.axis.spatial(4, i)
+                    vj = T.axis.spatial(8, j)
+                    a_1[vi, vj] = a_1[vi, vj] + 1
+        for i in T.serial(0, 4, 1):
+            for j in T.serial(0, 8, 1):
+                with T.block("T"):
+                    vi = T.axis.spatial(4, i)
+                    vj = T.axis.reduce(8, j)
+                    with T.init():
+                        b_1[vi] = 0
+                    b_1[vi] = b_1[vi] + a_1[vi, vj]
+                with T.block("U"):
+                    vi = T.axis.spatial(4, i)
+                    vj = T.axis.spatial(8, j)
+                    c_1[vi, vj] = b_1[vi] + vj
+"""
+
+
+def test_a_sum_that_is_read_while_it_is_made_stays_with_its_reader():
+    s = tir.Schedule(parse_module(UNFINISHED))
+    with pytest.raises(tir.ScheduleError, match="or reads them unfinished"):
+        s.reverse_compute_at("T", s.get_loops("P")[1])
