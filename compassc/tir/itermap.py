@@ -102,7 +102,7 @@ def _is_dense(digits: Digits) -> bool:
     return True
 
 
-def _is_injective(digits: Digits) -> bool:
+def is_injective(digits: Digits) -> bool:
     """Whether different digits make different sums."""
     count = 1
     for d in sorted(digits.digits, key=lambda d: d.scale):
@@ -112,7 +112,7 @@ def _is_injective(digits: Digits) -> bool:
     return True
 
 
-def _disjoint(all_digits: Sequence[Digit]) -> bool:
+def disjoint(all_digits: Sequence[Digit]) -> bool:
     """Whether no part of a variable is used twice."""
     for i, a in enumerate(all_digits):
         for b in all_digits[:i]:
@@ -131,26 +131,26 @@ def covers(exprs: Sequence[Expr], loops: Mapping[Var, int]) -> bool:
     forms = _forms(exprs, loops)
     if forms is None:
         return False
-    return all(map(_is_dense, forms)) and _disjoint([d for f in forms for d in f.digits])
+    return all(map(_is_dense, forms)) and disjoint([d for f in forms for d in f.digits])
 
 
 def once(exprs: Sequence[Expr], loops: Mapping[Var, int]) -> bool:
     """Whether different turns of the loops are different points."""
     forms = _forms(exprs, loops)
-    if forms is None or not all(map(_is_injective, forms)):
+    if forms is None or not all(map(is_injective, forms)):
         return False
     digits = [d for f in forms for d in f.digits]
-    return _disjoint(digits) and all(_complete(var, extent, digits) for var, extent in loops.items())
+    return disjoint(digits) and all(complete(var, extent, digits) for var, extent in loops.items())
 
 
 def separates(exprs: Sequence[Expr], loops: Mapping[Var, int], var: Var) -> bool:
     """Whether points of different values of one loop are different, whatever the others are."""
-    forms = [f for f in (digits_of(e, loops) for e in exprs) if f is not None and _is_injective(f)]
+    forms = [f for f in (digits_of(e, loops) for e in exprs) if f is not None and is_injective(f)]
     digits = [d for f in forms for d in f.digits]
-    return _complete(var, loops[var], digits)
+    return complete(var, loops[var], digits)
 
 
-def _complete(var: Var, extent: int, digits: Sequence[Digit]) -> bool:
+def complete(var: Var, extent: int, digits: Sequence[Digit]) -> bool:
     """Whether the digits of a variable make up the whole of it."""
     reached = 1
     for d in sorted((d for d in digits if d.var is var), key=lambda d: d.lower):

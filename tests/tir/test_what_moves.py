@@ -462,3 +462,70 @@ def test_a_sum_that_is_read_while_it_is_made_stays_with_its_reader():
     s = tir.Schedule(parse_module(UNFINISHED))
     with pytest.raises(tir.ScheduleError, match="or reads them unfinished"):
         s.reverse_compute_at("T", s.get_loops("P")[1])
+
+
+@pytest.mark.parametrize("turned,refused", [(lambda a, b: (a, b), False), (lambda a, b: (b, a), True)])
+@pytest.mark.parametrize("factor", [2, 4])
+def test_sums_begin_in_the_first_turn_whatever_the_order_of_loops(turned, refused, factor):
+    a, k = te.placeholder((4, 5, 3), "int32", name="a"), te.reduce_axis((0, 3), "k")
+    f = te.create_prim_func([a, te.compute((4, 5), lambda i, j: te.sum(a[i, j, k], axis=k), name="b")])
+    s = tir.Schedule(f)
+    s.reorder(*turned(*s.split(s.fuse(*s.get_loops("b")[1:]), [None, factor])))
+    if refused:
+        with pytest.raises(
+            tir.LowerError, match="'b' begins its sums where its reduced axes do, which is not the first"
+        ):
+            tir.lower(s.mod, "X2_1204")
+    else:
+        assert same(f, s, (4, 5, 3), (4, 5))
+
+
+def test_sums_of_parts_of_a_fused_loop_begin_in_any_order():
+    a, k = te.placeholder((4, 6), "int32", name="a"), te.reduce_axis((0, 6), "k")
+    f = te.create_prim_func([a, te.compute((4,), lambda i: te.sum(a[i, k], axis=k), name="b")])
+    s = tir.Schedule(f)
+    s.reorder(*s.split(s.fuse(*s.get_loops("b")), [4, 3, 2])[::-1])
+    assert same(f, s, (4, 6), 4)
+
+
+def test_what_goes_round_has_no_halves():
+    x = te.placeholder((64,), "int32", name="x")
+    k = te.reduce_axis((0, 48), "k")
+    f = te.create_prim_func([x, te.compute((8,), lambda i: te.sum(x[i * 2 + k], axis=k), name="c")])
+    s = tir.Schedule(f)
+    copy = s.read_at(s.get_loops("c")[0], "c", 0, "lsram")
+    s.annotate(copy, "double_buffer_scope", 0)
+    assert "x_lsram_half" in tir.lower(s.mod, "X2_1204").script()
+    assert same(f, s, 64, 8)
+    s.rolling_buffer(copy, 0)
+    with pytest.raises(tir.LowerError, match="a turn of 'i' does not surely write all that it reads of 'x_lsram'"):
+        tir.lower(s.mod, "X2_1204")
+
+
+@S.prim_func
+def read_after(a: S.ptr("i32", "global"), b: S.ptr("i32", "global"), c: S.ptr("i32", "global")):
+    a2, b2, c2 = S.match_buffer(a, (4, 64)), S.match_buffer(b, (4, 64)), S.match_buffer(c, (64,))
+    t = S.alloc_buffer((64,), "i32", "lsram")
+    for i in range(4):
+        for j in range(64):
+            with S.block("T"):
+                vi, vj = S.axis.remap("SS", [i, j])
+                t[vj] = a2[vi, vj]
+        for j in range(64):
+            with S.block("B"):
+                vi, vj = S.axis.remap("SS", [i, j])
+                b2[vi, vj] = t[vj] * 3
+    for j in range(64):
+        with S.block("C"):
+            vj = S.axis.remap("S", [j])
+            c2[vj] = t[vj] + 1
+
+
+def test_what_is_read_after_the_loop_is_in_one_place():
+    a = np.arange(256, dtype="int32").reshape(4, 64)
+    b, c = np.zeros_like(a), np.zeros(64, "int32")
+    s = schedule.Schedule(read_after)
+    s.annotate("T", "double_buffer_scope", 0)
+    Kernel(tir.lower(s.mod, "X2_1204").entry_func)(a, b, c)
+    np.testing.assert_array_equal(b, a * 3)
+    np.testing.assert_array_equal(c, a[-1] + 1)

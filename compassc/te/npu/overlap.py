@@ -26,7 +26,7 @@ EVENTS = 4
 
 def overlapped(f: PrimFunc, arrays: Iterable[Var]) -> PrimFunc:
     """The function with these arrays in two halves, as far as transfers fill or empty them."""
-    step = _Overlap(set(arrays))
+    step = _Overlap({a: _uses(f.body, a) for a in arrays})
     body = step.body(f.body)
     if not step.events:
         return f
@@ -61,9 +61,9 @@ def _size(buffer: Buffer) -> int:
 
 
 class _Overlap(Rewriter):
-    def __init__(self, arrays: set[Var]) -> None:
+    def __init__(self, uses: dict[Var, int]) -> None:
         super().__init__()
-        self.arrays = arrays
+        self.arrays, self.uses = set(uses), uses
         self.buffers: dict[Var, Buffer] = {}
         self.halves: dict[Var, Buffer] = {}
         self.events: dict[str, Var] = {}
@@ -93,8 +93,8 @@ class _Overlap(Rewriter):
     def _split(self, s: S.For, array: Var) -> list[Stmt] | None:
         """The loop with transfers of an array in the background; None where its body does not have them so."""
         roles = [_role(x, array) for x in s.body]
-        if "other" not in roles:
-            return None
+        if "other" not in roles or _uses((s,), array) < self.uses[array]:
+            return None  # what is outside of the loop would not know which half to take
         first = next((i for i, r in enumerate(roles) if r), len(roles))
         last = max(i for i, r in enumerate(roles) if r)
         filling = [i for i, r in enumerate(roles) if r == "in"]
@@ -160,6 +160,15 @@ def _role(s: Stmt, array: Var) -> str:
         return ""
     roles = {_transfer(x, array) for x in walk_stmts((s,)) if not isinstance(x, (S.For, S.If))}
     return roles.pop() if len(roles) == 1 else "other"
+
+
+def _uses(body: Body, array: Var) -> int:
+    """How many accesses and addresses of an array there are."""
+    stores = sum(isinstance(s, S.Store) and s.buffer.data is array for s in walk_stmts(body))
+    return stores + sum(
+        isinstance(e, E.Load) and e.buffer.data is array or isinstance(e, E.Pointer) and e.base is array
+        for e in all_exprs(body)
+    )
 
 
 def _transfer(s: Stmt, array: Var) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from compassc.analysis.structure import is_pure
 from compassc.ir import stmts as S
-from compassc.ir.exprs import F_CALL, F_FUNC, F_VECTOR, Call
+from compassc.ir.exprs import F_CALL, F_FUNC, F_VECTOR, Call, Var
 from compassc.ir.stmts import Body, IRModule, PrimFunc
 from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.te.errors import LowerError
@@ -14,13 +14,14 @@ from compassc.te.lowering import Finish
 from compassc.te.machine import Grid, Machine, Npu
 from compassc.tir.base import loose_statement
 from compassc.tir.blocks import declared
-from compassc.tir.cover import data_of
+from compassc.tir.cover import data_of, facts_of, turn_writes
 from compassc.tir.create import EXPRESSIONS
 from compassc.tir.lower.across import reduced_across
 from compassc.tir.lower.dissolve import dissolved, flattened, with_beginnings
 from compassc.tir.lower.memory import placed_buffers
 from compassc.tir.lower.races import check_races
 from compassc.tir.lower.threads import spread
+from compassc.tir.tree import Tree
 
 
 def has_blocks(function: PrimFunc) -> bool:
@@ -63,6 +64,7 @@ def lower(module: IRModule, target: Any = None, simple_mode: bool = False) -> IR
 def _double_buffered(function: PrimFunc) -> set[str]:
     """The buffers of which blocks say that they have two halves."""
     found = set()
+    tree = Tree(function)
     for s in walk_stmts(function.body):
         place = dict(s.annotations).get(DOUBLE_BUFFER) if isinstance(s, S.Block) else None
         if place is None or not isinstance(s, S.Block):
@@ -71,8 +73,22 @@ def _double_buffered(function: PrimFunc) -> set[str]:
             raise LowerError(
                 f"'{s.name}': the annotation {DOUBLE_BUFFER} is the place of a buffer that it writes, not {place!r}"
             )
-        found.add(data_of(s.writes[place]).name)
+        data = data_of(s.writes[place])
+        _check_filled_anew(tree, s, data)
+        found.add(data.name)
     return found
+
+
+def _check_filled_anew(tree: Tree, block: S.Block, data: Var) -> None:
+    """LowerError where a turn may read what an earlier one left in a buffer: that would be in the other half."""
+    users = [b for b in tree.blocks.values() if data in {data_of(r) for r in (*b.reads, *b.writes)}]
+    common = [s for s in tree.loops_around(block, all_of_them=True) if all(tree.is_inside(b, s) for b in users)]
+    shape = declared(tree.function.body)[data].shape
+    if common and not turn_writes(tree, users, data, common, facts_of(common), shape):
+        raise LowerError(
+            f"'{block.name}' has the annotation {DOUBLE_BUFFER}, but a turn of '{common[-1].var.name}' does not surely write "
+            f"all that it reads of '{data.name}': what earlier turns left would be in the other half"
+        )
 
 
 DOUBLE_BUFFER = "double_buffer_scope"

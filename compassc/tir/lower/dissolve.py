@@ -6,7 +6,8 @@ from compassc.ir import stmts as S
 from compassc.ir.exprs import Binary, Expr, Var
 from compassc.ir.stmts import Body, PrimFunc, Stmt
 from compassc.ir.visit import substitute_body
-from compassc.te.errors import ScheduleError
+from compassc.te.errors import LowerError, ScheduleError
+from compassc.tir.beginnings import begins_first
 from compassc.tir.blocks import axes_of, conjuncts, joined
 from compassc.tir.canonical import EXPLICIT, canonical
 from compassc.tir.decompose import decomposed, reduction_loops
@@ -15,8 +16,22 @@ from compassc.tir.tree import Tree
 
 def flattened(function: PrimFunc) -> PrimFunc:
     """The function with the innermost blocks only: those around them are loops and conditions."""
+    tree = Tree(function)
+    for block in tree.blocks.values():
+        if block.init and tree.inside(block):
+            check_begins_first(tree, block)
     body = _flat(function.body, [])  # what the user said of regions is for schedules alone
     return canonical(function.replace(body=body))
+
+
+def check_begins_first(tree: Tree, block: S.Block) -> None:
+    """LowerError where the beginning of a reduction, which stays a condition inside of its loops, is not known to come
+    before what is joined to it."""
+    if not begins_first(tree, block):
+        raise LowerError(
+            f"'{block.name}' begins its sums where its reduced axes do, which is not the first turn in this order of loops",
+            "decompose_reduction it first, or keep the order of the loops that were made of a fused one",
+        )
 
 
 def _flat(body: Body, conditions: list[Expr]) -> Body:
@@ -57,6 +72,7 @@ def with_beginnings(function: PrimFunc) -> PrimFunc:
         try:
             body = decomposed(tree, block, loops[0], (f"{name}#init", name))
         except ScheduleError:
+            check_begins_first(tree, block)
             continue
         function = function.replace(body=body)
     return canonical(function)
