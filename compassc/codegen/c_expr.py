@@ -13,12 +13,24 @@ from ..ir import exprs as E
 from ..ir.dtypes import BOOL, INT32, PointerType
 from ..ops import spelling
 from .c_places import Places
-from .c_types import c_type, codegen_error, float_text, int_text, mask_letter, mask_word, qualifier, string_text
+from .c_types import (
+    c_type,
+    codegen_error,
+    float_text,
+    in_memory,
+    int_text,
+    mask_letter,
+    mask_word,
+    qualifier,
+    string_text,
+)
 
 _SWAPPED = {"gt": "<", "ge": "<="}
 _ROUNDED = frozenset(("add", "sub", "mul", "div"))
 """Operators whose scalar result is cast back to its type, as C computes it in a wider one."""
 _ONE_TYPE = frozenset(("min", "max"))
+_CHOSEN = {"min": "<", "max": ">"}
+"""The comparison that says whether the first of two numbers is the result."""
 _NAME_CHARS = str.maketrans(":-.", "___")
 
 
@@ -118,6 +130,9 @@ class ExprPrinter:
 
     def _binary(self, e: E.Binary) -> str:
         op = e.op
+        if op in _CHOSEN and e.dtype.bits > 32:  # C functions are of 32 bits at most
+            a, b = self.expr(e.a), self.expr(e.b)
+            return f"(({a} {_CHOSEN[op]} {b}) ? {a} : {b})"
         if op in _ONE_TYPE:
             return f"{op}({self.typed(e.a)}, {self.typed(e.b)})"
         if op in _SWAPPED:
@@ -138,7 +153,7 @@ class ExprPrinter:
 
     def _pointer(self, e: E.Pointer) -> str:
         core = self.expr(e.base)
-        if e.base.pointer_type.elem is not e.pointer_type.elem:
+        if in_memory(e.base.pointer_type.elem) is not in_memory(e.pointer_type.elem):
             core = f"({c_type(e.dtype)}){core}"
         offset = e.offset
         if type(offset) is E.IntImm and offset.value == 0:
@@ -148,15 +163,16 @@ class ExprPrinter:
     def pointer_to(self, pointer: E.Expr, elem: Any) -> str:
         """The text of `pointer` as an address of `elem`, cast only where it points to something else."""
         text = self.expr(pointer)
-        if pointer.pointer_type.elem is elem:
+        if in_memory(pointer.pointer_type.elem) is in_memory(elem):
             return text
-        return f"({qualifier(pointer.pointer_type.scope)}{c_type(elem)}*){text}"
+        return f"({qualifier(pointer.pointer_type.scope)}{c_type(in_memory(elem))}*){text}"
 
     def reference(self, buffer: E.Buffer, indices: tuple[E.Expr, ...]) -> str:
         """An element of a buffer as an lvalue."""
         base = self._var(buffer.data)
-        if buffer.data.pointer_type.elem is not buffer.dtype:
-            base = f"(({qualifier(buffer.scope)}{c_type(buffer.dtype)}*){base})"
+        stored = in_memory(buffer.dtype)
+        if in_memory(buffer.data.pointer_type.elem) is not stored:
+            base = f"(({qualifier(buffer.scope)}{c_type(stored)}*){base})"
         return base + "".join([f"[{self.expr(i)}]" for i in indices])
 
     def _load(self, e: E.Load) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import struct
 from functools import cache
 
 from compass_core.errors import CompassError
 
-from ..ir.dtypes import BOOL, INT32, DataType, PointerType
+from ..ir.dtypes import BOOL, INT32, UINT8, DataType, PointerType
 from ..ir.exprs import FloatImm, IntImm
 
 _SCALARS = {
@@ -48,7 +49,7 @@ def codegen_error(message: str, help: str = "") -> CompassError:
 def c_type(t: DataType | PointerType) -> str:
     """The C name of a type. A vector must be one register wide."""
     if isinstance(t, PointerType):
-        return f"{qualifier(t.scope)}{c_type(t.elem)}*"
+        return f"{qualifier(t.scope)}{c_type(in_memory(t.elem))}*"
     if t.is_vector and not t.is_native:
         raise codegen_error(
             f"a value of type {t} is not one vector register",
@@ -56,6 +57,11 @@ def c_type(t: DataType | PointerType) -> str:
         )
     name = _SCALARS[t.element_of]
     return f"{name}{t.lanes}" if t.is_vector else name
+
+
+def in_memory(t: DataType) -> DataType:
+    """The type of an element in memory: a bool is a byte there."""
+    return UINT8 if t is BOOL else t
 
 
 def qualifier(scope: str) -> str:
@@ -82,11 +88,19 @@ def int_text(e: IntImm) -> str:
     t, value = e.dtype, e.value
     if t is INT32 and value != INT32_MIN:
         return str(value)
-    if t.bits > 32:
+    if t.bits > 32 and not INT32_MIN <= value < -INT32_MIN:
         raise codegen_error(f"the {t} constant {value} is wider than 32 bits")
     if t is BOOL:
         value = int(bool(value))
     return f"({c_type(t)}){value}"
+
+
+def is_float32(value: float) -> bool:
+    """Whether a number is one of float32."""
+    try:
+        return bool(struct.unpack("f", struct.pack("f", value))[0] == value)
+    except OverflowError:
+        return False
 
 
 def float_text(e: FloatImm) -> str:
@@ -95,7 +109,7 @@ def float_text(e: FloatImm) -> str:
         return "NAN"
     if math.isinf(value):
         return "INFINITY" if value > 0 else "-INFINITY"
-    if t.bits > 32:
+    if t.bits > 32 and not is_float32(value):
         raise codegen_error(f"the {t} constant {value} is wider than 32 bits")
     mantissa, exponent = value.hex().split("p")
     head, _, fraction = mantissa.partition(".")

@@ -13,7 +13,7 @@ from ..ir import stmts as S
 from .c_calls import FORMS
 from .c_expr import ExprPrinter, c_name
 from .c_places import Part
-from .c_types import c_type, codegen_error, qualifier
+from .c_types import c_type, codegen_error, in_memory, qualifier
 from .names import RESERVED, NamePool
 
 BARRIER = "barrier(CLK_LOCAL_MEM_FENCE);"
@@ -163,7 +163,7 @@ class FunctionPrinter(ExprPrinter):
             self.stack_size += count * buffer.dtype.total_bytes
         name = self.define(buffer.data)
         self.arrays[buffer.data] = Array(name, name, buffer.scope, str(buffer.dtype))
-        return f"{qualifier(buffer.scope)}{c_type(buffer.dtype)} {name}[{count}];"
+        return f"{qualifier(buffer.scope)}{c_type(in_memory(buffer.dtype))} {name}[{count}];"
 
     def _alloc_const(self, s: S.AllocConst) -> str:
         """The table goes to the top of the file, so it needs no line here."""

@@ -231,6 +231,7 @@ def pointer_type(elem: DataType, scope: str) -> PointerType:
 SCOPES = ("global", "global.1", "global.2", "global.3", "private", "lsram", "shared", "constant")
 STORAGE = tuple(dtype(t) for t in "int8 uint8 int16 uint16 int32 uint32 float16 float32 bfloat16".split())
 BOOL = dtype("bool")
+UINT8 = dtype("uint8")
 INT32 = dtype("int32")
 UINT32 = dtype("uint32")
 FLOAT32 = dtype("float32")

@@ -5,7 +5,7 @@ Before: the number of iterations of a vectorized loop is constant, or bounded by
 After: there is no loop of kind vectorized. The loop variable has become a Ramp, loads and stores that depend on it are
 vectors, masked by a TailMask where fewer lanes than the bound are active and by the condition of an If or a Select around
 them; elements that lie apart are gathered where 16 bits reach them; functions of floats such as exp take vectors. A loop
-whose body has no vector form (other calls, assignments, elements that may lie anywhere, uint32 to halves, ...) is a
+whose body has no vector form (other calls, assignments, elements that may lie anywhere, numbers of 64 bits, ...) is a
 serial loop.
 """
 
@@ -39,7 +39,8 @@ _MOST_LANES = 64
 """Lanes up to which the number of iterations need not be written so that its bound is seen."""
 _REACH = 1 << 16
 """Bytes that the offsets of a gather reach."""
-_AS_MASK_OP = {"and": "bitand", "or": "bitor"}
+_AS_MASK_OP = {"and": "bitand", "or": "bitor", "ne": "bitxor", "eq": "bitxor"}
+"""Operators of bools as those of masks."""
 _SHIFTED = {"floordiv": "shr", "floormod": "bitand"}
 
 
@@ -317,7 +318,9 @@ class Vectorizer:
             raise NoVectorForm
         if e.op in _SHIFTED:
             return self._by_power_of_two(e)
-        return Binary(_AS_MASK_OP.get(e.op, e.op), self.vector(e.a), self.vector(e.b))
+        op = _AS_MASK_OP.get(e.op, e.op) if e.a.dtype.is_bool else e.op
+        made = Binary(op, self.vector(e.a), self.vector(e.b))
+        return E.Unary("bitnot", made) if e.op == "eq" and e.a.dtype.is_bool else made
 
     def _product_of_bytes(self, e: Binary) -> Expr:
         """There is no multiplication of bytes: the product in 16 bits, of which the low ones are kept."""
@@ -353,8 +356,8 @@ class Vectorizer:
             return self._truth(e, source, target)
         if source.is_floating and target == "uint32":
             return self._to_uint32(self._converted_by(self.vector(e.value), (FLOAT32,)))
-        if source == "uint32" and target == "float32" and self.on_npu:
-            return self._from_uint32(self.vector(e.value))
+        if source == "uint32" and target.is_floating and self.on_npu:
+            return self._converted_by(self._from_uint32(self.vector(e.value)), (target,))
         steps = _conversion(source, target)
         if steps is None:
             raise NoVectorForm
@@ -546,7 +549,7 @@ def _has_vector_form(e: Binary) -> bool:
     """Whether the operator means the same on vectors of its operands' type."""
     dtype = e.a.dtype
     if dtype.is_bool:
-        return e.op in ("and", "or", "bitand", "bitor", "bitxor")
+        return e.op in (*_AS_MASK_OP, "bitand", "bitor", "bitxor")
     if not dtype.native_lanes or (dtype.is_bfloat and e.op in E.ARITHMETIC):
         return False
     if e.op == "mul":

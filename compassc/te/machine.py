@@ -31,6 +31,8 @@ class Machine:
     loops: ClassVar[Mapping[str, str]] = {"vectorize": "vectorized", "unroll": "unrolled", "parallel": "parallel"}
     storage: tuple[DataType, ...] = (*STORAGE, *_WIDE, BOOL)
     memory = "memory"
+    narrower = "give it another type, and cast its elements where they are read"
+    """What to do about a tensor of a type that memory does not hold."""
     together: ClassVar[bool] = False
     """Whether threads can compute a stage together inside of a loop."""
     single_threads: ClassVar[bool] = False
@@ -48,7 +50,7 @@ class Machine:
     def storage_type(self, label: str, kind: DataType) -> DataType:
         """The type in memory. LowerError for types that memory does not hold."""
         if kind not in self.storage:
-            raise LowerError(f"'{label}' has elements of type {kind}, which {self.memory} does not hold", "cast it")
+            raise LowerError(f"'{label}' has elements of type {kind}, which {self.memory} does not hold", self.narrower)
         return kind
 
     def shares(self, thread: IterVar | None) -> bool:
@@ -82,8 +84,9 @@ class Npu(Machine):
     """A core of TECs: `threadIdx.x` are the TECs, each with its lsram; all of them have the shared memory."""
 
     loops: ClassVar[Mapping[str, str]] = {"vectorize": "vectorized", "unroll": "unrolled", "parallel": "serial"}
-    storage = STORAGE
+    storage = (*STORAGE, BOOL)
     memory = "NPU memory"
+    narrower = "give it as int32 or float32; an expression may cast elements to 64 bits and what comes of it back"
     together = True
     kernels = True
     open_memory = frozenset()

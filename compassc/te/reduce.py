@@ -127,7 +127,15 @@ def comm_reducer(combine: Callable[..., Any], identity: Callable[..., Any], name
 
 
 def _typed(value: float) -> Callable[[str], Value]:
-    return lambda kind: Value(immediate(value, data_type(kind)))
+    def identity(kind: str) -> Value:
+        if data_type(kind).is_bool:
+            raise ExpressionTypeError(
+                "sums and products are of numbers, got bools",
+                "cast to int32 to count them; te.any and te.all join bools",
+            )
+        return Value(immediate(value, data_type(kind)))
+
+    return identity
 
 
 def _smaller(a: Any, b: Any) -> Value:

@@ -261,14 +261,15 @@ def cast(value: Any, kind: Any) -> Value:
         low, high = to.range()
         if low <= e.value <= high:
             return Value(IntImm(to, e.value))
-    if isinstance(e, (IntImm, FloatImm)) and to is FLOAT32 and _is_float32(e.value):
+    if isinstance(e, (IntImm, FloatImm)) and to is FLOAT32 and is_float32(e.value):
         return Value(FloatImm(to, float(e.value)))
     if to.is_bool:
         return binary("ne", Value(e), Value(immediate(0, kind_of(e))))
     return Value(E.Cast(to, e))
 
 
-def _is_float32(value: float) -> bool:
+def is_float32(value: float) -> bool:
+    """Whether float32 has a number."""
     import numpy as np
 
     return float(np.float32(value)) == value
@@ -304,12 +305,32 @@ def binary(op: str, left: Any, right: Any) -> Value:
     kind = kind_of(a) if op in ("shl", "shr") else matched(kind_of(a), kind_of(b), op)
     _check(op, kind, a, b)
     a, b = cast(Value(a), kind).expr, cast(Value(b), kind).expr
-    return Value(_folded(op, a, b) or Binary(_boolean(op, kind), a, b))
+    return Value(_folded(op, a, b) or (_logical(op, a, b) if kind.is_bool else Binary(op, a, b)))
 
 
-def _boolean(op: str, kind: DataType) -> str:
-    """`&` and `|` of bools are logical operators."""
-    return {"bitand": "and", "bitor": "or", "bitxor": "ne"}.get(op, op) if kind.is_bool else op
+_LOGICAL = {"add": "or", "max": "or", "bitor": "or", "mul": "and", "min": "and", "bitand": "and", "bitxor": "ne"}
+"""What operators are of bools, as NumPy has it."""
+_ORDER = {"lt": ("and", "a"), "le": ("or", "a"), "gt": ("and", "b"), "ge": ("or", "b")}
+"""Comparisons of bools: how they are joined, and which of them is negated."""
+
+
+def _logical(op: str, a: Expr, b: Expr) -> Expr:
+    """An operator of two bools by `and`, `or`, `not` and `ne`, which each target has."""
+    if op in _ORDER:
+        joined, negated = _ORDER[op]
+        return Binary(joined, _not(a), b) if negated == "a" else Binary(joined, a, _not(b))
+    if op == "eq":
+        return _not(Binary("ne", a, b))
+    op = _LOGICAL.get(op, op)
+    if op not in ("and", "or", "ne"):
+        raise ExpressionTypeError(f"there is no {op} of bools", "cast them to int8; `^` says where they differ")
+    if op == "ne" and isinstance(b, IntImm):
+        return _not(a) if b.value else a
+    return Binary(op, a, b)
+
+
+def _not(e: Expr) -> Expr:
+    return E.Unary("not", e)
 
 
 def _adopted(e: Expr, given: Any, other: Expr) -> Expr:

@@ -275,6 +275,7 @@ def _lanes(op: str, a: np.ndarray, b: np.ndarray, kind: str) -> np.ndarray:
             "max": np.maximum,
             "bitand": np.logical_and,
             "bitor": np.logical_or,
+            "bitxor": np.logical_xor,
             "lt": np.less,
             "le": np.less_equal,
             "eq": np.equal,

@@ -64,12 +64,10 @@ def compare(name: str, kind: str, found: list[Any], wanted: list[Any]) -> None:
             np.testing.assert_allclose(f.astype("f8"), w.astype("f8"), rtol=tolerance, atol=tolerance, err_msg=name)
 
 
-def tried(
-    operator: Operator, target: str, storable: bool = False, seed: int = 0, most: int = 99, together: bool = False
-) -> int:
+def tried(operator: Operator, target: str, seed: int = 0, most: int = 99, together: bool = False) -> int:
     """Builds all samples of an operator for all types with default schedules, calls them and compares; gives how many.
 
-    `storable`: leave those out whose results the target's memory does not hold; `most`: samples for each type; `together`:
+    `most`: samples for each type; `together`:
     all in one kernel.
     """
     cases = []
@@ -78,8 +76,7 @@ def tried(
             tensors, arrays = made_inputs(sample, kind, seed)
             outs = operator.define(*tensors, **sample.options)
             outs = list(outs) if isinstance(outs, (list, tuple)) else [outs]
-            if not storable or not any(t.dtype.is_bool for t in outs):
-                cases.append((f"{operator.name} {kind} {sample}", kind, tensors, arrays, outs, sample))
+            cases.append((f"{operator.name} {kind} {sample}", kind, tensors, arrays, outs, sample))
     for group in [cases] if together else [[case] for case in cases]:
         _run(operator, group, target)
     return len(cases)

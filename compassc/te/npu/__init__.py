@@ -12,6 +12,7 @@ from compass_core.targets import Target
 from compassc.ir.exprs import Var
 from compassc.ir.stmts import IRModule, PrimFunc
 from compassc.passes import hoist_if_then_else, if_conversion, remove_no_op, simplify, unroll_loop
+from compassc.te.npu.bools import bools_as_bytes
 from compassc.te.npu.common import shared_vectors
 from compassc.te.npu.copies import dma_copies
 from compassc.te.npu.lanes import vectors
@@ -20,6 +21,7 @@ from compassc.te.npu.overlap import overlapped
 from compassc.te.npu.partition import partitioned
 from compassc.te.npu.registers import accumulators
 from compassc.te.npu.reuse import reused
+from compassc.te.npu.wide import check_constants
 
 __all__ = ["npu_form", "rooms"]
 
@@ -29,7 +31,10 @@ _Step = Callable[[IRModule], IRModule]
 def npu_form(module: IRModule, target: Target, double_buffered: Iterable[Var] = ()) -> IRModule:
     """The kernel with transfers, vectors and accumulators. `double_buffered`: the storage of arrays that are to be filled
     and emptied beside the work. LowerError where it takes more memory than the target has."""
-    arrays = list(double_buffered)
+    check_constants(module.entry_func)
+    entry, stored = bools_as_bytes(module.entry_func)
+    module = module.map_functions(lambda f: entry if f.name == module.entry else f)
+    arrays = [stored.get(v, v) for v in double_buffered]
     for step in _steps(arrays, target):
         module = step(module)
     check_memory(module.entry_func, target)

@@ -1,0 +1,101 @@
+"""Bools in memory: a byte each, 1 or 0, for there is no memory of bools in the dialect of C.
+
+An element is compared with 0 where it is read, so that vectors of them are masks. Where an element is joined with others
+by `and` or `or`, the bytes are (`min`, `max`), which reductions in lanes know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import BOOL, UINT8, pointer_type
+from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
+from compassc.ir.stmts import PrimFunc
+from compassc.ir.visit import Rewriter, Rewritten, rewrites, walk_stmts
+
+_OF_BYTES = {"or": "max", "and": "min"}
+_ZERO = IntImm(UINT8, 0)
+
+
+def bools_as_bytes(f: PrimFunc) -> tuple[PrimFunc, Mapping[Var, Var]]:
+    """The function whose arrays of bools are of bytes, and by the storage of arrays that it makes what this became.
+
+    Parameters stay pointers to bools: that is what is given to it.
+    """
+    declared = [s.buffer for s in walk_stmts(f.body) if isinstance(s, (S.Alloc, S.DeclBuffer))]
+    if all(b.dtype is not BOOL for b in declared):
+        return f, {}
+    made = _Bytes()
+    return made.function(f), made.renamed
+
+
+class _Bytes(Rewriter):
+    def __init__(self) -> None:
+        super().__init__()
+        self.renamed: dict[Var, Var] = {}
+        """By the storage of an array of bools that of its bytes."""
+
+    def _buffer(self, b: Buffer) -> Buffer:
+        if b.dtype is not BOOL:
+            return b
+        return Buffer(self.renamed.get(b.data, b.data), UINT8, tuple(map(self.expr, b.shape)))
+
+    @rewrites(S.Alloc)
+    def rewrite_alloc(self, s: S.Alloc) -> Rewritten:
+        if s.buffer.dtype is BOOL:
+            data = s.buffer.data
+            self.renamed[data] = Var(data.name, pointer_type(UINT8, s.buffer.scope))
+        return S.Alloc(self._buffer(s.buffer), span=s.span)
+
+    @rewrites(S.DeclBuffer)
+    def rewrite_decl(self, s: S.DeclBuffer) -> Rewritten:
+        return S.DeclBuffer(self._buffer(s.buffer), span=s.span)
+
+    @rewrites(S.Store)
+    def rewrite_store(self, s: S.Store) -> Rewritten:
+        mapped = self.default_stmt(s)
+        if s.buffer.dtype is not BOOL:
+            return mapped
+        assert isinstance(mapped, S.Store)
+        buffer = self._buffer(s.buffer)
+        value = self._joined(s, mapped.value) or _byte(mapped.value)
+        return S.Store(buffer, mapped.indices, value, mapped.mask, span=s.span)
+
+    def _joined(self, s: S.Store, made: Expr) -> Expr | None:
+        """The byte of an element that is joined with itself; None where it is not."""
+        value = s.value
+        if not isinstance(value, Binary) or value.op not in _OF_BYTES or not isinstance(made, Binary):
+            return None
+        if not any(isinstance(e, E.Load) and e.buffer.data is s.buffer.data for e in (value.a, value.b)):
+            return None
+        return Binary(_OF_BYTES[value.op], _byte(made.a), _byte(made.b))
+
+    @rewrites(E.Load)
+    def rewrite_load(self, e: E.Load) -> Expr:
+        indices = tuple(map(self.expr, e.indices))
+        mask = None if e.mask is None else self.expr(e.mask)
+        if e.buffer.dtype is not BOOL:
+            return E.Load(e.buffer, indices, mask)
+        return Binary("ne", E.Load(self._buffer(e.buffer), indices, mask), _ZERO)
+
+    @rewrites(E.Pointer)
+    def rewrite_pointer(self, e: E.Pointer) -> Expr:
+        base = self.expr(e.base)
+        return E.Pointer(UINT8 if e.elem is BOOL else e.elem, base, self.expr(e.offset))
+
+    @rewrites(Var)
+    def rewrite_var(self, e: Var) -> Expr:
+        return self.renamed.get(e, e)
+
+
+def _byte(e: Expr) -> Expr:
+    """The byte of a bool: that in memory where it was read from there."""
+    if isinstance(e, IntImm):
+        return IntImm(UINT8, e.value)
+    if isinstance(e, E.Select):
+        return E.Select(e.cond, _byte(e.a), _byte(e.b))
+    if isinstance(e, Binary) and e.op == "ne" and e.b is _ZERO and isinstance(e.a, E.Load):
+        return e.a
+    return E.Cast(UINT8, e)

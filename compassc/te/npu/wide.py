@@ -1,0 +1,29 @@
+"""Numbers of 64 bits: the dialect of C computes with them one by one, but has neither memory nor constants for them."""
+
+from __future__ import annotations
+
+import math
+
+from compassc.ir.dtypes import INT32
+from compassc.ir.exprs import FloatImm, IntImm
+from compassc.ir.stmts import PrimFunc
+from compassc.ir.visit import all_exprs
+from compassc.te.errors import LowerError
+from compassc.te.values import is_float32
+
+_LOW, _HIGH = INT32.integer_range()
+
+
+def check_constants(f: PrimFunc) -> None:
+    """LowerError for a constant that takes 64 bits to write."""
+    for e in all_exprs(f.body):
+        if isinstance(e, FloatImm) and e.dtype.bits > 32 and math.isfinite(e.value) and not is_float32(e.value):
+            raise LowerError(
+                f"C for NPUs cannot write the constant {e.value} of type {e.dtype}",
+                "a number that float32 has is possible",
+            )
+        if isinstance(e, IntImm) and e.dtype.bits > 32 and not _LOW <= e.value <= _HIGH:
+            raise LowerError(
+                f"the constant {e.value} has more than 32 bits, which C for NPUs cannot write",
+                "compute it of smaller ones, at run time, or with int32 alone",
+            )
