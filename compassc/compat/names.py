@@ -48,7 +48,7 @@ _SCRIPT_PARTS = {
     "PySimInfo": "compassc.language.dispatch:",
     "register_ir_api": "compassc.language.dispatch:",
 }
-_RUNTIME = "Device NDArray PackedFunc Module cpu device load_module convert"
+_RUNTIME = "Device NDArray PackedFunc Module cpu cuda device load_module convert"
 _TESTING = "enabled_targets main parameter parameters parametrize_targets requires_cuda requires_llvm"
 
 _SCRIPT = "compassc.compat.tvmscript:"
@@ -76,7 +76,7 @@ MODULES: dict[str, Names] = {
         _from(
             dtypes="DataType",
             framework="__version__ IRModule build lower",
-            runtime="cpu device get_global_func register_func",
+            runtime="cpu cuda device convert get_global_func register_func",
             te="Range",
             utils="can_implicit_convert get_range int_within_range",
         )
@@ -116,9 +116,9 @@ MODULES: dict[str, Names] = {
         | {n: f"{_IR_FUNCTIONS}:" for n in ("load_json", "save_json")}
         | {"Range": "compassc.te:"}
     ),
-    "tvm.nd": Names(_from(runtime="NDArray array cpu device empty from_dlpack")),
+    "tvm.nd": Names(_from(runtime="NDArray array cpu cuda device empty from_dlpack")),
     "tvm.runtime": Names(_from(dtypes="DataType", runtime=_RUNTIME, framework="enabled num_threads", te="const")),
-    "tvm.runtime.ndarray": Names(_from(runtime="NDArray array cpu device empty from_dlpack")),
+    "tvm.runtime.ndarray": Names(_from(runtime="NDArray array cpu cuda device empty from_dlpack")),
     "tvm.script": Names({"ir_module": _SCRIPT}),
     "tvm.script.ir": Names({"ir_module": _SCRIPT}),
     "tvm.script.tir": Names(
@@ -166,7 +166,7 @@ MODULES: dict[str, Names] = {
     ),
 }
 
-_GRAPHS = "models and their graphs are not compiled here: write the layer as a kernel, or build a Compass IR graph with `compassc gbuild`"
+_GRAPHS = "models are compiled from ONNX or TFLite files: `compassc build model.onnx`, in Python `compassc.compile`"
 _TUNING = "schedules are searched for with `compassc tune`"
 _REMOTE = "remote sessions are not available: kernels run on the simulator of this machine"
 _BUILD = "kernels are built by `BuildManager(target).build(kernel)`"

@@ -16,7 +16,7 @@ from typing import Any
 _NAMES = {
     "codegens": "code_generator register_code_generator",
     "compass_module": "CompassModule",
-    "devices": "Device DeviceAPI cpu device device_api",
+    "devices": "Device DeviceAPI cpu cuda device device_api",
     "driver": "Context DriverError",
     "job": "Job",
     "module": "Module PythonModule load_module",

@@ -104,6 +104,11 @@ def cpu(index: int = 0) -> Device:
     return Device(KINDS["cpu"], index)
 
 
+def cuda(index: int = 0) -> Device:
+    """A GPU. Its arrays are in the memory of the host, and copied by each call."""
+    return Device(KINDS["cuda"], index)
+
+
 class DeviceAPI:
     """The interface of a kind of device. A pointer is a result of `alloc`: an array of bytes that lie in the device's memory.
 

@@ -193,6 +193,8 @@ def test_arrays_and_functions_of_the_runtime():
     import tvm
 
     given = np.arange(6, dtype="int16").reshape(2, 3)
+    for device in (tvm.cpu(), tvm.cuda(0), tvm.nd.cuda(1)):
+        assert (tvm.nd.array(given, device).numpy() == tvm.convert(given).numpy()).all()
     array = tvm.nd.array(given, tvm.cpu())
     assert isinstance(array, tvm.runtime.NDArray) and (array.numpy() == given).all()
     tvm.register_func("tests.compat.twice", lambda x: 2 * x, override=True)
