@@ -94,6 +94,10 @@ def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, sim
         anywhere = simple_mode and Target.current() is None
         module = lowered(inp, given, name, Machine("") if anywhere else None, simple_mode)
     else:
+        if not isinstance(inp, (Module, PrimFunc)):
+            raise UsageError(
+                f"cannot lower a {type(inp).__name__}", code="input", help="give a schedule, a function or a module"
+            )
         module = inp if isinstance(inp, Module) else IRModule.from_expr(inp)
     return with_passes(module)
 

@@ -116,7 +116,7 @@ EXAMPLES = {
         full=True,
     ),
     "prefetch": Example(
-        _MAP, "outer, inner = s[b].split(i, factor=20)\ns[b].prefetch(a, outer, 1)", "s[b].prefetch(a, i, 2)", full=True
+        _MAP, "outer, inner = s[b].split(i, factor=20)\ns[b].prefetch(a, outer, 1)", "s[b].prefetch(a, i, 0)", full=True
     ),
     "rolling_buffer": Example(
         _WINDOW, "s[b].compute_at(s[c], c.op.axis[0])\ns[b].rolling_buffer()", "s[c].rolling_buffer()"

@@ -8,7 +8,7 @@ from typing import Any
 
 from compassc.ir.dtypes import INT32, DataType
 from compassc.ir.exprs import Expr, IntImm, Var
-from compassc.te.errors import ExpressionError, ExpressionTypeError
+from compassc.te.errors import ExpressionError, ExpressionTypeError, warn
 from compassc.te.values import Operand, Value, as_expr, binary
 
 _THREAD_TAG = re.compile(r"(threadIdx|blockIdx|vthread)(\.[xyz])?\Z")
@@ -50,6 +50,7 @@ class IterVar(Operand):
     """An axis: a variable, the range it runs over (None: follows from what it is bound to), and what kind it is."""
 
     __slots__ = ("dom", "kind", "name", "tag", "var")
+    DataPar, ThreadIndex, CommReduce, Ordered, Opaque, Unrolled, Vectorized, Parallelized, Tensorized = range(9)
 
     def __init__(self, dom: Range | None, name: str, kind: Kind, tag: str = "", dtype: DataType = INT32) -> None:
         """`dtype`: of the variable of an axis without a range."""
@@ -57,6 +58,20 @@ class IterVar(Operand):
         at_least_0 = dom is not None and isinstance(dom.min, IntImm) and dom.min.value >= 0
         written = re.sub(r"\W", "_", self.name)
         self.var = Value(Var(written, dtype if dom is None else dom.extent.dtype, at_least_0))
+
+    @property
+    def iter_type(self) -> int:
+        """The number of its kind."""
+        return self.kind.value
+
+    @property
+    def thread_tag(self) -> str:
+        """The tag of a thread; an empty text for other axes."""
+        return self.tag
+
+    @property
+    def dtype(self) -> DataType:
+        return self.var.dtype
 
     @property
     def is_reduction(self) -> bool:
@@ -95,6 +110,13 @@ def thread_axis(dom: Any = None, tag: str = "", name: str = "") -> IterVar:
     """
     if isinstance(dom, str):
         dom, tag = None, dom
+    if tag in ("vthread", "cthread"):
+        warn(f"the thread '{tag}' is better called 'vthread.x', with its dimension")
+    return thread_of(dom, tag, name)
+
+
+def thread_of(dom: Any, tag: Any, name: str = "") -> IterVar:
+    """A thread axis by its tag, as `thread_axis` makes it."""
     tag = tag.replace("cthread", "vthread") if isinstance(tag, str) else tag  # as it was called before
     if not tag:
         raise ExpressionError("a thread axis needs a tag", 'write te.thread_axis("threadIdx.x")')

@@ -11,8 +11,9 @@ from compassc.ir.dtypes import FLOAT32, INT32
 from compassc.ir.exprs import Expr, IntImm, Var
 from compassc.ir.visit import walk_exprs
 from compassc.te.axes import IterVar, Kind, Range
-from compassc.te.errors import ExpressionError, ExpressionTypeError
+from compassc.te.errors import ExpressionError, ExpressionTypeError, warn
 from compassc.te.nodes import Reduce
+from compassc.te.reading import check_reads
 from compassc.te.tensor import ComputeOp, PlaceholderOp, Tensor
 from compassc.te.values import Value, as_expr, data_type
 
@@ -64,6 +65,7 @@ def compute(
     several = isinstance(given, (tuple, list))
     body = tuple(as_expr(e) for e in (given if several else (given,)))
     _check_reductions(name, body)
+    check_reads(name, axes, body)
     op = ComputeOp(name, axes, body, TagScope.tag_of(tag), attrs)
     return tuple(op.outputs) if several and len(body) > 1 else op.output(0)
 
@@ -118,16 +120,18 @@ class TagScope(ContextDecorator):
     _active: TagScope | None = None
 
     def __init__(self, tag: str) -> None:
-        self.tag = tag
+        self.tag, self.used = tag, False
 
     def __enter__(self) -> TagScope:  # noqa: PYI034 - typing.Self is younger than Python 3.10
         if TagScope._active is not None:
             raise ExpressionError("tag scopes do not nest")
-        TagScope._active = self
+        TagScope._active, self.used = self, False
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, failed: object, *_: object) -> None:
         TagScope._active = None
+        if not self.used and failed is None:
+            warn(f"no operation was made inside of the tag scope '{self.tag}'")
 
     @classmethod
     def tag_of(cls, tag: str) -> str:
@@ -135,6 +139,7 @@ class TagScope(ContextDecorator):
             return tag
         if tag:
             raise ExpressionError(f"the tag '{tag}' is given inside of the scope of '{cls._active.tag}'")
+        cls._active.used = True
         return cls._active.tag
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +21,12 @@ def caller() -> Span | None:
             return None
         frame = frame.f_back
     return Span(frame.f_code.co_filename, frame.f_lineno)
+
+
+def warn(message: str) -> None:
+    """A UserWarning at the line outside of the compiler that is being run."""
+    span = caller()
+    warnings.warn_explicit(message, UserWarning, span.file if span else "", span.line if span else 0)
 
 
 class ExpressionError(CompassError, ValueError):

@@ -17,6 +17,7 @@ from compassc.ir.exprs import Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.visit import all_exprs, walk_stmts
 from compassc.te.axes import IterVar, Kind, Range
+from compassc.te.construct import TagScope, shape_of
 from compassc.te.errors import ExpressionError, ExpressionTypeError
 from compassc.te.nodes import TensorRead
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
@@ -60,7 +61,7 @@ class ScanOp(Operation):
     def num_outputs(self) -> int:
         return len(self.update)
 
-    def output(self, index: int) -> Tensor:
+    def _output(self, index: int) -> Tensor:
         state = self.state_placeholder[index]
         return Tensor(self, index, state.shape, state.dtype)
 
@@ -95,7 +96,9 @@ def scan(
         raise ExpressionError(f"'{name}': all states of a scan have the same number of rows")
     given = [] if inputs is None else list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     rows = [_computed(t, f"{name}.init") for t in groups[0]]
-    op = ScanOp(name, rows, [_computed(t, f"{name}.update") for t in groups[1]], groups[2], given, tag, attrs)
+    op = ScanOp(
+        name, rows, [_computed(t, f"{name}.update") for t in groups[1]], groups[2], given, TagScope.tag_of(tag), attrs
+    )
     return op.outputs if several else op.output(0)
 
 
@@ -145,7 +148,7 @@ class ExternOp(Operation):
     def num_outputs(self) -> int:
         return len(self.output_placeholders)
 
-    def output(self, index: int) -> Tensor:
+    def _output(self, index: int) -> Tensor:
         buffer = self.output_placeholders[index]
         return Tensor(self, index, buffer.shape, buffer.dtype)
 
@@ -281,8 +284,6 @@ def extern(
     `shape`: of the output, or a list of shapes. `dtype`: of all outputs or a list; that of the inputs when these agree.
     ExpressionError where these do not go together.
     """
-    from compassc.te.construct import shape_of
-
     several = isinstance(shape, list) and bool(shape) and isinstance(shape[0], (list, tuple))
     shapes = [shape_of(s) for s in (shape if several else [shape])]
     tensors = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
@@ -294,7 +295,7 @@ def extern(
     outs = [declared(f"{name}_{i}" if several else name, s, k) for i, (s, k) in enumerate(zip(shapes, kinds))]
     with collected() as kernels:
         body = body_of(fcompute([View(b) for b in ins], [View(b) for b in outs]), name)
-    op = ExternOp(name, tensors, ins, outs, body, kernels, tag, attrs)
+    op = ExternOp(name, tensors, ins, outs, body, kernels, TagScope.tag_of(tag), attrs)
     return op.outputs if several else op.output(0)
 
 

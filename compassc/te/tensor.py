@@ -26,7 +26,12 @@ class Operation:
         return 1
 
     def output(self, index: int) -> Tensor:
-        """Output `index`; equal calls give equal tensors."""
+        """Output `index`; equal calls give equal tensors. ExpressionError where there are not so many."""
+        if not 0 <= index < self.num_outputs:
+            raise ExpressionError(f"'{self.name}' has {self.num_outputs} outputs, counted from 0; there is no {index}")
+        return self._output(index)
+
+    def _output(self, index: int) -> Tensor:
         raise NotImplementedError
 
     @property
@@ -51,7 +56,7 @@ class PlaceholderOp(Operation):
         super().__init__(name)
         self.shape, self.dtype = shape, dtype
 
-    def output(self, index: int) -> Tensor:
+    def _output(self, index: int) -> Tensor:
         return Tensor(self, index, self.shape, self.dtype)
 
 
@@ -88,7 +93,7 @@ class ComputeOp(Operation):
     def dtype(self) -> DataType:
         return kind_of(self.body[0])
 
-    def output(self, index: int) -> Tensor:
+    def _output(self, index: int) -> Tensor:
         return Tensor(self, index, self.shape, kind_of(self.body[index]))
 
     @property
@@ -160,6 +165,10 @@ class Tensor:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tensor) and self.op is other.op and self.value_index == other.value_index
+
+    def same_as(self, other: object) -> bool:
+        """Whether it is the same output of the same operation."""
+        return self == other
 
     def __hash__(self) -> int:
         return hash((id(self.op), self.value_index))

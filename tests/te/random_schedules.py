@@ -327,7 +327,9 @@ def _note(name):
 
 def _bind(draw, schedule):
     stage = _stage(draw, schedule)
-    stage.bind(_leaf(draw, stage), te.thread_axis(draw.choice(("threadIdx.x", "threadIdx.x", "blockIdx.x", "vthread"))))
+    stage.bind(
+        _leaf(draw, stage), te.thread_axis(draw.choice(("threadIdx.x", "threadIdx.x", "blockIdx.x", "vthread.x")))
+    )
 
 
 def _at(draw, schedule):

@@ -262,12 +262,13 @@ def test_stores_have_a_predicate():
         s[c].set_store_predicate(b.op.axis[0] < 3)
 
 
-def test_a_prefetch_is_a_copy_a_turn_ahead():
+@pytest.mark.parametrize("offset", [1, te.const(3)])
+def test_a_prefetch_is_a_copy_a_turn_ahead(offset):
     a, b, c, s = chain()
-    s[b].prefetch(a, s[b].split(b.op.axis[0], factor=4)[0], 1)
+    s[b].prefetch(a, s[b].split(b.op.axis[0], factor=4)[0], offset)
     assert "S.async_dma_copy(" in run(s, [a, c], [GIVEN], GIVEN.T * 2 + 2)
-    with pytest.raises(te.ScheduleError, match="the offset is 3"):
-        s[c].prefetch(b, c.op.axis[0], 3)
+    with pytest.raises(te.ScheduleError, match="the offset is 0, it is a number of turns, 1 or more"):
+        s[c].prefetch(b, c.op.axis[0], 0)
 
 
 def test_threads_around_a_stage():

@@ -37,7 +37,7 @@ def values(s, tensors, k) -> list[object]:
     axes = [*tensors[1].op.axis, *tensors[2].op.axis, *tensors[3].op.axis, k]
     foreign = [ANOTHER[1][1], ANOTHER[1][1].op.axis[0], ANOTHER[0][ANOTHER[1][2]]]
     plain = [3, 0, -2, None, 1.5, "lsram", "x", "unroll", "", [], [tensors[0]], {}, object(), True]
-    threads = [te.thread_axis("threadIdx.x"), te.thread_axis((0, 9), "threadIdx.x"), te.thread_axis("vthread")]
+    threads = [te.thread_axis("threadIdx.x"), te.thread_axis((0, 9), "threadIdx.x"), te.thread_axis("vthread.x")]
     return [*axes, *axes, *tensors, s[tensors[2]], *foreign, *plain, *threads, axes[0] + 1 < 3]
 
 

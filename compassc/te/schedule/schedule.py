@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compassc.ir.dtypes import BOOL
@@ -32,6 +32,8 @@ class Schedule:
         self.variables: dict[str, Expr] = {}
         """The variables that steps of traces call by name."""
         self.depth = 0
+        self.replaying = False
+        """Whether steps are being taken again: what they warn of was said."""
         for op in post_order(outputs):
             self._add(op, len(self.stages), op in self.outputs)
 
@@ -77,6 +79,11 @@ class Schedule:
                 return group  # type: ignore[return-value]  # steps of groups are found by their labels, too
         raise ScheduleError(f"there is no stage '{label}'; there are {', '.join(s.label for s in self.stages)}")
 
+    @property
+    def stage_map(self) -> Mapping[Operation, Stage]:
+        """The stage of each operation."""
+        return {stage.op: stage for stage in self.stages}
+
     def owner(self, axis: IterVar) -> Stage:
         """The stage that an axis belongs to."""
         for stage in self.stages:
@@ -104,7 +111,10 @@ class Schedule:
         """A new schedule of the same expressions with the steps of a trace."""
         fresh = Schedule(self.outputs)
         fresh.intrinsics, fresh.variables = dict(self.intrinsics), dict(self.variables)
-        return replay(fresh, trace)
+        fresh.replaying = True
+        replay(fresh, trace)
+        fresh.replaying = False
+        return fresh
 
     # ---------------------------------------------------------------------------------------------------------- stages
 
@@ -204,7 +214,10 @@ class Schedule:
 
 
 class Group:
-    """Stages that are moved together: `compute_at` and `compute_root` of all of them."""
+    """Stages that are moved together: a step on the group is that step on each of `members`.
+
+    Steps on loops are ScheduleErrors: a group has none.
+    """
 
     def __init__(self, schedule: Schedule, label: str, members: list[Stage]) -> None:
         self.schedule, self.label, self.members = schedule, label, members
@@ -220,6 +233,43 @@ class Group:
         """Compute all of its stages on the outermost level."""
         for stage in self.members:
             stage.compute_root()
+
+    @primitive
+    def compute_inline(self) -> None:
+        """Put the expressions of all of its stages in place of the elements that are read."""
+        for stage in self.members:
+            stage.compute_inline()
+
+    @primitive
+    def set_scope(self, scope: str) -> None:
+        """The memory of what all of its stages compute."""
+        for stage in self.members:
+            stage.set_scope(scope)
+
+    @primitive
+    def double_buffer(self) -> None:
+        """Two halves of the memory of all of its stages."""
+        for stage in self.members:
+            stage.double_buffer()
+
+    @primitive
+    def env_threads(self, threads: Any) -> None:
+        """Threads that run around all of its stages."""
+        for stage in self.members:
+            stage.env_threads(threads)
+
+    def __getattr__(self, name: str) -> Any:
+        if not hasattr(getattr(Stage, name, None), "__wrapped__"):
+            raise AttributeError(f"a group has no '{name}'")
+        members = ", ".join(stage.label for stage in self.members)
+
+        def refuse(*_: Any, **__: Any) -> None:
+            raise ScheduleError(f"{name} of '{self.label}': a group has no loops", f"take the step on one of {members}")
+
+        return refuse
+
+    def __repr__(self) -> str:
+        return f"group({self.label}, stages=[{', '.join(stage.label for stage in self.members)}])"
 
 
 def _read_by(stage: Stage) -> list[Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from compassc.analysis.structure import variables
 from compassc.ir.dtypes import BOOL
 from compassc.ir.exprs import Expr, IntImm
 from compassc.te.axes import IterVar, Kind, Range
-from compassc.te.errors import ScheduleError
+from compassc.te.errors import ScheduleError, warn
 from compassc.te.nodes import Reduce
 from compassc.te.opaque import ExternOp, ScanOp, TensorIntrin
 from compassc.te.pragmas import STEPS, why_wrong
@@ -18,7 +19,7 @@ from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
 from compassc.te.values import Value, as_expr, binary, cast, kind_of, matched
 
 if TYPE_CHECKING:
-    from compassc.te.schedule.schedule import Schedule
+    from compassc.te.schedule.schedule import Group, Schedule
 
 SCOPES = ("global", "shared", "lsram", "local")
 LOOPS = ("vectorize", "unroll", "parallel")
@@ -57,12 +58,28 @@ Relation = Split | Fuse | Singleton
 
 @dataclass
 class Annotation:
-    """The annotation of one loop: `loop` one of LOOPS, the thread it is bound to, its pragmas with their values."""
+    """The annotation of one loop: `loop` one of LOOPS, the thread it is bound to, its pragmas with their values.
+
+    `iter_type`, `bind_thread`, `tensor_intrin`, `pragma_keys`, `pragma_values`: the same under the names of the field.
+    """
 
     loop: str = ""
     thread: IterVar | None = None
     intrin: TensorIntrin | None = None
     pragmas: dict[str, Any] = field(default_factory=dict)
+
+    bind_thread = property(lambda self: self.thread)
+    tensor_intrin = property(lambda self: self.intrin)
+    pragma_keys = property(lambda self: list(self.pragmas))
+    pragma_values = property(lambda self: list(self.pragmas.values()))
+
+    @property
+    def iter_type(self) -> int:
+        """What kind of axis the loop has become; that of axes as they are, where nothing was done to it."""
+        if self.intrin is not None:
+            return IterVar.Tensorized
+        kinds = {"unroll": IterVar.Unrolled, "vectorize": IterVar.Vectorized, "parallel": IterVar.Parallelized}
+        return kinds.get(self.loop, IterVar.DataPar if self.thread is None else IterVar.ThreadIndex)
 
 
 class Stage:
@@ -98,6 +115,41 @@ class Stage:
     @property
     def name(self) -> str:
         return self.op.name
+
+    @property
+    def origin_op(self) -> Operation:
+        """The operation that it was made for; steps change `body`, not operations."""
+        return self.op
+
+    @property
+    def iter_var_attrs(self) -> Mapping[IterVar, Annotation]:
+        """The annotations of its loops."""
+        return self.annotations
+
+    @property
+    def attach_type(self) -> int:
+        """Where it is computed: 1 on the outermost level, 2 inline, 4 at a loop, 5 in the loop of a scan."""
+        if self.inlined:
+            return 2
+        if self.attached is not None:
+            return 4
+        scans = (s.op for s in self.schedule.stages if isinstance(s.op, ScanOp))
+        return 5 if any(self.op is t.op for scan in scans for t in scan.update) else 1
+
+    @property
+    def attach_stage(self) -> Stage | None:
+        """The stage that it is computed at a loop of."""
+        return None if self.attached is None else self.attached[0]
+
+    @property
+    def attach_ivar(self) -> IterVar | None:
+        """The loop that it is computed at."""
+        return None if self.attached is None else self.attached[1]
+
+    @property
+    def group(self) -> Group | None:
+        """The group that it is in, the last that was made of those."""
+        return next((g for g in reversed(self.schedule.groups) if self in g.members), None)
 
     def __repr__(self) -> str:
         return f"stage({self.label}, leaves=[{', '.join(map(self.label_of, self.leaf_iter_vars))}])"
@@ -309,6 +361,8 @@ class Stage:
         ]
         if other and not thread.tag.startswith("vthread"):
             raise ScheduleError(f"bind of '{self.label}': '{other[0].name}' is bound to {thread.tag} already")
+        if found.thread is not None and found.thread.tag != thread.tag and not self.schedule.replaying:
+            warn(f"bind of '{self.label}': '{axis.name}' was bound to {found.thread.tag} and is to {thread.tag} now")
         found.thread = thread
 
     @primitive
@@ -466,10 +520,14 @@ class Stage:
 
     @primitive
     def prefetch(self, tensor: Tensor, axis: IterVar, offset: Any = 1) -> Tensor:
-        """Bring what one turn of a loop reads of a tensor into LSRAM, a turn ahead: a copy with `double_buffer`."""
+        """Bring what one turn of a loop reads of a tensor into LSRAM, a turn ahead: a copy with `double_buffer`. A larger
+        `offset` gives the same: the copy has two halves, and one transfer runs beside the work."""
         self._leaf("prefetch", axis)
-        if not isinstance(offset, int) or offset != 1:
-            raise ScheduleError(f"prefetch of '{self.label}': the offset is {offset!r}, possible is a turn ahead, 1")
+        turns = as_expr(offset)
+        if not isinstance(turns, IntImm) or turns.value < 1:
+            raise ScheduleError(
+                f"prefetch of '{self.label}': the offset is {offset!r}, it is a number of turns, 1 or more"
+            )
         copy: Tensor = self.schedule.cache_read(tensor, "lsram", [self])
         made = self.schedule[copy]
         made.compute_at(self, axis)

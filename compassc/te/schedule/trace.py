@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Binary, Cast, Expr, IntImm, Unary, Var
-from compassc.te.axes import IterVar, Kind, Range, thread_axis
+from compassc.te.axes import IterVar, Kind, Range, thread_of
 from compassc.te.errors import ExpressionTypeError, ScheduleError
 from compassc.te.opaque import TensorIntrin
 from compassc.te.tensor import Operation, Tensor
@@ -256,8 +256,8 @@ def _resolved(schedule: Schedule, value: Any) -> Any:
     ((kind, what),) = value.items()
     if kind == "thread":
         if isinstance(what, str):
-            return thread_axis(what)
-        return thread_axis(Range.from_extent(*_resolved(schedule, what[1:])), what[0])
+            return thread_of(None, what)
+        return thread_of(Range.from_extent(*_resolved(schedule, what[1:])), what[0])
     if kind == "const":
         return const(what[0], what[1])
     if kind == "cast":
