@@ -80,20 +80,21 @@ def main() -> None:
 
 def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, simple_mode: bool = False) -> Module:
     """The kernel of a schedule with the parameters `args` for the current target, a function or a module. Outputs that are
-    not among the arguments are parameters after them. `simple_mode`: plain loops, to be read, for any target."""
+    not among the arguments are parameters after them. `binds`: buffers of tensors. `simple_mode`: plain loops, to be read, for any target."""
     from ..te import Schedule
     from ..te import lower as lowered
     from ..te.machine import Machine
     from .pass_context import lowered as with_passes
 
-    _refuse(binds=binds)
     if isinstance(inp, Schedule):
         given = list(args) if isinstance(args, (list, tuple)) else args
         if isinstance(given, list):
-            given += [t for op in inp.outputs for t in op.outputs if t not in given]
+            bound = [t for t, buffer in (binds or {}).items() if any(buffer is x for x in given)]
+            given += [t for op in inp.outputs for t in op.outputs if t not in (*given, *bound)]
         anywhere = simple_mode and Target.current() is None
-        module = lowered(inp, given, name, Machine("") if anywhere else None, simple_mode)
+        module = lowered(inp, given, name, Machine("") if anywhere else None, simple_mode, binds)
     else:
+        _refuse(binds=binds)
         if not isinstance(inp, (Module, PrimFunc)):
             raise UsageError(
                 f"cannot lower a {type(inp).__name__}", code="input", help="give a schedule, a function or a module"
@@ -118,10 +119,12 @@ def build(
     from ..te import lower as lowered
     from .pass_context import lowered as with_passes
 
-    _refuse(binds=binds, runtime=runtime)
+    _refuse(runtime=runtime)
     chosen = Target.of(target)
     if isinstance(inputs, Schedule):
-        inputs = with_passes(lowered(inputs, args, name, chosen))
+        inputs = with_passes(lowered(inputs, args, name, chosen, binds=binds))
+    else:
+        _refuse(binds=binds)
     return targets.build(inputs, None, chosen, name)
 
 

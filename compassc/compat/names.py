@@ -54,7 +54,7 @@ _TESTING = "enabled_targets main parameter parameters parametrize_targets requir
 _SCRIPT = "compassc.compat.tvmscript:"
 _DIALECT = """Buffer alloc_buffer axis block block_attr evaluate func_attr handle init match_buffer parallel prim_func reads where
     writes"""
-_VALUES = """Select IterVar abs acos acosh all any asin asinh atan atanh ceil comm_reducer const cos cosh div erf exp exp2 floor floordiv floormod fmod if_then_else
+_VALUES = """Select IterVar abs acos acosh all any asin asinh atan atanh ceil comm_reducer const cos cosh decl_buffer div erf exp exp2 floor floordiv floormod fmod if_then_else
     indexdiv indexmod isfinite isinf isnan log log10 log2 max max_value min min_value nearbyint popcount power round rsqrt sigmoid sin
     sinh sqrt sum tan tanh trunc truncdiv truncmod"""
 _TENSORS = "ComputeOp ExternOp Operation PlaceholderOp ScanOp Tensor TensorSlice"
@@ -149,6 +149,7 @@ MODULES: dict[str, Names] = {
     "tvm.tir.analysis": Names(
         {n: f"{_IR_FUNCTIONS}:" for n in ("expr_deep_equal", "get_block_access_region", "verify_well_formed")}
     ),
+    "tvm.tir.ir_builder": Names({n: "compassc.te.ir_builder:" for n in ("BufferVar", "IRBuilder", "create")}),
     "tvm.tir.schedule": Names(
         {
             n: "compassc.tir:"
@@ -188,10 +189,7 @@ MISSING: dict[str, str] = {
     ),
     **dict.fromkeys(("tvm.script.relax", "tvm.script.from_source"), _GRAPH_TEXT),
     **dict.fromkeys(
-        [
-            f"tvm.tir.{n}"
-            for n in ("call_extern", "call_intrin", "call_packed", "call_pure_extern", "decl_buffer", "ir_builder")
-        ],
+        [f"tvm.tir.{n}" for n in ("call_extern", "call_intrin", "call_packed", "call_pure_extern")],
         _CALLS,
     ),
     "tvm.compass.dsl.testing.run_op_case": "it needs the vendor's reference implementation of every layer; compare an aipu.bin with `compass-run --expect`",

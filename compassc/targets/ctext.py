@@ -93,6 +93,7 @@ class CText:
             S.Store: self.store,
             S.If: self.if_,
             S.For: self.loop,
+            S.While: lambda s: self.block(f"while ({self.expr(s.cond)}) {{", s.body),
             S.Alloc: self.alloc,
             S.AllocConst: self.table,
             S.Eval: self.eval,

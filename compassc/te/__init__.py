@@ -8,8 +8,10 @@ s[B].vectorize(inner)
 module = te.lower(s, [A, B], name="add_one")
 """
 
+from compassc.te import ir_builder
 from compassc.te.axes import AXIS_SEPARATOR, IterVar, Range, reduce_axis, thread_axis
 from compassc.te.bounds import infer_bounds
+from compassc.te.buffers import View, decl_buffer
 from compassc.te.building import build, create_prim_func
 from compassc.te.construct import compute, placeholder, size_var, tag_scope, var
 from compassc.te.errors import ExpressionError, ExpressionTypeError, LowerError, ScheduleError
@@ -59,7 +61,6 @@ from compassc.te.opaque import (
     ExternOp,
     ScanOp,
     TensorIntrin,
-    View,
     call_kernel,
     decl_tensor_intrin,
     extern,
@@ -121,6 +122,7 @@ __all__ = [
     "cosh",
     "create_prim_func",
     "create_schedule",
+    "decl_buffer",
     "decl_tensor_intrin",
     "div",
     "erf",
@@ -137,6 +139,7 @@ __all__ = [
     "indexdiv",
     "indexmod",
     "infer_bounds",
+    "ir_builder",
     "isfinite",
     "isinf",
     "isnan",

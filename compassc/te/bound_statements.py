@@ -15,11 +15,12 @@ from compassc.ir.stmts import Body, Stmt
 from compassc.ir.visit import Rewriter, Rewritten, rewrites
 from compassc.passes._blocks import fresh_copy
 from compassc.passes.flatten_buffer import position
+from compassc.te.buffers import View, compact_strides
 from compassc.te.errors import LowerError
 from compassc.te.nodes import Reduce, TensorRead, substitute
 from compassc.te.opaque import Kernels, TensorIntrin
 from compassc.te.tensor import Tensor
-from compassc.te.values import show
+from compassc.te.values import Value, show
 
 _ZERO = IntImm(INT32, 0)
 
@@ -38,27 +39,36 @@ class Target:
             found[dim] = Binary("add", found[dim], index)
         return tuple(found)
 
-    def strides(self) -> list[int]:
+    def strides(self) -> list[Expr]:
         """Elements between neighbours in each dimension of the part."""
-        sizes = [e.value if isinstance(e, IntImm) else 0 for e in self.buffer.shape]
-        made = []
-        for dim in self.dims:
-            stride = 1
-            for size in sizes[dim + 1 :]:
-                stride *= size
-            made.append(stride)
-        return made
+        steps = compact_strides(self.buffer.shape)
+        return [steps[dim] for dim in self.dims]
 
 
-def bound(body: Body, parts: dict[Var, tuple[Buffer, Target]], kernels: Kernels, what: str) -> list[Stmt]:
+Parts = dict[Var, tuple[View, Target]]
+"""By the storage of the buffers that statements are on: these, and what they stand for."""
+
+
+def bound(body: Body, parts: Parts, kernels: Kernels, what: str) -> list[Stmt]:
     """Statements on declared buffers as statements on what these stand for."""
     return list(fresh_copy(_Bound(parts, kernels, what).body(body)))
 
 
 class _Bound(Rewriter):
-    def __init__(self, parts: dict[Var, tuple[Buffer, Target]], kernels: Kernels, what: str) -> None:
+    def __init__(self, parts: Parts, kernels: Kernels, what: str) -> None:
         super().__init__()
         self.parts, self.kernels, self.what = parts, kernels, what
+        self.same = Interner().same
+        self.strides = {
+            own: found
+            for view, part in parts.values()
+            for own, found in zip(view.declared_strides, part.strides())
+            if isinstance(own, Var)
+        }
+
+    @rewrites(Var)
+    def rewrite_var(self, e: Var) -> Expr:
+        return self.strides.get(e, e)
 
     @rewrites(E.Load)
     def rewrite_load(self, e: E.Load) -> Expr:
@@ -81,18 +91,23 @@ class _Bound(Rewriter):
         found = self.parts.get(e.base) if isinstance(e.base, Var) else None
         if found is None:
             return self.default(e)
-        declared, part = found
-        whole = Target(declared, (_ZERO,) * len(declared.shape), tuple(range(len(declared.shape))))
-        sizes = [d.value if isinstance(d, IntImm) else 2 for d in declared.shape]
-        differ = [d for d, (a, b, n) in enumerate(zip(part.strides(), whole.strides(), sizes)) if a != b and n > 1]
-        if differ and all(isinstance(d, IntImm) for d in part.buffer.shape):
-            raise LowerError(
-                f"{self.what}: '{declared.data.name}' is expected in one piece, but dimension {differ[0]} of "
-                f"'{part.buffer.data.name}' has stride {part.strides()[differ[0]]}, not {whole.strides()[differ[0]]}",
-                "copy the part with cache_read first",
-            )
+        view, part = found
+        self._check_strides(view, part)
         start = position(part.buffer.shape, part.begin)
         return E.Pointer(e.elem, part.buffer.data, Binary("add", start, self.expr(e.offset)))
+
+    def _check_strides(self, view: View, part: Target) -> None:
+        """LowerError where the elements of a part are not where an address in its buffer says."""
+        expected = view.declared_strides or compact_strides(view.shape)
+        for dim, (size, own, found) in enumerate(zip(view.shape, expected, part.strides())):
+            single = isinstance(size, IntImm) and size.value <= 1
+            if not (single or isinstance(own, Var) and own in self.strides or self.same(own, found)):
+                place = "in one piece" if not view.declared_strides else "with the strides that are declared"
+                raise LowerError(
+                    f"{self.what}: '{view.name}' is expected {place}, but dimension {dim} of '{part.buffer.data.name}' has "
+                    f"stride {Value(found)}, not {Value(own)}",
+                    "copy the part with cache_read first, or declare the buffer with variables for strides (te.decl_buffer)",
+                )
 
     @rewrites(E.FuncCall)
     def rewrite_func_call(self, e: E.FuncCall) -> Expr:

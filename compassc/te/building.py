@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from compassc.te.lowering import lower
 
 if TYPE_CHECKING:
     from compass_runtime.module import Module
     from compassc.ir.stmts import PrimFunc
+    from compassc.te.buffers import View
+    from compassc.te.tensor import Tensor
 
 
-def build(schedule: Any, args: Sequence[Any], target: Any = None, name: str = "default_function") -> Module:
+def build(
+    schedule: Any,
+    args: Sequence[Any],
+    target: Any = None,
+    name: str = "default_function",
+    binds: Mapping[Tensor, View] | None = None,
+) -> Module:
     """The module of a schedule for a target: an NPU's name, `llvm`, `c`, `cuda`, or a `compassc.targets.Target`.
 
     Call it with arrays in the order of `args`; outputs are changed in place. It can be exported and runs without the
-    compiler then. LowerError as `lower`, UsageError for targets that are not known.
+    compiler then. `binds` as for `lower`. LowerError as `lower`, UsageError for targets that are not known.
     """
     from compassc import targets
 
-    return targets.build(schedule, args, target, name)
+    if binds is None:
+        return targets.build(schedule, args, target, name)
+    chosen = targets.Target.of(target)
+    return targets.build(lower(schedule, args, name, chosen, binds=binds), None, chosen, name)
 
 
 def create_prim_func(ops: Sequence[Any], index_dtype_override: str | None = None) -> PrimFunc:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import warnings
@@ -10,13 +11,14 @@ from pathlib import Path
 
 from compass_core.errors import CompassError, Span
 
-_PACKAGE = str(Path(__file__).parents[1]) + os.sep
+_OWN = (str(Path(__file__).parents[1]) + os.sep, contextlib.__file__)
+"""Whose lines are not the user's; `with` enters our functions by way of the second."""
 
 
 def caller() -> Span | None:
     """The line outside of the compiler that is being run."""
     frame = sys._getframe(1)
-    while frame.f_code.co_filename.startswith(_PACKAGE) or "__name__" not in frame.f_globals:  # made of declarations
+    while frame.f_code.co_filename.startswith(_OWN) or "__name__" not in frame.f_globals:  # made of declarations
         if frame.f_back is None:
             return None
         frame = frame.f_back

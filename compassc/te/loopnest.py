@@ -19,9 +19,10 @@ from compassc.ir.dtypes import INT32, pointer_type
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Body, Stmt
 from compassc.te.axes import IterVar, Kind, Range
-from compassc.te.bound_statements import Match, bound
+from compassc.te.bound_statements import Match, Parts, bound
 from compassc.te.bound_statements import Target as Part
 from compassc.te.bounds import Bounds, Region
+from compassc.te.buffers import View
 from compassc.te.errors import LowerError
 from compassc.te.machine import Machine
 from compassc.te.nodes import Reduce, TensorRead, rewrite, substitute
@@ -297,7 +298,7 @@ class _Nest:
         for buffer, tensor in given:
             place = self.nests.place(tensor)
             begin = _begin(f"'{self.stage.label}'", place, [_ZERO] * len(buffer.shape))
-            parts[buffer.data] = buffer, Part(place.buffer, begin, tuple(range(len(buffer.shape))))
+            parts[buffer.data] = View(buffer), Part(place.buffer, begin, tuple(range(len(buffer.shape))))
         self.nests.made.kernels |= op.kernels
         return bound(op.body, parts, op.kernels, f"'{self.stage.label}'")
 
@@ -520,24 +521,24 @@ class Tensorised:
             found.append(simple)
         return found
 
-    def _parts(self) -> dict[Var, tuple[Buffer, Part]]:
+    def _parts(self) -> Parts:
         zero: dict[Expr, Expr] = dict.fromkeys(self.tile, _ZERO)
         parts = {}
-        for buffer, tensor in zip(self.intrin.input_buffers, self.intrin.inputs):
+        for view, tensor in zip(self.intrin.input_views, self.intrin.inputs):
             mine, begin, dims = self.match.found[tensor]
             place = self.nest.nests.place(mine)
-            parts[buffer.data] = (
-                buffer,
+            parts[view.buffer.data] = (
+                view,
                 Part(place.buffer, _begin(self.what, place, [substitute(b, zero) for b in begin]), dims),
             )
-        for i, (buffer, output) in enumerate(zip(self.intrin.output_buffers, self.intrin.op.outputs)):
+        for i, (view, output) in enumerate(zip(self.intrin.output_views, self.intrin.op.outputs)):
             place = self.nest.nests.places[self.stage.op, i]
             theirs = tuple(a.as_expr() for a in self.intrin.op.axis)
             begin, dims = self.match.place(
                 self.stage.label, tuple(self.values[a] for a in self.stage.axis), output.name, theirs
             )
-            parts[buffer.data] = (
-                buffer,
+            parts[view.buffer.data] = (
+                view,
                 Part(place.buffer, _begin(self.what, place, [substitute(b, zero) for b in begin]), dims),
             )
         return parts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from compass_core.operators import is_power_of_two
@@ -17,6 +18,7 @@ from compassc.ir.verify import verify
 from compassc.ir.visit import Rewriter, all_exprs, rename_vars, rewrites, walk_stmts
 from compassc.te.axes import IterVar
 from compassc.te.bounds import Bounds, infer_bounds
+from compassc.te.buffers import View, check_bound
 from compassc.te.errors import ExpressionTypeError, LowerError, ScheduleError
 from compassc.te.loopnest import LoopNest, loop_nest
 from compassc.te.machine import Machine
@@ -40,8 +42,10 @@ def lower(
     name: str = "main",
     target: Any = None,
     simple_mode: bool = False,
+    binds: Mapping[Tensor, View] | None = None,
 ) -> IRModule:
     """The kernel of a schedule: a module that `BuildManager` builds, with the tensors and variables `args` as parameters.
+    `binds`: buffers (`te.decl_buffer`) of some of the tensors, which name them and can stand for them in `args`.
 
     `target`: for which the threads are laid out: an NPU target's name, by default that of the switch COMPASS_TARGET, or
     a kind of `compassc.targets` (`llvm`, `cuda`). `simple_mode`: stop with plain loops over scalars, before transfers,
@@ -52,9 +56,9 @@ def lower(
         raise ExpressionTypeError(f"te.lower takes a schedule, got {type(schedule).__name__}")
     if args is None:
         raise ExpressionTypeError("te.lower needs the parameters of the kernel: its tensors and variables, in order")
-    machine = _machine(target)
+    machine, args = _machine(target), _with_tensors(args, binds or {})
     plain = normalised(schedule, machine)
-    module, nest = _plain_loops(plain, infer_bounds(plain), args, name, machine)
+    module, nest = _plain_loops(plain, infer_bounds(plain), args, name, machine, binds)
     if not simple_mode:
         module = machine.form(module, nest.double_buffered)
     verify(module)
@@ -73,10 +77,31 @@ def schedule_ops(
     return module
 
 
+def _with_tensors(args: Sequence[Any], binds: Mapping[Tensor, View]) -> list[Any]:
+    """The arguments with tensors in the places of the buffers that they are bound to. ExpressionError for buffers that
+    are not those of their tensors."""
+    for tensor, view in binds.items():
+        if not isinstance(tensor, Tensor):
+            raise ExpressionTypeError(f"binds has buffers of tensors, got one of a {type(tensor).__name__}")
+        check_bound("binds", view, tensor)
+    made = []
+    for arg in args:
+        found = next((t for t, view in binds.items() if view is arg), arg)
+        if isinstance(found, View):
+            raise ExpressionTypeError(f"no tensor is bound to the buffer '{found.name}'", "say binds={tensor: buffer}")
+        made.append(found)
+    return made
+
+
 def _plain_loops(
-    plain: Schedule, bounds: Bounds, args: Sequence[Any], name: str, machine: Machine
+    plain: Schedule,
+    bounds: Bounds,
+    args: Sequence[Any],
+    name: str,
+    machine: Machine,
+    binds: Mapping[Tensor, View] | None = None,
 ) -> tuple[IRModule, LoopNest]:
-    parameters, declared, variables, implied = parameters_of(args, machine)
+    parameters, declared, variables, implied = parameters_of(args, machine, binds or {})
     for stage in plain.stages:
         for tensor in stage.op.outputs if stage.is_output else ():
             if tensor not in parameters:
@@ -192,9 +217,11 @@ def _machine(target: Any) -> Machine:
 Parameters = tuple[dict[Tensor, Buffer], list[Stmt], tuple[Var, ...], tuple[tuple[str, object], ...]]
 
 
-def parameters_of(args: Sequence[Any], machine: Machine) -> Parameters:
+def parameters_of(
+    args: Sequence[Any], machine: Machine, binds: Mapping[Tensor, View] = MappingProxyType({})
+) -> Parameters:
     """The buffers of the tensors among the arguments, their declarations, the parameters of the function and its
-    attributes. Sizes of tensors that are no arguments themselves are parameters after these (`IMPLIED_SIZES`)."""
+    attributes. Tensors in `binds` have the names of their buffers. Sizes of tensors that are no arguments themselves are parameters after these (`IMPLIED_SIZES`)."""
     buffers: dict[Tensor, Buffer] = {}
     variables: list[Var] = []
     taken: set[str] = set()
@@ -203,7 +230,8 @@ def parameters_of(args: Sequence[Any], machine: Machine) -> Parameters:
             if arg in buffers:
                 raise LowerError(f"'{arg.name}' is given twice as an argument")
             dtype = machine.storage_type(arg.name, arg.dtype)
-            data = Var(free_name(arg.name, taken), pointer_type(dtype, "global"))
+            name = binds[arg].name if arg in binds else arg.name
+            data = Var(free_name(name, taken), pointer_type(dtype, "global"))
             shape = tuple(arg.shape) or (IntImm(INT32, 1),)
             buffers[arg] = Buffer(data, dtype, shape)
             variables.append(data)

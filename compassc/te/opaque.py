@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.dtypes import INT32, VOID, DataType, PointerType, pointer_type
+from compassc.ir.dtypes import INT32, VOID, DataType, PointerType
 from compassc.ir.exprs import Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.visit import all_exprs, walk_stmts
 from compassc.te.axes import IterVar, Kind, Range
+from compassc.te.buffers import View, check_bound, decl_buffer, declared
 from compassc.te.construct import TagScope, shape_of
 from compassc.te.errors import ExpressionError, ExpressionTypeError
 from compassc.te.nodes import TensorRead
@@ -157,48 +158,6 @@ class ExternOp(Operation):
         return list(dict.fromkeys(self.inputs))
 
 
-class View:
-    """A buffer in statements: `view[i, j]` is the value of an element."""
-
-    def __init__(self, buffer: Buffer) -> None:
-        self.buffer = buffer
-
-    @property
-    def dtype(self) -> DataType:
-        return self.buffer.dtype
-
-    @property
-    def shape(self) -> tuple[Expr, ...]:
-        return self.buffer.shape
-
-    def _indices(self, given: Sequence[Any]) -> tuple[Expr, ...]:
-        if len(given) != len(self.shape):
-            raise ExpressionError(
-                f"'{self.buffer.data.name}' has {len(self.shape)} dimensions, got {len(given)} indices"
-            )
-        return tuple(as_expr(i) for i in given)
-
-    def __getitem__(self, indices: Any) -> Value:
-        given = indices if isinstance(indices, tuple) else (indices,)
-        return Value(E.Load(self.buffer, self._indices(given)))
-
-    def store(self, value: Any, *indices: Any) -> Stmt:
-        """The statement that writes an element."""
-        e = as_expr(value)
-        if isinstance(e, (IntImm, E.FloatImm)) and e.dtype is not self.dtype:
-            e = immediate(e.value, self.dtype)
-        if e.dtype is not self.dtype:
-            raise ExpressionTypeError(f"'{self.buffer.data.name}' has {self.dtype} elements, the value is {e.dtype}")
-        return S.Store(self.buffer, self._indices(indices), e, None)
-
-    def ptr(self, *indices: Any) -> Expr:
-        """The address of an element, of the first one without indices."""
-        from compassc.passes.flatten_buffer import position
-
-        where = position(self.shape, self._indices(indices)) if indices else _ZERO
-        return E.Pointer(self.dtype, self.buffer.data, where)
-
-
 _active: list[Kernels] = []
 
 
@@ -265,23 +224,21 @@ def for_range(begin: Any, end: Any, body: Callable[[Value], Any], name: str = "i
     return S.For(var, "serial", as_expr(begin), as_expr(end), IntImm(INT32, 1), body_of(body(Value(var)), name))
 
 
-def declared(name: str, shape: tuple[Expr, ...], kind: DataType) -> Buffer:
-    """A buffer that stands for a tensor in statements."""
-    return Buffer(Var(name, pointer_type(kind, "global")), kind, shape or (IntImm(INT32, 1),))
-
-
 def extern(
     shape: Any,
     inputs: Any,
     fcompute: Callable[..., Any],
     name: str = "extern",
     dtype: Any = None,
+    in_buffers: Any = None,
+    out_buffers: Any = None,
     tag: str = "",
     attrs: Mapping[str, Any] | None = None,
 ) -> Any:
     """Tensors that statements compute: `fcompute(ins, outs)` gets views of inputs and outputs and gives statements.
 
     `shape`: of the output, or a list of shapes. `dtype`: of all outputs or a list; that of the inputs when these agree.
+    `in_buffers`, `out_buffers`: the views that `fcompute` gets (`te.decl_buffer`), one for each input or output.
     ExpressionError where these do not go together.
     """
     several = isinstance(shape, list) and bool(shape) and isinstance(shape[0], (list, tuple))
@@ -291,12 +248,24 @@ def extern(
         if not isinstance(t, Tensor):
             raise ExpressionTypeError(f"'{name}': inputs are tensors, got {type(t).__name__}")
     kinds = _kinds(name, dtype, tensors, len(shapes))
-    ins = [declared(t.name.replace(".", "_"), t.shape, t.dtype) for t in tensors]
-    outs = [declared(f"{name}_{i}" if several else name, s, k) for i, (s, k) in enumerate(zip(shapes, kinds))]
+    made = [PlaceholderOp(f"{name}_{i}" if several else name, s, k) for i, (s, k) in enumerate(zip(shapes, kinds))]
+    ins = _views(f"in_buffers of '{name}'", in_buffers, tensors)
+    outs = _views(f"out_buffers of '{name}'", out_buffers, [op.output(0) for op in made])
     with collected() as kernels:
-        body = body_of(fcompute([View(b) for b in ins], [View(b) for b in outs]), name)
-    op = ExternOp(name, tensors, ins, outs, body, kernels, TagScope.tag_of(tag), attrs)
+        body = body_of(fcompute(ins, outs), name)
+    given, made_here = ([view.buffer for view in side] for side in (ins, outs))
+    op = ExternOp(name, tensors, given, made_here, body, kernels, TagScope.tag_of(tag), attrs)
     return op.outputs if several else op.output(0)
+
+
+def _views(what: str, given: Any, tensors: Sequence[Tensor]) -> list[View]:
+    """The buffers that stand for tensors: those given, or ones of their names."""
+    if given is None:
+        return [View(declared(t.name.replace(".", "_"), t.shape, t.dtype)) for t in tensors]
+    listed = list(given) if isinstance(given, (list, tuple)) else [given]
+    if len(listed) != len(tensors):
+        raise ExpressionError(f"{what}: {len(listed)} are given for {len(tensors)} tensors")
+    return [check_bound(what, view, t) for view, t in zip(listed, tensors)]
 
 
 def extern_primfunc(input_tensors: Any, primfunc: Any, name: str = "", **options: Any) -> Any:
@@ -361,14 +330,24 @@ class TensorIntrin:
     """What `tensorize` puts in the place of loops: `op` says what it computes, `fcompute(ins, outs)` gives its statements:
     all of them, or a tuple (whole, reset, update) for reductions."""
 
-    def __init__(self, op: ComputeOp, fcompute: Callable[..., Any], name: str) -> None:
+    def __init__(
+        self, op: ComputeOp, fcompute: Callable[..., Any], name: str, binds: Mapping[Tensor, View] | None = None
+    ) -> None:
         self.op, self.name = op, name
-        self.inputs = op.input_tensors
-        self.input_buffers = [declared(t.name, t.shape, t.dtype) for t in self.inputs]
-        self.output_buffers = [declared(t.name, t.shape, t.dtype) for t in op.outputs]
-        views = [[View(b) for b in side] for side in (self.input_buffers, self.output_buffers)]
+        self.inputs, known = op.input_tensors, dict(binds or {})
+        for tensor in (t for t in known if t not in [*self.inputs, *op.outputs]):
+            raise ExpressionError(f"binds of '{name}': '{getattr(tensor, 'name', tensor)}' is none of its tensors")
+        self.input_views, self.output_views = (
+            [
+                check_bound(f"binds of '{name}'", known[t], t, strided=True)
+                if t in known
+                else View(declared(t.name, t.shape, t.dtype))
+                for t in side
+            ]
+            for side in (self.inputs, op.outputs)
+        )
         with collected() as self.kernels:
-            made = fcompute(*views)
+            made = fcompute(self.input_views, self.output_views)
             parts = made if isinstance(made, tuple) and len(made) == 3 else (made, None, None)
             self.body, self.reset, self.update = (None if p is None else body_of(p, name) for p in parts)
         if op.reduce_axis and (self.reset is None or self.update is None):
@@ -380,10 +359,26 @@ class TensorIntrin:
             raise ExpressionError(f"'{name}' has no statements")
 
 
-def decl_tensor_intrin(op: Any, fcompute: Callable[..., Any], name: str = "tensor_intrin") -> TensorIntrin:
+def decl_tensor_intrin(
+    op: Any,
+    fcompute: Callable[..., Any],
+    name: str = "tensor_intrin",
+    binds: Mapping[Tensor, View] | None = None,
+    scalar_params: Any = None,
+    default_buffer_params: Mapping[str, Any] | None = None,
+) -> TensorIntrin:
     """An intrinsic for `tensorize`. `op`: an operation on placeholders that says what it computes; `fcompute(ins, outs)`
     gives its statements (`call_kernel`, `view.store`): a body, or (whole, reset, update) when it reduces, where `reset`
-    begins the outputs and `update` joins one more part."""
+    begins the outputs and `update` joins one more part.
+
+    `binds`: the buffers (`te.decl_buffer`) of some of its tensors, which may have strides. `default_buffer_params`: what
+    `te.decl_buffer` takes besides, for the others. ExpressionError for `scalar_params`: an intrinsic stands in loops.
+    """
+    if scalar_params:
+        raise ExpressionError(
+            f"'{name}': an intrinsic has no scalar parameters", "its statements use variables as they are"
+        )
+    decl_buffer((1,), name=name, **dict(default_buffer_params or {}))
     found = op.op if isinstance(op, Tensor) else op
     if not isinstance(found, ComputeOp):
         raise ExpressionTypeError(f"an intrinsic is described by te.compute, got {type(found).__name__}")
@@ -392,4 +387,4 @@ def decl_tensor_intrin(op: Any, fcompute: Callable[..., Any], name: str = "tenso
     for t in (*found.input_tensors, *found.outputs):
         if not all(isinstance(d, IntImm) for d in t.shape):
             raise ExpressionError(f"'{name}': '{t.name}' has a dimension that is no number")
-    return TensorIntrin(found, fcompute, name)
+    return TensorIntrin(found, fcompute, name, binds)

@@ -1,0 +1,170 @@
+"""Buffers in statements of the user's: what they stand for, elements and addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import FLOAT32, INT32, DataType, pointer_type
+from compassc.ir.exprs import Buffer, Expr, IntImm, Var
+from compassc.ir.stmts import Stmt
+from compassc.te.construct import shape_of
+from compassc.te.errors import ExpressionError, ExpressionTypeError
+from compassc.te.tensor import Tensor
+from compassc.te.values import Value, as_expr, binary, data_type, immediate
+
+_ZERO, _ONE = IntImm(INT32, 0), IntImm(INT32, 1)
+
+
+class View:
+    """A buffer in statements: `view[i, j]` is the value of an element, `view.store(value, i, j)` writes one,
+    `view.ptr(i, j)` is its address.
+
+    `declared_strides`: the elements between neighbours in each dimension; a variable stands for what they turn out to be,
+    and nothing says that the elements lie one after another.
+    """
+
+    def __init__(self, buffer: Buffer, declared_strides: tuple[Expr, ...] = ()) -> None:
+        self.buffer, self.declared_strides = buffer, declared_strides
+
+    @property
+    def name(self) -> str:
+        return self.buffer.data.name
+
+    @property
+    def dtype(self) -> DataType:
+        return self.buffer.dtype
+
+    @property
+    def shape(self) -> tuple[Expr, ...]:
+        return self.buffer.shape
+
+    @property
+    def strides(self) -> tuple[Value, ...]:
+        """The elements between neighbours in each dimension."""
+        return tuple(map(Value, self.declared_strides or compact_strides(self.shape)))
+
+    def _indices(self, given: Sequence[Any]) -> tuple[Expr, ...]:
+        if len(given) != len(self.shape):
+            raise ExpressionError(f"'{self.name}' has {len(self.shape)} dimensions, got {len(given)} indices")
+        return tuple(as_expr(i) for i in given)
+
+    def __getitem__(self, indices: Any) -> Value:
+        given = indices if isinstance(indices, tuple) else (indices,)
+        return Value(E.Load(self.buffer, self._indices(given)))
+
+    def store(self, value: Any, *indices: Any) -> Stmt:
+        """The statement that writes an element."""
+        e = as_expr(value)
+        if isinstance(e, (IntImm, E.FloatImm)) and e.dtype is not self.dtype:
+            e = immediate(e.value, self.dtype)
+        if e.dtype is not self.dtype:
+            raise ExpressionTypeError(f"'{self.name}' has {self.dtype} elements, the value is {e.dtype}")
+        return S.Store(self.buffer, self._indices(indices), e, None)
+
+    def ptr(self, *indices: Any) -> Expr:
+        """The address of an element, of the first one without indices."""
+        if not indices:
+            return E.Pointer(self.dtype, self.buffer.data, _ZERO)
+        where: Expr = _ZERO
+        for index, stride in zip(self._indices(indices), self.strides):
+            where = binary("add", Value(where), binary("mul", Value(index), stride)).expr
+        return E.Pointer(self.dtype, self.buffer.data, where)
+
+    def vload(self, begin: Any, dtype: Any = None) -> Value:
+        """The element at the indices `begin`. ExpressionTypeError for vectors and other types than the elements'."""
+        if dtype is not None and data_type(dtype) is not self.dtype:
+            raise ExpressionTypeError(
+                f"'{self.name}' has {self.dtype} elements, {dtype} is asked for", "cast the value"
+            )
+        return self[tuple(begin) if isinstance(begin, (list, tuple)) else begin]
+
+    def vstore(self, begin: Any, value: Any) -> Stmt:
+        """The statement that writes the element at the indices `begin`."""
+        return self.store(value, *(begin if isinstance(begin, (list, tuple)) else (begin,)))
+
+    def access_ptr(
+        self, access_mask: Any = "rw", ptr_type: Any = "handle", content_lanes: int = 1, offset: Any = 0
+    ) -> Expr:
+        """The address `offset` elements behind the first one. What `access_mask` says changes nothing: who gets an address
+        may read and write."""
+        if content_lanes != 1:
+            raise ExpressionError(f"an address in '{self.name}' is one of single elements, not of {content_lanes}")
+        return E.Pointer(self.dtype, self.buffer.data, as_expr(offset))
+
+
+def compact_strides(shape: Sequence[Expr]) -> tuple[Expr, ...]:
+    """The strides of elements that lie one after another."""
+    made, stride = [], Value(_ONE)
+    for size in reversed(shape):
+        made.append(stride.expr)
+        stride = binary("mul", stride, Value(size))
+    return tuple(reversed(made))
+
+
+def declared(name: str, shape: tuple[Expr, ...], kind: DataType) -> Buffer:
+    """A buffer that stands for a tensor in statements."""
+    return Buffer(Var(name, pointer_type(kind, "global")), kind, shape or (_ONE,))
+
+
+def decl_buffer(
+    shape: Any,
+    dtype: Any = None,
+    name: str = "buffer",
+    data: Any = None,
+    strides: Any = None,
+    elem_offset: Any = None,
+    scope: str = "",
+    data_alignment: int = -1,
+    offset_factor: int = 0,
+    buffer_type: str = "",
+) -> View:
+    """A buffer of a shape and a type (float32 unless it is said), to be bound to a tensor (`binds`, `in_buffers`).
+
+    `strides`: numbers, or variables for what they are at the place that it is bound to. `data_alignment` promises what
+    nothing relies on. ExpressionError for what a buffer cannot have here: storage of its own (`data`), an offset, a memory
+    (that of the stage it is bound to counts), offsets in steps (`offset_factor`), dimensions that stretch.
+    """
+    refused = {
+        "data": data is not None,
+        "elem_offset": elem_offset is not None and not _is_number(elem_offset, 0),
+        "scope": scope not in ("", "global"),
+        "offset_factor": offset_factor not in (0, 1),
+        "buffer_type": buffer_type not in ("", "default"),
+    }
+    for argument in (a for a, wrong in refused.items() if wrong):
+        raise ExpressionError(f"the buffer '{name}' cannot have the argument '{argument}'", "leave it out")
+    if isinstance(data_alignment, bool) or not isinstance(data_alignment, int):
+        raise ExpressionTypeError(f"data_alignment of '{name}' is a number of bytes, got {data_alignment!r}")
+    sizes = shape_of(shape)
+    steps = tuple(map(as_expr, strides)) if strides is not None else ()
+    if len(steps) not in (0, len(sizes)) or any(not isinstance(e, (IntImm, Var)) for e in steps):
+        raise ExpressionError(f"'{name}' has {len(sizes)} dimensions, its strides are as many numbers or variables")
+    return View(declared(name, sizes, FLOAT32 if dtype is None else data_type(dtype)), steps)
+
+
+def _is_number(given: Any, number: int) -> bool:
+    e = as_expr(given)
+    return isinstance(e, IntImm) and e.value == number
+
+
+def check_bound(what: str, view: Any, tensor: Tensor, strided: bool = False) -> View:
+    """The buffer that stands for a tensor. ExpressionError where it has another type or shape, or strides of its own
+    unless it is `strided`."""
+    if not isinstance(view, View):
+        raise ExpressionTypeError(
+            f"{what}: a buffer (te.decl_buffer) stands for '{tensor.name}', got {type(view).__name__}"
+        )
+    wanted = tensor.shape or (_ONE,)
+    if view.dtype is not tensor.dtype or list(map(_written, view.shape)) != list(map(_written, wanted)):
+        sides = [f"({', '.join(str(Value(e)) for e in x.shape)}) of {x.dtype}" for x in (view, tensor)]
+        raise ExpressionError(f"{what}: the buffer '{view.name}' is {sides[0]}, '{tensor.name}' is {sides[1]}")
+    if view.declared_strides and not strided:
+        raise ExpressionError(f"{what}: the buffer '{view.name}' has strides, tensors lie one element after another")
+    return view
+
+
+def _written(e: Expr) -> Any:
+    return e.value if isinstance(e, IntImm) else e
