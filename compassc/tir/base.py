@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from compass_core.errors import UsageError
+from compassc.analysis.structure import Interner, variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import PointerType
 from compassc.ir.exprs import Buffer, Var
 from compassc.ir.stmts import Body, IRModule, PrimFunc
-from compassc.ir.visit import walk_exprs, walk_stmts
+from compassc.ir.visit import all_exprs, walk_exprs, walk_stmts
 from compassc.te.errors import ExpressionTypeError, ScheduleError
 from compassc.tir.blocks import declared
 from compassc.tir.canonical import canonical
+from compassc.tir.cover import open_loops_are_whole
 from compassc.tir.trace import BlockRV, ExprRV, LoopRV, Symbol, Trace
 from compassc.tir.tree import Tree
 
@@ -51,8 +53,12 @@ class Base:
         self._trees: dict[PrimFunc, Tree] = {}
         self.loose: dict[str, S.Stmt | None] = {f.name: loose_statement(f) for f in mod.functions}
         """Functions with statements that are in no block: their blocks stay where they are."""
+        self.tied = {f.name: tied_block(f) for f in mod.functions}
+        """Functions with blocks that use more than their axes: their turns stay in order, too."""
         for f in mod.functions:
             check_scheduled(f)
+        self.open_loops_are_whole = {f.name: open_loops_are_whole(Tree(f)) for f in mod.functions}
+        """Whether the loops of open extents of a function, as it was given, give all values of the axes bound to them."""
 
     # -- state
 
@@ -83,7 +89,7 @@ class Base:
         if found is None:
             if len(self._trees) > 8:
                 self._trees.clear()
-            found = self._trees[function] = Tree(function)
+            found = self._trees[function] = Tree(function, self.open_loops_are_whole[name])
         return found
 
     def commit(self, name: str, body: Body, renames: dict[str, str] | None = None) -> Tree:
@@ -193,10 +199,19 @@ class Base:
             self.function(function).params
         )
 
-    def check_blocks_only(self, step: str, arguments: Iterable[Any]) -> None:
-        """ScheduleError where a step would move blocks past statements that are in no block."""
+    def check_blocks_only(self, step: str, arguments: Iterable[Any], on_loops: bool) -> None:
+        """ScheduleError where a step would move blocks past statements that are in no block, or blocks that use more than
+        their axes. `on_loops`: the step looks at other statements than blocks by itself."""
         for symbol in arguments:
             place = self.symbols.get(symbol) if isinstance(symbol, Symbol) else None
+            tied = self.tied.get(place.function) if isinstance(place, Place) else None
+            if tied is not None:
+                raise ScheduleError(
+                    f"{step}: the block '{tied[0]}' uses '{tied[1]}', which is neither an axis of it nor a parameter",
+                    "give the block an axis for it, or compute it in the block",
+                )
+            if on_loops:
+                continue
             loose = self.loose.get(place.function) if isinstance(place, Place) else None
             if loose is not None and isinstance(place, Place):
                 where = f" ({loose.span})" if loose.span else ""
@@ -213,7 +228,16 @@ class Base:
 def check_scheduled(function: PrimFunc) -> None:
     """ScheduleError for a function whose blocks touch memory of which shape and place are not declared."""
     known = declared(function.body)
+    same = Interner().same
+    has = any(isinstance(s, S.Block) for s in walk_stmts(function.body))
     for s in walk_stmts(function.body):
+        if has and isinstance(s, (S.Alloc, S.DeclBuffer)):
+            one, other = s.buffer.shape, known[s.buffer.data].shape
+            if len(one) != len(other) or not all(map(same, one, other)):
+                raise ScheduleError(
+                    f"'{s.buffer.data.name}' of '{function.name}' is declared with two shapes: blocks know a buffer by one",
+                    "use one of them, with the indices of the other written out",
+                )
         if not isinstance(s, S.Block):
             continue
         for inner in walk_stmts((*s.init, *s.body)):
@@ -248,6 +272,27 @@ def loose_statement(function: PrimFunc) -> S.Stmt | None:
 
     has = any(isinstance(s, S.Block) for s in walk_stmts(function.body))
     return find(function.body) if has else None
+
+
+def tied_block(function: PrimFunc) -> tuple[str, str] | None:
+    """A block, and the variable of a loop or statement around it that it uses by itself."""
+
+    def find(body: Body, around: frozenset[Var]) -> tuple[str, str] | None:
+        for s in body:
+            if isinstance(s, S.Let):
+                around = around | {s.var}
+            if isinstance(s, S.Block):
+                used = (v for e in all_exprs((*s.init, *s.body)) for v in variables(e) if v in around)
+                if (var := next(used, None)) is not None:
+                    return s.name, var.name
+            inside = around | {s.var} if isinstance(s, S.For) else around
+            for inner in s.bodies():
+                found = find(inner, inside)
+                if found is not None:
+                    return found
+        return None
+
+    return find(function.body, frozenset())
 
 
 ROOT = "root"

@@ -140,8 +140,8 @@ def _blockized(schedule: Base, tree: Tree, block: S.Block, top: S.For | None) ->
         raise error(reason)
     loops = tree.loops_around(block)
     inner = loops[loops.index(top) :] if top is not None else []
-    for s in inner:
-        if constant(s.stop) is None or constant(s.start) != 0 or len(s.body) != 1:
+    for s, below in zip(inner, [*inner[1:], block]):
+        if constant(s.stop) is None or constant(s.start) != 0 or s.body != (below,):
             raise error(f"'{s.var.name}' has no constant extent, or more than the block in it")
     within = facts_of(tree.loops_around(block, all_of_them=True))
     halves = [_divided(a, [s.var for s in inner], within, error) for a in axes_of(block)]

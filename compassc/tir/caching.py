@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from compassc.analysis.structure import variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import pointer_type
 from compassc.ir.exprs import Binary, Buffer, Expr, Var
 from compassc.ir.stmts import Body, Stmt
-from compassc.ir.visit import Rewriter, rewrites, walk_exprs
+from compassc.ir.visit import Rewriter, rewrites, walk_exprs, walk_stmts
 from compassc.te.errors import ExpressionTypeError, ScheduleError
 from compassc.tir.addresses import check_no_address
 from compassc.tir.base import Base
@@ -27,21 +26,24 @@ from compassc.tir.blocks import (
     number,
     view,
 )
-from compassc.tir.checks import read, why_foreign, writers, written
+from compassc.tir.checks import read, writers, written
+from compassc.tir.copied import (
+    check_all_points,
+    check_apart,
+    check_cover,
+    check_no_other_part,
+    check_written_once,
+    check_written_whole,
+    goes_on,
+    only_access,
+)
 from compassc.tir.cover import (
     data_of,
     facts_of,
-    fills,
-    holds,
     reach_of,
-    reads_of,
     spans_of,
-    turn_writes,
-    within,
     writes_of,
 )
-from compassc.tir.decompose import around_reduction
-from compassc.tir.itermap import covers
 from compassc.tir.regions import box
 from compassc.tir.trace import BlockRV, LoopRV, instruction
 from compassc.tir.tree import Tree, edit, edit_block
@@ -102,7 +104,7 @@ class Caching(Base):
         if makers:
             meeting = _common(tree, [*makers, *users])
             ranges = _written_ranges(tree, makers[-1], buffer, meeting)
-            _check_cover(step, tree, makers[-1], users, buffer, fixed_of(tree, meeting))
+            check_cover(step, tree, makers[-1], users, buffer, fixed_of(tree, meeting))
             place = _place_after(step, tree, makers[-1], users, meeting)
         else:
             meeting, ranges = around, [(number(0, e), e) for e in buffer.shape]
@@ -136,7 +138,7 @@ class Caching(Base):
         around = tree.scope(s)
         check_no_address(f"{step} of '{s.name}'", tree, buffer.data)
         self._one_writer(step, tree, buffer, around)
-        self._check_no_other_part(step, tree, s, buffer)
+        check_no_other_part(step, tree, s, buffer)
         if goes_on(tree, s, buffer):
             raise ScheduleError(
                 f"{step} of '{s.name}': it goes on with what is in '{buffer.data.name}', which the copy has not",
@@ -150,8 +152,8 @@ class Caching(Base):
         copy = self._copy(step, function, tree, buffer, scope, storage_scope)
         meeting = _common(tree, [s, *users]) if users else around
         ranges = _written_ranges(tree, s, buffer, meeting)
-        self._check_written_whole(step, tree, s, buffer, fixed_of(tree, meeting), ranges)
-        _check_cover(step, tree, s, moved, buffer, fixed_of(tree, meeting))
+        check_written_whole(step, tree, s, buffer, fixed_of(tree, meeting), ranges)
+        check_cover(step, tree, s, moved, buffer, fixed_of(tree, meeting))
         name = self.free_block_name(tree, copy.data.name)
         nest = copy_nest(name, buffer, copy, ranges, fixed_of(tree, meeting))
         body = insert(tree.function.body, meeting, _place_after(step, tree, s, users, meeting), nest)
@@ -173,13 +175,13 @@ class Caching(Base):
         check_no_address(f"{step} of '{s.name}'", tree, buffer.data)
         around = tree.scope(s)
         copy = self._copy(step, function, tree, buffer, scope, storage_scope)
-        _check_apart(step, tree, s, buffer)
+        check_apart(step, tree, s, buffer)
         ranges: list[Range] = [(number(0, e), e) for e in buffer.shape]
         if around is not None:  # other turns of the loops around may have other elements in hand
             fixed = fixed_of(tree, around)
             ranges = _written_ranges(tree, s, buffer, around)
-            self._check_written_whole(step, tree, s, buffer, fixed, ranges)
-            _check_cover(step, tree, s, [s], buffer, fixed)
+            check_written_whole(step, tree, s, buffer, fixed, ranges)
+            check_cover(step, tree, s, [s], buffer, fixed)
         first = self.free_block_name(tree, copy.data.name)
         last = self.free_block_name(tree, f"{copy.data.name}_out")
         place = tree.position(s, around)
@@ -212,7 +214,7 @@ class Caching(Base):
         self._one_writer(step, tree, found, tree.scope(s))
         if tree.inside(s):
             raise ScheduleError(f"{step} of '{s.name}': it has blocks in it")
-        access = only_access(step, s, found)
+        access = only_access(step, tree, s, found)
         used = [a for a in axes_of(s) if any(_has(e, a.var) for e in access)]
         data = Var(f"{found.data.name}_reindex", pointer_type(found.dtype, "global"))
         copy = Buffer(data, found.dtype, tuple(a.extent for a in used) or (number(1),))
@@ -235,13 +237,13 @@ class Caching(Base):
         """The body of the function with a block that accesses a copy in place of a buffer, at what `layout` makes of its
         axes `used`, and the block that makes the copy (or copies it back), whose name is given, too."""
         check_no_address(f"{step} of '{s.name}'", tree, old.data)
-        access = only_access(step, s, old)
+        access = only_access(step, tree, s, old)
         if old.data in read(s) & written(s):
             raise ScheduleError(f"{step} of '{s.name}': it reads and writes '{old.data.name}'", "use cache_inplace")
         if any(constant(a.start) != 0 for a in used):
             raise ScheduleError(f"{step} of '{s.name}': an axis does not begin at 0")
         if side == "write":
-            self._check_all_points(step, tree, s, used)
+            check_all_points(step, tree, s, used, old.data)
         axes = [
             Axis(Var(f"v{i}", a.var.dtype), "spatial", a.start, a.extent, Var(f"ax{i}", a.var.dtype))
             for i, a in enumerate(used)
@@ -253,7 +255,7 @@ class Caching(Base):
         if side == "read":
             store = S.Store(view(copy), points, E.Load(view(old), there_indices), None)
         else:
-            self._check_written_once(step, s, access)
+            check_written_once(step, s, access)
             store = S.Store(view(old), there_indices, E.Load(view(copy), points), None)
         there = []  # an index may be outside of the buffer where nobody uses what is there
         at_loops: dict[Var, Expr] = {a.var: a.binding for a in axes}
@@ -261,11 +263,11 @@ class Caching(Base):
             point = _at(e, at_loops)
             there += [Binary("le", number(0, point), point), Binary("lt", point, extent)]
         nest = loops_of(new_block(name, axes, (store,), where=joined(there)))
-        _check_apart(step, tree, s, old)
+        check_apart(step, tree, s, old)
         for used_there in {
             x.buffer.data: x.buffer for e in access for x in walk_exprs(e) if isinstance(x, E.Load)
         }.values():
-            _check_apart(step, tree, s, used_there)
+            check_apart(step, tree, s, used_there)
         around = tree.scope(s)
         place = tree.position(s, around)
         body = insert(tree.function.body, around, place if side == "read" else place + 1, nest)
@@ -332,60 +334,6 @@ class Caching(Base):
             name = f"{base}_{count}"
         return Buffer(Var(name, pointer_type(buffer.dtype, scope)), buffer.dtype, buffer.shape)
 
-    def _check_no_other_part(self, step: str, tree: Tree, s: S.Block, buffer: Buffer) -> None:
-        """ScheduleError where a block goes on with a reduction in each point of a block around, and others go on with it,
-        too: a copy would have this one's part alone."""
-        if around_reduction(tree, s) is None:
-            return
-        for other in tree.blocks.values():
-            nested = tree.is_inside(s, other) or tree.is_inside(other, s)
-            if other is not s and not nested and buffer.data in written(other):
-                raise ScheduleError(f"{step} of '{s.name}': it reduces a part only, '{other.name}' reduces another one")
-
-    def _check_written_whole(
-        self, step: str, tree: Tree, s: S.Block, buffer: Buffer, fixed: Sequence[S.For], copied: Sequence[Range]
-    ) -> None:
-        """ScheduleError where a block leaves elements alone that a copy of the ranges `copied` would overwrite."""
-        found = writes_of(s, buffer.data)
-        ranges = {a.var: (a.start, a.extent) for a in axes_of(s)}
-        same = facts_of([]).interner.same
-        for region in found:
-            assert isinstance(region, E.Region)
-            plain = len(set(region.starts)) == len(region.starts) and all(
-                isinstance(i, Var) and i in ranges and constant(ranges[i][0]) == 0 and same(ranges[i][1], dim)
-                for i, dim in zip(region.starts, buffer.shape)
-                if constant(dim) != 1
-            )
-            free = [x for x in tree.loops_around(s, all_of_them=True) if x not in fixed]
-            if all(constant(x.stop) is not None for x in free):
-                spans, facts = spans_of(region, s, reach_of(tree, s, fixed)), facts_of(fixed)
-                whole = fills(tree, s, region, fixed, buffer.shape) and within(copied, spans, facts, buffer.shape)
-            else:
-                whole = plain  # the loops are as they were written
-            if why_foreign(tree, s) or not whole:
-                raise ScheduleError(f"{step} of '{buffer.data.name}': '{s.name}' does not surely write all of it")
-
-    def _check_all_points(self, step: str, tree: Tree, s: S.Block, used: Sequence[Axis]) -> None:
-        """ScheduleError where a block is not surely computed at all points of its axes in its scope: a copy of all that
-        it could write would overwrite the rest."""
-        if foreign := why_foreign(tree, s):
-            raise ScheduleError(f"{step} of '{s.name}': {foreign}")
-        loops = tree.loops_around(s)
-        sizes = {x.var: constant(x.stop) or 0 for x in loops}
-        facts = facts_of(loops)
-        whole = all(constant(x.start) == 0 and sizes[x.var] for x in loops) and covers([a.binding for a in used], sizes)
-        for a in used:
-            low, high = facts.range_of(a.binding)
-            bound = set(sizes) >= {v for v in variables(a.binding)}
-            whole = whole and bound and low <= 0 and high >= (constant(a.extent) or high + 2) - 1
-        if not whole:
-            raise ScheduleError(f"{step} of '{s.name}': it is not surely computed at all points of its axes here")
-
-    def _check_written_once(self, step: str, s: S.Block, access: tuple[Expr, ...]) -> None:
-        plain = [e for e in access if isinstance(e, Var)]
-        if len(set(plain)) != len(access):
-            raise ScheduleError(f"{step} of '{s.name}': its indices are not its axes, each once")
-
 
 # ------------------------------------------------------------------------------------------------------------ the copies
 
@@ -447,35 +395,6 @@ def _written_ranges(tree: Tree, block: S.Block, buffer: Buffer, meeting: Stmt | 
     return [r if constant(r[1]) is not None else (number(0, e), e) for r, e in zip(found, buffer.shape)]
 
 
-def goes_on(tree: Tree, block: S.Block, buffer: Buffer) -> bool:
-    """Whether a block may read elements of a buffer that it writes as they were before it."""
-    if buffer.data not in read(block):
-        return False
-    inner = tree.inside(block)
-    fixed = tree.loops_around(block, all_of_them=True)
-    if not inner:
-        return True
-    return not turn_writes(tree, inner, buffer.data, fixed, facts_of(fixed), buffer.shape)
-
-
-def _check_cover(
-    step: str, tree: Tree, maker: S.Block, users: Sequence[S.Block], buffer: Buffer, fixed: Sequence[S.For]
-) -> None:
-    """ScheduleError where blocks read elements that the block which writes the buffer does not write."""
-    reach = reach_of(tree, maker, fixed)
-    given = [spans_of(r, maker, reach) for r in writes_of(maker, buffer.data)]
-    facts = facts_of(fixed)
-    for user in users:
-        reach = reach_of(tree, user, fixed)
-        for region in reads_of(user, buffer.data):
-            needed = spans_of(region, user, reach)
-            if not any(holds(g, needed, facts, buffer.shape) for g in given):
-                raise ScheduleError(
-                    f"{step} of '{buffer.data.name}': '{maker.name}' does not surely write all that '{user.name}' reads of "
-                    "it, so a copy of what it writes is not enough"
-                )
-
-
 def _place_after(step: str, tree: Tree, maker: S.Block, users: Sequence[S.Block], meeting: Stmt | None) -> int:
     """The place of a copy in the loop around a block and its users: after the one, before the others."""
     place = tree.position(maker, meeting) + 1
@@ -487,18 +406,6 @@ def _place_after(step: str, tree: Tree, maker: S.Block, users: Sequence[S.Block]
                 "say with consumer_blocks which of them read the copy",
             )
     return place
-
-
-def _check_apart(step: str, tree: Tree, s: S.Block, buffer: Buffer) -> None:
-    """ScheduleError when another block in the same loops uses a buffer, whose copy comes before or after these loops."""
-    around = tree.scope(s)
-    place = tree.position(s, around)
-    for other in tree.inside(around):
-        if other is not s and buffer.data in read(other) | written(other) and tree.position(other, around) == place:
-            raise ScheduleError(
-                f"{step} of '{buffer.data.name}': '{other.name}' uses it, too, in the loops of '{s.name}'",
-                "take this step before the other block is computed there",
-            )
 
 
 def _first_place(tree: Tree, scope: S.Block | None) -> int:
@@ -516,8 +423,6 @@ def insert(body: Body, at: Stmt | None, place: int, made: Body) -> Body:
 
 def _again(body: Body, scope: S.Block | None) -> Stmt | None:
     """The block of the same name after a change."""
-    from compassc.ir.visit import walk_stmts
-
     if scope is None:
         return None
     return next(s for s in walk_stmts(body) if isinstance(s, S.Block) and s.name == scope.name)
@@ -576,29 +481,6 @@ class _Reindexed(Rewriter):
         if s.buffer.data is self.data:
             return S.Store(self.buffer, self.indices, value, None, span=s.span)
         return S.Store(s.buffer, tuple(map(self.expr, s.indices)), value, s.mask, span=s.span)
-
-
-def only_access(step: str, s: S.Block, buffer: Buffer) -> tuple[Expr, ...]:
-    """The indices of all accesses of a buffer in a block, which must be the same."""
-    from compassc.analysis.structure import Interner
-
-    found = [tuple(i) for i in _accesses((*s.init, *s.body, S.Eval(s.where)), buffer.data)]
-    same = Interner().same
-    if not found or any(not all(map(same, a, found[0])) for a in found[1:]):
-        raise ScheduleError(f"{step} of '{s.name}': it does not access '{buffer.data.name}' at one and the same index")
-    return found[0]
-
-
-def _accesses(body: Iterable[Stmt], data: Var) -> Iterable[tuple[Expr, ...]]:
-    from compassc.ir.visit import walk_stmts
-
-    for s in walk_stmts(tuple(body)):
-        if isinstance(s, S.Store) and s.buffer.data is data:
-            yield s.indices
-        for root in s.exprs():
-            for e in walk_exprs(root):
-                if isinstance(e, E.Load) and e.buffer.data is data:
-                    yield e.indices
 
 
 def _has(e: Expr, var: Var) -> bool:

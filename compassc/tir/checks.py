@@ -62,7 +62,18 @@ def why_no_reduction(tree: Tree, block: S.Block) -> str:
     other = _other_writer(tree, block)
     if other:
         return f"it is no reduction (4): {other}"
+    if not joins_own_point(tree, block):
+        return "it is no reduction (4): it reads other elements of what it writes than the one that it writes"
     return _reduced_index(block)
+
+
+def joins_own_point(tree: Tree, block: S.Block) -> bool:
+    """Whether a block with a beginning reads what it writes only where it goes on with it; those of expressions do."""
+    if not block.init or tree.function.attr(EXPRESSIONS):
+        return True
+    own = written(block)
+    begun = [e for s in walk_stmts(block.init) for root in s.exprs() for e in walk_exprs(root)]
+    return _own_point(block) and not any(isinstance(e, E.Load) and e.buffer.data in own for e in begun)
 
 
 def _reduced_index(block: S.Block) -> str:

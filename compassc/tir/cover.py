@@ -9,6 +9,7 @@ from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Binary, Expr, Var
+from compassc.ir.stmts import Stmt
 from compassc.ir.visit import walk_exprs
 from compassc.te.bounds import Interval, Unbounded, interval
 from compassc.tir.blocks import add, at, axes_of, conjuncts, constant, number, sub, uses
@@ -117,6 +118,8 @@ def fills(tree: Tree, block: S.Block, region: Expr, fixed: Sequence[S.For], size
         return False
     if any(constant(e) != 1 for e in region.extents):
         return False
+    if not always_stores((*block.init, *block.body), data_of(region)) or not stands_free(tree, block, fixed):
+        return False
     outside = [s.var for s in fixed]
     if any(a.is_reduction and uses(a.binding, outside) for a in axes_of(block)):
         return False  # the turn has a part of the sum only
@@ -124,6 +127,65 @@ def fills(tree: Tree, block: S.Block, region: Expr, fixed: Sequence[S.For], size
         return False
     mapping: dict[Var, Expr] = dict(zip(block.vars, block.bindings))
     return covers([at(e, mapping) for e in region.starts], {s.var: constant(s.stop) or 0 for s in free})
+
+
+def always_stores(body: Iterable[Stmt], data: Var) -> bool:
+    """Whether statements surely store to a buffer: not only under conditions, or in loops that may have no turns."""
+    for s in body:
+        if isinstance(s, S.Store):
+            found = s.buffer.data is data and s.mask is None
+        elif isinstance(s, S.For):
+            start, stop = constant(s.start), constant(s.stop)
+            found = start is not None and stop is not None and start < stop and always_stores(s.body, data)
+        elif isinstance(s, S.Block):
+            found = not conjuncts(s.where) and always_stores((*s.init, *s.body), data)
+        else:
+            found = isinstance(s, S.If) and all(always_stores(x, data) for x in s.bodies()) and bool(s.orelse)
+        if found:
+            return True
+    return False
+
+
+def stands_free(tree: Tree, block: Stmt, fixed: Sequence[S.For]) -> bool:
+    """Whether no condition around a block or loop leaves out turns of the loops that do not stand still."""
+    for s in tree.around(block):
+        if s in fixed:
+            return True
+        if isinstance(s, S.Block):
+            if all(x in fixed for x in tree.loops_around(s, all_of_them=True)):
+                return True
+            if conjuncts(s.where):
+                return False
+        elif not isinstance(s, S.For):
+            return False
+    return True
+
+
+def in_own_loops(tree: Tree, block: S.Block, wanted: Iterable[Expr], fixed: Sequence[S.For]) -> bool:
+    """Whether a block is done for all values of the axes `wanted`, because each is bound to a loop of its own that has its
+    range, whatever that is."""
+    free = {s.var: s for s in tree.loops_around(block, all_of_them=True) if s not in fixed}
+    same = facts_of([]).interner.same
+    rest = dict(free)
+    for a in axes_of(block):
+        if a.var not in wanted:
+            continue
+        s = rest.pop(a.binding, None) if isinstance(a.binding, Var) else None
+        if s is None or not same(s.start, a.start) or not same(s.stop, add(a.start, a.extent)):
+            return False
+    turns = all((constant(s.stop) or 0) > (constant(s.start) or 0) for s in rest.values())
+    return turns and not any(uses(e, free) for s in free.values() for e in (s.start, s.stop))
+
+
+def open_loops_are_whole(tree: Tree) -> bool:
+    """Whether the blocks in loops of open extents are done for all values of the axes that depend on these."""
+    for b in tree.blocks.values():
+        loops = tree.loops_around(b, all_of_them=True)
+        variable = [s.var for s in loops if constant(s.stop) is None or constant(s.start) is None]
+        wanted = [a.var for a in axes_of(b) if uses(a.binding, variable)]
+        if variable and not (in_own_loops(tree, b, wanted, []) and stands_free(tree, b, [])):
+            return False
+    return True
 
 
 def _conditional_point(block: S.Block, region: E.Region) -> bool:

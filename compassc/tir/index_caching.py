@@ -14,7 +14,8 @@ from compassc.ir.visit import Rewriter, rewrites, walk_exprs, walk_stmts
 from compassc.te.errors import ExpressionError, ExpressionTypeError, ScheduleError
 from compassc.te.values import Value, kind_of
 from compassc.tir.blocks import Axis, at, axes_of, constant, new_block, uses, view
-from compassc.tir.caching import Caching, allocated, insert, loops_of, memory_scope, only_access
+from compassc.tir.caching import Caching, allocated, insert, loops_of, memory_scope
+from compassc.tir.copied import only_access
 from compassc.tir.index_map import as_index_map
 from compassc.tir.itermap import once
 from compassc.tir.trace import BlockRV, instruction
@@ -51,7 +52,7 @@ class IndexCaching(Caching):
             shape = chosen.map_shape([Value(e) for e in s.extents])
         except ExpressionError as error:
             raise ScheduleError(f"{step} of '{s.name}': {error.message}") from None
-        access = only_access(step, s, buffer)
+        access = only_access(step, tree, s, buffer)
         axes = axes_of(s)
         rows = [[a.var.name for a in axes if any(uses(e, (a.var,)) for e in side_)] for side_ in (access, exprs)]
         if rows[0] != rows[1]:

@@ -31,8 +31,8 @@ from compassc.tir.blocks import (
     with_axes,
 )
 from compassc.tir.caching import allocated, insert, loops_of
-from compassc.tir.checks import has_effects, read, single_store, why_foreign, why_unordered, written
-from compassc.tir.cover import facts_of
+from compassc.tir.checks import accumulates, has_effects, read, single_store, why_foreign, why_unordered, written
+from compassc.tir.cover import always_stores, facts_of
 from compassc.tir.index_map import IndexMap, as_index_map
 from compassc.tir.notes import Notes
 from compassc.tir.placement import unconditional
@@ -268,10 +268,13 @@ class Layouts(Notes):
             if both := read(s) & written(s):
                 name = min(v.name for v in both)
                 raise ScheduleError(f"{step} of '{s.name}': it updates '{name}', whose beginning is in another block")
+            for data in written(s):
+                if not always_stores(s.body, data):
+                    raise ScheduleError(f"{step} of '{s.name}': it does not write '{data.name}' at each of its points")
             return
         store = single_store(s)
         value = store.value if store is not None else None
-        ok = isinstance(value, Binary) and value.op == "add" and _zero_stays(value.b)
+        ok = isinstance(value, Binary) and value.op == "add" and accumulates(s) and _zero_stays(value.b)
         if not ok:
             raise ScheduleError(f"{step} of '{s.name}': it is no sum of products, zeros outside would change it")
         assert isinstance(value, Binary)
@@ -286,7 +289,8 @@ class Layouts(Notes):
 def _check_own_loops(step: str, s: S.Block, axes: Sequence[Axis], loops: Sequence[S.For]) -> None:
     """ScheduleError unless each axis of a block is one of the loops around it, which hold nothing else and give all values
     of the axis: as many turns of a step would write what other blocks keep."""
-    if [a.binding for a in axes] != [x.var for x in loops] or any(len(x.body) != 1 for x in loops):
+    chain = [*loops[1:], s]
+    if [a.binding for a in axes] != [x.var for x in loops] or any(x.body != (y,) for x, y in zip(loops, chain)):
         raise ScheduleError(f"{step} of '{s.name}': its axes are not bound to the loops around it, each to one")
     same = facts_of([]).interner.same
     for a, x in zip(axes, loops):

@@ -170,7 +170,7 @@ class Loops(Base):
                 names = [f"'{n[-1].var.name}'" for n in (nests[0], nests[branches.index(other)])]
                 raise ScheduleError(f"merge: {' and '.join(names)} are not at the same depth, in nests of their own")
             for outer, inner in (*pairwise(first), *pairwise(other)):
-                if len(outer.body) != 1:
+                if outer.body != (inner,):
                     raise ScheduleError(f"merge: '{inner.var.name}' is not all that is in '{outer.var.name}'")
             for a, b in zip(first, other):
                 if constant(a.stop) is None or constant(a.stop) != constant(b.stop):

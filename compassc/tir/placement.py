@@ -33,7 +33,19 @@ from compassc.tir.checks import (
     why_not_kept,
     written,
 )
-from compassc.tir.cover import data_of, facts_of, fills, plain_index, reach_of, reads_of, spans_of, within, writes_of
+from compassc.tir.cover import (
+    data_of,
+    facts_of,
+    fills,
+    in_own_loops,
+    plain_index,
+    reach_of,
+    reads_of,
+    spans_of,
+    stands_free,
+    within,
+    writes_of,
+)
 from compassc.tir.create import EXPRESSIONS
 from compassc.tir.itermap import bijective, covers
 from compassc.tir.queries import consumers_of, is_output, producers_of
@@ -242,6 +254,9 @@ class _Move:
     def check_all_points(self, ranges: dict[Var, Range], producers: Sequence[S.Block]) -> None:
         """ScheduleError where the turns of the loops do not give all points of the block. Those of expressions are all
         given, as operations compute whole tensors."""
+        outside = [s for s in self.fixed if self.tree.scope(s) is not self.tree.scope(self.block)]
+        if not stands_free(self.tree, self.loop, outside):
+            raise self.error("the loop stands in a condition")
         if self.tree.function.attr(EXPRESSIONS) or not ranges:
             return
         loops = [s for s in self.fixed if self.tree.scope(s) is self.tree.scope(self.block)]
@@ -265,11 +280,16 @@ class _Move:
             raise self.error("the loops around do not surely give all of its points")
 
     def _check_domains(self, ranges: dict[Var, Range], producers: Sequence[S.Block]) -> None:
-        """ScheduleError where an axis has points beyond those of the producers: loops of open extents are as they were
-        written, and make all points of the axes that are bound to them."""
+        """ScheduleError where an axis has points beyond those of the producers, whose loops make all points of their
+        axes."""
         own = {a.var: a for a in axes_of(self.block) if a.var in ranges}
         facts = facts_of([])
         for p in producers:
+            loops = self.tree.loops_around(p)
+            known = self.tree.open_loops_are_whole and all(constant(s.start) == 0 for s in loops)
+            outside = [s for s in self.tree.loops_around(p, all_of_them=True) if s not in loops]
+            if not known and not in_own_loops(self.tree, p, p.vars, outside):
+                raise self.error(f"the loops around '{p.name}' do not surely give all of its points")
             made = {a.var: a for a in axes_of(p)}
             for written_, read_ in ((w, r) for w in p.writes for r in reads_of(self.block, data_of(w))):
                 assert isinstance(written_, E.Region) and isinstance(read_, E.Region)

@@ -12,6 +12,7 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import DataType
 from compassc.ir.exprs import Binary, Expr, FloatImm, IntImm, Var
+from compassc.ir.visit import walk_exprs
 from compassc.te.nodes import rewrite
 from compassc.te.reduce import max_value, min_value
 from compassc.te.values import Value, kind_of
@@ -50,7 +51,10 @@ def joining_of(block: S.Block) -> Joining | str:
 
 def _single(block: S.Block, store: S.Store, source: Expr) -> Joining | str:
     value = store.value
-    assert isinstance(value, Binary)
+    assert isinstance(value, Binary) and isinstance(value.a, E.Load)
+    alike = all(map(Interner().same, value.a.indices, store.indices))
+    if not alike or _reads((source,), {store.buffer.data}):
+        return "there is no matching reducer: it does not join what it reads elsewhere to one accumulated element"
     neutral = neutral_of(value.op, store.buffer.dtype)
     if not block.init and neutral is not None:
         old, new = Var("old", neutral.dtype), Var("new", neutral.dtype)
@@ -106,15 +110,20 @@ def _several(block: S.Block) -> Joining | str:
     sources = [_source(e, var) for e, var in zip(known, old)]
     by_buffer = {s.buffer.data: s.value for s in starts}
     identities = [by_buffer.get(s.buffer.data) for s in stores]
-    if None in sources or None in identities:
-        return none
     given = [e for e in sources if e is not None]
+    if None in sources or None in identities or _reads(given, set(by_buffer)):
+        return none
     forms = tuple(rewrite(e, lambda x: next((n for s, n in zip(given, new) if same(s, x)), None)) for e in known)
     begin = [e for e in identities if isinstance(e, (IntImm, FloatImm))]
     if len(begin) != count or not all(_only(e, {*old, *new}) for e in forms):
         return none
     made = Joining(tuple(stores), tuple(given), tuple(begin), old, new, forms, False)
     return _judged(made, none)
+
+
+def _reads(exprs: Sequence[Expr], buffers: set[Var]) -> bool:
+    """Whether expressions read one of these buffers."""
+    return any(isinstance(x, E.Load) and x.buffer.data in buffers for e in exprs for x in walk_exprs(e))
 
 
 def _source(e: Expr, old: Var) -> Expr | None:

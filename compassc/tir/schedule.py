@@ -60,7 +60,7 @@ class Schedule(
             trace = Trace(list(self.trace.insts), dict(self.trace.decisions))
         Base.__init__(made, self.mod, self.fork_seed(), self.enable_check, trace)
         made.symbols, made.func_working_on = dict(self.symbols), self.func_working_on
-        made.error_render_level = self.error_render_level
+        made.error_render_level, made.open_loops_are_whole = self.error_render_level, self.open_loops_are_whole
         return made
 
     def fork_seed(self) -> int:

@@ -73,9 +73,9 @@ class Instruction:
     outputs: tuple[Symbol, ...]
 
 
-_ON_LOOPS = frozenset(
-    "Split Fuse Reorder Merge AddUnitLoop Parallel Vectorize Unroll Bind Annotate Unannotate EnterPostproc".split()
-)
+_IN_ORDER = frozenset("Split Fuse AddUnitLoop Unroll Annotate Unannotate EnterPostproc".split())
+"""Steps that leave everything in its order, whatever it is."""
+_ON_LOOPS = frozenset("Reorder Merge Parallel Vectorize Bind".split())
 """Steps that are for loops with other statements than blocks in them, too; they look at them by themselves."""
 _TYPES: dict[str, tuple[type, ...]] = {
     "block": (BlockRV,),
@@ -105,8 +105,9 @@ def instruction(
             saved = self.snapshot()
             try:
                 bound = _arguments(self, function.__name__, signature, args, options)
-                if kind not in _ON_LOOPS and not pure:
-                    self.check_blocks_only(function.__name__, _flat(bound.arguments.values()))
+                if kind not in _IN_ORDER and not pure:
+                    arguments = list(_flat(bound.arguments.values()))
+                    self.check_blocks_only(function.__name__, arguments, kind in _ON_LOOPS)
             except BaseException:
                 self.restore(saved)
                 raise
@@ -122,8 +123,8 @@ def instruction(
             finally:
                 self.depth -= 1
             if not self.depth and self.trace is not None:
-                arguments = {**bound.arguments, **self.noted}
-                self.trace.append(_recorded(kind, arguments, made), self.decided if sampled else None)
+                recorded = {**bound.arguments, **self.noted}
+                self.trace.append(_recorded(kind, recorded, made), self.decided if sampled else None)
             self.noted = {}
             return made
 

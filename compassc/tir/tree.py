@@ -16,8 +16,10 @@ Node = S.For | S.Block
 class Tree:
     """Loops by their variables and blocks by their names, with what is around them. Made anew after each change."""
 
-    def __init__(self, function: PrimFunc) -> None:
+    def __init__(self, function: PrimFunc, open_loops_are_whole: bool = False) -> None:
         self.function = function
+        self.open_loops_are_whole = open_loops_are_whole
+        """Whether loops of open extents are known to give all values of the axes that depend on them. Steps keep that."""
         self.loops: dict[Var, S.For] = {}
         self.blocks: dict[str, S.Block] = {}
         self.parents: dict[Stmt, Stmt | None] = {}
