@@ -111,9 +111,10 @@ class _Simplify:
         return S.For(s.var, s.kind, start, stop, step, body, span=s.span)
 
     def _is_once(self, s: S.For, start: Expr) -> bool:
-        """Whether a loop of one iteration can be replaced by its body with `start` for the variable."""
+        """Whether a loop of one iteration can be replaced by its body with `start` for the variable: one that threads share
+        says that one of them runs it."""
         stable = s.var not in self.arith.mutable and is_stable(start, self.arith.mutable)
-        return s.kind != "tec" and stable and not own_breaks(s.body)
+        return s.kind not in ("tec", *S.THREAD_LOOPS) and stable and not own_breaks(s.body)
 
 
 _RULES: dict[type, Callable[[_Simplify, Any], Stmt | Body]] = {

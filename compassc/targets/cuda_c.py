@@ -209,6 +209,13 @@ class CudaText(CText):
             "__builtin_inff()", "__int_as_float(0x7f800000)"
         )
 
+    def cast(self, e: E.Cast) -> str:
+        """Reals below 0 are 0 in wide types without a sign, as the device has it: C does not say what they are."""
+        kind = e.value.data_type
+        if kind.is_floating and e.dtype.is_uint and e.dtype.bits >= 32:
+            return f"(({e.dtype})max_{kind}({self.expr(e.value)}, 0))"
+        return super().cast(e)
+
     def binary(self, e: Binary) -> str:
         kind = e.a.data_type
         if e.op in _WRAPPING and kind.is_int and kind.bits >= 32 and e.flags & E.F_LOAD:

@@ -149,13 +149,16 @@ class _Move:
     # -- which points
 
     def needed(self, consumers: Sequence[S.Block]) -> dict[Var, Range]:
-        """The ranges of axes that one turn of the loop needs; axes that are not named are needed whole."""
+        """The ranges of axes that one turn of the loop needs; axes that are not named are needed whole. What lies in shared
+        memory is needed for all threads of a block."""
         ranges: dict[Var, Range] = {}
+        together = all(self.buffers[data_of(r)].scope == "shared" for r in self.block.writes)
+        fixed = [s for s in self.fixed if not together or not s.kind.startswith("threadIdx")]
         for region in self.block.writes:
             data = data_of(region)
             spans: list[Spans] = []
             for c in consumers:
-                reach = reach_of(self.tree, c, self.fixed)
+                reach = reach_of(self.tree, c, fixed)
                 spans += [spans_of(r, c, reach) for r in (*reads_of(c, data), *writes_of(c, data))]
             if not spans:
                 continue

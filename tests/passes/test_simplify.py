@@ -224,6 +224,7 @@ def test_loops_that_run_once_or_never(check):
 
 def test_loops_that_must_stay(check):
     check("Simplify", P, "for t in T.tec(0, 1, 1):\n    p[t] = 1")
+    check("Simplify", P, "for t in T.threadIdx_x(0, 1, 1):\n    p[t] = 1")
     check("Simplify", P, "for i in T.serial(0, 1, 1):\n    break")
     check("Simplify", P, "for i in T.serial(a, (a + 1), 1):\n    p[i] = 1")
 

@@ -13,7 +13,7 @@ from compass_core.errors import CompassError
 from compass_runtime import cuda_module
 from compassc import te
 from compassc.targets import nvrtc
-from tests.targets.emulated_cuda import Emulated
+from tests.targets.emulated_cuda import emulated
 from tests.te import random_schedules as cases
 from tests.te.interpreter import Kernel
 
@@ -35,16 +35,9 @@ def matmul(n=20, m=33, k=17, name="matmul"):
 
 
 @pytest.fixture
-def device(tmp_path, monkeypatch):
-    """A device; PTX is not looked at but taken as the name of a text."""
-    driver = Emulated(tmp_path)
-    monkeypatch.setattr(cuda_module.Driver, "_made", None)
-    load = ctypes.CDLL
-    monkeypatch.setattr(ctypes, "CDLL", lambda name, *rest, **more: (
-        driver if name == "libcuda.so.1" else load(name, *rest, **more)))  # fmt: skip
-    monkeypatch.setattr(nvrtc, "ptx", lambda text, name, arch: driver.sources.setdefault(
-        f"{hash(text)}\0".encode(), text) and str(hash(text)))  # fmt: skip
-    return driver
+def device(tmp_path):
+    with emulated(tmp_path) as driver:
+        yield driver
 
 
 def test_the_text_and_its_launches():

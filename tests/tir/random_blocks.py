@@ -6,6 +6,7 @@ python -m tests.tir.random_blocks --seed 0 --count 10000
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -14,6 +15,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
@@ -23,6 +25,7 @@ from compassc.ir import parse_module, structural_equal
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Select
 from compassc.ir.verify import verify
+from tests.targets.emulated_cuda import emulated
 from tests.te.interpreter import Kernel
 from tests.te.random_schedules import TRIES, Case, case, depth
 from tests.tir.random_intrinsics_of_blocks import tensorize
@@ -543,7 +546,9 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--target", default="", help="build for it and call what is built")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as devices:
+        if given.target.split(" ")[0] == "cuda":
+            devices.enter_context(emulated(Path(folder)))
         if given.target:
             os.environ["COMPASS_CACHE_DIR"] = folder  # thousands of libraries that nobody needs again
         return counted(given.seed, given.count, lambda seed: run(seed, given.target))

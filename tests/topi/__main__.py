@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
+from pathlib import Path
 
 from compassc import topi
+from tests.targets.emulated_cuda import emulated
 from tests.topi.trying import tried
 
 
@@ -13,8 +16,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.topi")
     parser.add_argument("--target", default="X2_1204")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--nvrtc", action="store_true", help="for cuda: NVRTC has to take the texts, too")
     parser.add_argument("names", nargs="*", metavar="NAME")
     given = parser.parse_args()
+    if given.target.split()[0] != "cuda":
+        return _all(given)
+    with tempfile.TemporaryDirectory() as folder, emulated(Path(folder)) as driver:
+        driver.nvrtc = given.nvrtc
+        return _all(given)
+
+
+def _all(given: argparse.Namespace) -> int:
     failed, count = [], 0
     for name in given.names or topi.OPERATORS:
         try:

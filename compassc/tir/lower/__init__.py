@@ -17,8 +17,10 @@ from compassc.tir.blocks import declared
 from compassc.tir.cover import data_of, facts_of, turn_writes
 from compassc.tir.create import EXPRESSIONS
 from compassc.tir.lower.across import reduced_across
+from compassc.tir.lower.barriers import with_meetings
 from compassc.tir.lower.dissolve import dissolved, flattened, with_beginnings
-from compassc.tir.lower.memory import placed_buffers
+from compassc.tir.lower.grid import by_threads, of_threads
+from compassc.tir.lower.memory import of_one, of_tecs, placed_buffers
 from compassc.tir.lower.races import check_races
 from compassc.tir.lower.threads import spread
 from compassc.tir.tree import Tree
@@ -45,8 +47,6 @@ def lower(module: IRModule, target: Any = None, simple_mode: bool = False) -> IR
     from compassc.targets import Target
 
     machine = Target.of(target or module.target or None).machine()
-    if isinstance(machine, Grid):
-        raise LowerError(f"schedules of blocks have no program for {machine.name}", "schedule the tensors with te")
     scalars = all(map(_is_scalar, module.functions))
     names = [_double_buffered(f) for f in module.functions]
     made = module.map_functions(lambda f: _lowered(f, machine) if has_blocks(f) else f).replace(target=machine.name)
@@ -109,12 +109,18 @@ def _lowered(function: PrimFunc, machine: Machine) -> PrimFunc:
     for buffer in declared(function.body).values():
         machine.storage_type(buffer.data.name, buffer.dtype)
     f = flattened(function)
-    if isinstance(machine, Npu):
+    if isinstance(machine, (Npu, Grid)):
         f = reduced_across(f)
-    f = placed_buffers(with_beginnings(f), machine)
+    place = of_tecs if isinstance(machine, Npu) else of_threads if isinstance(machine, Grid) else of_one
+    f = placed_buffers(with_beginnings(f), place)
     if isinstance(machine, Npu):
         check_races(f)
+    elif isinstance(machine, Grid):
+        f = by_threads(f)
     body = dissolved(f.body)
     body = spread(body, machine, bool(f.attr(EXPRESSIONS)))
+    body = Finish().body(body)
+    if isinstance(machine, Grid):
+        body = with_meetings(body)
     attrs = tuple((k, v) for k, v in f.attrs if k != EXPRESSIONS)
-    return f.replace(body=Finish().body(body), attrs=attrs)
+    return f.replace(body=body, attrs=attrs)

@@ -1,13 +1,13 @@
-"""Where buffers lie and how large they are: as much as is alive at once, in the memory of a TEC or in that of all.
+"""Where buffers lie and how large they are: as much as is alive at once.
 
 A buffer that is used inside of some loops only needs what one of their turns uses, provided that each turn writes
-what it reads. Buffers without a memory (`global`, but no parameters) get one: that of the TEC where a TEC alone uses
-them, else what the TECs share.
+what it reads. Which memory it lies in depends on who runs the function (`Place`). On an NPU buffers without a memory
+(`global`, but no parameters) get one: that of the TEC where a TEC alone uses them, else what the TECs share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from compassc.analysis.arith import Arith
 from compassc.ir import exprs as E
@@ -17,7 +17,6 @@ from compassc.ir.exprs import Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Body, PrimFunc, Stmt
 from compassc.ir.visit import Rewriter, rewrites, walk_exprs, walk_stmts
 from compassc.te.errors import LowerError
-from compassc.te.machine import Machine, Npu
 from compassc.tir.addresses import has_address
 from compassc.tir.blocks import constant, noted, number, sub, uses, view
 from compassc.tir.cover import facts_of, reach_of, spans_of, turn_writes
@@ -28,25 +27,23 @@ OWN = ("lsram", "private")
 """The memories of a single TEC."""
 
 
-def placed_buffers(function: PrimFunc, machine: Machine) -> PrimFunc:
+def placed_buffers(function: PrimFunc, place: Place) -> PrimFunc:
     """The function with all its memory at its beginning, in the size and the place that it needs."""
     tree = Tree(function)
-    npu = isinstance(machine, Npu)
-    bound = any(s.kind.startswith("threadIdx") for s in tree.loops.values())
     moves: dict[Var, tuple[Buffer, tuple[Expr, ...]]] = {}
     allocations: list[Stmt] = []
     for s in walk_stmts(function.body):
         if not isinstance(s, S.Alloc):
             continue
-        users = _Users(tree, s.buffer)
-        shape, starts = users.window()
+        users = Users(tree, s.buffer)
+        scope, fixed = place(s.buffer, users)
+        shape, starts = users.window(fixed)
         aligned = _aligned(tree, s.buffer, shape)
         if aligned != shape and users.has_address():
             raise LowerError(
                 f"storage_align of '{s.buffer.data.name}': an address of it is taken, and its elements would lie elsewhere"
             )
         shape = aligned
-        scope = _scope(s.buffer, users, bound) if npu else "private"
         data = Var(s.buffer.data.name, pointer_type(s.buffer.dtype, scope))
         buffer = Buffer(data, s.buffer.dtype, shape)
         allocations.append(S.Alloc(buffer, span=s.span))
@@ -62,7 +59,7 @@ def _without_allocations(body: Body) -> Body:
     return tuple([s.map(lambda e: e, _without_allocations) for s in body if not isinstance(s, S.Alloc)])
 
 
-class _Users:
+class Users:
     """The blocks that use a buffer, and the loops around all of them."""
 
     def __init__(self, tree: Tree, buffer: Buffer) -> None:
@@ -71,9 +68,11 @@ class _Users:
         self.plain = [s for s in tree.parents if _names(s, buffer.data) and tree.scope(s) is None]
         """Statements outside of blocks that use it."""
         users: list[Stmt] = [*self.blocks, *self.plain]
-        chains = [tree.loops_around(s, all_of_them=True) for s in users]
+        self.roots = {[s, *tree.around(s)][-1] for s in users}
+        """The statements of the outermost level that use it."""
+        self.chains = [tree.loops_around(s, all_of_them=True) for s in users]
         self.loops: list[S.For] = []
-        for level in zip(*chains):
+        for level in zip(*self.chains):
             if any(s is not level[0] for s in level):
                 break
             self.loops.append(level[0])
@@ -83,18 +82,18 @@ class _Users:
         """Whether one TEC alone uses it."""
         return any(s.kind.startswith("threadIdx") for s in self.loops)
 
-    def window(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
-        """The shape that is alive at once, and the index of its first element while the loops around stand still."""
+    def window(self, loops: Sequence[S.For]) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+        """The shape that is alive at once, and the index of its first element, while some of the loops around stand still."""
         whole = tuple(self.buffer.shape), tuple(number(0, e) for e in self.buffer.shape)
         if not self.blocks or self.plain or self.has_address():
             return self._checked(*whole)
-        facts = facts_of(self.loops)
-        for fixed in (self.loops, []):
+        facts = facts_of(loops)
+        for fixed in (list(loops), []):
             found = self._box(fixed, facts)
             if found is None:
                 continue
             starts = tuple(start for start, _ in found)
-            if not any(uses(e, [s.var for s in self.loops]) for e in starts) or turn_writes(
+            if not any(uses(e, [s.var for s in loops]) for e in starts) or turn_writes(
                 self.tree, self.blocks, self.buffer.data, fixed, facts, self.buffer.shape
             ):
                 shape = tuple(number(max(constant(extent) or 1, 1)) for _, extent in found)
@@ -143,11 +142,21 @@ def _names(s: Stmt, data: Var) -> bool:
 # --------------------------------------------------------------------------------------------------------------- places
 
 
-def _scope(buffer: Buffer, users: _Users, bound: bool) -> str:
-    """The memory of a buffer: what the user said, where the TECs can use it so."""
+Place = Callable[[Buffer, Users], tuple[str, Sequence[S.For]]]
+"""The memory of a buffer, and the loops of which it needs one turn only."""
+
+
+def of_one(buffer: Buffer, users: Users) -> tuple[str, Sequence[S.For]]:
+    """A processor with one memory."""
+    return "private", users.loops
+
+
+def of_tecs(buffer: Buffer, users: Users) -> tuple[str, Sequence[S.For]]:
+    """What the user said, where the TECs can use it so."""
     name, given = buffer.data.name, buffer.scope
+    bound = any(s.kind.startswith("threadIdx") for s in users.tree.loops.values())
     if given.startswith("global"):
-        return "lsram" if users.in_threads or not bound else "shared"
+        return "lsram" if users.in_threads or not bound else "shared", users.loops
     if given == "constant":
         raise LowerError(f"'{name}' is written, so it cannot be in constant memory")
     if users.in_threads and given == "shared":
@@ -156,7 +165,7 @@ def _scope(buffer: Buffer, users: _Users, bound: bool) -> str:
         )
     if bound and users.blocks and not users.in_threads and given in OWN:
         raise LowerError(f"'{name}' is used by several TECs but lies in the {given} of one", "set_scope('shared')")
-    return given
+    return given, users.loops
 
 
 def _aligned(tree: Tree, buffer: Buffer, shape: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, VOID
 from compassc.ir.exprs import Binary, IntImm
 from compassc.ir.stmts import Body, Stmt
 from compassc.te.errors import LowerError
-from compassc.te.machine import Machine, Npu
+from compassc.te.machine import Grid, Machine, Npu
 from compassc.tir.blocks import constant, is_declaration
 
 _SERIAL = ("parallel", "blockIdx", "vthread", "threadIdx")
@@ -16,8 +18,10 @@ _SERIAL = ("parallel", "blockIdx", "vthread", "threadIdx")
 
 
 def spread(body: Body, machine: Machine, alone: bool) -> Body:
-    """The statements of a function for the TECs of an NPU, or for one processor. `alone`: what is not shared out is run
-    by one of the TECs."""
+    """The statements of a function for the TECs of an NPU, a grid of threads, or one processor. `alone`: what is not shared
+    out is run by one of the TECs."""
+    if isinstance(machine, Grid):
+        return _plain(body, S.THREAD_LOOPS)
     if not isinstance(machine, Npu):
         return _plain(body)
     head = tuple(s for s in body if is_declaration(s))
@@ -82,16 +86,16 @@ class _Spread:
         return self.machine.threads(s.kind.replace("_", "."), s.var, s.stop, body)
 
 
-def _plain(body: Body) -> Body:
-    """Statements without loops over TECs: what is bound to something else is a plain loop."""
-    return tuple(map(_plain_stmt, body))
+def _plain(body: Body, kept: Sequence[str] = ()) -> Body:
+    """Statements without loops over TECs: what is bound to something else is a plain loop. `kept`: kinds that stay."""
+    return tuple(_plain_stmt(s, kept) for s in body)
 
 
-def _plain_stmt(s: Stmt) -> Stmt:
-    made = s.map(lambda e: e, _plain)
+def _plain_stmt(s: Stmt, kept: Sequence[str]) -> Stmt:
+    made = s.map(lambda e: e, lambda b: _plain(b, kept))
     if not isinstance(made, S.For):
         return made
-    kind = _kind(made)
+    kind = made.kind if made.kind in kept else _kind(made)
     if kind == "vectorized" and constant(made.stop) is None:
         raise LowerError(f"the vectorized loop '{made.var.name}' has no constant extent")
     return made.replace(kind=kind, annotations=()) if kind != made.kind or made.annotations else made

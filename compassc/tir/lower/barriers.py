@@ -1,0 +1,195 @@
+"""Where the threads of a block wait for each other: between two accesses of memory that they share, one of them a store, of
+which it is not known that each thread has elements of its own.
+
+Whether all threads come to a barrier is checked later (`compassc.te.meetings`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from compassc.analysis.structure import Interner
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import INT32, VOID
+from compassc.ir.exprs import Expr, Var
+from compassc.ir.stmts import Body, Stmt
+from compassc.ir.visit import substitute, walk_exprs, walk_stmts
+from compassc.te.errors import LowerError
+from compassc.te.meetings import between_launches
+from compassc.tir.blocks import constant, is_declaration
+from compassc.tir.itermap import UNKNOWN, separates
+from compassc.tir.lower.memory import OWN
+
+_TAGS = {tag: Var(tag, INT32, True) for tag in S.THREAD_LOOPS}
+
+
+class Access(NamedTuple):
+    """A load or a store, and the loops around it."""
+
+    data: Var
+    indices: tuple[Expr, ...]
+    writes: bool
+    loops: tuple[S.For, ...]
+
+
+def with_meetings(body: Body) -> Body:
+    """The statements of a function: a launch for each of the outermost level, with barriers in it."""
+    made: list[Stmt] = [s for s in body if is_declaration(s)]
+    for i, s in enumerate(s for s in body if not is_declaration(s)):
+        made += between_launches() if i else ()
+        made += _Launch(s).statements()
+    return tuple(made)
+
+
+class _Launch:
+    def __init__(self, root: Stmt) -> None:
+        self.root, inside = root, list(walk_stmts((root,)))
+        self.tags = sorted({s.kind for s in inside if isinstance(s, S.For) and s.kind in S.THREAD_LOOPS})
+        stores = [s.buffer.data for s in inside if isinstance(s, S.Store)]
+        self.stores = {data: stores.count(data) for data in stores if data.pointer_type.scope not in OWN}
+        """How many statements write each buffer that threads share."""
+        self.keys = Interner()
+
+    def statements(self) -> Body:
+        """The launch with its barriers. LowerError for what barriers do not help."""
+        made, accesses = self._level((self.root,), (), False)
+        for i, a in enumerate(accesses):
+            for b in accesses[:i]:
+                if a.data is b.data and (a.writes or b.writes) and a.data.pointer_type.scope == "global":
+                    self._check_blocks(a, b)
+        return made
+
+    def _level(self, body: Body, loops: tuple[S.For, ...], repeated: bool) -> tuple[Body, list[Access]]:
+        """Statements in sequence with barriers between, and their accesses. `repeated`: the last is followed by the first."""
+        made: list[Stmt] = []
+        everything: list[Access] = []
+        first: list[Access] | None = None
+        pending: list[Access] = []
+        for s in body:
+            new, accesses = self._statement(s, loops)
+            if self._conflict(pending, accesses):
+                made.append(_barrier())
+                first = pending if first is None else first
+                pending = []
+            made.append(new)
+            pending = [*pending, *accesses]
+            everything += accesses
+        if repeated and self._conflict(pending, pending if first is None else first):
+            made.append(_barrier())
+        return tuple(made), everything
+
+    def _statement(self, s: Stmt, loops: tuple[S.For, ...]) -> tuple[Stmt, list[Access]]:
+        own = self._accesses(s, loops)
+        if not s.bodies():
+            self._check_together(own, own)
+            return s, own
+        around = (*loops, s) if isinstance(s, S.For) else loops
+        repeated = isinstance(s, S.For) and s.kind not in S.THREAD_LOOPS and constant(s.stop) != 1
+        inner: list[Access] = []
+
+        def level(body: Body) -> Body:
+            made, accesses = self._level(body, around, repeated)
+            inner.extend(accesses)
+            return made
+
+        new = s.map(lambda e: e, level)
+        self._check_together(own, inner)
+        return new, [*own, *inner]
+
+    def _accesses(self, s: Stmt, loops: tuple[S.For, ...]) -> list[Access]:
+        """Those of a statement itself."""
+        found = []
+        if isinstance(s, S.Store) and s.buffer.data in self.stores:
+            found.append(Access(s.buffer.data, s.indices, True, loops))
+        for root in s.exprs():
+            for e in walk_exprs(root):
+                if isinstance(e, E.Load) and e.buffer.data in self.stores:
+                    found.append(Access(e.buffer.data, e.indices, False, loops))
+        return found
+
+    def _check_together(self, some: Sequence[Access], others: Sequence[Access]) -> None:
+        """LowerError for accesses between which no thread can wait."""
+        for a in some:
+            for b in others:
+                if a is not b and self._meets(a, b):
+                    raise LowerError(
+                        f"threads change '{a.data.name}' while others read it, in one statement", "copy it first"
+                    )
+
+    def _conflict(self, some: Sequence[Access], others: Sequence[Access]) -> bool:
+        return any(self._meets(a, b) for a in some for b in others)
+
+    def _meets(self, a: Access, b: Access) -> bool:
+        """Whether a thread may touch what another one of its block writes."""
+        return a.data is b.data and (a.writes or b.writes) and not self._apart(a, b, "threadIdx")
+
+    def _check_blocks(self, a: Access, b: Access) -> None:
+        """LowerError where a block may touch what another one writes."""
+        if self._apart(a, b, "blockIdx"):
+            return
+        common = [x for x, y in zip(a.loops, b.loops) if x is y]
+        together = {t for t in self.tags if t.startswith("blockIdx")} <= {s.kind for s in common}
+        if together and self.stores[a.data] == 1 and all(s.kind in S.THREAD_LOOPS for s in common):
+            return  # each block writes all that it reads, the same values as others
+        raise LowerError(
+            f"a block of threads uses what another one writes to '{a.data.name}', and blocks do not wait for each other",
+            "compute it on the outermost level, or at a loop that is bound to blockIdx",
+        )
+
+    def _apart(self, a: Access, b: Access, unit: str) -> bool:
+        """Whether different threads (blocks) have different elements, in both accesses: indices that are the same but for
+        the loops' names tell them apart."""
+        tags = [t for t in self.tags if t.startswith(unit)]
+        sizes: dict[Var, int] = {}
+        for tag in tags:
+            found = [next((s for s in reversed(x.loops) if s.kind == tag), None) for x in (a, b)]
+            if None in found:
+                return False
+            sizes[_TAGS[tag]] = max(_extent(s) for s in found if s is not None)
+        dims = [self._common(i, j, a, b, sizes) for i, j in zip(a.indices, b.indices)]
+        known = [e for e in dims if e is not None]
+        return all(separates(known, sizes, _TAGS[tag]) for tag in tags)
+
+    def _common(self, i: Expr, j: Expr, a: Access, b: Access, sizes: dict[Var, int]) -> Expr | None:
+        """Two indices in common variables; None where they differ. Adds what the variables are to `sizes`."""
+        own, others = self._named(i, a), self._named(j, b)
+        if own is None or others is None or self.keys.key(own[0]) != self.keys.key(others[0]):
+            return None
+        for var, size in (*own[1].items(), *others[1].items()):
+            sizes[var] = max(size, sizes.get(var, 0))
+        return own[0]
+
+    def _named(self, index: Expr, access: Access) -> tuple[Expr, Mapping[Var, int]] | None:
+        """An index in variables that are the same for all accesses: those of tags, and others in order of appearance."""
+        loops = {s.var: s for s in access.loops}
+        sizes: dict[Var, int] = {}
+        mapping: dict[Var, Expr] = {}
+        for e in walk_exprs(index):
+            if isinstance(e, E.Load) or (type(e) is Var and e not in loops):
+                return None
+            if type(e) is not Var or e in mapping:
+                continue
+            s = loops[e]
+            new = _TAGS[s.kind] if s.kind in S.THREAD_LOOPS else _number(len(mapping))
+            mapping[e] = new
+            sizes[new] = max(_extent(s), sizes.get(new, 0))
+        return substitute(index, mapping), sizes
+
+
+_NUMBERED: list[Var] = []
+
+
+def _number(i: int) -> Var:
+    while len(_NUMBERED) <= i:
+        _NUMBERED.append(Var(f"i{len(_NUMBERED)}", INT32, True))
+    return _NUMBERED[i]
+
+
+def _extent(s: S.For) -> int:
+    return (constant(s.stop) or UNKNOWN) if constant(s.start) == 0 else UNKNOWN
+
+
+def _barrier() -> Stmt:
+    return S.Eval(E.Call("barrier", (), VOID))
