@@ -1,9 +1,10 @@
-"""Helpers of the framework around files, under its names: a folder for the files of one run."""
+"""Helpers of the framework around files and clang, under its names."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -37,3 +38,47 @@ class TempDirectory:
 def tempdir(custom_path: str | os.PathLike[str] | None = None) -> TempDirectory:
     """A folder for files of this run."""
     return TempDirectory(custom_path)
+
+
+def create_llvm(
+    inputs: str | Sequence[str], output: str | None = None, options: Sequence[str] | None = None, cc: str | None = None
+) -> str:
+    """The text of LLVM of a text of C++ (or of a file of C or C++), by the project's clang; what the pragma `import_llvm`
+    takes. `output`: a file that gets it, too; `options`: further ones of clang. CompassError for several inputs, and where
+    clang refuses."""
+    import subprocess
+
+    from compass_core.errors import UsageError
+    from compass_core.hostcc.clang import find_clang
+
+    if cc is not None:
+        raise UsageError("the argument 'cc' is not supported", code="compat-name", help="the project's clang is called")
+    listed = [inputs] if isinstance(inputs, str) else list(inputs)
+    if len(listed) != 1:
+        raise UsageError(
+            f"create_llvm takes one text, got {len(listed)}", code="input", help="join them, or call it for each"
+        )
+    with tempfile.TemporaryDirectory(prefix="compassc-") as folder:
+        source = listed[0]
+        if any(c in source for c in "{;\n"):
+            Path(folder, "given.cc").write_text(source, encoding="utf-8")
+            source = str(Path(folder, "given.cc"))
+        made = Path(folder, "made.ll")
+        command = [
+            str(find_clang().path),
+            "-O3",
+            "-fPIC",
+            "-emit-llvm",
+            "-S",
+            source,
+            "-o",
+            str(made),
+            *(options or ()),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise UsageError("clang refuses the text", code="input", notes=tuple(done.stderr.splitlines()[:20]))
+        text = made.read_text(encoding="utf-8")
+    if output is not None:
+        Path(output).write_text(text, encoding="utf-8")
+    return text

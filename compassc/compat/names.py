@@ -54,7 +54,7 @@ _TESTING = "enabled_targets main parameter parameters parametrize_targets requir
 _SCRIPT = "compassc.compat.tvmscript:"
 _DIALECT = """Buffer alloc_buffer axis block block_attr evaluate func_attr handle init match_buffer parallel prim_func reads where
     writes"""
-_VALUES = """Select IterVar abs acos acosh all any asin asinh atan atanh ceil comm_reducer const cos cosh decl_buffer div erf exp exp2 floor floordiv floormod fmod if_then_else
+_VALUES = """Select IterVar abs acos acosh all any asin asinh atan atanh call_extern call_intrin call_pure_extern ceil comm_reducer const cos cosh decl_buffer div erf exp exp2 floor floordiv floormod fmod if_then_else
     indexdiv indexmod isfinite isinf isnan log log10 log2 max max_value min min_value nearbyint popcount power round rsqrt sigmoid sin
     sinh sqrt sum tan tanh trunc truncdiv truncmod"""
 _TENSORS = "ComputeOp ExternOp Operation PlaceholderOp ScanOp Tensor TensorSlice"
@@ -132,6 +132,7 @@ MODULES: dict[str, Names] = {
     ),
     "tvm.te.tensor": Names({n: "compassc.te:" for n in _TENSORS.split()}),
     "tvm.contrib": Names(),
+    "tvm.contrib.clang": Names({"create_llvm": "compassc.compat.contrib:"}),
     "tvm.contrib.utils": Names({n: "compassc.compat.contrib:" for n in ("TempDirectory", "tempdir")}),
     "tvm.topi": Names(
         {kind: "compassc.compat.topi_schedules:" for kind in ("cuda", "generic", "x86")}, like=("compassc.topi",)
@@ -189,7 +190,7 @@ MISSING: dict[str, str] = {
     ),
     **dict.fromkeys(("tvm.script.relax", "tvm.script.from_source"), _GRAPH_TEXT),
     **dict.fromkeys(
-        [f"tvm.tir.{n}" for n in ("call_extern", "call_intrin", "call_packed", "call_pure_extern")],
+        [f"tvm.tir.{n}" for n in ("call_packed",)],
         _CALLS,
     ),
     "tvm.compass.dsl.testing.run_op_case": "it needs the vendor's reference implementation of every layer; compare an aipu.bin with `compass-run --expect`",

@@ -89,7 +89,8 @@ def program_of(function: S.PrimFunc, plain: S.PrimFunc) -> Program:
         grid, block = (tuple(threads.get(f"{unit}_{dim}", 1) for dim in "xyz") for unit in ("blockIdx", "threadIdx"))
         launches.append(Launch(name, tuple(names[v] for v in given), grid, block))
     workspaces = tuple((names[s.buffer.data], _space(s.buffer, names)) for s in spaces)
-    return Program("\n\n".join([PRELUDE, *texts]) + "\n", tuple(launches), workspaces)
+    imported = function.attr("import_c", ())
+    return Program("\n\n".join([PRELUDE, *imported, *texts]) + "\n", tuple(launches), workspaces)
 
 
 SHARED = 48 << 10
@@ -174,6 +175,7 @@ class CudaText(CText):
         super().__init__()
         self.arrays = arrays
         self.depth = 1
+        self._exprs[E.FuncCall] = lambda e: f"{e.func}({', '.join(map(self.expr, e.args))})"
 
     def kernel(self, body: S.Body) -> None:
         for s in self.arrays:
@@ -185,6 +187,8 @@ class CudaText(CText):
     def eval(self, s: S.Eval) -> None:
         if isinstance(s.value, E.Call) and s.value.op == "barrier":
             self.line("__syncthreads();")
+        elif isinstance(s.value, E.FuncCall):
+            self.line(f"{self.expr(s.value)};")
         else:
             super().eval(s)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from compassc.targets.kind import Kind, Option, register_kind
+from compassc.te.external import EXTERN
 from compassc.te.machine import Machine
 
 if TYPE_CHECKING:
@@ -34,10 +35,14 @@ def _generate(module: IRModule, target: Target) -> Module:
     from compassc.targets import host_c, library, signature
 
     described = signature.of(module.entry_func)
-    text, parallel = host_c.text_of(lowered(module).entry_func)
+    text, parallel = host_c.text_of(lowered(module))
+    sources = {"kernel.c": text}
+    for i, imported in enumerate(module.entry_func.attr("import_llvm", ())):
+        sources[f"imported{i}.ll"] = imported
     native = target.attrs["mcpu"] == "native"
+    calls = [f.attr(EXTERN) for f in module.functions if f.attr(EXTERN)]
     described |= {"parallel": parallel, "threads": target.attrs["num-cores"], "native": native}
-    return HostLibrary(library.compiled(text, parallel, target), text, described)
+    return HostLibrary(library.compiled(sources, parallel, target, calls), text, described)
 
 
 C = register_kind(

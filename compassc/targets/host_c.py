@@ -6,6 +6,7 @@ number), and the function that runs the turns of a parallel loop. It returns 0, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -15,6 +16,7 @@ from compassc.ir.dtypes import FLOAT32, INT32, DataType, PointerType, Type
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.targets.ctext import CText, NoForm, helpers, identifier, typedefs
+from compassc.te.external import EXTERN
 
 ON_STACK = 32 << 10
 """Bytes of one array up to which it lies on the stack."""
@@ -51,11 +53,13 @@ class Unit:
     functions: list[str] = field(default_factory=list)
     tables: list[str] = field(default_factory=list)
     parallel: bool = False
+    externals: dict[str, S.PrimFunc] = field(default_factory=dict)
 
 
-def text_of(function: S.PrimFunc) -> tuple[str, bool]:
-    """The C text of a function that went through the host's passes, and whether it has parallel loops."""
-    unit = Unit()
+def text_of(module: S.IRModule) -> tuple[str, bool]:
+    """The C text of a module that went through the host's passes, and whether it has parallel loops."""
+    function = module.entry_func
+    unit = Unit(externals={f.name: f for f in module.functions if f is not function})
     arrays = [s for s in walk_stmts(function.body) if isinstance(s, S.Alloc)]
     printer = HostText(unit, arrays, _homes(function.body))
     head = [
@@ -74,8 +78,22 @@ def text_of(function: S.PrimFunc) -> tuple[str, bool]:
     printer.body(function.body)
     printer.finish()
     unit.functions.append("\n".join([*head, *printer.lines, "}"]))
-    parts = [PRELUDE, "\n".join(unit.types.values()), *unit.tables, *unit.functions]
+    imported = function.attr("import_c", ())
+    prototypes = [_prototype(f, printer) for f in unit.externals.values() if not _is_named(f.attr(EXTERN), imported)]
+    types = "\n".join(unit.types.values())
+    parts = [PRELUDE, *imported, types, "\n".join(dict.fromkeys(prototypes)), *unit.tables, *unit.functions]
     return "\n\n".join(p for p in parts if p) + "\n", unit.parallel
+
+
+def _is_named(symbol: str, texts: Sequence[str]) -> bool:
+    """Whether a text of C that was brought in is about a function, which has its type from there then."""
+    return any(re.search(rf"\b{symbol}\b", text) for text in texts)
+
+
+def _prototype(function: S.PrimFunc, printer: HostText) -> str:
+    """The declaration of a function of C."""
+    taken = ", ".join(printer.type(p.dtype) for p in function.params) or "void"
+    return f"{printer.type(function.ret_type)} {function.attr(EXTERN)}({taken});"
 
 
 def _used(body: S.Body) -> Iterator[Var]:
@@ -133,6 +151,8 @@ class HostText(CText):
             E.TailMask: self.tail,
             E.ConstMask: self.const_mask,
             E.Ramp: self.ramp,
+            E.FuncCall: self.external,
+            E.Pointer: lambda e: f"({self.expr(e.base)} + {self.expr(e.offset)})",
         }
 
     # -- functions
@@ -182,6 +202,15 @@ class HostText(CText):
             size = count.value * element
             return size, f"{-(-size // ALIGN) * ALIGN}UL"
         return None, f"((unsigned long)({self.expr(count)}) * {element} / {ALIGN} + 1) * {ALIGN}"
+
+    def external(self, e: E.FuncCall) -> str:
+        """The call of a function of C."""
+        return f"{self.unit.externals[e.func].attr(EXTERN)}({', '.join(map(self.expr, e.args))})"
+
+    def eval(self, s: S.Eval) -> None:
+        if not isinstance(s.value, E.FuncCall):
+            super().eval(s)
+        self.line(f"{self.expr(s.value)};")
 
     def alloc(self, s: S.Alloc) -> None:
         """Arrays are made at the beginning of a function."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compass_core.errors import CompassError, ToolchainError
+from compass_core.errors import CompassError, Note, ToolchainError
 
 if TYPE_CHECKING:
     from compassc.targets.target import Target
@@ -23,31 +24,52 @@ _FLAGS = (
     "-fno-stack-protector",
     "-Wno-everything",
 )
+_CALLS = ("-fhosted", *(f"-Werror={kind}" for kind in ("incompatible-library-redeclaration",
+          "incompatible-pointer-types", "int-conversion", "implicit-function-declaration")))  # fmt: skip
+"""Flags where functions of C are called: those of the C library that clang knows have their own types."""
 _X86_ONLY = ("-mno-gfni",)  # clang 23 shifts bytes of a selected constant wrongly with it
 _LINK = ("-shared", "-z", "now", "-z", "relro", "-z", "noexecstack", "-s")
 
 
-def compiled(text: str, parallel: bool, target: Target) -> bytes:
-    """The library of a C text; with threads where it has parallel loops."""
+def compiled(sources: dict[str, str], parallel: bool, target: Target, calls: Sequence[str] = ()) -> bytes:
+    """The library of texts of C (`.c`) and LLVM (`.ll`) by file name; with threads where it has parallel loops. `calls`:
+    the functions of C that they call. NoForm where these, or what was brought in with pragmas, are not as they are called."""
     from platform import machine
 
     from compass_core.files.cache import Cache, key_of
     from compass_core.hostcc import host
     from compass_core.hostcc.clang import find_clang
 
-    sources = {"kernel.c": text}
     if parallel:
+        sources = dict(sources)
         sources["pool.c"] = Path(__file__).with_name("pool.c").read_text(encoding="utf-8")
     flags = [*_FLAGS, f"-O{target.attrs['opt-level']}", f"-march={target.attrs['mcpu']}"]
     flags += _X86_ONLY if machine() in ("x86_64", "AMD64") else ()
+    flags += _CALLS if calls else ()
     cache = Cache()
-    depends = (*sources.values(), *flags, *_LINK, find_clang().identity, " ".join(host.cpu_features()))
+    link = (*_LINK, "-z", "defs") if calls else _LINK
+    depends = (*sources, *sources.values(), *flags, *link, find_clang().identity, " ".join(host.cpu_features()))
     key = key_of("host-library", *depends)
     try:
-        found = cache.get("host", key) or cache.put("host", key, lambda output: _compile(sources, flags, output))
+        found = cache.get("host", key) or cache.put("host", key, lambda output: _compile(sources, flags, link, output))
     except ToolchainError as error:
-        raise _of_processor(error, target) from error
+        raise _refused(error, calls) or _of_processor(error, target) from error
     return found.read_bytes()
+
+
+def _refused(error: ToolchainError, calls: Sequence[str]) -> CompassError | None:
+    """The error of a build, told as one of the functions that are called, where it is about these."""
+    from compassc.targets.ctext import NoForm
+
+    said = [line for line in map(str, error.notes) if "error:" in line]
+    if not calls or not said or any("target CPU" in line for line in said):
+        return None
+    found = NoForm(
+        f"the functions of C that are called ({', '.join(calls)}) or the texts that pragmas bring do not go with the kernel",
+        "each has to exist, in the C library or a pragma, and to take what it is given",
+    )
+    found.notes = tuple(map(Note, said))
+    return found
 
 
 def _of_processor(error: ToolchainError, target: Target) -> CompassError:
@@ -65,11 +87,11 @@ def _of_processor(error: ToolchainError, target: Target) -> CompassError:
     )
 
 
-def _compile(sources: dict[str, str], flags: list[str], output: Path) -> None:
+def _compile(sources: dict[str, str], flags: list[str], link: Sequence[str], output: Path) -> None:
     from compass_sim.engine import compile_and_link
 
     with tempfile.TemporaryDirectory(prefix="compassc-host-") as folder:
         paths = [Path(folder, name) for name in sources]
         for path in paths:
             path.write_text(sources[path.name], encoding="utf-8")
-        compile_and_link(paths, output, flags, _LINK)
+        compile_and_link(paths, output, flags, link)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import PointerType
 from compassc.ir.exprs import Binary, IntImm, Var
-from compassc.ir.visit import walk_exprs, walk_stmts
+from compassc.ir.visit import all_exprs, walk_exprs, walk_stmts
 from compassc.targets.ctext import NoForm
 from compassc.te.lowering import IMPLIED_SIZES, free_name
 
@@ -24,6 +25,7 @@ def of(function: S.PrimFunc) -> dict[str, Any]:
     """
     shapes = _shapes(function)
     stored = {s.buffer.data for s in walk_stmts(function.body) if isinstance(s, S.Store)}
+    stored |= {e.base for e in _passed(function) if isinstance(e.base, Var)}
     names = names_of(function)
     implied = function.params[len(function.params) - function.attr(IMPLIED_SIZES, 0) :]
     params: list[dict[str, Any]] = []
@@ -35,6 +37,13 @@ def of(function: S.PrimFunc) -> dict[str, Any]:
             mark = {"implied": True} if p in implied else {}
             params.append({"name": names[p], "dtype": str(p.dtype), **mark})
     return {"name": function.name, "params": params}
+
+
+def _passed(function: S.PrimFunc) -> Iterator[E.Pointer]:
+    """The addresses that functions are given, who may write there."""
+    for call in all_exprs(function.body, E.F_FUNC):
+        if isinstance(call, E.FuncCall):
+            yield from (x for a in call.args for x in walk_exprs(a) if isinstance(x, E.Pointer))
 
 
 def names_of(function: S.PrimFunc) -> dict[Var, str]:

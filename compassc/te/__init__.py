@@ -15,6 +15,7 @@ from compassc.te.buffers import View, decl_buffer
 from compassc.te.building import build, create_prim_func
 from compassc.te.construct import compute, placeholder, size_var, tag_scope, var
 from compassc.te.errors import ExpressionError, ExpressionTypeError, LowerError, ScheduleError
+from compassc.te.external import call_extern, call_intrin, call_pure_extern
 from compassc.te.inverse import acos, acosh, asin, asinh, atan, atanh, fmod, logaddexp, popcount
 from compassc.te.kernels import TEKernel, kernel
 from compassc.te.lowering import lower, schedule_ops
@@ -112,7 +113,10 @@ __all__ = [
     "atan",
     "atanh",
     "build",
+    "call_extern",
+    "call_intrin",
     "call_kernel",
+    "call_pure_extern",
     "cast",
     "ceil",
     "comm_reducer",

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from compassc.ir import exprs as E
+from compassc.ir.visit import all_exprs
+from compassc.te.errors import ExpressionError
 from compassc.te.lowering import lower
 
 if TYPE_CHECKING:
@@ -38,4 +41,10 @@ def create_prim_func(ops: Sequence[Any], index_dtype_override: str | None = None
     """The function of blocks that computes the tensors among `ops`, its parameters in order: what `tir.Schedule` takes."""
     from compassc.tir import create_prim_func as created
 
-    return created(ops, index_dtype_override)
+    made = created(ops, index_dtype_override)
+    calls = [e.func for e in all_exprs(made.body, E.F_FUNC) if isinstance(e, E.FuncCall)]
+    if calls:
+        raise ExpressionError(
+            f"'{calls[0]}' is called, but a function of blocks calls no others", "schedule the tensors with te instead"
+        )
+    return made

@@ -20,6 +20,7 @@ from compassc.te.axes import IterVar
 from compassc.te.bounds import Bounds, infer_bounds
 from compassc.te.buffers import View, check_bound
 from compassc.te.errors import ExpressionTypeError, LowerError, ScheduleError
+from compassc.te.external import imported, with_declarations
 from compassc.te.loopnest import LoopNest, loop_nest
 from compassc.te.machine import Machine
 from compassc.te.narrow import narrowed
@@ -111,10 +112,15 @@ def _plain_loops(
     renamed = _renamed(variables)
     made = rename_vars(Finish().body(narrowed(body)), renamed)
     sized = all(isinstance(e, IntImm) for s in walk_stmts(made) if isinstance(s, S.Alloc) for e in s.buffer.shape)
+    made, externals = with_declarations(made, nest.kernels, machine)
+    implied = (*implied, *imported(plain, machine))
     attrs = implied if sized else (*implied, (S.OPEN_MEMORY, 1))
     function = PrimFunc(name, tuple(renamed.get(v, v) for v in variables), made, VOID, attrs)
     _check_known(function)
-    return IRModule((function, *_called(nest.kernels, name, machine)), name, machine.name), nest
+    called = (*_called(nest.kernels, name, machine), *externals)
+    if any(f.name == name for f in externals):
+        raise LowerError(f"the kernel and a function of C that it calls are both named '{name}'", "name=")
+    return IRModule((function, *called), name, machine.name), nest
 
 
 def normalised(schedule: Schedule, machine: Machine | None = None) -> Schedule:

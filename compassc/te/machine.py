@@ -39,6 +39,10 @@ class Machine:
     """Whether a loop of one turn that is bound to a thread says that one thread runs it."""
     kernels: ClassVar[bool] = False
     """Whether functions of the kernel language can be called."""
+    externals: ClassVar[str] = "all"
+    """Which functions of C can be called: "all", those that take "values" only, none."""
+    imports: ClassVar[tuple[str, ...]] = ("import_c", "import_llvm")
+    """The pragmas that bring functions."""
     open_memory: ClassVar[frozenset[str]] = frozenset(("private",))
     """The scopes of which memory can have a size that is known when the kernel is called."""
     meeting_place: ClassVar[str] = ""
@@ -89,6 +93,8 @@ class Npu(Machine):
     narrower = "give it as int32 or float32; an expression may cast elements to 64 bits and what comes of it back"
     together = True
     kernels = True
+    externals = ""
+    imports = ()
     open_memory = frozenset()
     meeting_place = "shared"
     _scopes: ClassVar[Mapping[str, str]] = {
@@ -153,6 +159,8 @@ class Grid(Machine):
     open_memory = frozenset(("global",))
     together = True
     single_threads = True
+    externals = "values"
+    imports = ("import_c",)
 
     def shares(self, thread: IterVar | None) -> bool:
         return thread is not None and thread.tag.replace(".", "_") in S.THREAD_LOOPS

@@ -22,13 +22,15 @@ DONE_ANYWAY = (
 )
 """Unrolled loops are written out, loops parted at their edges and copies made transfers where they can be; parallel
 loops are shared out evenly, and waited for."""
-KNOWN = (*STEPS, "auto_unroll_max_step", "debug_skip_region", *DONE_ANYWAY)
+IMPORTS = ("import_c", "import_llvm")
+"""Their value is the text of functions, or the path of a file with it."""
+KNOWN = (*STEPS, "auto_unroll_max_step", "debug_skip_region", *IMPORTS, *DONE_ANYWAY)
 
 
 def why_wrong(kind: str, value: object, op: Operation) -> str:
     """Why a pragma cannot be at a loop of an operation; an empty text where it can."""
-    if kind in ("import_c", "import_llvm"):
-        return f"'{kind}' brings in text that no stage could check; write a kernel, and call it (te.extern, te.call_kernel)"
+    if kind in IMPORTS and not (isinstance(value, str) and value.strip()):
+        return f"'{kind}' takes the text of functions, or the path of a file, got {value!r}"
     if kind not in KNOWN:
         return f"there is no '{kind}'; known are {', '.join(KNOWN)}"
     if kind == "auto_unroll_max_step" and (isinstance(value, bool) or not isinstance(value, int) or value < 0):

@@ -103,7 +103,7 @@ def test_a_region_can_be_left_out():
 @pytest.mark.parametrize(
     "kind, value, message",
     [
-        ("import_c", None, "no stage could check"),
+        ("import_c", None, "takes the text of functions, or the path of a file, got None"),
         ("anything", None, "there is no 'anything'"),
         ("auto_unroll_max_step", "8", "the largest number of statements"),
         ("compass_dma_copy", None, "is for a copy, and 'b' computes something"),

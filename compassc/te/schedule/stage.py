@@ -368,7 +368,8 @@ class Stage:
     @primitive
     def pragma(self, axis: IterVar, kind: str, value: Any = None) -> None:
         """A hint for one loop. `unroll` and `vectorize` are the steps of these names; `auto_unroll_max_step` writes out
-        the loops inside that are no more than `value` statements then, `debug_skip_region` leaves out the loop. Others that
+        the loops inside that are no more than `value` statements then, `debug_skip_region` leaves out the loop, `import_c`
+        and `import_llvm` bring functions for `te.call_extern` (`value`: their text, or a file with it). Others that
         the field knows change nothing, for what they ask for is done anyway: `unroll_explicit`, `loop_partition_hint`,
         `compass_dma_copy` and the `parallel_` ones."""
         reason = why_wrong(kind, value, self.op)
