@@ -345,8 +345,8 @@ def conv2d_transpose_nchw(
     kind = sum_type(Input.dtype, out_dtype)
 
     def element(b: Any, o: Any, y: Any, x: Any) -> Any:
-        weight = Filter[rc, o, window[0] - 1 - ry, window[1] - 1 - rx]
-        return te.sum(product(padded[b, rc, y + ry, x + rx], weight, kind), axis=[rc, ry, rx])
+        value = padded[b, rc, y + (window[0] - 1 - ry), x + (window[1] - 1 - rx)]
+        return te.sum(product(value, Filter[rc, o, ry, rx], kind), axis=[rc, ry, rx])
 
     total = te.compute([n, out, *made], element, name="T_conv2d_transpose", tag="conv2d_transpose_nchw")
     return result(total, Input.dtype, out_dtype)

@@ -15,6 +15,7 @@ from compassc.passes import hoist_if_then_else, if_conversion, remove_no_op, sim
 from compassc.te.npu.bools import bools_as_bytes
 from compassc.te.npu.common import shared_vectors
 from compassc.te.npu.copies import dma_copies
+from compassc.te.npu.dots import dots
 from compassc.te.npu.lanes import vectors
 from compassc.te.npu.memory import check_memory, rooms
 from compassc.te.npu.overlap import overlapped
@@ -59,6 +60,7 @@ def _steps(arrays: list[Var], target: Target) -> list[_Step]:
         on_functions(lambda f: vectors(f, target)),
         on_functions(lambda f: accumulators(f, target)),
         simplify.run,
+        on_functions(dots),
         on_functions(shared_vectors),
         on_functions(reused),
         remove_no_op.run,

@@ -20,6 +20,7 @@ from compassc.topi.schedules.cuda import on_grid, plain, rows_in_blocks, tiles
 from compassc.topi.schedules.host import on_threads
 from compassc.topi.schedules.knobs import Knobs
 from compassc.topi.schedules.npu import copied, product_tiles, shared_out, streamed, sums_of_products
+from compassc.topi.schedules.windows import windows
 
 __all__ = ["Knobs", "inputs_of", "schedule"]
 
@@ -67,7 +68,7 @@ def inputs_of(outputs: Sequence[Tensor]) -> list[Tensor]:
 
 
 _ATTEMPTS: dict[str, tuple[Callable[[Schedule, Target, Knobs], None], ...]] = {
-    "compass": (copied, product_tiles, sums_of_products, streamed, shared_out, plain),
+    "compass": (copied, product_tiles, sums_of_products, windows, streamed, shared_out, plain),
     "llvm": (on_threads, plain),
     "c": (on_threads, plain),
     "cuda": (tiles, rows_in_blocks, on_grid, plain),

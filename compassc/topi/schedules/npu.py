@@ -85,7 +85,7 @@ def streamed(s: Schedule, target: Target, knobs: Knobs) -> None:
     shape = [extent_of(a) for a in out.axis]
     if not all(shape):
         raise ScheduleError("not for this operator")
-    tecs, machine = _configuration(target).tecs, target.machine()
+    tecs, machine = configuration(target).tecs, target.machine()
     local = s[s.cache_write(out.op.output(0), "lsram")]
     stages = [*computed[:-1], local]
     rows = [t for t in dict.fromkeys(r.tensor for x in stages for r in reads_of(x)) if _is_row(t, shape)]
@@ -111,7 +111,7 @@ def streamed(s: Schedule, target: Target, knobs: Knobs) -> None:
         raise ScheduleError("rows are not computed one by one")
     for stage in (*copies, local):
         stage.double_buffer()
-    width = _configuration(target).vector_bytes
+    width = configuration(target).vector_bytes
     for stage in stages:
         if reduces(stage) and _in_rows(stage, width):
             _rows_in_lanes(stage, stage.axis[-1], knobs, width)
@@ -148,7 +148,7 @@ def copied(s: Schedule, target: Target, knobs: Knobs) -> None:
     out = computed[-1]
     if not knobs.cache or len(computed) != 1 or len(out.body) != 1 or not _in_shape(out):
         raise ScheduleError("not for this operator")
-    tecs, size = _configuration(target).tecs, out.op.output(0).dtype.bytes
+    tecs, size = configuration(target).tecs, out.op.output(0).dtype.bytes
     local = s[s.cache_write(out.op.output(0), "lsram")]
     axes, each = list(out.axis), 1
     inner = axes.pop()
@@ -182,7 +182,7 @@ def _is_row(tensor: Tensor, shape: Sequence[int]) -> bool:
     ] == list(shape)
 
 
-def _configuration(target: Target) -> Any:
+def configuration(target: Target) -> Any:
     from compass_core import targets as configurations
 
     return configurations.load(target.mcpu)
@@ -204,7 +204,7 @@ def _in_vectors(stage: Stage, axis: IterVar, extent: int, lanes: int, times: int
 def product_tiles(s: Schedule, target: Target, knobs: Knobs) -> None:
     """Products of matrices whose rows are both read along the sum: tiles in the memory of a TEC, and of accumulators."""
     inline_maps(s)
-    out, total = _sum_and_result(s)
+    out, total = sum_and_result(s)
     found, depth = reads_of(total), along(total)
     if depth is None or not extent_of(depth) or len(total.reduce_axis) != 1 or len(found) != 2:
         raise ScheduleError("not for this operator")
@@ -215,7 +215,7 @@ def product_tiles(s: Schedule, target: Target, knobs: Knobs) -> None:
         raise ScheduleError("not for this operator")
     local = s[s.cache_write(out.op.output(0), "lsram")] if total is out else total
     rows_a, rows_b = (s[s.cache_read(t, "lsram", [local.op])] for t in (a[0], b[0]))
-    turns, found_target = prod(map(extent_of, out.axis[:-1])), _configuration(target)
+    turns, found_target = prod(map(extent_of, out.axis[:-1])), configuration(target)
     width, tecs = found_target.vector_bytes, found_target.tecs
     tile = max(min(16, extent_of(first), -(-turns // tecs)), 1), min(16, extent_of(second))
     lanes = knobs.lanes or width // a[0].dtype.bytes
@@ -263,7 +263,7 @@ def _depth(tile: tuple[int, int], depth: int, lanes: int, size: int, room: int) 
     return whole[-1] if whole else max(most // lanes * lanes, lanes)
 
 
-def _sum_and_result(s: Schedule) -> tuple[Stage, Stage]:
+def sum_and_result(s: Schedule) -> tuple[Stage, Stage]:
     """The output, and the one stage that reduces: itself, or one of its shape that it is computed of element by element."""
     computed = [x for x in computed_stages(s) if x.is_output or x.name != "T_pad"]
     out, sums = computed[-1], [x for x in computed if reduces(x)]
@@ -283,29 +283,35 @@ def sums_of_products(s: Schedule, target: Target, knobs: Knobs) -> None:
     """Sums of products, such as convolutions, in tiles of accumulators: vectors of the last axis by rows that share what
     these read. What is padded goes through the memory of a TEC."""
     inline_maps(s, keep=lambda stage: stage.name == "T_pad" and any(reduces(r) for r in s.readers(stage)))
-    out, total = _sum_and_result(s)
+    out, total = sum_and_result(s)
     found, shape = reads_of(total), [extent_of(a) for a in out.axis]
     vectors = [r for r in found if uses(r, total.axis[-1], last=True)]
     alike = [_alike(vectors, total.axis[i], shape[i]) for i in range(len(shape) - 1)]
     row = next((i for whole in (True, False) for i in reversed(range(len(alike)))
                 if alike[i] > 1 and (alike[i] == shape[i]) is whole), None)  # fmt: skip
-    if row is None or len(found) < 2 or all(_divides(r.indices[-1]) for r in vectors):
+    if row is None or len(found) < 2 or all(divides(r.indices[-1]) for r in vectors):
         raise ScheduleError("not for this operator")
-    width = _configuration(target).vector_bytes
-    lanes = knobs.lanes or width // max(t.dtype.bytes for t in total.op.outputs)
+    width = configuration(target).vector_bytes
+    bytes_only = adds_bytes(total)
+    lanes = knobs.lanes or (
+        byte_lanes(shape[-1], _side_by_side(total, width), width)
+        if bytes_only
+        else width // total.op.output(0).dtype.bytes
+    )
     tall = knobs.rows or dividing(alike[row], (4, 5, 7, 6, 3, 2))
-    wide = knobs.columns or dividing(-(-shape[-1] // lanes), (4, 2, 3) if tall <= 4 else (2,))
+    wide = knobs.columns or (1 if bytes_only else dividing(-(-shape[-1] // lanes), (4, 2, 3) if tall <= 4 else (2,)))
     rows = out.axis[row]
     others = [a for i, a in enumerate(out.axis[:-1]) if i != row]
-    if prod(map(extent_of, others)) < _configuration(target).tecs:
-        around, rows = out.split(rows, factor=tall)
+    tecs = configuration(target).tecs
+    if prod(map(extent_of, others)) < tecs:
+        around, rows = out.split(rows, factor=tall * max(shape[row] // (tall * tecs), 1))
         others.append(around)
     out.reorder(*others, rows, out.axis[-1])
     shared = fuse_all(out, others)
     out.bind(shared, te.thread_axis("threadIdx.x"))
     for stage in (x for x in computed_stages(s) if x is not out):
         stage.compute_at(out, shared)
-        if stage is not total and not _as_transfers(stage):
+        if stage is not total and not as_transfers(stage):
             last_in_lanes(stage, lanes_of(stage, knobs, width))
     if total is not out:
         last_in_lanes(out, lanes_of(out, knobs, width))
@@ -314,13 +320,73 @@ def sums_of_products(s: Schedule, target: Target, knobs: Knobs) -> None:
     rows_out, rows_in = total.split(rows, factor=tall)
     columns_out, columns = total.split(total.axis[-1], factor=wide * lanes)
     side, inner = total.split(columns, factor=lanes)
-    total.reorder(*spatial, rows_out, columns_out, *total.reduce_axis, rows_in, side, inner)
+    turns, together = summed_together(total) if bytes_only else (list(total.reduce_axis), [])
+    total.reorder(*spatial, rows_out, columns_out, *turns, *together, rows_in, side, inner)
+    for axis in together:
+        total.unroll(axis)
     total.unroll(rows_in)
     total.unroll(side)
     total.vectorize(inner)
 
 
-def _as_transfers(stage: Stage) -> bool:
+def adds_bytes(total: Stage) -> bool:
+    """Whether what is added are products of bytes, for which there are dot products."""
+    return total.op.output(0).dtype.bytes == 4 and all(r.tensor.dtype.bytes == 1 for r in reads_of(total))
+
+
+def byte_lanes(extent: int, most: int, width: int) -> int:
+    """Lanes of vectors of bytes: as many as waste the fewest."""
+    return min((n for n in (width, width // 2, width // 4) if n <= most), key=lambda n: -(-extent // n) * n)
+
+
+def _side_by_side(total: Stage, width: int) -> int:
+    """How many elements of the last axis are vectors in all that is read: those of a group of channels, where there are."""
+    last = total.axis[-1].as_expr()
+    nodes = [x for r in reads_of(total) for index in r.indices for x in walk_exprs(index)]
+    groups = [
+        x.b.value
+        for x in nodes
+        if isinstance(x, Binary) and x.op == "floordiv" and x.a is last and isinstance(x.b, IntImm)
+    ]
+    return next(n for n in (width, width // 2, width // 4) if all(g % n == 0 for g in groups) or 4 * n == width)
+
+
+def summed_together(total: Stage) -> tuple[list[IterVar], list[IterVar]]:
+    """The loops of a sum: those around, and those whose products are added one after another, four by four. Bytes that all
+    lanes share are words where they follow each other in memory, so the loops stop where they no longer do."""
+    around, count = list(total.reduce_axis), 1
+    together: list[IterVar] = []
+    shared = [r for r in reads_of(total) if not uses(r, total.axis[-1])]
+
+    def fits(extent: int) -> bool:
+        follow = all(_follows(r, around[-1], together) for r in shared)
+        return count * extent <= _TOGETHER and (count < 4 or follow)
+
+    while around and fits(extent_of(around[-1])):
+        together.insert(0, around.pop())
+        count *= extent_of(together[0])
+    parts = [n for n in range(2, _TOGETHER // count + 1) if around and extent_of(around[-1]) % n == 0 and fits(n)]
+    best = min([1, *parts], key=lambda n: (-(-n * count // 4) / (n * count), -n))
+    if best > 1:
+        outer, inner = total.split(around.pop(), factor=best)
+        around.append(outer)
+        together.insert(0, inner)
+    return around, together
+
+
+def _follows(read: TensorRead, axis: IterVar, inner: Sequence[IterVar]) -> bool:
+    """Whether what a read gets for the next value of an axis follows what it gets for all values of the inner ones."""
+    own = [axis, *inner]
+    last = list(read.indices[-len(own) :])
+    extents = [e.value if isinstance(e, IntImm) else 0 for e in read.tensor.shape[-len(inner) :]] if inner else []
+    return last == [a.as_expr() for a in own] and extents == [extent_of(a) for a in inner]
+
+
+_TOGETHER = 36
+"""Products that are added one after another at most."""
+
+
+def as_transfers(stage: Stage) -> bool:
     """Whether a padded stage is better filled by DMA: its rows follow each other in what it reads."""
     (read,) = reads_of(stage)
     extents = [extent_of(a) for a in stage.axis]
@@ -342,7 +408,7 @@ def _alike(vectors: Sequence[TensorRead], axis: IterVar, extent: int) -> int:
     return found
 
 
-def _divides(index: Expr) -> bool:
+def divides(index: Expr) -> bool:
     return any(isinstance(x, Binary) and x.op in ("floordiv", "floormod", "div", "mod") for x in walk_exprs(index))
 
 
