@@ -28,11 +28,21 @@ class Place(NamedTuple):
     key: str | Var
 
 
+class Removed(NamedTuple):
+    """What a symbol stood for, which is no more."""
+
+    name: str
+
+
+Stood = Place | Removed | int
+"""What a symbol stands for, or stood for."""
+
+
 class Snapshot(NamedTuple):
     """The state of a schedule."""
 
     mod: IRModule
-    symbols: dict[Symbol, Place | int | None]
+    symbols: dict[Symbol, Stood]
     seed: int
     steps: int
 
@@ -42,7 +52,7 @@ class Base:
 
     def __init__(self, mod: IRModule, seed: int, enable_check: bool, trace: Trace | None) -> None:
         self.mod, self.seed, self.enable_check, self.trace = mod, seed, enable_check, trace
-        self.symbols: dict[Symbol, Place | int | None] = {}
+        self.symbols: dict[Symbol, Stood] = {}
         self.depth = 0
         self.error_render_level = "detail"
         self.decided: Any = None
@@ -104,7 +114,7 @@ class Base:
             if isinstance(key, str):
                 key = (renames or {}).get(key, key)
             alive = key in tree.blocks or key == ROOT if isinstance(key, str) else key in tree.loops
-            self.symbols[symbol] = Place(name, key) if alive else None
+            self.symbols[symbol] = Place(name, key) if alive else Removed(key if isinstance(key, str) else key.name)
         return tree
 
     # -- symbols
@@ -135,12 +145,11 @@ class Base:
         if isinstance(found, Place):
             return found
         what = type(symbol).__name__
-        reason = "was removed by a step" if symbol in self.symbols else "is none of this schedule"
-        raise ScheduleError(f"the {what} {reason}")
+        if isinstance(found, Removed):
+            raise ScheduleError(f"the {what} of '{found.name}' is no more: a step removed what it stood for")
+        raise ScheduleError(f"the {what} is none of this schedule")
 
-    def places_of(
-        self, arguments: Iterable[Any], symbols: Mapping[Symbol, Place | int | None]
-    ) -> Callable[[], str] | None:
+    def places_of(self, arguments: Iterable[Any], symbols: Mapping[Symbol, Stood]) -> Callable[[], str] | None:
         """What shows the loops and blocks that symbols stand for in the function that they are in; None where the level
         of messages asks for none."""
         if self.error_render_level != "detail":

@@ -68,6 +68,10 @@ def memory_scope(step: str, scope: Any) -> str:
     raise ScheduleError(f"{step}: '{scope}' is no memory", "use global, shared, lsram or local")
 
 
+class NoSuchBuffer(ScheduleError, AssertionError):
+    """A block reads or writes no buffer of a name, or several."""
+
+
 class Caching(Base):
     """Steps that copy."""
 
@@ -301,7 +305,7 @@ class Caching(Base):
             given = given.data.name
         if isinstance(given, str):
             if names.count(given) != 1:
-                raise ScheduleError(
+                raise NoSuchBuffer(
                     f"{step} of '{s.name}': '{given}' is {names.count(given)} times among its {side} {names}"
                 )
             given = names.index(given)

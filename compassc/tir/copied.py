@@ -11,7 +11,7 @@ from compassc.ir.exprs import Buffer, Expr, Var
 from compassc.ir.stmts import Stmt
 from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.te.errors import ScheduleError
-from compassc.tir.blocks import Axis, axes_of, constant
+from compassc.tir.blocks import Axis, axes_of, constant, uses
 from compassc.tir.checks import joins_own_point, read, why_foreign, written
 from compassc.tir.cover import (
     always_stores,
@@ -149,19 +149,27 @@ def check_all_points(step: str, tree: Tree, s: S.Block, used: Sequence[Axis], da
         raise ScheduleError(f"{step} of '{s.name}': {foreign}")
     if not always_stores((*s.init, *s.body), data):
         raise ScheduleError(f"{step} of '{s.name}': it does not write '{data.name}' at each of its points")
-    loops = tree.loops_around(s)
-    sizes = {x.var: constant(x.stop) or 0 for x in loops}
-    facts = facts_of(loops)
-    whole = all(constant(x.start) == 0 and sizes[x.var] for x in loops) and covers([a.binding for a in used], sizes)
-    for a in used:
-        low, high = facts.range_of(a.binding)
-        bound = set(sizes) >= {v for v in variables(a.binding)}
-        whole = whole and bound and low <= 0 and high >= (constant(a.extent) or high + 2) - 1
-    outside = [x for x in tree.loops_around(s, all_of_them=True) if x not in loops]
+    outside = [x for x in tree.loops_around(s, all_of_them=True) if x not in tree.loops_around(s)]
     if not stands_free(tree, s, outside):
         raise ScheduleError(f"{step} of '{s.name}': it stands in a condition")
-    if not whole and not in_own_loops(tree, s, [a.var for a in used], outside):
+    if not _takes_all_points(tree, s, used) and not in_own_loops(tree, s, [a.var for a in used], outside):
         raise ScheduleError(f"{step} of '{s.name}': it is not surely computed at all points of its axes here")
+
+
+def _takes_all_points(tree: Tree, s: S.Block, used: Sequence[Axis]) -> bool:
+    """Whether the loops around a block give all points of some of its axes."""
+    loops = tree.loops_around(s)
+    sizes = {x.var: constant(x.stop) or 0 for x in loops}
+    open_ones = [v for v, size in sizes.items() if not size] if tree.open_loops_are_whole else []
+    known = [a for a in used if not uses(a.binding, open_ones)]
+    facts = facts_of(loops)
+    if any(constant(x.start) != 0 or not sizes[x.var] for x in loops if x.var not in open_ones):
+        return False
+    for a in known:
+        low, high = facts.range_of(a.binding)
+        if not set(sizes) >= set(variables(a.binding)) or low > 0 or high < (constant(a.extent) or high + 2) - 1:
+            return False
+    return covers([a.binding for a in known], sizes)
 
 
 def check_written_once(step: str, s: S.Block, access: tuple[Expr, ...]) -> None:

@@ -113,7 +113,10 @@ def fills(tree: Tree, block: S.Block, region: Expr, fixed: Sequence[S.For], size
     """Whether a block writes every element of the box that it writes in one turn of the loops `fixed`, as far as the box
     is within the buffer. `size`: its shape."""
     assert isinstance(region, E.Region)
-    free = [s for s in tree.loops_around(block, all_of_them=True) if s not in fixed]
+    around = tree.loops_around(block, all_of_them=True)
+    mapping: dict[Var, Expr] = dict(zip(block.vars, block.bindings))
+    starts = [at(e, mapping) for e in region.starts]
+    free = [s for s in around if s not in fixed and not _joins_only(block, s, starts, around)]
     if any(constant(s.start) != 0 or constant(s.stop) is None for s in free):
         return False
     if any(constant(e) != 1 for e in region.extents):
@@ -125,8 +128,18 @@ def fills(tree: Tree, block: S.Block, region: Expr, fixed: Sequence[S.For], size
         return False  # the turn has a part of the sum only
     if _conditional_point(block, region) or _cut(tree, block, region, size):
         return False
-    mapping: dict[Var, Expr] = dict(zip(block.vars, block.bindings))
-    return covers([at(e, mapping) for e in region.starts], {s.var: constant(s.stop) or 0 for s in free})
+    return covers(starts, {s.var: constant(s.stop) or 0 for s in free})
+
+
+def _joins_only(block: S.Block, s: S.For, starts: Sequence[Expr], around: Sequence[S.For]) -> bool:
+    """Whether a loop of open extent only joins values to elements that the block begins with, which is done in any case."""
+    own = [x.var for x in around]
+    return (
+        constant(s.stop) is None
+        and bool(block.init)
+        and not any(uses(e, own) for e in (s.start, s.stop))
+        and not any(uses(e, (s.var,)) for e in starts)
+    )
 
 
 def always_stores(body: Iterable[Stmt], data: Var) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 from compassc.analysis.arith import Arith
 from compassc.analysis.simplify import Simplifier
+from compassc.analysis.structure import variables
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
@@ -18,7 +19,7 @@ from compassc.te.axes import AXIS_SEPARATOR
 from compassc.te.errors import ExpressionError, ExpressionTypeError
 from compassc.te.values import Value, as_expr, binary
 from compassc.tir.blocks import TRUE, add, joined, mul, number
-from compassc.tir.itermap import bijective, digits_of, once
+from compassc.tir.itermap import UNKNOWN, bijective, digits_of, once
 
 
 class IndexMap:
@@ -99,9 +100,13 @@ class IndexMap:
         """The extents of what the indices of a shape become. ExpressionError where they are not known."""
         facts = self._facts(shape)
         made: list[Expr] = []
+        extents = dict(zip(self.params, map(as_expr, shape)))
         for e in self.exprs:
+            if isinstance(e, Var) and e in extents:
+                made.append(extents[e])
+                continue
             low, high = facts.range_of(e)
-            if low < 0 or high >= 2**31 - 1:
+            if low < 0 or high >= 2**31 - 2:
                 raise ExpressionError(
                     f"the index {Value(e)} has no known extent over {[str(Value(as_expr(s))) for s in shape]}"
                 )
@@ -191,9 +196,12 @@ class IndexMap:
         found: dict[Var, int] = {}
         for param, extent in zip(self.params, shape, strict=True):
             e = as_expr(extent)
-            if not isinstance(e, IntImm):
-                raise ExpressionError("the map back is found for constant shapes only")
-            found[param] = e.value
+            moved = any(param in variables(x) for x in self.exprs if x is not param)
+            if not isinstance(e, IntImm) and moved:
+                raise ExpressionError(
+                    f"the map back is found for constant extents only, that of '{param.name}' is {Value(e)}"
+                )
+            found[param] = e.value if isinstance(e, IntImm) else UNKNOWN
         return found
 
     def _facts(self, shape: Sequence[Any]) -> Arith:

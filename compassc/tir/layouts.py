@@ -61,10 +61,9 @@ class Layouts(Notes):
         side, found = self.given_buffer(step, s, buffer)
         check_no_address(f"{step} of '{found.data.name}'", tree, found.data)
         chosen = as_index_map(index_map, len(found.shape), separators=True)
-        if len(chosen.params) != len(found.shape) or any(constant(e) is None for e in found.shape):
+        if len(chosen.params) != len(found.shape):
             raise ScheduleError(
-                f"{step} of '{found.data.name}': it has {len(found.shape)} dimensions of constant extents or others, the map "
-                f"takes {len(chosen.params)} indices"
+                f"{step} of '{found.data.name}': it has {len(found.shape)} dimensions, the map takes {len(chosen.params)} indices"
             )
         padding: Expr = IntImm(BOOL, 0)
         try:
@@ -109,6 +108,8 @@ class Layouts(Notes):
         at_loops: dict[Var, Expr] = dict(zip(back.params, loops))
         if callable(pad) and not isinstance(pad, IndexMap):
             pad = pad(*[Value(a.var) for a in axes])
+        if isinstance(pad, float) and new.dtype.is_integer and not pad.is_integer():
+            raise ScheduleError(f"{step} of '{old.data.name}': pad_value is {pad}, which {new.dtype} does not hold")
         value = immediate(pad, new.dtype) if isinstance(pad, (int, float)) else as_expr(pad)
         if value.dtype is not new.dtype or any(isinstance(x, E.Load) for x in _all(value)):
             raise ScheduleError(f"{step} of '{old.data.name}': pad_value is a {value.dtype}, or reads memory")

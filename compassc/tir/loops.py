@@ -67,11 +67,11 @@ class Loops(Base):
     def fuse(self, *loops: LoopRV, preserve_unit_iters: bool = True) -> LoopRV:
         """Make one loop of loops that stand one within the other, with nothing else between them."""
         if not loops:
-            raise ExpressionTypeError("fuse: give a loop at least")
+            raise ScheduleError("fuse: give a loop at least")
         if len(loops) == 1:
             return loops[0]
         function, tree, _ = self.located_loop(loops[0])
-        listed = [self.located_loop(x)[2] for x in loops]
+        listed = self._different("fuse", loops)
         for outer, inner in pairwise(listed):
             if tree.parents[inner] is not outer:
                 raise ScheduleError(f"fuse: '{outer.var.name}' is not directly around '{inner.var.name}'")
@@ -100,12 +100,10 @@ class Loops(Base):
     @instruction("Reorder", ("*loops",))
     def reorder(self, *loops: LoopRV) -> None:
         """Have loops stand within each other in the given order; others stay where they are."""
-        if len(set(loops)) != len(loops):
-            raise ScheduleError("reorder: a loop is given twice")
         if not loops:
             return
         function, tree, _ = self.located_loop(loops[0])
-        listed = [self.located_loop(x)[2] for x in loops]
+        listed = self._different("reorder", loops)
         inmost = max(listed, key=lambda s: len(tree.around(s)))
         chain = [s for s in [*tree.loops_around(inmost), inmost]]
         for s in listed:
@@ -131,6 +129,18 @@ class Loops(Base):
         for s in reversed(order):
             body = (s.replace(body=body),)
         self.commit(function, edit(tree.function.body, {chain[0]: body}))
+
+    def _different(self, step: str, loops: Sequence[LoopRV]) -> list[S.For]:
+        """The loops of symbols. ScheduleError where two stand for one, or for loops of different functions."""
+        found = [self.located_loop(x) for x in loops]
+        for i, (function, _, s) in enumerate(found):
+            if any(s is other for _, _, other in found[:i]):
+                raise ScheduleError(f"{step}: the loop '{s.var.name}' is given twice")
+            if function != found[0][0]:
+                raise ScheduleError(
+                    f"{step}: '{s.var.name}' is a loop of '{function}', the others are of '{found[0][0]}'"
+                )
+        return [s for _, _, s in found]
 
     @instruction("AddUnitLoop", ("block_or_loop",))
     def add_unit_loop(self, block_or_loop: BlockRV | LoopRV) -> LoopRV:
@@ -161,7 +171,7 @@ class Loops(Base):
         if len(loops) < 2:
             raise ScheduleError("merge: give two loops at least")
         function, tree, _ = self.located_loop(loops[0])
-        nests = [self._branch(tree, self.located_loop(x)[2]) for x in loops]
+        nests = [self._branch(tree, x) for x in self._different("merge", loops)]
         common = [s for s in nests[0] if all(s in n for n in nests)]
         branches = [[s for s in n if s not in common] for n in nests]
         first = branches[0]

@@ -16,7 +16,6 @@ from compassc.tir.blocks import (
     at,
     axes_of,
     conjuncts,
-    constant,
     fresh,
     fresh_axes,
     joined,
@@ -110,8 +109,8 @@ class Factoring:
         for s in reducing:
             if any(uses(a.binding, (s.var,)) for a in self.spatial):
                 raise self.error(f"'{s.var.name}' is reduced over in part only: a spatial axis depends on it, too")
-            if constant(s.stop) is None:
-                raise self.error(f"the extent of '{s.var.name}' is not known")
+            if uses(s.stop, [x.var for x in self.loops]):
+                raise self.error(f"the extent of '{s.var.name}' depends on another loop")
         joining = joining_of(block)
         if isinstance(joining, str):
             raise self.error(joining)

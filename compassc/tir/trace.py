@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from compass_core.errors import CompassError
 from compassc.te.errors import ExpressionTypeError, ScheduleError
 from compassc.tir.arguments import check_argument
 
@@ -221,7 +222,9 @@ class Trace:
         return last
 
     def with_decision(self, inst: Instruction, decision: Any, remove_postproc: bool = False) -> Trace:
-        """The trace with another decision at one step."""
+        """The trace with another decision at one step. ScheduleError for a step that decides nothing."""
+        if not KINDS[inst.kind].sampled:
+            raise ScheduleError(f"{inst.kind} decides nothing")
         kept = self._kept(remove_postproc)
         return Trace(kept, {i: d for i, d in {**self.decisions, inst: decision}.items() if i in kept})
 
@@ -267,7 +270,7 @@ class Trace:
             [
                 i.kind,
                 [_encoded(x, names) for x in i.inputs],
-                [_plain(x) for x in i.attrs],
+                [x for name, a in zip(KINDS[i.kind].attrs, i.attrs) for x in _written(name, a)],
                 [names(o) for o in i.outputs],
             ]
             for i in kept
@@ -280,13 +283,17 @@ class Trace:
         try:
             rows, decided = json.loads(json_obj) if isinstance(json_obj, str) else json_obj
             decisions = {n: d for n, d in decided}
-            parts = [(kind, list(ins), list(attrs), list(outs)) for kind, ins, attrs, outs in rows]
+            parts = [(str(kind), list(ins), list(attrs), list(outs)) for kind, ins, attrs, outs in rows]
         except (ValueError, TypeError) as error:
             raise ScheduleError(f"this is no trace: {error}") from None
+        for n in decisions:
+            if not (isinstance(n, int) and 0 <= n < len(parts)):
+                raise ScheduleError(f"there is a decision for step {n}, of {len(parts)}")
         known: dict[str, Any] = {}
         for number, (kind, inputs, attrs, outputs) in enumerate(parts):
             values = [_decoded(x, known, number, kind) for x in inputs]
-            made = _take(sch, kind, values, [_unplain(x) for x in attrs], decisions.get(number), number)
+            listed = _read(kind, [_unplain(x) for x in attrs], number)
+            made = _take(sch, kind, values, listed, _unplain(decisions.get(number)), number)
             if len(made) != len(outputs):
                 raise ScheduleError(f"step {number}, {kind}: it gives {len(made)} values, not {len(outputs)}")
             known.update(zip(outputs, made))
@@ -300,15 +307,17 @@ class Trace:
         lines = ["# from tvm import tir", "def apply_trace(sch: tir.Schedule) -> None:"]
         return "\n".join([*lines, *(f"    {line}" for line in self.as_python() or ["pass"])])
 
-    def show(self) -> None:
+    def show(self, *_: Any, **__: Any) -> None:
         """Print the trace as Python text."""
         print(self)
 
 
 def _take(sch: Base, kind: str, inputs: list[Any], attrs: list[Any], decision: Any, number: int) -> list[Any]:
-    spec = KINDS.get(kind)
-    if spec is None:
-        raise ScheduleError(f"step {number}: there is no instruction '{kind}'")
+    """What a step gives. Its errors say which step it is."""
+    step = f"step {number}, {kind}"
+    spec = _kind(kind, number)
+    if decision is not None and not spec.sampled:
+        raise ScheduleError(f"{step}: it decides nothing, the decision is {decision!r}")
     arguments: dict[str, Any] = {}
     rest = list(inputs)
     for i, name in enumerate(spec.inputs):
@@ -317,16 +326,45 @@ def _take(sch: Base, kind: str, inputs: list[Any], attrs: list[Any], decision: A
             cut = len(rest) - behind
             arguments[name[1:]], rest = rest[:cut], rest[cut:]
         elif not rest:
-            raise ScheduleError(f"step {number}, {kind}: the input {name} is missing")
+            raise ScheduleError(f"{step}: the input {name} is missing")
         else:
             arguments[name] = rest.pop(0)
+    if rest or len(attrs) > len(spec.attrs):
+        raise ScheduleError(f"{step}: it takes {len(spec.inputs)} inputs and {len(spec.attrs)} attributes, not more")
     arguments.update(zip(spec.attrs, attrs))
     if spec.sampled:
         arguments["decision"] = decision
     method = getattr(sch, spec.method)
     positional = arguments.pop(spec.inputs[0].lstrip("*")) if spec.variadic else ()
-    made = method(*positional, **arguments)
+    try:
+        made = method(*positional, **arguments)
+    except CompassError as error:
+        error.message = f"{step}: {error.message}"
+        raise
     return list(made) if isinstance(made, (list, tuple)) else [] if made is None else [made]
+
+
+def _kind(kind: str, number: int) -> Kind:
+    if kind not in KINDS:
+        raise ScheduleError(f"step {number}: there is no instruction '{kind}'")
+    return KINDS[kind]
+
+
+def _written(name: str, value: Any) -> list[Any]:
+    """An attribute as JSON has it: a buffer is its place and "read" or "write"."""
+    return [value[1], value[0]] if name == "buffer" else [_plain(value)]
+
+
+def _read(kind: str, attrs: list[Any], number: int) -> list[Any]:
+    """Attributes as JSON has them, by those of a kind of step."""
+    found: list[Any] = []
+    rest = list(attrs)
+    for name in _kind(kind, number).attrs:
+        if name == "buffer" and len(rest) > 1 and not isinstance(rest[0], list):
+            found.append([rest.pop(1), rest.pop(0)])
+        elif rest:
+            found.append(rest.pop(0))
+    return [*found, *rest]
 
 
 def _flat(values: Any) -> Iterator[Any]:

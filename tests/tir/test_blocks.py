@@ -106,7 +106,7 @@ REFUSED = {
     "is not surely its extent 16 or more": lambda s, i, k, j: s.split(i, [3, 4]),
     "'i' is not directly around 'i'": lambda s, i, k, j: s.fuse(i, j),
     "do not stand one within the other": lambda s, i, k, j: s.reorder(i, j),
-    "a loop is given twice": lambda s, i, k, j: s.reorder(i, i),
+    "the loop '.' is given twice": lambda s, i, k, j: s.reorder(i, i),
     "reduced over, not spatial": lambda s, i, k, j: s.vectorize(k),
     "there are 0 blocks named 'D'": lambda s, i, k, j: s.get_block("D"),
     "is none of blockIdx.x": lambda s, i, k, j: s.bind(i, "warp"),
