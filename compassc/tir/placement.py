@@ -125,6 +125,7 @@ class _Move:
         self.fixed = [*self.tree.loops_around(self.loop, all_of_them=True), self.loop]
         self.facts = facts_of(self.fixed)
         self.simplify = Simplifier(self.facts).expr
+        self.axes = _computed(self.tree, self.block)
 
     def error(self, reason: str) -> ScheduleError:
         return ScheduleError(f"{self.step} of '{self.block.name}' at '{self.loop.var.name}': {reason}")
@@ -145,6 +146,10 @@ class _Move:
                 break
             if not isinstance(above, S.For):
                 raise self.error("it stands in a condition")
+        sizes = {s.var: constant(s.stop) or 0 for s in self.tree.loops_around(self.block, all_of_them=True)}
+        bindings = [a.binding for a in self.axes]
+        if not self.tree.function.attr(EXPRESSIONS) and all(sizes.values()) and not covers(bindings, sizes):
+            raise self.error("its loops do not surely give all values of its axes")
 
     # -- which points
 
@@ -168,7 +173,7 @@ class _Move:
         return ranges
 
     def _whole(self, var: Var) -> Range:
-        axis = next(a for a in axes_of(self.block) if a.var is var)
+        axis = next(a for a in self.axes if a.var is var)
         return axis.start, axis.extent
 
     def _by_axes(self, region: Expr, found: Sequence[Range]) -> dict[Var, Range]:
@@ -191,7 +196,7 @@ class _Move:
     def given(self, producers: Sequence[S.Block]) -> dict[Var, Range]:
         """The ranges of axes for which a turn of the loop gives all that is read."""
         ranges: dict[Var, Range] = {}
-        reduced = {a.var for a in axes_of(self.block) if a.is_reduction}
+        reduced = {a.var for a in self.axes if a.is_reduction}
         for p in producers:
             if reason := why_not_apart(self.tree, p):
                 raise self.error(f"'{p.name}' does not give each element once: {reason}")
@@ -230,7 +235,7 @@ class _Move:
                         "one element at each point, or at an index that is no axis"
                     )
                 var, offset = plain
-                axis = next((a for a in axes_of(self.block) if a.var is var), None)
+                axis = next((a for a in self.axes if a.var is var), None)
                 if axis is None:
                     raise self.error(
                         f"dimension {d} of '{data.name}' is read at '{var.name}', which is no axis of it but of a block around"
@@ -268,7 +273,7 @@ class _Move:
             return
         sizes = {s.var: constant(s.stop) or 0 for s in loops}
         bindings: list[Expr] = []
-        for a in axes_of(self.block):
+        for a in self.axes:
             if a.var not in ranges:
                 continue
             start, count = ranges[a.var]
@@ -285,7 +290,7 @@ class _Move:
     def _check_domains(self, ranges: dict[Var, Range], producers: Sequence[S.Block]) -> None:
         """ScheduleError where an axis has points beyond those of the producers, whose loops make all points of their
         axes."""
-        own = {a.var: a for a in axes_of(self.block) if a.var in ranges}
+        own = {a.var: a for a in self.axes if a.var in ranges}
         facts = facts_of([])
         for p in producers:
             loops = self.tree.loops_around(p)
@@ -338,7 +343,7 @@ class _Move:
         axes: list[Axis] = []
         loops: list[tuple[Var, Expr]] = []
         conditions: list[Expr] = []
-        for a in axes_of(self.block):
+        for a in self.axes:
             start, extent = ranges.get(a.var, (a.start, a.extent))
             if self.facts.compare("ge", extent, a.extent) is True:
                 start, extent = a.start, a.extent
@@ -354,6 +359,21 @@ class _Move:
         for var, extent in reversed(loops):
             made = (loop(var, extent, made),)
         return made
+
+
+def _computed(tree: Tree, block: S.Block) -> list[Axis]:
+    """The axes of a block with the values only that the loops around may give them: copies have axes for whole buffers, and
+    those of what is needed are less."""
+    facts = facts_of(tree.loops_around(block, all_of_them=True))
+    made = []
+    for a in axes_of(block):
+        start, end = constant(a.start), constant(add(a.start, a.extent))
+        if start is not None and end is not None:
+            low, high = facts.range_of(a.binding)
+            first, last = max(start, low), min(end, high + 1)
+            a = a._replace(start=number(first, a.start), extent=number(max(last - first, 0), a.extent))
+        made.append(a)
+    return made
 
 
 def check_only_flow(step: str, tree: Tree, block: S.Block) -> None:

@@ -117,6 +117,25 @@ def corner(a: S.ptr("i32", "global"), b: S.ptr("i32", "global")):
             b2[vi + 2, vj + 2] = a2[1 - vi] + vj
 
 
+@S.prim_func
+def every_second(a: S.ptr("i32", "global"), b: S.ptr("i32", "global")):
+    a2, b2 = S.match_buffer(a, (8,)), S.match_buffer(b, (8,))
+    for i in range(8):
+        with S.block("P"):
+            vi = S.axis.spatial(8, i)
+            a2[vi] = a2[vi] + 1
+    for i in range(4):
+        with S.block("C"):
+            vi = S.axis.spatial(8, i * 2)
+            b2[vi] = a2[vi] * 3
+
+
+def _corner_followed(s):
+    copy = s.cache_write("P", 0, "lsram")
+    other = s.reindex_cache_read(copy, 0, "global", lambda i, j: (i, j))
+    s.reverse_compute_at(copy, s.get_loops(other)[0])
+
+
 def _corner_copied(s):
     s.split(s.get_loops("P")[1], [None, 4])
     s.cache_write("P", 0, "lsram")
@@ -138,6 +157,7 @@ def _turned(s):
     (scatter, lambda s: s.bind(s.get_loops("P")[0], "threadIdx.x"), "may write the same element of 'b2'"),
     (in_hand, lambda s: s.compute_at("O", s.get_loops("R")[0]), "what 'T' writes is there in a turn of 'i' only"),
     (in_hand, lambda s: s.compute_inline("O"), "what 'T' writes is there in a turn of 'i' only"),
+    (every_second, lambda s: s.reverse_compute_at("C", s.get_loops("P")[0]), "do not surely give all values of its axes"),
     (from_before, lambda s: s.reverse_compute_at("T", s.get_loops("P")[0]), "'U' reads other elements of 'b2'"),
     (goes_on, lambda s: s.cache_write("O", 0, "lsram"), "it goes on with what is in 'b2'"),
     (goes_on, lambda s: s.cache_read("U", 0, "lsram"), "it writes 'b2', too"),
@@ -152,6 +172,7 @@ def test_what_a_part_does_is_not_taken_for_all(kernel, step, reason):
     (half, lambda s: s.pad_einsum("P", [3]), [16, 16, 16]),
     (half, lambda s: s.cache_write("P", 0, "lsram"), [16, 16, 16]),
     (corner, _corner_copied, [3, (4, 3)]),
+    (corner, _corner_followed, [3, (4, 3)]),
     (in_hand, lambda s: s.bind(s.get_loops("T")[0], "threadIdx.x"), [(4, 8), (4, 8)]),
     (in_hand, lambda s: s.reverse_compute_inline("R"), [(4, 8), (4, 8)]),
     (goes_on, lambda s: s.cache_inplace("O", 0, "lsram"), [(4, 8), (4, 8)]),
