@@ -108,7 +108,7 @@ class _Nests:
     def _check_reads(self, stage: Stage) -> None:
         """LowerError where TECs compute a stage together from what lies in the memory of one."""
         shared = [a for a in stage.leaf_iter_vars if self._shared_out(stage, a)]
-        if not shared or not self.machine.together:
+        if not shared or not self.machine.together or self.machine.everywhere:
             return
         for other in self.computed:
             scopes = {self.place(t).buffer.scope for t in other.op.outputs}

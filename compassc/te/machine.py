@@ -35,6 +35,8 @@ class Machine:
     """What to do about a tensor of a type that memory does not hold."""
     together: ClassVar[bool] = False
     """Whether threads can compute a stage together inside of a loop."""
+    everywhere: ClassVar[bool] = False
+    """Whether each thread runs what is in no loop over threads, and so has what it computes there."""
     single_threads: ClassVar[bool] = False
     """Whether a loop of one turn that is bound to a thread says that one thread runs it."""
     kernels: ClassVar[bool] = False
@@ -158,6 +160,7 @@ class Grid(Machine):
     memory = "memory of the device"
     open_memory = frozenset(("global",))
     together = True
+    everywhere = True
     single_threads = True
     externals = "values"
     imports = ("import_c",)

@@ -58,3 +58,43 @@ def test_the_threads_of_a_block_reduce_a_row(device, operator):  # noqa: F811
     module, found = run(operator(x, 1), [x], [given])
     assert "__syncthreads" in module.get_source()
     np.testing.assert_array_equal(found, getattr(given, operator.__name__)(1))
+
+
+ROWS = {
+    "softmax": ((5, 300), topi.nn.softmax, 1),
+    "log_softmax": ((2, 3, 200), topi.nn.log_softmax, 1),
+    "softmax of planes": ((2, 40, 9), lambda x: topi.nn.softmax(x, 1), 0),
+    "wide softmax": ((2, 20_000), topi.nn.softmax, 1),
+    "layer_norm": ((4, 6, 50), lambda x: topi.nn.layer_norm(x, *_ones((6, 50)), [1, 2]), 1),
+    "sum": ((3, 8, 30), lambda x: topi.sum(x, (1, 2)), 1),
+    "sum of all": ((30, 40), topi.sum, 1),
+}
+
+
+def _ones(shape):
+    return te.compute(shape, lambda *i: te.const(1.0), name="one"), te.compute(
+        shape, lambda *i: te.const(0.0), name="zero"
+    )
+
+
+@pytest.mark.parametrize("case", ROWS)
+@pytest.mark.parametrize("knobs", [{}, {"threads": 64, "joined": 2}])
+def test_a_block_for_each_row(device, case, knobs):  # noqa: F811
+    """One launch, whose threads reduce together; what the host computes with its own default schedule."""
+    shape, define, together = ROWS[case]
+    x = P(shape, name="x")
+    out = define(x)
+    given = np.random.default_rng(0).random(shape, "float32")
+    found, wanted = (np.zeros([d.value for d in out.shape], "float32") for _ in range(2))
+    te.build(topi.schedule(out, "llvm"), [x, out], "llvm -opt-level=1")(given, wanted)
+    module = te.build(topi.schedule(out, "cuda", **knobs), [x, out], "cuda")
+    module(given, found)
+    np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-6)
+    text = module.get_source()
+    assert ("__syncthreads" in text) == bool(together) and (not together or device.launched == 1)
+
+
+def test_parts_are_joined_by_two_at_least():
+    x = P((3, 600), name="x")
+    with pytest.raises(te.ScheduleError, match="joined is 2 or more"):
+        topi.schedule(topi.sum(x, 1), "cuda", joined=1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from compassc.ir.exprs import Binary, Expr, IntImm
 from compassc.te.axes import IterVar
-from compassc.te.values import Value, binary
+from compassc.te.values import Value, binary, kind_of
 
 if TYPE_CHECKING:
     from compassc.te.schedule.stage import Stage
@@ -49,13 +49,18 @@ def root_values(
             outer, inner = Value(values[relation.outer]), Value(values[relation.inner])
             values[relation.parent] = (outer * Value(extents[relation.inner]) + inner).expr
         elif isinstance(relation, Fuse) and relation.fused in values:
-            fused, by = Value(values[relation.fused]), Value(extents[relation.inner])
+            fused, by = Value(values[relation.fused]), Value(_divisor(extents[relation.inner]))
             values[relation.outer], values[relation.inner] = (fused // by).expr, (fused % by).expr
     if not counted:
         for axis in (*stage.axis, *stage.reduce_axis):
             if axis in values and axis.dom is not None:
                 values[axis] = binary("add", Value(values[axis]), Value(axis.dom.min)).expr
     return values
+
+
+def _divisor(extent: Expr) -> Expr:
+    """An extent to divide by: of loops without turns another one."""
+    return IntImm(kind_of(extent), 1) if isinstance(extent, IntImm) and extent.value == 0 else extent
 
 
 def predicates(

@@ -3,8 +3,12 @@ each element; and, for any other kind, none."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from compassc import te
 from compassc.targets import Target
+from compassc.te.axes import IterVar
 from compassc.te.errors import ScheduleError
 from compassc.te.schedule import Schedule, Stage
 from compassc.topi.schedules.knobs import Knobs
@@ -14,10 +18,12 @@ from compassc.topi.schedules.stages import (
     dividing,
     extent_of,
     fuse_all,
+    grows,
     inline_maps,
     reads_of,
     reduces,
     uses,
+    widest,
 )
 
 
@@ -113,25 +119,79 @@ def _together(stage: Stage, down: int, across: int) -> None:
 
 
 def rows_in_blocks(s: Schedule, target: Target, knobs: Knobs) -> None:
-    """A reduction along what it reads: a block for each result, whose threads reduce a part each into shared memory."""
+    """Reductions along rows, and what is computed of them for each element of a row: a block for each row. Its threads
+    reduce a part each into shared memory, and join the parts in a tree."""
     inline_maps(s)
     computed = computed_stages(s)
-    (out, *more) = computed
-    axis = along(out)
-    if more or len(s.outputs) != 1 or not reduces(out) or axis is None or extent_of(axis) < 2 * knobs.threads:
+    out, sums = computed[-1], [x for x in computed if reduces(x)]
+    rows = [math.prod(map(extent_of, x.reduce_axis)) for x in sums]
+    kept = [x for x in computed if x is not out and x not in sums]
+    if rows and sum(max(rows) * widest(x) for x in kept) > KEPT:
+        for x in kept:
+            x.compute_inline()
+        kept = []
+    threads = min([knobs.threads, *(row // 2 for row in rows)])
+    threads = 1 << threads.bit_length() - 1 if threads > 0 else 0
+    if len(s.outputs) != 1 or not sums or not out.axis or threads < WARP:
         raise ScheduleError("not for this operator")
-    if len(out.body) != 1:
+    if any(along(x) is None or len(x.body) != 1 for x in sums):
         raise ScheduleError("not for this operator")
-    number = out.reduce_axis.index(axis)
-    whole = s[s.cache_write(out.op.output(0), "local")]
-    block = fuse_all(out, out.axis)
+    if reduces(out):
+        whole = s[s.cache_write(out.op.output(0), "local")]
+        sums[sums.index(out)] = whole
+        block = fuse_all(out, out.axis)
+    else:
+        block = _row_of(s, out, [*kept, *sums], threads, target)
     out.bind(block, te.thread_axis("blockIdx.x"))
-    _, inner = whole.split(whole.reduce_axis[number], factor=knobs.threads)
-    parts = s[s.rfactor(whole.op.output(0), inner)]
-    parts.set_scope("shared")
-    parts.bind(parts.axis[0], te.thread_axis("threadIdx.x"))
-    whole.compute_at(out, block)
-    parts.compute_at(out, block)
+    for stage in kept:
+        stage.set_scope("shared")
+        stage.compute_at(out, block)
+        _over_threads(stage, fuse_all(stage, stage.axis), threads)
+    for stage in sums:
+        _, inner = stage.split(fuse_all(stage, stage.reduce_axis), factor=threads)
+        parts, count = [s[s.rfactor(stage.op.output(0), inner)]], threads
+        while count > knobs.joined:
+            count = max(count // knobs.joined, 1)
+            own, _ = stage.split(stage.reduce_axis[0], nparts=count)
+            parts.append(s[s.rfactor(stage.op.output(0), own)])
+        stage.compute_at(out, block)
+        for part in parts:
+            part.set_scope("shared")
+            part.compute_at(out, block)
+            part.bind(part.axis[0], te.thread_axis("threadIdx.x"))
+
+
+WARP, KEPT = 32, 32 << 10
+"""The threads that a block has at least, and the bytes of a row that it keeps at most."""
+
+
+def _over_threads(stage: Stage, axis: IterVar, threads: int) -> None:
+    _, inner = stage.split(axis, factor=threads)
+    stage.bind(inner, te.thread_axis("threadIdx.x"))
+
+
+def _row_of(s: Schedule, out: Stage, others: Sequence[Stage], threads: int, target: Target) -> IterVar:
+    """The loop over the rows of an output, of the fewest last axes of which no other stage is computed twice."""
+    for last in range(1, len(out.axis) + 1):
+        made = s.replayed(s.trace)
+        block, _ = _split_rows(made.stage(out.label), last)
+        moved = [made.stage(x.label) for x in others]
+        for stage in moved:
+            stage.compute_at(made.stage(out.label), block)
+        if not any(grows(made, stage, made.stage(out.label), block, target.machine()) for stage in moved):
+            block, row = _split_rows(out, last)
+            _over_threads(out, row, threads)
+            return block
+    raise ScheduleError("there are no rows")
+
+
+def _split_rows(out: Stage, last: int) -> tuple[IterVar, IterVar]:
+    """The loop over rows, and that over the elements of one: the last axes."""
+    axes = list(out.axis)
+    if len(axes) == last:
+        block, first = out.split(axes[0], nparts=1)
+        return block, fuse_all(out, [first, *axes[1:]])
+    return fuse_all(out, axes[:-last]), fuse_all(out, axes[-last:])
 
 
 def plain(s: Schedule, target: Target, knobs: Knobs) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from compassc.te.errors import ScheduleError
+
 
 @dataclass(frozen=True)
 class Knobs:
@@ -13,7 +15,7 @@ class Knobs:
     rows. `rows`: how many rows of a product are computed together, in registers. `columns`: vectors of lanes side by side
     there, on CUDA devices elements. `blocks`: tiles of rows that one turn of the shared loop has. `cache`: whether rows go
     through the memory of an NPU's TEC. `threads`: of a block on CUDA devices, `depth`: how much of a sum is in its shared
-    memory at a time.
+    memory at a time, `joined`: how many parts of a reduction a thread joins at a time, from 2 on.
     """
 
     lanes: int = 0
@@ -24,3 +26,8 @@ class Knobs:
     cache: bool = True
     threads: int = 128
     depth: int = 0
+    joined: int = 8
+
+    def __post_init__(self) -> None:
+        if self.joined < 2:
+            raise ScheduleError(f"the knob joined is 2 or more, got {self.joined}")
