@@ -25,6 +25,10 @@ _MAIN = "main"
 canonicalize_target = Target
 
 
+class _WrongType(UsageError, TypeError):
+    """A value of a type that is not taken."""
+
+
 def serial(start: Any, stop: Any = None, step: Any = 1) -> Any:
     """`range` in a kernel, under the framework's name."""
     bounds = (0, start, step) if stop is None else (start, stop, step)
@@ -46,7 +50,17 @@ class _ModuleType(type):
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, Module)
 
-    def __call__(cls, functions: Mapping[str, PrimFunc]) -> Module:
+    def __call__(
+        cls,
+        functions: Mapping[Any, PrimFunc] | None = None,
+        attrs: Mapping[str, Any] | None = None,
+        global_infos: Any = None,
+    ) -> Module:
+        _refuse(global_infos=global_infos)
+        notes = tuple((attrs or {}).items())
+        functions = {str(name): f for name, f in (functions or {}).items()}
+        if not functions:
+            return Module((), _MAIN, "", (), notes)
         if len(functions) != 1 and _MAIN not in functions:
             raise UsageError(
                 f"a module of {len(functions)} functions has no entry",
@@ -54,11 +68,11 @@ class _ModuleType(type):
                 help=f"give one function, or call the entry '{_MAIN}'",
             )
         entry = functions[_MAIN] if _MAIN in functions else next(iter(functions.values()))
-        return Module(tuple(functions.values()), entry.name, "")
+        return Module(tuple(functions.values()), entry.name, "", (), notes)
 
 
 class IRModule(metaclass=_ModuleType):
-    """`IRModule({"main": function})`: a module of lowered functions, which keep their names, for any target."""
+    """`IRModule({"main": function}, attrs=None)`: a module of lowered functions, which keep their names, for any target."""
 
     @staticmethod
     def from_expr(function: PrimFunc) -> Module:
@@ -96,8 +110,10 @@ def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, sim
     else:
         _refuse(binds=binds)
         if not isinstance(inp, (Module, PrimFunc)):
-            raise UsageError(
-                f"cannot lower a {type(inp).__name__}", code="input", help="give a schedule, a function or a module"
+            raise _WrongType(
+                f"cannot lower a {type(inp).__name__}",
+                code="input-type",
+                help="give a schedule, a function or a module",
             )
         module = inp if isinstance(inp, Module) else IRModule.from_expr(inp)
     return with_passes(module)
@@ -126,6 +142,32 @@ def build(
     else:
         _refuse(binds=binds)
     return targets.build(inputs, None, chosen, name)
+
+
+def compile(mod: Any, target: Any = None, *, relax_pipeline: str = "default", tir_pipeline: str = "default") -> Any:
+    """The module of a function or of a module of functions for a target. Pipelines are `default`."""
+    for pipeline in (relax_pipeline, tir_pipeline):
+        if pipeline != "default":
+            raise UsageError(f"there is no pipeline '{pipeline}'", code="compat-name", help="known: default")
+    return build(mod, target=target)
+
+
+def build_functions(mod: Any, target: Any = None, pipeline: str = "default") -> Any:
+    """`compile` under the name that it has for functions of loops."""
+    return compile(mod, target, tir_pipeline=pipeline)
+
+
+def _of_kind(kind: str) -> Any:
+    def make(index: int = 0) -> Any:
+        from compass_runtime import device
+
+        return device(kind, index)
+
+    make.__name__, make.__doc__ = kind, f"The device of kind {kind} with that index."
+    return make
+
+
+gpu, opencl, vulkan, metal, rocm, ext_dev = map(_of_kind, ("cuda", "opencl", "vulkan", "metal", "rocm", "ext_dev"))
 
 
 def _refuse(**given: Any) -> None:

@@ -49,6 +49,7 @@ _SCRIPT_PARTS = {
     "register_ir_api": "compassc.language.dispatch:",
 }
 _RUNTIME = "Device NDArray PackedFunc Module cpu cuda device load_module convert"
+_REGISTRY = "convert get_global_func list_global_func_names register_func remove_global_func"
 _TESTING = "enabled_targets main parameter parameters parametrize_targets requires_cuda requires_llvm"
 
 _SCRIPT = "compassc.compat.tvmscript:"
@@ -69,19 +70,27 @@ IR_NODES = {
     "Stmt": "stmts:Stmt",
 }
 _PASS_CONTEXT = "compassc.compat.pass_context:"
-_CONTEXTS = {name: _PASS_CONTEXT for name in ("Pass", "PassContext", "Sequential", "module_pass")}
+_CONTEXTS = {
+    name: _PASS_CONTEXT for name in ("Pass", "PassContext", "PassInfo", "PrintIR", "Sequential", "module_pass")
+}
+_INSTRUMENTS = "PassInstrument PassTimingInstrument PrintAfterAll PrintBeforeAll pass_instrument"
 
 MODULES: dict[str, Names] = {
     "tvm": Names(
         _from(
             dtypes="DataType",
-            framework="__version__ IRModule build lower",
-            runtime="cpu cuda device convert get_global_func register_func",
+            framework="__version__ IRModule build compile ext_dev gpu lower metal opencl rocm vulkan",
+            runtime="convert cpu cuda device get_global_func register_func",
             te="Range",
             utils="can_implicit_convert get_range int_within_range",
         )
-        | {"TVMError": "compass_core.errors:CompassError", "context": f"{RUNTIME}:device"}
+        | {
+            "TVMError": "compass_core.errors:CompassError",
+            "context": f"{RUNTIME}:device",
+        }
     ),
+    "tvm._ffi": Names(_from(runtime=_REGISTRY)),
+    "tvm._ffi.registry": Names(_from(runtime=_REGISTRY)),
     "tvm.aipu": Names(),
     "tvm.aipu.script": Names(like=(f"{DSL}.script",)),
     "tvm.aipu.tir": Names(like=(DSL,)),
@@ -114,7 +123,7 @@ MODULES: dict[str, Names] = {
     "tvm.ir": Names(
         _from(framework="IRModule assert_structural_equal", ir="structural_equal")
         | {n: f"{_IR_FUNCTIONS}:" for n in ("load_json", "save_json")}
-        | {"Range": "compassc.te:"}
+        | {"GlobalVar": "compassc.ir.members:", "Range": "compassc.te:"}
     ),
     "tvm.nd": Names(_from(runtime="NDArray array cpu cuda device empty from_dlpack")),
     "tvm.runtime": Names(_from(dtypes="DataType", runtime=_RUNTIME, framework="enabled num_threads", te="const")),
@@ -141,7 +150,8 @@ MODULES: dict[str, Names] = {
     "tvm.topi.nn": Names(like=("compassc.topi.nn",)),
     "tvm.testing": Names(_from(framework=_TESTING) | {"assert_allclose": "numpy.testing:"}),
     "tvm.tir": Names(
-        _from(framework="IRModule likely", ir="PrimFunc", te=_VALUES)
+        {"build": f"{FRAMEWORK}:build_functions"}
+        | _from(framework="IRModule likely", ir="PrimFunc", te=_VALUES)
         | {n: "compassc.ir.exprs:" for n in ("Buffer", "Var", "IntImm", "FloatImm", "Cast", "Ramp", "Broadcast")}
         | {n: "compassc.ir.stmts:" for n in ("Block", "For", "While")}
         | {n: "compassc.tir:" for n in ("IndexMap", "Schedule", "TensorIntrin")}
@@ -158,10 +168,12 @@ MODULES: dict[str, Names] = {
         }
     ),
     "tvm.tir.transform": Names(
-        {"Apply": _PASS_CONTEXT, "prim_func_pass": _PASS_CONTEXT}, like=("compassc.compat.transform",)
+        {n: _PASS_CONTEXT for n in ("Apply", "PrintIR", "prim_func_pass")}, like=("compassc.compat.transform",)
     ),
     "tvm.transform": Names(_CONTEXTS),
     "tvm.ir.transform": Names(_CONTEXTS),
+    "tvm.ir.instrument": Names({n: "compassc.compat.instruments:" for n in _INSTRUMENTS.split()}),
+    "tvm.instrument": Names({n: "compassc.compat.instruments:" for n in _INSTRUMENTS.split()}),
     "tvm.ir.module": Names(_from(framework="IRModule")),
     "tvm.tir.stmt_functor": Names(
         {n: f"{_IR_FUNCTIONS}:" for n in ("ir_transform", "post_order_visit", "pre_order_visit", "substitute")}
@@ -198,6 +210,14 @@ MISSING: dict[str, str] = {
     **dict.fromkeys(
         [f"tvm.contrib.{n}" for n in ("cblas", "cc", "cublas", "cudnn", "graph_executor", "nvcc", "rpc", "xcode")],
         "no tools of other makers are called; modules are written with `module.export_library(path)`",
+    ),
+    **dict.fromkeys(
+        ("tvm.runtime.load_static_library", "tvm.runtime.system_lib"),
+        "nothing is linked into this process: modules are read with `load_module(path)`",
+    ),
+    **dict.fromkeys(
+        [f"tvm._ffi.{n}" for n in ("register_error", "register_object")] + ["tvm.error.register_error"],
+        "exceptions and objects of Python cross calls as they are",
     ),
     "tvm.te.SpecializedCondition": "a kernel has one form for all sizes; build one for each that is to be special",
     "tvm.te.hybrid": "statements of one's own are written with `te.extern`, kernels with `compassc.dsl`",

@@ -14,6 +14,7 @@ from compass_core.errors import Span
 
 from .dtypes import Type
 from .exprs import Buffer, Expr, Mapping, Var
+from .members import Attributes, Members
 from .node import Node, field, node
 
 if TYPE_CHECKING:
@@ -220,6 +221,10 @@ class _Program(Node):
         print(self.script())
 
 
+def _named_notes(attrs: tuple[tuple[str, object], ...]) -> Attributes:
+    return attrs if type(attrs) is Attributes else Attributes(attrs)
+
+
 @node()
 class PrimFunc(_Program):
     """A function: parameters, body, return type (`void`, a DataType or PointerType) and attributes."""
@@ -228,7 +233,7 @@ class PrimFunc(_Program):
     params: tuple[Var, ...]
     body: Body
     ret_type: Type
-    attrs: tuple[tuple[str, object], ...] = ()
+    attrs: Notes = field(default=(), normalise=_named_notes)
     span: Span | None = field(default=None, compare=False)
 
     def module(self) -> IRModule:
@@ -236,7 +241,19 @@ class PrimFunc(_Program):
 
     def attr(self, name: str, default: object = None) -> Any:
         """The value of an attribute."""
-        return dict(self.attrs).get(name, default)
+        return Attributes(self.attrs).get(name, default)
+
+    def with_attr(self, name: str, value: object) -> PrimFunc:
+        """The function with one more attribute; its name is `global_symbol`."""
+        return (
+            self.replace(name=value)
+            if name == "global_symbol"
+            else self.replace(attrs=Attributes(self.attrs).changed({name: value}))
+        )
+
+    def without_attr(self, name: str) -> PrimFunc:
+        """The function without an attribute."""
+        return self.replace(attrs=Attributes(self.attrs).without(name))
 
 
 def _by_name(functions: tuple[PrimFunc, ...]) -> tuple[PrimFunc, ...]:
@@ -244,25 +261,20 @@ def _by_name(functions: tuple[PrimFunc, ...]) -> tuple[PrimFunc, ...]:
 
 
 @node()
-class IRModule(_Program):
+class IRModule(Members, _Program):
     """Functions in symbol order, exactly one of them the entry, and the target they are compiled for ("": any).
 
-    `graphs`: graphs of layers beside them, by name.
+    `graphs`: graphs of layers beside them, by name. `attrs`: notes of the program about it, which are not in its text.
     """
 
     functions: tuple[PrimFunc, ...] = field(normalise=_by_name)
     entry: str
     target: str
     graphs: tuple[Graph, ...] = ()
+    attrs: Notes = field(default=(), compare=False, normalise=_named_notes)
 
     def module(self) -> IRModule:
         return self
-
-    def __getitem__(self, name: str) -> PrimFunc:
-        for f in self.functions:
-            if f.name == name:
-                return f
-        raise KeyError(name)
 
     @property
     def entry_func(self) -> PrimFunc:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TextIO, TypeVar
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from compassc.ir import IRModule
 
 EVERY_PASS = "all"
+AROUND: ContextVar[Callable[[str, Any, Callable[[Any], Any]], Any] | None] = ContextVar("around passes", default=None)
+"""What is called instead of each pass on kernels, with its name, the module and the pass."""
 DISABLED: ContextVar[frozenset[str]] = ContextVar("disabled passes", default=frozenset())
 """Passes of kernels that are left out of all pipelines that run meanwhile."""
 P = TypeVar("P")
@@ -277,7 +279,11 @@ def run_pipeline(
         if options.limit is not None and len(options.runs) >= options.limit:
             break
         try:
-            module = _run_one(load_pass(name, folder), module, options, folder)
+            pass_, watched = load_pass(name, folder), AROUND.get() if folder is KERNELS else None
+            if watched is None:
+                module = _run_one(pass_, module, options, folder)
+            else:
+                module = watched(name, module, partial(_run_one, pass_, options=options, folder=folder))
         except CompassError as error:
             raise folder.all_errors((*names[number:], *later), module, error) from error.__cause__
     if options.time_passes:

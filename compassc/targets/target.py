@@ -31,6 +31,9 @@ class Target:
     target of the code that calls it. TargetError for unknown kinds and options, and for other types.
     """
 
+    packed_object = True
+    """Functions by name take targets."""
+
     def __init__(self, target: Any, host: Any = None) -> None:
         given = _given(target)
         host = given.pop("host", None) if host is None else host
@@ -68,6 +71,16 @@ class Target:
     def machine(self) -> Machine:
         """What schedules are lowered for."""
         return self.kind.machine(self)
+
+    def with_host(self, host: Any) -> Target:
+        """The target with another host."""
+        return Target(self, host)
+
+    def get_target_device_type(self) -> int:
+        """The code of the kind of device that runs what is built for it."""
+        from compass_runtime.devices import KINDS
+
+        return KINDS[self.kind.device]
 
     def export(self) -> dict[str, Any]:
         """The target as a table, which `Target` takes."""

@@ -97,7 +97,7 @@ class CompassModule(Module):
 
     def get_source(self, format: str = "") -> str:
         """The C text of the kernel; empty for a program whose text is not known."""
-        return self.source
+        return self.source if format in ("", self.format) else ""
 
     def find(self, name: str) -> Callable[..., Any] | None:
         if name in self._functions:

@@ -95,7 +95,9 @@ class CudaModule(Module):
 
     def get_source(self, format: str = "") -> str:
         """CUDA C, or with `ptx` the PTX (empty where there was no NVRTC)."""
-        return self.ptx if format == "ptx" else self.source
+        if format == "ptx":
+            return self.ptx
+        return self.source if format in ("", "cuda", self.format) else ""
 
     def find(self, name: str) -> Callable[..., Any] | None:
         return self.call if name in (self.name, ENTRY) else None

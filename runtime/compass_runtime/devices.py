@@ -82,6 +82,15 @@ class Device:
         """Waits for all work on the device."""
         device_api(self).stream_sync(self, stream)
 
+    def create_raw_stream(self) -> None:
+        """The one stream that there is."""
+
+    def free_raw_stream(self, stream: None) -> None:
+        """Nothing: there is one stream."""
+
+    def set_raw_stream(self, stream: None) -> None:
+        """Nothing: there is one stream."""
+
     def __str__(self) -> str:
         return f"{self.kind}:{self.index}"
 

@@ -52,7 +52,7 @@ class HostLibrary(Module):
 
     def get_source(self, format: str = "") -> str:
         """The C text."""
-        return self.source
+        return self.source if format in ("", self.format) else ""
 
     @property
     def is_dso_exportable(self) -> bool:

@@ -29,7 +29,9 @@ ENTRY = "__tvm_main__"
 FORMAT = "compass-module/1"
 LIBRARY_NAME = "nn_model.so"
 """The file a directory with an exported model must contain."""
-SERIALIZABLE, RUNNABLE = 1, 2
+SERIALIZABLE, RUNNABLE, EXPORTABLE = 1, 2, 4
+_SHARED = ("", "dll", "dylib", "dso", "so", "o", "tar")
+"""Formats under which files of modules are asked for."""
 LOADER = "runtime.module.loadbinary_"
 _HOMES = {
     "compass.runtime.CompassModule": "compass_runtime.compass_module",
@@ -119,8 +121,12 @@ class Module:
         return ""
 
     def get_source(self, format: str = "") -> str:
-        """The source text; empty where there is none."""
+        """The source text; empty where there is none, or none in that format."""
         return ""
+
+    def get_property_mask(self) -> int:
+        """The flags together: 1 can be written, 2 can be called, 4 goes to a library."""
+        return self.flags | (EXPORTABLE if self.is_dso_exportable else 0)
 
     @property
     def is_runnable(self) -> bool:
@@ -142,11 +148,29 @@ class Module:
             help="it calls Python functions of this process",
         )
 
-    def export_library(self, file_name: str | os.PathLike[str]) -> None:
-        """Writes this module and its imports to one file, which `load_module` reads in any process."""
+    def export_library(
+        self,
+        file_name: str | os.PathLike[str],
+        *,
+        fcompile: None = None,
+        fpack_imports: None = None,
+        addons: None = None,
+        workspace_dir: str | None = None,
+    ) -> None:
+        """Writes this module and its imports to one file, which `load_module` reads in any process.
+
+        No linker is called: RuntimeStateError for functions that would call one. `workspace_dir` changes nothing.
+        """
+        for name, given in (("fcompile", fcompile), ("fpack_imports", fpack_imports), ("addons", addons)):
+            if given is not None:
+                raise RuntimeStateError(
+                    f"export_library does not link, so it takes no '{name}'", code="module-file", help="leave it out"
+                )
         files.write(Path(file_name), pack(self))
 
-    save = export_library
+    def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
+        """`export_library`; all formats are one."""
+        self.export_library(file_name)
 
     def time_evaluator(
         self,
@@ -304,8 +328,8 @@ def _loader(type_key: str) -> Callable[[bytes], Module]:
 def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
     """The module in a file (in a directory: in its `nn_model.so`).
 
-    A global function `runtime.module.loadfile_<ending>` takes precedence for files of its ending. RuntimeValueError
-    naming the path when there is no such file.
+    A global function `runtime.module.loadfile_<ending>` takes precedence for files of its ending, or of the format `fmt`.
+    RuntimeValueError naming the path when there is no such file, and for other formats.
     """
     file = Path(path)
     if file.is_dir():
@@ -313,6 +337,12 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
     if not file.is_file():
         raise RuntimeValueError(f"there is no module file '{file}'", code="module-file")
     own = get_global_func(f"runtime.module.loadfile_{fmt or file.suffix.lstrip('.')}", allow_missing=True)
+    if own is None and fmt not in _SHARED:
+        raise RuntimeValueError(
+            f"no loader reads the format '{fmt}' of '{file}'",
+            code="module-file",
+            help=f"register the function runtime.module.loadfile_{fmt}, or leave the format out",
+        )
     return own.body(str(file)) if own is not None else unpack(files.read(file), str(file))
 
 

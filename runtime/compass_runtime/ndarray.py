@@ -121,22 +121,22 @@ class NDArray:
 
 
 def empty(
-    shape: Sequence[int] | int, dtype: Any = "float32", dev: Device | None = None, mem_scope: str | None = None
+    shape: Sequence[int] | int, dtype: Any = "float32", device: Device | None = None, mem_scope: str | None = None
 ) -> NDArray:
     """A tensor whose content is undefined, 64-byte aligned."""
     dims = (shape,) if isinstance(shape, int) else tuple(shape)
-    where = dev or cpu()
+    where = device or cpu()
     wanted = _dtype(dtype)
     data = device_api(where).alloc_tensor(where, dims, wanted, mem_scope)
     return NDArray(data.view(wanted).reshape(dims), where)
 
 
-def array(source: Any, dev: Device | None = None, mem_scope: str | None = None) -> NDArray:
+def array(source: Any, device: Device | None = None, mem_scope: str | None = None) -> NDArray:
     """A tensor with a copy of an array, list or tensor; lists of Python floats become float32."""
     given = source._array if isinstance(source, NDArray) else np.asarray(source)
     if not isinstance(source, (np.ndarray, np.generic, NDArray)) and given.dtype == np.float64:
         given = given.astype(np.float32)
-    return empty(given.shape, given.dtype, dev, mem_scope).copyfrom(given)
+    return empty(given.shape, given.dtype, device, mem_scope).copyfrom(given)
 
 
 def from_dlpack(source: Any) -> NDArray:

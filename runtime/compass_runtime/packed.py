@@ -20,6 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _functions: dict[str, PackedFunc] = {}
 _lock = threading.Lock()
+_OLDER = "codegen.build_"
 _PLAIN = (bool, int, float, str, bytes, bytearray, BaseException)
 
 
@@ -102,8 +103,13 @@ def register_func(name: Any, f: Callable[..., Any] | None = None, override: bool
 
 
 def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None:
-    """The function of that name; else None when that is allowed, or a RuntimeValueError with the nearest name."""
+    """The function of that name; else None when that is allowed, or a RuntimeValueError with the nearest name.
+
+    `codegen.build_KIND` is an older name of `target.build.KIND`.
+    """
     found = _functions.get(name)
+    if found is None and name.startswith(_OLDER):
+        found = _functions.get(f"target.build.{name.removeprefix(_OLDER)}")
     if found is None and not allow_missing:
         from compass_core.errors.suggest import help_for
 

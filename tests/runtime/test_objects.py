@@ -169,7 +169,7 @@ def test_devices():
         with pytest.raises(ValueError, match=wrong):
             rt.device(wrong)
     with pytest.raises(RuntimeError, match="vulkan"):
-        rt.empty((1,), dev=rt.device("vulkan"))
+        rt.empty((1,), device=rt.device("vulkan"))
     with pytest.raises(ValueError, match="texture"):
         rt.empty((1,), mem_scope="texture")
     npu = rt.device("compass")
