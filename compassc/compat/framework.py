@@ -11,7 +11,7 @@ from compass_core.errors import UsageError
 
 from ..dsl.script import tec_range
 from ..ir import IRModule as Module
-from ..ir import PrimFunc, structural_equal
+from ..ir import PrimFunc
 from ..language.dispatch import LOCAL
 from ..language.specs import LoopSpec
 from ..targets import Target
@@ -78,11 +78,6 @@ class IRModule(metaclass=_ModuleType):
     def from_expr(function: PrimFunc) -> Module:
         """A module of one function, by the name it has."""
         return Module((function,), function.name, "")
-
-
-def assert_structural_equal(left: Module | PrimFunc, right: Module | PrimFunc) -> None:
-    """AssertionError unless two modules or functions are the same up to the names of variables."""
-    assert structural_equal(left, right), f"not structurally equal:\n{left}\n{right}"
 
 
 def main() -> None:

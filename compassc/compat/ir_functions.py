@@ -11,6 +11,7 @@ from compass_core.errors import UsageError
 from ..ir import IRModule, PrimFunc, parse_module
 from ..ir import exprs as E
 from ..ir import stmts as S
+from ..ir.dtypes import DataType, PointerType, dtype, pointer_type
 from ..ir.node import Node
 from ..ir.visit import substitute as substituted
 from ..ir.visit import substitute_body
@@ -19,25 +20,93 @@ from .names import IR_NODES
 FORMAT = "compassc-ir/1"
 
 
-def save_json(node: IRModule | PrimFunc) -> str:
-    """A module or function as JSON text, which `load_json` reads."""
-    if not isinstance(node, (IRModule, PrimFunc)):
-        raise UsageError(f"modules and functions are saved, not {type(node).__name__}", code="compat-name")
-    kind = "module" if isinstance(node, IRModule) else "function"
-    return json.dumps({"format": FORMAT, "kind": kind, "text": node.script()})
+def save_json(node: Any) -> str:
+    """Anything of the IR as JSON text, which `load_json` reads: a module or function as its text, other nodes by their
+    fields, each once. UsageError for what has no such form, as Python functions among annotations."""
+    if isinstance(node, (IRModule, PrimFunc)):
+        kind = "module" if isinstance(node, IRModule) else "function"
+        return json.dumps({"format": FORMAT, "kind": kind, "text": node.script()})
+    packed = _Packed()
+    root = packed.value(node)
+    return json.dumps({"format": FORMAT, "kind": "nodes", "root": root, "nodes": packed.nodes})
 
 
-def load_json(text: str) -> IRModule | PrimFunc:
-    """What `save_json` wrote. UsageError for other text."""
+def load_json(text: str) -> Any:
+    """What `save_json` wrote. UsageError for other text, and for types of nodes that there are not."""
     try:
         read = json.loads(text)
-        kind, script = read["kind"], read["text"]
-        if read["format"] != FORMAT or kind not in ("module", "function"):
+        if read["format"] != FORMAT or read["kind"] not in ("module", "function", "nodes"):
             raise ValueError(read["format"])
-    except (ValueError, KeyError, TypeError) as error:
+        if read["kind"] == "nodes":
+            return _unpacked(read["root"], read["nodes"])
+        module = parse_module(read["text"], "<saved IR>")
+        return module if read["kind"] == "module" else module.entry_func
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         raise UsageError(f"this is no saved IR ({FORMAT}): {error}", code="compat-name") from None
-    module = parse_module(script, "<saved IR>")
-    return module if kind == "module" else module.entry_func
+
+
+class _Packed:
+    """Nodes as rows of their type and fields, which name other rows."""
+
+    def __init__(self) -> None:
+        self.nodes: list[list[Any]] = []
+        self.known: dict[int, int] = {}
+
+    def value(self, value: Any) -> Any:
+        """A value as JSON has it: what is no number, text or None is a list of its kind and parts."""
+        if isinstance(value, Node):
+            return ["node", self._row(value)]
+        if isinstance(value, DataType):
+            return ["dtype", str(value)]
+        if isinstance(value, PointerType):
+            return ["pointer", str(value.elem), value.scope]
+        if isinstance(value, bytes):
+            return ["bytes", value.hex()]
+        if isinstance(value, (tuple, list)):
+            return [type(value).__name__, *map(self.value, value)]
+        if isinstance(value, dict):
+            return ["dict", *([k, self.value(v)] for k, v in value.items())]
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return value
+        raise UsageError(f"a {type(value).__name__} cannot be saved", code="compat-name")
+
+    def _row(self, node: Node) -> int:
+        if id(node) not in self.known:
+            row = [type(node).__name__, {name: self.value(getattr(node, name)) for name in node.fields}]
+            self.known[id(node)] = len(self.nodes)
+            self.nodes.append(row)
+        return self.known[id(node)]
+
+
+_VALUES: Mapping[str, Callable[..., Any]] = {
+    "dtype": dtype,
+    "pointer": lambda elem, scope: pointer_type(dtype(elem), scope),
+    "bytes": bytes.fromhex,
+}
+_LISTS: Mapping[str, Callable[..., Any]] = {"tuple": tuple, "list": list}
+
+
+def _unpacked(root: Any, rows: Sequence[Any]) -> Any:
+    made: list[Any] = []
+
+    def value(given: Any) -> Any:
+        if not isinstance(given, list):
+            return given
+        kind, *parts = given
+        if kind == "node":
+            return made[parts[0]]
+        if kind in _VALUES:
+            return _VALUES[kind](*parts)
+        if kind == "dict":
+            return {k: value(v) for k, v in parts}
+        return _LISTS[kind](map(value, parts))
+
+    for name, fields in rows:
+        cls = getattr(E, name, None) or getattr(S, name, None)
+        if not (isinstance(cls, type) and issubclass(cls, Node)):
+            raise UsageError(f"there is no node of the type '{name}'", code="compat-name")
+        made.append(cls(**{k: value(v) for k, v in fields.items()}))
+    return value(root)
 
 
 def _children(node: Any) -> Iterator[Node]:

@@ -121,7 +121,10 @@ MODULES: dict[str, Names] = {
     ),
     "tvm.error": Names({name: "compass_core.errors:CompassError" for name in ("DiagnosticError", "TVMError")}),
     "tvm.ir": Names(
-        _from(framework="IRModule assert_structural_equal", ir="structural_equal")
+        _from(
+            framework="IRModule",
+            ir="structural_equal assert_structural_equal structural_hash get_first_structural_mismatch",
+        )
         | {n: f"{_IR_FUNCTIONS}:" for n in ("load_json", "save_json")}
         | {"GlobalVar": "compassc.ir.members:", "Range": "compassc.te:"}
     ),

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from . import exprs, stmts
 from .dtypes import DataType, PointerType, dtype, make_dtype, native, pointer_type
-from .equal import structural_equal
+from .equal import (
+    StructuralMismatch,
+    assert_structural_equal,
+    get_first_structural_mismatch,
+    structural_equal,
+    structural_hash,
+)
 from .printer import print_expr, print_module
 from .stmts import IRModule, PrimFunc
 from .text import parse_module
@@ -16,10 +22,13 @@ __all__ = [
     "PointerType",
     "PrimFunc",
     "Rewriter",
+    "StructuralMismatch",
     "all_exprs",
+    "assert_structural_equal",
     "assigned_vars",
     "dtype",
     "exprs",
+    "get_first_structural_mismatch",
     "make_dtype",
     "native",
     "parse_module",
@@ -29,6 +38,7 @@ __all__ = [
     "rename_vars",
     "stmts",
     "structural_equal",
+    "structural_hash",
     "substitute",
     "substitute_body",
     "walk_exprs",

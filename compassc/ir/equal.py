@@ -1,43 +1,129 @@
-"""Structural equality: the same program up to the names of variables. Spans do not count."""
+"""Structural equality: the same program up to the names of variables, buffers and blocks. Spans do not count."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+
+from compass_core.errors import CompassError
+
 from . import exprs as E
+from . import stmts as S
 from .dtypes import DataType, PointerType
 from .node import Node
-from .stmts import PrimFunc
+
+TOLERANCE = 1e-9
+"""How far numbers may be apart."""
+Path = str
 
 
-def structural_equal(a: object, b: object) -> bool:
-    """Whether two nodes, bodies, functions or modules are the same program. Free variables must be identical."""
-    return _Equal({}, {}).eq(a, b)
+class StructuralMismatch(CompassError, ValueError, AssertionError):
+    """Two programs are not the same; the message says where."""
 
 
-class _Equal:
-    """Compares two trees, pairing the variables of one with those of the other as they are met."""
+def structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> bool:
+    """Whether two nodes, bodies, functions or modules are the same program.
 
-    def __init__(self, forward: dict[E.Var, E.Var], backward: dict[E.Var, E.Var]) -> None:
-        self.forward, self.backward = forward, backward
+    Variables are paired where they are defined; others must be identical or, with `map_free_vars`, stand at the same
+    places everywhere.
+    """
+    return get_first_structural_mismatch(lhs, rhs, map_free_vars) is None
 
-    def eq(self, a: object, b: object) -> bool:
-        match a, b:
-            case E.Var(), E.Var():
-                return self._vars(a, b)
-            case tuple(), tuple():
-                return len(a) == len(b) and all(map(self.eq, a, b))
-            case Node(), Node() if type(a) is type(b):
-                inner = _Equal({}, {}) if isinstance(a, PrimFunc) else self
-                return all(inner.eq(getattr(a, name), getattr(b, name)) for name in a.fields)
-            case ((DataType() | PointerType()), _):
-                return a is b
-            case float(), float():
-                return repr(a) == repr(b)
-        return type(a) is type(b) and a == b
 
-    def _vars(self, a: E.Var, b: E.Var) -> bool:
-        if a in self.forward or b in self.backward:
-            return self.forward.get(a) is b and self.backward.get(b) is a
+def assert_structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> None:
+    """StructuralMismatch (a ValueError) with the place and both texts, unless two programs are the same."""
+    found = get_first_structural_mismatch(lhs, rhs, map_free_vars)
+    if found is not None:
+        raise StructuralMismatch(f"not structurally equal at {found[0]}:\n{lhs}\n{rhs}", code="structural-equal")
+
+
+def get_first_structural_mismatch(lhs: object, rhs: object, map_free_vars: bool = False) -> tuple[Path, Path] | None:
+    """The place in each of two programs where they differ first, such as `<root>.body[0].value`; None where they do not."""
+    found = next(_Compared(map_free_vars).differences(lhs, rhs, "<root>"), None)
+    return None if found is None else (found, found)
+
+
+def structural_hash(obj: object, map_free_vars: bool = False) -> int:
+    """A number that equal programs share."""
+    return hash(_shape(obj, {}, map_free_vars))
+
+
+def _defined(s: Node) -> tuple[E.Var, ...]:
+    """The variables that a node defines."""
+    if isinstance(s, S.PrimFunc):
+        return s.params
+    if isinstance(s, S.Block):
+        return s.vars
+    if isinstance(s, (S.For, S.Let)):
+        return (s.var,)
+    return (s.buffer.data,) if isinstance(s, (S.Alloc, S.AllocConst)) else ()
+
+
+def _fields(s: Node) -> Iterator[str]:
+    """The fields that count."""
+    return (name for name in s.fields if not (name == "name" and isinstance(s, (S.Block, E.Var))))
+
+
+class _Compared:
+    """Compares two trees, pairing the variables of one with those of the other."""
+
+    def __init__(self, map_free_vars: bool) -> None:
+        self.map_free_vars = map_free_vars
+        self.forward: dict[E.Var, E.Var] = {}
+        self.backward: dict[E.Var, E.Var] = {}
+
+    def differences(self, a: object, b: object, path: Path) -> Iterator[Path]:
+        """The places where two trees differ."""
+        if isinstance(a, E.Var) and isinstance(b, E.Var):
+            if not self._paired(a, b):
+                yield path
+        elif isinstance(a, tuple) and isinstance(b, tuple):
+            for i, (x, y) in enumerate(zip(a, b)):
+                yield from self.differences(x, y, f"{path}[{i}]")
+            if len(a) != len(b):
+                yield f"{path}[{min(len(a), len(b))}]"
+        elif isinstance(a, Node) and type(a) is type(b):
+            for x, y in zip(_defined(a), _defined(b)):
+                self._pair(x, y)
+            for name in _fields(a):
+                yield from self.differences(getattr(a, name), getattr(b, name), f"{path}.{name}")
+        elif not _same(a, b):
+            yield path
+
+    def _pair(self, a: E.Var, b: E.Var) -> None:
+        self.forward[a], self.backward[b] = b, a
+
+    def _paired(self, a: E.Var, b: E.Var) -> bool:
         if a.dtype is not b.dtype or a.nonneg != b.nonneg:
             return False
-        self.forward[a], self.backward[b] = b, a
-        return True
+        if a in self.forward or b in self.backward:
+            return self.forward.get(a) is b and self.backward.get(b) is a
+        if self.map_free_vars:
+            self._pair(a, b)
+        return a is b or self.map_free_vars
+
+
+def _same(a: object, b: object) -> bool:
+    """Whether two plain values are the same."""
+    if isinstance(a, (DataType, PointerType)):
+        return a is b
+    if isinstance(a, float) and isinstance(b, float):
+        return a == b or abs(a - b) <= TOLERANCE or (math.isnan(a) and math.isnan(b))
+    return type(a) is type(b) and a == b
+
+
+def _shape(value: object, places: dict[E.Var, int], map_free_vars: bool) -> object:
+    """What two equal programs have in common, with variables by the order in which they are defined."""
+    if isinstance(value, E.Var):
+        if map_free_vars or value in places:
+            return str(value.dtype), places.setdefault(value, len(places))
+        return value
+    if isinstance(value, (tuple, list)):
+        return tuple([_shape(x, places, map_free_vars) for x in value])
+    if isinstance(value, dict):
+        return tuple([(k, _shape(x, places, map_free_vars)) for k, x in sorted(value.items())])
+    if isinstance(value, Node):
+        for v in _defined(value):
+            places[v] = len(places)
+        return type(value).__name__, *(_shape(getattr(value, n), places, map_free_vars) for n in _fields(value))
+    return "float" if isinstance(value, float) else value

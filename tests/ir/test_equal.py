@@ -1,0 +1,94 @@
+"""Structural equality, its hashes and places, and nodes as JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from compass_core.errors import CompassError
+from compassc import tir
+from compassc.compat.ir_functions import load_json, save_json
+from compassc.ir import assert_structural_equal, get_first_structural_mismatch, structural_equal, structural_hash
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import FLOAT32, INT32
+from tests.ir.test_nodes import CLASSES, sample
+from tests.tir.test_steps import chain, matmul
+
+X, Y = E.Var("x", INT32), E.Var("y", INT32)
+ONE = E.IntImm(INT32, 1)
+
+
+def loop(var: E.Var, value: E.Expr) -> S.For:
+    return S.For(var, "serial", E.IntImm(INT32, 0), E.IntImm(INT32, 8), ONE, (S.Eval(value),))
+
+
+def test_free_variables_are_themselves_unless_they_are_mapped():
+    one, other = E.Binary("add", X, X), E.Binary("add", Y, Y)
+    assert structural_equal(one, one) and not structural_equal(one, other)
+    assert structural_equal(one, other, map_free_vars=True)
+    assert not structural_equal(one, E.Binary("add", X, Y), map_free_vars=True)
+    assert structural_hash(one) != structural_hash(other)
+    assert structural_hash(one, map_free_vars=True) == structural_hash(other, map_free_vars=True)
+
+
+def test_what_is_defined_is_paired():
+    one, other = loop(X, E.Binary("add", X, ONE)), loop(Y, E.Binary("add", Y, ONE))
+    assert structural_equal(one, other) and structural_hash(one) == structural_hash(other)
+    assert get_first_structural_mismatch(one, loop(Y, E.Binary("add", X, ONE))) == ("<root>.body[0].value.a",) * 2
+    assert not structural_equal(loop(X, X), loop(Y, ONE))
+
+
+def test_numbers_may_be_a_little_apart():
+    def number(value: float) -> E.FloatImm:
+        return E.FloatImm(FLOAT32, value)
+
+    assert structural_equal(number(1.0), number(1.0 + 1e-10)) and not structural_equal(number(1.0), number(1.001))
+    assert structural_equal(number(float("nan")), number(float("nan")))
+    assert structural_equal(number(float("inf")), number(float("inf")))
+    assert structural_hash(number(1.0)) == structural_hash(number(1.0 + 1e-10))
+
+
+def test_the_mismatch_says_where_and_what():
+    assert structural_equal(chain(), chain()) and structural_hash(chain()) == structural_hash(chain())
+    with pytest.raises(ValueError, match=r"not structurally equal at <root>\.body\[0\]\.buffer\.shape\[0\]\.value"):
+        assert_structural_equal(chain(), chain(n=16))
+    s = tir.Schedule(chain())
+    s.annotate(s.get_loops("B")[0], "k", 1)
+    assert "annotations" in get_first_structural_mismatch(chain(), s.mod.entry_func)[0]
+
+
+def test_names_of_blocks_do_not_count():
+    def renamed(body: S.Body) -> S.Body:
+        made = tuple(s.map(lambda e: e, renamed) for s in body)
+        return tuple(s.replace(name=f"{s.name}_x") if isinstance(s, S.Block) else s for s in made)
+
+    f = matmul()
+    assert structural_equal(f, f.replace(body=renamed(f.body)))
+    assert not structural_equal(f, f.replace(name="other"))
+
+
+@pytest.mark.parametrize("cls", [c for c in CLASSES if c not in (S.PrimFunc, S.IRModule)])
+def test_all_nodes_are_saved(cls):
+    made = sample(cls)
+    assert structural_equal(load_json(save_json(made)), made, map_free_vars=True)
+
+
+def test_what_is_shared_stays_shared():
+    shared = E.Binary("mul", X, ONE)
+    again = load_json(save_json(E.Binary("add", shared, shared)))
+    assert again.a is again.b
+    body = chain().body
+    assert structural_equal(load_json(save_json(body)), body, map_free_vars=True)
+
+
+def test_what_is_no_saved_node_is_refused():
+    text = json.loads(save_json(ONE))
+    text["nodes"][0][0] = "Nothing"
+    with pytest.raises(CompassError, match="there is no node of the type 'Nothing'"):
+        load_json(json.dumps(text))
+    with pytest.raises(CompassError, match="a function cannot be saved"):
+        save_json(loop(X, X).replace(annotations=(("f", chain),)))
+    with pytest.raises(CompassError, match="this is no saved IR"):
+        load_json('{"format": "other"}')
