@@ -149,11 +149,18 @@ def check_all_points(step: str, tree: Tree, s: S.Block, used: Sequence[Axis], da
         raise ScheduleError(f"{step} of '{s.name}': {foreign}")
     if not always_stores((*s.init, *s.body), data):
         raise ScheduleError(f"{step} of '{s.name}': it does not write '{data.name}' at each of its points")
+    if reason := why_not_all_points(tree, s, used):
+        raise ScheduleError(f"{step} of '{s.name}': {reason}")
+
+
+def why_not_all_points(tree: Tree, s: S.Block, used: Sequence[Axis]) -> str:
+    """Why a block is not surely computed at all points of some of its axes in its scope; an empty text where it is."""
     outside = [x for x in tree.loops_around(s, all_of_them=True) if x not in tree.loops_around(s)]
     if not stands_free(tree, s, outside):
-        raise ScheduleError(f"{step} of '{s.name}': it stands in a condition")
+        return "it stands in a condition"
     if not _takes_all_points(tree, s, used) and not in_own_loops(tree, s, [a.var for a in used], outside):
-        raise ScheduleError(f"{step} of '{s.name}': it is not surely computed at all points of its axes here")
+        return "it is not surely computed at all points of its axes here"
+    return ""
 
 
 def _takes_all_points(tree: Tree, s: S.Block, used: Sequence[Axis]) -> bool:

@@ -24,7 +24,9 @@ from compassc.tir.checks import (
     why_not_kept,
     writers,
 )
+from compassc.tir.copied import why_not_all_points
 from compassc.tir.cover import facts_of, fills, plain_index, turn_writes, writes_of
+from compassc.tir.create import EXPRESSIONS
 from compassc.tir.placement import check_only_flow, unconditional
 from compassc.tir.queries import is_output
 from compassc.tir.trace import BlockRV, instruction
@@ -69,7 +71,7 @@ class Inlining(Base):
         store = _simple(step, tree, s)
         if not unconditional(s):
             raise ScheduleError(f"{step} of '{s.name}': it is done under a condition, which its loops brought")
-        if reason := why_not_apart(tree, s) or why_not_kept(tree, s):
+        if reason := why_not_apart(tree, s) or why_not_kept(tree, s) or _why_not_whole(tree, s):
             raise ScheduleError(f"{step} of '{s.name}': {reason}")
         check_only_flow(step, tree, s)
         scope = tree.scope(s)
@@ -162,6 +164,12 @@ def _check_said(step: str, tree: Tree, s: S.Block, producer: S.Block, mapping: d
                 f"{step} of '{s.name}': '{producer.name}' is not computed at all points of its axes, only at those for which "
                 f"'{a.var.name}' is in its range"
             )
+
+
+def _why_not_whole(tree: Tree, s: S.Block) -> str:
+    """Why a block that is folded into its producer might be done for more points than now; those of expressions are done
+    for as many as anybody needs."""
+    return "" if tree.function.attr(EXPRESSIONS) else why_not_all_points(tree, s, axes_of(s))
 
 
 def _check_covered(

@@ -190,6 +190,13 @@ REFUSED = [
 ]
 
 
+def test_a_block_of_some_points_is_not_folded_into_one_of_all():
+    s = scheduled("squares")
+    s.cache_read("P", 0, "lsram")
+    with pytest.raises(tir.ScheduleError, match="not surely computed at all points of its axes"):
+        s.reverse_compute_inline("P")
+
+
 @pytest.mark.parametrize("name,call,reason", REFUSED)
 def test_what_would_be_wrong_is_refused(name, call, reason):
     assert reason in Case(name).try_(f"s.{call}")
