@@ -93,7 +93,7 @@ storm: $(ENGINE)
 fuzz-te: $(INSTALLED)
 	$(BIN)/python -m tests.te.random_schedules --count $(or $(filter-out 1000000,$(COUNT)),10000) --seed $(SEED) --target "$(TARGET)"
 	$(BIN)/python -m tests.tir.random_blocks --count $(or $(filter-out 1000000,$(COUNT)),10000) --seed $(SEED) --target "$(TARGET)"
-	$(BIN)/python -m tests.tir.random_kernels --count $(or $(filter-out 1000000,$(COUNT)),10000) --seed $(SEED)
+	$(BIN)/python -m tests.tir.random_kernels --count $(or $(filter-out 1000000,$(COUNT)),10000) --seed $(SEED) --target "$(TARGET)"
 
 fuzz-extents: $(INSTALLED)
 	$(BIN)/python -m tests.extents.fuzz --count $(COUNT) --seed $(SEED)

@@ -197,8 +197,14 @@ class Caching(Base):
 
     @instruction("ReadAt", ("loop", "block"), ("read_buffer_index", "storage_scope"))
     def read_at(self, loop: LoopRV, block: BlockRV, read_buffer_index: Any, storage_scope: str) -> BlockRV:
-        """Copy what one turn of a loop reads of a buffer: `cache_read`, and `compute_at` of the copy."""
-        made = self.cache_read(block, read_buffer_index, storage_scope)
+        """Copy what one turn of a loop reads of a buffer: `cache_read` for the blocks of the loop, and `compute_at` of the
+        copy."""
+        function, tree, s = self.located_block(block)
+        around = self.located_loop(loop)[2]
+        data = self._given("read_at", s, "reads", "read_buffer_index", read_buffer_index).data
+        users = [b for b in tree.inside(tree.scope(s)) if data in read(b) - written(b) and tree.is_inside(b, around)]
+        inside = [self.new_block(function, b.name) for b in users]
+        made = self.cache_read(block, read_buffer_index, storage_scope, inside)
         self.compute_at(made, loop)  # type: ignore[attr-defined]
         return made
 

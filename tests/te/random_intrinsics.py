@@ -9,7 +9,7 @@ from compassc import te
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import BOOL
-from compassc.te.nodes import Reduce, TensorRead, rewrite
+from compassc.te.nodes import Reduce, TensorRead, reads, rewrite
 from compassc.te.values import Value, as_expr
 
 
@@ -53,6 +53,8 @@ def _intrinsic(stage: te.Stage, roots: list[te.IterVar], tile: dict) -> te.Tenso
         def placed(x):
             if not isinstance(x, TensorRead):
                 return values.get(x, zero.get(x))
+            if any(reads(i) for i in x.indices):
+                raise te.ScheduleError("it reads where what it reads says")
             indices = tuple(rewrite(i, lambda y: values.get(y, zero.get(y))) for i in x.indices)
             key = (x.tensor.op, x.tensor.value_index, *(str(Value(i)) for i in x.indices))
             if key not in inputs:

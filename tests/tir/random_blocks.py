@@ -6,7 +6,6 @@ python -m tests.tir.random_blocks --seed 0 --count 10000
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import random
@@ -15,19 +14,31 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
 from compassc import targets, te, tir
-from compassc.analysis.structure import variables
+from compassc.analysis.structure import Interner, variables
 from compassc.ir import parse_module, structural_equal
 from compassc.ir import stmts as S
-from compassc.ir.exprs import Select
 from compassc.ir.verify import verify
-from tests.targets.emulated_cuda import emulated
 from tests.te.interpreter import Kernel
-from tests.te.random_schedules import TRIES, Case, case, depth
+from tests.te.random_cases import Case, case
+from tests.te.random_schedules import TRIES, depth
+from tests.tir import random_combinations as combined
+from tests.tir.random_choices import (
+    block_of,
+    chooses,
+    follows,
+    loop_of,
+    maps_only,
+    own,
+    read_later,
+    reads_blocks,
+    reduced_loop,
+    reduces,
+    unscheduled,
+)
 from tests.tir.random_intrinsics_of_blocks import tensorize
 
 TARGET = "X2_1204"
@@ -38,98 +49,33 @@ def function(made: Case):
     return te.create_prim_func(made.args)
 
 
-Fits = Callable[[tir.Schedule, "S.Block"], object]
-
-
-def _block(draw: random.Random, s: tir.Schedule, fits: Fits | None = None) -> tir.BlockRV:
-    """A block; mostly one that a step is for, where there is one."""
-    blocks = s.tree("main").blocks
-    names = list(blocks)
-    if not names:
-        raise tir.ScheduleError("no blocks")
-    fitting = [] if fits is None or draw.random() < 0.1 else [n for n in names if fits(s, blocks[n])]
-    return s.get_block(draw.choice(fitting or names))
-
-
-def _reduces(s: tir.Schedule, block: S.Block) -> bool:
-    return bool(block.init)
-
-
-def _maps_only(s: tir.Schedule, block: S.Block) -> bool:
-    """One store for each point, which somebody reads."""
-    return not block.init and len(block.body) == 1 and bool(s.get_consumers(block.name))
-
-
-def _follows(s: tir.Schedule, block: S.Block) -> bool:
-    """One store for each point, of what another block gives."""
-    return not block.init and len(block.body) == 1 and bool(s.get_producers(block.name))
-
-
-def _read_later(s: tir.Schedule, block: S.Block) -> bool:
-    return bool(s.get_consumers(block.name))
-
-
-def _reads_blocks(s: tir.Schedule, block: S.Block) -> bool:
-    return bool(s.get_producers(block.name))
-
-
-def _own(s: tir.Schedule, block: S.Block) -> bool:
-    """What it writes first is no parameter."""
-    return block.writes[0].buffer.data not in s.parameters("main")
-
-
-def _chooses(s: tir.Schedule, block: S.Block) -> bool:
-    """A choice between a value and a constant."""
-    return not block.init and isinstance(getattr(block.body[0], "value", None), Select)
-
-
-def _loop(draw: random.Random, s: tir.Schedule, fits: Fits | None = None) -> tir.LoopRV:
-    loops = s.get_loops(_block(draw, s, fits))
-    if not loops:
-        raise tir.ScheduleError("no loops")
-    return draw.choice(loops)
-
-
-def _reduced_loop(draw: random.Random, s: tir.Schedule) -> tir.LoopRV:
-    """Mostly one that its block reduces over."""
-    block = _block(draw, s, _reduces)
-    found = s.get(block)
-    names = {
-        v.name for kind, e in zip(found.kinds, found.bindings, strict=True) if kind == "reduce" for v in variables(e)
-    }
-    loops = [x for x in s.get_loops(block) if s.get(x).var.name in names]
-    if not loops or draw.random() < 0.1:
-        return _loop(draw, s)
-    return draw.choice(loops)
-
-
 def _split(draw, s):
     factors = draw.choice(([None, draw.randint(1, 5)], [draw.randint(1, 5), None], [draw.randint(1, 3), None, 2]))
-    s.split(_loop(draw, s), factors)
+    s.split(loop_of(draw, s), factors, preserve_unit_iters=draw.random() < 0.8)
 
 
 def _fuse(draw, s):
-    loops = s.get_loops(_block(draw, s))
+    loops = s.get_loops(block_of(draw, s))
     if len(loops) < 2:
         raise tir.ScheduleError("one loop")
     first = draw.randrange(len(loops) - 1)
-    s.fuse(*loops[first : first + draw.randint(2, 3)])
+    s.fuse(*loops[first : first + draw.randint(2, 3)], preserve_unit_iters=draw.random() < 0.8)
 
 
 def _reorder(draw, s):
-    loops = s.get_loops(_block(draw, s))
+    loops = s.get_loops(block_of(draw, s))
     s.reorder(*draw.sample(loops, draw.randint(0, len(loops))))
 
 
 def _on_loop(name):
-    return lambda draw, s: getattr(s, name)(_loop(draw, s))
+    return lambda draw, s: getattr(s, name)(loop_of(draw, s))
 
 
 def _two(name):
     def step(draw, s):
-        block = _block(draw, s, _read_later if name == "compute_at" else _reads_blocks)
+        block = block_of(draw, s, read_later if name == "compute_at" else reads_blocks)
         others = s.get_consumers(block) if name == "compute_at" else s.get_producers(block)
-        loops = s.get_loops(draw.choice(others)) if others and draw.random() < 0.8 else [_loop(draw, s)]
+        loops = s.get_loops(draw.choice(others)) if others and draw.random() < 0.8 else [loop_of(draw, s)]
         if loops:
             getattr(s, name)(block, draw.choice(loops), draw.random() < 0.2, draw.choice((-1, -1, -2, 1)))
 
@@ -142,7 +88,7 @@ def _scope(draw):
 
 def _cache(name, side):
     def step(draw, s):
-        block = _block(draw, s)
+        block = block_of(draw, s)
         regions = getattr(s.get(block), side)
         others = s.get_consumers(block) if side == "writes" else [block]
         chosen = [x for x in others if draw.random() < 0.5] if draw.random() < 0.3 else []
@@ -153,7 +99,7 @@ def _cache(name, side):
 
 def _at(name, side):
     def step(draw, s):
-        block = _block(draw, s)
+        block = block_of(draw, s)
         loops = s.get_loops(block)
         if not loops:
             raise tir.ScheduleError("no loops")
@@ -164,18 +110,18 @@ def _at(name, side):
 
 
 def _decompose(draw, s):
-    block = _block(draw, s, _reduces)
+    block = block_of(draw, s, reduces)
     loops = s.get_loops(block)
     s.decompose_reduction(block, draw.choice((loops[: draw.randint(1, len(loops))] if loops else loops) or [None]))
 
 
 def _tile(draw, s):
-    loop = _loop(draw, s)
+    loop = loop_of(draw, s)
     s.split(loop, s.sample_perfect_tile(loop, draw.randint(1, 3), draw.choice((4, 16))))
 
 
 def _location(draw, s):
-    block = _block(draw, s, _read_later)
+    block = block_of(draw, s, read_later)
     s.compute_at(block, s.sample_compute_location(block))
 
 
@@ -191,7 +137,7 @@ def _maps(n: int):
 
 
 def _layout(draw, s):
-    block = _block(draw, s, _own)
+    block = block_of(draw, s, own)
     side = draw.choice(("reads", "writes"))
     regions = getattr(s.get(block), side)
     data = [r.buffer.data for r in regions]
@@ -204,18 +150,18 @@ def _layout(draw, s):
 
 
 def _points(draw, s):
-    block = _block(draw, s)
+    block = block_of(draw, s)
     n = len(s.get(block).vars)
     s.transform_block_layout(block, draw.choice(list(_maps(n))))
 
 
 def _pads(draw, s):
-    block = _block(draw, s, _reduces)
+    block = block_of(draw, s, unscheduled)
     s.pad_einsum(block, [draw.randint(1, 4) for _ in s.get(block).vars])
 
 
 def _unpad(draw, s):
-    block = _block(draw, s, _chooses)
+    block = block_of(draw, s, chooses)
     s.decompose_padding(block, draw.choice(s.get_loops(block) or [None]))
 
 
@@ -225,7 +171,7 @@ def _inplace(draw, s):
         block = s.get_block(draw.choice(names))
         s.cache_inplace(block, draw.choice(_both(s.get(block))), _scope(draw))
         return
-    name, scope = s.get(_block(draw, s, _reduces)).name, _scope(draw)
+    name, scope = s.get(block_of(draw, s, reduces)).name, _scope(draw)
     for on in (s.copy(), s):  # what is refused changes nothing
         block = on.get_block(name)
         on.decompose_reduction(block, (on.get_loops(block) or [None])[0])
@@ -240,12 +186,15 @@ def _both(block) -> list[int]:
 
 def _merge(draw, s):
     loops = [x for name in s.tree("main").blocks for x in s.get_loops(s.get_block(name))]
-    first = draw.choice(loops or [_loop(draw, s)])
+    first = draw.choice(loops or [loop_of(draw, s)])
     depth = len(s.tree("main").loops_around(s.get(first)))
+    same = Interner().same
     alike = [
         x
         for x in loops
-        if s.get(x) is not s.get(first) and len(s.tree("main").loops_around(s.get(x))) == depth or draw.random() < 0.1
+        if s.get(x) is not s.get(first)
+        and (len(s.tree("main").loops_around(s.get(x))) == depth and same(s.get(x).stop, s.get(first).stop))
+        or draw.random() < 0.05
     ]
     if not alike:
         raise tir.ScheduleError("no other loop")
@@ -253,11 +202,11 @@ def _merge(draw, s):
 
 
 def _tensorize(draw, s):
-    tensorize(draw, s, f"fuzz.tile{len(s.trace)}", _loop(draw, s))
+    tensorize(draw, s, f"fuzz.tile{len(s.trace)}", loop_of(draw, s))
 
 
 def _annotate(draw, s):
-    target = _block(draw, s) if draw.random() < 0.6 else _loop(draw, s)
+    target = block_of(draw, s) if draw.random() < 0.6 else loop_of(draw, s)
     s.annotate(target, draw.choice(("a", "b")), draw.choice((1, "word", 0.5, [1, 2], {"x": 1})))
 
 
@@ -270,21 +219,21 @@ def _unannotate(draw, s):
 
 
 def _order(draw, s):
-    block = _block(draw, s)
+    block = block_of(draw, s)
     n = len(s.get(block).vars)
     s.reorder_block_iter_var(block, draw.sample(range(n), n))
 
 
 def _wider(draw, s):
     """A type that holds all values of the old one."""
-    block = _block(draw, s, _own)
+    block = block_of(draw, s, own)
     region = s.get(block).writes[0]
     wider = {"int8": ("int16", "int32"), "uint8": ("int16", "int32", "uint16"), "int16": ("int32",)}
     s.unsafe_set_dtype(block, 0, draw.choice(wider.get(str(region.buffer.dtype), (str(region.buffer.dtype),))))
 
 
 def _regions(draw, s):
-    block = _block(draw, s)
+    block = block_of(draw, s)
     reads = s.get(block).reads
     if not reads:
         raise tir.ScheduleError("reads nothing")
@@ -294,17 +243,17 @@ def _regions(draw, s):
 
 
 def _candidates(draw, s):
-    loop = _loop(draw, s)
+    loop = loop_of(draw, s)
     s.split(loop, [None, s.sample_categorical([1, 2, 4], [0.2, 0.3, 0.5])])
 
 
 def _partitioned(draw, s):
-    loop = _loop(draw, s)
+    loop = loop_of(draw, s)
     s.split(loop, s.sample_partitioned_tile(loop, 3, draw.randint(0, 2), draw.choice((1, 2))))
 
 
 def _partition(draw, s):
-    loop = _loop(draw, s)
+    loop = loop_of(draw, s)
     extent = s.get(loop).stop.value - s.get(loop).start.value
     s.loop_partition(loop, draw.choice(([draw.randint(1, max(extent - 1, 1))], [1, None], [None, 1], [1, 1])))
 
@@ -312,22 +261,27 @@ def _partition(draw, s):
 def _rolling(draw, s):
     """Mostly of a block that is computed where a window of it is read."""
     names = [n for n, b in s.tree("main").blocks.items() if not b.init and s.get_consumers(n)]
-    block = s.get_block(draw.choice(names)) if names else _block(draw, s)
-    name = s.get(block).name
-    readers = s.get_consumers(block)
-    loops = s.get_loops(draw.choice(readers)) if readers else []
-    if loops and draw.random() < 0.8:
-        place = draw.randrange(len(loops))
-        for on, at in ((s.copy(), loops[place]), (s, loops[place])):  # what is refused changes nothing
-            on.compute_at(on.get_block(name), at)
-            on.rolling_buffer(on.get_block(name), 0)
-        return
+    places = [(n, i) for n in names for i in range(len(s.get_loops(s.get_consumers(n)[0])))]
+    draw.shuffle(places)
+    for name, place in places[:4]:
+        trial = s.copy()
+        try:
+            _rolled(trial, name, place)
+        except tir.ScheduleError:
+            continue
+        return _rolled(s, name, place)
+    s.rolling_buffer(block_of(draw, s, read_later), 0)
+
+
+def _rolled(s, name, place):
+    block = s.get_block(name)
+    s.compute_at(block, s.get_loops(s.get_consumers(block)[0])[place])
     s.rolling_buffer(block, 0)
 
 
 def _reindexing(side):
     def step(draw, s):
-        block = _block(draw, s)
+        block = block_of(draw, s)
         found = s.get(block)
         regions = getattr(found, side + "s")
         if not regions:
@@ -367,47 +321,18 @@ def _joined(draw, s):
 
 
 def _separators(draw, s):
-    block = _block(draw, s)
+    block = block_of(draw, s)
     rank = len(s.buffers("main")[s.get(block).writes[0].buffer.data].shape)
     s.set_axis_separator(block, ("write", 0), sorted(draw.sample(range(1, rank + 1), draw.randint(0, rank))))
 
 
 def _double(draw, s):
     """Mostly a copy that a loop has."""
-    block = _block(draw, s)
+    block = block_of(draw, s)
     loops = s.get_loops(block)
     if loops and draw.random() < 0.8:
         block = s.read_at(draw.choice(loops), block, 0, "lsram")
     s.annotate(block, "double_buffer_scope", 0)
-
-
-def _npu(draw, s):
-    """What a schedule for the NPU looks like: tiles in the memory of a TEC, made and read there, in vectors."""
-    block = _block(draw, s)
-    name = s.get(block).name
-    loops = s.get_loops(block)
-    if not loops:
-        raise tir.ScheduleError("no loops")
-    place, tile = draw.randrange(len(loops)), draw.choice((1, 2, 4, 8))
-    bound, inner, lanes = draw.random() < 0.7, draw.random() < 0.5, draw.choice((4, 8, 16))
-    copied, halves = [draw.random() < 0.7 for _ in range(4)], [draw.random() < 0.4 for _ in range(4)]
-    scope = draw.choice(("lsram", "lsram", "shared"))
-    for on in (s.copy(), s):  # what is refused changes nothing
-        block = on.get_block(name)
-        outer, _ = on.split(on.get_loops(block)[place], [None, tile])
-        for i, region in enumerate(on.get(block).reads):
-            own = region.buffer.data in {w.buffer.data for w in on.get(block).writes}
-            if i < 4 and copied[i] and not own:
-                copy = on.read_at(outer, block, i, scope)
-                if halves[i]:
-                    on.annotate(copy, "double_buffer_scope", 0)
-        if copied[3]:
-            on.write_at(outer, block, 0, "lsram")
-        if inner and on.get_consumers(name):
-            on.reverse_compute_at(on.get_consumers(name)[0], outer)
-        on.vectorize(on.split(on.get_loops(block)[-1], [None, lanes])[1])
-        if bound:
-            on.bind(outer, "threadIdx.x")
 
 
 STEPS: dict[str, Callable[[random.Random, tir.Schedule], None]] = {
@@ -420,24 +345,24 @@ STEPS: dict[str, Callable[[random.Random, tir.Schedule], None]] = {
     "add_unit_loop": _on_loop("add_unit_loop"),
     "compute_at": _two("compute_at"),
     "reverse_compute_at": _two("reverse_compute_at"),
-    "compute_inline": lambda draw, s: s.compute_inline(_block(draw, s, _maps_only)),
-    "reverse_compute_inline": lambda draw, s: s.reverse_compute_inline(_block(draw, s, _follows)),
+    "compute_inline": lambda draw, s: s.compute_inline(block_of(draw, s, maps_only)),
+    "reverse_compute_inline": lambda draw, s: s.reverse_compute_inline(block_of(draw, s, follows)),
     "cache_read": _cache("cache_read", "reads"),
     "cache_write": _cache("cache_write", "writes"),
     "read_at": _at("read_at", "reads"),
     "write_at": _at("write_at", "writes"),
-    "reindex": lambda draw, s: s.reindex(_block(draw, s), draw.choice((("read", 0), ("read", 1), ("write", 0)))),
+    "reindex": lambda draw, s: s.reindex(block_of(draw, s), draw.choice((("read", 0), ("read", 1), ("write", 0)))),
     "decompose_reduction": _decompose,
-    "rfactor": lambda draw, s: s.rfactor(_reduced_loop(draw, s), draw.choice((0, 0, 1, -1))),
-    "set_scope": lambda draw, s: s.set_scope(_block(draw, s, _own), 0, _scope(draw)),
+    "rfactor": lambda draw, s: s.rfactor(reduced_loop(draw, s), draw.choice((0, 0, 1, -1))),
+    "set_scope": lambda draw, s: s.set_scope(block_of(draw, s, own), 0, _scope(draw)),
     "storage_align": lambda draw, s: s.storage_align(
-        _block(draw, s, _own), 0, 0, draw.choice((4, 8)), draw.choice((0, 1))
+        block_of(draw, s, own), 0, 0, draw.choice((4, 8)), draw.choice((0, 1))
     ),
     "transform_layout": _layout,
     "transform_block_layout": _points,
     "pad_einsum": _pads,
     "decompose_padding": _unpad,
-    "blockize": lambda draw, s: s.blockize(_loop(draw, s)),
+    "blockize": lambda draw, s: s.blockize(loop_of(draw, s)),
     "sample_perfect_tile": _tile,
     "sample_compute_location": _location,
     "cache_inplace": _inplace,
@@ -455,14 +380,18 @@ STEPS: dict[str, Callable[[random.Random, tir.Schedule], None]] = {
     "rolling_buffer": _rolling,
     "reindex_cache_read": _reindexing("read"),
     "reindex_cache_write": _reindexing("write"),
-    "cache_index": lambda draw, s: s.cache_index(_block(draw, s), _scope(draw), draw.choice((0, 0, 1, 2))),
+    "cache_index": lambda draw, s: s.cache_index(block_of(draw, s), _scope(draw), draw.choice((0, 0, 1, 2))),
     "blocks in one": _joined,
     "set_axis_separator": _separators,
     "double buffer": _double,
-    "tiles": _npu,
-    "bind a reduction": lambda draw, s: s.bind(_reduced_loop(draw, s), "threadIdx.x"),
+    "tiles": combined.tiles,
+    "lanes": combined.lanes,
+    "parts of fused loops": combined.fused_parts,
+    "sums with readers": combined.sums_with_readers,
+    "padded rows": combined.padded,
+    "bind a reduction": lambda draw, s: s.bind(reduced_loop(draw, s), "threadIdx.x"),
     "bind": lambda draw, s: s.bind(
-        _loop(draw, s), draw.choice(("threadIdx.x", "threadIdx.x", "blockIdx.x", "vthread"))
+        loop_of(draw, s), draw.choice(("threadIdx.x", "threadIdx.x", "blockIdx.x", "vthread"))
     ),
 }
 
@@ -540,18 +469,17 @@ def run(seed: int, target: str = "") -> tuple[str, Counter[str]]:
     return "right", taken
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.tir.random_blocks")
+def main(prog: str, count: int, one: Callable[[int, str], tuple[str, Counter[str]]]) -> int:
+    """Runs cases as the command line says: 1 where one was wrong."""
+    parser = argparse.ArgumentParser(prog=prog)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--count", type=int, default=count)
     parser.add_argument("--target", default="", help="build for it and call what is built")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as devices:
-        if given.target.split(" ")[0] == "cuda":
-            devices.enter_context(emulated(Path(folder)))
+    with tempfile.TemporaryDirectory() as folder:
         if given.target:
             os.environ["COMPASS_CACHE_DIR"] = folder  # thousands of libraries that nobody needs again
-        return counted(given.seed, given.count, lambda seed: run(seed, given.target))
+        return counted(given.seed, given.count, lambda seed: one(seed, given.target))
 
 
 def counted(first: int, count: int, one: Callable[[int], tuple[str, Counter[str]]]) -> int:
@@ -575,4 +503,4 @@ def counted(first: int, count: int, one: Callable[[int], tuple[str, Counter[str]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main("python -m tests.tir.random_blocks", 10_000, run))

@@ -6,7 +6,6 @@ python -m tests.tir.random_kernels --seed 0 --count 1000
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 from collections import Counter
@@ -14,10 +13,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from compassc import tir
+from compassc import targets, tir
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.dtypes import INT32, VOID, pointer_type
+from compassc.ir.dtypes import INT32, UINT8, VOID, DataType, dtype, pointer_type
 from compassc.ir.exprs import Binary, Buffer, Expr, Var
 from compassc.tir.blocks import Axis, loop, new_block, number, view
 from compassc.tir.canonical import canonical
@@ -27,6 +26,7 @@ from tests.te.random_schedules import depth
 from tests.tir import random_blocks
 
 TARGET = "X2_1204"
+KINDS = (INT32, INT32, dtype("int8"), UINT8, dtype("int16"))
 
 
 class Written:
@@ -34,8 +34,9 @@ class Written:
 
     def __init__(self, draw: random.Random) -> None:
         self.draw, self.count = draw, 0
-        self.sizes = (draw.randint(2, 6), draw.randint(2, 6))
-        self.given = [self.buffer("g", self.sizes), self.buffer("h", self.sizes[1:])]
+        self.sizes = (draw.randint(2, 6), draw.randint(8, 40) if draw.random() < 0.2 else draw.randint(2, 6))
+        kinds = [draw.choice(KINDS) for _ in range(2)]
+        self.given = [self.buffer("g", self.sizes, kinds[0]), self.buffer("h", self.sizes[1:], kinds[1])]
         self.changed = [self.buffer("p", self.sizes), self.buffer("q", self.sizes[:1])]
         self.outputs: list[Buffer] = []
         self.own: list[Buffer] = []
@@ -48,11 +49,11 @@ class Written:
         self.count += 1
         return f"{stem}{self.count}"
 
-    def buffer(self, stem: str, shape: tuple[int, ...]) -> Buffer:
-        return Buffer(Var(self.name(stem), pointer_type(INT32, "global")), INT32, tuple(number(n) for n in shape))
+    def buffer(self, stem: str, shape: tuple[int, ...], kind: DataType = INT32) -> Buffer:
+        return Buffer(Var(self.name(stem), pointer_type(kind, "global")), kind, tuple(number(n) for n in shape))
 
-    def memory(self, shape: tuple[int, ...]) -> Buffer:
-        self.own.append(self.buffer("t", shape))
+    def memory(self, shape: tuple[int, ...], kind: DataType = INT32) -> Buffer:
+        self.own.append(self.buffer("t", shape, kind))
         return self.own[-1]
 
     # -- expressions
@@ -71,7 +72,8 @@ class Written:
 
     def load(self, buffer: Buffer, axes: list[Axis]) -> Expr:
         self.unread.discard(buffer.data)
-        return E.Load(view(buffer), tuple(self.index(e.value, axes) for e in buffer.shape))
+        made = E.Load(view(buffer), tuple(self.index(e.value, axes) for e in buffer.shape))
+        return made if buffer.dtype is INT32 else E.Cast(INT32, made)
 
     def value(self, axes: list[Axis], *more: Buffer) -> Expr:
         """A value made of what is there already, and of `more`."""
@@ -100,7 +102,8 @@ class Written:
         return body[0]
 
     def store(self, buffer: Buffer, indices: Sequence[Expr], value: Expr) -> S.Stmt:
-        return S.Store(view(buffer), tuple(indices), value, None)
+        stored = value if value.dtype is buffer.dtype else E.Cast(buffer.dtype, value)
+        return S.Store(view(buffer), tuple(indices), stored, None)
 
     def under(self, axes: list[Axis], *over: Axis) -> list[Axis]:
         """The axes of another block in the same loops."""
@@ -113,7 +116,7 @@ class Written:
         """All of a new buffer."""
         shape = self.sizes if self.draw.random() < 0.7 else self.sizes[:1]
         axes = self.axes("S" * len(shape), shape)
-        made = self.memory(shape)
+        made = self.memory(shape, self.draw.choice(KINDS))
         self.body.append(
             self.nest(axes, (self.block(axes, self.store(made, [a.var for a in axes], self.value(axes))),))
         )
@@ -224,7 +227,7 @@ class Written:
     def finished(self) -> S.PrimFunc:
         """The function; what nobody reads is an output."""
         for b in [b for b in self.ready if b.data in self.unread]:
-            out = self.buffer("o", tuple(e.value for e in b.shape))
+            out = self.buffer("o", tuple(e.value for e in b.shape), b.dtype)
             self.outputs.append(out)
             axes = self.axes("S" * len(b.shape), tuple(e.value for e in b.shape))
             at = [a.var for a in axes]
@@ -236,17 +239,19 @@ class Written:
     def arrays(self) -> list[np.ndarray]:
         rng = np.random.default_rng(self.draw.randrange(1 << 30))
         listed = [*self.given, *self.changed, *self.outputs]
-        return [rng.integers(-9, 9, [e.value for e in b.shape]).astype("int32") for b in listed]
+        return [rng.integers(-9, 9, [e.value for e in b.shape]).astype(str(b.dtype)) for b in listed]
 
 
-def lowered(module):
-    """What runs: what is not shared out is done by one TEC."""
+def lowered(module, target: str = ""):
+    """What runs: what is not shared out is done by one TEC. `target`: what is built for it."""
     one = module.map_functions(lambda f: f.replace(attrs=(*f.attrs, (EXPRESSIONS, True))))
-    return Kernel(tir.lower(one, TARGET).entry_func)
+    made = tir.lower(one, target or TARGET)
+    return targets.build(made, target=target) if target else Kernel(made.entry_func)
 
 
-def run(seed: int) -> tuple[str, Counter[str]]:
-    """One case: "right", or why the schedule has no program. AssertionError when results differ."""
+def run(seed: int, target: str = "") -> tuple[str, Counter[str]]:
+    """One case: "right", or why the schedule has no program. AssertionError when results differ. `target`: what is
+    called is the module that is built for it."""
     draw = random.Random(seed)
     made = Written(draw)
     f = made.function()
@@ -258,7 +263,7 @@ def run(seed: int) -> tuple[str, Counter[str]]:
         taken = random_blocks.steps(draw, s, depth(draw))
         random_blocks.check_texts(s, f)
         try:
-            kernel = lowered(s.mod)
+            kernel = lowered(s.mod, target)
         except tir.LowerError as error:
             return error.message, taken
         kernel(*found)
@@ -270,11 +275,7 @@ def run(seed: int) -> tuple[str, Counter[str]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.tir.random_kernels")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=1000)
-    given = parser.parse_args()
-    return random_blocks.counted(given.seed, given.count, run)
+    return random_blocks.main("python -m tests.tir.random_kernels", 1000, run)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import pytest
 from compassc import targets, te, tir
 from compassc.dsl import BuildManager
 from tests.te.interpreter import Kernel
-from tests.te.random_schedules import LARGEST
+from tests.te.random_cases import LARGEST
 from tests.tir.random_intrinsics_of_blocks import tensorize
 from tests.tir.test_steps import blur, chain, matmul, same
 
@@ -162,6 +162,17 @@ def test_boundaries_of_physical_dimensions():
     with pytest.raises(tir.ScheduleError, match="no ascending places between its 2 dimensions"):
         s.set_axis_separator("B", "B", [2])
     assert same(f, s, (8, 12), (8, 12))
+
+
+def test_copies_of_a_loop_are_for_its_blocks_alone():
+    x = te.placeholder((8, 40), "int32", name="x")
+    b = te.compute((8, 40), lambda i, j: x[i, j] * 2, name="b")
+    f = te.create_prim_func([x, b, te.compute((8, 40), lambda i, j: x[7 - i, j] + b[i, j], name="c")])
+    s = tir.Schedule(f)
+    copy = s.read_at(s.get_loops("b")[0], "b", 0, "lsram")
+    assert [s.get(r).name for r in s.get_consumers(copy)] == ["b"]
+    replayed(f, s)
+    assert same(f, s, (8, 40), (8, 40), (8, 40))
 
 
 def test_halves_of_copies():

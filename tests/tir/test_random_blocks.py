@@ -11,7 +11,7 @@ import pytest
 from compassc import te, tir
 from compassc.dsl import BuildManager
 from tests.te.interpreter import Kernel
-from tests.te.random_schedules import case
+from tests.te.random_cases import case
 from tests.tir import random_blocks as cases
 
 COUNT, SIMULATED = 100, 4

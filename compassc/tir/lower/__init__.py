@@ -62,7 +62,7 @@ def lower(module: IRModule, target: Any = None, simple_mode: bool = False) -> IR
 
 
 def _double_buffered(function: PrimFunc) -> set[str]:
-    """The buffers of which blocks say that they have two halves."""
+    """The buffers of which blocks say that they have two halves, and which can have them."""
     found = set()
     tree = Tree(function)
     for s in walk_stmts(function.body):
@@ -74,21 +74,17 @@ def _double_buffered(function: PrimFunc) -> set[str]:
                 f"'{s.name}': the annotation {DOUBLE_BUFFER} is the place of a buffer that it writes, not {place!r}"
             )
         data = data_of(s.writes[place])
-        _check_filled_anew(tree, s, data)
-        found.add(data.name)
+        if _filled_anew(tree, s, data):
+            found.add(data.name)
     return found
 
 
-def _check_filled_anew(tree: Tree, block: S.Block, data: Var) -> None:
-    """LowerError where a turn may read what an earlier one left in a buffer: that would be in the other half."""
+def _filled_anew(tree: Tree, block: S.Block, data: Var) -> bool:
+    """Whether no turn reads what an earlier one left in a buffer, which would be in the other half."""
     users = [b for b in tree.blocks.values() if data in {data_of(r) for r in (*b.reads, *b.writes)}]
     common = [s for s in tree.loops_around(block, all_of_them=True) if all(tree.is_inside(b, s) for b in users)]
     shape = declared(tree.function.body)[data].shape
-    if common and not turn_writes(tree, users, data, common, facts_of(common), shape):
-        raise LowerError(
-            f"'{block.name}' has the annotation {DOUBLE_BUFFER}, but a turn of '{common[-1].var.name}' does not surely write "
-            f"all that it reads of '{data.name}': what earlier turns left would be in the other half"
-        )
+    return not common or turn_writes(tree, users, data, common, facts_of(common), shape)
 
 
 DOUBLE_BUFFER = "double_buffer_scope"
