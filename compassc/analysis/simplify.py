@@ -18,6 +18,7 @@ from .arith import NEGATED, SWAPPED, Arith, Linear, fold, wrap
 from .structure import is_pure, scalar_min_max
 
 _SUMS = frozenset(("add", "sub", "mul"))
+_QUOTIENT_OF = {"floormod": "floordiv", "mod": "div"}
 _INDEX_TYPES = ("int32", "int64")
 _EXACT_FLOAT = {"float32": 1 << 24, "float16": 1 << 11, "bfloat16": 1 << 8}
 _ROUNDS = 8
@@ -89,6 +90,7 @@ class Simplifier:
         form = Linear()
         atoms: dict[int, Expr] = {}
         self._collect(e, 1, form, atoms)
+        self._join(form, atoms)
         new = self._rebuild(e, form, atoms)
         return e if self.arith.interner.same(e, new) else new
 
@@ -118,6 +120,25 @@ class Simplifier:
             key = self.arith.interner.key(e)
             atoms.setdefault(key, e)
             form.terms[key] = wrap(form.terms.get(key, 0) + scale, dtype)
+
+    def _join(self, form: Linear, atoms: dict[int, Expr]) -> None:
+        """`x // c * c + x % c` as x."""
+        for key, factor in list(form.terms.items()):
+            rest = atoms[key]
+            if (
+                type(rest) is not Binary
+                or rest.op not in _QUOTIENT_OF
+                or type(rest.b) is not IntImm
+                or rest.b.value < 1
+            ):
+                continue
+            quotient = self.expr(Binary(_QUOTIENT_OF[rest.op], rest.a, rest.b))
+            other = self.arith.interner.key(quotient)
+            if form.terms.get(other) == wrap(factor * rest.b.value, rest.data_type):
+                del form.terms[key], form.terms[other]
+                self._collect(rest.a, factor, form, atoms)
+                self._join(form, atoms)
+                return
 
     def _divided(self, e: Expr, factor: int) -> tuple[Expr, int] | None:
         """`x // c * factor` as x times a number, where assumptions tell that x is a multiple of c."""

@@ -33,6 +33,11 @@ def _place(e: Any, extent: Any) -> Value:
     return te.Select(at < 0, at + extent, at)
 
 
+def _element(e: Any, extent: Any) -> Value:
+    """A place that may count from the end; the nearest that there is, so that vectors of them can be gathered."""
+    return _inside(_place(e, extent), extent, "clip")
+
+
 @operator(
     lambda a, indices, axis=None, mode="clip": np.take(a, indices, axis, mode=mode),
     sample((5, 4), Whole((2, 3), -1, 7), 0), sample((3, 6), Whole((4,), 0, 6), 1, "wrap"), sample((12,), Whole((5,), 0, 12)),
@@ -60,11 +65,11 @@ def take(a: Tensor, indices: Tensor, axis: int | None = None, mode: str = "clip"
     sample((4, 5), 0, Whole((2, 5), -4, 4)),
 )  # fmt: skip
 def gather(data: Tensor, axis: int, indices: Tensor) -> Tensor:
-    """The element of each place on an axis, the other indices as they are."""
+    """The element of each place on an axis (the nearest there is), the other indices as they are."""
     at, shape = axis_of(axis, data.ndim, "gather"), sizes(data)
     made: Tensor = te.compute(
         sizes(indices),
-        lambda *i: data[(*i[:at], _place(indices[i], shape[at]), *i[at + 1 :])],
+        lambda *i: data[(*i[:at], _element(indices[i], shape[at]), *i[at + 1 :])],
         name="T_gather",
         tag="injective",
     )
@@ -75,12 +80,12 @@ def gather(data: Tensor, axis: int, indices: Tensor) -> Tensor:
     lambda a, indices: a[tuple(indices)], sample((4, 5), Whole((2, 3), 0, 4)), sample((4, 5), Whole((1, 3), 0, 4))
 )
 def gather_nd(a: Tensor, indices: Tensor) -> Tensor:
-    """The elements at the places whose indices are the columns of `indices`."""
+    """The elements at the places whose indices are the columns of `indices` (the nearest there are)."""
     count = numbers(indices, "gather_nd")[0]
     shape, rest = sizes(a), sizes(indices)[1:]
 
     def element(*i: Any) -> Value:
-        where = [_place(indices[(n, *i[: len(rest)])], shape[n]) for n in range(count)]
+        where = [_element(indices[(n, *i[: len(rest)])], shape[n]) for n in range(count)]
         found: Value = a[(*where, *i[len(rest) :])]
         return found
 
@@ -127,7 +132,7 @@ def scatter_elements(
         found: Tensor = te.compute(shape, last, name="T_scatter_last", tag="comm_reduce")
 
         def element(*i: Any) -> Any:
-            where = (*i[:at], found[i], *i[at + 1 :])
+            where = (*i[:at], _inside(found[i], count, "clip"), *i[at + 1 :])
             return te.if_then_else(found[i] >= 0, updates[where], data[i])
 
         made: Tensor = te.compute(shape, element, name="T_scatter", tag="injective")

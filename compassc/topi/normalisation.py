@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -12,7 +13,6 @@ from compassc.te.errors import ExpressionError
 from compassc.te.tensor import Tensor
 from compassc.topi.declare import REALS, axes_of, axis_of, numbers, operator, sample, sizes
 from compassc.topi.elementwise import mapped
-from compassc.topi.movement import reshape
 
 _FLOAT = "float32"
 
@@ -75,22 +75,18 @@ def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     return made
 
 
-def _statistics(x: Tensor, axes: list[int], what: str, centred: bool = True) -> tuple[Any, Any, int]:
-    """Sums of elements and of their squares (about the mean where they are centred) over axes, by the other indices."""
-    shape = numbers(x, what)
-    others = [d for d in range(x.ndim) if d not in axes]
-    made = [shape[d] for d in others] or [1]
-    count = prod(shape[d] for d in axes)
+def _statistics(
+    x: Tensor, made: list[int], inner: list[int], at: Callable[[Any, Any], Any], what: str, centred: bool = True
+) -> tuple[Any, Any, int]:
+    """Sums of elements and of their squares (about the mean where they are centred) by the indices of `made`, over those of
+    `inner`. `at`: the element of both."""
+    count = prod(inner)
 
-    def over(name: str) -> dict[int, Any]:
-        return {d: te.reduce_axis((0, shape[d]), name=f"{name}{d}") for d in axes}
-
-    def at(i: Any, r: dict[int, Any]) -> Any:
-        own = dict(zip(others, i))
-        return tuple(r[d] if d in r else own[d] for d in range(x.ndim))
+    def over(name: str) -> list[Any]:
+        return [te.reduce_axis((0, extent), name=f"{name}{d}") for d, extent in enumerate(inner)]
 
     def total(*i: Any) -> Any:
-        return te.sum(te.cast(x[at(i, first)], _FLOAT), axis=list(first.values()))
+        return te.sum(te.cast(x[at(i, first)], _FLOAT), axis=first)
 
     first, second = over("k"), over("j")
     mean: Tensor | None = None
@@ -101,10 +97,22 @@ def _statistics(x: Tensor, axes: list[int], what: str, centred: bool = True) -> 
     def squares(*i: Any) -> Any:
         value = te.cast(x[at(i, second)], _FLOAT)
         apart = value - mean[i] if mean is not None else value
-        return te.sum(apart * apart, axis=list(second.values()))
+        return te.sum(apart * apart, axis=second)
 
     spread: Tensor = te.compute(made, squares, name=f"T_{what}_squares", tag="row_reduce")
     return mean, spread, count
+
+
+def _over_axes(x: Tensor, axes: list[int], what: str, centred: bool = True) -> tuple[Any, Any, int]:
+    """The statistics over axes, by the other indices."""
+    shape = numbers(x, what)
+    others = [d for d in range(x.ndim) if d not in axes]
+
+    def at(i: Any, r: Any) -> Any:
+        own = {**dict(zip(others, i)), **dict(zip(axes, r))}
+        return tuple(own[d] for d in range(x.ndim))
+
+    return _statistics(x, [shape[d] for d in others] or [1], [shape[d] for d in axes], at, what, centred)
 
 
 def _normal(x: Any, axes: Any, epsilon: float) -> Any:
@@ -118,7 +126,7 @@ def _normal(x: Any, axes: Any, epsilon: float) -> Any:
 def layer_norm(data: Tensor, gamma: Tensor, beta: Tensor, axis: Any, epsilon: float = 1e-5) -> Tensor:
     """Elements less their mean over the root of their variance on axes, times `gamma`, plus `beta`."""
     axes = axes_of(axis, data.ndim, "layer_norm")
-    mean, spread, count = _statistics(data, axes, "layer_norm")
+    mean, spread, count = _over_axes(data, axes, "layer_norm")
     others = [d for d in range(data.ndim) if d not in axes]
 
     def element(*i: Any) -> Any:
@@ -138,7 +146,7 @@ def layer_norm(data: Tensor, gamma: Tensor, beta: Tensor, axis: Any, epsilon: fl
 def rms_norm(data: Tensor, weight: Tensor, axis: Any, epsilon: float = 1e-5) -> Tensor:
     """Elements over the root of the mean of their squares on axes, times `weight`."""
     axes = axes_of(axis, data.ndim, "rms_norm")
-    _, spread, count = _statistics(data, axes, "rms_norm", centred=False)
+    _, spread, count = _over_axes(data, axes, "rms_norm", centred=False)
     others = [d for d in range(data.ndim) if d not in axes]
 
     def element(*i: Any) -> Any:
@@ -171,8 +179,11 @@ def group_norm(
     if channels % num_groups:
         raise ExpressionError(f"topi.nn.group_norm: {channels} channels are no {num_groups} groups")
     each = channels // num_groups
-    parts = reshape(data, [n, num_groups, each, *space])
-    mean, spread, count = _statistics(parts, list(range(2, parts.ndim)), "group_norm")
+
+    def at(i: Any, r: Any) -> Any:
+        return (i[0], i[1] * each + r[0], *r[1:])
+
+    mean, spread, count = _statistics(data, [n, num_groups], [each, *space], at, "group_norm")
 
     def element(*i: Any) -> Any:
         row = (i[0], i[1] // each)

@@ -143,6 +143,9 @@ P = 'p: T.ptr("int32", "global"), a: T.int32, b: T.int32, u: T.uint8, f: T.float
         ("((a % 8) % 16)", "(a % 8)"),
         ("((((a % 8) * 8) + (b % 8)) // 8)", "(a % 8)"),
         ("((((a % 8) * 8) + (b % 8)) % 8)", "(b % 8)"),
+        ("((((b * 64) + ((a // 8) * 8)) + (a % 8)) + 1)", "(((b * 64) + a) + 1)"),
+        ("(((((a // 8) // 8) * 64) + (((a // 8) % 8) * 8)) + (a % 8))", "a"),
+        ("((T.truncmod(a, 3) * 2) + (T.div(a, 3) * 6))", "(a * 2)"),
         ("T.select((3 < 4), a, b)", "a"),
     ],
 )
@@ -170,7 +173,16 @@ def test_conditions(check, before, after):
 
 
 @pytest.mark.parametrize(
-    "value", ["((a * 8) // 8)", "T.min(a, (a + 1))", "T.div(a, 3)", "T.div(a, b)", "((a * b) - b)", "(a - b)"]
+    "value",
+    [
+        "((a * 8) // 8)",
+        "T.min(a, (a + 1))",
+        "T.div(a, 3)",
+        "T.div(a, b)",
+        "((a * b) - b)",
+        "(a - b)",
+        "(((a // 8) * 4) + (a % 8))",
+    ],
 )
 def test_values_that_must_stay(check, value):
     check("Simplify", P, f"p[0] = {value}")

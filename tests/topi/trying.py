@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -64,14 +65,20 @@ def compare(name: str, kind: str, found: list[Any], wanted: list[Any]) -> None:
             np.testing.assert_allclose(f.astype("f8"), w.astype("f8"), rtol=tolerance, atol=tolerance, err_msg=name)
 
 
-def tried(operator: Operator, target: str, seed: int = 0, most: int = 99, together: bool = False) -> int:
+def tried(
+    operator: Operator,
+    target: str,
+    seed: int = 0,
+    most: int = 99,
+    together: bool = False,
+    kinds: Sequence[str] = (),
+) -> int:
     """Builds all samples of an operator for all types with default schedules, calls them and compares; gives how many.
 
-    `most`: samples for each type; `together`:
-    all in one kernel.
+    `most`: samples for each type; `together`: all in one kernel; `kinds`: of these types, all for none.
     """
     cases = []
-    for kind in operator.types:
+    for kind in kinds or operator.types:
         for sample in operator.samples[:most]:
             tensors, arrays = made_inputs(sample, kind, seed)
             outs = operator.define(*tensors, **sample.options)

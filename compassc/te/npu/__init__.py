@@ -13,7 +13,7 @@ from compassc.ir.exprs import Var
 from compassc.ir.stmts import IRModule, PrimFunc
 from compassc.passes import hoist_if_then_else, if_conversion, remove_no_op, simplify, unroll_loop
 from compassc.te.npu.bools import bools_as_bytes
-from compassc.te.npu.common import shared_vectors
+from compassc.te.npu.common import loads_apart, shared_vectors
 from compassc.te.npu.copies import dma_copies
 from compassc.te.npu.dots import dots
 from compassc.te.npu.lanes import vectors
@@ -63,5 +63,6 @@ def _steps(arrays: list[Var], target: Target) -> list[_Step]:
         on_functions(dots),
         on_functions(shared_vectors),
         on_functions(reused),
+        on_functions(loads_apart),
         remove_no_op.run,
     ]

@@ -1,7 +1,8 @@
 """Vectors that would be computed again are computed once.
 
 A part of a statement that occurs in it more than once becomes a variable before it, and so does what is converted to a wider
-type: that takes several registers, each of which would be made of the whole part. Loads are left to `reuse`.
+type: that takes several registers, each of which would be made of the whole part. Loads that occur more than once are left
+to `reuse`.
 """
 
 from __future__ import annotations
@@ -25,22 +26,31 @@ def shared_vectors(f: PrimFunc) -> PrimFunc:
 
 
 class _Statements(Rewriter):
+    def __init__(self, loads: bool = False) -> None:
+        super().__init__()
+        self.loads = loads
+
     def expr(self, e: Expr) -> Expr:
         return e
 
     def body(self, body: Body) -> Body:
         made: list[Stmt] = []
         for s in body:
-            made += _named(s) if isinstance(s, _PLAIN) else [s.map(self.expr, self.body)]
+            made += _named(s, self.loads) if isinstance(s, _PLAIN) else [s.map(self.expr, self.body)]
         same = len(made) == len(body) and all(a is b for a, b in zip(made, body))
         return body if same else tuple(made)
 
 
-def _named(s: Stmt) -> list[Stmt]:
+def loads_apart(f: PrimFunc) -> PrimFunc:
+    """The function with variables for the vectors that are loaded to be converted to a wider type."""
+    return _Statements(loads=True).function(f)
+
+
+def _named(s: Stmt, loads: bool) -> list[Stmt]:
     """A statement, after the variables for what it has more than once."""
     if not all(is_pure(e) for e in s.exprs()):
         return [s]
-    parts = _Parts(s)
+    parts = _Parts(s, loads)
     for e in s.exprs():
         parts.count(e)
     if parts.uses.total() == len(parts.uses):
@@ -52,12 +62,15 @@ def _named(s: Stmt) -> list[Stmt]:
 class _Parts:
     """The parts of one statement by structure: how often they are needed, and the variables for them."""
 
-    def __init__(self, s: Stmt) -> None:
-        self.span = s.span
+    def __init__(self, s: Stmt, loads: bool) -> None:
+        self.span, self.loads = s.span, loads
         self.interner = Interner()
         self.uses: Counter[int] = Counter()
         self.names: dict[int, Var] = {}
         self.lets: list[S.Let] = []
+
+    def _is_named(self, e: Expr) -> bool:
+        return is_part(e) or (self.loads and isinstance(e, E.Load) and e.dtype.is_vector)
 
     def count(self, e: Expr) -> None:
         if is_part(e):
@@ -67,12 +80,12 @@ class _Parts:
                 return
         for child in _evaluated(e):
             self.count(child)
-            if _widens(e) and is_part(child):
-                self.uses[self.interner.key(child)] += 1
+            if _widens(e) and self._is_named(child):
+                self.uses[self.interner.key(child)] += 1 + isinstance(child, E.Load)
 
     def put(self, e: Expr) -> Expr:
         """An expression of the variables, which are defined where they are needed first."""
-        key = self.interner.key(e) if is_part(e) else None
+        key = self.interner.key(e) if self._is_named(e) else None
         if key in self.names:
             return self.names[key]
         inner = {id(child) for child in _evaluated(e)}

@@ -76,13 +76,12 @@ class _Loops(VectorLoops):
         if any(i.flags & E.F_LOAD for i in store.indices) or not _joins(op, kind):
             return None
         each = lanes if op in ("add", "mul") else kind.native_lanes
-        if lanes % each:
-            return None
         updates = []
         for first in range(0, lanes, each):
             start = self.simplify(Binary("add", s.start, IntImm(s.var.data_type, first)))
             left = extent if not first else self.simplify(Binary("sub", extent, IntImm(extent.data_type, first)))
-            mask = None if isinstance(extent, IntImm) else self._tail(left, each)
+            whole = isinstance(left, IntImm) and left.value >= each
+            mask = None if whole else self._tail(left, each)
             made = self._update(s.replace(start=start), each, mask, value, conditions)
             if made is None:
                 return None

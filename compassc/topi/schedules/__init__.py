@@ -19,7 +19,8 @@ from compassc.te.tensor import PlaceholderOp, Tensor
 from compassc.topi.schedules.cuda import on_grid, plain, rows_in_blocks, tiles
 from compassc.topi.schedules.host import on_threads
 from compassc.topi.schedules.knobs import Knobs
-from compassc.topi.schedules.npu import copied, product_tiles, shared_out, streamed, sums_of_products
+from compassc.topi.schedules.npu import copied, product_tiles, shared_out, sums_of_products
+from compassc.topi.schedules.rows import streamed
 from compassc.topi.schedules.windows import windows
 
 __all__ = ["Knobs", "inputs_of", "schedule"]

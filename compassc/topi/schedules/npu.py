@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 from compassc import te
 from compassc.ir.exprs import Binary, Expr, IntImm
@@ -15,8 +14,8 @@ from compassc.te.errors import ScheduleError
 from compassc.te.nodes import TensorRead
 from compassc.te.order import in_order
 from compassc.te.schedule import Schedule, Stage
-from compassc.te.tensor import PlaceholderOp, Tensor
 from compassc.topi.schedules.knobs import Knobs
+from compassc.topi.schedules.rows import configuration, in_rows, rows_in_lanes, shared_turns, turns_of
 from compassc.topi.schedules.stages import (
     along,
     attach_rows,
@@ -24,7 +23,6 @@ from compassc.topi.schedules.stages import (
     dividing,
     extent_of,
     fuse_all,
-    grows,
     in_lanes,
     inline_maps,
     inner_vectors,
@@ -34,7 +32,6 @@ from compassc.topi.schedules.stages import (
     reduces,
     shared_loop,
     uses,
-    widest,
 )
 
 
@@ -52,7 +49,10 @@ def shared_out(s: Schedule, target: Target, knobs: Knobs) -> None:
                 _few(s, stage, knobs, width, found.tecs)
             continue
         lanes = lanes_of(out, knobs, width)
-        outer = shared_loop(out, knobs, found.tecs, lanes, True)
+        if any(map(reduces, others)) and not reduces(out) and len(out.axis) > 1 and not knobs.chunk:
+            outer, _ = shared_turns(out, turns_of(out, others, knobs, width))
+        else:
+            outer = shared_loop(out, knobs, found.tecs, _in_a_piece(out, knobs, width), True)
         out.bind(outer, te.thread_axis("threadIdx.x"))
         if reduces(out):
             _reduction(out, knobs, width)
@@ -63,82 +63,10 @@ def shared_out(s: Schedule, target: Target, knobs: Knobs) -> None:
         for stage in others:
             if stage.attached is None:
                 continue
-            if reduces(stage) and _in_rows(stage, width):
-                _rows_in_lanes(stage, stage.axis[-1], knobs, width)
+            if reduces(stage) and in_rows(stage, width):
+                rows_in_lanes(stage, stage.axis[-1], knobs, width)
             else:
-                inner_vectors(stage, knobs, width, True)
-
-
-def streamed(s: Schedule, target: Target, knobs: Knobs) -> None:
-    """Rows, or pieces of one, that go through the memory of a TEC: transfers in and out run beside the work."""
-    computed = computed_stages(s)
-    out = computed[-1]
-    if (
-        not knobs.cache
-        or len(s.outputs) != 1
-        or not out.is_output
-        or reduces(out)
-        or len(out.body) != 1
-        or not out.axis
-    ):
-        raise ScheduleError("not for this operator")
-    shape = [extent_of(a) for a in out.axis]
-    if not all(shape):
-        raise ScheduleError("not for this operator")
-    tecs, machine = configuration(target).tecs, target.machine()
-    local = s[s.cache_write(out.op.output(0), "lsram")]
-    stages = [*computed[:-1], local]
-    rows = [t for t in dict.fromkeys(r.tensor for x in stages for r in reads_of(x)) if _is_row(t, shape)]
-    copies = [
-        s[s.cache_read(t, "lsram", [x.op for x in stages if any(r.tensor == t for r in reads_of(x))])] for t in rows
-    ]
-    inline_maps(s, keep=lambda stage: stage in copies or stage is local)
-    others = [x for x in computed[:-1] if not x.inlined]
-    stages = [*others, local]
-    if not rows or (others and len(shape) < 2):
-        raise ScheduleError("not for this operator")
-    trailing = 1 if others else _trailing(local, shape, tecs)
-    if len(shape) == 1 or (not others and prod(shape[:-1]) < tecs):
-        fused = fuse_all(out, out.axis)
-        share, rest = out.split(fused, nparts=tecs)
-        outer, _ = out.split(rest, factor=knobs.chunk or max(min(-(-prod(shape) // tecs), 2048), 1))
-    else:
-        share = outer = fuse_all(out, out.axis[:-trailing])
-    out.bind(share, te.thread_axis("threadIdx.x"))
-    for stage in (*stages, *copies):
-        stage.compute_at(out, outer)
-    if any(grows(s, stage, out, outer, machine) for stage in stages):
-        raise ScheduleError("rows are not computed one by one")
-    for stage in (*copies, local):
-        stage.double_buffer()
-    width = configuration(target).vector_bytes
-    for stage in stages:
-        if reduces(stage) and _in_rows(stage, width):
-            _rows_in_lanes(stage, stage.axis[-1], knobs, width)
-            continue
-        axis = along(stage) if reduces(stage) else stage.axis[-1] if stage.axis else None
-        extent = extent_of(axis) if axis is not None else 1
-        if stage is local and trailing > 1:
-            axis, extent = fuse_all(local, local.axis[-trailing:]), prod(shape[-trailing:])
-        if axis is not None and extent > 1:
-            _in_vectors(stage, axis, extent, knobs.lanes or 2 * width // widest(stage), 4)
-
-
-def _trailing(stage: Stage, shape: Sequence[int], tecs: int) -> int:
-    """How many of the last axes are one row: those that what is read has in their places, or not at all."""
-    count = 1
-    while count < len(shape) - 1 and prod(shape[-count:]) < 512 and prod(shape[: -count - 1]) >= tecs:
-        axes = [a.as_expr() for a in stage.axis[-count - 1 :]]
-        for read in reads_of(stage):
-            own = list(read.indices[-len(axes) :])
-            used = any(uses(read, a) for a in stage.axis[-count - 1 :])
-            whole = [e.value for e in read.tensor.shape[-len(axes) :] if isinstance(e, IntImm)] == list(
-                shape[-len(axes) :]
-            )
-            if used and not (whole and len(own) == len(axes) and all(a is b for a, b in zip(own, axes))):
-                return count
-        count += 1
-    return count
+                inner_vectors(stage, knobs, 2 * width, True)
 
 
 def copied(s: Schedule, target: Target, knobs: Knobs) -> None:
@@ -173,32 +101,6 @@ def _in_shape(out: Stage) -> bool:
     """Whether a stage only reads the elements of one tensor, in their order."""
     read, shape = out.body[0], [extent_of(a) for a in out.axis]
     return isinstance(read, TensorRead) and bool(shape) and all(shape) and in_order(read, out.axis, shape)
-
-
-def _is_row(tensor: Tensor, shape: Sequence[int]) -> bool:
-    """Whether a tensor is given, and of the shape of the output."""
-    return isinstance(tensor.op, PlaceholderOp) and [
-        e.value if isinstance(e, IntImm) else 0 for e in tensor.shape
-    ] == list(shape)
-
-
-def configuration(target: Target) -> Any:
-    from compass_core import targets as configurations
-
-    return configurations.load(target.mcpu)
-
-
-def _in_vectors(stage: Stage, axis: IterVar, extent: int, lanes: int, times: int) -> None:
-    """An axis as the innermost loop: vectors, some of them in a row where there are as many."""
-    outer, inner = stage.split(axis, factor=min(lanes, extent))
-    loops = [a for a in stage.leaf_iter_vars if a is not outer and a is not inner]
-    if extent % (lanes * times) == 0:
-        outer, some = stage.split(outer, factor=times)
-        stage.reorder(*loops, outer, some, inner)
-        stage.unroll(some)
-    else:
-        stage.reorder(*loops, outer, inner)
-    stage.vectorize(inner)
 
 
 def product_tiles(s: Schedule, target: Target, knobs: Knobs) -> None:
@@ -417,29 +319,15 @@ def _reduction(out: Stage, knobs: Knobs, width: int) -> None:
     reduction outside of them."""
     axis = along(out)
     spatial = [a for a in out.leaf_iter_vars if not a.is_reduction]
-    if axis is not None and (len(spatial) < 2 or not _in_rows(out, width)):
-        in_lanes(out, axis, extent_of(axis), lanes_of(out, knobs, width))
-    elif len(spatial) >= 2 and _in_rows(out, width):
-        _rows_in_lanes(out, spatial[-1], knobs, width)
+    if axis is not None and (len(spatial) < 2 or not in_rows(out, width)):
+        in_lanes(out, axis, extent_of(axis), lanes_of(out, knobs, 2 * width))
+    elif len(spatial) >= 2 and in_rows(out, width):
+        rows_in_lanes(out, spatial[-1], knobs, width)
 
 
-def _in_rows(stage: Stage, width: int) -> bool:
-    """Whether the lanes of a reduction are results next to each other in what it reads: where it does not read along an
-    axis that it reduces, or along windows of fewer elements than there are results and lanes."""
-    if not stage.axis or not any(uses(r, stage.axis[-1], last=True) for r in reads_of(stage)):
-        return False
-    axis, last = along(stage), stage.axis[-1]
-    return axis is None or 0 < extent_of(axis) < min(width // widest(stage), extent_of(last))
-
-
-def _rows_in_lanes(out: Stage, last: IterVar, knobs: Knobs, width: int) -> None:
-    """Vectors of an axis of a reduction's results, with the reduction outside of them."""
-    outer, inner = out.split(last, factor=lanes_of(out, knobs, width))
-    out.reorder(outer, *[a for a in out.leaf_iter_vars if a.is_reduction], inner)
-    out.vectorize(inner)
-    if all(1 < extent_of(a) <= 3 for a in out.reduce_axis):
-        for axis in out.reduce_axis:
-            out.unroll(axis)
+def _in_a_piece(stage: Stage, knobs: Knobs, width: int) -> int:
+    """How many results that follow each other one TEC has at least: a vector, but where vectors lie along a sum."""
+    return 1 if reduces(stage) and not in_rows(stage, width) else lanes_of(stage, knobs, width)
 
 
 def _few(s: Schedule, out: Stage, knobs: Knobs, width: int, tecs: int) -> None:
@@ -475,7 +363,7 @@ def _root(stage: Stage, knobs: Knobs, tecs: int, width: int) -> None:
     if not stage.axis:
         return
     lanes = lanes_of(stage, knobs, width)
-    outer = shared_loop(stage, knobs, tecs, lanes, True)
+    outer = shared_loop(stage, knobs, tecs, _in_a_piece(stage, knobs, width), True)
     stage.bind(outer, te.thread_axis("threadIdx.x"))
     if reduces(stage):
         _reduction(stage, knobs, width)

@@ -17,11 +17,11 @@ from compassc.topi.schedules.knobs import Knobs
 from compassc.topi.schedules.npu import (
     adds_bytes,
     byte_lanes,
-    configuration,
     divides,
     sum_and_result,
     summed_together,
 )
+from compassc.topi.schedules.rows import configuration
 from compassc.topi.schedules.stages import (
     computed_stages,
     dividing,
