@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Binary, Expr, IntImm
 from compassc.te.axes import IterVar
 from compassc.te.values import Value, binary, kind_of
@@ -61,6 +62,23 @@ def root_values(
 def _divisor(extent: Expr) -> Expr:
     """An extent to divide by: of loops without turns another one."""
     return IntImm(kind_of(extent), 1) if isinstance(extent, IntImm) and extent.value == 0 else extent
+
+
+def leaf_values(stage: Stage, extents: Mapping[IterVar, Expr], roots: Mapping[IterVar, Expr]) -> dict[IterVar, Expr]:
+    """The values of the loops by those of the axes, which count from 0: what `root_values` turns round."""
+    from compassc.te.schedule.stage import Fuse, Singleton, Split
+
+    values = dict(roots)
+    for relation in stage.relations:
+        if isinstance(relation, Split) and relation.parent in values:
+            whole, by = Value(values[relation.parent]), Value(_divisor(extents[relation.inner]))
+            values[relation.outer], values[relation.inner] = (whole // by).expr, (whole % by).expr
+        elif isinstance(relation, Fuse) and relation.outer in values and relation.inner in values:
+            outer, inner = Value(values[relation.outer]), Value(values[relation.inner])
+            values[relation.fused] = (outer * Value(extents[relation.inner]) + inner).expr
+        elif isinstance(relation, Singleton):
+            values[relation.axis] = IntImm(INT32, 0)
+    return values
 
 
 def predicates(

@@ -11,11 +11,11 @@ from compassc.te.axes import IterVar, Kind, Range
 from compassc.te.errors import ExpressionTypeError, ScheduleError
 from compassc.te.nodes import Reduce, TensorRead, reads, rewrite, substitute
 from compassc.te.opaque import ScanOp, TensorIntrin
-from compassc.te.schedule.relations import leaf_extents, predicates, root_values
+from compassc.te.schedule.relations import leaf_extents, leaf_values, predicates, root_values
 from compassc.te.schedule.stage import SCOPES, Fuse, Relation, Singleton, Split, Stage
 from compassc.te.schedule.trace import Trace, primitive, replay
 from compassc.te.tensor import ComputeOp, Operation, Tensor, post_order
-from compassc.te.values import Value
+from compassc.te.values import Value, binary, immediate, kind_of
 
 
 class Schedule:
@@ -142,7 +142,8 @@ class Schedule:
 
     @primitive
     def cache_write(self, tensor: Any, scope: str) -> Any:
-        """A stage that computes the tensor in another memory; the old one becomes a copy of it. Outputs of one
+        """A stage that computes the tensor in another memory; the old one becomes a copy of it, in plain loops again. The
+        axes of the new one are the loops that the old one had, in their order: its memory is laid out so. Outputs of one
         operation are given together, as a list."""
         listed = list(tensor) if isinstance(tensor, (list, tuple)) else [tensor]
         if not listed:
@@ -154,19 +155,14 @@ class Schedule:
             raise ScheduleError(
                 f"cache_write of '{stage.label}': {len(listed)} of its {len(stage.body)} outputs are given, give all"
             )
-        if stage.relations or stage.annotations:
-            raise ScheduleError(f"cache_write of '{stage.label}': its loops were scheduled already", "do it first")
-        stage._empty("cache_write", *stage.reduce_axis)
-        axes = tuple(IterVar(a.dom, f"{a.name}.c", a.kind) for a in stage.axis)
-        mapping = {old.as_expr(): new.as_expr() for old, new in zip(stage.axis, axes)}
-        op = ComputeOp(f"{stage.name}.{scope}", axes, tuple(substitute(e, mapping) for e in stage.body))
+        for axis in stage.leaf_iter_vars:
+            stage._plain("cache_write", axis)
+        op, indices = _relaid(stage, scope)
         made = self._add(op, self.stages.index(stage))
         made.scope = scope
-        indices = tuple(a.as_expr() for a in stage.axis)
         stage.body = tuple(TensorRead(op.output(i), indices) for i in range(len(stage.body)))
-        stage.leaf_iter_vars = [a for a in stage.leaf_iter_vars if not a.is_reduction]
-        stage.all_iter_vars = list(stage.leaf_iter_vars)
-        stage.reduce_axis = ()
+        stage.reduce_axis, stage.relations = (), []
+        stage.leaf_iter_vars, stage.all_iter_vars = list(stage.axis), list(stage.axis)
         return op.outputs if isinstance(tensor, (list, tuple)) else op.output(0)
 
     @primitive
@@ -298,6 +294,36 @@ def _moved(e: Expr, tensor: Tensor, op: ComputeOp) -> Expr | None:
     if not isinstance(e, TensorRead) or e.tensor != tensor:
         return None
     return TensorRead(op.output(0), tuple(rewrite(i, lambda x: _moved(x, tensor, op)) for i in e.indices))
+
+
+def _relaid(stage: Stage, scope: str) -> tuple[ComputeOp, tuple[Expr, ...]]:
+    """The operation of a stage with its loops as axes, and where an element of the stage is in what it gives. Points that
+    loops have beyond the end are no element's: they hold the identity of a reduction, 0 otherwise."""
+    extents = leaf_extents(stage)
+    leaves = [a for a in stage.leaf_iter_vars if not a.is_reduction]
+    roots = {a: a.dom for a in stage.axis}
+    axes = tuple(IterVar(roots.get(a, Range(Value(extents[a]))), f"{a.name}.c", a.kind) for a in leaves)
+    counted = {leaf: _shifted("sub", new.as_expr(), roots.get(leaf)) for leaf, new in zip(leaves, axes)}
+    values = root_values(stage, extents, counted)
+    mapping: dict[Any, Expr] = {a.as_expr(): values[a] for a in stage.axis}
+    conditions = [c for _, c in predicates(stage, extents, counted, lambda a: not a.is_reduction)]
+    body = [_guarded(substitute(e, mapping), conditions, mapping) for e in stage.body]
+    places = leaf_values(stage, extents, {a: _shifted("sub", a.as_expr(), a.dom) for a in stage.axis})
+    indices = tuple(_shifted("add", places[leaf], roots.get(leaf)) for leaf in leaves)
+    return ComputeOp(f"{stage.name}.{scope}", axes, tuple(body)), indices
+
+
+def _shifted(op: str, e: Expr, dom: Range | None) -> Expr:
+    """A value plus or minus the beginning of a range."""
+    return e if dom is None else binary(op, Value(e), Value(dom.min)).expr
+
+
+def _guarded(e: Expr, conditions: list[Expr], mapping: dict[Any, Expr]) -> Expr:
+    """The body of an operation where conditions hold."""
+    if isinstance(e, Reduce):
+        sources = tuple(substitute(s, mapping) for s in e.sources)
+        return e.replace(sources=sources, condition=_joined([substitute(e.condition, mapping), *conditions]))
+    return Select(_joined(conditions), e, immediate(0, kind_of(e))) if conditions else e
 
 
 # ------------------------------------------------------------------------------------------------------------- rfactor
