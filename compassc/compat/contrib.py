@@ -7,6 +7,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from compass_core import files
+
 
 class TempDirectory:
     """A folder that goes when nothing refers to it any more, or with `remove`. `custom_path`: one that stays."""
@@ -58,27 +60,12 @@ def create_llvm(
         raise UsageError(
             f"create_llvm takes one text, got {len(listed)}", code="input", help="join them, or call it for each"
         )
-    with tempfile.TemporaryDirectory(prefix="compassc-") as folder:
-        source = listed[0]
-        if any(c in source for c in "{;\n"):
-            Path(folder, "given.cc").write_text(source, encoding="utf-8")
-            source = str(Path(folder, "given.cc"))
-        made = Path(folder, "made.ll")
-        command = [
-            str(find_clang().path),
-            "-O3",
-            "-fPIC",
-            "-emit-llvm",
-            "-S",
-            source,
-            "-o",
-            str(made),
-            *(options or ()),
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise UsageError("clang refuses the text", code="input", notes=tuple(done.stderr.splitlines()[:20]))
-        text = made.read_text(encoding="utf-8")
+    is_text = any(c in listed[0] for c in "{;\n")
+    source = ["-x", "c++", "-"] if is_text else [listed[0]]
+    command = [str(find_clang().path), "-O3", "-fPIC", "-emit-llvm", "-S", *(options or ()), *source, "-o", "-"]
+    done = subprocess.run(command, input=listed[0] if is_text else "", capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise UsageError("clang refuses the text", code="input", notes=tuple(done.stderr.splitlines()[:20]))
     if output is not None:
-        Path(output).write_text(text, encoding="utf-8")
-    return text
+        files.write(Path(output), done.stdout)
+    return done.stdout

@@ -107,7 +107,7 @@ def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, sim
         if not isinstance(inp, (Module, PrimFunc)):
             raise _WrongType(
                 f"cannot lower a {type(inp).__name__}",
-                code="input-type",
+                code="input",
                 help="give a schedule, a function or a module",
             )
         module = inp if isinstance(inp, Module) else IRModule.from_expr(inp)
