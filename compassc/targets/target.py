@@ -68,6 +68,11 @@ class Target:
     def arch(self) -> str:
         return str(self.attrs.get("arch", ""))
 
+    @property
+    def max_num_threads(self) -> int:
+        """How many threads (TECs of an NPU) compute a block together; 1 where there are no blocks."""
+        return int(self.attrs.get("max_num_threads", getattr(self.machine(), "tecs", 1)))
+
     def machine(self) -> Machine:
         """What schedules are lowered for."""
         return self.kind.machine(self)

@@ -49,6 +49,10 @@ class NDArray:
             return self._array.astype(dtype)
         return self._array.copy() if copy else self._array
 
+    def same_as(self, other: Any) -> bool:
+        """Whether the other one is this tensor."""
+        return self is other
+
     def numpy(self) -> np.ndarray[Any, Any]:
         """A new array with the content."""
         return self._array.copy()
@@ -139,9 +143,27 @@ def array(source: Any, device: Device | None = None, mem_scope: str | None = Non
     return empty(given.shape, given.dtype, device, mem_scope).copyfrom(given)
 
 
+class _Given:
+    """A capsule of host memory as an object that gives it."""
+
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
 def from_dlpack(source: Any) -> NDArray:
-    """A tensor over the memory of another library's. RuntimeValueError when it is not contiguous or not aligned."""
-    view = np.from_dlpack(source)
+    """A tensor over the memory of another library's, or of the capsule that it gave (`to_dlpack`).
+
+    RuntimeValueError when it is not contiguous or not aligned, RuntimeTypeError for anything else.
+    """
+    if not hasattr(source, "__dlpack__") and type(source).__name__ != "PyCapsule":
+        raise RuntimeTypeError(f"a {type(source).__name__} gives no memory over DLPack", code="dlpack")
+    view = np.from_dlpack(source if hasattr(source, "__dlpack__") else _Given(source))
     if not view.flags.c_contiguous:
         raise RuntimeValueError("a tensor must be contiguous to be taken over DLPack", code="dlpack")
     if view.__array_interface__["data"][0] % (ALIGNMENT // 8):

@@ -35,6 +35,11 @@ def test_dlpack_shares_memory_both_ways(dtype):
     taken = rt.from_dlpack(array)
     array[0] = 9
     assert taken.numpy()[0] == 9
+    again = rt.from_dlpack(taken.to_dlpack())
+    array[:] = 4
+    assert again.numpy().tolist() == [4] * 4 and again.same_as(again) and not again.same_as(taken)
+    with pytest.raises(TypeError, match="int gives no memory"):
+        rt.from_dlpack(3)
 
 
 def test_views_and_copies():
@@ -111,6 +116,9 @@ def test_a_missing_module_file_is_named(tmp_path):
         rt.load_module(tmp_path / "none.so")
     with pytest.raises(ValueError, match="nn_model.so"):
         rt.load_module(tmp_path)
+    (tmp_path / "some.so").write_bytes(b"")
+    with pytest.raises(ValueError, match="no loader reads the format 'odd'"):
+        rt.load_module(tmp_path / "some.so", "odd")
 
 
 LOAD = """
@@ -172,6 +180,9 @@ def test_devices():
         rt.empty((1,), device=rt.device("vulkan"))
     with pytest.raises(ValueError, match="texture"):
         rt.empty((1,), mem_scope="texture")
+    stream = rt.cpu().create_raw_stream()
+    for use in (rt.cpu().set_raw_stream, rt.cpu().sync, rt.cpu().free_raw_stream):
+        use(stream)
     npu = rt.device("compass")
     assert npu.device_name.startswith("X")
     a = rt.array(np.arange(4, dtype=np.int32), npu)

@@ -198,7 +198,8 @@ def test_sizes_that_are_arguments():
 def test_functions_by_name_and_source():
     module = add_one()
     assert module.implements_function("kernel") and not module.implements_function("other")
-    assert module.format == "c" and "a[" in module.get_source()
+    assert module.format == "c" and "a[" in module.get_source() and module.get_source("ll") == ""
+    assert module.get_property_mask() == 1 + 2 + 4
     given, found = np.zeros((4, 3), "int32"), np.zeros((4, 3), "int32")
     result = module.time_evaluator(module.entry_name, runtime.device("llvm", 0), number=3, repeat=2)(given, found)
     assert len(result.results) == 2 and result.mean > 0 and (found == 1).all()
@@ -208,7 +209,10 @@ def test_a_module_file_runs_without_the_compiler(tmp_path):
     def step(stage, axes):
         stage.parallel(axes[0])
 
-    built((50, 3), "int32", lambda x: x * 2, step).export_library(tmp_path / "twice.so")
+    module = built((50, 3), "int32", lambda x: x * 2, step)
+    module.export_library(tmp_path / "twice.so", fcompile=None, workspace_dir=str(tmp_path))
+    with pytest.raises(RuntimeError, match="takes no 'fcompile'"):
+        module.export_library(tmp_path / "other.so", fcompile=print)
     program = f"""
 import sys, numpy as np, compass_runtime as runtime
 module = runtime.load_module({str(tmp_path / "twice.so")!r})

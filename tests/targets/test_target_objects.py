@@ -130,3 +130,10 @@ def test_modules_of_npus_have_their_text_and_check_their_arguments(tmp_path):
             module(given, np.zeros(7, "int32"), 7)
         with pytest.raises(RuntimeTypeError, match="must have the type int32, got float32"):
             module(given, np.zeros(6, "float32"), 6)
+
+
+@pytest.mark.parametrize(("target", "threads", "device"), [("cuda", 1024, 2), ("X2_1204", 4, 60), ("llvm", 1, 1)])
+def test_what_schedules_ask_of_targets(target, threads, device):
+    made = Target(target).with_host("llvm")
+    assert made.max_num_threads == threads and made.get_target_device_type() == device
+    assert made.host == Target("llvm") and made == Target(target)
