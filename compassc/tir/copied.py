@@ -27,6 +27,7 @@ from compassc.tir.cover import (
     within,
     writes_of,
 )
+from compassc.tir.create import EXPRESSIONS
 from compassc.tir.decompose import around_reduction
 from compassc.tir.itermap import covers
 from compassc.tir.tree import Tree
@@ -123,12 +124,12 @@ def check_written_whole(
             spans, facts = spans_of(region, s, reach_of(tree, s, fixed)), facts_of(fixed)
             whole = fills(tree, s, region, fixed, buffer.shape) and within(copied, spans, facts, buffer.shape)
         else:
-            whole = _fills_open(tree, s, region, fixed, buffer)
+            whole = _fills_open(tree, s, region, buffer)
         if why_foreign(tree, s) or not whole:
             raise ScheduleError(f"{step} of '{buffer.data.name}': '{s.name}' does not surely write all of it")
 
 
-def _fills_open(tree: Tree, s: S.Block, region: E.Region, fixed: Sequence[S.For], buffer: Buffer) -> bool:
+def _fills_open(tree: Tree, s: S.Block, region: E.Region, buffer: Buffer) -> bool:
     """Whether a block in loops of open extents writes all of a buffer, whose dimensions are its axes."""
     ranges = {a.var: (a.start, a.extent) for a in axes_of(s)}
     same = facts_of([]).interner.same
@@ -139,7 +140,8 @@ def _fills_open(tree: Tree, s: S.Block, region: E.Region, fixed: Sequence[S.For]
     )
     if not plain or not always_stores((*s.init, *s.body), buffer.data):
         return False
-    return tree.open_loops_are_whole or in_own_loops(tree, s, region.starts, fixed)
+    own = [a for a in axes_of(s) if a.var in region.starts]
+    return bool(tree.function.attr(EXPRESSIONS)) or not why_not_all_points(tree, s, own)
 
 
 def check_all_points(step: str, tree: Tree, s: S.Block, used: Sequence[Axis], data: Var) -> None:

@@ -33,11 +33,11 @@ from compassc.tir.checks import (
     why_not_kept,
     written,
 )
+from compassc.tir.copied import why_not_all_points
 from compassc.tir.cover import (
     data_of,
     facts_of,
     fills,
-    in_own_loops,
     plain_index,
     reach_of,
     reads_of,
@@ -293,10 +293,7 @@ class _Move:
         own = {a.var: a for a in self.axes if a.var in ranges}
         facts = facts_of([])
         for p in producers:
-            loops = self.tree.loops_around(p)
-            known = self.tree.open_loops_are_whole and all(constant(s.start) == 0 for s in loops)
-            outside = [s for s in self.tree.loops_around(p, all_of_them=True) if s not in loops]
-            if not known and not in_own_loops(self.tree, p, p.vars, outside):
+            if why_not_all_points(self.tree, p, axes_of(p)):
                 raise self.error(f"the loops around '{p.name}' do not surely give all of its points")
             made = {a.var: a for a in axes_of(p)}
             for written_, read_ in ((w, r) for w in p.writes for r in reads_of(self.block, data_of(w))):
