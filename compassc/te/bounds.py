@@ -72,7 +72,7 @@ def infer_bounds(schedule: Schedule) -> Bounds:
     found = Bounds()
     inference = _Inference(schedule, found)
     for stage in reversed(schedule.stages):
-        if isinstance(stage.op, PlaceholderOp):
+        if isinstance(stage.origin_op, PlaceholderOp):
             continue
         regions = inference.regions(stage)
         found.regions[stage] = regions
@@ -98,10 +98,10 @@ class _Inference:
             if not stage.axis:
                 continue  # a scalar, or statements that give all of their tensors
             intervals = self._intervals(stage, reader)
-            if any(t.op is stage.op for t in reader.inputs):
+            if any(t.op is stage.origin_op for t in reader.inputs):
                 whole = [(_dom_min(a), _minus_one(_dom_min(a), _dom_extent(a))) for a in stage.axis]
                 needed = [(known or []) + [span] for known, span in zip(needed, whole)]
-            for e in (x for body in reader.body for x in reads(body) if x.tensor.op is stage.op):
+            for e in (x for body in reader.body for x in reads(body) if x.tensor.op is stage.origin_op):
                 for i, index in enumerate(e.indices):
                     needed[i] = (needed[i] or []) + [self._index(stage, index, intervals, i)]
         facts = self._facts(stage)

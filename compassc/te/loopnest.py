@@ -81,12 +81,12 @@ class _Nests:
 
     def run(self) -> LoopNest:
         for stage in self.computed:
-            if isinstance(stage.op, ScanOp):
+            if isinstance(stage.origin_op, ScanOp):
                 self._allocate(stage)
-                self._share(stage.op)
+                self._share(stage.origin_op)
         for stage in self.computed:
             self._check_threads(stage)
-            if stage.op not in self.parts:
+            if stage.origin_op not in self.parts:
                 self._allocate(stage)
         for stage in self.computed:
             self._check_reads(stage)
@@ -111,7 +111,7 @@ class _Nests:
         if not shared or not self.machine.together or self.machine.everywhere:
             return
         for other in self.computed:
-            scopes = {self.place(t).buffer.scope for t in other.op.outputs}
+            scopes = {self.place(t).buffer.scope for t in other.origin_op.outputs}
             if stage not in self.schedule.readers(other) or not scopes & {"lsram", "private"}:
                 continue
             if not any(parent is stage and leaf in shared for parent, leaf in loops_around(other)):
@@ -134,14 +134,14 @@ class _Nests:
 
     def _allocate(self, stage: Stage) -> None:
         regions = self.bounds.regions[stage]
-        for tensor in stage.op.outputs:
-            if (stage.op, tensor.value_index) in self.places:
-                if stage.op not in self.parts:
+        for tensor in stage.origin_op.outputs:
+            if (stage.origin_op, tensor.value_index) in self.places:
+                if stage.origin_op not in self.parts:
                     self._check_parameter(stage)
                 continue
             shape, start = [], []
             going = round_of(stage, self.bounds) if stage.rolling else None
-            if isinstance(stage.op, (ScanOp, ExternOp)):
+            if isinstance(stage.origin_op, (ScanOp, ExternOp)):
                 regions, axes = _whole(tensor)
             else:
                 axes = stage.axis
@@ -153,7 +153,7 @@ class _Nests:
             dtype = self.machine.storage_type(stage.label, tensor.dtype)
             data = Var(tensor.name.replace(".", "_").replace("#", "_"), pointer_type(dtype, scope))
             buffer = Buffer(data, dtype, _aligned(stage, shape) or (_ONE,))
-            self.places[stage.op, tensor.value_index] = Place(buffer, tuple(start), going)
+            self.places[stage.origin_op, tensor.value_index] = Place(buffer, tuple(start), going)
             outside = stage.attached is None or scope == "shared" or stage.double_buffered or stage.rolling
             (self.made.allocations if outside else self.inner[stage]).append(S.Alloc(buffer))
             if stage.double_buffered:
@@ -287,8 +287,8 @@ class _Nest:
         self.tensorised = next((i for i, n in enumerate(notes) if n is not None and n.intrin is not None), None)
 
     def statements(self) -> Body:
-        if isinstance(self.stage.op, ExternOp):
-            return tuple(self._extern(self.stage.op))
+        if isinstance(self.stage.origin_op, ExternOp):
+            return tuple(self._extern(self.stage.origin_op))
         return tuple(self._level(0))
 
     def _extern(self, op: ExternOp) -> list[Stmt]:
@@ -309,7 +309,7 @@ class _Nest:
         if depth == len(leaves):
             return [*before, *self._update()]
         leaf = leaves[depth]
-        if isinstance(self.stage.op, ScanOp):
+        if isinstance(self.stage.origin_op, ScanOp):
             return self._loop(leaf, self.loops[leaf], tuple(self._attached(leaf)))
         if self.tensorised == depth:
             return [*before, *self._intrinsic(depth)]
@@ -389,7 +389,7 @@ class _Nest:
                 what = f"it is computed for points beyond the range of '{axis.name}', too"
                 found += [(what, Binary("le", axis.dom.min, values[axis])), (what, Binary("lt", values[axis], end))]
         if self.stage.rolling:
-            found += rolling_conditions(self.nests.places[self.stage.op, 0].rolling, self.stage.axis, values)
+            found += rolling_conditions(self.nests.places[self.stage.origin_op, 0].rolling, self.stage.axis, values)
         if self.stage.store_predicate is not None:
             found.append(
                 ("its store predicate is about single elements", self._expr(self.stage.store_predicate, values))
@@ -401,12 +401,12 @@ class _Nest:
         return _under([*(c for _, c in self.conditions(loops, reductions)), *more], statements)
 
     def _store(self, index: int, values: dict[IterVar, Expr], value: Expr) -> Stmt:
-        place = self.nests.places[self.stage.op, index]
+        place = self.nests.places[self.stage.origin_op, index]
         at = _indices(place, [values[a] for a in self.stage.axis])
         return S.Store(place.buffer, at, value, None)
 
     def _target(self, index: int, values: dict[IterVar, Expr]) -> Expr:
-        place = self.nests.places[self.stage.op, index]
+        place = self.nests.places[self.stage.origin_op, index]
         return E.Load(place.buffer, _indices(place, [values[a] for a in self.stage.axis]))
 
     def _expr(self, e: Expr, values: dict[IterVar, Expr]) -> Expr:
@@ -428,7 +428,7 @@ class _Nest:
         if len(joined) == 1:
             return self._guarded(self.loops, True, [self._store(0, values, joined[0])], condition)
         temporaries = [
-            Var(f"v_{self.stage.op.output(i).name.replace('.', '_')}", e.dtype) for i, e in enumerate(joined)
+            Var(f"v_{self.stage.origin_op.output(i).name.replace('.', '_')}", e.dtype) for i, e in enumerate(joined)
         ]
         statements: list[Stmt] = [S.Let(var, e) for var, e in zip(temporaries, joined)]
         statements += [self._store(i, values, var) for i, var in enumerate(temporaries)]
@@ -532,7 +532,7 @@ class Tensorised:
                 Part(place.buffer, _begin(self.what, place, [substitute(b, zero) for b in begin]), dims),
             )
         for i, (view, output) in enumerate(zip(self.intrin.output_views, self.intrin.op.outputs)):
-            place = self.nest.nests.places[self.stage.op, i]
+            place = self.nest.nests.places[self.stage.origin_op, i]
             theirs = tuple(a.as_expr() for a in self.intrin.op.axis)
             begin, dims = self.match.place(
                 self.stage.label, tuple(self.values[a] for a in self.stage.axis), output.name, theirs

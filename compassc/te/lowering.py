@@ -72,7 +72,7 @@ def schedule_ops(
     """The loop nest of a normalised schedule (`Schedule.normalize`) with its bounds (`infer_bounds`), as a kernel of plain
     loops. `args`: as for `lower`, by default what is given to the expressions and what they give."""
     if args is None:
-        given = [s.op.output(0) for s in schedule.stages if isinstance(s.op, PlaceholderOp)]
+        given = [s.origin_op.output(0) for s in schedule.stages if isinstance(s.origin_op, PlaceholderOp)]
         args = [*given, *(t for op in schedule.outputs for t in op.outputs)]
     module, _ = _plain_loops(schedule, bounds, args, name, _machine(target))
     return module
@@ -104,7 +104,7 @@ def _plain_loops(
 ) -> tuple[IRModule, LoopNest]:
     parameters, declared, variables, implied = parameters_of(args, machine, binds or {})
     for stage in plain.stages:
-        for tensor in stage.op.outputs if stage.is_output else ():
+        for tensor in stage.origin_op.outputs if stage.is_output else ():
             if tensor not in parameters:
                 raise LowerError(f"the output '{tensor.name}' is not among the arguments", "add it to them")
     nest = loop_nest(plain, bounds, parameters, machine)
@@ -127,7 +127,7 @@ def normalised(schedule: Schedule, machine: Machine | None = None) -> Schedule:
     """The schedule without its inlined stages: their expressions stand where they were read."""
     machine = machine or Machine("")
     across = [s for s in schedule.stages if _threads_of_reduction(s, machine)]
-    scans = any(isinstance(s.op, ScanOp) for s in schedule.stages)
+    scans = any(isinstance(s.origin_op, ScanOp) for s in schedule.stages)
     if not across and not scans and not any(s.inlined for s in schedule.stages):
         return schedule
     made = schedule.replayed(schedule.trace)
@@ -135,14 +135,14 @@ def normalised(schedule: Schedule, machine: Machine | None = None) -> Schedule:
         _reduced_across(made, made.stage(stage.label), machine)
     bodies: dict[Any, tuple[Stage, Expr]] = {}
     for stage in made.stages:
-        if isinstance(stage.op, ComputeOp):
+        if isinstance(stage.origin_op, ComputeOp):
             stage.body = tuple(rewrite(e, lambda x: _inlined(x, bodies)) for e in stage.body)
             if stage.inlined:
-                bodies[stage.op] = stage, stage.body[0]
+                bodies[stage.origin_op] = stage, stage.body[0]
     made.stages = [s for s in made.stages if not s.inlined]
     for stage in made.stages:
-        if isinstance(stage.op, ScanOp):
-            _in_the_loop(made, stage, stage.op)
+        if isinstance(stage.origin_op, ScanOp):
+            _in_the_loop(made, stage, stage.origin_op)
     return made
 
 
@@ -153,11 +153,11 @@ def _in_the_loop(schedule: Schedule, scan: Stage, op: ScanOp) -> None:
     depends = {t.op for t in op.state_placeholder}
     for stage in schedule.stages:
         read = {r.tensor.op for e in stage.body for r in reads(e)} | {t.op for t in stage.inputs}
-        if stage is scan or not (read & depends or stage.op in {t.op for t in op.update}):
+        if stage is scan or not (read & depends or stage.origin_op in {t.op for t in op.update}):
             continue
         if stage.is_output:
             raise LowerError(f"'{stage.label}' is a part of the scan '{scan.label}' and no output", "copy it")
-        depends.add(stage.op)
+        depends.add(stage.origin_op)
         if stage.attached is None:
             stage.attached = (scan, op.scan_axis)
 
@@ -179,7 +179,7 @@ def _reduced_across(schedule: Schedule, stage: Stage, machine: Machine) -> None:
     thread = stage.annotations[axis].thread
     del stage.annotations[axis]
     try:
-        made = schedule.rfactor(stage.op.output(0), axis)
+        made = schedule.rfactor(stage.origin_op.output(0), axis)
     except ScheduleError as error:
         raise LowerError(f"threads reduce '{stage.label}', a part each: {error.message}") from None
     part = schedule[made[0] if isinstance(made, list) else made]

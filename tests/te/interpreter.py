@@ -153,6 +153,10 @@ class Kernel:
             return f"wrap(int({self._expr(e.value)}), {_numpy(e.dtype)!r})"
         return f"np.dtype({_numpy(e.dtype)!r}).type({self._expr(e.value)})"
 
+    def _reinterpret(self, e: E.Reinterpret) -> str:
+        kinds = [repr(_numpy(x.dtype.element_of)) for x in (e.value, e)]
+        return f"np.ascontiguousarray({self._expr(e.value)}, {kinds[0]}).view({kinds[1]})"
+
     def _pointer(self, e: E.Pointer) -> str:
         assert isinstance(e.base, E.Var)
         return f"({self._name(e.base)}, {self._expr(e.offset)})"
@@ -198,6 +202,7 @@ _RULES = {
     E.Binary: Kernel._binary,
     E.Unary: Kernel._unary,
     E.Cast: Kernel._cast,
+    E.Reinterpret: Kernel._reinterpret,
     E.Call: Kernel._call,
     E.Pointer: Kernel._pointer,
     E.Ramp: Kernel._ramp,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
 import pytest
 
 from compassc import te
@@ -128,3 +129,26 @@ def test_an_operation_has_so_many_outputs(index):
         with pytest.raises(te.ExpressionError, match=f"has 1 outputs, counted from 0; there is no {index}"):
             t.op.output(index)
         assert t.same_as(t.op.output(0))
+
+
+def test_a_stage_gives_the_operation_that_steps_have_made_of_it():
+    a, k = te.placeholder((8, 64), "int32", name="a"), te.reduce_axis((0, 64), name="k")
+    b = te.compute((8,), lambda i: te.sum(a[i, k], axis=k), name="b")
+    s = te.create_schedule(b)
+    _, inner = s[b].split(k, factor=16)
+    assert s[b].op is b.op
+    part = s.rfactor(b, inner)
+    now = s[b].op
+    (left,) = now.reduce_axis
+    assert now is not b.op and now.name == "b.repl" and now.input_tensors == [part] and s[now] is s[b] is s[b.op]
+    assert now.output(0) == b
+    thread = te.thread_axis("threadIdx.x")
+    s[b].bind(left, thread)
+    s[b].set_store_predicate(thread.var.equal(0))
+    with pytest.raises(te.ScheduleError, match="is none of its axes"):
+        s[b].set_store_predicate(thread.var < 2)
+    local = s.cache_write(part, "shared")
+    assert s[part].op.reduce_axis == () and s[part].op.axis == part.op.axis and s[part].op.input_tensors == [local]
+    given, found = np.arange(512, dtype="int32").reshape(8, 64), np.zeros(8, "int32")
+    te.build(s, [a, b], "X2_1204")(given, found)
+    np.testing.assert_array_equal(found, given.sum(1))

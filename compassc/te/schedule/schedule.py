@@ -65,7 +65,7 @@ class Schedule:
             return key
         op = key.op if isinstance(key, Tensor) else key
         for stage in self.stages:
-            if stage.op is op:
+            if op in (stage.origin_op, stage.op):
                 return stage
         raise ScheduleError(f"{key!r} has no stage in this schedule")
 
@@ -82,7 +82,7 @@ class Schedule:
     @property
     def stage_map(self) -> Mapping[Operation, Stage]:
         """The stage of each operation."""
-        return {stage.op: stage for stage in self.stages}
+        return {stage.origin_op: stage for stage in self.stages}
 
     def owner(self, axis: IterVar) -> Stage:
         """The stage that an axis belongs to."""
@@ -93,7 +93,7 @@ class Schedule:
 
     def readers(self, stage: Stage) -> list[Stage]:
         """The stages that read what a stage computes."""
-        return [s for s in self.stages if any(t.op is stage.op for t in _read_by(s))]
+        return [s for s in self.stages if any(t.op is stage.origin_op for t in _read_by(s))]
 
     def reaches(self, stage: Stage, other: Stage) -> bool:
         """Whether `other` reads what `stage` computes, directly or through other stages."""
@@ -127,7 +127,7 @@ class Schedule:
         if not listed:
             raise ScheduleError(f"cache_read of '{stage.label}': give a reader at least")
         for reader in listed:
-            if tensor not in _read_by(reader) or isinstance(reader.op, ScanOp):
+            if tensor not in _read_by(reader) or isinstance(reader.origin_op, ScanOp):
                 raise ScheduleError(f"cache_read of '{stage.label}': '{reader.label}' does not read it")
         axes = tuple(IterVar(Range(Value(d)), f"ax{i}", Kind.DATA_PARALLEL) for i, d in enumerate(tensor.shape))
         copy = TensorRead(tensor, tuple(a.as_expr() for a in axes))
@@ -270,7 +270,7 @@ class Group:
 
 def _read_by(stage: Stage) -> list[Tensor]:
     """The tensors that a stage reads."""
-    scanned = stage.op.init if isinstance(stage.op, ScanOp) else ()
+    scanned = stage.origin_op.init if isinstance(stage.origin_op, ScanOp) else ()
     return [*(r.tensor for e in stage.body for r in reads(e)), *stage.inputs, *scanned]
 
 

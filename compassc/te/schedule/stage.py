@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from compassc.analysis.structure import variables
 from compassc.ir.dtypes import BOOL
-from compassc.ir.exprs import Expr, IntImm
+from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.te.axes import IterVar, Kind, Range
 from compassc.te.errors import ScheduleError, warn
 from compassc.te.nodes import Reduce
@@ -82,15 +82,38 @@ class Annotation:
         return kinds.get(self.loop, IterVar.DataPar if self.thread is None else IterVar.ThreadIndex)
 
 
+def _is_one_of(condition: Expr, thread: IterVar | None) -> bool:
+    """Whether a condition is that of one thread, of those that an axis stands for."""
+    if thread is None or not isinstance(condition, Binary) or condition.op != "eq":
+        return False
+    own = thread.as_expr()
+    if not isinstance(own, Var) or not isinstance(condition.a, Var) or not isinstance(condition.b, IntImm):
+        return False
+    return condition.a.name == own.name  # a replay has threads of its own
+
+
+class _Changed(ComputeOp):
+    """What a stage computes after steps. Its tensors are those of the operation that the stage was made for."""
+
+    def __init__(self, origin: ComputeOp, axis: tuple[IterVar, ...], body: tuple[Expr, ...]) -> None:
+        super().__init__(f"{origin.name}.repl", axis, body, origin.tag, origin.attrs)
+        self._origin = origin
+
+    def _output(self, index: int) -> Tensor:
+        return self._origin.output(index)
+
+
 class Stage:
     """The loops of one operation.
 
-    `body`: what it computes, one expression per output, as the steps so far have left it. `leaf_iter_vars`: its loops,
+    `origin_op`: the operation that it was made for. `body`: what it computes, one expression per output, as the steps so far
+    have left it. `leaf_iter_vars`: its loops,
     the outermost first. `attached`: the stage and the loop that it is computed at, None for the outermost level.
     """
 
     def __init__(self, schedule: Schedule, op: Operation, label: str, is_output: bool = False) -> None:
-        self.schedule, self.op, self.label, self.is_output = schedule, op, label, is_output
+        self.schedule, self.origin_op, self.label, self.is_output = schedule, op, label, is_output
+        self._latest: ComputeOp | None = None
         self.body: tuple[Expr, ...] = op.body if isinstance(op, (ComputeOp, ScanOp)) else ()
         self.axis: tuple[IterVar, ...] = op.axis if isinstance(op, (ComputeOp, ScanOp)) else ()
         self.inputs: tuple[Tensor, ...] = op.inputs if isinstance(op, ExternOp) else ()
@@ -114,12 +137,18 @@ class Stage:
 
     @property
     def name(self) -> str:
-        return self.op.name
+        return self.origin_op.name
 
     @property
-    def origin_op(self) -> Operation:
-        """The operation that it was made for; steps change `body`, not operations."""
-        return self.op
+    def op(self) -> Operation:
+        """What it computes as an operation: `origin_op` until a step changes what is computed (`rfactor`, `cache_write`, ...),
+        then one with the axes and the body of now."""
+        origin = self.origin_op
+        if not isinstance(origin, ComputeOp) or self.body is origin.body:
+            return origin
+        if self._latest is None or self._latest.body is not self.body:
+            self._latest = _Changed(origin, self.axis, self.body)
+        return self._latest
 
     @property
     def iter_var_attrs(self) -> Mapping[IterVar, Annotation]:
@@ -133,8 +162,8 @@ class Stage:
             return 2
         if self.attached is not None:
             return 4
-        scans = (s.op for s in self.schedule.stages if isinstance(s.op, ScanOp))
-        return 5 if any(self.op is t.op for scan in scans for t in scan.update) else 1
+        scans = (s.origin_op for s in self.schedule.stages if isinstance(s.origin_op, ScanOp))
+        return 5 if any(self.origin_op is t.op for scan in scans for t in scan.update) else 1
 
     @property
     def attach_stage(self) -> Stage | None:
@@ -182,12 +211,12 @@ class Stage:
         raise ScheduleError(f"stage '{self.label}' has no axis '{label}'; it has {known or 'none'}")
 
     def _has_program(self, step: str) -> None:
-        if isinstance(self.op, PlaceholderOp):
+        if isinstance(self.origin_op, PlaceholderOp):
             raise ScheduleError(f"{step} of '{self.label}': {_NOT_COMPUTED[PlaceholderOp]}")
 
     def _computed(self, step: str) -> None:
-        if not isinstance(self.op, ComputeOp):
-            raise ScheduleError(f"{step} of '{self.label}': {_NOT_COMPUTED[type(self.op)]}")
+        if not isinstance(self.origin_op, ComputeOp):
+            raise ScheduleError(f"{step} of '{self.label}': {_NOT_COMPUTED[type(self.origin_op)]}")
         if self.inlined:
             raise ScheduleError(f"{step} of '{self.label}': it is computed inline and has no loops")
 
@@ -196,7 +225,7 @@ class Stage:
         about, where it is another one."""
         if not other:
             self._computed(step)
-        elif not isinstance(self.op, (ComputeOp, ScanOp)) or self.inlined:
+        elif not isinstance(self.origin_op, (ComputeOp, ScanOp)) or self.inlined:
             raise ScheduleError(f"{step} of '{other}': '{self.label}' has no loops")
         step, of = (f"{step} of '{other}'", f" of '{self.label}'") if other else (f"{step} of '{self.label}'", "")
         if not isinstance(axis, IterVar):
@@ -372,7 +401,7 @@ class Stage:
         and `import_llvm` bring functions for `te.call_extern` (`value`: their text, or a file with it). Others that
         the field knows change nothing, for what they ask for is done anyway: `unroll_explicit`, `loop_partition_hint`,
         `compass_dma_copy` and the `parallel_` ones."""
-        reason = why_wrong(kind, value, self.op)
+        reason = why_wrong(kind, value, self.origin_op)
         if reason:
             raise ScheduleError(f"pragma of '{self.label}': {reason}")
         if kind in STEPS:
@@ -386,9 +415,12 @@ class Stage:
     @primitive
     def compute_at(self, parent: Any, axis: IterVar) -> None:
         """Compute it inside a loop of a stage that reads it: as much as one turn of that loop needs."""
-        if not isinstance(self.op, ExternOp):
+        if not isinstance(self.origin_op, ExternOp):
             self._computed("compute_at")
-        if any(isinstance(s.op, ScanOp) and self.op in [t.op for t in s.op.update] for s in self.schedule.stages):
+        if any(
+            isinstance(s.origin_op, ScanOp) and self.origin_op in [t.op for t in s.origin_op.update]
+            for s in self.schedule.stages
+        ):
             raise ScheduleError(f"compute_at of '{self.label}': it is the update of a scan and stays in its loop")
         stage = parent if isinstance(parent, Stage) else self.schedule[parent]
         place = stage._leaf("compute_at", axis, self.label)
@@ -397,7 +429,7 @@ class Stage:
             raise ScheduleError(
                 f"compute_at of '{self.label}': an intrinsic does the loop '{done.name}' of '{stage.label}' and those inside"
             )
-        if isinstance(stage.op, ScanOp) and self.op in [t.op for t in stage.op.init]:
+        if isinstance(stage.origin_op, ScanOp) and self.origin_op in [t.op for t in stage.origin_op.init]:
             raise ScheduleError(
                 f"compute_at of '{self.label}': it is the beginning of the scan '{stage.label}' and comes before its loop"
             )
@@ -415,7 +447,7 @@ class Stage:
             what = "a reduction" if isinstance(self.body[0], Reduce) else "an operation of several outputs"
             raise ScheduleError(f"compute_inline of '{self.label}': {what} has no expression for one element")
         for reader in self.schedule.readers(self):
-            if isinstance(reader.op, (ScanOp, ExternOp)):
+            if isinstance(reader.origin_op, (ScanOp, ExternOp)):
                 raise ScheduleError(
                     f"compute_inline of '{self.label}': '{reader.label}' reads it as a whole, which needs its memory"
                 )
@@ -434,7 +466,7 @@ class Stage:
         """The memory of what it computes: global, shared (of a core), lsram (of a TEC), local (registers)."""
         if scope not in SCOPES:
             raise ScheduleError(f"set_scope of '{self.label}': '{scope}' is none of {', '.join(SCOPES)}")
-        if isinstance(self.op, PlaceholderOp) or (self.is_output and scope != "global"):
+        if isinstance(self.origin_op, PlaceholderOp) or (self.is_output and scope != "global"):
             raise ScheduleError(f"set_scope of '{self.label}': parameters of the kernel are in global memory")
         self.scope = scope
 
@@ -506,11 +538,14 @@ class Stage:
 
     @primitive
     def set_store_predicate(self, predicate: Any) -> None:
-        """Store elements only where a condition on the axes holds; the others keep what was in memory."""
+        """Store elements only where a condition on the axes holds; the others keep what was in memory. `thread.equal(0)` of a
+        thread that reduces says that one thread stores what all of them have reduced, which is so without it."""
         self._computed("set_store_predicate")
         e = as_expr(predicate)
         if not e.dtype.is_scalar or kind_of(e) is not BOOL:
             raise ScheduleError(f"set_store_predicate of '{self.label}': {Value(e)} is no condition")
+        if any(_is_one_of(e, note.thread) for a, note in self.annotations.items() if a.is_reduction):
+            return
         known = {a.as_expr() for a in self.axis}
         other = [v.name for v in variables(e) if v not in known]
         if other:

@@ -275,4 +275,4 @@ def _resolved(schedule: Schedule, value: Any) -> Any:
             raise ScheduleError(f"the variable '{what[0]}' is not known", "schedule.variables[name] = variable.expr")
         return Value(schedule.variables[what[0]])
     stage: Stage = schedule.stage(what[0])
-    return stage[what[1]] if kind == "axis" else stage.op.output(what[1])
+    return stage[what[1]] if kind == "axis" else stage.origin_op.output(what[1])

@@ -74,7 +74,7 @@ def _tiled(s: Schedule, stage: Stage, knobs: Knobs, width: int) -> IterVar:
     wide = dividing(extent_of(columns), [knobs.columns * lanes] if knobs.columns else [2 * lanes, lanes, lanes // 2])
     wide = wide if wide > 1 else min(lanes, extent_of(columns))
     tall = dividing(extent_of(rows), [knobs.rows] if knobs.rows else [8, 6, 4, 7, 5, 3, 2]) if rows is not None else 1
-    local = s[s.cache_write(stage.op.output(0), "local")]
+    local = s[s.cache_write(stage.origin_op.output(0), "local")]
     out = stage
     axes = list(out.axis)
     columns_out, inner_column = out.split(axes[-1], factor=wide)

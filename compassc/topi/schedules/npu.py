@@ -338,13 +338,13 @@ def _few(s: Schedule, out: Stage, knobs: Knobs, width: int, tecs: int) -> None:
     outer, _ = out.split(axis, nparts=tecs)
     factored = s.rfactor(out.op.output(0), outer)
     stage = s[factored[0] if isinstance(factored, (list, tuple)) else factored]
-    stage.bind(stage.op.axis[0], te.thread_axis("threadIdx.x"))  # type: ignore[attr-defined]
+    stage.bind(stage.origin_op.axis[0], te.thread_axis("threadIdx.x"))  # type: ignore[attr-defined]
     inside = along(stage)
     if inside is None:
         return
     tensors = list(dict.fromkeys(r.tensor for r in reads_of(stage) if uses(r, inside, last=True)))
     if knobs.cache and len(stage.reduce_axis) == 1 and extent_of(inside) >= 4096:
-        copies = [s[s.cache_read(t, "lsram", [stage.op])] for t in tensors]
+        copies = [s[s.cache_read(t, "lsram", [stage.origin_op])] for t in tensors]
         sums = [x for x in computed_stages(s) if reduces(x)]  # this one, and that which puts the parts together
         alone = len(sums) == 2 and len({r.tensor for r in reads_of(stage)}) == 1
         outer, piece = stage.split(inside, factor=4096 if alone else 2048)

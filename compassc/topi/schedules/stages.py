@@ -29,7 +29,7 @@ def reduces(stage: Stage) -> bool:
 
 
 def computed_stages(s: Schedule) -> list[Stage]:
-    return [stage for stage in s.stages if isinstance(stage.op, ComputeOp) and not stage.inlined]
+    return [stage for stage in s.stages if isinstance(stage.origin_op, ComputeOp) and not stage.inlined]
 
 
 def reads_of(stage: Stage) -> list[TensorRead]:
@@ -56,7 +56,7 @@ def along(stage: Stage) -> IterVar | None:
 def inline_maps(s: Schedule, keep: Callable[[Stage], bool] = lambda stage: False) -> None:
     """Element-wise stages into what reads them; but those whose elements are dear and read by more than one."""
     for stage in list(s.stages):
-        mapped = isinstance(stage.op, ComputeOp) and not stage.is_output and not reduces(stage)
+        mapped = isinstance(stage.origin_op, ComputeOp) and not stage.is_output and not reduces(stage)
         if mapped and len(stage.body) == 1 and not _dear(s, stage) and not keep(stage):
             stage.compute_inline()
 
@@ -76,7 +76,7 @@ def fuse_all(stage: Stage, axes: Sequence[IterVar]) -> IterVar:
 
 def lanes_of(stage: Stage, knobs: Knobs, width: int) -> int:
     """Lanes of a vector of `width` bytes, for the widest type that is read or made."""
-    sizes = [r.tensor.dtype.bytes for r in reads_of(stage)] + [t.dtype.bytes for t in stage.op.outputs]
+    sizes = [r.tensor.dtype.bytes for r in reads_of(stage)] + [t.dtype.bytes for t in stage.origin_op.outputs]
     return knobs.lanes or max(width // max(sizes), 2)
 
 
@@ -166,4 +166,4 @@ def dividing(extent: int, most: Sequence[int]) -> int:
 
 
 def widest(stage: Stage) -> int:
-    return max([r.tensor.dtype.bytes for r in reads_of(stage)] + [t.dtype.bytes for t in stage.op.outputs])
+    return max([r.tensor.dtype.bytes for r in reads_of(stage)] + [t.dtype.bytes for t in stage.origin_op.outputs])

@@ -96,7 +96,7 @@ def _vector(stage: Stage, choices: Choices, target: Any, sizes: Mapping[str, int
     if axis is None:
         return None, 1
     narrow = min((r.tensor.dtype.bytes for r in reads_of(stage)), default=4)
-    size = narrow if way == "sum" else stage.op.output(0).dtype.bytes
+    size = narrow if way == "sum" else stage.origin_op.output(0).dtype.bytes
     extent = extent_of(axis) if way == "sum" else sizes.get(_plain(axis), extent_of(axis))
     return axis, choices.one_of(f"{stage.label}.lanes", _lanes(target.vector_bytes // size, extent))
 

@@ -146,9 +146,9 @@ def _cached_inputs(graph: Graph) -> list[Stage]:
     """Copies of inputs in the memory of a TEC."""
     found = []
     for stage in list(graph.s.stages):
-        if not isinstance(stage.op, PlaceholderOp):
+        if not isinstance(stage.origin_op, PlaceholderOp):
             continue
-        tensor = stage.op.output(0)
+        tensor = stage.origin_op.output(0)
         readers = [x for x in graph.readers(tensor) if not (_is_padding(x) and x.scope)]
         if readers and graph.choices.one_of(f"{stage.label}.local", [True, False], [6, 1]):
             found.append(graph.s[graph.s.cache_read(tensor, "lsram", readers)])
@@ -212,7 +212,7 @@ def _whole_axes(graph: Graph, stages: Sequence[Stage]) -> list[IterVar]:
     sums: set[Operation] = set()
     for stage in graph.s.stages:  # what is read stands before what reads it
         if stage is not graph.out and (reduces(stage) or any(r.tensor.op in sums for r in reads_of(stage))):
-            sums.add(stage.op)
+            sums.add(stage.origin_op)
     found = []
     for place, axis in enumerate(graph.out.axis):
         for reader in (graph.out, *stages):

@@ -65,7 +65,7 @@ class SketchSpace:
         for stage in plain.stages:
             if stage.attached is not None and stage.scope in ("", "lsram"):
                 extents = [bounds.regions[stage][a].extent for a in stage.axis]
-                size = stage.op.output(0).dtype.bytes * (2 if stage.double_buffered else 1)
+                size = stage.origin_op.output(0).dtype.bytes * (2 if stage.double_buffered else 1)
                 for e in extents:
                     if not isinstance(e, IntImm):
                         return  # what it takes is found when it is lowered
