@@ -328,8 +328,7 @@ class _Nest:
         found: list[Stmt] = []
         for other in self.nests.computed:
             if other.attached is not None and other.attached[0] is self.stage and other.attached[1] is leaf:
-                statements = self.nests.machine.attached(other, _Nest(self.nests, other).statements())
-                found += [*self.nests.inner[other], *statements]
+                found += [*self.nests.inner[other], *_Nest(self.nests, other).statements()]
         return found
 
     def _loop(self, leaf: IterVar, var: Expr, body: Body) -> list[Stmt]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.dtypes import BOOL, INT32, STORAGE, VOID, DataType, dtype
+from compassc.ir.dtypes import BOOL, INT32, STORAGE, DataType, dtype
 from compassc.ir.exprs import Expr, IntImm, Var
 from compassc.ir.stmts import Body, IRModule, Stmt
 from compassc.te.errors import LowerError
@@ -71,10 +71,6 @@ class Machine:
         """The memory of a stage that is no parameter. `inside`: it is computed inside of a loop that is shared out;
         `bound`: there is such a loop somewhere."""
         return "private"
-
-    def attached(self, stage: Stage, statements: Sequence[Stmt]) -> list[Stmt]:
-        """What the statements of a stage that is computed at a loop become there."""
-        return list(statements)
 
     def sequence(self, roots: Sequence[tuple[Stage, Body]]) -> list[Stmt]:
         """The stages of the outermost level, one after another."""
@@ -169,8 +165,11 @@ class Grid(Machine):
         return thread is not None and thread.tag.replace(".", "_") in S.THREAD_LOOPS
 
     def threads(self, tag: str, var: Var, extent: Expr, body: Body) -> Stmt:
+        """A thread or a block for each turn; virtual threads are one after another in the program of each thread."""
         kind = tag.replace(".", "_")
-        return S.For(var, kind if kind in S.THREAD_LOOPS else "serial", _ZERO, extent, _ONE, body)
+        if kind not in S.THREAD_LOOPS:
+            kind = "unrolled" if isinstance(extent, IntImm) else "serial"
+        return S.For(var, kind, _ZERO, extent, _ONE, body)
 
     def scope(self, stage: Stage, inside: bool, bound: bool) -> str:
         """Registers or the stack of a thread for what one thread computes; what the threads of a block share for what they
@@ -203,17 +202,11 @@ class Grid(Machine):
             )
         return "private"
 
-    def attached(self, stage: Stage, statements: Sequence[Stmt]) -> list[Stmt]:
-        """Threads meet before and after they compute a stage together: others may still read what was there before."""
-        if stage.scope != "shared":
-            return list(statements)
-        meet = S.Eval(E.Call("barrier", (), VOID))
-        return [meet, *statements, meet]
-
     def form(self, module: IRModule, double_buffered: Sequence[Var]) -> IRModule:
         from compassc.te.meetings import checked_meetings
+        from compassc.tir.lower.barriers import with_meetings
 
-        return module.map_functions(checked_meetings)
+        return module.map_functions(lambda f: checked_meetings(with_meetings(f)))
 
     def sequence(self, roots: Sequence[tuple[Stage, Body]]) -> list[Stmt]:
         from compassc.te.meetings import between_launches

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from compassc.analysis.structure import Interner
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
 
 UNKNOWN = 1 << 30
@@ -145,9 +146,33 @@ def once(exprs: Sequence[Expr], loops: Mapping[Var, int]) -> bool:
 
 def separates(exprs: Sequence[Expr], loops: Mapping[Var, int], var: Var) -> bool:
     """Whether points of different values of one loop are different, whatever the others are."""
-    forms = [f for f in (digits_of(e, loops) for e in exprs) if f is not None and is_injective(f)]
+    forms = [f for f in (digits_of(e, loops) for e in (*exprs, *_whole(exprs))) if f is not None and is_injective(f)]
     digits = [d for f in forms for d in f.digits]
     return complete(var, loops[var], digits)
+
+
+def _whole(exprs: Sequence[Expr]) -> list[Expr]:
+    """The indices with `x` for each pair of `x // n` and `x % n`: they tell the same apart."""
+    keys, found = Interner(), list(exprs)
+    for rest in exprs:
+        parts = _by_number(rest, "mod")
+        if parts is None:
+            continue
+        x, n = parts
+        inner = _by_number(x, "div")
+        wanted = [(keys.key(x), n), *([(keys.key(inner[0]), inner[1] * n)] if inner else [])]
+        for quotient in found:
+            of = _by_number(quotient, "div")
+            if of is not None and (keys.key(of[0]), of[1]) in wanted:
+                return _whole([*(e for e in found if e is not rest and e is not quotient), x])
+    return found
+
+
+def _by_number(e: Expr, op: str) -> tuple[Expr, int] | None:
+    """What is divided by which number."""
+    if isinstance(e, Binary) and e.op in (op, f"floor{op}") and isinstance(e.b, IntImm) and e.b.value > 0:
+        return e.a, e.b.value
+    return None
 
 
 def complete(var: Var, extent: int, digits: Sequence[Digit]) -> bool:

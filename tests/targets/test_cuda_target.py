@@ -183,12 +183,59 @@ def test_threads_of_a_block_fill_shared_memory_together(device, sizes):
     s, args = shared_matmul(n, m, k)
     module = te.build(s, args, "cuda", name="product")
     text = module.get_source()
-    assert text.count("__syncthreads();") == 3 and "__shared__ float32 A_shared[32];" in text, text
+    assert text.count("__syncthreads();") == 2 and "__shared__ float32 A_shared[32];" in text, text
     x, y = (np.random.default_rng(i).random(size, "float32") for i, size in enumerate(((n, k), (k, m))))
     z = np.zeros((n, m), "float32")
     module(x, y, z)
     np.testing.assert_allclose(z, x @ y, rtol=1e-5)
     assert device.launched == 1
+
+
+@pytest.mark.parametrize("bound", [(), ("up",), ("init", "up")])
+@pytest.mark.parametrize("turned", [False, True])
+def test_threads_wait_between_the_steps_of_a_scan(device, bound, turned):
+    x, state = (te.placeholder((5, 8), "int32", name=name) for name in ("x", "state"))
+    init = te.compute((1, 8), lambda t, i: x[0, i], name="init")
+    up = te.compute((5, 8), lambda t, i: state[t - 1, 7 - i if turned else i] + x[t, i], name="up")
+    scan = te.scan(init, up, state, inputs=[x])
+    s, thread = te.create_schedule(scan.op), te.thread_axis((0, 8), "threadIdx.x")
+    s[scan].env_threads([thread])
+    for t in (init, up):
+        if t.op.name in bound:
+            s[t].bind(t.op.axis[1], thread)
+    module = te.build(s, [x, scan], "cuda")
+    assert ("__syncthreads" in module.get_source()) == (turned and "up" in bound)
+    given, found = np.random.default_rng(0).integers(-9, 9, (5, 8)).astype("int32"), np.zeros((5, 8), "int32")
+    wanted = given.copy()
+    for step in range(1, 5):
+        wanted[step] += wanted[step - 1][:: -1 if turned else 1]
+    for _ in range(3):
+        module(given, found)
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_blocks_that_would_wait_for_each_other_are_refused():
+    x, state = (te.placeholder((5, 8), "int32", name=name) for name in ("x", "state"))
+    init = te.compute((1, 8), lambda t, i: x[0, i], name="init")
+    up = te.compute((5, 8), lambda t, i: state[t - 1, 7 - i] + x[t, i], name="up")
+    scan = te.scan(init, up, state, inputs=[x])
+    s = te.create_schedule(scan.op)
+    s[up].bind(up.op.axis[1], te.thread_axis("blockIdx.x"))
+    with pytest.raises(te.LowerError, match="blocks do not wait for each other"):
+        te.build(s, [x, scan], "cuda")
+
+
+def test_virtual_threads_are_unrolled(device):
+    a = te.placeholder((64,), "int32", name="a")
+    b = te.compute((64,), lambda i: a[i] * 2, name="b")
+    s = te.create_schedule(b)
+    virtual, thread = s[b].split(b.op.axis[0], factor=16)
+    s[b].bind(virtual, te.thread_axis("vthread.x"))
+    s[b].bind(thread, te.thread_axis("threadIdx.x"))
+    module, found = te.build(s, [a, b], "cuda"), np.zeros(64, "int32")
+    assert "#pragma unroll" in module.get_source()
+    module(np.arange(64, dtype="int32"), found)
+    np.testing.assert_array_equal(found, np.arange(64) * 2)
 
 
 def test_threads_that_would_wait_for_ever_are_refused():

@@ -17,7 +17,6 @@ from compassc.tir.blocks import declared
 from compassc.tir.cover import data_of, facts_of, turn_writes
 from compassc.tir.create import EXPRESSIONS
 from compassc.tir.lower.across import reduced_across
-from compassc.tir.lower.barriers import with_meetings
 from compassc.tir.lower.dissolve import dissolved, flattened, with_beginnings
 from compassc.tir.lower.grid import by_threads, of_threads
 from compassc.tir.lower.memory import of_one, of_tecs, placed_buffers
@@ -115,8 +114,5 @@ def _lowered(function: PrimFunc, machine: Machine) -> PrimFunc:
         f = by_threads(f)
     body = dissolved(f.body)
     body = spread(body, machine, bool(f.attr(EXPRESSIONS)))
-    body = Finish().body(body)
-    if isinstance(machine, Grid):
-        body = with_meetings(body)
     attrs = tuple((k, v) for k, v in f.attrs if k != EXPRESSIONS)
-    return f.replace(body=body, attrs=attrs)
+    return f.replace(body=Finish().body(body), attrs=attrs)

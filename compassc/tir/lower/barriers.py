@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from compassc.analysis.structure import Interner
+from compassc.analysis.structure import Interner, variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, VOID
 from compassc.ir.exprs import Expr, Var
-from compassc.ir.stmts import Body, Stmt
+from compassc.ir.stmts import Body, PrimFunc, Stmt
 from compassc.ir.visit import substitute, walk_exprs, walk_stmts
 from compassc.te.errors import LowerError
-from compassc.te.meetings import between_launches
-from compassc.tir.blocks import constant, is_declaration
+from compassc.te.meetings import between_launches, launches
+from compassc.tir.blocks import constant
+from compassc.tir.cover import facts_of
 from compassc.tir.itermap import UNKNOWN, separates
 from compassc.tir.lower.memory import OWN
 
@@ -34,18 +35,17 @@ class Access(NamedTuple):
     loops: tuple[S.For, ...]
 
 
-def with_meetings(body: Body) -> Body:
-    """The statements of a function: a launch for each of the outermost level, with barriers in it."""
-    made: list[Stmt] = [s for s in body if is_declaration(s)]
-    for i, s in enumerate(s for s in body if not is_declaration(s)):
-        made += between_launches() if i else ()
-        made += _Launch(s).statements()
-    return tuple(made)
+def with_meetings(function: PrimFunc) -> PrimFunc:
+    """The function with barriers in its launches. LowerError for what barriers do not help."""
+    body: list[Stmt] = []
+    for i, launch in enumerate(launches(function.body)):
+        body += [*(between_launches() if i else ()), *_Launch(launch).statements()]
+    return function.replace(body=tuple(body))
 
 
 class _Launch:
-    def __init__(self, root: Stmt) -> None:
-        self.root, inside = root, list(walk_stmts((root,)))
+    def __init__(self, body: Body) -> None:
+        self.body, inside = body, list(walk_stmts(body))
         self.tags = sorted({s.kind for s in inside if isinstance(s, S.For) and s.kind in S.THREAD_LOOPS})
         stores = [s.buffer.data for s in inside if isinstance(s, S.Store)]
         self.stores = {data: stores.count(data) for data in stores if data.pointer_type.scope not in OWN}
@@ -53,8 +53,7 @@ class _Launch:
         self.keys = Interner()
 
     def statements(self) -> Body:
-        """The launch with its barriers. LowerError for what barriers do not help."""
-        made, accesses = self._level((self.root,), (), False)
+        made, accesses = self._level(self.body, (), False)
         for i, a in enumerate(accesses):
             for b in accesses[:i]:
                 if a.data is b.data and (a.writes or b.writes) and a.data.pointer_type.scope == "global":
@@ -113,7 +112,7 @@ class _Launch:
         """LowerError for accesses between which no thread can wait."""
         for a in some:
             for b in others:
-                if a is not b and self._meets(a, b):
+                if a is not b and self._meets(a, b) and not _elsewhere(a, b):
                     raise LowerError(
                         f"threads change '{a.data.name}' while others read it, in one statement", "copy it first"
                     )
@@ -176,6 +175,21 @@ class _Launch:
             mapping[e] = new
             sizes[new] = max(_extent(s), sizes.get(new, 0))
         return substitute(index, mapping), sizes
+
+
+def _elsewhere(a: Access, b: Access) -> bool:
+    """Whether two accesses of one statement are elements apart in a dimension whose index is the same for all threads."""
+    own = {s.var for x in (a, b) for s in x.loops if s.kind in S.THREAD_LOOPS}
+    facts = facts_of(a.loops)
+    for i, j in zip(a.indices, b.indices):
+        if not any(isinstance(e, E.Load) for x in (i, j) for e in walk_exprs(x)) and not own & {
+            *variables(i),
+            *variables(j),
+        }:
+            low, high = facts.difference(i, j)
+            if low > 0 or high < 0:
+                return True
+    return False
 
 
 _NUMBERED: list[Var] = []

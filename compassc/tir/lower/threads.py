@@ -11,6 +11,7 @@ from compassc.ir.exprs import Binary, IntImm
 from compassc.ir.stmts import Body, Stmt
 from compassc.te.errors import LowerError
 from compassc.te.machine import Grid, Machine, Npu
+from compassc.te.meetings import between_launches
 from compassc.tir.blocks import constant, is_declaration
 
 _SERIAL = ("parallel", "blockIdx", "vthread", "threadIdx")
@@ -21,12 +22,20 @@ def spread(body: Body, machine: Machine, alone: bool) -> Body:
     """The statements of a function for the TECs of an NPU, a grid of threads, or one processor. `alone`: what is not shared
     out is run by one of the TECs."""
     if isinstance(machine, Grid):
-        return _plain(body, S.THREAD_LOOPS)
+        return _launches(_plain(body, S.THREAD_LOOPS))
     if not isinstance(machine, Npu):
         return _plain(body)
     head = tuple(s for s in body if is_declaration(s))
     rest = tuple(s for s in body if not is_declaration(s))
     return (*head, *_Spread(machine, alone).level(rest, False))
+
+
+def _launches(body: Body) -> Body:
+    """A launch for each statement of the outermost level."""
+    made: list[Stmt] = [s for s in body if is_declaration(s)]
+    for i, s in enumerate(s for s in body if not is_declaration(s)):
+        made += [*(between_launches() if i else ()), s]
+    return tuple(made)
 
 
 def _shared(s: Stmt) -> bool:
@@ -96,6 +105,8 @@ def _plain_stmt(s: Stmt, kept: Sequence[str]) -> Stmt:
     if not isinstance(made, S.For):
         return made
     kind = made.kind if made.kind in kept else _kind(made)
+    if kept and made.kind in S.VIRTUAL_LOOPS and constant(made.stop) is not None:
+        kind = "unrolled"
     if kind == "vectorized" and constant(made.stop) is None:
         raise LowerError(f"the vectorized loop '{made.var.name}' has no constant extent")
     return made.replace(kind=kind, annotations=()) if kind != made.kind or made.annotations else made
