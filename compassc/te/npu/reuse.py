@@ -1,7 +1,7 @@
 """Loads and dear numbers that would give the same again are made once.
 
 In a statement, and in a run of them, equal loads become a variable (with the conversion of what they give, where all uses
-convert it), and so does a quotient or function of scalars that all lanes
+convert it, or as a vector where all lanes have it), and so does a quotient or function of scalars that all lanes
 of a vector have, for wide vectors are cut into registers; what no turn of a loop changes is made before the loop. What may
 write the memory in between ends it: a store into the same array (into any array in device memory, for parameters may be
 the same memory), and transfers, events and barriers for all.
@@ -24,8 +24,8 @@ from compassc.passes._blocks import defined_vars
 _MOST = 16
 """Loads that are made before one loop: more would not stay in registers."""
 _PLAIN = (S.Let, S.Assign, S.Store)
-Read = E.Load | E.Cast | E.Call
-"""A load, or the conversion of one."""
+Read = E.Load | E.Cast | E.Call | E.Broadcast
+"""A load, the conversion of one, or either of them in all lanes of a vector."""
 
 
 def reused(f: PrimFunc) -> PrimFunc:
@@ -184,17 +184,25 @@ def _reads(s: Stmt) -> Iterator[Read]:
 
 
 def _converts(e: Expr) -> bool:
-    """Whether an expression is the conversion of a load, and nothing else."""
+    """Whether an expression is a load that is converted, or in all lanes of a vector, and nothing else."""
+    given = _given(e)
+    while given is not None and not isinstance(given, E.Load):
+        given = _given(given)
+    return given is not None and given.buffer.scope != "private"
+
+
+def _given(e: Expr) -> Expr | None:
+    """What a conversion or a vector of equal lanes is made of."""
     if isinstance(e, E.Call):
-        given = e.args[0] if e.op == "cast" and len(e.args) == 1 and e.mask is None and e.r is None else None
-    else:
-        given = e.value if isinstance(e, E.Cast) else None
-    return isinstance(given, E.Load) and given.buffer.scope != "private"
+        return e.args[0] if e.op == "cast" and len(e.args) == 1 and e.mask is None and e.r is None else None
+    return e.value if isinstance(e, (E.Cast, E.Broadcast)) else None
 
 
-def _load_of(read: Read) -> E.Load:
-    found = read.args[0] if isinstance(read, E.Call) else read.value if isinstance(read, E.Cast) else read
-    assert isinstance(found, E.Load)
+def _load_of(read: Expr) -> E.Load:
+    found: Expr | None = read
+    while not isinstance(found, E.Load):
+        assert found is not None
+        found = _given(found)
     return found
 
 
@@ -257,6 +265,10 @@ class _Put(Rewriter):
 
     @rewrites(E.Call)
     def rewrite_call(self, e: E.Call) -> Expr:
+        return self.found.get(self.interner.key(e)) or self.default(e)
+
+    @rewrites(E.Broadcast)
+    def rewrite_broadcast(self, e: E.Broadcast) -> Expr:
         return self.found.get(self.interner.key(e)) or self.default(e)
 
 

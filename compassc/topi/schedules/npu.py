@@ -14,6 +14,7 @@ from compassc.te.errors import ScheduleError
 from compassc.te.nodes import TensorRead
 from compassc.te.order import in_order
 from compassc.te.schedule import Schedule, Stage
+from compassc.te.tensor import PlaceholderOp, Tensor
 from compassc.topi.schedules.knobs import Knobs
 from compassc.topi.schedules.rows import configuration, in_rows, rows_in_lanes, shared_turns, turns_of
 from compassc.topi.schedules.stages import (
@@ -33,6 +34,9 @@ from compassc.topi.schedules.stages import (
     shared_loop,
     uses,
 )
+
+BYTES_TOGETHER, TOGETHER = 36, 9
+"""How many products are added one after another at most, of bytes and of others: more are more code."""
 
 
 def shared_out(s: Schedule, target: Target, knobs: Knobs) -> None:
@@ -195,11 +199,8 @@ def sums_of_products(s: Schedule, target: Target, knobs: Knobs) -> None:
         raise ScheduleError("not for this operator")
     width = configuration(target).vector_bytes
     bytes_only = adds_bytes(total)
-    lanes = knobs.lanes or (
-        byte_lanes(shape[-1], _side_by_side(total, width), width)
-        if bytes_only
-        else width // total.op.output(0).dtype.bytes
-    )
+    most = width // total.op.output(0).dtype.bytes
+    lanes = knobs.lanes or (byte_lanes(shape[-1], _side_by_side(total, width), width) if bytes_only else most)
     tall = knobs.rows or dividing(alike[row], (4, 5, 7, 6, 3, 2))
     wide = knobs.columns or (1 if bytes_only else dividing(-(-shape[-1] // lanes), (4, 2, 3) if tall <= 4 else (2,)))
     rows = out.axis[row]
@@ -218,17 +219,36 @@ def sums_of_products(s: Schedule, target: Target, knobs: Knobs) -> None:
     if total is not out:
         last_in_lanes(out, lanes_of(out, knobs, width))
         rows = total.axis[row]
+    copies = []
+    if knobs.cache and not bytes_only:
+        copies = [s[s.cache_read(t, "lsram", [total.op])] for t in _shared_scalars(total, tall)]
+    turn = _accumulators(total, rows, (tall, wide, lanes), BYTES_TOGETHER if bytes_only else TOGETHER)
+    for copy in copies:
+        copy.compute_at(total, turn)
+        copy.double_buffer()
+
+
+def _accumulators(total: Stage, rows: IterVar, tile: tuple[int, int, int], most: int) -> IterVar:
+    """A sum in tiles of rows, vectors side by side and lanes, with at most so many of its products one after another; gives
+    the loop over the rows of tiles."""
+    tall, wide, lanes = tile
     spatial = [a for a in total.leaf_iter_vars if not a.is_reduction and a is not rows and a is not total.axis[-1]]
     rows_out, rows_in = total.split(rows, factor=tall)
     columns_out, columns = total.split(total.axis[-1], factor=wide * lanes)
     side, inner = total.split(columns, factor=lanes)
-    turns, together = summed_together(total) if bytes_only else (list(total.reduce_axis), [])
+    turns, together = summed_together(total, most)
     total.reorder(*spatial, rows_out, columns_out, *turns, *together, rows_in, side, inner)
-    for axis in together:
+    for axis in (*together, rows_in, side):
         total.unroll(axis)
-    total.unroll(rows_in)
-    total.unroll(side)
     total.vectorize(inner)
+    return rows_out
+
+
+def _shared_scalars(total: Stage, tall: int) -> list[Tensor]:
+    """Given tensors whose elements all lanes share, where those of a tile fit the memory of a TEC beside the rest."""
+    shared = [r for r in reads_of(total) if not uses(r, total.axis[-1]) and isinstance(r.tensor.op, PlaceholderOp)]
+    size = tall * prod(map(extent_of, total.reduce_axis))
+    return [r.tensor for r in shared if size * r.tensor.dtype.bytes <= 4096]
 
 
 def adds_bytes(total: Stage) -> bool:
@@ -253,7 +273,7 @@ def _side_by_side(total: Stage, width: int) -> int:
     return next(n for n in (width, width // 2, width // 4) if all(g % n == 0 for g in groups) or 4 * n == width)
 
 
-def summed_together(total: Stage) -> tuple[list[IterVar], list[IterVar]]:
+def summed_together(total: Stage, most: int) -> tuple[list[IterVar], list[IterVar]]:
     """The loops of a sum: those around, and those whose products are added one after another, four by four. Bytes that all
     lanes share are words where they follow each other in memory, so the loops stop where they no longer do."""
     around, count = list(total.reduce_axis), 1
@@ -262,12 +282,12 @@ def summed_together(total: Stage) -> tuple[list[IterVar], list[IterVar]]:
 
     def fits(extent: int) -> bool:
         follow = all(_follows(r, around[-1], together) for r in shared)
-        return count * extent <= _TOGETHER and (count < 4 or follow)
+        return count * extent <= most and (count < 4 or follow)
 
     while around and fits(extent_of(around[-1])):
         together.insert(0, around.pop())
         count *= extent_of(together[0])
-    parts = [n for n in range(2, _TOGETHER // count + 1) if around and extent_of(around[-1]) % n == 0 and fits(n)]
+    parts = [n for n in range(2, most // count + 1) if around and extent_of(around[-1]) % n == 0 and fits(n)]
     best = min([1, *parts], key=lambda n: (-(-n * count // 4) / (n * count), -n))
     if best > 1:
         outer, inner = total.split(around.pop(), factor=best)
@@ -282,10 +302,6 @@ def _follows(read: TensorRead, axis: IterVar, inner: Sequence[IterVar]) -> bool:
     last = list(read.indices[-len(own) :])
     extents = [e.value if isinstance(e, IntImm) else 0 for e in read.tensor.shape[-len(inner) :]] if inner else []
     return last == [a.as_expr() for a in own] and extents == [extent_of(a) for a in inner]
-
-
-_TOGETHER = 36
-"""Products that are added one after another at most."""
 
 
 def as_transfers(stage: Stage) -> bool:

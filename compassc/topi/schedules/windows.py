@@ -15,6 +15,7 @@ from compassc.te.schedule import Schedule, Stage
 from compassc.te.tensor import PlaceholderOp
 from compassc.topi.schedules.knobs import Knobs
 from compassc.topi.schedules.npu import (
+    BYTES_TOGETHER,
     adds_bytes,
     byte_lanes,
     divides,
@@ -88,7 +89,7 @@ def _tiles(total: Stage, rows: IterVar, count: int, knobs: Knobs, width: int) ->
     spatial = [a for a in total.leaf_iter_vars if not a.is_reduction and a is not rows and a is not last]
     rows_out, rows_in = total.split(rows, factor=knobs.rows or dividing(count, (4, 5, 3, 2)))
     columns, inner = total.split(last, factor=lanes)
-    window, together = summed_together(total)
+    window, together = summed_together(total, BYTES_TOGETHER)
     total.reorder(*spatial, rows_out, columns, *window, *together, rows_in, inner)
     for axis in (*together, rows_in):
         total.unroll(axis)
