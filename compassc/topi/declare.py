@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from compassc import te
 from compassc.ir.dtypes import DataType, dtype
 from compassc.ir.exprs import Expr, IntImm
-from compassc.te.errors import ExpressionError
+from compassc.te.errors import ExpressionError, ExpressionTypeError
 from compassc.te.tensor import Tensor
 from compassc.te.values import Value, as_expr
 
@@ -132,7 +132,9 @@ def wide(kind: DataType) -> DataType:
 
 
 def summed(kind: DataType) -> DataType:
-    """The type that sums for means are computed in."""
+    """The type that sums for means are computed in. ExpressionTypeError for bools, which no mean is."""
+    if kind.is_bool:
+        raise ExpressionTypeError("means are of numbers, got bools", "cast to float32: topi.cast(x, 'float32')")
     return dtype("int32") if kind.is_integer and kind.bits < 32 else wide(kind)
 
 

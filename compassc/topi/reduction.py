@@ -57,13 +57,17 @@ def prod(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 @operator(lambda x, axis=None, keepdims=False: np.max(x, _np(axis), keepdims=keepdims), *_SAMPLES)
 def max(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The largest element."""
+    """The largest element; of bools whether one is true."""
+    if data.dtype.is_bool:
+        return any(data, axis, keepdims)
     return reduced(data, axis, keepdims, te.max, "max")
 
 
 @operator(lambda x, axis=None, keepdims=False: np.min(x, _np(axis), keepdims=keepdims), *_SAMPLES)
 def min(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The smallest element."""
+    """The smallest element; of bools whether all are true."""
+    if data.dtype.is_bool:
+        return all(data, axis, keepdims)
     return reduced(data, axis, keepdims, te.min, "min")
 
 

@@ -89,8 +89,8 @@ def test_reductions(rows):
     given = np.zeros((rows + 3, 70), bool)
     given[:, 5] = given[2] = given[1, 9] = True
     axes = (0, 1, (0, 1))
-    outs = [f(a, axis) for f in (topi.any, topi.all) for axis in axes]
-    wanted = [f(given, axis) for f in (np.any, np.all) for axis in axes]
+    outs = [f(a, axis) for f in (topi.any, topi.all) for axis in axes] + [topi.max(a, 0), topi.min(a, 0)]
+    wanted = [f(given, axis) for f in (np.any, np.all) for axis in axes] + [given.max(0), given.min(0)]
     compare([t.name for t in outs], everywhere([a], outs, [given], scalars=True), wanted)
 
 
@@ -156,6 +156,11 @@ def test_what_numbers_alone_have_is_refused(made, said):
 
 def test_sums_of_bools_are_refused_for_they_could_mean_counts():
     a, k = te.placeholder((9,), "bool", name="a"), te.reduce_axis((0, 9), "k")
-    for reducer in (te.sum, te.prod):
+    for refused in (
+        lambda: te.sum(a[k], axis=k),
+        lambda: te.prod(a[k], axis=k),
+        lambda: topi.sum(a),
+        lambda: topi.mean(a),
+    ):
         with pytest.raises(CompassError, match="of numbers, got bools"):
-            reducer(a[k], axis=k)
+            refused()
