@@ -155,8 +155,6 @@ def _in_the_loop(schedule: Schedule, scan: Stage, op: ScanOp) -> None:
         read = {r.tensor.op for e in stage.body for r in reads(e)} | {t.op for t in stage.inputs}
         if stage is scan or not (read & depends or stage.origin_op in {t.op for t in op.update}):
             continue
-        if stage.is_output:
-            raise LowerError(f"'{stage.label}' is a part of the scan '{scan.label}' and no output", "copy it")
         depends.add(stage.origin_op)
         if stage.attached is None:
             stage.attached = (scan, op.scan_axis)

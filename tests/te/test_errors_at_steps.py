@@ -104,3 +104,9 @@ def test_copies_stand_in_the_loop_of_a_scan():
     given, found = np.arange(32, dtype="int32").reshape(8, 4), np.zeros((8, 4), "int32")
     Kernel(module.entry_func)(given, found)
     np.testing.assert_array_equal(found, given.cumsum(0))
+
+
+def test_a_part_of_a_scan_is_no_output():
+    _, _, update, scan = running_sum()
+    with pytest.raises(te.ScheduleError, match="create_schedule: 'update' is a part of the scan 'scan' and no output"):
+        te.create_schedule([scan, update])

@@ -87,3 +87,63 @@ def test_the_walkthrough_builds_for_cuda(tmp_path):
         check=False,
     )
     assert done.returncode == 0 and "__global__ void default_function_kernel(" in done.stdout, done.stderr
+
+
+TENSORIZE = """
+import numpy as np
+import tvm
+import tvm.testing
+from tvm import te
+from tvm.contrib import clang, utils
+
+CODE = '''
+extern "C" int rows_update(float *c, float *a, float *b, int m, int l, int stride) {
+  for (int i = 0; i < m; ++i) for (int j = 0; j < l; ++j) c[i] += a[j] * b[i * stride + j];
+  return 0;
+}
+extern "C" int rows_reset(float *c, int m) { for (int i = 0; i < m; ++i) c[i] = 0; return 0; }
+'''
+
+
+def rows(m, l):
+    a, b, k = te.placeholder((l,), name="a"), te.placeholder((m, l), name="b"), te.reduce_axis((0, l), name="k")
+    c = te.compute((m,), lambda i: te.sum(a[k] * b[i, k], axis=k), name="c")
+    one = {t: tvm.tir.decl_buffer(t.shape, t.dtype, name=t.op.name, offset_factor=1, strides=[1]) for t in (a, c)}
+    two = tvm.tir.decl_buffer(b.shape, b.dtype, name="b", offset_factor=1, strides=[te.var("s1"), 1])
+
+    def function(ins, outs):
+        def update():
+            ib = tvm.tir.ir_builder.create()
+            given = [outs[0].access_ptr("w"), ins[0].access_ptr("r"), ins[1].access_ptr("r")]
+            ib.emit(tvm.tir.call_extern("int32", "rows_update", *given, m, l, ins[1].strides[0]))
+            return ib.get()
+
+        ib = tvm.tir.ir_builder.create()
+        ib.emit(tvm.tir.call_extern("int32", "rows_reset", outs[0].access_ptr("w"), m))
+        return update(), ib.get(), update()
+
+    return te.decl_tensor_intrin(c.op, function, binds={**one, b: two})
+
+
+A, B, k = te.placeholder((8, 64), name="A"), te.placeholder((32, 64), name="B"), te.reduce_axis((0, 64), name="k")
+C = te.compute((8, 32), lambda i, j: te.sum(A[i, k] * B[j, k], axis=k), name="C")
+s = te.create_schedule(C.op)
+yo, yi = s[C].split(C.op.axis[1], factor=16)
+zo, zi = s[C].split(k, factor=16)
+s[C].reorder(C.op.axis[0], yo, zo, yi, zi)
+s[C].tensorize(yi, rows(16, 16))
+s[C].pragma(C.op.axis[0], "import_llvm", clang.create_llvm(CODE, output=utils.tempdir().relpath("made.ll")))
+function = tvm.build(s, [A, B, C], target="llvm", name="rows")
+a, b = (np.random.uniform(size=(n, 64)).astype("float32") for n in (8, 32))
+c = tvm.nd.array(np.zeros((8, 32), "float32"))
+function(tvm.nd.array(a), tvm.nd.array(b), c)
+tvm.testing.assert_allclose(c.numpy(), a @ b.T, rtol=1e-4)
+print("right")
+"""
+
+
+def test_functions_of_c_are_intrinsics(tmp_path):
+    (tmp_path / "tensorize.py").write_text(TENSORIZE)
+    command = [sys.executable, "-m", "compassc.compat", "tensorize.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "right\n"), done.stderr

@@ -281,7 +281,25 @@ def create_schedule(ops: Any) -> Schedule:
     for x in found:
         if not isinstance(x, Operation):
             raise ExpressionTypeError(f"a schedule is made of operations, got {type(x).__name__}")
-    return Schedule(list(dict.fromkeys(found)))
+    made = Schedule(list(dict.fromkeys(found)))
+    _check_outputs(made)
+    return made
+
+
+def _check_outputs(schedule: Schedule) -> None:
+    """ScheduleError for an output that is computed in the loop of a scan, a row at a time in the memory of the scan."""
+    for scan in schedule.stages:
+        if not isinstance(scan.op, ScanOp):
+            continue
+        depends = {t.op for t in scan.op.state_placeholder}
+        for stage in (s for s in schedule.stages if s is not scan):
+            if depends & {t.op for t in _read_by(stage)} or stage.origin_op in [t.op for t in scan.op.update]:
+                depends.add(stage.origin_op)
+                if stage.is_output:
+                    raise ScheduleError(
+                        f"create_schedule: '{stage.label}' is a part of the scan '{scan.label}' and no output",
+                        "give what reads the scan, or a copy of it",
+                    )
 
 
 def _check_scope(step: str, stage: Stage, scope: str) -> None:
