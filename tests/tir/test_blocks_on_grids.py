@@ -7,6 +7,10 @@ import pytest
 
 from compassc import targets, te, tir
 from compassc.ir import parse_module
+from compassc.ir.dtypes import INT32
+from compassc.ir.exprs import Binary, IntImm, Var
+from compassc.targets import nvrtc
+from compassc.tir.itermap import separates
 from tests.targets import random_grids
 from tests.targets.emulated_cuda import emulated
 from tests.tir import random_blocks
@@ -60,6 +64,12 @@ def test_threads_fill_tiles_together(device, sizes):
     text = module.get_source()
     assert text.count(BARRIER) == 2 and text.count("__shared__") == 2, text
     check_product(module, *sizes)
+
+
+@pytest.mark.skipif(nvrtc.library() is None, reason=f"no NVRTC: {nvrtc.HOW_TO_GET}")
+def test_blocks_have_ptx():
+    text = targets.build(product(16, 24, 16).mod, target="cuda").get_source("ptx")
+    assert text.count("bar.sync") >= 2 and ".shared" in text
 
 
 @pytest.mark.parametrize("missing", [0, 1])
@@ -205,6 +215,26 @@ def test_threads_that_are_not_apart_are_refused(size, kind, place, said):
     module = parse_module(NESTED.format(size=size, kind=kind, place=place, axis="spatial"))
     with pytest.raises(te.LowerError, match=said):
         targets.build(module, target="cuda")
+
+
+@pytest.mark.parametrize("quotient", [3, 5, 12])
+@pytest.mark.parametrize("remainder", [3, 4, 5, 12])
+@pytest.mark.parametrize("inner", [1, 3, 4])
+def test_indices_of_fused_loops_tell_threads_apart(quotient, remainder, inner):
+    """Never where two threads have one element; and where all of a fused loop is in the indices, surely."""
+    b, t = (Var(name, INT32, True) for name in "bt")
+    fused = Binary("add", Binary("mul", b, IntImm(INT32, 8)), t)
+
+    def by(op, e, n):
+        return Binary(op, e, IntImm(INT32, n))
+
+    outer = by("floordiv", fused, quotient * inner)
+    places = [outer, by("floormod", by("floordiv", fused, inner), remainder), by("floormod", fused, inner)]
+    seen = [{(f // (quotient * inner), f // inner % remainder, f % inner) for f in range(t, 56, 8)} for t in range(8)]
+    apart = all(not seen[i] & seen[j] for i in range(8) for j in range(i))
+    told = separates(places, {b: 7, t: 8}, t)
+    assert apart or not told
+    assert told or quotient != remainder
 
 
 def test_random_grids_are_right(device):

@@ -7,8 +7,11 @@ import pytest
 
 import compass_runtime as runtime
 from compassc import te, topi
+from compassc.targets import nvrtc
 from compassc.topi.declare import OPERATORS
+from compassc.topi.schedules import inputs_of
 from tests.targets.test_cuda_target import device  # noqa: F401 - a fixture
+from tests.topi.trying import made_inputs
 
 P = te.placeholder
 CASES = {
@@ -98,3 +101,16 @@ def test_parts_are_joined_by_two_at_least():
     x = P((3, 600), name="x")
     with pytest.raises(te.ScheduleError, match="joined is 2 or more"):
         topi.schedule(topi.sum(x, 1), "cuda", joined=1)
+
+
+@pytest.mark.skipif(nvrtc.library() is None, reason=f"no NVRTC: {nvrtc.HOW_TO_GET}")
+@pytest.mark.parametrize("name", ["matmul", "conv2d_nchw", "softmax", "layer_norm", "argmax", "sort", "resize2d"])
+def test_default_schedules_have_ptx(name):
+    """`python -m tests.topi --target cuda --nvrtc` has all operators."""
+    operator = OPERATORS[name]
+    for kind in operator.types:
+        tensors, _ = made_inputs(operator.samples[0], kind)
+        out = operator.define(*tensors, **operator.samples[0].options)
+        outs = list(out) if isinstance(out, (list, tuple)) else [out]
+        module = te.build(topi.schedule(outs, "cuda"), [*inputs_of(outs), *outs], "cuda")
+        assert ".visible .entry" in module.get_source("ptx")

@@ -49,6 +49,7 @@ def lower(module: IRModule, target: Any = None, simple_mode: bool = False) -> IR
     scalars = all(map(_is_scalar, module.functions))
     names = [_double_buffered(f) for f in module.functions]
     made = module.map_functions(lambda f: _lowered(f, machine) if has_blocks(f) else f).replace(target=machine.name)
+    scalars = scalars or isinstance(machine, Grid)  # which has nothing else
     if scalars and not simple_mode:  # what somebody wrote with vectors and transfers stays as it is
         halves = [
             s.buffer.data
