@@ -10,8 +10,10 @@ from compassc.analysis.structure import Interner, variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import PointerType
+from compassc.ir.equal import assert_structural_equal
 from compassc.ir.exprs import Buffer, Var
 from compassc.ir.stmts import Body, IRModule, PrimFunc
+from compassc.ir.verify import verify
 from compassc.ir.visit import all_exprs, walk_exprs, walk_stmts
 from compassc.te.errors import ExpressionTypeError, ScheduleError
 from compassc.tir.blocks import declared
@@ -55,6 +57,8 @@ class Base:
         self.symbols: dict[Symbol, Stood] = {}
         self.depth = 0
         self.error_render_level = "detail"
+        self.debug_mask = 0
+        """What is looked at after each change: 1 the program, 2 the form that it is kept in."""
         self.decided: Any = None
         """What the last step that samples decided."""
         self.noted: dict[str, Any] = {}
@@ -106,6 +110,10 @@ class Base:
         """Make a body that of a function. Symbols of what it does not have any more stand for nothing from now on."""
         function = canonical(self.function(name).replace(body=body))
         self.mod = self.mod.map_functions(lambda f: function if f.name == name else f)
+        if self.debug_mask & 1:  # memory of open extent may get a constant one by later steps
+            verify(self.mod.map_functions(lambda f: f.replace(attrs=(*f.attrs, (S.OPEN_MEMORY, True)))))
+        if self.debug_mask & 2:
+            assert_structural_equal(canonical(function), function)
         tree = self.tree(name)
         for symbol, place in self.symbols.items():
             if not isinstance(place, Place) or place.function != name:

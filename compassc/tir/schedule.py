@@ -31,7 +31,8 @@ class Schedule(
     """How a function of blocks is computed: `mod` is it as it is now, `trace` has the steps so far.
 
     `mod`: a PrimFunc or an IRModule. `seed` (1 to 2^31 - 1) is where sampling begins. `enable_check=False` leaves out
-    whether the turns of loops depend on each other. A step that is not legal is a ScheduleError and changes nothing.
+    whether the turns of loops depend on each other. `debug_mask` (1, 2 or "all") verifies the program, and the form that it
+    is kept in, after each step. A step that is not legal is a ScheduleError and changes nothing.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Schedule(
         module = module_of(mod).map_functions(canonical)
         super().__init__(module, seed or secrets.randbelow(LARGEST_SEED - 1) + 1, enable_check, Trace())
         self.error_render_level = error_render_level
+        self.debug_mask = debug_mask if isinstance(debug_mask, int) else 3 * (debug_mask == "all")
 
     def work_on(self, func_name: str) -> None:
         """The function that `get_block` looks into. ScheduleError (a ValueError) for one that is not there."""
@@ -60,6 +62,7 @@ class Schedule(
             trace = Trace(list(self.trace.insts), dict(self.trace.decisions))
         Base.__init__(made, self.mod, self.fork_seed(), self.enable_check, trace)
         made.symbols, made.func_working_on = dict(self.symbols), self.func_working_on
+        made.debug_mask = self.debug_mask
         made.error_render_level, made.open_loops_are_whole = self.error_render_level, self.open_loops_are_whole
         return made
 

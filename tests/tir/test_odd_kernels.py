@@ -41,7 +41,7 @@ def _begun(body):
 def scheduled(name: str) -> tir.Schedule:
     """The schedule of a kernel."""
     mod = schedule.Schedule(KERNELS[name]).mod
-    return tir.Schedule(mod.map_functions(lambda f: f.replace(body=_begun(f.body))))
+    return tir.Schedule(mod.map_functions(lambda f: f.replace(body=_begun(f.body))), debug_mask="all")
 
 
 def arguments(s: tir.Schedule, size: int = 6) -> list[np.ndarray | int]:

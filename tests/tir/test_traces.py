@@ -7,6 +7,7 @@ import json
 import pytest
 
 from compassc import te, tir
+from compassc.ir.verify import VerifyError
 from compassc.reference.block_steps import EXAMPLES
 from compassc.tir.trace import KINDS
 from tests.tir.random_blocks import check_texts
@@ -108,3 +109,12 @@ def test_errors_are_of_the_kinds_that_programs_expect():
         s.cache_read("B", "Q", "lsram")
     with pytest.raises(tir.ScheduleError, match="pad_value is 1.5, which int32 does not hold"):
         s.transform_layout("B", "B", lambda i, j: (i // 5, j, i % 5), pad_value=1.5)
+
+
+def test_the_debug_mask_looks_at_each_change(monkeypatch):
+    s = tir.Schedule(chain(), debug_mask=1)
+    s.split(s.get_loops("B")[0], [4, None])
+    assert s.copy().debug_mask == 1 and tir.Schedule(chain(), debug_mask="all").debug_mask == 3
+    monkeypatch.setattr("compassc.tir.loops._loop", lambda var, extent, body: body[0])  # a loop is forgotten
+    with pytest.raises(VerifyError):
+        s.split(s.get_loops("B")[1], [2, None])
