@@ -154,8 +154,8 @@ class Kernel:
         return f"np.dtype({_numpy(e.dtype)!r}).type({self._expr(e.value)})"
 
     def _reinterpret(self, e: E.Reinterpret) -> str:
-        kinds = [repr(_numpy(x.dtype.element_of)) for x in (e.value, e)]
-        return f"np.ascontiguousarray({self._expr(e.value)}, {kinds[0]}).view({kinds[1]})"
+        source, kind = (_numpy(x.dtype.element_of) for x in (e.value, e))
+        return f"reinterpreted({self._expr(e.value)}, {e.value.dtype.lanes}, {source!r}, {kind!r})[:{e.dtype.lanes}]"
 
     def _pointer(self, e: E.Pointer) -> str:
         assert isinstance(e.base, E.Var)
@@ -310,6 +310,22 @@ def _vqdpa(acc: np.ndarray, x: np.ndarray, y: np.ndarray, *, mask: object, kind:
     return np.clip(total, np.iinfo(kind).min, np.iinfo(kind).max).astype(kind)
 
 
+def _reinterpreted(x: object, lanes: int, source: str, kind: str) -> np.ndarray:
+    return np.ascontiguousarray(np.broadcast_to(np.asarray(x, source), lanes)).view(kind)
+
+
+def _vqdot(x: np.ndarray, y: np.ndarray, *, mask: object, kind: str) -> np.ndarray:
+    return _vqdpa(np.zeros(len(x) // 4, kind), x, y, mask=mask, kind=kind)
+
+
+def _every_second(first: int) -> object:
+    def multiply(acc: np.ndarray, x: np.ndarray, y: np.ndarray, *, mask: object, kind: str) -> np.ndarray:
+        x, y = x[first::2].astype("float64"), y[first::2].astype("float64")
+        return (acc + x * y).astype(kind)
+
+    return multiply
+
+
 def _across(join: object) -> object:
     def reduce(x: np.ndarray, *, mask: object, kind: str) -> np.ndarray:
         total = join(x.astype("int64" if x.dtype.kind in "iu" else "float32"))
@@ -376,7 +392,14 @@ _HELPERS = {
     "copy": _copy,
     "fill": _fill,
     "finish": _finish,
+    "reinterpreted": _reinterpreted,
     "vqdpa": _vqdpa,
+    "vqdot": _vqdot,
+    "vfmae": _every_second(0),
+    "vfmao": _every_second(1),
+    "vzip": lambda x, y, *, mask, kind: np.stack([x, y], 1).reshape(-1),
+    "vconcat": lambda *parts, mask, kind: np.concatenate(parts),
+    "vreplic": lambda x, lane, *, mask, kind: np.full(len(x), x[lane]),
     "vload_gather": _gather,
     "vrevs": lambda x, *, mask, kind: x[::-1],
     "abs": lambda x, *, mask, kind: np.abs(x),
