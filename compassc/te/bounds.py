@@ -133,8 +133,11 @@ class _Inference:
                     zero = IntImm(kind_of(var), 0)
                     intervals[var] = zero, _minus_one(zero, extents[leaf])
             for axis in (*level.axis, *level.reduce_axis):
-                low, high = interval(values[axis], intervals.get)
                 start, whole = regions[axis].min, regions[axis].extent
+                try:
+                    low, high = interval(values[axis], intervals.get)
+                except Unbounded:  # a part of a fused loop whose extent is not known
+                    low, high = IntImm(kind_of(whole), 0), _minus_one(IntImm(kind_of(whole), 0), whole)
                 if isinstance(high, IntImm) and isinstance(whole, IntImm) and high.value >= whole.value > 0:
                     high = IntImm(kind_of(high), whole.value - 1)  # turns beyond the end do nothing
                 intervals[_var(axis)] = _add(low, start), _add(high, start)

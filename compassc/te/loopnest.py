@@ -338,9 +338,9 @@ class _Nest:
 
     def _turns(self, leaf: IterVar, note: Annotation, var: Expr, body: Body) -> list[Stmt]:
         extent = self.extents[leaf]
-        if note.loop == "vectorize" and not isinstance(extent, IntImm):
+        if note.loop in self.nests.machine.constant_loops and not isinstance(extent, IntImm):
             raise LowerError(
-                f"vectorize of '{self.stage.label}': '{leaf.name}' has extent {Value(extent)}, no constant"
+                f"{note.loop} of '{self.stage.label}': '{leaf.name}' has extent {Value(extent)}, no constant"
             )
         single = (
             note.thread is not None and self.nests.machine.single_threads and self.nests.machine.shares(note.thread)

@@ -24,11 +24,12 @@ _WIDE = tuple(map(dtype, ("int64", "uint64", "float64")))
 class Machine:
     """One processor with one memory: loops that are bound to threads are plain loops.
 
-    `name`: the target that modules are made for. `loops`: what an annotation makes of a loop. `storage`: the types that
-    memory holds.
+    `name`: the target that modules are made for. `loops`: what an annotation makes of a loop; those of
+    `constant_loops` have a constant extent. `storage`: the types that memory holds.
     """
 
     loops: ClassVar[Mapping[str, str]] = {"vectorize": "vectorized", "unroll": "unrolled", "parallel": "parallel"}
+    constant_loops: ClassVar[tuple[str, ...]] = ("vectorize",)
     storage: tuple[DataType, ...] = (*STORAGE, *_WIDE, BOOL)
     memory = "memory"
     narrower = "give it another type, and cast its elements where they are read"
@@ -86,6 +87,7 @@ class Npu(Machine):
     """A core of TECs: `threadIdx.x` are the TECs, each with its lsram; all of them have the shared memory."""
 
     loops: ClassVar[Mapping[str, str]] = {"vectorize": "vectorized", "unroll": "unrolled", "parallel": "serial"}
+    constant_loops: ClassVar[tuple[str, ...]] = ("vectorize", "unroll")
     storage = (*STORAGE, BOOL)
     memory = "NPU memory"
     narrower = "give it as int32 or float32; an expression may cast elements to 64 bits and what comes of it back"

@@ -105,3 +105,34 @@ def test_constant_shapes_of_64_bits_are_loops_of_32():
     s[b].vectorize(b.op.axis[1])
     body = te.lower(s, [a, b], target="X2_1204").script().split("a_lsram", 1)[1]
     assert "int64" not in body and "S.dma_copy(" in body
+
+
+def rows_in_one_loop():
+    n = te.size_var("n")
+    x = te.placeholder((4, n), "int32", name="x")
+    y = te.compute((4, n), lambda i, j: x[i, j] + 1, name="y")
+    z = te.compute((4, n), lambda i, j: y[i, j] * 2, name="z")
+    return n, x, y, z, te.create_schedule(z)
+
+
+def test_parts_of_fused_loops_of_open_extents_need_whole_axes():
+    n, x, y, z, s = rows_in_one_loop()
+    outer, _ = s[z].split(s[z].fuse(*z.op.axis), factor=4)
+    s[y].compute_at(s[z], outer)
+    with pytest.raises(te.LowerError, match="the memory of 'y' has no constant size: axis 'j' has extent n"):
+        te.lower(s, [x, z, n], "k", target="X2_1204")
+    run = te.build(s, [x, z, n], LLVM)
+    for size in SIZES[:3]:
+        given = np.arange(4 * size, dtype="int32").reshape(4, size)
+        found = np.zeros_like(given)
+        run(given, found, size)
+        np.testing.assert_array_equal(found, (given + 1) * 2)
+
+
+@pytest.mark.parametrize("step", ["unroll", "vectorize"])
+def test_loops_that_are_written_out_have_constant_extents(step):
+    n, x, y, z, s = rows_in_one_loop()
+    s[y].compute_inline()
+    getattr(s[z], step)(z.op.axis[1])
+    with pytest.raises(te.LowerError, match=f"{step} of 'z': 'j' has extent n, no constant"):
+        te.lower(s, [x, z, n], "k", target="X2_1204")
