@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.dtypes import INT32, VOID, DataType, PointerType
+from compassc.ir.dtypes import BOOL, INT32, UINT8, VOID, DataType, PointerType
 from compassc.ir.exprs import Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.visit import all_exprs, walk_stmts
@@ -174,7 +174,7 @@ def collected() -> Iterator[Kernels]:
 def call_kernel(kernel: PyPrimFunc, *args: Any) -> Stmt:
     """The statement that calls a function of the kernel language (`@S.prim_func`) without a result.
 
-    Arguments are views and addresses where it takes pointers, else numbers. ExpressionError where they do not go with its
+    Arguments are views and addresses where it takes pointers (of bools: to uint8), else numbers. ExpressionError where they do not go with its
     parameters.
     """
     from compassc.language.functions import PyPrimFunc
@@ -197,6 +197,9 @@ def call_kernel(kernel: PyPrimFunc, *args: Any) -> Stmt:
 def _argument(kernel: PyPrimFunc, name: str, kind: Any, given: Any) -> Expr:
     e = given.ptr() if isinstance(given, View) else given if isinstance(given, Expr) else as_expr(given)
     if isinstance(kind, PointerType):
+        if isinstance(e.dtype, PointerType) and e.dtype.elem is BOOL and kind.elem is UINT8:  # as memory has them
+            base, offset = (e.base, e.offset) if isinstance(e, E.Pointer) else (e, _ZERO)
+            return E.Pointer(UINT8, base, offset)
         if not isinstance(e.dtype, PointerType) or e.dtype.elem is not kind.elem:
             raise ExpressionTypeError(f"'{kernel.__name__}': the parameter '{name}' is {kind}, got {e.dtype}")
         return e

@@ -1,7 +1,5 @@
 """Bools in memory: operators that take or give them are what NumPy's are, on the loops of an NPU, its simulator, the host."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -10,6 +8,7 @@ import pytest
 from compass_core.errors import CompassError
 from compassc import targets, te, tir, topi
 from compassc.dsl import BuildManager
+from compassc.dsl import script as S
 from tests.te.interpreter import Kernel
 
 TARGET = "X2_1204"
@@ -123,6 +122,22 @@ def test_blocks_of_bools():
     BuildManager(TARGET).build(s.mod)(x, y, truth, found)
     np.testing.assert_array_equal(truth, (x > 0) & y)
     np.testing.assert_array_equal(found, np.where((x > 0) & y, x, 0))
+
+
+@S.prim_func
+def flips(a: S.ptr("u8", "lsram"), out: S.ptr("u8", "lsram"), n: S.i32):
+    for i in range(n):
+        out[i] = S.u8(1) if a[i] == S.u8(0) else S.u8(0)
+
+
+def test_kernels_by_hand_get_bytes():
+    a = te.placeholder((40,), "bool", name="a")
+    b = te.compute((40,), lambda i: a[i] ^ (i < 20), name="b")
+    c = te.extern((40,), [b], lambda i, o: te.call_kernel(flips, i[0], o[0], 40), dtype="bool", name="c")
+    d = te.compute((40,), lambda i: c[i] & a[i], name="d")
+    given, found = drawn("bool", (40,), 6), np.zeros(40, bool)
+    targets.build(te.create_schedule(d.op), [a, d], TARGET)(given, found)
+    np.testing.assert_array_equal(found, ~(given ^ (np.arange(40) < 20)) & given)
 
 
 @pytest.mark.parametrize("simple", [False, True])
