@@ -340,8 +340,8 @@ class Finish(Rewriter):
         if isinstance(b, IntImm) and b.value:
             below = Binary("lt" if b.value > 0 else "gt", rest, zero)
         else:
-            differ = Binary("ne", Binary("lt", rest, zero), Binary("lt", b, zero))
+            differ = Binary("lt", Binary("bitxor", rest, b), zero)  # in their signs
             below = Binary("and", Binary("ne", rest, zero), differ)
         if e.op == "floordiv":
-            return E.Select(below, Binary("sub", quotient, IntImm(kind_of(a), 1)), quotient)
-        return E.Select(below, Binary("add", rest, b), rest)
+            return Binary("sub", quotient, E.Select(below, IntImm(kind_of(a), 1), zero))
+        return Binary("add", rest, E.Select(below, b, zero))

@@ -52,6 +52,9 @@ def sum(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
 )
 def prod(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The product, in the type of the elements; of float16 it is computed in float32."""
+    if data.dtype.is_integer and data.dtype.bits == 8:  # there are no products of bytes; the low bits are the same
+        whole = reduced(data, axis, keepdims, lambda e, over: te.prod(te.cast(e, INT32), over), "prod")
+        return cast(whole, str(data.dtype))
     return _wide(data, axis, keepdims, te.prod, "prod")
 
 

@@ -156,3 +156,23 @@ def test_whole_numbers_are_divided_in_lanes(kind, by):
     found[:] = 0
     Kernel(module.entry_func)(x, found)
     np.testing.assert_array_equal(found, x // by * 9 + x % by)
+
+
+@pytest.mark.parametrize("kind", ["int8", "int16", "int32"])
+def test_whole_numbers_are_divided_by_data_in_lanes(kind):
+    a, b = te.placeholder((96,), kind, name="a"), te.placeholder((96,), kind, name="b")
+    outs = [te.compute((96,), f, name=n) for n, f in (("q", lambda i: a[i] // b[i]), ("r", lambda i: a[i] % b[i]))]
+    s = te.create_schedule(outs)
+    for out in outs:
+        s[out].vectorize(s[out].split(out.op.axis[0], factor=32)[1])
+    module = te.lower(s, [a, b, *outs], "k", target=TARGET)
+    assert "_inner in" not in module.script()
+    draw, least = np.random.default_rng(0), np.iinfo(kind).min
+    x, y = draw.integers(least, -least, 96).astype(kind), draw.integers(1, 9, 96).astype(kind)
+    x[:4], y[:6], y[40:] = (least, 0, -1, 6), (least, least, least, -3, -1, 1), -y[40:]
+    x[x == least + (y != -1)] += 1  # the quotient that there is not
+    found = [np.zeros(96, kind) for _ in outs]
+    BuildManager(TARGET).build(module)(x, y, *found)
+    x[(x == least) & (y == -1)] = least + 1
+    np.testing.assert_array_equal(found[0], x // y)
+    np.testing.assert_array_equal(found[1], x % y)

@@ -39,6 +39,14 @@ def test_rows_of_any_length_are_reduced_in_lanes(name, kind):
         np.testing.assert_array_equal(made(getattr(topi, name)(x, 1), [x], [given]), wanted)
 
 
+@pytest.mark.parametrize("name", ["prod", "max"])
+def test_bytes_of_odd_extents_are_joined_in_lanes(name):
+    x, given = P((17, 51), "int8", name="x"), whole((17, 51), "int8", -3, 4)
+    for axis in (None, 0, 1):
+        wanted = np.reshape(OPERATORS[name].reference(given, axis), -1)
+        np.testing.assert_array_equal(made(getattr(topi, name)(x, axis), [x], [given]), wanted)
+
+
 @pytest.mark.parametrize("kind", ["int8", "float32"])
 @pytest.mark.parametrize("axes", [[0, 2, 1], [2, 0, 1], [1, 0, 2], [2, 1, 0]])
 def test_axes_in_any_order(axes, kind):

@@ -348,8 +348,8 @@ def _in_a_piece(stage: Stage, knobs: Knobs, width: int) -> int:
 
 def _few(s: Schedule, out: Stage, knobs: Knobs, width: int, tecs: int) -> None:
     """A reduction to a few elements: each TEC reduces a part, one puts these together."""
-    axis = max(out.reduce_axis, key=extent_of, default=None)
-    if axis is None or extent_of(axis) < 4 * tecs:
+    axis = next((a for a in out.reduce_axis if extent_of(a) >= 4 * tecs), None)
+    if axis is None:
         return
     outer, _ = out.split(axis, nparts=tecs)
     factored = s.rfactor(out.op.output(0), outer)
@@ -371,7 +371,7 @@ def _few(s: Schedule, out: Stage, knobs: Knobs, width: int, tecs: int) -> None:
         stage.unroll(stage.split(turns, factor=4)[1])
         stage.vectorize(lanes)
     else:
-        in_lanes(stage, inside, extent_of(inside), lanes_of(stage, knobs, width))
+        in_lanes(stage, inside, extent_of(inside), lanes_of(stage, knobs, 2 * width))
 
 
 def _root(stage: Stage, knobs: Knobs, tecs: int, width: int) -> None:

@@ -75,8 +75,10 @@ def fuse_all(stage: Stage, axes: Sequence[IterVar]) -> IterVar:
 
 
 def lanes_of(stage: Stage, knobs: Knobs, width: int) -> int:
-    """Lanes of a vector of `width` bytes, for the widest type that is read or made."""
-    sizes = [r.tensor.dtype.bytes for r in reads_of(stage)] + [t.dtype.bytes for t in stage.origin_op.outputs]
+    """Lanes of a vector of `width` bytes, for the widest type that is read (but for what all lanes have) or made."""
+    varying = (*stage.axis[-1:], *stage.reduce_axis)
+    read = [r for r in reads_of(stage) if any(uses(r, a) for a in varying)]
+    sizes = [r.tensor.dtype.bytes for r in read] + [t.dtype.bytes for t in stage.origin_op.outputs]
     return knobs.lanes or max(width // max(sizes), 2)
 
 
