@@ -18,9 +18,10 @@ from compassc.ir.exprs import Expr, IntImm, Var
 from compassc.te.axes import IterVar
 from compassc.te.errors import LowerError
 from compassc.te.nodes import reads
+from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.relations import leaf_extents, root_values
 from compassc.te.schedule.schedule import Schedule
-from compassc.te.schedule.stage import Annotation, Stage, is_tec, loops_around
+from compassc.te.schedule.stage import Stage, is_tec, loops_around
 from compassc.te.tensor import PlaceholderOp
 from compassc.te.values import Value, binary, kind_of
 

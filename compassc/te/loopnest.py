@@ -31,9 +31,10 @@ from compassc.te.parameters import why_not_whole
 from compassc.te.pragmas import applied
 from compassc.te.rolling import Round, round_of
 from compassc.te.rolling import conditions as rolling_conditions
+from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.relations import predicates, root_values
 from compassc.te.schedule.schedule import Schedule
-from compassc.te.schedule.stage import Annotation, Stage, loops_around
+from compassc.te.schedule.stage import Stage, loops_around
 from compassc.te.tensor import Operation, Tensor
 from compassc.te.values import Value, binary
 

@@ -26,8 +26,9 @@ from compassc.te.machine import Machine
 from compassc.te.narrow import narrowed
 from compassc.te.nodes import TensorRead, reads, rewrite, substitute
 from compassc.te.opaque import Kernels, ScanOp
+from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.schedule import Schedule
-from compassc.te.schedule.stage import Annotation, Stage
+from compassc.te.schedule.stage import Stage
 from compassc.te.tensor import ComputeOp, PlaceholderOp, Tensor
 from compassc.te.values import Value, kind_of
 

@@ -14,7 +14,8 @@ from compassc.analysis.structure import variables
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.te.axes import IterVar
 from compassc.te.bounds import Bounds, Region
-from compassc.te.schedule.stage import Annotation, Stage, ceildiv, loops_around
+from compassc.te.schedule.annotation import Annotation
+from compassc.te.schedule.stage import Stage, ceildiv, loops_around
 from compassc.te.values import Value
 
 MOST = 1 << 20

@@ -13,7 +13,8 @@ from compassc.te.axes import IterVar
 from compassc.te.bounds import Bounds, Region
 from compassc.te.errors import LowerError
 from compassc.te.nodes import substitute
-from compassc.te.schedule.stage import Annotation, Stage, is_tec
+from compassc.te.schedule.annotation import Annotation
+from compassc.te.schedule.stage import Stage, is_tec
 from compassc.te.values import Value, binary, kind_of
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from compassc.analysis.structure import variables
@@ -14,6 +14,7 @@ from compassc.te.errors import ScheduleError, warn
 from compassc.te.nodes import Reduce
 from compassc.te.opaque import ExternOp, ScanOp, TensorIntrin
 from compassc.te.pragmas import STEPS, why_wrong
+from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.trace import primitive
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
 from compassc.te.values import Value, as_expr, binary, cast, kind_of, matched
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from compassc.te.schedule.schedule import Group, Schedule
 
 SCOPES = ("global", "shared", "lsram", "local")
-LOOPS = ("vectorize", "unroll", "parallel")
-"""The annotations that a loop can have."""
 
 
 @dataclass(frozen=True)
@@ -54,32 +53,6 @@ class Singleton:
 
 
 Relation = Split | Fuse | Singleton
-
-
-@dataclass
-class Annotation:
-    """The annotation of one loop: `loop` one of LOOPS, the thread it is bound to, its pragmas with their values.
-
-    `iter_type`, `bind_thread`, `tensor_intrin`, `pragma_keys`, `pragma_values`: the same under the names of the field.
-    """
-
-    loop: str = ""
-    thread: IterVar | None = None
-    intrin: TensorIntrin | None = None
-    pragmas: dict[str, Any] = field(default_factory=dict)
-
-    bind_thread = property(lambda self: self.thread)
-    tensor_intrin = property(lambda self: self.intrin)
-    pragma_keys = property(lambda self: list(self.pragmas))
-    pragma_values = property(lambda self: list(self.pragmas.values()))
-
-    @property
-    def iter_type(self) -> int:
-        """What kind of axis the loop has become; that of axes as they are, where nothing was done to it."""
-        if self.intrin is not None:
-            return IterVar.Tensorized
-        kinds = {"unroll": IterVar.Unrolled, "vectorize": IterVar.Vectorized, "parallel": IterVar.Parallelized}
-        return kinds.get(self.loop, IterVar.DataPar if self.thread is None else IterVar.ThreadIndex)
 
 
 def _is_one_of(condition: Expr, thread: IterVar | None) -> bool:
