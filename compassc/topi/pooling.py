@@ -25,7 +25,9 @@ def _pooled(
     layout: str = "NCHW", count_include_pad: bool = True,
 ) -> Any:  # fmt: skip
     if layout == "NHWC":
-        made = _pooled(x.transpose(0, 3, 1, 2), kernel, stride, dilation, padding, pool_type, ceil_mode)
+        made = _pooled(
+            x.transpose(0, 3, 1, 2), kernel, stride, dilation, padding, pool_type, ceil_mode, "NCHW", count_include_pad
+        )
         return made.transpose(0, 2, 3, 1)
     (kh, kw), (sy, sx), (ly, lx), (top, left, bottom, right) = pair(kernel), pair(stride), pair(dilation), padding
     nothing = -np.inf if pool_type == "max" else 0
@@ -113,7 +115,8 @@ def _least(data: Tensor) -> Any:
 
 _MAX = (sample((1, 3, 7, 8), [3, 2], [2, 1], 1, [1, 0, 1, 1], "max"), sample((1, 6, 7, 3), 2, 2, 1, [0, 0, 0, 0], "max", False, "NHWC"),
         sample((1, 2, 7, 7), 3, 2, 1, [0, 0, 0, 0], "max", True))  # fmt: skip
-_MEAN = (sample((1, 3, 7, 8), [3, 2], [2, 1], 1, [1, 0, 1, 1], "avg"), sample((1, 2, 6, 6), 3, 2, 1, [1, 1, 1, 1], "avg", False, "NCHW", False))  # fmt: skip
+_MEAN = (sample((1, 3, 7, 8), [3, 2], [2, 1], 1, [1, 0, 1, 1], "avg"), sample((1, 2, 6, 6), 3, 2, 1, [1, 1, 1, 1], "avg", False, "NCHW", False),
+         sample((1, 6, 6, 9), 3, 2, 1, [1, 1, 1, 1], "avg", False, "NHWC", False))  # fmt: skip
 operator(_pooled, *_MAX, name="max_pool2d")(pool2d)
 operator(_pooled, *_MEAN, name="avg_pool2d")(pool2d)
 
