@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
 
@@ -16,7 +17,7 @@ from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Body, IRModule, PrimFunc, Stmt
 from compassc.ir.verify import verify
 from compassc.ir.visit import Rewriter, all_exprs, rename_vars, rewrites, walk_stmts
-from compassc.te.axes import IterVar
+from compassc.te.axes import IterVar, Kind, Range
 from compassc.te.bounds import Bounds, infer_bounds
 from compassc.te.buffers import View, check_bound
 from compassc.te.errors import ExpressionTypeError, LowerError, ScheduleError
@@ -27,8 +28,9 @@ from compassc.te.narrow import narrowed
 from compassc.te.nodes import TensorRead, reads, rewrite, substitute
 from compassc.te.opaque import Kernels, ScanOp
 from compassc.te.schedule.annotation import Annotation
+from compassc.te.schedule.relations import roots_of
 from compassc.te.schedule.schedule import Schedule
-from compassc.te.schedule.stage import Stage
+from compassc.te.schedule.stage import Singleton, Stage, is_tec
 from compassc.te.tensor import ComputeOp, PlaceholderOp, Tensor
 from compassc.te.values import Value, kind_of
 
@@ -168,7 +170,8 @@ def _threads_of_reduction(stage: Stage, machine: Machine) -> list[IterVar]:
 
 
 def _reduced_across(schedule: Schedule, stage: Stage, machine: Machine) -> None:
-    """Has threads reduce a part each, in a stage of its own; the old one joins the parts."""
+    """Has threads reduce a part each, in a stage of its own, in which what was computed at the loop is from then on; the old
+    one joins the parts. The threads of a grid do that in the loops of the old stage, for the elements of a block together."""
     axis, *more = _threads_of_reduction(stage, machine)
     if more:
         raise LowerError(
@@ -177,6 +180,9 @@ def _reduced_across(schedule: Schedule, stage: Stage, machine: Machine) -> None:
     notes = [stage.annotations.get(a) for a in stage.leaf_iter_vars if a.is_reduction and a is not axis]
     thread = stage.annotations[axis].thread
     del stage.annotations[axis]
+    inside = [s for s in schedule.stages if s.attached is not None and s.attached[1] is axis]
+    for s in inside:
+        s.attached = None
     try:
         made = schedule.rfactor(stage.origin_op.output(0), axis)
     except ScheduleError as error:
@@ -184,8 +190,34 @@ def _reduced_across(schedule: Schedule, stage: Stage, machine: Machine) -> None:
     part = schedule[made[0] if isinstance(made, list) else made]
     part.scope = machine.meeting_place
     part.attached = stage.attached
+    for s in inside:
+        s.attached = part, part.axis[-1]
     part.annotations[part.axis[0]] = Annotation(thread=thread)
     part.annotations |= {a: note for a, note in zip(part.reduce_axis, notes) if note is not None}
+    if machine.together and machine.everywhere:
+        _reduce_in_block(stage, part)
+
+
+def _reduce_in_block(stage: Stage, part: Stage) -> None:
+    """Has the threads of a block compute the parts of its elements, in memory that they share: at the innermost loop around
+    those that are bound to threads, and with these threads for the same axes."""
+    around = list(takewhile(lambda a: not a.is_reduction, stage.leaf_iter_vars))
+    notes = ((a, stage.annotations.get(a)) for a in around)
+    threads = {a: n.thread for a, n in notes if n is not None and is_tec(n.thread)}
+    blocks = list(takewhile(lambda a: a not in threads, around))
+    if not blocks:
+        return
+    part.scope, part.attached = "shared", (stage, blocks[-1])
+    one = IterVar(Range(1), f"{part.axis[0].name}.one", Kind.DATA_PARALLEL)  # of these threads, which adds the parts up
+    stage.relations.append(Singleton(one))
+    stage.leaf_iter_vars.insert(len(blocks), one)
+    stage.all_iter_vars.append(one)
+    stage.annotations[one] = Annotation(thread=part.annotations[part.axis[0]].thread)
+    for own, other in zip(part.axis[1:], stage.axis):
+        found = [t for a, t in threads.items() if other in roots_of(stage, a)]
+        taken = [n.thread for n in part.annotations.values()]
+        if found and found[-1] not in taken:
+            part.annotations[own] = Annotation(thread=found[-1])
 
 
 def _inlined(e: Expr, bodies: Mapping[Any, tuple[Stage, Expr]]) -> Expr | None:

@@ -133,9 +133,9 @@ class Operand:
             "use te.all, te.any and te.if_then_else in place of `and`, `or` and `if`",
         )
 
-    def astype(self, kind: Any) -> Value:
+    def astype(self, dtype: Any) -> Value:
         """The value converted to another type, as C converts it."""
-        return cast(self, kind)
+        return cast(self, dtype)
 
     def equal(self, other: Any) -> Value:
         """Whether two values are equal, as an expression."""
@@ -218,9 +218,9 @@ def kind_of(e: Expr) -> DataType:
     return e.dtype
 
 
-def const(value: float, kind: Any = None) -> Value:
-    """A number as a value: int32, float32 or bool, or of the type that `kind` names."""
-    return Value(as_expr(value) if kind is None else immediate(value, data_type(kind)))
+def const(value: float, dtype: Any = None) -> Value:
+    """A number as a value: int32, float32 or bool, or of the type that `dtype` names."""
+    return Value(as_expr(value) if dtype is None else immediate(value, data_type(dtype)))
 
 
 def data_type(kind: Any) -> DataType:
@@ -252,9 +252,9 @@ def as_expr(value: Any) -> Expr:
     raise ExpressionTypeError(f"expected a value or a number, got {type(value).__name__}")
 
 
-def cast(value: Any, kind: Any) -> Value:
+def cast(value: Any, dtype: Any) -> Value:
     """`value` converted to a type by the rules of C."""
-    e, to = as_expr(value), data_type(kind)
+    e, to = as_expr(value), data_type(dtype)
     if e.dtype is to:
         return Value(e)
     if isinstance(e, IntImm) and to.is_integer and not to.is_bool:

@@ -191,6 +191,35 @@ def test_threads_of_a_block_fill_shared_memory_together(device, sizes):
     assert device.launched == 1
 
 
+@pytest.mark.parametrize("factored", [False, True])
+@pytest.mark.parametrize("sizes", [(64, 64), (37, 45)])
+@pytest.mark.parametrize("open_sizes", [False, True])
+def test_threads_of_a_block_reduce_its_rows(device, factored, sizes, open_sizes):
+    n, m = (te.var("n"), te.var("m")) if open_sizes else sizes
+    a, k = te.placeholder((n, m), "int32", name="a"), te.reduce_axis((0, m), name="k")
+    b = te.compute((n,), lambda i: te.sum(a[i, k], axis=k), name="b")
+    s, thread = te.create_schedule(b.op), te.thread_axis("threadIdx.x")
+    block, row = s[b].split(b.op.axis[0], factor=8)
+    _, across = s[b].split(k, factor=16)
+    if factored:
+        part = s.rfactor(b, across)
+        (across,) = s[b].op.reduce_axis
+        s[part].compute_at(s[b], across)
+    s[b].bind(block, te.thread_axis("blockIdx.x"))
+    s[b].bind(row, te.thread_axis("threadIdx.y"))
+    s[b].bind(across, thread)
+    if factored:
+        s[b].set_store_predicate(thread.var.equal(0))
+    module = te.build(s, [a, b], "cuda")
+    assert "__shared__ int32" in module.get_source()
+    given = np.random.default_rng(0).integers(-9, 9, sizes).astype("int32")
+    for _ in range(3):
+        found = np.zeros(sizes[0], "int32")
+        module(given, found)
+        np.testing.assert_array_equal(found, given.sum(1))
+    assert device.launched == 3
+
+
 @pytest.mark.parametrize("bound", [(), ("up",), ("init", "up")])
 @pytest.mark.parametrize("turned", [False, True])
 def test_threads_wait_between_the_steps_of_a_scan(device, bound, turned):

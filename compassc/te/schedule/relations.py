@@ -64,6 +64,18 @@ def _divisor(extent: Expr) -> Expr:
     return IntImm(kind_of(extent), 1) if isinstance(extent, IntImm) and extent.value == 0 else extent
 
 
+def roots_of(stage: Stage, axis: IterVar) -> set[IterVar]:
+    """The axes of a stage that one of its loops is made of."""
+    from compassc.te.schedule.stage import Fuse, Split
+
+    for relation in stage.relations:
+        if isinstance(relation, Split) and axis in (relation.outer, relation.inner):
+            return roots_of(stage, relation.parent)
+        if isinstance(relation, Fuse) and axis is relation.fused:
+            return roots_of(stage, relation.outer) | roots_of(stage, relation.inner)
+    return {axis}
+
+
 def leaf_values(stage: Stage, extents: Mapping[IterVar, Expr], roots: Mapping[IterVar, Expr]) -> dict[IterVar, Expr]:
     """The values of the loops by those of the axes, which count from 0: what `root_values` turns round."""
     from compassc.te.schedule.stage import Fuse, Singleton, Split
