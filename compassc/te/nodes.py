@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 Axes = tuple["IterVar", ...]
 
 
+def _text(e: Expr) -> str:
+    from compassc.te.printing import text
+
+    return text(e)
+
+
 def _element_type(tensor: Tensor) -> DataType:
     return tensor.dtype
 
@@ -29,6 +35,9 @@ class TensorRead(PlacedExpr):
     tensor: Tensor
     indices: tuple[Expr, ...]
     dtype: DataType = derived(_element_type, init=False)
+
+    def __repr__(self) -> str:
+        return _text(self)
 
 
 class Combiner:
@@ -71,6 +80,9 @@ class Reduce(Expr):
     init: tuple[Expr, ...]
     value_index: int
     dtype: DataType = derived(_reduced_type, init=False)
+
+    def __repr__(self) -> str:
+        return _text(self)
 
 
 def rewrite(e: Expr, replace: Callable[[Expr], Expr | None]) -> Expr:
