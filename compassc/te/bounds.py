@@ -193,7 +193,7 @@ class _Inference:
 
     def _fixed(self, stage: Stage) -> set[Var]:
         """The variables of the loops that stand still at the place of a stage."""
-        together = stage.scope == "shared"  # what TECs share is computed for all of them
+        together = _computed_together(stage)
         assert stage.attached is not None
         self._depth(stage, *stage.attached)
         fixed: set[Var] = set()
@@ -202,6 +202,14 @@ class _Inference:
             if isinstance(var, Var) and not (together and is_tec(parent.annotations.get(leaf, Annotation()).thread)):
                 fixed.add(var)
         return fixed
+
+
+def _computed_together(stage: Stage) -> bool:
+    """Whether threads compute what all of them need, in memory that they share: where the user says so, and where a stage
+    without a memory has loops that are shared out over them."""
+    notes = (stage.annotations.get(leaf) for leaf in stage.leaf_iter_vars)
+    shared_out = any(note is not None and is_tec(note.thread) for note in notes)
+    return stage.scope == "shared" or (not stage.scope and shared_out)
 
 
 def _counter(leaf: IterVar, extent: Expr) -> Expr:

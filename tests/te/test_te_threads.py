@@ -119,6 +119,24 @@ def test_tecs_wait_before_what_they_share_is_overwritten():
     assert text.count("S.barrier") == 2  # after the copy, and before the next row's
 
 
+@pytest.mark.parametrize("scope", ["", "shared"])
+@pytest.mark.parametrize("parts", [(4, 4), (4, 3), (2, 4)])
+def test_tecs_that_compute_a_stage_together_compute_what_all_of_them_read(parts, scope):
+    a = te.placeholder((3, 24), "int32", name="a")
+    b = te.compute((3, 24), lambda i, j: a[i, j] + 1, name="b")
+    c = te.compute((3, 24), lambda i, j: b[i, 23 - j] * 2, name="c")
+    s = te.create_schedule(c)
+    outer, _ = s[c].split(c.op.axis[1], nparts=parts[0])
+    s[c].bind(outer, te.thread_axis("threadIdx.x"))
+    s[b].compute_at(s[c], outer)
+    s[b].bind(s[b].split(b.op.axis[1], nparts=parts[1])[0], te.thread_axis("threadIdx.x"))
+    if scope:
+        s[b].set_scope(scope)
+    x = np.arange(72, dtype="int32").reshape(3, 24)
+    text = check(s, [a, c], [x], np.ascontiguousarray(x[:, ::-1] + 1) * 2)
+    assert 'T.alloc((1, 24), "int32", "shared")' in text or 'T.alloc((24,), "int32", "shared")' in text
+
+
 def test_what_one_tec_has_is_not_read_by_all():
     a = te.placeholder((16,), "int32", name="a")
     b = te.compute((16,), lambda i: a[i] + a[15 - i], name="b")
