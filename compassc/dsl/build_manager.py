@@ -296,11 +296,12 @@ def _kernel_named(function: PrimFunc) -> PrimFunc:
 def _wrong_input(inp: Any) -> InputError:
     shown = getattr(inp, "__name__", None)
     what = f"the function {shown}" if shown else f"a {type(inp).__name__}"
-    return InputError(
-        f"cannot build {what}",
-        code="input",
-        help="give a function decorated with @S.prim_func, an IR function, or an IRModule",
-    )
+    from ..te import Schedule
+
+    taken = "give a function decorated with @S.prim_func, an IR function, or an IRModule"
+    if isinstance(inp, Schedule):
+        taken = "te.lower(schedule, args) makes an IRModule of it, te.build(schedule, args, target) a program"
+    return InputError(f"cannot build {what}", code="input", help=taken)
 
 
 register_generator()

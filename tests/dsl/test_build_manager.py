@@ -8,6 +8,7 @@ import pytest
 
 import compass_runtime as rt
 from compass_core.errors import CompassError
+from compassc import te
 from compassc.dsl import Aiff, BuildManager, CompassInfo, hw_native_vdtype, resolve_dtype_alias
 from compassc.dsl import script as S
 from compassc.settings.options import control_options
@@ -107,6 +108,13 @@ def test_functions_modules_and_ir_functions_are_accepted():
     for wrong in (len, 3):
         with pytest.raises(ValueError, match="cannot build"):
             manager.build(wrong)
+
+
+def test_a_schedule_is_refused_with_the_functions_that_take_it():
+    b = te.compute((8,), lambda i: i, name="b")
+    with pytest.raises(ValueError, match="cannot build a Schedule") as caught:
+        BuildManager().build(te.create_schedule(b))
+    assert "te.lower(schedule, args)" in caught.value.help and "te.build(schedule, args, target)" in caught.value.help
 
 
 def test_options_reach_the_compiler_and_the_passes(here):
