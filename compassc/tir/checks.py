@@ -235,11 +235,10 @@ def _check_turn(step: str, tree: Tree, s: S.For, blocks: list[S.Block]) -> None:
         return
     loops = [*tree.loops_around(s, all_of_them=True), s]
     sizes = _shapes(tree)
-    facts = facts_of(loops)
     for data in flows:
         if all(is_update(tree, b) and data in written(b) for b in blocks if data in read(b)):
             continue
-        if not turn_writes(tree, blocks, data, loops, facts, sizes.get(data, ())):
+        if not turn_writes(tree, blocks, data, loops, sizes.get(data, ())):
             raise ScheduleError(
                 f"{step} of '{s.var.name}': its turns depend on each other by '{data.name}': not all that a turn reads "
                 "of it is surely written in the same turn"

@@ -68,7 +68,7 @@ def goes_on(tree: Tree, block: S.Block, buffer: Buffer) -> bool:
     fixed = tree.loops_around(block, all_of_them=True)
     if not inner:
         return True
-    return not turn_writes(tree, inner, buffer.data, fixed, facts_of(fixed), buffer.shape)
+    return not turn_writes(tree, inner, buffer.data, fixed, buffer.shape)
 
 
 def check_cover(

@@ -69,38 +69,40 @@ def spans_of(region: Expr, block: S.Block, reach: Mapping[Var, Interval]) -> Spa
     return found
 
 
-def turn_writes(
-    tree: Tree, blocks: Iterable[S.Block], data: Var, fixed: Sequence[S.For], facts: Arith, size: Sequence[Expr]
-) -> bool:
+def turn_writes(tree: Tree, blocks: Sequence[S.Block], data: Var, fixed: Sequence[S.For], size: Sequence[Expr]) -> bool:
     """Whether all of a buffer that blocks read in one turn of the loops `fixed` was written in it before. `size`: its
     shape."""
-    written: list[Spans] = []
-    for block in blocks:
-        reach = reach_of(tree, block, fixed)
-        for region in reads_of(block, data):
-            spans = spans_of(region, block, reach)
-            if not any(holds(outer, spans, facts, size) for outer in written):
-                return False
-        own = writes_of(block, data)
-        if len(own) == 1 and fills(tree, block, own[0], fixed, size):
-            written.append(spans_of(own[0], block, reach))
-    return True
+    return all(turn_gives(tree, blocks[:i], b, data, fixed, size) for i, b in enumerate(blocks))
 
 
 def turn_gives(
     tree: Tree, writers: Iterable[S.Block], reader: S.Block, data: Var, fixed: Sequence[S.For], size: Sequence[Expr]
 ) -> bool:
-    """Whether all of a buffer that one block reads in one turn of the loops `fixed` is what others write in it. `size`: its
-    shape."""
-    facts = facts_of(fixed)
-    written = [
-        spans_of(own[0], w, reach_of(tree, w, fixed))
-        for w in writers
-        if len(own := writes_of(w, data)) == 1 and fills(tree, w, own[0], fixed, size)
-    ]
-    reach = reach_of(tree, reader, fixed)
-    reads = [spans_of(region, reader, reach) for region in reads_of(reader, data)]
-    return all(any(holds(outer, spans, facts, size) for outer in written) for spans in reads)
+    """Whether all of a buffer that one block reads in one turn of the loops `fixed` is what those before it write in it.
+    `size`: its shape."""
+    regions = reads_of(reader, data)
+    wanted = [w for w in writers if regions and len(writes_of(w, data)) == 1]
+    return all(any(_gives(tree, w, reader, region, data, fixed, size) for w in wanted) for region in regions)
+
+
+def _gives(
+    tree: Tree,
+    writer: S.Block,
+    reader: S.Block,
+    region: Expr,
+    data: Var,
+    fixed: Sequence[S.For],
+    size: Sequence[Expr],
+) -> bool:
+    """Whether a block before another one writes a region that this reads, in one turn of the loops around both: what later
+    turns write is not there yet."""
+    around = set(tree.loops_around(reader, all_of_them=True))
+    both = [*fixed, *(s for s in tree.loops_around(writer, all_of_them=True) if s in around and s not in fixed)]
+    own = writes_of(writer, data)[0]
+    if not fills(tree, writer, own, both, size):
+        return False
+    outer = spans_of(own, writer, reach_of(tree, writer, both))
+    return holds(outer, spans_of(region, reader, reach_of(tree, reader, both)), facts_of(both), size)
 
 
 def within(found: Sequence[tuple[Expr, Expr]], outer: Spans, facts: Arith, size: Sequence[Expr]) -> bool:

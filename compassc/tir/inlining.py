@@ -212,7 +212,7 @@ def _check_available(
                 continue
             fixed = [*made.loops_around(shared[-1], all_of_them=True), shared[-1]]
             pair = sorted((other, now), key=lambda b: made.order[b])
-            if not turn_writes(made, pair, data, fixed, facts_of(fixed), buffers[data].shape):
+            if not turn_writes(made, pair, data, fixed, buffers[data].shape):
                 raise ScheduleError(
                     f"{step} of '{s.name}': a turn of '{left[0].var.name}' does not surely write all that it reads of "
                     f"'{data.name}'"

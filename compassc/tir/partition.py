@@ -168,7 +168,7 @@ class _Rolling:
         if foreign := why_foreign(tree, block):
             raise self.error(foreign)
         blocks = [block, *self.consumers]
-        if not turn_writes(tree, blocks, buffer.data, self.fixed, self.facts, buffer.shape):
+        if not turn_writes(tree, blocks, buffer.data, self.fixed, buffer.shape):
             raise self.error("a turn of the loop does not surely write all that it reads")
         self.dim, self.extent, self.stride, self.inner = self._dimension()
 

@@ -22,10 +22,11 @@ from compassc.dsl.decorators import PyPrimFunc
 from compassc.ir import stmts as S
 from compassc.ir.visit import substitute
 from compassc.tir.blocks import number
-from tests.tir import odd_kernels
+from tests.tir import odd_kernels, odd_kernels_of_open_extents
 from tests.tir.random_kernels import lowered
 
-KERNELS = {name: k for name, k in vars(odd_kernels).items() if isinstance(k, PyPrimFunc)}
+MODULES = (odd_kernels, odd_kernels_of_open_extents)
+KERNELS = {name: k for m in MODULES for name, k in vars(m).items() if isinstance(k, PyPrimFunc)}
 TWO_SHAPES = "two_views"
 
 
@@ -201,6 +202,11 @@ REFUSED = [
     ("five_columns", "reverse_compute_at('C', s.get_loops('P')[0])", "do not surely give all of its points"),
     ("all_but_the_last", "cache_write('P', 0, 'lsram')", "does not surely write all of it"),
     ("open_triangle", "cache_write('P', 0, 'lsram')", "does not surely write all of it"),
+    *(
+        ("left_by_a_turn", f"{step}(s.get_loops('P')[0])", "not all that a turn reads")
+        for step in ("parallel", "vectorize")
+    ),
+    ("left_by_a_turn", "bind(s.get_loops('P')[0], 'threadIdx.x')", "not all that a turn reads of it is surely written"),
     ("from_three_on_of_all", "reverse_compute_at('C', s.get_loops('P')[0])", "do not surely give all"),
 ]
 
@@ -215,6 +221,15 @@ def test_a_block_of_some_points_is_not_folded_into_one_of_all():
 @pytest.mark.parametrize("name,call,reason", REFUSED)
 def test_what_would_be_wrong_is_refused(name, call, reason):
     assert reason in Case(name).try_(f"s.{call}")
+
+
+def test_what_a_turn_leaves_for_the_next_one_stays_in_place():
+    """Two halves of a buffer would be filled in turn."""
+    case = Case("left_by_a_turn")
+    s = case.s.copy()
+    s.set_scope("P", 0, "lsram")
+    s.annotate("P", "double_buffer_scope", 0)
+    assert case.check(s, ["double_buffer_scope"]) == "right"
 
 
 def test_blocks_know_a_buffer_by_one_shape():

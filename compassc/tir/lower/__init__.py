@@ -14,7 +14,7 @@ from compassc.te.lowering import Finish
 from compassc.te.machine import Grid, Machine, Npu
 from compassc.tir.base import loose_statement
 from compassc.tir.blocks import declared
-from compassc.tir.cover import data_of, facts_of, turn_writes
+from compassc.tir.cover import data_of, turn_writes
 from compassc.tir.create import EXPRESSIONS
 from compassc.tir.lower.across import reduced_across
 from compassc.tir.lower.dissolve import dissolved, flattened, with_beginnings
@@ -84,7 +84,7 @@ def _filled_anew(tree: Tree, block: S.Block, data: Var) -> bool:
     users = [b for b in tree.blocks.values() if data in {data_of(r) for r in (*b.reads, *b.writes)}]
     common = [s for s in tree.loops_around(block, all_of_them=True) if all(tree.is_inside(b, s) for b in users)]
     shape = declared(tree.function.body)[data].shape
-    return not common or turn_writes(tree, users, data, common, facts_of(common), shape)
+    return not common or turn_writes(tree, users, data, common, shape)
 
 
 DOUBLE_BUFFER = "double_buffer_scope"

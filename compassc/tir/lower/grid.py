@@ -130,7 +130,7 @@ class _Launch:
             fixed = [*self.tree.loops_around(inner, all_of_them=True), inner]
             if reads_of(block, data) and any(w in within for w in writers):
                 shape = region.buffer.shape  # type: ignore[attr-defined]
-                if not turn_writes(self.tree, within, data, fixed, facts_of(fixed), shape):
+                if not turn_writes(self.tree, within, data, fixed, shape):
                     return f"reads '{data.name}' before it is written there"
         return ""
 

@@ -94,7 +94,7 @@ class Users:
                 continue
             starts = tuple(start for start, _ in found)
             if not any(uses(e, [s.var for s in loops]) for e in starts) or turn_writes(
-                self.tree, self.blocks, self.buffer.data, fixed, facts, self.buffer.shape
+                self.tree, self.blocks, self.buffer.data, fixed, self.buffer.shape
             ):
                 shape = tuple(number(max(constant(extent) or 1, 1)) for _, extent in found)
                 return shape, starts
