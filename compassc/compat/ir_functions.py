@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import is_
 from typing import Any
 
 from compass_core.errors import UsageError
@@ -15,6 +16,7 @@ from ..ir.dtypes import DataType, PointerType, dtype, pointer_type
 from ..ir.node import Node
 from ..ir.visit import substitute as substituted
 from ..ir.visit import substitute_body
+from . import nodes
 from .names import IR_NODES
 
 FORMAT = "compassc-ir/1"
@@ -143,13 +145,15 @@ _Visit = Callable[[Any], Any]
 def ir_transform(
     stmt: Any, preorder: _Visit | None, postorder: _Visit | None, only_enable: Sequence[str] | None = None
 ) -> Any:
-    """A function, statement or expression with nodes replaced: `preorder` gets a node first and gives what stands for all of
-    it, or None; `postorder` gets a node whose parts were replaced and gives another one, or None. `only_enable`: the kinds
-    of nodes that both get (`tir.For`, `tir.BufferStore`, ...), by default all. UsageError for kinds that there are not."""
+    """A function, statement, body or expression with nodes replaced: `preorder` gets a node first and gives what stands for
+    all of it, or None; `postorder` gets a node whose parts were replaced (itself where none was) and gives another one, or
+    None. In the place of a statement there may be several. `only_enable`: the kinds of nodes that both get (`tir.For`,
+    `tir.BufferStore`, ...), by default all. UsageError for kinds that there are not."""
     kinds = None if only_enable is None else tuple(_kind(name) for name in only_enable)
 
     def asked(visit: _Visit | None, node: Any) -> Any:
-        return None if visit is None or (kinds is not None and not isinstance(node, kinds)) else visit(node)
+        found = None if visit is None or (kinds is not None and not isinstance(node, kinds)) else visit(node)
+        return _expression(found) if isinstance(node, E.Expr) and found is not None else found
 
     def changed(node: Any) -> Any:
         found = asked(preorder, node)
@@ -159,11 +163,16 @@ def ir_transform(
         found = asked(postorder, inner)
         return inner if found is None else found
 
+    from ..te.opaque import body_of
+
     def body(statements: S.Body) -> S.Body:
-        return tuple(changed(s) for s in statements)
+        found = body_of([changed(s) for s in statements], "ir_transform")
+        return statements if len(found) == len(statements) and all(map(is_, found, statements)) else found
 
     if isinstance(stmt, PrimFunc):
         return stmt.replace(body=body(stmt.body))
+    if isinstance(stmt, tuple):
+        return body(stmt)
     return changed(stmt if isinstance(stmt, S.Stmt) else _expression(stmt))
 
 
@@ -176,6 +185,9 @@ def _expression(value: Any) -> E.Expr:
 def _kind(name: str) -> type[Node]:
     """The class of nodes of a name of the framework."""
     short = name.rpartition(".")[2]
+    made = getattr(nodes, short, None)
+    if isinstance(made, nodes.NodeType):
+        return made.node
     home, _, there = IR_NODES.get(short, f":{short}").partition(":")
     for module in {"exprs": (E,), "stmts": (S,)}.get(home, (S, E)):
         found = getattr(module, there, None)
@@ -185,14 +197,16 @@ def _kind(name: str) -> type[Node]:
 
 
 def substitute(node: Any, vmap: Mapping[E.Var, Any]) -> Any:
-    """An expression, statement or function with variables replaced."""
+    """An expression, statement, body or function with variables replaced. TypeError where one of these is no variable."""
     from ..te.values import as_expr
 
-    mapping = {var: as_expr(value) for var, value in vmap.items()}
+    mapping = {nodes.variable(var): as_expr(value) for var, value in vmap.items()}
     if isinstance(node, PrimFunc):
         return node.replace(body=substitute_body(node.body, mapping))
     if isinstance(node, S.Stmt):
         return substitute_body((node,), mapping)[0]
+    if isinstance(node, tuple):
+        return substitute_body(node, mapping)
     return substituted(as_expr(node), mapping)
 
 

@@ -94,7 +94,11 @@ class _Loader(importlib.abc.Loader):
         return None
 
     def exec_module(self, module: ModuleType) -> None:
+        from .nodes import add_fields
+
         vendor.names_in_use = True
+        if module.__name__ == _ROOT:
+            add_fields()
         module.__doc__ = f"{module.__name__}, as compassc offers it."
         module.__getattr__ = partial(_lookup, module)  # type: ignore[method-assign]
         module.__dir__ = partial(_names, module.__name__)  # type: ignore[method-assign]
@@ -138,7 +142,10 @@ def take_names() -> None:
 
 def give_back_names() -> None:
     """Undo `take_names`."""
+    from .nodes import remove_fields
+
     sys.meta_path.remove(_FINDER)
+    remove_fields()
     for name in [n for n in list(sys.modules) if n == _ROOT or n.startswith(f"{_ROOT}.")]:
         del sys.modules[name]
     vendor.names_in_use = False

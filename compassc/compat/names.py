@@ -60,15 +60,13 @@ _VALUES = """Select IterVar abs acos acosh all any asin asinh atan atanh call_ex
     sinh sqrt sum tan tanh trunc truncdiv truncmod"""
 _TENSORS = "ComputeOp ExternOp Operation PlaceholderOp ScanOp Tensor TensorSlice"
 IR_NODES = {
-    "BufferLoad": "exprs:Load",
-    "BufferStore": "stmts:Store",
-    "IfThenElse": "stmts:If",
     "LetStmt": "stmts:Let",
-    "Evaluate": "stmts:Eval",
     "Call": "exprs:Call",
     "PrimExpr": "exprs:Expr",
     "Stmt": "stmts:Stmt",
 }
+MADE_NODES = "BufferLoad BufferStore Evaluate For IfThenElse"
+"""Nodes that programs make, with the framework's arguments."""
 _PASS_CONTEXT = "compassc.compat.pass_context:"
 _CONTEXTS = {
     name: _PASS_CONTEXT for name in ("Pass", "PassContext", "PassInfo", "PrintIR", "Sequential", "module_pass")
@@ -156,7 +154,8 @@ MODULES: dict[str, Names] = {
         {"build": f"{FRAMEWORK}:build_functions"}
         | _from(framework="IRModule likely", ir="PrimFunc", te=_VALUES)
         | {n: "compassc.ir.exprs:" for n in ("Buffer", "Var", "IntImm", "FloatImm", "Cast", "Ramp", "Broadcast")}
-        | {n: "compassc.ir.stmts:" for n in ("Block", "For", "While")}
+        | {n: "compassc.ir.stmts:" for n in ("Block", "While")}
+        | {n: "compassc.compat.nodes:" for n in ("ForKind", *MADE_NODES.split())}
         | {n: "compassc.tir:" for n in ("IndexMap", "Schedule", "TensorIntrin")}
         | {there: f"compassc.ir.{home}" for there, home in IR_NODES.items()}
     ),
@@ -204,10 +203,7 @@ MISSING: dict[str, str] = {
         _REMOTE,
     ),
     **dict.fromkeys(("tvm.script.relax", "tvm.script.from_source"), _GRAPH_TEXT),
-    **dict.fromkeys(
-        [f"tvm.tir.{n}" for n in ("call_packed",)],
-        _CALLS,
-    ),
+    "tvm.tir.call_packed": _CALLS,
     "tvm.compass.dsl.testing.run_op_case": "it needs the vendor's reference implementation of every layer; compare an aipu.bin with `compass-run --expect`",
     "tvm.compass.utils.check_call_compass_tool": "no programs of the vendor are called",
     **dict.fromkeys(

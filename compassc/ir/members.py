@@ -26,15 +26,18 @@ class Attributes(tuple[tuple[str, object], ...]):
 
     __slots__ = ()
 
+    def _named(self) -> dict[str, object]:
+        return dict(self)
+
     def __getitem__(self, key: Any) -> Any:
-        return dict(self)[key] if isinstance(key, str) else super().__getitem__(key)
+        return self._named()[key] if isinstance(key, str) else super().__getitem__(key)
 
     def __contains__(self, key: object) -> bool:
-        return any(name == key for name, _ in self) if isinstance(key, str) else super().__contains__(key)
+        return key in self._named() if isinstance(key, str) else super().__contains__(key)
 
     def get(self, key: str, default: object = None) -> Any:
         """The value of a name."""
-        return next((value for name, value in self if name == key), default)
+        return self._named().get(key, default)
 
     def items(self) -> Iterator[tuple[str, object]]:
         """The pairs."""
@@ -49,6 +52,24 @@ class Attributes(tuple[tuple[str, object], ...]):
         return Attributes((name, value) for name, value in self if name != key)
 
 
+class FunctionAttributes(Attributes):
+    """Those of a function, whose name is found under `global_symbol`, too."""
+
+    symbol: str
+
+    @classmethod
+    def of(cls, name: str, attrs: tuple[tuple[str, object], ...]) -> FunctionAttributes:
+        """The attributes of a function of a name."""
+        if isinstance(attrs, cls) and attrs.symbol == name:
+            return attrs
+        made = cls(attrs)
+        made.symbol = name
+        return made
+
+    def _named(self) -> dict[str, object]:
+        return {**dict(self), "global_symbol": self.symbol}
+
+
 @dataclass(frozen=True)
 class GlobalVar:
     """The name of a function of a module."""
@@ -57,6 +78,38 @@ class GlobalVar:
 
     def __str__(self) -> str:
         return self.name_hint
+
+
+class Functions(tuple["PrimFunc", ...]):
+    """Functions in the order of their names, by which they are looked up, too."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        """A function by its place, its name or its `GlobalVar`. NoFunction, with the names that there are, where there is
+        none."""
+        if not isinstance(key, (str, GlobalVar)):
+            return super().__getitem__(key)
+        wanted = str(key)
+        for f in self:
+            if f.name == wanted:
+                return f
+        names = [f.name for f in self]
+        raise NoFunction(
+            f"the module has no function '{wanted}'", code="no-function", help=help_for(wanted, names, "functions")
+        )
+
+    def keys(self) -> list[GlobalVar]:
+        """The names."""
+        return [GlobalVar(f.name) for f in self]
+
+    def values(self) -> list[PrimFunc]:
+        """The functions."""
+        return list(self)
+
+    def items(self) -> list[tuple[GlobalVar, PrimFunc]]:
+        """Names and functions."""
+        return list(zip(self.keys(), self))
 
 
 class Members:
@@ -78,14 +131,8 @@ class Members:
 
     def __getitem__(self, name: str | GlobalVar) -> PrimFunc:
         """The function of that name. NoFunction, with the names that there are, where there is none."""
-        wanted = str(name)
-        for f in self.functions:
-            if f.name == wanted:
-                return f
-        names = [f.name for f in self.functions]
-        raise NoFunction(
-            f"the module has no function '{wanted}'", code="no-function", help=help_for(wanted, names, "functions")
-        )
+        found: PrimFunc = Functions(self.functions)[str(name)]
+        return found
 
     def __contains__(self, name: object) -> bool:
         return any(f.name == str(name) for f in self.functions)
@@ -99,7 +146,7 @@ class Members:
 
     def get_global_vars(self) -> list[GlobalVar]:
         """The names of all functions."""
-        return [GlobalVar(f.name) for f in self.functions]
+        return Functions(self.functions).keys()
 
     # -- copies
 

@@ -8,6 +8,7 @@ follows for each of them, in the order of `placed_exprs` (`.` is the statement's
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -77,10 +78,11 @@ class _Names:
         self.used: set[str] = set(RESERVED)
 
     def define(self, key: object, hint: str) -> str:
-        name, n = hint, 0
+        written = hint if hint.isidentifier() else re.sub(r"\W|^(?=\d|$)", "_", hint)
+        name, n = written, 0
         while name in self.used:
             n += 1
-            name = f"{hint}_{n}"
+            name = f"{written}_{n}"
         self.used.add(name)
         self.of[key] = name
         return name

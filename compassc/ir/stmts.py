@@ -6,7 +6,7 @@ value; nothing else changes a scalar or vector variable except `SetElement`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from compass_core.errors import Span
 
 from .dtypes import Type
 from .exprs import Buffer, Expr, Mapping, Var
-from .members import Attributes, Members
+from .members import Attributes, FunctionAttributes, Functions, Members
 from .node import Node, field, node
 
 if TYPE_CHECKING:
@@ -225,6 +225,10 @@ def _named_notes(attrs: tuple[tuple[str, object], ...]) -> Attributes:
     return attrs if type(attrs) is Attributes else Attributes(attrs)
 
 
+def _of_function(name: str, attrs: tuple[tuple[str, object], ...]) -> FunctionAttributes:
+    return FunctionAttributes.of(name, attrs)
+
+
 @node()
 class PrimFunc(_Program):
     """A function: parameters, body, return type (`void`, a DataType or PointerType) and attributes."""
@@ -233,7 +237,7 @@ class PrimFunc(_Program):
     params: tuple[Var, ...]
     body: Body
     ret_type: Type
-    attrs: Notes = field(default=(), normalise=_named_notes)
+    attrs: Notes = field(default=(), normalise=_of_function)
     span: Span | None = field(default=None, compare=False)
 
     def module(self) -> IRModule:
@@ -241,7 +245,11 @@ class PrimFunc(_Program):
 
     def attr(self, name: str, default: object = None) -> Any:
         """The value of an attribute."""
-        return Attributes(self.attrs).get(name, default)
+        return FunctionAttributes.of(self.name, self.attrs).get(name, default)
+
+    def with_body(self, new_body: Stmt | Sequence[Stmt]) -> PrimFunc:
+        """The function with another body: a statement, or several."""
+        return self.replace(body=(new_body,) if isinstance(new_body, Stmt) else tuple(new_body))
 
     def with_attr(self, name: str, value: object) -> PrimFunc:
         """The function with one more attribute; its name is `global_symbol`."""
@@ -257,7 +265,7 @@ class PrimFunc(_Program):
 
 
 def _by_name(functions: tuple[PrimFunc, ...]) -> tuple[PrimFunc, ...]:
-    return tuple(sorted(functions, key=lambda f: f.name))
+    return Functions(sorted(functions, key=lambda f: f.name))
 
 
 @node()

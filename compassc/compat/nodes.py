@@ -1,0 +1,185 @@
+"""Nodes of the IR as programs for the framework see them: fields under its names, and nodes made with its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from compass_core.errors import UsageError
+from compassc.ir import PrimFunc
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.exprs import Buffer, Expr, IntImm, Var
+from compassc.te.buffers import View
+from compassc.te.opaque import body_of
+from compassc.te.values import Value, as_expr, binary, cast
+
+
+class _NoField(UsageError, AttributeError):
+    """A node has no such field."""
+
+
+class _WrongArgument(UsageError, TypeError):
+    """A node cannot be made of an argument."""
+
+
+def _extent(loop: S.For) -> Expr:
+    """The number of turns. _NoField for loops with steps, which the framework does not have."""
+    if not isinstance(loop.step, IntImm) or loop.step.value != 1:
+        raise _NoField(
+            f"the loop of '{loop.var.name}' goes in steps of {Value(loop.step)}, and has no extent",
+            code="compat-name",
+            help="its fields are start, stop and step",
+        )
+    if isinstance(loop.start, IntImm) and loop.start.value == 0:
+        return loop.stop
+    return binary("sub", Value(loop.stop), Value(loop.start)).expr
+
+
+def _buffer_map(function: PrimFunc) -> dict[Var, Buffer]:
+    """The buffers of the parameters that are addresses."""
+    declared = (s.buffer for s in function.body if isinstance(s, S.DeclBuffer))
+    return {buffer.data: buffer for buffer in declared if buffer.data in function.params}
+
+
+def variable(given: Any) -> Var:
+    """The variable itself. TypeError for other values."""
+    found = as_expr(given)
+    if not isinstance(found, Var):
+        raise _WrongArgument(f"{Value(found)} is no variable", code="input", help="take te.var(name)")
+    return found
+
+
+def _stored(given: Any) -> Buffer:
+    """The buffer itself of what was declared."""
+    found = given.buffer if isinstance(given, View) else given
+    if not isinstance(found, Buffer):
+        raise _WrongArgument(f"a {type(given).__name__} is no buffer", code="input", help="take te.decl_buffer(shape)")
+    return found
+
+
+FIELDS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
+    S.For: {"loop_var": lambda s: s.var, "min": lambda s: s.start, "extent": _extent},
+    S.If: {
+        "condition": lambda s: s.cond,
+        "then_case": lambda s: s.then,
+        "else_case": lambda s: s.orelse or None,
+    },
+    S.While: {"condition": lambda s: s.cond},
+    S.Block: {"name_hint": lambda s: s.name},
+    E.Select: {"condition": lambda e: e.cond, "true_value": lambda e: e.a, "false_value": lambda e: e.b},
+    PrimFunc: {"buffer_map": _buffer_map},
+}
+"""Names of fields in the framework, where these are other ones than here."""
+
+
+def add_fields() -> None:
+    """Nodes have their fields under the framework's names, too."""
+    for cls, fields in FIELDS.items():
+        for name, get in fields.items():
+            setattr(cls, name, property(get))
+
+
+def remove_fields() -> None:
+    """Undo `add_fields`."""
+    for cls, fields in FIELDS.items():
+        for name in fields:
+            if name in vars(cls):
+                delattr(cls, name)
+
+
+class ForKind:
+    """What a loop is: the same words as `loop.kind`. Loops over threads have kinds of their own (`threadIdx_x`, ...)."""
+
+    SERIAL, PARALLEL, VECTORIZED, UNROLLED = "serial", "parallel", "vectorized", "unrolled"
+
+
+class NodeType(type):
+    """A name that stands for nodes of the class `node`, and makes them of the framework's arguments."""
+
+    node: type
+    make: Callable[..., Any]
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, cls.node)
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        return cls.make(*args, **options)
+
+
+class For(metaclass=NodeType):
+    """A loop: `For(loop_var, min, extent, kind, body)`; `kind` is one of `ForKind`."""
+
+    node = S.For
+
+    @staticmethod
+    def make(
+        loop_var: Any,
+        min: Any,
+        extent: Any,
+        kind: str,
+        body: Any,
+        thread_binding: None = None,
+        annotations: Mapping[str, Any] | None = None,
+    ) -> S.For:
+        """The loop. TypeError for a variable that is none, and for kinds that there are not."""
+        var = variable(loop_var)
+        if thread_binding is not None or kind not in vars(ForKind).values():
+            raise _WrongArgument(
+                f"there is no loop of the kind {kind!r}",
+                code="input",
+                help="ForKind has SERIAL, PARALLEL, VECTORIZED and UNROLLED; threads are bound by schedules",
+            )
+        start, size = (cast(Value(as_expr(e)), var.data_type) for e in (min, extent))
+        stop = (
+            size.expr if isinstance(start.expr, IntImm) and start.expr.value == 0 else binary("add", start, size).expr
+        )
+        one, notes = IntImm(var.data_type, 1), tuple((annotations or {}).items())
+        return S.For(var, kind, start.expr, stop, one, body_of(body, "For"), notes)
+
+
+class IfThenElse(metaclass=NodeType):
+    """A condition: `IfThenElse(condition, then_case, else_case=None)`."""
+
+    node = S.If
+
+    @staticmethod
+    def make(condition: Any, then_case: Any, else_case: Any = None) -> S.If:
+        """The condition."""
+        other = () if else_case is None else body_of(else_case, "IfThenElse")
+        return S.If(as_expr(condition), body_of(then_case, "IfThenElse"), other)
+
+
+class BufferStore(metaclass=NodeType):
+    """What writes an element: `BufferStore(buffer, value, indices)`."""
+
+    node = S.Store
+
+    @staticmethod
+    def make(buffer: Any, value: Any, indices: Sequence[Any]) -> S.Store:
+        """The statement; a number takes the elements' type. ExpressionTypeError for values of other types."""
+        written = View(_stored(buffer)).store(value, *indices)
+        assert isinstance(written, S.Store)
+        return written
+
+
+class BufferLoad(metaclass=NodeType):
+    """The value of an element: `BufferLoad(buffer, indices)`."""
+
+    node = E.Load
+
+    @staticmethod
+    def make(buffer: Any, indices: Sequence[Any]) -> Expr:
+        """The expression."""
+        return View(_stored(buffer))[tuple(indices)].expr
+
+
+class Evaluate(metaclass=NodeType):
+    """An expression that is evaluated: `Evaluate(value)`."""
+
+    node = S.Eval
+
+    @staticmethod
+    def make(value: Any) -> S.Eval:
+        """The statement."""
+        return S.Eval(as_expr(value))
