@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product as tuples
 from typing import Any
 
@@ -67,7 +68,7 @@ def pool2d(
     high[w] = max((ow - 1) * sx + (kw - 1) * lx + 1 - shape[w] - left, 0)
     if pool_type not in ("max", "avg"):
         raise ExpressionError(f"there is no pooling '{pool_type}': max, avg")
-    nothing = _least(data) if pool_type == "max" else 0
+    nothing = number(_least(data), data.dtype) if pool_type == "max" else 0
     padded = pad(data, low, high, nothing) if any((*low, *high)) else data
     ry, rx = te.reduce_axis((0, kh), name="ry"), te.reduce_axis((0, kw), name="rx")
     made = list(shape)
@@ -79,7 +80,7 @@ def pool2d(
         at[h], at[w] = i[h] * sy + ry * ly, i[w] * sx + rx * lx
         value = padded[tuple(at)]
         if pool_type == "max":
-            return te.max(value, axis=[ry, rx])
+            return te.max(value, axis=[ry, rx], init=nothing)
         return te.sum(te.cast(value, kind), axis=[ry, rx])
 
     found: Tensor = te.compute(made, element, name=f"T_pool_{pool_type}", tag=f"pool_{pool_type}")
@@ -110,7 +111,7 @@ def _existing(place: Any, stride: int, dilation: int, window: int, before: int, 
 
 
 def _least(data: Tensor) -> Any:
-    return -3.4028234663852886e38 if data.dtype == "float32" else data.dtype.range()[0]
+    return -math.inf if data.dtype.is_floating else data.dtype.range()[0]
 
 
 _MAX = (sample((1, 3, 7, 8), [3, 2], [2, 1], 1, [1, 0, 1, 1], "max"), sample((1, 6, 7, 3), 2, 2, 1, [0, 0, 0, 0], "max", False, "NHWC"),

@@ -22,8 +22,9 @@ def lanes(draw, s):
         loop = reduced_loop(draw, on)
         _, inner = on.split(loop, [None, draw.choice((2, 4, 8, 16))])
         made = on.rfactor(inner, draw.choice((0, -1)))
-        mine = [x for x in on.get_loops(made) if on.get(x).var.name.startswith(on.get(inner).var.name)]
-        on.reorder(*[x for x in on.get_loops(made) if x not in mine], *mine)
+        loops = on.get_loops(made)
+        mine = [x for x in loops if on.get(x).var.name.startswith(on.get(inner).var.name)]
+        on.reorder(*[x for x in loops if x not in mine], *mine)
         on.vectorize(loops_of(on, made)[-1])
 
     _together(draw, s, steps)
