@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -97,6 +98,23 @@ def number(value: Any, kind: Any) -> Value:
     from compassc.te.values import const
 
     return const(value, str(dtype(kind)))
+
+
+def least(kind: Any) -> Value:
+    """What every number of a type is as large as: minus infinity of reals."""
+    limits = dtype(kind)
+    return number(-math.inf if limits.is_floating else limits.range()[0], kind)
+
+
+def greatest(kind: Any) -> Value:
+    """What every number of a type is as small as: infinity of reals."""
+    limits = dtype(kind)
+    return number(math.inf if limits.is_floating else limits.range()[1], kind)
+
+
+largest = te.comm_reducer(lambda a, b: te.max(a, b), least, "max")
+smallest = te.comm_reducer(lambda a, b: te.min(a, b), greatest, "min")
+"""Reductions that give infinities, too, as NumPy does; those of `te` begin with the last finite number."""
 
 
 def axis_of(axis: int, rank: int, what: str) -> int:

@@ -12,7 +12,19 @@ from compassc.ir.dtypes import INT32
 from compassc.te.errors import ExpressionError
 from compassc.te.tensor import Tensor
 from compassc.te.values import Value
-from compassc.topi.declare import Whole, axis_of, number, numbers, operator, sample, sizes
+from compassc.topi.declare import (
+    Whole,
+    axis_of,
+    greatest,
+    largest,
+    least,
+    number,
+    numbers,
+    operator,
+    sample,
+    sizes,
+    smallest,
+)
 from compassc.topi.elementwise import cast
 
 
@@ -140,8 +152,8 @@ def scatter_elements(
     joins: dict[str, tuple[Any, Any, Any]] = {
         "add": (te.sum, lambda a, b: a + b, number(0, data.dtype)),
         "mul": (te.prod, lambda a, b: a * b, number(1, data.dtype)),
-        "min": (te.min, lambda a, b: te.min(a, b), te.max_value(data.dtype)),
-        "max": (te.max, lambda a, b: te.max(a, b), te.min_value(data.dtype)),
+        "min": (smallest, lambda a, b: te.min(a, b), greatest(data.dtype)),
+        "max": (largest, lambda a, b: te.max(a, b), least(data.dtype)),
     }
     if reduction not in joins:
         raise ExpressionError(f"topi.scatter_elements has no reduction '{reduction}': update, {', '.join(joins)}")

@@ -173,7 +173,7 @@ def _padded(x: Any, pad_before: Any, pad_after: Any = None, pad_value: Any = 0) 
 def pad(data: Tensor, pad_before: Sequence[int], pad_after: Sequence[int] | None = None, pad_value: Any = 0) -> Tensor:
     """Elements of one value around a tensor: so many before and after it on each axis."""
     shape, after = sizes(data), list(pad_before if pad_after is None else pad_after)
-    before, value = list(pad_before), number(pad_value, data.dtype)
+    before, value = list(pad_before), pad_value if isinstance(pad_value, Value) else number(pad_value, data.dtype)
 
     def element(*i: Any) -> Value:
         tests = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import product as tuples
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from compassc import te
 from compassc.te.errors import ExpressionError
 from compassc.te.tensor import Tensor
-from compassc.topi.declare import mean_of, number, numbers, operator, pair, sample, summed
+from compassc.topi.declare import largest, least, mean_of, number, numbers, operator, pair, sample, summed
 from compassc.topi.movement import pad
 
 
@@ -31,11 +30,13 @@ def _pooled(
         )
         return made.transpose(0, 2, 3, 1)
     (kh, kw), (sy, sx), (ly, lx), (top, left, bottom, right) = pair(kernel), pair(stride), pair(dilation), padding
-    nothing = -np.inf if pool_type == "max" else 0
-    wide = np.pad(x.astype("f8"), [(0, 0), (0, 0), (top, bottom), (left, right)], constant_values=nothing)
-    ones = np.pad(np.ones_like(x, "f8"), [(0, 0), (0, 0), (top, bottom), (left, right)])
+    nothing = (-np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min) if pool_type == "max" else 0
     oh = _count(x.shape[2] + top + bottom, kh, sy, ly, ceil_mode)
     ow = _count(x.shape[3] + left + right, kw, sx, lx, ceil_mode)
+    ends = [max((n - 1) * s + (k - 1) * d + 1 - size - before, after) for n, s, k, d, size, before, after in
+            ((oh, sy, kh, ly, x.shape[2], top, bottom), (ow, sx, kw, lx, x.shape[3], left, right))]  # fmt: skip
+    border = [(0, 0), (0, 0), (top, ends[0]), (left, ends[1])]
+    wide, ones = (np.pad(a, border, constant_values=v) for a, v in ((x.astype("f8"), nothing), (np.ones(x.shape), 0)))
     found = np.zeros((*x.shape[:2], oh, ow))
     for i, j in tuples(range(oh), range(ow)):
         cut = np.s_[:, :, i * sy : i * sy + (kh - 1) * ly + 1 : ly, j * sx : j * sx + (kw - 1) * lx + 1 : lx]
@@ -55,8 +56,8 @@ def pool2d(
     layout: str = "NCHW", count_include_pad: bool = True,
 ) -> Tensor:  # fmt: skip
     """The largest (`max`) or the mean (`avg`) of each window; `padding` is top, left, bottom, right. Means of whole numbers
-    are cut towards zero. With `ceil_mode` a
-    window may go beyond the end; without `count_include_pad` a mean is of the elements that exist."""
+    are cut towards zero. With `ceil_mode` a window may go beyond the end; without `count_include_pad` a mean is of the
+    elements that exist. The largest of none is minus infinity, the least number of a type of whole ones."""
     (h, w), (kh, kw), (sy, sx), (ly, lx) = _places(layout), pair(kernel), pair(stride), pair(dilation)
     top, left, bottom, right = pair(padding, 4) if len(pair_list(padding)) == 4 else (*pair(padding), *pair(padding))
     shape = numbers(data, "pool2d")
@@ -68,7 +69,7 @@ def pool2d(
     high[w] = max((ow - 1) * sx + (kw - 1) * lx + 1 - shape[w] - left, 0)
     if pool_type not in ("max", "avg"):
         raise ExpressionError(f"there is no pooling '{pool_type}': max, avg")
-    nothing = number(_least(data), data.dtype) if pool_type == "max" else 0
+    nothing = least(data.dtype) if pool_type == "max" else 0
     padded = pad(data, low, high, nothing) if any((*low, *high)) else data
     ry, rx = te.reduce_axis((0, kh), name="ry"), te.reduce_axis((0, kw), name="rx")
     made = list(shape)
@@ -80,7 +81,7 @@ def pool2d(
         at[h], at[w] = i[h] * sy + ry * ly, i[w] * sx + rx * lx
         value = padded[tuple(at)]
         if pool_type == "max":
-            return te.max(value, axis=[ry, rx], init=nothing)
+            return largest(value, axis=[ry, rx])
         return te.sum(te.cast(value, kind), axis=[ry, rx])
 
     found: Tensor = te.compute(made, element, name=f"T_pool_{pool_type}", tag=f"pool_{pool_type}")
@@ -108,10 +109,6 @@ def _existing(place: Any, stride: int, dilation: int, window: int, before: int, 
     first = te.max((te.const(dilation - 1) - start) // dilation, 0) if before else te.const(0)
     last = te.min((te.const(extent - 1) - start) // dilation, window - 1)
     return te.max(last - first + 1, 0)
-
-
-def _least(data: Tensor) -> Any:
-    return -math.inf if data.dtype.is_floating else data.dtype.range()[0]
 
 
 _MAX = (sample((1, 3, 7, 8), [3, 2], [2, 1], 1, [1, 0, 1, 1], "max"), sample((1, 6, 7, 3), 2, 2, 1, [0, 0, 0, 0], "max", False, "NHWC"),
@@ -163,7 +160,7 @@ def adaptive_pool(data: Tensor, output_size: Any, pool_type: str, layout: str = 
         inside = te.all(ry < count(y, h, oh), rx < count(x, w, ow))
         at = te.min(first(y, h, oh) + ry, h - 1), te.min(first(x, w, ow) + rx, w - 1)
         if pool_type == "max":
-            return te.max(te.Select(inside, data[(b, k, *at)], number(_least(data), data.dtype)), axis=[ry, rx])
+            return largest(te.Select(inside, data[(b, k, *at)], least(data.dtype)), axis=[ry, rx])
         value = te.cast(data[(b, k, *at)], summed(data.dtype))
         return te.sum(te.Select(inside, value, number(0, summed(data.dtype))), axis=[ry, rx])
 

@@ -12,7 +12,20 @@ from compassc.ir.dtypes import INT32
 from compassc.te.axes import IterVar
 from compassc.te.tensor import Tensor
 from compassc.te.values import Value
-from compassc.topi.declare import axes_of, axis_of, mean_of, number, numbers, operator, sample, sizes, summed, wide
+from compassc.topi.declare import (
+    axes_of,
+    axis_of,
+    largest,
+    mean_of,
+    number,
+    numbers,
+    operator,
+    sample,
+    sizes,
+    smallest,
+    summed,
+    wide,
+)
 from compassc.topi.elementwise import cast, mapped
 
 _SAMPLES = (sample((4, 5)), sample((3, 4, 5), 1), sample((3, 4, 5), [0, 2], keepdims=True), sample((3, 4, 5), -1))
@@ -63,7 +76,7 @@ def max(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The largest element; of bools whether one is true."""
     if data.dtype.is_bool:
         return any(data, axis, keepdims)
-    return reduced(data, axis, keepdims, te.max, "max")
+    return reduced(data, axis, keepdims, largest, "max")
 
 
 @operator(lambda x, axis=None, keepdims=False: np.min(x, _np(axis), keepdims=keepdims), *_SAMPLES)
@@ -71,7 +84,7 @@ def min(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The smallest element; of bools whether all are true."""
     if data.dtype.is_bool:
         return all(data, axis, keepdims)
-    return reduced(data, axis, keepdims, te.min, "min")
+    return reduced(data, axis, keepdims, smallest, "min")
 
 
 @operator(lambda x, axis=None, keepdims=False: np.mean(x, _np(axis), keepdims=keepdims), *_SAMPLES)
@@ -131,8 +144,8 @@ def _arg(reference: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _ARG_SAMPLES = (sample((4, 6), 1), sample((3, 4, 5), 0, keepdims=True), sample((3, 4)))
-argmax = operator(_arg(np.argmax), *_ARG_SAMPLES)(_place("argmax", te.max))
-argmin = operator(_arg(np.argmin), *_ARG_SAMPLES)(_place("argmin", te.min))
+argmax = operator(_arg(np.argmax), *_ARG_SAMPLES)(_place("argmax", largest))
+argmin = operator(_arg(np.argmin), *_ARG_SAMPLES)(_place("argmin", smallest))
 
 
 @operator(lambda x, axis=None: np.all(x != 0, _np(axis)), sample((3, 5), 1), types=("int8",))

@@ -1,0 +1,45 @@
+"""The largest and the smallest where they are infinite, or of nothing at all: those of NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from compassc import targets, te, topi
+from compassc.topi.declare import OPERATORS
+
+CASES = [
+    ("max_pool2d", (1, 2, 7, 7), (2, 3, 1, [0, 0, 0, 0], "max", True)),
+    ("max_pool2d", (1, 5, 5, 16), (2, 4, 1, [0, 0, 2, 2], "max", True, "NHWC")),
+    ("max_pool2d", (1, 2, 6, 6), (2, 2, 1, [2, 2, 2, 2], "max")),
+    ("adaptive_pool", (1, 2, 7, 9), ([3, 4], "max")),
+    *((name, (5, 40), (1,)) for name in ("max", "min", "argmax", "argmin")),
+]
+
+
+def check(name: str, arrays: list[np.ndarray], options: tuple[object, ...], target: str) -> np.ndarray:
+    operator = OPERATORS[name]
+    args = [te.placeholder(a.shape, str(a.dtype), name=f"x{i}") for i, a in enumerate(arrays)]
+    out = operator.define(*args, *options)
+    found = np.zeros([d.value for d in out.shape], str(out.dtype))
+    targets.build(topi.schedule(out, target), [*args, out], target)(*arrays, found)
+    np.testing.assert_array_equal(found, np.asarray(operator.reference(*arrays, *options)).astype(found.dtype))
+    return found
+
+
+@pytest.mark.parametrize("target", ["c", "X2_1204"])
+@pytest.mark.parametrize("name,shape,options", CASES)
+@pytest.mark.parametrize("kind", ["float32", "float16", "int8"])
+def test_the_largest_of_infinities_and_of_nothing(kind, name, shape, options, target):
+    x = np.random.default_rng(0).integers(-9, 9, shape).astype(kind)
+    if kind != "int8":
+        x.reshape(-1)[: x.size // 2] = np.inf if "min" in name else -np.inf
+    found = check(name, [x], options, target)
+    assert kind == "int8" or "arg" in name or np.isinf(found).any()
+
+
+@pytest.mark.parametrize("join,value", [("max", -np.inf), ("min", np.inf)])
+def test_infinities_stay_where_nothing_is_scattered(join, value):
+    x = np.full((6, 4), value, "float32")
+    places, updates = np.array([[2, 3, 0, 2]], "int32"), np.ones((1, 4), "float32")
+    assert np.isinf(check("scatter_elements", [x, places, updates], (0, join), "X2_1204")).sum() == 20
