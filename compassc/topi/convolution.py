@@ -15,7 +15,7 @@ import numpy as np
 from compassc import te
 from compassc.te.errors import ExpressionError
 from compassc.te.tensor import Tensor
-from compassc.topi.declare import number, numbers, operator, pair, sample
+from compassc.topi.declare import number, numbers, operator, pair, positives, sample
 from compassc.topi.linear import product, result, sum_type, wide_product
 from compassc.topi.movement import pad
 
@@ -124,7 +124,8 @@ def _windows(data: Tensor, layout: Layout, window: list[int], strides: Any, padd
     rank = len(space)
     if len(window) != rank:
         raise ExpressionError(f"a kernel with a window of {len(window)} dimensions does not go with {rank} of data")
-    strides, dilation = pair(strides, rank), pair(dilation, rank)
+    strides = positives(strides, "strides of convolutions", rank)
+    dilation = positives(dilation, "dilations of convolutions", rank)
     before, after = padding_of(padding, window, dilation)
     padded = data
     if any((*before, *after)):
@@ -325,7 +326,7 @@ def conv2d_transpose_nchw(
     (n, channels, *space), (own, out, *window) = numbers(Input, "conv2d_transpose"), numbers(Filter, "conv2d_transpose")
     if channels != own:
         raise ExpressionError(f"topi.conv2d_transpose_nchw: {channels} channels do not go with a kernel of {own}")
-    strides, more = pair(strides), pair(output_padding)
+    strides, more = positives(strides, "strides of convolutions"), pair(output_padding)
     before, after = padding_of(padding, window, (1, 1))
     made = [(d - 1) * s + k + m - b - a for d, s, k, m, b, a in zip(space, strides, window, more, before, after)]
     first = [k - 1 - b for k, b in zip(window, before)]

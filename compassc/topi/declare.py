@@ -140,6 +140,14 @@ def pair(value: Any, count: int = 2) -> tuple[int, ...]:
     return given
 
 
+def positives(value: Any, what: str, count: int = 2) -> tuple[int, ...]:
+    """A number from 1 on for each of `count` dimensions. ExpressionError for less."""
+    given = pair(value, count)
+    if not all(hasattr(n, "__index__") and n > 0 for n in given):
+        raise ExpressionError(f"{what} are whole numbers from 1 on, got {value!r}")
+    return given
+
+
 def is_real(t: Tensor) -> bool:
     return t.dtype.is_floating
 

@@ -10,7 +10,7 @@ import numpy as np
 from compassc import te
 from compassc.te.errors import ExpressionError
 from compassc.te.tensor import Tensor
-from compassc.topi.declare import largest, least, mean_of, number, numbers, operator, pair, sample, summed
+from compassc.topi.declare import largest, least, mean_of, number, numbers, operator, pair, positives, sample, summed
 from compassc.topi.movement import pad
 
 
@@ -58,7 +58,8 @@ def pool2d(
     """The largest (`max`) or the mean (`avg`) of each window; `padding` is top, left, bottom, right. Means of whole numbers
     are cut towards zero. With `ceil_mode` a window may go beyond the end; without `count_include_pad` a mean is of the
     elements that exist. The largest of none is minus infinity, the least number of a type of whole ones."""
-    (h, w), (kh, kw), (sy, sx), (ly, lx) = _places(layout), pair(kernel), pair(stride), pair(dilation)
+    (h, w), (kh, kw) = _places(layout), positives(kernel, "pool2d: windows")
+    (sy, sx), (ly, lx) = positives(stride, "pool2d: strides"), positives(dilation, "pool2d: dilations")
     top, left, bottom, right = pair(padding, 4) if len(pair_list(padding)) == 4 else (*pair(padding), *pair(padding))
     shape = numbers(data, "pool2d")
     oh = _count(shape[h] + top + bottom, kh, sy, ly, ceil_mode)
@@ -146,7 +147,7 @@ def adaptive_pool(data: Tensor, output_size: Any, pool_type: str, layout: str = 
     """Windows that share a picture out evenly, whatever its size; NCHW."""
     if layout != "NCHW" or pool_type not in ("max", "avg"):
         raise ExpressionError(f"topi.nn.adaptive_pool has no '{pool_type}' of '{layout}': max, avg of NCHW")
-    (n, c, h, w), (oh, ow) = numbers(data, "adaptive_pool"), pair(output_size)
+    (n, c, h, w), (oh, ow) = numbers(data, "adaptive_pool"), positives(output_size, "adaptive_pool: sizes")
     ry = te.reduce_axis((0, max(_span(i, h, oh) for i in range(oh))), name="ry")
     rx = te.reduce_axis((0, max(_span(i, w, ow) for i in range(ow))), name="rx")
 

@@ -286,7 +286,7 @@ def summed_together(total: Stage, most: int) -> tuple[list[IterVar], list[IterVa
 
     while around and fits(extent_of(around[-1])):
         together.insert(0, around.pop())
-        count *= extent_of(together[0])
+        count *= max(extent_of(together[0]), 1)  # of no products there is nothing to share out
     parts = [n for n in range(2, most // count + 1) if around and extent_of(around[-1]) % n == 0 and fits(n)]
     best = min([1, *parts], key=lambda n: (-(-n * count // 4) / (n * count), -n))
     if best > 1:
