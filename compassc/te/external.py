@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from compassc.te import inverse, math
 from compassc.te.buffers import View
 from compassc.te.errors import ExpressionError, ExpressionTypeError, LowerError
 from compassc.te.machine import Machine
-from compassc.te.opaque import Kernels
 from compassc.te.schedule.schedule import Schedule
 from compassc.te.values import Value, as_expr, data_type
 
@@ -59,8 +59,8 @@ def _argument(function: str, given: Any) -> Expr:
     return given.ptr() if isinstance(given, View) else given if isinstance(given, Expr) else as_expr(given)
 
 
-def with_declarations(body: Body, kernels: Kernels, machine: Machine) -> tuple[Body, list[PrimFunc]]:
-    """Statements and the functions of C that they call. LowerError where the machine has none, and where calls of one
+def with_declarations(body: Body, kernels: Container[str], machine: Machine) -> tuple[Body, list[PrimFunc]]:
+    """Statements and the functions of C that they call: all but `kernels`. LowerError where the machine has none, and where calls of one
     name do not agree."""
     found = _Declared(kernels, machine)
     return found.body(body), list(found.functions.values())
@@ -71,7 +71,7 @@ class _Declared(Rewriter):
 
     interest = E.F_FUNC
 
-    def __init__(self, kernels: Kernels, machine: Machine) -> None:
+    def __init__(self, kernels: Container[str], machine: Machine) -> None:
         super().__init__()
         self.kernels, self.machine = kernels, machine
         self.functions: dict[tuple[str, tuple[Type, ...]], PrimFunc] = {}

@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from compassc.analysis.structure import variables
 from compassc.ir import exprs as E
@@ -26,7 +27,7 @@ from compassc.te.buffers import View
 from compassc.te.errors import LowerError
 from compassc.te.machine import Machine
 from compassc.te.nodes import Reduce, TensorRead, rewrite, substitute
-from compassc.te.opaque import ExternOp, Kernels, ScanOp
+from compassc.te.opaque import ExternOp, ScanOp
 from compassc.te.parameters import why_not_whole
 from compassc.te.pragmas import applied
 from compassc.te.rolling import Round, round_of
@@ -37,6 +38,9 @@ from compassc.te.schedule.schedule import Schedule
 from compassc.te.schedule.stage import Stage, loops_around
 from compassc.te.tensor import Operation, Tensor
 from compassc.te.values import Value, binary
+
+if TYPE_CHECKING:
+    from compassc.language.functions import PyPrimFunc
 
 _ZERO, _ONE = IntImm(INT32, 0), IntImm(INT32, 1)
 
@@ -57,7 +61,8 @@ class LoopNest:
     allocations: list[Stmt] = field(default_factory=list)
     roots: list[tuple[Stage, Body]] = field(default_factory=list)
     double_buffered: list[Var] = field(default_factory=list)
-    kernels: Kernels = field(default_factory=dict)
+    kernels: list[PyPrimFunc] = field(default_factory=list)
+    """What statements call."""
 
 
 def loop_nest(schedule: Schedule, bounds: Bounds, parameters: dict[Tensor, Buffer], machine: Machine) -> LoopNest:
@@ -300,7 +305,7 @@ class _Nest:
             place = self.nests.place(tensor)
             begin = _begin(f"'{self.stage.label}'", place, [_ZERO] * len(buffer.shape))
             parts[buffer.data] = View(buffer), Part(place.buffer, begin, tuple(range(len(buffer.shape))))
-        self.nests.made.kernels |= op.kernels
+        self.nests.made.kernels += op.kernels.values()
         return bound(op.body, parts, op.kernels, f"'{self.stage.label}'")
 
     def _level(self, depth: int) -> list[Stmt]:
@@ -559,7 +564,7 @@ class Tensorised:
 
     def _made(self, body: Body | None, reductions: bool = True) -> list[Stmt]:
         assert body is not None, "an intrinsic that reduces has all of its statements"
-        self.nest.nests.made.kernels |= self.intrin.kernels
+        self.nest.nests.made.kernels += self.intrin.kernels.values()
         return _under(self._conditions(reductions), bound(body, self._parts(), self.intrin.kernels, self.what))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compass_core.operators import is_power_of_two
 from compassc.analysis.arith import Arith
@@ -13,6 +13,7 @@ from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import BOOL, INT32, VOID, PointerType, pointer_type
+from compassc.ir.equal import structural_equal
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Body, IRModule, PrimFunc, Stmt
 from compassc.ir.verify import verify
@@ -26,13 +27,16 @@ from compassc.te.loopnest import LoopNest, loop_nest
 from compassc.te.machine import Machine
 from compassc.te.narrow import narrowed
 from compassc.te.nodes import TensorRead, reads, rewrite, substitute
-from compassc.te.opaque import Kernels, ScanOp
+from compassc.te.opaque import ScanOp
 from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.relations import roots_of
 from compassc.te.schedule.schedule import Schedule
 from compassc.te.schedule.stage import Singleton, Stage, is_tec
 from compassc.te.tensor import ComputeOp, PlaceholderOp, Tensor
 from compassc.te.values import Value, kind_of
+
+if TYPE_CHECKING:
+    from compassc.language.functions import PyPrimFunc
 
 _ZERO = IntImm(INT32, 0)
 IMPLIED_SIZES = "implied_sizes"
@@ -115,14 +119,14 @@ def _plain_loops(
     renamed = _renamed(variables)
     made = rename_vars(Finish().body(narrowed(body)), renamed)
     sized = all(isinstance(e, IntImm) for s in walk_stmts(made) if isinstance(s, S.Alloc) for e in s.buffer.shape)
-    made, externals = with_declarations(made, nest.kernels, machine)
+    made, externals = with_declarations(made, {k.__name__ for k in nest.kernels}, machine)
     implied = (*implied, *imported(plain, machine))
     attrs = implied if sized else (*implied, (S.OPEN_MEMORY, 1))
     function = PrimFunc(name, tuple(renamed.get(v, v) for v in variables), made, VOID, attrs)
     _check_known(function)
     called = (*_called(nest.kernels, name, machine), *externals)
     if any(f.name == name for f in externals):
-        raise LowerError(f"the kernel and a function of C that it calls are both named '{name}'", "name=")
+        raise _named_alike("a function of C", name)
     return IRModule((function, *called), name, machine.name), nest
 
 
@@ -229,19 +233,28 @@ def _inlined(e: Expr, bodies: Mapping[Any, tuple[Stage, Expr]]) -> Expr | None:
     return substitute(body, {axis.as_expr(): index for axis, index in zip(stage.axis, indices)})
 
 
-def _called(kernels: Kernels, name: str, machine: Machine) -> list[PrimFunc]:
-    """The functions of the kernel language that statements call, and what these call."""
+def _named_alike(what: str, name: str) -> LowerError:
+    return LowerError(f"the kernel and {what} that it calls are both named '{name}'", "give the kernel another name=")
+
+
+def _called(kernels: Sequence[PyPrimFunc], name: str, machine: Machine) -> list[PrimFunc]:
+    """The functions of the kernel language that statements call, and what these call. LowerError where two that are not
+    the same have one name."""
     if not kernels:
         return []
     from compassc.language.parser import parse
 
     if not machine.kernels:
-        raise LowerError(f"'{next(iter(kernels))}' is a kernel of the NPU, {machine.name} does not run it")
+        raise LowerError(f"'{kernels[0].__name__}' is a kernel of the NPU, {machine.name} does not run it")
     found: dict[str, PrimFunc] = {}
-    for kernel in kernels.values():
+    for kernel in dict.fromkeys(kernels):
         for function in parse(kernel, machine.name).functions:
-            if function.name == name or found.setdefault(function.name, function).name != function.name:
-                raise LowerError(f"the kernel and a function that it calls are both named '{name}'", "name=")
+            if function.name == name:
+                raise _named_alike("a function", name)
+            if not structural_equal(found.setdefault(function.name, function), function):
+                raise LowerError(
+                    f"two functions that are called '{function.name}' are not the same", "give one of them another name"
+                )
     return list(found.values())
 
 
@@ -258,7 +271,8 @@ def parameters_of(
     args: Sequence[Any], machine: Machine, binds: Mapping[Tensor, View] = MappingProxyType({})
 ) -> Parameters:
     """The buffers of the tensors among the arguments, their declarations, the parameters of the function and its
-    attributes. Tensors in `binds` have the names of their buffers. Sizes of tensors that are no arguments themselves are parameters after these (`IMPLIED_SIZES`)."""
+    attributes. Tensors in `binds` have the names of their buffers. Sizes of tensors that are no arguments themselves are
+    parameters after these (`IMPLIED_SIZES`)."""
     buffers: dict[Tensor, Buffer] = {}
     variables: list[Var] = []
     taken: set[str] = set()

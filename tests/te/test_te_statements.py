@@ -135,6 +135,44 @@ def add_rows(x: S.ptr("i32", "lsram"), y: S.ptr("i32", "lsram"), out: S.ptr("i32
         S.vstore(S.vload(x + i) + S.vload(y + i), out + i)
 
 
+def adding(amount, called):
+    """A kernel of that name, which calls a function that adds a number."""
+
+    @S.prim_func
+    def helper(x: S.i32) -> S.i32:
+        return x + amount
+
+    @S.prim_func
+    def first(x: S.ptr("i32", "global"), out: S.ptr("i32", "global")):
+        out[0] = helper(x[0])
+
+    @S.prim_func
+    def second(x: S.ptr("i32", "global"), out: S.ptr("i32", "global")):
+        out[0] = helper(x[0])
+
+    return first if called == "first" else second
+
+
+@pytest.mark.parametrize(
+    ("amount", "called", "wrong"),
+    [(1, "first", ""), (1, "second", ""), (2, "first", "'(first|helper)'"), (2, "second", "'helper'")],
+)
+def test_functions_of_one_name_that_are_not_the_same_are_refused(amount, called, wrong):
+    a = te.placeholder((1,), "int32", name="a")
+    kernels = adding(1, "first"), adding(amount, called)
+    b, c = (
+        te.extern((1,), [a], lambda i, o, k=k: te.call_kernel(k, i[0], o[0]), name=f"r{k.__name__}") for k in kernels
+    )
+    s = te.create_schedule([b.op, c.op])
+    if wrong:
+        with pytest.raises(te.LowerError, match=f"two functions that are called {wrong} are not the same"):
+            te.lower(s, [a, b, c], target=TARGET)
+        return
+    found = [np.zeros(1, "int32") for _ in range(2)]
+    te.build(s, [a, b, c], TARGET)(np.array([5], "int32"), *found)
+    assert [x.tolist() for x in found] == [[6], [6]]
+
+
 def test_kernels_by_hand_are_called():
     a = te.placeholder((64,), "int32", name="a")
     b = te.compute((64,), lambda i: a[i] * 3, name="b")
