@@ -65,7 +65,7 @@ class _Packed:
         if isinstance(value, bytes):
             return ["bytes", value.hex()]
         if isinstance(value, (tuple, list)):
-            return [type(value).__name__, *map(self.value, value)]
+            return ["list" if isinstance(value, list) else "tuple", *map(self.value, value)]
         if isinstance(value, dict):
             return ["dict", *([k, self.value(v)] for k, v in value.items())]
         if value is None or isinstance(value, (bool, int, float, str)):

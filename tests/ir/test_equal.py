@@ -83,6 +83,12 @@ def test_what_is_shared_stays_shared():
     assert structural_equal(load_json(save_json(body)), body, map_free_vars=True)
 
 
+def test_functions_in_lists_are_saved():
+    f = chain().with_attr("note", 1)
+    (again,) = load_json(save_json([f]))
+    assert structural_equal(again, f) and again.attrs["note"] == 1 and again.attrs["global_symbol"] == f.name
+
+
 def test_what_is_no_saved_node_is_refused():
     text = json.loads(save_json(ONE))
     text["nodes"][0][0] = "Nothing"
