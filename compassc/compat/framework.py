@@ -89,7 +89,8 @@ def main() -> None:
 
 def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, simple_mode: bool = False) -> Module:
     """The kernel of a schedule with the parameters `args` for the current target, a function or a module. Outputs that are
-    not among the arguments are parameters after them. `binds`: buffers of tensors. `simple_mode`: plain loops, to be read, for any target."""
+    not among the arguments are parameters after them. `binds`: buffers of tensors. `simple_mode`: plain loops, to be read,
+    for any target."""
     from ..te import Schedule
     from ..te import lower as lowered
     from ..te.machine import Machine

@@ -208,9 +208,10 @@ class HostText(CText):
         return f"{self.unit.externals[e.func].attr(EXTERN)}({', '.join(map(self.expr, e.args))})"
 
     def eval(self, s: S.Eval) -> None:
-        if not isinstance(s.value, E.FuncCall):
+        if isinstance(s.value, E.FuncCall):
+            self.line(f"{self.expr(s.value)};")
+        else:
             super().eval(s)
-        self.line(f"{self.expr(s.value)};")
 
     def alloc(self, s: S.Alloc) -> None:
         """Arrays are made at the beginning of a function."""

@@ -174,8 +174,8 @@ def collected() -> Iterator[Kernels]:
 def call_kernel(kernel: PyPrimFunc, *args: Any) -> Stmt:
     """The statement that calls a function of the kernel language (`@S.prim_func`) without a result.
 
-    Arguments are views and addresses where it takes pointers (of bools: to uint8), else numbers. ExpressionError where they do not go with its
-    parameters.
+    Arguments are views and addresses where it takes pointers (of bools: to uint8), else numbers. ExpressionError where
+    they do not go with its parameters.
     """
     from compassc.language.functions import PyPrimFunc
 

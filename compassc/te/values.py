@@ -12,7 +12,7 @@ from typing import Any
 
 from compass_core.operators import OPERATORS, wrap
 from compassc.ir import exprs as E
-from compassc.ir.dtypes import BOOL, FLOAT32, INT32, DataType, DTypeError, dtype
+from compassc.ir.dtypes import BOOL, FLOAT32, INT32, VOID, DataType, DTypeError, dtype
 from compassc.ir.exprs import Binary, Expr, FloatImm, IntImm
 from compassc.te.errors import ExpressionError, ExpressionTypeError
 
@@ -212,9 +212,11 @@ def immediate(value: float, kind: DataType) -> Expr:
 
 
 def kind_of(e: Expr) -> DataType:
-    """The type of a number. ExpressionTypeError for an address."""
+    """The type of a number. ExpressionTypeError for an address, and for a call without a value."""
     if not isinstance(e.dtype, DataType):
         raise ExpressionTypeError("an address is no number")
+    if e.dtype is VOID:
+        raise ExpressionTypeError(f"{e} has no value", "such a call is a statement, of te.extern for example")
     return e.dtype
 
 

@@ -125,6 +125,7 @@ def mine(x):
             r"'mine' is called as int32 \(float32\) and as float32",
         ),
         (lambda x: te.call_extern("float32", "default_function", x), "", "both named 'default_function'"),
+        (lambda x: te.call_extern("void", "mine", x) + 1, "", "mine.* has no value"),
         (lambda x: te.call_extern("float32", "puts", "text"), "", "texts are not passed to functions of C"),
         (lambda x: te.call_extern("float32", "a b", x), "", "'a b' is no name of a function of C"),
         (lambda x: te.call_intrin("float32", "tir.not_there", x), "", "'tir.not_there' is no operation of all targets"),
