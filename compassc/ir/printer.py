@@ -78,11 +78,15 @@ class _Names:
         self.used: set[str] = set(RESERVED)
 
     def define(self, key: object, hint: str) -> str:
-        written = hint if hint.isidentifier() else re.sub(r"\W|^(?=\d|$)", "_", hint)
-        name, n = written, 0
+        """The name of what a program defines: an identifier."""
+        return self.take(key, hint if hint.isidentifier() else re.sub(r"\W|^(?=\d|$)", "_", hint))
+
+    def take(self, key: object, hint: str) -> str:
+        """The name of what an expression uses: as it is called."""
+        name, n = hint, 0
         while name in self.used:
             n += 1
-            name = f"{written}_{n}"
+            name = f"{hint}_{n}"
         self.used.add(name)
         self.of[key] = name
         return name
@@ -137,7 +141,7 @@ class Printer:
 
     def name(self, v: E.Var) -> str:
         name = self.names.of.get(v)
-        return name if name is not None else self.names.define(v, v.name)
+        return name if name is not None else self.names.take(v, v.name)
 
     def _list(self, items: Iterable[E.Expr]) -> str:
         return ", ".join([self.expr(i) for i in items])
