@@ -13,7 +13,7 @@ from compassc.ir.stmts import Stmt
 from compassc.te.construct import shape_of
 from compassc.te.errors import ExpressionError, ExpressionTypeError
 from compassc.te.tensor import Tensor
-from compassc.te.values import Value, as_expr, binary, data_type, immediate
+from compassc.te.values import Value, as_expr, binary, data_type, immediate, kind_of
 
 _ZERO, _ONE = IntImm(INT32, 0), IntImm(INT32, 1)
 
@@ -49,7 +49,7 @@ class View:
     def _indices(self, given: Sequence[Any]) -> tuple[Expr, ...]:
         if len(given) != len(self.shape):
             raise ExpressionError(f"'{self.name}' has {len(self.shape)} dimensions, got {len(given)} indices")
-        return tuple(as_expr(i) for i in given)
+        return tuple(whole(i, f"an index of '{self.name}'") for i in given)
 
     def __getitem__(self, indices: Any) -> Value:
         given = indices if isinstance(indices, tuple) else (indices,)
@@ -92,7 +92,15 @@ class View:
         may read and write."""
         if content_lanes != 1:
             raise ExpressionError(f"an address in '{self.name}' is one of single elements, not of {content_lanes}")
-        return E.Pointer(self.dtype, self.buffer.data, as_expr(offset))
+        return E.Pointer(self.dtype, self.buffer.data, whole(offset, f"an offset in '{self.name}'"))
+
+
+def whole(given: Any, what: str) -> Expr:
+    """A whole number. ExpressionTypeError for others."""
+    e = as_expr(given)
+    if not kind_of(e).is_integer or kind_of(e).is_bool:
+        raise ExpressionTypeError(f"{what} is a whole number, got {Value(e)} of {e.dtype}", "cast it to int32")
+    return e
 
 
 def compact_strides(shape: Sequence[Expr]) -> tuple[Expr, ...]:
@@ -160,7 +168,10 @@ def check_bound(what: str, view: Any, tensor: Tensor, strided: bool = False) -> 
     wanted = tensor.shape or (_ONE,)
     if view.dtype is not tensor.dtype or list(map(_written, view.shape)) != list(map(_written, wanted)):
         sides = [f"({', '.join(str(Value(e)) for e in x.shape)}) of {x.dtype}" for x in (view, tensor)]
-        raise ExpressionError(f"{what}: the buffer '{view.name}' is {sides[0]}, '{tensor.name}' is {sides[1]}")
+        raise ExpressionError(
+            f"{what}: the buffer '{view.name}' is {sides[0]}, '{tensor.name}' is {sides[1]}",
+            f"declare it with te.decl_buffer({tensor.name}.shape, {tensor.name}.dtype)",
+        )
     if view.declared_strides and not strided:
         raise ExpressionError(f"{what}: the buffer '{view.name}' has strides, tensors lie one element after another")
     return view

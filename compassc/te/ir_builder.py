@@ -17,7 +17,7 @@ from compassc.ir import stmts as S
 from compassc.ir.dtypes import BOOL, INT32, pointer_type
 from compassc.ir.exprs import Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Stmt
-from compassc.te.buffers import View
+from compassc.te.buffers import View, whole
 from compassc.te.construct import shape_of
 from compassc.te.errors import ExpressionError, ExpressionTypeError
 from compassc.te.opaque import body_of
@@ -91,7 +91,7 @@ class IRBuilder:
         """A loop; gives its variable. `kind`: one of KINDS; what may run at the same time runs in order."""
         if kind not in KINDS:
             raise ExpressionError(f"a loop is {', '.join(KINDS)}; got '{kind}'")
-        first, last = as_expr(begin), as_expr(end)
+        first, last = (whole(e, f"an end of the loop '{name}'") for e in (begin, end))
         number = data_type(dtype) if dtype is not None else matched(kind_of(first), kind_of(last), "for_range")
         start, stop = (cast(Value(e), number).expr for e in (first, last))
         var = Var(name, number, isinstance(start, IntImm) and start.value >= 0)

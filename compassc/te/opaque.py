@@ -17,7 +17,7 @@ from compassc.ir.exprs import Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.visit import all_exprs, walk_stmts
 from compassc.te.axes import IterVar, Kind, Range
-from compassc.te.buffers import View, check_bound, decl_buffer, declared
+from compassc.te.buffers import View, check_bound, decl_buffer, declared, whole
 from compassc.te.construct import TagScope, shape_of
 from compassc.te.errors import ExpressionError, ExpressionTypeError
 from compassc.te.nodes import TensorRead
@@ -224,7 +224,8 @@ def body_of(made: Any, what: str) -> Body:
 def for_range(begin: Any, end: Any, body: Callable[[Value], Any], name: str = "i") -> Stmt:
     """A loop as a statement; `body` gets its variable and gives statements."""
     var = Var(name, INT32, True)
-    return S.For(var, "serial", as_expr(begin), as_expr(end), IntImm(INT32, 1), body_of(body(Value(var)), name))
+    start, stop = (whole(e, f"an end of the loop '{name}'") for e in (begin, end))
+    return S.For(var, "serial", start, stop, IntImm(INT32, 1), body_of(body(Value(var)), name))
 
 
 def extern(

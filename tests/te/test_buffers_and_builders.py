@@ -241,3 +241,22 @@ def test_a_part_of_an_open_size_is_not_in_one_piece():
         te.LowerError, match=r"'x' is expected in one piece, but dimension 0 of 'a' has stride \(4 \* n\), not 4"
     ):
         te.lower(s, [a, b, n], target="X2_1204")
+
+
+@pytest.mark.parametrize(
+    ("use", "words"),
+    [
+        (lambda view: view[1.5], "an index of 'V' is a whole number, got .*1.5.* of float32"),
+        (lambda view: view[te.var("x", "float32")], "an index of 'V' is a whole number, got x of float32"),
+        (lambda view: view.store(1.0, 1.5), "an index of 'V'"),
+        (lambda view: view.vload(True), "an index of 'V'"),
+        (lambda view: view.ptr(0.0), "an index of 'V'"),
+        (lambda view: view.access_ptr("r", offset=0.5), "an offset in 'V'"),
+        (lambda view: te.for_range(0, 2.5, lambda i: view.store(0.0, i)), "an end of the loop 'i'"),
+        (lambda view: te.ir_builder.create().for_range(0.0, 2).__enter__(), "an end of the loop 'i'"),
+    ],
+)
+def test_places_in_buffers_are_whole_numbers(use, words):
+    with pytest.raises(te.ExpressionTypeError, match=words) as caught:
+        use(te.decl_buffer((7,), name="V"))
+    assert caught.value.help
