@@ -187,6 +187,43 @@ def test_memory_that_threads_do_not_have_together_is_refused(step, said):
         copied(step)
 
 
+TURNED = """# compassc IR 1
+@I.module(target="", entry="main")
+class Module:
+    @T.func
+    def main(x: T.ptr("int32", "global"), y: T.ptr("int32", "global")) -> T.void:
+        x_1 = T.match_buffer(x, (48,), "int32")
+        y_1 = T.match_buffer(y, (8, 6, 6), "int32")
+        s = T.alloc((12, 4), "int32", "shared")
+        for t in T.threadIdx_x(0, 8, 1):
+            for u in T.serial(0, 6, 1):
+                with T.block("s"):
+                    a = T.axis.spatial(48, ((t * 6) + u))
+                    T.reads(x_1[a])
+                    T.writes(s[(a // 4), (a % 4)])
+                    s[(a // 4), (a % 4)] = x_1[a]
+            for i in T.serial(0, 6, 1):
+                for j in T.serial(0, 6, 1):
+                    with T.block("y"):
+                        a = T.axis.spatial(8, t)
+                        b = T.axis.spatial(6, i)
+                        c = T.axis.spatial(6, j)
+                        T.reads(s[(((a * 6) + b) // 4), (((a * 6) + c) % 4)])
+                        T.writes(y_1[a, b, c])
+                        y_1[a, b, c] = s[(((a * 6) + b) // 4), (((a * 6) + c) % 4)]
+"""
+
+
+def test_indices_of_different_loops_are_no_parts_of_one_number(device):
+    """The quotient by one loop and the remainder by another are what a neighbour wrote."""
+    module = targets.build(parse_module(TURNED), target="cuda")
+    assert BARRIER in module.get_source()
+    x, y = np.arange(100, 148, dtype="int32"), np.zeros((8, 6, 6), "int32")
+    module(x, y)
+    a, b, c = np.ogrid[:8, :6, :6]
+    np.testing.assert_array_equal(y, x.reshape(12, 4)[(a * 6 + b) // 4, (a * 6 + c) % 4])
+
+
 NESTED = """# compassc IR 1
 @I.module(target="", entry="main")
 class Module:

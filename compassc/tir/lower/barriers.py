@@ -7,6 +7,7 @@ Whether all threads come to a barrier is checked later (`compassc.te.meetings`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from compassc.analysis.structure import Interner, variables
@@ -147,34 +148,38 @@ class _Launch:
             if None in found:
                 return False
             sizes[_TAGS[tag]] = max(_extent(s) for s in found if s is not None)
-        dims = [self._common(i, j, a, b, sizes) for i, j in zip(a.indices, b.indices)]
-        known = [e for e in dims if e is not None]
+        known = []
+        for own, others in zip(_named(a), _named(b)):
+            if own is not None and others is not None and self.keys.key(own[0]) == self.keys.key(others[0]):
+                known.append(own[0])
+                for var, size in (*own[1].items(), *others[1].items()):
+                    sizes[var] = max(size, sizes.get(var, 0))
         return all(separates(known, sizes, _TAGS[tag]) for tag in tags)
 
-    def _common(self, i: Expr, j: Expr, a: Access, b: Access, sizes: dict[Var, int]) -> Expr | None:
-        """Two indices in common variables; None where they differ. Adds what the variables are to `sizes`."""
-        own, others = self._named(i, a), self._named(j, b)
-        if own is None or others is None or self.keys.key(own[0]) != self.keys.key(others[0]):
-            return None
-        for var, size in (*own[1].items(), *others[1].items()):
-            sizes[var] = max(size, sizes.get(var, 0))
-        return own[0]
 
-    def _named(self, index: Expr, access: Access) -> tuple[Expr, Mapping[Var, int]] | None:
-        """An index in variables that are the same for all accesses: those of tags, and others in order of appearance."""
-        loops = {s.var: s for s in access.loops}
+def _named(access: Access) -> list[tuple[Expr, Mapping[Var, int]] | None]:
+    """The indices of an access in variables that are the same for all accesses, and their extents: those of tags, and for
+    other loops one for each dimension and place in which a loop comes first. None for what is made of anything else."""
+    loops = {s.var: s for s in access.loops}
+    mapping: dict[Var, Var] = {}
+    made: list[tuple[Expr, Mapping[Var, int]] | None] = []
+    for dim, index in enumerate(access.indices):
+        nodes = list(walk_exprs(index))
+        if any(isinstance(e, E.Load) or (type(e) is Var and e not in loops) for e in nodes):
+            made.append(None)
+            continue
         sizes: dict[Var, int] = {}
-        mapping: dict[Var, Expr] = {}
-        for e in walk_exprs(index):
-            if isinstance(e, E.Load) or (type(e) is Var and e not in loops):
-                return None
-            if type(e) is not Var or e in mapping:
+        first = 0
+        for e in nodes:
+            if type(e) is not Var:
                 continue
-            s = loops[e]
-            new = _TAGS[s.kind] if s.kind in S.THREAD_LOOPS else _number(len(mapping))
-            mapping[e] = new
-            sizes[new] = max(_extent(s), sizes.get(new, 0))
-        return substitute(index, mapping), sizes
+            if e not in mapping:
+                tag = loops[e].kind in S.THREAD_LOOPS
+                mapping[e] = _TAGS[loops[e].kind] if tag else _number(dim, first)
+                first += not tag
+            sizes[mapping[e]] = max(_extent(loops[e]), sizes.get(mapping[e], 0))
+        made.append((substitute(index, mapping), sizes))
+    return made
 
 
 def _elsewhere(a: Access, b: Access) -> bool:
@@ -192,13 +197,9 @@ def _elsewhere(a: Access, b: Access) -> bool:
     return False
 
 
-_NUMBERED: list[Var] = []
-
-
-def _number(i: int) -> Var:
-    while len(_NUMBERED) <= i:
-        _NUMBERED.append(Var(f"i{len(_NUMBERED)}", INT32, True))
-    return _NUMBERED[i]
+@cache
+def _number(dim: int, place: int) -> Var:
+    return Var(f"i{dim}_{place}", INT32, True)
 
 
 def _extent(s: S.For) -> int:
