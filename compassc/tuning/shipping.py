@@ -183,19 +183,25 @@ def measured_again(
 
 def keep(path: Path, task: Task, found: Sequence[Record]) -> str:
     """The best of a task goes into the file, in the place of what was there, if it is better than the default, which needs
-    no record. Gives the words for that."""
-    if not found:
-        return "nothing on record"
-    good = [r for r in found if r.cost is not None]
+    no record. What is no longer in the task's space is never taken, and goes from the file. Gives the words for that."""
+    before = records.read(path).records if path.exists() else ()
+    stale = [r for r in before if r.workload.key == task.workload.key and r.candidate not in task.space]
+    known = [r for r in found if r.candidate in task.space]
+    outside = len(found) - len(known) + len(stale)
+    said = f", {outside} outside of the space" if outside else ""
+    if not known:
+        if stale:
+            records.write(path, [r for r in before if r not in stale])
+        return f"nothing on record{said}"
+    good = [r for r in known if r.cost is not None]
     best = min(good, key=lambda r: r.cost or 0.0, default=None)
     usual = next((r.cost for r in good if key_of(r.candidate) == key_of(task.default)), None)
     is_better = best is not None and best.cost is not None and best.cost < (usual or math.inf) * _BETTER
-    before = records.read(path).records if path.exists() else ()
     kept = [r for r in before if r.workload.key != task.workload.key]
     if best is not None and is_better:
         kept.append(replace(best, seconds={}))
     records.write(path, kept)
-    return f"default {usual}, best {best and best.cost}: {'kept' if is_better else 'not kept'}"
+    return f"default {usual}, best {best and best.cost}: {'kept' if is_better else 'not kept'}{said}"
 
 
 if __name__ == "__main__":

@@ -69,3 +69,16 @@ def test_only_what_is_better_than_the_default_is_kept(tmp_path: Path) -> None:
     assert [r.candidate["tile"] for r in records.read(path).records] == [8]
     shipping.keep(path, task, [record(1, 80.0), record(8, 90.0)])
     assert not records.read(path).records
+
+
+def test_what_left_the_space_is_not_kept(tmp_path: Path) -> None:
+    task, path = Valley(), tmp_path / "r.jsonl"
+    inside, outside = ({**task.default, "tile": tile} for tile in (8, 12345))
+    assert outside not in task.space
+    best = [records.Record(task.workload, c, "cycles", cost) for c, cost in ((inside, 90.0), (outside, 10.0))]
+    usual = records.Record(task.workload, task.default, "cycles", 100.0)
+    assert shipping.keep(path, task, [usual, *best]).endswith("best 90.0: kept, 1 outside of the space")
+    assert [r.candidate for r in records.read(path).records] == [inside]
+    records.write(path, best[1:])
+    assert shipping.keep(path, task, []) == "nothing on record, 1 outside of the space"
+    assert not records.read(path).records
