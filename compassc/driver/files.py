@@ -55,11 +55,11 @@ def stage_files(folder: Path, waiting: Callable[[], object] = lambda: None) -> I
     """
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     with files.locked(folder, waiting):
-        fresh = not any(path.is_file() for path in folder.rglob("*"))
+        made = folder in missing and not any(folder.iterdir())  # else another build has made it meanwhile
         try:
             yield
         except CompassError:
-            if fresh:
+            if made:
                 shutil.rmtree(folder, ignore_errors=True)
                 _remove_empty(missing[1:])
             raise

@@ -55,3 +55,17 @@ def test_of_the_python_api(tmp_path):
     with pytest.raises(CompassError):
         BuildManager("X2_1204").gen_op_lib(mistaken, output_path=tmp_path / "lib" / "k.o")
     assert content(tmp_path) == []
+
+
+@pytest.mark.parametrize("command", ["lower", "legalize", "codegen", "cc", "build"])
+def test_a_folder_without_plain_files_stays(tmp_path, command, compassc):
+    folder = tmp_path / "there"
+    (folder / "empty").mkdir(parents=True)
+    (folder / "k.ir.txt").symlink_to("/dev/zero")
+    assert compassc(command, "there/k.ir.txt").status == 1
+    assert content(tmp_path) == ["there", "there/empty", "there/k.ir.txt"]
+    (folder / "k.ir.txt").unlink()
+    (folder / "empty").rmdir()
+    (tmp_path / "kernel.py").write_text(BAD)
+    assert compassc("build", "kernel.py", "-o", "there/aipu.bin").status == 1
+    assert content(tmp_path) == ["kernel.py", "there"]
