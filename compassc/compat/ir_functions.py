@@ -112,7 +112,9 @@ def _unpacked(root: Any, rows: Sequence[Any]) -> Any:
 
 
 def _children(node: Any) -> Iterator[Node]:
-    if isinstance(node, PrimFunc):
+    if isinstance(node, IRModule):
+        yield from node.functions
+    elif isinstance(node, PrimFunc):
         yield from node.body
     elif isinstance(node, S.Stmt):
         yield from node.exprs()

@@ -10,7 +10,8 @@ from compassc.ir import PrimFunc
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Buffer, Expr, IntImm, Var
-from compassc.te.buffers import View
+from compassc.te.buffers import View, whole
+from compassc.te.ir_builder import truth
 from compassc.te.opaque import body_of
 from compassc.te.values import Value, as_expr, binary, cast
 
@@ -88,10 +89,23 @@ def remove_fields() -> None:
                 delattr(cls, name)
 
 
-class ForKind:
-    """What a loop is: the same words as `loop.kind`. Loops over threads have kinds of their own (`threadIdx_x`, ...)."""
+KINDS = {"SERIAL": "serial", "PARALLEL": "parallel", "VECTORIZED": "vectorized", "UNROLLED": "unrolled"}
+"""The framework's kinds of loops, and those here."""
 
-    SERIAL, PARALLEL, VECTORIZED, UNROLLED = "serial", "parallel", "vectorized", "unrolled"
+
+class _Kinds(type):
+    def __getattr__(cls, name: str) -> str:
+        if name in KINDS:
+            return KINDS[name]
+        raise _NoField(
+            f"there is no kind of loops '{name}'",
+            code="compat-name",
+            help=f"known are {', '.join(KINDS)}; loops over threads are of kinds such as 'threadIdx_x' and 'tec'",
+        )
+
+
+class ForKind(metaclass=_Kinds):
+    """What a loop is, by the names of KINDS: the same words as `loop.kind`."""
 
 
 class NodeType(type):
@@ -124,13 +138,13 @@ class For(metaclass=NodeType):
     ) -> S.For:
         """The loop. TypeError for a variable that is none, and for kinds that there are not."""
         var = variable(loop_var)
-        if thread_binding is not None or kind not in vars(ForKind).values():
+        if thread_binding is not None or kind not in KINDS.values():
             raise _WrongArgument(
                 f"there is no loop of the kind {kind!r}",
                 code="input",
-                help="ForKind has SERIAL, PARALLEL, VECTORIZED and UNROLLED; threads are bound by schedules",
+                help=f"ForKind has {', '.join(KINDS)}; threads are bound by schedules",
             )
-        start, size = (cast(Value(as_expr(e)), var.data_type) for e in (min, extent))
+        start, size = (cast(Value(whole(e, f"an end of the loop '{var.name}'")), var.data_type) for e in (min, extent))
         stop = (
             size.expr if isinstance(start.expr, IntImm) and start.expr.value == 0 else binary("add", start, size).expr
         )
@@ -145,9 +159,9 @@ class IfThenElse(metaclass=NodeType):
 
     @staticmethod
     def make(condition: Any, then_case: Any, else_case: Any = None) -> S.If:
-        """The condition."""
+        """The condition. TypeError for what is no bool."""
         other = () if else_case is None else body_of(else_case, "IfThenElse")
-        return S.If(as_expr(condition), body_of(then_case, "IfThenElse"), other)
+        return S.If(truth(condition), body_of(then_case, "IfThenElse"), other)
 
 
 class BufferStore(metaclass=NodeType):

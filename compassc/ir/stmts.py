@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
-from compass_core.errors import Span
+from compass_core.errors import Span, UsageError
 
 from .dtypes import Type
 from .exprs import Buffer, Expr, Mapping, Var
@@ -248,8 +248,11 @@ class PrimFunc(_Program):
         return FunctionAttributes.of(self.name, self.attrs).get(name, default)
 
     def with_body(self, new_body: Stmt | Sequence[Stmt]) -> PrimFunc:
-        """The function with another body: a statement, or several."""
-        return self.replace(body=(new_body,) if isinstance(new_body, Stmt) else tuple(new_body))
+        """The function with another body: a statement, or several. UsageError for anything else."""
+        body = (new_body,) if isinstance(new_body, Stmt) else new_body
+        if not isinstance(body, (list, tuple)) or not all(isinstance(s, Stmt) for s in body):
+            raise UsageError(f"the body of '{self.name}' is no statements", code="input", help="give one, or a tuple")
+        return self.replace(body=tuple(body))
 
     def with_attr(self, name: str, value: object) -> PrimFunc:
         """The function with one more attribute; its name is `global_symbol`."""

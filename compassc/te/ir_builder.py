@@ -102,7 +102,7 @@ class IRBuilder:
     @contextmanager
     def while_loop(self, condition: Any) -> Iterator[None]:
         """A loop that goes on while a condition holds."""
-        test = _condition(condition)
+        test = truth(condition)
         with self._inner() as body:
             yield
         self.emit(S.While(test, tuple(body)))
@@ -110,7 +110,7 @@ class IRBuilder:
     @contextmanager
     def if_scope(self, condition: Any) -> Iterator[None]:
         """Statements under a condition."""
-        test = _condition(condition)
+        test = truth(condition)
         with self._inner() as body:
             yield
         self.emit(S.If(test, tuple(body), ()))
@@ -166,10 +166,11 @@ class IRBuilder:
         )
 
 
-def _condition(given: Any) -> Expr:
+def truth(given: Any) -> Expr:
+    """A condition. ExpressionTypeError for what is no bool."""
     e = as_expr(given)
     if e.dtype is not BOOL:
-        raise ExpressionTypeError(f"a condition is a bool, got {e.dtype}")
+        raise ExpressionTypeError(f"a condition is a bool, got {e.dtype}", "compare it with 0")
     return e
 
 

@@ -104,12 +104,36 @@ def test_fields_are_what_they_are_called(tvm):
 
 
 @pytest.mark.parametrize(
-    ("var", "kind", "words"), [(3, "serial", "3 is no variable"), ("i", 2, "kind 2"), ("i", "tec", "kind 'tec'")]
+    ("var", "kind", "words"),
+    [(3, "serial", "3 is no variable"), ("i", 2, "kind 2"), ("i", "tec", "kind 'tec'"), ("i", "__main__", "kind")],
 )
 def test_loops_that_there_are_not_are_refused(tvm, var, kind, words):
     with pytest.raises(TypeError, match=words) as caught:
         tvm.tir.For(te.var(var) if isinstance(var, str) else var, 0, 8, kind, [])
     assert isinstance(caught.value, CompassError) and caught.value.help
+
+
+def test_what_nodes_are_not_made_of_is_refused(tvm):
+    f = te.lower(*doubled(), target="llvm").entry_func
+    assert (f.with_body(f.body[0]).body, f.with_body(list(f.body)).body) == (f.body[:1], f.body)
+    for make, words in (
+        (lambda: tvm.tir.ForKind.THREAD_BINDING, "no kind of loops 'THREAD_BINDING'"),
+        (lambda: tvm.tir.For(te.var("i"), 0, 8.5, "serial", []), "an end of the loop 'i' is a whole number"),
+        (lambda: tvm.tir.IfThenElse(te.var("i"), []), "a condition is a bool, got int32"),
+        (lambda: f.with_body(3), "the body of 'main' is no statements"),
+        (lambda: f.with_body([3]), "the body of 'main' is no statements"),
+    ):
+        with pytest.raises(CompassError, match=words) as caught:
+            make()
+        assert caught.value.help
+
+
+def test_modules_are_walked_over(tvm):
+    module = tvm.lower(*doubled(), name="twice")
+    for visit in (tvm.tir.stmt_functor.post_order_visit, tvm.tir.stmt_functor.pre_order_visit):
+        seen: list[object] = []
+        visit(module, seen.append)
+        assert module in seen and module["twice"] in seen and any(isinstance(x, tvm.tir.For) for x in seen)
 
 
 def test_what_is_not_changed_stays_the_same_object(tvm):
