@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from compassc.analysis.simplify import negate
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Binary, Expr, Var
 from compassc.te.nodes import rewrite
@@ -60,13 +61,16 @@ def _turns(s: S.For) -> int:
 def _of_loops(tree: Tree, block: S.Block, values: dict[Var, Expr]) -> tuple[list[Axis], list[Expr]]:
     """The axes of a block and the conditions that it is done under, by loops."""
     axes, conditions = axes_of(block), conjuncts(block.where)
+    below: S.Stmt = block
     for above in tree.around(block):
         if isinstance(above, S.Block):
             outer: dict[Var, Expr] = dict(zip(above.vars, above.bindings))
             axes = [a._replace(binding=at(a.binding, outer)) for a in axes]
             conditions = [*(at(c, outer) for c in conditions), *conjuncts(above.where)]
         elif isinstance(above, S.If):
-            conditions.append(above.cond)
+            holds = any(s is below for s in above.then)
+            conditions.append(above.cond if holds else negate(above.cond))
+        below = above
     return [a._replace(binding=at(a.binding, values)) for a in axes], [at(c, values) for c in conditions]
 
 
