@@ -563,7 +563,8 @@ class Tensorised:
         return [*self.reset(), *self._made(self.intrin.update)]
 
     def _made(self, body: Body | None, reductions: bool = True) -> list[Stmt]:
-        assert body is not None, "an intrinsic that reduces has all of its statements"
+        if body is None:
+            raise LowerError(f"{self.what}: '{self.intrin.name}' makes whole sums, and loops outside of it reduce, too")
         self.nest.nests.made.kernels += self.intrin.kernels.values()
         return _under(self._conditions(reductions), bound(body, self._parts(), self.intrin.kernels, self.what))
 

@@ -354,13 +354,18 @@ class TensorIntrin:
             made = fcompute(self.input_views, self.output_views)
             parts = made if isinstance(made, tuple) and len(made) == 3 else (made, None, None)
             self.body, self.reset, self.update = (None if p is None else body_of(p, name) for p in parts)
-        if op.reduce_axis and (self.reset is None or self.update is None):
+        if (self.reset is None) != (self.update is None):
             raise ExpressionError(
-                f"'{name}' reduces: give (whole, reset, update), of which whole may be None",
+                f"'{name}' reduces: give (whole, reset, update), of which whole may be None, or whole alone",
                 "see te.decl_tensor_intrin",
             )
-        if not op.reduce_axis and self.body is None:
+        if self.body is None and (self.reset is None or not op.reduce_axis):
             raise ExpressionError(f"'{name}' has no statements")
+
+    @property
+    def reduces_parts(self) -> bool:
+        """Whether it can begin a reduction and go on with it, and so do a part of one."""
+        return not self.op.reduce_axis or self.update is not None
 
 
 def decl_tensor_intrin(
@@ -373,7 +378,7 @@ def decl_tensor_intrin(
 ) -> TensorIntrin:
     """An intrinsic for `tensorize`. `op`: an operation on placeholders that says what it computes; `fcompute(ins, outs)`
     gives its statements (`call_kernel`, `view.store`): a body, or (whole, reset, update) when it reduces, where `reset`
-    begins the outputs and `update` joins one more part.
+    begins the outputs and `update` joins one more part. With a body alone it takes the place of all loops of a reduction.
 
     `binds`: the buffers (`te.decl_buffer`) of some of its tensors, which may have strides. `default_buffer_params`: what
     `te.decl_buffer` takes besides, for the others. ExpressionError for `scalar_params`: an intrinsic stands in loops.

@@ -102,6 +102,17 @@ class ComputeOp(Operation):
         return list(dict.fromkeys(found))
 
 
+class RewrittenOp(ComputeOp):
+    """What a stage of a schedule computes after steps. Its tensors are those of the operation that the stage was made for."""
+
+    def __init__(self, origin: ComputeOp, axis: tuple[IterVar, ...], body: tuple[Expr, ...]) -> None:
+        super().__init__(f"{origin.name}.repl", axis, body, origin.tag, origin.attrs)
+        self._origin = origin
+
+    def _output(self, index: int) -> Tensor:
+        return self._origin.output(index)
+
+
 def _elementwise(operator: str, swapped: bool = False) -> Callable[[Tensor, Any], Any]:
     """An operator of whole tensors, by the definition in `compassc.topi`."""
 

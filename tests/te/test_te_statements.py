@@ -1,5 +1,8 @@
 """Scans, statements of the user's, intrinsics in the place of loops, and the steps that are about memory and stores."""
 
+import functools
+import operator
+
 import numpy as np
 import pytest
 
@@ -432,3 +435,34 @@ def test_rows_of_a_scan_are_not_read_before_they_arrive():
     for row in given[1:]:
         rows.append(rows[-1] * 3 - row)
     run(s, [a, c], [given], np.array(rows))
+
+
+@pytest.mark.parametrize("target", ["llvm", "X2_1204"])
+def test_an_intrinsic_of_whole_sums_takes_the_place_of_all_their_loops(target):
+    def sums():
+        a, k = te.placeholder((4, 8), "int32", name="a"), te.reduce_axis((0, 8), name="k")
+        b = te.compute((4,), lambda i: te.sum(a[i, k], axis=k), name="b")
+        return te.create_schedule(b), a, b, k
+
+    def intrinsic(size):
+        x, k = te.placeholder((2, size), "int32", name="x"), te.reduce_axis((0, size), name="k")
+        y = te.compute((2,), lambda i: te.sum(x[i, k], axis=k), name="y")
+
+        def added(ins, outs):
+            rows = [functools.reduce(operator.add, [ins[0][row, i] for i in range(size)]) for row in range(2)]
+            return [outs[0].store(value, row) for row, value in enumerate(rows)]
+
+        return te.decl_tensor_intrin(y, added)
+
+    s, a, b, k = sums()
+    _, rows = s[b].split(b.op.axis[0], factor=2)
+    s[b].tensorize(rows, intrinsic(8))
+    given, found = np.arange(32, dtype="int32").reshape(4, 8), np.zeros(4, "int32")
+    te.build(s, [a, b], target)(given, found)
+    np.testing.assert_array_equal(found, given.sum(1))
+    s, a, b, k = sums()
+    outer, inner = s[b].split(k, factor=4)
+    _, rows = s[b].split(b.op.axis[0], factor=2)
+    s[b].reorder(outer, rows, inner)
+    with pytest.raises(te.ScheduleError, match=r"makes whole sums, and 'k.outer' outside of it is reduced over, too"):
+        s[b].tensorize(rows, intrinsic(4))

@@ -16,7 +16,7 @@ from compassc.te.opaque import ExternOp, ScanOp, TensorIntrin
 from compassc.te.pragmas import STEPS, why_wrong
 from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.trace import primitive
-from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
+from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, RewrittenOp, Tensor
 from compassc.te.values import Value, as_expr, binary, cast, kind_of, matched
 
 if TYPE_CHECKING:
@@ -65,17 +65,6 @@ def _is_one_of(condition: Expr, thread: IterVar | None) -> bool:
     return condition.a.name == own.name  # a replay has threads of its own
 
 
-class _Changed(ComputeOp):
-    """What a stage computes after steps. Its tensors are those of the operation that the stage was made for."""
-
-    def __init__(self, origin: ComputeOp, axis: tuple[IterVar, ...], body: tuple[Expr, ...]) -> None:
-        super().__init__(f"{origin.name}.repl", axis, body, origin.tag, origin.attrs)
-        self._origin = origin
-
-    def _output(self, index: int) -> Tensor:
-        return self._origin.output(index)
-
-
 class Stage:
     """The loops of one operation.
 
@@ -120,7 +109,7 @@ class Stage:
         if not isinstance(origin, ComputeOp) or self.body is origin.body:
             return origin
         if self._latest is None or self._latest.body is not self.body:
-            self._latest = _Changed(origin, self.axis, self.body)
+            self._latest = RewrittenOp(origin, self.axis, self.body)
         return self._latest
 
     @property
@@ -495,6 +484,13 @@ class Stage:
             raise ScheduleError(
                 f"tensorize of '{self.label}': '{intrin.name}' has {count} loops, there are {len(inside)} from "
                 f"'{axis.name}' on"
+            )
+        before = [a.name for a in self.leaf_iter_vars if a.is_reduction and a not in inside]
+        if before and not intrin.reduces_parts:
+            raise ScheduleError(
+                f"tensorize of '{self.label}': '{intrin.name}' makes whole sums, and '{before[0]}' outside of it is reduced "
+                "over, too",
+                "have it give (whole, reset, update)",
             )
         found.intrin = intrin
 
