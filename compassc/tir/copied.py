@@ -182,6 +182,7 @@ def _takes_all_points(tree: Tree, s: S.Block, used: Sequence[Axis]) -> bool:
 
 
 def check_written_once(step: str, s: S.Block, access: tuple[Expr, ...]) -> None:
+    """ScheduleError where the indices that a block writes are not its axes, each once."""
     plain = [e for e in access if isinstance(e, Var)]
     if len(set(plain)) != len(access):
         raise ScheduleError(f"{step} of '{s.name}': its indices are not its axes, each once")

@@ -10,6 +10,7 @@ import numpy as np
 from compassc import te
 from compassc.te.errors import ExpressionError
 from compassc.te.tensor import Tensor
+from compassc.topi.convolution import padding_of
 from compassc.topi.declare import largest, least, mean_of, number, numbers, operator, pair, positives, sample, summed
 from compassc.topi.movement import pad
 
@@ -55,12 +56,13 @@ def pool2d(
     data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = False,
     layout: str = "NCHW", count_include_pad: bool = True,
 ) -> Tensor:  # fmt: skip
-    """The largest (`max`) or the mean (`avg`) of each window; `padding` is top, left, bottom, right. Means of whole numbers
-    are cut towards zero. With `ceil_mode` a window may go beyond the end; without `count_include_pad` a mean is of the
-    elements that exist. The largest of none is minus infinity, the least number of a type of whole ones."""
+    """The largest (`max`) or the mean (`avg`) of each window; `padding` is that of convolutions: four numbers are top, left,
+    bottom, right. Means of whole numbers are cut towards zero. With `ceil_mode` a window may go beyond the end; without
+    `count_include_pad` a mean is of the elements that exist. The largest of none is minus infinity, the least number of a
+    type of whole ones."""
     (h, w), (kh, kw) = _places(layout), positives(kernel, "pool2d: windows")
     (sy, sx), (ly, lx) = positives(stride, "pool2d: strides"), positives(dilation, "pool2d: dilations")
-    top, left, bottom, right = pair(padding, 4) if len(pair_list(padding)) == 4 else (*pair(padding), *pair(padding))
+    (top, left), (bottom, right) = padding_of(padding, (kh, kw), (ly, lx))
     shape = numbers(data, "pool2d")
     oh = _count(shape[h] + top + bottom, kh, sy, ly, ceil_mode)
     ow = _count(shape[w] + left + right, kw, sx, lx, ceil_mode)
@@ -98,10 +100,6 @@ def pool2d(
 
     result: Tensor = te.compute(made, mean, name="T_pool_mean", tag="elemwise")
     return result
-
-
-def pair_list(padding: Any) -> list[Any]:
-    return list(padding) if isinstance(padding, (tuple, list)) else [padding]
 
 
 def _existing(place: Any, stride: int, dilation: int, window: int, before: int, extent: int) -> Any:

@@ -1,4 +1,4 @@
-"""Sums and windows of nothing: zeros, and arguments that no window has are refused."""
+"""Sums and windows of nothing, padding: zeros, one way to say it, and arguments that no window has are refused."""
 
 from __future__ import annotations
 
@@ -62,3 +62,14 @@ def test_windows_that_go_nowhere_are_refused(name, options, what):
 def test_pooling_that_goes_nowhere_is_refused(make):
     with pytest.raises(ExpressionError, match="are whole numbers from 1 on, got"):
         make(te.placeholder((1, 2, 4, 4), "float32", name="x"))
+
+
+@pytest.mark.parametrize("padding", [1, [1], [1, 1], [1, 1, 1, 1], "SAME"])
+def test_pooling_is_padded_as_convolutions_are(padding):
+    made = topi.nn.pool2d(te.placeholder((1, 2, 7, 9), "float32", name="x"), 3, 1, 1, padding, "max")
+    assert [d.value for d in made.shape] == [1, 2, 7, 9]
+
+
+def test_padding_that_pooling_does_not_have_is_refused():
+    with pytest.raises(ExpressionError, match="padding .* does not go with 2 dimensions"):
+        topi.nn.pool2d(te.placeholder((1, 2, 7, 9), "float32", name="x"), 3, 1, 1, [1, 2, 3], "max")
