@@ -21,13 +21,13 @@ class StructuralMismatch(CompassError, ValueError, AssertionError):
     """Two programs are not the same; the message says where."""
 
 
-def structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> bool:
+def structural_equal(lhs: object, rhs: object, map_free_vars: bool = False, *, exact: bool = False) -> bool:
     """Whether two nodes, bodies, functions or modules are the same program.
 
     Variables are paired where they are defined; others must be identical or, with `map_free_vars`, stand at the same
-    places everywhere.
+    places everywhere. `exact`: floats have the same bits, else they may differ by `TOLERANCE`.
     """
-    return get_first_structural_mismatch(lhs, rhs, map_free_vars) is None
+    return next(_Compared(map_free_vars, exact).differences(lhs, rhs, "<root>"), None) is None
 
 
 def assert_structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> None:
@@ -67,8 +67,8 @@ def _fields(s: Node) -> Iterator[str]:
 class _Compared:
     """Compares two trees, pairing the variables of one with those of the other."""
 
-    def __init__(self, map_free_vars: bool) -> None:
-        self.map_free_vars = map_free_vars
+    def __init__(self, map_free_vars: bool, exact: bool = False) -> None:
+        self.map_free_vars, self.exact = map_free_vars, exact
         self.forward: dict[E.Var, E.Var] = {}
         self.backward: dict[E.Var, E.Var] = {}
 
@@ -87,7 +87,7 @@ class _Compared:
                 self._pair(x, y)
             for name in _fields(a):
                 yield from self.differences(getattr(a, name), getattr(b, name), f"{path}.{name}")
-        elif not _same(a, b):
+        elif not _same(a, b, self.exact):
             yield path
 
     def _pair(self, a: E.Var, b: E.Var) -> None:
@@ -103,11 +103,13 @@ class _Compared:
         return a is b or self.map_free_vars
 
 
-def _same(a: object, b: object) -> bool:
+def _same(a: object, b: object, exact: bool) -> bool:
     """Whether two plain values are the same."""
     if isinstance(a, (DataType, PointerType)):
         return a is b
     if isinstance(a, float) and isinstance(b, float):
+        if exact:
+            return repr(a) == repr(b)
         return a == b or abs(a - b) <= TOLERANCE or (math.isnan(a) and math.isnan(b))
     return type(a) is type(b) and a == b
 

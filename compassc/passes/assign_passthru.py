@@ -45,7 +45,9 @@ class _Assign(Rewriter):
     def rewrite_store(self, s: S.Store) -> Rewritten:
         if lacks_r(s.value):
             old = E.Load(s.buffer, s.indices, span=s.span)
-            if s.buffer.scope != "private" and not any(structural_equal(e, old) for e in walk_exprs(s.value)):
+            if s.buffer.scope != "private" and not any(
+                structural_equal(e, old, exact=True) for e in walk_exprs(s.value)
+            ):
                 return self.default_stmt(s)
             return S.Store(s.buffer, s.indices, self.with_source(s.value, old), s.mask, span=s.span)
         return self.default_stmt(s)
@@ -61,7 +63,7 @@ class _Assign(Rewriter):
         pointer, stride = self.expr(pointer), self.expr(stride)
         mask = None if call.mask is None else self.expr(call.mask)
         old = E.Call("vload", (pointer, stride), value.dtype, mask, span=call.span)
-        if not any(structural_equal(e, old) for e in walk_exprs(value)):
+        if not any(structural_equal(e, old, exact=True) for e in walk_exprs(value)):
             return self.default_stmt(s)
         kept = self.with_source(value, old)
         return S.Eval(E.Call("vstore", (kept, pointer, stride), call.dtype, mask, span=call.span), span=s.span)

@@ -251,7 +251,7 @@ def _called(kernels: Sequence[PyPrimFunc], name: str, machine: Machine) -> list[
         for function in parse(kernel, machine.name).functions:
             if function.name == name:
                 raise _named_alike("a function", name)
-            if not structural_equal(found.setdefault(function.name, function), function):
+            if not structural_equal(found.setdefault(function.name, function), function, exact=True):
                 raise LowerError(
                     f"two functions that are called '{function.name}' are not the same", "give one of them another name"
                 )

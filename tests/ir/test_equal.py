@@ -48,6 +48,10 @@ def test_numbers_may_be_a_little_apart():
     assert structural_equal(number(float("nan")), number(float("nan")))
     assert structural_equal(number(float("inf")), number(float("inf")))
     assert structural_hash(number(1.0)) == structural_hash(number(1.0 + 1e-10))
+    for a, b in ((1.0, 1.0 + 1e-10), (0.0, -0.0)):
+        assert structural_equal(number(a), number(a), exact=True) and not structural_equal(
+            number(a), number(b), exact=True
+        )
 
 
 def test_the_mismatch_says_where_and_what():

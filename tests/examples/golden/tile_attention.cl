@@ -181,9 +181,9 @@ __kernel void tile_attention(__global half* qs, __global half* ks, __global half
         total_t4[1] = __vload((__lsram float8*)(scores + ((i_t9 * 16) + 8)), ALL_TRUE_w);
         tile_t3[i_t9] = __vrpmax((float8)0x0p+0f/*0.000000e+00*/, __vmax((float8)0x0p+0f/*0.000000e+00*/, total_t4[0], total_t4[1], ALL_TRUE_w), ALL_TRUE_w)[0];
       }
-      __vstore(__vmax(__vload((__lsram float8*)higher, ALL_TRUE_w), __vload((__lsram float8*)top, ALL_TRUE_w), __vload((__lsram float8*)tile_t3, ALL_TRUE_w), ALL_TRUE_w), (__lsram float8*)higher, ALL_TRUE_w);
-      __vstore(__vmax(__vload((__lsram float8*)(higher + 8), ALL_TRUE_w), __vload((__lsram float8*)(top + 8), ALL_TRUE_w), __vload((__lsram float8*)(tile_t3 + 8), ALL_TRUE_w), ALL_TRUE_w), (__lsram float8*)(higher + 8), ALL_TRUE_w);
-      __vstore(__vmax(__vload((__lsram float8*)(higher + 16), ALL_TRUE_w), __vload((__lsram float8*)(top + 16), ALL_TRUE_w), __vload((__lsram float8*)(tile_t3 + 16), ALL_TRUE_w), ALL_TRUE_w), (__lsram float8*)(higher + 16), ALL_TRUE_w);
+      __vstore(__vmax((float8)0x0p+0f/*0.000000e+00*/, __vload((__lsram float8*)top, ALL_TRUE_w), __vload((__lsram float8*)tile_t3, ALL_TRUE_w), ALL_TRUE_w), (__lsram float8*)higher, ALL_TRUE_w);
+      __vstore(__vmax((float8)0x0p+0f/*0.000000e+00*/, __vload((__lsram float8*)(top + 8), ALL_TRUE_w), __vload((__lsram float8*)(tile_t3 + 8), ALL_TRUE_w), ALL_TRUE_w), (__lsram float8*)(higher + 8), ALL_TRUE_w);
+      __vstore(__vmax((float8)0x0p+0f/*0.000000e+00*/, __vload((__lsram float8*)(top + 16), ALL_TRUE_w), __vload((__lsram float8*)(tile_t3 + 16), ALL_TRUE_w), ALL_TRUE_w), (__lsram float8*)(higher + 16), ALL_TRUE_w);
       for (int i_t10 = 0; i_t10 < 24; i_t10 += 1) {
         int cse_var_19 = (i_t10 * 16);
         float element_t0 = higher[i_t10];

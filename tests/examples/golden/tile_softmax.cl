@@ -108,7 +108,7 @@ __kernel void tile_softmax(__global half* src, __global half* dst, int rows, int
       }
       tile_t0[i_t4] = __vrpadd((float8)0x0p+0f/*0.000000e+00*/, ((total_t1[0] + total_t1[1]) + (total_t1[2] + total_t1[3])), ALL_TRUE_w)[0];
     }
-    __vstore(__vdiv(__vload((__lsram float8*)tile_t3, __vmov_w(0x00000011)), (float8)0x1p+0f/*1.000000e+00*/, __vload((__lsram float8*)tile_t0, __vmov_w(0x00000011)), ALL_TRUE_w), (__lsram float8*)tile_t3, __vmov_w(0x00000011));
+    __vstore(__vdiv((float8)0x0p+0f/*0.000000e+00*/, (float8)0x1p+0f/*1.000000e+00*/, __vload((__lsram float8*)tile_t0, __vmov_w(0x00000011)), ALL_TRUE_w), (__lsram float8*)tile_t3, __vmov_w(0x00000011));
     for (int i_t6 = 0; i_t6 < 2; i_t6 += 1) {
       float element_t1 = tile_t3[i_t6];
       for (int i_t7 = 0; i_t7 < 1024; i_t7 += 32) {
