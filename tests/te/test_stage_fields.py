@@ -145,8 +145,9 @@ def test_a_stage_gives_the_operation_that_steps_have_made_of_it():
     thread = te.thread_axis("threadIdx.x")
     s[b].bind(left, thread)
     s[b].set_store_predicate(thread.var.equal(0))
-    with pytest.raises(te.ScheduleError, match="is none of its axes"):
-        s[b].set_store_predicate(thread.var < 2)
+    for other in (thread.var < 2, thread.var.equal(99)):
+        with pytest.raises(te.ScheduleError, match="is none of its axes"):
+            s[b].set_store_predicate(other)
     local = s.cache_write(part, "shared")
     assert s[part].op.reduce_axis == () and s[part].op.axis == part.op.axis and s[part].op.input_tensors == [local]
     given, found = np.arange(512, dtype="int32").reshape(8, 64), np.zeros(8, "int32")

@@ -55,12 +55,12 @@ class Singleton:
 Relation = Split | Fuse | Singleton
 
 
-def _is_one_of(condition: Expr, thread: IterVar | None) -> bool:
-    """Whether a condition is that of one thread, of those that an axis stands for."""
-    if thread is None or not isinstance(condition, Binary) or condition.op != "eq":
+def _is_first(condition: Expr, thread: IterVar | None) -> bool:
+    """Whether a condition is that of thread 0, of those that an axis stands for: others might not be there."""
+    own = None if thread is None else thread.as_expr()
+    if not isinstance(condition, Binary) or condition.op != "eq" or not isinstance(own, Var):
         return False
-    own = thread.as_expr()
-    if not isinstance(own, Var) or not isinstance(condition.a, Var) or not isinstance(condition.b, IntImm):
+    if not isinstance(condition.a, Var) or not isinstance(condition.b, IntImm) or condition.b.value != 0:
         return False
     return condition.a.name == own.name  # a replay has threads of its own
 
@@ -513,7 +513,7 @@ class Stage:
         e = as_expr(predicate)
         if not e.dtype.is_scalar or kind_of(e) is not BOOL:
             raise ScheduleError(f"set_store_predicate of '{self.label}': {Value(e)} is no condition")
-        if any(_is_one_of(e, note.thread) for a, note in self.annotations.items() if a.is_reduction):
+        if any(_is_first(e, note.thread) for a, note in self.annotations.items() if a.is_reduction):
             return
         known = {a.as_expr() for a in self.axis}
         other = [v.name for v in variables(e) if v not in known]
