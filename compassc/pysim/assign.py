@@ -352,7 +352,7 @@ class Rewrite(ast.NodeTransformer):
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         """`a if c else b`, also of a mask: then both sides are computed."""
         self.generic_visit(node)
-        if self.iterables:  # where no name can be bound
+        if self.iterables or _is_known(node):  # where no name can be bound, or is not to be
             return node
         name = f".sides {len(self.made.constants)}"
 
@@ -388,15 +388,11 @@ class Rewrite(ast.NodeTransformer):
 
     def wrapped(self, e: ast.expr, name: str) -> ast.expr:
         """`bound(e)`, except for S.meta_var, whose value stays a Python value."""
-        if isinstance(e, ast.Starred):
+        if isinstance(e, ast.Starred) or _is_known(e):
             return e
-        if isinstance(e, ast.Call):
-            called = e.func.attr if isinstance(e.func, ast.Attribute) else getattr(e.func, "id", "")
-            if called == "meta_var":
-                return e
-            if called in _ALLOCATIONS and name:
-                label = ast.copy_location(ast.Constant(name), e)
-                return self.call(named, [e, label], e)
+        if _called(e) in _ALLOCATIONS and name:
+            label = ast.copy_location(ast.Constant(name), e)
+            return self.call(named, [e, label], e)
         new = isinstance(e, ast.BinOp) or e in self.computed
         return self.call(copied if self.made.addressed else fresh if new else bound, [e], e)
 
@@ -453,6 +449,19 @@ class Rewrite(ast.NodeTransformer):
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
         return node
+
+
+def _called(e: ast.expr) -> str:
+    """The last name of the function that an expression calls; an empty string where it calls none by name."""
+    func = e.func if isinstance(e, ast.Call) else None
+    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+
+
+def _is_known(e: ast.expr) -> bool:
+    """Whether an expression is S.meta_var(...), or a choice of two."""
+    if isinstance(e, ast.IfExp):
+        return _is_known(e.body) and _is_known(e.orelse)
+    return _called(e) == "meta_var"
 
 
 def _is_nest(target: ast.expr, head: ast.Call) -> bool:

@@ -132,7 +132,35 @@ def exchanges(x: PTR, y: PTR):
     y[4], y[5], y[6], y[7] = kept[0], kept[0], known["first"], known["called"] + known["called"]
 
 
-@pytest.mark.parametrize("kernel", [each_branch_its_own, one_branch_leaves, unrolled_turns, helpers, exchanges])
+def known_kind(wide: bool) -> Any:
+    return S.meta_var(("int32", 8) if wide else ("int16", 16))
+
+
+@S.prim_func
+def known_values_by_name(x: PTR, y: PTR):
+    if S.get_local_id() != 0:
+        return
+    kind, lanes = S.meta_var(("int32", 8))
+    S.vstore(S.vload(x, lanes=lanes) + S.vbcast(S.i32(lanes), lanes=lanes), y)
+    narrow, more = known_kind(False)
+    (first, second), *others = S.meta_var(((1, narrow), more, "int8"))
+    buffer = S.alloc_buffer((first + 1, others[0]), second, "lsram")
+    for k in S.meta_var((8, 9)):
+        buffer[0, k - 8] = S.cast(k, others[1])
+        y[k] = buffer[0, k - 8]
+    y[10] = S.meta_var(5) + S.meta_var((6, 7))[1]
+    a, b = S.meta_var(1 + 1) if lanes == 8 else S.meta_var(2), S.meta_var("4T4F")
+    S.vstore(S.vload(x), y, mask=b)
+    y[11], c = S.meta_var((3, 4))
+    room = S.alloc_buffer((a + c,), kind, "lsram")
+    room[a] = 7
+    y[12] = room[2] + a + c
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [each_branch_its_own, one_branch_leaves, unrolled_turns, helpers, exchanges, known_values_by_name],
+)
 @pytest.mark.parametrize("first", [9, 1])
 def test_compiled_kernels_do_what_python_does(kernel: Any, first: int) -> None:
     found = []
@@ -221,9 +249,9 @@ def given(k, v):
 
 @S.prim_func
 def by_a_macro(x: PTR, y: PTR):
-    k = S.meta_var(0)
-    given(k, S.meta_var(4))
-    y[0] = k
+    k = S.meta_var((0, 1))
+    given(k, S.meta_var((4, 5)))
+    y[0] = k[0]
 
 
 @pytest.mark.parametrize(

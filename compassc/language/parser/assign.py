@@ -36,7 +36,7 @@ def assign(fp: FunctionContext, target: ast.expr, value: Any) -> None:
         assign_name(fp, target.id, value)
     elif isinstance(target, ast.Subscript):
         owner, index = fp.eval(target.value), fp.eval(target.slice)
-        assign_item(fp, owner, index, value)
+        assign_item(fp, owner, index, value.value if isinstance(value, MetaVar) else value)
     else:
         raise language_error(
             "assign-target", "only names, tuples of names and subscripts can be assigned", "use a plain name"
@@ -273,7 +273,7 @@ def _dimension(fp: FunctionContext, e: E.Expr) -> int | str | None:
 def assign_chain(fp: FunctionContext, targets: list[ast.expr], node: ast.expr) -> None:
     """`a = b[i] = e`: e is computed once and assigned to the targets from left to right."""
     first = targets[0]
-    value = fp.eval(node)
+    value = fp.evaluator.eval_named(node)
     if isinstance(value, (AllocSpec, ConstSpec, MatchSpec)):
         if not isinstance(first, ast.Name):
             raise language_error("chained-assign", "storage needs a name of its own", "write one assignment per line")
@@ -293,7 +293,7 @@ def assign_tuple(fp: FunctionContext, target: ast.Tuple | ast.List, node: ast.ex
     names = [n.id for t in target.elts for n in ast.walk(t) if isinstance(n, ast.Name) and _stored(n)]
     if len(set(names)) != len(names):
         raise language_error("tuple-assign", "the same name is assigned twice in one tuple", "use different names")
-    value = fp.eval(node)
+    value = fp.evaluator.eval_named(node)
     if isinstance(value, (tuple, list)):
         values = list(value)
         if any(isinstance(n, ast.Subscript) and _stored(n) for n in ast.walk(target)):
@@ -362,9 +362,11 @@ def _unpack(fp: FunctionContext, target: ast.expr, value: Any) -> None:
     if not isinstance(target, (ast.Tuple, ast.List)):
         assign(fp, target, value)
         return
+    known = isinstance(value, MetaVar)
+    value = value.value if known else value
     if isinstance(value, (Value, PointerValue, BufferValue)) or not hasattr(value, "__iter__"):
         raise language_error("tuple-assign", f"cannot unpack {kind_name(value)}", "give one value per name")
-    items, targets = list(value), target.elts
+    items, targets = [MetaVar(item) for item in value] if known else list(value), target.elts
     starred = [i for i, t in enumerate(targets) if isinstance(t, ast.Starred)]
     if len(starred) > 1 or (len(items) != len(targets) if not starred else len(items) < len(targets) - 1):
         raise language_error(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from compass_core.errors import CompassError, Note, Span, together
@@ -17,7 +17,7 @@ from ..advice import advice, instead_of
 from ..functions import Macro, PyPrimFunc, annotation_type
 from ..python_errors import hint
 from ..source import header_span, is_user_file, user_line
-from ..specs import no_attribute
+from ..specs import MetaVar, no_attribute
 from . import operators as ops
 from .constants import Keep, added, comprehension, python_number
 from .helpers import Helpers
@@ -84,6 +84,14 @@ def _first_runtime(x: Any, depth: int = _DEPTH) -> Any:
     return next((found for item in items if (found := _first_runtime(item, depth - 1)) is not None), None)
 
 
+def _parts(node: ast.expr) -> Iterator[ast.expr]:
+    """An expression, and those in it whose values are its own: items and branches."""
+    yield node
+    branches = [node.body, node.orelse] if isinstance(node, ast.IfExp) else []
+    for part in [*branches, *(node.elts if isinstance(node, (ast.Tuple, ast.List)) else ())]:
+        yield from _parts(part)
+
+
 def _may_be(kinds: Any) -> bool:
     """Whether the classes that isinstance is asked for are none of numbers, which values of the run stand for."""
     kinds = kinds if isinstance(kinds, tuple) else (kinds,)
@@ -130,6 +138,7 @@ class Evaluator:
         self.scope, self.file, self.chain, self.keep, self.helpers = scope, file, chain, keep, helpers
         self.operands: tuple[ast.expr | None, tuple[tuple[ast.expr, Any], ...]] = (None, ())
         self.statement: ast.expr | None = None  # the expression that is a statement of its own
+        self.named: frozenset[ast.expr] = frozenset()  # whose values are assigned, where S.meta_var stays one
         self._places: dict[ast.AST, Span] = {}
 
     def place(self, node: ast.AST) -> Span:
@@ -148,6 +157,8 @@ class Evaluator:
             value = method(node)
             if type(node) in _LEAVES:
                 return value
+            if type(value) is MetaVar and node not in self.named:
+                value = value.value
             self.helpers.hold(value)
             return self._placed(value, node) if isinstance(node, (ast.Call, ast.Subscript)) else value
         except CompassError as e:
@@ -155,6 +166,11 @@ class Evaluator:
                 e.span = self.place(node)
                 e.notes = (*e.notes, *self._types(node))
             raise
+
+    def eval_named(self, node: ast.expr) -> Any:
+        """The value of an expression that names are given: what it says to be S.meta_var still is."""
+        self.named = frozenset(_parts(node))
+        return self.eval(node)
 
     def _placed(self, value: Any, node: ast.expr) -> Any:
         """The value with the place of a node for its calls and accesses; those in arguments have one already."""

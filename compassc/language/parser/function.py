@@ -135,7 +135,7 @@ class FunctionParser(FunctionContext):
             value, owner, index = self.evaluator.all((node.value, target.value, target.slice))
             assign.assign_item(self, owner, index, value)
         else:
-            assign.assign(self, target, self.eval(node.value))
+            assign.assign(self, target, self.evaluator.eval_named(node.value))
 
     def stmt_AnnAssign(self, node: ast.AnnAssign) -> None:
         raise CompassError(
