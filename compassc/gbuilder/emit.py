@@ -156,7 +156,7 @@ def _text(runs: list[Launch]) -> tuple[bytes, list[int]]:
     code = next(iter(data.values())) if len(data) == 1 else link([Part(p.name, data[p], objects[p]) for p in objects])
     order = sorted(records)
     symbols, asids = [symbol for symbol, _ in order], [text for _, text in order]
-    blob = make_text_blob(code, symbols, " ".join(host.cpu_features()), host.triple(), asids)
+    blob = make_text_blob(code, symbols, host.features_of(data.values()), host.triple(), asids)
     return blob, [order.index(record) for record in wanted]
 
 

@@ -87,7 +87,7 @@ class KernelCache:
 def compiler_identity() -> str:
     """A key that differs between compilers whose objects may differ: versions, and the state of their files."""
     embeds = str(switches.EMBED_SOURCE.get())
-    features = " ".join(host.cpu_features())
+    features = host.current().features
     return key_of(find_clang().identity, headers_hash(), host.triple(), features, embeds, _own_identity())
 
 

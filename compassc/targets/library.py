@@ -43,12 +43,13 @@ def compiled(sources: dict[str, str], parallel: bool, target: Target, calls: Seq
     if parallel:
         sources = dict(sources)
         sources["pool.c"] = Path(__file__).with_name("pool.c").read_text(encoding="utf-8")
-    flags = [*_FLAGS, f"-O{target.attrs['opt-level']}", f"-march={target.attrs['mcpu']}"]
+    cpu = host.march() if target.attrs["mcpu"] == "native" else target.attrs["mcpu"]
+    flags = [*_FLAGS, f"-O{target.attrs['opt-level']}", f"-march={cpu}"]
     flags += _X86_ONLY if machine() in ("x86_64", "AMD64") else ()
     flags += _CALLS if calls else ()
     cache = Cache()
     link = (*_LINK, "-z", "defs") if calls else _LINK
-    depends = (*sources, *sources.values(), *flags, *link, find_clang().identity, " ".join(host.cpu_features()))
+    depends = (*sources, *sources.values(), *flags, *link, find_clang().identity, host.current().features)
     key = key_of("host-library", *depends)
     try:
         found = cache.get("host", key) or cache.put("host", key, lambda output: _compile(sources, flags, link, output))

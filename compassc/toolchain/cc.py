@@ -79,7 +79,7 @@ class _Job:
             "obj-3",
             self.clang.identity,
             command.headers_hash(),
-            " ".join(host.cpu_features()),
+            host.current().features,
             self.unit_text,
             self.unit_file.name,
             *self.flags,

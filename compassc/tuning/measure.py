@@ -193,7 +193,7 @@ class _Batch:
         code = make_text_blob(
             self._elf,
             [entry_symbol(one.params["kernel"])],
-            " ".join(host.cpu_features()),
+            host.current().features,
             host.triple(),
             made.code.asids,
         )

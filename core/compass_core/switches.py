@@ -140,11 +140,19 @@ def _target(text: str) -> str:
     return text
 
 
+HOST_CPUS = ("native", "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")
+
 CLANG = Switch("CLANG", "", _path, "the clang program that compiles kernels; empty: look for one")
 VENDOR_TOOLS = Switch(
     "VENDOR_TOOLS", "", _path, "folder of the vendor's aipuocc and aipugb (`--toolchain vendor`); empty: look on PATH"
 )
 CACHE_DIR = Switch("CACHE_DIR", "", _path, "folder of the compile cache; empty: the user's cache folder")
+HOST_CPU = Switch(
+    "HOST_CPU",
+    "native",
+    _words({name: name for name in HOST_CPUS}),
+    f"the processor that code for this machine may be compiled for: {', '.join(HOST_CPUS)}",
+)
 STATE_DIR = Switch(
     "STATE_DIR", "", _path, "folder of what tells own builds from foreign files; empty: the user's folder for state"
 )
@@ -181,6 +189,7 @@ PYSIM_TIMEOUT = Switch("PYSIM_TIMEOUT", "0", _limit, "time limit of one PySim ru
 SWITCHES: tuple[Switch, ...] = (
     CLANG,
     VENDOR_TOOLS,
+    HOST_CPU,
     CACHE_DIR,
     STATE_DIR,
     CACHE,

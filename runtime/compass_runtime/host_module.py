@@ -41,7 +41,7 @@ class HostLibrary(Module):
         self.content, self.source = content, source
         self.description = dict(description)
         if self.description.pop("native", False):
-            self.description["features"] = " ".join(host.cpu_features())
+            self.description["features"] = host.current().features
         self.trusted = True
         self.name = str(self.description["name"])
         self.arguments = Arguments(self.name, parameters_of(self.description))

@@ -41,5 +41,5 @@ def with_object(program: Program, elf: bytes) -> Program:
 
     code = program.code
     symbols = [symbol for symbol, _ in code.entries]
-    text = make_text_blob(elf, symbols, " ".join(host.cpu_features()), host.triple(), code.asids)
+    text = make_text_blob(elf, symbols, host.current().features, host.triple(), code.asids)
     return Program(replace(program.content, text=text), program.where, program.trusted)

@@ -13,6 +13,7 @@ from platform import machine
 
 from compass_core.errors import CompassError, ToolchainError
 from compass_core.files.cache import key_of
+from compass_core.hostcc import host
 
 _LANGUAGE = (
     "-cl-std=CL1.2",
@@ -21,7 +22,6 @@ _LANGUAGE = (
     "-fno-convergent-functions",  # which work items make a call together does not matter: calls may leave loops
 )
 _MACHINE = (
-    "-march=native",
     "-mcmodel=small",  # code and data lie in the low 4 GiB, where the simulator puts them
     "-fno-pic",
     "-fno-pie",
@@ -65,7 +65,7 @@ def kernel_flags(define: str, extra: tuple[str, ...] = ()) -> list[str]:
 
     `define` is the macro of the target.
     """
-    flags = [*_LANGUAGE, *_MACHINE, *_MEANING]
+    flags = [*_LANGUAGE, f"-march={host.march()}", *_MACHINE, *_MEANING]
     if machine() in ("x86_64", "AMD64"):
         flags += _X86_ONLY
     return [*flags, *_OUTPUT, f"-D{define}", "-I", str(include_folder()), *extra]

@@ -61,9 +61,7 @@ def compile_source(source: Source, flags: Sequence[str], clang: str | None = Non
     """
     compiler, cache = find_clang(clang), Cache()
     options = command.kernel_flags(source.define, (*source.options, *flags))
-    key = key_of(
-        "variant-3", compiler.identity, command.headers_hash(), " ".join(host.cpu_features()), source.unit, *options
-    )
+    key = key_of("variant-3", compiler.identity, command.headers_hash(), host.current().features, source.unit, *options)
     if (kept := cache.get("obj", key)) is not None:
         return kept.read_bytes()
     made = _object(compiler, source, options, None if is_trusted(source) else until)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from compass_core import switches
 from compass_core.elf.elf64 import section
+from compass_core.errors import UsageError
 
 _RELEVANT = frozenset(
     "sse4_1 sse4_2 popcnt avx avx2 fma f16c abm bmi1 bmi2 movbe aes vaes pclmulqdq vpclmulqdq gfni sha_ni adx "
@@ -15,6 +18,15 @@ _RELEVANT = frozenset(
     "fp asimd fphp asimdhp asimdrdm asimddp atomics crc32 sve sve2 i8mm bf16".split()
 )
 """Features, as the kernel names them in /proc/cpuinfo, that `-march=native` may turn into instructions."""
+_V2 = frozenset(("sse4_1", "sse4_2", "popcnt"))
+_V3 = _V2 | frozenset(("avx", "avx2", "fma", "f16c", "abm", "bmi1", "bmi2", "movbe"))
+_LEVELS = {
+    "x86-64": frozenset[str](),
+    "x86-64-v2": _V2,
+    "x86-64-v3": _V3,
+    "x86-64-v4": _V3 | frozenset(("avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl")),
+}
+"""The relevant features of the levels that compilers know."""
 
 STAMP_SECTION = ".compass.host"
 
@@ -38,6 +50,33 @@ def cpu_features() -> tuple[str, ...]:
     return ()
 
 
+def march() -> str:
+    """What clang is told about the processor (`-march`), as the switch HOST_CPU says. UsageError for one that this
+    machine is not: what is compiled runs here."""
+    level = switches.HOST_CPU.get()
+    if level == "native":
+        return level
+    if platform.machine() not in ("x86_64", "AMD64"):
+        raise UsageError(
+            f"this machine, {platform.machine()}, is no '{level}' (COMPASS_HOST_CPU)",
+            code="bad-switch",
+            help="say native",
+        )
+    if missing := missing_features(" ".join(_LEVELS[level])):
+        raise UsageError(
+            f"this machine is no '{level}' (COMPASS_HOST_CPU): it lacks {', '.join(missing)}",
+            code="bad-switch",
+            help="say native, or a lower level",
+        )
+    return level
+
+
+def code_features() -> tuple[str, ...]:
+    """The relevant features that code compiled now may use, sorted: this CPU's, or those of the level in force."""
+    level = march()
+    return cpu_features() if level == "native" else tuple(sorted(_LEVELS[level]))
+
+
 def missing_features(needed: str) -> list[str]:
     """The features of the feature string `needed` (names separated by blanks) that this CPU lacks."""
     return sorted(set(needed.split()).difference(cpu_features()))
@@ -52,8 +91,8 @@ class HostStamp:
 
 
 def current() -> HostStamp:
-    """The stamp of objects that are compiled on this machine for this machine."""
-    return HostStamp(triple(), " ".join(cpu_features()))
+    """The stamp of objects that are compiled now on this machine, for this machine."""
+    return HostStamp(triple(), " ".join(code_features()))
 
 
 def stamp_source() -> list[str]:
@@ -70,3 +109,10 @@ def read_stamp(elf: bytes) -> HostStamp | None:
     content = section(elf, STAMP_SECTION)
     parts = (content or b"").decode("ascii", "replace").split("\0")
     return HostStamp(parts[0], parts[1]) if len(parts) > 1 else None
+
+
+def features_of(objects: Iterable[bytes]) -> str:
+    """The CPU features, separated by blanks, that any of the objects may use, as their stamps say; an object without a
+    stamp counts as compiled now."""
+    stamps = [read_stamp(elf) or current() for elf in objects]
+    return " ".join(sorted({feature for stamp in stamps for feature in stamp.features.split()}))

@@ -51,7 +51,7 @@ def precompiled_header(clang: Clang, flags: list[str], cache: Cache) -> Path:
 
 
 def _key(clang: Clang, flags: list[str]) -> str:
-    return key_of("pch-2", clang.identity, command.headers_hash(), " ".join(host.cpu_features()), *_flags(flags))
+    return key_of("pch-2", clang.identity, command.headers_hash(), host.current().features, *_flags(flags))
 
 
 def _flags(flags: list[str]) -> list[str]:
