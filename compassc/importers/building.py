@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.reading.budget import Budget
 from compassc.graph.build import GraphBuilder
 from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.layer import Layer
@@ -34,11 +35,13 @@ READING_SCALES = ("DeQuantize", "Quantize")
 
 
 class Building:
-    """The layers of a graph in the making. `name`: of the node whose layers are made next."""
+    """The layers of a graph in the making. `name`: of the node whose layers are made next. `budget`: what the model may
+    cost to read."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, budget: Budget) -> None:
         self.graph = GraphBuilder(name)
         self.name = name
+        self.budget = budget
         self.reshapes: dict[str, tuple[Value, Value]] = {}
         """What was reshaped to what, by the name of the resulting tensor."""
         self._marks: tuple[str, dict[str, Any]] | None = None

@@ -122,6 +122,12 @@ def _checks(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def _times(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= 1_000_000:
+        raise ValueError("expected a whole number from 1 to 1000000")
+    return int(text)
+
+
 def _seed(text: str) -> int:
     if not text.isdecimal():
         raise ValueError("expected a whole number")
@@ -170,6 +176,7 @@ TIMEOUT = Switch("TIMEOUT", "60", _seconds, "time limit of one simulated run, in
 TENSOR_MEMORY = Switch(
     "TENSOR_MEMORY", "1024", _megabytes, "megabytes that the tensors of an aipu.bin may take when it is run"
 )
+BUDGET = Switch("BUDGET", "1", _times, "how many times the usual bytes, operations and nodes reading a file may cost")
 TUNING = Switch("TUNING", "", _path, "folder of tuning records that builds take the best programs from; empty: none")
 THREADS = Switch("THREADS", "0", _threads, "threads of parallel loops on the host; 0: one for each processor")
 EMBED_SOURCE = Switch(
@@ -200,6 +207,7 @@ SWITCHES: tuple[Switch, ...] = (
     TRACEBACK,
     TIMEOUT,
     TENSOR_MEMORY,
+    BUDGET,
     THREADS,
     EMBED_SOURCE,
     PYSIM_CHECK,

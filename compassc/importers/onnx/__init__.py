@@ -49,6 +49,7 @@ def import_model(
 
 @quietly
 def _imported(model: ModelProto, shapes: Shapes, known: Mapping[str, Any], path: str, wanted: Sequence[str]) -> Graph:
+    from compass_core.reading.budget import Budget
     from compassc.importers.finishing import chosen_outputs, finished
     from compassc.importers.onnx.convert import Conversion
     from compassc.importers.onnx.source import dtype_of, input_dims
@@ -57,7 +58,7 @@ def _imported(model: ModelProto, shapes: Shapes, known: Mapping[str, Any], path:
 
     opsets = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in model.opset_import}
     functions = {("" if f.domain == "ai.onnx" else f.domain, f.name): f for f in model.functions}
-    b = Conversion(model.graph.name or Path(path).stem, opsets, functions)
+    b = Conversion(model.graph.name or Path(path).stem, opsets, functions, Budget(path))
     given: dict[str, Any] = {name: Value.of(array) for name, array in known.items()}
     items = {i.name: i for i in model.graph.input}
     names: dict[str, str] = {}

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from compass_core.reading.budget import Budget
+from compass_core.reading.limits import MODEL_NODES
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import CONSTANT_ONLY, IGNORED, REFUSED, Operator, select
 from compassc.importers.onnx.folding import dense, evaluate, is_random
@@ -59,9 +61,13 @@ class Conversion(Building):
     """
 
     def __init__(
-        self, name: str, opsets: Mapping[str, int], functions: Mapping[tuple[str, str], FunctionProto]
+        self,
+        name: str,
+        opsets: Mapping[str, int],
+        functions: Mapping[tuple[str, str], FunctionProto],
+        budget: Budget,
     ) -> None:
-        super().__init__(name)
+        super().__init__(name, budget)
         self.opsets = dict(opsets)
         self.functions = functions
         self.refusals: list[Refusal] = []
@@ -105,11 +111,13 @@ class Conversion(Building):
             self.scope, self.name, self.node, self._depth = before, name, node, self._depth - 1
 
     def nodes(self, nodes: Sequence[NodeProto], outputs: Sequence[str]) -> None:
-        """Converts the nodes that the outputs need."""
+        """Converts the nodes that the outputs need. CompassError when they are too many: bodies of loops and functions
+        count each time they are converted."""
+        self.budget.take(MODEL_NODES, 1 + len(nodes), f"the node '{self.name}'")
         needed, kept = set(outputs), []
         for node in reversed(nodes):
             if any(name in needed for name in node.output if name):
-                needed.update(names_used(node))
+                needed.update(self._names_used(node))
                 kept.append(node)
         for node in reversed(kept):
             self._convert(node)
@@ -238,16 +246,16 @@ class Conversion(Building):
         listed = self.outputs()
         return index < len(listed) and listed[index]
 
-
-def names_used(node: NodeProto) -> set[str]:
-    """The tensors that a node reads, those in its bodies included."""
-    found = {name for name in node.input if name}
-    for a in node.attribute:
-        for graph in ([a.g] if a.HasField("g") else []) + list(a.graphs):
-            own = {t.name for t in graph.initializer} | {i.name for i in graph.input}
-            inner: set[str] = {o.name for o in graph.output}
-            for n in graph.node:
-                inner |= names_used(n)
-                own.update(n.output)
-            found |= inner - own
-    return found
+    def _names_used(self, node: NodeProto) -> set[str]:
+        """The tensors that a node reads, those in its bodies included."""
+        found = {name for name in node.input if name}
+        for a in node.attribute:
+            for graph in ([a.g] if a.HasField("g") else []) + list(a.graphs):
+                self.budget.take(MODEL_NODES, len(graph.node), f"the node '{node.name or node.op_type}'")
+                own = {t.name for t in graph.initializer} | {i.name for i in graph.input}
+                inner: set[str] = {o.name for o in graph.output}
+                for n in graph.node:
+                    inner |= self._names_used(n)
+                    own.update(n.output)
+                found |= inner - own
+        return found

@@ -39,6 +39,7 @@ def import_bytes(
 
 @quietly
 def _imported(model: Model, shapes: Shapes, path: str, wanted: Sequence[str]) -> Graph:
+    from compass_core.reading.budget import Budget
     from compassc.importers.finishing import chosen_outputs, finished
     from compassc.importers.onnx.operators.quantised import Quantised
     from compassc.importers.refusals import RefusedModel
@@ -47,7 +48,7 @@ def _imported(model: Model, shapes: Shapes, path: str, wanted: Sequence[str]) ->
 
     infos = [model.tensors[i] for i in model.inputs]
     sizes = input_shapes({t.name: t.shape for t in infos}, shapes, path, code="tflite-open-shape")
-    b = Conversion(model, strict=not shapes)
+    b = Conversion(model, strict=not shapes, budget=Budget(path))
     for index, info in zip(model.inputs, infos, strict=True):
         b.input(index, info, sizes[info.name])
     listed = [*model.inputs, *(i for node in model.nodes for i in node.outputs if i >= 0)]

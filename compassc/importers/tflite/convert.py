@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.reading.budget import Budget
 from compassc.graph.tensor import LayerError, Tensor
 from compassc.importers.building import Building
 from compassc.importers.onnx.operators.quantised import (
@@ -37,8 +38,8 @@ IGNORED = frozenset({"asymmetric_quantize_inputs", "pot_scale_int16", "quantized
 class Conversion(Building):
     """A graph in the making from a model: what handlers get as `b`. `strict`: shapes are those that the model says."""
 
-    def __init__(self, model: Model, strict: bool) -> None:
-        super().__init__(model.name)
+    def __init__(self, model: Model, strict: bool, budget: Budget) -> None:
+        super().__init__(model.name, budget)
         self.model = model
         self.strict = strict
         self.items: dict[int, Item | Unknown] = {}

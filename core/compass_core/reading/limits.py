@@ -16,23 +16,31 @@ HELP = "the table of limits is in docs/security.md"
 
 class Limit(NamedTuple):
     """The most that is taken of something: `most` times `unit` of `what`. `header`: the C file and macro that say the
-    same to the engine or the C library, empty where C has no part in it."""
+    same to the engine or the C library, empty where C has no part in it. `elastic`: the switch COMPASS_BUDGET raises it."""
 
     most: int
     unit: str
     what: str
     header: tuple[str, str] = ("", "")
+    elastic: bool = False
 
     def check(self, amount: int, where: str, span: Span | None = None) -> None:
         """CompassError naming `where`, the file or its part, when `amount` is more."""
-        if amount > self.most:
-            raise self.error(where, span, f"{amount} {self.unit}")
+        if amount > self.most and amount > self.allowed:
+            raise self.error(where, span, f"{amount} {self.unit}", amount)
 
-    def error(self, where: str, span: Span | None = None, found: str = "more") -> CompassError:
-        """The error for a value beyond the limit."""
-        return CompassError(
-            f"{where}: {found}, but {self.what} may have {self.shown} at most", span, code=CODE, help=HELP
-        )
+    @property
+    def allowed(self) -> int:
+        """`most`, as COMPASS_BUDGET raises it."""
+        from compass_core.switches import BUDGET
+
+        return self.most * BUDGET.get() if self.elastic else self.most
+
+    def error(self, where: str, span: Span | None = None, found: str = "more", amount: int = 0) -> CompassError:
+        """The error for a value beyond the limit. `amount`: for which the help says how the limit is raised."""
+        help = f"COMPASS_BUDGET={-(-amount // self.most)} allows it; {HELP}" if self.elastic and amount else HELP
+        shown = self._replace(most=self.allowed).shown
+        return CompassError(f"{where}: {found}, but {self.what} may have {shown} at most", span, code=CODE, help=help)
 
     @property
     def shown(self) -> str:
@@ -78,6 +86,10 @@ COMPILE_MEMORY = Limit(4 << 30, "bytes", "the address space of the compiler that
 COMPILE_OUTPUT = Limit(64 << 20, "bytes", "what comes of that text in each step")
 COMPILE_MESSAGES = Limit(1 << 20, "bytes", "what the compiler says of it")
 
+MODEL_NODES = Limit(
+    200_000, "nodes", "a model, with each call of a function and each step of a loop that is unrolled", elastic=True
+)
+
 
 def limits() -> Iterator[tuple[str, Limit]]:
     """All limits with their names, in the order of this file."""
@@ -86,7 +98,10 @@ def limits() -> Iterator[tuple[str, Limit]]:
 
 def table() -> str:
     """The table of the document, in Markdown."""
-    rows = "".join(f"| {limit.what} | {limit.shown} | `{name}` |\n" for name, limit in limits())
+    rows = "".join(
+        f"| {limit.what} | {limit.shown}{' (`COMPASS_BUDGET`)' * limit.elastic} | `{name}` |\n"
+        for name, limit in limits()
+    )
     return "| of | at most | name |\n|---|---|---|\n" + rows
 
 
