@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from compass_core.errors import CompassError
+from compass_core.reading.budget import Budget
 from compassc.importers import import_model
 from compassc.importers.refusals import RefusedModel
 from compassc.importers.tflite import import_bytes
@@ -97,7 +98,8 @@ def test_constants_that_nobody_could_hold_are_refused():
 def test_inputs_that_are_no_plain_numbers_are_refused(kind, why):
     none = np.zeros(0)
     tensors = [TensorInfo(n, t, (4,), None, none, none, 0, False) for n, t in (("x", kind), ("y", "FLOAT32"))]
-    b = Conversion(ModelRead("m", tuple(tensors), (0,), (1,), (Node(0, "ABS", 1, (0,), (1,)),)), strict=True)
+    model = ModelRead("m", tuple(tensors), (0,), (1,), (Node(0, "ABS", 1, (0,), (1,)),))
+    b = Conversion(model, strict=True, budget=Budget("m"))
     b.input(0, tensors[0], (4,))
     b.run([1])
     assert [why in r.reason for r in b.refusals] == [True]
