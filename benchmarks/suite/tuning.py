@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.core import Goal, Result
-from compassc.cluster.dask_workers import dask_workers
+from compassc.cluster.processes import processes
 from compassc.dsl import script as S
 from compassc.tuning.kernel_task import KernelTask
 from compassc.tuning.kernels import Autotuned
@@ -49,7 +49,7 @@ def measure() -> dict[str, Result]:
     one, work = _timed(task, candidates[:COUNT], ClusterWorkers())
     rates = {}
     for jobs in (2, 1):  # what the first leaves in caches is not to help two
-        with dask_workers(jobs, None) as cluster:
+        with processes(jobs) as cluster:
             workers = ClusterWorkers(cluster)
             _timed(task, candidates[:32], workers)  # they import what they need
             rates[jobs] = _timed(task, candidates[COUNT:], workers)[0]

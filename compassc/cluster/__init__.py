@@ -1,4 +1,4 @@
-"""Long jobs on several processes, or on machines of a Dask cluster (the package `distributed`): one door for all of them.
+"""Long jobs on several processes, or on the workers of a Dask scheduler (the package `distributed`): one door for all of them.
 
 A job is a function of a module, something that all its parts share, and the parts. What goes to workers are pickled data and the
 name of the function, never code: a worker has the same packages, of the same version, or its work is refused. Parts whose
@@ -8,8 +8,6 @@ worker is lost are done again by others.
 from __future__ import annotations
 
 import hashlib
-import signal
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -53,7 +51,7 @@ class Here:
 @contextmanager
 def open_cluster(jobs: int = 1, scheduler: str | None = None) -> Iterator[Cluster]:
     """Workers until the end of the block: of a Dask scheduler at an address such as `tcp://host:8786`; else `jobs` processes of
-    this machine, by Dask where it is installed; else this process.
+    this machine; else this process.
 
     CompassError when there is no such scheduler, it has no workers, or the package for it is missing.
     """
@@ -64,10 +62,10 @@ def open_cluster(jobs: int = 1, scheduler: str | None = None) -> Iterator[Cluste
 def _opened(jobs: int, scheduler: str | None) -> AbstractContextManager[Cluster]:
     if jobs <= 1 and scheduler is None:
         return _here()
-    if scheduler is not None or _has_dask():
+    if scheduler is not None:
         from compassc.cluster.dask_workers import dask_workers
 
-        return dask_workers(jobs, scheduler)
+        return dask_workers(scheduler)
     from compassc.cluster.processes import processes
 
     return processes(jobs)
@@ -76,26 +74,6 @@ def _opened(jobs: int, scheduler: str | None) -> AbstractContextManager[Cluster]
 @contextmanager
 def _here() -> Iterator[Cluster]:
     yield Here()
-
-
-@contextmanager
-def deaf_to_interrupts() -> Iterator[None]:
-    """Processes that are started within it do not hear Ctrl-C, which a terminal tells all of a command's processes: the
-    one that started them does, and ends them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread can say so
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _has_dask() -> bool:
-    from importlib.util import find_spec
-
-    return find_spec("distributed") is not None
 
 
 @lru_cache(maxsize=1)

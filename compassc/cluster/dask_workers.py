@@ -1,23 +1,22 @@
-"""The workers of a Dask scheduler, on this machine or on others."""
+"""The workers of a Dask scheduler that somebody started, on this machine or on others."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from compass_core.errors import CompassError
-from compassc.cluster import ATTEMPTS, Cluster, Function, Lost, call, deaf_to_interrupts, identity, outcome
+from compassc.cluster import ATTEMPTS, Cluster, Function, Lost, call, identity, outcome
 
 WAIT_SECONDS = 30
 
 
 @contextmanager
-def dask_workers(jobs: int, scheduler: str | None) -> Iterator[Cluster]:
-    """The workers of a scheduler, or `jobs` processes that end with the block."""
+def dask_workers(scheduler: str) -> Iterator[Cluster]:
+    """The workers of the scheduler at an address."""
     try:
-        import distributed
+        from distributed import Client
     except ImportError:
         raise CompassError(
             "work on other machines needs the package distributed",
@@ -25,36 +24,16 @@ def dask_workers(jobs: int, scheduler: str | None) -> Iterator[Cluster]:
             help='pip install "compassc[distributed]"',
         ) from None
     with ExitStack() as stack:
-        if scheduler is not None:
-            client = _connected(stack, scheduler)
-            yield _Workers(client, len(client.scheduler_info()["workers"]))
-            return
-        with deaf_to_interrupts():
-            cluster = stack.enter_context(
-                distributed.LocalCluster(
-                    n_workers=jobs,
-                    threads_per_worker=1,
-                    dashboard_address=":0",  # any free port: the usual one may be somebody else's
-                    memory_limit=0,
-                    silence_logs=logging.CRITICAL,
-                )
-            )
-        yield _Workers(stack.enter_context(distributed.Client(cluster)), jobs)
-
-
-def _connected(stack: ExitStack, scheduler: str) -> Any:
-    from distributed import Client
-
-    try:
-        client = stack.enter_context(Client(scheduler, timeout=WAIT_SECONDS))
-        client.wait_for_workers(1, timeout=WAIT_SECONDS)
-    except (OSError, ValueError, TimeoutError) as error:
-        raise CompassError(
-            f"no Dask scheduler with workers answers at {scheduler}: {error}",
-            code="no-scheduler",
-            help="dask scheduler; dask worker tcp://HOST:8786",
-        ) from None
-    return client
+        try:
+            client = stack.enter_context(Client(scheduler, timeout=WAIT_SECONDS))
+            client.wait_for_workers(1, timeout=WAIT_SECONDS)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise CompassError(
+                f"no Dask scheduler with workers answers at {scheduler}: {error}",
+                code="no-scheduler",
+                help="dask scheduler; dask worker tcp://HOST:8786",
+            ) from None
+        yield _Workers(client, len(client.scheduler_info()["workers"]))
 
 
 class _Workers:

@@ -109,18 +109,41 @@ def test_another_toolchain_is_refused(dask: LocalCluster, monkeypatch: pytest.Mo
     assert caught.value.code == "other-version" and compassc.cluster.identity() in caught.value.message
 
 
-def test_without_dask_processes_do_it() -> None:
+def test_processes_give_what_this_process_gives() -> None:
     """A part that ends its process is found among others, which are done."""
-    with processes(2) as cluster:
-        assert dict(cluster.run(add, 100, range(6))) == {n: 100 + n for n in range(6)}
+    expected = {n: 100 + n for n in range(20)}
+    with open_cluster(2) as cluster:
+        assert dict(cluster.run(add, 100, range(20))) == expected
+        assert dict(cluster.run(add, 0, [])) == {}
         outcomes = dict(cluster.run(deadly, 2, range(5)))
         assert {n: one for n, one in outcomes.items() if n != 2} == {n: n for n in range(5) if n != 2}
-        assert isinstance(outcomes[2], Lost)
+        assert isinstance(outcomes[2], Lost) and "signal 9" in outcomes[2].message
         with pytest.raises(CompassError, match="part 3"):
             need(list(outcomes.items()))
-        with pytest.raises(ValueError, match="part 1"):
+        with pytest.raises(ValueError, match="part 1") as caught:
             dict(cluster.run(fails, 1, range(3)))
+        assert "in fails" in str(caught.value.__cause__)
         assert not any(dict(cluster.run(hears_interrupts, None, range(2))).values())
+        assert dict(cluster.run(add, 100, range(20))) == expected
+
+
+def test_parts_are_made_as_they_are_needed() -> None:
+    """Few are there at once, and who stops early ends the rest."""
+    made: list[int] = []
+    with processes(2) as cluster:
+        outcomes = cluster.run(add, 1, (made.append(n) or n for n in range(1000)))  # type: ignore[func-returns-value]
+        assert next(outcomes)[1] >= 1 and len(made) <= 6
+        outcomes.close()  # type: ignore[attr-defined]
+        assert dict(cluster.run(add, 1, range(3))) == {0: 1, 1: 2, 2: 3}
+
+
+def test_what_is_defined_here_alone_is_refused() -> None:
+    """Names of the program itself, and of functions."""
+    with processes(1) as cluster:
+        for mine in (lambda shared, part: part, type("Mine", (), {"__module__": "__main__"})):
+            with pytest.raises(CompassError, match="other processes cannot do this work") as caught:
+                list(cluster.run(add, mine, [1]))
+            assert caught.value.code == "work-not-sent"
 
 
 def test_one_job_is_this_process() -> None:

@@ -1,0 +1,53 @@
+"""The program of a process that does parts: `python worker.py SOCKET FOLDER...`.
+
+The folders are where it finds modules. Until it knows them it imports nothing but `sys`.
+"""
+
+import sys
+
+
+def main(descriptor: int) -> None:
+    """Does parts as they come over the socket, until its other end is closed."""
+    import os
+    import signal
+    from contextlib import suppress
+    from multiprocessing.connection import Connection
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal tells all of a command's processes; the first one ends us
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what is temporary is removed
+    os.set_inheritable(descriptor, False)
+    shared = b""
+    with Connection(descriptor) as link, suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        while True:
+            other, part = link.recv()
+            shared = shared if other is None else other
+            link.send_bytes(_answer(shared, part))
+
+
+def _answer(shared: bytes, part: bytes) -> bytes:
+    """The answer for a part: a kind, what belongs to it, and the place of what was raised."""
+    import pickle
+    import traceback
+
+    answer: tuple[str, object, str]
+    try:
+        wanted, function, given = pickle.loads(part)
+        common = pickle.loads(shared)
+    except (ImportError, AttributeError) as error:
+        return pickle.dumps(("unknown", str(error), ""))
+    try:
+        from compassc.cluster import call
+
+        answer = (*call(wanted, function, common, given), "")
+    except Exception as error:  # noqa: BLE001 (it is raised where the part came from)
+        answer = "raised", error, traceback.format_exc()
+    try:
+        return pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        return pickle.dumps(("unknown", str(error), ""))
+
+
+if __name__ == "__main__":
+    found, *sys.path = sys.argv[1:]
+    main(int(found))
