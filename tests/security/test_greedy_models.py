@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 import pytest
 from onnx import parser
 
 from compass_core.errors import CompassError
+from compass_core.reading import limits
 from compass_core.reading.limits import MODEL_NODES
 from compassc.graph.graph import Graph
 from compassc.importers.onnx import import_model
@@ -25,6 +30,23 @@ def refusal(nodes: str, functions: str = "") -> str:
         graph_of(nodes, functions)
     assert caught.value.code == "limit-exceeded" and "COMPASS_BUDGET=" in caught.value.help
     return str(caught.value)
+
+
+@pytest.fixture
+def small_limits(monkeypatch):
+    """16 MiB that may be computed, of 4 million elements."""
+    for name, most in (("COMPUTED_BYTES", 16 << 20), ("COMPUTED_ELEMENTS", 4 << 20)):
+        monkeypatch.setattr(f"compassc.importers.onnx.folding.{name}", getattr(limits, name)._replace(most=most))
+
+
+@contextmanager
+def peak_of_memory() -> Iterator[Callable[[], int]]:
+    """A function that tells the most bytes of Python and NumPy inside."""
+    tracemalloc.start()
+    try:
+        yield lambda: tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 # --------------------------------------------------------------------------------------------------------- many nodes
@@ -61,3 +83,51 @@ def test_nodes_of_bodies_count_each_time_they_are_converted(nodes, functions, mo
 def test_a_long_chain_is_no_deep_one():
     nodes = " ".join(f"v{i + 1} = Relu(v{i})" for i in range(3000))
     assert len(graph_of(f"v0 = Neg(x) {nodes} y = Neg(v3000)").layers) == 3003
+
+
+# ------------------------------------------------------------------------------------------- tensors that are computed
+
+HUGE = {
+    "Expand": "s = Constant<value_ints = [1000000, 4000]>() a = Constant<value_floats = [1.0]>() c = Expand(a, s)",
+    "Range": "a = Constant<value_int = 0>() s = Constant<value_int = 1>() e = Constant<value_int = 4000000000>()"
+    "c = Range(a, e, s)",
+    "Tile": "a = Constant<value_floats = [1.0]>() s = Constant<value_ints = [4000000000]>() c = Tile(a, s)",
+    "Pad": "a = Constant<value_floats = [1.0]>() s = Constant<value_ints = [4000000000, 0]>() c = Pad(a, s)",
+    "OneHot": "a = Constant<value_ints = [1]>() s = Constant<value_int = 4000000000>()"
+    "v = Constant<value_floats = [0.0, 1.0]>() c = OneHot(a, s, v)",
+    "ConstantOfShape": "s = Constant<value_ints = [4000000000]>() c = ConstantOfShape(s)",
+    "HannWindow": "s = Constant<value_int = 4000000000>() c = HannWindow(s)",
+    "MelWeightMatrix": "m = Constant<value_int = 8>() l = Constant<value_int = 4000000000>()"
+    "r = Constant<value_int = 8000>() f = Constant<value_float = 1.0>() t = Constant<value_float = 9.0>()"
+    "c = MelWeightMatrix(m, l, r, f, t)",
+    "Add": "s = Constant<value_ints = [20000, 1]>() t = Constant<value_ints = [1, 20000]>()"
+    "a = ConstantOfShape(s) b = ConstantOfShape(t) c = Add(a, b)",
+    "Gather": "s = Constant<value_ints = [20000]>() a = ConstantOfShape(s) t = Constant<value_ints = [1, 20000]>()"
+    "b = ConstantOfShape(t) i = Cast<to = 7>(a) c = Gather<axis = 0>(b, i)",
+    "MatMul": "s = Constant<value_ints = [40000, 1]>() t = Constant<value_ints = [1, 40000]>()"
+    "a = ConstantOfShape(s) b = ConstantOfShape(t) c = MatMul(a, b)",
+    "Einsum": 's = Constant<value_ints = [2000]>() a = ConstantOfShape(s)c = Einsum<equation = "i,j,k->">(a, a, a)',
+    "doubling": " ".join(
+        ["c0 = Constant<value_floats = [1.0]>()"] + [f"c{i + 1} = Concat<axis = 0>(c{i}, c{i})" for i in range(30)]
+    )
+    + "c = Identity(c30)",
+    "scattering": "s = Constant<value_ints = [1000, 1000]>() a = ConstantOfShape(s) i = Cast<to = 7>(a)"
+    + " ".join(f"c{n} = ScatterElements(a, i, a)" for n in range(20))
+    + "c = Identity(c19)",
+}
+"""Nodes that make a large constant `c`, each from a few bytes."""
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_a_constant_is_refused_before_it_is_computed(name, small_limits):
+    with peak_of_memory() as peak:
+        assert "what is " in refusal(f"{HUGE[name]} d = ReduceMax<keepdims = 0>(c) y = Add(x, d)")
+    assert peak() < 40 << 20
+
+
+def test_no_text_is_computed():
+    text = 'a = Constant<value_strings = ["aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!"]>()'
+    for node in ('c = RegexFullMatch<pattern = "(a+)+b">(a)', "c = StringConcat(a, a)", "c = Add(a, a)"):
+        with pytest.raises(CompassError) as caught:
+            graph_of(f"{text} {node} d = Cast<to = 1>(c) y = Add(x, d)")
+        assert "text" in str(caught.value.notes[0].message)

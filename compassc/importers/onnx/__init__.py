@@ -58,7 +58,7 @@ def _imported(model: ModelProto, shapes: Shapes, known: Mapping[str, Any], path:
 
     opsets = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in model.opset_import}
     functions = {("" if f.domain == "ai.onnx" else f.domain, f.name): f for f in model.functions}
-    b = Conversion(model.graph.name or Path(path).stem, opsets, functions, Budget(path))
+    b = Conversion(model.graph.name or Path(path).stem, opsets, functions, Budget(path, model.ByteSize))
     given: dict[str, Any] = {name: Value.of(array) for name, array in known.items()}
     items = {i.name: i for i in model.graph.input}
     names: dict[str, str] = {}

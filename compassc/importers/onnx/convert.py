@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from compass_core.reading.budget import Budget
-from compass_core.reading.limits import MODEL_NODES
+from compass_core.reading.limits import COMPUTED_BYTES, MODEL_NODES
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import CONSTANT_ONLY, IGNORED, REFUSED, Operator, select
 from compassc.importers.onnx.folding import dense, evaluate, is_random
@@ -39,6 +39,7 @@ class Origin:
 class Scope:
     """The tensors by name that a graph sees: its own, then those of the graph around it."""
 
+    budget: Budget
     items: dict[str, Item] = field(default_factory=dict)
     outer: Scope | None = None
     initial: Mapping[str, TensorProto] = field(default_factory=dict)
@@ -47,7 +48,9 @@ class Scope:
         if name in self.items:
             return self.items[name]
         if name in self.initial:
-            self.items[name] = Value.of(array_of(self.initial[name]))
+            array = array_of(self.initial[name])
+            self.budget.take(COMPUTED_BYTES, array.nbytes, f"the tensor '{name}'")
+            self.items[name] = Value.of(array)
             return self.items[name]
         if self.outer is None:
             raise Refused(f"nothing makes its input '{name}'")
@@ -71,7 +74,7 @@ class Conversion(Building):
         self.opsets = dict(opsets)
         self.functions = functions
         self.refusals: list[Refusal] = []
-        self.scope = Scope()
+        self.scope = Scope(budget)
         self._origins: dict[int, tuple[Value, Origin]] = {}
         self._sources: dict[int, tuple[Value, Any]] = {}
         self.node: NodeProto | None = None
@@ -88,7 +91,7 @@ class Conversion(Building):
         with self._within(given):
             self.scope.initial = {t.name: t for t in graph.initializer}
             for sparse in graph.sparse_initializer:
-                self.scope.items.setdefault(sparse.values.name, Value.of(dense(sparse)))
+                self.scope.items.setdefault(sparse.values.name, Value.of(dense(sparse, self.budget)))
             self.nodes(graph.node, wanted)
             return [self._output(name) for name in wanted]
 
@@ -104,7 +107,7 @@ class Conversion(Building):
         if self._depth >= DEEPEST:
             raise Refused(f"functions and bodies lie {DEEPEST} deep within each other")
         before, name, node = self.scope, self.name, self.node
-        self.scope, self._depth = Scope(dict(given), before), self._depth + 1
+        self.scope, self._depth = Scope(self.budget, dict(given), before), self._depth + 1
         try:
             yield
         finally:
@@ -157,7 +160,7 @@ class Conversion(Building):
         known = [i.array if isinstance(i, Value) else None for i in inputs]
         constant = all(i is None or a is not None for i, a in zip(inputs, known, strict=True))
         folds = constant and not is_random(node) and node.op_type != "DequantizeLinear"
-        if folds and (found := evaluate(node, known, self.opset)) is not None:
+        if folds and (found := evaluate(node, known, self.opset, self.budget)) is not None:
             return [Value.of(a) for a in found]
         if (domain, node.op_type) in self.functions:
             return self.function(self.functions[domain, node.op_type], node, inputs)

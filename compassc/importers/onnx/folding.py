@@ -1,16 +1,21 @@
 """Nodes whose inputs are known are computed at import.
 
 `QUICK` has the arithmetic on shapes that most models are full of; everything else is computed by the reference
-implementation of the package onnx, which takes a moment to load.
+implementation of the package onnx, which takes a moment to load. What that takes is known before
+(`compassc.importers.onnx.costs`); operators whose cost is not known become layers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compass_core.reading.budget import Budget
+from compass_core.reading.limits import COMPUTED_BYTES, COMPUTED_ELEMENTS
+from compassc.importers.onnx.costs import Attributes, Inputs, cost
 from compassc.importers.onnx.protobuf import array_of, attribute_value, numpy_type
 from compassc.importers.values import Refused
 
@@ -19,8 +24,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
-NO_ARRAYS = ("If", "Loop", "Scan", "ConcatFromSequence", "SplitToSequence")
-"""Operators with bodies, or of sequences."""
 
 
 def is_random(node: NodeProto) -> bool:
@@ -29,17 +32,33 @@ def is_random(node: NodeProto) -> bool:
     return node.op_type in RANDOM or training
 
 
-def evaluate(node: NodeProto, inputs: Sequence[Any], opset: int) -> list[Array] | None:
-    """The outputs of a node for known inputs; None when there is no reference for it, or a body is in it."""
+def evaluate(node: NodeProto, inputs: Sequence[Any], opset: int, budget: Budget) -> list[Array] | None:
+    """The outputs of a node for known inputs; None when it is not one of those that are computed at import
+    (`compassc.importers.onnx.costs`). What it takes is asked of the budget before."""
+    where = f"the node '{node.name or node.op_type}' ({node.op_type})"
     if node.op_type == "Constant":
-        return [_constant(node)]
-    if node.op_type in NO_ARRAYS or node.op_type.startswith(("Sequence", "Optional")):
-        return None
+        return [_constant(node, budget, where)]
     if node.domain not in ("", "ai.onnx"):
         return None
+    attributes = {a.name: attribute_value(a) for a in node.attribute}
+    needed = cost(node.op_type, inputs, attributes)
+    if needed is None:
+        return None
+    if any(a is not None and a.dtype.kind in "OUS" for a in inputs):
+        raise Refused("text is not supported")
+    budget.take(COMPUTED_ELEMENTS, needed.touched, where)
+    width = max((a.itemsize for a in inputs if a is not None), default=8)
+    budget.take(COMPUTED_BYTES, needed.made * width, where)
+    made = _evaluated(node, inputs, opset, attributes)
+    if not needed.made:
+        copies = (a for a in made or () if not any(np.may_share_memory(a, i) for i in inputs if i is not None))
+        budget.take(COMPUTED_BYTES, sum(a.nbytes for a in copies), where)
+    return made
+
+
+def _evaluated(node: NodeProto, inputs: Sequence[Any], opset: int, given: Attributes) -> list[Array] | None:
     if node.op_type in QUICK:
-        attributes = {a.name: attribute_value(a) for a in node.attribute}
-        found = QUICK[node.op_type](inputs, attributes)
+        found = QUICK[node.op_type](inputs, given)
         if found is not None:
             return [np.asarray(found)]
     return _by_reference(node, inputs, opset)
@@ -62,23 +81,27 @@ def _by_reference(node: NodeProto, inputs: Sequence[Any], opset: int) -> list[Ar
     return arrays if all(a.dtype.kind not in "OUS" for a in arrays) else None
 
 
-def _constant(node: NodeProto) -> Array:
+def _constant(node: NodeProto, budget: Budget, where: str) -> Array:
     """The content of a Constant node."""
     for a in node.attribute:
         if a.name == "value":
-            return array_of(a.t)
+            array = array_of(a.t)
+            budget.take(COMPUTED_BYTES, array.nbytes, where)
+            return array
         if a.name in ("value_float", "value_floats"):
             return np.asarray(attribute_value(a), np.float32)
         if a.name in ("value_int", "value_ints"):
             return np.asarray(attribute_value(a), np.int64)
         if a.name == "sparse_value":
-            return dense(a.sparse_tensor)
+            return dense(a.sparse_tensor, budget)
     raise Refused("text constants are not supported")
 
 
-def dense(sparse: Any) -> Array:
+def dense(sparse: Any, budget: Budget) -> Array:
     """A sparse tensor with its zeros."""
     values, indices = array_of(sparse.values), array_of(sparse.indices)
+    where = f"the sparse tensor '{sparse.values.name}'"
+    budget.take(COMPUTED_BYTES, prod(sparse.dims) * values.itemsize, where)
     full = np.zeros(tuple(sparse.dims), values.dtype)
     if indices.ndim == 1:
         full.reshape(-1)[indices] = values
@@ -101,8 +124,6 @@ def _model(node: NodeProto, feeds: dict[str, Any], opset: int) -> Any:
 
 # -- arithmetic on shapes
 
-Inputs = Sequence[Any]
-Attributes = dict[str, Any]
 Quick = Callable[[Inputs, Attributes], Any]
 
 

@@ -6,7 +6,7 @@ many small requests are no way around a limit. One budget belongs to one file, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from compass_core.errors import Span
 from compass_core.reading.limits import Limit
@@ -15,12 +15,12 @@ from compass_core.reading.limits import Limit
 class Budget:
     """What one file has taken of each limit.
 
-    `where`: the file, which errors name. `granted`: what it may take beyond a limit, such as a multiple of its own size.
+    `where`: the file, which errors name. `size`: its bytes, asked when a limit grows with them.
     """
 
-    def __init__(self, where: str, granted: Mapping[Limit, int] | None = None) -> None:
+    def __init__(self, where: str, size: Callable[[], int] = lambda: 0) -> None:
         self.where = where
-        self.granted = dict(granted or {})
+        self._size = size
         self._taken: dict[str, int] = {}
 
     def take(self, limit: Limit, amount: int, what: str = "", span: Span | None = None) -> None:
@@ -28,8 +28,5 @@ class Budget:
         file, `what` asks for it, how much that is, and how the limit is raised."""
         taken = self._taken[limit.what] = self._taken.get(limit.what, 0) + amount
         if taken > limit.most:
-            limit.check(taken - self.granted.get(limit, 0), f"{self.where}: {what}" if what else self.where, span)
-
-    def left(self, limit: Limit) -> int:
-        """How much more of a limit may be taken."""
-        return limit.allowed + self.granted.get(limit, 0) - self._taken.get(limit.what, 0)
+            own = limit.per_byte * self._size() if limit.per_byte else 0
+            limit._replace(most=limit.most + own).check(taken, f"{self.where}: {what}" if what else self.where, span)

@@ -16,13 +16,15 @@ HELP = "the table of limits is in docs/security.md"
 
 class Limit(NamedTuple):
     """The most that is taken of something: `most` times `unit` of `what`. `header`: the C file and macro that say the
-    same to the engine or the C library, empty where C has no part in it. `elastic`: the switch COMPASS_BUDGET raises it."""
+    same to the engine or the C library, empty where C has no part in it. `elastic`: the switch COMPASS_BUDGET raises it.
+    `per_byte`: how much more there may be for each byte of the file (of a budget, which knows the size)."""
 
     most: int
     unit: str
     what: str
     header: tuple[str, str] = ("", "")
     elastic: bool = False
+    per_byte: int = 0
 
     def check(self, amount: int, where: str, span: Span | None = None) -> None:
         """CompassError naming `where`, the file or its part, when `amount` is more."""
@@ -50,6 +52,12 @@ class Limit(NamedTuple):
                 if self.most % (1 << power) == 0:
                     return f"{self.most >> power} {name}"
         return f"{self.most:,} {self.unit}"
+
+    @property
+    def row(self) -> str:
+        """What the table says of it."""
+        more = f", and {self.per_byte} more for each byte of the file" if self.per_byte else ""
+        return f"{self.shown}{more}{' (`COMPASS_BUDGET`)' if self.elastic else ''}"
 
 
 FILE_BYTES = Limit(4 << 30, "bytes", "a file that is read")
@@ -86,6 +94,8 @@ COMPILE_MEMORY = Limit(4 << 30, "bytes", "the address space of the compiler that
 COMPILE_OUTPUT = Limit(64 << 20, "bytes", "what comes of that text in each step")
 COMPILE_MESSAGES = Limit(1 << 20, "bytes", "what the compiler says of it")
 
+COMPUTED_BYTES = Limit(1 << 30, "bytes", "what is computed while a model is read", elastic=True, per_byte=8)
+COMPUTED_ELEMENTS = Limit(1 << 30, "elements", "what is read and made in doing so", elastic=True, per_byte=16)
 MODEL_NODES = Limit(
     200_000, "nodes", "a model, with each call of a function and each step of a loop that is unrolled", elastic=True
 )
