@@ -112,7 +112,7 @@ def bent(k: KernelSource, layer: Layer, x: Value, results: Array, slopes: Array,
     if table[0] != rest or not np.array_equal(given, np.broadcast_to(results, given.shape)):
         return None
     held = f'narrow({x.name}, "{source.dtype}")'
-    per = k.stored_channels(np.broadcast_to(-slopes, results.shape[:1]).astype(np.int16))
+    per = k.stored_channels((-slopes).astype(np.int16))
     wide = k.let(f"halves({held}, {k.scalar(zero)})" if zero else f"halves_of({held})").name
     code = k.let(f'narrowed(product_of_halves({wide}, {per}), {k.scalar(shift)}, "uint8")').name
     # entries of the one table are 0 where the other one counts

@@ -42,11 +42,13 @@ def wide_factor(scale: int, shift: int) -> WideFactor:
 
 
 def operand(k: KernelSource, numbers: Array) -> str:
-    """A number of the kernel, or numbers per channel: the name of a scalar, or of a vector of the pass's channels."""
-    flat = numbers.reshape(-1)
-    if flat.size == 1:
-        return k.scalar(int(flat[0]))
-    return k.channels(flat.astype(np.int32))
+    """A number of the kernel, numbers per channel, or of several axes: the name of a scalar, or of the pass's vector."""
+    if numbers.size == 1:
+        return k.scalar(numbers.reshape(-1)[0])
+    kind = np.float32 if numbers.dtype.kind == "f" else np.int32
+    if numbers.size > numbers.shape[-1]:
+        return k.broadcast(numbers.astype(kind))
+    return k.channels(numbers.reshape(-1).astype(kind))
 
 
 def requantise(k: KernelSource, value: Value, scale: Number, shift: Number, zero: int, low: int, high: int) -> Value:
@@ -234,7 +236,7 @@ def rectify(k: KernelSource, layer: Layer, method: str, value: Value, scale: Arr
         k.do(f"low = {value.name} & 65535")
         return finish_pair(k, layer, (value.low, value.high), scale, shift, method)
     elif method == "PRELU":
-        value = _leak_per_channel(k, layer, value)
+        value = _leak_by_slopes(k, layer, value)
     elif method != "NONE":
         raise LayerError(f"the fused activation {method} has no kernel")
     return requantise_to(k, value, scale, shift, out)
@@ -266,22 +268,14 @@ def _leak(k: KernelSource, layer: Layer, value: Value) -> Value:
     return k.let(expression, "int32", min(ends[0], value.low, 0) - 1, max(ends[1], value.high, 0) + 1)
 
 
-def channel_slopes(layer: Layer) -> Array:
-    """The slopes of a PRELU, one per channel of the last axis, or a single one. LayerError for other shapes."""
-    slopes, channels = slopes_of(layer, len(layer.output.shape)), layer.output.shape[-1] if layer.output.shape else 1
-    if slopes.size not in (1, channels) or (slopes.size > 1 and slopes.shape[-1] != channels):
-        raise LayerError(f"'negative_slope' is {list(slopes.shape)}, expected a slope for each of {channels} channels")
-    return slopes.reshape(-1)
-
-
 def _is_steep(layer: Layer, value: Value) -> bool:
     """Whether negative values times the slope do not fit 32 bits."""
-    return -min(value.low, 0) * int(np.abs(channel_slopes(layer).astype(np.int64)).max()) > INT32_MAX
+    return -min(value.low, 0) * int(np.abs(slopes_of(layer).astype(np.int64)).max()) > INT32_MAX
 
 
-def _leak_per_channel(k: KernelSource, layer: Layer, value: Value) -> Value:
+def _leak_by_slopes(k: KernelSource, layer: Layer, value: Value) -> Value:
     """PRELU: slopes of 16 bits, which may be negative."""
-    kind, slopes = INTEGER_TYPES[layer.output.dtype], channel_slopes(layer).astype(np.int64)
+    kind, slopes = INTEGER_TYPES[layer.output.dtype], slopes_of(layer).astype(np.int64)
     shift = layer.integer("negative_slope_shift", kind.bits)
     if not 0 <= shift < 32:
         raise LayerError(f"'negative_slope_shift' is {shift}, expected 0 to 31")
@@ -310,8 +304,7 @@ def rectify_float(k: KernelSource, layer: Layer, method: str, value: Value) -> V
         slope = k.scalar(layer.number("negative_slope_value"))
         return k.let(f"S.vsel({v}, {v} * {slope}, {v} >= 0.0)", "float32")
     if method == "PRELU":
-        slopes = channel_slopes(layer).astype(np.float32)
-        factor = k.scalar(slopes[0]) if slopes.size == 1 else k.channels(slopes)
+        factor = operand(k, slopes_of(layer).astype(np.float32))
         return k.let(f"S.max({v}, 0.0) + {factor} * S.min({v}, 0.0)", "float32")
     raise LayerError(f"the fused activation {method} has no kernel")
 

@@ -7,7 +7,8 @@ import numpy as np
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import INTEGER_TYPES
 from compassc.layers.arithmetic import TRUNCATED_DTYPES, Array
-from compassc.layers.emit import INT32_MAX, channel_slopes, operand, rectify, requantise
+from compassc.layers.emit import INT32_MAX, operand, rectify, requantise
+from compassc.layers.rectify import slopes_of
 from compassc.layers.source import KernelSource, Value
 
 DOUBLE_EXACT = 2**53
@@ -44,7 +45,7 @@ def _leaked(k: KernelSource, layer: Layer, method: str, span: tuple[int, int]) -
     """Negative sums times the slope; gives what the sums can be then."""
     kind = layer.output.integer
     single = method == "LEAKYRELU"
-    slopes = np.asarray([layer.integer("negative_slope_value")]) if single else channel_slopes(layer).astype(np.int64)
+    slopes = np.asarray([layer.integer("negative_slope_value")]) if single else slopes_of(layer).astype(np.int64)
     shift, steepest = layer.integer("negative_slope_shift", kind.bits), int(np.abs(slopes).max())
     if not 1 <= shift <= 31 or steepest >> 16 or -min(span[0], 0) * steepest >= DOUBLE_EXACT:
         raise LayerError(

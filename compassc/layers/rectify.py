@@ -48,18 +48,25 @@ def rectify_float(layer: Layer, method: str, values: Array) -> Array:
         slope = values.dtype.type(layer.number("negative_slope_value"))
         return np.where(values >= 0, values, values * slope)
     if method == "PRELU":
-        slopes = slopes_of(layer, values.ndim).astype(np.float32)
+        slopes = slopes_of(layer).astype(np.float32)
         wide = values.astype(np.float32)
         return np.maximum(wide, 0) + slopes * np.minimum(wide, 0)
     raise LayerError(f"the activation {method} is not known; known: {', '.join(FUSED)}")
 
 
-def slopes_of(layer: Layer, rank: int) -> Array:
-    """The slopes of a PRELU, to broadcast against the last axes: a leading axis that repeats one slice is dropped."""
-    slopes = layer.constant("negative_slope")
-    if slopes.ndim >= rank and slopes.ndim > 0 and (slopes == slopes[:1]).all():
+def slopes_of(layer: Layer) -> Array:
+    """The slopes of a PRELU, as few as broadcast to the given ones, so that those of channels have one axis and a single
+    one has none. LayerError for slopes that do not broadcast to the output."""
+    slopes, out = layer.constant("negative_slope"), layer.output.shape
+    while slopes.ndim and slopes.shape[0] == 1:
         slopes = slopes[0]
-    return slopes
+    if slopes.ndim > len(out) or any(n not in (1, o) for n, o in zip(slopes.shape[::-1], out[::-1], strict=False)):
+        given = list(layer.constant("negative_slope").shape)
+        raise LayerError(f"'negative_slope' is {given}, which does not broadcast to the output's {list(out)}")
+    for axis in range(slopes.ndim):
+        first = slopes.take([0], axis)
+        slopes = first if (slopes == first).all() else slopes
+    return slopes.reshape(slopes.shape[next((i for i, n in enumerate(slopes.shape) if n > 1), slopes.ndim) :])
 
 
 def _along_last(layer: Layer, zero: int | tuple[int, ...]) -> Array:
@@ -84,7 +91,7 @@ def _clip(layer: Layer, values: Array, scale: Number, shift: Number) -> Array:
 def _leak(layer: Layer, method: str, values: Array) -> Array:
     """Negative values times the slope, in 48 bits."""
     bits = INTEGER_TYPES[layer.output.dtype].bits
-    slope: Number = layer.integer("negative_slope_value") if method == "LEAKYRELU" else slopes_of(layer, values.ndim)
+    slope: Number = layer.integer("negative_slope_value") if method == "LEAKYRELU" else slopes_of(layer)
     shift = layer.integer("negative_slope_shift", bits)
     limits = UINT48 if method == "PRELU" and not INTEGER_TYPES[layer.output.dtype].signed else INT48
     scaled = np.rint(np.minimum(values, 0).astype(np.float64) * slope * 2.0**-shift) + np.maximum(values, 0)

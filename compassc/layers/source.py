@@ -131,6 +131,15 @@ class KernelSource:
         lines.append(f"{name} = S.vload({self.constant(padded)} + {self.channel}, lanes={LANES})")
         return name
 
+    def broadcast(self, numbers: Array) -> str:
+        """Numbers that broadcast to the output: a vector of those of the pass. LayerError in kernels of other shapes than
+        their output's."""
+        if self.channel or self.choice or self.lanes_of is not None or self.spread is None:
+            raise LayerError(f"its numbers differ along {numbers.ndim} axes, for which this kernel has no form")
+        name = self.fresh("per")
+        self.spread.append((name, numbers))
+        return name
+
     def stored_channels(self, numbers: Array) -> str:
         """As `channels`, a vector of the numbers as they are stored."""
         name = self.channels(numbers)

@@ -247,6 +247,15 @@ def test_integers_keep_their_meaning(chained):
         import_model(big.model(big("Add", big.input("x", 1, kind=TensorProto.INT64), big.ints(2**40))))
 
 
+@pytest.mark.parametrize("slopes", [(3, 5, 7), (1, 3, 5, 7), (5, 1), (3, 1, 7), (3, 1, 1), (1, 5, 1)])
+def test_slopes_of_any_shape_make_one_layer(chained, slopes):
+    """Behind a convolution, whose channels are last in the graph."""
+    net = Net()
+    model = net.model(net("PRelu", net.conv(net.input("x", 1, 3, 5, 7), 3, 3), net.weights(*slopes)))
+    same(model, chained, np.random.default_rng(0).standard_normal((1, 3, 5, 7), np.float32))
+    assert [layer.type for layer in import_model(model).layers].count("Activation") == 1
+
+
 def test_weights_may_be_sparse_or_tensors_of_any_form(chained):
     values = numpy_helper.from_array(np.float32([2, 5]), "values")
     sparse = helper.make_sparse_tensor(values, numpy_helper.from_array(np.int64([0, 4]), "places"), [2, 3])

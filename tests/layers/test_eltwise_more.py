@@ -174,13 +174,46 @@ def test_both_parts_need_twice_the_elements_of_one_axis():
                 use([layer])
 
 
-def test_slopes_of_other_axes_are_refused():
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float16"])
+@pytest.mark.parametrize("slopes", [(3, 5, 37), (5, 1)])
+def test_slopes_of_any_axes(tmp_path, source, dtype, slopes):
+    """PRELU with a slope per element, or per index of any axes, to signed and unsigned outputs."""
+    shape, floats = (2, 3, 5, 37), dtype.startswith("float")
+    constant = source.normal(0, 0.3, slopes).astype("float32")
+    if not floats:
+        constant = source.integers(-9000, 9000, slopes).astype("int16")
+    scales = {"scale_value": 171, "shift_value": 8 if dtype != "int16" else 15, "negative_slope_shift": 12}
+    x = tensor("x", shape, dtype, 1.0, 3 if dtype == "int8" else 0)
+    for out in (dtype,) if floats else ("int8", "uint8"):
+        layer = layer_of("PRELU", [x], out, scales, [shape], 0, negative_slope=constant)
+        same(layer, [drawn(source, x)], tmp_path, 1e-6 if dtype == "float32" else 2e-3)
+
+
+def test_a_row_of_bytes_is_no_table_of_slopes(tmp_path, source):
+    """As many rows as there are bytes, which tables by channel are asked with."""
+    x = tensor("x", (256, 3), "int8")
+    scales = {"scale_value": 1, "shift_value": 0, "negative_slope_shift": 7}
+    slopes = source.integers(0, 127, (256, 3)).astype("int16")
+    same(layer_of("PRELU", [x], "int8", scales, [x.shape], 0, negative_slope=slopes), [drawn(source, x)], tmp_path)
+
+
+def test_slopes_that_repeat_along_axes_are_those_of_channels(tmp_path, source):
+    """Also at the end of another layer, whose kernel knows channels alone."""
+    x, channels = tensor("x", (2, 5, 4), "float32"), source.normal(0, 0.3, 4).astype("float32")
+    tiled = np.broadcast_to(channels, x.shape).copy()
+    layers = [layer_of("PRELU", [x], "float32", {}, [x.shape], negative_slope=s) for s in (channels, tiled)]
+    texts = [kernel_of([layer]).text for layer in layers]
+    assert texts[0] == texts[1]
+    same(layers[1], [drawn(source, x)], tmp_path, 1e-6)
+
+
+@pytest.mark.parametrize("slopes", [(5,), (2, 4), (3, 2, 5, 4), (2, 1, 5)])
+def test_slopes_that_do_not_broadcast_are_refused(slopes):
     x = tensor("x", (2, 5, 4), "float32")
-    layer = layer_of(
-        "PRELU", [x], "float32", {}, [(2, 5, 4)], negative_slope=np.linspace(0, 1, 5, dtype="f4").reshape(5, 1)
-    )
-    with pytest.raises(LayerError, match="negative_slope"):
-        kernel_of([layer])
+    layer = layer_of("PRELU", [x], "float32", {}, [x.shape], negative_slope=np.ones(slopes, "f4"))
+    for use in (kernel_of, lambda layers: evaluate(layers[0], [np.zeros(x.shape, "float32")])):
+        with pytest.raises(LayerError, match="negative_slope"):
+            use([layer])
 
 
 @pytest.mark.parametrize("mode", ["FLOOR", "TRUNC"])

@@ -11,7 +11,7 @@ import numpy as np
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import operator
 from compassc.importers.onnx.protobuf import numpy_type
-from compassc.importers.values import Refused, Value, stored_type
+from compassc.importers.values import Refused, Value, broadcast_shape, stored_type
 
 UNARY = {
     "Abs": "Abs",
@@ -259,16 +259,17 @@ def power(b: Building, x: Value, y: Value) -> Value:
 
 @operator("PRelu", since=7)
 def prelu(b: Building, x: Value, slope: Value) -> Value:
-    """One slope: LEAKYRELU. Slopes by channel: PRELU with the channels last. Computed slopes: as ONNX defines it."""
+    """One slope: LEAKYRELU. Constant ones: PRELU, by channel with the channels last. Computed ones: as ONNX defines it."""
     if slope.array is not None and slope.count == 1 and slope.rank <= x.rank:
         value = float(slope.array.reshape(-1)[0])
         return unary(b, x, "Activation", method="LEAKYRELU", negative_slope_type="float32", negative_slope_value=value)
     if slope.array is not None and x.is_float:
         wide = slope.array.reshape((1,) * (x.rank - slope.rank) + slope.shape)
         axes = [a for a, size in enumerate(wide.shape) if size != 1]
-        if len(axes) == 1:
-            tensor, order = b.last(x, axes[0])
-            slopes = wide.reshape(-1).astype(np.float32)
+        if broadcast_shape([x.shape, wide.shape]) == x.shape:
+            tensor, order = b.last(x, axes[0]) if len(axes) == 1 else b.stored(x)
+            slopes = wide.transpose(order).astype(np.float32)
+            slopes = slopes.reshape(-1) if len(axes) == 1 else slopes
             made = b.layer("Activation", [tensor], tensor.shape, tensor.dtype, method="PRELU", negative_slope=slopes)
             return b.value(made, x.dtype, order)
     zero = Value.of(np.zeros(1, x.dtype))

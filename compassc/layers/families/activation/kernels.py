@@ -11,7 +11,6 @@ from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array
 from compassc.layers.channel_bytes import bent, results_of
 from compassc.layers.emit import (
-    channel_slopes,
     look_up,
     rectify,
     rectify_float,
@@ -33,6 +32,7 @@ from compassc.layers.families.activation.reference import (
 )
 from compassc.layers.kernels import elementwise, method_kernel
 from compassc.layers.moving import Copy, rows, strides_of
+from compassc.layers.rectify import slopes_of
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 
 Formula = Callable[[KernelSource, str, dict[str, float]], str]
@@ -158,11 +158,12 @@ def activation(k: KernelSource, layer: Layer, x: Value) -> Value:
 
 def _bent(k: KernelSource, layer: Layer, x: Value) -> Value | None:
     """A PRELU of bytes by tables; None for others."""
-    results = results_of(k, layer, x, len(layer.input.shape) - 1)
+    slopes = slopes_of(layer)
+    results = results_of(k, layer, x, len(layer.input.shape) - 1) if slopes.ndim < 2 else None
     if results is None:
         return None
     shift = layer.integer("negative_slope_shift", layer.output.integer.bits)
-    return bent(k, layer, x, results, channel_slopes(layer).astype(np.int64), shift)
+    return bent(k, layer, x, results, np.broadcast_to(slopes, results.shape[:1]).astype(np.int64), shift)
 
 
 PLAIN_FORMULAS = {
