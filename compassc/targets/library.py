@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ _CALLS = ("-fhosted", *(f"-Werror={kind}" for kind in ("incompatible-library-red
           "incompatible-pointer-types", "int-conversion", "implicit-function-declaration")))  # fmt: skip
 """Flags where functions of C are called: those of the C library that clang knows have their own types."""
 _X86_ONLY = ("-mno-gfni",)  # clang 23 shifts bytes of a selected constant wrongly with it
+_SMALL_FLOATS = re.compile(r"\bb?float16\b(?!;)|\bhalf\b|\bbfloat\b")
 _LINK = ("-shared", "-z", "now", "-z", "relro", "-z", "noexecstack", "-s")
 
 
@@ -39,10 +41,12 @@ def compiled(sources: dict[str, str], parallel: bool, target: Target, calls: Seq
     from compass_core.files.cache import Cache, key_of
     from compass_core.hostcc import host
     from compass_core.hostcc.clang import find_clang
+    from compass_sim.engine import source_folder
 
-    if parallel:
-        sources = dict(sources)
-        sources["pool.c"] = Path(__file__).with_name("pool.c").read_text(encoding="utf-8")
+    added = [Path(__file__).with_name("pool.c")] if parallel else []
+    if any(map(_SMALL_FLOATS.search, sources.values())):  # which not every processor has conversions for
+        added += [source_folder() / "float16.c", source_folder() / "float16.h"]
+    sources = sources | {path.name: path.read_text(encoding="utf-8") for path in added}
     cpu = host.march() if target.attrs["mcpu"] == "native" else target.attrs["mcpu"]
     flags = [*_FLAGS, f"-O{target.attrs['opt-level']}", f"-march={cpu}"]
     flags += _X86_ONLY if machine() in ("x86_64", "AMD64") else ()
@@ -95,4 +99,4 @@ def _compile(sources: dict[str, str], flags: list[str], link: Sequence[str], out
         paths = [Path(folder, name) for name in sources]
         for path in paths:
             path.write_text(sources[path.name], encoding="utf-8")
-        compile_and_link(paths, output, flags, link)
+        compile_and_link([path for path in paths if path.suffix != ".h"], output, flags, link)

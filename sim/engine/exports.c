@@ -68,6 +68,8 @@ static struct {
     PLAIN(fminf),
     PLAIN(fmaxf),
     PLAIN(sqrtf),
+    PLAIN(__extendhfsf2),
+    PLAIN(__truncsfhf2),
     PLAIN(__truncsfbf2),
     PLAIN(__truncdfbf2),
     PLAIN(__truncdfhf2),

@@ -36,6 +36,8 @@ static uint32_t narrow(double x, int exponent_bits, int fraction_bits) {
   return exponent ? sign | (uint32_t)round_shift(1ull << 52 | fraction, shift + 1 + (uint32_t)-wanted) : sign;
 }
 
+float __extendhfsf2(float x) { return (float)half_value((uint16_t)__builtin_bit_cast(uint32_t, x)); }
+float __truncsfhf2(float x) { return low_bits(narrow((double)x, 5, 10)); }
 float __truncsfbf2(float x) { return low_bits(narrow((double)x, 8, 7)); }
 float __truncdfbf2(double x) { return low_bits(narrow(x, 8, 7)); }
 float __truncdfhf2(double x) { return low_bits(narrow(x, 5, 10)); }

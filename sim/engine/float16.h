@@ -2,13 +2,16 @@
 #ifndef ENGINE_FLOAT16_H
 #define ENGINE_FLOAT16_H
 
-#include "libc.h"
+#include <stdint.h>
 
 /* The exact value of a 16-bit float given by its bits. */
 double half_value(uint16_t bits);
 double bfloat_value(uint16_t bits);
 
-/* Compiler support functions: round to nearest even; the 16 result bits are the low bits of the returned register. */
+/* What compilers call where the processor has no instruction. Round to nearest even; the 16 bits of a result or parameter
+ * are the low bits of the register. */
+float __extendhfsf2(float x);
+float __truncsfhf2(float x);
 float __truncsfbf2(float x);
 float __truncdfbf2(double x);
 float __truncdfhf2(double x);
