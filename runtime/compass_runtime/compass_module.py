@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,11 +12,11 @@ import numpy as np
 
 from compass_core import files
 from compass_core.errors import CompassError
-from compass_core.reading import jsontext, names
+from compass_core.reading import names
 from compass_runtime.arguments import Arguments, parameters_of
 from compass_runtime.errors import RuntimeStateError, RuntimeTypeError, RuntimeValueError
 from compass_runtime.job import Job
-from compass_runtime.module import ENTRY, LOADER, RUNNABLE, SERIALIZABLE, Module
+from compass_runtime.module import ENTRY, LOADER, RUNNABLE, SERIALIZABLE, Module, sealed, unsealed
 from compass_runtime.ndarray import NDArray, array
 from compass_runtime.packed import get_global_func, register_func
 from compass_runtime.program import Program, TensorInfo
@@ -205,8 +204,7 @@ class CompassModule(Module):
             fields["source"] = self.source
         if self.description is not None:
             fields["description"] = self.description
-        head = json.dumps(fields).encode()
-        return len(head).to_bytes(4, "little") + head + self.content
+        return sealed(fields, self.content)
 
 
 def _count(given: Sequence[Any], wanted: int, what: str) -> None:
@@ -239,16 +237,15 @@ def _dump(func_name: str, is_input: bool, tensors: Sequence[Any]) -> None:
 
 def load_content(data: bytes) -> CompassModule:
     """The module that `save_to_bytes` wrote. RuntimeValueError when the bytes are damaged."""
-    size = int.from_bytes(data[:4], "little")
     try:
-        fields = jsontext.parse(data[4 : 4 + size], CompassModule.type_key)
+        fields, content = unsealed(data, CompassModule.type_key)
         name, target, profile = fields["func_name"], fields["target"], fields["with_profile"]
         if not (isinstance(name, str) and isinstance(target, str) and isinstance(profile, bool)):
             raise TypeError("a field is of another type")
         source, description = fields.get("source", ""), fields.get("description")
         if not isinstance(source, str) or not isinstance(description, (dict, type(None))):
             raise TypeError("a field is of another type")
-        return CompassModule(data[4 + size :], name, profile, target, source=source, description=description)
+        return CompassModule(content, name, profile, target, source=source, description=description)
     except (CompassError, ValueError, KeyError, TypeError):
         raise RuntimeValueError(f"the content of a {CompassModule.type_key} is damaged", code="module-file") from None
 

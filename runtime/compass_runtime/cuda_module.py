@@ -6,7 +6,6 @@ Arrays are in the memory of the host; a call copies them to the device and the o
 from __future__ import annotations
 
 import ctypes
-import json
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
@@ -14,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from compass_core.errors import CompassError
-from compass_core.reading import jsontext
 from compass_runtime.arguments import LARGEST, Arguments, Size, evaluated, parameters_of
 from compass_runtime.devices import ATTRIBUTES, Device, DeviceAPI, aligned_bytes
 from compass_runtime.errors import RuntimeStateError, RuntimeValueError
-from compass_runtime.module import ENTRY, LOADER, RUNNABLE, SERIALIZABLE, Module
+from compass_runtime.module import ENTRY, LOADER, RUNNABLE, SERIALIZABLE, Module, sealed, unsealed
 from compass_runtime.packed import register_func
 
 _MAX_THREADS = 1
@@ -173,8 +171,7 @@ class CudaModule(Module):
         driver.do("cuLaunchKernel", function, *map(ctypes.c_uint, sizes), 0, None, packed, None)
 
     def save_to_bytes(self) -> bytes:
-        fields = {"source": self.source, "ptx": self.ptx, "description": self.description}
-        return json.dumps(fields, sort_keys=True).encode()
+        return sealed({"source": self.source, "description": self.description}, self.ptx.encode())
 
 
 def _is_count(p: Any) -> bool:
@@ -191,10 +188,10 @@ def _copy(driver: Driver, name: str, device: ctypes.c_uint64, array: np.ndarray[
 def load_content(data: bytes) -> CudaModule:
     """The module that `save_to_bytes` wrote. RuntimeValueError when the bytes are damaged."""
     try:
-        fields = jsontext.parse(data, CudaModule.type_key)
-        if not isinstance(fields["source"], str) or not isinstance(fields["ptx"], str):
+        fields, ptx = unsealed(data, CudaModule.type_key)
+        if not isinstance(fields["source"], str):
             raise TypeError("a field is of another type")
-        return CudaModule(fields["source"], fields["ptx"], fields["description"])
+        return CudaModule(fields["source"], ptx.decode(), fields["description"])
     except (CompassError, ValueError, KeyError, TypeError, AttributeError):
         raise RuntimeValueError(f"the content of a {CudaModule.type_key} is damaged", code="module-file") from None
 

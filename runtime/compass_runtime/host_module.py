@@ -7,8 +7,6 @@ built by this user on this machine (`compass_core.hostcc.provenance`), or where 
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import json
 import os
 from collections.abc import Callable
 from functools import cached_property
@@ -17,10 +15,9 @@ from typing import Any
 from compass_core import switches
 from compass_core.errors import CompassError
 from compass_core.hostcc import host, provenance
-from compass_core.reading import jsontext
 from compass_runtime.arguments import Arguments, parameters_of
 from compass_runtime.errors import RuntimeStateError, RuntimeValueError
-from compass_runtime.module import ENTRY, LOADER, RUNNABLE, SERIALIZABLE, Module
+from compass_runtime.module import ENTRY, LOADER, RUNNABLE, SERIALIZABLE, Module, sealed, unsealed
 from compass_runtime.packed import register_func
 
 ENTRY_SYMBOL = "compass_entry"
@@ -69,7 +66,7 @@ class HostLibrary(Module):
     def _entry_point(self) -> Callable[..., int]:
         """The function of the loaded library. RuntimeStateError where its code needs a processor that this one is not, or
         comes from somebody else."""
-        if not self.trusted and not provenance.is_ours(self.content):
+        if not self.trusted and not provenance.is_ours(self._written):
             raise RuntimeStateError(
                 f"'{self.name}' is machine code that was not built here: it would run in this process",
                 code="host-library",
@@ -104,14 +101,12 @@ class HostLibrary(Module):
 
     def save_to_bytes(self) -> bytes:
         if self.trusted:
-            provenance.remember(self.content)
-        fields = {
-            "description": self.description,
-            "source": self.source,
-            "sha256": hashlib.sha256(self.content).hexdigest(),
-        }
-        head = json.dumps(fields, sort_keys=True).encode()
-        return len(head).to_bytes(4, "little") + head + self.content
+            provenance.remember(self._written)
+        return self._written
+
+    @property
+    def _written(self) -> bytes:
+        return sealed({"description": self.description, "source": self.source}, self.content)
 
 
 class _Pool:
@@ -155,12 +150,11 @@ def _load(content: bytes) -> ctypes.CDLL:
 
 def load_content(data: bytes) -> HostLibrary:
     """The module that `save_to_bytes` wrote. RuntimeValueError when the bytes are damaged."""
-    size = int.from_bytes(data[:4], "little")
     try:
-        fields = jsontext.parse(data[4 : 4 + size], HostLibrary.type_key)
-        description, source, content = fields["description"], fields["source"], data[4 + size :]
-        if hashlib.sha256(content).hexdigest() != fields["sha256"] or not isinstance(source, str):
-            raise ValueError("not what was written")
+        fields, content = unsealed(data, HostLibrary.type_key)
+        description, source = fields["description"], fields["source"]
+        if not isinstance(source, str):
+            raise TypeError("a field is of another type")
         if not isinstance(description["parallel"], bool) or not isinstance(description["threads"], int):
             raise TypeError("a field is of another type")
         module = HostLibrary(content, source, {**description, "native": False})

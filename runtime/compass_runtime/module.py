@@ -7,10 +7,11 @@ A module is loaded by the global function `runtime.module.loadbinary_<type key>`
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,13 +27,14 @@ if TYPE_CHECKING:
     from compass_runtime.timing import BenchmarkResult
 
 ENTRY = "__tvm_main__"
-FORMAT = "compass-module/1"
+FORMAT = "compass-module/2"
 LIBRARY_NAME = "nn_model.so"
 """The file a directory with an exported model must contain."""
 SERIALIZABLE, RUNNABLE, EXPORTABLE = 1, 2, 4
 _SHARED = ("", "dll", "dylib", "dso", "so", "o", "tar")
 """Formats under which files of modules are asked for."""
 LOADER = "runtime.module.loadbinary_"
+_HASH = hashlib.sha256().digest_size
 _HOMES = {
     "compass.runtime.CompassModule": "compass_runtime.compass_module",
     "compass.runtime.CudaModule": "compass_runtime.cuda_module",
@@ -234,6 +236,26 @@ class PythonModule(Module):
         return self._functions.get(name)
 
 
+def sealed(fields: Mapping[str, Any], content: bytes) -> bytes:
+    """The content of a module's member: what describes it, and bytes, behind the hash of all that."""
+    head = json.dumps(fields, sort_keys=True).encode()
+    body = len(head).to_bytes(4, "little") + head + content
+    return hashlib.sha256(body).digest() + body
+
+
+def unsealed(data: bytes, kind: str) -> tuple[dict[str, Any], bytes]:
+    """The fields and the content that `sealed` joined. ValueError, TypeError or CompassError when anything is not as it
+    was written."""
+    body = data[_HASH:]
+    if hashlib.sha256(body).digest() != data[:_HASH]:
+        raise ValueError("the hash is another")
+    end = 4 + int.from_bytes(body[:4], "little")
+    fields = jsontext.parse(body[4:end], kind)
+    if not isinstance(fields, dict):
+        raise TypeError("no fields")
+    return fields, body[end:]
+
+
 def _importers_first(root: Module) -> list[Module]:
     """The modules of a tree, each behind all that import it."""
     done: dict[int, Module] = {}
@@ -249,19 +271,24 @@ def _importers_first(root: Module) -> list[Module]:
 
 def pack(root: Module) -> bytes:
     """The bytes of a module file; the same modules give the same bytes."""
-    import tarfile
-
     modules = _importers_first(root)
     numbers = {id(module): i for i, module in enumerate(modules)}
-    description = {
-        "format": FORMAT,
-        "modules": [
-            {"type_key": module.type_key, "imports": [numbers[id(other)] for other in module.imported_modules]}
-            for module in modules
-        ],
-    }
-    members = {"module.json": json.dumps(description, indent=1).encode()}
-    members |= {f"module{i}.bin": module.save_to_bytes() for i, module in enumerate(modules)}
+    entries = [(module.type_key, [numbers[id(other)] for other in module.imported_modules]) for module in modules]
+    members = {"module.json": _description(entries)}
+    return _archive(members | {f"module{i}.bin": module.save_to_bytes() for i, module in enumerate(modules)})
+
+
+def _description(entries: Sequence[tuple[str, list[int]]]) -> bytes:
+    """The text of `module.json`: kind and imports of each module, and the hash of these."""
+    modules = [{"type_key": key, "imports": imports} for key, imports in entries]
+    digest = hashlib.sha256(json.dumps(modules).encode()).hexdigest()
+    return json.dumps({"format": FORMAT, "modules": modules, "sha256": digest}, indent=1).encode()
+
+
+def _archive(members: Mapping[str, bytes]) -> bytes:
+    """The one form in which an archive has these members."""
+    import tarfile
+
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name, content in members.items():
@@ -286,6 +313,8 @@ def unpack(data: bytes, where: str) -> Module:
         contents = [members[f"module{i}.bin"] for i in range(len(entries))]
         if not entries or any(not i < j < len(entries) for i, (_, imports) in enumerate(entries) for j in imports):
             raise ValueError("its import tree is damaged")
+        if members["module.json"] != _description(entries) or _archive(members) != data:
+            raise ValueError("it is damaged: not as it was written")
     except (tarfile.TarError, KeyError, ValueError, TypeError, OverflowError) as error:
         raise RuntimeValueError(f"'{where}' is not a module file: {error}", code="module-file") from None
     modules = [_loader(key)(content) for (key, _), content in zip(entries, contents, strict=True)]

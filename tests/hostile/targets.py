@@ -3,7 +3,10 @@ and the stage files of a build."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
+import tarfile
 import tempfile
 from collections.abc import Container
 from functools import cache
@@ -121,13 +124,34 @@ def _module_parts(data: bytes) -> Ranges:
     return [(at, 512) for at in range(0, len(data), 512)]
 
 
+def _with_right_hashes(data: bytes) -> bytes:
+    """The same archive as somebody writes it who knows the format: damage is not found by the hashes."""
+    from compass_runtime import module
+
+    try:
+        members = module._members(data, "m.so")
+        modules = json.loads(members["module.json"])["modules"]
+        members["module.json"] = module._description([(m["type_key"], m["imports"]) for m in modules])
+    except (ValueError, KeyError, TypeError, CompassError, tarfile.TarError, RecursionError):
+        return data
+    size = hashlib.sha256().digest_size
+    hashed = {n: hashlib.sha256(c[size:]).digest() + c[size:] for n, c in members.items() if n != "module.json" and c}
+    return module._archive(members | hashed)
+
+
 def _module(data: bytes, known: Container[str], thorough: bool) -> str:
     from compass_runtime.module import pack, unpack
 
     try:
-        module = unpack(data, "m.so")
+        unpack(data, "m.so")
     except CompassError as error:
-        return refused(error)
+        first = refused(error)
+    else:
+        first = "read"
+    try:
+        module = unpack(_with_right_hashes(data), "m.so")
+    except CompassError as error:
+        return f"{first}; {refused(error)}"
     again = pack(module)
     assert pack(unpack(again, "again")) == again, "written and read again, the file differs"
     return f"read: {len(module.tree())} {[len(one.imported_modules) for one in module.tree()][:4]}"

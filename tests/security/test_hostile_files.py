@@ -22,7 +22,7 @@ from compass_core.errors.excerpts import digest
 from compass_core.hostcc import origins
 from compass_core.reading import jsontext
 from compass_runtime import Program
-from compass_runtime.module import HostModule, load_module, pack, unpack
+from compass_runtime.module import FORMAT, HostModule, load_module, pack, unpack
 from compass_sim.lines import locate
 from compassc.driver import Request, run_build
 from tests.hostile.targets import stage_files
@@ -181,7 +181,7 @@ def member(name: str, type: bytes, size: int = 0, target: str = "") -> tarfile.T
     return info
 
 
-DESCRIPTION = {"format": "compass-module/1", "modules": [{"type_key": "runtime.HostModule", "imports": []}]}
+DESCRIPTION = {"format": FORMAT, "modules": [{"type_key": "runtime.HostModule", "imports": []}]}
 
 
 @pytest.mark.parametrize(
@@ -217,8 +217,8 @@ def test_shared_imports_cost_no_more_than_there_are():
 
 
 def test_module_files_have_a_most_of_modules_and_imports(tmp_path):
-    many = {"format": "compass-module/1", "modules": [DESCRIPTION["modules"][0]] * 2000}
-    edges = {"format": "compass-module/1", "modules": [{"type_key": "runtime.HostModule", "imports": [1] * 5000}] * 2}
+    many = {"format": FORMAT, "modules": [DESCRIPTION["modules"][0]] * 2000}
+    edges = {"format": FORMAT, "modules": [{"type_key": "runtime.HostModule", "imports": [1] * 5000}] * 2}
     for description in (many, edges):
         (tmp_path / "m.so").write_bytes(archive(contents={"module.json": json.dumps(description).encode()}))
         with pytest.raises(CompassError) as caught:

@@ -224,18 +224,44 @@ assert not any(name.split(".")[0] == "compassc" for name in sys.modules), "the c
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_damaged_module_files_are_refused():
+@pytest.mark.parametrize("of_file", [False, True], ids=["content", "file"])
+def test_no_bit_of_a_module_changes_unnoticed(of_file):
+    """Neither of the code nor of what describes it, by which its memory is laid out; nor of the archive around them."""
     from compass_runtime.host_module import load_content
+    from compass_runtime.module import pack, unpack
 
-    content = add_one().save_to_bytes()
-    load_content(content)
-    for at in (0, 3, 10, len(content) // 2, len(content) - 1):
+    module = add_one()
+    (library,) = (m for m in module.tree() if m.type_key == "compass.runtime.HostLibrary")
+    content = pack(module) if of_file else library.save_to_bytes()
+    read = (lambda data: unpack(data, "m.so")) if of_file else load_content
+    read(content)
+    text = content.index(library.source.encode()[:20])  # every byte around the texts, and some of all others
+    places = {*range(0, len(content), 97), *range(max(text - 700, 0), text + 40), len(content) - 1, content.index(b"{")}
+    for at in sorted(places):
         damaged = bytearray(content)
-        damaged[at] ^= 0x55
-        with pytest.raises(CompassError, match="damaged"):
-            load_content(bytes(damaged))
-    with pytest.raises(CompassError, match="damaged"):
-        load_content(content[:-5])
+        damaged[at] ^= 1 << at % 8
+        with pytest.raises(CompassError) as refused:
+            read(bytes(damaged))
+        assert refused.value.code == "module-file", at
+    for cut in (0, 1, 31, 40, len(content) // 2, len(content) - 1):
+        with pytest.raises(CompassError):
+            read(content[:cut])
+    with pytest.raises(CompassError):
+        read(content + b"\0")
+
+
+def test_what_describes_code_is_trusted_with_it(tmp_path):
+    """Own code with other parameters is not own code: by these its memory is laid out."""
+    from compass_runtime.host_module import load_content
+    from compass_runtime.module import sealed, unsealed
+
+    (library,) = (m for m in add_one().tree() if m.type_key == "compass.runtime.HostLibrary")
+    fields, content = unsealed(library.save_to_bytes(), "m")
+    a, out = np.zeros((4, 3), "int32"), np.zeros((4, 3), "int32")
+    load_content(sealed(fields, content))(a, out)
+    fields["description"]["threads"] = 7
+    with pytest.raises(CompassError, match="was not built here"):
+        load_content(sealed(fields, content))(a, out)
 
 
 def test_code_of_somebody_else_does_not_run(tmp_path, monkeypatch):
