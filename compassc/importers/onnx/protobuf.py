@@ -16,6 +16,10 @@ def array_of(tensor: TensorProto) -> np.ndarray[Any, Any]:
     """The content of a tensor. Refused when its number of bytes does not match its type and shape."""
     from onnx import numpy_helper
 
+    from compassc.importers.onnx.external import is_external
+
+    if is_external(tensor):  # which is for `external` to read
+        raise Refused(f"the tensor '{tensor.name}' lies in a file")
     try:
         return numpy_helper.to_array(tensor)
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from compass_core.errors import CompassError
+from compassc.importers.onnx.external import load_external, refuse_external
 from compassc.importers.sizes import Dims
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def load(path: Path) -> ModelProto:
         raise _damaged(path, str(error)) from None
     if not model.HasField("graph") or not (model.graph.node or model.graph.output):
         raise _damaged(path, "it holds no graph")
-    _external(onnx, model, path)
+    load_external(model, path)
     return checked(model, str(path))
 
 
@@ -61,31 +61,10 @@ def _damaged(path: object, why: str) -> CompassError:
     return CompassError(f"'{path}' is no ONNX model: {why}", code="onnx-model", help="export the model again")
 
 
-def _external(onnx: Any, model: ModelProto, path: Path) -> None:
-    """Reads the files beside the model that hold its large tensors."""
-    from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_model, uses_external_data
-
-    used = {ExternalDataInfo(t).location for t in model.graph.initializer if uses_external_data(t)}
-    missing = sorted(name for name in used if name and not os.path.lexists(path.parent / name))
-    if missing:
-        raise CompassError(
-            f"'{path}' keeps tensors in {', '.join(repr(name) for name in missing)}, which is not beside it",
-            code="onnx-external-data",
-            help="keep the model's data files beside it, under the names it has for them",
-        )
-    try:
-        load_external_data_for_model(model, str(path.parent))
-    except (OSError, ValueError, onnx.checker.ValidationError) as error:
-        raise CompassError(
-            f"'{path}': a tensor lies in another file, which cannot be read: {error}",
-            code="onnx-external-data",
-            help="keep the model's data files beside it, under the names it has for them",
-        ) from None
-
-
 def checked(model: ModelProto, path: str) -> ModelProto:
-    """The model, of opset 7 or newer. CompassError with the checker's words when it is not valid."""
+    """The model, of opset 7 or newer, with all its tensors. CompassError with the checker's words when it is not valid."""
     onnx = onnx_package()
+    refuse_external(model, path)
     opset = opset_of(model)
     newest = onnx.defs.onnx_opset_version()
     if opset > newest:

@@ -99,6 +99,7 @@ COMPUTED_ELEMENTS = Limit(1 << 30, "elements", "what is read and made in doing s
 MODEL_NODES = Limit(
     200_000, "nodes", "a model, with each call of a function and each step of a loop that is unrolled", elastic=True
 )
+EXTERNAL_BYTES = Limit(4 << 30, "bytes", "the tensors of a model that lie in files beside it, together", elastic=True)
 
 
 def limits() -> Iterator[tuple[str, Limit]]:
