@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from compassc.cli.console import Console, artifact
+from compassc.cli.console import Console, artifact, shown
 from compassc.cli.quantizing import pictures_of, request_of, telling
 from compassc.driver.build import STAGE_FOLDER_SUFFIX
-from compassc.driver.models import ModelRequest, run_model_build
+from compassc.driver.models import ModelRequest, has_other_build, run_model_build
 
 if TYPE_CHECKING:
     from compassc.models.model import Model
@@ -48,9 +49,11 @@ def run(console: Console, source: Path, given: dict[str, Any]) -> None:
 
 
 def _built(console: Console, source: Path, given: dict[str, Any]) -> Model:
-    """Builds a model or a graph, with everything in the folder of its stages."""
+    """Builds a model or a graph, with everything in the folder of its stages; in a temporary one where that has a build of
+    another form, which stays as it is."""
     from compassc.models.model import Model
 
+    keep = None
     folder = Path(source.stem + STAGE_FOLDER_SUFFIX)
     request = ModelRequest(
         source=source,
@@ -60,6 +63,11 @@ def _built(console: Console, source: Path, given: dict[str, Any]) -> Model:
         folder=folder,
         output=folder / "aipu.bin",
     )
-    console.folder = folder
+    if has_other_build(request):
+        console.say(f"note: {shown(folder)} has another build, which is left alone: this one is not kept")
+        keep = TemporaryDirectory(prefix="compassc-")
+        request.folder = Path(keep.name)
+        request.output = request.folder / "aipu.bin"
+    console.folder = request.folder
     with telling(console):
-        return Model.of(run_model_build(request, console.stage, console.waiting))
+        return Model.of(run_model_build(request, console.stage, console.waiting), keep)

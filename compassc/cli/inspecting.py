@@ -9,7 +9,7 @@ from typing import Any
 
 from compass_core import files, targets
 from compass_core.errors import CompassError, Span
-from compass_core.reading import jsontext
+from compass_core.reading import jsontext, yamltext
 from compass_core.reading.limits import RECORD_BYTES
 from compassc.cli.tables import Table
 
@@ -164,26 +164,15 @@ def _cell(value: Any) -> str:
 
 def _record(path: Path) -> list[Table]:
     """build.yaml."""
-    import yaml
-
-    class _RecordLoader(yaml.SafeLoader):
-        """Refuses what the records of builds never have: parts of the text that stand for others, nesting."""
-
-        def compose_node(self, parent: Any, index: Any) -> Any:
-            if self.check_event(yaml.AliasEvent):
-                raise ValueError("it has an alias")
-            return super().compose_node(parent, index)
-
-    text = files.read_text(path)
-    RECORD_BYTES.check(len(text), str(path))
+    text = files.read_text(path, RECORD_BYTES)
+    record = yamltext.parse(text, str(path), "bad-record", "the record of a build")
     try:
-        record = yaml.load(text, _RecordLoader)
         stages = [(s["name"], f"{s['seconds'] * 1e3:.1f} ms", s["sha256"][:16], s["output"]) for s in record["stages"]]
         source = ("model", "layers") if "model" in record else ("kernel", "entry")
         general = [(key, _cell(record[key])) for key in ("target", *source)]
         general += [(f"version of {name}", version) for name, version in record["versions"].items()]
         ends = _ends(record) if "model" in record else _parameters(record)
-    except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CompassError(
             f"not the record of a build: {error!r:.300}", Span(str(path), 1), code="bad-record"
         ) from None

@@ -233,17 +233,50 @@ def _is_asked(name: str, request: ModelRequest) -> bool:
 def _write_record(build: ModelBuild) -> None:
     from compassc.driver.record import write_record
 
-    request, graph = build.request, build.last_graph()
+    graph = build.last_graph()
     about = {
-        "model": str(request.source) if request.source else None,
-        "shapes": {name: list(shape) for name, shape in request.shapes.items()},
-        "quantize": _quantising(request.quantize),
+        **_asked(build.request),
         "floats": _floats(build),
         "layers": {name: len(list(made.computing())) for name, made in build.graphs.items()},
         "inputs": [_described(t) for t in graph.inputs],
         "outputs": [_described(t) for t in graph.outputs],
     }
     write_record(build.folder, build.target.name, build.records, about, {})
+
+
+def _asked(request: ModelRequest) -> dict[str, Any]:
+    """What a record says of the request: the model, and the form of it that was built."""
+    return {
+        "model": str(request.source) if request.source else None,
+        "shapes": {name: list(shape) for name, shape in request.shapes.items()},
+        "quantize": _quantising(request.quantize),
+    }
+
+
+def has_other_build(request: ModelRequest) -> bool:
+    """Whether the folder of a request has a build already that is not known to be of the same form."""
+    path = request.stage_folder() / "build.yaml"
+    if not path.exists():
+        return False
+    asked = request.quantize
+    named = asked is None or (isinstance(asked.data, (str, Path, type(None))) and isinstance(asked.settings, str))
+    same = {"target": request.target or switches.TARGET.get(), **_asked(request)}
+    try:
+        record = _record_in(path)
+    except CompassError:
+        return True
+    return not named or any(record.get(key) != value for key, value in same.items())
+
+
+def _record_in(path: Path) -> dict[str, Any]:
+    """What a build.yaml says. CompassError where it is none."""
+    from compass_core.reading import yamltext
+    from compass_core.reading.limits import RECORD_BYTES
+
+    record = yamltext.parse(files.read_text(path, RECORD_BYTES), str(path), "bad-record", "the record of a build")
+    if not isinstance(record, dict):
+        raise CompassError("not the record of a build", Span(str(path), 1), code="bad-record")
+    return record
 
 
 def _floats(build: ModelBuild) -> str | None:
@@ -280,20 +313,18 @@ class ModelRecord:
 
 def read_record(folder: Path) -> ModelRecord:
     """Reads the record of a finished build. CompassError where there is none, and where aipu.bin is another one by now."""
-    import yaml
-
     path = folder / "build.yaml"
     if not path.is_file():
         raise CompassError(f"'{folder}' is not the folder of a build: it has no build.yaml", code="unknown-file")
+    record = _record_in(path)
     try:
-        record = yaml.safe_load(files.read_text(path))
         stages = {stage["name"]: stage for stage in record["stages"]}
         source = _found(folder, record["model"]) if record["model"] else None
         graphs = [stage.writes for stage in STAGES if stage.name in stages and stage.name != "gbuild"]
         floats = folder / record["floats"] if record["floats"] else None
         made = stages.get("gbuild")
         binary = _found(folder, made["output"]) if made else None
-    except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CompassError(
             f"not the record of a model's build: {error!r:.300}", Span(str(path), 1), code="bad-record"
         ) from None

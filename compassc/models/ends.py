@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from compass_core.errors import CompassError
+from compass_core.errors import CompassError, UsageError
 from compassc.graph import Graph, Tensor
+from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
-from compassc.layers.reals import stands_for_itself
+from compassc.layers.reals import stands_for_itself, to_raw
 
 Sample = dict[str, Array]
 """Inputs by the names of their tensors, in the graph's shapes."""
@@ -78,6 +80,42 @@ def samples_of(graph: Graph, arrays: Mapping[str, Array]) -> Iterator[Sample]:
             t.name: arrays[t.name] if counts[t.name] is None else arrays[t.name][i].reshape(t.shape)
             for t in graph.inputs
         }
+
+
+def the_sample(graph: Graph, given: Sequence[Any] | Mapping[str, Any]) -> Sample:
+    """The one run that arrays are for; see `named` and `samples_of`. CompassError where they are for another number."""
+    found = list(samples_of(graph, named(graph, given)))
+    if len(found) != 1:
+        raise CompassError(
+            f"the arrays have {len(found)} samples, but one is looked at", code="tensor-size", help="pass one of them"
+        )
+    return found[0]
+
+
+NAN = ("refuse", "warn")
+"""What becomes of NaN for tensors of integers: an error, or the element 0 and a warning."""
+
+
+def elements_of(tensor: Tensor, numbers: Array, name: str, nan: str) -> Array:
+    """The elements of an input for real numbers; `nan` is one of NAN. CompassError for those that it has no element for:
+    NaN, and whole numbers beyond integers that stand for themselves."""
+    if nan not in NAN:
+        raise UsageError(f"nan is '{nan}', expected one of {', '.join(NAN)}", code="usage", help="nan='refuse'")
+    if tensor.is_integer and numbers.dtype.kind == "f" and (lost := int(np.isnan(numbers).sum())):
+        said = f"the input '{name}' has {lost} NaN, which no {tensor.dtype} stands for"
+        if nan == "refuse":
+            raise CompassError(said, code="tensor-dtype", help="give numbers, or nan='warn': NaN is then the element 0")
+        warnings.warn(f"{said}: 0 is taken", stacklevel=4)
+    if tensor.is_integer and numbers.dtype.kind in "iu" and stands_for_itself(tensor) and numbers.size:
+        limits, low, high = np.iinfo(numpy_dtype(tensor.dtype)), int(numbers.min()), int(numbers.max())
+        if low < limits.min or high > limits.max:
+            beyond = low if low < limits.min else high
+            raise CompassError(
+                f"the input '{name}' has {beyond}, which does not fit {tensor.dtype}",
+                code="tensor-dtype",
+                help=f"it takes {limits.min} to {limits.max}",
+            )
+    return to_raw(tensor, numbers)
 
 
 def _count(tensor: Tensor, array: Array, name: str) -> int | None:

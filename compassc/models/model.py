@@ -14,10 +14,11 @@ from compass_core import files
 from compass_core.errors import UsageError
 from compassc.driver.models import ModelBuild, ModelRequest, QuantizeRequest, run_model_build
 from compassc.graph import Graph, Layer, Tensor
+from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.files import load
 from compassc.layers.arithmetic import Array
-from compassc.layers.reals import to_raw, to_real
-from compassc.models.ends import Sample, is_quantised, named, samples_of
+from compassc.layers.reals import to_real
+from compassc.models.ends import Sample, elements_of, is_quantised, named, samples_of, short_name, the_sample
 
 if TYPE_CHECKING:
     from compass_runtime.job import Job
@@ -114,28 +115,29 @@ class Model:
 
     # -- running
 
-    def __call__(self, *inputs: Any, raw: bool = False, **by_name: Any) -> Any:
+    def __call__(self, *inputs: Any, raw: bool = False, nan: str = "refuse", **by_name: Any) -> Any:
         """Runs on arrays, in the order of `inputs` or by name: real numbers, which are quantised where the model is, and
-        given back as real numbers in float32. `raw`: the integers themselves, in and out.
+        given back as real numbers in float32. `raw`: the integers themselves, in and out. `nan`: what becomes of NaN
+        where the model takes integers: "refuse", or "warn" (it is the element 0 then, as in `Quantize` layers).
 
-        Arrays have the shapes of `inputs`, or several samples along a first axis, as the outputs then have. Gives the
-        output, a tuple where there are several. CompassError for arrays of other names, shapes or (raw) types, and for
-        faults of the run.
+        Arrays have the shapes of `inputs`, or any number of samples along a first axis, as the outputs then have. Gives
+        the output, a tuple where there are several. CompassError for arrays of other names, shapes or (raw) types, for
+        numbers that the model's integers do not stand for, and for faults of the run.
         """
         arrays = named(self.graph, by_name if by_name else inputs)
-        runs = [self.run(sample, raw) for sample in samples_of(self.graph, arrays)]
+        runs = [self.run(sample, raw, nan) for sample in samples_of(self.graph, arrays)]
         single = all(arrays[t.name].shape == t.shape for t in self.inputs)
-        found = [runs[0][t.name] if single else _joined([run[t.name] for run in runs]) for t in self.outputs]
+        found = [runs[0][t.name] if single else _joined(t, [run[t.name] for run in runs], raw) for t in self.outputs]
         return found[0] if len(found) == 1 else tuple(found)
 
-    def run(self, sample: Mapping[str, Array], raw: bool = False) -> dict[str, Array]:
+    def run(self, sample: Mapping[str, Array], raw: bool = False, nan: str = "refuse") -> dict[str, Array]:
         """The outputs of one run by the names of their tensors, for inputs by theirs."""
-        made = self._job.run(self.raw_inputs(sample, raw))
+        made = self._job.run(self.raw_inputs(sample, raw, nan))
         return {t.name: made[t.name] if raw else to_real(t, made[t.name]) for t in self.outputs}
 
     def tensors(self, *inputs: Any, raw: bool = False, **by_name: Any) -> dict[str, Array]:
         """Every tensor that a launch makes, by name, for one sample. Layers that share a kernel have none between them."""
-        (sample,) = samples_of(self.graph, named(self.graph, by_name if by_name else inputs))
+        sample = the_sample(self.graph, by_name if by_name else inputs)
         made = self.all_tensors(self.raw_inputs(sample, raw))
         known = self.graph.tensors()
         return {n: to_real(known[n], a) if n in known and not raw else a for n, a in made.items()}
@@ -152,14 +154,16 @@ class Model:
         from compass_runtime.profile.result import profile_of
 
         given = by_name or inputs or [np.zeros(t.shape, np.float32) for t in self.inputs]
-        (sample,) = samples_of(self.graph, named(self.graph, given))
+        sample = the_sample(self.graph, given)
         job = counting(self.program).program.create_job()
         job.run(self.raw_inputs(sample, raw), record=True)
         return profile_of(self.program, job.result)
 
-    def raw_inputs(self, sample: Mapping[str, Array], raw: bool = False) -> Sample:
-        """The elements of the inputs for real numbers; `raw`: they are such already."""
-        return {t.name: sample[t.name] if raw else to_raw(t, sample[t.name]) for t in self.inputs}
+    def raw_inputs(self, sample: Mapping[str, Array], raw: bool = False, nan: str = "refuse") -> Sample:
+        """The elements of the inputs for real numbers; `raw`: they are such already; `nan` as in calls."""
+        if raw:
+            return {t.name: sample[t.name] for t in self.inputs}
+        return {t.name: elements_of(t, sample[t.name], short_name(self.graph, t), nan) for t in self.inputs}
 
     def export(self, path: Path | str) -> Path:
         """Writes the model: a file is the aipu.bin, a folder (a path without suffix) gets the graphs and the record of the
@@ -177,9 +181,12 @@ class Model:
         return path
 
 
-def _joined(parts: Sequence[Array]) -> Array:
-    """The outputs of several samples along a first axis, in which each has one entry."""
-    return np.concatenate(parts) if parts[0].shape[:1] == (1,) else np.stack(parts)
+def _joined(tensor: Tensor, parts: Sequence[Array], raw: bool) -> Array:
+    """An output of any number of samples along a first axis, in which each has one entry."""
+    if not parts:
+        one = np.zeros(tensor.shape, numpy_dtype(tensor.dtype))
+        return _joined(tensor, [one if raw else to_real(tensor, one)], raw)[:0]
+    return np.concatenate(parts) if tensor.shape[:1] == (1,) else np.stack(parts)
 
 
 def compile(

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
-from zlib import error as BadData
 
 import numpy as np
 
+from compass_core import files
 from compass_core.errors import CompassError
 from compass_core.errors.suggest import help_for
+from compass_core.reading import arrays
 from compassc.graph import Graph, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
@@ -102,28 +102,19 @@ def _from_path(text: str, graph: Graph, pictures: Pictures) -> Samples:
         raise CompassError(f"'{text}' does not exist", code="unreadable")
     if path.suffix == ".py":
         raise CompassError(f"'{text}' is a program", code=CODE, help=f"name the data set in it: {text}:MyData")
-    with path.open("rb") as file:
-        if not file.read(6).startswith((b"PK", b"\x93NUMPY")):
-            help = "an .npy or .npz file, a folder of images, or FILE.py:DATASET"
-            raise CompassError(f"'{text}' is no file of arrays", code=CODE, help=help)
-    try:
-        found = np.load(path, allow_pickle=False)
-        if isinstance(found, np.ndarray):
-            return from_arrays({"": found}, graph, f"'{text}'")
-        with found:
-            return from_arrays({name: found[name] for name in found.files}, graph, f"'{text}'")
-    except (OSError, ValueError, EOFError, KeyError, BadZipFile, BadData) as error:
-        raise CompassError(
-            f"'{text}' holds no arrays: {error}", code=CODE, help="an .npy or .npz file of numbers"
-        ) from None
+    content = files.read(path)
+    if not content.startswith((arrays.MAGIC, arrays.ZIP_MAGIC)):
+        help = "an .npy or .npz file, a folder of images, or FILE.py:DATASET"
+        raise CompassError(f"'{text}' is no file of arrays", code=CODE, help=help)
+    return from_arrays(arrays.all_in(content, text), graph, f"'{text}'")
 
 
 # -- arrays
 
 
-def from_arrays(arrays: Mapping[str, Array], graph: Graph, label: str) -> Samples:
-    """Samples along the first axis; names are those of the inputs or of their layers, and for one input any."""
-    named = _named(arrays, graph, label)
+def from_arrays(given: Mapping[str, Array], graph: Graph, label: str) -> Samples:
+    """Samples along the first axis, by the names of the inputs or of their layers; the only one may have none."""
+    named = _named(given, graph, label)
     counts = {}
     for t in graph.inputs:
         array = named[t.name]
@@ -137,17 +128,22 @@ def from_arrays(arrays: Mapping[str, Array], graph: Graph, label: str) -> Sample
     return Samples(count, lambda i: {name: array[i].astype(types[name], copy=False) for name, array in shaped.items()})
 
 
-def _named(arrays: Mapping[str, Array], graph: Graph, label: str) -> Mapping[str, Array]:
-    if len(arrays) == len(graph.inputs) == 1:
-        return {graph.inputs[0].name: next(iter(arrays.values()))}
-    layers = {layer.name: layer.output.name for layer in graph.layers if layer.type == "Input"}
+def _named(given: Mapping[str, Array], graph: Graph, label: str) -> Mapping[str, Array]:
+    """Arrays by the names of the graph's inputs; they are called so, like their layers, or without the _0 behind it.
+    Arrays without names, which NumPy calls arr_0, arr_1, are taken in order."""
     wanted = [t.name for t in graph.inputs]
-    renamed = {layers.get(name, name): array for name, array in arrays.items()}
+    if list(given) in ([""], [f"arr_{i}" for i in range(len(wanted))]) and len(given) == len(wanted):
+        return dict(zip(wanted, given.values(), strict=True))
+    layers = {layer.name: layer.output.name for layer in graph.layers if layer.type == "Input"}
+    known = {name.removesuffix("_0"): name for name in wanted} | layers | {name: name for name in wanted}
+    renamed = {known.get(name, name): array for name, array in given.items()}
     found = {name: array for name, array in renamed.items() if name in wanted or name not in LABELS}
     for name in found:
         if name not in wanted:
             raise CompassError(
-                f"the graph has no input '{name}'", code="no-input", help=help_for(name, wanted, "inputs")
+                f"{label} has an array '{name}', which no input of the graph is called",
+                code="no-input",
+                help=help_for(name, wanted, "inputs"),
             )
     if missing := [name for name in wanted if name not in found]:
         raise CompassError(

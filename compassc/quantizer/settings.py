@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -68,6 +68,13 @@ RANGES: dict[str, tuple[int, int]] = {
 CHOICES: dict[str, tuple[str, ...]] = {
     "activation_mode": MODES, "weight_mode": MODES, "float": FLOAT_TYPES, "rounding": ROUNDINGS,
 }  # fmt: skip
+SWITCH: tuple[str, Callable[[Any], bool]] = ("true or false", lambda value: isinstance(value, bool))
+OF_GRAPH: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "fallback": (f"one of {', '.join(FLOAT_TYPES)}", lambda value: value in FLOAT_TYPES),
+    "momentum": ("a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1),
+    "unify": ("a number from 1", lambda value: _is_number(value) and value >= 1),
+}
+"""Settings of a graph that are no switches: what they are to be."""
 BITS = {"bits": ("activation_bits", "weight_bits")}
 """Keys that stand for several."""
 PRESETS: dict[str, LayerSettings] = {
@@ -132,20 +139,17 @@ class Settings:
     @classmethod
     def read(cls, path: Path | str, base: Settings | None = None) -> Settings:
         """The settings of a YAML file, on top of `base` or of the preset that its key `base` names."""
-        import yaml
-
         from compass_core import files
+        from compass_core.reading import yamltext
 
-        try:
-            given = yaml.safe_load(files.read_text(Path(path))) or {}
-        except yaml.YAMLError as error:
-            raise UsageError(f"'{path}' is no YAML: {error}", code="quantize-settings") from None
-        if not isinstance(given, dict):
+        text = files.read_text(Path(path))
+        given = yamltext.parse(text, str(path), "quantize-settings", "the settings") or {}
+        if not isinstance(given, dict) or not all(isinstance(key, str) for key in given):
             raise UsageError(f"'{path}' is no mapping of settings", code="quantize-settings")
         given = dict(given)
         named, each = given.pop("base", None), given.pop("layers", {}) or {}
         made = cls.preset(str(named)) if named else base or cls()
-        if not isinstance(each, dict) or not all(isinstance(v, dict) for v in each.values()):
+        if not isinstance(each, dict) or not all(isinstance(k, str) and _by_name(v) for k, v in each.items()):
             help = 'layers: {"/head/*": {activation_bits: 16}, "type:Softmax": {float: float16}}'
             raise UsageError(f"'layers' of '{path}' is no mapping of mappings", code="quantize-settings", help=help)
         try:
@@ -157,17 +161,10 @@ class Settings:
         """These settings with others of the graph or of all layers. UsageError for unknown ones and wrong values."""
         own = {f.name for f in fields(Settings)} - {"common", "layers"}
         of_graph = {key: given.pop(key) for key in list(given) if key in own}
-        if (wrong := of_graph.get("fallback", "float16")) not in FLOAT_TYPES:
-            raise UsageError(
-                f"'fallback' is {wrong!r}, expected one of {', '.join(FLOAT_TYPES)}", code="quantize-settings"
-            )
         for key, value in of_graph.items():
-            if key == "unify" and (isinstance(value, bool) or not isinstance(value, (int, float)) or value < 1):
-                raise UsageError(f"'unify' is {value!r}, expected a number from 1", code="quantize-settings")
-            if key not in ("fallback", "momentum", "unify") and not isinstance(value, bool):
-                raise UsageError(f"'{key}' is {value!r}, expected true or false", code="quantize-settings")
-        if not 0 <= of_graph.get("momentum", 0.9) <= 1:
-            raise UsageError(f"'momentum' is {of_graph['momentum']}, expected 0 to 1", code="quantize-settings")
+            wanted, holds = OF_GRAPH.get(key, SWITCH)
+            if not holds(value):
+                raise UsageError(f"'{key}' is {value!r}, expected {wanted}", code="quantize-settings")
         return replace(self, common=replace(self.common, **checked(given)), **of_graph)
 
     def overridden(self, each: Mapping[str, Mapping[str, Any]]) -> Settings:
@@ -221,6 +218,15 @@ class Settings:
         ]
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _by_name(value: Any) -> bool:
+    """Whether a value is a mapping of names."""
+    return isinstance(value, dict) and all(isinstance(key, str) for key in value)
+
+
 def exact_name(key: str) -> str | None:
     """The one name that a key matches; None where it may match several."""
     name = key.replace("[[]", "[").replace("[*]", "*").replace("[?]", "?")
@@ -254,7 +260,8 @@ def _fault(key: str, value: Any) -> str:
         empty = key == "float" and value in ("", None)
         return "" if empty or value in CHOICES[key] else f"one of {', '.join(CHOICES[key])}"
     if key in ("per_channel", "force_signed", "rescale_means", "rescale_norms"):
-        return "" if isinstance(value, bool) else "true or false"
+        wanted, holds = SWITCH
+        return "" if holds(value) else wanted
     from compassc.quantizer.strategies import parse
 
     try:

@@ -192,6 +192,19 @@ def test_the_command_prints_tables_or_json(compassc, classifier, tmp_path):
     assert done.status == 0 and "was not asked" in done.out and Path("digits.compass/aipu.bin").is_file()
 
 
+def test_a_build_of_another_form_is_left_alone(compassc, classifier):
+    np.savez("test.npz", **TEST)
+    words = ["--data", "test.npz", "--limit", 1, "--no-reference", "-t", "X2_1204"]
+    built = compassc("build", classifier.source, "-t", "X2_1204", "--quantize", "fp16", "-o", "digits.bin")
+    assert built.status == 0, built.err
+    before = {path.name: path.read_bytes() for path in Path("digits.compass").iterdir() if path.is_file()}
+    done = compassc("evaluate", classifier.source, *words)
+    assert done.status == 0 and "digits.compass has another build, which is left alone" in done.err
+    assert before == {path.name: path.read_bytes() for path in Path("digits.compass").iterdir() if path.is_file()}
+    done = compassc("evaluate", classifier.source, *words, "--quantize", "fp16")
+    assert done.status == 0 and "left alone" not in done.err
+
+
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [

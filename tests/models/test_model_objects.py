@@ -114,3 +114,33 @@ def test_a_program_of_torch_is_compiled_by_its_importer(model, monkeypatch):
     assert asked == [(program, {"x": (1, 1, 28, 28)})] and made.source is program
     x = np.zeros((1, 1, 28, 28), np.float32)
     assert np.array_equal(made(x), model(x))
+
+
+def test_any_number_of_samples_gives_as_many_outputs(model, integers, lenet):
+    x = np.load(lenet / "x0.npy")
+    for made in (model, integers):
+        none, one = made(x[:0]), made(x)
+        assert (none.shape, none.dtype) == ((0, *one.shape[1:]), one.dtype)
+        with pytest.raises(CompassError, match="have 0 samples, but one is looked at"):
+            made.tensors(x[:0])
+        with pytest.raises(CompassError, match="have 2 samples, but one is looked at"):
+            made.profile(np.concatenate([x, x]))
+    assert integers(x[:0].astype("int8"), raw=True).dtype == np.int8
+
+
+def test_integers_stand_for_no_nan_and_for_nothing_beyond_their_type(integers, lenet):
+    x = np.load(lenet / "x0.npy")
+    holed = x.copy()
+    holed[0, 0, 3, 3:5] = np.nan
+    with pytest.raises(CompassError, match="'x' has 2 NaN, which no int8 stands for"):
+        integers(holed)
+    with pytest.warns(UserWarning, match="'x' has 2 NaN"):
+        assert np.array_equal(integers(holed, nan="warn"), integers(np.nan_to_num(holed)))
+    with pytest.raises(UsageError, match="one of refuse, warn"):
+        integers(x, nan="keep")
+    g = GraphBuilder("whole")
+    (top,) = g.layer("Abs", [g.input("n_0", (4,), "int32")], name="abs", outputs=[((4,), "int32")])
+    made = compassc.compile(g.finish([top]))
+    assert made(np.array([-5, 0, 1, 2], "int64")).tolist() == [5, 0, 1, 2]
+    with pytest.raises(CompassError, match="'n' has 4294967297, which does not fit int32"):
+        made(np.array([1, 2, 3, 2**32 + 1], "int64"))

@@ -73,7 +73,7 @@ def test_data_of_zeros_give_a_graph_of_zeros():
         (dense(), np.ones((3, 5), np.float32), r"has the shape \[3, 5\] for 'x'"),
         (dense(), np.zeros((0, 4), np.float32), "no calibration samples"),
         (dense(), np.array([["a"] * 4]), "expected numbers"),
-        (two_inputs(), {"a": ONES, "c": ONES}, "no input 'c'"),
+        (two_inputs(), {"a": ONES, "c": ONES}, "'c', which no input"),
         (two_inputs(), {"a": ONES}, "nothing for 'b'"),
         (two_inputs(), {"a": ONES, "b": ONES[:2]}, "samples of its inputs"),
         (two_inputs(), [(ONES[0], ONES[0], ONES[0])], "3 inputs, the graph 2"),
@@ -90,7 +90,7 @@ def test_data_that_do_not_fit_are_told(graph, data, words):
 def test_files_that_hold_no_arrays_are_told(tmp_path):
     for content in (b"", b"no array", b"\x93NUMPY\x01\x00"):
         (tmp_path / "x.npy").write_bytes(content)
-        with pytest.raises(CompassError, match="no file of arrays|holds no arrays"):
+        with pytest.raises(CompassError, match="no file of arrays|is not a .npy file"):
             load(tmp_path / "x.npy", dense())
 
 
@@ -288,5 +288,31 @@ def test_a_file_that_holds_no_arrays_is_told_without_numpys_advice(tmp_path):
         load(file, dense())
     np.savez(file, x=np.zeros((3, 2)))
     file.write_bytes(file.read_bytes()[:200])
-    with pytest.raises(CompassError, match="holds no arrays"):
+    with pytest.raises(CompassError, match="is not a .npz file"):
         load(file, dense())
+
+
+@pytest.mark.parametrize("name", ["labels", "y", "weights"])
+def test_arrays_of_other_names_are_no_samples(tmp_path, name):
+    np.savez(tmp_path / "x.npz", **{name: RANGE})
+    with pytest.raises(CompassError, match=f"'{name}', which no input of the graph is called|nothing for 'x'"):
+        load(tmp_path / "x.npz", dense())
+
+
+def test_arrays_without_names_are_taken_in_order(tmp_path):
+    np.savez(tmp_path / "x.npz", RANGE)
+    assert len(load(tmp_path / "x.npz", dense())) == 3
+
+
+WRONG_SETTINGS = ("momentum: x", "momentum: [1]", "unify: {}", "fallback: []", "1: 2", "layers: {1: {}}", "- a", "a: *b",
+                  "layers: {a: {2: 3}}", "base: [", "bits: " + "9" * 5000, "[" * 5000, "base: 2020-99-99", "equalise: 1",
+                  "a: &b [1]\nc: *b", "? [a]\n: b", "\0", "layers: {type:Softmax: {float: [x]}}")  # fmt: skip
+
+
+@pytest.mark.parametrize("text", WRONG_SETTINGS)
+def test_wrong_settings_files_are_told(tmp_path, text):
+    path = tmp_path / "settings.yaml"
+    path.write_text(text)
+    with pytest.raises(CompassError) as caught:
+        Settings.read(path)
+    assert "settings.yaml" in str(caught.value)

@@ -204,6 +204,14 @@ def test_a_lock_ends_with_its_process(tmp_path):
         pass
 
 
+def test_a_folder_that_cannot_be_made_is_told():
+    with (
+        pytest.raises(CompassError, match="cannot write '/proc/none/at/all': No such file"),
+        files.locked(Path("/proc/none/at/all")),
+    ):
+        pass
+
+
 def test_no_other_code_writes_files():
     """`compass_core.files` is the only place that opens files for writing. Scratch folders of one process are free."""
     free = {"core/compass_core/files/__init__.py"} | SCRATCH

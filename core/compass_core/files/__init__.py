@@ -275,18 +275,24 @@ def locked(folder: Path, waiting: Callable[[], object] = lambda: None) -> Iterat
             os.close(handle)
 
 
+_MOST_LOST = 100
+"""How often a folder may be removed between being made and being opened, before it counts as one that cannot be made."""
+
+
 def _held(folder: Path, waiting: Callable[[], object]) -> int | None:
     import errno
     import fcntl
 
     told = False
+    lost = 0
     while True:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except FileNotFoundError:  # removed in this moment
-            continue
         except OSError as error:
+            lost += isinstance(error, FileNotFoundError)
+            if 0 < lost < _MOST_LOST:  # removed in this moment
+                continue
             raise unwritable(folder, error) from None
         try:
             try:

@@ -67,6 +67,14 @@ def names_in(path: Path) -> list[str]:
     return list(_member_names(files.read(path), str(path)))
 
 
+def all_in(data: bytes, where: str) -> dict[str, Array]:
+    """The arrays in the content of a `.npz` file by name, or that of a `.npy` file, whose name is empty; see `load`."""
+    if not data.startswith(ZIP_MAGIC):
+        return {"": parse(data, where)}
+    members = _member_names(data, where)
+    return {name: parse(_member(data, member, where), where) for name, member in members.items()}
+
+
 def _member_names(data: bytes, where: str) -> dict[str, str]:
     """Name of each array -> name of its member in the archive."""
     import zipfile
