@@ -9,7 +9,7 @@ from typing import Any
 from compass_core.errors import CompassError
 
 from ..ir import exprs as E
-from ..ir.dtypes import FLOAT32, INT32, UINT32, VOID, DataType
+from ..ir.dtypes import FLOAT32, INT32, UINT32, VOID, DataType, PointerType
 from .args import int32_arg, int_arg, kind_of, lanes_arg, pointer_arg
 from .core import Cost, Part, imm, scalar_cast, special_op
 from .example import Example
@@ -87,7 +87,7 @@ _ACCEPTS = {
     **dict.fromkeys("xX", "an integer or floating-point scalar"),
     "f": "a float16 or float32 scalar",
     "s": "a string",
-    "p": "anything",
+    "p": "a scalar, a vector, a pointer or a string",
     **dict.fromkeys(("v32hhx", "v16hx", "v8hlx"), "a 256-bit vector"),
     **dict.fromkeys(("v16hf", "v8hlf"), "a 256-bit float vector"),
 }
@@ -115,9 +115,9 @@ def parse_format(fmt: Any) -> list[str]:
 
 
 def _accepts(spec: str, t: Any) -> bool:
-    """Whether a specifier takes an argument of type `t` (a DataType; str for strings)."""
+    """Whether a specifier takes an argument of type `t` (a DataType or PointerType; str for strings)."""
     if spec == "p":
-        return True
+        return t is str or isinstance(t, PointerType) or (isinstance(t, DataType) and not t.is_mask)
     if spec == "s" or not isinstance(t, DataType):
         return spec == "s" and t is str
     if spec in VECTOR_BYTES:
@@ -164,7 +164,7 @@ def printf(fmt: Any, *args: Any) -> E.Expr:
     types = [print_dtype(x) for x in args]
     check_printf(fmt, types)
     for x, t in zip(args, types):
-        if t is not str:
+        if is_literal(x):
             check_literal(x, t)
     exprs = [imm(x, t) if is_literal(x) else E.StrImm(x) if t is str else x for x, t in zip(args, types)]
     return E.Call("printf", (E.StrImm(fmt), *exprs), INT32)

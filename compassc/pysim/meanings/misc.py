@@ -11,7 +11,7 @@ import numpy as np
 
 from compass_core.errors import CompassError
 from compass_core.errors.rendering import for_stream
-from compassc.ir.dtypes import INT32
+from compassc.ir.dtypes import INT32, pointer_type
 from compassc.ops.args import lanes_arg
 from compassc.ops.misc import DESCRIPTORS, SPECIFIER, VECTOR_BYTES, check_printf, const_lanes, print_dtype
 from compassc.ops.numeric import literal
@@ -19,7 +19,7 @@ from compassc.ops.typing import is_literal
 
 from ..descriptors import PyDescPointer
 from ..masks import first_lanes, mask_var
-from ..memory import index_of, pointer_of
+from ..memory import PyBuffer, PyPointer, index_of, pointer_of
 from ..values import pyvar
 from . import meaning
 
@@ -73,9 +73,16 @@ def _formatted(spec: str, x: Any) -> str:
     return ",".join(f"0x{int(v):x}" for v in x.view(f"u{VECTOR_BYTES[spec]}"))
 
 
+def _print_type(x: Any) -> Any:
+    """The type of a printf argument; pointers and buffers say that of what they point to."""
+    if isinstance(x, (PyPointer, PyBuffer)):
+        return pointer_type(x.dtype, x.scope)
+    return print_dtype(x)
+
+
 @meaning
 def printf(fmt: Any, *args: Any) -> Any:
-    types = [print_dtype(x) for x in args]
+    types = [_print_type(x) for x in args]
     specs = check_printf(fmt, types)
     raw = [literal(x, t) if is_literal(x) else getattr(x, "value", x) for x, t in zip(args, types)]
     texts = iter([_formatted(spec, x) for spec, x in zip(specs, raw)])
