@@ -201,8 +201,7 @@ class FunctionPrinter(ExprPrinter):
         self.line("}", s.span)
 
     def _while(self, s: S.While) -> None:
-        cond = self.expr(s.cond)
-        self.line(f"while {cond if is_parenthesised(cond) else f'({cond})'}{{", s.span)
+        self.line(f"while ({self.expr(s.cond)}){{", s.span)
         self.block(s.body)
         self.line("}", s.span)
 

@@ -143,7 +143,7 @@ while (x < n):
         "    barrier(CLK_LOCAL_MEM_FENCE);return;",
         "  }",
         "}",
-        "while (x < n){",
+        "while ((x < n)){",
         "  x = (x + 1);",
         "  break;",
         "}",

@@ -190,6 +190,11 @@ def test_parallel_builds_share_a_new_cache(tmp_path, options, monkeypatch):
         assert len(set(pool.map(work, range(4)))) == 1
 
 
+def test_the_parentheses_of_generated_loops_are_no_warning(tmp_path, options):
+    text = "__kernel void k(__global int* a, int n) {\n  while ((n == 3)){\n    n = a[0];\n  }\n" + END
+    assert cc.compile_file(write(tmp_path, text), tmp_path / "vadd.o", options).warnings == ""
+
+
 def test_warnings_are_told_on_a_cache_hit_too(tmp_path, options):
     source = write(tmp_path, "#warning careful\n" + TEXT)
     first = cc.compile_file(source, tmp_path / "vadd.o", options)

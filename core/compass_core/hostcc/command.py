@@ -20,6 +20,7 @@ _LANGUAGE = (
     "-cl-no-stdinc",
     "-cl-fp32-correctly-rounded-divide-sqrt",
     "-fno-convergent-functions",  # which work items make a call together does not matter: calls may leave loops
+    "-Wno-parentheses-equality",  # the dialect's loops are `while ((i == n)){`
 )
 _MACHINE = (
     "-mcmodel=small",  # code and data lie in the low 4 GiB, where the simulator puts them

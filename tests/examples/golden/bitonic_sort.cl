@@ -15,7 +15,7 @@ __kernel void bitonic_sort(__global int* src, __global int* dst, int n) {
   int tec = get_local_id(0);
   bool cse_var_1 = (tec == 0);
   int size = 8;
-  while (size < n){
+  while ((size < n)){
     size = (size * 2);
   }
   if (cse_var_1) {
@@ -27,9 +27,9 @@ __kernel void bitonic_sort(__global int* src, __global int* dst, int n) {
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   int run = 8;
-  while (run <= size){
+  while ((run <= size)){
     int distance = (run >> 1);
-    while (8 <= distance){
+    while ((8 <= distance)){
       bitonic_sort_exchange_far(data, size, run, distance);
       barrier(CLK_LOCAL_MEM_FENCE);
       distance = (distance >> 1);
