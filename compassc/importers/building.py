@@ -6,11 +6,13 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from compass_core.reading.budget import Budget
+from compass_core.reading.limits import COMPUTED_BYTES
 from compassc.graph.build import GraphBuilder
 from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.layer import Layer
@@ -49,6 +51,17 @@ class Building:
         self._plain: dict[str, Tensor] = {}
         """Tensors without their scales, by the names of those with them."""
         self._constants: dict[tuple[Any, ...], tuple[Array, Tensor]] = {}
+
+    # -- what reading costs
+
+    def room(self, *sizes: int, each: int = 8) -> tuple[int, ...]:
+        """The shape of an array that is to be made, of elements of `each` bytes. CompassError when the model's budget has
+        no room for it; Refused for sizes below 0."""
+        shape = tuple(int(d) for d in sizes)
+        if min(shape, default=0) < 0:
+            raise Refused(f"there is no tensor of the shape {list(shape)}")
+        self.budget.take(COMPUTED_BYTES, prod(shape) * each, f"the node '{self.name}'")
+        return shape
 
     # -- layers
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -45,18 +44,6 @@ class NotConstant(Refused):
     def __init__(self, reason: str, tensors: Sequence[str]) -> None:
         super().__init__(reason)
         self.tensors = tuple(tensors)
-
-
-MOST_KNOWN = 1 << 26
-"""Elements of the largest tensor that is computed at import."""
-
-
-def room(shape: Sequence[int]) -> tuple[int, ...]:
-    """The shape of a tensor that is to be computed at import. Refused when it would be too large."""
-    sizes = tuple(int(d) for d in shape)
-    if min(sizes, default=0) < 0 or prod(sizes) > MOST_KNOWN:
-        raise Refused(f"a tensor of the shape {list(sizes)} is not computed at import")
-    return sizes
 
 
 def stored_type(dtype: np.dtype[Any]) -> str:

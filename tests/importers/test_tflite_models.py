@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from compass_core.reading.budget import Budget
 from compassc.importers.tflite import import_bytes
 from compassc.importers.tflite.source import parse
 from tests.importers import tflite_cases, tflite_quantised, tflite_reference
@@ -34,7 +35,7 @@ ROUNDED_OTHERWISE = {
 def arrays_for(content, name):
     """Inputs of a model: all integers of small types, and numbers around 0."""
     random, found = np.random.default_rng(1), []
-    model = parse(content, "x.tflite")
+    model = parse(content, "x.tflite", Budget("x.tflite"))
     for t in (model.tensors[i] for i in model.inputs):
         if t.dtype == bool:
             found.append(random.integers(0, 2, t.shape).astype(bool))

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from compass_core.reading.budget import Budget
 from compassc.importers.tflite.source import parse
 
 ENDINGS = {0: (None, None), 1: (0, None), 2: (-1, 1), 3: (0, 6)}
@@ -81,7 +82,7 @@ def multiplied(x, factor, bits=31):
 
 def run(content, arrays):
     """The outputs of a model for its inputs."""
-    model = parse(content, "model.tflite")
+    model = parse(content, "model.tflite", Budget("model.tflite"))
     values = {i: t.array for i, t in enumerate(model.tensors)} | {-1: None}
     values.update(zip(model.inputs, arrays, strict=True))
     with np.errstate(all="ignore"):

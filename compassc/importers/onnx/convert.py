@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from compass_core.reading.budget import Budget
 from compass_core.reading.limits import COMPUTED_BYTES, MODEL_NODES
 from compassc.importers.building import Building
@@ -189,7 +191,12 @@ class Conversion(Building):
         attributes = {a.name: attribute_value(a) for a in node.attribute if a.name not in IGNORED}
         declared.check_attributes(attributes)
         made = declared.handler(self, *arguments, **attributes)
-        return made if isinstance(made, (tuple, list)) else [made]
+        outputs = made if isinstance(made, (tuple, list)) else [made]
+        given = [i.array for i in inputs if isinstance(i, Value) and i.array is not None]
+        for array in (o.array for o in outputs if isinstance(o, Value) and o.array is not None):
+            if not any(np.may_share_memory(array, i) for i in given):
+                self.budget.take(COMPUTED_BYTES, array.nbytes, f"the node '{self.name}'")
+        return outputs
 
     def function(self, body: FunctionProto, node: NodeProto, inputs: Sequence[Any]) -> Sequence[Item]:
         """The outputs of a function for a node's inputs and attributes."""

@@ -10,6 +10,7 @@ from compassc.graph.graph import Graph
 from compassc.importers.refusals import quietly
 
 if TYPE_CHECKING:
+    from compass_core.reading.budget import Budget
     from compassc.importers.tflite.source import Model
 
 Shapes = Mapping[str, Sequence[int]]
@@ -23,32 +24,34 @@ def import_file(path: Path, shapes: Shapes | None = None, outputs: Sequence[str]
     CompassError when the file is damaged, shapes stay open, or operators are not supported: all of these are named at
     once.
     """
-    from compassc.importers.tflite.source import load
+    from compass_core import files
 
-    return _imported(load(path), shapes or {}, str(path), outputs)
+    return import_bytes(files.read(path), shapes, str(path), outputs)
 
 
 def import_bytes(
     content: bytes, shapes: Shapes | None = None, path: str = "model.tflite", outputs: Sequence[str] = ()
 ) -> Graph:
     """The graph of the model in the bytes of a file."""
+    from compass_core.reading.budget import Budget
     from compassc.importers.tflite.source import parse
 
-    return _imported(parse(content, path), shapes or {}, path, outputs)
+    budget = Budget(path, lambda: len(content))
+    return _imported(parse(content, path, budget), shapes or {}, budget, outputs)
 
 
 @quietly
-def _imported(model: Model, shapes: Shapes, path: str, wanted: Sequence[str]) -> Graph:
-    from compass_core.reading.budget import Budget
+def _imported(model: Model, shapes: Shapes, budget: Budget, wanted: Sequence[str]) -> Graph:
     from compassc.importers.finishing import chosen_outputs, finished
     from compassc.importers.onnx.operators.quantised import Quantised
     from compassc.importers.refusals import RefusedModel
     from compassc.importers.sizes import input_shapes
     from compassc.importers.tflite.convert import Conversion
 
+    path = budget.where
     infos = [model.tensors[i] for i in model.inputs]
     sizes = input_shapes({t.name: t.shape for t in infos}, shapes, path, code="tflite-open-shape")
-    b = Conversion(model, strict=not shapes, budget=Budget(path))
+    b = Conversion(model, strict=not shapes, budget=budget)
     for index, info in zip(model.inputs, infos, strict=True):
         b.input(index, info, sizes[info.name])
     listed = [*model.inputs, *(i for node in model.nodes for i in node.outputs if i >= 0)]

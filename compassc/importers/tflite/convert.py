@@ -28,7 +28,7 @@ from compassc.importers.refusals import CONTRADICTIONS, UNKNOWN, Refusal, Unknow
 from compassc.importers.tflite import endings, tables
 from compassc.importers.tflite.declare import MOVES, QUANTISED, STATES, TABLE, TABLED, Call, Item
 from compassc.importers.tflite.source import Model, Node, TensorInfo
-from compassc.importers.values import Array, NotConstant, Refused, Value, room, stored_type
+from compassc.importers.values import Array, NotConstant, Refused, Value, stored_type
 
 FUSED = "fused_activation_function"
 IGNORED = frozenset({"asymmetric_quantize_inputs", "pot_scale_int16", "quantized_bias_type"})
@@ -266,7 +266,7 @@ class Conversion(Building):
             if layer.type == "Input":
                 raise NotConstant("its content is not known at import", [tensor.name])
             for output in layer.outputs:
-                room(output.shape)
+                self.room(*output.shape)
             try:
                 made = evaluate(layer, [self._content(t, found) for t in layer.inputs])
             except LayerError as error:

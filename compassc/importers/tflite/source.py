@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 
 from compass_core.errors import CompassError
+from compass_core.reading.budget import Budget
+from compass_core.reading.limits import COMPUTED_BYTES, COMPUTED_ELEMENTS, MODEL_NODES
 from compassc.importers.values import Array
 
 IDENTIFIER = b"TFL3"
@@ -96,22 +98,16 @@ def package() -> Any:
     return tflite
 
 
-def load(path: Path) -> Model:
-    """The model in a file. CompassError when it is damaged."""
-    from compass_core import files
-
-    return parse(files.read(path), str(path))
-
-
-def parse(content: bytes, path: str) -> Model:
-    """The model in the bytes of a file. CompassError when it is damaged; `path` is named there."""
+def parse(content: bytes, path: str, budget: Budget) -> Model:
+    """The model in the bytes of a file. CompassError when it is damaged; `path` is named there. Its tables may share
+    their parts, so that what is read is asked of the budget."""
     package()
     if content[4:8] != IDENTIFIER:
         raise damaged(path, "it does not have the mark TFL3 of these files")
     from tflite.Model import Model as Table
 
     try:
-        return _Reader(content).model(Table.GetRootAs(content, 0), Path(path).stem)
+        return _Reader(content, budget).model(Table.GetRootAs(content, 0), Path(path).stem)
     except FAULTS as error:
         raise damaged(path, f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from None
 
@@ -149,19 +145,23 @@ def fields_of(options: str) -> tuple[tuple[str, str, bool], ...]:
 class _Reader:
     """Reads the tables of one file."""
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: bytes, budget: Budget) -> None:
         self.content = content
+        self.budget = budget
 
     def count(self, table: Any, name: str) -> int:
         """The length of a vector, which cannot have more elements than the file has bytes."""
         many = int(getattr(table, f"{name}Length")())
         if not 0 <= many <= len(self.content):
             raise ValueError(f"a list has {many} elements, the file has {len(self.content)} bytes")
+        self.budget.take(COMPUTED_ELEMENTS, many)
         return many
 
     def each(self, table: Any, name: str) -> Iterator[Any]:
         """The tables of a vector."""
-        for i in range(self.count(table, name)):
+        many = self.count(table, name)
+        self.budget.take(MODEL_NODES, many)
+        for i in range(many):
             found = getattr(table, name)(i)
             if found is None:
                 raise ValueError(f"an element of {name} is missing")
@@ -190,7 +190,7 @@ class _Reader:
         inputs, outputs = (self.indices(graph, name, len(tensors)) for name in ("Inputs", "Outputs"))
         if min((*inputs, *outputs), default=0) < 0:
             raise ValueError("an input or output of the model is missing")
-        return Model(text(graph.Name()) or stem, tensors, inputs, outputs, tuple(nodes))
+        return Model(self.text(graph.Name()) or stem, tensors, inputs, outputs, tuple(nodes))
 
     def indices(self, table: Any, name: str, many: int) -> tuple[int, ...]:
         listed = tuple(int(i) for i in self.numbers(table, name))
@@ -199,12 +199,16 @@ class _Reader:
                 raise ValueError(f"it names the tensor {i}, there are {many}")
         return listed
 
+    def text(self, value: bytes | None) -> str:
+        self.budget.take(COMPUTED_BYTES, len(value or b""))
+        return "" if value is None else value.decode("utf-8", "replace")
+
     def code(self, table: Any) -> tuple[str, int]:
         """The name and version of an operator: of those beyond 127 the number stands in another field."""
         number = max(int(table.BuiltinCode()), int(table.DeprecatedBuiltinCode()))
         name = names_of("BuiltinOperator").get(number, f"operator {number}")
         if name == "CUSTOM":
-            name = text(table.CustomCode()) or name
+            name = self.text(table.CustomCode()) or name
         return name, int(table.Version())
 
     def buffer(self, table: Any) -> Array | None:
@@ -219,7 +223,7 @@ class _Reader:
         return np.frombuffer(self.content, np.uint8, size, start)
 
     def tensor(self, table: Any, buffers: Sequence[Array | None]) -> TensorInfo:
-        name, kind = text(table.Name()), names_of("TensorType").get(int(table.Type()), "")
+        name, kind = self.text(table.Name()), names_of("TensorType").get(int(table.Type()), "")
         if not kind:
             raise ValueError(f"the tensor '{name}' has the type {table.Type()}, which is not known")
         shape: list[int | None] = [int(d) for d in self.numbers(table, "Shape")]
@@ -238,6 +242,7 @@ class _Reader:
         data = buffers[table.Buffer()] if buffers else None
         if data is None or kind.startswith("sparse") or kind in NOT_PLAIN:
             return found
+        self.budget.take(COMPUTED_BYTES, data.size * (2 if kind == "INT4" else 1), f"the tensor '{name}'")
         return TensorInfo(name, kind, found.shape, content_of(found, data), scale, zero, axis, found.variable)
 
     def levels(self, table: Any, name: str, rank: int) -> tuple[Array, Array, int]:
@@ -271,7 +276,7 @@ class _Reader:
                     found[name] = [v.item() for v in self.numbers(table, method)]
                 else:
                     value = getattr(table, method)()
-                    found[name] = text(value) if isinstance(value, bytes) else value
+                    found[name] = self.text(value) if isinstance(value, bytes) else value
         return found
 
 
@@ -288,7 +293,3 @@ def content_of(tensor: TensorInfo, data: Array) -> Array:
     if data.size != many * dtype.itemsize:
         raise ValueError(f"the tensor '{tensor.name}' of {many} elements of {dtype} has {data.size} bytes")
     return np.frombuffer(data.tobytes(), dtype).reshape(shape)
-
-
-def text(value: bytes | None) -> str:
-    return "" if value is None else value.decode("utf-8", "replace")

@@ -160,7 +160,7 @@ def hardmax_of_rows(b: Building, x: Value, *, axis: int = 1) -> Value:
 @operator("Trilu", since=14)
 def triangle(b: Building, x: Value, k: Constant | None = None, *, upper: int = 1) -> Value:
     """Elements on the other side of the diagonal become 0."""
-    ones = np.ones(x.shape[-2:], bool)
+    ones = np.ones(b.room(*x.shape[-2:]), bool)
     offset = 0 if k is None else int(k.reshape(-1)[0])
     kept = np.triu(ones, offset) if upper else np.tril(ones, offset)
     return combined(b, [Value.of(kept), x, Value.of(np.zeros(1, x.dtype))], "Where", x.dtype)

@@ -150,7 +150,7 @@ def matmul_n_bits(
     blocks = -(-K // block_size)
     whole = _unpacked(w, bits).reshape(N, blocks, -1)[:, :, :block_size].astype(np.float32)
     if zeros is None:
-        offset: Array = np.full((N, blocks), 1 << (bits - 1), np.float32)
+        offset: Array = np.full(b.room(N, blocks, each=4), 1 << (bits - 1), np.float32)
     elif zeros.dtype == np.uint8:
         offset = _unpacked(zeros.reshape(N, -1), bits)[:, :blocks].astype(np.float32)
     else:

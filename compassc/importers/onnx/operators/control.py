@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compass_core.reading.limits import MODEL_NODES
 from compassc.importers.onnx.declare import Constant, constant_only, operator, refuse
 from compassc.importers.onnx.operators.elementwise import combined
 from compassc.importers.onnx.operators.indexing import gather
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 
 MOST_STEPS = 1000
 """Steps of a loop that is unrolled."""
+
+
+def _listed(b: Conversion, many: int) -> int:
+    """The length of a list of tensors that is to be made, once the budget has room for it."""
+    b.room(many)
+    return many
 
 
 def _known(value: Value | None, default: Any, what: str) -> Any:
@@ -135,6 +142,7 @@ def scan_of_batches(
 ) -> list[Any]:
     """The older form: batches by themselves, time second."""
     many, batch = num_scan_inputs, xs[0].shape[0]
+    b.budget.take(MODEL_NODES, batch, f"the node '{b.name}'")
     if lengths is not None and (lengths != xs[-1].shape[1]).any():
         raise Refused("its sequences have different lengths")
     rows = []
@@ -156,7 +164,7 @@ def _position(position: Value | None, size: int) -> int:
 
 @operator("SequenceConstruct", since=11)
 def sequence_construct(b: Conversion, *xs: Value) -> list[Any]:
-    return [list(xs)]
+    return [list(xs[: _listed(b, len(xs))])]
 
 
 @operator("SequenceEmpty", since=11)
@@ -171,13 +179,14 @@ def sequence_at(b: Conversion, xs: list[Value], position: Value) -> Value:
 
 @operator("SequenceInsert", since=11)
 def sequence_insert(b: Conversion, xs: list[Value], x: Value, position: Value | None = None) -> list[Any]:
-    at = _position(position, len(xs))
+    at = _position(position, _listed(b, len(xs)))
     return [[*xs[:at], x, *xs[at:]]]
 
 
 @operator("SequenceErase", since=11)
 def sequence_erase(b: Conversion, xs: list[Value], position: Value | None = None) -> list[Any]:
-    at = _position(position, len(xs)) if position is not None else len(xs) - 1
+    many = _listed(b, len(xs))
+    at = _position(position, many) if position is not None else many - 1
     return [[*xs[:at], *xs[at + 1 :]]]
 
 
@@ -192,10 +201,12 @@ def split_to_sequence(
 ) -> list[Any]:
     size = x.shape[x.axis(axis)]
     if sizes is None:
+        b.budget.take(MODEL_NODES, size, f"the node '{b.name}'")
         parts = split(b, x, axis, [1] * size)
         return [parts if keepdims else [b.squeeze(p, [axis]) for p in parts]]
     if sizes.ndim == 0:
         each = int(sizes)
+        b.budget.take(MODEL_NODES, size // max(each, 1), f"the node '{b.name}'")
         return [split(b, x, axis, [min(each, size - i) for i in range(0, size, each)])]
     return [split(b, x, axis, [int(s) for s in sizes])]
 

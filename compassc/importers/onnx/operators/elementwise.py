@@ -180,7 +180,7 @@ def bit_cast(b: Building, x: Value, *, to: int) -> Value:
 
 @operator("Dropout")
 def dropout_attributes(b: Building, x: Value, *, ratio: float = 0.5, is_test: int = 0) -> list[Value]:
-    return [x, Value.of(np.ones(x.shape, bool))]
+    return [x, Value.of(np.ones(b.room(*x.shape), bool))]
 
 
 @operator("Dropout", since=12, partly="not in training")
@@ -191,7 +191,7 @@ def dropout(
         unused = ratio is not None and ratio.array is not None and float(ratio.array) == 0
         if not unused:
             raise Refused("it is in training, where it is random")
-    return [x, Value.of(np.ones(x.shape, bool))]
+    return [x, Value.of(np.ones(b.room(*x.shape), bool))]
 
 
 # -- two operands

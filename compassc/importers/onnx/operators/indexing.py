@@ -108,6 +108,7 @@ def one_hot(b: Building, indices: Value, depth: Constant, values: Constant, *, a
     many = int(depth.reshape(-1)[0])
     at = axis + indices.rank + 1 if axis < 0 else axis
     if indices.array is not None:
+        b.room(indices.count, many)
         wrapped = indices.array.astype(np.int64)
         hot = np.where(wrapped < 0, wrapped + many, wrapped)[..., None] == np.arange(many)
         return Value.of(np.moveaxis(np.where(hot, values[1], values[0]), -1, at).astype(values.dtype))
@@ -193,7 +194,7 @@ def tensor_scatter(
     at, batch = cache.axis(axis), cache.shape[0]
     starts: Sequence[int] = [0] * batch if indices is None else [int(i) for i in indices.reshape(-1)]
     size, many = cache.shape[at], update.shape[at]
-    place = np.full((batch, size), -1)
+    place = np.full(b.room(batch, size), -1)
     for row, start in enumerate(starts):
         where = start + np.arange(many)
         if mode == "circular":

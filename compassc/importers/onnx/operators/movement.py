@@ -80,7 +80,7 @@ def size_of(b: Building, x: Value) -> Value:
 def eye_like(b: Building, x: Value, *, dtype: int | None = None, k: int = 0) -> Value:
     from compassc.importers.onnx.protobuf import numpy_type
 
-    rows, columns = x.shape
+    rows, columns = b.room(*x.shape)
     return Value.of(np.eye(rows, columns, k).astype(x.dtype if dtype is None else numpy_type(dtype)))
 
 
@@ -92,6 +92,7 @@ def concat(b: Building, *xs: Value, axis: int) -> Value:
     if len(xs) == 1:
         return xs[0]
     if all(x.array is not None for x in xs):
+        b.room(sum(x.count for x in xs))
         return Value.of(np.concatenate([x.array for x in xs if x.array is not None], at))
     sizes: dict[Order, int] = {}
     for x in xs:
@@ -209,6 +210,7 @@ def expand(b: Building, x: Value, shape: Constant) -> Value:
 
 def tiled(b: Building, x: Value, repeats: Sequence[int]) -> Value:
     if x.array is not None:
+        b.room(x.count, *repeats)
         return Value.of(np.tile(x.array, repeats))
     if all(r == 1 for r in repeats):
         return x

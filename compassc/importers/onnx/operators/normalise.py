@@ -71,9 +71,9 @@ def batch_norm(
     return [b.value(made, x.dtype, order)]
 
 
-def _spread(array: Array, axes: Sequence[int], shape: Sequence[int]) -> Array:
+def _spread(b: Building, array: Array, axes: Sequence[int], shape: Sequence[int]) -> Array:
     """Factors or addends of the normalised axes in their full shape."""
-    return _float32(np.broadcast_to(array, [shape[a] for a in axes]))
+    return _float32(np.broadcast_to(array, b.room(*(shape[a] for a in axes), each=4)))
 
 
 @operator("LayerNormalization", since=17)
@@ -91,9 +91,9 @@ def layer_norm(
     axes = list(range(x.axis(axis), x.rank))
     tensor = b.laid(x)
     known = scale.array is not None and (bias is None or bias.array is not None)
-    size = [x.shape[a] for a in axes]
-    factors = _spread(scale.array, axes, x.shape) if known and scale.array is not None else np.ones(size, np.float32)
-    addends = _spread(bias.array, axes, x.shape) if known and bias is not None and bias.array is not None else None
+    size = b.room(*(x.shape[a] for a in axes), each=4)
+    factors = _spread(b, scale.array, axes, x.shape) if known and scale.array is not None else np.ones(size, np.float32)
+    addends = _spread(b, bias.array, axes, x.shape) if known and bias is not None and bias.array is not None else None
     many = max(i + 1 for i in range(3) if i == 0 or b.uses(i))
     small = (*x.shape[: axes[0]], *(1,) * len(axes))
     shapes = [(x.shape, tensor.dtype), (small, "float32"), (small, "float32")][:many]
@@ -119,9 +119,9 @@ def rms_norm(
 ) -> Value:
     axes = list(range(x.axis(axis), x.rank))
     tensor = b.laid(x)
-    factors = np.ones([x.shape[a] for a in axes], np.float32)
+    factors = np.ones(b.room(*(x.shape[a] for a in axes), each=4), np.float32)
     if scale.array is not None:
-        factors = _spread(scale.array, axes, x.shape)
+        factors = _spread(b, scale.array, axes, x.shape)
     made = b.layer("RMSNorm", [tensor], x.shape, tensor.dtype, weights=factors, axis=axes, epsilon=epsilon)
     found = b.value(made, x.dtype)
     return found if scale.array is not None else arithmetic(b, found, scale, "Mul")

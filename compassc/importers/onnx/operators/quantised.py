@@ -145,6 +145,7 @@ def _spread(b: Conversion, v: Value, x: Value, axis: int, block: int) -> Value:
     at = x.axis(axis)
     if v.array is None:
         raise NotConstant("its scales are computed, block by block", [v.tensor.name] if v.tensor else [])
+    b.room(v.count, block, each=v.dtype.itemsize)
     wide = np.repeat(v.array, block, at)
     return Value.of(wide.take(range(x.shape[at]), at))
 

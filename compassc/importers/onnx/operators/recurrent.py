@@ -78,7 +78,7 @@ def _states(
 ) -> list[list[Value]]:
     """The initial states of each direction, [batch, hidden]."""
     found: list[list[Value]] = [[] for _ in range(directions)]
-    zeros = Value.of(np.zeros((batch, hidden), dtype))
+    zeros = Value.of(np.zeros(b.room(batch, hidden), dtype))
     for state in given:
         axis = 1 if layout else 0
         parts = (

@@ -115,6 +115,7 @@ def deform_conv(
         raise Refused("it is supported for images only")
     window = window_of(x.shape[2:], w.shape[2:], strides, dilations, pads, "NOTSET")
     (rows, columns), cells = window.positions(x.shape[2:]), int(np.prod(w.shape[2:]))
+    b.room(rows, columns, cells, 2)
     lines = []
     for size, kernel, stride, dilation, (before, _), many in zip(
         x.shape[2:], window.kernel, window.stride, window.dilation, window.pads, (rows, columns), strict=True
@@ -135,7 +136,7 @@ def deform_conv(
     joined = concat(b, *sampled, axis=4)  # [n, rows, columns, cells, channels]
     flat = b.reshape(joined, (x.shape[0], rows, columns, cells * x.shape[1]))
     one = window._replace(kernel=(1, 1), stride=(1, 1), dilation=(1, 1), pads=((0, 0), (0, 0)))
-    return convolve(b, b.transpose(flat, (0, 3, 1, 2)), _dense(w, group, x.shape[1]), bias, one, 1)
+    return convolve(b, b.transpose(flat, (0, 3, 1, 2)), _dense(b, w, group, x.shape[1]), bias, one, 1)
 
 
 def _channels(b: Building, x: Value, index: int, parts: int) -> Value:
@@ -170,10 +171,10 @@ def _sampled(b: Building, x: Value, offset: Value, base: Value, unit: Value, mas
     return found if mask is None else arithmetic(b, found, mask, "Mul")
 
 
-def _dense(w: Array, group: int, channels: int) -> Array:
+def _dense(b: Building, w: Array, group: int, channels: int) -> Array:
     """Weights [O, cells * channels, 1, 1] without groups, cells before channels."""
     outputs, inner = w.shape[:2]
-    full = np.zeros((outputs, channels, int(np.prod(w.shape[2:]))), w.dtype)
+    full = np.zeros(b.room(outputs, channels, *w.shape[2:]), w.dtype).reshape(outputs, channels, -1)
     own = outputs // group
     for g in range(group):
         at = slice(g * own, (g + 1) * own)

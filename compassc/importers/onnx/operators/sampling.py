@@ -139,6 +139,7 @@ def _polynomial(b: Building, part: Value, place: int, factors: tuple[float, ...]
 def affine_grid(b: Building, theta: Value, size: Constant, *, align_corners: int = 0) -> Value:
     """A product of the grid of the whole image, which is known, with the map."""
     dims = [int(d) for d in size][2:]
+    b.room(*dims, len(dims) + 1)
     lines = [np.linspace(-1, 1, d) if align_corners else (2 * np.arange(d) + 1) / d - 1 for d in dims]
     grids = np.meshgrid(*lines, indexing="ij")
     points = np.stack([*reversed(grids), np.ones_like(grids[0])], -1).reshape(-1, len(dims) + 1)

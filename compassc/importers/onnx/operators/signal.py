@@ -68,6 +68,7 @@ def _diagonal(b: Building, x: Value, term: str) -> tuple[Value, str]:
         perm = [i, j, *(a for a in range(x.rank) if a not in (i, j))]
         moved = b.transpose(x, perm)
         flat = b.reshape(moved, (size * size, *moved.shape[2:]))
+        b.room(size)
         x = gather(b, flat, Value.of((np.arange(size) * (size + 1)).astype(np.int32)), axis=0)
         term = c + "".join(term[a] for a in perm[2:])
     return x, term
@@ -162,6 +163,7 @@ def dft(
         after[x.rank + at] = count - x.shape[at]
         x = padded(b, x, after, "constant", 0)
     parts = x.shape[-1]
+    b.room(2, count, count, parts)
     perm = [*(a for a in range(x.rank - 1) if a != at), at, x.rank - 1]
     moved = b.transpose(x, perm)
     lead = moved.shape[:-2]
@@ -175,6 +177,7 @@ def _inverse_of_half(b: Building, x: Value, at: int, length: Constant | None) ->
     """Real numbers from one half of their transform, the other being its mirror image."""
     half = x.shape[at]
     count = 2 * (half - 1) if length is None else int(length.reshape(-1)[0])
+    b.room(2, half, count + half)
     matrix = np.stack([np.fft.irfft(np.eye(half) * unit, count) for unit in (1, 1j)], 1)
     perm = [*(a for a in range(x.rank - 1) if a != at), at, x.rank - 1]
     moved = b.transpose(x, perm)
@@ -198,6 +201,7 @@ def stft(
     hop = int(step.reshape(-1)[0])
     parts = x.shape[2] if x.rank == 3 else 1
     count = (x.shape[1] - size) // hop + 1
+    b.room(count + 2 * size * parts, size)
     index = np.arange(count)[:, None] * hop + np.arange(size)
     frames = gather(b, x, Value.of(index.astype(np.int32)), axis=1)
     matrix = _fourier(size, False, bool(onesided), parts, False)

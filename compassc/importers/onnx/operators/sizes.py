@@ -126,8 +126,11 @@ def _by_axes(
     """Along each axis by itself: a choice of elements, or a product with a matrix."""
     for axis, spec in axes.items():
         if mode == "nearest" and not spec.crops:
+            b.room(spec.result)
             x = gather(b, x, Value.of(nearest_of(spec, nearest_mode).astype(np.int32)), axis=axis)
             continue
+        b.room(spec.result + spec.size, spec.size)
+        b.room(spec.result, 4 * int(np.ceil(max(1.0, 1 / spec.factor))))  # the elements that each result is made of
         matrix = matrix_of(spec, mode, nearest_mode, **cubic)
         away = _outside(spec)
         matrix[away] = 0

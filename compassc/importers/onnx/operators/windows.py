@@ -292,6 +292,7 @@ def col2im(
     if int(np.prod(positions)) != x.shape[2]:
         raise Refused(f"{x.shape[2]} columns are not the {list(positions)} places of the block")
     image = b.reshape(x, (x.shape[0], x.shape[1], *positions))
+    b.room(channels + 1, cells, cells)
     kernel = np.tile(np.eye(cells, dtype=np.float32).reshape(cells, 1, *block), (channels, *(1,) * (1 + len(block))))
     full = [s * (n - 1) + r for s, n, r in zip(window.stride, positions, window.reach, strict=True)]
     made = conv_transpose(
@@ -340,11 +341,12 @@ def pool(b: Building, x: Value, method: str, window: Window, ceil: bool = False,
 
 def _mean_inside(b: Building, x: Value, window: Window, plain: Window, many: Ints) -> Value:
     """Means that count padding but not positions beyond it: window sums divided by the number of counted cells."""
-    cells = np.ones(many)
+    cells = np.ones(b.room(*many))
     image = as_image(b, x)
     for i, (n, s, k, d, size, (p, q)) in enumerate(
         zip(many, window.stride, window.kernel, window.dilation, image.shape[2:], window.pads, strict=True)
     ):
+        b.room(n, k)
         at = np.arange(n)[:, None] * s + np.arange(k)[None, :] * d
         inside = (at < size + p + q).sum(1)
         shape = [1] * len(many)

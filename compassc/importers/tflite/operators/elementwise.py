@@ -25,7 +25,7 @@ from compassc.importers.onnx.operators.quantised import Levels
 from compassc.importers.onnx.operators.quantised_forms import combine
 from compassc.importers.tflite.convert import Conversion
 from compassc.importers.tflite.declare import Call, operator, quantised, refuse, tabled
-from compassc.importers.values import Refused, Value, room
+from compassc.importers.values import Refused, Value
 
 UNARY = {
     "ABS": "Abs",
@@ -73,7 +73,7 @@ def cast_to(b: Conversion, x: Value, *, in_data_type: int = 0, out_data_type: in
 
 @operator("ZEROS_LIKE")
 def zeros_like(b: Building, x: Value) -> Value:
-    return Value.of(np.zeros(room(x.shape), x.dtype))
+    return Value.of(np.zeros(b.room(*x.shape), x.dtype))
 
 
 # -- two operands

@@ -14,7 +14,7 @@ from compassc.importers.onnx.operators.shuffles import shuffled
 from compassc.importers.tflite.convert import Conversion
 from compassc.importers.tflite.declare import Call, Constant, moves, operator, quantised, refuse
 from compassc.importers.tflite.source import names_of
-from compassc.importers.values import Array, Refused, Value, room
+from compassc.importers.values import Array, Refused, Value
 
 Ints = Sequence[int]
 FIRST, LAST = (0, 3, 1, 2), (0, 2, 3, 1)
@@ -239,7 +239,7 @@ def gather_at(b: Building, x: Value, indices: Value) -> Value:
 @operator("SCATTER_ND")
 def scatter_at(b: Building, indices: Value, updates: Value, shape: Constant) -> Value:
     """Elements that fall on one place are added."""
-    return scatter_nd(b, Value.of(np.zeros(room(whole(shape)), updates.dtype)), indices, updates, reduction="add")
+    return scatter_nd(b, Value.of(np.zeros(b.room(*whole(shape)), updates.dtype)), indices, updates, reduction="add")
 
 
 @operator("REVERSE_V2")
@@ -333,14 +333,14 @@ def rank_of(b: Building, x: Value) -> Value:
 @operator("FILL")
 def fill(b: Building, dims: Constant, value: Value) -> Value:
     if value.array is not None:
-        return Value.of(np.full(room(whole(dims)), value.array.reshape(-1)[0]))
+        return Value.of(np.full(b.room(*whole(dims)), value.array.reshape(-1)[0]))
     return movement.tiled(b, b.reshape(value, (1,) * len(whole(dims))), whole(dims))
 
 
 @operator("RANGE")
 def numbers(b: Building, start: Constant, limit: Constant, delta: Constant) -> Value:
     ends = [float(v.item()) for v in (start, limit, delta)]
-    room([max(0, int(-((ends[0] - ends[1]) // ends[2])))])
+    b.room(max(0, int(-((ends[0] - ends[1]) // ends[2]))))
     return Value.of(np.arange(start.item(), limit.item(), delta.item()).astype(start.dtype))
 
 

@@ -61,7 +61,7 @@ def lstm(
     _check(extra, fused_activation_function, cell_clip, steps)
     hidden = r2i.shape[0]
     weights = [np.concatenate(pair, 1) for pair in ((i2i, r2i), (i2c, r2c), (i2f, r2f), (i2o, r2o))]
-    zeros: Array = np.zeros((batch, hidden), np.float32)
+    zeros: Array = np.zeros(b.room(batch, hidden, each=4), np.float32)
     biases = [np.zeros(hidden) if v is None else v for v in (bias_i, bias_c, bias_f, bias_o)]
     tensor = b.laid(sequence)
     (made,) = b.layers_of(
