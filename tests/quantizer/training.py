@@ -1,9 +1,14 @@
-"""Small networks trained on scikit-learn's digits in seconds: enough of reverse-mode differentiation for them."""
+"""Small networks trained on scikit-learn's digits in seconds: enough of reverse-mode differentiation for them.
+
+What training makes differs from machine to machine, so tests take the weights in `trained.npz`; `python -m
+tests.quantizer.training` makes them anew.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +17,7 @@ from sklearn.datasets import load_digits
 from compassc.graph import Graph, GraphBuilder
 
 Array = np.ndarray[Any, Any]
+WEIGHTS = Path(__file__).with_name("trained.npz")
 TRAINED = 1297
 """Samples that networks are trained on; the rest tell their accuracy."""
 
@@ -146,7 +152,18 @@ def digits() -> tuple[Array, Array]:
     return (data.images[order, :, :, None] / 8 - 1).astype(np.float32), data.target[order]
 
 
+def _parameters(name: str) -> dict[str, Array]:
+    """The weights of a network as they were trained."""
+    with np.load(WEIGHTS) as kept:
+        return {k.partition(".")[2]: kept[k] for k in kept.files if k.startswith(f"{name}.")}
+
+
 # -- the networks, as models and as graphs
+
+
+CNN: dict[str, tuple[int, ...]] = {
+    "w1": (3, 3, 1, 8), "b1": (8,), "w2": (3, 3, 8, 16), "b2": (16,), "w3": (256, 10), "b3": (10,),
+}  # fmt: skip
 
 
 def _cnn(p: dict[str, Value], x: Value) -> Value:
@@ -160,9 +177,7 @@ def _cnn(p: dict[str, Value], x: Value) -> Value:
 @cache
 def cnn() -> Graph:
     """Two convolutions, mean pooling, a fully connected layer."""
-    p = trained(
-        _cnn, {"w1": (3, 3, 1, 8), "b1": (8,), "w2": (3, 3, 8, 16), "b2": (16,), "w3": (256, 10), "b3": (10,)}, 5
-    )
+    p = _parameters("cnn")
     g = GraphBuilder("cnn")
     x = g.input("x", (1, 8, 8, 1), "float32")
     for i, outputs in ((1, 8), (2, 16)):
@@ -207,7 +222,7 @@ def _transformer(p: dict[str, Value], x: Value) -> Value:
     return (x.mean(1).reshape(n, WIDTH)) @ p["wh"] + p["bh"]
 
 
-SHAPES: dict[str, tuple[int, ...]] = {
+TRANSFORMER: dict[str, tuple[int, ...]] = {
     "we": (8, WIDTH), "place": (STEPS, WIDTH), "g1": (1, WIDTH), "b1": (WIDTH,), "g2": (1, WIDTH), "b2": (WIDTH,),
     **{f"w{k}": (WIDTH, WIDTH) for k in "qkvo"}, **{f"b{k}": (WIDTH,) for k in "qkvo"},
     "w1": (WIDTH, 32), "c1": (32,), "w2": (32, WIDTH), "c2": (WIDTH,), "wh": (WIDTH, 10), "bh": (10,),
@@ -217,7 +232,7 @@ SHAPES: dict[str, tuple[int, ...]] = {
 @cache
 def transformer() -> Graph:
     """One encoder block over the rows of a picture, and the mean of what it makes."""
-    p = trained(_transformer, SHAPES, 20)
+    p = _parameters("transformer")
     g = GraphBuilder("transformer")
     x = g.input("x", (1, 8, 8, 1), "float32")
     (x,) = g.layer(
@@ -275,3 +290,8 @@ def _product(g: GraphBuilder, name: str, a: Any, b: Any, shape: tuple[int, ...])
         "MatMul", [a, b], name=name, outputs=[(shape, "float32")], attributes={"trans_a": False, "trans_b": False}
     )
     return y
+
+
+if __name__ == "__main__":
+    made = {"cnn": trained(_cnn, CNN, 5), "transformer": trained(_transformer, TRANSFORMER, 20)}
+    np.savez_compressed(WEIGHTS, **{f"{name}.{k}": v for name, p in made.items() for k, v in p.items()})
