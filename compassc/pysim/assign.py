@@ -17,29 +17,24 @@ import threading
 import types
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from compass_core.errors import CompassError
 from compass_core.reading import pyast
-from compassc.ir.dtypes import FLOAT32, INT32, DataType
-from compassc.ops.core import Op, get
-from compassc.ops.numeric import np_dtype
-from compassc.ops.typing import fits
+from compassc.ir.dtypes import DataType
+from compassc.ops.core import Op
 
 from ..language import api
 from ..language.functions import Macro
 from ..language.source import SET_TRACE, definition
 from .bools import OPERATORS, PREFIXES, Bools, calculate
 from .code import KERNEL_CODE, MACRO_CODE
+from .contents import assigned, bound, chosen, copied, fresh, is_none, known, loop, named, shown, sides
 from .debug import stop
 from .impl import pysim_impl
-from .memory import PyBuffer, PyPointer, Storage
 from .moved import SHORT, moved
 from .paste import Pasted, addressed, pasted
-from .values import PINNED, PyVar, of_numpy, python_number
 
 _MARK = "\0compassc constant "
 _POINTERS = frozenset(("ptr", "dst", "src"))
@@ -47,159 +42,6 @@ _POINTERS = frozenset(("ptr", "dst", "src"))
 _ALLOCATIONS = frozenset(("alloc", "alloc_buffer", "alloc_const"))
 _FACTORY = "__factory"
 _KERNEL = "__kernel"
-
-
-def bound(value: Any) -> Any:
-    """The content of a variable after `x = value`."""
-    kind = type(value)
-    if kind is PyVar:
-        is_pinned = PINNED and hasattr(value, "pinned")
-        if value.dtype.is_scalar:
-            return PyVar(value.value[()], value.dtype) if is_pinned else value
-        return PyVar(value.value.copy() if is_pinned else value.value, value.dtype)
-    if kind is int:
-        if not fits(value, INT32):
-            raise CompassError(f"{value} does not fit int32", code="literal", help=f"give it a type: S.u32({value})")
-        return PyVar(np.int32(value), INT32)
-    if kind is float:
-        return PyVar(np.float32(value), FLOAT32)
-    if kind in (tuple, list):  # each item is what it is now
-        return kind([PyVar(x.value, x.dtype) if type(x) is PyVar else x for x in value])
-    if isinstance(value, np.generic):
-        return bound(python_number(value)) if python_number(value) is not value else value
-    if kind is np.ndarray:
-        raw = np.ascontiguousarray(value)
-        data = raw.reshape(-1).view(np.uint8).copy()
-        return PyBuffer(Storage(data, "a constant table"), 0, of_numpy(raw.reshape(-1)[0]).dtype, "constant", raw.shape)
-    return value
-
-
-def fresh(value: Any) -> Any:
-    """As `bound`, for a right side that computed a new value, which no other variable holds."""
-    return value if type(value) is PyVar else bound(value)
-
-
-def copied(value: Any) -> Any:
-    """As `bound`, where the address of a variable is taken: two names must not be one variable, nor share its memory,
-    which an operation may give as its result (`S.min`)."""
-    found = bound(value)
-    if type(found) is not PyVar:
-        return found
-    return PyVar(found.value[()] if found.dtype.is_scalar else found.value.copy(), found.dtype)
-
-
-def assigned(old: Any, new: Any) -> Any:
-    """The content of a variable whose address is taken, after `x = new`: its pointers see the new value."""
-    if type(old) is PyVar and hasattr(old, "pinned") and type(new) is PyVar and new.dtype is old.dtype:
-        old.value[...] = new.value
-        return old
-    return new
-
-
-def all_assigned(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
-    """As `assigned`, for `x, y = new`, whose values are computed before."""
-    return tuple(map(assigned, old, new))
-
-
-def named(storage: Any, name: str) -> Any:
-    """The content of `name` after `name = S.alloc...(...)`: errors call the memory by that name."""
-    if isinstance(storage, PyPointer) and storage.storage is not None:
-        storage.storage.name = f"{storage.scope} array {name}"
-    return storage
-
-
-def shown(*values: Any, sep: str | None = " ", end: str | None = "\n", file: Any = None, flush: bool = False) -> None:
-    """Python's `print`, in one piece: TECs print at the same time."""
-    text = (" " if sep is None else sep).join(map(str, values))
-    print(text + ("\n" if end is None else end), end="", file=file, flush=flush)
-
-
-def is_none(x: Any) -> bool:
-    """`x is None`, of a pointer whether it is null."""
-    return x is None or (isinstance(x, PyPointer) and x.is_nullptr)
-
-
-def _bound_type(bound: Any) -> DataType | None:
-    """The type of a loop bound; None for Python numbers."""
-    found = bound.dtype if type(bound) is PyVar else None
-    return found if found is not None and found.is_scalar and found.is_integer else None
-
-
-def loop_dtype(bounds: Sequence[Any]) -> DataType:
-    """The type of a loop variable: that of a single bound; of two, the sign of the start and the wider of both."""
-    types = [_bound_type(b) for b in bounds[:2]]
-    start, stop = (types[0], types[0]) if len(types) == 1 else types
-    if start is None:
-        return INT32 if stop is None or len(types) == 2 else stop
-    return start if stop is None or stop.bits <= start.bits else start.with_bits(stop.bits)
-
-
-def counted(iterable: Any, bounds: Sequence[Any]) -> Iterator[Any]:
-    """The items of a loop, Python ints as typed variables. `bounds` are the arguments of the loop constructor."""
-    dtype = loop_dtype(bounds) if bounds else INT32
-    each = [_bound_type(b) or INT32 for b in bounds]
-    kind = np_dtype(dtype).type
-    for item in iterable:
-        if type(item) is int:
-            yield PyVar(kind(item), dtype)
-        elif type(item) is tuple and len(item) == len(each):
-            yield tuple([PyVar(np_dtype(t).type(i), t) if type(i) is int else i for i, t in zip(item, each)])
-        else:
-            yield item
-
-
-_MAX_ARRAY = 1 << 14
-"""Loops of more iterations make their numbers one by one."""
-
-
-_COUNTING = frozenset((range, api.grid, api.vectorized, api.unroll, api.tec_range, api.pipelined))
-
-
-def loop(call: Callable[..., Any], *bounds: Any, **options: Any) -> Iterable[Any]:
-    """`call(*bounds, **options)` in the head of a loop: typed numbers of `range` and the loops of `S`; other sequences are
-    constant."""
-    iterable = call(*bounds, **options)
-    if call not in _COUNTING:
-        return iterable
-    if type(iterable) is range and 0 < len(iterable) <= _MAX_ARRAY:
-        dtype = loop_dtype(bounds)
-        kind = np_dtype(dtype)
-        low, high = dtype.range()
-        if low <= iterable[0] <= high and low <= iterable[-1] <= high:
-            return map(PyVar, np.array(iterable, kind), itertools.repeat(dtype))
-    return counted(iterable, bounds)
-
-
-def known(value: Any) -> Any:
-    """A number that is known while a kernel is compiled: a shape or the number of lanes may be made of it."""
-    if type(value) is not PyVar:
-        return value
-    found = PyVar(value.value, value.dtype)
-    found.known = True
-    return found
-
-
-class Sides(NamedTuple):
-    """Both sides of a conditional expression whose condition is a mask."""
-
-    mask: PyVar
-
-    def __and__(self, _side: int) -> bool:
-        return True
-
-
-def sides(condition: Any) -> Sides | int:
-    """Which sides of a conditional expression are computed: 1 for the first, 2 for the second, or both."""
-    if type(condition) is PyVar and condition.dtype.is_mask:
-        return Sides(condition)
-    return 1 if condition else 2
-
-
-def chosen(which: Sides | int, a: Any, b: Any) -> Any:
-    """The value of a conditional expression."""
-    if which == 1:
-        return a
-    return b if which == 2 else pysim_impl(get("vsel"))(a, b, which.mask)  # type: ignore[union-attr]
 
 
 class GeneratedCode:
@@ -210,6 +52,8 @@ class GeneratedCode:
         self.pasted: dict[str, Pasted] = {}
         self.addressed: set[str] = set()  # variables whose address is taken
         self.bools: set[str] = set()  # variables that may hold a bool
+        self.numbers = itertools.count()  # of hidden variables
+        self.known_names: set[str] = set()  # of these, such that keep what S.meta_var gave
 
 
 class Rewrite(ast.NodeTransformer):
@@ -292,47 +136,89 @@ class Rewrite(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> ast.Assign | list[ast.stmt]:
         if len(node.targets) > 1:
-            return self.chain(node)
-        return self.assignment(node)
+            return self.in_turn(node, node.targets)
+        target = node.targets[0]
+        if not isinstance(target, (ast.Tuple, ast.List)) or self.is_plain(target, node.value):
+            return self.assignment(node)
+        return self.in_turn(node, [target])
 
-    def chain(self, node: ast.Assign) -> list[ast.stmt]:
-        """`x = y = e`: e is computed once, and each variable gets a copy."""
-        name = f".chained {len(self.made.constants)}"
-        found: list[ast.stmt] = [ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], node.value), node)]
-        for target in node.targets:
-            value = ast.copy_location(ast.Name(name, ast.Load()), node.value)
-            found.append(ast.copy_location(ast.Assign([target], value), node))
-        found = [ast.fix_missing_locations(self.assignment(s)) for s in found]  # type: ignore[arg-type]
-        gone = ast.copy_location(ast.Delete([ast.Name(name, ast.Del())]), node)
-        return [*found, ast.fix_missing_locations(gone)]
+    def is_plain(self, target: ast.Tuple | ast.List, value: ast.expr) -> bool:
+        """Whether Python's assignment of several values is the kernel's, with each of them bound."""
+        single = all(isinstance(e, ast.Name) and e.id not in self.made.addressed for e in target.elts)
+        return single and isinstance(value, ast.Tuple)
+
+    def in_turn(self, node: ast.Assign, targets: list[ast.expr]) -> list[ast.stmt]:
+        """`x = y = e`, `x, (y, *z) = e`: e is computed once, and each variable gets a copy, from left to right."""
+        names: list[str] = []
+        target = targets[0]
+        pattern = self.hidden(names) if len(targets) > 1 else self.unpacked(target, names)
+        name = target.id if isinstance(target, ast.Name) else ""
+        found: list[ast.stmt] = [ast.Assign([pattern], self.wrapped(self.visit(node.value), name))]
+        pairs = [(t, node.value) for t in targets] if len(targets) > 1 else list(_leaves(target, node.value))
+        for (leaf, value), kept in zip(pairs, itertools.cycle(names)):
+            statement = self.visit_Assign(ast.Assign([leaf], self.item(ast.Name(kept, ast.Load()), value, node.value)))
+            found += statement if isinstance(statement, list) else [statement]
+        found.append(ast.Delete([ast.Name(kept, ast.Del()) for kept in names]))
+        return [ast.fix_missing_locations(ast.copy_location(s, node)) for s in found]
+
+    def unpacked(self, target: ast.expr, names: list[str]) -> ast.expr:
+        """A target of the same form that keeps the values in hidden variables."""
+        if isinstance(target, (ast.Tuple, ast.List)):
+            return ast.Tuple([self.unpacked(e, names) for e in target.elts], ast.Store())
+        if isinstance(target, ast.Starred):
+            return ast.Starred(self.unpacked(target.value, names), ast.Store())
+        return self.hidden(names)
+
+    def item(self, kept: ast.Name, value: ast.expr, whole: ast.expr) -> ast.expr:
+        """A value that was unpacked from one, as what is assigned; `value` is written for it, or for a sequence it is in."""
+        if _is_known(value):
+            self.made.known_names.add(kept.id)
+        elif value is whole and isinstance(value, ast.Call) and value not in self.computed:  # it may give S.meta_var
+            return self.call(known, [self.call(bound, [ast.copy_location(kept, value)], value)], value)
+        return kept
+
+    def hidden(self, names: list[str]) -> ast.Name:
+        """A variable that no kernel can name, which is added to `names`."""
+        names.append(f".kept {next(self.made.numbers)}")
+        return ast.Name(names[-1], ast.Store())
 
     def assignment(self, node: ast.Assign) -> ast.Assign:
-        """A statement with one target."""
+        """A statement with one target, or with several plain ones."""
         self.generic_visit(node)
         target = node.targets[0]
         if isinstance(target, ast.Name):
             node.value = self.wrapped(node.value, target.id)
             if target.id in self.made.addressed:
                 node.value = self.call(assigned, [self.held(target), node.value], node.value)
-        elif isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+        elif isinstance(target, (ast.Tuple, ast.List)) and isinstance(node.value, ast.Tuple):
             node.value.elts = [self.wrapped(e, "") for e in node.value.elts]
-            if any(isinstance(e, ast.Name) and e.id in self.made.addressed for e in target.elts):
-                held = ast.copy_location(ast.Tuple([self.held(e) for e in target.elts], ast.Load()), target)
-                node.value = self.call(all_assigned, [held, node.value], node.value)
         return node
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AugAssign | ast.Assign:
-        """`x op= e`, written as `x = x op e` where the two differ: C evaluates an index twice."""
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AugAssign | ast.Assign | list[ast.stmt]:
+        """`x op= e`, written as `x = x op e` where the two differ."""
         target = node.target
         named = isinstance(target, ast.Name) and target.id in self.made.addressed
-        called = isinstance(target, ast.Subscript) and any(isinstance(n, ast.Call) for n in ast.walk(target.slice))
-        if not named and not called and not self.bools.may_be(target):
+        if not named and not self.bools.may_be(target):
             self.generic_visit(node)
             return node
+        if isinstance(target, ast.Subscript):
+            return self.element_changed(node, target)
         own = copy.deepcopy(target)
         own.ctx = ast.Load()
         value = ast.copy_location(ast.BinOp(own, node.op, node.value), node)
         return self.assignment(ast.copy_location(ast.Assign([target], value), node))
+
+    def element_changed(self, node: ast.AugAssign, target: ast.Subscript) -> list[ast.stmt]:
+        """`x[i] op= e` as `x[i] = x[i] op e`, where x and i are computed once."""
+        names: list[str] = []
+        parts = (target.value, _index_value(target.slice, lambda f: self.constant(f, target)))
+        found: list[ast.stmt] = [ast.Assign([self.hidden(names)], self.visit(part)) for part in parts]
+        owner, index = (ast.Name(name, ast.Load()) for name in names)
+        old = ast.Subscript(owner, index, ast.Load())
+        value = self.call(calculate(type(node.op)), [old, self.visit(node.value)], target)
+        found.append(ast.Assign([ast.Subscript(owner, index, ast.Store())], value))
+        found.append(ast.Delete([ast.Name(name, ast.Del()) for name in names]))
+        return [ast.fix_missing_locations(ast.copy_location(s, node)) for s in found]
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         bools = type(node.op) in OPERATORS and (self.bools.may_be(node.left) or self.bools.may_be(node.right))
@@ -388,7 +274,7 @@ class Rewrite(ast.NodeTransformer):
 
     def wrapped(self, e: ast.expr, name: str) -> ast.expr:
         """`bound(e)`, except for S.meta_var, whose value stays a Python value."""
-        if isinstance(e, ast.Starred) or _is_known(e):
+        if isinstance(e, ast.Starred) or _is_known(e) or (isinstance(e, ast.Name) and e.id in self.made.known_names):
             return e
         if _called(e) in _ALLOCATIONS and name:
             label = ast.copy_location(ast.Constant(name), e)
@@ -462,6 +348,27 @@ def _is_known(e: ast.expr) -> bool:
     if isinstance(e, ast.IfExp):
         return _is_known(e.body) and _is_known(e.orelse)
     return _called(e) == "meta_var"
+
+
+def _leaves(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """The targets in a target that are no tuples, with what is written for their values, or for sequences these are in."""
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        yield target, value
+        return
+    items = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
+    each = len(items) == len(target.elts) and not any(isinstance(e, ast.Starred) for e in (*target.elts, *items))
+    for e, item in zip(target.elts, items if each else itertools.repeat(value)):
+        yield from _leaves(e.value if isinstance(e, ast.Starred) else e, item)
+
+
+def _index_value(index: ast.expr, constant: Callable[[Any], ast.expr]) -> ast.expr:
+    """An index as an expression of its own, which slices are not."""
+    if isinstance(index, ast.Tuple):
+        return ast.Tuple([_index_value(e, constant) for e in index.elts], ast.Load())
+    if isinstance(index, ast.Slice):
+        parts = [part or ast.Constant(None) for part in (index.lower, index.upper, index.step)]
+        return ast.Call(constant(slice), parts, [])
+    return index
 
 
 def _is_nest(target: ast.expr, head: ast.Call) -> bool:

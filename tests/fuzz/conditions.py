@@ -107,7 +107,7 @@ class Conditions(Draw):
         right = self.literal_or(b, depth - 1)
         left = self.gen(a, depth - 1)
         if self.chance(0.1):
-            low, high = self.gen(a, 0), self.gen(a, 0)
+            low, high = self.gen(a, depth - 1), self.gen(a, depth - 1)
             return Expr("({} <= {} < {})", [low, left, high], BOOL)
         return Expr(f"({{}} {self.rng.choice(COMPARISONS)} {{}})", [left, right], BOOL)
 

@@ -73,6 +73,7 @@ class Statements(Extensions, Tiles):
             (4, self.assign),
             (2, self.augmented),
             (0.7, self.swap),
+            (0.7, self.swap_pointers),
             (3, self.store),
             (3, self.vstore),
             (1, self.element_store),

@@ -261,6 +261,22 @@ class Stores(Expressions):
         region.size -= limit
         return simple(f"{region.name} {self.rng.choice(('+=', f'= {region.name} +'))} {{}}", step)
 
+    def swap_pointers(self) -> list[Stmt] | None:
+        """Two pointers of this block exchanged, or one moved while memory is read through it."""
+        own = [r for r in self.scope.frames[-1].regions if r.movable and not r.type.is_vector]
+        pairs = [(a, b) for a in own for b in own if a is not b and a.type is b.type and a.scope == b.scope]
+        pairs = [(a, b) for a, b in pairs if a.writable == b.writable]
+        if not pairs:
+            return None
+        a, b = self.rng.choice(pairs)
+        a.size = b.size = min(a.size, b.size)
+        a.raw = b.raw = a.raw and b.raw
+        found = [v for v in self.mutable() if v.type is a.type]
+        if not found or self.chance(0.5):
+            return [simple(f"{a.name}, {b.name} = {b.name}, {a.name}")]
+        v, place = self.rng.choice(found), self.index(a.size - 1, 1)
+        return [simple(f"{a.name}, {v.name}, {b.name} = {b.name}, {a.name}[{{}}], {a.name}", place)]
+
     @staticmethod
     def replaces(new: Region, old: Region) -> bool:
         """Whether all that may be done behind `old` may be done behind `new`."""

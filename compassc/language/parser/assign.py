@@ -8,13 +8,12 @@ from typing import Any
 from ...ir import exprs as E
 from ...ir import stmts as S
 from ...ir.dtypes import INT32, DataType, dtype, pointer_type
-from ...ir.visit import walk_exprs
 from ...ops.args import refuse_constant
 from ...ops.core import convert
 from ...ops.typing import is_literal
 from ..axis import AxisSpec
 from ..specs import AllocSpec, ConstSpec, MatchSpec, MetaVar
-from ..tiles.tile import Stored, Tile, copied
+from ..tiles.tile import Tile
 from .access import resolve
 from .context import FunctionContext
 from .errors import language_error
@@ -153,6 +152,12 @@ def assign_pointer(fp: FunctionContext, name: str, value: PointerValue) -> None:
             "use another name",
             *fp.scope.defined_here(name),
         )
+    if not old.is_variable:
+        raise language_error(
+            "type-change",
+            f"{name!r} is the argument of a macro, an address that is no variable of the caller",
+            "pass a variable, or assign to a new name in the macro",
+        )
     if old.elem is not value.elem:
         raise language_error(
             "type-change",
@@ -268,115 +273,6 @@ def _dimension(fp: FunctionContext, e: E.Expr) -> int | str | None:
     if type(e) is E.IntImm:
         return e.value
     return e.name if type(e) is E.Var and e in fp.params else None
-
-
-def assign_chain(fp: FunctionContext, targets: list[ast.expr], node: ast.expr) -> None:
-    """`a = b[i] = e`: e is computed once and assigned to the targets from left to right."""
-    first = targets[0]
-    value = fp.evaluator.eval_named(node)
-    if isinstance(value, (AllocSpec, ConstSpec, MatchSpec)):
-        if not isinstance(first, ast.Name):
-            raise language_error("chained-assign", "storage needs a name of its own", "write one assignment per line")
-        assign_name(fp, first.id, value)
-        value, targets = fp.scope.look_up(first.id), targets[1:]
-    elif isinstance(value, (Value, PointerValue)):
-        value = fp.keep(value)
-    for target in targets:
-        if isinstance(target, (ast.Tuple, ast.List)):
-            _unpack(fp, target, value)
-        else:
-            assign(fp, target, value)
-
-
-def assign_tuple(fp: FunctionContext, target: ast.Tuple | ast.List, node: ast.expr) -> None:
-    """`a, b[i] = ...`: elements are assigned left to right; with a tuple display they are all read first."""
-    names = [n.id for t in target.elts for n in ast.walk(t) if isinstance(n, ast.Name) and _stored(n)]
-    if len(set(names)) != len(names):
-        raise language_error("tuple-assign", "the same name is assigned twice in one tuple", "use different names")
-    value = fp.evaluator.eval_named(node)
-    if isinstance(value, (tuple, list)):
-        values = list(value)
-        if any(isinstance(n, ast.Subscript) and _stored(n) for n in ast.walk(target)):
-            value = _all_kept(fp, target, values)
-        elif all(isinstance(t, ast.Name) for t in target.elts):
-            value = _saved(fp, names, values) + values[len(names) :]
-        else:
-            value = _kept_where_changed(fp, names, values)
-    _unpack(fp, target, value)
-
-
-def _stored(node: ast.Name | ast.Subscript) -> bool:
-    return isinstance(node.ctx, ast.Store)
-
-
-def _all_kept(fp: FunctionContext, target: ast.Tuple | ast.List, values: list[Any]) -> list[Any]:
-    """The values of an assignment to elements; none but the first may depend on what is assigned before it."""
-    simple = len(values) == len(target.elts) and not isinstance(target.elts[0], (ast.Tuple, ast.List, ast.Starred))
-    simple = simple and not any(isinstance(v, Value) and v.expr.flags & (E.F_FUNC | E.F_CALL) for v in values)
-    return [value if i == 0 and simple else fp.keep(value) for i, value in enumerate(values)]
-
-
-def _kept_where_changed(fp: FunctionContext, names: list[str], value: Any) -> Any:
-    """Values, in containers too, of which those are kept that mention a variable among `names`."""
-    if isinstance(value, (tuple, list)):
-        return [_kept_where_changed(fp, names, item) for item in value]
-    if isinstance(value, Tile):
-        return fp.keep(value)
-    old = [fp.scope.local(name) for name in names]
-    changed = [v.expr for v in old if isinstance(v, Value) and type(v.expr) is E.Var]
-    read = isinstance(value, (Value, PointerValue)) and any(_reads(fp, value.expr, var) for var in changed)
-    return fp.keep(value) if read else value
-
-
-def _reads(fp: FunctionContext, expr: E.Expr, var: E.Var) -> bool:
-    """Whether a value uses a variable, by its name or by a pointer to it."""
-    if var in fp.addressed and expr.flags & (E.F_LOAD | E.F_POINTER | E.F_FUNC):
-        return True
-    return any(e is var for e in walk_exprs(expr))
-
-
-def _saved(fp: FunctionContext, names: list[str], values: list[Any]) -> list[Any]:
-    """Values that mention an earlier target of the same tuple are copied before it changes."""
-    changed: dict[E.Var, str] = {}
-    tiles: list[object] = []
-    out = []
-    for name, value in zip(names, values):
-        expr = value.expr if isinstance(value, (Value, PointerValue)) else None
-        hits = [] if expr is None else [v for v in changed if _reads(fp, expr, v)]
-        if hits and isinstance(value, Value):
-            var = E.Var(f"tmp_{changed[hits[0]]}", value.dtype)
-            fp.emit(S.Let, var, value.expr)
-            value = Value(var)
-        old = fp.scope.local(name)
-        if isinstance(value, Tile) and any(value.uses(base) for base in tiles):
-            value = copied(value)
-        if isinstance(old, Stored):
-            tiles.append(old.storage.base)
-        if isinstance(old, Value) and type(old.expr) is E.Var:
-            changed[old.expr] = name
-        out.append(value)
-    return out
-
-
-def _unpack(fp: FunctionContext, target: ast.expr, value: Any) -> None:
-    if not isinstance(target, (ast.Tuple, ast.List)):
-        assign(fp, target, value)
-        return
-    known = isinstance(value, MetaVar)
-    value = value.value if known else value
-    if isinstance(value, (Value, PointerValue, BufferValue)) or not hasattr(value, "__iter__"):
-        raise language_error("tuple-assign", f"cannot unpack {kind_name(value)}", "give one value per name")
-    items, targets = [MetaVar(item) for item in value] if known else list(value), target.elts
-    starred = [i for i, t in enumerate(targets) if isinstance(t, ast.Starred)]
-    if len(starred) > 1 or (len(items) != len(targets) if not starred else len(items) < len(targets) - 1):
-        raise language_error(
-            "tuple-assign", f"{len(targets)} targets for {len(items)} values", "give one value per name"
-        )
-    if starred:
-        first, extra = starred[0], len(items) - len(targets) + 1
-        items[first : first + extra] = [items[first : first + extra]]
-    for t, item in zip(targets, items):
-        _unpack(fp, t.value if isinstance(t, ast.Starred) else t, item)
 
 
 def bind_axis(fp: FunctionContext, name: str, value: AxisSpec) -> None:

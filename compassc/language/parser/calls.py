@@ -8,7 +8,6 @@ from typing import Any
 from compass_core.errors import CompassError, Note
 
 from ...ir import exprs as E
-from ...ir import stmts as S
 from ...ir.dtypes import PointerType
 from ...ops.core import Op, convert
 from ...ops.typing import is_literal
@@ -17,6 +16,7 @@ from ..source import definition, file_of
 from ..tiles.tile import Tile, apply
 from .context import ModuleContext
 from .expressions import ArgumentError, Evaluator, bare
+from .helpers import calls
 from .scope import Poison, Scope
 from .values import BufferValue, PointerValue, Value, kind_name, unwrap, wrap
 
@@ -35,7 +35,7 @@ def build_op(module: ModuleContext, op: Op, args: tuple[Any, ...], kwargs: dict[
         given = [unwrap(a) for a in args], {k: unwrap(v) for k, v in kwargs.items()}
         found = op.build(*given[0], **given[1])
         if isinstance(found, tuple) and any(getattr(e, "flags", 0) & E.F_FUNC for e in found):  # each part has them
-            found = _build_again(module, op, *given)
+            found = _build_again(module, op, args, kwargs)
         return wrap(found)
     except CompassError as e:
         if f"S.{op.name}" not in e.message:
@@ -44,18 +44,11 @@ def build_op(module: ModuleContext, op: Op, args: tuple[Any, ...], kwargs: dict[
         raise
 
 
-def _build_again(module: ModuleContext, op: Op, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _build_again(module: ModuleContext, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The operation on operands without calls, which are made before it."""
-    return op.build(*(_called(module, x) for x in args), **{k: _called(module, x) for k, x in kwargs.items()})
-
-
-def _called(module: ModuleContext, x: Any) -> Any:
-    """The operand; one that calls a sub-function is first assigned to a temporary variable."""
-    if not isinstance(x, E.Expr) or not x.flags & E.F_FUNC:
-        return x
-    var = E.Var("tmp", x.dtype)
-    module.functions[-1].emit(S.Let, var, x)
-    return var
+    keep = module.functions[-1].keep
+    plain = [keep(x) if calls(x) else x for x in (*args, *kwargs.values())]
+    return op.build(*map(unwrap, plain[: len(args)]), **dict(zip(kwargs, map(unwrap, plain[len(args) :]))))
 
 
 def call_function(module: ModuleContext, func: PyPrimFunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -153,7 +146,7 @@ def expand_macro(module: ModuleContext, macro: Macro, args: tuple[Any, ...], kwa
     for name, value in bound.arguments.items():
         fp.scope.bind(name, value)
     fp.file = file
-    fp.evaluator = Evaluator(fp.scope, file, fp.chain, fp.keep, fp.helpers)
+    fp.evaluator = Evaluator(fp.scope, file, fp.chain, fp)
     fp.eval = fp.evaluator.eval
     try:
         with fp.helpers.run(False):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from copy import copy
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from compass_core.errors import CompassError, Note
 
@@ -16,9 +17,11 @@ from ..functions import PyPrimFunc, captured_names
 from ..source import definition, file_of, node_span
 from .constants import kept
 from .expressions import Evaluator
-from .helpers import Helpers
+from .helpers import Helpers, calls
 from .scope import Scope
 from .values import ZERO, PointerValue, Value
+
+_T = TypeVar("_T")
 
 
 class FunctionContext:
@@ -34,7 +37,7 @@ class FunctionContext:
         self.file = file_of(func.py_func)
         self.scope = Scope(captured_names(func.py_func))
         self.helpers = Helpers(self.keep, self.append)
-        self.evaluator = Evaluator(self.scope, self.file, chain, self.keep, self.helpers)
+        self.evaluator = Evaluator(self.scope, self.file, chain, self)
         self.eval = self.evaluator.eval
         self.out: list[S.Stmt] = []
         self.hoisted: list[S.Stmt] = []  # at the beginning of the function, wherever the parser is
@@ -59,6 +62,8 @@ class FunctionContext:
 
     def keep(self, value: Any, name: str = "item") -> Any:
         """A value that later statements do not change."""
+        if calls(value):
+            self.helpers.settle()
         return kept(self._kept, value, name)
 
     def _kept(self, var: E.Var, value: E.Expr) -> None:
@@ -103,16 +108,21 @@ class FunctionContext:
         """The statement at the current position, with its calls and accesses that have no place of their own."""
         return placed(statement.at(self.evaluator.place(self.current)))
 
+    def apart(self, make: Callable[[], _T]) -> tuple[_T, S.Body]:
+        """What `make` gives, and the statements that it makes, which are not appended."""
+        outer, self.out = self.out, []
+        try:
+            return make(), tuple(self.out)
+        finally:
+            self.out = outer
+
     def nested(self, nodes: list[ast.stmt]) -> S.Body:
         """The statements of a nested block, in a frame of its own."""
-        outer, self.out = self.out, []
         self.scope.push()
         try:
-            self.block(nodes)
-            return tuple(self.out)
+            return self.apart(lambda: self.block(nodes))[1]
         finally:
             self.scope.pop()
-            self.out = outer
 
     def block(self, nodes: list[ast.stmt]) -> None:
         """Parse the statements of a block."""

@@ -6,7 +6,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from compass_core.errors import CompassError, Note, Span, together
 
@@ -19,13 +19,15 @@ from ..python_errors import hint
 from ..source import header_span, is_user_file, user_line
 from ..specs import MetaVar, no_attribute
 from . import operators as ops
-from .constants import Keep, added, comprehension, python_number
-from .helpers import Helpers
+from .branches import Operand, Statements, chosen, connected
+from .constants import added, comprehension, python_number
+from .helpers import calls
 from .scope import PoisonUsed, Scope
 from .syntax import unsupported
 from .texts import RuntimeText, format_text, joined, no_text, percent_text, text_of
 from .values import BufferValue, PointerValue, Value, is_runtime, kind_name, plain, unknown_here
 
+_T = TypeVar("_T")
 BINARY_OPERATORS = {
     ast.Add: "+",
     ast.Sub: "-",
@@ -134,8 +136,10 @@ def bare(signature: inspect.Signature) -> str:
 class Evaluator:
     """Evaluates the expressions of one function."""
 
-    def __init__(self, scope: Scope, file: str, chain: list[Note], keep: Keep, helpers: Helpers) -> None:
-        self.scope, self.file, self.chain, self.keep, self.helpers = scope, file, chain, keep, helpers
+    def __init__(self, scope: Scope, file: str, chain: list[Note], to: Statements) -> None:
+        """`to`: where the statements go that expressions need."""
+        self.scope, self.file, self.chain, self.to = scope, file, chain, to
+        self.helpers = to.helpers
         self.operands: tuple[ast.expr | None, tuple[tuple[ast.expr, Any], ...]] = (None, ())
         self.statement: ast.expr | None = None  # the expression that is a statement of its own
         self.named: frozenset[ast.expr] = frozenset()  # whose values are assigned, where S.meta_var stays one
@@ -162,15 +166,27 @@ class Evaluator:
             self.helpers.hold(value)
             return self._placed(value, node) if isinstance(node, (ast.Call, ast.Subscript)) else value
         except CompassError as e:
-            if e.span is None:
-                e.span = self.place(node)
-                e.notes = (*e.notes, *self._types(node))
+            self._told(e, node)
             raise
 
     def eval_named(self, node: ast.expr) -> Any:
         """The value of an expression that names are given: what it says to be S.meta_var still is."""
         self.named = frozenset(_parts(node))
         return self.eval(node)
+
+    def _told(self, e: CompassError, node: ast.expr) -> None:
+        """Give an error the place of a node, unless it has one."""
+        if e.span is None:
+            e.span = self.place(node)
+            e.notes = (*e.notes, *self._types(node))
+
+    def operand(self, node: ast.expr) -> Operand:
+        """The value of an expression that may not be computed."""
+        outside = self.helpers.begin()
+        try:
+            return Operand(*self.to.apart(lambda: self.eval(node)))
+        finally:
+            self.helpers.end(outside)
 
     def _placed(self, value: Any, node: ast.expr) -> Any:
         """The value with the place of a node for its calls and accesses; those in arguments have one already."""
@@ -188,10 +204,14 @@ class Evaluator:
 
     def all(self, nodes: Iterable[ast.expr]) -> list[Any]:
         """The values of expressions that do not depend on each other; their mistakes are reported together."""
+        return self._each(self.eval, nodes)
+
+    @staticmethod
+    def _each(evaluate: Callable[[ast.expr], _T], nodes: Iterable[ast.expr]) -> list[_T]:
         values, errors, poisoned = [], [], False
         for node in nodes:
             try:
-                values.append(self.eval(node))
+                values.append(evaluate(node))
             except CompassError as e:
                 errors.append(e)
             except PoisonUsed:
@@ -243,6 +263,7 @@ class Evaluator:
 
     def eval_Name(self, node: ast.Name) -> Any:
         value = self.scope.look_up(node.id)
+        value = self.helpers.pasted(value)
         if self.scope.blocks and isinstance(value, PointerValue):
             raise CompassError(
                 f"the pointer {node.id!r} cannot be used in a schedulable block",
@@ -309,7 +330,7 @@ class Evaluator:
         def make() -> Any:
             return self.eval(items[0]) if len(items) == 1 else tuple(map(self.eval, items))
 
-        return comprehension(self.scope, self.eval, self.keep, clauses, make)
+        return comprehension(self.scope, self.eval, self.to.keep, clauses, make)
 
     def eval_JoinedStr(self, node: ast.JoinedStr) -> str | RuntimeText:
         return joined([self.eval(v) for v in node.values])
@@ -353,22 +374,28 @@ class Evaluator:
 
     def eval_BoolOp(self, node: ast.BoolOp) -> Any:
         symbol = "and" if isinstance(node.op, ast.And) else "or"
-        values = self.all(node.values)
-        result = values[0]
-        for v in values[1:]:
-            result = ops.logical(symbol, result, v)
-        return result
+        first = node.values[0]
+        operands = self._each(lambda n: Operand(self.eval(n)) if n is first else self.operand(n), node.values)
+        if any(x.statements for x in operands):
+            self.helpers.settle()
+        return connected(self.to, symbol, operands)
 
     def eval_Compare(self, node: ast.Compare) -> Any:
-        result: Any = None
-        left, *others = self.all((node.left, *node.comparators))
-        left_node = node.left
-        for op, right_node, right in zip(node.ops, node.comparators, others):
-            self.operands = node, ((left_node, left), (right_node, right))
-            one = self._compare(op, left, right)
-            result = one if result is None else ops.logical("and", result, one)
-            left, left_node = right, right_node
-        return result
+        nodes = (node.left, *node.comparators)
+        operands = self._each(lambda n: self.operand(n) if n in nodes[2:] else Operand(self.eval(n)), nodes)
+        if len(nodes) > 2 and any(x.statements or calls(x.value) for x in operands[1:]):
+            self.helpers.settle()  # those between two comparisons are computed once
+            operands[2:-1] = map(self._kept, operands[2:-1])
+        found = []
+        for op, a, b, left, right in zip(node.ops, nodes, nodes[1:], operands, operands[1:]):
+            self.operands = node, ((a, left.value), (b, right.value))
+            found.append(Operand(self._compare(op, left.value, right.value), right.statements))
+        return connected(self.to, "and", found)
+
+    def _kept(self, operand: Operand) -> Operand:
+        """The operand, with a value that is computed once."""
+        value, made = self.to.apart(lambda: self.to.keep(operand.value))
+        return Operand(value, (*operand.statements, *made))
 
     def _compare(self, op: ast.cmpop, a: Any, b: Any) -> Any:
         if (a is None or b is None) and (is_runtime(a) or is_runtime(b)) and isinstance(op, (*_IS, ast.Eq, ast.NotEq)):
@@ -393,7 +420,10 @@ class Evaluator:
         cond = plain(self.eval(node.test))
         if not is_runtime(cond):
             return self.eval(node.body if cond else node.orelse)
-        return ops.ternary(cond, self.eval(node.body), self.eval(node.orelse))
+        a, b = self._each(self.operand, (node.body, node.orelse))
+        if a.statements or b.statements:
+            self.helpers.settle()
+        return chosen(self.to, cond, a, b)
 
     # -- access and calls
 
@@ -410,6 +440,20 @@ class Evaluator:
 
     def eval_Subscript(self, node: ast.Subscript) -> Any:
         owner, index = self.all((node.value, node.slice))
+        return self._element(node, owner, index)
+
+    def element(self, node: ast.Subscript) -> tuple[Any, Any, Any]:
+        """The owner, the index and the value of `owner[index]`; the first two may be used again."""
+        try:
+            owner, index = self.all((node.value, node.slice))
+            if calls((owner, index)):
+                self.helpers.settle()
+            return owner, index, self.helpers.hold(self._element(node, owner, index))
+        except CompassError as e:
+            self._told(e, node)
+            raise
+
+    def _element(self, node: ast.Subscript, owner: Any, index: Any) -> Any:
         self.operands = node, ((node.value, owner), (node.slice, index))
         if is_runtime(owner):
             return owner[index]
@@ -423,7 +467,10 @@ class Evaluator:
         return self.checked(self.python("the subscript", lambda: owner[index]))
 
     def eval_Slice(self, node: ast.Slice) -> slice:
-        return slice(*(self.eval(part) if part is not None else None for part in (node.lower, node.upper, node.step)))
+        parts = [self.eval(part) if part is not None else None for part in (node.lower, node.upper, node.step)]
+        if calls(parts):  # two calls give two numbers
+            self.helpers.settle()
+        return slice(*parts)
 
     def eval_Call(self, node: ast.Call) -> Any:
         func = self.eval(node.func)
@@ -491,8 +538,7 @@ class Evaluator:
 
     def _called(self, value: Any) -> Any:
         """A value that a function of Python may keep: sub-functions in it are called now, and once."""
-        calls = isinstance(value, Value) and value.expr.flags & E.F_FUNC
-        return self.keep(value) if calls else value
+        return self.to.keep(value) if calls(value) else value
 
     def _of_python(self, func: Any, args: list[Any], kwargs: dict[str, Any], name: str) -> None:
         """Refuse values of the run for functions of Python that know none, with the operation to write."""

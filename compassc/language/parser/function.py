@@ -15,11 +15,12 @@ from ...ops.core import convert
 from ...ops.typing import check_operator, is_literal
 from ..source import SET_TRACE, node_span
 from ..specs import BlockSpec
-from . import assign, loops
+from . import assign, loops, tuples
 from .context import FunctionContext
 from .expressions import BINARY_OPERATORS
 from .flow import leaves
 from .folding import without_needless
+from .helpers import calls
 from .operators import binary
 from .scope import Poison, PoisonUsed, Undefined
 from .syntax import leaves_loop, unsupported
@@ -126,11 +127,11 @@ class FunctionParser(FunctionContext):
 
     def stmt_Assign(self, node: ast.Assign) -> None:
         if len(node.targets) > 1:
-            assign.assign_chain(self, node.targets, node.value)
+            tuples.assign_chain(self, node.targets, node.value)
             return
         target = node.targets[0]
         if isinstance(target, (ast.Tuple, ast.List)):
-            assign.assign_tuple(self, target, node.value)
+            tuples.assign_tuple(self, target, node.value)
         elif isinstance(target, ast.Subscript):
             value, owner, index = self.evaluator.all((node.value, target.value, target.slice))
             assign.assign_item(self, owner, index, value)
@@ -151,7 +152,11 @@ class FunctionParser(FunctionContext):
             assign.assign(self, node.target, self.combine(symbol, old, self.eval(node.value)))
         elif isinstance(node.target, ast.Subscript):
             load = ast.copy_location(ast.Subscript(node.target.value, node.target.slice, ast.Load()), node.target)
-            assign.assign(self, node.target, self.combine(symbol, self.eval(load), self.eval(node.value)))
+            owner, index, old = self.evaluator.element(load)
+            value = self.eval(node.value)
+            if calls(value):  # what it changes was read before
+                self.helpers.settle()
+            assign.assign_item(self, owner, index, self.combine(symbol, old, value))
         else:
             raise CompassError(
                 "only names and subscripts can be assigned", code="assign-target", help="use a plain name"
@@ -213,9 +218,14 @@ class FunctionParser(FunctionContext):
 
     def _while(self, node: ast.While) -> None:
         """A `while` statement, whose condition is one of the statements that run again."""
-        cond = plain(self.eval(node.test))
+        cond, before = self.apart(lambda: plain(self.eval(node.test)))
         if is_runtime(cond):
-            self.emit(S.While, self.condition(cond), self.nested(node.body))
+            test = self.condition(cond)
+            if before:
+                leave = self.apart(lambda: self.emit(S.Break))[1]
+                before += self.apart(lambda: self.emit(S.If, E.Unary("not", test), leave, ()))[1]
+                test = E.IntImm(BOOL, 1)
+            self.emit(S.While, test, (*before, *self.nested(node.body)))
             return
         if not cond:
             raise CompassError(

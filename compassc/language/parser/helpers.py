@@ -10,19 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 from weakref import ref
 
 from ...ir import exprs as E
 from ...ir import stmts as S
 from ...ir.dtypes import VOID
-from ...ir.visit import walk_exprs
 from ...ops.core import Op
 from .folding import is_stable
 from .values import PointerValue, Value, wrap
 
 _MAY_CHANGE = E.F_LOAD | E.F_CALL | E.F_FUNC
 _EFFECTS = ("write", "sync", "io")
+_Computed = dict[int, tuple[E.Expr, E.Expr]]
+"""What expressions were replaced by, with themselves, by their identity."""
 
 
 class Helpers:
@@ -71,26 +73,38 @@ class Helpers:
                 self.hold(item)
         return value
 
+    def pasted(self, value: Any) -> Any:
+        """What a name stands for: an argument of a macro is computed at each use, all else is a variable."""
+        if type(value) in (Value, PointerValue) and _flags(value) & _MAY_CHANGE:
+            return self.hold(copy(value))
+        return value
+
     def settle(self) -> None:
         """Compute the values that are held, before what follows changes them."""
         held = [value for r in self._held if (value := r()) is not None]
         self._held.clear()
-        computed: dict[int, tuple[E.Expr, E.Expr]] = {}
-        for value in held:
-            singles = [x for part in _parts(value) for x in walk_exprs(part) if E.is_single(x)]
-            for e in reversed(singles):
-                if id(e) not in computed:
-                    computed[id(e)] = e, _parts(self.keep(wrap(_with(e, computed, inside=True))))[0]
+        computed: _Computed = {}
         for value in held:
             if isinstance(value, PointerValue):
-                value.base, value.offset = _with(value.base, computed), _with(value.offset, computed)
-                if not (is_stable(value.base, ()) and is_stable(value.offset, ())):
-                    kept = self.keep(value)
-                    value.base, value.offset = kept.base, kept.offset
-                continue
-            value.expr = _with(value.expr, computed)
-            if not is_stable(value.expr, ()):
-                value.expr = self.keep(value).expr
+                value.base, value.offset = self._settled(value.base, computed), self._settled(value.offset, computed)
+            else:
+                value.expr = self._settled(value.expr, computed)
+
+    def _settled(self, e: E.Expr, computed: _Computed) -> Any:
+        """An expression with variables in the place of what may change, given their values in the order of the text."""
+        if id(e) in computed or is_stable(e, ()):
+            return computed.get(id(e), (e, e))[1]
+        if not e.flags & E.F_FUNC and type(e) is not E.Pointer:
+            found: E.Expr = _with(e, computed)
+        elif type(e) is E.Select or (type(e) is E.Binary and e.op in ("and", "or")):  # the others may not be computed
+            first = e.children()[0]
+            found = e.map(lambda child: self._settled(child, computed) if child is first else _with(child, computed))
+        else:
+            found = e.map(lambda child: self._settled(child, computed))
+        if not is_stable(found, ()):
+            found = _parts(self.keep(wrap(found)))[0]
+        computed[id(e)] = e, found
+        return found
 
     def done(self, op: Op, value: Any) -> Any:
         """The value of an operation; where a function of Python calls one with an effect, that becomes a statement."""
@@ -113,6 +127,15 @@ class Helpers:
         return self.keep(value)
 
 
+def calls(value: Any) -> bool:
+    """Whether computing a value, or one in a container, calls a function: that is done once, and may change others."""
+    if isinstance(value, (tuple, list)):
+        return any(map(calls, value))
+    if isinstance(value, slice):
+        return any(map(calls, (value.start, value.stop, value.step)))
+    return isinstance(value, (Value, PointerValue)) and bool(_flags(value) & E.F_FUNC)
+
+
 def _flags(value: Value | PointerValue) -> int:
     return value.expr.flags if isinstance(value, Value) else value.base.flags | value.offset.flags
 
@@ -121,10 +144,8 @@ def _parts(value: Value | PointerValue) -> tuple[E.Expr, ...]:
     return (value.expr,) if isinstance(value, Value) else (value.base, value.offset)
 
 
-def _with(e: E.Expr, computed: dict[int, tuple[E.Expr, E.Expr]], inside: bool = False) -> Any:
-    """The expression with variables in the place of calls that were made; `inside`: of those in it only."""
-    if not e.flags & E.F_FUNC or not computed:
+def _with(e: E.Expr, computed: _Computed) -> Any:
+    """The expression with variables in the place of what was computed."""
+    if not e.flags & _MAY_CHANGE or not computed:
         return e
-    if not inside and id(e) in computed:
-        return computed[id(e)][1]
-    return e.map(lambda child: _with(child, computed))
+    return computed[id(e)][1] if id(e) in computed else e.map(lambda child: _with(child, computed))

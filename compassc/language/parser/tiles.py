@@ -75,16 +75,7 @@ class IRMachine:
     def _inside(self, body: Callable[[], None]) -> S.Body:
         fp = self.fp
         with fp.helpers.run(False):
-            return self._made(fp, body)
-
-    @staticmethod
-    def _made(fp: FunctionContext, body: Callable[[], None]) -> S.Body:
-        outer, fp.out = fp.out, []
-        try:
-            body()
-            return tuple(fp.out)
-        finally:
-            fp.out = outer
+            return fp.apart(body)[1]
 
     def when(self, condition: Any, body: Callable[[], None]) -> None:
         if isinstance(condition, Value):

@@ -304,6 +304,12 @@ class PointerValue(Operators):
         return E.Pointer(self.elem, self.base, self.offset)
 
     @property
+    def is_variable(self) -> bool:
+        """Whether it is what a pointer variable holds, unmoved and of its type."""
+        plain = type(self.offset) is E.IntImm and self.offset.value == 0
+        return plain and type(self.base) is E.Var and self.base.pointer_type.elem is self.elem
+
+    @property
     def is_nullptr(self) -> Value:
         plain = type(self.offset) is E.IntImm and self.offset.value == 0
         return Value(E.Unary("isnull", self.base if plain and type(self.base) is E.Var else self.expr))
