@@ -32,35 +32,50 @@ NO_EFFECT = ("simulator", "profile", "tcm_size", "tiling", "dump", "debug", "dot
 
 @click.command(epilog=options.example("compassc aipubuild model.cfg"))
 @click.argument("source", type=options.INPUT, metavar="FILE.cfg")
+@click.option("--plugins", multiple=True, type=options.PLACE, metavar="DIR|FILE", help="Load plugins of DIR, or FILE.")
+@click.option(
+    "--trust",
+    is_flag=True,
+    help="Trust whoever made FILE.cfg: run the programs that it names (data sets FILE.py:NAME, PyTorch's .pt2), write "
+    "results wherever it says.",
+)
 @options.talk_options
 @click.pass_obj
-def command(console: Console, source: Path) -> None:
+def command(console: Console, source: Path, plugins: tuple[Path, ...], trust: bool) -> None:
     """A model to aipu.bin as a configuration file (.cfg) of the vendor says.
 
     [Parser] names the model, [Optimizer] how it is quantised and with which data, [GBuilder] target and result. With
-    mode=run the result is run on the simulator.
+    mode=run the result is run on the simulator. Results lie in the folder of the file or the current one. Plugins are
+    those of --plugins and of the folders in AIPUPLUGIN_PATH.
     """
     from compassc.quantizer import vendor
 
     console.inputs.append(source)
-    config = vendor.read(source)
+    config = vendor.read(source, trust)
     mode = config.get("common", "mode", default="build").lower()
     if mode not in ("build", "run"):
         raise config.error("common", "mode", f"'mode' is {mode!r}, expected build or run")
+    wanted = config.written("gbuilder", "outputs", Path(config.get("gbuilder", "outputs", default="aipu.bin")), ".bin")
     quantised = _quantised(console, config)
     for key in NO_EFFECT:
         if config.get("gbuilder", key).lower() not in ("", "false"):
             config.warnings.append(f"[GBuilder] '{key}' has no effect here")
     for warning in dict.fromkeys(config.warnings):
         console.say(f"warning: {warning}")
-    _build(console, config, quantised, mode)
+    program = wanted if mode == "build" else wanted.with_name("aipu.bin")
+    _build(console, config, quantised, program, plugins)
+    if mode == "run":
+        _run(console, config, program, wanted)
 
 
-def _folder(config: Config, section: str, default: str) -> Path:
-    """The folder of results, which is made where it is missing."""
+def _result(config: Config, section: str, default: str, key: str, name: str) -> Path:
+    """The path of a result called `name`, as `key` says, in the section's folder, which is made where it is missing."""
+    if Path(name).name != name:
+        raise config.error(section, key, f"'{name}' is no name of a file")
     folder = Path(config.get(section, "output_dir", default=default))
+    path = config.written(section, "output_dir", folder / name, ".txt")
     folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    return path
 
 
 def _imported(config: Config) -> Graph:
@@ -77,6 +92,8 @@ def _imported(config: Config) -> Graph:
         raise config.error(
             "parser", "model_type", f"'{path}' of the type {kind!r} cannot be imported", f"known are {known}"
         )
+    if path.suffix.lower() == ".pt2":
+        config.program("parser", "input_model")
     graph = import_model(path, vendor.shapes_of(config))
     graph = _with_outputs(config, graph)
     return passes.optimise(graph)
@@ -114,9 +131,10 @@ def _quantised(console: Console, config: Config) -> tuple[Path, Path]:
 
     graph = _imported(config)
     name = config.get("parser", "model_name", default=config.get("optimizer", "model_name", default="model"))
-    files.save(graph, _folder(config, "parser", ".") / f"{name}.txt")
+    files.save(graph, _result(config, "parser", ".", "model_name", f"{name}.txt"))
     settings = vendor.settings_of(config, graph)
-    folder = _folder(config, "optimizer", "./opt_log")
+    quantised = config.get("optimizer", "quant_ir_name", "out_ir_name", default=f"{name}_o")
+    path = _result(config, "optimizer", "./opt_log", "quant_ir_name", f"{quantised}.txt")
     statistics = config.get("optimizer", "statistic_file")
     calibration = Calibration.load(config.file("optimizer", "statistic_file")) if statistics else None
     data = vendor.samples_of(config, graph)
@@ -128,10 +146,9 @@ def _quantised(console: Console, config: Config) -> tuple[Path, Path]:
         made = quantize_model(graph, data, settings, calibration=calibration)
     config.warnings += [str(w.message) for w in said if issubclass(w.category, UserWarning)]
     verify.check(made.graph, verify.Stage.QUANTISED)
-    path = folder / f"{config.get('optimizer', 'quant_ir_name', 'out_ir_name', default=f'{name}_o')}.txt"
     weights = files.save(made.graph, path)
     if config.flag("optimizer", "save_statistic_info") and made.calibration is not None:
-        made.calibration.save(folder / f"{name}_statistic_info.npz")
+        made.calibration.save(path.with_name(f"{name}_statistic_info.npz"))
     from compassc.cli.quantizing import summary
 
     for line in summary(made):
@@ -140,27 +157,25 @@ def _quantised(console: Console, config: Config) -> tuple[Path, Path]:
     return path, weights
 
 
-def _build(console: Console, config: Config, quantised: tuple[Path, Path], mode: str) -> None:
+def _build(
+    console: Console, config: Config, quantised: tuple[Path, Path], output: Path, plugins: tuple[Path, ...]
+) -> None:
     from compass_core import switches, targets
     from compassc.gbuilder.build import GraphOptions, build_model
 
     given = config.get("gbuilder", "target")
     target = targets.load(given.upper() if given else switches.TARGET.get()).name
-    wanted = Path(config.get("gbuilder", "outputs", default="aipu.bin"))
-    output = wanted if mode == "build" else wanted.with_name("aipu.bin")
     here = Path.cwd()
     libraries = tuple(Path(p.strip()) for p in config.get("gbuilder", "local_lib").split(",") if p.strip())
     with place(output) as made:
         choice = GraphOptions(
-            plugin_dirs=(here / "plugin", here), library_dirs=(here, *libraries),
+            plugin_dirs=plugins, library_dirs=(here, *libraries),
             work_dir=made.parent / f"{quantised[0].stem}.compass",
         )  # fmt: skip
         built = build_model(quantised[0], quantised[1], made, target, choice)
         console.clear_progress()
         console.say(built.summary())
         hand_over(console, made, output)
-    if mode == "run":
-        _run(console, config, output, wanted)
 
 
 def _run(console: Console, config: Config, program: Path, wanted: Path) -> None:

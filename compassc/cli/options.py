@@ -86,6 +86,7 @@ def _source(needed: bool) -> Callable[[click.Context, click.Parameter, Any], Any
 
 KERNEL = KernelFile()
 OUTPUT = OutputPath(allow_dash=True)
+PLACE = click.Path(exists=True, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
 

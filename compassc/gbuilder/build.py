@@ -118,15 +118,19 @@ def build_in_memory(graph: Graph, folder: Path, out: Path, target: str, options:
 
 
 def _choose(graph: Nodes, loaded: list[Plugin], library: Library | None, folder: Path) -> list[Match]:
-    """Which plugin takes which layers. The error for a layer that nobody takes names plugins beside the graph: they are
-    programs, which run when the user says so."""
+    """Which plugin takes which layers. The error for a layer that nobody takes names plugins beside the graph, and where
+    other builders look: they are programs, which run when the user says so."""
     try:
         return choose(graph, loaded, library)
     except CompassError as error:
-        beside = ", ".join(path.name for path in plugin_files([folder]) if all(path != p.path for p in loaded))
-        if error.code == "no-plugin" and beside:
-            error.notes = (*error.notes, Note(f"beside the graph there is {beside}, which was not loaded"))
-            error.help = f"if you trust it, name its folder: --plugins {folder}"
+        if error.code == "no-plugin":
+            known = {p.path.resolve() for p in loaded}
+            for place in (folder, Path("plugin"), Path()):
+                if found := [path.name for path in plugin_files([place]) if path.resolve() not in known]:
+                    note = f"in the folder '{place}' there is {', '.join(found)}, which was not loaded"
+                    error.notes = (*error.notes, Note(note))
+                    error.help = f"if you trust it, name its folder: --plugins {place}"
+                    break
         raise
 
 

@@ -91,11 +91,16 @@ def _load(source: Any, graph: Graph, pictures: Pictures) -> Samples:
     )
 
 
+def program_in(text: str) -> tuple[Path, str] | None:
+    """The file and the name in it, where the data are those of a Python program, `FILE.py:NAME`."""
+    program, _, name = text.rpartition(":")
+    return (Path(program), name) if program.endswith(".py") and not Path(text).exists() else None
+
+
 def _from_path(text: str, graph: Graph, pictures: Pictures) -> Samples:
     path = Path(text)
-    program, _, name = text.rpartition(":")
-    if not path.exists() and program.endswith(".py"):
-        return from_program(Path(program), name, graph)
+    if (program := program_in(text)) is not None:
+        return from_program(*program, graph)
     if path.is_dir():
         return from_images(path, graph, pictures)
     if not path.is_file():

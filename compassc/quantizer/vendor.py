@@ -7,6 +7,7 @@ the layers of a graph.
 from __future__ import annotations
 
 import configparser
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,18 +42,23 @@ BUILDER_KEYS = (
     "target outputs inputs simulator profile tcm_size tiling dump debug dot png random-init prof_unit local_lib dumpir "
     "disable_mmu"
 ).split()
+TRUST = "if you trust whoever made this file: --trust"
 OLD_TARGETS = ("Z1", "Z2", "Z3", "X1")
 """Targets whose biases have 16 effective bits."""
 
 
 @dataclass
 class Config:
-    """A configuration file: its sections with keys in lower case, the lines they stand in, and what was said about it."""
+    """A configuration file: its sections with keys in lower case, the lines they stand in, and what was said about it.
+
+    `trusted`: the user says that it may run the programs that it names, and write where it wants.
+    """
 
     path: Path
     sections: Mapping[str, Mapping[str, str]]
     lines: Mapping[tuple[str, str], int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    trusted: bool = False
 
     def get(self, section: str, *keys: str, default: str = "") -> str:
         """The value of the first of these keys that is there and not empty."""
@@ -71,13 +77,33 @@ class Config:
         beside = self.path.parent / given
         return beside if not given.is_absolute() and beside.exists() else given
 
+    def program(self, section: str, key: str) -> None:
+        """Tells that the value names a program that is to run: CompassError unless the file is trusted."""
+        if not self.trusted:
+            name = self.get(section, key)
+            raise self.error(section, key, f"'{name}' is a program, which would run with your rights", TRUST)
+
+    def written(self, section: str, key: str, path: Path, suffix: str) -> Path:
+        """The path of a result that the file asks for. Unless the file is trusted it is in the file's folder or the
+        current one, not hidden, and has the suffix of such results."""
+        if self.trusted:
+            return path
+        end = Path(os.path.realpath(path))
+        folders = (Path(os.path.realpath(folder)) for folder in (".", self.path.parent))
+        inside = next((end.relative_to(folder) for folder in folders if end.is_relative_to(folder)), None)
+        if inside is None or any(part.startswith(".") for part in inside.parts):
+            raise self.error(section, key, f"'{path}' would be written, which is outside of this file's folder", TRUST)
+        if end.suffix != suffix:
+            raise self.error(section, key, f"'{path}' would be written, expected a name that ends in {suffix}", TRUST)
+        return path
+
     def error(self, section: str, key: str, message: str, help: str = "") -> CompassError:
         line = self.lines.get((section, key), 1)
         return CompassError(message, Span(str(self.path), line), code=CODE, help=help)
 
 
-def read(path: Path) -> Config:
-    """The configuration in a file. CompassError naming every line that is wrong; unknown keys are warnings."""
+def read(path: Path, trusted: bool = False) -> Config:
+    """The configuration in a file; `trusted`: see `Config`. CompassError naming every line that is wrong; unknown keys are warnings."""
     text = "\n".join("" if line.lstrip().startswith(COMMENTS) else line for line in files.read_text(path).splitlines())
     parser = configparser.ConfigParser(interpolation=None, strict=True)
     try:
@@ -91,7 +117,7 @@ def read(path: Path) -> Config:
     for name in parser.sections():
         known = OTHER_NAMES.get(name.lower(), name.lower())
         found[known] = {key: value.strip() for key, value in parser.items(name)}
-    made = Config(path, found, _lines(text))
+    made = Config(path, found, _lines(text), trusted=trusted)
     made.warnings += [w for name, keys in found.items() for w in _unknown(name, list(keys))]
     return made
 
@@ -298,7 +324,7 @@ def samples_of(config: Config, graph: Graph) -> Any:
     """The calibration data that the section [Optimizer] names; None where it names none."""
     import numpy as np
 
-    from compassc.quantizer.data import load
+    from compassc.quantizer.data import load, program_in
 
     if not config.get("optimizer", "calibration_data"):
         return None
@@ -312,6 +338,8 @@ def samples_of(config: Config, graph: Graph) -> Any:
             "optimizer", "dataset", f"the data set '{name}' is not known", help_for(name, DATASETS, "data sets")
         )
     path = config.file("optimizer", "calibration_data")
+    if program_in(str(path)) is not None:
+        config.program("optimizer", "calibration_data")
     order = DATASETS.get(name, DATASETS.get(name + "dataset"))
     if order is None:
         return load(path, graph)

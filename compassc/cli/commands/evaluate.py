@@ -14,11 +14,10 @@ EXAMPLE = """\
 compassc evaluate model.onnx --data test.npz -t X2_1204
 compassc evaluate model.compass --data images/ --html report.html
 compassc evaluate model.compass --data test.npz --metric score.py:mean_iou --jobs 2"""
-PLACE = click.Path(exists=True, path_type=Path)
 
 
 @click.command(epilog=options.example(EXAMPLE))
-@click.argument("source", type=PLACE, metavar="MODEL.onnx|GRAPH.txt|MODEL.compass")
+@click.argument("source", type=options.PLACE, metavar="MODEL.onnx|GRAPH.txt|MODEL.compass")
 @click.option("--data", required=True, metavar="DATA", help="Samples with labels: .npz, images/, FILE.py:DATASET.")
 @click.option("--labels", type=options.INPUT, metavar="FILE.npy", help="The labels, when they are not in the data.")
 @click.option("--metric", metavar="FILE.py:NAME", help="A function of outputs and labels instead of top-1 and top-5.")

@@ -18,7 +18,6 @@ EXAMPLE = """\
 compassc gbuild kernel.compass/vadd.o
 compassc gbuild vadd.o --set n=1024 --shape c=4x1024 -o out/aipu.bin
 compassc gbuild graph.txt -w weight.bin -t X2_1204"""
-PLACE = click.Path(exists=True, path_type=Path)
 PICTURE = click.Path(dir_okay=False, path_type=Path)
 GRAPH_SUFFIXES = (".txt", ".def")
 
@@ -31,7 +30,9 @@ GRAPH_SUFFIXES = (".txt", ".def")
 @click.option("-w", "--weights", type=options.INPUT, metavar="FILE", help="Graph: the binary file with its constants.")
 @options.target_option
 @click.option("-L", "--lib", "libraries", multiple=True, type=options.FOLDER, help="Graph: look for objects in DIR.")
-@click.option("--plugins", multiple=True, type=PLACE, metavar="DIR|FILE", help="Graph: load plugins of DIR, or FILE.")
+@click.option(
+    "--plugins", multiple=True, type=options.PLACE, metavar="DIR|FILE", help="Graph: load plugins of DIR, or FILE."
+)
 @click.option("--no-fuse", is_flag=True, help="Graph: a kernel for each layer, nothing joined.")
 @click.option(
     "--html", type=PICTURE, metavar="FILE", help="Graph: a picture of launches, tensors and memory as a page."
