@@ -16,6 +16,7 @@ from compassc.layers.arithmetic import Array
 from compassc.models.ends import short_name
 from compassc.quantizer import data
 from compassc.quantizer.data import LABELS, Pictures, Samples
+from compassc.quantizer.pictures import pictures_in
 from compassc.quantizer.programs import program_of
 
 
@@ -86,7 +87,7 @@ def _apart(named: Mapping[str, Array], graph: Graph) -> tuple[Mapping[str, Array
 
 def _folders(folder: Path) -> Sequence[Any] | None:
     """The classes of images: the folders that they lie in, numbered in the order of their names."""
-    files = data.images_in(folder)
+    files = pictures_in(folder)
     names = sorted({p.parent.name for p in files if p.parent != folder})
     if len(names) < 2 or any(p.parent.parent != folder for p in files):
         return None

@@ -20,12 +20,11 @@ from compass_core.reading import arrays
 from compassc.graph import Graph, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
+from compassc.quantizer.pictures import CODE, SUFFIXES, need_pillow, pictures_in, pixels
 from compassc.quantizer.programs import program_of
 
-IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".ppm", ".tif", ".tiff")
 LABELS = ("labels", "label", "targets", "target", "y")
 """Arrays of an archive with the right answers, which calibration needs not."""
-CODE = "calibration-data"
 
 
 @dataclass(frozen=True)
@@ -230,14 +229,12 @@ def from_images(folder: Path, graph: Graph, pictures: Pictures) -> Samples:
     """The pictures of a folder and those below it, in the order of their names, for the one input of the graph."""
     if len(graph.inputs) != 1:
         raise CompassError(f"a folder of images is for one input, the graph has {len(graph.inputs)}", code=CODE)
-    found = images_in(folder)
+    found = pictures_in(folder)
     if not found:
-        raise CompassError(f"there are no images in '{folder}'", code=CODE, help=f"files ending in {', '.join(IMAGES)}")
-    try:
-        import PIL.Image  # noqa: F401
-    except ImportError:
-        help = "pip install pillow"
-        raise CompassError("reading images needs the package pillow", code="missing-package", help=help) from None
+        raise CompassError(
+            f"there are no images in '{folder}'", code=CODE, help=f"files ending in {', '.join(SUFFIXES)}"
+        )
+    need_pillow()
     t = graph.inputs[0]
     layout = _layout(t)
     channels = t.shape[layout.index("C")]
@@ -248,11 +245,6 @@ def from_images(folder: Path, graph: Graph, pictures: Pictures) -> Samples:
     if any(s == 0 for s in pictures.std):
         raise CompassError("a standard deviation of pictures is 0", code=CODE)
     return Samples(len(found), lambda i: {t.name: _picture(found[i], t, layout, pictures)})
-
-
-def images_in(folder: Path) -> list[Path]:
-    """The pictures of a folder and those below it, in the order of their names."""
-    return sorted(p for p in folder.rglob("*") if p.suffix.lower() in IMAGES)
 
 
 def _layout(t: Tensor) -> str:
@@ -266,22 +258,9 @@ def _layout(t: Tensor) -> str:
 
 
 def _picture(path: Path, t: Tensor, layout: str, pictures: Pictures) -> Array:
-    from PIL import Image, UnidentifiedImageError
-
     height, width, channels = (t.shape[layout.index(axis)] for axis in "HWC")
-    try:
-        with Image.open(path) as opened:
-            image = opened.convert({1: "L", 3: "RGB", 4: "RGBA"}[channels])
-            if pictures.size:
-                image = image.resize((pictures.size[1], pictures.size[0]), Image.Resampling.BILINEAR)
-                left, top = (image.width - width) // 2, (image.height - height) // 2
-                image = image.crop((left, top, left + width, top + height))
-            else:
-                image = image.resize((width, height), Image.Resampling.BILINEAR)
-            pixels = np.asarray(image, np.float32).reshape(height, width, channels)
-    except (OSError, UnidentifiedImageError) as error:
-        raise CompassError(f"'{path}' is no image: {error}", code=CODE) from None
-    values = (pixels - np.asarray(pictures.mean, np.float32)) / np.asarray(pictures.std, np.float32)
+    values = pixels(path, height, width, channels, pictures.size) - np.asarray(pictures.mean, np.float32)
+    values = values / np.asarray(pictures.std, np.float32)
     ordered = values if layout.endswith("HWC") else values.transpose(2, 0, 1)
     made = np.ascontiguousarray(ordered).reshape(t.shape[-3:])
     if len(t.shape) == 4:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Iterator
 from contextlib import ExitStack
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compass_core import files
 from compass_core.errors import CompassError
 from compass_core.reading.limits import EXTERNAL_BYTES
 from compassc.importers.values import Refused
@@ -22,6 +22,7 @@ from compassc.importers.values import Refused
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
 
+CODE = "onnx-external-data"
 _PACKED = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2, "FLOAT6E2M3": 6, "FLOAT6E3M2": 6}
 """The bits of an element, of types that share bytes."""
 _NUMBER = re.compile(r"[0-9]{1,18}")
@@ -34,13 +35,12 @@ def load_external(model: ModelProto, path: Path) -> None:
     CompassError when a file is not there, is not in the model's folder, is no file, or does not have the bytes.
     """
     with ExitStack() as opened:
-        files = _Files(path, opened)
+        beside = _Files(path, opened)
         for tensor in external_tensors(model):
             try:
-                content = files.content(tensor)
+                content = beside.content(tensor)
             except (OSError, ValueError, Refused) as error:
-                why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-                raise _error(f"'{path}' keeps the tensor {tensor.name!r} in another file: {why}", _BESIDE) from None
+                raise _error(f"'{path}' keeps the tensor {tensor.name!r} in another file: {error}", _BESIDE) from None
             tensor.raw_data = content
             tensor.data_location = tensor.DEFAULT
             del tensor.external_data[:]
@@ -150,10 +150,8 @@ class _Files:
         end = os.path.realpath(self._path.parent / name)
         if not any(os.path.commonpath([folder, end]) == folder for folder in self._folders):
             raise ValueError(f"{name!r}, which is a link to a file elsewhere")
-        handle = os.open(end, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
+        handle = files.open_regular(Path(end), CODE)
         self._opened.callback(os.close, handle)
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise ValueError(f"{name!r}, which is no regular file")
         return handle
 
 
@@ -183,4 +181,4 @@ def size_of(tensor: TensorProto) -> int:
 
 
 def _error(message: str, help: str) -> CompassError:
-    return CompassError(message, code="onnx-external-data", help=help)
+    return CompassError(message, code=CODE, help=help)

@@ -100,6 +100,8 @@ MODEL_NODES = Limit(
     200_000, "nodes", "a model, with each call of a function and each step of a loop that is unrolled", elastic=True
 )
 EXTERNAL_BYTES = Limit(4 << 30, "bytes", "the tensors of a model that lie in files beside it, together", elastic=True)
+IMAGE_BYTES = Limit(256 << 20, "bytes", "the file of an image")
+IMAGE_PIXELS = Limit(1 << 26, "pixels", "an image", elastic=True)
 
 
 def limits() -> Iterator[tuple[str, Limit]]:
