@@ -40,7 +40,8 @@ def load_external(model: ModelProto, path: Path) -> None:
             try:
                 content = beside.content(tensor)
             except (OSError, ValueError, Refused) as error:
-                raise _error(f"'{path}' keeps the tensor {tensor.name!r} in another file: {error}", _BESIDE) from None
+                why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+                raise _error(f"'{path}' keeps the tensor {tensor.name!r} in another file: {why}", _BESIDE) from None
             tensor.raw_data = content
             tensor.data_location = tensor.DEFAULT
             del tensor.external_data[:]
@@ -150,7 +151,7 @@ class _Files:
         end = os.path.realpath(self._path.parent / name)
         if not any(os.path.commonpath([folder, end]) == folder for folder in self._folders):
             raise ValueError(f"{name!r}, which is a link to a file elsewhere")
-        handle = files.open_regular(Path(end), CODE)
+        handle = files.open_regular(Path(end))
         self._opened.callback(os.close, handle)
         return handle
 

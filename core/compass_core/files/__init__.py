@@ -202,26 +202,24 @@ def read(path: Path, limit: Limit = FILE_BYTES, code: str = "unreadable") -> byt
     return data
 
 
-def open_regular(path: Path, code: str = "unreadable") -> int:
-    """A descriptor to read a regular file by; the caller closes it. CompassError for anything else, at once: a pipe that
-    nobody writes to would be waited for."""
-    handle = -1
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-        if stat.S_ISREG(os.fstat(handle).st_mode):
-            return handle
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise CompassError(f"cannot read '{path}': {why}", code=code) from None
+def open_regular(path: Path) -> int:
+    """A descriptor to read a regular file by; the caller closes it. OSError for anything else, at once: a pipe that nobody
+    writes to would be waited for."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        return handle
     os.close(handle)
-    raise CompassError(f"cannot read '{path}': it is no regular file", code=code)
+    raise OSError(0, "it is no regular file")
 
 
 def read_regular(path: Path, limit: Limit = FILE_BYTES, code: str = "unreadable") -> bytes:
     """As `read`, of a regular file; for files that nobody named one by one."""
-    with open(open_regular(path, code), "rb") as file:
-        limit.check(os.fstat(file.fileno()).st_size, str(path))
-        return read_stream(file, str(path), limit)
+    try:
+        with open(open_regular(path), "rb") as file:
+            limit.check(os.fstat(file.fileno()).st_size, str(path))
+            return read_stream(file, str(path), limit)
+    except OSError as error:
+        raise CompassError(f"cannot read '{path}': {error.strerror or error}", code=code) from None
 
 
 _LARGE = 1 << 22
