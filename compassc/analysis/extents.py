@@ -14,6 +14,7 @@ from ..ir import stmts as S
 from ..ir.dtypes import INT32, DataType, PointerType
 from ..ir.visit import all_exprs
 from ..ops.effects import accesses
+from . import prefetches
 
 UNKNOWN = ["?"]
 _RING = frozenset(("add", "sub", "mul", "shl"))
@@ -381,7 +382,7 @@ def program(module: S.IRModule) -> dict[str, Any]:
     functions: dict[str, dict[str, Any]] = {}
     for f in module.functions:
         slicer = _Slicer(f, scopes)
-        functions[f.name] = {"params": slicer.params, "body": _prune(slicer.body(f.body), set())}
+        functions[f.name] = {"params": slicer.params, "body": prefetches.apart(_prune(slicer.body(f.body), set()))}
     while _drop_idle_calls(functions):
         pass
     params = {}

@@ -11,6 +11,20 @@ from compass_core.aipubin.dtypes import element_dtype, scalar_value
 from compass_core.extents import evaluate
 from compassc.analysis.extents import program
 
+PIPELINED = """
+@S.prim_func
+def k(x: S.ptr("i32", "global"), z: S.ptr("i32", "global"), y: S.ptr("i32", "global"), n: S.i32, m: S.i32):
+    a, b = S.alloc((256,), "i32", "lsram"), S.alloc((256,), "i32", "lsram")
+    for i in {loop}:
+        now = S.min(n - i, 256)
+        if m > 7:
+            S.dma_copy(b, z + i * 2 + m, now)
+        S.dma_copy(a, x + i, now)
+        for j in range(0, now, 8):
+            S.vstore(S.vload(a + j) + S.vload(b + j), a + j)
+        S.dma_copy(y + i, a, now)
+"""
+HEADS = ("0, n, 256", "S.get_local_id() * 256, n, S.get_local_size() * 256", "m, n, 128", "256, n - 256, 256")
 KERNELS = Path(__file__).parents[1] / "examples/spec_kernels.py"
 
 
@@ -225,3 +239,26 @@ def test_numpy_free_evaluation():
 
     code = "import sys, compass_core.extents; assert 'numpy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.fixture(scope="module", params=range(len(HEADS)))
+def stages(request, tmp_path_factory):
+    """The extents programs of a loop as `range` and as `S.pipelined` have it, lowered."""
+    from compassc import passes
+    from compassc.dsl import load_kernels, parse
+
+    folder, found = tmp_path_factory.mktemp("stages"), []
+    head = HEADS[request.param]
+    for number, loop in enumerate((f"range({head})", *(f"S.pipelined({head}, stages={k})" for k in (2, 3, 4)))):
+        path = folder / f"kernel{number}.py"
+        path.write_text("from compassc.dsl import script as S\n" + PIPELINED.format(loop=loop))
+        found.append(program(passes.lower(parse(load_kernels(path).entry("k"), "X2_1204"), passes.PassOptions())))
+    return found
+
+
+@settings(max_examples=40, deadline=None)
+@given(n=st.one_of(st.integers(0, 3000), st.integers(0, 300_000)), m=st.integers(0, 20))
+def test_stages_of_a_loop_change_no_size(stages, n, m):
+    plain, *pipelined = [evaluate(p, {"n": n, "m": m}, 4) for p in stages]
+    assert all(found == plain for found in pipelined)
+    assert plain["x"].elements == plain["x"].certain or n < 1000
