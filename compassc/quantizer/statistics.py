@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 
@@ -136,57 +136,15 @@ class Calibration:
     moments: Mapping[str, Moments] = field(default_factory=dict)
     samples: int = 0
 
-    def save(self, path: Any) -> None:
+    def save(self, path: Path | str) -> None:
         """Writes an .npz file, as `load` reads it."""
-        import io
-        from pathlib import Path
+        from compassc.quantizer import kept
 
-        from compass_core import files
-
-        names = list(self.records)
-        arrays: dict[str, Array] = {
-            "names": np.array(names),
-            "numbers": np.array([[getattr(self.records[n], f) for f in FIELDS] for n in names], np.float64),
-            "samples": np.array(self.samples),
-        }
-        for i, name in enumerate(names):
-            if self.records[name].counts.size:
-                arrays[f"counts_{i}"] = self.records[name].counts
-        for i, (name, found) in enumerate(self.moments.items()):
-            arrays[f"moment_{i}"] = np.array([name, str(found.rows)])
-            arrays[f"mean_{i}"] = found.mean
-            if found.products is not None:
-                arrays[f"products_{i}"] = found.products
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
-        files.write(Path(path), buffer.getvalue())
+        kept.save(self, Path(path))
 
     @classmethod
-    def load(cls, path: Any) -> Calibration:
+    def load(cls, path: Path | str) -> Calibration:
         """The calibration of a file that `save` wrote. CompassError for another file."""
-        from compass_core.errors import CompassError
+        from compassc.quantizer import kept
 
-        try:
-            with np.load(path, allow_pickle=False) as given:
-                return cls._from(given)
-        except FileNotFoundError:
-            raise CompassError(f"'{path}' does not exist", code="unreadable") from None
-        except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
-            raise CompassError(f"'{path}' holds no statistics: {error}", code="calibration-data") from None
-
-    @classmethod
-    def _from(cls, given: Any) -> Calibration:
-        records = {}
-        for i, (name, numbers) in enumerate(zip(given["names"], given["numbers"], strict=True)):
-            record = Record()
-            for key, number in zip(FIELDS, numbers, strict=True):
-                setattr(record, key, int(number) if key == "batches" else float(number))
-            if f"counts_{i}" in given.files:
-                record.counts = given[f"counts_{i}"]
-            records[str(name)] = record
-        moments = {}
-        for i in range(sum(key.startswith("moment_") for key in given.files)):
-            name, rows = given[f"moment_{i}"]
-            products = given[f"products_{i}"] if f"products_{i}" in given.files else None
-            moments[str(name)] = Moments(given[f"mean_{i}"], products, int(rows))
-        return cls(records, moments, int(given["samples"]))
+        return kept.load(Path(path))

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from compass_core.errors import CompassError
+from compass_core.reading.names import is_name
 from compassc.te.errors import ExpressionTypeError, ScheduleError
+from compassc.te.schedule.trace import parsed
 from compassc.tir.arguments import check_argument
 
 if TYPE_CHECKING:
@@ -280,15 +282,7 @@ class Trace:
     @staticmethod
     def apply_json_to_schedule(json_obj: Any, sch: Base) -> None:
         """Take the steps that `as_json` gave (or its text) on a schedule. ScheduleError (a ValueError) for anything else."""
-        try:
-            rows, decided = json.loads(json_obj) if isinstance(json_obj, str) else json_obj
-            decisions = {n: d for n, d in decided}
-            parts = [(str(kind), list(ins), list(attrs), list(outs)) for kind, ins, attrs, outs in rows]
-        except (ValueError, TypeError) as error:
-            raise ScheduleError(f"this is no trace: {error}") from None
-        for n in decisions:
-            if not (isinstance(n, int) and 0 <= n < len(parts)):
-                raise ScheduleError(f"there is a decision for step {n}, of {len(parts)}")
+        parts, decisions = _rows(parsed(json_obj, "a trace") if isinstance(json_obj, str) else json_obj)
         known: dict[str, Any] = {}
         for number, (kind, inputs, attrs, outputs) in enumerate(parts):
             values = [_decoded(x, known, number, kind) for x in inputs]
@@ -310,6 +304,31 @@ class Trace:
     def show(self, *_: Any, **__: Any) -> None:
         """Print the trace as Python text."""
         print(self)
+
+
+def _rows(value: Any) -> tuple[list[tuple[str, list[Any], list[Any], list[str]]], dict[int, Any]]:
+    """The steps of a trace in JSON (kind, inputs, attributes, names of what it gives), and the decisions by their numbers.
+    ScheduleError for other values."""
+    if not (_is_list(value) and len(value) == 2 and all(map(_is_list, value))):
+        raise ScheduleError("this is no trace: not [steps, decisions]")
+    parts = []
+    for number, row in enumerate(value[0]):
+        if not (_is_list(row) and len(row) == 4 and all(map(_is_list, row[1:]))):
+            raise ScheduleError(f"step {number}: not [kind, inputs, attributes, outputs]")
+        kind, inputs, attrs, outputs = row[0], *map(list, row[1:])
+        if not isinstance(kind, str) or not all(map(is_name, outputs)):
+            raise ScheduleError(f"step {number}: its kind or a name of what it gives is none")
+        parts.append((kind, inputs, attrs, outputs))
+    decisions: dict[int, Any] = {}
+    for item in value[1]:
+        if not (_is_list(item) and len(item) == 2 and type(item[0]) is int and 0 <= item[0] < len(parts)):
+            raise ScheduleError(f"there is a decision for {str(item)[:80]}, of {len(parts)} steps")
+        decisions[item[0]] = item[1]
+    return parts, decisions
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple))
 
 
 def _take(sch: Base, kind: str, inputs: list[Any], attrs: list[Any], decision: Any, number: int) -> list[Any]:

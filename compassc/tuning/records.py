@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import json
-import math
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -118,11 +118,11 @@ def _check(content: Mapping[str, Any], fields: Mapping[str, Any], what: str) -> 
 
 
 def _is_shape(value: object) -> bool:
-    return isinstance(value, list) and all(type(n) is int and n >= 0 for n in value)
+    return isinstance(value, list) and all(type(n) is int and 0 <= n < 1 << 63 for n in value)
 
 
 def _is_cost(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= sys.float_info.max
 
 
 def _bad(message: str) -> CompassError:

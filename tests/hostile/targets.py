@@ -19,6 +19,7 @@ from compass_core.hostcc import host, origins, sources
 from tests.hostile.container import CONTAINER
 from tests.hostile.harness import Ranges, Target, bytes_mutant, refused, text_mutant
 from tests.hostile.models import MODELS
+from tests.hostile.readers import READERS
 
 KERNEL = """
 from compassc.dsl import script as S
@@ -338,6 +339,7 @@ TARGETS = {
         Target("graphs", _graphs, _graph, text_mutant),
         Target("stages", _stage_texts, _stage_file, _stage_mutant),
         *MODELS,
+        *READERS,
     )
 }
 """All targets in Python by name."""

@@ -27,6 +27,20 @@ def test_damaged_inputs_are_refused_or_read_never_more(name, count):
     assert len(run.answers) > 9
 
 
+FEW = {"statistics": 20, "samples": 150, "settings": 100, "records": 300, "te-traces": 300, "tir-traces": 80}
+"""Of readers whose inputs take long, or seldom stay sound."""
+
+
+@pytest.mark.parametrize(("name", "count"), FEW.items())
+def test_what_users_bring_besides_models_is_refused_or_read(name, count):
+    target = TARGETS[name]
+    for data in target.corpus():
+        assert target.answer(data, (), True).startswith("read"), data[:40]
+    run = campaign(target, 2026, count)
+    assert not run.failures
+    assert len(run.answers) > 5
+
+
 def test_random_command_lines_end_with_a_documented_status():
     for data in CLI.corpus():
         assert CLI.answer(data, (), True).startswith("read")

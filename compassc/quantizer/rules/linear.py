@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compass_core.errors import CompassError
 from compassc.graph import Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
@@ -15,7 +16,7 @@ from compassc.quantizer.numbers import Factor, Levels, common_shift, extremes, f
 from compassc.quantizer.rounding import adaptive, mean_error
 from compassc.quantizer.rules import rule
 from compassc.quantizer.rules._rectify import fused, parameters, rectified_output
-from compassc.quantizer.statistics import Record
+from compassc.quantizer.statistics import Moments, Record
 from compassc.quantizer.strategies import parse
 
 ALWAYS_PER_CHANNEL = ("DepthwiseConv",)
@@ -100,6 +101,7 @@ def quantised(job: Job, weights: Array, groups: int, rounded: bool = True) -> tu
     values = found.of(weights)
     biases = layer.constants.get("biases", np.zeros(len(weights), np.float32)).reshape(-1)
     if rounded and job.moments is not None:
+        _check_moments(layer, job.moments, weights)
         if settings.rounding == "adaptive" and job.moments.products is not None:
             values = adaptive(weights, values, found, job.moments)
         if job.correct:
@@ -113,6 +115,18 @@ def quantised(job: Job, weights: Array, groups: int, rounded: bool = True) -> tu
     kind = "int32" if settings.bias_bits <= 32 else "int64"
     constants |= {"weights": typed(values, found.dtype), "biases": typed(whole, kind), **slopes}
     return job.made(out, {**attributes, **more}, constants), linear
+
+
+def _check_moments(layer: Layer, moments: Moments, weights: Array) -> None:
+    """CompassError for moments of other inputs than those of the weights."""
+    groups, size = moments.mean.shape
+    if not groups or len(weights) % groups or weights[0].size != size:
+        raise CompassError(
+            f"the statistics of '{layer.name}' are of {groups} x {size} inputs, which its weights "
+            f"{list(weights.shape)} do not have",
+            code="calibration-data",
+            help="calibrate this graph",
+        )
 
 
 @rule("Convolution", "DepthwiseConv", "Convolution3D")

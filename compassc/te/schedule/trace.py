@@ -5,10 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from compass_core.errors import CompassError
+from compass_core.reading import jsontext
+from compass_core.reading.names import is_label, is_name
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Binary, Cast, Expr, IntImm, Unary, Var
 from compassc.te.axes import IterVar, Kind, Range, thread_of
@@ -41,7 +45,7 @@ class Step:
 
     def __str__(self) -> str:
         words = [_shown(a) for a in self.args] + [f"{k}={_shown(v)}" for k, v in self.options]
-        on = f's["{self.stage}"]' if self.stage else "s"
+        on = f"s[{_quoted(self.stage)}]" if self.stage else "s"
         return f"{on}.{self.primitive}({', '.join(words)})"
 
 
@@ -74,14 +78,93 @@ class Trace:
     @classmethod
     def from_json(cls, text: str) -> Trace:
         """The trace that `to_json` wrote; ScheduleError for other text."""
-        try:
-            read = json.loads(text)
-            if read["format"] != FORMAT:
-                raise ValueError(read["format"])
-            rows = read["steps"]
-            return cls([Step(s, p, tuple(a), tuple(o.items())) for s, p, a, o in rows])
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ScheduleError(f"not a trace ({FORMAT}): {error}") from None
+        read = parsed(text, f"a trace ({FORMAT})")
+        if not isinstance(read, dict) or read.get("format") != FORMAT or not isinstance(read.get("steps"), list):
+            raise ScheduleError(f"not a trace ({FORMAT}): it has no format and steps")
+        return cls([_step(row, number) for number, row in enumerate(read["steps"])])
+
+
+def parsed(text: str, what: str) -> Any:
+    """The value of JSON text that is to be `what`; ScheduleError for other text."""
+    try:
+        return jsontext.parse(text, "the trace", "te-schedule", what)
+    except CompassError as error:
+        raise ScheduleError(f"not {what}: {error.message}") from None
+
+
+def _step(row: Any, number: int) -> Step:
+    """The step of a row of JSON. ScheduleError for a value that no argument is recorded as."""
+    if not (isinstance(row, list) and len(row) == 4 and isinstance(row[2], list) and isinstance(row[3], dict)):
+        raise ScheduleError(f"step {number}: not [stage, primitive, arguments, options]")
+    stage, primitive, args, options = row
+    if not is_label(stage) or not is_name(primitive) or not all(map(is_name, options)):
+        raise ScheduleError(f"step {number}: a stage, a primitive or an option has a name that is none")
+    for value in (*args, *options.values()):
+        if not _is_argument(value):
+            raise ScheduleError(f"step {number}: {str(value)[:80]} is no argument")
+    return Step(stage, primitive, tuple(args), tuple(options.items()))
+
+
+def _is_argument(value: Any) -> bool:
+    """Whether a value of JSON is one that arguments are recorded as; see Step."""
+    if isinstance(value, list):
+        return all(map(_is_argument, value))
+    if not isinstance(value, dict):
+        return value is None or isinstance(value, (bool, str)) or _is_number(value)
+    if len(value) != 1:
+        return False
+    ((kind, what),) = value.items()
+    return kind in _FORMS and _FORMS[kind](what)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is a number, of at most 64 bits where it is whole."""
+    whole = isinstance(value, int) and -(1 << 63) <= value < 1 << 64
+    return whole or (isinstance(value, float) and math.isfinite(value))
+
+
+def _is_tree(tree: Any) -> bool:
+    """Whether a value of JSON is an expression, as `_tree` writes it."""
+    if isinstance(tree, list):
+        return (
+            bool(tree)
+            and isinstance(tree[0], str)
+            and _ARITY.get(tree[0]) == len(tree) - 1
+            and all(map(_is_tree, tree[1:]))
+        )
+    if isinstance(tree, dict):
+        return tree.keys() <= {"axis", "var", "const", "cast"} and _is_argument(tree)
+    return isinstance(tree, int) and not isinstance(tree, bool) and _is_number(tree)
+
+
+def _items(*kinds: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Whether a value is a list of such items."""
+    return lambda value: (
+        isinstance(value, list) and len(value) == len(kinds) and all(k(v) for k, v in zip(kinds, value))
+    )
+
+
+def _is_place(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 31
+
+
+_is_range = _items(is_label, _is_argument, _is_argument)
+_FORMS: dict[str, Callable[[Any], bool]] = {
+    "axis": _items(is_label, is_label),
+    "stage": is_label,
+    "tensor": _items(is_label, _is_place),
+    "thread": lambda value: is_label(value) or _is_range(value),
+    "intrin": is_label,
+    "var": _items(is_label),
+    "const": _items(_is_number, is_label),
+    "cast": _items(is_label, _is_tree),
+    "expr": lambda value: isinstance(value, list) and _is_tree(value),
+}
+"""What references hold, by their kinds."""
+
+
+def _quoted(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)
 
 
 def _shown(argument: Any) -> str:
@@ -96,10 +179,10 @@ def _shown(argument: Any) -> str:
 
 def _shown_thread(value: Any) -> str:
     if isinstance(value, str):
-        return f'te.thread_axis("{value}")'
+        return f"te.thread_axis({_quoted(value)})"
     tag, begin, extent = value
     pair = f"({_shown(begin)}, {_shown(extent)})"
-    return f'te.thread_axis({pair if begin == 0 else f"te.Range.from_extent{pair}"}, "{tag}")'
+    return f"te.thread_axis({pair if begin == 0 else f'te.Range.from_extent{pair}'}, {_quoted(tag)})"
 
 
 def _shown_tree(tree: Any) -> str:
@@ -114,14 +197,14 @@ def _shown_tree(tree: Any) -> str:
 
 
 _REFERENCES: dict[str, Callable[[Any], str]] = {
-    "axis": lambda value: f's["{value[0]}"]["{value[1]}"]',
-    "stage": lambda value: f's["{value}"]',
-    "tensor": lambda value: f's["{value[0]}"].op.output({value[1]})',
+    "axis": lambda value: f"s[{_quoted(value[0])}][{_quoted(value[1])}]",
+    "stage": lambda value: f"s[{_quoted(value)}]",
+    "tensor": lambda value: f"s[{_quoted(value[0])}].op.output({value[1]})",
     "thread": _shown_thread,
-    "intrin": lambda value: f's.intrinsics["{value}"]',
-    "var": lambda value: f'te.Value(s.variables["{value[0]}"])',
-    "const": lambda value: f'te.const({value[0]!r}, "{value[1]}")',
-    "cast": lambda value: f'te.cast({_shown_tree(value[1])}, "{value[0]}")',
+    "intrin": lambda value: f"s.intrinsics[{_quoted(value)}]",
+    "var": lambda value: f"te.Value(s.variables[{_quoted(value[0])}])",
+    "const": lambda value: f"te.const({value[0]!r}, {_quoted(value[1])})",
+    "cast": lambda value: f"te.cast({_shown_tree(value[1])}, {_quoted(value[0])})",
     "expr": lambda value: _shown_tree(value),
 }
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "floormod": "%", "bitand": "&", "bitor": "|",
@@ -134,6 +217,7 @@ _OPERATORS = {
     "eq": "{}.equal({})",
 }
 """How operators are written."""
+_ARITY = {op: form.count("{}") for op, form in _OPERATORS.items()}
 
 
 def primitive(function: _F) -> _F:

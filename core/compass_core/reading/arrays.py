@@ -199,11 +199,12 @@ class _Pipe:
         self.write = file.write
 
 
-def write_archive(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
-    """Write arrays by name as a `.npz` file."""
+def write_archive(file: IO[bytes], arrays: Mapping[str, Array], packed: bool = False) -> None:
+    """Write arrays by name as a `.npz` file; `packed`: compressed."""
     import zipfile
 
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+    how = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
+    with zipfile.ZipFile(file, "w", how, allowZip64=True) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 write(member, array)
