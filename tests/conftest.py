@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 import io
 import sys
-from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.choosing import chosen
 
 # on a loaded machine drawing takes long, which says nothing about the code
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -28,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "whole: takes seconds; only with --whole")
     config.addinivalue_line(
-        "markers", "sampled(every): of the cases only each so-many-th, from the first on; all with --whole"
+        "markers", "sampled(every): of the cases one of so many, by a hash of their names; all with --whole"
     )
     gc.set_threshold(5_000, 10, 10)
 
@@ -48,13 +49,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leaves out what is marked so."""
     if config.getoption("--whole"):
         return
-    cases, kept, left_out = Counter[str](), [], []
+    cases: dict[tuple[str, int], list[str]] = {}
     for item in items:
-        test = item.nodeid.partition("[")[0]
-        sampled = item.get_closest_marker("sampled")
-        out = item.get_closest_marker("whole") or (sampled and cases[test] % sampled.args[0])
-        (left_out if out else kept).append(item)
-        cases[test] += 1
+        if sampled := item.get_closest_marker("sampled"):
+            cases.setdefault((item.nodeid.partition("[")[0], sampled.args[0]), []).append(item.nodeid)
+    taken = {name for (_, every), names in cases.items() for name in chosen(names, every)}
+    kept, left_out = [], []
+    for item in items:
+        out = item.get_closest_marker("sampled") and item.nodeid not in taken
+        (left_out if out or item.get_closest_marker("whole") else kept).append(item)
     config.hook.pytest_deselected(items=left_out)
     items[:] = kept
 

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from compass_core.aipubin import AipuBin, AipuBinError, KernelInfo, Param, Pieces, describe, read, write
 from compass_core.aipubin import layout as lay
 from compass_core.aipubin.device import device_word, target_name
+from tests.choosing import some
 
 
 @given(aipu_bins())
@@ -32,7 +33,7 @@ def test_weights_in_pieces_are_written_like_joined_ones():
 @given(aipu_bins())
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 def test_every_structure_can_be_shown(content):
-    for title, columns, rows in describe(content):
+    for title, columns, rows in some(describe(content)):
         assert title
         assert all(len(row) == len(columns) for row in rows)
         assert all(isinstance(cell, str) for row in rows for cell in row)

@@ -9,6 +9,7 @@ import pytest
 from compassc.compat.names import MISSING
 from compassc.dsl import BuildManager
 from compassc.dsl import script as S
+from tests.choosing import some
 
 SURFACE = {
     "tvm": "DataType IRModule TVMError can_implicit_convert get_range int_within_range device context",
@@ -75,7 +76,7 @@ def plain(d: S.ptr("uint32", "global"), out: S.ptr("int32", "global")):
 @pytest.mark.usefixtures("names")
 @pytest.mark.parametrize("module", SURFACE)
 def test_every_name_resolves_or_says_why_not(module):
-    for name in SURFACE[module].split():
+    for name in some(SURFACE[module].split()):
         full = f"{module}.{name}"
         why = next((MISSING[key] for key in (full, module) if key in MISSING), None)
         if why is None:

@@ -11,6 +11,7 @@ import pytest
 from compass_core.errors import flat
 from compassc.errors import catalogue, is_command, kernel_file
 from tests import sources
+from tests.choosing import some
 
 ROOT = Path(__file__).parents[2]
 COMPUTED = {
@@ -92,7 +93,7 @@ def test_every_row_is_a_code_in_use():
 
 
 def test_every_row_has_both_examples_or_says_why_not():
-    for row in ROWS.values():
+    for row in some(ROWS.values()):
         assert bool(row.wrong) == bool(row.right) != bool(row.no_example), row.code
 
 

@@ -98,6 +98,8 @@ class Runner:
     """Does the steps of a page in a folder."""
 
     folder: Path
+    status: int = 0
+    """The exit status of the last command; of a pipeline, of the last one in it that failed."""
     namespace: dict[str, Any] = field(default_factory=lambda: {"__name__": "page"})
 
     def __post_init__(self) -> None:
@@ -121,7 +123,9 @@ class Runner:
             (self.folder / step.name).write_text(step.code)
             return ""
         if step.kind in ("console", "diff"):
-            command = ["bash", "-c", step.code] if step.kind == "console" else ["git", "apply", "-C1", "-"]
+            command = (
+                ["bash", "-o", "pipefail", "-c", step.code] if step.kind == "console" else ["git", "apply", "-C1", "-"]
+            )
             done = subprocess.run(
                 command,
                 cwd=self.folder,
@@ -132,6 +136,7 @@ class Runner:
                 text=True,
                 check=False,
             )
+            self.status = done.returncode
             return done.stdout
         source = self.folder / f"page_{step.line}.py"  # a file of its own: kernels are read from their source
         source.write_text(step.code)

@@ -13,10 +13,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from pages import Runner, Step, matches, steps
 
+from tests.choosing import some
+
 ROOT = Path(__file__).parents[2]
 LINES = (ROOT / "docs/contributing.md").read_text().split("\n")
-COPIED = ("compassc", "core", "runtime", "sim", "docs/ops", "tests/cli", "tests/layers", "tests/ops", "tests/passes")
-FILES = ("pyproject.toml", "tests/conftest.py")
+COPIED = ("compassc", "core", "runtime", "sim", "docs", "tests/cli", "tests/layers", "tests/ops", "tests/passes")
+FILES = ("pyproject.toml", "tests/conftest.py", "tests/choosing.py")
 SOURCES = ("", "core", "runtime", "sim")
 
 
@@ -47,14 +49,22 @@ def test_recipe(title: str, tree: Path) -> None:
     runner = Runner(tree)
     runner.environment["PYTHONPATH"] = os.pathsep.join(str(tree / name) for name in SOURCES)
     runner.environment["PYTEST_ADDOPTS"] = "-p no:cacheprovider -p no:xdist"
-    for step in RECIPES[title]:
+    for step in some(RECIPES[title]):
         got = runner.do(step)
+        assert runner.status == 0, f"contributing.md:{step.line}: {step.code}\nexit status {runner.status}:\n{got}"
         start, stop = step.shown or (0, 0)
         assert matches("\n".join(LINES[start:stop]), got), f"contributing.md:{step.line}: {step.code}\nwritten:\n{got}"
 
 
+def test_a_command_that_fails_is_told_by_its_status(tmp_path: Path) -> None:
+    runner = Runner(tmp_path)
+    for code, status in (("echo 1 failed, 2 passed; exit 3", 3), ("false | cat", 1), ("true", 0)):
+        runner.do(Step("console", code, 1))
+        assert runner.status == status
+
+
 def test_every_recipe_has_a_diff_and_shows_what_it_gives() -> None:
-    for title, done in RECIPES.items():
+    for title, done in some(RECIPES.items()):
         assert {"diff", "console"} <= {step.kind for step in done}, title
 
 

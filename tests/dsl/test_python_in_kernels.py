@@ -11,6 +11,7 @@ from compass_core.errors import CompassError
 from compassc.dsl import BuildManager, load_kernels, parse
 from compassc.dsl import script as S
 from compassc.language.advice import ADVICE, advice
+from tests.choosing import some
 
 HEAD = """import math
 import numpy as np
@@ -63,9 +64,8 @@ def test_a_function_of_python_names_what_to_write(name, error):
 
 
 def test_advice_names_operations_that_exist():
-    for text in ADVICE.values():
-        for name in re.findall(r"\bS\.(\w+)", text):
-            assert hasattr(S, name), name
+    for name in some(re.findall(r"\bS\.(\w+)", "\n".join(ADVICE.values()))):
+        assert hasattr(S, name), name
 
 
 @pytest.mark.parametrize(

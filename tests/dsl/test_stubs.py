@@ -15,6 +15,7 @@ import pytest
 import compassc.dsl
 from compassc.dsl import script, stubs
 from compassc.ops import docs
+from tests.choosing import some
 
 ROOT = Path(__file__).parents[2]
 KERNELS = sorted(ROOT.glob("examples/*/kernel.py"))
@@ -112,7 +113,7 @@ def test_mypy_accepts_kernels_and_finds_their_mistakes(kernels):
     environment = {**os.environ, "MYPYPATH": str(kernels)}
     done = subprocess.run(command, cwd=kernels, env=environment, capture_output=True, text=True, check=False)
     found: dict[int, str] = {}
-    for line in done.stdout.splitlines():
+    for line in some(done.stdout.splitlines()):
         where, _, what = line.partition(": ")
         file, _, number = where.partition(":")
         assert file == "bad.py", line
@@ -124,12 +125,12 @@ def test_mypy_accepts_kernels_and_finds_their_mistakes(kernels):
 def test_pyright_accepts_kernels_and_finds_their_mistakes(kernels):
     pytest.importorskip("pyright")
     (kernels / "pyrightconfig.json").write_text(json.dumps({"reportInvalidTypeForm": False, "include": ["."]}))
-    for path in KERNELS:
+    for path in some(KERNELS):
         (kernels / f"of_{path.parent.name}_{path.name}").write_bytes(path.read_bytes())
     command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "-p", kernels]
     done = subprocess.run(command, cwd=kernels, capture_output=True, text=True, check=False)
     found: dict[int, str] = {}
-    for report in json.loads(done.stdout)["generalDiagnostics"]:
+    for report in some(json.loads(done.stdout)["generalDiagnostics"]):
         if report.get("rule") == "reportMissingImports" and "/of_families_" in report["file"]:
             continue  # what stands beside the kernel
         assert report["severity"] != "error" or report["file"].endswith("/bad.py"), report

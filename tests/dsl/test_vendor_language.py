@@ -10,6 +10,7 @@ import pytest
 from compass_core.errors import CompassError, flat
 from compassc.dsl import BuildManager, load_kernels
 from compassc.dsl import script as S
+from tests.choosing import some
 
 BF16 = ml_dtypes.bfloat16
 
@@ -217,7 +218,7 @@ def test_a_choice_is_c_s_and_means_the_same(tmp_path):
     for n in range(-2, 12):
         both(kernel, np.arange(20, 36, dtype=np.int32), np.zeros(len(CHOICES), np.int32), n)
     alone = c_texts(tmp_path, CHOICES)
-    for text, wanted in zip(CHOICES.values(), alone, strict=True):
+    for text, wanted in some(zip(CHOICES.values(), alone, strict=True)):
         assert text in wanted
 
 

@@ -8,13 +8,14 @@ import pytest
 from compass_core.errors import CompassError
 from compass_core.extents import DEPTH_LIMIT, evaluate
 from compass_core.extents.interpreter import REFINED, STEP_LIMIT, Interpreter
+from tests.choosing import some
 from tests.extents.fuzz import harmful, wrong
 from tests.extents.programs import TECS, Generator
 
 
 @pytest.mark.parametrize("first", range(0, 1000, 250))
 def test_extents_are_bounds_of_what_is_accessed(first):
-    for seed in range(first, first + 250):
+    for seed in some(range(first, first + 250)):
         assert not wrong(seed)
 
 

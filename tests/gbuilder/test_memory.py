@@ -18,6 +18,7 @@ from compassc.gbuilder.plugin_api import Tensor
 from compassc.graph import Tensor as GraphTensor
 from compassc.graph.build import GraphBuilder
 from compassc.graph.files import save
+from tests.choosing import some
 
 
 def tensor(size: int, name: str = "t") -> Tensor:
@@ -105,7 +106,7 @@ def test_a_step_starts_after_all_it_conflicts_with(program, target):
         return n == m and low < top and bottom < high
 
     finished = []
-    for i, step in enumerate(steps):
+    for i, step in some(enumerate(steps)):
         before = set(range(i)) if order[i] is None else set().union(*({j} | finished[j] for j in order[i]))
         finished.append(before)
         for j in range(i):
@@ -123,7 +124,7 @@ def test_no_wait_is_for_what_another_wait_includes(program):
     made, steps = program
     order = waits(steps, plan(graph(made, [made[-1]]), steps), "X3P_1304")
     finished = []
-    for i, found in enumerate(order):
+    for i, found in some(enumerate(order)):
         finished.append(set(range(i)) if found is None else set().union(*({j} | finished[j] for j in found)))
         assert not any(j in finished[k] for j in found or () for k in found or ())
 

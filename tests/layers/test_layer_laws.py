@@ -23,6 +23,7 @@ from compassc.layers.kernels import BUILDERS, FORM_BUILDERS, STEPS, kernel_of, l
 from compassc.layers.samples import SAMPLES, Draw, drawn
 from compassc.layers.source import Kernel
 from compassc.layers.support import BY_ELEMENT, DTYPES, SHAPES, WITHOUT_KERNEL
+from tests.choosing import chosen, some
 from tests.layers.cases import Array
 from tests.layers.cases import drawn as values_of
 from tests.layers.harness import arguments, run
@@ -55,9 +56,10 @@ def test_there_are_samples_of_nearly_all_types():
     assert len(sampled()) > 100
 
 
-def chosen(share: int, step: int) -> list[Layer]:
-    """Every `step`-th sample, others for each test."""
-    return list(sampled())[share::step]
+def part_for(test: str, every: int) -> list[Layer]:
+    """One sample of `every`, others for each test."""
+    taken = chosen((f"{test} {layer.type}" for layer in sampled()), every)
+    return [layer for layer in sampled() if f"{test} {layer.type}" in taken]
 
 
 def inputs_of(layer: Layer) -> list[Array]:
@@ -74,7 +76,7 @@ def with_tecs(kernel: Kernel, many: int) -> Kernel:
 
 
 def test_the_number_of_tecs_does_not_matter(tmp_path):
-    for layer in chosen(0, 11):
+    for layer in some(part_for("TECs", 11)):
         kernel, inputs = kernel_of([layer]), inputs_of(layer)
         results = []
         for form in (kernel, with_tecs(kernel, 1), with_tecs(kernel, 3)):
@@ -88,7 +90,7 @@ def test_the_number_of_tecs_does_not_matter(tmp_path):
 
 
 def test_pysim_gives_what_the_simulator_gives(tmp_path):
-    for layer in chosen(3, 13):
+    for layer in some(part_for("PySim", 13)):
         kernel, inputs = kernel_of([layer]), inputs_of(layer)
         function = function_of(kernel, files.write(tmp_path / f"{kernel.name}.py", kernel.text))
         args, outputs = arguments(kernel, layer, inputs)
@@ -102,7 +104,7 @@ def test_pysim_gives_what_the_simulator_gives(tmp_path):
 def test_every_type_has_a_kernel_or_says_why_not():
     load_kernels()
     made = {*STEPS, *BUILDERS, *FORM_BUILDERS}
-    for declared in all_types().values():
+    for declared in some(all_types().values()):
         reasons = [bool(declared.refused), declared.name in WITHOUT_KERNEL, declared.name in made]
         assert sum(reasons) == 1, f"{declared.name} has a kernel, or a reason why it has none, but not both"
 
@@ -208,8 +210,8 @@ def test_any_rank(tmp_path):
             if layer is None or (i + n) % 3:
                 continue
             inputs = inputs_of(layer)
-            for got, want in zip(
-                run(kernel_of([layer]), layer, inputs, tmp_path), evaluate(layer, inputs), strict=True
+            for got, want in some(
+                zip(run(kernel_of([layer]), layer, inputs, tmp_path), evaluate(layer, inputs), strict=True)
             ):
                 np.testing.assert_allclose(got.astype("f8"), want.astype("f8"), 1e-5, 1e-6, err_msg=f"{name} {shape}")
 
@@ -481,7 +483,7 @@ def test_limits_that_exclude_each_other_are_refused(kind):
     x = Tensor("x", (4,), "float32")
     given = {"clip_min": 2.0, "clip_max": 1.0, "method": "ADD", "with_activation": "CLIP"}
     layer = Layer("l", kind, [x] * (2 if kind == "Eltwise" else 1), [replace(x, name="y")], given)
-    assert all("'clip_min' is 2, but 'clip_max' is 1" in m for m in refusals(layer))
+    assert all("'clip_min' is 2, but 'clip_max' is 1" in m for m in some(refusals(layer)))
 
 
 BEYOND = (

@@ -11,6 +11,7 @@ import pytest
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.declare import evaluate
 from compassc.layers.kernels import kernel_of
+from tests.choosing import some
 from tests.layers.harness import run
 
 SIZES = [(2, 3, 5, 7, "forward"), (1, 2, 33, 40, "reverse"), (3, 2, 70, 200, "forward"), (2, 1, 1, 1, "reverse")]
@@ -102,7 +103,7 @@ CASES = [(k, f) for k in KINDS for f in FORMS if k != "RNN" or f in ("int8", "in
 def test_recurrent(tmp_path, place, kind, dtype):
     dtype, _, each = dtype.partition(" ")
     source = np.random.default_rng(5)
-    for size in (SIZES[place % 2], SIZES[2 + place % 2])[: 1 + (place % 3 == 0)]:
+    for size in some((SIZES[place % 2], SIZES[2 + place % 2])[: 1 + (place % 3 == 0)]):
         layer = layer_of(source, kind, size, dtype, bool(each))
         ends = (-32768, 32768) if dtype == "int16" else (-128, 128)
         whole = dtype.startswith("int")
@@ -159,7 +160,7 @@ def test_weights_of_16_bits_whose_sums_are_limited_to_32_bits(kind, large, tmp_p
     inputs = [source.integers(-32768, 32768, t.shape).astype("int16") for t in layer.inputs]
     inputs[0][0] = 32767  # rows of weights of one sign reach the limits
     wanted = evaluate(layer, inputs)
-    for got, want in zip(run(kernel_of([layer]), layer, inputs, tmp_path), wanted, strict=True):
+    for got, want in some(zip(run(kernel_of([layer]), layer, inputs, tmp_path), wanted, strict=True)):
         np.testing.assert_array_equal(got, want)
 
 

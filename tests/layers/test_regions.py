@@ -9,6 +9,7 @@ import pytest
 
 from compassc.graph import Layer, Tensor
 from compassc.layers.declare import evaluate
+from tests.choosing import some
 from tests.layers.cases import drawn, layer_of, same, tensor
 
 NEAR = {"float32": 5e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
@@ -39,7 +40,7 @@ ALIGNED: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_float_regions(tmp_path, source, dtype):
-    for n, given in enumerate(ALIGNED[::2] if dtype == "float32" else ALIGNED[1::7]):
+    for n, given in some(enumerate(ALIGNED[::2] if dtype == "float32" else ALIGNED[1::7])):
         x = tensor("x", ((2, 7, 5, 3), (1, 6, 9, 40))[n % 2], dtype)
         rois = tensor("rois", (6, 5), dtype)
         attributes = {"pooled_shape": [3, 2], "spatial_scale_value": [0.5, 0.25], **given}
@@ -62,7 +63,7 @@ def test_a_region_of_whole_pixels_is_their_mean():
 def test_quantised_regions(tmp_path, source, dtype):
     # with as many points as a cell has pixels, too
     forms = [g for g in ALIGNED if g["sample"] == [2, 2]][::-3] + [ALIGNED[1 if dtype == "uint8" else 10]]
-    for n, given in enumerate(forms):
+    for n, given in some(enumerate(forms)):
         shape = ((1, 7, 5, 3), (2, 6, 9, 35))[n % 2]
         x = Tensor("x", shape, dtype, 4.0, 0 if dtype == "int16" else 5)
         rois = Tensor("rois", (6, 5), "int16", 16.0)

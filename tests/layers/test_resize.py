@@ -11,6 +11,7 @@ from compassc.graph import Layer, LayerError
 from compassc.layers.declare import evaluate
 from compassc.layers.families.resize.reference import MODES, NEAREST_MODES, windows_of
 from compassc.layers.kernels import kernel_of
+from tests.choosing import some
 from tests.layers.cases import TYPES, drawn, layer_of, same, tensor
 
 FORMS = [
@@ -40,8 +41,8 @@ def ratios(shape: tuple[int, ...], size: tuple[int, int], sort: int) -> dict[str
 
 @pytest.mark.parametrize("dtype", TYPES)
 def test_nearest(tmp_path, source, dtype):
-    for i, mode in enumerate(MODES):
-        for j, nearest in enumerate(NEAREST_MODES):
+    for i, mode in some(enumerate(MODES)):
+        for j, nearest in some(enumerate(NEAREST_MODES)):
             if dtype != "int8" and i != j:
                 continue
             shape, size = FORMS[(i + j) % len(FORMS)]
@@ -53,8 +54,8 @@ def test_nearest(tmp_path, source, dtype):
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "float32", "float16", "bfloat16"])
 def test_bilinear(tmp_path, source, dtype):
-    for i, mode in enumerate(MODES):
-        for j, (shape, size) in enumerate(FORMS if dtype in ("uint8", "float32") else FORMS[i % 5 :][:1]):
+    for i, mode in some(enumerate(MODES)):
+        for j, (shape, size) in some(enumerate(FORMS if dtype in ("uint8", "float32") else FORMS[i % 5 :][:1])):
             layer = resized(dtype, shape, size, method="BILINEAR", mode=mode, **ratios(shape, size, i + j))
             same(layer, [drawn(source, layer.input)], tmp_path, ROUNDING.get(dtype, 0) * 4)
 

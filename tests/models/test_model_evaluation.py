@@ -15,6 +15,7 @@ from compassc.evaluation.running import Content, run_elsewhere, run_part
 from compassc.evaluation.subjects import Subjects, framework_of
 from compassc.models.ends import with_real_inputs
 from compassc.models.model import Model
+from tests.choosing import some
 
 X, Y = digits()
 TEST = {"image": X[1200:1240], "labels": Y[1200:1240]}
@@ -61,10 +62,10 @@ def test_layers_have_distances_ranges_and_cycles(found, classifier):
 
 def test_the_profile_of_a_launch_is_its_part(found):
     parts = [found.profile.of_launch(i) for i in range(len(found.profile.layers))]
-    for part, run in zip(parts, found.profile.layers, strict=True):
+    for part, run in some(zip(parts, found.profile.layers, strict=True)):
         assert part.timeline.cycles == pytest.approx(run.cycles) and len(part.layers) == 1
         assert all(0 <= s.start <= s.end <= part.timeline.cycles + 1e-3 for s in part.timeline.spans)
-    for place, cost in found.profile.lines.items():
+    for place, cost in some(found.profile.lines.items()):
         assert sum(p.lines[place].work for p in parts if place in p.lines) == pytest.approx(cost.work)
 
 

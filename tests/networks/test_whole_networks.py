@@ -6,6 +6,7 @@ import pytest
 
 from compassc.layers.chain import run_graph
 from compassc.layers.reals import to_raw
+from tests.choosing import chosen
 from tests.networks.catalogue import NETWORKS
 from tests.networks.whole import FORMS, drawn, faults, in_form, layer_faults, network
 
@@ -20,7 +21,7 @@ def test_every_layer_of_a_network_gives_what_its_reference_gives(name, form):
     assert faults(name, form) == []
 
 
-@pytest.mark.parametrize("name", list(NETWORKS)[::2])
+@pytest.mark.parametrize("name", sorted(chosen(NETWORKS, 2)))
 def test_networks_are_imported_and_quantised_as_a_whole(name):
     graph, reasons = in_form(name, "int8_per_tensor")
     assert reasons == []

@@ -16,6 +16,7 @@ from compassc.ops.convert import check_pair
 from compassc.ops.numeric import np_dtype
 from compassc.pysim.impl import pysim_impl
 from compassc.pysim.values import PyVar, pyvar
+from tests.choosing import some
 
 INTS = ["int8", "uint8", "int16", "uint16", "int32", "uint32"]
 FLOATS = ["float16", "bfloat16", "float32"]
@@ -96,7 +97,7 @@ def test_matrix_of_allowed_conversions():
 def test_int32_to_bfloat16_rounds_once():
     exact = [0x1010001, 0x1008001, -0x1018001, 2**31 - 1]
     out = py("cast", pyvar(np.array(exact * 2, "int32")), "bf16")
-    for v, got in zip(exact, out.value):
+    for v, got in some(zip(exact, out.value)):
         ulp = Fraction(2) ** (abs(v).bit_length() - 8)
         q = Fraction(v) / ulp
         low = math.floor(q)

@@ -8,6 +8,7 @@ import pytest
 
 from compassc.ir import exprs as E
 from compassc.ops import core, docs, spelling
+from tests.choosing import some
 
 SIGNATURES = """
 vadd(x, y, mask=None, saturate=False, out_sign=None, r=None)
@@ -114,7 +115,7 @@ def calls(name):
 
 @pytest.mark.parametrize("name", VALUE_NAMES)
 def test_accepted_types_build_and_have_a_c_form(name):
-    for op, result, call in calls(name):
+    for op, result, call in some(calls(name)):
         assert call.dtype is result
         if isinstance(call, E.Call):
             template = spelling.template_of(call)
@@ -133,8 +134,8 @@ def test_mask_has_the_lanes_of_the_named_operand(name):
     op = core.get(name)
     if not op.has_mask:
         return
-    for t, row in docs.forms(op).items():
-        for form in row:
+    for t, row in some(docs.forms(op).items()):
+        for form in some(row):
             operands = docs.operands_of(op, t, form)
             if not operands[-1].is_scalar:
                 lanes = (row[form] if op.mask_like < 0 else operands[op.mask_like]).lanes

@@ -191,11 +191,9 @@ def test_settings_are_read_from_yaml(tmp_path):
 
 def test_scales_that_overflow_leave_a_layer_a_float():
     # the output's scale over the scales of input and weights is no number that a multiplier and a shift hold
-    graph = dense(1e-38)
-    made = quantize_model(graph, RANGE * np.float32(1e-3), Settings().changed(per_channel=False))
+    made = quantize_model(dense(1e30), RANGE * np.float32(1e-20), Settings().changed(per_channel=False))
     verify.check(made.graph, verify.Stage.QUANTISED)
-    for why in made.floats.values():
-        assert "ratio" in why
+    assert "beyond what kernels compute" in (made.floats["head"] or "")
 
 
 def test_statistics_of_another_graph_are_told():

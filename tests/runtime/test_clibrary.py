@@ -21,6 +21,7 @@ from compass_runtime import Program, clibrary
 from compass_runtime.status import Status
 from compassc.gbuilder.build import GraphOptions, build_model
 from compassc.gbuilder.writer import GraphWriter
+from tests.choosing import some
 
 INPUT, OUTPUT = 0, 1
 ROOT = Path(__file__).parents[2]
@@ -335,7 +336,7 @@ def test_a_file_takes_no_more_memory_than_files_may(ctx, library, build, add_fix
 
 def test_every_status_has_its_text(ctx):
     text = c.c_char_p()
-    for status in Status:
+    for status in some(Status):
         assert ctx("get_error_message", int(status), c.byref(text)) == 0
         assert text.value.decode() == status.text
 

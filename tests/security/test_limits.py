@@ -10,6 +10,7 @@ import pytest
 from compass_core.errors import CompassError
 from compass_core.reading import limits
 from compass_core.reading.limits import Limit
+from tests.choosing import some
 
 ROOT = Path(__file__).parents[2]
 LIMITS = dict(limits.limits())
@@ -22,7 +23,7 @@ def test_the_document_shows_the_table():
 
 
 def test_c_has_the_same_numbers():
-    for name, limit in LIMITS.items():
+    for name, limit in some(LIMITS.items()):
         file, macro = limit.header
         if file:
             found = re.search(rf"#define {macro} (\d+)u", (ROOT / file).read_text(encoding="utf-8"))

@@ -10,6 +10,7 @@ import pytest
 
 from compass_core.errors import CompassError
 from compassc import te
+from tests.choosing import some
 
 OWNERS = {"stage": te.Stage, "schedule": te.Schedule}
 STEPS = [
@@ -52,7 +53,7 @@ def state(s) -> object:
 @pytest.mark.parametrize(("owner", "step"), STEPS)
 def test_wrong_arguments_of_classic_steps_are_refused(owner, step):
     draw = random.Random(step)
-    for _ in range(CASES):
+    for _ in some(range(CASES)):
         s, tensors, k = program()
         on = s if owner == "schedule" else s[draw.choice(tensors)]
         given: list[object] = []

@@ -9,6 +9,7 @@ from compass_core.errors import CompassError
 from compassc import targets, te, tir, topi
 from compassc.dsl import BuildManager
 from compassc.dsl import script as S
+from tests.choosing import some
 from tests.te.interpreter import Kernel
 
 TARGET = "X2_1204"
@@ -56,7 +57,7 @@ def test_operators_of_bools_and_numbers_are_those_of_numpy(kind):
     orders = [(1, -1)[i % 2] for i in range(len(names))]
     outs = [getattr(topi, n)(*[a, b][::o]) for n, o in zip(names, orders)]
     wanted = [getattr(np, n)(*given[::o]) for n, o in zip(names, orders)]
-    for t, w in zip(outs, wanted, strict=True):
+    for t, w in some(zip(outs, wanted, strict=True)):
         assert str(t.dtype) == w.dtype.name, t.name
     compare(names, everywhere([a, b], outs, given), wanted)
 

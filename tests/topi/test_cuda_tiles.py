@@ -10,6 +10,7 @@ from compassc import te, topi
 from compassc.targets import nvrtc
 from compassc.topi.declare import OPERATORS
 from compassc.topi.schedules import inputs_of
+from tests.choosing import some
 from tests.targets.test_cuda_target import device  # noqa: F401 - a fixture
 from tests.topi.trying import made_inputs
 
@@ -108,7 +109,7 @@ def test_parts_are_joined_by_two_at_least():
 def test_default_schedules_have_ptx(name):
     """`python -m tests.topi --target cuda --nvrtc` has all operators."""
     operator = OPERATORS[name]
-    for kind in operator.types:
+    for kind in some(operator.types):
         tensors, _ = made_inputs(operator.samples[0], kind)
         out = operator.define(*tensors, **operator.samples[0].options)
         outs = list(out) if isinstance(out, (list, tuple)) else [out]

@@ -9,6 +9,7 @@ import pytest
 
 from compassc import targets, te, topi
 from compassc.topi.declare import OPERATORS
+from tests.choosing import some
 
 TARGET = "X2_1204"
 P = te.placeholder
@@ -32,7 +33,7 @@ def whole(shape, kind, low=-50, high=50):
 @pytest.mark.parametrize("name", ["max", "min", "sum", "argmin"])
 def test_rows_of_any_length_are_reduced_in_lanes(name, kind):
     lengths = (5, 25, 61) if name == "max" else (37,)
-    for length in lengths:
+    for length in some(lengths):
         given = whole((9, length), kind, -9, 9)
         x = P(given.shape, kind, name="x")
         wanted = OPERATORS[name].reference(given, 1)
