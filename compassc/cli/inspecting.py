@@ -33,11 +33,34 @@ def describe_file(path: Path) -> list[Table]:
 
 def _by_content(path: Path) -> list[Table]:
     data = files.read(path)
+    if data[:4] in _CONTROL_CHAIN:
+        return _descriptors(path)
     if data.startswith(b"\x7fELF\x02"):
         return _object(path)
     if data.startswith(b"\x7fELF"):
         return _aipu_bin(path)
     raise _foreign(path)
+
+
+_CONTROL_CHAIN = (b"\x18\0\0\0", b"\x81\0\0\0")
+"""How a chain of AIFF control descriptors begins."""
+
+
+def _descriptors(path: Path) -> list[Table]:
+    """A chain of AIFF control descriptors: what its nodes set. Its registers say which generation it is for."""
+    from compassc.dsl.aiff import Aiff, AiffError, report
+
+    try:
+        found = Aiff("X2_1204", str(path))
+    except AiffError:
+        try:
+            found = Aiff("X3P_1304", str(path))
+        except AiffError as error:
+            raise CompassError(f"{path}: {error.message}", code=error.code) from error
+    return [
+        (f"node {k} ({config.generation.name})", report.COLUMNS, list(report.rows(config)))
+        for k, config in enumerate(found.reg_cfgs)
+    ]
 
 
 def _foreign(path: Path) -> CompassError:
@@ -260,6 +283,11 @@ def _plugin(path: Path) -> list[Table]:
         raise _foreign(path) from None
 
 
+def _bin(path: Path) -> list[Table]:
+    """An aipu.bin, or AIFF descriptors."""
+    return _descriptors(path) if files.read(path)[:4] in _CONTROL_CHAIN else _aipu_bin(path)
+
+
 _BY_SUFFIX: dict[str, Callable[[Path], list[Table]]] = {
     ".ir.txt": _module,
     ".lowered.txt": _module,
@@ -274,5 +302,5 @@ _BY_SUFFIX: dict[str, Callable[[Path], list[Table]]] = {
     ".json": _json_text,
     "compass_ir.bin": _constants,
     ".py": _plugin,
-    ".bin": _aipu_bin,
+    ".bin": _bin,
 }

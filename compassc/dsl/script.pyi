@@ -295,7 +295,8 @@ def aiff(ctrl_desc: Any, param_desc: Any, act_desc: Any) -> None:
     """Run the fixed-function unit (AIFF) on three descriptor chains and wait.
 
     Each argument points to the beginning of a chain, in a parameter of uint32 or int32 that a `DescChainArray` is passed
-    for. Neither the simulator nor PySim models the unit: both say so when a kernel starts it.
+    for. Simulator and PySim have one model of the unit: what open programs prove to the bit runs, and everything else is
+    refused, by register and value, before anything is written (docs/aiff.md).
     """
 
 def alloc_events(count: int) -> Any:

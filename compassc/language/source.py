@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import inspect
 import linecache
 import os
@@ -133,5 +134,7 @@ def _not_the_users() -> tuple[str, ...]:
     """Beginnings of the file names of installed code and of this toolchain."""
     paths = sysconfig.get_paths()
     installed = {paths[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")} | {os.path.dirname(os.__file__)}
+    others = (importlib.util.find_spec(name) for name in ("compass_runtime", "compass_sim"))
     ours = {str(Path(__file__).parents[1]), os.path.dirname(compass_core.__file__)}
+    ours |= {os.path.dirname(spec.origin) for spec in others if spec is not None and spec.origin}
     return ("<", *(folder + os.sep for folder in installed | ours))

@@ -128,6 +128,16 @@ def _times(text: str) -> int:
     return int(text)
 
 
+def _assumptions(text: str) -> frozenset[str]:
+    """Names of readings of AIFF registers, separated by commas."""
+    from compass_core.aiff.rules import ASSUMPTIONS
+
+    names = frozenset(filter(None, (word.strip().casefold() for word in text.split(","))))
+    if wrong := names - ASSUMPTIONS.keys():
+        raise ValueError(f"there is no {min(wrong)}; expected names of {', '.join(ASSUMPTIONS)}")
+    return names
+
+
 def _seed(text: str) -> int:
     if not text.isdecimal():
         raise ValueError("expected a whole number")
@@ -173,6 +183,12 @@ ERROR_FORMAT = Switch(
 )
 TRACEBACK = Switch("TRACEBACK", "0", _boolean, "whether an error also shows the Python traceback")
 TIMEOUT = Switch("TIMEOUT", "60", _seconds, "time limit of one simulated run, in seconds")
+AIFF_ASSUME = Switch(
+    "AIFF_ASSUME",
+    "",
+    _assumptions,
+    "readings of AIFF registers that no program has confirmed and runs may rely on, separated by commas (docs/aiff.md)",
+)
 TENSOR_MEMORY = Switch(
     "TENSOR_MEMORY", "1024", _megabytes, "megabytes that the tensors of an aipu.bin may take when it is run"
 )

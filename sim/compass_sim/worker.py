@@ -14,6 +14,7 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, final
 
+from compass_core import switches
 from compass_sim import memory_map
 from compass_sim.faults import (
     STATES,
@@ -41,6 +42,7 @@ _NO_TICKET = bytes(8)
 _LOCATION = struct.Struct("<IIQ")
 _SEED = struct.Struct("<Q")
 _WANT_RECORDS, _HAS_SCHEDULE = 1, 2
+_ASSUMPTIONS_FROM = 16
 _CHAINS = {"x2": 2, "x3": 3}
 _DONE, _FAULT, _REFUSED = 0, 1, 2
 _SIGNAL, _TIMEOUT, _DEADLOCK, _DMA, _MEMORY, _SYSTEM_CALL = 1, 2, 3, 6, 7, 8
@@ -228,7 +230,7 @@ class Worker:
             raise SimulatorError("this simulator has ended; make a new Worker", code="worker-ended")
         limit = min(max(int(timeout * 1e9), 1), _LONGEST)
         try:
-            options = (_HAS_SCHEDULE if seed else 0) | (_WANT_RECORDS if record else 0)
+            options = (_HAS_SCHEDULE if seed else 0) | (_WANT_RECORDS if record else 0) | _assumptions()
             ticket = self._ticket()
             message = _REQUEST.pack(head, count, _CHAINS[kind], options, limit, ticket)
             self._socket.send(message + _SEED.pack(seed) if seed else message)
@@ -242,6 +244,8 @@ class Worker:
             self._end()
             raise
         if reply.status == _DONE:
+            if reply.message:
+                logging.getLogger("Compass").warning("%s", reply.message)
             return RunResult(reply.nanoseconds / 1e9, reply.printf, reply.recorded)
         if reply.status == _REFUSED:
             raise SimulatorError(f"the simulator refuses the job: {reply.message}", code="job-refused")
@@ -326,6 +330,15 @@ class Worker:
         return SimulatorError(
             f"the simulator process is gone: {how} (status {self._process.status})", code="worker-died"
         )
+
+
+def _assumptions() -> int:
+    """The request's bits for what COMPASS_AIFF_ASSUME allows the model of the AIFF."""
+    if not (names := switches.AIFF_ASSUME.get()):
+        return 0
+    from compass_core.aiff.rules import assumption_bits
+
+    return assumption_bits(names) << _ASSUMPTIONS_FROM
 
 
 def host_memory_limit() -> int:

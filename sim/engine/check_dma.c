@@ -63,33 +63,62 @@ static uint64_t end_of(const struct rows *rows) {
   return rows->first + (rows->times - 1) * rows->step + (rows->count - 1) * rows->stride + rows->width;
 }
 
+static bool group_meets(const struct rows *rows, uint64_t first, uint64_t address, uint64_t size) {
+  uint64_t end = first + (rows->count - 1) * rows->stride + rows->width;
+  if (address + size <= first || address >= end) return false;
+  if (rows->stride <= rows->width) return true;
+  uint64_t row = address < first ? 0 : (address - first) / rows->stride;
+  uint64_t start = first + row * rows->stride;
+  return address < start + rows->width || (address + size > start + rows->stride && row + 1 < rows->count);
+}
+
 static bool rows_meet(const struct rows *rows, uint64_t address, uint64_t size) {
   if (address + size <= rows->first || address >= end_of(rows)) return false;
-  if (rows->stride <= rows->width) return true;
-  uint64_t row = address < rows->first ? 0 : (address - rows->first) / rows->stride;
-  uint64_t start = rows->first + row * rows->stride;
-  return address < start + rows->width || address + size > start + rows->stride;
+  for (uint32_t group = 0; group < rows->times; group++)
+    if (group_meets(rows, rows->first + group * rows->step, address, size)) return true;
+  return false;
 }
 
 /* -------------------------------------------------------------------------------------------------------- in flight */
 
-static uint32_t slot_of(const struct dma_request *request) {
-  return request->event < 0 ? EVENTS : (uint32_t)request->event % EVENTS;
+static uint32_t slot_of(int event) { return event < 0 ? EVENTS : (uint32_t)event % EVENTS; }
+
+static uint64_t place_of(const struct tec *tec, int event) { return transfers[tec->id].pc[slot_of(event)]; }
+
+/* Reports an access that meets memory which something on its way reads or writes; whether it does. */
+static bool meets_rows(struct tec *tec, const struct access *access, const struct rows *rows, bool written, int event) {
+  if (!written && !(access->kind & ACCESS_WRITE)) return false;
+  if (!rows_meet(rows, access->address, access->size)) return false;
+  struct check_side there = {place_of(tec, event), tec->id, (written ? ACCESS_WRITE : ACCESS_READ) | ACCESS_DMA};
+  access_report(KIND_RACE, tec, access, &there);
+  return true;
 }
 
-static uint64_t place_of(const struct tec *tec, const struct dma_request *request) {
-  return transfers[tec->id].pc[slot_of(request)];
+static struct rows rows_of(const struct aiff_area *area) {
+  return (struct rows){area->first, area->stride, area->step, (uint32_t)area->width, area->count, area->times, 1};
+}
+
+struct meeting {
+  struct tec *tec;
+  const struct access *access;
+  int event;
+};
+
+static bool meets_no_area(void *context, const struct aiff_area *area) {
+  const struct meeting *at = context;
+  struct rows rows = rows_of(area);
+  return !meets_rows(at->tec, at->access, &rows, area->writes, at->event);
 }
 
 void dma_meets(struct tec *tec, const struct access *access) {
   for (uint32_t bits = tec->events_pending; bits; bits &= bits - 1) {
-    const struct dma_request *request = &tec->pending[__builtin_ctz(bits)];
-    struct rows from = source(request), to = destination(request);
-    bool in_destination = rows_meet(&to, access->address, access->size);
-    if (!in_destination && !(access->kind & ACCESS_WRITE && rows_meet(&from, access->address, access->size))) continue;
-    struct check_side there = {place_of(tec, request), tec->id,
-                               (in_destination ? ACCESS_WRITE : ACCESS_READ) | ACCESS_DMA};
-    access_report(KIND_RACE, tec, access, &there);
+    int event = __builtin_ctz(bits);
+    if (tec->started[event]) {
+      aiff_visit(tec->started[event], meets_no_area, &(struct meeting){tec, access, event});
+      continue;
+    }
+    struct rows from = source(&tec->pending[event]), to = destination(&tec->pending[event]);
+    if (!meets_rows(tec, access, &to, true, event)) meets_rows(tec, access, &from, false, event);
   }
 }
 
@@ -106,7 +135,7 @@ static bool note_race(struct tec *tec, const struct access *access) {
 static bool in_bounds(struct tec *tec, const struct access *access) { return access_in_bounds(tec, access); }
 
 void check_transfer(struct tec *tec, const struct dma_request *request) {
-  uint64_t pc = place_of(tec, request);
+  uint64_t pc = place_of(tec, request->event);
   struct rows from = source(request), to = destination(request);
   if (check_wants(CHECK_RACE)) {
     access_settle(tec);
@@ -152,31 +181,80 @@ static bool is_allocated(const struct tec *tec, int event) {
   return event >= 0 && event < EVENTS && tec->event_state >> event & 1;
 }
 
+static uint32_t bit_of(int event) { return event < 0 ? 0 : 1u << slot_of(event); }
+
+/* Looks at the event of a transfer, or of a start of the AIFF. */
+static void check_event(struct tec *tec, int event, uint64_t pc) {
+  if (event < 0 || !check_wants(CHECK_DMA)) return;
+  struct check_side there = {place_of(tec, event), tec->id, ACCESS_DMA};
+  if (!is_allocated(tec, event))
+    report(KIND_EVENT_NOT_ALLOCATED, tec, pc, event, NULL);
+  else if (tec->events_pending & bit_of(event))
+    report(KIND_EVENT_BUSY, tec, pc, event, &there);
+}
+
+static void note_start(struct tec *tec, int event, uint64_t pc) {
+  transfers[tec->id].pc[slot_of(event)] = pc;
+  transfers[tec->id].started |= bit_of(event);
+}
+
 bool check_dma(struct tec *tec, const struct dma_request *request, const void *caller) {
-  struct transfers *mine = &transfers[tec->id];
   uint64_t pc = check_pc(caller);
-  uint32_t bit = request->event < 0 ? 0 : 1u << (uint32_t)request->event % EVENTS;
   struct rows from = source(request), to = destination(request);
   access_settle(tec);
-  if (bit && check_wants(CHECK_DMA)) {
-    struct check_side there = {mine->pc[slot_of(request)], tec->id, ACCESS_DMA};
-    if (!is_allocated(tec, request->event))
-      report(KIND_EVENT_NOT_ALLOCATED, tec, pc, request->event, NULL);
-    else if (tec->events_pending & bit)
-      report(KIND_EVENT_BUSY, tec, pc, request->event, &there);
-  }
+  check_event(tec, request->event, pc);
   if (check_wants(CHECK_DMA)) check_request(tec, request, pc);
   if (check_wants(CHECK_UNINIT)) uninit_check_request(tec, request, pc);
   if (!each_row(tec, &from, ACCESS_READ, pc, in_bounds) || !each_row(tec, &to, ACCESS_WRITE, pc, in_bounds))
     return false;
-  finish_events(tec, bit); /* the transfer that has the event now is done before this one begins */
+  finish_events(tec, bit_of(request->event)); /* the transfer that has the event now is done before this one begins */
   if (check_wants(CHECK_RACE)) {
     each_row(tec, &from, ACCESS_READ, pc, meets_none);
     each_row(tec, &to, ACCESS_WRITE, pc, meets_none);
   }
-  mine->pc[slot_of(request)] = pc;
-  mine->started |= bit;
+  note_start(tec, request->event, pc);
   return true;
+}
+
+/* --------------------------------------------------------------------------------------------------------------- AIFF */
+
+struct visit {
+  struct tec *tec;
+  uint64_t pc;
+  bool (*visit)(struct tec *, const struct access *);
+};
+
+static bool visit_area(void *context, const struct aiff_area *area) {
+  const struct visit *at = context;
+  struct rows rows = rows_of(area);
+  return each_row(at->tec, &rows, area->writes ? ACCESS_WRITE : ACCESS_READ, at->pc, at->visit);
+}
+
+bool check_aiff(struct tec *tec, const struct aiff_plan *plan, int event, const void *caller) {
+  struct visit at = {tec, check_pc(caller), in_bounds};
+  access_settle(tec);
+  check_event(tec, event, at.pc);
+  if (!aiff_visit(plan, visit_area, &at)) return false;
+  finish_events(tec, bit_of(event));
+  at.visit = meets_none;
+  if (check_wants(CHECK_RACE)) aiff_visit(plan, visit_area, &at);
+  note_start(tec, event, at.pc);
+  return true;
+}
+
+static bool note_written(void *context, const struct aiff_area *area) {
+  (void)context;
+  for (uint64_t group = 0; area->writes && group < area->times; group++)
+    for (uint64_t row = 0; row < area->count; row++)
+      uninit_written(area->first + group * area->step + row * area->stride, area->width);
+  return true;
+}
+
+void check_aiff_runs(struct tec *tec, const struct aiff_plan *plan, int event) {
+  struct visit at = {tec, place_of(tec, event), note_race};
+  access_settle(tec);
+  if (check_wants(CHECK_RACE)) aiff_visit(plan, visit_area, &at);
+  if (check_wants(CHECK_UNINIT)) aiff_visit(plan, note_written, NULL);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- events */

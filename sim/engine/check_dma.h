@@ -2,6 +2,7 @@
 #ifndef ENGINE_CHECK_DMA_H
 #define ENGINE_CHECK_DMA_H
 
+#include "aiff.h"
 #include "check_access.h"
 
 /* What the functions of events.c do in a checked run, before their own work; `caller`: where they return to.
@@ -12,6 +13,10 @@ void check_wait_events(struct tec *tec, uint32_t bits, bool frees, const void *c
 
 /* Makes a transfer, with all that is to be recorded of it. */
 void check_transfer(struct tec *tec, const struct dma_request *request);
+
+/* The same of a start of the AIFF: before it, and as it runs. `event`: -1 when the kernel waits for it. */
+bool check_aiff(struct tec *tec, const struct aiff_plan *plan, int event, const void *caller);
+void check_aiff_runs(struct tec *tec, const struct aiff_plan *plan, int event);
 
 /* Reports an access that meets a transfer of the same TEC which is still on its way. */
 void dma_meets(struct tec *tec, const struct access *access);

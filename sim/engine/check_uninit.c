@@ -122,6 +122,10 @@ static void move_values(uint64_t to, uint64_t from, uint64_t size, uint32_t stor
     if (*VALUES(to + i)) *ORIGINS(to + i) = *ORIGINS(from + i);
 }
 
+void uninit_written(uint64_t address, uint64_t size) {
+  if (has_shadow(address, size)) unpoison(address, size);
+}
+
 void uninit_check_request(const struct tec *tec, const struct dma_request *request, uint64_t pc) {
   uint64_t at = (uint64_t)request;
   for (uint64_t end = at + sizeof *request; at < end; at += 4)

@@ -14,6 +14,9 @@ void uninit_end_job(void);
 void uninit_check_request(const struct tec *tec, const struct dma_request *request, uint64_t pc);
 void uninit_transfer(const struct tec *tec, const struct dma_request *request, uint64_t pc);
 
+/* What the AIFF writes is initialised. */
+void uninit_written(uint64_t address, uint64_t size);
+
 /* What the instrumentation calls. */
 struct metadata {
   uint8_t *values;

@@ -1,5 +1,6 @@
 #include "events.h"
 
+#include "accelerator.h"
 #include "check_dma.h"
 #include "fault.h"
 #include "record.h"
@@ -16,7 +17,7 @@ void finish_events(struct tec *tec, uint32_t bits) {
   for (bits &= tec->events_pending; bits; bits &= bits - 1) {
     uint32_t event = (uint32_t)__builtin_ctz(bits);
     tec->events_pending &= ~(1u << event);
-    carry_out(tec, &tec->pending[event]);
+    if (!accelerator_finish(tec, event)) carry_out(tec, &tec->pending[event]);
   }
 }
 

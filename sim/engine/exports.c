@@ -1,5 +1,6 @@
 #include "exports.h"
 
+#include "accelerator.h"
 #include "barrier.h"
 #include "check.h"
 #include "events.h"
@@ -15,10 +16,6 @@ static int32_t local_size(void) { return (int32_t)current_tec()->task.local_size
 static int32_t group_id(void) { return (int32_t)current_tec()->task.group_id; }
 
 static void atomic_point(void) { schedule_point(); }
-
-static void aiff(void) {
-  kernel_fault(FAULT_UNSUPPORTED, "the kernel starts the AIFF accelerator, which is not simulated");
-}
 
 static void assembly(void) {
   kernel_fault(FAULT_UNSUPPORTED, "the kernel runs inline assembly of the NPU, which is not simulated");
@@ -42,7 +39,7 @@ static struct {
     COMPASS(alloc_event, __compass_alloc_event),
     COMPASS(wait_events, __compass_wait_events),
     COMPASS(free_events, __compass_free_events),
-    COMPASS(aiff, aiff),
+    COMPASS(aiff, __compass_aiff),
     COMPASS(assembly, assembly),
     COMPASS(atomic_point, atomic_point),
     COMPASS(tick, __compass_tick),

@@ -6,6 +6,7 @@
  *
  * It runs the jobs that requests name until the socket closes, or until a kernel faults.
  */
+#include "accelerator.h"
 #include "barrier.h"
 #include "check.h"
 #include "debug.h"
@@ -27,6 +28,7 @@ static void answer(const struct request *request, uint64_t seed) {
   reply_to(request->ticket);
   record_begin_job(request->options & WANT_RECORDS);
   schedule_begin_job(seed);
+  accelerator_begin_job(request->chain == CHAIN_X3, request->options >> ASSUMPTIONS_FROM);
   if (check_on) check_begin_job();
   uint64_t start = now();
   watch_begin_job(request->time_limit);
@@ -34,6 +36,7 @@ static void answer(const struct request *request, uint64_t seed) {
   watch_end_job();
   uint64_t elapsed = now() - start;
   if (check_on) check_end_job();
+  if (status == STATUS_DONE) accelerator_end_job(message, sizeof message);
   struct reply reply = {.status = status, .nanoseconds = elapsed};
   reply.address = record_count();
   if (!send_reply(&reply, NULL, message)) _exit(2);

@@ -42,6 +42,7 @@ struct tec {
   int event_state;         /* bit e: event e is allocated; the kernel clears it itself */
   uint32_t events_pending; /* bit e: a transfer of event e is not done yet */
   struct dma_request pending[EVENTS];
+  struct aiff_plan *started[EVENTS]; /* in place of a transfer: what the AIFF is to do */
   bool left_at_barrier; /* the barrier counts it among those that arrived: it was at the kernel's last one */
   uint32_t left_phase;  /* in this phase of its core */
   struct print_buffer printed;

@@ -2,7 +2,7 @@
  *
  * The parent gives the worker its descriptors under the numbers of `enum descriptor`. The worker first sends a reply (DONE, or REFUSED with a message) that tells whether it could start; then each request
  * gets one reply. A reply is followed by `locations` location records, `message_size` bytes of message and
- * `printf_size` bytes of what the kernel printed. After FAULT the worker ends. The message of the first reply, when it
+ * `printf_size` bytes of what the kernel printed. The message of a later reply DONE says what the results rest on. After FAULT the worker ends. The message of the first reply, when it
  * is DONE, says why the worker runs without its system-call filter; it is empty when there is one.
  */
 #ifndef ENGINE_WIRE_H
@@ -26,6 +26,7 @@ struct request {
 enum request_option {
   WANT_RECORDS = 1, /* `address` of a DONE reply counts the records that follow all else */
   HAS_SCHEDULE = 2, /* eight bytes follow the request: the seed of a reproducible run, not 0 */
+  ASSUMPTIONS_FROM = 16 /* the upper half: which readings of AIFF registers may be assumed (aiff_tables.h) */
 };
 
 enum status { STATUS_DONE = 0, STATUS_FAULT = 1, STATUS_REFUSED = 2 };

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compass_core.aiff.registers import ACTIVATION, PARAMETER, generation
 from compassc.dsl.aiff import Aiff, AiffError
 from compassc.dsl.aiff.encode import enabled_itps
-from compassc.dsl.aiff.registers import ACTIVATION, PARAMETER, generation
 
 TARGETS = ["X2_1204", "X3P_1304", "X3S_1304MP2"]
 

@@ -15,7 +15,7 @@ from compassc.cli import options
 def command(source: Path) -> None:
     """Show a stage file or an aipu.bin as tables.
 
-    FILE is any file of kernel.compass/, the folder itself, or an aipu.bin.
+    FILE is any file of kernel.compass/, the folder itself, an aipu.bin, or a chain of AIFF control descriptors.
     """
     from compassc.cli.console import artifact
     from compassc.cli.inspecting import describe_file

@@ -5,7 +5,7 @@
     aiff.wrb.region0_oact_addr = out
     chains = aiff.gen_descriptor()
 
-The simulator does not model the unit: descriptors can be made, read and compared, but not run.
+`print(aiff)` shows what is set as a table. docs/aiff.md says what the model of the unit runs, and what it refuses.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from compass_core import files
+from compass_core.aiff.registers import AiffError, generation
 from compass_core.errors import CompassError
 
 from .chain import ACTIVATION_CHAIN, CONTROL_CHAIN, PARAMETER_CHAIN, DescChain, DescChainArray
 from .config import RegisterConfig, UnitView
 from .encode import compress, read_control
-from .registers import AiffError, generation
 
 __all__ = ["Aiff", "AiffError", "DescChain", "DescChainArray", "RegisterConfig"]
 
@@ -56,6 +56,11 @@ class Aiff:
         kinds = (CONTROL_CHAIN, PARAMETER_CHAIN, ACTIVATION_CHAIN)
         chains = zip(kinds, compress(self.reg_cfgs), strict=True)
         return DescChainArray(DescChain(kind, self._generation.name, words) for kind, words in chains)
+
+    def __str__(self) -> str:
+        from .report import text
+
+        return text(self.reg_cfgs)
 
     def __getattr__(self, name: str) -> UnitView:
         if name.startswith("_") or name == "reg_cfgs":

@@ -7,7 +7,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from .registers import AiffError
+from compass_core.aiff.registers import AiffError
 
 Word = Any
 """A number, or an array whose address is written in its place."""

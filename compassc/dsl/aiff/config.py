@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .registers import CONTROL, AiffError, Generation, Register, Unit
+from compass_core.aiff.registers import CONTROL, AiffError, Generation, Register, Unit
 
 WORD = 0xFFFFFFFF
 

@@ -6,9 +6,10 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from compass_core.aiff.registers import ACTIVATION, CONTROL, PARAMETER, AiffError, Generation
+
 from .chain import Descriptor, same_word
 from .config import RegisterConfig, RegisterView, UnitView
-from .registers import ACTIVATION, CONTROL, PARAMETER, AiffError, Generation
 
 BLOCK = 8
 """Descriptors and their items are made of blocks of so many words."""

@@ -1,4 +1,4 @@
-"""Masks, printing, profiling, and what is not simulated."""
+"""Masks, printing, profiling, the AIFF, and what is not simulated."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from compass_core.errors import CompassError
 from compass_core.errors.rendering import for_stream
 from compassc.ir.dtypes import INT32, pointer_type
 from compassc.ops.args import lanes_arg
-from compassc.ops.misc import DESCRIPTORS, SPECIFIER, VECTOR_BYTES, check_printf, const_lanes, print_dtype
+from compassc.ops.misc import SPECIFIER, VECTOR_BYTES, check_printf, const_lanes, print_dtype
 from compassc.ops.numeric import literal
 from compassc.ops.typing import is_literal
 
-from ..descriptors import PyDescPointer
+from ..accelerator import prepare
 from ..masks import first_lanes, mask_var
-from ..memory import PyBuffer, PyPointer, index_of, pointer_of
+from ..memory import PyBuffer, PyPointer, index_of
 from ..values import pyvar
 from . import meaning
+from .sync import sim_event
 
 
 @meaning
@@ -120,21 +121,13 @@ def asm(template: Any, outputs: Any = None, inputs: Any = None, clobbers: Any = 
     raise not_simulated("runs inline assembly of the NPU")
 
 
-def _start_aiff(name: str, args: tuple[Any, ...]) -> CompassError:
-    """The error of starting the unit: of the descriptors when they are wrong, else that there is no model of it."""
-    for part, pointer in zip(DESCRIPTORS, args, strict=True):
-        if isinstance(pointer, PyDescPointer):
-            pointer.get_current_desc_chain()
-        else:
-            pointer_of(pointer, f"S.{name}: {part}")
-    return not_simulated("starts the AIFF accelerator")
-
-
 @meaning
 def aiff(ctrl_desc: Any, param_desc: Any, act_desc: Any) -> None:
-    raise _start_aiff("aiff", (ctrl_desc, param_desc, act_desc))
+    prepare("aiff", (ctrl_desc, param_desc, act_desc))()
 
 
 @meaning
 def async_aiff(ctrl_desc: Any, param_desc: Any, act_desc: Any, event: Any) -> None:
-    raise _start_aiff("async_aiff", (ctrl_desc, param_desc, act_desc))
+    owner = sim_event(event, "S.async_aiff")
+    owner.finish()  # a start that has the event now is done before this one begins
+    owner.pending.append(prepare("async_aiff", (ctrl_desc, param_desc, act_desc)))

@@ -125,7 +125,7 @@ __COMPASS_FN void __compass_memset(uint dst, int bytes, uint value, uint unit, u
 #define MemsetDDR(ptr, bytes, value, du, base) __compass_memset(as_uint(ptr), bytes, (uint)(value), du, base)
 #define MemsetSRAM(ptr, bytes, value, du, base) __compass_memset(as_uint(ptr), bytes, (uint)(value), du, base)
 
-/* The simulator has no accelerator: the engine ends the run and says so. */
+/* The engine has a model of the accelerator, and ends the run where it is asked for what the model does not know. */
 void __compass_aiff(uint ctrl, uint param, uint act, int event);
 #define AIFF(ctrl, param, act, flags) __compass_aiff(as_uint(ctrl), as_uint(param), as_uint(act), -1)
 #define ASYNC_AIFF(ctrl, param, act, event, flags) __compass_aiff(as_uint(ctrl), as_uint(param), as_uint(act), event)

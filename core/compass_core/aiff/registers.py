@@ -1,4 +1,4 @@
-"""The registers of the AIFF, the fixed-function unit: one text table per generation, read when it is first needed."""
+"""The registers of the AIFF: one text table per generation, read when it is first needed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from compass_core.errors import UsageError
 CONTROL, PARAMETER, ACTIVATION = "c", "p", "a"
 _FIELD = re.compile(r"(\w+)\[(\d+)(?::(\d+))?\](?:=(\w+))?")
 _UNIT = re.compile(r"\[(\w+)(\[\])?\](?: count=(\d+) stride=(\w+))?")
-_TABLES = {"X2": "registers_x2.txt", "X3P": "registers_x3.txt", "X3S": "registers_x3.txt"}
+_SETS = {"X2": "X2", "X3P": "X3", "X3S": "X3"}
+"""The register set of a target's version."""
 
 
 class AiffError(UsageError, AssertionError):
@@ -105,10 +106,13 @@ class Generation:
 
 
 @cache
-def _read(file: str) -> dict[str, Unit]:
+def units_of(registers_of: str) -> dict[str, Unit]:
+    """The units of a register set, `X2` or `X3`."""
     units: dict[str, Unit] = {}
     registers: dict[str, Register] = {}
-    for line in Path(__file__).with_name(file).read_text(encoding="ascii").splitlines():
+    for line in (
+        Path(__file__).with_name(f"registers_{registers_of.lower()}.txt").read_text(encoding="ascii").splitlines()
+    ):
         if line.startswith("#"):
             continue
         if heading := _UNIT.fullmatch(line):
@@ -135,4 +139,4 @@ def generation(target: str) -> Generation:
     from compass_core import targets
 
     name = targets.load(target).version
-    return Generation(name, _read(_TABLES[name]))
+    return Generation(name, units_of(_SETS[name]))
