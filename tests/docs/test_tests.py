@@ -31,6 +31,10 @@ def _is_some(of: ast.expr, names: Mapping[str, ast.expr]) -> bool:
         return any(k is not None or _is_some(v, names) for k, v in zip(of.keys, of.values, strict=True))
     if isinstance(of, ast.Constant):
         return bool(of.value)
+    if isinstance(of, ast.IfExp):
+        return _is_some(of.body, names) and _is_some(of.orelse, names)
+    if isinstance(of, ast.BinOp) and isinstance(of.op, ast.Add):
+        return _is_some(of.left, names) or _is_some(of.right, names)
     if not isinstance(of, ast.Call):
         return False
     if _called(of) == "range":
@@ -110,6 +114,8 @@ def test_a_loop_over_what_may_be_empty_is_found(over: str) -> None:
     assert empty_tests(text.format(over) + "    assert True\n") == []
     assert empty_tests(f"def test_it():\n    assert all(case for case in {over})\n") == ["test_it"]
     assert empty_tests(f"cases = (1, 2)\n{text.format('cases')}") == []
+    assert empty_tests(text.format(f"(1, 2) if {over} else [3, *{over}]")) == []
+    assert empty_tests(text.format(f"[*{over}] + [3]")) == []
 
 
 def test_some_cases_have_to_be_there() -> None:
