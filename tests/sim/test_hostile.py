@@ -84,19 +84,19 @@ def test_an_engine_that_is_overwritten_is_an_error_and_no_more(bench: Bench, val
 
 @pytest.mark.parametrize("surplus", [1, 2, 3])
 def test_a_report_that_nobody_asked_for_is_not_believed(bench: Bench, surplus: int) -> None:
-    error = expect(bench, harm(FORGED % surplus), bench.place(np.zeros(4, np.int64)), 3, timeout=2.0)
+    error = expect(bench, harm(FORGED % surplus), bench.place(np.zeros(4, np.int64)), 3)
     assert error.code == "worker-died" and "nobody asked for" in error.message
 
 
 def test_an_answer_byte_by_byte_ends_at_the_deadline(bench: Bench) -> None:
     text = """
-      long beat[2] = {0, 300000000};
+      long beat[2] = {1, 0};
       for (;;) { call(44, 3, (long)beat, 1, 0x4000); call(35, (long)beat, 0, 0, 0); }
     """
     begun = time.monotonic()
     error = expect(bench, harm(text), bench.place(np.zeros(4, np.int64)), 3, timeout=0.5)
     assert error.code in {"kernel-timeout", "worker-died"}
-    assert time.monotonic() - begun < 10  # 17 seconds of bytes
+    assert time.monotonic() - begun < 50  # 56 seconds of bytes
 
 
 MAPS = """

@@ -115,7 +115,9 @@ def test_filling_device_memory_ends_before_the_host_suffers() -> None:
 def test_wild_code_ends_in_a_clear_error(bench: Bench, statement: str, says: str) -> None:
     import re
 
-    error = expect(bench, harm(statement), bench.place(np.zeros(16, np.int64)), 3, timeout=0.5)
+    error = expect(
+        bench, harm(statement), bench.place(np.zeros(16, np.int64)), 3, timeout=0.5 if says == "time limit" else 60
+    )
     assert re.search(says, error.message), error.message
 
 
@@ -135,7 +137,7 @@ def test_forged_reports_are_not_believed(bench: Bench) -> None:
   for (int i = 0; i < 12; i++) reply[i] = 0xffffffffu;
   for (long fd = 0; fd < 64; fd++) call(44, fd, (long)reply, 48, 0x4000);
 """
-    error = expect(bench, harm("out[n] = 1;" + socket), bench.place(np.zeros(16, np.int64)), 3, timeout=1.0)
+    error = expect(bench, harm("out[n] = 1;" + socket), bench.place(np.zeros(16, np.int64)), 3)
     assert error.code in {"worker-died", "kernel-system-call"}
 
 

@@ -104,7 +104,7 @@ __COMPASS_ENTRY(entry) { k(__COMPASS_POINTER(__global int, 0)); }
     for _ in range(3):
         bench.run(text, flags)
     bench.place(np.array([0] * 8 + [1] * 8, np.int32), flags)
-    bench.run(text, flags, timeout=10.0)
+    bench.run(text, flags)
     assert bench.read(flags, np.zeros(4, np.int32)).tolist() == [1, 1, 1, 1]
 
 
@@ -206,9 +206,12 @@ __COMPASS_ENTRY(entry) { k(__COMPASS_POINTER(__global int, 0), __COMPASS_SCALAR(
 
 def test_endless_loop_ends_at_the_time_limit(bench: Bench) -> None:
     text = WRONG % "for (int i = 0; n; i++) a[i & 7] = i;"
-    fault = expect_fault(bench, text, bench.place(np.zeros(8, np.int32)), 3, timeout=0.3)
-    assert (fault.kind, fault.tec) == ("timeout", 2)
-    assert [at.state for at in fault.locations].count("at a barrier") == 3
+    for limit in (0.3, 1.0, 5.0, 25.0):  # until the machine has given all of them a turn
+        fault = expect_fault(bench, text, bench.place(np.zeros(8, np.int32)), 3, timeout=limit)
+        assert fault.kind == "timeout"
+        if [at.state for at in fault.locations].count("at a barrier") == 3:
+            break
+    assert [at.state for at in fault.locations].count("at a barrier") == 3 and fault.tec == 2
     assert line_of(fault, text) == 4
 
 
