@@ -775,8 +775,8 @@ def vcumsum(x: Operand) -> Value:
 def vdiv(x: Operand, y: Operand, mask: Mask = None) -> Value:
     """Lane-wise division.
 
-    Integer quotients are rounded toward zero; dividing by 0 gives 0, and the smallest value divided by -1 is
-    itself. float32 follows IEEE: x/0 is infinite, 0/0 NaN.
+    Integer quotients are rounded toward zero and saturate: the smallest value divided by -1 is the largest one, where
+    scalars wrap; dividing by 0 gives 0. float32 follows IEEE: x/0 is infinite, 0/0 NaN.
 
     `mask`: active lanes: a mask string, a list of bools, a bool array or a mask value; None means all
     """

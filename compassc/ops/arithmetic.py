@@ -255,10 +255,10 @@ def vmul(x: Array, y: Array, to: DataType) -> Array:
 def vdiv(x: Array, y: Array, to: DataType) -> Array:
     """Lane-wise division.
 
-    Integer quotients are rounded toward zero; dividing by 0 gives 0, and the smallest value divided by -1 is
-    itself. float32 follows IEEE: x/0 is infinite, 0/0 NaN.
+    Integer quotients are rounded toward zero and saturate: the smallest value divided by -1 is the largest one, where
+    scalars wrap; dividing by 0 gives 0. float32 follows IEEE: x/0 is infinite, 0/0 NaN.
     """
-    return rounded(double(x) / double(y), to) if to.is_floating else wrapped(quotient(x, y), to)
+    return rounded(double(x) / double(y), to) if to.is_floating else clipped(quotient(x, y), to)
 
 
 @value_op(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
-from compass_core.operators import DIVISIONS
+from compass_core.operators import DIVISIONS, div
 
 from ..analysis.arith import fold
 from ..ir import exprs as E
@@ -66,6 +66,8 @@ class _Fold(Rewriter):
             return e
         value = fold(e.op, a.value, b.value, a.dtype)
         assert value is not None  # divisions have one for all operands
+        if e.op == "div" and e.dtype.is_vector:  # lanes saturate
+            value = int(min(div(a.value, b.value), a.data_type.range()[1]))
         quotient = E.IntImm(a.dtype, value)
         return E.Broadcast(quotient, e.dtype.lanes) if e.dtype.is_vector else quotient
 

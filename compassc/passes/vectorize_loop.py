@@ -320,6 +320,8 @@ class Vectorizer:
             return self._by_power_of_two(e)
         op = _AS_MASK_OP.get(e.op, e.op) if e.a.dtype.is_bool else e.op
         made = Binary(op, self.vector(e.a), self.vector(e.b))
+        if op == "div" and self._may_overflow(e):
+            return self._wrapped(made)
         return E.Unary("bitnot", made) if e.op == "eq" and e.a.dtype.is_bool else made
 
     def _product_of_bytes(self, e: Binary) -> Expr:
@@ -327,6 +329,19 @@ class Vectorizer:
         wide = e.data_type.with_bits(16)
         product = Binary("mul", *(self._converted(self.vector(x), wide) for x in (e.a, e.b)))
         return self._converted(product, e.data_type)
+
+    def _may_overflow(self, e: Binary) -> bool:
+        """Whether a quotient of scalars may wrap, where that of lanes saturates: the least number over -1."""
+        if not self.on_npu or not e.dtype.is_int:
+            return False
+        low, high = self.arith.range_of(e.b)
+        return low <= -1 <= high and self.arith.range_of(e.a)[0] == e.data_type.range()[0]
+
+    def _wrapped(self, quotient: Binary) -> Expr:
+        """The quotient as scalars have it: over -1, what is taken from zero, which wraps."""
+        one, zero = (E.Broadcast(IntImm(quotient.data_type.element_of, n), self.lanes) for n in (-1, 0))
+        negated = Binary("sub", zero, quotient.a)
+        return E.Select(Binary("eq", quotient.b, one), negated, quotient)
 
     def _quotient_of_halves(self, e: Binary) -> Expr:
         """There is no division of halves: that of float32 has more than twice their digits, so it rounds as they would."""

@@ -36,12 +36,14 @@ _INTEGER_SCALAR: dict[str, Function] = {"max": max, "min": min}
 
 
 def quotient(x: Any, y: Any) -> Any:
-    """Integer lanes divided toward zero, wrapped to the type; x / 0 is 0.
+    """Integer lanes divided toward zero, at most the largest of the type; x / 0 is 0.
 
     A float64 quotient of 32-bit integers that is no integer is further from the next one than it is rounded.
     """
     exact = np.divide(x, y, dtype=np.float64)
     np.copyto(exact, 0.0, where=y == 0)
+    if x.dtype.kind == "i":
+        exact = np.minimum(exact, np.iinfo(x.dtype).max)
     return exact.astype(np.int64).astype(x.dtype)
 
 

@@ -32,13 +32,14 @@ def truncated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def law(x: np.ndarray, y: np.ndarray, form: str) -> np.ndarray:
-    """What a form gives, of scalars and of vectors: quotients wrap."""
+    """What a form gives: quotients of scalars wrap, those of lanes saturate."""
     kind, a, b = x.dtype, x.astype(np.int64), y.astype(np.int64)
     if "ceildiv" in form:
         return truncated((a + b - 1).astype(kind).astype(np.int64), b).astype(kind)
     if "%" in form or "vmod" in form:
         return np.where(b == 0, 0, a - truncated(a, b) * b).astype(kind)
-    return truncated(a, b).astype(kind)
+    found = truncated(a, b)
+    return (found if form in SCALARS else np.minimum(found, np.iinfo(kind).max)).astype(kind)
 
 
 def program(kind: str, lanes: int, size: int) -> str:
@@ -104,7 +105,29 @@ def test_folding_and_vectorized_loops_divide_as_scalars_do() -> None:
     ours, pysims = np.zeros(9, "int32"), np.zeros(9, "int32")
     build(loops)(x, y, ours)
     loops(x, y, pysims)
-    assert ours.tolist() == pysims.tolist() == [0, -(2**31), 2, -4, 0, -8, 0, 0, 1]
+    assert ours.tolist() == pysims.tolist() == [0, -(2**31), 2, -4, 0, -8, 0, 0, 1]  # as scalars do
+
+
+@S.prim_func
+def folded_lanes(out: S.ptr("i8", "global"), wide: S.ptr("i32", "global")):
+    least = S.i8(-128)
+    v = S.vbcast(least)
+    S.vstore(v / S.i8(-1), out)
+    S.vstore(S.vdiv(S.vbcast(S.i8(-128)), -1), out + 32)
+    if S.get_local_id() == 0:
+        for i in S.vectorized(32):
+            out[64 + i] = S.i8(-128) / out[64 + i]
+    S.vstore(S.vbcast(S.i32(-2147483648)) // -1, wide)
+    S.vstore(S.vbcast(S.i32(-2147483648), lanes=20) / S.vbcast(S.i32(-1), lanes=20), wide + 8)
+
+
+def test_lanes_saturate_where_they_are_known_and_scalars_in_loops_wrap() -> None:
+    found = []
+    for run in (BuildManager("X2_1204").build(folded_lanes), folded_lanes):
+        out, wide = np.full(96, -1, "int8"), np.zeros(28, "int32")
+        run(out, wide)
+        found.append((out.tolist(), wide.tolist()))
+    assert found[0] == found[1] == ([127] * 64 + [-128] * 32, [2**31 - 1] * 28)
 
 
 def test_c_text_divides_like_the_language(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def mixed(expression: str, x: Vector, y: Vector, out: Vector, reference: Any) ->
 
 def integers(v: Vector) -> Iterator[Row]:
     def quotient(x: Array, y: Array) -> Array:
-        return np.where(y == 0, 0, wrap(truncated_quotient(x, y), v))
+        return np.where(y == 0, 0, sat(truncated_quotient(x, y), v))
 
     def remainder(x: Array, y: Array) -> Array:
         return np.where(y == 0, 0, wide(x) - truncated_quotient(x, y) * wide(y))

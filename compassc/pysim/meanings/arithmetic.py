@@ -92,7 +92,7 @@ def truncated_quotient(x: Any, y: Any) -> Any:
 
 @meaning
 def vdiv(x: Any, y: Any, dtype: Any) -> Any:
-    return x / y if dtype.is_floating else wrap_or_clip(truncated_quotient(exact(x), exact(y)), dtype, False)
+    return x / y if dtype.is_floating else wrap_or_clip(truncated_quotient(exact(x), exact(y)), dtype, True)
 
 
 @meaning

@@ -103,15 +103,17 @@ __COMPASS_MIXED_WIDTH(int8, uint8, __long8, bool8, -2147483647l - 1, 2147483647l
 
 /* Integer division through floating point F, which holds the operands exactly and whose rounding cannot reach the next
  * whole quotient. Trivial divisors are 0, which gives 0 (checked runs tell it, but not of lanes in which both are 0:
- * masked loads leave such), and -1, which negates and wraps. */
+ * masked loads leave such), and -1, which negates and saturates: ~x is one less than -x, and the largest value of the
+ * least one. */
 #define __COMPASS_QUOTIENT(V, F, x, y) \
   __builtin_convertvector(__builtin_convertvector(x, F) / __builtin_convertvector(y, F), V)
-#define __COMPASS_DIVIDE(V, E, S, B, F, minus_one)                                                           \
+#define __COMPASS_DIVIDE(V, E, S, B, F, minus_one, least)                                                    \
   __COMPASS_FN V __vdiv(V r, V x, V y, B m) {                                                                \
     __COMPASS_NOT_BY_ZERO(__builtin_reduce_or((y == (V)(E)0) & (x != (V)(E)0) & __COMPASS_COND(S, m)))        \
     S trivial = __builtin_astype((y == (V)(E)0) | (y == (V)(E)(minus_one)), S);                              \
     V quotient = __COMPASS_QUOTIENT(V, F, x, __COMPASS_PICK(V, S, trivial, (V)(E)1, y));                     \
-    return __COMPASS_SELECT(V, S, m, __COMPASS_PICK(V, S, trivial, -(x & y), quotient), r);                  \
+    V negated = (~x - __builtin_astype(x != (V)(E)(least), V)) & y;                                          \
+    return __COMPASS_SELECT(V, S, m, __COMPASS_PICK(V, S, trivial, negated, quotient), r);                   \
   }                                                                                                          \
   __COMPASS_FN V __vmod(V r, V x, V y, B m) {                                                                \
     __COMPASS_NOT_BY_ZERO(__builtin_reduce_or((y == (V)(E)0) & (x != (V)(E)0) & __COMPASS_COND(S, m)))        \
@@ -121,12 +123,12 @@ __COMPASS_MIXED_WIDTH(int8, uint8, __long8, bool8, -2147483647l - 1, 2147483647l
   }
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wdeprecated-builtins"
-__COMPASS_DIVIDE(char32, char, char32, bool32, __float32, -1)
-__COMPASS_DIVIDE(uchar32, uchar, char32, bool32, __float32, 0)
-__COMPASS_DIVIDE(short16, short, short16, bool16, __float16, -1)
-__COMPASS_DIVIDE(ushort16, ushort, short16, bool16, __float16, 0)
-__COMPASS_DIVIDE(int8, int, int8, bool8, __double8, -1)
-__COMPASS_DIVIDE(uint8, uint, int8, bool8, __double8, 0)
+__COMPASS_DIVIDE(char32, char, char32, bool32, __float32, -1, -128)
+__COMPASS_DIVIDE(uchar32, uchar, char32, bool32, __float32, 0, 0)
+__COMPASS_DIVIDE(short16, short, short16, bool16, __float16, -1, -32768)
+__COMPASS_DIVIDE(ushort16, ushort, short16, bool16, __float16, 0, 0)
+__COMPASS_DIVIDE(int8, int, int8, bool8, __double8, -1, -2147483647 - 1)
+__COMPASS_DIVIDE(uint8, uint, int8, bool8, __double8, 0, 0)
 #pragma clang diagnostic pop
 __COMPASS_BINARY(__vdiv, float8, int8, bool8, x / y)
 

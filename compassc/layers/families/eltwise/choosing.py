@@ -202,7 +202,7 @@ def mod(k: KernelSource, layer: Layer, a: Value, b: Value) -> Value:
     )
     divisor = k.let(f"S.vsel({ONE}, {right.name}, {right.name} == 0)", "int32", right.low, max(right.high, 1))
     size = divisor.magnitude
-    rest = k.let(f"{left.name} - {left.name} / {divisor.name} * {divisor.name}", "int32", -size, size)
+    rest = k.let(f"{left.name} % {divisor.name}", "int32", -size, size)
     if not truncated:
         other = f"(({rest.name} ^ {divisor.name}) < 0)"
         away = _truth(k, f"{rest.name} != 0")
