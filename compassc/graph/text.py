@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compass_core.errors import Span
 from compass_core.errors.suggest import help_for
+from compass_core.reading.budget import Budget
+from compass_core.reading.limits import COMPUTED_BYTES, COMPUTED_ELEMENTS, FILE_BYTES, TENSOR_ELEMENTS
 from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer
@@ -42,10 +45,12 @@ def read(text: str, weights: bytes | memoryview = b"", path: str = "compass_ir.t
     CompassError with file and line where the text is malformed or contradicts itself.
     """
     ir = parse(text, path)
+    budget = Budget(path, lambda: len(text) + len(weights))
     subgraphs = {
-        str(s.header.values["subgraph_name"]): _Reader(ir, s.header, s.layers, weights).graph() for s in ir.subgraphs
+        str(s.header.values["subgraph_name"]): _Reader(ir, s.header, s.layers, weights, budget).graph()
+        for s in ir.subgraphs
     }
-    return _Reader(ir, ir.header, ir.layers, weights).graph(subgraphs)
+    return _Reader(ir, ir.header, ir.layers, weights, budget).graph(subgraphs)
 
 
 def write(graph: Graph) -> tuple[str, bytes]:
@@ -60,12 +65,14 @@ def write(graph: Graph) -> tuple[str, bytes]:
 
 
 class _Reader(NamedTuple):
-    """One graph of a file: its header, and the sections of its layers."""
+    """One graph of a file: its header, and the sections of its layers. Constants may be the same bytes of the binary
+    file, so that what they take together is asked of the budget."""
 
     ir: CompassIR
     header: Section
     sections: list[Section]
     weights: bytes | memoryview
+    budget: Budget
 
     def graph(self, subgraphs: Mapping[str, Graph] | None = None) -> Graph:
         tensors: dict[str, Tensor] = {}
@@ -103,7 +110,7 @@ class _Reader(NamedTuple):
             dtype = section.values.get(f"{key}_type")
             if isinstance(dtype, IRDType) and dtype != array.dtype.name:
                 attributes[f"{key}_type"] = dtype  # NumPy stores it as another type
-        span = Span(self.ir.path, section.line) if section.line else None
+        span = self._span(section)
         name, kind = self._string(section, "layer_name"), self._string(section, "layer_type")
         if kind == "Constant" and outputs and "weights" not in constants:
             raise self.ir.error(section, f"the Constant layer '{name}' has no constant 'weights'")
@@ -123,7 +130,7 @@ class _Reader(NamedTuple):
             zero = self._quantity(section, "layer_top_zp", i, len(names), constants)
             yield Tensor(
                 name=str(name),
-                shape=self._shape(section, "layer_top_shape", shape),
+                shape=self._sizes(section, shape),
                 dtype=str(self._dtype(section, "layer_top_type", dtype)),
                 scale=1.0 if scale is None else _each(float, scale),
                 zero=0 if zero is None else _each(int, zero),
@@ -136,6 +143,8 @@ class _Reader(NamedTuple):
     ) -> float | list[float] | None:
         """The number or numbers of a list, or of a constant of that name; None for what is neither."""
         array = constants.get(f"{key}_{index}" if count > 1 else key)
+        if array is not None:
+            self.budget.take(COMPUTED_ELEMENTS, array.size, f"'{key}'", self._span(section))
         value = array.reshape(-1).tolist() if array is not None else _item(section, key, index)
         numbers = value if isinstance(value, list) and value else [value]
         if any(isinstance(n, bool) or not isinstance(n, (int, float)) for n in numbers):
@@ -195,6 +204,7 @@ class _Reader(NamedTuple):
             raise self.ir.error(
                 section, f"constant '{name}': {size} bytes are not the {kind} elements of {list(shape)}"
             )
+        self.budget.take(COMPUTED_BYTES, size, f"constant '{name}'", self._span(section))
         return np.frombuffer(self.weights, dtype, count, offset if count else 0).reshape(shape)
 
     def _list(self, section: Section, key: str) -> list[Any]:
@@ -208,6 +218,15 @@ class _Reader(NamedTuple):
         if value is None:
             raise self.ir.error(section, f"'{key}' is missing")
         return str(value)
+
+    def _sizes(self, section: Section, value: Any) -> tuple[int, ...]:
+        """The shape of a tensor, which is of a size that a device may hold."""
+        shape = self._shape(section, "layer_top_shape", value)
+        TENSOR_ELEMENTS.check(prod(max(d, 1) for d in shape), "'layer_top_shape'", self._span(section))
+        return shape
+
+    def _span(self, section: Section) -> Span | None:
+        return Span(self.ir.path, section.line) if section.line else None
 
     def _shape(self, section: Section, key: str, value: Any) -> tuple[int, ...]:
         if not isinstance(value, list) or not all(isinstance(d, int) and not isinstance(d, bool) for d in value):
@@ -310,6 +329,7 @@ def _values(number: int, layer: Layer, weights: bytearray) -> dict[str, Value]:
     for key, array in layer.constants.items():
         values[f"{key}_type"] = kept.pop(f"{key}_type", IRDType(array.dtype.name))
         values |= {f"{key}_offset": len(weights), f"{key}_size": array.nbytes, f"{key}_shape": list(array.shape)}
+        FILE_BYTES.check(len(weights) + array.nbytes, f"the constants up to those of '{layer.name}'")
         weights += array.tobytes()
     values |= kept
     if quantised:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from compass_core.reading.budget import Budget
-from compass_core.reading.limits import COMPUTED_BYTES
+from compass_core.reading.limits import COMPUTED_BYTES, TENSOR_ELEMENTS
 from compassc.graph.build import GraphBuilder
 from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.layer import Layer
@@ -80,6 +80,8 @@ class Building:
         name = given.pop("layer_name", None) or self.name
         if self._marks is None and type not in READING_SCALES and not any(isinstance(o, Tensor) for o in outputs):
             inputs = [self.unmarked(t) for t in inputs]
+        for shape in (o.shape if isinstance(o, Tensor) else o[0] for o in outputs):
+            TENSOR_ELEMENTS.check(prod(map(int, shape)), f"{self.budget.where}: a result of the node '{self.name}'")
         constants = {k: v for k, v in given.items() if isinstance(v, np.ndarray)}
         attributes = {k: v for k, v in given.items() if k not in constants}
         return self.graph.layer(

@@ -7,9 +7,8 @@ from math import prod
 
 from compass_core.errors import CompassError, UsageError
 from compass_core.errors.suggest import help_for
+from compass_core.reading.limits import TENSOR_ELEMENTS
 
-MOST_ELEMENTS = 1 << 40
-"""Of an input, each dimension counted as 1 at least."""
 Dims = Sequence[int | str | None]
 """Dimensions of an input: open ones are None, or have a name that inputs share."""
 
@@ -41,10 +40,9 @@ def input_shapes(
         if any(not isinstance(d, int) for d in resolved):
             still_open[name] = resolved
         found[name] = tuple(d if isinstance(d, int) else 0 for d in resolved)
-        if prod(max(d, 1) for d in found[name]) > MOST_ELEMENTS:
-            raise CompassError(
-                f"'{path}': the input '{name}' is {_spelled(found[name])}, more than a device can hold", code=code
-            )
+        # open dimensions and those of nothing count as 1
+        where = f"{path}: the input '{name}' of {_spelled(found[name])}"
+        TENSOR_ELEMENTS.check(prod(max(d, 1) for d in found[name]), where)
     if still_open:
         spelled = " ".join(f"--shape {name}={_spelled(dims)}" for name, dims in still_open.items())
         names = sorted({d for dims in still_open.values() for d in dims if isinstance(d, str)})

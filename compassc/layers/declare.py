@@ -196,7 +196,10 @@ def consistent(layer: Layer) -> Iterator[None]:
 
 
 def evaluate(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
-    """The outputs of a layer for `inputs`, by its reference; LayerError for forms that the reference lacks."""
+    """The outputs of a layer for `inputs`, by its reference; LayerError for forms that the reference lacks, and where
+    it would take memory or time beyond all limits."""
+    from compassc.layers.costs import check_cost
+
     declared = all_types().get(layer.type)
     if declared is None:
         raise LayerError(f"the layer type {layer.type} is not known")
@@ -204,6 +207,7 @@ def evaluate(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
         raise LayerError(reason)
     with consistent(layer):
         check(declared, layer)
+        check_cost(layer)
         layer = with_real_weights(layer)
     reference = declared.quantised if layer.is_quantised and declared.quantised else declared.float
     if reference is None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from compassc.graph import Layer, LayerError
-from compassc.layers.shapes import RULES, by_reference
+from compassc.layers.shapes import RULES, unknown
 
 Law = Callable[[Layer], None]
 
@@ -25,8 +25,8 @@ there are follows; kernels check the sizes."""
 
 def _follow(layer: Layer) -> None:
     """The declared output shapes are those that the rule of the type makes of all else."""
-    rule = RULES.get(layer.type, by_reference)
-    found = None if rule is by_reference else rule(layer)
+    rule = RULES.get(layer.type, unknown)
+    found = rule(layer)
     if found is None or any(n < 0 for t in (*layer.inputs, *layer.outputs) for n in t.shape):
         return
     if len(found) != len(layer.outputs):

@@ -1,7 +1,6 @@
 """Shape inference: the shapes of a layer's outputs from those of its inputs, by rules per layer type.
 
-A rule gives a shape per output, or None where the inputs do not tell. Layers without a rule are run on zeros by their
-reference: types that only move elements, or work along axes, do not look at what they are given.
+A rule gives a shape per output, or None where the inputs do not tell. It computes nothing: sizes may be any.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from compassc.graph import Layer, LayerError
-from compassc.graph.dtypes import numpy_dtype
+from compassc.layers import moved_shapes as moved
 from compassc.layers.declare import Fusion, LayerType, all_types, consistent
 from compassc.layers.windows import window_of
 
@@ -19,8 +18,6 @@ Shape = tuple[int, ...]
 Shapes = list[Shape] | None
 ShapeRule = Callable[[Layer], Shapes]
 """A rule: the shapes of a layer's outputs; None where they cannot be inferred."""
-MOST_ELEMENTS = 1 << 22
-"""Of the inputs that a reference is run on."""
 
 
 def shapes_of(layer: Layer) -> Shapes:
@@ -39,7 +36,7 @@ def rule_of(declared: LayerType) -> ShapeRule:
         return same
     if declared.fusion is Fusion.BROADCAST:
         return broadcast
-    return by_reference if declared.fusion in (Fusion.INJECTIVE, Fusion.REDUCTION) else unknown
+    return unknown
 
 
 def unknown(layer: Layer) -> Shapes:
@@ -55,18 +52,6 @@ def same(layer: Layer) -> Shapes:
 def broadcast(layer: Layer) -> Shapes:
     """Of all inputs together; of one alone there may be other rules."""
     return [np.broadcast_shapes(*(t.shape for t in layer.inputs))] * len(layer.outputs)
-
-
-def by_reference(layer: Layer) -> Shapes:
-    """The shapes that the reference returns for zeros."""
-    if sum(t.count for t in layer.inputs) > MOST_ELEMENTS:
-        return None
-    declared = all_types()[layer.type]
-    reference = declared.quantised if layer.is_quantised and declared.quantised else declared.float
-    if reference is None:
-        return None
-    made = reference(layer, *(np.zeros(t.shape, numpy_dtype(t.dtype)) for t in layer.inputs))
-    return [tuple(made.shape)] if isinstance(made, np.ndarray) else [tuple(m.shape) for m in made]
 
 
 def reduced(layer: Layer) -> Shapes:
@@ -220,8 +205,24 @@ def _by_type(*rows: tuple[ShapeRule, str]) -> dict[str, ShapeRule]:
 RULES: dict[str, ShapeRule] = _by_type(
     (same, "BatchNorm BiasAdd Softmax LogSoftmax Hardmax LRN Cumulate ReverseSequence ScatterElements ScatterND"),
     (same, "InstanceNorm GroupNorm RMSNorm MVN Normalization NoOp Dummy"),
-    (by_reference, "OneHot Shape Meshgrid Sort"),
+    (same, "Sort"),
     (reduced, "Moments"),
+    (moved.kept, "Reduce ArgMinMax"),
+    (moved.normalised, "LayerNorm"),
+    (moved.one_hot, "OneHot"),
+    (moved.dimensions, "Shape"),
+    (moved.meshgrid, "Meshgrid"),
+    (moved.concat, "Concat"),
+    (moved.tile, "Tile"),
+    (moved.pad, "Pad"),
+    (moved.sliced, "Slice StridedSlice"),
+    (moved.cropped, "Crop"),
+    (moved.picked, "GatherElements"),
+    (moved.batch_to_space, "BatchToSpace"),
+    (moved.batch_to_space_nd, "BatchToSpaceND"),
+    (moved.space_to_batch, "SpaceToBatch"),
+    (moved.batch_to_depth, "BatchToDepth"),
+    (moved.side_by_side, "DataStride"),
     (reshape, "Reshape Squeeze Unsqueeze Flatten"),
     (transpose, "Transpose Permute"),
     (split, "Split"),

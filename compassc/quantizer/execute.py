@@ -16,6 +16,7 @@ from compassc.graph import Graph, Layer, LayerError
 from compassc.graph.dtypes import FLOAT_TYPES, numpy_dtype
 from compassc.graph.specialise import specialise
 from compassc.layers.arithmetic import Array
+from compassc.layers.costs import check_cost
 from compassc.layers.declare import evaluate
 from compassc.quantizer.fast import fast_layers
 from compassc.quantizer.threads import blas_on_one_thread
@@ -38,6 +39,7 @@ def compute(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
     """What a float layer gives; LayerError when its form is not one the reference has."""
     fast = fast_layers().get(layer.type)
     if fast is not None and all(t.dtype == "float32" for t in (*layer.inputs, *layer.outputs)):
+        check_cost(layer)
         made = fast(layer, *inputs)
         if made is not None:
             if made.shape != layer.output.shape:

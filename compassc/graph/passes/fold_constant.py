@@ -2,13 +2,16 @@
 
     Add(Constant 1, Constant 2) -> Constant 3
 
-Layers whose reference refuses them stay, and those whose outputs would be large.
+Layers whose reference refuses them stay, and those whose outputs would be large, or take much to compute.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
+from compass_core.reading.budget import Budget
+from compass_core.reading.limits import COMPUTED_BYTES, COMPUTED_ELEMENTS
 from compassc.graph.edit import GraphEditor, Rule, rewrite
 from compassc.graph.graph import SOURCES, Graph
 from compassc.graph.layer import Layer
@@ -19,12 +22,14 @@ from compassc.graph.values import IRDType
 NAME = "FoldConstant"
 
 
-def folded(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
+def folded(budget: Budget, edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     """f(constants) -> constants"""
     from compassc.layers.declare import evaluate
 
     arrays = [array for t in layer.inputs if (array := edit.constant(t)) is not None]
     if not arrays or len(arrays) != len(layer.inputs) or any(not 0 <= t.count <= MOST_ELEMENTS for t in layer.outputs):
+        return None
+    if not _affordable(budget, layer):
         return None
     try:
         results = evaluate(layer, arrays)
@@ -38,7 +43,19 @@ def folded(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     return made
 
 
+def _affordable(budget: Budget, layer: Layer) -> bool:
+    """Whether the budget has room for what the reference holds and does."""
+    from compassc.layers.costs import cost_of
+
+    try:
+        cost = cost_of(layer)
+    except LayerError:
+        return False
+    return budget.grants(COMPUTED_ELEMENTS, cost.operations) and budget.grants(COMPUTED_BYTES, 8 * cost.held)
+
+
 def run(graph: Graph) -> Graph:
     kinds = {layer.type for layer in graph.layers} - set(SOURCES)
-    rules: dict[str, Sequence[Rule]] = {kind: [folded] for kind in kinds}
+    budget = Budget(graph.name, lambda: sum(a.nbytes for layer in graph.layers for a in layer.constants.values()))
+    rules: dict[str, Sequence[Rule]] = {kind: [partial(folded, budget)] for kind in kinds}
     return rewrite(graph, rules)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from compass_core.reading.budget import Budget
+from compass_core.reading.limits import COMPUTED_ELEMENTS
 from compassc.graph.tensor import LayerError, Tensor
 from compassc.importers.building import Building
 from compassc.importers.onnx.operators.quantised import (
@@ -259,15 +260,17 @@ class Conversion(Building):
         return Value.of(np.ascontiguousarray(array).reshape(value.shape).astype(value.dtype))
 
     def _content(self, tensor: Tensor, found: dict[str, Array]) -> Array:
+        from compassc.layers.costs import cost_of
         from compassc.layers.declare import evaluate
 
         if tensor.name not in found:
             layer = self.producer(tensor)
             if layer.type == "Input":
                 raise NotConstant("its content is not known at import", [tensor.name])
-            for output in layer.outputs:
-                self.room(*output.shape)
             try:
+                cost = cost_of(layer)
+                self.room(cost.held)
+                self.budget.take(COMPUTED_ELEMENTS, cost.operations, f"the node '{self.name}'")
                 made = evaluate(layer, [self._content(t, found) for t in layer.inputs])
             except LayerError as error:
                 raise Refused(f"it cannot be computed at import: {error}") from None

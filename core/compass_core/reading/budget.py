@@ -28,5 +28,16 @@ class Budget:
         file, `what` asks for it, how much that is, and how the limit is raised."""
         taken = self._taken[limit.what] = self._taken.get(limit.what, 0) + amount
         if taken > limit.most:
-            own = limit.per_byte * self._size() if limit.per_byte else 0
-            limit._replace(most=limit.most + own).check(taken, f"{self.where}: {what}" if what else self.where, span)
+            self._whole(limit).check(taken, f"{self.where}: {what}" if what else self.where, span)
+
+    def grants(self, limit: Limit, amount: int) -> bool:
+        """Whether `amount` more is left, which is taken then: for work that need not be done."""
+        taken = self._taken.get(limit.what, 0) + amount
+        if taken > limit.most and taken > self._whole(limit).allowed:
+            return False
+        self._taken[limit.what] = taken
+        return True
+
+    def _whole(self, limit: Limit) -> Limit:
+        """The limit with what the size of the file adds."""
+        return limit._replace(most=limit.most + limit.per_byte * self._size()) if limit.per_byte else limit

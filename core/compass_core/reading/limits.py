@@ -94,7 +94,7 @@ COMPILE_MEMORY = Limit(4 << 30, "bytes", "the address space of the compiler that
 COMPILE_OUTPUT = Limit(64 << 20, "bytes", "what comes of that text in each step")
 COMPILE_MESSAGES = Limit(1 << 20, "bytes", "what the compiler says of it")
 
-COMPUTED_BYTES = Limit(1 << 30, "bytes", "what is computed while a model is read", elastic=True, per_byte=8)
+COMPUTED_BYTES = Limit(1 << 30, "bytes", "what is computed while a model is read", elastic=True, per_byte=16)
 COMPUTED_ELEMENTS = Limit(1 << 30, "elements", "what is read and made in doing so", elastic=True, per_byte=16)
 MODEL_NODES = Limit(
     200_000, "nodes", "a model, with each call of a function and each step of a loop that is unrolled", elastic=True
@@ -102,6 +102,9 @@ MODEL_NODES = Limit(
 EXTERNAL_BYTES = Limit(4 << 30, "bytes", "the tensors of a model that lie in files beside it, together", elastic=True)
 IMAGE_BYTES = Limit(256 << 20, "bytes", "the file of an image")
 IMAGE_PIXELS = Limit(1 << 26, "pixels", "an image", elastic=True)
+TENSOR_ELEMENTS = Limit(1 << 32, "elements", "a tensor of a graph, which a device must hold")
+LAYER_BYTES = Limit(16 << 30, "bytes", "computing a layer by its reference (quantising, comparing)", elastic=True)
+LAYER_OPERATIONS = Limit(1 << 40, "operations", "computing a layer by its reference", elastic=True)
 
 
 def limits() -> Iterator[tuple[str, Limit]]:

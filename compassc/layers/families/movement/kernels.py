@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from compassc.graph import Layer, LayerError, Tensor
@@ -162,7 +164,7 @@ def filling(k: KernelSource, y: Tensor, target: str, word: int) -> list[str]:
     ]
 
 
-def _taken(layer: Layer, indices: list[list[int]] | list[Array]) -> Kernel:
+def _taken(layer: Layer, indices: Sequence[Sequence[int] | Array]) -> Kernel:
     """The kernel of an output whose index along each axis is one of the input's."""
     x, y = layer.input, layer.output
     if [len(i) for i in indices] != list(y.shape):

@@ -63,16 +63,17 @@ def split(layer: Layer, x: Array) -> list[Array]:
     return np.split(x, np.cumsum(sizes)[:-1], axis)
 
 
-def slice_indices(begin: int, end: int, stride: int, size: int) -> list[int]:
+def slice_indices(begin: int, end: int, stride: int, size: int) -> range:
     """The indices that a slice takes of an axis of `size` elements."""
     stop = min(size, end)
-    if (begin >= size and stop >= size) or (begin < -size and stop < -size):
-        return []
+    if not size or (begin >= size and stop >= size) or (begin < -size and stop < -size):
+        return range(0)
     first = min(max(begin + size if begin < 0 else begin, 0), size - 1)
     stop = min(max(stop + size if stop < 0 else stop, -1), size)
     step = stride or 1
     count = 0 if first == stop else (abs(stop - first) - 1) // abs(step) + 1
-    return [i for i in range(first, first + step * count, step) if 0 <= i < size]
+    # of those beyond either end none is taken
+    return range(first, min(first + step * count, size) if step > 0 else max(first + step * count, -1), step)
 
 
 def slices(layer: Layer, x: Array, *dynamic: Array) -> Array:
