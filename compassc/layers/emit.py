@@ -46,7 +46,7 @@ def operand(k: KernelSource, numbers: Array) -> str:
     if numbers.size == 1:
         return k.scalar(numbers.reshape(-1)[0])
     kind = np.float32 if numbers.dtype.kind == "f" else np.int32
-    if numbers.size > numbers.shape[-1]:
+    if numbers.size > numbers.shape[-1] and k.lanes_of is None:  # else the kernel says which number is a lane's
         return k.broadcast(numbers.astype(kind))
     return k.channels(numbers.reshape(-1).astype(kind))
 
