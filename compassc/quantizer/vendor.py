@@ -18,6 +18,7 @@ from typing import Any
 from compass_core import files
 from compass_core.errors import CompassError, Span, UsageError, together
 from compass_core.errors.suggest import help_for, nearest
+from compass_core.reading.patterns import compiled
 from compassc.graph import Graph, Layer
 from compassc.quantizer.settings import LayerSettings, Settings
 from compassc.quantizer.vendor_fields import (
@@ -159,21 +160,26 @@ def _unknown(section: str, keys: Sequence[str]) -> list[str]:
 class Choice:
     """A field with values of its own for some layers: `GLOBAL & <[(i,j),..]:V> <[Type,..]:V> <{regex}:V>`."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, longest: int) -> None:
+        """`longest`: of the names that the patterns are matched with."""
         common, _, rest = text.partition("&")
         self.common = common.strip()
         self.by_id: list[tuple[list[tuple[int, int]], str]] = []
         self.by_type: list[tuple[list[str], str]] = []
         self.by_name: list[tuple[re.Pattern[str], str]] = []
-        parts = re.findall(r"<\s*([\[{].*?[\]}])\s*:\s*([^>]*?)\s*>", rest)
-        if rest.strip() and (not parts or re.sub(r"<[^>]*>", "", rest).strip()):
+        parts = re.findall(r"<([^<>]*)>", rest)
+        ends = [re.search(r"[\]}]\s*:", part) for part in parts]
+        if rest.strip() and (not all(ends) or not parts or re.sub(r"<[^<>]*>", "", rest).strip()):
             raise ValueError("VALUE & <[(i,j)]:VALUE> <[Type]:VALUE> <{regex}:VALUE>")
-        for which, value in parts:
-            self._add(which, value)
+        for part, end in zip(parts, ends, strict=True):
+            assert end is not None, "all have one"
+            self._add(part[: end.start() + 1].strip(), part[end.end() :].strip(), longest)
 
-    def _add(self, which: str, value: str) -> None:
+    def _add(self, which: str, value: str, longest: int) -> None:
+        if which[0] not in "{[":
+            raise ValueError("VALUE & <[(i,j)]:VALUE> <[Type]:VALUE> <{regex}:VALUE>")
         if which.startswith("{"):
-            self.by_name.append((re.compile(which[1:-1]), value))
+            self.by_name.append((compiled(which[1:-1], longest), value))
             return
         pairs = re.findall(r"\(\s*([0-9]{1,9})\s*,\s*([0-9]{1,9})\s*\)", which)
         if pairs:
@@ -202,11 +208,12 @@ def settings_of(config: Config, graph: Graph) -> Settings:
     section = config.sections.get("optimizer", {})
     faults = _refused(config)
     choices: dict[str, Choice] = {}
+    longest = max((len(layer.name) for layer in graph.layers), default=0)
     for key in PER_LAYER:
         text = re.sub(r"\s+", "", section.get(key, "")) or DEFAULTS.get(key, "")
         try:
-            choices[key] = Choice(text)
-        except (ValueError, re.error) as error:
+            choices[key] = Choice(text, longest)
+        except ValueError as error:
             faults.append(config.error("optimizer", key, f"'{key}' is {text!r}, expected {error}"))
     common: dict[str, Any] = {}
     each: dict[str, dict[str, Any]] = {}

@@ -21,7 +21,7 @@ from compass_core.reading import jsontext
 SCALAR_TYPES = ("char", "uchar", "short", "ushort", "int", "uint", "half", "bf16", "float", "bool")
 """Types a kernel parameter that is not a pointer may have."""
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _KERNEL = re.compile(
     r"\b(?:__)?kernel\s+(?:(?:_CLC_\w+|__attribute__\s*\(\(.*?\)\))\s+)*void"
     r"\s+(?P<name>\w+)\s*\((?P<params>[^()]*)\)\s*\{",

@@ -15,10 +15,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-_QUOTED = r'"(?:\\.|[^"\\\n])*(?:"|$)' + r"|'(?:\\.|[^'\\\n])*(?:'|$)"
+_QUOTED = r'"(?:\\.|[^"\\\n])*(?:"|$|\\\Z)' + r"|'(?:\\.|[^'\\\n])*(?:'|$|\\\Z)"
 _IGNORED = re.compile(rf"//[^\n]*|/\*.*?(?:\*/|\Z)|^[ \t]*#[ \t]*include[^\n]*|{_QUOTED}", re.DOTALL | re.MULTILINE)
-"""Comments, includes, and text in quotes. What is not closed ends with the line or the text, so that the search takes
-no more time than the text is long."""
+"""Comments, includes, and text in quotes. What is not closed ends with the line or the text, so that each of
+them is found where it begins, and the search takes no more time than the text is long."""
 _HARMLESS = re.compile(r"\s*(?:0[xX][0-9a-fA-F]*[1-9a-fA-F][0-9a-fA-F]*|[1-9]\d*)[uU]?(?![\w.])")
 """A number that is not 0."""
 _INSTRUCTION = re.compile(

@@ -105,6 +105,9 @@ IMAGE_PIXELS = Limit(1 << 26, "pixels", "an image", elastic=True)
 TENSOR_ELEMENTS = Limit(1 << 32, "elements", "a tensor of a graph, which a device must hold")
 LAYER_BYTES = Limit(16 << 30, "bytes", "computing a layer by its reference (quantising, comparing)", elastic=True)
 LAYER_OPERATIONS = Limit(1 << 40, "operations", "computing a layer by its reference", elastic=True)
+PATTERN_STEPS = Limit(
+    10_000_000, "steps", "matching a regular expression of a `.cfg` with the longest name of a layer", elastic=True
+)
 
 
 def limits() -> Iterator[tuple[str, Limit]]:
@@ -114,10 +117,7 @@ def limits() -> Iterator[tuple[str, Limit]]:
 
 def table() -> str:
     """The table of the document, in Markdown."""
-    rows = "".join(
-        f"| {limit.what} | {limit.shown}{' (`COMPASS_BUDGET`)' * limit.elastic} | `{name}` |\n"
-        for name, limit in limits()
-    )
+    rows = "".join(f"| {limit.what} | {limit.row} | `{name}` |\n" for name, limit in limits())
     return "| of | at most | name |\n|---|---|---|\n" + rows
 
 
