@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from compass_core import switches
 from compass_core.errors import CompassError, UsageError
+from compass_core.errors.boundary import complain
 
 if TYPE_CHECKING:
     from compassc.driver import StageRecord
@@ -69,7 +70,7 @@ class Console:
 
     def _write(self, text: str) -> None:
         self.clear_progress()
-        print(text, file=sys.stderr)
+        complain(text)
 
     def detail(self, text: str) -> None:
         """Print a line if -v was given."""
@@ -90,7 +91,7 @@ class Console:
 
     def progress(self, text: str) -> None:
         """Write the line that the next one overwrites, on a terminal."""
-        print(f"\r{text}", end="\x1b[K", file=sys.stderr, flush=True)
+        complain(f"\r{text}\x1b[K", end="")
         self._progress_shown = True
 
     def waiting(self, folder: Path) -> None:
@@ -100,7 +101,7 @@ class Console:
     def clear_progress(self) -> None:
         """Clear the progress line."""
         if self._progress_shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            complain("\r\x1b[K", end="")
             self._progress_shown = False
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -180,41 +181,35 @@ def command(**options: Any) -> int:
 
 def main(args: Sequence[str] | None = None) -> None:
     """The program `compass-run`; exits with the status documented in its help."""
-    try:
-        status = command.main(args=None if args is None else list(args), prog_name="compass-run", standalone_mode=False)
-    except click.ClickException as error:
-        message = error.format_message().rstrip(".")
-        help = "`compass-run --help` shows how to use it"
-        status = _report(UsageError(message[:1].lower() + message[1:], code="usage", help=help), args)
-    except (click.Abort, KeyboardInterrupt):
-        print("interrupted", file=sys.stderr)
-        status = 130
-    except CompassError as error:
-        sys.stdout.write(
-            for_stream(getattr(error, "printed", ""), sys.stdout)
-        )  # what a kernel printed before its fault
-        sys.stdout.flush()
-        status = _report(error, args)
-    except Exception as error:  # noqa: BLE001 (the outermost boundary: what arrives here is our mistake)
-        from compass_core.errors.defects import defect
-
-        words = sys.argv[1:] if args is None else list(args)
-        status = _report(defect(error, ["compass-run", *words], map(Path, words)), args)
-    sys.exit(status)
-
-
-def _report(error: CompassError, args: Sequence[str] | None) -> int:
-    """Write an error the way the command line or the switches ask for it; returns the exit status."""
-    from compass_core import switches
-    from compass_core.errors.rendering import shown, wants_color
+    from compass_core.errors import boundary
 
     words = sys.argv[1:] if args is None else list(args)
+    sys.exit(
+        boundary.run(
+            lambda: command.main(words, prog_name="compass-run", standalone_mode=False),
+            ["compass-run", *words],
+            lambda error: _report(error, words),
+            lambda: (list(map(Path, words)), None),
+        )
+    )
+
+
+def _report(error: CompassError, words: list[str]) -> int:
+    """Write an error the way the command line or the switches ask for it, behind what a kernel printed before its fault;
+    returns the exit status."""
+    from compass_core import switches
+    from compass_core.errors.boundary import complain
+    from compass_core.errors.rendering import shown, wants_color
+
+    with suppress(OSError):  # a stdout that takes nothing leaves the error to be told
+        sys.stdout.write(for_stream(getattr(error, "printed", ""), sys.stdout))
+        sys.stdout.flush()
     try:
         format = switches.ERROR_FORMAT.get(_option(words, "--error-format"))
         color = wants_color(switches.COLOR.get(_option(words, "--color")))
     except UsageError:  # the error being reported is of an option or switch
         format, color = "text", False
-    print(shown(error, format, color), file=sys.stderr)
+    complain(shown(error, format, color))
     return error.exit_code
 
 

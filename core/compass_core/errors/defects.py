@@ -15,7 +15,7 @@ from pathlib import Path
 from compass_core import VERSION
 from compass_core.errors import CompassError
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EBADF)
 _LARGEST = 64 << 20
 """Bytes of the largest input file that is copied, and of all stage files."""
 _MOST_FILES = 200
@@ -40,25 +40,41 @@ def defect(
     if isinstance(error, OSError) and (error.filename or error.errno in _FULL):
         what = f"'{error.filename}' cannot be used" if error.filename else "a file cannot be written"
         return CompassError(f"{what}: {error.strerror}", code="file-access")
-    folder = _saved(error, command, inputs, stages)
+    if _current_folder() is None:
+        return CompassError("the current folder does not exist any more", code="file-access", help="cd to another one")
     again = shlex.join(command)
     message = f"internal error: {type(error).__name__}: {error}".partition("\n")[0]
     if module := getattr(error, "before", ""):
         message = str(error).partition("\n")[0]
-        path = folder / "before.ir.txt"
-        path.write_text(module, encoding="utf-8")
-        again = shlex.join(["compassc", "lower", str(path), "--passes", getattr(error, "pass_name", ""), "-o", "-"])
+    try:
+        folder = _saved(error, command, inputs, stages)
+        if module:
+            path = folder / "before.ir.txt"
+            path.write_text(module, encoding="utf-8")
+            again = shlex.join(["compassc", "lower", str(path), "--passes", getattr(error, "pass_name", ""), "-o", "-"])
+        kept, what = f"what is needed to see it again is in {folder}", "it with that folder"
+    except OSError as why:
+        what = "it"
+        kept = f"what is needed to see it again could not be kept: {why}"
     found = InternalError(
         message,
         notes=(
             f"this is a defect of {command[0]}, not of your kernel",
-            f"what is needed to see it again is in {folder}",
+            kept,
         ),
         code="internal",
-        help=f"report it with that folder; it happens again with `{again}`",
+        help=f"report {what}; it happens again with `{again}`",
     )
     found.__cause__ = error
     return found
+
+
+def _current_folder() -> Path | None:
+    """None when it was removed."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return None
 
 
 def _copy_some(stages: Path, folder: Path) -> None:

@@ -14,7 +14,7 @@ from compass_core.errors import CompassError
 from compass_core.reading.limits import FILE_BYTES, TEXT_BYTES, Limit
 
 Content = bytes | bytearray | str | list[bytes | memoryview] | Callable[[Path], object]
-"""The content of a file: bytes, whole or in parts; text (UTF-8); or a function that writes it to the path it is given."""
+"""The content of a file: bytes, whole or in parts; text (UTF-8, names of files that are none escaped); or a function that writes it to the path it is given."""
 
 _CHUNK = 1 << 20
 
@@ -177,7 +177,7 @@ def _pour(path: Path, content: Content) -> None:
 
 def _put(handle: int, content: bytes | bytearray | str | list[bytes | memoryview]) -> None:
     for part in content if isinstance(content, list) else [content]:
-        rest = memoryview(part.encode() if isinstance(part, str) else part)
+        rest = memoryview(part.encode("utf-8", "backslashreplace") if isinstance(part, str) else part)
         while rest:
             rest = rest[os.write(handle, rest) :]
 

@@ -1,0 +1,105 @@
+"""The boundary that every program runs inside: whatever happens becomes a message on stderr and an exit status.
+
+Streams may be closed, full or without a reader: what stdout does not take is an error, what stderr does not take is lost.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from compass_core.errors import CompassError, UsageError
+
+INTERRUPTED = 130
+Report = Callable[[CompassError], int]
+"""Tells the user an error; gives its exit status."""
+
+
+def run(
+    program: Callable[[], object],
+    words: Sequence[str],
+    report: Report,
+    saved: Callable[[], tuple[Sequence[Path], Path | None]],
+) -> int:
+    """Runs a program of click's; gives its exit status. `words`: its command line, with its name; `saved`: the files that
+    the report of a defect takes, and the folder of stage files."""
+    import click
+
+    open_streams()
+    try:
+        status = program()
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except click.ClickException as error:
+        return report(_usage_error(error, words[0]))
+    except CompassError as error:
+        return report(error)
+    except (click.Abort, KeyboardInterrupt):
+        complain("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our stdout went away: nothing is left to be said
+        return 1
+    except Exception as error:  # noqa: BLE001 - whatever is unforeseen is a defect of this program
+        from compass_core.errors.defects import defect
+
+        return report(defect(error, words, *saved()))
+    finally:
+        _end_stdout()
+
+
+def complain(text: str, end: str = "\n") -> None:
+    """Writes a line on stderr. Where that takes nothing there is nobody to be told so."""
+    try:
+        print(text, end=end, file=sys.stderr, flush=True)
+    except (OSError, ValueError, AttributeError):
+        _replace(2)
+
+
+def open_streams() -> None:
+    """Gives a process that was started without stdin, stdout or stderr such: nothing to read, a stdout that refuses what is
+    written, a stderr that forgets it. So no file that is opened gets their numbers."""
+    if None not in (sys.stdin, sys.stdout, sys.stderr):
+        return
+    for number, flags in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_RDWR)):
+        try:
+            os.fstat(number)
+        except OSError:
+            made = os.open(os.devnull, flags)
+            if made != number:
+                os.dup2(made, number)
+                os.close(made)
+    sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+
+
+def _end_stdout() -> None:
+    """Writes what is left; Python would do so at its end, and say that it cannot."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        _replace(1)
+
+
+def _replace(number: int) -> None:
+    """Lets a descriptor take what is still to be written to it."""
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, number)
+        os.close(null)
+    except OSError:
+        return
+
+
+def _usage_error(error: object, name: str) -> UsageError:
+    """click's complaint about the command line, in our form."""
+    import click
+
+    assert isinstance(error, click.ClickException)
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else name
+    text, _, hint = error.format_message().strip().partition(" Did you mean ")
+    help = f"did you mean {hint}" if hint else f"`{command} --help` shows how to use it"
+    return UsageError(text[:1].lower() + text[1:].rstrip("."), code="usage", help=help)
