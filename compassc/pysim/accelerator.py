@@ -23,7 +23,7 @@ def prepare(name: str, pointers: Sequence[Any]) -> Callable[[], None]:
 
     chains = [_chain(name, part, pointer) for part, pointer in zip(DESCRIPTORS, pointers, strict=True)]
     memory = aiff.DeviceMemory()
-    addresses = [memory.place(_words(chain, memory)) for chain in chains]
+    addresses = [memory.place(words_of(chain, memory)) for chain in chains]
     generation = chains[0].generation
     aiff.run(memory, generation, addresses, executes=False)
     return lambda: aiff.run(memory, generation, addresses)
@@ -40,8 +40,8 @@ def _chain(name: str, part: str, pointer: Any) -> Any:
     )
 
 
-def _words(chain: Any, memory: Any) -> np.ndarray[Any, Any]:
-    """The words of a chain, with device addresses in the places of arrays."""
+def words_of(chain: Any, memory: Any) -> np.ndarray[Any, Any]:
+    """The words of a chain, uint32, with device addresses in the places of arrays, which `memory` gets."""
     outputs = {id(array) for array in chain.outputs}
     words = np.zeros(chain.count_of_u32, np.uint32)
     for i in range(words.size):

@@ -75,6 +75,10 @@ class DeviceMemory:
             self._next += (array.nbytes // ALIGNMENT + 2) * ALIGNMENT
         return self._arrays[start][0]
 
+    def arrays(self) -> Iterable[tuple[int, np.ndarray[Any, Any]]]:
+        """All arrays with their addresses, in the order of these."""
+        return self._arrays.values()
+
     def ranges(self) -> Iterable[_Range]:
         """All arrays as the model wants them."""
         for start, (address, array) in self._arrays.items():

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 RECORD = struct.Struct("<QQIIII")
 _NO_EVENT = 0xFF
-_MODES = ("direct", "transpose", "upsample", "memset")
+_MODES = ("direct", "transpose", "upsample", "memset", "aiff")
 
 
 class RecordKind(IntEnum):
@@ -52,7 +52,10 @@ class Transfer:
     def of(cls, id: int) -> Transfer:
         channel = id & 0xFF
         return cls(
-            None if channel == _NO_EVENT else channel, _MODES[id >> 8 & 3], bool(id >> 16 & 1), bool(id >> 17 & 1)
+            None if channel == _NO_EVENT else channel,
+            _MODES[min(id >> 8 & 7, len(_MODES) - 1)],
+            bool(id >> 16 & 1),
+            bool(id >> 17 & 1),
         )
 
 

@@ -3,6 +3,7 @@
 #include "check_dma.h"
 #include "events.h"
 #include "fault.h"
+#include "record.h"
 #include "schedule.h"
 
 /* All memory of the job. Device addresses are host addresses. */
@@ -62,6 +63,18 @@ static void start(struct tec *tec, const struct aiff_plan *plan, int number) {
   tec->events_pending |= 1u << event;
 }
 
+static bool add_bytes(void *context, const struct aiff_area *area) {
+  *(uint64_t *)context += area->width * area->count * area->times;
+  return true;
+}
+
+/* As traffic: how long the unit computes is not known, but it cannot take less than to move what it reads and writes. */
+static void record_start(const struct aiff_plan *plan, int event) {
+  uint64_t bytes = 0;
+  aiff_visit(plan, add_bytes, &bytes);
+  record_traffic(event, TRAFFIC_AIFF, bytes, true, false);
+}
+
 void __compass_aiff(uint32_t control, uint32_t parameters, uint32_t activations, int event) {
   struct tec *tec = current_tec();
   char message[LONGEST];
@@ -70,6 +83,7 @@ void __compass_aiff(uint32_t control, uint32_t parameters, uint32_t activations,
   schedule_point();
   if (!aiff_prepare(&plan, generation, control, parameters, activations))
     kernel_fault(FAULT_UNSUPPORTED, message);
+  if (recording) record_start(&plan, event);
   if (check_on && !check_aiff(tec, &plan, event, __builtin_return_address(0)))
     aiff_release(&plan);
   else if (event < 0)

@@ -84,6 +84,17 @@ bool aiff_visit(const struct aiff_plan *plan, bool (*visit)(void *context, const
   return true;
 }
 
+/* Whether no two rows of an area meet: then the work is bounded by the memory. */
+static bool is_apart(const struct aiff_area *area) {
+  struct {
+    uint64_t count, stride;
+  } near = {area->count, area->stride}, far = {area->times, area->step}, other = near;
+  if (far.count > 1 && (near.count == 1 || far.stride < near.stride)) near = far, far = other;
+  if (near.count > 1 && near.stride < area->width) return false;
+  uint64_t size = near.count > 1 ? (near.count - 1) * near.stride + area->width : area->width;
+  return far.count <= 1 || far.stride >= size;
+}
+
 /* Whether all memory of an execution is the job's, and what is read does not change while it is read. */
 static bool check_memory(struct aiff_node *node, const struct aiff_execution *execution) {
   struct aiff_area areas[MOST_AREAS];
@@ -93,6 +104,10 @@ static bool check_memory(struct aiff_node *node, const struct aiff_execution *ex
       return aiff_refuse(node->plan, "AIFF node %u: it %s %#llx to %#llx, which does not lie in memory of the job",
                          node->number, areas[i].writes ? "writes" : "reads", (unsigned long long)areas[i].first,
                          (unsigned long long)aiff_end(&areas[i]));
+  for (uint32_t i = 0; i < count; i++)
+    if (!is_apart(&areas[i]))
+      return aiff_refuse(node->plan, "AIFF node %u: the rows that it %s from %#llx on meet each other: not modelled",
+                         node->number, areas[i].writes ? "writes" : "reads", (unsigned long long)areas[i].first);
   for (uint32_t i = 0; i < count; i++)
     for (uint32_t k = 0; k < count; k++)
       if (areas[i].writes && !areas[k].writes && areas[i].first < aiff_end(&areas[k]) &&

@@ -132,10 +132,13 @@ static uint64_t bytes_of(const struct dma_request *r) {
   }
 }
 
+void record_traffic(int event, uint32_t mode, uint64_t bytes, bool reads, bool writes) {
+  uint32_t channel = event < 0 ? NO_EVENT : (uint32_t)event % EVENTS;
+  record_event(RECORD_TRANSFER, channel | mode << 8 | (uint32_t)reads << 16 | (uint32_t)writes << 17, bytes);
+}
+
 void record_transfer(const struct dma_request *r) {
   if (r->mode > DMA_MEMSET) return;
-  uint32_t channel = r->event < 0 ? NO_EVENT : (uint32_t)r->event % EVENTS;
   bool reads = r->mode != DMA_MEMSET && is_external(r->src);
-  uint32_t id = channel | r->mode << 8 | (uint32_t)reads << 16 | (uint32_t)is_external(r->dst) << 17;
-  record_event(RECORD_TRANSFER, id, bytes_of(r));
+  record_traffic(r->event, r->mode, bytes_of(r), reads, is_external(r->dst));
 }

@@ -19,6 +19,7 @@ void record_begin_task(struct tec *tec);
 void record_end_task(struct tec *tec);
 
 void record_event(enum record_kind kind, uint32_t id, uint64_t amount);
+void record_traffic(int event, uint32_t mode, uint64_t bytes, bool reads, bool writes);
 void record_transfer(const struct dma_request *request);
 static inline void record(enum record_kind kind, uint32_t id) {
   if (recording) record_event(kind, id, 0);

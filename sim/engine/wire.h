@@ -70,6 +70,7 @@ enum record_kind {
   RECORD_SECTION_END = 7
 };
 #define NO_EVENT 0xffu
+#define TRAFFIC_AIFF 4u /* a mode beside those of DMA: what the AIFF reads and writes */
 struct record {
   uint64_t time; /* nanoseconds since the job began; in kernels compiled for profiling, the cycles that the TEC's own
                     work in the task up to here is estimated at */

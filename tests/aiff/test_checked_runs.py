@@ -89,3 +89,12 @@ def test_what_leaves_its_buffer_is_found():
 
     program.aiff = wider
     assert "bounds" in {found.removeprefix("check-") for found, _ in findings(program, waits)}
+
+
+def test_profiles_show_what_the_unit_moves():
+    """Sixteen pixels of 32 bytes in, four out, while the event is on its way."""
+    program = Pool(4, 4)
+    executor = BuildManager().build(waits)
+    executor.profile(program.aiff().gen_descriptor(), program.output)
+    (moved,) = [span for span in executor.latest_profile.timeline.spans if span.kind == "transfer"]
+    assert (moved.bytes, moved.channel) == ((16 + 4) * 32, 0)

@@ -127,6 +127,7 @@ WRONG = {
     "channels": (Pool, lambda a: setattr(a.ptp.act_c_ctrl, "oact_chan", 31), "oact_chan = 31"),
     "outside": (Pool, lambda a: setattr(a.ptp, "iact_surf_stride", 1 << 20), None),
     "in place": (Pool, lambda a: setattr(a.wrb, "region1_oact_addr", a.ptp.iact_addr.all_fields), "comes first"),
+    "rows meet": (Pool, lambda a: setattr(a.ptp, "iact_w_stride", 64), "meet each other"),
     "no input": (Pool, lambda a: setattr(a.ptp, "iact_addr", 0), "does not lie in memory"),
     "too many": (Pool, lambda a: setattr(a.ptp.act_h_ctrl, "iact_height", 4000), "all windows"),
 }

@@ -58,9 +58,44 @@ def _containers() -> list[bytes]:
     return corpus()
 
 
+def _descriptors() -> list[bytes]:
+    """Programs for the AIFF, with what they refer to, as the device has them in memory."""
+    import numpy as np
+
+    from compass_sim.aiff import DeviceMemory
+    from compassc.pysim.accelerator import words_of
+    from tests.aiff.programs import Convolution, Pool, Table
+
+    rng = np.random.default_rng(0)
+    table = Table(
+        rng.integers(0, 256, 256).astype(np.uint8), rng.integers(-128, 128, 257).astype(np.int16), "X3P_1304", 2
+    )
+    found = []
+    for program in (
+        Pool(4, 4),
+        Pool(3, 3, 16, (1, 1), dtype="uint16", nhwc=True),
+        Convolution(2, 2, 32, (8, 8)),
+        table,
+    ):
+        memory = DeviceMemory()
+        chains = program.aiff().gen_descriptor()
+        addresses = [memory.place(words_of(chain, memory)) for chain in chains]
+        image = bytearray()
+        for address, array in memory.arrays():
+            image += bytes(address - 256 - len(image)) + array.tobytes()
+        head = [int(program is table) | 0x1FF << 1, *addresses]
+        found.append(np.array(head, np.uint32).tobytes() + bytes(image))
+    return found
+
+
 NATIVE = {
     target.name: target
     for target in (
+        NativeTarget(
+            "aiff",
+            tuple(f"sim/engine/aiff_{part}.c" for part in ("chain", "library", "rules", "units", "weights")),
+            _descriptors,
+        ),
         NativeTarget("object", ("sim/engine/object.c",), _objects),
         NativeTarget("lines", ("runtime/native/lines.c",), _texts),
         NativeTarget(
