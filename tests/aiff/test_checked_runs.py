@@ -97,4 +97,4 @@ def test_profiles_show_what_the_unit_moves():
     executor = BuildManager().build(waits)
     executor.profile(program.aiff().gen_descriptor(), program.output)
     (moved,) = [span for span in executor.latest_profile.timeline.spans if span.kind == "transfer"]
-    assert (moved.bytes, moved.channel) == ((16 + 4) * 32, 0)
+    assert (moved.detail, moved.channel) == ((16 + 4) * 32, 0)
