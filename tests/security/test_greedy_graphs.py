@@ -7,15 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from compass_core.errors import CompassError
+from compass_core.errors import CompassError, render
 from compass_core.reading import limits
 from compassc.graph import Layer, LayerError, Tensor, read, verify
 from compassc.graph.build import GraphBuilder
 from compassc.graph.passes import optimise
 from compassc.graph.text import write
+from compassc.importers.tflite import import_bytes
 from compassc.layers.costs import cost_of
 from compassc.layers.declare import evaluate
 from compassc.layers.shapes import shapes_of
+from tests.importers.tflite_models import Model
+from tests.security.test_greedy_models import peak_of_memory
 
 HUGE = 1 << 40
 WINDOW = {f"{k}_{a}": 60000 for k in ("kernel", "dilation") for a in "xy"} | {"stride_x": 1, "stride_y": 1}
@@ -93,3 +96,54 @@ def test_layers_of_constants_are_not_computed_where_that_takes_much():
     (three,) = g.layer("Abs", [x], name="three", outputs=[((1, 1), "float32")])
     left = [n.type for n in optimise(g.finish([one, two, three])).layers]
     assert "Pooling" in left and left.count("Abs") == 1
+
+
+# ------------------------------------------------------------------------------------------------------------- TFLite
+
+CONSTANTS = {
+    "TILE": lambda net, c: net("TILE", [c, net.constant([1, 40000, 40000, 1], np.int32)], (1, 1, 1, 1)),
+    "PAD": lambda net, c: net("PAD", [c, net.constant([[0, 0], [1 << 14] * 2, [1 << 14] * 2, [0, 0]], np.int32)], (1,)),
+    "FILL": lambda net, c: net(
+        "FILL", [net.constant([1 << 16, 1 << 16], np.int32), net.constant(np.float32(1))], (1, 1)
+    ),
+    "ONE_HOT": lambda net, c: net(
+        "ONE_HOT",
+        [net.constant(v, np.int32) for v in ([1, 2], 1 << 30)] + [net.constant(np.float32(v)) for v in (1, 0)],
+        (2, 1),
+    ),
+    "AVERAGE_POOL_2D": lambda net, c: net(
+        "AVERAGE_POOL_2D",
+        [c],
+        (1, 2, 2, 1),
+        options="Pool2DOptions",
+        padding="SAME",
+        filter_width=60000,
+        filter_height=60000,
+        stride_w=1,
+        stride_h=1,
+    ),
+}
+"""Operators of constants whose sizes are beyond any memory."""
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_constants_of_tflite_models_are_refused_before_they_are_computed(name):
+    net = Model()
+    made = CONSTANTS[name](net, net.constant(np.ones((1, 2, 2, 1), np.float32)))
+    content = net.bytes(net("ADD", [net.input("x", (1,)), made], (1, 1, 1, 1)))
+    with peak_of_memory() as peak, pytest.raises(CompassError) as caught:
+        import_bytes(content)
+    assert "at most" in render(caught.value) and "COMPASS_BUDGET=" in render(caught.value)
+    assert peak() < 40 << 20
+
+
+def test_what_tables_of_a_tflite_file_share_is_counted_each_time(monkeypatch):
+    net = Model()
+    x = net.input("x" * 2000, (1,))
+    for _ in range(40):
+        x = net("ABS", [x], (1,))
+    content = net.bytes(x)
+    assert len(import_bytes(content).layers) == 41
+    monkeypatch.setattr("compassc.importers.tflite.source.COMPUTED_ELEMENTS", limits.MODEL_NODES._replace(most=100))
+    with pytest.raises(CompassError, match="100 nodes at most"):
+        import_bytes(content)

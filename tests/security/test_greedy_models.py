@@ -131,3 +131,49 @@ def test_no_text_is_computed():
         with pytest.raises(CompassError) as caught:
             graph_of(f"{text} {node} d = Cast<to = 1>(c) y = Add(x, d)")
         assert "text" in str(caught.value.notes[0].message)
+
+
+# --------------------------------------------------------------------------------------------- what importing makes
+
+MADE = {
+    "DFT": "l = Constant<value_int = 100000>() v = Reshape(x, cube) z = DFT(v, l)",
+    "Resize": 's = Constant<value_ints = [1, 50000000, 1]>() v = Reshape(x, cube) z = Resize<mode = "cubic">(v, , , s)',
+    "AffineGrid": "t = Constant<value_ints = [1, 2, 3]>() v = Tile(x, two) w = Slice(v, zero, six) u = Reshape(w, t)"
+    "s = Constant<value_ints = [1, 1, 100000, 100000]>() z = AffineGrid(u, s)",
+    "SplitToSequence": "s = Constant<value_ints = [4000000000]>() v = Expand(one, s) z = SplitToSequence(v)",
+    "Trilu": "s = Constant<value_ints = [60000, 60000]>() v = Expand(one, s) z = Trilu(v)",
+    "Dropout": "s = Constant<value_ints = [60000, 60000]>() v = Expand(one, s) w, z = Dropout(v)",
+    "EyeLike": "s = Constant<value_ints = [60000, 60000]>() v = Expand(one, s) z = EyeLike(v)",
+    "LayerNormalization": "s = Constant<value_ints = [1, 4000000000]>() v = Expand(one, s) z = LayerNormalization(v, one)",
+}
+"""Nodes of tensors that are only known at run time, with a result `z`, for which an import makes arrays or lists."""
+SMALL = (
+    "cube = Constant<value_ints = [1, 4, 1]>() two = Constant<value_ints = [2]>() zero = Constant<value_ints = [0]>()"
+    "six = Constant<value_ints = [6]>() first = Constant<value_ints = [1]>() one = Slice(x, zero, first)"
+)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_arrays_that_an_import_makes_are_asked_for(name):
+    last = "y = ConcatFromSequence<axis = 0>(z)" if name == "SplitToSequence" else "y = Identity(z)"
+    with peak_of_memory() as peak:
+        assert "at most" in refusal(f"{SMALL} {MADE[name]} {last}")
+    assert peak() < 40 << 20
+
+
+@pytest.mark.parametrize("name", ["sequences", "initialisers"])
+def test_lists_and_names_that_are_read_again_count(name, monkeypatch):
+    """Each step of a chain of sequences copies the one before; each step of a loop looks at all names of its body."""
+    if name == "sequences":
+        monkeypatch.setattr(
+            "compassc.importers.building.COMPUTED_BYTES", limits.COMPUTED_BYTES._replace(most=20_000, per_byte=0)
+        )
+        chain = " ".join(f"s{i + 1} = SequenceInsert(s{i}, x)" for i in range(100))
+        nodes = f"s0 = SequenceConstruct(x) {chain} i = Constant<value_int = 0>() y = SequenceAt(s100, i)"
+    else:
+        most = limits.COMPUTED_ELEMENTS._replace(most=20_000, per_byte=0)
+        monkeypatch.setattr("compassc.importers.onnx.convert.COMPUTED_ELEMENTS", most)
+        names = ", ".join(["v"] * 2000)
+        body = f"b (int64 i, bool c, float[4] v) => (bool k, float[4] w) {{ k = Identity(c) w = Sum({names}) }}"
+        nodes = f"n = Constant<value_int = 100>() y = Loop<body = {body}>(n, , x)"
+    assert "20,000 " in refusal(nodes)

@@ -118,9 +118,16 @@ def test_of_an_archive_one_array_is_taken(tmp_path):
 
 
 def test_an_archive_that_swells_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(arrays, "UNPACKED_BYTES", arrays.UNPACKED_BYTES._replace(most=1 << 20))
+    monkeypatch.setattr(arrays, "UNPACKED_BYTES", arrays.UNPACKED_BYTES._replace(most=1 << 20, per_byte=0))
     path = tmp_path / "x.npz"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.npy", npy(np.zeros(1 << 21, np.uint8)))
-    with pytest.raises(CompassError, match="'a.npy' in .* may have 1 MiB at most"):
+    with pytest.raises(CompassError, match="x.npz: 'a.npy': .* may have 1 MiB at most"):
         arrays.load(path, "a")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in "abc":
+            archive.writestr(f"{name}.npy", npy(np.zeros(1 << 19, np.uint8)))
+    assert arrays.load(path, "a").nbytes == 1 << 19
+    with pytest.raises(CompassError, match="'b.npy': .* 1 MiB at most") as caught:  # of all together
+        arrays.all_in(path.read_bytes(), "x.npz")
+    assert caught.value.code == "limit-exceeded"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from compass_core.reading.budget import Budget
-from compass_core.reading.limits import COMPUTED_BYTES, MODEL_NODES
+from compass_core.reading.limits import COMPUTED_BYTES, COMPUTED_ELEMENTS, MODEL_NODES
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import CONSTANT_ONLY, IGNORED, REFUSED, Operator, select
 from compassc.importers.onnx.folding import dense, evaluate, is_random
@@ -89,6 +89,7 @@ class Conversion(Building):
 
         `outputs`: tensors of it, instead of its own outputs.
         """
+        self.budget.take(COMPUTED_ELEMENTS, len(graph.initializer) + len(graph.output), f"the node '{self.name}'")
         wanted = [o.name for o in graph.output] if outputs is None else outputs
         with self._within(given):
             self.scope.initial = {t.name: t for t in graph.initializer}
@@ -202,6 +203,7 @@ class Conversion(Building):
         """The outputs of a function for a node's inputs and attributes."""
         from compassc.importers.onnx.functions import bound
 
+        self.budget.take(COMPUTED_BYTES, body.ByteSize(), f"the node '{self.name}'")  # its nodes are copied
         given: dict[str, Item] = {n: i for n, i in zip(body.input, inputs, strict=False) if i is not None}
         opsets = self.opsets
         self.opsets = opsets | {("" if o.domain == "ai.onnx" else o.domain): o.version for o in body.opset_import}
@@ -258,6 +260,7 @@ class Conversion(Building):
 
     def _names_used(self, node: NodeProto) -> set[str]:
         """The tensors that a node reads, those in its bodies included."""
+        self.budget.take(COMPUTED_ELEMENTS, len(node.input), f"the node '{node.name or node.op_type}'")
         found = {name for name in node.input if name}
         for a in node.attribute:
             for graph in ([a.g] if a.HasField("g") else []) + list(a.graphs):

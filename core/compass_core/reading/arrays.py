@@ -10,9 +10,12 @@ from typing import IO, TYPE_CHECKING, Any
 
 from compass_core import files, vendor
 from compass_core.errors import CompassError
+from compass_core.reading.budget import Budget
 from compass_core.reading.limits import UNPACKED_BYTES
 
 if TYPE_CHECKING:
+    from zipfile import ZipInfo
+
     import numpy as np
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -51,7 +54,7 @@ def from_bytes(data: bytes, where: str, name: str = "", exactly: bool = False) -
     """The array in the content of a file; see `load`. `exactly`: no other array of an archive than `name` will do."""
     if not data.startswith(ZIP_MAGIC):
         return parse(data, where)
-    found = _member_names(data, where)
+    found = _members(data, where)
     if name not in found and (exactly or len(found) != 1):
         have = ", ".join(found) or "none"
         raise CompassError(
@@ -59,43 +62,45 @@ def from_bytes(data: bytes, where: str, name: str = "", exactly: bool = False) -
             code="tensor-file",
             help=f"its arrays are: {have}; {where}:NAME takes one of them",
         )
-    return parse(_member(data, found[name if name in found else next(iter(found))], where), where)
+    member = found[name if name in found else next(iter(found))]
+    return parse(_unpacked(data, member, where, Budget(where, lambda: len(data))), where)
 
 
 def names_in(path: Path) -> list[str]:
     """The names of the arrays in a `.npz` file."""
-    return list(_member_names(files.read(path), str(path)))
+    return list(_members(files.read(path), str(path)))
 
 
 def all_in(data: bytes, where: str) -> dict[str, Array]:
     """The arrays in the content of a `.npz` file by name, or that of a `.npy` file, whose name is empty; see `load`."""
     if not data.startswith(ZIP_MAGIC):
         return {"": parse(data, where)}
-    members = _member_names(data, where)
-    return {name: parse(_member(data, member, where), where) for name, member in members.items()}
+    members, budget = _members(data, where), Budget(where, lambda: len(data))
+    return {name: parse(_unpacked(data, member, where, budget), where) for name, member in members.items()}
 
 
-def _member_names(data: bytes, where: str) -> dict[str, str]:
-    """Name of each array -> name of its member in the archive."""
+def _members(data: bytes, where: str) -> dict[str, ZipInfo]:
+    """Name of each array -> its member in the archive."""
     import zipfile
 
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return {n.removesuffix(".npy"): n for n in archive.namelist() if n.endswith(".npy")}
+            listed = archive.infolist()
+            return {m.filename.removesuffix(".npy"): m for m in listed if m.filename.endswith(".npy")}
     except Exception as error:  # noqa: BLE001 (a damaged archive makes zipfile raise whatever it meets)
         raise _damaged(where, error) from None
 
 
-def _member(data: bytes, member: str, where: str) -> bytes:
+def _unpacked(data: bytes, member: ZipInfo, where: str, budget: Budget) -> bytes:
+    """The content of a member. It has as many bytes as the archive says, or fewer: so these are asked of the budget."""
     import zipfile
 
+    budget.take(UNPACKED_BYTES, member.file_size, f"'{member.filename}'")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive, archive.open(member) as file:
-            content = file.read(UNPACKED_BYTES.most + 1)
+            return file.read(member.file_size)
     except Exception as error:  # noqa: BLE001 (see above)
         raise _damaged(where, error) from None
-    UNPACKED_BYTES.check(len(content), f"'{member}' in '{where}'")
-    return content
 
 
 def _damaged(where: str, error: Exception) -> CompassError:

@@ -61,7 +61,7 @@ class Limit(NamedTuple):
 
 
 FILE_BYTES = Limit(4 << 30, "bytes", "a file that is read")
-UNPACKED_BYTES = Limit(1 << 30, "bytes", "an array of a packed archive (`.npz`)")
+UNPACKED_BYTES = Limit(1 << 30, "bytes", "the arrays of a packed archive (`.npz`)", elastic=True, per_byte=4)
 TEXT_BYTES = Limit(64 << 20, "bytes", "a text that is read: a source file, IR, C, parameters")
 EXCERPT_BYTES = Limit(16 << 20, "bytes", "a source file whose lines an error or a profile shows")
 JSON_DEPTH = Limit(256, "levels", "JSON from a file (line maps, parameters, descriptions of modules and graphs)")
@@ -102,7 +102,7 @@ MODEL_NODES = Limit(
 EXTERNAL_BYTES = Limit(4 << 30, "bytes", "the tensors of a model that lie in files beside it, together", elastic=True)
 IMAGE_BYTES = Limit(256 << 20, "bytes", "the file of an image")
 IMAGE_PIXELS = Limit(1 << 26, "pixels", "an image", elastic=True)
-TENSOR_ELEMENTS = Limit(1 << 32, "elements", "a tensor of a graph, which a device must hold")
+TENSOR_ELEMENTS = Limit(1 << 32, "elements", "a tensor of a graph")
 LAYER_BYTES = Limit(16 << 30, "bytes", "computing a layer by its reference (quantising, comparing)", elastic=True)
 LAYER_OPERATIONS = Limit(1 << 40, "operations", "computing a layer by its reference", elastic=True)
 PATTERN_STEPS = Limit(
