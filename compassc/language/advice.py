@@ -79,6 +79,7 @@ ADVICE: dict[str, str] = {
     **dict.fromkeys(("copy", "clone"), "y = x copies numbers and vectors; S.dma_copy(dst, src, width) copies memory"),
     **dict.fromkeys(("reshape", "T", "transpose", "flatten"), "S.match_buffer(p, shape) gives a pointer dimensions"),
     "item": "it is one value already",
+    "prefetch": "begin the transfer ahead by S.async_dma_copy, or let S.pipelined loops do it",
 }
 
 

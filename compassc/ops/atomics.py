@@ -29,7 +29,17 @@ def check_place(what: str, elem: DataType, scope: str) -> None:
             help="atomic operations are for shared and global memory; a TEC's own needs none: p[i] += x",
         )
     if elem not in (INT32, UINT32):
-        raise type_error(f"{what}: the pointer is to {elem}; int32 and uint32 are possible", "retype it with as_ptr")
+        raise type_error(f"{what}: the pointer is to {elem}; int32 and uint32 are possible", _without(elem))
+
+
+def _without(elem: DataType) -> str:
+    """What to do where the elements have no atomic operations."""
+    if elem.is_floating:
+        return (
+            "let each TEC keep what it finds in an element of its own, p[S.get_local_id()], and join these after S.barrier(); "
+            "or count in integers, as in S.i32(x * 65536.0)"
+        )
+    return f"keep the values as {UINT32 if elem.is_uint else INT32}"
 
 
 def _place(what: str, ptr: Any) -> E.Expr:

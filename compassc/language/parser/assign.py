@@ -13,7 +13,7 @@ from ...ops.core import convert
 from ...ops.typing import is_literal
 from ..axis import AxisSpec
 from ..specs import AllocSpec, ConstSpec, MatchSpec, MetaVar
-from ..tiles.tile import Tile
+from ..tiles.tile import FIXED, Tile
 from .access import resolve
 from .context import FunctionContext
 from .errors import language_error
@@ -51,7 +51,7 @@ def assign_item(fp: FunctionContext, owner: Any, index: Any, value: Any) -> None
         raise language_error(
             "assign-target",
             f"cannot assign to an item of {kind_name(owner)}",
-            "Python objects are constants here; use S.alloc_buffer for storage",
+            FIXED if isinstance(owner, Tile) else "Python objects are constants here; use S.alloc_buffer for storage",
         )
     if type(owner.expr) is not E.Var:
         raise language_error(

@@ -18,6 +18,7 @@ from ..functions import Macro, PyPrimFunc, annotation_type
 from ..python_errors import hint
 from ..source import header_span, is_user_file, user_line
 from ..specs import MetaVar, no_attribute
+from ..tiles.tile import Tile
 from . import operators as ops
 from .branches import Operand, Statements, chosen, connected
 from .constants import added, comprehension, python_number
@@ -458,6 +459,8 @@ class Evaluator:
         if is_runtime(owner):
             return owner[index]
         index = plain(index)
+        if isinstance(owner, Tile):
+            return owner[index]
         if not isinstance(owner, dict) and _first_runtime(index) is not None:
             raise CompassError(
                 f"{kind_name(owner)} of Python takes no index that is known only when the kernel runs",

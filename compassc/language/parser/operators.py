@@ -264,9 +264,25 @@ def logical(symbol: str, a: Any, b: Any) -> Any:
 
 def _lanewise(mask: Value, a: Any, b: Any) -> Value:
     """`a if mask else b`: S.vsel of both."""
-    for x in (a, b):
-        as_operand(x)
+    kinds = [as_operand(x) for x in (a, b)]
+    if not any(isinstance(kind, DataType) and kind.is_vector for kind in kinds):
+        raise language_error(
+            "operand",
+            "`a if mask else b` chooses lane by lane, so that one of the two is a vector",
+            "fill one with S.vbcast; of one condition for all lanes, S.vany(mask) and S.vall(mask) tell",
+        )
     return Value(get("vsel").build(unwrap(a), unwrap(b), mask.expr))
+
+
+def _instead_of_choosing(x: Any) -> str:
+    """What to write where a value cannot be chosen by a condition of the run."""
+    if isinstance(x, PointerValue):
+        return "assign in an `if`: `p = a`, then `if c:` `p = b`; or choose the distance from one pointer"
+    if isinstance(x, Tile):
+        return "write S.tile_where, or the `if` around what is done with it"
+    if isinstance(x, (str, list, tuple, type(None))):
+        return "a mask that depends on the run is an expression, such as S.tail_mask(n, lanes) or v > 3"
+    return "it takes numbers, vectors and masks; else write an `if`"
 
 
 def ternary(cond: Any, a: Any, b: Any) -> Any:
@@ -282,5 +298,12 @@ def ternary(cond: Any, a: Any, b: Any) -> Any:
             f"the condition of `a if c else b` must be a scalar bool or a mask, got {shown}",
             "compare explicitly, as in n != 0",
         )
+    for x in (a, b):
+        if not isinstance(x, Value) and not is_literal(x):
+            raise language_error(
+                "operand",
+                f"`a if c else b` of a run-time condition cannot take {kind_name(x)}",
+                _instead_of_choosing(x),
+            )
     t = match_operator(as_operand(a), as_operand(b), adapt=False)
     return Value(E.Select(cond.expr, convert_to(a, t), convert_to(b, t)))

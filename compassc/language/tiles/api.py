@@ -26,7 +26,12 @@ def tile_load(tensor: Any, offsets: Any, shape: Any, fill: Any = 0) -> Tile:
 def tile_store(tensor: Any, offsets: Any, tile: Any) -> None:
     """Write a tile to a tensor in device memory, from the element at `offsets` on, as far as the tensor goes."""
     if not isinstance(tile, Tile):
-        raise error("S.tile_store takes a tile", "make one with S.tile_load or S.tile_full")
+        raise error(
+            "S.tile_store takes a tile, behind the tensor and the offsets",
+            "write S.tile_store(tensor, offsets, tile)"
+            if isinstance(tensor, Tile)
+            else "make one with S.tile_load or S.tile_full",
+        )
     moves.store(machine("S.tile_store"), tensor, offsets, tile)
 
 

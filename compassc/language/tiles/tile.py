@@ -19,6 +19,8 @@ Vector = Callable[[Any, int, Mask], Any]
 Row = Callable[[Any], Vector]
 """The elements of a row."""
 CODE = "tile"
+FIXED = "a tile is a value: choose elements with S.tile_where, or store the parts one by one with S.tile_store"
+"""What to do in the place of assigning to a part of a tile."""
 PROBE = 32
 """Lanes of the vectors by which the type of an element-wise result is asked."""
 
@@ -121,6 +123,9 @@ class Tile(ABC):
     def __getitem__(self, index: Any) -> Stored:
         return self.stored()[index]
 
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise error("cannot assign to an item of a tile", FIXED)
+
 
 class Stored(Tile):
     """A tile in memory."""
@@ -200,7 +205,10 @@ def _cut(at: Machine, part: slice, size: int) -> tuple[int, int]:
     given = (part.start, part.stop, part.step)
     values = [None if v is None else at.constant(v) for v in given]
     if any(v is None and g is not None for v, g in zip(values, given)) or values[2] not in (None, 1):
-        raise error("a tile is cut at constants, without steps", "load a tile at a run-time place instead")
+        raise error(
+            "a tile is cut at constants, without steps",
+            "load the part from its tensor: S.tile_load takes offsets that are known only when the kernel runs",
+        )
     start, stop, _ = slice(*values).indices(size)
     if start >= stop:
         raise error(f"the part {start}:{stop} of {size} elements is empty", "give the first and the end")

@@ -1,0 +1,8 @@
+from compassc.dsl import script as S
+
+
+@S.prim_func
+def k(a: S.ptr("i32", "global"), b: S.ptr("i32", "global"), n: S.i32):
+    x, y = S.match_buffer(a, (4, 8)), S.match_buffer(b, (4, 8))
+    t = S.tile_load(x, (0, 0), (4, 8))
+    S.tile_store(y, (0, 0), t[0:n])
