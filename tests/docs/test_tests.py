@@ -1,8 +1,9 @@
-"""Laws about the tests: none passes because there was nothing to look at."""
+"""Laws about the tests: none passes because there was nothing to look at, and README.md knows every folder."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from tests.choosing import chosen, some
 
 TESTS = Path(__file__).parents[1]
+README = (TESTS / "README.md").read_text(encoding="utf-8")
 KEEPING = ("enumerate", "list", "product", "reversed", "sorted", "tuple", "zip", "items", "keys", "split", "values")
 """Functions and methods that give something where they are given something."""
 CHECKS = ("raises", "warns")
@@ -131,3 +133,8 @@ def test_a_new_case_leaves_the_choice_of_the_others() -> None:
     after = chosen(["a new one", *names], 10)
     assert len(after) == 11 and before <= after | {"a new one"}
     assert chosen(["one"], 10) == {"one"} and chosen([], 10) == set()
+
+
+def test_the_page_knows_every_folder() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| \w", README, re.MULTILINE)
+    assert rows == sorted(path.name for path in TESTS.iterdir() if path.is_dir() and path.name != "__pycache__")

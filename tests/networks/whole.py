@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -96,14 +96,16 @@ def _calibration(name: str, positive: bool) -> Calibration:
     return calibrate(graph, [drawn(graph, s, positive) for s in range(SAMPLES)], Settings.preset("int8"))
 
 
-def in_form(name: str, form: str) -> tuple[Graph, list[str]]:
-    """A network in a form of numbers, and why layers stay floats that should not."""
+def in_form(
+    name: str, form: str, given: Callable[[Calibration], Calibration] = lambda found: found
+) -> tuple[Graph, list[str]]:
+    """A network in a form of numbers, and why layers stay floats that should not. `given`: the statistics that the
+    quantiser gets, of those that were found."""
     graph, settings = network(name), FORMS[form]
     if settings is None:
         return graph, []
-    made = quantize_with_reasons(
-        graph, _calibration(name, form in POSITIVE), settings(graph) if callable(settings) else settings
-    )
+    found = given(_calibration(name, form in POSITIVE))
+    made = quantize_with_reasons(graph, found, settings(graph) if callable(settings) else settings)
     verify.check(made.graph, verify.Stage.QUANTISED)
     # neighbours of other bits leave some layers no other way in a mixed network
     told = form == "mixed"
