@@ -23,12 +23,13 @@ from ..analysis.simplify import Simplifier
 from ..analysis.structure import is_pure, may_be_reported, may_divide_by_zero, variables
 from ..ir import exprs as E
 from ..ir import stmts as S
-from ..ir.dtypes import FLOAT32, INT32, UINT32, DataType
+from ..ir.dtypes import FLOAT32, INT32, UINT32, DataType, PointerType
 from ..ir.exprs import Binary, Expr, IntImm, Ramp, Var
 from ..ir.printer import print_expr
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
 from ..ir.visit import Rewriter, Rewritten, all_exprs, located, rewrites, walk_stmts
 from ._blocks import is_const, mutable_vars
+from ._carried import refuse_carried
 from .flatten_buffer import position
 
 NAME = "VectorizeLoop"
@@ -64,6 +65,7 @@ class VectorLoops(Rewriter):
     def __init__(self, mutable: AbstractSet[Var], on_npu: bool = True) -> None:
         super().__init__()
         self.mutable, self.on_npu = mutable, on_npu
+        self.pointers: dict[Var, Expr] = {}
         self.arith = Arith(mutable)
         self.simplify = Simplifier(self.arith).expr
 
@@ -88,7 +90,15 @@ class VectorLoops(Rewriter):
         if mask is not None and any(map(may_divide_by_zero, all_exprs(s.body))):
             return serial  # with no lane active, a checked run must not report the division
         made = self.vector_form(s, lanes, mask)
+        if made is not None and self.on_npu:
+            refuse_carried(s, lanes, self.arith, self.pointers)
         return serial if made is None else made
+
+    @rewrites(S.Let)
+    def rewrite_let(self, s: S.Let) -> Rewritten:
+        if isinstance(s.var.dtype, PointerType) and s.var not in self.mutable:
+            self.pointers[s.var] = s.value
+        return s
 
     @rewrites(S.If)
     def rewrite_if(self, s: S.If) -> Rewritten:
@@ -340,8 +350,7 @@ class Vectorizer:
     def _wrapped(self, quotient: Binary) -> Expr:
         """The quotient as scalars have it: over -1, what is taken from zero, which wraps."""
         one, zero = (E.Broadcast(IntImm(quotient.data_type.element_of, n), self.lanes) for n in (-1, 0))
-        negated = Binary("sub", zero, quotient.a)
-        return E.Select(Binary("eq", quotient.b, one), negated, quotient)
+        return E.Select(Binary("eq", quotient.b, one), Binary("sub", zero, quotient.a), quotient)
 
     def _quotient_of_halves(self, e: Binary) -> Expr:
         """There is no division of halves: that of float32 has more than twice their digits, so it rounds as they would."""

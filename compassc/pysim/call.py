@@ -59,7 +59,7 @@ def run_entry(
     found = _target(target or switches.TARGET.get())
     values = [
         entry_argument(py_func.__name__, position, name, kind, arg)
-        for position, ((name, kind, _), arg) in enumerate(zip(params, args), 1)
+        for position, ((name, kind, _), arg) in enumerate(zip(params, _apart(args)), 1)
     ]
     whole = [_Copy(arg, value) for arg, value in zip(args, values) if _is_copied(arg, value)]
     run = with_kernel_assignments(py_func)
@@ -80,8 +80,25 @@ def run_entry(
         copy.back()
 
 
+def _apart(args: Sequence[Any]) -> list[Any]:
+    """The arguments, with a copy of each array that shares memory with another one: on the device they have buffers of
+    their own."""
+    arrays = [a for a in args if isinstance(a, np.ndarray)]
+    found = []
+    for k, arg in enumerate(args):
+        others = [b for i, b in enumerate(args) if i != k and isinstance(b, np.ndarray)] if len(arrays) > 1 else []
+        if isinstance(arg, np.ndarray) and any(np.may_share_memory(arg, b) for b in others):
+            own = arg.copy()
+            own.flags.writeable = arg.flags.writeable
+            arg = own
+        found.append(arg)
+    return found
+
+
 def _is_copied(arg: Any, value: Any) -> bool:
-    return isinstance(arg, np.ndarray) and isinstance(value, PyPointer) and not arg.flags.c_contiguous
+    if not isinstance(arg, np.ndarray) or not isinstance(value, PyPointer) or value.storage is None:
+        return False
+    return not arg.flags.c_contiguous or not np.may_share_memory(arg, value.storage.data)
 
 
 class _Copy:

@@ -168,3 +168,20 @@ def test_a_store_loads_nothing_that_the_kernel_does_not() -> None:
     executor = BuildManager("X2_1204").build(products)
     assert executor.c_code.count("__vload(") == 1
     executor.check(np.ones(16, "int16"), np.zeros(8, "int32"), np.zeros(16, "int16"), modes="race")
+
+
+@S.prim_func
+def shifted(x: S.ptr("i32", "global"), y: S.ptr("i32", "global")):
+    if S.get_local_id() == 0:
+        for i in range(7):
+            y[i + 1] = x[i] + 1
+
+
+def test_arguments_that_share_memory_have_buffers_of_their_own() -> None:
+    executor = BuildManager("X2_1204").build(shifted)
+    for views in (lambda a: (a, a), lambda a: (a[1:], a), lambda a: (a[:-1], a[1:]), lambda a: (a[::2], a)):
+        found = []
+        for run in (executor, shifted):
+            found.append(np.arange(16, dtype="int32") * 3)
+            run(*views(found[-1]))
+        assert np.array_equal(*found)

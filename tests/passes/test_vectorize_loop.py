@@ -1,6 +1,8 @@
 import pytest
 
 from compass_core.errors import CompassError
+from compassc import passes
+from compassc.dsl import load_kernels, parse
 
 P = 'a: T.ptr("float32", "global"), b: T.ptr("float32", "global"), c: T.ptr("int32", "global"), n: T.int32'
 
@@ -12,11 +14,11 @@ def test_constant_extent(check):
         """
         for j in T.vectorized(0, 8, 1):
             t: T.float32 = (a[(n + j)] * T.float32(2.0))
-            b[(j * 2)] = T.max(t, b[0])
+            b[(j * 2)] = T.max(t, b[1])
         """,
         """
         t: T.float32x8 = (a[T.ramp((n + 0), 1, 8)] * T.splat(T.float32(2.0), 8))
-        b[T.ramp(0, 2, 8)] = T.max(t, T.splat(b[0], 8))
+        b[T.ramp(0, 2, 8)] = T.max(t, T.splat(b[1], 8))
         """.replace("(n + 0)", "n"),
     )
 
@@ -103,3 +105,22 @@ def test_a_division_stays_under_the_number_of_iterations(check):
 def test_run_time_extent_is_an_error(transform):
     with pytest.raises(CompassError, match="constant number of iterations, got n"):
         transform("VectorizeLoop", "for j in T.vectorized(0, n, 1):\n    b[j] = a[j]", P)
+
+
+CARRIED = ("y[i + 1] = y[i] + 1", "y[i * 2] = y[i] + 1", "(y + 1)[i] = y[i]", "y[i] = x[i]; y[i + 8] = y[7 - i]")
+APART = ("y[i] = y[i + 1] + 1", "y[i + 1] = x[i]; y[i + 20] = y[i]", "y[i + 8] = y[i]", "y[i] = y[i] + y[i + 8]")
+
+
+@pytest.mark.parametrize("body", (*CARRIED, *APART))
+def test_turns_that_depend_on_each_other_are_refused(body, tmp_path):
+    head = "from compassc.dsl import script as S\n\n@S.prim_func\n"
+    head += 'def k(x: S.ptr("i32", "global"), y: S.ptr("i32", "global")):\n    for i in S.vectorized(8):\n'
+    path = tmp_path / "kernel.py"
+    path.write_text(head + "".join(f"        {line}\n" for line in body.split("; ")))
+    module = parse(load_kernels(path).entry("k"), "X2_1204")
+    if body in APART:
+        passes.lower(module, passes.PassOptions())
+        return
+    with pytest.raises(CompassError, match="depend on each other") as told:
+        passes.lower(module, passes.PassOptions())
+    assert told.value.code == "vectorize" and told.value.span.line == 6 + body.count(";")

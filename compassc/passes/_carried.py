@@ -1,0 +1,120 @@
+"""Turns of a vectorized loop that need what other turns do: all turns run a statement before any runs the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from compass_core.errors import CompassError, Note, Span
+
+from ..analysis.arith import Arith, Linear
+from ..ir import exprs as E
+from ..ir import stmts as S
+from ..ir.exprs import Expr, Var
+from ..ir.visit import substitute, walk_exprs
+
+
+class _Access(NamedTuple):
+    """An element that each turn reads or writes: `factor * turn + place` of an array."""
+
+    order: int
+    stores: bool
+    base: Var
+    factor: int
+    place: Linear
+    span: Span | None
+
+
+def refuse_carried(loop: S.For, lanes: int, arith: Arith, known: dict[Var, Expr]) -> None:
+    """CompassError where turns of a loop certainly depend on each other as they do not when all run at once.
+
+    `known`: the values of pointers that are defined once. What is done under conditions and in loops is not looked at.
+    """
+    found: list[_Access] = []
+    for access in _accesses(loop, arith, known):
+        for other in found:
+            if (access.stores or other.stores) and access.order > other.order:
+                turns = _meeting(access, other, lanes, loop.start)
+                if turns is not None:
+                    raise _refusal(loop, access, other, turns)
+        found.append(access)
+
+
+def _accesses(loop: S.For, arith: Arith, known: dict[Var, Expr]) -> Iterator[_Access]:
+    """The accesses that every turn makes, in the order in which all turns make them."""
+    values: dict[Var, Expr] = dict(known)
+    for number, s in enumerate(loop.body):
+        if not isinstance(s, (S.Let, S.Store)):
+            continue
+        for e in (x for root in s.exprs() for x in walk_exprs(root)):
+            if type(e) is E.Load and not _chosen(s, e):
+                yield from _access(loop, 2 * number, False, e.buffer, e.indices, e.span or s.span, arith, values)
+        if type(s) is S.Store:
+            yield from _access(loop, 2 * number + 1, True, s.buffer, s.indices, s.span, arith, values)
+        elif isinstance(s, S.Let) and s.var not in arith.mutable and not s.value.flags & E.F_LOAD:
+            values[s.var] = substitute(s.value, values)
+
+
+def _chosen(s: S.Stmt, load: E.Load) -> bool:
+    """Whether an element is read in a part of an expression that may not be computed."""
+    roots = (x for root in s.exprs() for x in walk_exprs(root))
+    parts = (x.children()[1:] for x in roots if type(x) is E.Select or (type(x) is E.Binary and x.op in E.LOGICAL))
+    return any(e is load for side in parts for x in side for e in walk_exprs(x))
+
+
+def _access(
+    loop: S.For,
+    order: int,
+    stores: bool,
+    buffer: E.Buffer,
+    indices: tuple[Expr, ...],
+    span: Span | None,
+    arith: Arith,
+    values: dict[Var, Expr],
+) -> Iterator[_Access]:
+    if len(indices) != 1 or not buffer.dtype.is_scalar:
+        return
+    base, offset = buffer.data, substitute(indices[0], values)
+    while isinstance(pointer := values.get(base), E.Pointer):
+        if pointer.elem is not buffer.dtype or not isinstance(pointer.base, Var):
+            return
+        base, offset = pointer.base, E.Binary("add", substitute(pointer.offset, values), offset)
+    form = arith.linear(offset)
+    key = arith.interner.key(loop.var)
+    others = [arith.atoms[k] for k in form.terms if k != key]
+    if any(x is loop.var or type(x) is E.Load for atom in others for x in walk_exprs(atom)):
+        return
+    place = Linear({k: f for k, f in form.terms.items() if k != key}, form.const)
+    yield _Access(order, stores, base, form.terms.get(key, 0), place, span)
+
+
+def _meeting(later: _Access, earlier: _Access, lanes: int, start: Expr) -> tuple[int, int] | None:
+    """A turn whose `later` access is of the element of the `earlier` one of a turn behind it, and that turn."""
+    if later.base is not earlier.base:
+        return None
+    distance = later.place.add(earlier.place, -1)
+    if distance.terms or (later.factor != earlier.factor and not isinstance(start, E.IntImm)):
+        return None
+    apart = distance.const
+    if isinstance(start, E.IntImm):
+        apart += (later.factor - earlier.factor) * start.value
+    for i in range(lanes - 1):
+        first = later.factor * i + apart
+        for j in (first // earlier.factor,) if earlier.factor else (i + 1,):
+            if i < j < lanes and earlier.factor * j == first:
+                return i, j
+    return None
+
+
+def _refusal(loop: S.For, later: _Access, earlier: _Access, turns: tuple[int, int]) -> CompassError:
+    words = {True: "writes", False: "reads"}
+    name = later.base.name
+    note = Note(f"turn {turns[1]} {words[earlier.stores]} the same element of {name} here", earlier.span)
+    return CompassError(
+        f"the turns of this vectorized loop depend on each other: turn {turns[0]} {words[later.stores]} an element of "
+        f"{name!r} before turn {turns[1]} {words[earlier.stores]} it, but all turns run a statement before the next one",
+        later.span or loop.span,
+        code="vectorize",
+        notes=(note,) if earlier.span else (),
+        help="use range, or divide the loop so that nothing is written before all turns have read it",
+    )
