@@ -115,9 +115,7 @@ def _compiled(job: _Job, output: Path, options: CcOptions, meanwhile: Callable[[
     """The object and log of a job at their places, from the cache or from clang."""
     cache, folder = Cache(), output.parent
     log = output.with_suffix(".cc.log")
-    header_path = pch.pch_path(job.clang, job.flags, cache)
-    compilation = job.compilation(header_path)
-    lines = compilation.commands()
+    lines = job.compilation(pch.pch_path(job.clang, job.flags, cache)).commands()
     if job.identity:
         provenance.remember(job.identity)
     use_cache = job.complete and (switches.CACHE.get() if options.use_cache is None else options.use_cache)
@@ -127,7 +125,8 @@ def _compiled(job: _Job, output: Path, options: CcOptions, meanwhile: Callable[[
         files.write(output, kept.read_bytes())
         _write_log(log, folder, lines, warnings, "not run: the object came from the compile cache")
         return CcResult(output, log, tuple(map(tuple, lines)), True, warnings)
-    pch.precompiled_header(job.clang, job.flags, cache)
+    compilation = job.compilation(pch.precompiled_header(job.clang, job.flags, cache))
+    lines = compilation.commands()
     done = compilation.run(job.folder, meanwhile)
     _write_log(log, folder, lines, done.output, f"exit status {done.status}")
     if done.status != 0:

@@ -77,3 +77,29 @@ def test_nowhere_to_write_to(tmp_path, room):
     (tmp_path / "k.py").write_text(KERNEL)
     status, said = shell(f"{room}; @ build k.py -t X2_1204", cwd=tmp_path)
     assert status in (0, 1) and ("cannot write" in said) == bool(status)
+
+
+def test_a_cache_that_cannot_be_written_does_not_stop_a_build(tmp_path):
+    (tmp_path / "k.py").write_text(KERNEL)
+    status, said = shell("COMPASS_CACHE_DIR=/proc/none @ build k.py -t X2_1204", cwd=tmp_path)
+    assert status == 0 and said.count("'/proc/none' cannot be written") == 1, said
+
+
+def test_an_interrupt_in_a_finaliser_is_not_lost():
+    program = """
+import os, signal, sys, time
+from compass_core.errors import boundary
+
+class Late:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+
+def run():
+    Late()
+    time.sleep(60)
+
+sys.exit(boundary.run(run, ["x"], lambda error: 1, lambda: ((), None)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")

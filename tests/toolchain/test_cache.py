@@ -83,8 +83,23 @@ def test_root_follows_the_switch_then_xdg(monkeypatch, tmp_path):
     assert cache_root() == tmp_path / "mine"
 
 
-def test_a_folder_that_cannot_be_written_is_explained(tmp_path):
+def test_nowhere_to_write_to_is_explained(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
+    monkeypatch.setattr("tempfile.tempdir", "/proc/none")
     with pytest.raises(CompassError, match="cache folder") as caught:
         Cache(tmp_path / "file" / "cache").put("obj", key_of("x"), b"")
     assert "COMPASS_CACHE_DIR" in caught.value.help
+
+
+def test_a_cache_that_cannot_be_written_is_gone_without(caplog):
+    wanted = Cache(Path("/proc/none"))
+    first, second = wanted.put("kind", "aa1", b"one"), Cache(Path("/proc/none")).put("kind", "bb2", b"two")
+    assert (first.read_bytes(), second.read_bytes()) == (b"one", b"two")
+    assert wanted.get("kind", "aa1") == first and wanted.get("kind", "cc3") is None
+    assert [r.message.count("'/proc/none' cannot be written") for r in caplog.records] == [1]
+
+
+def test_a_cache_that_is_no_folder_is_empty(tmp_path):
+    (tmp_path / "file").write_text("")
+    assert Cache(tmp_path / "file").get("kind", "aa1") is None
+    assert Cache(tmp_path / "file").put("kind", "aa1", b"one").read_bytes() == b"one"

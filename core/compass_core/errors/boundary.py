@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from compass_core.errors import CompassError, UsageError
 
@@ -28,6 +29,7 @@ def run(
     import click
 
     open_streams()
+    keep_interrupts()
     try:
         status = program()
         sys.stdout.flush()
@@ -47,6 +49,26 @@ def run(
         return report(defect(error, words, *saved()))
     finally:
         _end_stdout()
+
+
+def keep_interrupts() -> None:
+    """Lets Ctrl-C interrupt the program also where it comes while an object is finalised: there Python drops what is raised,
+    so it is raised again a little later."""
+    before = sys.unraisablehook
+
+    def hook(found: Any) -> None:
+        if not issubclass(found.exc_type, KeyboardInterrupt):
+            before(found)
+            return
+        import signal
+        import threading
+
+        # a signal of the system, for one of Python's alone would wait for the end of a call
+        again = threading.Timer(0.01, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+        again.daemon = True
+        again.start()
+
+    sys.unraisablehook = hook
 
 
 def complain(text: str, end: str = "\n") -> None:

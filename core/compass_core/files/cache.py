@@ -63,8 +63,15 @@ class Entry:
     used: float
 
 
+_instead: dict[Path, Path] = {}
+"""The folders in the place of caches that cannot be written, as long as this process lasts."""
+
+
 class Cache:
-    """The cache at `root` (default: the user's). The folder is created by the first `put`."""
+    """The cache at `root` (default: the user's). The folder is created by the first `put`.
+
+    Where it cannot be written, what is in it is used, and what is put goes to a folder of this process alone; a warning says so once.
+    """
 
     def __init__(self, root: Path | None = None) -> None:
         self.root = root or cache_root()
@@ -75,15 +82,17 @@ class Cache:
 
     def get(self, kind: str, key: str) -> Path | None:
         """The complete file stored under `key`, now marked as used; None when there is none."""
+        if self.root in _instead and (own := Cache(_instead[self.root]).get(kind, key)):
+            return own
         path = self.path(kind, key)
         try:
             expected = _sum_file(path).read_bytes()
             if _sum(path.read_bytes()) != expected:
                 return None
             os.utime(path)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
-        except PermissionError:  # a read-only cache of another user: usable, but its times cannot be changed
+        except OSError:  # a read-only cache, or another user's: usable, but its times cannot be changed
             return path if os.access(path, os.R_OK) else None
         return path
 
@@ -93,6 +102,8 @@ class Cache:
         When several processes put the same key, the last one wins. Where the sum of one meets the content of another,
         and the two differ, the entry counts as damaged.
         """
+        if self.root in _instead:
+            return Cache(_instead[self.root]).put(kind, key, content)
         path = self.path(kind, key)
 
         def summed(partial: Path) -> None:
@@ -105,19 +116,44 @@ class Cache:
         try:
             files.write(path, summed)
         except OSError as error:
-            raise self._unwritable(error.strerror or str(error)) from error
+            return self._elsewhere(error.strerror or str(error)).put(kind, key, content)
         except CompassError as error:
             if error.code != "unwritable":
                 raise
-            raise self._unwritable(error.message) from error
+            return self._elsewhere(error.message).put(kind, key, content)
         return path
 
-    def _unwritable(self, why: str) -> CompassError:
-        return CompassError(
-            f"cannot write to the cache folder '{self.root}': {why}",
-            code="cache-unwritable",
-            help="name a writable folder with COMPASS_CACHE_DIR=DIR",
+    def _elsewhere(self, why: str) -> Cache:
+        """The cache of this process in the place of one that cannot be written. CompassError when there is no place for
+        that either."""
+        import atexit
+        import logging
+        import shutil
+        import tempfile
+
+        try:
+            if self.root in _instead.values():
+                raise OSError(why)
+            owner, made = os.getpid(), Path(tempfile.mkdtemp(prefix="compass-cache-"))
+        except OSError:
+            raise CompassError(
+                f"cannot write to the cache folder '{self.root}': {why}",
+                code="cache-unwritable",
+                help="name a writable folder with COMPASS_CACHE_DIR=DIR",
+            ) from None
+
+        def remove() -> None:
+            if os.getpid() == owner:  # no child that was forked
+                shutil.rmtree(made, ignore_errors=True)
+
+        atexit.register(remove)
+        _instead[self.root] = made
+        logging.getLogger("Compass").warning(
+            "the cache folder '%s' cannot be written (%s): nothing is kept there; COMPASS_CACHE_DIR=DIR names another one",
+            self.root,
+            why,
         )
+        return Cache(made)
 
     def entries(self) -> Iterator[Entry]:
         """All complete entries; files that vanish while being listed are left out."""
