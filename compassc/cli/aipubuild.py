@@ -17,7 +17,7 @@ import click
 
 from compassc.cli import errors, options
 from compassc.cli.console import Console
-from compassc.cli.outputs import hand_over, place
+from compassc.cli.outputs import graph_place, hand_over, place
 
 if TYPE_CHECKING:
     from compassc.graph import Graph
@@ -75,7 +75,7 @@ def _result(config: Config, section: str, default: str, key: str, name: str) -> 
     folder = Path(config.get(section, "output_dir", default=default))
     path = config.written(section, "output_dir", folder / name, ".txt")
     folder.mkdir(parents=True, exist_ok=True)
-    return path
+    return graph_place(None, path)
 
 
 def _imported(config: Config) -> Graph:

@@ -34,8 +34,8 @@ NO_INPUT_REUSE, NO_OUTPUT_REUSE = 1, 2
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("graph", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("-w", "--weights", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="BIN")
+@click.argument("graph", type=options.FILE)
+@click.option("-w", "--weights", type=options.FILE, metavar="BIN")
 @click.option("--target", "-t", default="", metavar="NAME", help="NPU configuration, e.g. X2_1204.")
 @click.option("-o", "--output", type=options.OutputPath(), default=Path("aipu.bin"))
 @click.option("-L", "--Lib", "--lib", "libraries", multiple=True, type=options.FOLDER, help="Look for objects in DIR.")

@@ -16,6 +16,7 @@ import click
 
 from compass_core import VERSION, files, targets
 from compass_core.errors import CompassError, UsageError
+from compass_core.files import claims
 from compassc.cli import errors
 from compassc.cli.console import Console, artifact, shown
 
@@ -103,6 +104,8 @@ def compile_line(line: Line, console: Console) -> None:
     for source in line.sources:
         output = Path(line.values.get("output") or source.with_suffix(_SUFFIXES[line.mode]).name)
         console.inputs.append(source)
+        claims.reads(source)
+        claims.writes(output, "-o" if "output" in line.values else f"the object of {source}")
         _compile(source, output, target, tuple(line.extra), line.mode == "-S", console)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,41 @@ from typing import Any
 import click
 
 from compass_core.errors import UsageError
+from compass_core.files import claims
 from compassc.cli.console import Console
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
+class InputPath(click.Path):
+    """A file that is read, which is no output, too."""
+
+    def __init__(self, allow_dash: bool = False, dir_okay: bool = False) -> None:
+        super().__init__(exists=True, dir_okay=dir_okay, allow_dash=allow_dash, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        claims.reads(Path(os.fsdecode(found)))
+        return found
+
+
+class Source(click.ParamType):
+    """Samples or functions: a file, a folder, or `FILE.py:NAME`; as text."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        file, colon, _ = str(value).rpartition(":")
+        for path in (Path(value), Path(file)) if colon and file.endswith(".py") else (Path(value),):
+            claims.reads(path)
+        return value
+
+
 class OutputPath(click.Path):
-    """The name of a file to write. An empty one would be the current folder, files beside which lie in the one above."""
+    """The name of a file to write. An empty one would be the current folder, files beside which lie in the one above.
+
+    It is neither an input nor another output.
+    """
 
     def __init__(self, allow_dash: bool = False) -> None:
         super().__init__(dir_okay=False, allow_dash=allow_dash, path_type=Path)
@@ -23,18 +52,23 @@ class OutputPath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if Path(value).name in ("", ".."):
             self.fail(f"'{value}' is not the name of a file", param, ctx)
-        return super().convert(value, param, ctx)
+        found = super().convert(value, param, ctx)
+        claims.writes(Path(os.fsdecode(found)), param.opts[0] if param is not None else "the output")
+        return found
 
 
-INPUT = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+INPUT = InputPath(allow_dash=True)
+FILE = InputPath()
+PLACE = InputPath(dir_okay=True)
+SOURCE = Source()
 _ENTRY, _MODULE = "the entry behind the file", "the name of the module"
 
 
-class KernelFile(click.Path):
+class KernelFile(InputPath):
     """A file, or `kernel.py:NAME` for one of its kernels; `entry` gives the name."""
 
     def __init__(self) -> None:
-        super().__init__(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+        super().__init__(allow_dash=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         file, colon, name = str(value).rpartition(":")
@@ -86,7 +120,6 @@ def _source(needed: bool) -> Callable[[click.Context, click.Parameter, Any], Any
 
 KERNEL = KernelFile()
 OUTPUT = OutputPath(allow_dash=True)
-PLACE = click.Path(exists=True, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
@@ -208,6 +241,11 @@ def shape(text: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
+def _input(text: str) -> Path:
+    claims.reads(Path(text))
+    return Path(text)
+
+
 def _as_dict(ctx: click.Context, param: click.Parameter, pairs: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
     """The assignments of a repeated option; one name given twice is an error."""
     values: dict[str, Any] = {}
@@ -231,7 +269,7 @@ size_options = chain(
 )
 parameter_options = chain(
     size_options,
-    assignments("--const", "consts", kind="NAME=FILE.npy", parse=Path, help="Give a constant tensor. Repeatable."),
+    assignments("--const", "consts", kind="NAME=FILE.npy", parse=_input, help="Give a constant tensor. Repeatable."),
 )
 
 model_shape_option = assignments(

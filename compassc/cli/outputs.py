@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from compass_core import files
+from compass_core.errors import UsageError
+from compass_core.files import claims
 from compassc.cli.console import Console, artifact
 
 STDIO = Path("-")
@@ -17,10 +19,37 @@ def is_apart(output: Path | None) -> bool:
     return output is not None and (output == STDIO or files.is_special(output))
 
 
+def graph_place(output: Path | None, default: Path) -> Path:
+    """The path of the graph's text that a command writes, its constants beside it: as asked, else `default`.
+
+    UsageError for a place without room for two files, and where files lie that are no graph and were not named.
+    """
+    if is_apart(output):
+        raise UsageError("a graph is two files, which need a name", code="usage", help=f"-o {default.name}")
+    path = output or default
+    constants = path.with_suffix(".bin")
+    for one in (path,) * (output is None) + (constants,):
+        if one.exists() and not _is_graph(path):
+            message = f"'{one}' is there, and is no part of a graph that could be replaced"
+            raise UsageError(message, code=claims.CODE, help="-o GRAPH.txt names another place, or remove it")
+    claims.writes(path, "-o")
+    claims.writes(constants, f"the file of constants of {path.name}")
+    return path
+
+
+def _is_graph(path: Path) -> bool:
+    """Whether a file has the head of a graph's text."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return b"layer_number" in file.read(4096)
+
+
 @contextmanager
 def place(output: Path | None) -> Iterator[Path]:
     """The path of the aipu.bin to build; in a temporary folder if the output is stdout or a device."""
     if not is_apart(output):
+        claims.writes(output or Path("aipu.bin"), "-o")
         yield output or Path("aipu.bin")
         return
     import tempfile

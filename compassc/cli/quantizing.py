@@ -7,12 +7,12 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from compass_core.errors import UsageError
+from compassc.cli import options
 from compassc.cli.console import Console
 from compassc.cli.options import chain
 from compassc.driver.models import QuantizeRequest
@@ -50,13 +50,13 @@ def size(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[
 
 
 calibration_options = chain(
-    click.option("--calibrate", metavar="DATA", help="Samples: .npy, .npz, a folder of images, or FILE.py:DATASET."),
+    click.option("--calibrate", type=options.SOURCE, metavar="DATA", help="Samples: .npy, .npz, a folder of images, or FILE.py:DATASET."),
     click.option("--samples", type=click.IntRange(1), metavar="N", help="Take the first N samples only."),
     click.option("--mean", callback=numbers, metavar="A,B,C", help="Subtracted from pixels (0 to 255)."),
     click.option("--std", callback=numbers, metavar="A,B,C", help="Pixels are divided by it."),
     click.option("--size", callback=size, metavar="HxW", help="Resize images to this, then cut out the middle."),
     click.option(
-        "--quantize-settings", "settings", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        "--quantize-settings", "settings", type=options.FILE,
         metavar="FILE.yaml", help="Settings of all and of single layers.",
     ),
     click.option("--min-cosine", type=click.FloatRange(0, 1), metavar="X", help="Give layers more bits until outputs are as near as X."),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compass_core.errors import UsageError
+from compass_core.files import claims
 from compassc.cli.console import Console, artifact
 from compassc.cli.tables import table_text
 from compassc.cli.tuning import candidate_text, number_text
@@ -40,6 +41,8 @@ def run(console: Console, action: str, paths: Sequence[Path], output: Path | Non
         return
     kept = records.pruned(every, keep) if action == "prune" else list(records.distinct(every))
     target = output or paths[0]
+    if output is None:
+        claims.changes(target)
     records.write(target, kept)
     console.say(f"{len(kept)} of {len(every)} records")
     console.made(target)

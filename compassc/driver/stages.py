@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from compass_core import PARAMS_FORMAT, files, targets
 from compass_core.errors import CompassError, Span, UsageError, together
 from compass_core.errors.excerpts import file_digest
+from compass_core.files import claims
 from compass_core.reading import jsontext
 from compassc.driver.files import json_text
 from compassc.driver.interface import interface_text, read_interface
@@ -245,6 +246,7 @@ def _load_object(build: Build, path: Path) -> None:
             code="no-params",
             help="name the file that codegen wrote with --params FILE",
         )
+    claims.reads(params)
     build.params = read_kernel(params)
     _adopt_target(build, build.params["target"], params)
 

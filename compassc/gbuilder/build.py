@@ -15,6 +15,7 @@ from compass_core.aipubin import AipuBin, KernelInfo, parts_of, tensor_memory
 from compass_core.aipubin.device import device_word
 from compass_core.aipubin.kernelinfo import MAX_BYTES
 from compass_core.errors import CompassError, Note
+from compass_core.files import claims
 from compass_core.reading.limits import TEXT_BYTES
 from compassc.gbuilder.dsl_files import DescriptorWord, constant_bytes, kernel_graph, write_files
 from compassc.gbuilder.emit import assemble
@@ -87,6 +88,8 @@ def build_graph(
 def build_model(ir_txt: Path, weights: Path | None, out: Path, target: str, options: GraphOptions) -> GraphBuild:
     """Builds the Compass IR graph of a text and its weights, with any number of layers (`build_in_memory`)."""
     device_word(target)
+    if weights is not None:
+        claims.reads(weights)
     text = files.read(ir_txt, TEXT_BYTES).decode("utf-8", "replace")
     graph = read(text, files.view(weights) if weights is not None else b"", str(ir_txt))
     return build_in_memory(graph, ir_txt.parent, out, target, options)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from compass_core import files
 from compass_core.errors import UsageError
+from compass_core.files import claims
 from compass_core.reading.limits import TEXT_BYTES
 from compassc.graph import text
 from compassc.graph.graph import Graph
@@ -17,6 +18,8 @@ def load(path: Path | str, weights: Path | None = None) -> Graph:
     path = Path(path)
     beside = path.with_suffix(".bin")
     binary = weights if weights is not None else beside if beside.is_file() else None
+    if binary is not None:
+        claims.reads(binary)
     content = files.read(path, TEXT_BYTES).decode("utf-8", "replace")
     return text.read(content, files.read(binary) if binary is not None else b"", str(path))
 

@@ -18,6 +18,7 @@ from typing import Any
 from compass_core import files
 from compass_core.errors import CompassError, Span, UsageError, together
 from compass_core.errors.suggest import help_for, nearest
+from compass_core.files import claims
 from compass_core.reading.patterns import compiled
 from compassc.graph import Graph, Layer
 from compassc.quantizer.settings import LayerSettings, Settings
@@ -76,7 +77,9 @@ class Config:
         """A path, from the folder of the configuration file or from the current one."""
         given = Path(self.get(section, key))
         beside = self.path.parent / given
-        return beside if not given.is_absolute() and beside.exists() else given
+        found = beside if not given.is_absolute() and beside.exists() else given
+        claims.reads(found)
+        return found
 
     def program(self, section: str, key: str) -> None:
         """Tells that the value names a program that is to run: CompassError unless the file is trusted."""

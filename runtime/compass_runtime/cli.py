@@ -14,6 +14,7 @@ import click
 from compass_core import VERSION
 from compass_core.errors import CompassError, UsageError
 from compass_core.errors.rendering import for_stream
+from compass_core.files import claims
 from compass_runtime.faults import changed_sources, note_changed_sources
 from compass_runtime.files import (
     STDIO,
@@ -234,6 +235,7 @@ def run(options: Options) -> int:
     debugger, profiling = _debugger(options), _profile_options(options)
     modes = None if options.check is None else Modes.parse(options.check)
     inspection = TensorInspection.from_options(options)
+    _claim(options)
     program = Program.load(options.program, trusted=options.trust)
     say = _talker(options.verbose)
     say(f"{options.program}: target {program.target}, {len(program.inputs)} inputs, {len(program.outputs)} outputs")
@@ -245,6 +247,8 @@ def run(options: Options) -> int:
         name: read_array(path, tensors[name], raw=options.raw, real=options.real) for name, path in sources.items()
     }
     targets = output_files(program, options)
+    for path in targets.values():
+        claims.writes(path, "-o")
     expected = expected_arrays(program, options.expect, options.raw)
     messages = _message_stream(targets, options)
 
@@ -280,6 +284,16 @@ def run(options: Options) -> int:
             for_stream(text(outcome, options.repeat > 1), messages), file=messages, flush=True
         )  # before what follows on stderr
     return _told_differences(mismatches, compared, options)
+
+
+def _claim(options: Options) -> None:
+    """Tells what is read and written, besides the files of tensors."""
+    for path in (options.program, options.debug_commands, options.compared):
+        if path is not None:
+            claims.reads(path)
+    for option, path in (("--profile-html", options.profile_html), ("--trace", options.trace)):
+        if path is not None:
+            claims.writes(path, option)
 
 
 def _note_zeros(job: Job, given: Mapping[str, Path]) -> None:

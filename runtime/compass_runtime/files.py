@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from compass_core import files
 from compass_core.errors import CompassError
+from compass_core.files import claims
 from compass_core.reading import arrays
 from compass_runtime.quantisation import NOT_QUANTISED
 
@@ -36,6 +37,7 @@ def read_array(path: Path, info: TensorInfo, any_dtype: bool = False, raw: bool 
 
     `raw`: a name that says nothing means raw bytes. `real`: floats for a quantised tensor are the numbers it stands for.
     """
+    claims.reads(path)
     array = _read(path, info, raw)
     wanted = info.numpy_dtype
     if real and array.dtype.kind == "f" and wanted.kind in "iu" and info.quantisation != NOT_QUANTISED:

@@ -134,7 +134,7 @@ def test_a_refused_model_leaves_what_was_there(compassc, tmp_path):
     net = Net()
     onnx.save(net.model(net("Det", net.input("x", 1, 4, 4))), tmp_path / "model.onnx")
     (tmp_path / "model.txt").write_text("mine")
-    done = compassc("import", str(tmp_path / "model.onnx"))
+    done = compassc("import", str(tmp_path / "model.onnx"), "-o", str(tmp_path / "model.txt"))
     assert done.status == 1
     assert "det0 (Det)" in done.err
     assert (tmp_path / "model.txt").read_text() == "mine"

@@ -52,6 +52,27 @@ def test_the_plain_line(run, here, add_fixed):
     assert leftovers(here) == ["output0.npy"]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-o", "a.npy"),
+        ("-o", "linked.npy"),
+        ("-o", "gt.npy", "--expect", "gt.npy"),
+        ("--profile-html", "a.npy"),
+        ("--trace", "p.bin"),
+        ("--trace", "new", "--profile-html", "new"),
+        ("--profile-html", "new.npy", "-o", "new.npy"),
+    ],
+)
+def test_no_file_is_written_that_is_read_or_written_for_something_else(run, here, add_fixed, words):
+    os.symlink("a.npy", "linked.npy")
+    (here / "p.bin").write_bytes(add_fixed.read_bytes())
+    before = {p: p.read_bytes() for p in here.iterdir()}
+    status, out, err = run("p.bin", "--inputs", "a.npy", *words)
+    assert (status, out) == (2, "") and "[output-is-input]" in err
+    assert {p: p.read_bytes() for p in here.iterdir()} == before
+
+
 @pytest.mark.parametrize("inputs", ["a.npy", "a=a.npy", "a.bin", "a=a.bin"])
 def test_inputs_in_order_by_name_and_raw(run, add_fixed, inputs):
     np.load("a.npy").tofile("a.bin")

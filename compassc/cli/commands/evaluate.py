@@ -18,9 +18,20 @@ compassc evaluate model.compass --data test.npz --metric score.py:mean_iou --job
 
 @click.command(epilog=options.example(EXAMPLE))
 @click.argument("source", type=options.PLACE, metavar="MODEL.onnx|GRAPH.txt|MODEL.compass")
-@click.option("--data", required=True, metavar="DATA", help="Samples with labels: .npz, images/, FILE.py:DATASET.")
+@click.option(
+    "--data",
+    type=options.SOURCE,
+    required=True,
+    metavar="DATA",
+    help="Samples with labels: .npz, images/, FILE.py:DATASET.",
+)
 @click.option("--labels", type=options.INPUT, metavar="FILE.npy", help="The labels, when they are not in the data.")
-@click.option("--metric", metavar="FILE.py:NAME", help="A function of outputs and labels instead of top-1 and top-5.")
+@click.option(
+    "--metric",
+    type=options.SOURCE,
+    metavar="FILE.py:NAME",
+    help="A function of outputs and labels instead of top-1 and top-5.",
+)
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Take the first N samples only.")
 @click.option("--top", type=click.IntRange(0), default=20, metavar="N", help="Layers to list (default: 20).")
 @click.option("--no-reference", is_flag=True, help="Leave out the model's own framework.")

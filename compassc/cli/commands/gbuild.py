@@ -18,15 +18,12 @@ EXAMPLE = """\
 compassc gbuild kernel.compass/vadd.o
 compassc gbuild vadd.o --set n=1024 --shape c=4x1024 -o out/aipu.bin
 compassc gbuild graph.txt -w weight.bin -t X2_1204"""
-PICTURE = click.Path(dir_okay=False, path_type=Path)
 GRAPH_SUFFIXES = (".txt", ".def")
 
 
 @click.command(epilog=options.example(EXAMPLE))
 @click.argument("source", type=options.INPUT, metavar="NAME.o|GRAPH.txt")
-@click.option(
-    "--params", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="NAME.params.json of another place."
-)
+@click.option("--params", type=options.FILE, help="NAME.params.json of another place.")
 @click.option("-w", "--weights", type=options.INPUT, metavar="FILE", help="Graph: the binary file with its constants.")
 @options.target_option
 @click.option("-L", "--lib", "libraries", multiple=True, type=options.FOLDER, help="Graph: look for objects in DIR.")
@@ -35,7 +32,10 @@ GRAPH_SUFFIXES = (".txt", ".def")
 )
 @click.option("--no-fuse", is_flag=True, help="Graph: a kernel for each layer, nothing joined.")
 @click.option(
-    "--html", type=PICTURE, metavar="FILE", help="Graph: a picture of launches, tensors and memory as a page."
+    "--html",
+    type=options.OutputPath(),
+    metavar="FILE",
+    help="Graph: a picture of launches, tensors and memory as a page.",
 )
 @click.option(
     "--profile",

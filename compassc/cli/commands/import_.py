@@ -57,7 +57,7 @@ def command(
         _operators(framework, operators or "", write_docs)
         return
     from compass_core.errors import UsageError
-    from compassc.cli.outputs import is_apart
+    from compassc.cli.outputs import graph_place
     from compassc.cli.quantizing import telling
     from compassc.graph.files import save
     from compassc.importers import import_model
@@ -65,9 +65,7 @@ def command(
     if source is None:
         help = "`compassc import --help` shows an example"
         raise UsageError("import needs the model's file", code="usage", help=help)
-    if is_apart(output):
-        raise UsageError("a graph is two files, which need a name", code="usage", help="-o model.txt")
-    path = output or source.with_suffix(".txt")
+    path = graph_place(output, source.with_suffix(".txt"))
     console.inputs.append(source)
     with telling(console):
         graph = import_model(source, shapes, outputs)

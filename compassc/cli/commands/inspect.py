@@ -10,7 +10,7 @@ from compassc.cli import options
 
 
 @click.command(epilog=options.example("compassc inspect aipu.bin\ncompassc inspect kernel.compass/vadd.params.json"))
-@click.argument("source", type=click.Path(exists=True, path_type=Path), metavar="FILE")
+@click.argument("source", type=options.PLACE, metavar="FILE")
 @options.talk_options
 def command(source: Path) -> None:
     """Show a stage file or an aipu.bin as tables.

@@ -40,7 +40,7 @@ def command(
     GRAPH.opt.txt beside the graph. With --shape it is for inputs of other shapes.
     """
     from compass_core.errors import UsageError
-    from compassc.cli.outputs import is_apart
+    from compassc.cli.outputs import graph_place
     from compassc.cli.pipeline import graph_pass_options, graph_pipeline_text
     from compassc.graph import files, passes, verify
     from compassc.graph.specialise import specialise
@@ -52,11 +52,9 @@ def command(
     if source is None:
         help = "`compassc optimize --help` shows an example"
         raise UsageError("optimize needs the graph's file", code="usage", help=help)
-    if is_apart(output):
-        raise UsageError("a graph is two files, which need a name", code="usage", help="-o opt.txt")
     refuse_models(source)
     chosen = graph_pass_options(given)
-    path = output or source.with_suffix(".opt.txt")
+    path = graph_place(output, source.with_suffix(".opt.txt"))
     console.inputs.append(source)
     graph = files.load(source, weights)
     verify.check(graph)

@@ -42,15 +42,12 @@ def command(
     The float graph runs on the calibration data, which tells the ranges of its tensors. Layers without a form in
     integers stay half floats, and are named. Without -o the result is GRAPH.quant.txt beside the graph.
     """
-    from compass_core.errors import UsageError
-    from compassc.cli.outputs import is_apart
+    from compassc.cli.outputs import graph_place
     from compassc.graph import files, verify
     from compassc.importers import refuse_models
     from compassc.quantizer import Calibration
 
-    if is_apart(output):
-        raise UsageError("a graph is two files, which need a name", code="usage", help="-o quant.txt")
-    path = output or source.with_suffix(".quant.txt")
+    path = graph_place(output, source.with_suffix(".quant.txt"))
     console.inputs.append(source)
     refuse_models(source)
     graph = files.load(source, weights)

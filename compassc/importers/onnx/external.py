@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from compass_core import files
 from compass_core.errors import CompassError
+from compass_core.files import claims
 from compass_core.reading.limits import EXTERNAL_BYTES
 from compassc.importers.values import Refused
 
@@ -151,6 +152,7 @@ class _Files:
         end = os.path.realpath(self._path.parent / name)
         if not any(os.path.commonpath([folder, end]) == folder for folder in self._folders):
             raise ValueError(f"{name!r}, which is a link to a file elsewhere")
+        claims.reads(Path(end))
         handle = files.open_regular(Path(end))
         self._opened.callback(os.close, handle)
         return handle

@@ -28,10 +28,13 @@ def run(
     the report of a defect takes, and the folder of stage files."""
     import click
 
+    from compass_core.files import claims
+
     open_streams()
     keep_interrupts()
     try:
-        status = program()
+        with claims.command():
+            status = program()
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except click.ClickException as error:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from compass_core.errors import CompassError
+from compass_core.files import claims
 from compass_core.reading.limits import FILE_BYTES, TEXT_BYTES, Limit
 
 Content = bytes | bytearray | str | list[bytes | memoryview] | Callable[[Path], object]
@@ -102,6 +103,7 @@ class _Staged:
     def make(cls, path: Path, content: Content, mode: int) -> _Staged:
         if is_special(path):
             return cls(path, path, None, content)
+        claims.refuse_input(path)
         target = destination(path)
         if target.is_dir():
             raise IsADirectoryError(21, os.strerror(21), str(path))
