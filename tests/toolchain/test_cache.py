@@ -52,6 +52,45 @@ def test_parallel_writers_and_readers_see_complete_files(cache):
     assert [entry.kind for entry in cache.entries()] == ["obj"]
 
 
+FOREIGN = (
+    "notes.txt",
+    "data/notes.txt",
+    "photos/01/a.jpg",
+    "projects/ab/kernel.py",
+    f"repository/ab/ab{'0' * 62}",
+    f"repository/ab/cd{'0' * 62}.sum",
+    f"objects/ab/{'c' * 38}",
+    "projects/ab/.hidden",
+    "projects/ab/.kernel.py.12.tmp",
+    f"deep/ab/ab{'0' * 62}/file",
+)
+
+
+@pytest.mark.parametrize("action", ["clear", "prune"])
+def test_only_what_a_cache_wrote_is_removed(cache, compassc, monkeypatch, action):
+    """From a folder that somebody also keeps other things in: files of any names, also such as other stores give."""
+    monkeypatch.setenv("COMPASS_CACHE_DIR", str(cache.root))
+    for name in FOREIGN:
+        (cache.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (cache.root / name).write_bytes(b"mine" * 100)
+    key = key_of("x")
+    own = [cache.put("obj", key, b"content"), cache.put("kernel", f"{key}.py", b"content")]
+    unfinished = own[0].with_name(f".{key[:40]}.12.{'0' * 12}.tmp")
+    alone = own[0].with_name(f"{key[:2]}{'1' * 62}.sum")
+    unfinished.write_bytes(b"half")
+    alone.write_bytes(b"0" * 64)
+    assert sorted(entry.path for entry in cache.entries()) == sorted(own)
+    if action == "clear":
+        assert compassc("cache", "clear").status == 0
+        assert not unfinished.exists() and not alone.exists()
+    else:
+        cache.prune(0)
+    assert {str(p.relative_to(cache.root)) for p in cache.root.rglob("*") if p.is_file() and p != alone} == {
+        *FOREIGN,
+        *([str(unfinished.relative_to(cache.root))] if action == "prune" else []),
+    }
+
+
 @pytest.mark.parametrize("damage", [lambda data: data[:-1], lambda data: b"", lambda data: b"X" + data[1:]])
 @pytest.mark.parametrize("what", ["content", "sum"])
 def test_a_damaged_entry_is_as_good_as_missing(cache, damage, what):

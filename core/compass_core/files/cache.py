@@ -9,6 +9,8 @@ modification time of an entry is the time of its last use.
 from __future__ import annotations
 
 import os
+import re
+import stat
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,6 +20,9 @@ from compass_core import files, switches
 from compass_core.errors import CompassError
 
 _SUM = ".sum"
+_ENTRY = re.compile(r"(?P<group>[0-9a-f]{2})[0-9a-f]{62}(\.[a-z]{1,8})??(?P<sum>\.sum)?")
+_UNFINISHED = re.compile(r"\.(?P<group>[0-9a-f]{2})[0-9a-f]{38}\.[0-9]+\.[0-9a-f]{12}\.tmp")
+"""The names of files that are written here: see `key_of` and `files.write`."""
 _LEFTOVER_AGE = 3600.0
 """Seconds after which an unfinished file belongs to a process that died."""
 
@@ -45,6 +50,17 @@ def cache_root() -> Path:
 
 def _sum_file(path: Path) -> Path:
     return path.with_name(path.name + _SUM)
+
+
+def _is_own(path: Path) -> bool:
+    """Whether a file was written by a cache: it is called so, and an entry has its sum beside it."""
+    name = path.name
+    if (unfinished := _UNFINISHED.fullmatch(name)) is not None:
+        return unfinished["group"] == path.parent.name
+    entry = _ENTRY.fullmatch(name)
+    if entry is None or entry["group"] != path.parent.name:
+        return False
+    return (path if entry["sum"] else _sum_file(path)).stat().st_size <= 64
 
 
 def _sum(content: bytes) -> bytes:
@@ -162,15 +178,18 @@ class Cache:
                 yield Entry(path, path.relative_to(self.root).parts[0], status.st_size, status.st_mtime)
 
     def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
+        """The files that were written here, with the sums of entries that are gone: others may lie in the folder, too."""
         for path in self.root.glob("*/??/*"):
             try:
-                yield path, path.stat()
-            except FileNotFoundError:
+                status = path.lstat()
+                if stat.S_ISREG(status.st_mode) and _is_own(path):
+                    yield path, status
+            except OSError:  # gone, or another user's
                 continue
 
     def clear(self) -> int:
-        """Remove all entries and unfinished files; returns how many bytes of entries that freed."""
-        return self._remove([(path, status.st_size) for path, status in self._files() if path.suffix != _SUM])
+        """Remove all entries and unfinished files; returns how many bytes of entries that freed. Other files stay."""
+        return self._remove([(path, status.st_size * (path.suffix != _SUM)) for path, status in self._files()])
 
     def prune(self, limit: int) -> int:
         """Remove the entries used longest ago until at most `limit` bytes remain; returns how many bytes that freed."""
