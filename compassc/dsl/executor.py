@@ -215,6 +215,10 @@ class Executor:
         program, passed = self._prepare(args)
         return self._run_profiled(program, passed)
 
+    def program_for(self, *args: Any) -> Program:
+        """The program that a call with these arguments runs; constants and descriptors are part of it."""
+        return self._prepare(args)[0]
+
     def _run_profiled(self, program: Program, passed: Sequence[Any]) -> int:
         from compass_runtime.profile.options import ProfileOptions
         from compass_runtime.profile.run import profiled_call

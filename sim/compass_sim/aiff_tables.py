@@ -124,11 +124,12 @@ def _mask(values: frozenset[int]) -> int:
 def _rule(group: Group, register: Register, field: Field, rule: Rule) -> str:
     path = f"{group.unit}{'[]' if group.repeated else ''}.{register.name}.{field.name}"
     kind = _EXACT if rule.mark == MODELLED else _OR_DEFAULT
-    assumption = list(ASSUMPTIONS).index(rule.assumption) if rule.assumption else 0
-    values, assumed = _mask(rule.values or frozenset()), _mask(rule.assumed)
+    values = _mask(rule.values or frozenset())
+    trusts = [f"{{{list(ASSUMPTIONS).index(name)}, {_mask(allowed):#x}}}" for name, allowed in rule.assumed]
+    assert len(trusts) <= 2, "struct aiff_rule has room for two"
     return (
-        f'{{"{path}", {register.address:#x}, {field.low}, {_bits(field)}, {kind}, {assumption}, '
-        f"{field.default:#x}, {values:#x}, {assumed:#x}}}"
+        f'{{"{path}", {register.address:#x}, {field.low}, {_bits(field)}, {kind}, {field.default:#x}, {values:#x}, '
+        f"{{{', '.join(trusts) or '{0}'}}}}}"
     )
 
 

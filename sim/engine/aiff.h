@@ -109,8 +109,11 @@ void aiff_release(struct aiff_plan *plan);
 struct aiff_rule {
   const char *name; /* `mtp[].ctrl.op_mode` */
   uint16_t address; /* of sub-unit 0 */
-  uint8_t low, bits, or_default, assumption;
-  uint32_t standard, values, assumed; /* the default; bits of the values that are allowed, and of those assumed */
+  uint8_t low, bits, or_default;
+  uint32_t standard, values; /* the default; bits of the values that are allowed */
+  struct aiff_trust {
+    uint32_t assumption, values; /* bits of those that an assumption allows besides */
+  } assumed[2];
 };
 struct aiff_group {
   uint8_t known; /* in this generation */

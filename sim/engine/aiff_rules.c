@@ -62,11 +62,18 @@ static void path_of(const char *name, uint32_t unit, char *text, size_t size) {
 
 static bool is_in(uint32_t values, uint32_t value) { return value < 32 && values >> value & 1; }
 
+/* The assumption that allows a value; NULL where none does. */
+static const struct aiff_trust *trust_of(const struct aiff_rule *rule, uint32_t value) {
+  for (int i = 0; i < 2; i++)
+    if (is_in(rule->assumed[i].values, value)) return &rule->assumed[i];
+  return NULL;
+}
+
 static bool refuse_field(const struct aiff_node *node, const struct aiff_rule *rule, uint32_t unit, uint32_t found) {
   char path[96], help[120] = "";
+  const struct aiff_trust *trust = trust_of(rule, found);
   path_of(rule->name, unit, path, sizeof path);
-  if (is_in(rule->assumed, found))
-    snprintf(help, sizeof help, "; COMPASS_AIFF_ASSUME=%s takes it on trust", aiff_assumptions[rule->assumption]);
+  if (trust) snprintf(help, sizeof help, "; COMPASS_AIFF_ASSUME=%s takes it on trust", aiff_assumptions[trust->assumption]);
   return aiff_refuse(node->plan, "AIFF node %u: %s = %u is not modelled%s", node->number, path, found, help);
 }
 
@@ -77,8 +84,8 @@ static bool follows(struct aiff_node *node, enum aiff_group_name name, uint32_t 
     const struct aiff_rule *rule = &node->generation->rules[group->first + i];
     uint32_t found = field_of(node->registers[rule->address + unit * group->stride], rule->low, rule->bits);
     if (is_in(rule->values, found) || (rule->or_default && found == rule->standard)) continue;
-    if (!is_in(rule->assumed, found) || !aiff_assume(node->plan, rule->assumption))
-      return refuse_field(node, rule, unit, found);
+    const struct aiff_trust *trust = trust_of(rule, found);
+    if (!trust || !aiff_assume(node->plan, trust->assumption)) return refuse_field(node, rule, unit, found);
   }
   return true;
 }

@@ -69,7 +69,7 @@ def _known(rule: Rule | None, value: int, field: Field) -> tuple[str, str]:
         return "ignored", "left out"
     if rule.allows(value, field.default):
         return ("ignored" if rule.mark == IGNORED else "modelled"), rule.meaning
-    return (f"with {rule.assumption}" if value in rule.assumed else "refused"), rule.meaning
+    return (f"with {rule.assumption(value)}" if rule.assumption(value) else "refused"), rule.meaning
 
 
 def text(configs: Sequence[RegisterConfig]) -> str:

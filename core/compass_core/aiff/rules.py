@@ -41,20 +41,23 @@ _MARKS = {"V": MODELLED, "N": IGNORED}
 class Rule:
     """Which values of a field a start may have. `values`: None is any. An ignored field may have its default, too.
 
-    `assumption`, `assumed`: the values that an assumption allows besides.
+    `assumed`: assumptions, and the values that each allows besides.
     """
 
     mark: str
     values: frozenset[int] | None
     meaning: str
-    assumption: str = ""
-    assumed: frozenset[int] = frozenset()
+    assumed: tuple[tuple[str, frozenset[int]], ...] = ()
 
     def allows(self, value: int, default: int, assumptions: frozenset[str] = frozenset()) -> bool:
         """Whether the model takes the value."""
         if self.values is None or value in self.values or (self.mark != MODELLED and value == default):
             return True
-        return self.assumption in assumptions and value in self.assumed
+        return self.assumption(value) in assumptions
+
+    def assumption(self, value: int) -> str:
+        """The assumption that allows a value; empty where none does."""
+        return next((name for name, values in self.assumed if value in values), "")
 
 
 _MUST_BE_DEFAULT = Rule(DEFAULT, frozenset(), "not modelled: it has to have its default")
@@ -97,10 +100,10 @@ def _values(text: str) -> frozenset[int] | None:
 def _line(text: str) -> tuple[str, Rule]:
     left, _, meaning = text.partition(" | ")
     name, mark, values, *assumed = left.split()
-    assumption, _, allowed = assumed[0].partition(":") if assumed else ("", "", "")
-    assert not assumption or assumption in ASSUMPTIONS, text
-    also = frozenset(int(item, 0) for item in allowed.split(",")) if allowed else frozenset[int]()
-    return name, Rule(_MARKS[mark], _values(values), meaning.strip(), assumption, also)
+    pairs = [item.split(":") for item in assumed]
+    assert all(assumption in ASSUMPTIONS for assumption, _ in pairs), text
+    also = tuple((assumption, _values(allowed) or frozenset()) for assumption, allowed in pairs)
+    return name, Rule(_MARKS[mark], _values(values), meaning.strip(), also)
 
 
 @cache
