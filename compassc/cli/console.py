@@ -86,6 +86,8 @@ class Console:
         if record is not None:
             self.clear_progress()
             self.detail(f"{name:<8}{record.seconds * 1e3:9.1f} ms  {shown(record.outputs[0])}")
+            for what, how in record.tuned.items():
+                self.detail(f"  {what}: as on record, {how}")
         elif sys.stderr.isatty() and not self.verbose:
             self.progress(f"{name} ...")
 

@@ -194,6 +194,7 @@ def _record(path: Path) -> list[Table]:
         source = ("model", "layers") if "model" in record else ("kernel", "entry")
         general = [(key, _cell(record[key])) for key in ("target", *source)]
         general += [(f"version of {name}", version) for name, version in record["versions"].items()]
+        tuned = [(one["for"], one["as"]) for one in record.get("tuned", ())]
         ends = _ends(record) if "model" in record else _parameters(record)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CompassError(
@@ -202,6 +203,7 @@ def _record(path: Path) -> list[Table]:
     return [
         ("build", ("what", "value"), general),
         ends,
+        *([("from tuning records", ("for", "as"), tuned)] if tuned else []),
         ("stages", ("stage", "time", "sha256", "output"), stages),
     ]
 

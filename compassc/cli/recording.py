@@ -10,7 +10,7 @@ from compass_core.errors import UsageError
 from compass_core.files import claims
 from compassc.cli.console import Console, artifact
 from compassc.cli.tables import table_text
-from compassc.cli.tuning import candidate_text, number_text
+from compassc.cli.tuning import number_text
 
 if TYPE_CHECKING:
     from compassc.tuning.records import Record
@@ -56,16 +56,9 @@ _HELP = {
 }
 
 
-def workload_text(record: Record) -> str:
-    """A workload in a line."""
-    about = record.workload
-    sizes = [f"{name}={value}" for name, value in about.values.items()]
-    sizes += ["x".join(map(str, shape)) for shape in about.shapes]
-    return " ".join([about.name, *sizes])
-
-
 def _listed(every: Sequence[Record]) -> str:
     from compassc.tuning import records
+    from compassc.tuning.records import candidate_text, workload_text
     from compassc.tuning.task import toolchain_version
 
     groups: dict[tuple[str, str, str], list[Record]] = {}
@@ -87,6 +80,7 @@ def _listed(every: Sequence[Record]) -> str:
 def _difference(before: Sequence[Record], after: Sequence[Record]) -> str:
     """The best of each workload and metric, of any version, in two files."""
     from compassc.tuning import records
+    from compassc.tuning.records import candidate_text, workload_text
 
     def best(many: Sequence[Record]) -> dict[tuple[str, str], Record]:
         found: dict[tuple[str, str], Record] = {}

@@ -133,6 +133,8 @@ def progress_line(name: str, total: int) -> Iterator[Callable[..., None]]:
 
 def tables(searches: Sequence[Search]) -> Iterator[Table]:
     """What came of searches: a line for each, and the best candidates of a single one."""
+    from compassc.tuning.records import candidate_text
+
     columns = ("task", "trials", "ended", "default", "best", "gain", "failed", "seconds", "configuration")
     yield ("", columns, [_row(search) for search in searches])
     if len(searches) == 1:
@@ -148,6 +150,8 @@ _ENDS = {"trials": "all trials", "seconds": "time is up", "exhausted": "no other
 
 
 def _row(search: Search) -> tuple[object, ...]:
+    from compassc.tuning.records import candidate_text
+
     best, default = search.best, search.default
     gain = "-"
     if best is not None and default is not None and default.cost and best.cost:
@@ -168,17 +172,6 @@ def _row(search: Search) -> tuple[object, ...]:
 
 def number_text(cost: float | None) -> str:
     return "-" if cost is None else f"{cost:,.0f}" if cost >= 1 else f"{cost:.3g}"
-
-
-_LONGEST = 100
-
-
-def candidate_text(record: Record) -> str:
-    """A candidate in a line: constants by name; others as JSON, cut."""
-    if isinstance(record.candidate, dict) and all(not isinstance(v, (dict, list)) for v in record.candidate.values()):
-        return " ".join(f"{name}={value}" for name, value in record.candidate.items())
-    text = json.dumps(record.candidate)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
 def _as_json(searches: Sequence[Search]) -> str:

@@ -12,7 +12,7 @@ from compass_core import switches, targets
 from compassc.cli.console import Console, artifact, shown
 from compassc.cli.quantizing import request_of, telling
 from compassc.cli.tables import Table, tables_text
-from compassc.cli.tuning import candidate_text, number_text, pages, progress_line, search_options, store_of
+from compassc.cli.tuning import number_text, pages, progress_line, search_options, store_of
 from compassc.driver.build import STAGE_FOLDER_SUFFIX
 from compassc.driver.models import ModelRequest, run_model_build
 
@@ -88,6 +88,8 @@ def _change(before: float, after: float) -> tuple[str, str, str]:
 
 
 def _row(one: NetworkTask) -> tuple[object, ...]:
+    from compassc.tuning.records import candidate_text
+
     search = one.search
     if search is None:
         return (one.task.name, one.calls, 0, "-", "-", 0, "-")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from compass_core import switches, targets
+from compassc.driver.choices import collecting
 from compassc.driver.files import sha256_of, stage_files
 from compassc.driver.stages import STAGES, Stage, find_stage
 
@@ -71,12 +72,14 @@ class Request:
 
 @dataclass(frozen=True)
 class StageRecord:
-    """What a finished stage wrote (its main artifact first), that artifact's SHA-256, and its wall time in seconds."""
+    """What a finished stage wrote (its main artifact first), that artifact's SHA-256, its wall time in seconds, and what it
+    took from tuning records: what for, and how."""
 
     name: str
     outputs: tuple[Path, ...]
     sha256: str
     seconds: float
+    tuned: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -154,10 +157,11 @@ def run_stage(build: C, stage: Stage[C], listener: Listener | None = None) -> St
         listener(stage.name, None)
     build.folder.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
-    outputs = stage.run(build)
+    with collecting() as taken:
+        outputs = stage.run(build)
     if not outputs:
         return None
-    record = StageRecord(stage.name, tuple(outputs), sha256_of(outputs[0]), time.perf_counter() - start)
+    record = StageRecord(stage.name, tuple(outputs), sha256_of(outputs[0]), time.perf_counter() - start, taken)
     build.records.append(record)
     if listener is not None:
         listener(stage.name, record)

@@ -38,6 +38,7 @@ def write_record(
         "versions": {"compassc": VERSION, "python": platform.python_version(), **versions},
         "target": target,
         **about,
+        "tuned": [{"for": what, "as": how} for record in records for what, how in record.tuned.items()],
         "stages": [
             {
                 "name": record.name,

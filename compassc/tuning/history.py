@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 from compass_core import switches
 from compass_core.errors import CompassError, render
@@ -24,6 +25,7 @@ from compassc.tuning.task import Workload, toolchain_version
 
 _files: ContextVar[tuple[Path, ...]] = ContextVar("files", default=())
 Reporter = Callable[[CompassError], object]
+T = TypeVar("T")
 
 
 class History:
@@ -32,6 +34,7 @@ class History:
     def __init__(self, found: Iterable[Record]) -> None:
         self._ranked: dict[tuple[str, str], list[Record]] = {}
         self._families: dict[str, list[Record]] = {}
+        self._told: set[tuple[str, ...]] = set()
         self.others = 0
         """Records of other versions."""
         for record in found:
@@ -50,9 +53,31 @@ class History:
         """The records of a workload that have a cost, the least first."""
         return self._ranked.get((workload.key, metric), ())
 
-    def best(self, workload: Workload, space: Space | None = None, metric: str = "cycles") -> Record | None:
-        """The best record of a workload whose candidate is one of the space's; None where there is none."""
-        return next((r for r in self.ranked(workload, metric) if space is None or r.candidate in space), None)
+    def taken(self, workload: Workload, made: Callable[[Record], T | None]) -> T | None:
+        """What `made` gives for the best record of a workload for which it gives something; None where there is none.
+        Records of cycles count, without such those of seconds. That one is taken is noted for the build; that a better one
+        cannot be used is logged, once."""
+        from compassc.driver.choices import took
+
+        for record in self.ranked(workload) or self.ranked(workload, "seconds"):
+            try:
+                found, why = made(record), "its space has no such candidate any more"
+            except CompassError as error:  # of another version of the space
+                found, why = None, error.message
+            if found is not None:
+                took(
+                    records.workload_text(record), f"{records.candidate_text(record)} ({record.cost:g} {record.metric})"
+                )
+                return found
+            if record.identity not in self._told:
+                self._told.add(record.identity)
+                about = f"{records.workload_text(record)} ({records.candidate_text(record)}, {record.cost:g} {record.metric})"
+                logging.getLogger("Compass").warning("the best record of %s is not used: %s", about, why)
+        return None
+
+    def best(self, workload: Workload, space: Space | None = None) -> Record | None:
+        """The best record of a workload whose candidate is one of the space's; None where there is none. See `taken`."""
+        return self.taken(workload, lambda r: r if space is None or r.candidate in space else None)
 
     def family(self, workload: Workload, metric: str = "cycles") -> list[Record]:
         """The best records of workloads that differ in sizes alone."""
@@ -61,10 +86,19 @@ class History:
     def usual(self, workload: Workload, space: Space | None = None) -> Candidate | None:
         """For sizes that are not known: the candidate that is best for most of the sizes on record, of several the one of
         the largest size; None without records."""
-        known = [r for r in self.family(workload) if space is None or r.candidate in space]
+        family = self.family(workload) or self.family(workload, "seconds")
+        known = [r for r in family if space is None or r.candidate in space]
         votes = Counter(records.key_of(r.candidate) for r in known)
         ranked = sorted(known, key=lambda r: (votes[records.key_of(r.candidate)], r.cost or 0))
-        return ranked[-1].candidate if ranked else None
+        if not ranked:
+            return None
+        from compassc.driver.choices import took
+
+        took(
+            f"{workload.name} of other sizes",
+            f"{records.candidate_text(ranked[-1])} (best for {votes.most_common(1)[0][1]} of {len(known)})",
+        )
+        return ranked[-1].candidate
 
 
 @contextmanager

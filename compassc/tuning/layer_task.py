@@ -19,6 +19,7 @@ from compassc.layers.declare import BOUNDS, all_types, evaluate
 from compassc.layers.kernel_cache import KernelCache
 from compassc.layers.kernels import kernel_of
 from compassc.layers.source import Kernel
+from compassc.tuning.records import Record
 from compassc.tuning.space import Candidate, ParameterSpace
 from compassc.tuning.task import Infeasible, Program, Tolerance, Workload
 
@@ -54,10 +55,14 @@ def best_choices(layers: Sequence[Layer], target: str) -> Mapping[str, str] | No
     from compassc.tuning.history import history
 
     known = history()
-    for record in known.ranked(workload_of(layers, target)) if known else ():
-        if isinstance(record.candidate, dict) and _can_be_made(layers, record.candidate):
-            return record.candidate
-    return None
+    if not known:
+        return None
+
+    def choices(record: Record) -> Mapping[str, str] | None:
+        candidate = record.candidate
+        return candidate if isinstance(candidate, dict) and _can_be_made(layers, candidate) else None
+
+    return known.taken(workload_of(layers, target), choices)
 
 
 def _can_be_made(layers: Sequence[Layer], choices: Mapping[str, str]) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compass_core.errors import CompassError
 from compassc.te.schedule import Schedule
 from compassc.te.tensor import Tensor
 from compassc.tuning.records import Record
@@ -22,17 +21,10 @@ def best_schedule(outputs: Sequence[Tensor], target: str) -> Schedule | None:
         return None
     try:
         task = KnobsTask("operators", outputs, target)
-        ranked = known.ranked(task.workload)
+        workload = task.workload
     except (ExpressionError, ExpressionTypeError):
         return None
-    for record in ranked:
-        try:
-            made = _made(record, task)
-        except CompassError:  # of another version of the space
-            continue
-        if made is not None:
-            return made
-    return None
+    return known.taken(workload, lambda record: _made(record, task))
 
 
 def _made(record: Record, task: object) -> Schedule | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from compass_core import files
-from compass_core.errors import CompassError, Span
+from compass_core.errors import CompassError, Finding, Span
 from compass_core.reading import jsontext
 from compass_core.reading.limits import TUNING_RECORD
 from compassc.tuning.result import ERRORS, Result
@@ -149,9 +149,8 @@ def read(path: Path) -> RecordFile:
         try:
             records.append(Record.parse(line, str(path)))
         except CompassError as error:
-            error.span = Span(str(path), number)
-            error.message = f"this line is not used: {error.message}"
-            problems.append(error)
+            said = f"this line is not used: {error.message}"
+            problems.append(Finding(said, Span(str(path), number), code=error.code, help=error.help))
     return RecordFile(path, tuple(records), tuple(problems))
 
 
@@ -179,6 +178,25 @@ def append(path: Path, records: Sequence[Record]) -> None:
 def write(path: Path, records: Iterable[Record]) -> None:
     """Writes a file of records, in the place of what was there."""
     files.write(path, "".join(record.line() + "\n" for record in records))
+
+
+_LONGEST = 100
+
+
+def candidate_text(record: Record) -> str:
+    """A candidate in a line: constants by name; others as JSON, cut."""
+    if isinstance(record.candidate, dict) and all(not isinstance(v, (dict, list)) for v in record.candidate.values()):
+        return " ".join(f"{name}={value}" for name, value in record.candidate.items())
+    text = json.dumps(record.candidate)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def workload_text(record: Record) -> str:
+    """A workload in a line."""
+    about = record.workload
+    sizes = [f"{name}={value}" for name, value in about.values.items()]
+    sizes += ["x".join(map(str, shape)) for shape in about.shapes]
+    return " ".join([about.name, *sizes])
 
 
 def distinct(records: Iterable[Record]) -> Iterator[Record]:

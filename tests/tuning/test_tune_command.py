@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,26 @@ def test_tune_records_and_build(compassc: Command) -> None:
     built = compassc("build", FILE, "-k", "twofold", "-t", "X2_1204", "--set", "n=256", "--tuned", "r.jsonl")
     assert built.status == 0, built.err
     assert "[64];" in Path("tuned_kernel.compass/twofold.cl").read_text()
+
+
+def test_a_build_says_what_it_takes_from_records(compassc: Command, caplog: pytest.LogCaptureFixture) -> None:
+    """Of seconds, too; a better record that is of no use any more is named; lines that are none are warnings."""
+    assert compassc(*TUNE, "--trials", "4", "--metric", "seconds", "-o", "r.jsonl").status == 0
+    known = records.read(Path("r.jsonl")).records
+    best = min((r for r in known if r.cost is not None), key=lambda r: r.cost or 0)
+    gone = replace(best, candidate={"TILE": 12345, "SPOILT": 0}, cost=0.0)
+    Path("r.jsonl").write_text("".join(r.line() + "\n" for r in (*known, gone)) + "{broken\n")
+    words = ("build", FILE, "-k", "twofold", "-t", "X2_1204", "--set", "n=256", "--tuned", "r.jsonl")
+    built = compassc(*words, "-v")
+    assert built.status == 0, built.err
+    took = f"twofold n=256: as on record, {records.candidate_text(best)} ({best.cost:g} seconds)"
+    assert took in built.err
+    assert "(TILE=12345 SPOILT=0, 0 seconds) is not used: its space has no such candidate" in caplog.text
+    shown = compassc("inspect", "tuned_kernel.compass").out
+    assert "from tuning records" in shown and records.candidate_text(best) in shown
+    (problem,) = records.read(Path("r.jsonl")).problems
+    assert problem.severity == "warning"
+    assert "warning: this line is not used" in compassc("records", "list", "r.jsonl").err
 
 
 def test_merge_prune_and_diff(compassc: Command, tmp_path: Path) -> None:
