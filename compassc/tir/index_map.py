@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from compass_core.reading.names import is_label, is_name
 from compassc.analysis.arith import Arith
 from compassc.analysis.simplify import Simplifier
 from compassc.analysis.structure import variables
@@ -238,6 +239,8 @@ class IndexMap:
             separators = [int(n) for n in read.get("separators", ())]
         except (ValueError, KeyError, TypeError) as error:
             raise ExpressionError(f"this is no map of indices: {error}") from None
+        if not all(map(is_name, names)) or not all(map(is_label, exprs)):
+            raise ExpressionError("this is no map of indices: names and expressions stand on one line")
         parameters = ", ".join(f"{n}: T.int32" for n in names)
         lines = [f"        y{i}_: T.int32 = {e}" for i, e in enumerate(exprs)] or ["        pass"]
         head = f'@I.module(target="", entry="f")\nclass Module:\n    @T.func\n    def f({parameters}) -> T.void:\n'
