@@ -41,15 +41,18 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
+SEVERAL = "several by commas, or the option again"
 EPILOG = """\b
 Example:
   compass-run aipu.bin --inputs a.npy,b.npy -o c.npy --expect gt.npy
   compass-run aipu.bin --inputs a=a.npy --set n=1000 --shape c=4x250
 \b
-Files called .npy and .npz are NumPy files (of an archive the arrays by name, or
-FILE.npz:NAME); .bin, .raw and .dat are raw bytes, whose dtype and shape the
-aipu.bin knows. `-` is stdin or stdout, as .npy. Exit status: 0 done (and as expected), 1 an error or
-not as expected, 2 usage, 3 simulator missing, 70 internal error.
+Files called .npy and .npz are NumPy files (of an archive the arrays by name,
+or FILE.npz:NAME); .bin, .raw and .dat are raw bytes, whose dtype and shape
+the aipu.bin knows. `-` is stdin or stdout, as .npy.
+\b
+Exit status: 0 done (and as expected), 1 an error or not as expected, 2 usage,
+3 simulator missing, 70 internal error.
 """
 
 
@@ -94,7 +97,9 @@ class Options:
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.argument("program", metavar="AIPU_BIN", type=click.Path(path_type=Path))
-@click.option("--inputs", multiple=True, metavar="FILES", help="input files: in parameter order, or NAME=FILE")
+@click.option(
+    "--inputs", multiple=True, metavar="FILES", help=f"input files: in parameter order, or NAME=FILE; {SEVERAL}"
+)
 @click.option(
     "-o",
     "--output",
@@ -118,7 +123,7 @@ class Options:
 @click.option(
     "--check",
     metavar="MODES",
-    help="look for mistakes first: bounds, race, uninit, dma, align (separated by commas), or all",
+    help="look for mistakes first: bounds, race, uninit, dma, align, division, assert (separated by commas), or all",
 )
 @click.option(
     "--schedule",

@@ -12,7 +12,7 @@ from compassc.cli.console import Console
 
 EXAMPLE = """\
 compassc check kernel.py
-compassc check kernel.py -k scale -t X3P_1304 --set n=1024 --shape c=4x1024 --strict"""
+compassc check kernel.py -k scale -t X3P_1304 --set n=1024 --strict"""
 
 
 @click.command(epilog=options.example(EXAMPLE))

@@ -13,7 +13,7 @@ from compassc.cli.console import Console
 EXAMPLE = """\
 compassc evaluate model.onnx --data test.npz -t X2_1204
 compassc evaluate model.compass --data images/ --html report.html
-compassc evaluate model.compass --data test.npz --metric score.py:mean_iou --jobs 2"""
+compassc evaluate model.compass --data test.npz --metric score.py:mean_iou"""
 
 
 @click.command(epilog=options.example(EXAMPLE))

@@ -12,7 +12,7 @@ from compassc.cli.console import Console
 
 EXAMPLE = """\
 compassc quantize model.txt --calibrate samples.npz -o quant.txt
-compassc quantize model.txt --calibrate images/ --mean 127.5 --std 127.5 --quantize w8a16
+compassc quantize model.txt --calibrate images/ --mean 127.5 --std 127.5
 compassc quantize model.txt --calibrate data.py:Samples --min-cosine 0.99"""
 
 

@@ -11,10 +11,10 @@ from compassc.cli import options, quantizing
 from compassc.cli.console import Console
 
 EXAMPLE = """\
-compassc tune kernel.py:vadd -t X2_1204 --set n=4096 --trials 500 --jobs 4 -o records.jsonl
+compassc tune kernel.py:vadd --set n=4096 --jobs 4 -o records.jsonl
 compassc build kernel.py -k vadd --tuned records.jsonl
-compassc tune model.onnx -t X2_1204 --calibrate samples.npz --trials 1000 --jobs 4
-compassc build model.onnx -t X2_1204 --calibrate samples.npz --tuned records.jsonl"""
+compassc tune model.onnx --calibrate samples.npz --trials 1000 --jobs 4
+compassc build model.onnx --calibrate samples.npz --tuned records.jsonl"""
 
 
 @click.command(epilog=options.example(EXAMPLE))
