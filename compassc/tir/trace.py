@@ -321,8 +321,10 @@ def _rows(value: Any) -> tuple[list[tuple[str, list[Any], list[Any], list[str]]]
         parts.append((kind, inputs, attrs, outputs))
     decisions: dict[int, Any] = {}
     for item in value[1]:
-        if not (_is_list(item) and len(item) == 2 and type(item[0]) is int and 0 <= item[0] < len(parts)):
-            raise ScheduleError(f"there is a decision for {str(item)[:80]}, of {len(parts)} steps")
+        if not (_is_list(item) and len(item) == 2 and type(item[0]) is int):
+            raise ScheduleError(f"{str(item)[:80]} is no decision: not [step, decision]")
+        if not 0 <= item[0] < len(parts):
+            raise ScheduleError(f"there is a decision for step {str(item[0])[:80]}, of {len(parts)}")
         decisions[item[0]] = item[1]
     return parts, decisions
 
