@@ -6,7 +6,7 @@ of the specs below; the parser turns a spec into IR where it is assigned or iter
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
@@ -185,8 +185,20 @@ def ptr(dtype: Any, scope: str = "private") -> PtrType:
 
 
 VALUE_ATTRIBUTES = ("dtype", "addr")
-POINTER_ATTRIBUTES = ("dtype", "scope", "is_nullptr", "as_ptr")
+POINTER_ATTRIBUTES = ("dtype", "scope", "is_nullptr", "as_ptr", "addr_of")
 BUFFER_ATTRIBUTES = ("dtype", "scope", "shape", "addr_of")
+
+
+def one_index(index: Any, convert: Callable[[Any], Any]) -> Any:
+    """The index of an element of storage that a pointer is to, converted. CompassError for several."""
+    items = tuple(index) if isinstance(index, (tuple, list)) else (index,)
+    if len(items) != 1:
+        raise CompassError(
+            f"{len(items)} indices for a pointer, which has one dimension",
+            code="index-count",
+            help="give the offset; S.alloc_buffer has several dimensions",
+        )
+    return convert(items[0])
 
 
 def no_attribute(

@@ -17,7 +17,7 @@ from compassc.ops.args import refuse_constant
 from compassc.ops.numeric import convert, np_dtype
 from compassc.ops.typing import type_error
 
-from ..language.specs import BUFFER_ATTRIBUTES, POINTER_ATTRIBUTES, pointee_dtype
+from ..language.specs import BUFFER_ATTRIBUTES, POINTER_ATTRIBUTES, one_index, pointee_dtype
 from .checks import check_narrowing
 from .values import PyVar, to_element
 
@@ -170,6 +170,10 @@ class PyPointer:
         return self.moved(int(n.value) if type(n) is PyVar and n.dtype is INT32 else index_of(n, "a pointer step"))
 
     __radd__ = __add__
+
+    def addr_of(self, index: Any = 0) -> PyPointer:
+        """A pointer to an element, as of a buffer of one dimension."""
+        return self + one_index(index, index_of)
 
     def moved(self, step: int) -> PyPointer:
         """The pointer `step` pointees further on, in the same array."""

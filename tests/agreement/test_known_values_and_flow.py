@@ -157,9 +157,34 @@ def known_values_by_name(x: PTR, y: PTR):
     y[12] = room[2] + a + c
 
 
+@S.prim_func
+def storage_without_a_name(x: PTR, y: PTR):
+    if S.get_local_id() != 0:
+        return
+    row = S.alloc_buffer((4, 8), "int32", "lsram").addr_of((2, 0))
+    first = S.alloc((8,), "int32", "lsram").addr_of(0)
+    for i in range(8):
+        row[i] = x[i]
+        first.addr_of(i)[0] = row.addr_of()[i] * 2
+    moved = S.alloc(16, "int32") + 8
+    moved[0] = 5
+    rows = [S.alloc_buffer(8, "int32", "lsram") for _ in range(2)]
+    S.dma_copy(rows[0].addr_of(0), x, 8)
+    S.vstore(S.vload(rows[0].addr_of(0)) + S.vload(first), y)
+    y[8] = moved.addr_of(0)[0] + row[3]
+
+
 @pytest.mark.parametrize(
     "kernel",
-    [each_branch_its_own, one_branch_leaves, unrolled_turns, helpers, exchanges, known_values_by_name],
+    [
+        each_branch_its_own,
+        one_branch_leaves,
+        unrolled_turns,
+        helpers,
+        exchanges,
+        known_values_by_name,
+        storage_without_a_name,
+    ],
 )
 @pytest.mark.parametrize("first", [9, 1])
 def test_compiled_kernels_do_what_python_does(kernel: Any, first: int) -> None:

@@ -205,10 +205,8 @@ def define_storage(fp: FunctionContext, name: str, spec: AllocSpec) -> None:
     moves = spec.kind == "pointer" and isinstance(fp.scope.local(name), PointerValue)
     if not moves:
         _new_name(fp, name)
-    data_name = f"{name}_buf" if spec.kind == "pointer" else name
-    data = E.Var(data_name, pointer_type(spec.dtype, spec.scope))
-    shape = tuple(E.IntImm(INT32, n) for n in spec.shape)
-    buffer = E.Buffer(data, spec.dtype, shape)
+    buffer = fp.storage(f"{name}_buf" if spec.kind == "pointer" else name, spec)
+    data = buffer.data
     if moves:
         assign_pointer(fp, name, PointerValue(spec.dtype, data, ZERO))
         fp.hoist(S.Alloc, buffer)  # the pointer may outlive the block

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from ...ir import exprs as E
 from ...ir import stmts as S
 from ...ops.core import convert
+from ..specs import AllocSpec
 from .helpers import Helpers
 from .operators import logical, ternary
 from .values import Value, is_runtime, plain
@@ -33,6 +34,9 @@ class Statements(Protocol):
 
     def append(self, statement: S.Stmt) -> None:
         """Append a statement made elsewhere."""
+
+    def unnamed(self, spec: AllocSpec) -> Any:
+        """Storage that an expression allocates and uses at once."""
 
     def apart(self, make: Callable[[], _T]) -> tuple[_T, S.Body]:
         """What `make` gives, and the statements that it makes, which are not appended."""

@@ -11,15 +11,16 @@ from compass_core.errors import CompassError, Note
 
 from ...ir import exprs as E
 from ...ir import stmts as S
-from ...ir.dtypes import PointerType
+from ...ir.dtypes import INT32, PointerType, pointer_type
 from ...ir.visit import placed
 from ..functions import PyPrimFunc, captured_names
 from ..source import definition, file_of, node_span
+from ..specs import AllocSpec
 from .constants import kept
 from .expressions import Evaluator
 from .helpers import Helpers, calls
 from .scope import Scope
-from .values import ZERO, PointerValue, Value
+from .values import ZERO, BufferValue, PointerValue, Value
 
 _T = TypeVar("_T")
 
@@ -65,6 +66,19 @@ class FunctionContext:
         if calls(value):
             self.helpers.settle()
         return kept(self._kept, value, name)
+
+    def storage(self, name: str, spec: AllocSpec) -> E.Buffer:
+        """New storage; the caller says where it is allocated."""
+        data = E.Var(name, pointer_type(spec.dtype, spec.scope))
+        return E.Buffer(data, spec.dtype, tuple(E.IntImm(INT32, n) for n in spec.shape))
+
+    def unnamed(self, spec: AllocSpec) -> PointerValue | BufferValue:
+        """Storage that an expression allocates and uses at once."""
+        buffer = self.storage("item", spec)
+        self.emit(S.Alloc, buffer)
+        if spec.kind == "buffer":
+            return BufferValue(buffer, spec.shape, "item")
+        return PointerValue(spec.dtype, buffer.data, ZERO)
 
     def _kept(self, var: E.Var, value: E.Expr) -> None:
         self.made.add(var)

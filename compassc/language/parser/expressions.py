@@ -17,7 +17,7 @@ from ..advice import advice, instead_of
 from ..functions import Macro, PyPrimFunc, annotation_type
 from ..python_errors import hint
 from ..source import header_span, is_user_file, user_line
-from ..specs import MetaVar, no_attribute
+from ..specs import AllocSpec, MetaVar, no_attribute
 from ..tiles.tile import Tile
 from . import operators as ops
 from .branches import Operand, Statements, chosen, connected
@@ -162,8 +162,8 @@ class Evaluator:
             value = method(node)
             if type(node) in _LEAVES:
                 return value
-            if type(value) is MetaVar and node not in self.named:
-                value = value.value
+            if type(value) in (MetaVar, AllocSpec) and node not in self.named:
+                value = self._unnamed(value, node)
             self.helpers.hold(value)
             return self._placed(value, node) if isinstance(node, (ast.Call, ast.Subscript)) else value
         except CompassError as e:
@@ -188,6 +188,12 @@ class Evaluator:
             return Operand(*self.to.apart(lambda: self.eval(node)))
         finally:
             self.helpers.end(outside)
+
+    def _unnamed(self, value: MetaVar | AllocSpec, node: ast.expr) -> Any:
+        """What a call gives where no name is given its value: that of S.meta_var, new storage."""
+        if isinstance(value, MetaVar):
+            return value.value
+        return self.to.unnamed(value) if isinstance(node, ast.Call) and node is not self.statement else value
 
     def _placed(self, value: Any, node: ast.expr) -> Any:
         """The value with the place of a node for its calls and accesses; those in arguments have one already."""

@@ -16,7 +16,7 @@ from ...ops.core import convert, imm
 from ...ops.typing import check_literal
 from ..advice import advice
 from ..dispatch import active_parser
-from ..specs import BUFFER_ATTRIBUTES, POINTER_ATTRIBUTES, VALUE_ATTRIBUTES, pointee_dtype
+from ..specs import BUFFER_ATTRIBUTES, POINTER_ATTRIBUTES, VALUE_ATTRIBUTES, one_index, pointee_dtype
 
 ZERO = E.IntImm(INT32, 0)
 ONE = E.IntImm(INT32, 1)
@@ -324,6 +324,10 @@ class PointerValue(Operators):
         if self.elem is VOID:
             raise CompassError("a void pointer cannot be moved", code="void-pointer", help="give it a type with as_ptr")
         return PointerValue(self.elem, self.base, add_offset(self.offset, step), self.blocked)
+
+    def addr_of(self, index: Any = 0) -> PointerValue:
+        """Pointer to an element, as of a buffer of one dimension."""
+        return self.moved(one_index(index, index_expr))
 
     def as_ptr(self, to: str | DataType) -> PointerValue:
         """The same address, pointing to another type."""
