@@ -4,9 +4,17 @@
 #define MAX_BLOCKS 65536u
 #define HIGH_HALF 0xffffffff00000000ull /* links are 32 bits wide and stay in the region of 4 GiB */
 
+/* Whether bytes lie in one buffer of the driver's: what else is at an address is not ours to ask for. */
+static bool in_a_buffer(const mem_interface_t *memory, uint64_t address, size_t size) {
+  uint64_t base = 0;
+  size_t room = 0;
+  return memory->get_info(address, &base, &room, memory->cxt) && address >= base && address - base <= room &&
+         size <= room - (address - base);
+}
+
 bool read_memory(struct sim_aipu *sim, uint64_t address, void *to, size_t size) {
   const mem_interface_t *memory = &sim->memory;
-  if (memory->read(address, to, size, memory->cxt) >= 0) return true;
+  if (in_a_buffer(memory, address, size) && memory->read(address, to, size, memory->cxt) >= 0) return true;
   return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "the driver cannot read %zu bytes at %#llx", size,
               (unsigned long long)address),
          false;
@@ -67,6 +75,8 @@ uint32_t chain_grid_end(const struct sim_aipu *sim, const struct chain_copy *cha
 
 uint64_t chain_continuation(struct sim_aipu *sim, uint64_t tail) {
   uint32_t next = 0;
-  if (!tail || sim->memory.read(tail + NEXT, &next, sizeof next, sim->memory.cxt) < 0) return 0;
+  const mem_interface_t *memory = &sim->memory;
+  if (!tail || !in_a_buffer(memory, tail + NEXT, sizeof next)) return 0; /* the driver has freed the chain */
+  if (memory->read(tail + NEXT, &next, sizeof next, memory->cxt) < 0) return 0;
   return next ? (tail & HIGH_HALF) | next : 0;
 }

@@ -12,23 +12,10 @@ enum { OBJECT_OFFSET = 12, OBJECT_SIZE = 16, HEAD_BYTES = 64, RECORD_BACK = 8, B
 
 static bool refuse(const char *why) { return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "%s", why), false; }
 
-/* Reads from one buffer of the driver's: what else lies at an address is not ours to ask for. */
-static bool read_code(struct sim_aipu *sim, uint64_t address, void *to, size_t size) {
-  const mem_interface_t *memory = &sim->memory;
-  uint64_t base = 0;
-  size_t room = 0;
-  if (memory->get_info(address, &base, &room, memory->cxt) && address >= base && address - base <= room &&
-      size <= room - (address - base))
-    return read_memory(sim, address, to, size);
-  return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "the code of a task, %zu bytes at %#llx, is in no buffer", size,
-              (unsigned long long)address),
-         false;
-}
-
 /* Where the `.text` with the entry record at `entry` starts, in the driver's memory. */
 static bool find_text(struct sim_aipu *sim, uint64_t entry, uint64_t *start) {
   uint8_t record[BACK_END];
-  if (!read_code(sim, entry, record, sizeof record)) return false;
+  if (!read_memory(sim, entry, record, sizeof record)) return false;
   uint32_t back = get32(record, RECORD_BACK);
   if (memcmp(record, "CPSENTRY", 8) != 0 || back > entry)
     return refuse("a task does not start at host code of this toolchain");
@@ -56,10 +43,10 @@ bool code_add(struct sim_aipu *sim, uint64_t entry) {
   uint64_t start;
   if (!find_text(sim, entry, &start)) return false;
   if (code->size && code->last == start) return true;
-  if (!read_code(sim, start, head, sizeof head)) return false;
+  if (!read_memory(sim, start, head, sizeof head)) return false;
   uint64_t size = (uint64_t)get32(head, OBJECT_OFFSET) + get32(head, OBJECT_SIZE);
   if (memcmp(head, "CPSHOST1", 8) != 0 || size < HEAD_BYTES) return refuse("the head of the host code is damaged");
-  if (!make_room(code, size) || !read_code(sim, start, code->bytes + code->size, size)) return false;
+  if (!make_room(code, size) || !read_memory(sim, start, code->bytes + code->size, size)) return false;
   code->size += size;
   code->last = start;
   return true;

@@ -16,6 +16,7 @@ struct pool {
   uint32_t unfinished; /* chains that wait or run */
   uint32_t end;        /* in which ways its jobs ended: bits */
   uint64_t tail;       /* X2: the last block of the chain that ran last, which may yet be linked to another; 0: none */
+  bool seen_idle;      /* the driver was told that it is idle, and may have freed the chain since */
   uint32_t turn;       /* counts chains and destructions: what was found at a tail is for the turn it was looked at */
 };
 

@@ -30,6 +30,7 @@ static void end_pool(struct pool *pool) {
 static void enqueue(struct sim_aipu *sim, const struct job *job) {
   struct pool *pool = &sim->pools[job->pool];
   forget_tail(pool);
+  pool->seen_idle = false;
   pool->unfinished++;
   sim->queue[(sim->first + sim->waiting++) % (MAX_WAITING + POOLS)] = *job;
   pthread_cond_signal(&sim->changed);
@@ -173,7 +174,7 @@ static bool dispatch(struct sim_aipu *sim, uint32_t number) {
 /* X2 names the pool in CREATE alone. */
 bool pool_command(struct sim_aipu *sim, uint32_t value) {
   uint32_t what = value & 0xff, number = sim->x3 || what == SIM_AIPU_CREATE ? value >> 16 & (POOLS - 1) : sim->chosen_pool;
-  look_at_tail(sim, number);
+  if (!sim->pools[number].seen_idle) look_at_tail(sim, number);
   switch (what) {
     case SIM_AIPU_CREATE:
       return create_pool(sim, number), true;
@@ -191,6 +192,7 @@ uint32_t pool_status(struct sim_aipu *sim, uint32_t number) {
   struct pool *pool = &sim->pools[number];
   look_at_tail(sim, number);
   if (pool->unfinished) return pool->end << 16;
+  pool->seen_idle = true;
   if (pool->ends_itself) end_pool(pool);
   return SIM_AIPU_POOL_IDLE | pool->end << 16;
 }

@@ -72,6 +72,13 @@ def test_a_job_and_the_same_again(run, add, target):
     assert not (done.folder / "compass_simulator.log").exists()
 
 
+@pytest.mark.parametrize("target", [t for t in ALL if targets.load(t).isa == 5])
+def test_chains_that_the_driver_has_freed_are_not_asked_for(run, add, target):
+    done = run(add(target), target, [A], "release")
+    assert done.lines == ["unknown 0", "wrong 0"]
+    np.testing.assert_array_equal(done.output(), A + 1)
+
+
 @pytest.mark.parametrize("target", ALL)
 def test_constants_lie_in_an_asid_of_their_own(run, build, target):
     text = """

@@ -29,12 +29,15 @@ struct memory {
   struct place top; /* X3: all of ASID 0 lies in one buffer */
   uint64_t top_used;
   uint32_t wrong; /* accesses of the simulator to what is in no buffer */
+  uint32_t unknown; /* its questions for what is in no buffer */
 };
 
 void memory_start(struct memory *memory, bool x3, uint64_t asid0_base, uint64_t top_bytes);
 /* X3: from here on ASID 0 is another job's. */
 void memory_next_job(struct memory *memory, uint64_t top_bytes);
 struct place memory_get(struct memory *memory, int asid, uint64_t size);
+/* Takes a buffer of its own back: from here on nothing is there. */
+void memory_free(struct memory *memory, struct place place);
 mem_interface_t memory_interface(struct memory *memory);
 
 static inline uint32_t relative(struct place area) { return (uint32_t)(area.pa - area.base); }

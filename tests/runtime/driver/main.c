@@ -279,6 +279,23 @@ static void step_lengthen(void) {
   store_outputs();
 }
 
+/* Jobs whose chains are freed as soon as the pool was seen idle: before it is destroyed, or while it is used again. */
+static void step_release(void) {
+  struct graph *graph = &session.graph;
+  for (uint32_t i = 0; i < 4; i++) {
+    load_inputs();
+    graph->tcbs = memory_get(graph->memory, 0, graph->tcbs.size);
+    graph_chain(graph, graph->tcbs.data);
+    dispatch(graph->tcbs.pa);
+    while (!(get(SIM_AIPU_POOL_STATUS) & SIM_AIPU_POOL_IDLE)) pause_ms(1);
+    memory_free(graph->memory, graph->tcbs);
+    if (i % 2) set(SIM_AIPU_SCHED_CTRL, SIM_AIPU_DESTROY);
+  }
+  get(SIM_AIPU_POOL_STATUS);
+  store_outputs();
+  printf("unknown %u\n", session.memory.unknown);
+}
+
 /* Runs with something damaged, and without: the chain, or the head of the code, or what a name stands for. */
 static const struct damage {
   const char *name;
@@ -382,7 +399,7 @@ static const struct {
   void (*take)(void);
 } steps[] = {{"run", step_run},           {"clear", step_clear},     {"registers", step_registers},
              {"printer", step_printer},   {"profile", step_profile}, {"profiling", step_profiling},
-             {"lengthen", step_lengthen}, {"damage", step_damage},   {"heads", step_heads},
+             {"lengthen", step_lengthen}, {"release", step_release}, {"damage", step_damage},   {"heads", step_heads},
              {"abandon", step_abandon},   {"fuzz", step_fuzz},       {"many", step_many},
              {"queue", step_queue},       {"die", step_die},         {"storm", step_storm},
              {"fill", step_fill},         {"null", step_null},

@@ -40,6 +40,16 @@ struct place memory_get(struct memory *memory, int asid, uint64_t size) {
   return new_buffer(memory, pa, base, size);
 }
 
+void memory_free(struct memory *memory, struct place place) {
+  for (uint32_t i = 0; i < memory->count; i++)
+    if (memory->buffers[i].pa == place.pa) {
+      free(memory->buffers[i].data);
+      memory->buffers[i] = memory->buffers[--memory->count];
+      return;
+    }
+  CHECK(false, "no such buffer");
+}
+
 static struct place *holder(struct memory *memory, uint64_t address, uint64_t size) {
   for (uint32_t i = 0; i < memory->count; i++) {
     struct place *at = &memory->buffers[i];
@@ -75,7 +85,7 @@ static bool is_invalid(uint64_t address, void *context) { return !holder(context
 
 static bool get_info(uint64_t address, uint64_t *base, size_t *size, void *context) {
   struct place *at = holder(context, address, 1);
-  if (!at) return false;
+  if (!at) return ((struct memory *)context)->unknown++, false;
   *base = at->pa;
   *size = at->size;
   return true;
