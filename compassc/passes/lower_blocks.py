@@ -2,7 +2,7 @@
 
 Before: any module; a schedule's functions consist of blocks.
 After: no function has blocks, regions, loops with annotations or loops that are bound to threads; memory lies at the
-beginning of its function, in a memory of the target. A function without blocks is as it was. The steps of it are in
+beginning of its function, in a memory of the target. A kernel without blocks is as it was. The steps of it are in
 `compassc.tir.lower`.
 """
 
@@ -16,7 +16,7 @@ NAME = "LowerBlocks"
 
 
 def run(module: IRModule) -> IRModule:
-    if not any(isinstance(s, S.Block) for f in module.functions for s in walk_stmts(f.body)):
+    if not any(f.attrs or isinstance(s, S.Block) for f in module.functions for s in walk_stmts(f.body)):
         return module
     from compassc.tir.lower import lower
 

@@ -30,6 +30,11 @@ def has_blocks(function: PrimFunc) -> bool:
     return any(isinstance(s, S.Block) for s in walk_stmts(function.body))
 
 
+def is_lowered(function: PrimFunc) -> bool:
+    """Whether a function says what each TEC does: it is none of blocks, nor one of plain loops for one processor."""
+    return not function.attr(EXPRESSIONS) and not has_blocks(function)
+
+
 def plain_statements(function: PrimFunc) -> Body:
     """The statements of a function of blocks as plain loops, wherever they are run."""
     return dissolved(with_beginnings(flattened(function)).body)
@@ -41,14 +46,14 @@ def lower(module: IRModule, target: Any = None, simple_mode: bool = False) -> IR
     `simple_mode`: stop with plain loops over scalars, before transfers, vectors and accumulators are made of them.
     LowerError where a schedule has no program.
     """
-    if not any(map(has_blocks, module.functions)):
+    if all(map(is_lowered, module.functions)):
         return module
     from compassc.targets import Target
 
     machine = Target.of(target or module.target or None).machine()
     scalars = all(map(_is_scalar, module.functions))
     names = [_double_buffered(f) for f in module.functions]
-    made = module.map_functions(lambda f: _lowered(f, machine) if has_blocks(f) else f).replace(target=machine.name)
+    made = module.map_functions(lambda f: f if is_lowered(f) else _lowered(f, machine)).replace(target=machine.name)
     scalars = scalars or isinstance(machine, Grid)  # which has nothing else
     if scalars and not simple_mode:  # what somebody wrote with vectors and transfers stays as it is
         halves = [
@@ -102,6 +107,10 @@ def _is_scalar(function: PrimFunc) -> bool:
 
 
 def _lowered(function: PrimFunc, machine: Machine) -> PrimFunc:
+    alone = bool(function.attr(EXPRESSIONS))
+    function = function.replace(attrs=tuple((k, v) for k, v in function.attrs if k != EXPRESSIONS))
+    if not has_blocks(function):
+        return function.replace(body=spread(function.body, machine, alone))
     for buffer in declared(function.body).values():
         machine.storage_type(buffer.data.name, buffer.dtype)
     f = flattened(function)
@@ -113,7 +122,4 @@ def _lowered(function: PrimFunc, machine: Machine) -> PrimFunc:
         check_races(f)
     elif isinstance(machine, Grid):
         f = by_threads(f)
-    body = dissolved(f.body)
-    body = spread(body, machine, bool(f.attr(EXPRESSIONS)))
-    attrs = tuple((k, v) for k, v in f.attrs if k != EXPRESSIONS)
-    return f.replace(body=Finish().body(body), attrs=attrs)
+    return f.replace(body=Finish().body(spread(dissolved(f.body), machine, alone)))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compassc.analysis.structure import is_pure
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, VOID
 from compassc.ir.exprs import Binary, IntImm
 from compassc.ir.stmts import Body, Stmt
+from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.te.errors import LowerError
 from compassc.te.machine import Grid, Machine, Npu
 from compassc.te.meetings import between_launches
 from compassc.tir.blocks import constant, is_declaration
+from compassc.tir.lower.memory import OWN
 
 _SERIAL = ("parallel", "blockIdx", "vthread", "threadIdx")
 """Loops that are shared out over what there is one of here."""
@@ -27,7 +30,20 @@ def spread(body: Body, machine: Machine, alone: bool) -> Body:
         return _plain(body)
     head = tuple(s for s in body if is_declaration(s))
     rest = tuple(s for s in body if not is_declaration(s))
+    alone = alone and (any(map(_shared, rest)) or not _same_for_all(rest))
     return (*head, *_Spread(machine, alone).level(rest, False))
+
+
+def _same_for_all(body: Body) -> bool:
+    """Whether TECs that all run the statements store what one of them would: values of memory that none of them writes.
+    So do statements that ask for the TEC, move data or wait themselves."""
+    roots = [e for s in walk_stmts(body) for e in s.exprs()]
+    calls = [e for root in roots if root.flags & (E.F_CALL | E.F_FUNC) for e in walk_exprs(root)]
+    if any(isinstance(e, E.FuncCall) or (isinstance(e, E.Call) and not (e.args and is_pure(e))) for e in calls):
+        return True
+    written = {s.buffer.data for s in walk_stmts(body) if isinstance(s, S.Store)}
+    read = {e.buffer.data for root in roots for e in walk_exprs(root) if isinstance(e, E.Load)}
+    return not any(data.pointer_type.scope not in OWN for data in written & read)
 
 
 def _launches(body: Body) -> Body:
