@@ -58,7 +58,7 @@ class TensorIntrin:
                     f"the intrinsic '{name}' has a parameter '{p.name}' in its implementation alone, which is no stride",
                     "strides are of type int32, and called NAME_stride_0 for the first dimension of a parameter NAME",
                 )
-        made = TensorIntrin(desc, impl)
+        made = TensorIntrin(_without_root(desc), _without_root(impl))
         TensorIntrin._known[name] = made
         return made
 
@@ -82,6 +82,17 @@ def _function(given: Any) -> Any:
     from compassc.targets import Target
 
     return parse(given, Target.of(None).machine().name).entry_func
+
+
+def _without_root(function: PrimFunc) -> PrimFunc:
+    """The function without a block that only stands around its blocks or statements."""
+    rest = [s for s in function.body if not is_declaration(s)]
+    root = rest[0] if len(rest) == 1 else None
+    if not isinstance(root, S.Block) or root.vars or root.init or not constant(root.where):
+        return function
+    if all(isinstance(s, S.Store) for s in root.body):  # the one block of a description without loops
+        return function
+    return function.replace(body=(*(s for s in function.body if s is not root), *root.body))
 
 
 def _stride(p: Var, of: Sequence[Var]) -> tuple[Var, int] | None:

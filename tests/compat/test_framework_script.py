@@ -144,3 +144,94 @@ def test_what_is_not_read_is_an_error_with_its_place():
         def unordered(A: T.Buffer((4,), "int32")):
             for i in (0, 1):
                 A[i] = 0
+
+
+def copied(source, dest):
+    """A description of a copy of 32 elements, its blocks in a root block, and an implementation."""
+    from tvm.script import tir as T
+
+    @T.prim_func
+    def described(a: T.handle, b: T.handle) -> None:
+        A = T.match_buffer(a, (32,), "int32", offset_factor=1, scope=source)
+        B = T.match_buffer(b, (32,), "int32", offset_factor=1, scope=dest)
+        with T.block("root"):
+            T.reads(A[0:32])
+            T.writes(B[0:32])
+            for i in range(32):
+                with T.block("copy"):
+                    vi = T.axis.remap("S", [i])
+                    B[vi] = A[vi]
+
+    @T.prim_func
+    def implemented(a: T.handle, b: T.handle) -> None:
+        A = T.match_buffer(a, (32,), "int32", offset_factor=1, scope=source)
+        B = T.match_buffer(b, (32,), "int32", offset_factor=1, scope=dest)
+        with T.block("root"):
+            T.reads(A[0:32])
+            T.writes(B[0:32])
+            for i in T.vectorized(32):
+                B[i] = A[i]
+
+    return described, implemented
+
+
+def test_cached_stages_at_a_loop_are_described_in_root_blocks():
+    import tvm
+    from tvm.script import tir as T
+
+    @T.prim_func
+    def added(A: T.Buffer((256,), "int32"), B: T.Buffer((256,), "int32")):
+        for i in range(256):
+            with T.block("B"):
+                vi = T.axis.spatial(256, i)
+                B[vi] = A[vi] + 1
+
+    tvm.tir.TensorIntrin.register("test.load", *copied("global", "lsram"), override=True)
+    tvm.tir.TensorIntrin.register("test.store", *copied("lsram", "global"), override=True)
+    s = tvm.tir.Schedule(added)
+    outer, _ = s.split(s.get_loops("B")[0], [None, 32])
+    read, written = s.cache_read("B", 0, "lsram"), s.cache_write("B", 0, "lsram")
+    s.compute_at(read, outer)
+    s.reverse_compute_at(written, outer)
+    s.tensorize(s.get_loops(read)[-1], "test.load")
+    s.tensorize(s.get_loops(written)[-1], "test.store")
+    assert s.mod.script().count("T.vectorized") == 2
+    a, b = np.arange(256, dtype="int32"), np.zeros(256, "int32")
+    tvm.build(s.mod, target="X2_1204")(a, b)
+    np.testing.assert_array_equal(b, a + 1)
+
+
+def test_functions_without_a_schedule_are_plain_loops_that_run_once():
+    """All TECs run what gives the same however many do, one TEC what reads what it writes."""
+    from tvm.compass.dsl import BuildManager
+    from tvm.script import tir as T
+
+    @T.prim_func
+    def added(A: T.Buffer((600,), "int32"), B: T.Buffer((600,), "int32")):
+        for i in range(600):
+            with T.block("B"):
+                vi = T.axis.spatial(600, i)
+                B[vi] = A[vi] + 1
+
+    @T.prim_func
+    def loop(A: T.Buffer((600,), "int32"), B: T.Buffer((600,), "int32")):
+        for i in range(600):
+            B[i] = A[i] + 1
+
+    @T.prim_func
+    def in_place(A: T.Buffer((600,), "int32"), B: T.Buffer((600,), "int32")):
+        for i in range(600):
+            A[i] = A[i] + 1
+            B[i] = A[i]
+
+    a, b = np.zeros(600, "int32"), np.zeros(600, "int32")
+    text = "  for (int i = 0; i < 600; i += 1) {\n    B[i] = (A[i] + 1);\n  }\n  barrier(CLK_LOCAL_MEM_FENCE);\n}"
+    for function in (added, loop):
+        run = BuildManager("X2_1204").build(function)
+        assert text in run.c_code
+        run(a, b)
+        assert (b == 1).all()
+    run = BuildManager("X2_1204").build(in_place)
+    for turn in range(1, 4):
+        run(a, b)
+        assert (a == turn).all() and (b == turn).all()
