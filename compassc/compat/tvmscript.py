@@ -23,6 +23,7 @@ from ..ir import stmts as S
 from ..ir.dtypes import INT32, VOID, DataType, pointer_type
 from ..ir.exprs import Buffer, IntImm, Var
 from ..language.source import definition, file_of, node_span
+from ..te.errors import ExpressionTypeError
 from ..te.lowering import IMPLIED_SIZES
 from ..te.opaque import View
 from ..te.values import Value, as_expr, data_type
@@ -78,9 +79,17 @@ class _Cells(View):
         return Value(E.Load(view(self.buffer), self._indices(given)))
 
     def store(self, value: Any, *indices: Any) -> S.Stmt:
+        if isinstance(indices[-1], Value) and isinstance(indices[-1].expr, E.Ramp):
+            return self._store_vector(value, indices, indices[-1].expr.lanes)
         made = super().store(value, *indices)
         assert isinstance(made, S.Store)
         return made.replace(buffer=view(self.buffer))
+
+    def _store_vector(self, value: Any, indices: tuple[Any, ...], lanes: int) -> S.Stmt:
+        e = as_expr(value)
+        if e.dtype is not self.dtype.with_lanes(lanes):
+            raise ExpressionTypeError(f"{lanes} elements of '{self.name}' are {self.dtype}, the value is {e.dtype}")
+        return S.Store(view(self.buffer), self._indices(indices), e, None)
 
 
 class _Values:
@@ -91,9 +100,19 @@ class _Values:
             return lambda value=None: _Open(name) if value is None else _typed(value, name)
         if name == "cast":
             return lambda value, kind: te.cast(value, kind)
+        if name in ("Ramp", "ramp"):
+            return _ramp
+        if name in ("Broadcast", "broadcast"):
+            return lambda value, lanes: Value(E.Broadcast(as_expr(value), int(lanes)))
         if name in te.__all__:
             return getattr(te, name)
         raise AttributeError(f"T.{name} has no meaning in an expression")
+
+
+def _ramp(base: Any, stride: Any, lanes: int) -> Value:
+    """The indices of a vector's elements."""
+    first = as_expr(base)
+    return Value(E.Ramp(first, te.cast(Value(as_expr(stride)), str(first.dtype)).expr, int(lanes)))
 
 
 def _around(function: Callable[..., Any]) -> dict[str, Any]:

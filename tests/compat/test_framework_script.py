@@ -235,3 +235,29 @@ def test_functions_without_a_schedule_are_plain_loops_that_run_once():
     for turn in range(1, 4):
         run(a, b)
         assert (a == turn).all() and (b == turn).all()
+
+
+@pytest.mark.parametrize("target", ["llvm", "X2_1204"])
+def test_vectors_of_elements_have_ramps_as_indices(target):
+    import tvm
+    from tvm.script import tir as T
+
+    @T.prim_func
+    def mixed(A: T.Buffer((64,), "int32"), B: T.Buffer((4, 16), "int32")):
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi, T.Ramp(0, 2, 8)] = A[T.ramp(vi * 16 + 15, -2, 8)] + T.broadcast(vi, 8)
+                B[vi, T.Ramp(1, 2, 8)] = A[T.Ramp(vi * 16, 1, 8)] * T.Broadcast(3, 8)
+
+    a, b, want = np.arange(64, dtype="int32"), np.zeros((4, 16), "int32"), np.zeros((4, 16), "int32")
+    want[:, 0::2] = a.reshape(4, 16)[:, 15::-2] + np.arange(4)[:, None]
+    want[:, 1::2] = a.reshape(4, 16)[:, :8] * 3
+    tvm.build(mixed, target=target)(a, b)
+    np.testing.assert_array_equal(b, want)
+
+    with pytest.raises(CompassError, match="8 elements of 'B' are int32, the value is int32"):
+
+        @T.prim_func
+        def scalar(B: T.Buffer((16,), "int32")):
+            B[T.Ramp(0, 1, 8)] = T.int32(3)
