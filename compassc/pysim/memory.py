@@ -109,7 +109,7 @@ class PyPointer:
     """A typed address. Null when it has no storage."""
 
     __slots__ = ("_base", "_view", "dtype", "offset", "scope", "storage")
-    attributes = POINTER_ATTRIBUTES
+    attributes: tuple[str, ...] = POINTER_ATTRIBUTES
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, storage: Storage | None, offset: int, dtype: DataType, scope: str) -> None:
@@ -460,7 +460,7 @@ class PyBuffer(PyPointer):
         first, count, step = (item, 1, 1) if item >= 0 else self._flat(index)
         self.store(first, count, step, value)
 
-    def addr_of(self, index: Any) -> PyPointer:
+    def addr_of(self, index: Any = 0) -> PyPointer:
         """A pointer to an element; missing trailing indices are 0."""
         items = tuple(index) if isinstance(index, (tuple, list)) else (index,)
         if len(items) > len(self.shape):
