@@ -79,6 +79,18 @@ def window_of(layer: Layer) -> Window:
     return window
 
 
+def cells_inside(sizes: tuple[int, ...], window: Window, positions: tuple[int, ...]) -> Array:
+    """How many cells of the window lie in an image of these sizes, by position; found without looking at any cell."""
+    found = np.ones((1,) * len(sizes), np.int64)
+    for axis, (size, kernel, stride, step, (before, _), many) in enumerate(
+        zip(sizes, window.kernel, window.stride, window.dilation, window.pads, positions, strict=True)
+    ):
+        start = np.arange(many, dtype=np.int64) * stride - before
+        first, end = np.maximum(-(start // step), 0), np.minimum((size - 1 - start) // step + 1, kernel)
+        found = found * np.maximum(end - first, 0).reshape([-1 if i == axis else 1 for i in range(len(sizes))])
+    return found
+
+
 def seen(x: Array, window: Window, positions: tuple[int, ...], fill: float) -> Array:
     """The elements under the window: [n, positions..., c, kernel...], `fill` outside the image.
 

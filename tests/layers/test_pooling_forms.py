@@ -12,6 +12,7 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.declare import evaluate
 from compassc.layers.kernels import kernel_of
+from compassc.layers.windows import Window, cells_inside, seen
 from tests.choosing import some
 from tests.layers.cases import Array, check, drawn, same, tensor
 from tests.layers.harness import run
@@ -231,3 +232,20 @@ def cut_windows() -> Iterator[Layer]:
 def test_windows_over_many_tiles_are_as_defined(tmp_path, source, layer):
     assert "S.async_dma_copy" in kernel_of([layer]).text
     check(layer, source, tmp_path)
+
+
+def test_cells_inside_are_those_that_windows_see():
+    source = np.random.default_rng(1)
+    for _ in range(300):
+        axes = int(source.integers(1, 4))
+        sizes = tuple(int(n) for n in source.integers(1, 7, axes))
+        kernel, stride, dilation = (tuple(int(n) for n in source.integers(1, 4, axes)) for _ in range(3))
+        pads = tuple((int(a), int(b)) for a, b in source.integers(-1, 4, (axes, 2)))
+        window = Window(kernel, stride, dilation, pads)
+        positions = window.positions(sizes, ceil=bool(source.integers(2)))
+        if min(positions) < 1 or any(n + a + b < 1 for n, (a, b) in zip(sizes, pads, strict=True)):
+            continue
+        cells = seen(np.ones((1, *sizes, 1), bool), window, positions, False)[0].sum(tuple(range(-axes, 0)))
+        assert (cells_inside(sizes, window, positions) == cells[..., 0]).all(), (sizes, window, positions)
+    wide = Window((60000, 60000), (1, 1), (1, 1), ((30000, 30000), (30000, 30000)))
+    assert (cells_inside((8, 8), wide, (9, 9)) == 64).all()

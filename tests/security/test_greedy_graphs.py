@@ -73,6 +73,17 @@ def test_a_reference_is_not_asked_for_windows_without_end():
         evaluate(greedy, [np.zeros((1, 2, 2, 1), "float32")])
 
 
+@pytest.mark.parametrize("method", ["ACROSS_CHANNELS", "WITHIN_CHANNEL"])
+def test_neighbourhoods_end_where_the_image_does(method):
+    x = np.arange(1, 13, dtype="float32").reshape(1, 2, 2, 3)
+    made = []
+    for size in (7, 10**9 + 1):  # the mean is over all cells across channels, over those of the image within one
+        attributes = {"method": method, "size": size, "alpha": float(size) if method[0] == "A" else 1.0}
+        t = Tensor("x", x.shape, "float32")
+        made += evaluate(Layer("n", "LRN", (t,), (replace(t, name="y"),), attributes, {}), [x])
+    np.testing.assert_allclose(made[0], made[1], 1e-5)
+
+
 def test_constants_that_lie_in_the_same_bytes_are_counted_each_time(monkeypatch):
     g = GraphBuilder("shared")
     for i in range(40):

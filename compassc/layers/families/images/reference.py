@@ -8,7 +8,7 @@ import numpy as np
 
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, requantise
-from compassc.layers.windows import Window, seen, window_of
+from compassc.layers.windows import Window, cells_inside, seen, window_of
 
 # -- colours
 
@@ -137,8 +137,7 @@ def checked_window(layer: Layer) -> Window:
             f"the window leads from {list(x[1:3])} to {list(fitting[0])}, in ceil mode to {list(fitting[1])}, but the output "
             f"'{layer.output.name}' is {list(y)}"
         )
-    cells = seen(np.ones((1, *x[1:3], 1), bool), window, (y[1], y[2]), False)
-    if y.count(0) == 0 and not cells.any(axis=(-1, -2)).all():
+    if y.count(0) == 0 and not cells_inside(x[1:3], window, (y[1], y[2])).all():
         raise LayerError("a window sees no cell of the image")
     return window
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from compass_core.aipubin.layout import REGION_SIZE
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
@@ -206,6 +207,10 @@ def tile(layer: Layer) -> Kernel:
 def _image(layer: Layer) -> tuple[int, int, int, int]:
     if len(layer.input.shape) != 4:
         raise LayerError(f"the input is {list(layer.input.shape)}, expected NHWC images")
+    if (
+        layer.output.count * numpy_dtype(layer.output.dtype).itemsize > REGION_SIZE
+    ):  # the table of its places is as large
+        raise LayerError(f"the output '{layer.output.name}' is {list(layer.output.shape)}, more than a device holds")
     n, h, w, c = layer.input.shape
     return n, h, w, c
 

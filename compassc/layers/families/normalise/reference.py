@@ -251,15 +251,18 @@ def _window_sums(layer: Layer, squares: Array) -> tuple[Array, Array]:
     before = size // 2 if method == "ACROSS_CHANNELS" else (size - 1) // 2
     after = (size - 1) // 2
     if method == "ACROSS_CHANNELS":
+        # what lies further away is outside at every place
+        before, after = min(before, squares.shape[-1]), min(after, squares.shape[-1])
         padded = np.pad(squares, [(0, 0)] * (squares.ndim - 1) + [(before, after)])
-        view = np.lib.stride_tricks.sliding_window_view(padded, size, -1)
+        view = np.lib.stride_tricks.sliding_window_view(padded, before + after + 1, -1)
         return view.sum(-1), np.full(1, size)
     if size % 2 == 0:
         raise LayerError(f"'size' is {size}; WITHIN_CHANNEL has a result only for odd sizes")
-    pads = ((0, 0), (before, after), (before, after), (0, 0))
-    view = np.lib.stride_tricks.sliding_window_view(np.pad(squares, pads), (size, size), (1, 2))
+    reach = min(after, max(squares.shape[1:3]))
+    pads, sizes = ((0, 0), (reach, reach), (reach, reach), (0, 0)), (2 * reach + 1,) * 2
+    view = np.lib.stride_tricks.sliding_window_view(np.pad(squares, pads), sizes, (1, 2))
     cells = np.pad(np.ones((1, *squares.shape[1:3], 1)), pads)
-    return view.sum((-1, -2)), np.lib.stride_tricks.sliding_window_view(cells, (size, size), (1, 2)).sum((-1, -2))
+    return view.sum((-1, -2)), np.lib.stride_tricks.sliding_window_view(cells, sizes, (1, 2)).sum((-1, -2))
 
 
 def local_response(layer: Layer, x: Array) -> Array:

@@ -23,7 +23,7 @@ from compassc.layers.families.pooling.reference import adaptive_bounds, padded_w
 from compassc.layers.kernels import kernel
 from compassc.layers.sliding import WindowAxis, load_cell, slides_of, window_loops
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
-from compassc.layers.windows import Window, seen
+from compassc.layers.windows import Window, cells_inside
 
 FLOAT_WHOLE = 1 << 24
 """Integers below this limit are exact in float32."""
@@ -34,8 +34,7 @@ def pooling_3d(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     method, x, k = layer.word("method", choices=("MAX", "AVG")), layer.input, KernelSource()
     window, positions = padded_window(layer, x.shape)
     wide_kind(x)
-    inside = seen(np.ones((1, *x.shape[1:-1], 1), bool), window, positions, False)
-    valid, cells = inside.sum((-3, -2, -1))[0, ..., 0], int(np.prod(window.kernel))
+    valid, cells = cells_inside(x.shape[1:-1], window, positions), int(np.prod(window.kernel))
     include, zero = layer.flag("count_include_pad", True), 0
     if method == "AVG" and not include and (valid == 0).any():
         raise LayerError("a window sees no cell of the volume")

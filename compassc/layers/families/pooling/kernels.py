@@ -20,7 +20,7 @@ from compassc.layers.pairs import requantise_pair
 from compassc.layers.sliding import CELL, load_cell, slides_of, window_loops
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 from compassc.layers.window_tiles import TILE_CELL, plan_of, tiled_loops
-from compassc.layers.windows import Window, seen
+from compassc.layers.windows import Window
 
 LOWEST = "-3.4028234663852886e38"
 STEP = {
@@ -32,13 +32,6 @@ STEP = {
 
 
 NO_AREAS = np.zeros(0, np.int64)
-
-
-def _areas(layer: Layer, window: Window) -> Array:
-    """Cells a mean is taken over, by position in rows of the output."""
-    inside = np.ones((1, *layer.input.shape[1:-1], 1), bool)
-    cells = seen(inside, window, tuple(layer.output.shape[1:-1]), False)
-    return area_of(layer, cells, tuple(range(-len(window.kernel), 0)))[0, ..., 0]
 
 
 def _equal(areas: Array) -> bool:
@@ -212,7 +205,7 @@ def pooling(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     wide_kind(x)
     if method == "AVG" and (whole := _mean_of_all(layer, tail, window)) is not None:
         return whole
-    areas, quantised = _areas(layer, window) if method == "AVG" else NO_AREAS, layer.is_quantised
+    areas, quantised = area_of(layer) if method == "AVG" else NO_AREAS, layer.is_quantised
     zero = x.scalar_zero if quantised and method != "MAX" else 0
     plan, fill = plan_of(x, window, layer.output.shape[1:-1]), _neutral(x, method, zero)
     if plan is not None and plan.bordered and fill is None:

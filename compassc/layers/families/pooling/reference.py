@@ -8,20 +8,18 @@ import numpy as np
 
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, approximate_factor, look_up, requantise, saturate
-from compassc.layers.windows import Window, seen, window_of
+from compassc.layers.windows import Window, cells_inside, seen, window_of
 
 METHODS = ("MAX", "AVG", "L1", "L2")
 ENDS = (("top", "bottom"), ("left", "right"))
 LOWEST = float(np.finfo(np.float32).min)
 
 
-def _views(layer: Layer, x: Array, fill: float) -> tuple[Array, Array, Array]:
-    """(the elements of each window, which cells are in the image, which in the image or its pads), kernel axes last."""
+def _views(layer: Layer, x: Array, fill: float) -> tuple[Array, tuple[int, ...]]:
+    """The elements of each window, and the axes of its cells, which are the last."""
     window = window_for(layer, x.shape)
     positions = check_positions(layer, window, x.shape)
-    inside = np.ones((1, *x.shape[1:-1], 1), bool)
-    axes = tuple(range(-len(window.kernel), 0))
-    return seen(x, window, positions, fill), seen(inside, window, positions, False), np.asarray(axes)
+    return seen(x, window, positions, fill), tuple(range(-len(window.kernel), 0))
 
 
 def window_for(layer: Layer, shape: tuple[int, ...]) -> Window:
@@ -48,49 +46,49 @@ def check_positions(layer: Layer, window: Window, shape: tuple[int, ...]) -> tup
     return tuple(made[1:-1])
 
 
-def area_of(layer: Layer, inside: Array, axes: tuple[int, ...]) -> Array:
+def area_of(layer: Layer) -> Array:
     """Cells a mean is taken over, by position."""
+    window, positions = window_for(layer, layer.input.shape), tuple(layer.output.shape[1:-1])
     if layer.flag("count_include_pad", True):
-        cells = int(np.prod([inside.shape[a] for a in axes]))
-        return np.full(np.delete(inside.shape, [a % inside.ndim for a in axes]), cells, np.int64)
-    return inside.sum(axes)
+        return np.full(positions, int(np.prod(window.kernel)), np.int64)
+    return cells_inside(layer.input.shape[1:-1], window, positions)
 
 
 def pooling(layer: Layer, x: Array) -> Array:
     method = layer.word("method", choices=METHODS)
     if method == "MAX":
-        views, _, axes = _views(layer, x.astype(np.float32), LOWEST)
-        return views.max(tuple(axes))
-    views, inside, axes = _views(layer, x.astype(np.float32), 0.0)
+        views, axes = _views(layer, x.astype(np.float32), LOWEST)
+        return views.max(axes)
+    views, axes = _views(layer, x.astype(np.float32), 0.0)
     if method == "AVG":
-        area = area_of(layer, inside, tuple(axes))
-        return np.where(area > 0, views.sum(tuple(axes)) / np.maximum(area, 1).astype(np.float32), 0)
+        area = area_of(layer)[..., None]
+        return np.where(area > 0, views.sum(axes) / np.maximum(area, 1).astype(np.float32), 0)
     if method == "L1":
-        return np.abs(views).sum(tuple(axes))
-    return np.sqrt((views * views).sum(tuple(axes)))
+        return np.abs(views).sum(axes)
+    return np.sqrt((views * views).sum(axes))
 
 
 def quantised_pooling(layer: Layer, x: Array) -> Array:
     method = layer.word("method", choices=METHODS)
     out, source = layer.output, layer.input
     if method == "MAX":
-        views, _, axes = _views(layer, x.astype(np.int64), source.low)
-        return views.max(tuple(axes))
+        views, axes = _views(layer, x.astype(np.int64), source.low)
+        return views.max(axes)
     # a padded cell counts as 0 once the zero point is added
-    views, inside, axes = _views(layer, x.astype(np.int64) + source.scalar_zero, 0)
+    views, axes = _views(layer, x.astype(np.int64) + source.scalar_zero, 0)
     if method == "AVG":
-        area = area_of(layer, inside, tuple(axes))
+        area = area_of(layer)[..., None]
         ratio = np.float32(np.float32(out.scalar_scale) / np.float32(source.scalar_scale))
         scale, shift = approximate_factor(ratio / np.maximum(area, 1).astype(np.float32), 8)
-        total = saturate(views.sum(tuple(axes)), -(2**31), 2**31)
+        total = saturate(views.sum(axes), -(2**31), 2**31)
         y = requantise(total, scale, shift, out.scalar_zero, out.low, out.high)
         # nothing to average is not a number, which is stored as 0
         return np.where(area > 0, y, saturate(np.zeros(1, np.int64), out.low, out.high))
     scale, shift = layer.scale_shift(of=1)
     if method == "L1":
-        total = saturate(np.abs(views).sum(tuple(axes)), 0, 2**32 - 1)
+        total = saturate(np.abs(views).sum(axes), 0, 2**32 - 1)
         return requantise(total, scale, shift, out.scalar_zero, out.low, out.high)
-    total = saturate((views * views).sum(tuple(axes)), 0, 2**32 - 1)
+    total = saturate((views * views).sum(axes), 0, 2**32 - 1)
     return look_up(requantise(total, scale, shift, 0, 0, 65535), layer.constant("sqrt_lut").reshape(-1), 16, False)
 
 
@@ -123,9 +121,9 @@ def pooling_3d(layer: Layer, x: Array) -> Array:
     total = seen(x.astype(np.float32), window, positions, 0.0).sum(axes)
     if layer.flag("count_include_pad", True):
         return total / np.float32(np.prod(window.kernel))
-    inside = seen(np.ones((1, *x.shape[1:-1], 1), np.float32), window, positions, 0.0)
+    inside = cells_inside(x.shape[1:-1], window, positions)[..., None].astype(np.float32)
     cells = np.float32(np.prod(window.kernel))
-    return (total / cells * cells) / (inside.sum(axes) / cells * cells)
+    return (total / cells * cells) / (inside / cells * cells)
 
 
 def quantised_pooling_3d(layer: Layer, x: Array) -> Array:
@@ -140,7 +138,7 @@ def quantised_pooling_3d(layer: Layer, x: Array) -> Array:
     total = seen(x.astype(np.float32) + zero_in, window, positions, 0.0).sum(axes)
     total = np.clip(total, -(2.0**31), 2.0**31 - 1).astype(np.float32)
     cells = np.float32(np.prod(window.kernel))
-    inside = seen(np.ones((1, *x.shape[1:-1], 1), np.float32), window, positions, 0.0).sum(axes)
+    inside = cells_inside(x.shape[1:-1], window, positions)[None, ..., None].astype(np.float32)
     if max(window.dilation) > 1:
         area = np.full_like(inside, cells) if include else np.maximum(inside, 1)
         return requantise(total, *approximate_factor(1 / area, 8), zero_out, out.low, out.high)
