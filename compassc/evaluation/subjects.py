@@ -33,8 +33,9 @@ class Framework:
         import onnx
 
         self._graph = graph
-        self._inputs = {short_name(graph, t): t.name for t in graph.inputs}
         loaded = onnx.load_from_string(model)
+        known = {t.name for t in loaded.graph.initializer}
+        self._inputs = _by_input(graph, [i.name for i in loaded.graph.input if i.name not in known])
         self._dtypes = {
             i.name: onnx.helper.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type) for i in loaded.graph.input
         }
@@ -44,6 +45,21 @@ class Framework:
         """The outputs in the model's order."""
         given = {name: sample[tensor].astype(self._dtypes[name]) for name, tensor in self._inputs.items()}
         return [np.asarray(a) for a in self._run(None, given)]
+
+
+def _by_input(graph: Graph, names: Sequence[str]) -> dict[str, str]:
+    """The tensors of a graph's inputs by the names that the model has for them, which the graph writes in another way where
+    they have blanks and the like: those are in the same order."""
+    own = {short_name(graph, t): t.name for t in graph.inputs}
+    found = {name: own.pop(name) for name in names if name in own}
+    others = [name for name in names if name not in found]
+    if len(others) != len(own):
+        raise CompassError(
+            f"the inputs of the model ({', '.join(names)}) are not those of the graph",
+            code="evaluation-data",
+            help="--no-reference leaves out the model's own framework",
+        )
+    return found | dict(zip(others, own.values(), strict=True))
 
 
 def _session(model: bytes, loaded: Any) -> tuple[str, Any]:

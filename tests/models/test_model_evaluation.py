@@ -193,6 +193,20 @@ def test_the_command_prints_tables_or_json(compassc, classifier, tmp_path):
     assert done.status == 0 and "was not asked" in done.out and Path("digits.compass/aipu.bin").is_file()
 
 
+def test_inputs_may_have_any_names(compassc):
+    from onnx import TensorProto, helper, save
+
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 4]) for n in ("my input", "b", "x=1", "o'u\"t")]
+    nodes = [helper.make_node("Sub", ["my input", "b"], ["m"]), helper.make_node("Sub", ["m", "x=1"], ["o'u\"t"])]
+    graph = helper.make_graph(nodes, "odd", ends[:3], ends[3:])
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), "odd.onnx")
+    arrays = [np.full((2, 4), n, np.float32) for n in (7, 2, 1)]
+    np.savez("odd.npz", *arrays)
+    done = compassc("evaluate", "odd.onnx", "--data", "odd.npz", "-t", "X2_1204", "--json")
+    assert done.status == 0, done.err
+    assert all(one["cosine"] > 0.999 for one in json.loads(done.out)["subjects"]), done.out
+
+
 def test_a_build_of_another_form_is_left_alone(compassc, classifier):
     np.savez("test.npz", **TEST)
     words = ["--data", "test.npz", "--limit", 1, "--no-reference", "-t", "X2_1204"]
