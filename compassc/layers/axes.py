@@ -17,18 +17,17 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array
 from compassc.layers.emit import as_stored, wide_kind
 from compassc.layers.kernels import follow
+from compassc.layers.machine import Share, tasks
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish, invariant, widened
 from compassc.layers.vectors import WIDE, pointee
 
-SLAB_BYTES = 20480
+SLAB = Share(5)
 """LSRAM for the elements of one position, of all staged operands together."""
-BUNCHES = 16
-"""Transfers that positions should be shared over at least, for the TECs to have the same."""
 BYTES = {"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "float16": 2, "bfloat16": 2}
 """Bytes of an element where they are not 4."""
 
 
-STREAM_BYTES = 12288
+STREAM = Share(3)
 """LSRAM for the two tiles of an operand whose elements of one position are too many for it."""
 STREAMED = 64
 """Elements of a position from which on they come in such tiles."""
@@ -119,7 +118,7 @@ class AxisLoop:
             self.staged += scratch
             self.dtypes |= scratch
             self.kinds |= dict.fromkeys(scratch)
-        if sum(size * BYTES.get(self.dtypes[n], 4) for n in self.staged) > SLAB_BYTES:
+        if sum(size * BYTES.get(self.dtypes[n], 4) for n in self.staged) > SLAB.size:
             self.staged = self.written = []
         self.scratch = [n for n in scratch if n in self.staged]
         self.slab = size
@@ -384,7 +383,7 @@ class AxisLoop:
         """Elements of a tile of an operand that comes in tiles."""
         size = BYTES.get(self.dtypes[name], 4)
         # sums of so many bytes fit 16 bits
-        return min(STREAM_BYTES // 2 // size, 128 * LANES)
+        return min(STREAM.size // 2 // size, 128 * LANES)
 
     def sum_of(self, name: str, term: Callable[[], str], kind: str) -> None:
         """A variable with the sum of one term per reduced element; `term` loads its operands."""
@@ -433,10 +432,10 @@ class AxisLoop:
         steps = [d.steps[self.names.index(n)] for n in moved for d in self.kept]
         if not moved or not self.across or len(self.kept) != 1 or any(s != self.lane.size for s in steps):
             return None
-        room = SLAB_BYTES - sum(self.slab * BYTES.get(self.dtypes[n], 4) for n in self.scratch)
+        room = SLAB.size - sum(self.slab * BYTES.get(self.dtypes[n], 4) for n in self.scratch)
         elements = room // 2 // sum(BYTES.get(self.dtypes[n], 4) for n in moved) // LANES * LANES
         fitting = elements // self.lane.size
-        return (elements, max(1, min(fitting, -(-self.kept[0].size // BUNCHES)))) if fitting > 1 else None
+        return (elements, max(1, min(fitting, -(-self.kept[0].size // tasks())))) if fitting > 1 else None
 
     def _in_bunches(self, elements: int, many: int) -> list[str]:
         """The loop over the positions around the body, with one transfer for several of them: the next ones come, and the

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from compassc.graph import Layer, LayerError
+from compassc.layers.machine import told_target
 
 T = TypeVar("T")
 OFFERED = 48
@@ -28,7 +29,6 @@ class Decisions:
 
 
 _decisions: ContextVar[Decisions | None] = ContextVar("decisions", default=None)
-_target: ContextVar[str] = ContextVar("layer_target", default="")
 
 
 def choose(name: str, options: Iterable[T], cost: Callable[[T], Any], spell: Callable[[T], str]) -> T | None:
@@ -63,25 +63,15 @@ def deciding(wanted: Mapping[str, str] | None = None) -> Iterator[Decisions]:
 
 
 @contextmanager
-def kernels_for(target: str) -> Iterator[None]:
-    """Within it, kernels are made for a target: its records count."""
-    token = _target.set(target)
-    try:
-        yield
-    finally:
-        _target.reset(token)
-
-
-@contextmanager
 def recorded(layers: Sequence[Layer]) -> Iterator[None]:
     """Within it, choices are those that are best on record for these layers."""
     from compassc import tuning
 
     wanted = None
-    if _decisions.get() is None and _target.get() and tuning.may_be_on_record():
+    if _decisions.get() is None and told_target() and tuning.may_be_on_record():
         from compassc.tuning.layer_task import best_choices
 
-        wanted = best_choices(layers, _target.get())
+        wanted = best_choices(layers, told_target())
     if wanted is None:
         yield
         return

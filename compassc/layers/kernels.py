@@ -11,6 +11,7 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.choices import recorded
 from compassc.layers.consistency import check
 from compassc.layers.declare import all_types, consistent
+from compassc.layers.machine import settled
 from compassc.layers.source import LANES, Kernel, KernelSource, Value
 from compassc.layers.stored_weights import with_real_weights
 
@@ -97,7 +98,7 @@ def kernel_of(layers: Sequence[Layer]) -> Kernel:
             raise LayerError(declared.refused)
         with consistent(layer):
             check(declared, layer)
-    with consistent(layers[0]), recorded(layers):
+    with consistent(layers[0]), recorded(layers), settled():
         return _kernel_of([with_real_weights(layer) for layer in layers])
 
 

@@ -24,10 +24,10 @@ from compassc.gbuilder.plugin_api import BuilderOpPlugin, BuilderParams, Subgrap
 from compassc.gbuilder.plugin_host import Plugin
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array
-from compassc.layers.choices import kernels_for
 from compassc.layers.declare import all_types
 from compassc.layers.kernel_cache import KernelCache
 from compassc.layers.kernels import STEPS, kernel_of, load_kernels, takes_tail
+from compassc.layers.machine import planned_for
 
 STACK = 0x10000
 """Bytes of stack of a task: all LSRAM arrays of a kernel and its frames."""
@@ -113,7 +113,7 @@ class LayerLibrary:
             if id(node) not in free:
                 continue
             try:
-                with kernels_for(self._target):
+                with planned_for(self._target):
                     group, work = self._group(node, free, users, ends)
             except LayerError as reason:
                 refused[id(node)] = str(reason)

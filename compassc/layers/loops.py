@@ -11,6 +11,7 @@ from compassc.layers.broadcast import common_shape
 from compassc.layers.byte_functions import runs
 from compassc.layers.emit import wide_kind
 from compassc.layers.kernels import compute
+from compassc.layers.machine import Share
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish, invariant, loaded
 from compassc.layers.streams import Streams, bytes_of
 from compassc.layers.vectors import WIDE, pointee
@@ -131,7 +132,7 @@ PERIOD = 128
 """Elements that operands that repeat along the others are repeated to."""
 LONGEST_PERIOD = 1024
 """Elements that such an operand may come to for whole vectors."""
-REPEATED_BYTES = 8192
+REPEATED = Share(2)
 """LSRAM for such operands."""
 
 
@@ -154,7 +155,7 @@ def _tiles(k: KernelSource, space: IterationSpace, operands: list[Operand], resu
     each = sum(bytes_of(o.tensor.dtype) for o in again)
     several = _repetitions(period, each) if again else 1
     held = each * (period * several + LANES)
-    if held > REPEATED_BYTES:
+    if held > REPEATED.size:
         return None
     step, count = period * several, space.dims[0] * (period if len(space.dims) > 1 else 1)
     paired = bool(again) and step % LANES == 0 and step <= PAIRED
@@ -237,9 +238,9 @@ def _by_columns(loads: list[str], body: list[str], width: str, masked: bool) -> 
 def _repetitions(period: int, each: int) -> int:
     """How often operands of `period` elements, of `each` bytes together, are repeated: to whole vectors, if they can be."""
     whole = lcm(period, LANES)
-    if whole > LONGEST_PERIOD or each * (whole + LANES) > REPEATED_BYTES:
+    if whole > LONGEST_PERIOD or each * (whole + LANES) > REPEATED.size:
         return 1
-    most = min(PERIOD, REPEATED_BYTES // each - LANES)
+    most = min(PERIOD, REPEATED.size // each - LANES)
     return max(1, most // whole) * whole // period
 
 

@@ -13,10 +13,11 @@ import numpy as np
 from compassc.graph import LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
+from compassc.layers.machine import Share
 from compassc.layers.moving import bits_of, raw_pointer
 from compassc.layers.source import LANES, Kernel, KernelSource, finish
 
-PART_BYTES = 12288
+PART = Share(3)
 """Bytes of LSRAM for the part of the input that holds a row's elements. A constant, so that all sizes share a kernel."""
 LONGEST_ROW = 2048
 """Elements of a row whose places and values are in LSRAM."""
@@ -41,7 +42,7 @@ def is_run(row: Array) -> bool:
 def _fits(row: Array, size: int) -> bool:
     inside = row[row >= 0]
     span = int(inside.max() - inside.min()) + 2 if inside.size else 1
-    return span * size <= PART_BYTES and len(row) <= LONGEST_ROW
+    return span * size <= PART.size and len(row) <= LONGEST_ROW
 
 
 def remap_kernel(x: Tensor, y: Tensor, places: Sequence[Array], fill: int = 0) -> Kernel:
@@ -139,7 +140,7 @@ def _picked(
     index = np.where(inside, row - base, span).astype(np.int16)
     width, length = k.scalar(len(row)), k.scalar(span)
     room = [
-        f'part = S.alloc({PART_BYTES // int(np.dtype(bits).itemsize)}, "{bits}", scope="lsram")',
+        f'part = S.alloc({PART.size // int(np.dtype(bits).itemsize)}, "{bits}", scope="lsram")',
         f'out = S.alloc({LONGEST_ROW}, "{bits}", scope="lsram")',
         f'table = S.alloc({LONGEST_ROW}, "int16", scope="lsram")',
     ]

@@ -17,11 +17,12 @@ from typing import NamedTuple
 import numpy as np
 
 from compassc.graph import LayerError, Tensor
+from compassc.ir.dtypes import VECTOR_BITS
 from compassc.layers.arithmetic import Array
 from compassc.layers.vectors import WIDE, pointee
 
-LANES = 32
-"""Elements that one pass of an element-wise loop takes."""
+LANES = VECTOR_BITS // 8
+"""Elements that one pass of an element-wise loop takes: bytes of a register."""
 
 
 class Value(NamedTuple):

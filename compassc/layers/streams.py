@@ -6,15 +6,12 @@ from collections.abc import Sequence
 from math import gcd
 
 from compassc.graph import Tensor
+from compassc.layers.machine import Share, configuration, tasks
 from compassc.layers.source import LANES, last_cleared
 from compassc.layers.vectors import pointee
 
-BYTES = 24576
+ROOM = Share(6)
 """LSRAM for the tiles of all tensors."""
-EVENTS = 3
-"""For the tensors that come; one is for those that go."""
-SHARES, TILES = 4, 4
-"""Tiles that there should be at least for each of so many TECs."""
 LEAST = 512
 """Elements that are worth a transfer."""
 
@@ -37,14 +34,14 @@ class Streams:
         self.here = [f"here{i}" for i in range(len(read))]
         self.there = [f"there{i}" for i in range(len(written))]
         sizes = [bytes_of(t.dtype) for _, t in (*read, *written)]
-        self._room = max(0, ((BYTES - taken) // 2 // sum(sizes) - spare) // LANES * LANES)
+        self._room = max(0, ((ROOM.size - taken) // 2 // sum(sizes) - spare) // LANES * LANES)
         self._span = self._room + spare + LANES
-        self._events = [f"came{i}" for i in range(min(len(read), EVENTS))]
+        self._events = [f"came{i}" for i in range(min(len(read), configuration().events - 1))]
 
     def tile(self, count: int, unit: int = 1) -> int:
         """Elements of a tile, of `count` in all; a multiple of `unit`, 0 where there is no room for so many."""
         step = unit * LANES // gcd(unit, LANES)
-        wanted = -(-max(-(-count // (SHARES * TILES)), LEAST) // step) * step
+        wanted = -(-max(-(-count // tasks()), LEAST) // step) * step
         return max(0, min(wanted, self._room // unit * unit))
 
     def loop(self, tile: str, body: Sequence[str], ahead: Sequence[str] = ()) -> list[str]:

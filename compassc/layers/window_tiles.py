@@ -9,18 +9,14 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from compassc.graph import Tensor
+from compassc.layers.machine import Share, configuration, costs
 from compassc.layers.source import LANES, KernelSource
 from compassc.layers.streams import bytes_of
 from compassc.layers.vectors import pointee
 from compassc.layers.windows import Window
 
-BYTES = 12288
+ROOM = Share(3)
 """LSRAM for the pixels under a tile, of which there are two."""
-TECS = 4
-STARTUP, SPEED = 120, 16
-"""Cycles before a transfer, and its bytes per cycle while all TECs have some, as estimated."""
-REGISTER = 32
-"""Bytes of a register."""
 UNROLLED, ROW = 9, 7
 """Cells of a window, and of one row of it, that may stand one by one in the text."""
 TILE_CELL = f"S.vload(pixel, lanes={LANES})"
@@ -90,7 +86,7 @@ def tiled_loops(
         "apart": dx * LANES, "fill": fill, "kh": kh, "kw": kw,
     }.items()}  # fmt: skip
     g |= {"x": k.tensor(x), "dtype": pointee(x.dtype)}
-    room = BYTES // bytes_of(x.dtype)
+    room = ROOM.size // bytes_of(x.dtype)
     fetched = [*_place("n_"), *(_whole(bordered) if tile.whole else _by_rows(bordered))]
     text = [
         f'tiles = S.alloc({2 * room}, "{pointee(x.dtype)}", scope="lsram")',
@@ -157,7 +153,7 @@ def _outside(window: Window, s: Images) -> list[tuple[int, int]]:
 
 def _tiles(window: Window, s: Images, size: int, over: Sequence[tuple[int, int]]) -> Iterator[tuple[float, Tile]]:
     """Tiles that fit LSRAM, with about the cycles of the layer."""
-    registers = -(-LANES * size // REGISTER)
+    registers = -(-LANES * size // configuration().vector_bytes)
     work = (window.kernel[0] * window.kernel[1] + 4) * registers + 8
     blocks = -(-s.channels // LANES)
     for bands in range(1, s.columns + 1):
@@ -169,12 +165,12 @@ def _tiles(window: Window, s: Images, size: int, over: Sequence[tuple[int, int]]
         wide = s.wide if whole else (columns - 1) * window.stride[1] + window.reach[1]
         for rows in range(1, s.rows + 1):
             high = (rows - 1) * window.stride[0] + window.reach[0]
-            if high * wide * LANES * size > BYTES:
+            if high * wide * LANES * size > ROOM.size:
                 break
-            transfers = STARTUP * (1 if whole else high) + high * wide * LANES * size / SPEED
+            moved = costs().transfers(high * wide * LANES * size, 1 if whole else high)
             many = s.images * blocks * -(-s.rows // rows) * bands
-            each = max(transfers, rows * columns * work + 60)
-            yield -(-many // TECS) * each + transfers, Tile(rows, columns, high, wide, whole)
+            each = max(moved, rows * columns * work + 60)
+            yield -(-many // configuration().tecs) * each + moved, Tile(rows, columns, high, wide, whole)
 
 
 def _place(ahead: str) -> list[str]:

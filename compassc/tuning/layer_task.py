@@ -18,6 +18,7 @@ from compassc.layers.choices import deciding
 from compassc.layers.declare import BOUNDS, all_types, evaluate
 from compassc.layers.kernel_cache import KernelCache
 from compassc.layers.kernels import kernel_of
+from compassc.layers.machine import planned_for
 from compassc.layers.source import Kernel
 from compassc.tuning.records import Record
 from compassc.tuning.space import Candidate, ParameterSpace
@@ -86,7 +87,7 @@ class LayerTask:
     _kernel: Kernel = field(init=False)
 
     def __post_init__(self) -> None:
-        with deciding() as decisions:
+        with planned_for(self.target), deciding() as decisions:
             object.__setattr__(self, "_kernel", kernel_of(self.layers))
         object.__setattr__(self, "space", ParameterSpace(decisions.offered))
 
@@ -114,7 +115,7 @@ class LayerTask:
 
     def program(self, candidate: Candidate) -> Program:
         try:
-            with deciding(candidate):
+            with planned_for(self.target), deciding(candidate):
                 kernel = kernel_of(self.layers)
         except LayerError as error:
             raise Infeasible(str(error)) from None

@@ -13,24 +13,25 @@ from compassc.layers.declare import evaluate
 from compassc.layers.families.linear import depthwise, products, quads, tiles
 from compassc.layers.families.resize import kernels as resize
 from compassc.layers.kernels import kernel_of
+from compassc.layers.machine import Share
 from compassc.layers.samples import Draw, drawn
 from tests.layers.cases import drawn as values_of
 from tests.layers.harness import run
 from tests.layers.random_networks import differences, network
 
-ROOM: list[tuple[ModuleType, str, int]] = [
-    (streams, "BYTES", 1536),
-    (remapping, "PART_BYTES", 1024),
-    (axes, "SLAB_BYTES", 4096),
-    (resize, "STAGED_BYTES", 1024),
-    (depthwise, "INPUT_PIXELS", 40),
-    (quads, "WORD_PIXELS", 40),
-    (quads, "RAW_PIXELS", 60),
-    (tiles, "INPUT_BYTES", 2048),
-    (products, "INPUT_BYTES", 2048),
-    (tiles, "SEGMENT_WORDS", 6),
+ROOM: list[tuple[ModuleType, str, Share]] = [
+    (streams, "ROOM", Share(3, 64)),
+    (remapping, "PART", Share(1, 32)),
+    (axes, "SLAB", Share(1)),
+    (resize, "STAGED", Share(1, 32)),
+    (depthwise, "INPUT", Share(5, 32)),
+    (quads, "WORDS", Share(5, 32)),
+    (quads, "RAW", Share(15, 256)),
+    (tiles, "INPUT", Share(1, 16)),
+    (products, "INPUT", Share(1, 16)),
+    (tiles, "SEGMENT", Share(3, 128)),
 ]
-"""How much of LSRAM parts of kernels take, and a smaller amount."""
+"""What parts of kernels take of LSRAM, and a smaller share."""
 CUT = [
     ("Convolution", "int8"),
     ("Convolution", "int16"),

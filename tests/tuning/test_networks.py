@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from compassc.graph import Graph, Layer, LayerError, Tensor, text
-from compassc.layers.choices import deciding, kernels_for
+from compassc.layers.choices import deciding
 from compassc.layers.kernels import kernel_of
+from compassc.layers.machine import planned_for
 from compassc.tuning import records
 from compassc.tuning.history import apply_history_best
 from compassc.tuning.layer_task import LayerTask, best_choices, workload_of
@@ -82,7 +83,7 @@ def test_kernels_take_what_is_best_on_record(tmp_path: Path) -> None:
     )
 
     def made(target: str) -> tuple[Any, ...]:
-        with kernels_for(target):
+        with planned_for(target):
             return kernel_of([layer]).arguments
 
     def numbers(arguments: Sequence[Any]) -> list[Any]:

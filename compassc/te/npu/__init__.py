@@ -50,7 +50,7 @@ def _steps(arrays: list[Var], target: Target) -> list[_Step]:
     return [
         hoist_if_then_else.run,
         on_functions(dma_copies),
-        on_functions(lambda f: overlapped(f, arrays)),
+        on_functions(lambda f: overlapped(f, arrays, target.events)),
         on_functions(partitioned),
         simplify.run,
         hoist_if_then_else.run,

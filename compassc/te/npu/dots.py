@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.dtypes import INT32, DataType, dtype
+from compassc.ir.dtypes import INT32, VECTOR_BITS, DataType, dtype
 from compassc.ir.exprs import Binary, Broadcast, Expr, IntImm, Var
 from compassc.ir.stmts import Body, PrimFunc, Stmt
 from compassc.ir.visit import walk_exprs
@@ -22,7 +22,7 @@ from compassc.te.npu.facts import Scoped
 _BYTES = ("int8", "uint8")
 INT8 = dtype("int8")
 _LARGEST, _PRODUCT = (1 << 31) - 1, 1 << 15
-_REGISTER, _WORD = 32, 4
+_REGISTER, _WORD = VECTOR_BITS // 8, 4
 _WORDS = _REGISTER // _WORD
 """Bytes of a vector register, those of a word, and words of a register."""
 

@@ -20,19 +20,16 @@ from compassc.passes._blocks import fresh_copy
 from compassc.te.errors import LowerError
 from compassc.te.npu.facts import ONE, ZERO
 
-EVENTS = 4
-"""Events that a TEC has."""
 
-
-def overlapped(f: PrimFunc, arrays: Iterable[Var]) -> PrimFunc:
-    """The function with these arrays in two halves, as far as transfers fill or empty them."""
+def overlapped(f: PrimFunc, arrays: Iterable[Var], most: int) -> PrimFunc:
+    """The function with these arrays in two halves, as far as transfers fill or empty them; `most`: events that a TEC has."""
     step = _Overlap({a: _uses(f.body, a) for a in arrays})
     body = step.body(f.body)
     if not step.events:
         return f
-    if len(step.events) > EVENTS:
+    if len(step.events) > most:
         names = ", ".join(step.events)
-        raise LowerError(f"{len(step.events)} double buffers ({names}) need an event each, a TEC has {EVENTS}")
+        raise LowerError(f"{len(step.events)} double buffers ({names}) need an event each, a TEC has {most}")
     head: list[Stmt] = []
     for s in body:
         doubled = isinstance(s, S.Alloc) and s.buffer.data in step.halves

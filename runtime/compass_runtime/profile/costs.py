@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Any
 
 from compass_core import targets
+from compass_core.costs import estimates
 from compass_core.errors import CompassError
 
 
@@ -68,8 +68,8 @@ class CostModel:
 @lru_cache(maxsize=1)
 def op_classes() -> dict[str, OpClass]:
     """All classes by name."""
-    out, declared = {}, _read("operations")
-    for name, fields in _read("classes").items():
+    out, declared = {}, estimates("operations")
+    for name, fields in estimates("classes").items():
         of_operations = declared.get(name, {})
         lists = {key: (*of_operations.get(key, ()), *fields.get(key, ())) for key in ("builtins", "unmasked")}
         out[name] = OpClass(name, fields["unit"], ops=fields.get("ops", 0), point=fields.get("point", False), **lists)
@@ -89,7 +89,7 @@ def class_of(function: str) -> OpClass | None:
 def cost_model(target: str) -> CostModel:
     """The estimates for a target. CompassError when there are none, or the file does not fit the classes."""
     found = targets.load(target)
-    fields = _read(found.version)
+    fields = estimates(found.version)
     missing = op_classes().keys() - fields.get("classes", {}).keys() - {"free"}
     try:
         if missing:
@@ -99,14 +99,3 @@ def cost_model(target: str) -> CostModel:
         raise CompassError(
             f"the cost model of {found.version} is incomplete: {error}", code="bad-target-file"
         ) from None
-
-
-def _read(name: str) -> dict[str, Any]:
-    """A file of the folder; its entries override those of the file that it is based on."""
-    import yaml
-
-    path = targets.folder() / "cost" / f"{name}.yaml"
-    if not path.is_file():
-        raise CompassError(f"there is no cost model for {name}", code="bad-target-file", help=f"it would be {path}")
-    content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return {**_read(content.pop("based_on")), **content} if "based_on" in content else content

@@ -21,10 +21,11 @@ from compassc.layers.families.detection.generating import (
 )
 from compassc.layers.families.detection.selecting import Lines, Numbers, entry_lines, same_kinds, whole_number, zeros
 from compassc.layers.kernels import kernel
+from compassc.layers.machine import Share
 from compassc.layers.scripts import Substitutions, script
 from compassc.layers.source import Kernel
 
-ROOM = 24576
+ROOM = Share(6)
 """Anchors of an image: bytes of LSRAM for the candidates of a TEC, and for quantised tables."""
 ENTRIES = 1024
 """Entries of a quantised table that fit LSRAM."""
@@ -314,7 +315,7 @@ def generate_proposals(layer: Layer) -> Kernel:
     scores, boxes, index, many = layer.outputs
     same_kinds(layer, boxes, scores, (index, many))
     f = fixed_generation(layer) if layer.is_quantised else None
-    room = ROOM - 8 * ENTRIES if f else ROOM
+    room = ROOM.size - 8 * ENTRIES if f else ROOM.size
     if g.boxes > room:
         raise LayerError(f"{g.boxes} anchors do not fit LSRAM; it takes {room}")
     words, given = _fixed_words(layer, f) if f else _float_words(layer, g)

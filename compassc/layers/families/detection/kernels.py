@@ -15,10 +15,11 @@ from compassc.layers.emit import wide_kind
 from compassc.layers.families.detection import decoders, heads  # noqa: F401 (their kernels are registered)
 from compassc.layers.families.detection.suppression import STEPS, Suppression, suppression_of
 from compassc.layers.kernels import kernel
+from compassc.layers.machine import Share
 from compassc.layers.scripts import Substitutions, script
 from compassc.layers.source import Kernel
 
-ROOM = 24576
+ROOM = Share(6)
 """Bytes of LSRAM for the remaining candidates of a TEC."""
 
 NMS = """
@@ -146,7 +147,7 @@ def nms(layer: Layer) -> Kernel:
     if wide_kind(out_scores) != wide_kind(scores) or wide_kind(boxes) != wide_kind(out_boxes):
         raise LayerError("boxes and scores keep whether they are floats")
     held = wide_kind(scores) if s.gaussian else "int8"
-    many = ROOM // numpy_dtype(held).itemsize
+    many = ROOM.size // numpy_dtype(held).itemsize
     if boxes.shape[1] > many:
         raise LayerError(f"{boxes.shape[1]} boxes do not fit LSRAM; it takes {many}")
     kind, zero = wide_kind(scores), boxes.scalar_zero if quantised else 0

@@ -27,11 +27,12 @@ from compassc.layers.families.linear.reference import (
 )
 from compassc.layers.families.linear.tiles import PIXELS, Shape
 from compassc.layers.kernels import follow
+from compassc.layers.machine import Share, costs
 from compassc.layers.pairs import finish_ahead, finish_pair
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 
-INPUT_PIXELS, WEIGHT_BYTES, RAW_BYTES = 128, 8192, 4096
-"""Limits of the data in LSRAM: input pixels of 32 channels, weights, a row of the input as it was."""
+INPUT, WEIGHTS, RAW = Share(4), Share(2), Share(1)
+"""LSRAM for input pixels of words, for weights, and for a row of the input as it was."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +89,11 @@ def _tiles(s: Shape, size: int) -> Iterator[tuple[float, Tile]]:
         wide = (columns - 1) * s.window.stride[1] + s.window.reach[1]
         for rows in range(1, s.oh + 1):
             high = (rows - 1) * s.window.stride[0] + s.window.reach[0]
-            if high * wide > INPUT_PIXELS or wide * LANES * size > RAW_BYTES:
+            if high * wide * LANES * 4 > INPUT.size or wide * LANES * size > RAW.size:
                 break
             many = -(-s.oh // rows) * -(-s.ow // columns)
-            staged = high * (120 + wide * LANES * (size / 16 + (0.25 if size < 4 else 0)))
+            row = wide * LANES
+            staged = costs().transfers(high * row * size, high) + high * row * (0.25 if size < 4 else 0)
             yield many * staged + s.oh * s.ow * (taps * 5 + 30), Tile(rows, columns, high, wide)
 
 
@@ -116,7 +118,7 @@ def _by_quads(layer: Layer, s: Shape, tail: Sequence[Layer], padded: int) -> Ker
     ahead = has_ahead_shift(layer)
     biases = np.zeros(s.c, np.int64) if ahead else summed_biases(layer, s.c)
     f = integer_format(layer.input, weights, biases, -layer.input.scalar_zero if s.has_border else None)
-    fits = s.window.kernel[0] * quads.words_of(s.window.kernel[1]) <= quads.WEIGHT_WORDS
+    fits = s.window.kernel[0] * quads.words_of(s.window.kernel[1]) <= quads.most_words()
     if f.staged != BYTE or not fits:
         return None
     found = choose("quads", _in_quads(s), lambda f: f, lambda f: f"{f[1][0]}x{f[1][1]}")
@@ -145,7 +147,7 @@ def _by_pixels(layer: Layer, s: Shape, tail: Sequence[Layer], padded: int) -> Ke
     tile = None if found is None else found[1]
     sums = _sums(layer, s)
     taps = s.window.kernel[0] * s.window.kernel[1]
-    if tile is None or taps * len(sums.planes) * LANES * 4 > WEIGHT_BYTES:
+    if tile is None or taps * len(sums.planes) * LANES * 4 > WEIGHTS.size:
         return None
     k = KernelSource(channel="o", padded_channels=padded, loads=[])
     x = k.tensor(layer.input)
@@ -232,9 +234,9 @@ def _loops(
     }
     g |= {"x": names[0]}
     text = [
-        f'xt = S.alloc({INPUT_PIXELS * LANES}, "{sums.kind}", scope="lsram")',
-        f'wt = S.alloc({WEIGHT_BYTES // 4}, "{sums.kind}", scope="lsram")',
-        f'raw = S.alloc({RAW_BYTES // 4}, "int32", scope="lsram")',
+        f'xt = S.alloc({INPUT.size // 4}, "{sums.kind}", scope="lsram")',
+        f'wt = S.alloc({WEIGHTS.size // 4}, "{sums.kind}", scope="lsram")',
+        f'raw = S.alloc({RAW.size // 4}, "int32", scope="lsram")',
         "for item in range(S.get_local_id(), {items}, S.get_local_size()):",
         f"    o = item % {{blocks}} * {LANES}",
         "    at = item / {blocks}",

@@ -14,7 +14,7 @@ import numpy as np
 
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array
-from compassc.layers.families.linear.tiles import SEGMENT_WORDS
+from compassc.layers.families.linear.tiles import segment_words
 
 INT32 = (-(2**31), 2**31 - 1)
 BYTE, SHORT, FLOAT = "uint8", "int16", "float32"
@@ -78,7 +78,7 @@ def integer_format(x: Tensor, weights: Array, biases: Array, fill: int | None, p
     if max(map(abs, span)) >= 2**47 or np.abs(weights).max(initial=0) >= 2**16:
         raise LayerError("its sums do not fit 48 bits, which no kernel here computes with")
     widest = max(abs(lows + offset), abs(highs + offset))
-    if small and widest * int(np.abs(weights).max(initial=0)) * 2 * SEGMENT_WORDS <= INT32[1]:
+    if small and widest * int(np.abs(weights).max(initial=0)) * 2 * segment_words() <= INT32[1]:
         return Format(SHORT, weights.astype(np.int16)[None], start, True, *span)
     bytes_of = np.stack([weights & 255, weights >> 8]).astype(np.int16)
     return Format(SHORT, bytes_of, start, True, *span)

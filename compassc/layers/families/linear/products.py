@@ -24,11 +24,11 @@ from compassc.layers.families.linear.reference import (
     zero_points_apart,
 )
 from compassc.layers.families.linear.tiles import (
-    INPUT_BYTES,
-    SEGMENT_BYTES,
+    INPUT,
+    PARTS,
+    SEGMENT,
     SLACK,
-    SUMS_BYTES,
-    TASKS,
+    SUMS,
     Planes,
     Shape,
     Tiling,
@@ -38,11 +38,10 @@ from compassc.layers.families.linear.tiles import (
     tiling_of,
 )
 from compassc.layers.kernels import follow
+from compassc.layers.machine import tasks
 from compassc.layers.pairs import finish_ahead, finish_pair, saturated_pair
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 
-PARTS = 4
-"""Registers of a block of output channels."""
 REGISTER = LANES // PARTS
 
 
@@ -53,7 +52,7 @@ def convolution(layer: Layer, s: Shape, tail: Sequence[Layer]) -> Kernel:
     f = format_of(layer, s)
     bytes_each = LANES * 4 * (2 if f.pair else 1)
     words = -(-s.inner // f.per_word)
-    t = tiling_of(s, words, SUMS_BYTES // bytes_each)
+    t = tiling_of(s, words, SUMS.size // bytes_each)
     x, w = k.tensor(layer.input), k.constant(packed(s, t, f.planes, f.per_word))
     starts = [f.start] if not f.pair else [f.start & 0xFFFF, f.start >> 16]
     kind = np.float32 if f.staged == FLOAT else np.int32
@@ -121,7 +120,7 @@ def _loops(
     x, w, starts = names
     tiles = (-(-s.oh // t.rows), -(-s.ow // t.columns))
     rows = s.n * tiles[0] * tiles[1] * s.groups
-    parts = min(s.blocks, max(1, -(-TASKS // rows)))
+    parts = min(s.blocks, max(1, -(-tasks() // rows)))
     g = _numbers(k, s, t, tiles, (rows * parts, parts))
     g |= {"x": x, "kept": f"{LANES}", "per_word": str(f.per_word)}
     inner = [
@@ -216,11 +215,11 @@ def _arrays(f: Format, t: Tiling) -> list[str]:
     kind = {BYTE: "int8", FLOAT: FLOAT}.get(f.staged, "int16")
     each = {"int8": 1, "int16": 2, FLOAT: 4}[kind]
     lines = [
-        f'xt = S.alloc({(INPUT_BYTES + SLACK) // 4}, "{words}", scope="lsram")',
-        f'wt = S.alloc({SEGMENT_BYTES // each}, "{kind}", scope="lsram")',
-        f'sums = S.alloc({SUMS_BYTES // 4}, "{words}", scope="lsram")',
+        f'xt = S.alloc({(INPUT.size + SLACK) // 4}, "{words}", scope="lsram")',
+        f'wt = S.alloc({SEGMENT.size // each}, "{kind}", scope="lsram")',
+        f'sums = S.alloc({SUMS.size // 4}, "{words}", scope="lsram")',
     ]
-    return [*lines, f"highs = sums + {SUMS_BYTES // 8}"] if f.pair else lines
+    return [*lines, f"highs = sums + {SUMS.size // 8}"] if f.pair else lines
 
 
 def _begin(f: Format, starts: list[str]) -> list[str]:

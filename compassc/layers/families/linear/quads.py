@@ -11,14 +11,18 @@ import numpy as np
 from compassc.graph import Layer
 from compassc.layers.arithmetic import Array
 from compassc.layers.families.linear.tiles import PIXELS, Shape
+from compassc.layers.machine import Share
 from compassc.layers.source import LANES, KernelSource
 
 CELLS = 4
 """Cells of a window's row in a word."""
-WORD_PIXELS, RAW_PIXELS = 128, 160
-"""Words of 32 channels, and pixels as they were, that a tile may have."""
-WEIGHT_WORDS = 32
-"""Words of 32 channels that a window may have; LSRAM holds two of them."""
+WORDS, RAW, WEIGHTS = Share(4), Share(5, 32), Share(1)
+"""LSRAM for the words of a tile, for its pixels as they were, and for each of two windows of weights."""
+
+
+def most_words() -> int:
+    """Words of all channels of a pass that a window may have."""
+    return WEIGHTS.size // (CELLS * LANES)
 
 
 def words_of(taps: int) -> int:
@@ -41,7 +45,7 @@ def fits(s: Shape, high: int, columns: int) -> bool:
     """Whether the rows fit LSRAM; the last words reach past the last row, to cells whose weights are 0."""
     words, pixels = row_sizes(s, columns)
     past = (CELLS - 1) * s.window.dilation[1] + word_step(s)
-    return high * words <= WORD_PIXELS and high * pixels + past <= RAW_PIXELS
+    return high * words * CELLS * LANES <= WORDS.size and (high * pixels + past) * LANES <= RAW.size
 
 
 def packed_words(s: Shape, weights: Array, lanes: int) -> Array:
@@ -69,9 +73,9 @@ def loops(k: KernelSource, layer: Layer, s: Shape, rows: int, columns: int, name
     }.items()}  # fmt: skip
     g |= {"x": names[0], "w_": names[1], "dtype": layer.input.dtype}
     text = [
-        f'xt = S.alloc({WORD_PIXELS * LANES}, "int32", scope="lsram")',
-        f'wt = S.alloc({2 * WEIGHT_WORDS * CELLS * LANES}, "int8", scope="lsram")',
-        f'raw = S.alloc({RAW_PIXELS * LANES}, "{layer.input.dtype}", scope="lsram")',
+        f'xt = S.alloc({WORDS.size // 4}, "int32", scope="lsram")',
+        f'wt = S.alloc({2 * WEIGHTS.size}, "int8", scope="lsram")',
+        f'raw = S.alloc({RAW.size}, "{layer.input.dtype}", scope="lsram")',
         f'spill = S.alloc({PIXELS * LANES}, "int32", scope="lsram")',
         "came = S.alloc_events(1)",
         "turn = S.i32(0)",
@@ -85,7 +89,7 @@ def loops(k: KernelSource, layer: Layer, s: Shape, rows: int, columns: int, name
         "    now = S.min({long}, {ow} - ox)",
         "    S.wait_events(came)",
         *(f"    {line}" for line in _words(layer.input.dtype, step == 1 and dx == 1)),
-        f"    used = wt + turn * {WEIGHT_WORDS * CELLS * LANES}",
+        f"    used = wt + turn * {WEIGHTS.size}",
         "    turn = 1 - turn",
         "    ahead = item + S.get_local_size()",
         "    if ahead < {items}:",
@@ -119,7 +123,7 @@ def _fetched() -> list[str]:
     filler = f'S.vbcast(S.cast({{fill}}, "{{dtype}}"), lanes={LANES})'
     return [
         *_place("ahead", "n_"),
-        f"n_weights = wt + turn * {WEIGHT_WORDS * CELLS * LANES}",
+        f"n_weights = wt + turn * {WEIGHTS.size}",
         "S.async_dma_copy(n_weights, {w_} + ahead % {blocks} * {weights}, {weights}, event=came)",
         "n_left = S.max({pl} - n_ox * {sx}, 0)",
         "n_first = S.max(n_ox * {sx} - {pl}, 0)",

@@ -14,21 +14,22 @@ import numpy as np
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array
 from compassc.layers.choices import choose
+from compassc.layers.machine import Share, costs, tasks
 from compassc.layers.source import LANES
 from compassc.layers.windows import Window, window_of
 
-INPUT_BYTES, SEGMENT_BYTES, SUMS_BYTES = 12288, 8192, 8192
+INPUT, SEGMENT, SUMS = Share(3), Share(2), Share(2)
+"""LSRAM for the inputs of a tile, weights and sums."""
 SLACK = 128
 """Bytes behind the input's tile that whole vectors may touch."""
-WORD_BYTES = 4 * LANES
+WORD = 4 * LANES
 """Bytes of the weights of one word for all lanes."""
-SEGMENT_WORDS = SEGMENT_BYTES // WORD_BYTES
 TRANSPOSED = ("ConvTranspose", "ConvTranspose3D")
 VOLUMES = ("Convolution3D", "ConvTranspose3D")
+PARTS = 4
+"""Registers of a block of output channels."""
 PIXELS = 4
 """Output pixels that share the loaded weights."""
-TASKS = 16
-"""Pieces that the work should have at least, for the TECs to share it evenly."""
 
 
 @dataclass(frozen=True)
@@ -194,6 +195,11 @@ class Tiling:
         return min(PIXELS, self.columns)
 
 
+def segment_words() -> int:
+    """Words of a segment."""
+    return SEGMENT.size // WORD
+
+
 def tiling_of(s: Shape, words: int, most: int) -> Tiling:
     """The best cut, by an estimate of cycles or on record; at most `most` pixels. LayerError where a window does not fit LSRAM."""
     found = choose("tiling", _candidates(s, words, most), lambda t: _cycles(s, t), lambda t: f"{t.rows}x{t.columns}")
@@ -203,20 +209,20 @@ def tiling_of(s: Shape, words: int, most: int) -> Tiling:
 
 
 def _candidates(s: Shape, words: int, most: int) -> Iterator[Tiling]:
-    kh, kw = s.window.kernel
+    (kh, kw), most_words = s.window.kernel, segment_words()
     widths = [1] if s.ow == 1 else range(PIXELS, min(most, -(-s.ow // PIXELS) * PIXELS) + 1, PIXELS)
     for columns in widths:
         for rows in range(1, 2 if s.planes else min(s.oh, most // columns) + 1):
             step = s.window.dilation[0] if rows == 1 else 1
             high = kh if rows == 1 else (rows - 1) * s.window.stride[0] + s.window.reach[0]
             wide = (columns - 1) * s.window.stride[1] + s.window.reach[1]
-            room = min(words, INPUT_BYTES // (high * wide * 4), max(1, SEGMENT_WORDS // kw))
+            room = min(words, INPUT.size // (high * wide * 4), max(1, most_words // kw))
             if room < 1:
                 break
             chunks = -(-words // room)
             chunk = -(-words // chunks)
-            across = min(kw, SEGMENT_WORDS // chunk)
-            down = min(kh, max(1, SEGMENT_WORDS // (kw * chunk))) if across == kw else 1
+            across = min(kw, most_words // chunk)
+            down = min(kh, max(1, most_words // (kw * chunk))) if across == kw else 1
             yield Tiling(rows, columns, chunk, chunks, (down, across), step, high, wide)
 
 
@@ -227,10 +233,12 @@ def _cycles(s: Shape, t: Tiling) -> float:
     segments = -(-kh // t.cells[0]) * -(-kw // t.cells[1]) * t.chunks
     words = kh * kw * t.chunk * t.chunks
     across = s.ow // t.columns * (t.columns // t.pixels) + -(-(s.ow % t.columns) // t.pixels)
-    products = s.oh * across * s.blocks * (words * 5 * t.pixels + segments * 40)
-    weights = tiles * s.blocks * (words * WORD_BYTES / 16 + 120 * segments)
-    staged = s.blocks if t.chunks > 1 else min(s.blocks, max(1, TASKS // (s.n * tiles * s.groups)))
-    inputs = tiles * staged * t.chunks * t.input_rows * (120 + t.input_columns * t.chunk * 4 / 16)
+    cost = costs()
+    each = 1 + PARTS / cost.vector_units
+    products = s.oh * across * s.blocks * (words * each * t.pixels + segments * 40)
+    weights = tiles * s.blocks * cost.transfers(words * WORD, segments)
+    staged = s.blocks if t.chunks > 1 else min(s.blocks, max(1, tasks() // (s.n * tiles * s.groups)))
+    inputs = tiles * staged * t.chunks * t.input_rows * cost.transfers(t.input_columns * t.chunk * 4)
     return products + weights + inputs
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from compassc.graph import Tensor
+from compassc.layers.machine import Share, tasks
 from compassc.layers.source import LANES, KernelSource, Value, last_cleared, loaded
 from compassc.layers.vectors import pointee
 
-TILE_BYTES, TILES = 8192, 16
-"""LSRAM for a tile of each side, and tiles that the work should have at least, for the TECs to share it evenly."""
+TILE = Share(2)
+"""LSRAM for a tile of each side."""
 _BYTES = {"8": 1, "6": 2, "2": 4}
 
 
@@ -33,12 +34,12 @@ def rescaled(
     tag: str,
 ) -> list[str]:
     """The loops around `body`, which leads from the lanes `x` to `result`."""
-    elements = TILE_BYTES // max(_BYTES[t.dtype[-1]] for t in (x, y))
+    elements = TILE.size // max(_BYTES[t.dtype[-1]] for t in (x, y))
     wide = min(b.width, elements)
-    tall = 1 if wide < b.width else max(1, min(elements // wide, -(-b.rows // TILES)))
+    tall = 1 if wide < b.width else max(1, min(elements // wide, -(-b.rows // tasks())))
     across = -(-b.width // wide)
     for name in ("from_tile", "to_tile"):
-        line = f'{name} = S.alloc({TILE_BYTES // 4 + LANES}, "int32", scope="lsram")'
+        line = f'{name} = S.alloc({TILE.size // 4 + LANES}, "int32", scope="lsram")'
         if line not in k.head:
             k.head.append(line)
     n = {name: k.scalar(v) for name, v in {

@@ -18,7 +18,7 @@ from compassc.layers.emit import wide_kind
 from compassc.layers.families.movement.reference import check_selector, gathered
 from compassc.layers.kernels import kernel
 from compassc.layers.moving import bits_of, raw_pointer, strides_of
-from compassc.layers.remapping import PART_BYTES
+from compassc.layers.remapping import PART
 from compassc.layers.source import LANES, Kernel, KernelSource, finish
 
 BY_DMA = 16
@@ -287,7 +287,7 @@ def gather_elements(layer: Layer) -> Kernel:
     before, count = k.constant(a.before), k.scalar(a.number * a.behind.size)
     n, step, span = k.scalar(a.size), k.scalar(a.step), a.size * a.step
     bits = bits_of(x.dtype)
-    if span * numpy_dtype(x.dtype).itemsize > PART_BYTES:
+    if span * numpy_dtype(x.dtype).itemsize > PART.size:
         return finish(
             k,
             [
@@ -303,7 +303,7 @@ def gather_elements(layer: Layer) -> Kernel:
     return finish(
         k,
         [
-            f'part = S.alloc({PART_BYTES // int(np.dtype(bits).itemsize)}, "{bits}", scope="lsram")',
+            f'part = S.alloc({PART.size // int(np.dtype(bits).itemsize)}, "{bits}", scope="lsram")',
             f"for o in range({k.scalar(a.before.size)}):",
             f"    S.dma_copy(part, {source} + {before}[o], {k.scalar(span)})",
             f"    for j in range(S.get_local_id() * {LANES}, {count}, S.get_local_size() * {LANES}):",

@@ -17,11 +17,12 @@ from compassc.layers.emit import requantise
 from compassc.layers.families.normalise.of_bytes import MOST, deviation, normalised
 from compassc.layers.families.normalise.reference import affine, factors
 from compassc.layers.kernels import follow
+from compassc.layers.machine import Share
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish, invariant, widened
 from compassc.layers.streams import bytes_of
 from compassc.layers.vectors import WIDE, pointee
 
-TILE_BYTES = 20480
+TILE = Share(5)
 """LSRAM for pixels of the input and of the output."""
 LONGEST = 1024
 """Elements after which the channels of a group begin at a vector again."""
@@ -59,7 +60,7 @@ class _Groups:
         if any(t.shape != y.shape for t in others.values()):
             raise LayerError("the layers behind it have operands of other shapes, which cannot join the kernel")
         self.others = {name: (k.tensor(t), f"tile_{i}", t) for i, (name, t) in enumerate(others.items())}
-        room = TILE_BYTES // sum(bytes_of(t.dtype) for t in (x, y, *others.values())) - whole
+        room = TILE.size // sum(bytes_of(t.dtype) for t in (x, y, *others.values())) - whole
         step = whole // each
         self.rows = pixels if pixels * each <= room else max(step, room // whole * step)
         self.once, self.span = self.rows >= pixels, self.rows * each + whole

@@ -16,10 +16,12 @@ import numpy as np
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
+from compassc.layers.machine import Share
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 from compassc.layers.vectors import pointee
 
-LSRAM_BYTES, LEAST_WEIGHTS, MOST_WEIGHTS = 28672, 2048, 12288
+ALL, LEAST, MOST = Share(7), Share(1, 16), Share(3)
+"""LSRAM for everything, and the least and the most for weights."""
 
 
 class Sums(NamedTuple):
@@ -269,8 +271,8 @@ class RecurrenceKernel:
             *self.arrays,
         ]
         used = sum(n * numpy_dtype(dtype).itemsize for _, n, dtype, scope in arrays if scope == "lsram") + self.tables
-        most = min(MOST_WEIGHTS, LSRAM_BYTES - used) // row
-        if most * row < LEAST_WEIGHTS or most == 0:
+        most = min(MOST.size, ALL.size - used) // row
+        if most * row < LEAST.size or most == 0:
             raise LayerError(f"states of {self.cell} cells with {self.features} features do not fit LSRAM")
         lines = [
             f'wt = S.alloc({most * row // self.weights.itemsize}, "{pointee(self.weights.dtype.name)}", scope="lsram")'

@@ -11,12 +11,13 @@ from compassc.layers.byte_functions import BYTES
 from compassc.layers.families.resize.reference import METHODS, RANKS, between, coordinates, nearest, windows_of
 from compassc.layers.families.resize.separable import separable
 from compassc.layers.kernels import kernel
+from compassc.layers.machine import Share
 from compassc.layers.moving import strides_of
 from compassc.layers.remapping import remap_kernel
 from compassc.layers.source import LANES, Kernel, KernelSource, finish
 from compassc.layers.vectors import pointee
 
-STAGED_BYTES = 8192
+STAGED = Share(2)
 """LSRAM for a row: two of the input and one of the output. Always all of it, so that sizes share a kernel."""
 
 
@@ -65,7 +66,7 @@ def _bilinear(layer: Layer, rows: Array, columns: Array) -> Kernel:
     high, wide, channels = k.scalar(y.shape[1]), k.scalar(y.shape[2]), k.scalar(c)
     image, row, line = k.scalar(x.shape[1] * width), k.scalar(width), k.scalar(y.shape[2] * c)
     size = numpy_dtype(x.dtype).itemsize
-    staged = max(width, y.shape[2] * c) * size <= STAGED_BYTES
+    staged = max(width, y.shape[2] * c) * size <= STAGED.size
     head, begin, end = _staging(source, target, x, image, row, line) if staged else ([], [], [])
     if not staged:
         begin = [
@@ -125,7 +126,7 @@ def _staging(
 ) -> tuple[list[str], list[str], list[str]]:
     """(arrays in LSRAM, copies in before a row, the copy out behind it)."""
     kind = pointee(x.dtype)
-    room = STAGED_BYTES // numpy_dtype(x.dtype).itemsize
+    room = STAGED.size // numpy_dtype(x.dtype).itemsize
     head = [f'{name} = S.alloc({room}, "{kind}", scope="lsram")' for name in ("top", "bottom", "out")]
     begin = [
         f"S.dma_copy(top, {source} + r / {{high}} * {image} + {{above}}[oy], {row})",

@@ -1,0 +1,92 @@
+"""The machine that kernels of layers are planned for: what its configuration says, and what work costs there.
+
+Kernels made within `planned_for` are for its target, others for the default one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import NamedTuple
+
+from compass_core import switches, targets
+from compass_core.costs import estimates
+from compass_core.targets import Target
+
+_told: ContextVar[str] = ContextVar("told_target", default="")
+_planned: ContextVar[Target | None] = ContextVar("planned_target", default=None)
+_loaded = lru_cache(maxsize=16)(targets.load)
+
+
+@contextmanager
+def planned_for(target: str) -> Iterator[None]:
+    """Within it, kernels are made for a target: its sizes, its costs and its records count."""
+    tokens = _told.set(target), _planned.set(_loaded(target))
+    try:
+        yield
+    finally:
+        _told.reset(tokens[0])
+        _planned.reset(tokens[1])
+
+
+@contextmanager
+def settled() -> Iterator[None]:
+    """Within it, the target stays what it is, so that asking for it costs nothing."""
+    token = _planned.set(configuration())
+    try:
+        yield
+    finally:
+        _planned.reset(token)
+
+
+def told_target() -> str:
+    """The target that kernels are made for; "" where none is told."""
+    return _told.get()
+
+
+def configuration() -> Target:
+    """The target's configuration."""
+    return _planned.get() or _loaded(switches.TARGET.get())
+
+
+class Costs(NamedTuple):
+    """What work costs, estimated: cycles before the first byte of a transfer, bytes of a cycle while all TECs of a core
+    have transfers, and vector operations that can start in a cycle."""
+
+    startup: float
+    speed: float
+    vector_units: int
+
+    def transfers(self, size: float, count: float = 1) -> float:
+        """Cycles of `count` transfers of `size` bytes together."""
+        return count * self.startup + size / self.speed
+
+
+def costs() -> Costs:
+    return _costs(configuration())
+
+
+@lru_cache(maxsize=16)
+def _costs(target: Target) -> Costs:
+    model = estimates(target.version)
+    shared = model["device_memory_bytes_per_cycle"] / target.tecs
+    return Costs(model["dma"]["startup"], min(model["dma"]["bytes_per_cycle"], shared), model["units"]["vector"])
+
+
+class Share(NamedTuple):
+    """A part of a TEC's LSRAM: `parts` of `of` equal ones."""
+
+    parts: int
+    of: int = 8
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return configuration().lsram_bytes * self.parts // self.of
+
+
+def tasks(each: int = 4) -> int:
+    """Pieces that work should have at least, for the TECs to share it evenly: so many for each."""
+    return each * configuration().tecs
