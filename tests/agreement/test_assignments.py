@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from compass_core.errors import CompassError
-from compassc.dsl import BuildManager, load_kernels
+from compassc.dsl import BuildManager, load_kernels, parse
 from compassc.dsl import script as S
 
 BITS = 4
@@ -143,3 +143,36 @@ def test_a_macro_cannot_assign_an_address_of_the_caller() -> None:
     ):
         with pytest.raises(CompassError, match="no variable of the caller"):
             run()
+
+
+KEPT = """
+    p = S.alloc(8, "i32", "lsram")
+    p[0] = 7
+    for i in range(4):
+        t = S.alloc(8, "i32", "lsram")
+        t[0] = i
+{lines}
+"""
+LINES = {
+    "y[i] = p[0]; p = t": False,
+    "y[i] = p[0]; q = t + 1; p = q": False,
+    "if i > 2: y[i] = p[0]; p = t": False,
+    "if i > 2: p = t; y[i] = p[0]": False,
+    "p = t; y[i] = p[0]": True,
+    'p = S.alloc(8, "i32", "lsram"); p[0] = i; y[i] = p[0]': True,
+    "q = t; y[i] = q[0]": True,
+}
+
+
+@pytest.mark.parametrize("lines", LINES)
+def test_a_turn_keeps_no_array_of_its_own_for_the_next_one(lines: str, tmp_path: Path) -> None:
+    path = tmp_path / "kernel.py"
+    text = KEPT.format(lines="\n".join(f"        {line}" for line in lines.split("; ")))
+    path.write_text(HEAD.partition("    p0,")[0] + text)
+    kernel = load_kernels(path).entry("k")
+    if LINES[lines]:
+        parse(kernel, "X2_1204")
+        return
+    with pytest.raises(CompassError, match="for the next turn") as told:
+        parse(kernel, "X2_1204")
+    assert told.value.code == "kept-array" and "p = " in path.read_text().splitlines()[told.value.span.line - 1]

@@ -22,6 +22,7 @@ from .flow import leaves
 from .folding import without_needless
 from .helpers import calls
 from .operators import binary
+from .outliving import kept_by_turns
 from .scope import Poison, PoisonUsed, Undefined
 from .syntax import leaves_loop, unsupported
 from .values import PointerValue, Value, is_runtime, kind_name, plain
@@ -49,6 +50,7 @@ class FunctionParser(FunctionContext):
         span = node_span(self.node, self.file)
         body = without_needless((*self.hoisted, *self.out), self.made, self.addressed)
         body = rename_vars(body, self.renamed)
+        self.errors.extend(kept_by_turns(body))
         params = tuple(self.renamed.get(p, p) for p in self.params)
         return S.PrimFunc(self.symbol, params, body, self.func.ret_type, tuple(attrs), span)
 
