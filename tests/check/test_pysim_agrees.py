@@ -100,7 +100,7 @@ def test_pysim_has_a_time_limit(single, monkeypatch):
     with pytest.raises(CompassError, match="endless did not end within 0.1 s") as found:
         endless(np.zeros(1, "int32"), 1)
     assert found.value.code == "pysim-timeout" and time.monotonic() - began < 30
-    assert 1 < found.value.span.line - endless.span.line < 4, found.value.span
+    assert 1 < found.value.span.line - endless.span.line <= 4, found.value.span
     out = np.ones(1, "int32")
     endless(out, 0)
     assert out[0] == 0
