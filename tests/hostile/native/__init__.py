@@ -27,6 +27,7 @@ LIMITS = (
     "-len_control=0",
     "-print_final_stats=1",
     "-verbosity=1",
+    "-print_funcs=0",  # names of functions need another program, which a busy machine is slow to start
 )
 
 
