@@ -87,7 +87,12 @@ def _are_first_turns(s: list[Any], loop: list[Any], ahead: list[Any], turns: int
         if not s or s[0] != "if" or s[3] or _plain(s[1]) != _plain(condition):
             return False
         first, last = s[2][: len(ahead)], s[2][len(ahead) :]
-        if not first or _plain(first[0][2]) != _plain(fold("add", start, gone)) or len(last) > 1:
+        if (
+            not first
+            or first[0][0] != "let"
+            or _plain(first[0][2]) != _plain(fold("add", start, gone))
+            or len(last) > 1
+        ):
             return False
         if not _same(first[1:], ahead[1:], {first[0][1]: ahead[0][1]}):
             return False
