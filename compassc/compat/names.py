@@ -65,7 +65,7 @@ IR_NODES = {
     "PrimExpr": "exprs:Expr",
     "Stmt": "stmts:Stmt",
 }
-MADE_NODES = "BufferLoad BufferStore Evaluate For IfThenElse"
+MADE_NODES = "Broadcast BufferLoad BufferStore Cast Evaluate FloatImm For IfThenElse IntImm Ramp Var"
 """Nodes that programs make, with the framework's arguments."""
 _PASS_CONTEXT = "compassc.compat.pass_context:"
 _CONTEXTS = {
@@ -153,7 +153,7 @@ MODULES: dict[str, Names] = {
     "tvm.tir": Names(
         {"build": f"{FRAMEWORK}:build_functions"}
         | _from(framework="IRModule likely", ir="PrimFunc", te=_VALUES)
-        | {n: "compassc.ir.exprs:" for n in ("Buffer", "Var", "IntImm", "FloatImm", "Cast", "Ramp", "Broadcast")}
+        | {"Buffer": "compassc.ir.exprs:"}
         | {n: "compassc.ir.stmts:" for n in ("Block", "While")}
         | {n: "compassc.compat.nodes:" for n in ("ForKind", *MADE_NODES.split())}
         | {n: "compassc.tir:" for n in ("IndexMap", "Schedule", "TensorIntrin")}

@@ -9,11 +9,13 @@ from compass_core.errors import UsageError
 from compassc.ir import PrimFunc
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.exprs import Buffer, Expr, IntImm, Var
+from compassc.ir.dtypes import DataType
+from compassc.ir.exprs import Buffer, Expr
 from compassc.te.buffers import View, whole
+from compassc.te.construct import data_type, var
 from compassc.te.ir_builder import truth
 from compassc.te.opaque import body_of
-from compassc.te.values import Value, as_expr, binary, cast
+from compassc.te.values import Value, as_expr, binary, cast, immediate, kind_of
 
 
 class _NoField(UsageError, AttributeError):
@@ -26,27 +28,27 @@ class _WrongArgument(UsageError, TypeError):
 
 def _extent(loop: S.For) -> Expr:
     """The number of turns. _NoField for loops with steps, which the framework does not have."""
-    if not isinstance(loop.step, IntImm) or loop.step.value != 1:
+    if not isinstance(loop.step, E.IntImm) or loop.step.value != 1:
         raise _NoField(
             f"the loop of '{loop.var.name}' goes in steps of {Value(loop.step)}, and has no extent",
             code="compat-name",
             help="its fields are start, stop and step",
         )
-    if isinstance(loop.start, IntImm) and loop.start.value == 0:
+    if isinstance(loop.start, E.IntImm) and loop.start.value == 0:
         return loop.stop
     return binary("sub", Value(loop.stop), Value(loop.start)).expr
 
 
-def _buffer_map(function: PrimFunc) -> dict[Var, Buffer]:
+def _buffer_map(function: PrimFunc) -> dict[E.Var, Buffer]:
     """The buffers of the parameters that are addresses."""
     declared = (s.buffer for s in function.body if isinstance(s, S.DeclBuffer))
     return {buffer.data: buffer for buffer in declared if buffer.data in function.params}
 
 
-def variable(given: Any) -> Var:
+def variable(given: Any) -> E.Var:
     """The variable itself. TypeError for other values."""
     found = as_expr(given)
-    if not isinstance(found, Var):
+    if not isinstance(found, E.Var):
         raise _WrongArgument(f"{Value(found)} is no variable", code="input", help="take te.var(name)")
     return found
 
@@ -115,7 +117,7 @@ class NodeType(type):
     make: Callable[..., Any]
 
     def __instancecheck__(cls, value: object) -> bool:
-        return isinstance(value, cls.node)
+        return isinstance(value.expr if isinstance(value, Value) else value, cls.node)
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
         return cls.make(*args, **options)
@@ -146,9 +148,9 @@ class For(metaclass=NodeType):
             )
         start, size = (cast(Value(whole(e, f"an end of the loop '{var.name}'")), var.data_type) for e in (min, extent))
         stop = (
-            size.expr if isinstance(start.expr, IntImm) and start.expr.value == 0 else binary("add", start, size).expr
+            size.expr if isinstance(start.expr, E.IntImm) and start.expr.value == 0 else binary("add", start, size).expr
         )
-        one, notes = IntImm(var.data_type, 1), tuple((annotations or {}).items())
+        one, notes = E.IntImm(var.data_type, 1), tuple((annotations or {}).items())
         return S.For(var, kind, start.expr, stop, one, body_of(body, "For"), notes)
 
 
@@ -197,3 +199,78 @@ class Evaluate(metaclass=NodeType):
     def make(value: Any) -> S.Eval:
         """The statement."""
         return S.Eval(as_expr(value))
+
+
+class Var(metaclass=NodeType):
+    """A variable: `Var(name, dtype="int32")`."""
+
+    node = E.Var
+    make = staticmethod(var)
+
+
+class IntImm(metaclass=NodeType):
+    """A whole number: `IntImm(dtype, value)`."""
+
+    node = E.IntImm
+
+    @staticmethod
+    def make(dtype: Any, value: int) -> Expr:
+        """The node. ExpressionError for what the type does not hold, TypeError for types of other numbers."""
+        return _number(dtype, value, "whole numbers", lambda kind: kind.is_integer)
+
+
+class FloatImm(metaclass=NodeType):
+    """A real number: `FloatImm(dtype, value)`."""
+
+    node = E.FloatImm
+
+    @staticmethod
+    def make(dtype: Any, value: float) -> Expr:
+        """The node. TypeError for types of other numbers."""
+        return _number(dtype, value, "real numbers", lambda kind: kind.is_floating)
+
+
+def _number(dtype: Any, value: float, what: str, fits: Callable[[DataType], bool]) -> Expr:
+    kind = data_type(dtype)
+    if not kind.is_scalar or not fits(kind):
+        raise _WrongArgument(f"{kind} is no type of {what}", code="input", help="tvm.tir.const(value, dtype) takes any")
+    return immediate(value, kind)
+
+
+class Cast(metaclass=NodeType):
+    """A value converted to another type: `Cast(dtype, value)`, which is `value.astype(dtype)`."""
+
+    node = E.Cast
+
+    @staticmethod
+    def make(dtype: Any, value: Any) -> Value:
+        """The value, by the rules of C. TypeError for types of vectors."""
+        kind, given = data_type(dtype), as_expr(value)
+        if not kind.is_scalar or not kind_of(given).is_scalar:
+            raise _WrongArgument(
+                f"a cast of {given.dtype} to {kind}", code="input", help="expressions are made of scalars"
+            )
+        return cast(given, kind)
+
+
+class Broadcast(metaclass=NodeType):
+    """A scalar in every lane: `Broadcast(value, lanes)`."""
+
+    node = E.Broadcast
+
+    @staticmethod
+    def make(value: Any, lanes: int) -> Value:
+        """The vector."""
+        return Value(E.Broadcast(as_expr(value), lanes))
+
+
+class Ramp(metaclass=NodeType):
+    """The numbers `base`, `base + stride`, ... as lanes: `Ramp(base, stride, lanes)`."""
+
+    node = E.Ramp
+
+    @staticmethod
+    def make(base: Any, stride: Any, lanes: int) -> Value:
+        """The vector; the stride takes the type of the base."""
+        first = as_expr(base)
+        return Value(E.Ramp(first, cast(stride, kind_of(first)).expr, lanes))

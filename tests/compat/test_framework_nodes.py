@@ -128,6 +128,38 @@ def test_what_nodes_are_not_made_of_is_refused(tvm):
         assert caught.value.help
 
 
+def test_expressions_are_made_with_the_arguments_of_the_framework(tvm):
+    x, tir = tvm.tir.Var("x", "int32"), tvm.tir
+    made = {
+        tir.Var: (x, "int32"),
+        tir.IntImm: (tir.IntImm("int16", 300), "int16"),
+        tir.FloatImm: (tir.FloatImm("float32", 2), "float32"),
+        tir.Cast: (tir.Cast("int8", x), "int8"),
+        tir.Ramp: (tir.Ramp(x, 1, 4), "int32x4"),
+        tir.Broadcast: (tir.Broadcast(x, 8), "int32x8"),
+    }
+    for cls, (value, kind) in made.items():
+        assert isinstance(value, cls) and value.dtype == kind
+        assert not any(isinstance(value, other) for other in made if other is not cls)
+    assert (tir.IntImm("int16", 300).value, tir.FloatImm("float32", 2).value) == (300, 2.0)
+    for make, words in (
+        (lambda: tir.IntImm("int8", 300), "300 does not fit int8"),
+        (lambda: tir.IntImm("float32", 3), "float32 is no type of whole numbers"),
+        (lambda: tir.FloatImm("int32", 3), "int32 is no type of real numbers"),
+        (lambda: tir.Cast("int8x4", x), "a cast of int32 to int8x4"),
+    ):
+        with pytest.raises(CompassError, match=words):
+            make()
+
+
+def test_casts_are_values_of_tensor_expressions(tvm):
+    a = te.placeholder((TURNS,), "int32", name="a")
+    b = te.compute((TURNS,), lambda i: tvm.tir.Cast("int8", a[i]) + tvm.tir.IntImm("int8", 1), name="b")
+    given, found = np.arange(TURNS, dtype="int32") * 9, np.zeros(TURNS, "int8")
+    tvm.build(te.create_schedule(b), [a, b], "llvm")(given, found)
+    assert (found == given.astype("int8") + np.int8(1)).all()
+
+
 def test_modules_are_walked_over(tvm):
     module = tvm.lower(*doubled(), name="twice")
     for visit in (tvm.tir.stmt_functor.post_order_visit, tvm.tir.stmt_functor.pre_order_visit):
