@@ -168,7 +168,7 @@ def ir_transform(
     from ..te.opaque import body_of
 
     def body(statements: S.Body) -> S.Body:
-        found = body_of([changed(s) for s in statements], "ir_transform")
+        found = type(statements)(body_of([changed(s) for s in statements], "ir_transform"))
         return statements if len(found) == len(statements) and all(map(is_, found, statements)) else found
 
     if isinstance(stmt, PrimFunc):
@@ -204,11 +204,11 @@ def substitute(node: Any, vmap: Mapping[E.Var, Any]) -> Any:
 
     mapping = {nodes.variable(var): as_expr(value) for var, value in vmap.items()}
     if isinstance(node, PrimFunc):
-        return node.replace(body=substitute_body(node.body, mapping))
+        return nodes.seen(node.replace(body=substitute_body(node.body, mapping)))
     if isinstance(node, S.Stmt):
-        return substitute_body((node,), mapping)[0]
+        return nodes.seen(substitute_body((node,), mapping)[0])
     if isinstance(node, tuple):
-        return substitute_body(node, mapping)
+        return nodes.seen(substitute_body(node, mapping))
     return substituted(as_expr(node), mapping)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import is_
+from typing import Any, TypeVar
 
 from compass_core.errors import UsageError
 from compassc.ir import PrimFunc
@@ -15,7 +16,7 @@ from compassc.te.buffers import View, whole
 from compassc.te.construct import data_type, var
 from compassc.te.ir_builder import truth
 from compassc.te.opaque import body_of
-from compassc.te.values import Value, as_expr, binary, cast, immediate, kind_of
+from compassc.te.values import Operand, Value, as_expr, binary, cast, immediate, kind_of
 
 
 class _NoField(UsageError, AttributeError):
@@ -76,19 +77,94 @@ FIELDS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
 """Names of fields in the framework, where these are other ones than here."""
 
 
-def add_fields() -> None:
-    """Nodes have their fields under the framework's names, too."""
+OPERATORS = [
+    name
+    for name, value in vars(Operand).items()
+    if callable(value) and name.startswith("__") and name not in ("__eq__", "__ne__", "__hash__", "__bool__")
+]
+"""Operators of values, which expressions of nodes have; two of these are compared by identity, as everywhere here."""
+
+
+def _added() -> Iterator[tuple[type, str, Any]]:
     for cls, fields in FIELDS.items():
         for name, get in fields.items():
-            setattr(cls, name, property(get))
+            yield cls, name, property(get)
+    for name in OPERATORS:
+        yield Expr, name, vars(Operand)[name]
+
+
+def add_fields() -> None:
+    """Nodes have their fields under the framework's names, too, and expressions its operators."""
+    for cls, name, value in _added():
+        setattr(cls, name, value)
 
 
 def remove_fields() -> None:
     """Undo `add_fields`."""
-    for cls, fields in FIELDS.items():
-        for name in fields:
-            if name in vars(cls):
-                delattr(cls, name)
+    for cls, name, _ in _added():
+        if name in vars(cls):
+            delattr(cls, name)
+
+
+class Statements(tuple[S.Stmt, ...]):
+    """A body as programs see it: a tuple of statements, and where it has one, that has its fields, too. A body that begins
+    with a `Let` or an `Alloc` is that statement, whose `body` is the rest. Declared buffers do not count."""
+
+    __slots__ = ()
+
+    def alone(self) -> S.Stmt | None:
+        """The statement that the body is; None for several, or none."""
+        counted = [s for s in self if not isinstance(s, S.DeclBuffer)]
+        return counted[0] if len(counted) == 1 or (counted and isinstance(counted[0], _SCOPES)) else None
+
+    def __getattr__(self, name: str) -> Any:
+        first = self.alone()
+        if name.startswith("__"):  # asked for by Python itself, which has a fallback
+            raise AttributeError(name)
+        if first is None:
+            raise _NoField(
+                f"a body of {len(self)} statements has no '{name}'",
+                code="compat-name",
+                help="take one of them: body[0]",
+            )
+        if name == "body" and isinstance(first, _SCOPES):
+            return Statements(self[self.index(first) + 1 :])
+        if not hasattr(first, name):
+            raise _NoField(
+                f"a body that is one {type(first).__name__} has no '{name}'",
+                code="compat-name",
+                help=f"a {type(first).__name__} has {', '.join(sorted({*first.fields, *FIELDS.get(type(first), ())}))}",
+            )
+        return getattr(first, name)
+
+
+_SCOPES = (S.Let, S.Alloc)
+"""What holds for the rest of a body, which is a part of it in the framework."""
+_B = TypeVar("_B", PrimFunc, S.Stmt, S.Body)
+
+
+def seen(given: _B) -> _B:
+    """A function, statement or body whose bodies are `Statements`, all the way down; itself if they are."""
+    return _with_bodies(given, Statements)
+
+
+def plain(given: _B) -> _B:
+    """Undo `seen`."""
+    return _with_bodies(given, tuple)
+
+
+def _with_bodies(given: Any, kind: type[S.Body]) -> Any:
+    def body(statements: S.Body) -> S.Body:
+        made = kind([stmt(s) for s in statements])
+        return statements if type(statements) is kind and all(map(is_, made, statements)) else made
+
+    def stmt(s: S.Stmt) -> S.Stmt:
+        return s.map(lambda e: e, body) if s.bodies() else s
+
+    if isinstance(given, PrimFunc):
+        made = body(given.body)
+        return given if made is given.body else given.replace(body=made)
+    return body(given) if isinstance(given, tuple) else stmt(given)
 
 
 KINDS = {"SERIAL": "serial", "PARALLEL": "parallel", "VECTORIZED": "vectorized", "UNROLLED": "unrolled"}
@@ -117,7 +193,9 @@ class NodeType(type):
     make: Callable[..., Any]
 
     def __instancecheck__(cls, value: object) -> bool:
-        return isinstance(value.expr if isinstance(value, Value) else value, cls.node)
+        if isinstance(value, (Value, Statements)):
+            value = value.expr if isinstance(value, Value) else value.alone()
+        return isinstance(value, cls.node)
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
         return cls.make(*args, **options)
@@ -151,7 +229,7 @@ class For(metaclass=NodeType):
             size.expr if isinstance(start.expr, E.IntImm) and start.expr.value == 0 else binary("add", start, size).expr
         )
         one, notes = E.IntImm(var.data_type, 1), tuple((annotations or {}).items())
-        return S.For(var, kind, start.expr, stop, one, body_of(body, "For"), notes)
+        return S.For(var, kind, start.expr, stop, one, seen(body_of(body, "For")), notes)
 
 
 class IfThenElse(metaclass=NodeType):
@@ -163,7 +241,7 @@ class IfThenElse(metaclass=NodeType):
     def make(condition: Any, then_case: Any, else_case: Any = None) -> S.If:
         """The condition. TypeError for what is no bool."""
         other = () if else_case is None else body_of(else_case, "IfThenElse")
-        return S.If(truth(condition), body_of(then_case, "IfThenElse"), other)
+        return S.If(truth(condition), seen(body_of(then_case, "IfThenElse")), seen(other))
 
 
 class BufferStore(metaclass=NodeType):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from compass_core.errors import UsageError
 from compass_core.errors.suggest import help_for
 
 from ..ir import IRModule, PrimFunc
 from ..passes import AROUND, DISABLED, KERNELS
+from . import nodes
 from .instruments import METHODS, around
 
 Transform = Callable[[IRModule], IRModule]
@@ -151,7 +152,18 @@ class Pass:
         _own[name] = self
 
     def __call__(self, module: IRModule) -> IRModule:
+        check_module(module, self.info.name)
         return around(PassContext.current().instruments, self.info, module, self.run)
+
+
+def check_module(given: object, name: str) -> None:
+    """UsageError if what a pass is given is no module."""
+    if not isinstance(given, IRModule):
+        raise _WrongSetting(
+            f"the pass {name} takes a module, got a {type(given).__name__}",
+            code="compat-name",
+            help="give it tvm.IRModule({'main': function}), and take ['main'] of what it returns",
+        )
 
 
 class Sequential(Pass):
@@ -212,15 +224,42 @@ def _decorator(make: Callable[[Callable[..., Any]], Transform], method: str) -> 
     return decorator
 
 
+_T = TypeVar("_T", IRModule, PrimFunc)
+
+
+def _given_back(function: Callable[..., Any], what: _T, *more: object) -> _T:
+    """What a program's function makes of a module or function. UsageError for anything else."""
+    made = function(what, *more)
+    if isinstance(made, type(what)):
+        return made
+    name = getattr(function, "__name__", type(function).__name__)
+    raise _WrongSetting(
+        f"the pass {name} gave a {type(made).__name__}, not a {type(what).__name__}",
+        code="compat-name",
+        help="return what it was given, or a changed one",
+    )
+
+
+def _on_modules(function: Callable[..., IRModule]) -> Transform:
+    def run(module: IRModule) -> IRModule:
+        shown = module.map_functions(nodes.seen)
+        made = _given_back(function, shown, PassContext.current())
+        return module if made is shown else made.map_functions(nodes.plain)
+
+    return run
+
+
 def _on_functions(function: Callable[..., PrimFunc]) -> Transform:
-    return lambda module: module.map_functions(lambda f: function(f, module, PassContext.current()))
+    return _on_modules(
+        lambda module, context: module.map_functions(lambda f: _given_back(function, f, module, context))
+    )
 
 
 prim_func_pass = _decorator(_on_functions, "transform_function")
 prim_func_pass.__doc__ = (
     "Decorates a function of (function, module, context), or a class with `transform_function`, as a pass."
 )
-module_pass = _decorator(lambda function: lambda module: function(module, PassContext.current()), "transform_module")
+module_pass = _decorator(_on_modules, "transform_module")
 module_pass.__doc__ = "Decorates a function of (module, context), or a class with `transform_module`, as a pass."
 
 
@@ -236,4 +275,4 @@ def PrintIR(header: str = "", show_meta_data: bool = False) -> Pass:
 
 def Apply(ftransform: Callable[[PrimFunc], PrimFunc]) -> Pass:
     """The pass that calls a function with each function of a module."""
-    return Pass(lambda module: module.map_functions(ftransform), "Apply")
+    return Pass(_on_functions(lambda f, *_: ftransform(f)), "Apply")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from compass_core.errors import UsageError
 from compassc import passes
 from compassc.ir import IRModule
+
+from .pass_context import check_module
 
 
 def __getattr__(name: str) -> Callable[[], Callable[[IRModule], IRModule]]:
@@ -16,7 +17,12 @@ def __getattr__(name: str) -> Callable[[], Callable[[IRModule], IRModule]]:
         found = passes.pass_name(name)
     except UsageError:
         raise AttributeError(f"there is no pass {name}") from None
-    return lambda: partial(passes.run_pipeline, (found,))
+
+    def run(module: IRModule) -> IRModule:
+        check_module(module, name)
+        return passes.run_pipeline((found,), module)
+
+    return lambda: run
 
 
 def __dir__() -> list[str]:

@@ -252,7 +252,7 @@ class PrimFunc(_Program):
         body = (new_body,) if isinstance(new_body, Stmt) else new_body
         if not isinstance(body, (list, tuple)) or not all(isinstance(s, Stmt) for s in body):
             raise UsageError(f"the body of '{self.name}' is no statements", code="input", help="give one, or a tuple")
-        return self.replace(body=tuple(body))
+        return self.replace(body=body if isinstance(body, tuple) else tuple(body))
 
     def with_attr(self, name: str, value: object) -> PrimFunc:
         """The function with one more attribute; its name is `global_symbol`."""

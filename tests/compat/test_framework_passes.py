@@ -108,3 +108,83 @@ def test_schedules_by_kind_of_target():
     assert topi.cuda.conv2d_nchw is topi.nn.conv2d_nchw
     with pytest.raises(AttributeError):
         topi.cuda.no_such_operator  # noqa: B018
+
+
+@pytest.mark.parametrize("target", ["llvm", "X2_1204"])
+def test_passes_see_a_body_of_one_statement_as_that_statement(target):
+    import tvm
+    from tvm import te, tir
+
+    a = te.placeholder((8,), "int32", name="a")
+    b = te.compute((8,), lambda i: a[i] * 2, name="b")
+
+    def rebuilt(loop):
+        """The loop with another variable, and its values doubled, as passes that take a program apart make it."""
+        store, other = loop.body, te.var("k")
+        twice = tir.BufferStore(store.buffer, store.value * 2, store.indices)
+        new = tir.stmt_functor.substitute(twice, {loop.loop_var: other})
+        return tir.For(other, loop.min, loop.extent, loop.kind, new)
+
+    @tir.transform.prim_func_pass(opt_level=0)
+    def twice(f, module, context):
+        assert module[f.name].body is f.body
+        loop = f.body if isinstance(f.body, tir.For) else f.body.then_case
+        assert isinstance(loop, tir.For) and isinstance(loop.body, tir.BufferStore) and loop.extent.value == 8
+        changed = f.with_body(tir.stmt_functor.ir_transform(f.body, None, rebuilt, ["tir.For"]))
+        inner = changed.body if isinstance(changed.body, tir.For) else changed.body.then_case
+        assert inner.loop_var.name == "k" and inner.body.value is not loop.body.value
+        return changed
+
+    s = te.create_schedule(b.op)
+    with tvm.transform.PassContext(config={"tir.add_lower_pass": [(1, twice)]}):
+        assert ran(tvm.build(s, [a, b], target)) == list(range(0, 32, 4))
+        lowered = tvm.lower(s, [a, b])
+    assert all(type(part) is tuple for f in lowered.functions for x in f.body for part in (f.body, *x.bodies()))
+
+
+def test_what_a_body_is_not_is_said():
+    import tvm
+    from tvm import tir
+
+    i, j, a = tvm.te.var("i"), tvm.te.var("j"), tir.decl_buffer((8,), "int32", "a")
+    one, two = tir.BufferStore(a, 1, [0]), tir.BufferStore(a, 2, [1])
+    loop = tir.For(i, 0, 2, "serial", tir.For(j, 0, 4, "serial", [one, two]))
+    assert (loop.body.loop_var.name, loop.body.body, isinstance(loop.body, tir.BufferStore)) == ("j", (one, two), False)
+    with pytest.raises(AttributeError, match="a body of 2 statements has no 'value'") as several:
+        loop.body.body.value  # noqa: B018
+    with pytest.raises(AttributeError, match="a body that is one For has no 'then_case'") as other:
+        loop.body.then_case  # noqa: B018
+    assert "body[0]" in several.value.help and "loop_var" in other.value.help
+
+
+def test_a_body_that_begins_with_a_definition_has_the_rest_as_its_body():
+    import tvm
+    from tvm import tir
+
+    from compassc.compat.nodes import seen
+    from compassc.ir import stmts as S
+
+    i, a, n = tvm.te.var("i"), tir.decl_buffer((8,), "int32", "a"), tvm.te.var("n")
+    loop = tir.For(i, 0, 8, "serial", tir.BufferStore(a, i, [i]))
+    body = seen((S.Let(n.as_expr(), tir.IntImm(i.as_expr().dtype, 3)), S.Alloc(a), loop))
+    assert not isinstance(body, tir.For)
+    assert (body.value.value, body.body.buffer, body.body.body.loop_var) == (3, a, loop.loop_var)
+
+
+def test_passes_take_modules_and_give_what_they_were_given():
+    import tvm
+
+    module = tvm.IRModule({"main": tvm.te.create_prim_func([tvm.te.placeholder((4,), name="a")])})
+    same = tvm.tir.transform.prim_func_pass(lambda f, m, c: f, opt_level=0, name="same")
+    assert same(module) is module and tvm.tir.transform.Apply(lambda f: f)(module) is module
+    for one in (same, tvm.tir.transform.Simplify(), tvm.transform.PrintIR()):
+        with pytest.raises(TypeError, match="takes a module, got a PrimFunc") as refused:
+            one(module["main"])
+        assert "IRModule" in refused.value.help
+    for forgetful in (
+        tvm.tir.transform.prim_func_pass(lambda f, m, c: None, opt_level=0, name="none"),
+        tvm.transform.module_pass(lambda m, c: None, opt_level=0, name="none"),
+        tvm.tir.transform.Apply(lambda f: None),
+    ):
+        with pytest.raises(TypeError, match="gave a NoneType, not a (PrimFunc|IRModule)"):
+            forgetful(module)
