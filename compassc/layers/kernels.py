@@ -23,6 +23,8 @@ Builder = Callable[..., Kernel]
 
 STEPS: dict[str, Step] = {}
 """Layer type -> its step; filled when the families' kernels are imported."""
+WORD_STEPS: dict[str, Step] = {}
+"""Layer type -> its step where an operand or an output is uint32."""
 BUILDERS: dict[str, Builder] = {}
 """Layer type -> the function that makes its kernel."""
 FORM_BUILDERS: dict[str, list[tuple[Callable[[Layer], bool], Builder]]] = {}
@@ -40,6 +42,25 @@ def elementwise(*types: str) -> Callable[[Step], Step]:
         return step
 
     return register
+
+
+def of_words(*types: str) -> Callable[[Step], Step]:
+    """Registers a step for layers of these types with operands or outputs of uint32, whose lanes are uint32."""
+
+    def register(step: Step) -> Step:
+        WORD_STEPS.update(dict.fromkeys(types, step))
+        return step
+
+    return register
+
+
+def step_of(layer: Layer) -> Step:
+    """The step of an element-wise layer. LayerError for one of uint32 that has none."""
+    if all(t.dtype != "uint32" for t in (*layer.inputs, *layer.outputs)):
+        return STEPS[layer.type]
+    if layer.type not in WORD_STEPS:
+        raise LayerError(f"{layer.type} of uint32 has no kernel")
+    return WORD_STEPS[layer.type]
 
 
 def kernel(*types: str, tail: bool = False) -> Callable[[Builder], Builder]:
@@ -164,7 +185,7 @@ def compute(k: KernelSource, run: Sequence[Layer], values: dict[str, Value]) -> 
         return
     for layer in run:
         k.channel_shape = ()
-        given = STEPS[layer.type](k, layer, *(values[t.name] for t in layer.inputs))
+        given = step_of(layer)(k, layer, *(values[t.name] for t in layer.inputs))
         made = (given,) if isinstance(given, Value) else given
         if len(made) != len(layer.outputs):
             raise LayerError(f"it has {len(layer.outputs)} outputs, expected {len(made)}")

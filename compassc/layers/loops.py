@@ -14,7 +14,7 @@ from compassc.layers.kernels import compute
 from compassc.layers.machine import Share
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish, invariant, loaded
 from compassc.layers.streams import Streams, bytes_of
-from compassc.layers.vectors import WIDE, pointee
+from compassc.layers.vectors import LANE_KINDS, pointee
 
 
 class IterationSpace(NamedTuple):
@@ -93,16 +93,21 @@ def elementwise_kernel(layers: Sequence[Layer]) -> Kernel:
         Operand(name, Tensor(name, a.shape, a.dtype.name), k.constant(a.reshape(-1))) for name, a in k.spread or ()
     ]
     space = space_of(out.shape, [o.tensor.shape for o in operands])
-    results = [Result(t, k.tensor(t), f'narrow({values[t.name].name}, "{t.dtype}")') for t in layers[-1].outputs]
+    results = [Result(t, k.tensor(t), _stored(values[t.name], t)) for t in layers[-1].outputs]
     loop = _tiles(k, space, operands, results) if period_of(space) else None
     return finish(k, [*k.head, *(loop or _rows(k, space, operands, results))])
+
+
+def _stored(value: Value, out: Tensor) -> str:
+    """The lanes as the output stores them."""
+    return value.name if out.dtype == value.kind == "uint32" else f'narrow({value.name}, "{out.dtype}")'
 
 
 def _as_loaded(k: KernelSource, out: Tensor, operands: list[Operand]) -> None:
     """Tells the stored lanes of operands that are loaded as vectors."""
     space = space_of(out.shape, [o.tensor.shape for o in operands])
     for o, strides in zip(operands, space.strides, strict=True):
-        if strides[-1] and WIDE[o.tensor.dtype] != o.tensor.dtype != "bool":
+        if strides[-1] and LANE_KINDS[o.tensor.dtype] != o.tensor.dtype != "bool":
             k.stored_forms[o.name, o.tensor.dtype] = f"{o.name}_raw"
 
 
@@ -118,14 +123,15 @@ def _operands(layers: Sequence[Layer]) -> list[Tensor]:
 
 
 def _value(name: str, tensor: Tensor) -> Value:
-    kind = wide_kind(tensor)
+    kind = tensor.dtype if tensor.dtype == "uint32" else wide_kind(tensor)
     return Value(name, kind) if kind == "float32" else Value(name, kind, tensor.low, tensor.high)
 
 
 def _everywhere(name: str, pointer: str, dtype: str) -> list[str]:
     """The statements that put one element in every lane, as it is stored and in its wide form."""
-    wide = f'{name} = S.vbcast(S.cast({pointer}[0], "{WIDE[dtype]}"), lanes={LANES})'
-    return [f"{name}_raw = S.vbcast({pointer}[0], lanes={LANES})", wide] if WIDE[dtype] != dtype else [wide]
+    kind = LANE_KINDS[dtype]
+    wide = f'{name} = S.vbcast(S.cast({pointer}[0], "{kind}"), lanes={LANES})'
+    return [f"{name}_raw = S.vbcast({pointer}[0], lanes={LANES})", wide] if kind != dtype else [wide]
 
 
 PERIOD = 128

@@ -19,7 +19,7 @@ import numpy as np
 from compassc.graph import LayerError, Tensor
 from compassc.ir.dtypes import VECTOR_BITS
 from compassc.layers.arithmetic import Array
-from compassc.layers.vectors import WIDE, pointee
+from compassc.layers.vectors import LANE_KINDS, WIDE, pointee
 
 LANES = VECTOR_BITS // 8
 """Elements that one pass of an element-wise loop takes: bytes of a register."""
@@ -199,7 +199,7 @@ def loaded(name: str, place: str, dtype: str, mask: str = "") -> list[str]:
 def widened(name: str, given: str, dtype: str) -> list[str]:
     """Statements that put stored lanes in their wide form into a variable; each step has a name, so that it is done
     once."""
-    if WIDE[dtype] == dtype:
+    if LANE_KINDS[dtype] == dtype:
         return [f"{name} = {given}"]
     lines, held = [f"{name}_raw = {given}"], f"{name}_raw"
     if dtype in ("int8", "uint8", "bool"):

@@ -23,6 +23,8 @@ WIDE = {
     "float32": "float32",
 }
 """The type of the lanes in which a data type is computed with."""
+LANE_KINDS = {**WIDE, "uint32": "uint32"}
+"""The same, where words count that may have all 32 bits: only some element-wise layers take them."""
 
 
 def pointee(dtype: str) -> str:

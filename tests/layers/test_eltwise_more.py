@@ -244,6 +244,24 @@ def test_results_of_32_bits_are_whole_or_refused(tmp_path, source, kind):
         kernel_of([layer])
 
 
+@pytest.mark.parametrize("kind", ["Sign", "SHRINK", "THRESHOLDEDRELU"])
+def test_steps_take_infinite_numbers(tmp_path, kind):
+    x = tensor("x", (6,), "float32")
+    given = np.array([np.inf, -np.inf, 3e38, -3e38, 0, 0.3], "float32")
+    same(layer_of(kind, [x], "float32", {"alpha": 0.5, "bias": 0.1, "lambd": 0.5}, [(6,)]), [given], tmp_path)
+
+
+@pytest.mark.parametrize("mode", ["SATURATION", "TRUNCATION"])
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "float16", "float32"])
+def test_numbers_become_truths(tmp_path, source, mode, dtype):
+    """A bool is 0 or 1 in memory, too."""
+    x = tensor("x", (90,), dtype)
+    values = drawn(source, x)
+    if not x.is_integer:
+        values[:6] = [np.nan, np.inf, -np.inf, 0.9, -0.9, -3]
+    same(layer_of("Cast", [x], "bool", {"clip_mode": mode}, [x.shape]), [values], tmp_path)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_the_square_of_a_difference_is_rounded_twice(tmp_path, dtype):
     a, b, y = (Tensor(n, (300,), dtype) for n in "aby")

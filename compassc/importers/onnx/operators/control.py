@@ -211,7 +211,7 @@ def split_to_sequence(
     return [split(b, x, axis, [int(s) for s in sizes])]
 
 
-refuse("text is not supported", "StringConcat", "StringNormalizer", "StringSplit", "RegexFullMatch", "TfIdfVectorizer")
+refuse("text is not supported", "StringConcat", "StringNormalizer", "StringSplit", "RegexFullMatch")
 refuse(
     "it is random", "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"
 )

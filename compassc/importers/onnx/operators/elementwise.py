@@ -168,14 +168,19 @@ def _wrapped(b: Building, x: Value, to: np.dtype[Any]) -> Value:
     return cast(b, rest, np.int8).typed(to)
 
 
-@operator("BitCast", since=26, partly="between types that are stored alike, and integers of one width")
+@operator("BitCast", since=26, partly="of up to 32 bits")
 def bit_cast(b: Building, x: Value, *, to: int) -> Value:
     target = numpy_type(to)
     if x.dtype == target:
         return x
     if x.dtype.kind in "iub" and target.kind in "iu" and x.dtype.itemsize == target.itemsize:
         return cast(b, x, target)
-    raise Refused(f"the bits of {x.dtype} as {target}: no layer looks at the bits of real numbers")
+    if x.array is not None and x.array.itemsize == target.itemsize:
+        return Value.of(x.array.view(target))
+    if x.dtype.itemsize > 4 or x.dtype.itemsize != target.itemsize:
+        raise Refused(f"the bits of {x.dtype} as {target}: graphs hold the bits of types of one size of up to 32 bits")
+    kind = stored_type(target)
+    return unary(b, x, "Cast", target, to_dtype=kind, clip_mode="BITS", ignore_scale_zp=True)
 
 
 @operator("Dropout")
@@ -234,10 +239,21 @@ def divide(b: Building, x: Value, y: Value) -> Value:
     return b.value(made[0], x.dtype, order)
 
 
+def _sign(b: Building, y: Value) -> Value:
+    return Value.of(np.sign(y.array)) if y.array is not None else unary(b, y, "Sign")
+
+
 @operator("Mod", since=10)
 def modulo(b: Building, x: Value, y: Value, *, fmod: int = 0) -> Value:
+    """Of floats with the sign of y: what is left with the sign of x, plus y where the signs differ. The layer's own form,
+    x - floor(x / y) * y, loses bits of large quotients and knows no infinite ones."""
     if x.is_float:
-        return combined(b, [x, y], "Mod", x.dtype, fmod=bool(fmod))
+        rest = combined(b, [x, y], "Mod", x.dtype, fmod=True)
+        if fmod:
+            return rest
+        signs = arithmetic(b, unary(b, rest, "Sign"), _sign(b, y), "Mul")
+        differ = compare(b, signs, Value.of(np.zeros(1, x.dtype)), "LESS")
+        return combined(b, [differ, arithmetic(b, rest, y, "Add"), rest], "Where", x.dtype)
     tensors, shape, order = b.operands([x, y])
     kind = stored_type(x.dtype)
     made = b.layers_of("DivMod", tensors, [(shape, kind), (shape, kind)], mode="TRUNC" if fmod else "FLOOR")

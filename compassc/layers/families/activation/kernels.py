@@ -35,6 +35,8 @@ from compassc.layers.moving import Copy, rows, strides_of
 from compassc.layers.rectify import slopes_of
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 
+ZERO = f"S.vbcast(S.fp32(0.0), lanes={LANES})"
+"""What times 0 is not, of infinite numbers."""
 Formula = Callable[[KernelSource, str, dict[str, float]], str]
 """`formula(source, x, parameters)`: the expression of a float32 function of the variable `x`."""
 
@@ -64,7 +66,7 @@ def _celu(k: KernelSource, x: str, p: dict[str, float]) -> str:
 
 def _shrink(k: KernelSource, x: str, p: dict[str, float]) -> str:
     bound, bias = k.scalar(p["lambd"]), k.scalar(p["bias"])
-    inner = f"S.vsel({x} - {bias}, {x} * 0.0, {x} > {bound})"
+    inner = f"S.vsel({x} - {bias}, {ZERO}, {x} > {bound})"
     return f"S.vsel({x} + {bias}, {inner}, {x} < 0.0 - {bound})"
 
 
@@ -84,7 +86,7 @@ FORMULAS: dict[str, Formula] = {
     "SOFTPLUS": lambda k, x, p: _softplus(x),
     "SOFTSIGN": lambda k, x, p: f"{x} / (1.0 + S.abs({x}))",
     "SHRINK": _shrink,
-    "THRESHOLDEDRELU": lambda k, x, p: f"S.vsel({x}, {x} * 0.0, {x} > {k.scalar(p['alpha'])})",
+    "THRESHOLDEDRELU": lambda k, x, p: f"S.vsel({x}, {ZERO}, {x} > {k.scalar(p['alpha'])})",
     "EXP": lambda k, x, p: f"S.exp({x})",
     "SQUARE": lambda k, x, p: f"{x} * {x}",
     "LOG": lambda k, x, p: f"S.log({x})",
@@ -228,10 +230,8 @@ def negative(k: KernelSource, layer: Layer, x: Value) -> Value:
 def sign(k: KernelSource, layer: Layer, x: Value) -> Value:
     moved = k.shifted(x, layer.input.scalar_zero if layer.is_quantised else 0)
     if x.kind == "float32":
-        return k.let(
-            f"S.vsel({x.name} * 0.0 + 1.0, S.vsel({x.name} * 0.0 - 1.0, {x.name}, {x.name} < 0.0), {x.name} > 0.0)",
-            "float32",
-        )
+        above, below = (f"S.vbcast(S.fp32({n}), lanes={LANES})" for n in (1.0, -1.0))
+        return k.let(f"S.vsel({above}, S.vsel({below}, {x.name}, {x.name} < 0.0), {x.name} > 0.0)", "float32")
     return k.let(f"clamp({moved.name}, -1, 1)", "int32", -1, 1)
 
 

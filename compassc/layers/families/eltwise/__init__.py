@@ -136,7 +136,9 @@ TABLE = (
         (cast, quantised_cast),
         (
             Attribute("to_dtype", "word", "the data type", "the output's"),
-            Attribute("clip_mode", "word", "SATURATION, or TRUNCATION: wrap around", "SATURATION"),
+            Attribute(
+                "clip_mode", "word", "SATURATION, TRUNCATION: wrap around, or BITS: read as they are", "SATURATION"
+            ),
             Attribute("ignore_scale_zp", "flag", "zero points are not applied", "false"),
         ),
         fusion=Fusion.ELEMENTWISE,

@@ -201,6 +201,16 @@ def squared_difference(k: KernelSource, layer: Layer, a: Value, b: Value) -> Val
     return requantise(k, square, int(scale[0]), int(shift[0]), out.scalar_zero, out.low, out.high)
 
 
+def _whole_truth(k: KernelSource, x: Value, wraps: bool) -> Value:
+    """1 where the whole part is not 0, or, unless it `wraps`, above 0."""
+    one, nothing = (f"S.vbcast(S.i32({n}), lanes=32)" for n in (1, 0))
+    if x.kind != "float32":
+        return k.let(f"S.vsel({one}, {nothing}, {x.name} {'!=' if wraps else '>'} 0)", "int32", 0, 1)
+    if wraps:
+        return k.let(f"S.vsel({nothing}, {one}, S.abs({x.name}) < 1.0)", "int32", 0, 1)
+    return k.let(f"S.vsel({one}, {nothing}, {x.name} >= 1.0)", "int32", 0, 1)
+
+
 @elementwise("Cast")
 def cast(k: KernelSource, layer: Layer, x: Value) -> Value:
     out = layer.output
@@ -209,7 +219,10 @@ def cast(k: KernelSource, layer: Layer, x: Value) -> Value:
     if not out.is_integer:
         return x if x.kind == "float32" else k.let(f'S.cast({x.name}, "float32")', "float32")
     low, high = out.integer.low, out.integer.high
-    if layer.word("clip_mode", "SATURATION", ("SATURATION", "TRUNCATION")) == "TRUNCATION":
+    wraps = layer.word("clip_mode", "SATURATION", ("SATURATION", "TRUNCATION")) == "TRUNCATION"
+    if out.dtype == "bool":
+        return _whole_truth(k, x, wraps)
+    if wraps:
         whole = f'S.cast({x.name}, "int32")' if x.kind == "float32" else x.name
         return k.let(f'wide(S.cast({whole}, "{out.dtype}"), "{out.dtype}")', "int32", low, high)
     if x.kind == "float32":

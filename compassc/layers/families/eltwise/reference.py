@@ -58,15 +58,23 @@ def quantised_eltwise(layer: Layer, a: Array, b: Array) -> Array:
     if method == "MUL":
         if scale.size != 1:
             raise LayerError(f"'scale_value' has {scale.size} values, expected 1 for MUL")
-        return rectify(layer, activation, left * right, scale, shift)
+        return rectify(layer, activation, _product(left, right), scale, shift)
     if scale.size == 1:
         own, first, second = scale, 1, 1
     elif scale.size == 3:
         own, first, second = scale[0], int(scale[1]), int(scale[2])
     else:
         raise LayerError(f"'scale_value' has {scale.size} values, expected the output's and one per operand")
-    total = METHODS[method](saturate(left * first, *SUMS), saturate(right * second, *SUMS))
+    low, high = SUMS if "uint32" not in (t.dtype for t in layer.inputs) else (SUMS[0], 2**32)
+    total = METHODS[method](saturate(left * first, low, high), saturate(right * second, low, high))
     return rectify(layer, activation, total, own, shift)
+
+
+def _product(left: Array, right: Array) -> Array:
+    """The exact product; of uint32, which may not fit int64, at most 2^62."""
+    if left.size and min(left.min(), right.min()) >= 0:
+        return np.minimum(left.astype(np.uint64) * right.astype(np.uint64), np.uint64(1 << 62)).astype(np.int64)
+    return left * right
 
 
 def divide(layer: Layer, a: Array, b: Array) -> Array:
@@ -242,9 +250,21 @@ def is_inf(layer: Layer, x: Array) -> Array:
     return (up | (np.isneginf(x) & layer.flag("detect_negative", True))).astype(np.int64)
 
 
+def keeps_bits(layer: Layer) -> bool:
+    """Whether a Cast reads the same bits as another type. LayerError for types of other sizes."""
+    if layer.word("clip_mode", "SATURATION") != "BITS":
+        return False
+    sizes = [np.dtype(numpy_dtype(t.dtype)).itemsize for t in (layer.input, layer.output)]
+    if sizes[0] != sizes[1]:
+        raise LayerError(f"the bits of {layer.input.dtype} are no {layer.output.dtype}: their sizes differ")
+    return True
+
+
 def cast(layer: Layer, x: Array) -> Array:
     """To a float type as it rounds; to an integer type without the fraction, limited or wrapped around."""
     out = layer.output
+    if keeps_bits(layer):
+        return x.view(numpy_dtype(out.dtype))
     if out.dtype not in INTEGER_TYPES:
         return x.astype(np.float32)
     if layer.word("clip_mode", "SATURATION", ("SATURATION", "TRUNCATION")) == "TRUNCATION":
@@ -256,6 +276,8 @@ def cast(layer: Layer, x: Array) -> Array:
 def quantised_cast(layer: Layer, x: Array) -> Array:
     """With a multiplier a requantisation, else the number itself, moved from one zero point to the other."""
     out = layer.output
+    if keeps_bits(layer):
+        return x.view(numpy_dtype(out.dtype))
     if layer.has("scale_value") or "scale" in layer.constants:
         wide = x.astype(np.int64) + layer.input.scalar_zero
         return requantise_as(out.dtype, wide, *layer.scale_shift(), out.scalar_zero, out.low, out.high)

@@ -11,11 +11,12 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
 from compassc.layers.emit import requantise_rounded, wide_kind
+from compassc.layers.families.eltwise.reference import keeps_bits
 from compassc.layers.families.movement.branches import Branch, rescaled
 from compassc.layers.families.movement.indexed import fill_value, sliced_at_run_time
 from compassc.layers.families.movement.reference import PAD_MODES, branch_factors, kept_of, slice_indices, stride_places
 from compassc.layers.families.movement.reference import batch_to_space_nd as batch_to_space_nd_reference
-from compassc.layers.kernels import kernel
+from compassc.layers.kernels import form_kernel, kernel
 from compassc.layers.moving import Copy, bits_of, copy_lines, raw_pointer, strides_of
 from compassc.layers.remapping import OUTSIDE, remap_kernel, remap_lines
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
@@ -29,6 +30,11 @@ def same_type(layer: Layer) -> None:
 def _copied(layer: Layer, copies: list[Copy]) -> Kernel:
     """A copy of the input's elements for each output."""
     same_type(layer)
+    return _raw(layer, copies)
+
+
+def _raw(layer: Layer, copies: list[Copy]) -> Kernel:
+    """A copy of the input's bits for each output."""
     k, x = KernelSource(), layer.input
     source, lines = raw_pointer(k, x), []
     for i, (y, copy) in enumerate(zip(layer.outputs, copies, strict=True)):
@@ -45,6 +51,11 @@ def reshape(layer: Layer) -> Kernel:
     if any(y.count != x.count for y in layer.outputs):
         raise LayerError(f"{list(x.shape)} and {list(layer.output.shape)} have different numbers of elements")
     return _copied(layer, [Copy((x.count,), 0, (1,), 0, (1,)) for _ in layer.outputs])
+
+
+@form_kernel("Cast", keeps_bits)
+def same_bits(layer: Layer) -> Kernel:
+    return _raw(layer, [Copy((layer.input.count,), 0, (1,), 0, (1,))])
 
 
 @kernel("Transpose", "Permute")
