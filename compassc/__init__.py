@@ -8,15 +8,27 @@ from typing import TYPE_CHECKING, Any
 from compass_core import VERSION as __version__
 
 if TYPE_CHECKING:
+    from compass_core.errors import CompassError
+    from compassc import evaluation, quantizer
     from compassc.models import Model, compile
 
-__all__ = ["Model", "__version__", "compile"]
+_HOMES = {"Model": "compassc.models", "compile": "compassc.models", "CompassError": "compass_core.errors"}
+"""Where names of this package are defined; they are imported when they are asked for."""
+_PACKAGES = ("evaluation", "quantizer")
+
+__all__ = ["CompassError", "Model", "__version__", "compile", "evaluation", "quantizer"]
 
 
 def __getattr__(name: str) -> Any:
-    """What `compassc.models` has, imported when it is asked for."""
-    if name not in ("Model", "compile"):
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    from compassc import models
+    """What users name of `compassc`, imported when it is asked for."""
+    from importlib import import_module
 
-    return getattr(models, name)
+    if name in _PACKAGES:
+        return import_module(f"{__name__}.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

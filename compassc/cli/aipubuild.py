@@ -56,6 +56,7 @@ def command(console: Console, source: Path, plugins: tuple[Path, ...], trust: bo
     if mode not in ("build", "run"):
         raise config.error("common", "mode", f"'mode' is {mode!r}, expected build or run")
     wanted = config.written("gbuilder", "outputs", Path(config.get("gbuilder", "outputs", default="aipu.bin")), ".bin")
+    target = _target(config)
     quantised = _quantised(console, config)
     for key in NO_EFFECT:
         if config.get("gbuilder", key).lower() not in ("", "false"):
@@ -63,9 +64,17 @@ def command(console: Console, source: Path, plugins: tuple[Path, ...], trust: bo
     for warning in dict.fromkeys(config.warnings):
         console.say(f"warning: {warning}")
     program = wanted if mode == "build" else wanted.with_name("aipu.bin")
-    _build(console, config, quantised, program, plugins)
+    _build(console, config, quantised, program, plugins, target)
     if mode == "run":
         _run(console, config, program, wanted)
+
+
+def _target(config: Config) -> str:
+    """The NPU configuration, which is looked up before the work begins. CompassError for one that is not known."""
+    from compass_core import switches, targets
+
+    given = config.get("gbuilder", "target")
+    return targets.load(given.upper() if given else switches.TARGET.get()).name
 
 
 def _result(config: Config, section: str, default: str, key: str, name: str) -> Path:
@@ -158,13 +167,10 @@ def _quantised(console: Console, config: Config) -> tuple[Path, Path]:
 
 
 def _build(
-    console: Console, config: Config, quantised: tuple[Path, Path], output: Path, plugins: tuple[Path, ...]
+    console: Console, config: Config, quantised: tuple[Path, Path], output: Path, plugins: tuple[Path, ...], target: str
 ) -> None:
-    from compass_core import switches, targets
     from compassc.gbuilder.build import GraphOptions, build_model
 
-    given = config.get("gbuilder", "target")
-    target = targets.load(given.upper() if given else switches.TARGET.get()).name
     here = Path.cwd()
     libraries = tuple(Path(p.strip()) for p in config.get("gbuilder", "local_lib").split(",") if p.strip())
     with place(output) as made:

@@ -44,6 +44,7 @@ def build_file(console: Console, source: Path, given: dict[str, Any]) -> None:
             source=source,
             target=given["target"],
             shapes=given["shapes"],
+            outputs=given["outputs"],
             passes=graph_pass_options(given),
             quantize=request_of(given),
             output=made,

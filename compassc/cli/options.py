@@ -276,6 +276,13 @@ model_shape_option = assignments(
     "--shape", "shapes", kind="INPUT=1x3x224x224", parse=shape, help="The shape of an input. Repeatable.", anything=True
 )
 
+output_tensor_option = click.option(
+    "--output-tensor",
+    "outputs",
+    metavar="NAME",
+    multiple=True,
+    help="A tensor of the model that is to be an output, instead of its own. Repeatable.",
+)
 compiler_options = chain(
     click.option("--clang", metavar="FILE", help="The clang to use (see `compassc doctor`)."),
     click.option(

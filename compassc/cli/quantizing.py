@@ -67,21 +67,21 @@ quantize_option = click.option(
 )
 
 
-MODELS_ONLY = ("calibrate", "quantize", "samples", "mean", "std", "size", "settings", "min_cosine")
+MODELS_ONLY = ("outputs", "calibrate", "quantize", "samples", "mean", "std", "size", "settings", "min_cosine")
 """What the options above are called among the parameters of a command."""
 
 
 def refuse(given: dict[str, Any]) -> None:
     """UsageError when one of the options is given for something that is no model."""
     for name in MODELS_ONLY:
-        if given.get(name) is not None:
-            option = "quantize-settings" if name == "settings" else name.replace("_", "-")
+        if given.get(name) not in (None, ()):
+            option = {"settings": "quantize-settings", "outputs": "output-tensor"}.get(name, name.replace("_", "-"))
             raise UsageError(f"--{option} is about models, not about kernels", code="usage")
 
 
 def request_of(given: dict[str, Any]) -> QuantizeRequest | None:
     """What the options ask of a build; None when none of them is given."""
-    if all(given.get(name) is None for name in MODELS_ONLY):
+    if all(given.get(name) is None for name in MODELS_ONLY if name != "outputs"):
         return None
     settings = settings_of(given) if given.get("settings") else given.get("quantize") or "int8"
     return QuantizeRequest(
@@ -126,10 +126,19 @@ def settings_of(given: dict[str, Any]) -> Settings:
     return Settings.read(given["settings"], chosen) if given.get("settings") else chosen
 
 
+def _counts(layers: list[Any], quantised: int) -> list[str]:
+    """How many layers compute in which numbers: those of 16-bit floats are asked for as such, not left over."""
+    small = {
+        name: sum(all(t.dtype == name for t in layer.outputs) for layer in layers) for name in ("float16", "bfloat16")
+    }
+    found = [f"{n} of {len(layers)} layers are {name}" for name, n in small.items() if n]
+    return found if found and not quantised else [f"{quantised} of {len(layers)} layers are quantised", *found]
+
+
 def summary(made: Outcome) -> list[str]:
     """Lines about a quantised graph: how many layers are floats, and why, and which got more bits."""
     layers = [layer for layer in made.graph.computing() if layer.type not in ("Quantize", "DeQuantize")]
-    lines = [f"{len(layers) - len(made.floats)} of {len(layers)} layers are quantised"]
+    lines = _counts(layers, len(layers) - len(made.floats))
     for name, why in made.floats.items():
         if why:
             lines.append(f"'{name}' stays a float: {why}")

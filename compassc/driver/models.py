@@ -48,7 +48,8 @@ class ModelRequest:
 
     `source`: the model's file, or a graph's text, which needs no import any more; instead of it `model`, an object that can
     be imported, or `graph`.
-    `shapes`: of inputs, where the model leaves them open. `passes`: options of the stage optimize.
+    `shapes`: of inputs, where the model leaves them open. `outputs`: tensors of the model's file that are to be outputs,
+    instead of its own. `passes`: options of the stage optimize.
     `quantize`: how the graph is quantised; None: not at all. `output`: the aipu.bin; the files of the stages go to `folder`, by default `STEM.compass` beside it, and the graph of the last stage
     to `final` where that is not gbuild. `fuse`: element-wise layers join the kernel of the layer before them.
     """
@@ -58,6 +59,7 @@ class ModelRequest:
     graph: Graph | None = None
     target: str = ""
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    outputs: Sequence[str] = ()
     passes: PassOptions | None = None
     quantize: QuantizeRequest | None = None
     output: Path = Path("aipu.bin")
@@ -110,7 +112,7 @@ def _import(build: ModelBuild) -> list[Path]:
     if request.model is not None:
         return _keep(build, "import", import_object(request.model, request.shapes))
     assert request.source is not None, "import has a file to read"
-    return _keep(build, "import", import_model(request.source, request.shapes))
+    return _keep(build, "import", import_model(request.source, request.shapes, request.outputs))
 
 
 def _load_graph(build: ModelBuild, path: Path) -> None:
@@ -202,6 +204,11 @@ def run_model_build(
     last = stage_named(request.stop_after)
     build = ModelBuild(request, request.stage_folder(), targets.load(request.target or switches.TARGET.get()))
     stages = [stage for stage in STAGES if _is_asked(stage.name, request)]
+    if request.outputs and stages[0].name != "import":
+        help = "give the model's own file"
+        raise UsageError(
+            f"'{request.source}' is a graph, whose outputs are chosen at the import", code="usage", help=help
+        )
     if last not in stages:
         why, help = _MISSING[last.name]
         raise UsageError(f"'{request.source}' {why}", code="usage", help=help)
@@ -249,6 +256,7 @@ def _asked(request: ModelRequest) -> dict[str, Any]:
     return {
         "model": str(request.source) if request.source else None,
         "shapes": {name: list(shape) for name, shape in request.shapes.items()},
+        "output_tensors": list(request.outputs),
         "quantize": _quantising(request.quantize),
     }
 
@@ -319,7 +327,9 @@ def read_record(folder: Path) -> ModelRecord:
     record = _record_in(path)
     try:
         stages = {stage["name"]: stage for stage in record["stages"]}
-        source = _found(folder, record["model"]) if record["model"] else None
+        # a model of other outputs is not what its framework computes
+        whole = record["model"] and not record.get("output_tensors")
+        source = _found(folder, record["model"]) if whole else None
         graphs = [stage.writes for stage in STAGES if stage.name in stages and stage.name != "gbuild"]
         floats = folder / record["floats"] if record["floats"] else None
         made = stages.get("gbuild")

@@ -66,13 +66,11 @@ def _reported(method: Callable[..., T]) -> Callable[..., T]:
 
 
 def _explained(error: CompassError) -> CompassError:
-    """The error with its source lines, notes and help attached, as Python shows it if it is not caught."""
+    """The error without the frames of the compiler, as Python shows it if it is not caught."""
     if switches.TRACEBACK.get():
         return error
-    from compass_core.errors.rendering import noted
-
     error.__suppress_context__ = True
-    return noted(error).with_traceback(None)
+    return error.with_traceback(None)
 
 
 class BuildManager:

@@ -86,8 +86,12 @@ def build_graph(
 
 
 def build_model(ir_txt: Path, weights: Path | None, out: Path, target: str, options: GraphOptions) -> GraphBuild:
-    """Builds the Compass IR graph of a text and its weights, with any number of layers (`build_in_memory`)."""
+    """Builds the Compass IR graph of a text, with any number of layers (`build_in_memory`). `weights`: its constants, by
+    default those of the file of its name with the suffix .bin."""
+    from compassc.graph.files import weights_of
+
     device_word(target)
+    weights = weights_of(ir_txt) if weights is None else weights
     if weights is not None:
         claims.reads(weights)
     text = files.read(ir_txt, TEXT_BYTES).decode("utf-8", "replace")

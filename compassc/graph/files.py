@@ -16,12 +16,17 @@ from compassc.graph.graph import Graph
 def load(path: Path | str, weights: Path | None = None) -> Graph:
     """The graph in a text file; its constants are those of `weights`, or of the file of its name with the suffix .bin."""
     path = Path(path)
-    beside = path.with_suffix(".bin")
-    binary = weights if weights is not None else beside if beside.is_file() else None
+    binary = weights_of(path) if weights is None else weights
     if binary is not None:
         claims.reads(binary)
     content = files.read(path, TEXT_BYTES).decode("utf-8", "replace")
     return text.read(content, files.read(binary) if binary is not None else b"", str(path))
+
+
+def weights_of(path: Path) -> Path | None:
+    """The file with the constants of a graph's text: that of its name with the suffix .bin. None where there is none."""
+    beside = path.with_suffix(".bin")
+    return beside if beside != path and beside.is_file() else None
 
 
 def save(graph: Graph, path: Path | str, weights: Path | None = None) -> Path:

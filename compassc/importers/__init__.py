@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from compass_core.errors import UsageError
     from compassc.graph.graph import Graph
 
 IMPORTERS = {
@@ -19,6 +20,8 @@ IMPORTERS = {
 OTHERS = {
     (".pt", ".pth", ".bin", ".safetensors"): "these are weights without their network; save the program: "
     "torch.export.save(torch.export.export(model.eval(), (example,)), 'model.pt2')",
+    (".npz", ".npy", ".ckpt", ".pkl", ".pickle"): "these are arrays or objects without a network; give the model's own "
+    "file, and arrays as samples: --calibrate FILE.npz",
     (".pb", ".h5", ".keras"): "convert it to TFLite (tf.lite.TFLiteConverter) or to ONNX (tf2onnx)",
     (".caffemodel", ".prototxt", ".pdmodel", ".mlmodel"): "convert it to ONNX",
 }
@@ -44,6 +47,20 @@ def refuse_models(path: Path) -> None:
         )
 
 
+def refuse_other_files(path: Path) -> None:
+    """UsageError for a file that holds a model, or parts of one, in a form that has to be converted first."""
+    if any(path.suffix.lower() in suffixes for suffixes in OTHERS):
+        raise _unknown(path)
+
+
+def _unknown(path: Path) -> UsageError:
+    from compass_core.errors import UsageError
+
+    help = next((text for suffixes, text in OTHERS.items() if path.suffix.lower() in suffixes), "")
+    message = f"'{path}' is no model that can be imported: known are {', '.join(IMPORTERS)}"
+    return UsageError(message, code="unknown-model", help=help)
+
+
 def import_model(
     path: Path | str, shapes: Mapping[str, Sequence[int]] | None = None, outputs: Sequence[str] = ()
 ) -> Graph:
@@ -52,15 +69,9 @@ def import_model(
 
     CompassError when no importer knows the file, and for everything that is wrong with it, at once.
     """
-    from compass_core.errors import UsageError
-
     path = Path(path)
     if not is_model(path):
-        known = ", ".join(IMPORTERS)
-        help = next((text for suffixes, text in OTHERS.items() if path.suffix.lower() in suffixes), "")
-        raise UsageError(
-            f"'{path}' is no model that can be imported: known are {known}", code="unknown-model", help=help
-        )
+        raise _unknown(path)
     graph: Graph = import_module(IMPORTERS[path.suffix.lower()]).import_file(path, shapes, outputs)
     return graph
 

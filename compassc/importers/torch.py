@@ -15,6 +15,7 @@ from typing import Any
 
 from compass_core.errors import CompassError
 from compassc.graph.graph import Graph
+from compassc.importers.placeholders import placeholder
 
 Shapes = Mapping[str, Sequence[int]]
 PACKAGES = ("torch", "onnx", "onnxscript")
@@ -33,7 +34,10 @@ def import_file(path: Path, shapes: Shapes | None = None, outputs: Sequence[str]
 
     from compass_core import files
 
-    files.read(path)
+    if found := placeholder(files.read(path)):
+        raise CompassError(
+            f"'{path}' is no program of torch.export: it holds {found.what}", code="torch-program", help=found.help
+        )
     try:
         with _quiet():
             program = torch.export.load(str(path))

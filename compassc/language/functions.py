@@ -125,9 +125,7 @@ class PyPrimFunc:
             except CompassError as e:
                 errors.append(e)
         if errors:
-            from compass_core.errors.rendering import noted
-
-            raise noted(together(errors))
+            raise together(errors)
 
     def _check_annotations_are_values(self) -> None:
         """Refuse all annotations at once where Python keeps only their texts."""

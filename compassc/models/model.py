@@ -12,6 +12,7 @@ import numpy as np
 
 from compass_core import files
 from compass_core.errors import UsageError
+from compassc.driver.build import STAGE_FOLDER_SUFFIX
 from compassc.driver.models import ModelBuild, ModelRequest, QuantizeRequest, run_model_build
 from compassc.graph import Graph, Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
@@ -166,10 +167,10 @@ class Model:
         return {t.name: elements_of(t, sample[t.name], short_name(self.graph, t), nan) for t in self.inputs}
 
     def export(self, path: Path | str) -> Path:
-        """Writes the model: a file is the aipu.bin, a folder (a path without suffix) gets the graphs and the record of the
-        build, too. Gives the path."""
+        """Writes the model: a file is the aipu.bin, a folder gets the graphs and the record of the build, too. A path is
+        a folder where there is one, where it has no suffix, and where that is .compass. Gives the path."""
         path = Path(path)
-        if path.suffix:
+        if path.suffix not in ("", STAGE_FOLDER_SUFFIX) and not path.is_dir():
             return files.write(path, self.path.read_bytes())
         if path.is_file():
             raise UsageError(f"'{path}' is a file, not a folder", code="usage", help="name a folder, or FILE.bin")

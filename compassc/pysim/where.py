@@ -9,7 +9,6 @@ import sys
 from types import CodeType, FrameType, TracebackType
 
 from compass_core.errors import CompassError, Note, Span
-from compass_core.errors.rendering import noted
 
 from ..language.python_errors import hint
 from ..language.source import code_span, is_user_file
@@ -116,4 +115,4 @@ def located(error: BaseException, tec: int) -> BaseException:
     found.span = found.span or inner
     calls = [Note("called from here", span) for span in chain[::-1][:_MAX_CALLS]]
     found.notes = (*found.notes, *calls, Note(f"raised by TEC{tec} of a PySim run"))
-    return noted(found)
+    return found

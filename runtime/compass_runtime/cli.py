@@ -154,7 +154,10 @@ class Options:
     "--trace", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="its timeline for Perfetto"
 )
 @click.option(
-    "--float", "real", is_flag=True, help="quantised inputs and outputs (and dumps) as the real numbers they stand for"
+    "--float",
+    "real",
+    is_flag=True,
+    help="inputs and outputs (and dumps) as real numbers: those that integers stand for, and 16-bit floats",
 )
 @click.option(
     "--dump-layers",

@@ -47,15 +47,50 @@ def read_array(path: Path, info: TensorInfo, any_dtype: bool = False, raw: bool 
         array = array.view(wanted)  # .npy has no name for bfloat16
     if array.dtype != wanted and array.dtype == wanted.newbyteorder():
         array = array.astype(wanted)
+    if array.dtype != wanted and (made := _converted(path, array, info, real)) is not None:
+        return made
     if array.dtype != wanted and not (any_dtype or info.raw):
         raise CompassError(
             f"'{path}' has elements of type {array.dtype.name}, but '{info.name}' is {info.dtype.name}",
             code="tensor-dtype",
-            help=f"numpy.save('{path}', array.astype('{info.dtype.name}'))"
-            if info.quantisation == NOT_QUANTISED
-            else "--float takes real numbers for quantised tensors, and gives them",
+            help=_help(path, array, info),
         )
     return array
+
+
+WIDEST = ("int64", "uint64", "float64")
+"""What NumPy makes of numbers that are given no type: they are converted where that changes none."""
+
+
+def _converted(path: Path, array: Array, info: TensorInfo, real: bool) -> Array | None:
+    """The array in the tensor's type: real numbers rounded to those of a tensor of floats, numbers of the widest types where
+    they stay the same. None for others. CompassError for real numbers beyond the type."""
+    import numpy as np
+
+    wanted = info.numpy_dtype
+    of_floats = wanted.kind not in "iub"
+    if (
+        (array.dtype.name not in WIDEST and not real)
+        or array.dtype.kind not in "iuf"
+        or (not of_floats and array.dtype.kind == "f")
+    ):
+        return None
+    with np.errstate(all="ignore"):
+        made = array.astype(wanted)
+        if real and of_floats:
+            if (np.isfinite(array) & ~np.isfinite(made.astype(np.float64))).any():
+                raise CompassError(f"'{path}' has numbers beyond {info.dtype.name}", code="tensor-dtype")
+            return made
+        same = np.array_equal(made.astype(array.dtype), array, equal_nan=array.dtype.kind == "f")
+    return made if same else None
+
+
+def _help(path: Path, array: Array, info: TensorInfo) -> str:
+    if info.quantisation != NOT_QUANTISED:
+        return "--float takes real numbers for quantised tensors, and gives them"
+    if array.dtype.kind == "f" and info.numpy_dtype.kind not in "iub":
+        return f"--float rounds them to {info.dtype.name}; numpy.save('{path}', array.astype('{info.dtype.name}'))"
+    return f"numpy.save('{path}', array.astype('{info.dtype.name}'))"
 
 
 def _check_real(path: Path, array: Array, info: TensorInfo) -> None:
@@ -170,11 +205,11 @@ def expanded(items: Iterable[str], names: Sequence[str]) -> tuple[list[str], dic
             rest.append(item)
             continue
         have = arrays.names_in(Path(item))
-        known = [name for name in names if name in have]
+        known = {own_name(name, names): name for name in have if own_name(name, names) in names}
         if not known and (len(have) == 1 or have == [f"arr_{i}" for i in range(len(have))]):
             rest += [f"{item}:{name}" for name in have]
         elif known:
-            by_name |= {name: f"{item}:{name}" for name in known}
+            by_name |= {name: f"{item}:{member}" for name, member in known.items()}
         else:
             raise CompassError(
                 f"'{item}' has no array of a tensor's name",
@@ -182,6 +217,11 @@ def expanded(items: Iterable[str], names: Sequence[str]) -> tuple[list[str], dic
                 help=f"its arrays are: {', '.join(have) or 'none'}; the tensors: {', '.join(names)}",
             )
     return rest, by_name
+
+
+def own_name(name: str, names: Sequence[str]) -> str:
+    """The name that a tensor has here: the first output of a layer NAME, as models call it, is NAME_0."""
+    return f"{name}_0" if name not in names and f"{name}_0" in names else name
 
 
 def split_items(texts: Sequence[str]) -> list[str]:
@@ -198,10 +238,11 @@ def split_named(items: Sequence[str], names: Sequence[str], option: str) -> tupl
 
     positional, named = [], {}
     for item in items:
-        name, equals, text = item.partition("=")
+        given, equals, text = item.partition("=")
         if not equals or Path(item).exists():
             positional.append(item)
             continue
+        name = own_name(given, names)
         if name not in names:
             raise CompassError(
                 f"{option}: there is no tensor '{name}'", code="no-parameter", help=help_for(name, names, "tensors")

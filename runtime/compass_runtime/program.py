@@ -75,14 +75,26 @@ class TensorInfo:
                 f"{self.role} '{self.name}' takes {nbytes} bytes ({nbytes // self.dtype.size} elements), "
                 f"but the array has {array.nbytes} ({spell(array.shape)})",
                 code="tensor-size",
+                help=ONE_BY_ONE if _is_many(array.shape, self.shape) else "",
             )
         if self.has_axes and array.ndim > 1 and _longer(array.shape) != _longer(self.shape or ()):
             raise CompassError(
                 f"{self.role} '{self.name}' has the shape {spell(self.shape or ())}, but the array {spell(array.shape)}",
                 code="tensor-shape",
-                help="transpose it; array.reshape(-1), or a file of raw bytes, is taken as it lies in memory",
+                help=ONE_BY_ONE
+                if _is_many(array.shape, self.shape)
+                else "transpose it; array.reshape(-1), or a file of raw bytes, is taken as it lies in memory",
             )
         return array
+
+
+ONE_BY_ONE = "a run takes one sample; in Python compassc.Model.load(FOLDER)(samples) runs all of them, one by one"
+
+
+def _is_many(given: Sequence[int], wanted: Sequence[int] | None) -> bool:
+    """Whether an array has several of what a tensor has one of, along a first axis."""
+    one = tuple(wanted or ())
+    return len(given) > 1 and (tuple(given[1:]) == one or (one[:1] == (1,) and tuple(given[1:]) == one[1:]))
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import yaml
 
@@ -60,8 +61,26 @@ def test_a_quantised_build_is_that_of_the_stages_by_hand(compassc, model):
         assert Path("by_hand/quant.txt").read_text() == quant
     assert compassc("build", "by_hand/quant.txt", "-t", "X2_1204", "-o", "again.bin").status == 0
     assert Path("again.bin").read_bytes() == whole
-    assert compassc("build", model, "--quantize", "fp16", "--stop-after", "quantize", "-o", "half.txt").status == 0
+    assert compassc("gbuild", "by_hand/quant.txt", "-t", "X2_1204", "-o", "graph.bin").status == 0
+    half = compassc("build", model, "--quantize", "fp16", "--stop-after", "quantize", "-o", "half.txt")
+    assert half.status == 0 and "layers are float16" in half.err and "quantised" not in half.err
     assert "float16" in Path("half.txt").read_text()
+
+
+def test_inner_tensors_may_be_outputs_of_a_build(compassc, model):
+    inner = onnx.load(model).graph.node[0].output[0]
+    options = ("-t", "X2_1204", "--stop-after", "import", "--output-tensor")
+    assert compassc("build", model, *options, inner).status == 0
+    assert yaml.safe_load(Path("model.compass/build.yaml").read_text())["output_tensors"] == [inner]
+    done = compassc("build", "model.compass/float.txt", "--output-tensor", inner)
+    assert done.status == 2 and "chosen at the import" in done.err
+
+
+@pytest.mark.parametrize("suffix", [".pth", ".npz", ".h5", ".pb"])
+def test_a_build_says_what_the_import_says_of_other_files(compassc, suffix):
+    Path(f"net{suffix}").write_bytes(b"")
+    said = [compassc(command, f"net{suffix}") for command in ("build", "import")]
+    assert said[0].status == said[1].status == 2 and said[0].err == said[1].err and "help: " in said[0].err
 
 
 def test_a_build_is_found_from_other_folders(compassc, model, monkeypatch, tmp_path):

@@ -79,6 +79,21 @@ def test_external_data_is_read_and_missed(model_file):
     assert caught.value.code == "onnx-external-data"
 
 
+@pytest.mark.parametrize("suffix", [".onnx", ".tflite", ".pt2"])
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [("version https://git-lfs.github.com/spec/v1\noid x\n", "git lfs pull"), ("\n<!DOCTYPE html><html>", "download")],
+)
+def test_texts_in_the_place_of_a_model_say_what_they_are(tmp_path, suffix, content, words):
+    if suffix == ".pt2":
+        pytest.importorskip("torch")
+    path = tmp_path / f"model{suffix}"
+    path.write_text(content)
+    with pytest.raises(CompassError) as caught:
+        import_file(path)
+    assert words in caught.value.help
+
+
 def test_everything_that_is_not_supported_is_named_at_once():
     net = Net(17)
     x = net.input("x", 1, 4, 8, 8)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import traceback
 
 import numpy as np
 import onnx
@@ -18,6 +19,24 @@ def test_importing_the_package_loads_nothing_of_models():
     subprocess.run([sys.executable, "-c", code], check=True)
     with pytest.raises(AttributeError, match="no attribute 'compil'"):
         compassc.compil  # noqa: B018
+
+
+def test_what_users_name_is_found_in_the_package():
+    code = (
+        "import compassc; compassc.evaluation.evaluate, compassc.quantizer.Settings; assert 'compile' in dir(compassc)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert compassc.CompassError is CompassError
+    assert [n for n in compassc.__all__ if not hasattr(compassc, n)] == []
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python shows notes of errors since 3.11")
+def test_an_error_that_is_not_caught_shows_its_help(tmp_path):
+    (tmp_path / "model.onnx").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 3\n")
+    with pytest.raises(CompassError) as caught:
+        compassc.compile(tmp_path / "model.onnx")
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "it holds a pointer of Git LFS" in shown and "git lfs pull" in shown
 
 
 def test_a_model_gives_what_the_framework_gives(model, lenet):

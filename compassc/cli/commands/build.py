@@ -15,7 +15,8 @@ compassc build kernel.py -t X2_1204
 compassc build kernel.py -k scale --set n=1024 --shape c=4x1024 -o scale.bin
 compassc build kernel.py --stop-after codegen -o -
 compassc build model.onnx -t X2_1204
-compassc build model.onnx -t X2_1204 --calibrate samples.npz"""
+compassc build model.onnx -t X2_1204 --calibrate samples.npz
+compassc build model.onnx --output-tensor boxes --output-tensor scores"""
 
 
 @click.command(epilog=options.example(EXAMPLE))
@@ -33,6 +34,7 @@ compassc build model.onnx -t X2_1204 --calibrate samples.npz"""
 )
 @click.option("--save-temps-dir", type=options.FOLDER, metavar="DIR", help="Folder of the stage files.")
 @click.option("--depfile", type=options.OutputPath(), metavar="FILE.d", help="Write make rules.")
+@options.output_tensor_option
 @quantizing.quantize_option
 @quantizing.calibration_options
 @options.compiler_options
@@ -53,13 +55,15 @@ def command(console: Console, source: Path | None, **given: Any) -> None:
     --calibrate or --quantize is given. A graph starts there.
     """
     from compassc.driver.models import is_graph
-    from compassc.importers import is_model
+    from compassc.importers import is_model, refuse_other_files
 
     if source is not None and (is_model(source) or is_graph(source)):
         from compassc.cli.models import build_file
 
         build_file(console, source, given)
         return
+    if source is not None:
+        refuse_other_files(source)
     quantizing.refuse(given)
     from compassc.cli.whole import run_whole
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 compassc gbuild kernel.compass/vadd.o
 compassc gbuild vadd.o --set n=1024 --shape c=4x1024 -o out/aipu.bin
+compassc gbuild model.compass/quant.txt -t X2_1204
 compassc gbuild graph.txt -w weight.bin -t X2_1204"""
 GRAPH_SUFFIXES = (".txt", ".def")
 
@@ -24,7 +25,9 @@ GRAPH_SUFFIXES = (".txt", ".def")
 @click.command(epilog=options.example(EXAMPLE))
 @click.argument("source", type=options.INPUT, metavar="NAME.o|GRAPH.txt")
 @click.option("--params", type=options.FILE, help="NAME.params.json of another place.")
-@click.option("-w", "--weights", type=options.INPUT, metavar="FILE", help="Graph: the binary file with its constants.")
+@click.option(
+    "-w", "--weights", type=options.INPUT, metavar="FILE", help="Graph: its constants (default: GRAPH.bin beside it)."
+)
 @options.target_option
 @click.option("-L", "--lib", "libraries", multiple=True, type=options.FOLDER, help="Graph: look for objects in DIR.")
 @click.option(

@@ -22,13 +22,7 @@ compassc import --operators Conv"""
 @click.argument("source", type=options.INPUT, metavar="MODEL", required=False)
 @options.output_option
 @options.model_shape_option
-@click.option(
-    "--output-tensor",
-    "outputs",
-    metavar="NAME",
-    multiple=True,
-    help="A tensor of the model that is to be an output, instead of its own. Repeatable.",
-)
+@options.output_tensor_option
 @click.option(
     "--operators", metavar="NAME", is_flag=False, flag_value="", help="List a framework's operators and their status."
 )

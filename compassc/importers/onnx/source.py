@@ -11,6 +11,7 @@ import numpy as np
 
 from compass_core.errors import CompassError
 from compassc.importers.onnx.external import load_external, refuse_external
+from compassc.importers.placeholders import placeholder
 from compassc.importers.sizes import Dims
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ def load(path: Path) -> ModelProto:
     from compass_core import files
 
     content = files.read(path)
+    if found := placeholder(content):
+        raise _damaged(path, f"it holds {found.what}", found.help)
     try:
         model: ModelProto = onnx.load_model_from_string(content)
     except (ValueError, RuntimeError, _decode_error()) as error:
@@ -57,8 +60,8 @@ def _decode_error() -> type[Exception]:
     return error
 
 
-def _damaged(path: object, why: str) -> CompassError:
-    return CompassError(f"'{path}' is no ONNX model: {why}", code="onnx-model", help="export the model again")
+def _damaged(path: object, why: str, help: str = "export the model again") -> CompassError:
+    return CompassError(f"'{path}' is no ONNX model: {why}", code="onnx-model", help=help)
 
 
 def checked(model: ModelProto, path: str) -> ModelProto:

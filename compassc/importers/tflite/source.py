@@ -20,6 +20,7 @@ import numpy as np
 from compass_core.errors import CompassError
 from compass_core.reading.budget import Budget
 from compass_core.reading.limits import COMPUTED_BYTES, COMPUTED_ELEMENTS, MODEL_NODES
+from compassc.importers.placeholders import placeholder
 from compassc.importers.values import Array
 
 IDENTIFIER = b"TFL3"
@@ -102,6 +103,8 @@ def parse(content: bytes, path: str, budget: Budget) -> Model:
     """The model in the bytes of a file. CompassError when it is damaged; `path` is named there. Its tables may share
     their parts, so that what is read is asked of the budget."""
     package()
+    if found := placeholder(content):
+        raise damaged(path, f"it holds {found.what}", found.help)
     if content[4:8] != IDENTIFIER:
         raise damaged(path, "it does not have the mark TFL3 of these files")
     from tflite.Model import Model as Table
@@ -112,8 +115,8 @@ def parse(content: bytes, path: str, budget: Budget) -> Model:
         raise damaged(path, f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from None
 
 
-def damaged(path: object, why: str) -> CompassError:
-    return CompassError(f"'{path}' is no TFLite model: {why}", code="tflite-model", help="export the model again")
+def damaged(path: object, why: str, help: str = "export the model again") -> CompassError:
+    return CompassError(f"'{path}' is no TFLite model: {why}", code="tflite-model", help=help)
 
 
 @cache

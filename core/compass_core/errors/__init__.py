@@ -66,6 +66,12 @@ class CompassError(RuntimeError):
     def __str__(self) -> str:
         return f"{self.span}: {self.message}" if self.span else self.message
 
+    @property
+    def __notes__(self) -> list[str]:
+        """What Python (3.11 and newer) and notebooks show below the text of an error that is not caught: its source line,
+        notes and help."""
+        return [rest] if (rest := render(self).partition("\n")[2]) else []
+
 
 class UsageError(CompassError):
     """The command line or an API call is malformed."""
@@ -99,6 +105,10 @@ class ErrorGroup(CompassError):
     def __str__(self) -> str:
         """All of them in full: who catches a group and prints it has nothing else."""
         return f"{self.message}\n{render(self)}"
+
+    @property
+    def __notes__(self) -> list[str]:
+        return []
 
 
 def flat(error: CompassError) -> Sequence[CompassError]:

@@ -58,15 +58,6 @@ def for_stream(text: str, stream: TextIO) -> str:
     return visible(text) if stream.isatty() else text
 
 
-def noted(error: CompassError) -> CompassError:
-    """The error with what its text lacks as a note, which Python prints if the error is not caught."""
-    if hasattr(error, "add_note") and not isinstance(
-        error, ErrorGroup
-    ):  # since Python 3.11; the text of a group is whole
-        error.add_note(text(error).partition("\n")[2])
-    return error
-
-
 def counted(found: Sequence[CompassError]) -> str:
     """`2 errors and 1 warning`."""
     counts = [(kind, sum(e.severity == kind for e in found)) for kind in ("error", "warning")]
