@@ -67,7 +67,7 @@ class CompassError(RuntimeError):
         return f"{self.span}: {self.message}" if self.span else self.message
 
     @property
-    def __notes__(self) -> list[str]:
+    def __notes__(self) -> list[str]:  # type: ignore[override]
         """What Python (3.11 and newer) and notebooks show below the text of an error that is not caught: its source line,
         notes and help."""
         return [rest] if (rest := render(self).partition("\n")[2]) else []
@@ -107,7 +107,7 @@ class ErrorGroup(CompassError):
         return f"{self.message}\n{render(self)}"
 
     @property
-    def __notes__(self) -> list[str]:
+    def __notes__(self) -> list[str]:  # type: ignore[override]
         return []
 
 

@@ -114,8 +114,8 @@ def cast(k: KernelSource, layer: Layer, x: Value) -> Value:
     _plain(layer)
     if not out.is_integer:
         # both halves are exact, so that their sum is rounded once
-        high, low = (f'S.cast(S.reinterpret({v}, "int32x32"), "float32")' for v in _halves(x))
-        return k.let(f"{high} * 65536.0 + {low}", "float32")
+        upper, lower = (f'S.cast(S.reinterpret({v}, "int32x32"), "float32")' for v in _halves(x))
+        return k.let(f"{upper} * 65536.0 + {lower}", "float32")
     if out.dtype == "bool":
         return _truth(k, f"{x.name} != S.u32(0)")
     if out.dtype == "uint32":
