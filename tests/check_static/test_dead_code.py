@@ -32,6 +32,7 @@ SILENT = {
     "stated": 'S.assume(n > 0)\nS.assert_(n < 9, "small")\na[0] = n',
     "loop that a break leaves": "while True:\n    a[0] += 1\n    if a[0] > n:\n        break\na[1] = 1",
     "chain": "p = q = n + 1\na[p] = q",
+    "coordinates of a tile": "for i, j in S.parallel_tiles(n, 2):\n    a[i] = n\nfor i, j in S.parallel_tiles(n, 2):\n    a[j] = n",
     "vector element": "v = S.vload(a)\nv[0] = n\na[0:8] = v",
 }
 

@@ -190,8 +190,8 @@ def parse_shared_loop(fp: FunctionContext, spec: LoopSpec, names: list[str], bod
         rest: Any = Value(turn)
         places: list[Any] = []
         for c in reversed(counts[1:]):
-            places.append(machine.let("place", _divided("mod", rest, c)))
-            rest = machine.let("place", _divided("div", rest, c))
+            places.append(machine.let("_place", _divided("mod", rest, c)))
+            rest = machine.let("_place", _divided("div", rest, c))
         for name, place in zip(names, [rest, *reversed(places)]):
             fp.define(name, place)
             fp.scope.loop_names.add(name)

@@ -40,20 +40,20 @@ __kernel void tile_conv3x3(__global char* src, __global char* flat, __global cha
     __lsram char* row_ahead = row;
     __lsram char* row_ahead_1 = row_1;
     __lsram char* row_ahead_2 = row_2;
-    int place_t0 = (turn_t0 % count_t1);
-    int cse_var_4 = (place_t0 * 32);
+    int _place_t0 = (turn_t0 % count_t1);
+    int cse_var_4 = (_place_t0 * 32);
     int cse_var_3 = max((1 - cse_var_4), 0);
     int cse_var_2 = min((cse_var_1 - cse_var_4), 34);
-    int place_t1 = (turn_t0 / count_t1);
-    int cse_var_6 = (place_t1 - 1);
-    int cse_var_5 = (place_t1 + 1);
+    int _place_t1 = (turn_t0 / count_t1);
+    int cse_var_6 = (_place_t1 - 1);
+    int cse_var_5 = (_place_t1 + 1);
     bool exists_t2 = (0 <= cse_var_6);
     bool exists_t3 = (cse_var_6 < h);
     int end_t1 = cse_var_2;
     int low_t1 = cse_var_3;
     int count_t3 = (end_t1 - low_t1);
-    bool exists_t4 = (0 <= place_t1);
-    bool exists_t5 = (place_t1 < h);
+    bool exists_t4 = (0 <= _place_t1);
+    bool exists_t5 = (_place_t1 < h);
     int end_t2 = cse_var_2;
     int low_t2 = cse_var_3;
     int count_t4 = (end_t2 - low_t2);
@@ -67,21 +67,21 @@ __kernel void tile_conv3x3(__global char* src, __global char* flat, __global cha
     }
     if (((0 < count_t3) && exists_t2) && exists_t3) {
       int cse_var_7 = (low_t1 * 32);
-      AsyncDmaDirect_kGlobal_to_kLsram((int)(row_ahead + cse_var_7), (int)(src + (((((cse_var_6 * w) * 32) + (place_t0 * 1024)) + cse_var_7) - 32)), 32, 32, (count_t3 * 32), 32, row_came);
+      AsyncDmaDirect_kGlobal_to_kLsram((int)(row_ahead + cse_var_7), (int)(src + (((((cse_var_6 * w) * 32) + (_place_t0 * 1024)) + cse_var_7) - 32)), 32, 32, (count_t3 * 32), 32, row_came);
     }
     if (((count_t4 < 34) || !exists_t4) || !exists_t5) {
       MemsetSRAM(row_ahead_1, 1088, 0, 0, 4);
     }
     if (((0 < count_t4) && exists_t4) && exists_t5) {
       int cse_var_8 = (low_t2 * 32);
-      AsyncDmaDirect_kGlobal_to_kLsram((int)(row_ahead_1 + cse_var_8), (int)(src + (((((place_t1 * w) * 32) + (place_t0 * 1024)) + cse_var_8) - 32)), 32, 32, (count_t4 * 32), 32, row_came_1);
+      AsyncDmaDirect_kGlobal_to_kLsram((int)(row_ahead_1 + cse_var_8), (int)(src + (((((_place_t1 * w) * 32) + (_place_t0 * 1024)) + cse_var_8) - 32)), 32, 32, (count_t4 * 32), 32, row_came_1);
     }
     if (((count_t5 < 34) || !exists_t6) || !exists_t7) {
       MemsetSRAM(row_ahead_2, 1088, 0, 0, 4);
     }
     if (((0 < count_t5) && exists_t6) && exists_t7) {
       int cse_var_9 = (low_t3 * 32);
-      AsyncDmaDirect_kGlobal_to_kLsram((int)(row_ahead_2 + cse_var_9), (int)(src + (((((cse_var_5 * w) * 32) + (place_t0 * 1024)) + cse_var_9) - 32)), 32, 32, (count_t5 * 32), 32, row_came_2);
+      AsyncDmaDirect_kGlobal_to_kLsram((int)(row_ahead_2 + cse_var_9), (int)(src + (((((cse_var_5 * w) * 32) + (_place_t0 * 1024)) + cse_var_9) - 32)), 32, 32, (count_t5 * 32), 32, row_came_2);
     }
   }
   for (int turn_t0_1 = turn_t0_start; turn_t0_1 < turn_t0_start+(turn_t0_stop - turn_t0_start); turn_t0_1 += turn_t0_step) {
@@ -90,15 +90,15 @@ __kernel void tile_conv3x3(__global char* src, __global char* flat, __global cha
     __lsram char* row_here_1 = (row_1 + (turn_of_2 * 1088));
     __lsram char* row_here_2 = (row_2 + (turn_of_2 * 1088));
     __lsram char* tile_t9_here = (tile_t9 + (turn_of_2 * 1024));
-    int place_t0_1 = (turn_t0_1 % count_t1);
-    int cse_var_13 = (place_t0_1 * 32);
+    int _place_t0_1 = (turn_t0_1 % count_t1);
+    int cse_var_13 = (_place_t0_1 * 32);
     int cse_var_12 = max((1 - cse_var_13), 0);
     int cse_var_11 = min((cse_var_10 - cse_var_13), 34);
-    int place_t1_1 = (turn_t0_1 / count_t1);
-    int cse_var_17 = (place_t1_1 - 1);
-    int cse_var_16 = (place_t1_1 + 1);
-    bool cse_var_15 = (0 <= place_t1_1);
-    bool cse_var_14 = (place_t1_1 < h);
+    int _place_t1_1 = (turn_t0_1 / count_t1);
+    int cse_var_17 = (_place_t1_1 - 1);
+    int cse_var_16 = (_place_t1_1 + 1);
+    bool cse_var_15 = (0 <= _place_t1_1);
+    bool cse_var_14 = (_place_t1_1 < h);
     for (int i_t0 = 0; i_t0 < 32; i_t0 += 1) {
       __vstore((int8)0, (__lsram int8*)(acc + (i_t0 * 32)), ALL_TRUE_w);
       __vstore((int8)0, (__lsram int8*)(acc + ((i_t0 * 32) + 8)), ALL_TRUE_w);
@@ -697,20 +697,20 @@ __kernel void tile_conv3x3(__global char* src, __global char* flat, __global cha
       __lsram char* row_ahead_3 = (row + (1088 - (turn_of_2 * 1088)));
       __lsram char* row_ahead_4 = (row_1 + (1088 - (turn_of_2 * 1088)));
       __lsram char* row_ahead_5 = (row_2 + (1088 - (turn_of_2 * 1088)));
-      int place_t0_2 = (turn_t0_2 % count_t1);
-      int cse_var_157 = (place_t0_2 * 32);
+      int _place_t0_2 = (turn_t0_2 % count_t1);
+      int cse_var_157 = (_place_t0_2 * 32);
       int cse_var_156 = max((1 - cse_var_157), 0);
       int cse_var_155 = min((cse_var_10 - cse_var_157), 34);
-      int place_t1_2 = (turn_t0_2 / count_t1);
-      int cse_var_159 = (place_t1_2 - 1);
-      int cse_var_158 = (place_t1_2 + 1);
+      int _place_t1_2 = (turn_t0_2 / count_t1);
+      int cse_var_159 = (_place_t1_2 - 1);
+      int cse_var_158 = (_place_t1_2 + 1);
       bool exists_t2_2 = (0 <= cse_var_159);
       bool exists_t3_2 = (cse_var_159 < h);
       int end_t1_2 = cse_var_155;
       int low_t1_2 = cse_var_156;
       int count_t3_2 = (end_t1_2 - low_t1_2);
-      bool exists_t4_2 = (0 <= place_t1_2);
-      bool exists_t5_2 = (place_t1_2 < h);
+      bool exists_t4_2 = (0 <= _place_t1_2);
+      bool exists_t5_2 = (_place_t1_2 < h);
       int end_t2_2 = cse_var_155;
       int low_t2_2 = cse_var_156;
       int count_t4_2 = (end_t2_2 - low_t2_2);
@@ -724,21 +724,21 @@ __kernel void tile_conv3x3(__global char* src, __global char* flat, __global cha
       }
       if (((0 < count_t3_2) && exists_t2_2) && exists_t3_2) {
         int cse_var_160 = (low_t1_2 * 32);
-        AsyncDmaDirect_kGlobal_to_kLsram((int)(row_ahead_3 + cse_var_160), (int)(src + (((((cse_var_159 * w) * 32) + (place_t0_2 * 1024)) + cse_var_160) - 32)), 32, 32, (count_t3_2 * 32), 32, row_came);
+        AsyncDmaDirect_kGlobal_to_kLsram((int)(row_ahead_3 + cse_var_160), (int)(src + (((((cse_var_159 * w) * 32) + (_place_t0_2 * 1024)) + cse_var_160) - 32)), 32, 32, (count_t3_2 * 32), 32, row_came);
       }
       if (((count_t4_2 < 34) || !exists_t4_2) || !exists_t5_2) {
         MemsetSRAM(row_ahead_4, 1088, 0, 0, 4);
       }
       if (((0 < count_t4_2) && exists_t4_2) && exists_t5_2) {
         int cse_var_161 = (low_t2_2 * 32);
-        AsyncDmaDirect_kGlobal_to_kLsram((int)(row_ahead_4 + cse_var_161), (int)(src + (((((place_t1_2 * w) * 32) + (place_t0_2 * 1024)) + cse_var_161) - 32)), 32, 32, (count_t4_2 * 32), 32, row_came_1);
+        AsyncDmaDirect_kGlobal_to_kLsram((int)(row_ahead_4 + cse_var_161), (int)(src + (((((_place_t1_2 * w) * 32) + (_place_t0_2 * 1024)) + cse_var_161) - 32)), 32, 32, (count_t4_2 * 32), 32, row_came_1);
       }
       if (((count_t5_2 < 34) || !exists_t6_2) || !exists_t7_2) {
         MemsetSRAM(row_ahead_5, 1088, 0, 0, 4);
       }
       if (((0 < count_t5_2) && exists_t6_2) && exists_t7_2) {
         int cse_var_162 = (low_t3_2 * 32);
-        AsyncDmaDirect_kGlobal_to_kLsram((int)(row_ahead_5 + cse_var_162), (int)(src + (((((cse_var_158 * w) * 32) + (place_t0_2 * 1024)) + cse_var_162) - 32)), 32, 32, (count_t5_2 * 32), 32, row_came_2);
+        AsyncDmaDirect_kGlobal_to_kLsram((int)(row_ahead_5 + cse_var_162), (int)(src + (((((cse_var_158 * w) * 32) + (_place_t0_2 * 1024)) + cse_var_162) - 32)), 32, 32, (count_t5_2 * 32), 32, row_came_2);
       }
     }
     __lsram int* words_t6 = (__lsram int*)row_here_2;
@@ -1026,7 +1026,7 @@ __kernel void tile_conv3x3(__global char* src, __global char* flat, __global cha
     bool exists_t8 = cse_var_15;
     bool exists_t9 = cse_var_14;
     int end_t4 = min((w - cse_var_13), 32);
-    int low_t4 = max((place_t0_1 * -32), 0);
+    int low_t4 = max((_place_t0_1 * -32), 0);
     int count_t6 = (end_t4 - low_t4);
     int scalar_t0 = shift;
     for (int i_t28 = 0; i_t28 < 32; i_t28 += 1) {
@@ -1038,7 +1038,7 @@ __kernel void tile_conv3x3(__global char* src, __global char* flat, __global cha
     }
     if (((0 < count_t6) && exists_t8) && exists_t9) {
       int cse_var_233 = (low_t4 * 32);
-      AsyncDmaDirect_kLsram_to_kGlobal((int)(dst + ((((place_t1_1 * w) * 32) + (place_t0_1 * 1024)) + cse_var_233)), (int)(tile_t9_here + cse_var_233), 32, 32, (count_t6 * 32), 32, tile_t9_went);
+      AsyncDmaDirect_kLsram_to_kGlobal((int)(dst + ((((_place_t1_1 * w) * 32) + (_place_t0_1 * 1024)) + cse_var_233)), (int)(tile_t9_here + cse_var_233), 32, 32, (count_t6 * 32), 32, tile_t9_went);
     }
     turn_of_2 = (1 - turn_of_2);
   }

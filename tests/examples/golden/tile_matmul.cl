@@ -14,8 +14,8 @@ __kernel void tile_matmul(__global char* a, __global char* b, __global int* c, i
   int count_t0 = ceildiv(rows, 32);
   int count_t1 = ceildiv(cols, 32);
   for (int turn_t0 = get_local_id(0); turn_t0 < get_local_id(0)+((count_t0 * count_t1) - get_local_id(0)); turn_t0 += get_local_size(0)) {
-    int place_t0 = (turn_t0 % count_t1);
-    int place_t1 = (turn_t0 / count_t1);
+    int _place_t0 = (turn_t0 % count_t1);
+    int _place_t1 = (turn_t0 / count_t1);
     for (int i_t0 = 0; i_t0 < 32; i_t0 += 1) {
       __vstore((int8)0, (__lsram int8*)(acc + (i_t0 * 32)), ALL_TRUE_w);
       __vstore((int8)0, (__lsram int8*)(acc + ((i_t0 * 32) + 8)), ALL_TRUE_w);
@@ -29,13 +29,13 @@ __kernel void tile_matmul(__global char* a, __global char* b, __global int* c, i
       int cse_var_1 = min(depth, 128);
       __lsram char* ta_ahead = ta;
       __lsram char* tb_ahead = tb;
-      int end_t0 = min((rows - (place_t1 * 32)), 32);
-      int low_t0 = max((place_t1 * -32), 0);
+      int end_t0 = min((rows - (_place_t1 * 32)), 32);
+      int low_t0 = max((_place_t1 * -32), 0);
       int count_t2 = (end_t0 - low_t0);
       int end_t1 = cse_var_1;
       int count_t3 = (end_t1 - 0);
-      int end_t2 = min((cols - (place_t0 * 32)), 32);
-      int low_t2 = max((place_t0 * -32), 0);
+      int end_t2 = min((cols - (_place_t0 * 32)), 32);
+      int low_t2 = max((_place_t0 * -32), 0);
       int count_t4 = (end_t2 - low_t2);
       int end_t3 = cse_var_1;
       int count_t5 = (end_t3 - 0);
@@ -43,13 +43,13 @@ __kernel void tile_matmul(__global char* a, __global char* b, __global int* c, i
         MemsetSRAM(ta_ahead, 4096, 0, 0, 4);
       }
       if (0 < count_t2) {
-        AsyncDmaDirect_kGlobal_to_kLsram((int)(ta_ahead + ((low_t0 * 128) + 0)), (int)(a + ((((place_t1 * 32) + low_t0) * depth) + 0)), count_t3, depth, (count_t3 * count_t2), 128, ta_came);
+        AsyncDmaDirect_kGlobal_to_kLsram((int)(ta_ahead + ((low_t0 * 128) + 0)), (int)(a + ((((_place_t1 * 32) + low_t0) * depth) + 0)), count_t3, depth, (count_t3 * count_t2), 128, ta_came);
       }
       if ((count_t4 < 32) || (count_t5 < 128)) {
         MemsetSRAM(tb_ahead, 4096, 0, 0, 4);
       }
       if (0 < count_t4) {
-        AsyncDmaDirect_kGlobal_to_kLsram((int)(tb_ahead + ((low_t2 * 128) + 0)), (int)(b + ((((place_t0 * 32) + low_t2) * depth) + 0)), count_t5, depth, (count_t5 * count_t4), 128, tb_came);
+        AsyncDmaDirect_kGlobal_to_kLsram((int)(tb_ahead + ((low_t2 * 128) + 0)), (int)(b + ((((_place_t0 * 32) + low_t2) * depth) + 0)), count_t5, depth, (count_t5 * count_t4), 128, tb_came);
       }
     }
     for (int k = 0; k < depth; k += 128) {
@@ -57,16 +57,16 @@ __kernel void tile_matmul(__global char* a, __global char* b, __global int* c, i
       int cse_var_2 = min(cse_var_3, 128);
       __lsram char* ta_here = (ta + (turn_of_2 * 4096));
       __lsram char* tb_here = (tb + (turn_of_2 * 4096));
-      int end_t0_1 = min((rows - (place_t1 * 32)), 32);
-      int low_t0_1 = max((place_t1 * -32), 0);
+      int end_t0_1 = min((rows - (_place_t1 * 32)), 32);
+      int low_t0_1 = max((_place_t1 * -32), 0);
       int count_t2_1 = (end_t0_1 - low_t0_1);
       int end_t1_1 = cse_var_2;
       int count_t3_1 = (end_t1_1 - 0);
       if ((0 < count_t2_1) && (0 < count_t3_1)) {
         wait_events((1 << ta_came));
       }
-      int end_t2_1 = min((cols - (place_t0 * 32)), 32);
-      int low_t2_1 = max((place_t0 * -32), 0);
+      int end_t2_1 = min((cols - (_place_t0 * 32)), 32);
+      int low_t2_1 = max((_place_t0 * -32), 0);
       int count_t4_1 = (end_t2_1 - low_t2_1);
       int end_t3_1 = cse_var_2;
       int count_t5_1 = (end_t3_1 - 0);
@@ -92,13 +92,13 @@ __kernel void tile_matmul(__global char* a, __global char* b, __global int* c, i
           MemsetSRAM(ta_ahead_1, 4096, 0, 0, 4);
         }
         if ((0 < count_t2_2) && (0 < count_t3_2)) {
-          AsyncDmaDirect_kGlobal_to_kLsram((int)(ta_ahead_1 + ((low_t0_2 * 128) + 0)), (int)(a + (((((place_t1 * 32) + low_t0_2) * depth) + k_1) + 0)), count_t3_2, depth, (count_t3_2 * count_t2_2), 128, ta_came);
+          AsyncDmaDirect_kGlobal_to_kLsram((int)(ta_ahead_1 + ((low_t0_2 * 128) + 0)), (int)(a + (((((_place_t1 * 32) + low_t0_2) * depth) + k_1) + 0)), count_t3_2, depth, (count_t3_2 * count_t2_2), 128, ta_came);
         }
         if ((count_t4_2 < 32) || (count_t5_2 < 128)) {
           MemsetSRAM(tb_ahead_1, 4096, 0, 0, 4);
         }
         if ((0 < count_t4_2) && (0 < count_t5_2)) {
-          AsyncDmaDirect_kGlobal_to_kLsram((int)(tb_ahead_1 + ((low_t2_2 * 128) + 0)), (int)(b + (((((place_t0 * 32) + low_t2_2) * depth) + k_1) + 0)), count_t5_2, depth, (count_t5_2 * count_t4_2), 128, tb_came);
+          AsyncDmaDirect_kGlobal_to_kLsram((int)(tb_ahead_1 + ((low_t2_2 * 128) + 0)), (int)(b + (((((_place_t0 * 32) + low_t2_2) * depth) + k_1) + 0)), count_t5_2, depth, (count_t5_2 * count_t4_2), 128, tb_came);
         }
       }
       __lsram int* words_t0 = (__lsram int*)ta_here;
@@ -190,15 +190,15 @@ __kernel void tile_matmul(__global char* a, __global char* b, __global int* c, i
       turn_of_2 = (1 - turn_of_2);
     }
     free_events(((1 << ta_came) | (1 << tb_came)));
-    int end_t4 = min((rows - (place_t1 * 32)), 32);
-    int low_t4 = max((place_t1 * -32), 0);
+    int end_t4 = min((rows - (_place_t1 * 32)), 32);
+    int low_t4 = max((_place_t1 * -32), 0);
     int count_t6 = (end_t4 - low_t4);
-    int end_t5 = min((cols - (place_t0 * 32)), 32);
-    int low_t5 = max((place_t0 * -32), 0);
+    int end_t5 = min((cols - (_place_t0 * 32)), 32);
+    int low_t5 = max((_place_t0 * -32), 0);
     int count_t7 = (end_t5 - low_t5);
     if ((0 < count_t6) && (0 < count_t7)) {
       int cse_var_23 = (count_t7 * 4);
-      DmaDirect_kLsram_to_kGlobal((int)(c + (((((place_t1 * 32) + low_t4) * cols) + (place_t0 * 32)) + low_t5)), (int)(acc + ((low_t4 * 32) + low_t5)), cse_var_23, 128, (cse_var_23 * count_t6), (cols * 4));
+      DmaDirect_kLsram_to_kGlobal((int)(c + (((((_place_t1 * 32) + low_t4) * cols) + (_place_t0 * 32)) + low_t5)), (int)(acc + ((low_t4 * 32) + low_t5)), cse_var_23, 128, (cse_var_23 * count_t6), (cols * 4));
     }
   }
   barrier(CLK_LOCAL_MEM_FENCE);
