@@ -18,7 +18,7 @@ from ..language.tiles.storage import Storage as TileStorage
 from ..language.tiles.storage import extents
 from ..language.tiles.tile import error
 from .memory import PyBuffer, PyPointer, Storage, index_of
-from .values import PyVar, pyvar
+from .values import PyVar, python_number, pyvar
 
 _OPERATORS = {
     **BINARY,
@@ -102,6 +102,7 @@ class PyMachine:
 
     @staticmethod
     def operand(x: Any, what: str) -> Any:
+        x = python_number(x)
         if type(x) in (int, float, bool) or (type(x) is PyVar and x.dtype.is_scalar):
             return x
         raise error(f"{what} with {x!r}", "tiles go together with tiles, scalars and numbers")

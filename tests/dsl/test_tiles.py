@@ -223,6 +223,27 @@ S.tile_store(dst, (0, 0), pair[0] + pair[1] + kept + a + b)"""
         np.testing.assert_array_equal(y, x * 106 + 1001)
 
 
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64", "int8", "int64", "bool_"])
+def test_scalars_of_numpy_are_the_numbers_that_they_are(tmp_path, kind):
+    body = """t = S.tile_load(src, (int_one, 0), (2, 8), fill=C)
+u = S.tile_full((2, 8), C, "float32")
+t = C - t * C + S.max(u, C) + S.cast(C, "float32")
+t += C
+S.tile_store(dst, (0, 0), S.tile_where(t < C, t, C))"""
+    text = kernel_text(body, "float32", 2, 8)
+    kernels = [
+        load(tmp_path, f"import numpy as np\n\nC, int_one = {value}, np.int64(1)\n\n{text}")
+        for value in (f"np.{kind}(1)", f"np.{kind}(1).item()")
+    ]
+    x, found = np.arange(16, dtype="float32").reshape(2, 8), []
+    for run in (kernels[0], kernels[1], BuildManager("X2_1204").build(kernels[0])):
+        found.append(np.zeros_like(x))
+        run(x, found[-1], 0, 8)
+    assert found[0].any()
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+
+
 WRONG = {
     "positive constants, got (a run-time value, 4)": "t = S.tile_load(src, (0, 0), (n, 4))",
     "1 offsets and a tile of 2 dimensions": "t = S.tile_load(src, 0, (4, 4))",

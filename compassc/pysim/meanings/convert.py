@@ -26,7 +26,7 @@ from compassc.ops.numeric import convert, literal, np_dtype
 from compassc.ops.typing import is_literal, type_error
 
 from ..memory import PyPointer, index_of
-from ..values import PyVar, pyvar, to_element
+from ..values import PyVar, python_number, pyvar, to_element
 from . import meaning
 
 _SELECT: dict[str, Callable[[Any, int], Any]] = {
@@ -65,7 +65,7 @@ def cast(x: Any, dtype: Any, part: Any = "all", saturate: Any = None) -> Any:
             plan = _VECTOR_CASTS[key] = to, cast_dtype(x.dtype, 1, to, part, saturate)
         return _cast_vector(x, *plan, part, bool(saturate))
     to = dtype_arg(dtype, "S.cast")
-    x = check_options(x, part, saturate)
+    x = python_number(check_options(x, part, saturate))
     if isinstance(x, (list, tuple)):
         return _cast_list(list_of(x), to, part, saturate)
     if is_literal(x) or (type(x) is PyVar and x.dtype.is_scalar):

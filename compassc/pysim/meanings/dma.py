@@ -13,7 +13,7 @@ from compassc.ops.numeric import np_dtype
 
 from ...language.dispatch import LOCAL
 from ..memory import bounds_error, index_of, pointer_of
-from ..values import to_element
+from ..values import python_number, to_element
 from . import meaning
 from .sync import sim_event
 
@@ -176,6 +176,7 @@ def dma_memset(ptr: Any, value: Any, num: Any) -> None:
     to = pointer_of(ptr, "S.dma_memset: ptr")
     elem = to.dtype.element_of
     check_memset(elem, to.scope)
+    value = python_number(value)
     check_fill(value, elem)
     count = _number(num, "S.dma_memset", "num")
     if count < 0:
