@@ -159,3 +159,13 @@ def test_which_sub_units_take_part(settings_, x2, x3):
     aiff = Aiff("X3P_1304")
     aiff.itp.mode_ccfg.loop_en, aiff.mtp.twin_ctrl.twin_output = 1, 2
     assert enabled_itps(aiff.reg_cfgs[0]) == (0, 1, 3)
+
+
+def test_what_is_no_register_is_not_set_without_a_word():
+    aiff = Aiff("X2_1204")
+    with pytest.raises(AiffError, match="mtp is a unit"):
+        aiff.mtp = 1
+    with pytest.raises(AiffError, match="mpt"):
+        aiff.mpt = 1
+    with pytest.raises(AiffError, match="region0_oact_addr takes 0 or a non-empty NumPy array, not an empty one"):
+        aiff.wrb.region0_oact_addr = np.zeros(0, "int8")

@@ -17,7 +17,8 @@ def _checked_array(where: str, value: Any) -> Any:
     if isinstance(value, (int, np.integer)) and value == 0:
         return 0
     if not isinstance(value, np.ndarray) or value.size == 0:
-        raise AiffError(f"{where} takes 0 or a non-empty NumPy array, not {type(value).__name__}", code="aiff-value")
+        given = "an empty one" if isinstance(value, np.ndarray) else type(value).__name__
+        raise AiffError(f"{where} takes 0 or a non-empty NumPy array, not {given}", code="aiff-value")
     base = value.base
     if not value.flags.c_contiguous and (not isinstance(base, np.ndarray) or value.strides != base.strides):
         raise AiffError(
