@@ -50,9 +50,9 @@ EXACT = {
     operator.or_: lambda a, b, t: wrap(a | b, t),
     operator.xor: lambda a, b, t: wrap(a ^ b, t),
 }
-DIVISION = {
-    operator.truediv: lambda a, b, t: wrap(c_div(a, b), t) if b else 0,
-    operator.floordiv: lambda a, b, t: wrap(c_div(a, b), t) if b else 0,
+DIVISION = {  # of lanes, whose quotient saturates
+    operator.truediv: lambda a, b, t: min(c_div(a, b), t.range()[1]) if b else 0,
+    operator.floordiv: lambda a, b, t: min(c_div(a, b), t.range()[1]) if b else 0,
     operator.mod: lambda a, b, t: a - b * c_div(a, b) if b else 0,
 }
 SCALAR_DIVISION = {

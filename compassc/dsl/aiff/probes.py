@@ -20,7 +20,7 @@ from compass_core.aiff.weights import pack
 from . import Aiff, programs
 from .programs import Array
 
-TARGET = "X2_1204"
+BOARD = "X2_1204"
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def _scaled(biases: Array, factor: int, shift: int) -> tuple[Aiff, Array, Array]
     data = np.zeros((1, 1, 1, 32), np.int8)
     stream = np.frombuffer(pack(np.zeros((32, 8), np.int8)), np.uint8).copy()
     output = np.zeros((1, 1, 16), np.int8)
-    aiff = Aiff(TARGET)
+    aiff = Aiff(BOARD)
     halves = biases[:8].copy(), biases[8:].copy()
     outputs = output[:, :, :8], output[:, :, 8:]
     programs.configure_convolutions(aiff, data, (stream, stream), halves, outputs, factor, shift)
@@ -78,7 +78,7 @@ def signed_pool() -> Probe:
     """Pairs of a negative and a positive number."""
     image = np.array([[-1, 1], [2, -2]], np.int8).reshape(2, 2, 1) * np.arange(1, 33).astype(np.int8)
     data, output = programs.planes(image), np.zeros((1, 1, 1, 32), np.int8)
-    aiff = Aiff(TARGET)
+    aiff = Aiff(BOARD)
     programs.configure_pool(aiff, data, output, (2, 2, 32))
     unsigned = image.view(np.uint8).max(axis=(0, 1)).view(np.int8)
     return Probe(aiff, output, {"assumed": image.max(axis=(0, 1)), "unsigned": unsigned})
@@ -88,7 +88,7 @@ def partial_channels() -> Probe:
     """Twenty channels of 32; the rest of the output stays as it is, or is written as well."""
     image = np.arange(2 * 2 * 32).reshape(2, 2, 32).astype(np.uint8)
     data, output = programs.planes(image), np.zeros((1, 1, 1, 32), np.uint8)
-    aiff = Aiff(TARGET)
+    aiff = Aiff(BOARD)
     programs.configure_pool(aiff, data, output, (2, 2, 20))
     whole = image.max(axis=(0, 1))
     return Probe(aiff, output, {"assumed": np.where(np.arange(32) < 20, whole, 0), "whole-surface": whole})
@@ -99,7 +99,7 @@ def interpolate() -> Probe:
     data = np.arange(2 * 64, dtype=np.uint8).reshape(2, 1, 1, 2, 32)
     table = (np.arange(257) * 37 % 251 - 125).astype(np.int16)
     output = np.zeros((2, 1, 1, 2, 32), np.int8)
-    aiff = Aiff(TARGET)
+    aiff = Aiff(BOARD)
     programs.configure_tables(aiff, list(data), table, list(output), factor=192)
     v = data.astype(np.int64) * 192
     low, part = table[v >> 8].astype(np.int64), v & 255
@@ -122,7 +122,7 @@ def _weights(bits: int) -> Probe:
     raw = bits == 0
     streams = [p.tobytes() for p in padded] if raw else [pack(w, bits) for w in weights]
     output = np.zeros((1, 32, 16), np.int8)
-    aiff = Aiff(TARGET)
+    aiff = Aiff(BOARD)
     parts = [np.frombuffer(s, np.uint8).copy() for s in streams]
     outputs = output[:, :, :8], output[:, :, 8:]
     none = [np.zeros(8, np.int16) for _ in range(2)]
@@ -137,7 +137,7 @@ def repeat() -> Probe:
     """The same pooling on two images: one control descriptor that asks for a repetition."""
     images = np.arange(2 * 4 * 32).reshape(2, 2, 2, 32).astype(np.uint8)
     output = np.zeros((2, 1, 1, 1, 32), np.uint8)
-    aiff = Aiff(TARGET)
+    aiff = Aiff(BOARD)
     for k, image in enumerate(images):
         if k:
             aiff.add_new_register_config()
@@ -175,7 +175,7 @@ def kernel_of(probe: Probe) -> tuple[Any, Any]:
     return starts_aiff, chains
 
 
-def write(name: str, folder: Path, target: str = TARGET) -> None:
+def write(name: str, folder: Path, target: str = BOARD) -> None:
     """Builds a probe into `folder`: gbuilder/aipu.bin, its inputs in their order, the result by each reading."""
     from compassc.dsl import BuildManager
 
@@ -201,7 +201,7 @@ def expected(probe: Probe, values: Array) -> Array:
 
 def _save(path: Path, array: Array) -> None:
     content = io.BytesIO()
-    np.save(content, array)
+    np.lib.format.write_array(content, array)
     files.write(path, content.getvalue())
 
 

@@ -67,9 +67,12 @@ def keep_interrupts() -> None:
         import threading
 
         # a signal of the system, for one of Python's alone would wait for the end of a call
-        again = threading.Timer(0.01, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+        again = threading.Timer(0.05, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
         again.daemon = True
-        again.start()
+        try:
+            again.start()
+        except KeyboardInterrupt:  # on a busy machine it came before this was left
+            hook(found)
 
     sys.unraisablehook = hook
 
