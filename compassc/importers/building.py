@@ -24,6 +24,7 @@ from compassc.importers.values import (
     Value,
     broadcast_shape,
     channels_last,
+    fitting,
     moves_data,
     plain,
     reshaped_in_order,
@@ -322,10 +323,7 @@ def as_stored(array: Array) -> Array:
     dtype = numpy_dtype(stored_type(array.dtype))
     if array.dtype == dtype:
         return np.asarray(array, order="C")
-    if array.dtype.kind in "iu" and array.size and dtype.kind in "iu":
-        info = np.iinfo(dtype)
-        if array.min() < info.min or array.max() > info.max:
-            raise Refused(f"a constant of type {array.dtype} has numbers beyond {dtype}")
+    fitting(array)
     if array.dtype == np.float64 and dtype == np.float32:
         most = np.finfo(np.float32).max
         beyond = int((np.isfinite(array) & (np.abs(array) > most)).sum())

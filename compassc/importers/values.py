@@ -38,6 +38,10 @@ class Reported(Refused):
     """A node cannot be imported for reasons that are listed already: those of the nodes inside of it."""
 
 
+class TooWide(Refused):
+    """A constant has numbers that the graph's type for it lacks."""
+
+
 class NotConstant(Refused):
     """A node needs the content of tensors that is only known at run time. `tensors`: their names in the graph."""
 
@@ -49,6 +53,23 @@ class NotConstant(Refused):
 def stored_type(dtype: np.dtype[Any]) -> str:
     """The graph's data type for a type of a model."""
     return NARROWED.get(dtype.name, dtype.name)
+
+
+def unfit(array: Array) -> int | None:
+    """A number of an array of integers that the graph's type for it does not have; None where all fit."""
+    dtype = np.dtype(stored_type(array.dtype)) if array.dtype.kind in "iu" else array.dtype
+    if dtype == array.dtype or dtype.kind not in "iu" or not array.size:
+        return None
+    info, extremes = np.iinfo(dtype), (int(array.min()), int(array.max()))
+    return next((n for n in extremes if not info.min <= n <= info.max), None)
+
+
+def fitting(array: Array) -> Array:
+    """The array, for numbers that become attributes. TooWide when the graph's type for them lacks one."""
+    number = unfit(array)
+    if number is not None:
+        raise TooWide(f"a constant of type {array.dtype} has {number}, beyond {stored_type(array.dtype)}")
+    return array
 
 
 @dataclass(frozen=True, eq=False)

@@ -403,3 +403,16 @@ def test_doubles_beyond_floats_are_limited_with_a_warning():
         graph = import_model(model)
     (constant,) = [layer.constant("weights") for layer in graph.layers if layer.type == "Constant"]
     np.testing.assert_array_equal(constant.reshape(-1), np.float32([1, np.finfo(np.float32).min, -np.inf]))
+
+
+@pytest.mark.parametrize("operator", ["Pad", "OneHot"])
+@pytest.mark.parametrize("number", [2**31, -(2**31) - 1, 2**40])
+def test_numbers_beyond_32_bits_that_become_attributes_are_refused(operator, number):
+    net = Net()
+    x = net.input("x", 4, kind=TensorProto.INT64)
+    given = (
+        [net.ints(1, 1), net.constant(number, np.int64)] if operator == "Pad" else [net.ints(3), net.ints(0, number)]
+    )
+    with pytest.raises(RefusedModel) as raised:
+        import_model(net.model(net(operator, x, *given)))
+    assert f"has {number}, beyond int32" in str(raised.value.refusals[0])

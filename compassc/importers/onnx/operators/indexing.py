@@ -11,7 +11,7 @@ from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import arithmetic, cast, compare
 from compassc.importers.onnx.operators.movement import sliced
-from compassc.importers.values import Array, Refused, Value, plain, stored_type
+from compassc.importers.values import Array, Refused, Value, fitting, plain, stored_type
 
 if TYPE_CHECKING:
     from compassc.importers.onnx.convert import Conversion
@@ -118,6 +118,7 @@ def one_hot(b: Building, indices: Value, depth: Constant, values: Constant, *, a
         moved = arithmetic(b, negative, Value.of(np.full(1, many, np.int32)), "Mul")
         index = arithmetic(b, index, moved, "Add")
     shape = (*index.shape[:at], many, *index.shape[at:])
+    fitting(values)
     made = b.layer(
         "OneHot",
         [b.laid(index)],

@@ -10,7 +10,7 @@ import numpy as np
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator, refuse
 from compassc.importers.onnx.operators.shuffles import shuffled
-from compassc.importers.values import Order, Refused, Value, channels_last
+from compassc.importers.values import Order, Refused, Value, channels_last, fitting
 
 if TYPE_CHECKING:
     from compassc.importers.onnx.convert import Conversion
@@ -246,7 +246,7 @@ def pad(
         for i, a in enumerate(int(v) for v in axes):
             full[x.axis(a)], full[x.axis(a) + x.rank] = listed[i], listed[i + many]
         listed = full
-    return padded(b, x, listed, mode, 0 if value is None else value.reshape(-1)[0].item())
+    return padded(b, x, listed, mode, 0 if value is None else fitting(value).reshape(-1)[0].item())
 
 
 def padded(b: Building, x: Value, pads: Sequence[int], mode: str, value: float) -> Value:
