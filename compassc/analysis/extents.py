@@ -12,6 +12,7 @@ from compass_core.operators import wrap
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import INT32, DataType, PointerType
+from ..ir.names import NamePool
 from ..ir.visit import all_exprs
 from ..ops.effects import accesses
 from . import prefetches
@@ -30,7 +31,7 @@ class _Slicer:
         self.scopes = scopes
         """The memory that the kernel's parameters point to: accesses elsewhere are of its own arrays."""
         self.names: dict[E.Var, str] = {}
-        self.taken: set[str] = set()
+        self.pool = NamePool(variant="{}~{}".format)
         self.f = f
         self.addressed = {e.var for e in all_exprs(f.body, E.F_POINTER) if type(e) is E.AddressOf}
         """Variables that stores through pointers may change: their values are not followed."""
@@ -40,12 +41,7 @@ class _Slicer:
     def name(self, v: E.Var) -> str:
         found = self.names.get(v)
         if found is None:
-            found, n = v.name, 0
-            while found in self.taken:
-                n += 1
-                found = f"{v.name}~{n}"
-            self.taken.add(found)
-            self.names[v] = found
+            found = self.names[v] = self.pool.take(v.name)
         return found
 
     # -- expressions

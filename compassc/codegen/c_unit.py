@@ -10,11 +10,12 @@ from compass_core.hostcc.arrays import Array
 
 from ..ir import exprs as E
 from ..ir import stmts as S
+from ..ir.names import NamePool
 from .c_calls import FORMS
 from .c_expr import ExprPrinter, c_name
 from .c_places import Part
 from .c_types import c_type, codegen_error, in_memory, qualifier
-from .names import RESERVED, NamePool
+from .names import RESERVED
 
 BARRIER = "barrier(CLK_LOCAL_MEM_FENCE);"
 STORAGE = "_buf"

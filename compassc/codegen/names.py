@@ -1,4 +1,4 @@
-"""Names that a kernel's variables must not take in C, and the pool that keeps names apart."""
+"""Names that a kernel's variables must not take in C."""
 
 from __future__ import annotations
 
@@ -23,19 +23,3 @@ VECTOR_TYPES = frozenset(
     for lanes in (2, 3, 4, 8, 16, 32)
 )
 RESERVED = KEYWORDS | BUILTINS | VECTOR_TYPES | {f"as_{t}" for t in KEYWORDS | VECTOR_TYPES}
-
-
-class NamePool:
-    """Gives out each name once."""
-
-    def __init__(self, taken: frozenset[str] = RESERVED) -> None:
-        self.taken = set(taken)
-
-    def take(self, name: str) -> str:
-        """`name`, or its first free `_N` variant."""
-        found, n = name, 0
-        while found in self.taken:
-            n += 1
-            found = f"{name}_{n}"
-        self.taken.add(found)
-        return found

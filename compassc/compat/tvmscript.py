@@ -22,6 +22,7 @@ from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import INT32, VOID, DataType, pointer_type
 from ..ir.exprs import Buffer, IntImm, Var
+from ..ir.names import NamePool
 from ..language.source import definition, file_of, node_span
 from ..te.errors import ExpressionTypeError
 from ..te.lowering import IMPLIED_SIZES
@@ -163,7 +164,7 @@ class _Reader:
         self.extents: dict[Var, tuple[E.Expr, E.Expr]] = {}
         self.out: list[S.Stmt] = []
         self.blocks: list[_Block] = []
-        self.taken: set[str] = set()
+        self.block_names = NamePool()
         self.name = function.__name__
 
     def read(self) -> PrimFunc:
@@ -344,19 +345,11 @@ class _Reader:
             return
         if called != "block" or not isinstance(call, ast.Call):
             raise self._error(node, "`with` has a T.block or a T.init")
-        block = _Block(self._unique(str(self._value(call.args[0])) if call.args else "block"))
+        block = _Block(self.block_names.take(str(self._value(call.args[0])) if call.args else "block"))
         self.blocks.append(block)
         body = self._nested(node.body)
         self.blocks.pop()
         self.out.append(new_block(block.name, block.axes, body, tuple(block.init), block.where))
-
-    def _unique(self, name: str) -> str:
-        found, count = name, 0
-        while found in self.taken:
-            count += 1
-            found = f"{name}_{count}"
-        self.taken.add(found)
-        return found
 
     def _block(self, node: ast.AST) -> _Block:
         if not self.blocks:

@@ -18,6 +18,7 @@ from . import exprs as E
 from . import stmts as S
 from .dtypes import BOOL, INT32, DataType, PointerType
 from .forms import FORMS
+from .names import NamePool
 from .node import Field, Node
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class _Names:
 
     def __init__(self) -> None:
         self.of: dict[object, str] = {}
-        self.used: set[str] = set(RESERVED)
+        self.pool = NamePool(RESERVED)
 
     def define(self, key: object, hint: str) -> str:
         """The name of what a program defines: an identifier."""
@@ -83,12 +84,7 @@ class _Names:
 
     def take(self, key: object, hint: str) -> str:
         """The name of what an expression uses: as it is called."""
-        name, n = hint, 0
-        while name in self.used:
-            n += 1
-            name = f"{hint}_{n}"
-        self.used.add(name)
-        self.of[key] = name
+        name = self.of[key] = self.pool.take(hint)
         return name
 
 

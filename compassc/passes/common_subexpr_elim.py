@@ -22,6 +22,7 @@ from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import DataType
 from ..ir.exprs import Binary, Expr, Var
+from ..ir.names import NamePool
 from ..ir.printer import print_expr
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
 from ._blocks import defined_vars, leaves, mutable_vars
@@ -109,8 +110,7 @@ class _Facts:
 class _Eliminate:
     def __init__(self, f: PrimFunc) -> None:
         self.facts = _Facts(mutable_vars(f))
-        self.names = {v.name for v in (*f.params, *defined_vars(f.body))}
-        self.count = 0
+        self.names = NamePool(["cse_var", *(v.name for v in (*f.params, *defined_vars(f.body)))])
         self.scope: set[Var] = set()
         self.active: dict[int, Var] = {}
         self.order: list[int] = []
@@ -175,12 +175,7 @@ class _Eliminate:
     def _named(self, keys: Sequence[int]) -> list[int]:
         """Give the expressions of one place their variables, and return them in the order of definition."""
         for key in keys:
-            name = ""
-            while not name or name in self.names:
-                self.count += 1
-                name = f"cse_var_{self.count}"
-            self.names.add(name)
-            self.pending[key] = Var(name, self.facts.node[key].dtype)
+            self.pending[key] = Var(self.names.take("cse_var"), self.facts.node[key].dtype)
         return list(reversed(keys))
 
     def _define(self, key: int, span: Span | None) -> Stmt:

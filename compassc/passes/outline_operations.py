@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import DataType
+from ..ir.names import NamePool
 from ..ir.stmts import IRModule, PrimFunc
 from ..ir.visit import Rewriter, all_exprs, rewrites
 from ..ops import core
@@ -39,7 +40,7 @@ class _Outline(Rewriter):
     def __init__(self, module: IRModule) -> None:
         super().__init__()
         self.prefix = module.entry
-        self.taken = {f.name for f in module.functions}
+        self.names = NamePool(f.name for f in module.functions)
         self.made: dict[object, PrimFunc] = {}
 
     @rewrites(E.Call)
@@ -71,10 +72,4 @@ class _Outline(Rewriter):
     def name(self, e: E.Call) -> str:
         options = "".join(f"_{name}" for name, value in e.attrs if value)
         kind = e.args[0].dtype if e.args else e.dtype
-        wanted = f"{self.prefix}_{e.op}_{kind if isinstance(kind, DataType) else 'p'}{options}"
-        found, count = wanted, 0
-        while found in self.taken:
-            count += 1
-            found = f"{wanted}_{count}"
-        self.taken.add(found)
-        return found
+        return self.names.take(f"{self.prefix}_{e.op}_{kind if isinstance(kind, DataType) else 'p'}{options}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..ir import stmts as S
 from ..ir.exprs import Var
+from ..ir.names import NamePool
 from ..ir.stmts import Body, IRModule, PrimFunc
 from ..ir.visit import rename_vars, walk_stmts
 from ._blocks import defined_vars
@@ -36,10 +37,6 @@ def _collect(body: Body, depth: int, taken: set[str], mapping: dict[Var, Var]) -
         if type(s) is S.For and len(s.var.name) > LONGEST:
             long = True
             letter = _LETTERS[min(depth, len(_LETTERS) - 1)]
-            name, n = letter, 0
-            while name in taken:
-                n += 1
-                name = f"{letter}_{n}"
-            mapping[s.var] = Var(name, s.var.dtype, s.var.nonneg)
+            mapping[s.var] = Var(NamePool(taken).take(letter), s.var.dtype, s.var.nonneg)
         for nested in s.bodies():
             _collect(nested, depth + long, taken, mapping)

@@ -8,6 +8,7 @@ After: no two variables of a function, storage included, have the same name: the
 from __future__ import annotations
 
 from ..ir.exprs import Var
+from ..ir.names import NamePool
 from ..ir.stmts import IRModule, PrimFunc
 from ..ir.visit import rename_vars
 from ._blocks import defined_vars
@@ -20,19 +21,12 @@ def run(module: IRModule) -> IRModule:
 
 
 def _function(f: PrimFunc) -> PrimFunc:
-    seen: dict[str, Var] = {}
-    next_number: dict[str, int] = {}
+    names = NamePool()
     mapping: dict[Var, Var] = {}
-    for var in (*f.params, *defined_vars(f.body)):
-        name = var.name
-        if seen.setdefault(name, var) is var:
-            continue
-        n = next_number.get(name, 0) + 1
-        while f"{name}_{n}" in seen:
-            n += 1
-        next_number[name] = n
-        mapping[var] = Var(f"{name}_{n}", var.dtype, var.nonneg)
-        seen[mapping[var].name] = mapping[var]
+    for var in dict.fromkeys((*f.params, *defined_vars(f.body))):
+        name = names.take(var.name)
+        if name != var.name:
+            mapping[var] = Var(name, var.dtype, var.nonneg)
     if not mapping:
         return f
     params = tuple(mapping.get(p, p) for p in f.params)

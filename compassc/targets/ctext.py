@@ -12,11 +12,12 @@ from typing import Any
 
 from compass_core.errors import CompassError
 from compass_core.operators import OPERATORS
-from compassc.codegen.names import KEYWORDS, NamePool
+from compassc.codegen.names import KEYWORDS
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import DataType, PointerType, Type
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
+from compassc.ir.names import NamePool
 
 SCALARS = "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64".split()
 _NAMES = (

@@ -9,9 +9,10 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import PointerType
 from compassc.ir.exprs import Binary, IntImm, Var
+from compassc.ir.names import NamePool, identifier
 from compassc.ir.visit import all_exprs, walk_exprs, walk_stmts
 from compassc.targets.ctext import NoForm
-from compassc.te.lowering import IMPLIED_SIZES, free_name
+from compassc.te.lowering import IMPLIED_SIZES
 
 Size = Any
 """An extent as JSON: a number, the name of a parameter, or [operator, size, size]."""
@@ -48,8 +49,8 @@ def _passed(function: S.PrimFunc) -> Iterator[E.Pointer]:
 
 def names_of(function: S.PrimFunc) -> dict[Var, str]:
     """A name for each parameter, that no other one has."""
-    taken: set[str] = set()
-    return {p: free_name(p.name, taken) for p in function.params}
+    names = NamePool()
+    return {p: names.take(identifier(p.name)) for p in function.params}
 
 
 def is_declared(function: S.PrimFunc) -> bool:

@@ -15,6 +15,7 @@ from compassc.ir import stmts as S
 from compassc.ir.dtypes import BOOL, INT32, VOID, PointerType, pointer_type
 from compassc.ir.equal import structural_equal
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
+from compassc.ir.names import NamePool, identifier
 from compassc.ir.stmts import Body, IRModule, PrimFunc, Stmt
 from compassc.ir.verify import verify
 from compassc.ir.visit import Rewriter, all_exprs, rename_vars, rewrites, walk_stmts
@@ -275,14 +276,14 @@ def parameters_of(
     parameters after these (`IMPLIED_SIZES`)."""
     buffers: dict[Tensor, Buffer] = {}
     variables: list[Var] = []
-    taken: set[str] = set()
+    names = NamePool()
     for arg in args:
         if isinstance(arg, Tensor):
             if arg in buffers:
                 raise LowerError(f"'{arg.name}' is given twice as an argument")
             dtype = machine.storage_type(arg.name, arg.dtype)
             name = binds[arg].name if arg in binds else arg.name
-            data = Var(free_name(name, taken), pointer_type(dtype, "global"))
+            data = Var(names.take(identifier(name)), pointer_type(dtype, "global"))
             shape = tuple(arg.shape) or (IntImm(INT32, 1),)
             buffers[arg] = Buffer(data, dtype, shape)
             variables.append(data)
@@ -303,8 +304,8 @@ def parameters_of(
 
 def _renamed(variables: Sequence[Var]) -> dict[Var, Var]:
     """Other variables for the numbers among the parameters whose names another parameter has."""
-    taken = {v.name for v in variables if isinstance(v.dtype, PointerType)}
-    names = {v: free_name(v.name, taken) for v in variables if not isinstance(v.dtype, PointerType)}
+    pool = NamePool(v.name for v in variables if isinstance(v.dtype, PointerType))
+    names = {v: pool.take(identifier(v.name)) for v in variables if not isinstance(v.dtype, PointerType)}
     return {v: Var(name, v.dtype, v.nonneg) for v, name in names.items() if name != v.name}
 
 
@@ -322,17 +323,6 @@ def _check_known(function: PrimFunc) -> None:
                 f"'{e.name}' is used, but is neither an argument nor a size of one",
                 "add it to the arguments; a size is known where a tensor among them has it as a dimension",
             )
-
-
-def free_name(name: str, taken: set[str]) -> str:
-    """The name as an identifier that no other parameter has."""
-    base = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
-    found, count = base, 0
-    while found in taken:
-        count += 1
-        found = f"{base}_{count}"
-    taken.add(found)
-    return found
 
 
 class Finish(Rewriter):

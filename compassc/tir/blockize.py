@@ -9,6 +9,7 @@ from compassc.analysis.arith import Arith, Linear
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Binary, Expr, Var
+from compassc.ir.names import NamePool
 from compassc.ir.stmts import Body
 from compassc.ir.visit import substitute_body, walk_stmts
 from compassc.te.errors import ScheduleError
@@ -107,17 +108,8 @@ class Blockizing(Base):
     def _own_names(self, tree: Tree, block: S.Block, body: Body) -> Body:
         """The statements of an implementation with names of blocks that no other block of the function has."""
         gone = {s.name for s in walk_stmts(block.body) if isinstance(s, S.Block)}
-        taken = set(tree.blocks) - gone
-        names: dict[str, str] = {}
-        for s in walk_stmts(body):
-            if isinstance(s, S.Block):
-                found, count = s.name, 0
-                while found in taken:
-                    count += 1
-                    found = f"{s.name}_{count}"
-                taken.add(found)
-                names[s.name] = found
-        return _renamed(body, names)
+        names = NamePool(set(tree.blocks) - gone)
+        return _renamed(body, {s.name: names.take(s.name) for s in walk_stmts(body) if isinstance(s, S.Block)})
 
 
 def _renamed(body: Body, names: dict[str, str]) -> Body:

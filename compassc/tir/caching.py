@@ -9,6 +9,7 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import pointer_type
 from compassc.ir.exprs import Binary, Buffer, Expr, Var
+from compassc.ir.names import NamePool
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.visit import Rewriter, rewrites, walk_exprs, walk_stmts
 from compassc.te.errors import ExpressionTypeError, ScheduleError
@@ -336,12 +337,8 @@ class Caching(Base):
         return found
 
     def _copy(self, step: str, function: str, tree: Tree, buffer: Buffer, scope: str, word: str) -> Buffer:
-        taken = {b.data.name for b in self.buffers(function).values()}
-        base = f"{buffer.data.name}_{word.replace('.', '_') or 'global'}"
-        name, count = base, 0
-        while name in taken:
-            count += 1
-            name = f"{base}_{count}"
+        names = NamePool(b.data.name for b in self.buffers(function).values())
+        name = names.take(f"{buffer.data.name}_{word.replace('.', '_') or 'global'}")
         return Buffer(Var(name, pointer_type(buffer.dtype, scope)), buffer.dtype, buffer.shape)
 
 

@@ -9,10 +9,11 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, VOID, dtype, pointer_type
 from compassc.ir.exprs import Buffer, Expr, IntImm, Var
+from compassc.ir.names import NamePool, identifier
 from compassc.ir.stmts import Body, PrimFunc, Stmt
 from compassc.te.axes import IterVar
 from compassc.te.errors import ExpressionError, ExpressionTypeError
-from compassc.te.lowering import free_name, parameters_of
+from compassc.te.lowering import parameters_of
 from compassc.te.machine import Machine
 from compassc.te.nodes import Reduce, TensorRead, rewrite
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, post_order
@@ -56,8 +57,8 @@ class _Functions:
         self.buffers = dict(buffers)
         self.allocations: list[Stmt] = []
         self.nests: list[Stmt] = []
-        self.names = set(names)
-        self.blocks: set[str] = set()
+        self.names = NamePool(names)
+        self.blocks = NamePool()
 
     def operation(self, op: Operation, given: list[Any]) -> None:
         if isinstance(op, PlaceholderOp):
@@ -72,7 +73,7 @@ class _Functions:
         for tensor in op.outputs:
             if tensor not in self.buffers:
                 kind = _ANY.storage_type(tensor.name, tensor.dtype)
-                data = Var(free_name(tensor.name, self.names), pointer_type(kind, "global"))
+                data = Var(self.names.take(identifier(tensor.name)), pointer_type(kind, "global"))
                 buffer = Buffer(data, kind, tuple(tensor.shape) or (IntImm(INT32, 1),))
                 self.buffers[tensor] = buffer
                 self.allocations.append(S.Alloc(buffer))
@@ -115,7 +116,7 @@ class _Functions:
         if not axes:  # a single number
             axes.append(Axis(Var("vi", INT32), "spatial", _ZERO, IntImm(INT32, 1), _ZERO))
         init, body = make(op, mapping)
-        return new_block(free_name(name, self.blocks), axes, body, init)
+        return new_block(self.blocks.take(identifier(name)), axes, body, init)
 
     def _store(self, op: ComputeOp, index: int, mapping: dict[Expr, Expr], value: Expr | None = None) -> Stmt:
         buffer = self.buffers[op.output(index)]

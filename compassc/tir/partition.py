@@ -10,6 +10,7 @@ from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Binary, Buffer, Expr, Var
+from compassc.ir.names import NamePool
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.visit import all_exprs, substitute_body, walk_stmts
 from compassc.te.errors import ExpressionTypeError, ScheduleError
@@ -56,16 +57,7 @@ class Partitioning(Caching):
                     "reductions, too",
                     "decompose the reduction before its loops are fused",
                 )
-        taken = set(tree.blocks)
-
-        def name(wanted: str) -> str:
-            found, count = wanted, 0
-            while found in taken:
-                count += 1
-                found = f"{wanted}_{count}"
-            taken.add(found)
-            return found
-
+        name = NamePool(tree.blocks).take
         stem = f"{inside[0].name}_{s.var.name}"
         common = name(f"{stem}_common")
         parts: list[Stmt] = []

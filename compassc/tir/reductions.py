@@ -8,6 +8,7 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import pointer_type
 from compassc.ir.exprs import Buffer, Expr, Var
+from compassc.ir.names import NamePool
 from compassc.ir.stmts import Body
 from compassc.te.errors import ScheduleError
 from compassc.tir.base import Base
@@ -136,18 +137,15 @@ class Factoring:
     ) -> tuple[Body, list[Buffer]]:
         """The body of the function with both blocks, and the buffers between them. `scope`: their memory, by default that
         of what is reduced; `behind`: what becomes of the nest that joins the partial results."""
-        taken = {b.data.name for b in buffers.values()}
+        names = NamePool(b.data.name for b in buffers.values())
         made = []
         for store in self.joining.stores:
             old = buffers[store.buffer.data]
-            label, count = f"{old.data.name}_rf", 0
-            while label in taken:
-                count += 1
-                label = f"{old.data.name}_rf_{count}"
-            taken.add(label)
             shape = (*old.shape[: self.place], self.factor.stop, *old.shape[self.place :])
             memory = scope or (old.scope if old.scope != "constant" else "global")
-            made.append(Buffer(Var(label, pointer_type(old.dtype, memory)), old.dtype, shape))
+            made.append(
+                Buffer(Var(names.take(f"{old.data.name}_rf"), pointer_type(old.dtype, memory)), old.dtype, shape)
+            )
         top = self.loops[0]
         partial = self._partial(name, made)
         first = edit((top,), {self.block: (partial,)})

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Var
+from compassc.ir.names import NamePool
 from compassc.ir.stmts import Body, PrimFunc, Stmt
 from compassc.te.errors import ScheduleError
 from compassc.tir.blocks import is_declaration
@@ -75,11 +76,7 @@ class Tree:
 
     def free_block_name(self, name: str) -> str:
         """The name, or one like it that no block has."""
-        found, count = name, 0
-        while found in self.blocks:
-            count += 1
-            found = f"{name}_{count}"
-        return found
+        return NamePool(self.blocks).take(name)
 
     def is_inside(self, s: Stmt, outer: Stmt) -> bool:
         return outer in self.around(s)

@@ -12,6 +12,7 @@ from compass_core.errors import CompassError, Note
 from ...ir import exprs as E
 from ...ir import stmts as S
 from ...ir.dtypes import INT32, PointerType, pointer_type
+from ...ir.names import NamePool
 from ...ir.visit import placed
 from ..functions import PyPrimFunc, captured_names
 from ..source import definition, file_of, node_span
@@ -55,7 +56,7 @@ class FunctionContext:
         self.axes: list[
             list[tuple[E.Var, str, E.Expr, E.Expr, E.Expr]]
         ] = []  # of the blocks around, where they are kept
-        self.block_names: set[str] = set()
+        self.block_names = NamePool()
         self.ranges: dict[E.Var, tuple[E.Expr, E.Expr]] = {}  # start and stop of loops around
         for var in self.params:
             pointer = isinstance(var.dtype, PointerType)

@@ -328,7 +328,7 @@ class FunctionParser(FunctionContext):
             true = E.IntImm(BOOL, 1)
             self.emit(
                 S.Block,
-                self._block_name(value.name),
+                self.block_names.take(value.name or "block"),
                 names,
                 kinds,
                 starts,
@@ -340,12 +340,3 @@ class FunctionParser(FunctionContext):
                 (),
                 tuple(body),
             )
-
-    def _block_name(self, name: str) -> str:
-        """The name of a block, or one like it that no other block has."""
-        found, count = name or "block", 0
-        while found in self.block_names:
-            count += 1
-            found = f"{name or 'block'}_{count}"
-        self.block_names.add(found)
-        return found

@@ -7,6 +7,7 @@ from typing import Any
 
 from compassc.ir.dtypes import BOOL
 from compassc.ir.exprs import Binary, Expr, IntImm, Select
+from compassc.ir.names import NamePool
 from compassc.te.axes import IterVar, Kind, Range
 from compassc.te.errors import ExpressionTypeError, ScheduleError
 from compassc.te.nodes import Reduce, TensorRead, reads, rewrite, substitute
@@ -38,11 +39,7 @@ class Schedule:
             self._add(op, len(self.stages), op in self.outputs)
 
     def _add(self, op: Operation, place: int, is_output: bool = False) -> Stage:
-        taken = {s.label for s in self.stages}
-        label, count = op.name, 0
-        while label in taken:
-            count += 1
-            label = f"{op.name}#{count}"
+        label = NamePool((s.label for s in self.stages), "{}#{}".format).take(op.name)
         self.stages.insert(place, Stage(self, op, label, is_output))
         return self.stages[place]
 
