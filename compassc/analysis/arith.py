@@ -21,6 +21,12 @@ from .structure import Interner, is_stable
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 BOOL_RANGE = (0, 1)
+_MOST_TECS = 1 << 16
+"""More than any machine has of TECs, or of groups of them."""
+_CALL_RANGES: dict[str, Range] = {
+    **dict.fromkeys(("get_local_id", "get_group_id"), (0, _MOST_TECS - 1)),
+    **dict.fromkeys(("get_local_size", "get_num_groups"), (1, _MOST_TECS)),
+}
 SWAPPED = {"gt": "lt", "ge": "le"}
 NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 
@@ -262,10 +268,12 @@ class Arith:
         return min(a, c), max(b, d)
 
     def _call_range(self, e: Call) -> Range:
-        low, high = _full(e.data_type)
-        return (
-            (0, high) if e.op in ("get_local_id", "get_local_size", "get_group_id", "get_num_groups") else (low, high)
-        )
+        if e.op == "ceildiv" and type(e.args[1]) is IntImm and e.args[1].value > 0:
+            by = e.args[1].value
+            low, high = self.range_of(e.args[0])
+            if high + by - 1 <= _full(e.data_type)[1]:
+                return low // by, -(-high // by)
+        return _CALL_RANGES.get(e.op) or _full(e.data_type)
 
     # -- linear forms
 

@@ -220,7 +220,7 @@ class Turns:
         far = self.roots(s.value.args[1 if inward else 0])
         array = to if to is not None else source
         assert array is not None
-        return inward, array, next(iter(far)) if len(far) == 1 else False
+        return inward, array, (next(iter(far)) if len(far) == 1 else None) or False
 
     def _array(self, p: Expr) -> Var | None:
         """The SRAM array of this function that a pointer points into."""

@@ -91,6 +91,60 @@ def test_results_are_those_of_the_plain_loop(tmp_path, seed):
     assert executors["ahead"].check(x, z, y, n) == []
 
 
+IN_PLACE = {
+    "tiles of all TECs": ("S.get_local_id() * TILE, n, S.get_local_size() * TILE", "t - own", "t - own", 1),
+    "tiles by number": ("S.ceildiv(n, TILE)", "t * TILE", "t * TILE", 1),
+    "from the last to the first": ("0, n, TILE", "n - t - TILE", "n - t - TILE", 1),
+    "from a little ahead": ("0, n, TILE", "t + 5", "t", 1),
+    "to a little behind, downwards": ("0, n, TILE", "n - t - TILE", "n - t - TILE + 3", 1),
+    "rows": ("0, n, TILE", "t", "t", 8),
+}
+
+
+@pytest.mark.parametrize("case", IN_PLACE)
+def test_tiles_go_back_to_where_they_came_from(tmp_path, case):
+    loop, source, target, rows = IN_PLACE[case]
+    body = f"""
+        S.dma_copy(a, x + own + ({source}), {TILE // rows}, {TILE // rows}, S.ceildiv({TILE}, {TILE // rows}))
+        for i in range(TILE):
+            a[i] = a[i] * 3 + t
+        if n > 0:
+            S.dma_copy(x + own + ({target}), a, {TILE // rows}, {TILE // rows}, S.ceildiv({TILE}, {TILE // rows}))
+"""
+    head = f"def {{}}({PARAMETERS}):\n    {A}\n    own = S.get_local_id() * (n + TILE)\n    for t in "
+    heads = {"plain": f"range({loop})", "ahead": f"S.pipelined({loop}, stages=3)"}
+    text = "".join(f"@S.prim_func\n{head.format(name)}{h}:{body}\n\n" for name, h in heads.items())
+    kernels = {name: load(tmp_path, text, name) for name in heads}
+    executors = {name: BuildManager("X2_1204").build(k) for name, k in kernels.items()}
+    for n in (0, TILE, 7 * TILE):
+        results = []
+        for run in (executors["plain"], executors["ahead"], kernels["ahead"]):
+            results.append(np.random.default_rng(n).integers(-1000, 1000, 4 * (n + TILE), dtype="int32"))
+            run(results[-1], None, None, n)
+        np.testing.assert_array_equal(results[1], results[0])
+        np.testing.assert_array_equal(results[2], results[0])
+
+
+A = 'a = S.alloc(TILE, "i32", "lsram")'
+NOT_IN_PLACE = {
+    "a tile ahead": ("S.dma_copy(a, x + t, TILE)\nS.dma_copy(x + t + TILE, a, TILE)", A),
+    "half a tile ahead": ("S.dma_copy(a, x + t, TILE)\nS.dma_copy(x + t + TILE // 2, a, TILE)", A),
+    "where turns leave a number": (
+        "S.dma_copy(a, x + q + t, TILE)\nz[0] = z[0] + 32\nS.dma_copy(x + z[0] + t, a, TILE)",
+        A + "\nq = z[0]",
+    ),
+    "rows that turns share": ("S.dma_copy(a, x + t, 4, 128, 16)\nS.dma_copy(x + t, a, 4, 4, 16, 128)", A),
+    "places that come again": ("S.dma_copy(a, x + t % 100, TILE)\nS.dma_copy(x + t % 100, a, TILE)", A),
+}
+
+
+@pytest.mark.parametrize("case", NOT_IN_PLACE)
+def test_tiles_that_meet_those_of_other_turns_are_refused(tmp_path, case):
+    body, before = NOT_IN_PLACE[case]
+    error = refused(tmp_path, body, before)
+    assert "may read what the turn before it copies" in error.message
+
+
 def refused(tmp_path, body: str, before: str = "", after: str = "") -> CompassError:
     """The error of a kernel with this body of its pipelined loop."""
     lines = [
@@ -106,7 +160,6 @@ def refused(tmp_path, body: str, before: str = "", after: str = "") -> CompassEr
     return error.value
 
 
-A = 'a = S.alloc(TILE, "i32", "lsram")'
 COPY, BACK = "S.dma_copy(a, x + t, TILE)", "S.dma_copy(y + t, a, TILE)"
 REFUSALS = {
     "no statement of its body copies": ("y[t] = x[t]", "", ""),
@@ -119,7 +172,7 @@ REFUSALS = {
     "'z', which the loop writes": (f"z[t] = 1\nS.dma_copy(a, x + z[t], TILE)\n{BACK}", A, ""),
     "a turn writes 'x'": (f"{COPY}\nx[t] = 3\n{BACK}", A, ""),
     "a turn uses 'y'": (f"{COPY}\ny[t + 100] = 3\n{BACK}", A, ""),
-    "may read what the turn before": (f"S.dma_copy(a, y + t + 1, TILE)\n{BACK}", A, ""),
+    "may read what the turn before": (f"S.dma_copy(a, y + t - 1, TILE)\n{BACK}", A, ""),
     "is filled while": (f"{COPY}\na[0] = 3\n{COPY}\n{BACK}", A, ""),
     "behind the copy into it": (f"{COPY}\nS.dma_memset(a, 0, 8)\n{BACK}", A, ""),
     "behind the copy out of it": (f"{COPY}\n{BACK}\na[0] = 1", A, ""),
@@ -164,7 +217,9 @@ def test_pysim_finds_what_a_turn_reads_of_the_turn_before(tmp_path):
     )
     text = "\n".join("        " + b for b in body.split("\n"))
     kernel = load(
-        tmp_path, f"@S.prim_func\ndef k({PARAMETERS}):\n    {A}\n    for t in S.pipelined(0, n, TILE):\n{text}\n", "k"
+        tmp_path,
+        f"@S.prim_func\ndef k({PARAMETERS}):\n    {A}\n    for t in S.pipelined(0, n, TILE):\n{text}\n",
+        "k",
     )
     x = np.ones(TILE + 3, "int32")
     with checking("uninit"), pytest.raises(CompassError, match=r"never|none of them"):
