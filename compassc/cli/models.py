@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from compass_core.errors import UsageError
+from compassc.cli.built import tell
 from compassc.cli.console import Console, artifact
 from compassc.cli.outputs import hand_over, is_apart, place
 from compassc.cli.pipeline import graph_pass_options, graph_pipeline_text
@@ -51,6 +52,7 @@ def build_file(console: Console, source: Path, given: dict[str, Any]) -> None:
             folder=given["save_temps_dir"],
             final=output if last.name != "gbuild" else None,
             stop_after=last.name,
+            aiff=given["aiff"],
         )
         console.folder = request.stage_folder()
         with telling(console):
@@ -61,5 +63,5 @@ def build_file(console: Console, source: Path, given: dict[str, Any]) -> None:
         if build.built is None:
             console.made(build.result)
             return
-        console.say(build.built.summary())
+        tell(console, build.built, build.target.name)
         hand_over(console, made, output)

@@ -290,6 +290,11 @@ compiler_options = chain(
     ),
     click.option("--no-cache", is_flag=True, help="Compile anew even when the cache has the object."),
 )
+aiff_option = click.option(
+    "--aiff",
+    is_flag=True,
+    help="Of a model: build 1x1 convolutions for the AIFF where results are known to be the same.",
+)
 dry_run_option = click.option("--dry-run", is_flag=True, help="Print the clang commands instead of running them.")
 
 

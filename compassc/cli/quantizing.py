@@ -73,8 +73,8 @@ MODELS_ONLY = ("outputs", "calibrate", "quantize", "samples", "mean", "std", "si
 
 def refuse(given: dict[str, Any]) -> None:
     """UsageError when one of the options is given for something that is no model."""
-    for name in MODELS_ONLY:
-        if given.get(name) not in (None, ()):
+    for name in (*MODELS_ONLY, "aiff"):
+        if given.get(name) not in (None, (), False):
             option = {"settings": "quantize-settings", "outputs": "output-tensor"}.get(name, name.replace("_", "-"))
             raise UsageError(f"--{option} is about models, not about kernels", code="usage")
 

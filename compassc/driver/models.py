@@ -51,7 +51,8 @@ class ModelRequest:
     `shapes`: of inputs, where the model leaves them open. `outputs`: tensors of the model's file that are to be outputs,
     instead of its own. `passes`: options of the stage optimize.
     `quantize`: how the graph is quantised; None: not at all. `output`: the aipu.bin; the files of the stages go to `folder`, by default `STEM.compass` beside it, and the graph of the last stage
-    to `final` where that is not gbuild. `fuse`: element-wise layers join the kernel of the layer before them.
+    to `final` where that is not gbuild. `fuse`: element-wise layers join the kernel of the layer before them. `aiff`: 1x1
+    convolutions are built for the AIFF (`GraphOptions`).
     """
 
     source: Path | None = None
@@ -67,6 +68,7 @@ class ModelRequest:
     final: Path | None = None
     stop_after: str = "gbuild"
     fuse: bool = True
+    aiff: bool = False
 
     def stage_folder(self) -> Path:
         """Where the stage files go."""
@@ -174,7 +176,7 @@ def _gbuild(build: ModelBuild) -> list[Path]:
 
     request = build.request
     # Kernels have a folder of their own: their builds lock it, while this build holds the lock of its own.
-    options = GraphOptions(work_dir=build.folder / "kernels", fuse=request.fuse)
+    options = GraphOptions(work_dir=build.folder / "kernels", fuse=request.fuse, aiff=request.aiff)
     build.built = build_in_memory(build.last_graph(), build.folder, request.output, build.target.name, options)
     return [build.built.path]
 
@@ -258,6 +260,7 @@ def _asked(request: ModelRequest) -> dict[str, Any]:
         "shapes": {name: list(shape) for name, shape in request.shapes.items()},
         "output_tensors": list(request.outputs),
         "quantize": _quantising(request.quantize),
+        "aiff": request.aiff,
     }
 
 

@@ -23,7 +23,7 @@ from compassc.gbuilder.kernel_plugin import kernel_plugin
 from compassc.gbuilder.launches import launches, steps_of
 from compassc.gbuilder.memory import Plan, check_capacity, plan
 from compassc.gbuilder.nodes import Nodes, nodes_of
-from compassc.gbuilder.plugin_host import Library, Match, Plugin, choose, plugin_files, plugins, search_path
+from compassc.gbuilder.plugin_host import Library, Match, OnAiff, Plugin, choose, plugin_files, plugins, search_path
 from compassc.gbuilder.views import make_views
 from compassc.graph import Graph, read
 
@@ -38,7 +38,9 @@ class GraphOptions:
     `plugin_dirs`: looked in for plugins before those of AIPUPLUGIN_PATH. `library_dirs`: looked in for object files.
     `work_dir`: where built-in kernels are compiled; without it only the plugins that are found take layers.
     `plugins`: plugins at hand; when there are some, none are looked for.
-    `flags`: see `emit.assemble`. `fuse`: element-wise layers join the kernel of the layer before them.
+    `flags`: see `emit.assemble`. `fuse`: element-wise layers join the kernel of the layer before them. `aiff`: 1x1
+    convolutions are built for the AIFF where that is proven to be the same, or is so by the assumptions of
+    COMPASS_AIFF_ASSUME.
     """
 
     plugin_dirs: Sequence[Path] = ()
@@ -47,15 +49,18 @@ class GraphOptions:
     plugins: Sequence[Plugin] = ()
     flags: int = 0
     fuse: bool = True
+    aiff: bool = False
 
 
 class GraphBuild(NamedTuple):
-    """A built graph: the file, how many launches it makes, and how its memory was planned."""
+    """A built graph: the file, how many launches it makes, and how its memory was planned. `on_aiff`: which layers are
+    built for the AIFF, and why others are not, where that was asked for."""
 
     path: Path
     launches: int
     plan: Plan
     content: AipuBin
+    on_aiff: tuple[OnAiff, ...] = ()
 
     @property
     def graph_json(self) -> bytes:
@@ -112,7 +117,8 @@ def build_in_memory(graph: Graph, folder: Path, out: Path, target: str, options:
         make_views(nodes)
     at_hand = nullcontext(list(options.plugins))
     with at_hand if options.plugins else plugins(folders, target) as loaded:
-        matches = _choose(nodes, loaded, _library(options, target), folder)
+        library = _library(options, target)
+        matches = _choose(nodes, loaded, library, folder)
         if not matches:
             raise graph.error(None, "the graph has no layer that computes anything")
         runs = launches(matches, [folder, *options.library_dirs, *folders])
@@ -121,7 +127,7 @@ def build_in_memory(graph: Graph, folder: Path, out: Path, target: str, options:
     check_capacity(nodes, planned, sum(section.size for bss in content.features.bss for section in bss.statics))
     tensor_memory.remember(content)
     files.write(out, list(parts_of(content)))
-    return GraphBuild(out, len(runs), planned, content)
+    return GraphBuild(out, len(runs), planned, content, tuple(library.on_aiff) if library else ())
 
 
 def _choose(graph: Nodes, loaded: list[Plugin], library: Library | None, folder: Path) -> list[Match]:
@@ -145,6 +151,11 @@ def _library(options: GraphOptions, target: str) -> Library | None:
     """The layers of this toolchain."""
     if options.work_dir is None:
         return None
+    if options.aiff:
+        from compass_core import switches
+        from compassc.layers.accelerated.library import AcceleratedLibrary
+
+        return AcceleratedLibrary(options.work_dir, target, options.fuse, switches.AIFF_ASSUME.get())
     from compassc.layers.library import LayerLibrary
 
     return LayerLibrary(options.work_dir, target, options.fuse)

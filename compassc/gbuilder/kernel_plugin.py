@@ -60,13 +60,18 @@ class KernelPlugin(BuilderOpPlugin):
 
 
 def _address(sgnode: SubgraphNode, kind: str, number: int | str, offset: int) -> Tensor:
-    """The place `offset` bytes behind the start of a tensor, or of the descriptors."""
+    """The address of a word: `offset` bytes behind the start of a tensor, or of the descriptors."""
     if kind == "descriptor":
         base = sgnode.attrs.descriptorbase
     elif kind == "const":
         base = sgnode.constants[f"{LAYER}/{number}"]
     else:
         base = (sgnode.inputs if kind == "input" else sgnode.outputs)[int(number)]
+    return address_behind(base, offset)
+
+
+def address_behind(base: Tensor, offset: int) -> Tensor:
+    """The place `offset` bytes behind the start of a tensor, as a word of parameters or descriptors."""
     tensor = Tensor(base)
     tensor.memory_offset().set_base_offset(base.memory_offset())
     tensor.memory_offset().relative_offset = offset

@@ -26,6 +26,7 @@ from compassc.gbuilder.plugin_api import (
     Tensor,
     plugin_modules,
 )
+from compassc.graph import Layer
 
 T = TypeVar("T")
 PREFIX = "aipubt_"
@@ -51,6 +52,10 @@ class Match(NamedTuple):
     plugin: Plugin
     nodes: list[Node]
     merged: SubgraphNode
+
+
+Groups = list[tuple[Plugin, list[Node]]]
+"""Layers, with the plugin that makes their kernel."""
 
 
 def call(path: Path, what: str, function: Callable[..., T], *args: Any) -> T:
@@ -140,13 +145,32 @@ def _instance(registration: Registration, path: Path, target: str) -> Plugin | N
     return Plugin(instance, path) if call(path, "set_target", instance.set_target, target) else None
 
 
+class OnAiff(NamedTuple):
+    """Whether a layer is built for the AIFF: the nodes of its chain, and the assumptions that its results rest on; or the
+    reason why it is not."""
+
+    layer: Layer
+    reason: str
+    nodes: int = 0
+    assumed: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.reason:
+            return f"'{self.layer.name}' runs on the TECs: {self.reason}"
+        trust = f", which takes on trust {', '.join(self.assumed)}" if self.assumed else ""
+        return f"'{self.layer.name}' runs on the AIFF: {self.nodes} node{'s' * (self.nodes > 1)}{trust}"
+
+
 class Library(Protocol):
-    """The built-in kernels, for layers that no plugin takes; `types` are the layer types it knows."""
+    """The built-in kernels, for layers that no plugin takes; `types` are the layer types it knows, `on_aiff` tells of those
+    that were to be built for the AIFF."""
+
+    on_aiff: list[OnAiff]
 
     @property
     def types(self) -> tuple[str, ...]: ...
 
-    def take(self, graph: Nodes, nodes: list[Node]) -> tuple[list[tuple[Plugin, list[Node]]], dict[int, str]]:
+    def take(self, graph: Nodes, nodes: list[Node]) -> tuple[Groups, dict[int, str]]:
         """Groups of layers, each with a plugin that makes their kernel; and, by id of a node, why it was not taken."""
         ...
 

@@ -21,7 +21,7 @@ from compassc.gbuilder import plugin_api
 from compassc.gbuilder.memory import owner
 from compassc.gbuilder.nodes import Node, Nodes, content_of
 from compassc.gbuilder.plugin_api import BuilderOpPlugin, BuilderParams, SubgraphNode
-from compassc.gbuilder.plugin_host import Plugin
+from compassc.gbuilder.plugin_host import Groups, OnAiff, Plugin
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array
 from compassc.layers.declare import all_types
@@ -93,13 +93,14 @@ class LayerLibrary:
         self._target = target
         self._objects = KernelCache(folder, target)
         self._fuse = fuse
+        self.on_aiff: list[OnAiff] = []
 
     @property
     def types(self) -> tuple[str, ...]:
         """The layer types that are known."""
         return tuple(all_types())
 
-    def take(self, graph: Nodes, nodes: list[Node]) -> tuple[list[tuple[Plugin, list[Node]]], dict[int, str]]:
+    def take(self, graph: Nodes, nodes: list[Node]) -> tuple[Groups, dict[int, str]]:
         """Groups of layers with the plugin of their kernel; and, by id of a node, why it was not taken."""
         free = {id(n): n for n in nodes}
         users: dict[int, list[Node]] = {}

@@ -200,6 +200,7 @@ def compile(
     shapes: Mapping[str, Sequence[int]] | None = None,
     folder: Path | str | None = None,
     fuse: bool = True,
+    aiff: bool = False,
 ) -> Model:
     """Builds a model: `compassc.compile("model.onnx", target="X3P_1304")`.
 
@@ -209,11 +210,13 @@ def compile(
     `quantize`: how, "int8" (the default, given samples), "int16", "w8a16", "fp16", "bf16", or `compassc.quantizer.Settings`;
     `min_cosine`: layers get more bits until the outputs are as near to the float graph's. `shapes`: of inputs by name, where the model leaves them open. `folder`: where aipu.bin and the files of the stages are
     left, by default a temporary one that lasts as long as the model. `fuse`: element-wise layers join the kernel of the
-    layer before them. CompassError naming everything that is not supported.
+    layer before them. `aiff`: 1x1 convolutions are built for the AIFF where results are known to be the same. CompassError naming everything that is not supported.
     """
     keep = tempfile.TemporaryDirectory(prefix="compassc-") if folder is None else None
     place = Path(keep.name if keep else str(folder))
-    request = ModelRequest(target=target, shapes=shapes or {}, folder=place, output=place / "aipu.bin", fuse=fuse)
+    request = ModelRequest(
+        target=target, shapes=shapes or {}, folder=place, output=place / "aipu.bin", fuse=fuse, aiff=aiff
+    )
     if calibrate is not None or quantize is not None or min_cosine is not None:
         request.quantize = QuantizeRequest(calibrate, quantize or "int8", min_cosine)
     if isinstance(model, Graph):

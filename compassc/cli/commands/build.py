@@ -37,6 +37,7 @@ compassc build model.onnx --output-tensor boxes --output-tensor scores"""
 @options.output_tensor_option
 @quantizing.quantize_option
 @quantizing.calibration_options
+@options.aiff_option
 @options.compiler_options
 @click.option(
     "--toolchain",

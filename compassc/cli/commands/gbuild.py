@@ -33,6 +33,7 @@ GRAPH_SUFFIXES = (".txt", ".def")
 @click.option(
     "--plugins", multiple=True, type=options.PLACE, metavar="DIR|FILE", help="Graph: load plugins of DIR, or FILE."
 )
+@options.aiff_option
 @click.option("--no-fuse", is_flag=True, help="Graph: a kernel for each layer, nothing joined.")
 @click.option(
     "--html",
@@ -77,6 +78,7 @@ def command(
 
 def _graph(console: Console, source: Path, output: Path | None, target: str, given: dict[str, Any]) -> None:
     from compass_core import switches, targets
+    from compassc.cli.built import tell
     from compassc.cli.outputs import hand_over, place
     from compassc.gbuilder.build import GraphOptions, build_model
 
@@ -87,10 +89,11 @@ def _graph(console: Console, source: Path, output: Path | None, target: str, giv
             library_dirs=given["libraries"],
             work_dir=made.parent / f"{source.stem}.compass",
             fuse=not given["no_fuse"],
+            aiff=given["aiff"],
         )
         built = build_model(source, given["weights"], made, name, choice)
         console.clear_progress()
-        console.say(built.summary())
+        tell(console, built, name)
         if given["html"] is not None:
             _picture(built, source.name, given["html"], given["profile"])
         hand_over(console, made, output)

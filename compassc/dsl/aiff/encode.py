@@ -100,8 +100,11 @@ def address_descriptor(config: RegisterConfig, kind: str) -> Descriptor:
     return words
 
 
-def compress(configs: Sequence[RegisterConfig]) -> tuple[list[Descriptor], list[Descriptor], list[Descriptor]]:
-    """Control, parameter and activation descriptors of consecutive starts; equal control descriptors become one."""
+def compress(
+    configs: Sequence[RegisterConfig], repeats: bool = True
+) -> tuple[list[Descriptor], list[Descriptor], list[Descriptor]]:
+    """Control, parameter and activation descriptors of consecutive starts; equal control descriptors become one that
+    `repeats`."""
     controls = [control_descriptor(config) for config in configs]
     params = [address_descriptor(config, PARAMETER) for config in configs]
     acts = [address_descriptor(config, ACTIVATION) for config in configs]
@@ -110,7 +113,7 @@ def compress(configs: Sequence[RegisterConfig]) -> tuple[list[Descriptor], list[
     at = 0
     while at < len(configs):
         end = at + 1
-        while end < len(configs) and controls[end] == controls[at] and end - at < 0xFFFF:
+        while repeats and end < len(configs) and controls[end] == controls[at] and end - at < 0xFFFF:
             end += 1
         group = params[at:end]
         equal = all(all(map(same_word, group[0], other)) for other in group[1:])

@@ -40,10 +40,15 @@ def image_of(surfaces: Array, channels: int) -> Array:
     return surfaces.transpose(1, 2, 0, 3).reshape(height, width, -1)[:, :, :channels]
 
 
-def _write(aiff: Aiff, region: int, output: Array, nhwc: bool) -> None:
+def _first(image: Array) -> Array:
+    """The first pixel of an image, whose address is the image's whatever its strides are."""
+    return image[(0,) * (image.ndim - 1)]
+
+
+def _write(aiff: Aiff, region: int, output: Array) -> None:
     """The output of a region: planes, or a view (height, width, channels) whose strides count."""
     surface, line = output.strides[:2]
-    setattr(aiff.wrb, f"region{region}_oact_addr", output)
+    setattr(aiff.wrb, f"region{region}_oact_addr", _first(output))
     setattr(aiff.wrb, f"region{region}_oact_l_stride", line)
     setattr(aiff.wrb, f"region{region}_oact_s_stride", surface)
 
@@ -77,7 +82,7 @@ def configure_pool(
     ptp.iact_batch_stride = data.nbytes
     wrb.mode_ctrl.region_en, wrb.mode_ctrl.region1_size, wrb.mode_ctrl.region1_alloc = 2, 8, 1
     wrb.mode_ctrl.fmt_trans, wrb.mode_ctrl.region_bypass = int(nhwc), 0 if nhwc else 3
-    _write(aiff, 1, output, nhwc)
+    _write(aiff, 1, output)
 
 
 def _enable_both(aiff: Aiff, mode: int) -> None:
@@ -92,7 +97,7 @@ def _enable_both(aiff: Aiff, mode: int) -> None:
 def _input(aiff: Aiff, u: int, data: Array, outputs: int) -> UnitView:
     """The geometry of an MTP over all of an image in planes."""
     mtp = aiff.mtp[u]
-    mtp.ctrl.w_region_id, mtp.iact_addr = u, data
+    mtp.ctrl.w_region_id, mtp.iact_addr = u, _first(data)
     mtp.act_c_ctrl.iact_chan = data.shape[0] * data.shape[3]
     mtp.act_c_ctrl.oact_chan = outputs
     mtp.act_w_ctrl.iact_width = mtp.act_w_ctrl.oact_width = data.shape[2]
@@ -129,12 +134,21 @@ def configure_tables(
         itp.lut_ocfg.byp = itp.e_ccfg.byp = 0
         itp.e_ccfg.alu_byp = itp.e_mul_pcvt_ccfg.cvt_byp = 1
         itp.e_mul_pcfg.mul_pval = factor or (1 << 8 if is_x2 else 1 << 16)
-        _write(aiff, u, output, False)
+        _write(aiff, u, output)
     aiff.itp.mode_ccfg.lut0_ft_en = aiff.itp.mode_ccfg.lut1_ft_en = 1
     if is_x2:
         aiff.itp.mode_ccfg.lut_glb_mode, aiff.itp.lut_mcfg = 1, table
     else:
         aiff.itp.lut_mcfg0 = aiff.itp.lut_mcfg1 = table
+
+
+def _one_tile(mtp: UnitView, itp: UnitView, data: Array) -> None:
+    """The image is one tile, as in the program that the model is known from, where its fields hold that."""
+    height, width = (min(size, 255) for size in data.shape[1:3])
+    mtp.w_step.w_step_in = mtp.w_step.w_step_out = mtp.w_step.w_step_len = width
+    mtp.h_step.h_step_in = mtp.h_step.h_step_out = mtp.h_step.h_step_len = height
+    itp.act_step_ccfg.act_wstep_in = itp.act_step_ccfg.act_wstep_len = width
+    itp.act_step_ccfg.act_hstep_in = itp.act_step_ccfg.act_hstep_len = height
 
 
 def configure_convolutions(
@@ -156,6 +170,8 @@ def configure_convolutions(
     for u, (stream, bias, output) in enumerate(zip(streams, biases, outputs, strict=True)):
         mtp = _input(aiff, u, data, bias.size)
         mtp.ctrl.op_fmt, mtp.ctrl.ich_gsize = 4, 3
+        mtp.iact_total_stride, mtp.weight_size = data.nbytes, 1
+        _one_tile(mtp, aiff.itp[u], data)
         kernel = mtp.kernel_ctrl
         kernel.kernel_w = kernel.kernel_h = kernel.stride_w = kernel.stride_h = 1
         mtp.weight_sparse.weight_sparse, mtp.wt_compress.compression_format = 2, 6
@@ -165,6 +181,6 @@ def configure_convolutions(
         m0.byp, m0.alu_psrc, m0.alu_psrc_prec, m0.relu_byp = 0, 1, 1, 1
         m0.mul_psrc_dtype, m0.mul_trsh = 1, shift
         itp.m0_mul_pcfg, itp.m0_alu_mcfg = factor, bias
-        _write(aiff, u, output, True)
+        _write(aiff, u, output)
     mode = aiff.wrb.mode_ctrl
     mode.fmt_trans, mode.region_bypass, mode.region_out_buf = 1, 0, 3

@@ -1,0 +1,63 @@
+"""What is said of a graph that was built."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compassc.cli.console import Console
+
+if TYPE_CHECKING:
+    from compassc.gbuilder.build import GraphBuild
+    from compassc.graph import Layer
+
+MOST_OPERATIONS = 1 << 28
+"""Of a layer that is run for its cycles: the simulator takes seconds for so many."""
+
+
+def tell(console: Console, built: GraphBuild, target: str) -> None:
+    """Says where layers went that were to be built for the AIFF, how long both forms take, and launches and memory."""
+    for where in built.on_aiff:
+        console.say(str(where) if where.reason else f"{where}; {_compared(where.layer, target)}")
+    console.say(built.summary())
+
+
+def _compared(layer: Layer, target: str) -> str:
+    from compassc.layers.costs import cost_of
+
+    if cost_of(layer).operations > MOST_OPERATIONS:
+        return "it is too large to be run for its cycles here"
+    unit, kernel = (_cycles(layer, target, aiff) for aiff in (True, False))
+    return f"at least {unit:,} cycles, for what it moves; a kernel for TECs takes {kernel:,} (estimated)"
+
+
+def _cycles(layer: Layer, target: str, aiff: bool) -> int:
+    """The estimated cycles of a run of a layer alone, on zeros."""
+    import numpy as np
+
+    from compass_runtime import Program
+    from compass_runtime.profile.collect import counting
+    from compass_runtime.profile.result import profile_of
+    from compassc.gbuilder.build import GraphOptions, build_in_memory
+    from compassc.graph import GraphBuilder
+    from compassc.graph.dtypes import numpy_dtype
+
+    graph = GraphBuilder(layer.name)
+    for tensor in layer.inputs:
+        graph.input(tensor.name, tensor.shape, tensor.dtype, scale=tensor.scale, zero=tensor.zero)
+    made = graph.layer(
+        layer.type,
+        layer.inputs,
+        name=layer.name,
+        outputs=layer.outputs,
+        attributes=layer.attributes,
+        constants=layer.constants,
+    )
+    with tempfile.TemporaryDirectory() as name:
+        options = GraphOptions(work_dir=Path(name) / "kernels", aiff=aiff)
+        path = build_in_memory(graph.finish(made), Path(name), Path(name) / "aipu.bin", target, options).path
+        program = Program.load(path)
+        job = counting(program).program.create_job()
+        job.run({t.name: np.zeros(t.shape, numpy_dtype(t.dtype)) for t in layer.inputs}, record=True)
+        return profile_of(program, job.result).cycles
