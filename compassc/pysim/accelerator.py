@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from compass_core.errors import CompassError
 from compassc.ops.misc import DESCRIPTORS
 
+from ..language.dispatch import LOCAL
+from .checks import Races, StorageMonitor, Unfinished
 from .descriptors import PyDescPointer
-from .memory import pointer_of
+from .memory import Storage, pointer_of
+from .where import current_span
 
 
 def prepare(name: str, pointers: Sequence[Any]) -> Callable[[], None]:
@@ -25,8 +28,14 @@ def prepare(name: str, pointers: Sequence[Any]) -> Callable[[], None]:
     memory = aiff.DeviceMemory()
     addresses = [memory.place(words_of(chain, memory)) for chain in chains]
     generation = chains[0].generation
-    aiff.run(memory, generation, addresses, executes=False)
-    return lambda: aiff.run(memory, generation, addresses)
+    rows = [row for area in aiff.areas(memory, generation, addresses) for row in _rows(area, memory)]
+    watched = Watched(f"S.{name}", memory, rows)
+
+    def work() -> None:
+        watched.end()
+        aiff.run(memory, generation, addresses)
+
+    return work
 
 
 def _chain(name: str, part: str, pointer: Any) -> Any:
@@ -60,3 +69,74 @@ def _address(word: np.ndarray[Any, Any], memory: Any, outputs: set[int]) -> int:
     first = owner.__array_interface__["data"][0]
     flat = owner if owner.flags.c_contiguous else owner.T
     return int(memory.place(flat)) + int(word.__array_interface__["data"][0]) - int(first)
+
+
+class Rows(NamedTuple):
+    """Memory of this process that the unit reads or writes: `count` rows of `width` bytes, `stride` apart."""
+
+    first: int
+    width: int
+    stride: int
+    count: int
+    writes: bool
+
+    def within(self, start: int, size: int) -> Iterator[Rows]:
+        """The part that lies in a memory, as offsets from its start."""
+        first, end = self.first - start, self.first - start + (self.count - 1) * self.stride + self.width
+        if first >= 0 and end <= size:
+            yield self._replace(first=first)
+        elif end > 0 and first < size:
+            for k in range(self.count):
+                low, high = max(first + k * self.stride, 0), min(first + k * self.stride + self.width, size)
+                if low < high:
+                    yield Rows(low, high - low, high - low, 1, self.writes)
+
+
+def _rows(area: Any, memory: Any) -> Iterator[Rows]:
+    """The rows of an area of device memory, which lies in one of the arrays."""
+    at, array = next((at, a) for at, a in memory.arrays() if at <= area.first < at + a.nbytes)
+    first = array.__array_interface__["data"][0] + area.first - at
+    for group in range(area.times):
+        yield Rows(first + group * area.step, area.width, area.stride, area.count, area.writes)
+
+
+class Watched:
+    """A start as the checks of a run see it: from now on until `end` nobody may touch what it does."""
+
+    def __init__(self, what: str, memory: Any, rows: Sequence[Rows]) -> None:
+        self._what, self._span = what, current_span()
+        session = LOCAL.tec.session
+        self._arrays = [
+            session.watched(Storage(array.reshape(-1).view(np.uint8), "an array of a descriptor"), False, True)
+            for _, array in memory.arrays()
+        ]
+        self._parts: list[tuple[StorageMonitor, list[Rows]]] = []
+        for monitor in session.monitors():
+            data = monitor.storage.data
+            if parts := [part for row in rows for part in row.within(data.ctypes.data, data.size)]:
+                self._parts.append((monitor, parts))
+        self._unfinished: list[tuple[Races, Unfinished]] = []
+        for monitor, parts in self._parts:
+            touched = _touched(parts, monitor.storage.data.size) if monitor.races else None
+            for races in monitor.races:
+                self._unfinished.append((races, Unfinished(touched, self._span)))
+                races.unfinished.append(self._unfinished[-1][1])
+
+    def end(self) -> None:
+        """The work is done now: it reads and writes."""
+        for races, work in self._unfinished:
+            races.unfinished.remove(work)
+        for monitor, parts in self._parts:
+            for row in parts:
+                monitor.access(
+                    self._what, row.first, row.width, row.count, row.stride, row.writes, None, span=self._span
+                )
+
+
+def _touched(parts: Sequence[Rows], size: int) -> np.ndarray[Any, Any]:
+    """Bits of each byte of a memory: 1 where it is read, 2 where it is written."""
+    found = np.zeros(size, np.uint8)
+    for row in parts:
+        places = row.first + row.stride * np.arange(row.count)[:, None] + np.arange(row.width)
+        found[places] |= 2 if row.writes else 1
+    return found

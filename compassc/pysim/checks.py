@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 
 from compass_core import operators
-from compass_core.errors import CompassError, Finding, Span, UsageError, races, render
+from compass_core.errors import CompassError, Finding, Note, Span, UsageError, races, render
 from compass_core.switches import PYSIM_CHECK, PYSIM_CHECKS
 from compassc.ir.dtypes import DataType
 
@@ -63,7 +63,7 @@ class StorageMonitor:
     `written` has a byte per byte of storage, 1 once it was written (None: it was initialised by its owner).
     """
 
-    __slots__ = ("_next", "fatal", "races", "storage", "strict", "written")
+    __slots__ = ("__weakref__", "_next", "fatal", "races", "storage", "strict", "written")
 
     def __init__(self, storage: Any, checks: frozenset[str], *, fresh: bool, races: Sequence[Races]) -> None:
         self.storage = storage
@@ -87,9 +87,10 @@ class StorageMonitor:
         writes: bool,
         active: Any,
         atomic: bool = False,
+        span: Span | None = None,
     ) -> None:
         """`count` items of `size` bytes, `step` bytes apart, of which a bool array may choose some. An `atomic` access reads
-        and writes."""
+        and writes. `span`: where it stands, if not at the kernel's present line."""
         if active is None and (step == size or count == 1):
             spans = [(first, first + size * count)]
         else:
@@ -103,7 +104,7 @@ class StorageMonitor:
             settle(LOCAL.tec)
         for memory in self.races:
             for start, stop in spans:
-                memory.access(start, stop, writes, atomic)
+                memory.access(start, stop, writes, atomic, span)
 
     def _write(self, spans: list[tuple[int, int]], written: bytearray) -> None:
         for start, stop in spans:
@@ -183,12 +184,16 @@ class Races:
         self._reader = np.zeros((3, data.size), np.int32)  # of the last read that counts
         self._writers = np.zeros(data.size, np.int64)  # a bit per TEC that wrote in the writer's phase
         self._atomics = np.zeros(data.size, np.int64)  # of these, those that wrote by atomic operations alone
+        self.unfinished: list[Unfinished] = []
         self._sites: list[Span | None] = []
         self._number: dict[Span | None, int] = {}
 
-    def access(self, start: int, stop: int, writes: bool, atomic: bool = False) -> None:
-        """Record an access of this thread's TEC and refuse it when it races with one of another TEC."""
-        tec, span = LOCAL.tec, current_span()
+    def access(self, start: int, stop: int, writes: bool, atomic: bool = False, span: Span | None = None) -> None:
+        """Record an access of this thread's TEC and refuse it when it races with one of another TEC, or with what the AIFF
+        was started to do."""
+        tec, span = LOCAL.tec, span or current_span()
+        for work in self.unfinished:
+            work.refuse(self._name(), start, stop, writes, span)
         phase, who = (tec.phase + 1, tec.id) if self._between == "TEC" else (1, tec.session.group)
         writer, reader, writers = self._writer[:, start:stop], self._reader[:, start:stop], self._writers[start:stop]
         atomics, own = self._atomics[start:stop], 1 << who
@@ -230,6 +235,29 @@ class Races:
     def error(self, places: Any, here: races.Access, there: races.Access) -> CompassError:
         """The race of two accesses at some bytes of the memory."""
         return races.error(f"bytes {places[0]} to {places[-1]} of {self._name()}", here, there, code="race")
+
+
+@dataclass(frozen=True, eq=False)
+class Unfinished:
+    """What the AIFF was started to do with a memory, and may not have done yet. `touched`: bits of each byte, 1 where it is
+    read, 2 where it is written; `span`: where it was started."""
+
+    touched: Any
+    span: Span | None
+
+    def refuse(self, name: str, start: int, stop: int, writes: bool, span: Span | None) -> None:
+        """CompassError for an access that meets it."""
+        met = np.flatnonzero(self.touched[start:stop] & (3 if writes else 2))
+        if met.size:
+            verb = "writes" if self.touched[start + met[0]] & 2 else "reads"
+            raise CompassError(
+                f"bytes {start + met[0]} to {start + met[-1]} of {name} are {'written' if writes else 'read'} before the "
+                f"AIFF, which {verb} them, is waited for",
+                span,
+                code="race",
+                notes=(Note("it was started here", self.span),),
+                help="S.wait_events with its event first",
+            )
 
 
 def settle(tec: Any) -> None:

@@ -11,6 +11,7 @@ from compass_core.errors import CompassError
 from compassc.ir.dtypes import DataType
 from compassc.ops.typing import type_error
 
+from ..language.dispatch import LOCAL
 from .memory import OutOfBounds, PyPointer, Storage, index_of
 from .values import PyVar, pyvar
 
@@ -79,7 +80,10 @@ class PyDescPointer:
         word = chain[at]
         if isinstance(word, np.ndarray):
             data = word.reshape(-1).view(np.uint8)
-            return PyPointer(Storage(data, "an array of a descriptor"), 0, self.dtype, "global")
+            storage = Storage(data, "an array of a descriptor")
+            if LOCAL.tec is not None:
+                LOCAL.tec.session.watched(storage, False, True)
+            return PyPointer(storage, 0, self.dtype, "global")
         return pyvar(int(word), self.dtype)
 
     def __setitem__(self, index: Any, value: Any) -> None:

@@ -15,6 +15,7 @@ import random
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -155,6 +156,8 @@ class Session(PySimInfo):
         self._errors: dict[int, BaseException] = {}
         self._ended: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._races: dict[tuple[int, int], Races] = {}
+        self._monitors: weakref.WeakSet[StorageMonitor] = weakref.WeakSet()
+        self._watching = threading.Lock()
 
     @property
     def cps_info(self) -> CompassInfo:
@@ -204,7 +207,14 @@ class Session(PySimInfo):
                 races.append(self._beside.setdefault(key, Races(lambda: storage.name, storage.data, "group")))
         if (uninit or races) and storage.data.size:
             storage.watch = StorageMonitor(storage, self.checks, fresh=uninit, races=races)
+            with self._watching:
+                self._monitors.add(storage.watch)
         return storage
+
+    def monitors(self) -> list[StorageMonitor]:
+        """Those of all storages that are watched."""
+        with self._watching:
+            return list(self._monitors)
 
     def forgotten(self, storage: Storage) -> None:
         """Take a storage as never written from now on."""

@@ -28,6 +28,24 @@ class _Range(ctypes.Structure):
     _fields_ = (("address", ctypes.c_uint64), ("size", ctypes.c_uint64), ("host", ctypes.c_void_p))
 
 
+class Area(ctypes.Structure):
+    """Device memory that the unit reads or writes: `times` groups, `step` bytes apart, of `count` rows of `width` bytes,
+    `stride` apart."""
+
+    _fields_ = (
+        ("first", ctypes.c_uint64),
+        ("stride", ctypes.c_uint64),
+        ("step", ctypes.c_uint64),
+        ("width", ctypes.c_uint64),
+        ("count", ctypes.c_uint32),
+        ("times", ctypes.c_uint32),
+        ("writes", ctypes.c_bool),
+    )
+
+
+_Visitor = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.POINTER(Area))
+
+
 class AiffRefused(CompassError, NotImplementedError):
     """The registers ask for what the model does not know."""
 
@@ -50,7 +68,7 @@ def _function() -> Any:
         ctypes.c_uint64,
         ctypes.c_uint32,
         ctypes.c_uint32,
-        ctypes.c_uint32,
+        _Visitor,
         ctypes.POINTER(ctypes.c_uint32),
         ctypes.c_char_p,
         ctypes.c_uint64,
@@ -85,10 +103,28 @@ class DeviceMemory:
             yield _Range(address, array.nbytes, start)
 
 
-def run(memory: DeviceMemory, generation: str, chains: Sequence[int], executes: bool = True) -> None:
+def run(memory: DeviceMemory, generation: str, chains: Sequence[int]) -> None:
     """Starts the AIFF of a generation (`X2`, `X3P`, `X3S`) on the chains at three addresses: control, parameters,
-    activations; without `executes` the registers are only looked at. AiffRefused when the model does not know what they
-    ask for; nothing is written then, unless it depends on the data."""
+    activations. AiffRefused when the model does not know what they ask for; nothing is written then, unless it depends on
+    the data."""
+    if text := _call(memory, generation, chains, _Visitor()):
+        logging.getLogger("Compass").warning("the results of the AIFF rest on assumptions: %s", text)
+
+
+def areas(memory: DeviceMemory, generation: str, chains: Sequence[int]) -> list[Area]:
+    """What a start would read and write, node by node, descriptors apart. AiffRefused as of `run`."""
+    found: list[Area] = []
+
+    def visit(context: Any, area: Any) -> bool:
+        found.append(Area.from_buffer_copy(area.contents))
+        return True
+
+    _call(memory, generation, chains, _Visitor(visit))
+    return found
+
+
+def _call(memory: DeviceMemory, generation: str, chains: Sequence[int], visitor: Any) -> str:
+    """Runs the model; gives the assumptions that it made use of."""
     ranges = list(memory.ranges())
     message = ctypes.create_string_buffer(_MESSAGE)
     done = _function()(
@@ -96,7 +132,7 @@ def run(memory: DeviceMemory, generation: str, chains: Sequence[int], executes: 
         len(ranges),
         _GENERATIONS[generation],
         assumption_bits(switches.AIFF_ASSUME.get()),
-        executes,
+        visitor,
         (ctypes.c_uint32 * 3)(*chains),
         message,
         _MESSAGE,
@@ -104,5 +140,4 @@ def run(memory: DeviceMemory, generation: str, chains: Sequence[int], executes: 
     text = message.value.decode()
     if not done:
         raise AiffRefused(text, code="kernel-unsupported", help="docs/aiff.md says what the model knows")
-    if text and executes:
-        logging.getLogger("Compass").warning("the results of the AIFF rest on assumptions: %s", text)
+    return text

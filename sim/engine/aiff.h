@@ -96,7 +96,8 @@ bool aiff_prepare(struct aiff_plan *plan, uint32_t generation, uint32_t control,
 bool aiff_execute(struct aiff_plan *plan);
 
 /* Calls `visit` with each area that is touched, descriptors apart, until it is false. */
-bool aiff_visit(const struct aiff_plan *plan, bool (*visit)(void *context, const struct aiff_area *area), void *context);
+typedef bool aiff_visitor(void *context, const struct aiff_area *area);
+bool aiff_visit(const struct aiff_plan *plan, aiff_visitor *visit, void *context);
 
 /* The names of assumptions, separated by commas. */
 void aiff_assumption_names(uint32_t bits, char *text, size_t size);

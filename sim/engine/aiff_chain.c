@@ -76,7 +76,7 @@ static uint32_t areas_of(const struct aiff_execution *execution, struct aiff_are
   return count;
 }
 
-bool aiff_visit(const struct aiff_plan *plan, bool (*visit)(void *context, const struct aiff_area *area), void *context) {
+bool aiff_visit(const struct aiff_plan *plan, aiff_visitor *visit, void *context) {
   struct aiff_area areas[MOST_AREAS];
   for (uint32_t i = 0; i < plan->count; i++)
     for (uint32_t k = 0, count = areas_of(&plan->executions[i], areas); k < count; k++)

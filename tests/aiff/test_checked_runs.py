@@ -6,17 +6,23 @@ import pytest
 from compass_core.errors import CompassError, flat
 from compassc.dsl import BuildManager
 from compassc.dsl import script as S
+from compassc.pysim.checks import checking
 from tests.aiff.programs import Pool
 
+HOWS = ("checked run", "PySim")
 
-def findings(program, kernel):
+
+def findings(program, kernel, how="checked run"):
     """The codes and lines of what a checked run finds, lines counted from the kernel's head."""
     chains = program.aiff().gen_descriptor()
-    executor = BuildManager(check="all").build(kernel)
     try:
-        executor(chains, program.output)
+        if how == "PySim":
+            with checking("race", "uninit"):
+                kernel(chains, program.output)
+        else:
+            BuildManager(check="all").build(kernel)(chains, program.output)
     except CompassError as errors:
-        return {(e.code, e.span.line - kernel.span.line) for e in flat(errors)}
+        return {(e.code.removeprefix("check-"), e.span.line - kernel.span.line) for e in flat(errors)}
     return set()
 
 
@@ -62,22 +68,86 @@ def event_of_nobody(d: S.ptr("uint32", "global"), out: S.ptr("uint8", "global"))
         S.wait_events(e)
 
 
-def test_a_run_without_mistakes_is_clean():
+@S.prim_func
+def two_starts(d: S.ptr("uint32", "global"), out: S.ptr("uint8", "global")):
+    if S.get_local_id() == 0:
+        e0, e1 = S.alloc_events(2)
+        S.async_aiff(d, d + PARAM, d + ACT, e0)
+        S.async_aiff(d, d + PARAM, d + ACT, e1)
+        S.wait_events(e0, e1)
+        S.free_events(e0, e1)
+        out[0] = S.u8(1)
+
+
+@S.prim_func
+def starts_on_every_tec(d: S.ptr("uint32", "global"), out: S.ptr("uint8", "global")):
+    S.aiff(d, d + PARAM, d + ACT)
+    S.barrier()
+    if S.get_local_id() == 0:
+        out[0] = S.u8(1)
+
+
+@S.prim_func
+def one_after_another(d: S.ptr("uint32", "global"), out: S.ptr("uint8", "global")):
+    if S.get_local_id() == 0:
+        S.aiff(d, d + PARAM, d + ACT)
+    S.barrier()
+    if S.get_local_id() == 1:
+        out[0] = out[0] + S.u8(1)
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("kernel", [waits, one_after_another], ids=lambda k: k.__name__)
+def test_a_run_without_mistakes_is_clean(kernel, how):
     program = Pool(4, 4)
-    assert findings(program, waits) == set()
+    assert findings(program, kernel, how) == set()
     assert program.output.reshape(-1)[0] == np.uint8(program.expected()[0, 0, 0] + 1)
 
 
-@pytest.mark.parametrize(("kernel", "code"), [(reads_before_the_event, "race"), (all_write, "race")])
-def test_what_meets_the_unit_is_found(kernel, code):
-    assert code in {found.removeprefix("check-") for found, _ in findings(Pool(4, 4), kernel)}
+MEETINGS = {reads_before_the_event: 5, all_write: 5, two_starts: None}
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("kernel", MEETINGS, ids=lambda k: k.__name__)
+def test_what_meets_the_unit_is_found(kernel, how):
+    found = findings(Pool(4, 4), kernel, how)
+    assert "race" in {code for code, _ in found}
+    assert MEETINGS[kernel] is None or ("race", MEETINGS[kernel]) in found
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_starts_of_several_tecs_that_write_the_same_do_no_harm(how):
+    """The same bits, written again: as of stores of TECs."""
+    assert findings(Pool(4, 4), starts_on_every_tec, how) == set()
+
+
+def test_what_nobody_wrote_is_found_in_what_the_unit_reads():
+    """The kernel gives the unit memory of its own, before and after writing it."""
+    word = ACT + 32
+
+    @S.prim_func
+    def own_input(d: S.ptr("uint32", "global"), out: S.ptr("uint8", "global"), fills: S.i32):
+        own = S.alloc(16 * 32, "uint8", scope="shared")
+        if S.get_local_id() == 0:
+            if fills:
+                S.dma_memset(own, 3, 16 * 32)
+            d[word] = own
+            S.aiff(d, d + PARAM, d + ACT)
+
+    program = Pool(4, 4)
+    with checking("uninit"):
+        own_input(program.aiff().gen_descriptor(), program.output, 1)
+        assert (program.output == 3).all()
+        with pytest.raises(CompassError, match="ever written"):
+            own_input(program.aiff().gen_descriptor(), program.output, 0)
 
 
 def test_an_event_that_is_not_allocated_is_found():
     assert findings(Pool(4, 4), event_of_nobody)
 
 
-def test_what_leaves_its_buffer_is_found():
+@pytest.mark.parametrize(("how", "code"), [("checked run", "bounds"), ("PySim", "kernel-unsupported")])
+def test_what_leaves_its_buffer_is_found(how, code):
     """The stride from row to row of the output is twice as long as it should be."""
     program = Pool(4, 4)
     make = program.aiff
@@ -88,7 +158,7 @@ def test_what_leaves_its_buffer_is_found():
         return aiff
 
     program.aiff = wider
-    assert "bounds" in {found.removeprefix("check-") for found, _ in findings(program, waits)}
+    assert code in {found for found, _ in findings(program, waits, how)}
 
 
 def test_profiles_show_what_the_unit_moves():
