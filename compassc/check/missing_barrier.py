@@ -12,7 +12,8 @@ from itertools import product
 
 from compass_core.errors import CompassError, Span, races
 
-from ..analysis.arith import Linear, fold, wrap
+from ..analysis.arith import Linear
+from ..analysis.interpret import evaluate
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.exprs import Expr, IntImm, Var
@@ -169,7 +170,7 @@ class _Race:
         """The values of the loop variables each time the statement runs; None when that is not known."""
         ranges: list[range] = []
         for _, *bounds in place.path.loops:
-            start, stop, step = (value_of(e, env) for e in bounds)
+            start, stop, step = (evaluate(e, env) for e in bounds)
             if start is None or stop is None or not step:
                 yield None
                 return
@@ -178,7 +179,7 @@ class _Race:
         for values in product(*ranges):
             self.steps += 1
             inner = {**env, **dict(zip(names, values))}
-            truths = [value_of(cond, inner) for cond, _ in place.path.conditions]
+            truths = [evaluate(cond, inner) for cond, _ in place.path.conditions]
             if self.steps > _MOST_STEPS or None in truths:
                 yield None
                 return
@@ -188,7 +189,7 @@ class _Race:
     def offset(self, form: Linear, env: _Env) -> int | None:
         total = form.const
         for key, factor in form.terms.items():
-            value = value_of(self.walker.arith.atoms[key], env)
+            value = evaluate(self.walker.arith.atoms[key], env)
             if value is None:
                 return None
             total += factor * value
@@ -235,24 +236,3 @@ def _has_barrier(function: PrimFunc, module: IRModule) -> bool:
         if type(e) is E.FuncCall and _has_barrier(module[e.func], module):
             return True
     return False
-
-
-def value_of(e: Expr, env: _Env) -> int | None:
-    """The value of an integer expression, for values of its variables; None when it is not known."""
-    if type(e) is IntImm:
-        return e.value
-    if type(e) is Var:
-        return env.get(e)
-    if type(e) is E.Binary and (e.op in E.LOGICAL or e.a.dtype.is_integer):
-        a, b = value_of(e.a, env), value_of(e.b, env)
-        if a is None or b is None:
-            return None
-        value = fold(e.op, a, b, e.a.data_type)
-        return None if value is None else int(value)
-    if type(e) is E.Unary and e.op == "not":
-        value = value_of(e.a, env)
-        return None if value is None else int(not value)
-    if type(e) is E.Cast and e.dtype.is_integer and e.value.dtype.is_integer:
-        value = value_of(e.value, env)
-        return None if value is None else wrap(value, e.data_type)
-    return None

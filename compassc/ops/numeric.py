@@ -99,3 +99,28 @@ def literal(value: float | bool, to: DataType) -> Any:
         return kind(value)
     bits = int(value) & ((1 << elem.bits) - 1)
     return kind(bits - (1 << elem.bits) if elem.is_int and bits > high else bits)
+
+
+def part_of(v: Any, part: str) -> Any:
+    """The lanes of a part of a vector: `all` of them, a half (`low`, `high`, `even`, `odd`) or a quarter (`ll` to `hh`)."""
+    if part == "all":
+        return v
+    half, quarter = len(v) // 2, len(v) // 4
+    if part in ("even", "odd"):
+        return v[part == "odd" :: 2]
+    if part in ("low", "high"):
+        return v[half:] if part == "high" else v[:half]
+    return v[("ll", "lh", "hl", "hh").index(part) * quarter :][:quarter]
+
+
+def filled_up(v: Any, count: int, source: DataType, result: DataType) -> Any:
+    """`count` converted vectors of type `source` in one of type `result`: its upper lanes, which mean nothing, as the
+    generated code leaves them."""
+    have = len(v)
+    if have >= result.lanes:
+        return v
+    if source.bits == 4 * result.bits and count == 1:
+        return np.concatenate([v, np.zeros(result.lanes - have, v.dtype)])
+    if count == 3:
+        return np.concatenate([v, v[2 * source.lanes :]])
+    return np.resize(v, result.lanes)

@@ -4,12 +4,12 @@ run side by side none of the same."""
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from compassc.analysis.interpret import evaluate
 from compassc.analysis.structure import variables
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.te.axes import IterVar
@@ -20,15 +20,6 @@ from compassc.te.values import Value
 
 MOST = 1 << 20
 """Elements that are looked at one by one."""
-_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "floordiv": operator.floordiv,
-    "floormod": operator.mod,
-    "min": np.minimum,
-    "max": np.maximum,
-}
 
 
 def why_not_whole(stage: Stage, bounds: Bounds, side_by_side: Callable[[Annotation], bool]) -> str:
@@ -96,7 +87,7 @@ def _times(boxes: Sequence[_Box], values: Mapping[Var, Any], turns: tuple[int, .
     one are next to each other."""
     place, inside, total = np.zeros((*turns, *(1 for _ in boxes)), int), np.True_, 1
     for i, box in enumerate(boxes):
-        first = _evaluated(box.first, values)
+        first = evaluate(box.first, values, points=True)
         if first is None:
             return None
         steps = np.arange(box.extent).reshape([-1 if k == i else 1 for k in range(len(boxes))])
@@ -123,15 +114,3 @@ def _steps_through(part: tuple[IterVar, Region], turns: Mapping[Var, Expr]) -> b
     whole = axis.dom.extent if step.value == 1 else ceildiv(axis.dom.extent, step)
     at_zero = isinstance(axis.dom.min, IntImm) and axis.dom.min.value == 0
     return at_zero and str(Value(region.min)) == str(Value(moving[0])) and str(Value(extent)) == str(Value(whole))
-
-
-def _evaluated(e: Expr, values: Mapping[Var, Any]) -> Any:
-    """The values of an expression; None for one that is not made of whole numbers and their operators."""
-    if isinstance(e, IntImm):
-        return np.asarray(e.value)
-    if isinstance(e, Var):
-        return values.get(e)
-    if not isinstance(e, Binary) or e.op not in _OPERATORS:
-        return None
-    a, b = _evaluated(e.a, values), _evaluated(e.b, values)
-    return None if a is None or b is None else _OPERATORS[e.op](a, b)

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from compass_core.operators import OPERATORS
+from compassc.analysis.interpret import evaluate
 from compassc.analysis.structure import Interner
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
@@ -195,18 +195,7 @@ def _function(found: Joining) -> Callable[[Values, Values], Values]:
         made = known.get((a, b))
         if made is None:
             values = {**dict(zip(found.old, a)), **dict(zip(found.new, b))}
-            made = known[a, b] = tuple(_value(e, values) for e in found.results)
+            made = known[a, b] = tuple(int(evaluate(e, values)) for e in found.results)
         return made
 
     return join
-
-
-def _value(e: Expr, values: dict[Var, int]) -> int:
-    if isinstance(e, Var):
-        return values[e]
-    if isinstance(e, E.Select):
-        return _value(e.a if _value(e.cond, values) else e.b, values)
-    if isinstance(e, E.Unary):
-        return int(not _value(e.a, values))
-    assert isinstance(e, Binary)
-    return int(OPERATORS[e.op].evaluate(_value(e.a, values), _value(e.b, values)))

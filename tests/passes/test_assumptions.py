@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from evaluate import Undefined, evaluate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compassc.analysis.arith import Arith
+from compassc.analysis.interpret import evaluate
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir.dtypes import BOOL, INT32, VOID
@@ -55,8 +55,7 @@ def test_simplified_expressions_keep_their_value(data: st.DataObject, modulus: i
             values = {n: value, i: turn}
             if not (0 <= turn < value) or not evaluate(cond, values):
                 continue
-            try:
-                wanted = evaluate(e, values)
-            except Undefined:
+            wanted = evaluate(e, values)
+            if wanted is None:  # C leaves it open
                 continue
             assert evaluate(simple, values) == wanted, (value, turn)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from evaluate import Undefined, evaluate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compassc.analysis.arith import Arith
+from compassc.analysis.interpret import evaluate
 from compassc.analysis.simplify import Simplifier
 from compassc.analysis.structure import Interner
 from compassc.ir import dtype
@@ -78,21 +78,16 @@ def simplified(e):
     return Simplifier(context()).expr(e)
 
 
-def value_of(e, env):
-    return evaluate(e, env)
-
-
 @settings(max_examples=200, deadline=None)
 @given(ROOTS, assignments())
 def test_values_are_kept(e, env):
     if env[VARS["int32"][0]] >= env[SIZE]:
         env[SIZE] = 2**31 - 1
         env[VARS["int32"][0]] = min(env[VARS["int32"][0]], 2**31 - 2)
-    try:
-        expected = value_of(e, env)
-    except Undefined:
+    expected = evaluate(e, env)
+    if expected is None:  # C leaves it open
         return
-    assert value_of(simplified(e), env) == expected, print_expr(simplified(e))
+    assert evaluate(simplified(e), env) == expected, print_expr(simplified(e))
 
 
 @settings(max_examples=120, deadline=None)
@@ -108,9 +103,8 @@ def test_simplifying_again_changes_nothing(e):
 def test_values_lie_in_their_range(e, env):
     arith = Arith()
     arith.bind(SMALL, 2, 9)
-    try:
-        value = value_of(e, env)
-    except Undefined:
+    value = evaluate(e, env)
+    if value is None:
         return
     low, high = arith.range_of(e)
     assert low <= value <= high

@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from compassc import targets, te, tir
+from compassc.analysis.interpret import Interpreter
 from compassc.targets.ctext import NoForm
 from tests.targets.emulated_cuda import emulated
-from tests.te.interpreter import Kernel
 from tests.te.random_schedules import case
 from tests.tir import random_blocks as blocks
 
@@ -131,7 +131,7 @@ def run(seed: int) -> tuple[str, bool]:
     arrays = made.arrays(draw)
     plain = [a.copy() for a in arrays]
     reference = te.lower(te.create_schedule(made.outputs), made.args, "plain", target="X2_1204", simple_mode=True)
-    Kernel(reference.entry_func)(*plain)
+    Interpreter(reference.entry_func)(*plain)
     s = tir.Schedule(blocks.function(made), seed=seed + 1)
     for _ in range(draw.randint(1, 3)):
         s = grid(draw, s)

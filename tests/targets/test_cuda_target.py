@@ -12,10 +12,10 @@ import compass_runtime as runtime
 from compass_core.errors import CompassError
 from compass_runtime import cuda_module
 from compassc import te
+from compassc.analysis.interpret import Interpreter
 from compassc.targets import nvrtc
 from tests.targets.emulated_cuda import emulated
 from tests.te import random_schedules as cases
-from tests.te.interpreter import Kernel
 
 
 def matmul(n=20, m=33, k=17, name="matmul"):
@@ -298,7 +298,7 @@ def test_random_schedules_on_cuda(device, seed):
     made = cases.case(draw)
     arrays = made.arrays(draw)
     plain, found = ([a.copy() for a in arrays] for _ in range(2))
-    Kernel(te.lower(te.create_schedule(made.outputs), made.args, "k", target="X2_1204").entry_func)(*plain)
+    Interpreter(te.lower(te.create_schedule(made.outputs), made.args, "k", target="X2_1204").entry_func)(*plain)
     schedule = te.create_schedule(made.outputs)
     cases.steps(draw, schedule, draw.randint(1, 12))
     try:

@@ -18,10 +18,10 @@ from collections import Counter
 import numpy as np
 
 from compassc import targets, te
+from compassc.analysis.interpret import Interpreter
 from compassc.te.lowering import normalised
 from compassc.te.nodes import reads
 from compassc.te.rolling import round_of
-from tests.te.interpreter import Kernel
 from tests.te.random_cases import Case, case
 from tests.te.random_intrinsics import tensorize
 
@@ -294,7 +294,7 @@ def run(seed: int, target: str = "") -> tuple[str, Counter[str]]:
     plain_schedule = te.create_schedule(made.outputs)
     conditions = _predicate(draw, made)
     set_predicates(plain_schedule, conditions)
-    Kernel(te.lower(plain_schedule, made.args, "plain", target="X2_1204", simple_mode=True).entry_func)(*plain)
+    Interpreter(te.lower(plain_schedule, made.args, "plain", target="X2_1204", simple_mode=True).entry_func)(*plain)
     schedule = te.create_schedule(made.outputs)
     before = draw.random() < 0.5
     if before:
@@ -305,7 +305,11 @@ def run(seed: int, target: str = "") -> tuple[str, Counter[str]]:
     taken["set_store_predicate"] += len(conditions)
     try:
         module = te.lower(schedule, made.args, "scheduled", target=target or "X2_1204")
-        call = targets.build(module, target=target) if target else Kernel(module.entry_func, early=draw.random() < 0.5)
+        call = (
+            targets.build(module, target=target)
+            if target
+            else Interpreter(module.entry_func, early=draw.random() < 0.5)
+        )
     except te.LowerError as error:
         return error.message, taken
     for again in replays(schedule):

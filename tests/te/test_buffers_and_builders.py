@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compassc import te
+from compassc.analysis.interpret import Interpreter
 from compassc.dsl import BuildManager
 from compassc.dsl import script as S
 from compassc.te import ir_builder
-from tests.te.interpreter import Kernel
 
 TARGETS = ["X2_1204", "llvm"]
 
@@ -72,7 +72,7 @@ def test_one_index_counts_all_elements(shape, limit, kind):
     module = te.lower(te.create_schedule(b), [a, b], target="X2_1204")
     x = (np.arange(count, dtype="int32") - count // 2).reshape(shape)
     found = np.zeros_like(x)
-    Kernel(module.entry_func)(x, found)
+    Interpreter(module.entry_func)(x, found)
     np.testing.assert_array_equal(found, np.maximum(x, limit))
 
 
@@ -136,7 +136,7 @@ def test_statements_are_on_the_buffers_that_are_given():
     b = te.extern((6,), [a], last_row, name="b", in_buffers=[mine], out_buffers=out)
     assert seen == [mine, out]
     x, found = np.arange(24, dtype="int32").reshape(4, 6), np.zeros(6, "int32")
-    Kernel(te.lower(te.create_schedule(b), [a, b], target="X2_1204").entry_func)(x, found)
+    Interpreter(te.lower(te.create_schedule(b), [a, b], target="X2_1204").entry_func)(x, found)
     np.testing.assert_array_equal(found, x[3])
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compassc import te
-from tests.te.interpreter import Kernel
+from compassc.analysis.interpret import Interpreter
 
 TARGET = "X2_1204"
 
@@ -93,7 +93,7 @@ def test_threads_that_reduce_parts_compute_there_what_these_need(early):
     s[b].compute_at(s[c], k)
     module = te.lower(s, [a, c], target=TARGET)
     given, found = np.arange(48, dtype="int32").reshape(8, 6), np.full(8, 99, "int32")
-    Kernel(module.entry_func, early=early)(given, found)
+    Interpreter(module.entry_func, early=early)(given, found)
     np.testing.assert_array_equal(found, given.sum(1, dtype="int32") * 2)
 
 
@@ -105,7 +105,7 @@ def test_copies_stand_in_the_loop_of_a_scan():
     module = te.lower(s, [x, scan], target=TARGET)
     assert "x_lsram = T.alloc((1, 4)" in module.script()
     given, found = np.arange(32, dtype="int32").reshape(8, 4), np.zeros((8, 4), "int32")
-    Kernel(module.entry_func)(given, found)
+    Interpreter(module.entry_func)(given, found)
     np.testing.assert_array_equal(found, given.cumsum(0))
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from compassc import te
+from compassc.analysis.interpret import Interpreter
 from compassc.dsl import BuildManager
-from tests.te.interpreter import Kernel
 
 TARGET = "X2_1204"
 
@@ -52,9 +52,9 @@ def test_gathers_give_what_scalars_do(form, kind):
     plain, _ = kernel(form, kind, False)
     assert "_inner in" not in module.script() and "_inner in" in plain.script()
     wanted = np.zeros(shape, kind)
-    Kernel(plain.entry_func)(*given(kind), wanted)
+    Interpreter(plain.entry_func)(*given(kind), wanted)
     assert len(np.unique(wanted)) > 2
-    for run in (Kernel(module.entry_func), BuildManager(TARGET).build(module)):
+    for run in (Interpreter(module.entry_func), BuildManager(TARGET).build(module)):
         found = np.zeros(shape, kind)
         run(*given(kind), found)
         np.testing.assert_array_equal(found, wanted)
@@ -103,7 +103,7 @@ def test_sums_of_gathers_are_those_of_the_loop():
     module = te.lower(s, [a, p, out], "k", target=TARGET)
     assert "out_lanes" in module.script()
     x, y = given("int32")
-    for run in (Kernel(module.entry_func), BuildManager(TARGET).build(module)):
+    for run in (Interpreter(module.entry_func), BuildManager(TARGET).build(module)):
         found = np.zeros(5, "int32")
         run(x, y, found)
         np.testing.assert_array_equal(found, x[:, np.clip(y, 0, 69)].sum(1))
@@ -154,7 +154,7 @@ def test_whole_numbers_are_divided_in_lanes(kind, by):
     BuildManager(TARGET).build(module)(x, found)
     np.testing.assert_array_equal(found, x // by * 9 + x % by)
     found[:] = 0
-    Kernel(module.entry_func)(x, found)
+    Interpreter(module.entry_func)(x, found)
     np.testing.assert_array_equal(found, x // by * 9 + x % by)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from compassc import te
+from compassc.analysis.interpret import Interpreter
 from compassc.dsl import BuildManager
-from tests.te.interpreter import Kernel
 
 TARGET = "X2_1204"
 
@@ -60,7 +60,7 @@ def test_padding_is_filled_where_there_is_some():
     text = module.script()
     assert text.count("S.dma_copy") >= 1 and "S.dma_memset(T.addr(p, 0), 896, 7" in text
     x, found = np.arange(900, dtype="int32").reshape(30, 30), np.zeros((30, 32), "int32")
-    Kernel(module.entry_func)(x, found)
+    Interpreter(module.entry_func)(x, found)
     whole = np.full((32, 32), 7, "int32")
     whole[1:31, 1:31] = x
     np.testing.assert_array_equal(found, whole[:-2] + whole[1:-1] + whole[2:])
@@ -96,7 +96,7 @@ def test_double_buffers_run_transfers_beside_the_work(bound, early):
     assert 'a_lsram = T.alloc((2, 16), "int32", "lsram")' in text and "S.dma_copy(" not in text
     assert text.count("alloc_event") == 2 and text.count("free_events") == 2
     x, found = np.arange(200, dtype="int32"), np.zeros(200, "int32")
-    Kernel(module.entry_func, early=early)(x, found)
+    Interpreter(module.entry_func, early=early)(x, found)
     np.testing.assert_array_equal(found, x * 3)
     found[:] = 0
     BuildManager(TARGET).build(module)(x, found)
@@ -128,7 +128,7 @@ def test_bytes_are_multiplied_four_lanes_at_a_time():
     assert "S.vqdpa(c_lanes" in text
     draw = np.random.default_rng(0)
     x, y = (draw.integers(-128, 128, (4, 100)).astype("int8") for _ in "xy")
-    for run in (Kernel(module.entry_func), BuildManager(TARGET).build(module)):
+    for run in (Interpreter(module.entry_func), BuildManager(TARGET).build(module)):
         found = np.zeros((4, 4), "int32")
         run(x, y, found)
         np.testing.assert_array_equal(found, x.astype("int32") @ y.astype("int32").T)
@@ -223,7 +223,7 @@ def test_a_guard_of_the_element_that_lanes_are_joined_to_stays():
     s[local].split(local.op.axis[0], nparts=3)
     module = lowered(s, [a, b])
     x, found = np.arange(60, dtype="int8").reshape(4, 15), np.zeros((1, 15), "int32")
-    Kernel(module.entry_func)(x, found)
+    Interpreter(module.entry_func)(x, found)
     np.testing.assert_array_equal(found, x[:1] * np.int32(66))
 
 

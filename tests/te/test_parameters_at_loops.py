@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compassc import te
-from tests.te.interpreter import Kernel
+from compassc.analysis.interpret import Interpreter
 
 TARGET = "X2_1204"
 THREAD = te.thread_axis("threadIdx.x")
@@ -53,10 +53,10 @@ def cached(s, b, c):
 def test_all_is_computed(place, window, outputs):
     a, b, c = program(window)
     whole, found = arrays(a, b, c), arrays(a, b, c)
-    Kernel(te.lower(te.create_schedule(c), [a, b, c], target=TARGET).entry_func)(*whole)
+    Interpreter(te.lower(te.create_schedule(c), [a, b, c], target=TARGET).entry_func)(*whole)
     s = te.create_schedule([b, c][-outputs:])
     place(s, b, c)
-    Kernel(te.lower(s, [a, b, c], target=TARGET).entry_func)(*found)
+    Interpreter(te.lower(s, [a, b, c], target=TARGET).entry_func)(*found)
     for x, y in zip(whole, found):
         np.testing.assert_array_equal(x, y)
 
@@ -67,8 +67,8 @@ def test_threads_compute_parts_of_their_own_or_nothing_is_made(place):
     s = te.create_schedule([b, c])
     s[c].bind(place(s, b, c), THREAD)
     whole, found = arrays(a, b, c), arrays(a, b, c)
-    Kernel(te.lower(te.create_schedule(c), [a, b, c], target=TARGET).entry_func)(*whole)
-    Kernel(te.lower(s, [a, b, c], target=TARGET).entry_func)(*found)
+    Interpreter(te.lower(te.create_schedule(c), [a, b, c], target=TARGET).entry_func)(*whole)
+    Interpreter(te.lower(s, [a, b, c], target=TARGET).entry_func)(*found)
     for x, y in zip(whole, found):
         np.testing.assert_array_equal(x, y)
     a, b, c = program(3)

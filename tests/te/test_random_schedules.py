@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from compassc import te
+from compassc.analysis.interpret import Interpreter
 from compassc.dsl import BuildManager
 from tests.te import random_schedules as cases
-from tests.te.interpreter import Kernel
 
 COUNT, SIMULATED, ON_HOST = 300, 6, 25
 
@@ -45,7 +45,7 @@ def test_the_simulator_agrees(seed):
         pytest.skip("this schedule has no program")
     plain, found = ([a.copy() for a in arrays] for _ in range(2))
     whole = te.lower(te.create_schedule(made.outputs), made.args, "k", target="X2_1204", simple_mode=True)
-    Kernel(whole.entry_func)(*plain)
+    Interpreter(whole.entry_func)(*plain)
     run = BuildManager("X2_1204").build(module)
     run.check(*found, modes="race,bounds,dma")
     run(*found)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compassc import te
-from tests.te.interpreter import Kernel
+from compassc.analysis.interpret import Interpreter
 
 TARGET = "X2_1204"
 
@@ -62,7 +62,7 @@ def test_the_memory_is_laid_out_as_the_loops_were(data, kind, shape):
     module = te.lower(s, [a, b], target=TARGET)
     x = np.arange(math.prod(shape), dtype="int32").reshape(shape) * 7 % 23 - 9
     found = np.full(shape, 99, "int32")
-    Kernel(module.entry_func)(x, found)
+    Interpreter(module.entry_func)(x, found)
     np.testing.assert_array_equal(found, meaning(x))
     assert te.lower(s.replayed(s.trace), [a, b], target=TARGET).script() == module.script()
 

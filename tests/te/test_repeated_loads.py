@@ -7,9 +7,9 @@ import re
 import numpy as np
 
 from compassc import te
+from compassc.analysis.interpret import Interpreter
 from compassc.ir.text import parse_module
 from compassc.te.npu.reuse import reused
-from tests.te.interpreter import Kernel
 
 TARGET = "X2_1204"
 
@@ -38,7 +38,7 @@ def test_a_tile_of_accumulators_loads_each_row_and_each_column_once():
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-128, 128, (n, 64), dtype="int8") for n in (3, 5))
     c = np.zeros((3, 5), "int32")
-    Kernel(module.entry_func)(a, b, c)
+    Interpreter(module.entry_func)(a, b, c)
     assert np.array_equal(c, a.astype("int32") @ b.astype("int32").T)
 
 
@@ -121,7 +121,7 @@ def test_dear_numbers_that_all_lanes_have_are_computed_once_and_before_the_loop(
     assert root < loop
     rng = np.random.default_rng(0)
     a, b = rng.uniform(0, 1, (8, 256)).astype("float32"), np.zeros((8, 256), "float32")
-    Kernel(module.entry_func)(a, b)
+    Interpreter(module.entry_func)(a, b)
     assert np.allclose(b, a / (a[:, :1] + a[:, 1:2] + 1), rtol=1e-5)
 
 
@@ -149,7 +149,7 @@ def test_what_is_loaded_is_converted_once():
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-9, 9, (4, 64)).astype("int16") for _ in "ab")
     c = np.zeros((4, 4), "i4")
-    Kernel(module.entry_func)(a, b, c)
+    Interpreter(module.entry_func)(a, b, c)
     assert np.array_equal(c, a.astype("i4") @ b.astype("i4").T)
 
 

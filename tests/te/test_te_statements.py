@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from compassc import te
+from compassc.analysis.interpret import Interpreter
 from compassc.dsl import BuildManager
 from compassc.dsl import script as S
-from tests.te.interpreter import Kernel
 
 TARGET = "X2_1204"
 
@@ -18,7 +18,7 @@ def run(schedule, args, given, want, simulate=True):
     module = te.lower(schedule, args, "k", target=TARGET)
     found = np.full(want.shape, 99, want.dtype)
     if len(module.functions) == 1:
-        Kernel(module.entry_func)(*given, found)
+        Interpreter(module.entry_func)(*given, found)
         np.testing.assert_array_equal(found, want)
     if simulate:
         found[:] = 99
@@ -80,7 +80,7 @@ def test_several_states_go_together():
     b = te.compute((8,), lambda t: first[t - 1] + second[t - 1], name="b")
     x, y = te.scan([zero, one], [a, b], [first, second], name="fibonacci")
     found, other = np.zeros(8, "int32"), np.zeros(8, "int32")
-    Kernel(te.lower(te.create_schedule(x.op), [x, y], target=TARGET).entry_func)(found, other)
+    Interpreter(te.lower(te.create_schedule(x.op), [x, y], target=TARGET).entry_func)(found, other)
     assert found.tolist() == [0, 1, 1, 2, 3, 5, 8, 13] and other.tolist() == [1, 1, 2, 3, 5, 8, 13, 21]
 
 

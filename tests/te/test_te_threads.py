@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from compassc import te
+from compassc.analysis.interpret import Interpreter
 from compassc.dsl import BuildManager
-from tests.te.interpreter import Kernel
 
 TARGET = "X2_1204"
 
@@ -17,7 +17,7 @@ def check(schedule, args, given, want):
     module = te.lower(schedule, args, "k", target=TARGET)
     for early in (False, True):
         found = np.full_like(want, 99)
-        Kernel(module.entry_func, early=early)(*given, found)
+        Interpreter(module.entry_func, early=early)(*given, found)
         np.testing.assert_array_equal(found, want)
     found = np.full_like(want, 99)
     run = BuildManager(TARGET).build(module)

@@ -18,11 +18,11 @@ from collections.abc import Callable
 import numpy as np
 
 from compassc import targets, te, tir
+from compassc.analysis.interpret import Interpreter
 from compassc.analysis.structure import Interner, variables
 from compassc.ir import parse_module, structural_equal
 from compassc.ir import stmts as S
 from compassc.ir.verify import verify
-from tests.te.interpreter import Kernel
 from tests.te.random_cases import Case, case
 from tests.te.random_schedules import TRIES, depth
 from tests.tir import random_combinations as combined
@@ -443,9 +443,9 @@ def run(seed: int, target: str = "") -> tuple[str, Counter[str]]:
     made = case(draw, statements=False)
     arrays = made.arrays(draw)
     plain = [a.copy() for a in arrays]
-    Kernel(te.lower(te.create_schedule(made.outputs), made.args, "plain", target=TARGET, simple_mode=True).entry_func)(
-        *plain
-    )
+    Interpreter(
+        te.lower(te.create_schedule(made.outputs), made.args, "plain", target=TARGET, simple_mode=True).entry_func
+    )(*plain)
     f = function(made)
     s = tir.Schedule(f, seed=seed + 1)
     module = None
@@ -459,7 +459,7 @@ def run(seed: int, target: str = "") -> tuple[str, Counter[str]]:
         verify(module)
         results = [a.copy() for a in arrays]
         early = draw.random() < 0.5
-        call = targets.build(module, target=target) if target else Kernel(module.entry_func, early=early)
+        call = targets.build(module, target=target) if target else Interpreter(module.entry_func, early=early)
         call(*results)
         for t, a, b in zip(made.args, plain, results, strict=True):
             np.testing.assert_array_equal(a, b, err_msg=t.name)

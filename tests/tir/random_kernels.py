@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from compassc import targets, tir
+from compassc.analysis.interpret import Interpreter
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, UINT8, VOID, DataType, dtype, pointer_type
@@ -21,7 +22,6 @@ from compassc.ir.exprs import Binary, Buffer, Expr, Var
 from compassc.tir.blocks import Axis, loop, new_block, number, view
 from compassc.tir.canonical import canonical
 from compassc.tir.create import EXPRESSIONS
-from tests.te.interpreter import Kernel
 from tests.te.random_schedules import depth
 from tests.tir import random_blocks
 
@@ -246,7 +246,7 @@ def lowered(module, target: str = ""):
     """What runs: what is not shared out is done by one TEC. `target`: what is built for it."""
     one = module.map_functions(lambda f: f.replace(attrs=(*f.attrs, (EXPRESSIONS, True))))
     made = tir.lower(one, target or TARGET)
-    return targets.build(made, target=target) if target else Kernel(made.entry_func)
+    return targets.build(made, target=target) if target else Interpreter(made.entry_func)
 
 
 def run(seed: int, target: str = "") -> tuple[str, Counter[str]]:

@@ -9,10 +9,10 @@ import pytest
 
 from compass_core.errors import CompassError
 from compassc import te, tir
+from compassc.analysis.interpret import Interpreter
 from compassc.dsl import BuildManager
 from compassc.ir import parse_module, structural_equal
 from compassc.ir.verify import VerifyError, verify
-from tests.te.interpreter import Kernel
 
 
 def row_sums(n=16, m=64, dtype="float32"):
@@ -138,7 +138,7 @@ def test_tecs_reduce_a_part_each(factors, bound):
     text = tir.lower(s.mod, "X2_1204", simple_mode=True).script()
     assert "B_rf = T.alloc" in text and '"shared"' in text
     a, c = np.random.default_rng(0).integers(-9, 9, (16, 64)).astype("float32"), np.zeros(16, "float32")
-    Kernel(tir.lower(s.mod, "X2_1204").entry_func)(a, c)
+    Interpreter(tir.lower(s.mod, "X2_1204").entry_func)(a, c)
     np.testing.assert_array_equal(c, a.sum(1) * 2)
 
 

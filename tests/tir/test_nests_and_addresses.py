@@ -5,9 +5,9 @@ import pytest
 
 from compass_core.errors import CompassError
 from compassc import targets, te, tir
+from compassc.analysis.interpret import Interpreter
 from compassc.dsl import BuildManager, schedule
 from compassc.dsl import script as S
-from tests.te.interpreter import Kernel
 
 TARGET = "X2_1204"
 NESTED = "outer_X_lsram_B_"
@@ -69,7 +69,7 @@ def test_a_reduction_inside_of_a_block_goes_on(step):
         draw.integers(-9, 9, 6).astype("int32"),
         np.zeros(2, "int32"),
     )
-    Kernel(module.entry_func)(x, w, b)
+    Interpreter(module.entry_func)(x, w, b)
     np.testing.assert_array_equal(b, x @ w)
 
 
@@ -165,7 +165,7 @@ def test_turns_of_a_sum_that_would_add_the_same_again_are_no_padding():
         s.pad_einsum("B", [4, 4, 3])
     s.pad_einsum("B", [3, 4, 1])
     given, made = np.arange(24, dtype="int32").reshape(4, 6), np.zeros((4, 6), "int32")
-    Kernel(tir.lower(s.mod, TARGET).entry_func)(given, made)
+    Interpreter(tir.lower(s.mod, TARGET).entry_func)(given, made)
     np.testing.assert_array_equal(made, given)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compassc import te, tir
-from tests.te.interpreter import Kernel
+from compassc.analysis.interpret import Interpreter
 
 
 def rows():
@@ -59,7 +59,7 @@ ON_TABLES = {
 def test_sums_of_open_extents(step):
     s = tir.Schedule(rows())
     ON_ROWS[step](s)
-    kernel = Kernel(tir.lower(s.mod, "X2_1204").entry_func)
+    kernel = Interpreter(tir.lower(s.mod, "X2_1204").entry_func)
     for n, m in ((5, 7), (8, 16), (1, 1), (16, 3), (3, 0)):
         a, b = np.arange(n * m, dtype="int32").reshape(n, m), np.full(n, 7, "int32")
         kernel(a, b, n, m)
@@ -70,7 +70,7 @@ def test_sums_of_open_extents(step):
 def test_elements_of_open_extents(step):
     s = tir.Schedule(tables())
     ON_TABLES[step](s)
-    kernel = Kernel(tir.lower(s.mod, "X2_1204").entry_func)
+    kernel = Interpreter(tir.lower(s.mod, "X2_1204").entry_func)
     for n, m in ((5, 7), (8, 16), (1, 1), (3, 0)):
         a, c = np.arange(n * m, dtype="int32").reshape(n, m), np.zeros((n, m), "int32")
         kernel(a, c, n, m)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from compassc import targets, te, tir
+from compassc.analysis.interpret import Interpreter
 from compassc.dsl import BuildManager
-from tests.te.interpreter import Kernel
 from tests.te.random_cases import LARGEST
 from tests.tir.random_intrinsics_of_blocks import tensorize
 from tests.tir.test_steps import blur, chain, matmul, same
@@ -137,7 +137,7 @@ def test_several_values_in_parts(reducer, along, refused):
     results = []
     for module in (f.module(), s.mod):
         arrays = [given.copy(), np.zeros(6, "int32"), np.zeros(6, "int32")]
-        Kernel(tir.lower(module, TARGET).entry_func)(*arrays)
+        Interpreter(tir.lower(module, TARGET).entry_func)(*arrays)
         results.append(arrays)
     for a, b in zip(*results, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -281,7 +281,7 @@ def test_parts_of_a_fused_reduction_begin_it_all():
     s.decompose_reduction("B", s.get_loops("B")[0])
     s.loop_partition(s.fuse(*s.get_loops("B_update")), [1, 3, None])
     x, b = np.arange(12, dtype="int32").reshape(3, 4), np.zeros(3, "int32")
-    Kernel(tir.lower(s.mod, "X2_1204").entry_func)(x, b)
+    Interpreter(tir.lower(s.mod, "X2_1204").entry_func)(x, b)
     np.testing.assert_array_equal(b, x.sum(1))
 
 
@@ -318,7 +318,7 @@ def test_turns_beyond_an_axis_give_nothing(factor, step):
     except tir.ScheduleError:
         assert s.mod is before and (factor != 3 or step == "reverse_compute_at")
     values, found = np.arange(6, dtype="int32"), np.zeros(6, "int32")
-    Kernel(tir.lower(s.mod, TARGET).entry_func)(values, found)
+    Interpreter(tir.lower(s.mod, TARGET).entry_func)(values, found)
     np.testing.assert_array_equal(found, (values + 1) * 2)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from compassc import te, tir
+from compassc.analysis.interpret import Interpreter
 from compassc.dsl import BuildManager
-from tests.te.interpreter import Kernel
 from tests.te.random_cases import case
 from tests.tir import random_blocks as cases
 
@@ -36,7 +36,7 @@ def test_the_simulator_agrees_about_blocks(seed):
     s = tir.Schedule(cases.function(made), seed=1)
     cases.steps(draw, s, 8)
     plain, found = ([a.copy() for a in arrays] for _ in range(2))
-    Kernel(te.lower(te.create_schedule(made.outputs), made.args, "k", target=cases.TARGET).entry_func)(*plain)
+    Interpreter(te.lower(te.create_schedule(made.outputs), made.args, "k", target=cases.TARGET).entry_func)(*plain)
     try:
         module = tir.lower(s.mod, cases.TARGET)
     except tir.LowerError:

@@ -7,11 +7,11 @@ import pytest
 
 from compass_core.errors import CompassError
 from compassc import te, tir
+from compassc.analysis.interpret import Interpreter
 from compassc.dsl import BuildManager
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Binary, Var
 from tests.choosing import some
-from tests.te.interpreter import Kernel
 
 
 def chain(n=32, m=16):
@@ -41,7 +41,7 @@ def same(plain, s, *shapes):
     arrays = [rng.integers(-9, 9, shape).astype("int32") for shape in shapes]
     found = [a.copy() for a in arrays]
     for module, given in ((plain.module(), arrays), (s.mod, found)):
-        Kernel(tir.lower(module, "X2_1204").entry_func)(*given)
+        Interpreter(tir.lower(module, "X2_1204").entry_func)(*given)
     for a, b in zip(arrays, found, strict=True):
         np.testing.assert_array_equal(a, b)
     return True

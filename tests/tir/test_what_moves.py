@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from compassc import te, tir
+from compassc.analysis.interpret import Interpreter
 from compassc.dsl import schedule
 from compassc.dsl import script as S
 from compassc.ir import exprs as E
 from compassc.ir import parse_module
 from compassc.ir.exprs import Binary
 from compassc.tir.blocks import number, view
-from tests.te.interpreter import Kernel
 from tests.tir import random_kernels
 from tests.tir.test_steps import same
 
@@ -185,7 +185,7 @@ def test_legal_steps_on_parts_are_right(kernel, step, shapes):
         s = schedule.Schedule(kernel)
         change(s)
         given = [a.copy() for a in arrays]
-        Kernel(tir.lower(s.mod, "X2_1204").entry_func)(*given)
+        Interpreter(tir.lower(s.mod, "X2_1204").entry_func)(*given)
         results.append(given)
     for a, b in zip(*results, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -338,7 +338,7 @@ def test_an_axis_of_open_extent_is_an_axis_of_the_outer_block():
     s = tir.Schedule(te.create_prim_func([x, te.compute((n,), lambda i: te.sum(x[i, k], axis=k), name="y")]))
     s.blockize(s.get_loops("y")[1])
     given, found = np.arange(40, dtype="int32").reshape(5, 8), np.zeros(5, "int32")
-    Kernel(tir.lower(s.mod, "X2_1204").entry_func)(given, found, 5)
+    Interpreter(tir.lower(s.mod, "X2_1204").entry_func)(given, found, 5)
     np.testing.assert_array_equal(found, given.sum(1))
 
 
@@ -547,6 +547,6 @@ def test_what_is_read_after_the_loop_is_in_one_place():
     b, c = np.zeros_like(a), np.zeros(64, "int32")
     s = schedule.Schedule(read_after)
     s.annotate("T", "double_buffer_scope", 0)
-    Kernel(tir.lower(s.mod, "X2_1204").entry_func)(a, b, c)
+    Interpreter(tir.lower(s.mod, "X2_1204").entry_func)(a, b, c)
     np.testing.assert_array_equal(b, a * 3)
     np.testing.assert_array_equal(c, a[-1] + 1)

@@ -7,10 +7,10 @@ import pytest
 
 from compass_core.errors import CompassError
 from compassc import targets, te, tir, topi
+from compassc.analysis.interpret import Interpreter
 from compassc.dsl import BuildManager
 from compassc.dsl import script as S
 from tests.choosing import some
-from tests.te.interpreter import Kernel
 
 TARGET = "X2_1204"
 SHAPES = ((3, 37), (37,))
@@ -37,7 +37,7 @@ def everywhere(args: list[te.Tensor], outs: list[te.Tensor], given: list[np.ndar
     module = te.lower(topi.schedule(outs, TARGET), [*args, *outs], "k", target=TARGET)
     assert scalars or not re.search(r"for \w*inner_(inner|v)", module.script()), "no vectorised loop is one of scalars"
     results = [np.zeros([d.value for d in t.shape], str(t.dtype)) for t in outs]
-    Kernel(module.entry_func)(*(a.view("u1") if a.dtype == bool else a for a in [*given, *results]))
+    Interpreter(module.entry_func)(*(a.view("u1") if a.dtype == bool else a for a in [*given, *results]))
     return {**found, "interpreter": results}
 
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from compass_core.errors import UsageError
 from compassc import te, topi
+from compassc.analysis.interpret import Interpreter
 from compassc.tuning.task import Infeasible
 from compassc.tuning.templates import Configuration, KnobsTask, template
 from tests.choosing import some
-from tests.te.interpreter import Kernel
 
 TARGET = "X2_1204"
 
@@ -55,7 +55,7 @@ def test_candidates_compute_what_the_expressions_say():
     for _ in range(12):
         candidate = json.loads(json.dumps(task.space.sample(rng)))
         arguments = task.arguments()
-        Kernel(task.program(candidate).kernel.entry_func)(*arguments)
+        Interpreter(task.program(candidate).kernel.entry_func)(*arguments)
         assert np.array_equal(arguments[1], 3 * arguments[0]), candidate
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,36 +21,12 @@ from compassc.ops.convert import (
     reinterpret_dtype,
     with_sign,
 )
-from compassc.ops.numeric import convert, literal, np_dtype
+from compassc.ops.numeric import convert, filled_up, literal, np_dtype, part_of
 from compassc.ops.typing import is_literal, type_error
 
 from ..memory import PyPointer, index_of
 from ..values import PyVar, python_number, pyvar, to_element
 from . import meaning
-
-_SELECT: dict[str, Callable[[Any, int], Any]] = {
-    "all": lambda v, n: v,
-    "low": lambda v, n: v[: n // 2],
-    "high": lambda v, n: v[n // 2 :],
-    "even": lambda v, n: v[::2],
-    "odd": lambda v, n: v[1::2],
-    "ll": lambda v, n: v[: n // 4],
-    "lh": lambda v, n: v[n // 4 : n // 2],
-    "hl": lambda v, n: v[n // 2 : 3 * n // 4],
-    "hh": lambda v, n: v[3 * n // 4 :],
-}
-
-
-def _filled(v: Any, count: int, source: DataType, result: DataType) -> Any:
-    """A converted vector with the meaningless upper lanes as the generated code leaves them."""
-    have = v.size
-    if have >= result.lanes:
-        return v
-    if source.bits == 4 * result.bits and count == 1:
-        return np.concatenate([v, np.zeros(result.lanes - have, v.dtype)])
-    if count == 3:
-        return np.concatenate([v, v[2 * source.lanes :]])
-    return np.resize(v, result.lanes)
 
 
 @meaning
@@ -81,9 +56,9 @@ _VECTOR_CASTS: dict[Any, tuple[DataType, DataType]] = {}
 def _cast_vector(x: Any, to: DataType, result: DataType, part: str, saturate: bool) -> Any:
     if result is x.dtype:
         return x
-    source = x.value if part == "all" else _SELECT[part](x.value, x.dtype.lanes)
+    source = part_of(x.value, part)
     v = convert(source, x.dtype, to, saturate)
-    return PyVar(v if v.size == result.lanes else _filled(v, 1, x.dtype, result), result)
+    return PyVar(v if v.size == result.lanes else filled_up(v, 1, x.dtype, result), result)
 
 
 def _cast_list(items: list[Any], to: DataType, part: str, saturate: Any) -> Any:
@@ -98,7 +73,7 @@ def _cast_list(items: list[Any], to: DataType, part: str, saturate: Any) -> Any:
     source = items[0].dtype
     result = cast_dtype(source, len(items), to, part, saturate)
     v = np.concatenate([convert(i.value, source, to, bool(saturate)) for i in items])
-    return PyVar(_filled(v, len(items), source, result), result)
+    return PyVar(filled_up(v, len(items), source, result), result)
 
 
 def _sim_sign(x: Any, name: str, signed: bool) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from compassc.ir.dtypes import bool_of
+from compassc.ops.numeric import part_of
 from compassc.ops.permute import (
     bcast_dtype,
     check_inputs,
@@ -25,19 +26,12 @@ from ..operands import broadcast, integer, vector
 from ..values import PyVar, pyvar
 from . import meaning
 
-_SELECT = {
-    "low": lambda v: v[: v.size // 2],
-    "high": lambda v: v[v.size // 2 :],
-    "even": lambda v: v[0::2],
-    "odd": lambda v: v[1::2],
-}
-
 
 @meaning
 def vconcat(inps: Any, part: Any = "all") -> Any:
     types, arrays = broadcast("vconcat", check_inputs(inps))
     result = concat_dtype(types, part)
-    return PyVar(np.concatenate(arrays if part == "all" else [_SELECT[part](a) for a in arrays]), result)
+    return PyVar(np.concatenate([part_of(a, part) for a in arrays]), result)
 
 
 @meaning
@@ -49,9 +43,7 @@ def vsplit(x: Any) -> Any:
 
 @meaning
 def vzip(x: Any, y: Any, dtype: Any, part: str = "all") -> Any:
-    if part != "all":
-        x, y = _SELECT[part](x), _SELECT[part](y)
-    return np.stack((x, y), axis=1).reshape(-1)
+    return np.stack((part_of(x, part), part_of(y, part)), axis=1).reshape(-1)
 
 
 @meaning
