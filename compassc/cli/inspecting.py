@@ -97,8 +97,20 @@ def _entries(text: bytes) -> list[Table]:
         blob = parse_text_blob(text)
     except HostCodeError:
         return []
-    rows = [(hex(at), symbol, asids) for (symbol, at), asids in zip(blob.entries, blob.asids, strict=True)]
-    return [("entries (of each parameter word: the ASID of an address, - a value)", ("entry", "symbol", "words"), rows)]
+    rows = [(hex(at), symbol, _words(asids)) for (symbol, at), asids in zip(blob.entries, blob.asids, strict=True)]
+    return [
+        (
+            "entries (of each parameter word: the ASID of an address, d of descriptors, - a value)",
+            ("entry", "symbol", "words"),
+            rows,
+        )
+    ]
+
+
+def _words(asids: str) -> str:
+    """An ASID text as it is shown: of descriptors how many of their words are addresses."""
+    params, _, words = asids.partition("+")
+    return f"{params} and {words.count(',') + 1} words of descriptors" if words else params
 
 
 def _module(path: Path) -> list[Table]:

@@ -14,7 +14,7 @@ from compass_core.aipubin import layout as lay
 from compass_core.aipubin.device import device_word
 from compass_core.aipubin.dtypes import element_dtype
 from compass_core.aipubin.fields import replace
-from compass_core.elf.hostcode import entry_symbol, make_text_blob, parse_text_blob
+from compass_core.elf.hostcode import DESCRIPTORS, entry_symbol, make_text_blob, parse_text_blob
 from compass_core.elf.link import Part, link
 from compass_core.errors import CompassError
 from compass_core.hostcc import host
@@ -130,9 +130,27 @@ def _build_version() -> int:
 
 
 def _asids(run: Launch) -> str:
-    """The ASID of each parameter word that is an address: constants are in ASID 1, all else is in ASID 0."""
-    words = (owner(word) if isinstance(word, Tensor) else None for word in run.params.words)
-    return "".join("-" if word is None else "1" if word.is_constant else "0" for word in words)
+    """Which words of a launch are addresses (docs/architecture.md, ASID text): the parameters, and behind them the words of
+    descriptors."""
+    words = [_asid(word) for word in run.params.words]
+    base = run.match.merged.attrs.descriptorbase
+    places = [word.memory_offset().resolve() if isinstance(word, Tensor) else None for word in run.params.words]
+    starts = [(place[1], i) for i, place in enumerate(places) if place is not None and place[0] is base]
+    addresses = [(4 * i, word) for i, word in enumerate(run.desc.words) if isinstance(word, Tensor)]
+    if not starts or not addresses:
+        return "".join(words)
+    last, first = min(starts)
+    words[first] = DESCRIPTORS
+    items = []
+    for at, word in addresses:
+        items.append(f"{(at - last) & 0xFFFFFFFF:x}:{_asid(word)}")
+        last = at
+    return "".join(words) + "+" + ",".join(items)
+
+
+def _asid(word: int | Tensor) -> str:
+    """The ASID that a word is an address in: constants are in ASID 1, all else is in ASID 0."""
+    return "-" if not isinstance(word, Tensor) else "1" if owner(word).is_constant else "0"
 
 
 def _text(runs: list[Launch]) -> tuple[bytes, list[int]]:

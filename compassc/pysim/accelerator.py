@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +72,8 @@ def _address(word: np.ndarray[Any, Any], memory: Any, outputs: set[int]) -> int:
     return int(memory.place(flat)) + int(word.__array_interface__["data"][0]) - int(first)
 
 
-class Rows(NamedTuple):
+@dataclass(frozen=True)
+class Rows:
     """Memory of this process that the unit reads or writes: `count` rows of `width` bytes, `stride` apart."""
 
     first: int
@@ -84,7 +86,7 @@ class Rows(NamedTuple):
         """The part that lies in a memory, as offsets from its start."""
         first, end = self.first - start, self.first - start + (self.count - 1) * self.stride + self.width
         if first >= 0 and end <= size:
-            yield self._replace(first=first)
+            yield replace(self, first=first)
         elif end > 0 and first < size:
             for k in range(self.count):
                 low, high = max(first + k * self.stride, 0), min(first + k * self.stride + self.width, size)

@@ -1,5 +1,6 @@
 /* The worker process: started, given jobs, and its reports read. A kernel may have broken it, so that what it sends is
  * checked before it is used, and it must come in time. */
+#include "aiff_names.h"
 #include "device.h"
 #include "lines.h"
 #include "ranges.h"
@@ -185,12 +186,28 @@ void worker_forget(struct device *device) {
   device->process = 0;
 }
 
-/* The worker runs, but the system has no filter for its system calls. */
-static void warn_unprotected(const struct report *report) {
+/* Says what the worker reports, although it goes on, and what to do about it. */
+static void warn(const struct report *report, const char *advice) {
   char text[400];
-  int size = snprintf(text, sizeof text, "compass simulator: warning: %.*s; run only kernels that you trust\n",
-                      report->message_size < 256 ? (int)report->message_size : 256, report->message);
+  int size = snprintf(text, sizeof text, "compass simulator: warning: %.*s%s\n",
+                      report->message_size < 256 ? (int)report->message_size : 256, report->message, advice);
   write_all(2, text, (size_t)size);
+}
+
+/* Adds to a request's options the readings of AIFF registers that COMPASS_AIFF_ASSUME names. */
+static bool add_assumptions(uint32_t *options) {
+  static const char *const names[] = {AIFF_ASSUMPTION_NAMES};
+  const char *at = getenv("COMPASS_AIFF_ASSUME");
+  while (at && *at) {
+    at += strspn(at, ", ");
+    size_t size = strcspn(at, ", "), bit = 0;
+    while (size && bit < ASSUMPTIONS && (strncasecmp(names[bit], at, size) != 0 || names[bit][size])) bit++;
+    if (bit == ASSUMPTIONS)
+      return fail(AIPU_STATUS_ERROR_INVALID_CONFIG, "COMPASS_AIFF_ASSUME: there is no reading %.*s", (int)size, at), false;
+    if (size) *options |= 1u << (ASSUMPTIONS_FROM + bit);
+    at += size;
+  }
+  return true;
 }
 
 /* Starts the process; the device has it, or nothing of it. */
@@ -228,7 +245,7 @@ aipu_status_t worker_start(struct device *device, const struct shape *shape) {
     report_free(&report);
     return AIPU_STATUS_ERROR_OPEN_DEV_FAIL;
   }
-  if (report.message_size) warn_unprotected(&report);
+  if (report.message_size) warn(&report, "; run only kernels that you trust");
   report_free(&report);
   return AIPU_STATUS_SUCCESS;
 }
@@ -268,6 +285,7 @@ static aipu_status_t run(struct device *device, const struct chain *chain, struc
                             .options = chain->record ? WANT_RECORDS : 0, .time_limit = limit};
   struct reply reply;
   enum receipt receipt = BROKEN;
+  if (!add_assumptions(&request.options)) return AIPU_STATUS_ERROR_INVALID_CONFIG;
   while (!request.ticket && getrandom(&request.ticket, sizeof request.ticket, 0) > 0) {}
   if (request.ticket && transmit(device, &request, sizeof request))
     receipt = receive_report(device, request.ticket, chain->record, &reply, report, now() + limit + GRACE_NS);
@@ -276,7 +294,10 @@ static aipu_status_t run(struct device *device, const struct chain *chain, struc
     if (receipt == LATE) return fail(AIPU_STATUS_ERROR_JOB_TIMEOUT, "%s", TOO_LONG);
     return fail(AIPU_STATUS_ERROR_DEV_ABNORMAL, "the simulator process ended without a report, or sent a damaged one");
   }
-  if (reply.status == STATUS_DONE) return AIPU_STATUS_SUCCESS;
+  if (reply.status == STATUS_DONE) {
+    if (report->message_size) warn(report, "");
+    return AIPU_STATUS_SUCCESS;
+  }
   if (reply.status == STATUS_REFUSED)
     return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "the simulator refuses the job: %.*s", (int)report->message_size,
                 report->message);

@@ -2,11 +2,13 @@
  * anew with the addresses they have there, run, and when that succeeded, the buffers are copied back.
  *
  * The driver's addresses are 64 bits wide, an ASID's base plus 32 bits. Kernel code works on 32 bits alone, so each
- * buffer gets a place of its own below 4 GiB; which words are addresses is told by the entry records of `.text`. */
+ * buffer gets a place of its own below 4 GiB; which words of parameters and of AIFF descriptors are addresses is told by the
+ * entry records of `.text`. Descriptors stay where they are, so what they hold becomes the driver's again in the end. */
 #include "plugin.h"
 #include "ranges.h"
 
-#define MAX_WORDS 4096u
+#define MAX_TOLD (1u << 20) /* characters that tell of a task's words */
+#define MOST_DESCRIPTORS (1u << 22) /* words of descriptors that are addresses, in a job */
 #define ASIDS 4u
 #define FULL_BASE(entry) ((entry) & ~0xfffull) /* the low bits of an ASID entry are permissions */
 
@@ -20,6 +22,13 @@ struct buffer {
   bool written;        /* kernels have an address in it that is not a constant's */
 };
 
+/* A word of descriptors that is an address. */
+struct word {
+  uint32_t at;              /* its device address */
+  uint32_t given, replaced; /* what the driver wrote there, and the address on the device */
+  uint64_t asid;            /* the base that the driver's counts from */
+};
+
 struct launch {
   struct sim_aipu *sim;
   bool (*take_task)(struct launch *launch, const uint8_t *block); /* what is done with the block of a task */
@@ -30,6 +39,10 @@ struct launch {
   uint32_t block_count, block_room;
   uint32_t *words; /* parameter blocks, translated */
   uint32_t word_count, word_room;
+  struct word *descriptors;
+  uint32_t descriptor_count, descriptor_room;
+  uint64_t *followed; /* where descriptors begin that were translated */
+  uint32_t followed_count, followed_room;
   uint64_t asids[ASIDS];
   uint32_t last_spc, last_pp, last_words; /* the tasks of a group have the same parameters */
   bool has_last;
@@ -89,31 +102,34 @@ static uint32_t device_address(const struct buffer *buffer, uint64_t address) {
   return buffer->start + (uint32_t)(address - buffer->base);
 }
 
-/* Copies what the entry record at device address `at` tells about the parameter words; returns how many they are, or -1
- * with a failure. The kernel that ran last may still write here, so nothing is read twice. */
-static int record_asids(struct launch *launch, const struct buffer *text, uint32_t at, char *asids) {
+/* A copy of what the entry record at device address `at` tells about words, or NULL with a failure. The kernel that ran
+ * last may still write here, so nothing is read twice. */
+static char *record_asids(struct launch *launch, const struct buffer *text, uint32_t at) {
   const uint8_t *record = launch->sim->device.memory + at;
   uint32_t back = get32(record, RECORD_BACK), told = get32(record, RECORD_ASIDS);
   if (memcmp(record, "CPSENTRY", 8) != 0 || back > at - text->start)
-    return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "a task does not start at host code of this toolchain"), -1;
+    return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "a task does not start at host code of this toolchain"), NULL;
   uint64_t rest = text->start + text->size - (at - back); /* from the start of `.text` to the end of its buffer */
-  size_t room = !told || told >= rest ? 0 : rest - told < MAX_WORDS ? rest - told : MAX_WORDS;
+  size_t room = !told || told >= rest ? 0 : rest - told < MAX_TOLD ? rest - told : MAX_TOLD;
   if (!launch->text) {
     launch->text = at - back;
     launch->text_bytes = (uint32_t)rest;
   }
-  memcpy(asids, record - back + told, room);
-  size_t count = strnlen(asids, room);
-  if (count < room) return (int)count;
-  return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL,
-              "the code of a task does not tell what its parameters are: it was built by an older version"),
-         -1;
+  const char *from = (const char *)record - back + told, *end = room ? memchr(from, 0, room) : NULL;
+  size_t length = end ? (size_t)(end - from) : 0;
+  if (!end)
+    return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL,
+                "the code of a task does not tell what its parameters are: it was built by an older version"),
+           NULL;
+  char *asids = calloc(1, length + 1);
+  if (!asids) return fail(AIPU_STATUS_ERROR_BUF_ALLOC_FAIL, "no host memory for a job"), NULL;
+  return memcpy(asids, from, length);
 }
 
-/* Translates one parameter word; `asid` is a digit, or '-' for what is no address. */
+/* Translates a word; `asid` is a digit, 'd' for ASID 0, or '-' for what is no address. */
 static bool translate(struct launch *launch, char asid, uint32_t *word) {
   if (asid == '-') return true;
-  uint32_t number = (uint32_t)(asid - '0');
+  uint32_t number = asid == 'd' ? 0 : (uint32_t)(asid - '0');
   if (number >= ASIDS)
     return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "a parameter is in ASID '%c', which there is not", asid), false;
   uint64_t address = launch->asids[number] + *word;
@@ -124,27 +140,73 @@ static bool translate(struct launch *launch, char asid, uint32_t *word) {
   return true;
 }
 
-/* Translates the parameters of a task block that starts at `spc`. */
-static bool take_words(struct launch *launch, uint32_t spc, uint32_t pp) {
-  if (launch->has_last && launch->last_spc == spc && launch->last_pp == pp) return true;
-  uint64_t address = launch->asids[0] + spc;
-  struct buffer *text = find(launch, address, RECORD_BYTES);
-  char asids[MAX_WORDS];
-  int told = text ? record_asids(launch, text, device_address(text, address), asids) : -1;
-  if (told < 0) return false;
-  uint32_t count = (uint32_t)told, start = launch->word_count;
+/* Translates the word of descriptors at a driver's address. */
+static bool take_descriptor(struct launch *launch, uint64_t address, char asid) {
+  if (launch->descriptor_count == MOST_DESCRIPTORS)
+    return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "the descriptors of a job have more than %u addresses",
+                MOST_DESCRIPTORS),
+           false;
+  struct buffer *buffer = find(launch, address, 4);
+  if (!buffer || !grow((void **)&launch->descriptors, &launch->descriptor_room, launch->descriptor_count, 1,
+                       sizeof *launch->descriptors))
+    return false;
+  uint32_t at = device_address(buffer, address), given = get32(launch->sim->device.memory, at), word = given;
+  if (!translate(launch, asid, &word)) return false;
+  put32(launch->sim->device.memory, at, word);
+  launch->descriptors[launch->descriptor_count++] =
+      (struct word){.at = at, .given = given, .replaced = word, .asid = launch->asids[asid - '0']};
+  return true;
+}
+
+/* Translates the words of descriptors behind an address of ASID 0, as they are told: by distances and ASIDs. */
+static bool take_descriptors(struct launch *launch, uint32_t start, const char *told) {
+  uint64_t first = launch->asids[0] + start;
+  for (uint32_t i = 0; i < launch->followed_count; i++)
+    if (launch->followed[i] == first) return true; /* of a launch on another core */
+  if (!grow((void **)&launch->followed, &launch->followed_room, launch->followed_count, 1, sizeof *launch->followed))
+    return false;
+  launch->followed[launch->followed_count++] = first;
+  while (*told) {
+    char *end;
+    start += (uint32_t)strtoul(told, &end, 16);
+    if (end == told || end[0] != ':' || end[1] < '0' || end[1] >= '0' + (int)ASIDS || (end[2] && end[2] != ','))
+      return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "the code of a task does not tell what its descriptors are"), false;
+    if (!take_descriptor(launch, launch->asids[0] + start, end[1])) return false;
+    told = end + (end[2] ? 3 : 2);
+  }
+  return true;
+}
+
+/* Translates `count` parameter words at `pp`, and the descriptors at one of them; `told` says what they are. */
+static bool take_told(struct launch *launch, const char *told, uint32_t count, uint32_t pp) {
+  uint32_t start = launch->word_count;
   struct buffer *block = count ? find(launch, launch->asids[0] + pp, count * 4ull) : NULL;
   if (count && !block) return false;
   if (!grow((void **)&launch->words, &launch->word_room, start, count, sizeof *launch->words)) return false;
   if (count)
     memcpy(launch->words + start, launch->sim->device.memory + device_address(block, launch->asids[0] + pp), count * 4);
-  for (uint32_t i = 0; i < count; i++)
-    if (!translate(launch, asids[i], &launch->words[start + i])) return false;
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t given = launch->words[start + i];
+    if (!translate(launch, told[i], &launch->words[start + i])) return false;
+    if (told[i] == 'd' && told[count] && !take_descriptors(launch, given, told + count + 1)) return false;
+  }
   launch->word_count += count;
+  return true;
+}
+
+/* Translates the parameters of a task block that starts at `spc`. */
+static bool take_words(struct launch *launch, uint32_t spc, uint32_t pp) {
+  if (launch->has_last && launch->last_spc == spc && launch->last_pp == pp) return true;
+  uint64_t address = launch->asids[0] + spc;
+  struct buffer *text = find(launch, address, RECORD_BYTES);
+  char *told = text ? record_asids(launch, text, device_address(text, address)) : NULL;
+  uint32_t start = launch->word_count;
+  bool taken = told && take_told(launch, told, (uint32_t)strcspn(told, "+"), pp);
+  free(told);
   launch->last_spc = spc;
   launch->last_pp = pp;
   launch->last_words = start * 4;
-  return launch->has_last = true;
+  return launch->has_last = taken;
 }
 
 /* Notes the code of a task, before anything is copied to the device. */
@@ -235,7 +297,19 @@ static uint32_t place(struct launch *launch) {
   return head;
 }
 
+/* What the driver has in the place of a word of descriptors: a kernel may have written another address. */
+static uint32_t given_word(const struct launch *launch, const struct word *word) {
+  uint32_t now = get32(launch->sim->device.memory, word->at);
+  for (uint32_t i = 0; now != word->replaced && i < launch->buffer_count; i++) {
+    const struct buffer *buffer = &launch->buffers[i];
+    if (now - buffer->start < buffer->size) return (uint32_t)(buffer->base + (now - buffer->start) - word->asid);
+  }
+  return now == word->replaced ? word->given : now;
+}
+
 static aipu_status_t copy_back(const struct launch *launch) {
+  for (uint32_t i = launch->descriptor_count; i-- > 0;)
+    put32(launch->sim->device.memory, launch->descriptors[i].at, given_word(launch, &launch->descriptors[i]));
   const mem_interface_t *memory = &launch->sim->memory;
   for (uint32_t i = 0; i < launch->buffer_count; i++) {
     const struct buffer *buffer = &launch->buffers[i];
@@ -276,4 +350,6 @@ void job_run(struct sim_aipu *sim, const struct chain_copy *chain, uint32_t firs
   free(launch.buffers);
   free(launch.blocks);
   free(launch.words);
+  free(launch.descriptors);
+  free(launch.followed);
 }

@@ -207,7 +207,8 @@ def headers() -> dict[str, str]:
     """The headers by name: assumptions, the tables of each generation, and what puts these together."""
     names = _enum("aiff_assumption", [f"ASSUME_{_constant(name)}" for name in ASSUMPTIONS], "ASSUMPTIONS")
     together = [f'#include "aiff_{generation.lower()}.h"' for generation in GENERATIONS]
-    together += ["", *_array("char *const", "aiff_assumptions", [f'"{name}"' for name in ASSUMPTIONS])]
+    names += ["#define AIFF_ASSUMPTION_NAMES \\", "  " + ", ".join(f'"{name}"' for name in ASSUMPTIONS), ""]
+    together += ["", *_array("char *const", "aiff_assumptions", ["AIFF_ASSUMPTION_NAMES"])]
     together += _array("struct aiff_generation", "aiff_generations", [_summary(name) for name in GENERATIONS])
     keys = [
         *_enum("aiff_group_name", [f"GROUP_{_constant(group.name)}" for group in groups()], "GROUPS"),

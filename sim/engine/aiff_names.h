@@ -7,4 +7,7 @@ enum aiff_assumption {
     ASSUME_INTERPOLATE, ASSUME_PARTIAL_CHANNELS, ASSUMPTIONS,
 };
 
+#define AIFF_ASSUMPTION_NAMES \
+  "repeat", "half-up", "clamp", "relu", "signed-pool", "format5", "raw-weights", "interpolate", "partial-channels"
+
 #endif

@@ -7,7 +7,7 @@
 #include "aiff_x3.h"
 
 static const char *const aiff_assumptions[] = {
-    "repeat", "half-up", "clamp", "relu", "signed-pool", "format5", "raw-weights", "interpolate", "partial-channels",
+    AIFF_ASSUMPTION_NAMES,
 };
 
 static const struct aiff_generation aiff_generations[] = {

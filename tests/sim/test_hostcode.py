@@ -21,14 +21,21 @@ def test_round_trip() -> None:
 
 
 def test_what_parameter_words_are_is_read_back() -> None:
-    told = ["01-", "", "01-", "0"]
-    data = make_text_blob(bytes(100), ["a", "a", "b", "c"], "native", TRIPLE, told)
+    told = ["01-", "", "01-", "0", "d-+0:0,ffffffe4:1"]
+    data = make_text_blob(bytes(100), ["a", "a", "b", "c", "d"], "native", TRIPLE, told)
     assert list(parse_text_blob(data).asids) == told
     for at in (1, 100, len(data) - 1, 2**31):
         damaged = bytearray(data)
         damaged[76:80] = at.to_bytes(4, "little")
         with pytest.raises(HostCodeError, match="parameter words"):
             parse_text_blob(bytes(damaged))
+
+
+@pytest.mark.parametrize("text", ["4", "0+", "d+10", "d+10:4", "d+10:0,", "d+123456789:0", "+x:0", "d,1:0"])
+def test_texts_that_tell_nothing_are_refused(text: str) -> None:
+    data = make_text_blob(bytes(100), ["a"], "native", TRIPLE, [text])
+    with pytest.raises(HostCodeError, match="parameter words"):
+        parse_text_blob(data)
 
 
 @pytest.mark.parametrize("cut", [0, 7, 63, 70, 200, 250])

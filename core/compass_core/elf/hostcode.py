@@ -11,6 +11,7 @@ bases. Functions that are given other kinds of tensors by different launches hav
 from __future__ import annotations
 
 import hashlib
+import re
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 MAGIC = b"CPSHOST1"
 ENTRY_MAGIC = b"CPSENTRY"
+DESCRIPTORS = "d"
+"""In an ASID text: the parameter word that is the address of descriptors."""
+_ASIDS = re.compile(rb"[-0123d]*(\+[0-9a-f]{1,8}:[0-3](,[0-9a-f]{1,8}:[0-3])*)?")
 HEADER = struct.Struct("<8sIIII40s")
 ENTRY = struct.Struct("<8sII48s")
 OBJECT_ALIGN = 64
@@ -159,6 +163,6 @@ def parse_text_blob(data: bytes) -> TextBlob:
 def _asids(data: bytes, at: int, low: int, high: int) -> str:
     """The ASID text of the record at `at`; HostCodeError if it is not text within the head."""
     text, end, _ = bytes(data[at:high]).partition(b"\0")
-    if not low <= at < high or not end or text.strip(b"-0123"):
+    if not low <= at < high or not end or not _ASIDS.fullmatch(text):
         raise HostCodeError(f"'.text' is damaged: no description of parameter words at offset {at:#x}")
     return text.decode("ascii")
