@@ -47,6 +47,15 @@ def failed(text: str) -> CompassError:
     )
 
 
+def turns_apart(memory: str, early: bool, late: bool) -> str:
+    """What holds of the turns of vectorized loops; `early`, `late`: whether the former, the latter access writes."""
+    words = {True: "writes", False: "reads"}
+    return (
+        f"a turn of this vectorized loop {words[early]} no element of {memory} before a later turn {words[late]} it "
+        "(all run a statement at once)"
+    )
+
+
 @special_op(
     group=GROUP,
     operands=("cond", "text"),

@@ -1,4 +1,7 @@
-"""Turns of a vectorized loop that need what other turns do: all turns run a statement before any runs the next one."""
+"""Turns of a vectorized loop that need what other turns do: all turns run a statement before any runs the next one.
+
+What is certain is refused; of what depends on numbers of a run, checked runs find whether it happens.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,14 @@ from typing import NamedTuple
 from compass_core.errors import CompassError, Note, Span
 
 from ..analysis.arith import Arith, Linear
+from ..analysis.structure import is_pure, variables
 from ..ir import exprs as E
 from ..ir import stmts as S
-from ..ir.exprs import Expr, Var
+from ..ir.dtypes import VOID, DataType
+from ..ir.exprs import Binary, Expr, IntImm, Var
 from ..ir.visit import substitute, walk_exprs
+from ..ops.assertions import turns_apart
+from ._blocks import defined_vars
 
 
 class _Access(NamedTuple):
@@ -25,19 +32,72 @@ class _Access(NamedTuple):
     span: Span | None
 
 
-def refuse_carried(loop: S.For, lanes: int, arith: Arith, known: dict[Var, Expr]) -> None:
-    """CompassError where turns of a loop certainly depend on each other as they do not when all run at once.
+def conditions_of_turns(
+    loop: S.For, lanes: int, turns: Expr, arith: Arith, known: dict[Var, Expr]
+) -> tuple[S.Stmt, ...]:
+    """Assertions that turns of a loop do not depend on each other as they cannot when all run at once, where the distance
+    of their accesses is known when the program runs; CompassError where they certainly do.
 
-    `known`: the values of pointers that are defined once. What is done under conditions and in loops is not looked at.
+    `turns`: how many there are, at most `lanes`; `known`: the values of pointers that are defined once. What is done under
+    conditions and in loops is not looked at.
     """
     found: list[_Access] = []
+    stated: list[S.Stmt] = []
     for access in _accesses(loop, arith, known):
         for other in found:
-            if (access.stores or other.stores) and access.order > other.order:
-                turns = _meeting(access, other, lanes, loop.start)
-                if turns is not None:
-                    raise _refusal(loop, access, other, turns)
+            if (access.stores or other.stores) and access.order > other.order and access.base is other.base:
+                meeting = _meeting(access, other, lanes, loop.start)
+                if meeting is not None:
+                    raise _refusal(loop, access, other, meeting)
+                condition = _apart(access, other, lanes, turns, loop, arith)
+                if condition is not None:
+                    text = E.StrImm(turns_apart(access.base.name, access.stores, other.stores))
+                    stated.append(S.Eval(E.Call("assert_", (condition, text), VOID), span=access.span or loop.span))
         found.append(access)
+    return tuple(stated)
+
+
+def _apart(a: _Access, b: _Access, lanes: int, turns: Expr, loop: S.For, arith: Arith) -> Expr | None:
+    """The condition that a turn's access `a` is never where a turn behind it has made its access `b`; None where that is
+    certain, or cannot be computed before the loop."""
+    way, least, most = (
+        a.place.add(b.place, -1),
+        1,
+        0,
+    )  # they meet where it leads over `least` to turns - 1 + `most` turns
+    factor = a.factor or b.factor
+    if a.factor != b.factor:
+        if (a.factor and b.factor) or not isinstance(loop.start, IntImm):
+            return None
+        way = way.add(Linear(const=(a.factor - b.factor) * loop.start.value))
+        if a.factor:
+            way, least, most = Linear().add(way, -1), 0, -1
+    if factor < 0:
+        way, factor = Linear().add(way, -1), -factor
+    own = {loop.var, *defined_vars(loop.body)}
+    atoms = [arith.atoms[key] for key in way.terms]
+    low, high = arith.bounds(way)
+    if not atoms or any(not is_pure(x) or variables(x) & own for x in atoms):
+        return None
+    if low > factor * (lanes - 1 + most) or high < factor * least:
+        return None
+    e = _sum(way, arith, loop.var.data_type)
+    if not factor:
+        return Binary("ne", e, IntImm(e.data_type, 0))
+    end = Binary("add", turns, IntImm(turns.data_type, most)) if most else turns
+    end = end if factor == 1 else Binary("mul", end, IntImm(turns.data_type, factor))
+    outside = Binary("or", Binary("lt", e, IntImm(e.data_type, factor * least)), Binary("ge", e, end))
+    if factor == 1:
+        return outside
+    return Binary("or", outside, Binary("ne", Binary("mod", e, IntImm(e.data_type, factor)), IntImm(e.data_type, 0)))
+
+
+def _sum(form: Linear, arith: Arith, dtype: DataType) -> Expr:
+    made: Expr = IntImm(dtype, form.const)
+    for key, factor in form.terms.items():
+        atom = arith.atoms[key]
+        made = Binary("add", made, atom if factor == 1 else Binary("mul", atom, IntImm(dtype, factor)))
+    return made
 
 
 def _accesses(loop: S.For, arith: Arith, known: dict[Var, Expr]) -> Iterator[_Access]:
@@ -58,7 +118,7 @@ def _accesses(loop: S.For, arith: Arith, known: dict[Var, Expr]) -> Iterator[_Ac
 def _chosen(s: S.Stmt, load: E.Load) -> bool:
     """Whether an element is read in a part of an expression that may not be computed."""
     roots = (x for root in s.exprs() for x in walk_exprs(root))
-    parts = (x.children()[1:] for x in roots if type(x) is E.Select or (type(x) is E.Binary and x.op in E.LOGICAL))
+    parts = (x.children()[1:] for x in roots if type(x) is E.Select or (type(x) is Binary and x.op in E.LOGICAL))
     return any(e is load for side in parts for x in side for e in walk_exprs(x))
 
 
@@ -78,7 +138,7 @@ def _access(
     while isinstance(pointer := values.get(base), E.Pointer):
         if pointer.elem is not buffer.dtype or not isinstance(pointer.base, Var):
             return
-        base, offset = pointer.base, E.Binary("add", substitute(pointer.offset, values), offset)
+        base, offset = pointer.base, Binary("add", substitute(pointer.offset, values), offset)
     form = arith.linear(offset)
     key = arith.interner.key(loop.var)
     others = [arith.atoms[k] for k in form.terms if k != key]
@@ -90,13 +150,11 @@ def _access(
 
 def _meeting(later: _Access, earlier: _Access, lanes: int, start: Expr) -> tuple[int, int] | None:
     """A turn whose `later` access is of the element of the `earlier` one of a turn behind it, and that turn."""
-    if later.base is not earlier.base:
-        return None
     distance = later.place.add(earlier.place, -1)
-    if distance.terms or (later.factor != earlier.factor and not isinstance(start, E.IntImm)):
+    if distance.terms or (later.factor != earlier.factor and not isinstance(start, IntImm)):
         return None
     apart = distance.const
-    if isinstance(start, E.IntImm):
+    if isinstance(start, IntImm):
         apart += (later.factor - earlier.factor) * start.value
     for i in range(lanes - 1):
         first = later.factor * i + apart

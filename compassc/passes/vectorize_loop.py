@@ -29,7 +29,7 @@ from ..ir.printer import print_expr
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
 from ..ir.visit import Rewriter, Rewritten, all_exprs, located, rewrites, walk_stmts
 from ._blocks import is_const, mutable_vars
-from ._carried import refuse_carried
+from ._carried import conditions_of_turns
 from .flatten_buffer import position
 
 NAME = "VectorizeLoop"
@@ -91,7 +91,7 @@ class VectorLoops(Rewriter):
             return serial  # with no lane active, a checked run must not report the division
         made = self.vector_form(s, lanes, mask)
         if made is not None and self.on_npu:
-            refuse_carried(s, lanes, self.arith, self.pointers)
+            made = (*conditions_of_turns(s, lanes, extent, self.arith, self.pointers), *made)
         return serial if made is None else made
 
     @rewrites(S.Let)

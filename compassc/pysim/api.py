@@ -12,7 +12,9 @@ from compass_core.errors import CompassError
 from ..language import api  # noqa: F401  (registers the IR sides)
 from ..language.dispatch import LOCAL, register_ir_api
 from ..language.specs import check_alloc, check_stages, const_table, shape_items
+from .checks import wanted
 from .memory import PyBuffer, PyPointer, Storage, index_of, pointer_of
+from .vector_turns import watched_turns
 
 
 @register_ir_api
@@ -23,7 +25,8 @@ def _py_grid(*extents: Any) -> Iterable[Any]:
 
 @register_ir_api
 def _py_vectorized(start: Any, stop: Any = None) -> Iterable[int]:
-    return range(index_of(start)) if stop is None else range(index_of(start), index_of(stop))
+    turns = range(index_of(start)) if stop is None else range(index_of(start), index_of(stop))
+    return watched_turns(turns, LOCAL.tec) if wanted("race") else turns
 
 
 @register_ir_api

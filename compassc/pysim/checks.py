@@ -5,7 +5,8 @@
 `warn`      a read of which no byte was ever written, in memory of the kernel, is warned of (on unless switched off)
 `uninit`    the same is an error
 `partial`   the same when only some of its bytes were never written
-`race`      two TECs touch the same byte between the same barriers, or two groups do at any time, and one of them changes it
+`race`      two TECs touch the same byte between the same barriers, or two groups do at any time, and one of them changes it;
+            or two turns of a vectorized loop do in an order that is another one where all turns run a statement at once
 `overflow`  `+`, `-`, `*`, S.vadd, S.vsub, S.vmul or a narrowing store whose integer result does not fit
 `division`  an integer divided by zero; of vectors the active lanes that are not 0 themselves, as masked loads leave those
 """
@@ -63,7 +64,7 @@ class StorageMonitor:
     `written` has a byte per byte of storage, 1 once it was written (None: it was initialised by its owner).
     """
 
-    __slots__ = ("__weakref__", "_next", "fatal", "races", "storage", "strict", "written")
+    __slots__ = ("__weakref__", "_next", "_orders", "fatal", "races", "storage", "strict", "written")
 
     def __init__(self, storage: Any, checks: frozenset[str], *, fresh: bool, races: Sequence[Races]) -> None:
         self.storage = storage
@@ -71,6 +72,7 @@ class StorageMonitor:
         self.strict = "partial" in checks
         self.fatal = bool(checks & {"uninit", "partial"})  # else such a read is only warned of
         self.races = races
+        self._orders = "race" in checks
         self._next = 0
 
     def forget(self) -> None:
@@ -105,6 +107,8 @@ class StorageMonitor:
         for memory in self.races:
             for start, stop in spans:
                 memory.access(start, stop, writes, atomic, span)
+        if self._orders and span is None and (turns := LOCAL.tec.vector) is not None:
+            turns.access(self.storage, spans, size, writes)
 
     def _write(self, spans: list[tuple[int, int]], written: bytearray) -> None:
         for start, stop in spans:
@@ -112,7 +116,7 @@ class StorageMonitor:
         self._next = written.find(0, self._next)
         if self._next < 0:
             self.written = None
-            if not self.races:
+            if not self._orders:
                 self.storage.watch = None
 
     def _read(self, what: str, spans: list[tuple[int, int]], written: bytearray) -> None:

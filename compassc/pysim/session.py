@@ -38,6 +38,7 @@ from .impl import pysim_impl
 from .memory import Storage
 from .tiles import PyMachine
 from .turns import give_turn
+from .vector_turns import VectorTurns
 from .where import located, user_span
 
 _SINGLE_THREAD_VARIABLES = ("CPS_TVM_PYSIM_SINGLE_THREAD", "AIPU_TVM_PYSIM_SINGLE_THREAD")
@@ -94,7 +95,7 @@ class PyEvent:
 class Tec:
     """The state of one TEC while it runs."""
 
-    __slots__ = ("doubts", "events", "id", "phase", "random", "session", "shared_count", "tiles")
+    __slots__ = ("doubts", "events", "id", "phase", "random", "session", "shared_count", "tiles", "vector")
 
     machine = PyMachine()
 
@@ -105,6 +106,7 @@ class Tec:
         self.shared_count = 0
         self.phase = 0  # barriers passed
         self.tiles: list[Storage] | None = None  # that copies of this turn of a pipelined loop touched
+        self.vector: VectorTurns | None = None  # of the vectorized loop that runs, where its turns are watched
         self.doubts: list[Doubt] = []  # writes that may turn out to be races
         self.random = random.Random(f"{session.pause_seed} {id}") if session.pause_seed else None
 
@@ -205,7 +207,7 @@ class Session(PySimInfo):
             races.append(self._races.setdefault(key, Races(lambda: storage.name, storage.data)))
             if self._beside is not None and not fresh:
                 races.append(self._beside.setdefault(key, Races(lambda: storage.name, storage.data, "group")))
-        if (uninit or races) and storage.data.size:
+        if (uninit or "race" in self.checks) and storage.data.size:
             storage.watch = StorageMonitor(storage, self.checks, fresh=uninit, races=races)
             with self._watching:
                 self._monitors.add(storage.watch)

@@ -45,13 +45,17 @@ def is_user_code(code: CodeType) -> bool:
     return code in KERNEL_CODE or is_user_file(code.co_filename)
 
 
+def user_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame of user code in a running stack."""
+    while frame is not None and not is_user_code(frame.f_code):
+        frame = frame.f_back
+    return frame
+
+
 def user_span(frame: FrameType | None) -> Span | None:
     """The innermost user line of a running stack."""
-    while frame is not None:
-        if is_user_code(frame.f_code):
-            return code_span(frame.f_code, frame.f_lasti, frame.f_lineno)
-        frame = frame.f_back
-    return None
+    found = user_frame(frame)
+    return None if found is None else code_span(found.f_code, found.f_lasti, found.f_lineno)
 
 
 def current_span() -> Span | None:

@@ -1,5 +1,6 @@
 """PySim's race check and the checked run's say the same of a kernel."""
 
+import itertools
 import time
 
 import numpy as np
@@ -81,6 +82,68 @@ def test_both_find_the_same(built, way):
     found = in_pysim(way)
     assert (found is not None) == (lines is not None) == (way in RACES)
     assert found is None or found in lines
+
+
+@S.prim_func
+def carried(y: S.ptr("i32", "global"), z: S.ptr("i32", "global"), way: S.i32, d: S.i32, n: S.i32):
+    own, part = y + S.get_local_id() * 128, S.alloc(64, "i32", "lsram")
+    to = z + S.get_local_id() * 16
+    if way == 0:  # a turn writes what one behind it reads
+        for i in S.vectorized(S.min(n, 16)):
+            own[i + 32] = own[i + 32 - d] + 1
+    if way == 1:  # a turn reads what one behind it writes
+        for i in S.vectorized(S.min(n, 16)):
+            own[2 * i + 32] = i
+            to[i] = own[2 * i + 32 + d]
+    if way == 2:  # and in an array of the kernel
+        for i in S.vectorized(16):
+            part[i + 16] = i
+        for i in S.vectorized(16):
+            part[i + 32] = part[i + 32 - d] * 3
+    if way == 3:  # one element for all turns
+        for i in S.vectorized(16):
+            own[i] = own[d]
+    if way == 4:  # in the order of the program
+        for i in S.vectorized(16):
+            to[i] = own[i + 3 + d]
+            own[i + 3] = i
+
+
+def depends(way: int, d: int, n: int) -> bool:
+    """Whether the order of accesses matters that changes where all turns run a statement at once."""
+    if way == 0:
+        return 0 < d < min(n, 16)
+    if way == 1:
+        return d > 0 and d % 2 == 0 and d // 2 < min(n, 16)
+    if way == 3:
+        return 0 <= d < 15
+    return way in (2, 4) and 0 < (d if way == 2 else -d) < 16
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    return BuildManager("X2_1204").build(carried)
+
+
+@pytest.mark.parametrize("way", range(5))
+def test_turns_of_vectorized_loops_that_depend_on_each_other_are_found(vectors, way):
+    for d, n in itertools.product((-3, 0, 1, 2, 14, 15, 16, 30), (6, 16) if way < 2 else (16,)):
+        if way == 3 and d < 0:
+            continue
+        seen = []
+        for run in (lambda *args: vectors.check(*args, modes="assert"), carried):
+            y, z = np.arange(512, dtype="int32"), np.zeros(64, "int32")
+            try:
+                with checking("race"):
+                    run(y, z, way, d, n)
+                seen.append(None)
+            except CompassError as error:
+                errors = flat(error)
+                assert all(
+                    "before a later turn" in e.message and e.code.endswith(("assertion", "assert")) for e in errors
+                )
+                seen.append({e.span.line for e in errors} - {None})
+        assert bool(seen[0]) == bool(seen[1]) == depends(way, d, n), (way, d, n, seen)
 
 
 @S.prim_func
