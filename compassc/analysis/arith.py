@@ -21,12 +21,9 @@ from .structure import Interner, is_stable
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 BOOL_RANGE = (0, 1)
-_MOST_TECS = 1 << 16
-"""More than any machine has of TECs, or of groups of them."""
-_CALL_RANGES: dict[str, Range] = {
-    **dict.fromkeys(("get_local_id", "get_group_id"), (0, _MOST_TECS - 1)),
-    **dict.fromkeys(("get_local_size", "get_num_groups"), (1, _MOST_TECS)),
-}
+_CALL_RANGES: dict[str, Range] = dict.fromkeys(
+    ("get_local_id", "get_local_size", "get_group_id", "get_num_groups"), (0, (1 << 31) - 1)
+)
 SWAPPED = {"gt": "lt", "ge": "le"}
 NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 
@@ -77,11 +74,13 @@ class Linear:
 class Arith:
     """Ranges and inequalities that hold at one place of a function. Facts are scoped with `mark` and `release`.
 
-    `mutable` are the variables that change after their definition: nothing is ever assumed about them.
+    `mutable` are the variables that change after their definition: nothing is ever assumed about them. `calls` has the
+    ranges of operations without operands.
     """
 
     def __init__(self, mutable: Iterable[Var] = ()) -> None:
         self.mutable = set(mutable)
+        self.calls = dict(_CALL_RANGES)
         self.interner = Interner()
         self.atoms: dict[int, Expr] = {}
         self._ranges: dict[Var, Range] = {}
@@ -273,7 +272,7 @@ class Arith:
             low, high = self.range_of(e.args[0])
             if high + by - 1 <= _full(e.data_type)[1]:
                 return low // by, -(-high // by)
-        return _CALL_RANGES.get(e.op) or _full(e.data_type)
+        return self.calls.get(e.op) or _full(e.data_type)
 
     # -- linear forms
 

@@ -14,6 +14,9 @@ from ..ir.stmts import Body, PrimFunc, Stmt
 from ..ir.visit import substitute, walk_exprs, walk_stmts
 from ._blocks import defined_vars, fresh_copy, mutable_vars
 
+_MOST_TECS = 1 << 16
+"""More than any machine has of TECs, or of groups of them."""
+
 
 def apart(f: PrimFunc, loop: S.For, reading: Stmt, writing: Stmt) -> bool:
     """Whether what the copies of a statement read is never what those of another one wrote in turns before."""
@@ -38,6 +41,7 @@ class _Places:
         self.loop = loop
         self.mutable = mutable_vars(f)
         self.facts = Arith(self.mutable)
+        self.facts.calls |= dict.fromkeys(("get_local_size", "get_num_groups"), (1, _MOST_TECS))
         self.known: dict[Var, Expr] = {}
         self.varying = set(defined_vars(loop.body)) | self.mutable
         inside = {id(s) for s in walk_stmts(loop.body)}
