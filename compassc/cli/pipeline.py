@@ -51,12 +51,12 @@ def pipeline_text(stages: tuple[str, ...]) -> str:
     return texts[stages[0]] if len(stages) == 1 else "/".join(f"{stage}:{text}" for stage, text in texts.items())
 
 
-def graph_pipeline_text() -> str:
-    """The standard pipeline of graphs."""
+def graph_pipeline_text(stage: str = "optimize") -> str:
+    """The standard pipeline of a stage of graphs."""
     from compassc import passes
     from compassc.graph.passes import GRAPHS
 
-    return passes.pipeline_text(passes.pipeline_names("optimize", GRAPHS))
+    return passes.pipeline_text(passes.pipeline_names(stage, GRAPHS))
 
 
 def graph_pass_options(given: dict[str, Any]) -> PassOptions:
@@ -94,6 +94,7 @@ def pass_tables() -> list[Table]:
     """The passes with a line each, and the standard pipelines."""
     from compassc import passes
     from compassc.graph.passes import GRAPHS
+    from compassc.graph.passes.pipelines import STAGES as GRAPH_STAGES
 
     columns = ("name", "stages", "what it does", "vendor's name")
     rows, of_graphs = (
@@ -101,7 +102,7 @@ def pass_tables() -> list[Table]:
         for folder in (passes.KERNELS, GRAPHS)
     )
     pipelines = [(stage, pipeline_text((stage,))) for stage in PIPELINE_STAGES]
-    pipelines.append(("optimize", graph_pipeline_text()))
+    pipelines += [(stage, graph_pipeline_text(stage)) for stage in GRAPH_STAGES]
     return [
         ("passes", columns, rows),
         ("pipelines", ("stage", "passes"), pipelines),

@@ -150,9 +150,9 @@ def _quantize(build: ModelBuild) -> list[Path]:
     outputs = _keep(build, "quantize", made.graph)
     if made.settings.equalise:
         from compassc.graph.files import save
-        from compassc.quantizer.equalise import equalised
+        from compassc.graph.passes import run_stage
 
-        build.floats = equalised(build.floats)
+        build.floats = run_stage("equalise", build.floats)
         outputs += [build.folder / EVEN, save(build.floats, build.folder / EVEN)]
     if made.calibration is not None:
         made.calibration.save(build.folder / STATISTICS)

@@ -28,7 +28,7 @@ def chosen_outputs(own: Sequence[str], wanted: Sequence[str], tensors: Sequence[
 
 def finished(b: Building, names: Sequence[str], outputs: Sequence[Any], path: str, code: str) -> Graph:
     """The graph with the layers that its outputs need, their axes in the model's order. `code`: of what is wrong."""
-    from compassc.importers.fusions import fused
+    from compassc.graph.passes import run_stage
 
     tensors, errors = [], []
     for name, value in zip(names, outputs, strict=True):
@@ -40,7 +40,7 @@ def finished(b: Building, names: Sequence[str], outputs: Sequence[Any], path: st
     if errors:
         raise together(errors)
     graph = b.graph.finish(tensors, data_format="NHWC", precision="float32", compat_quantized_model=False)
-    made = fused(without_unused(graph))
+    made = run_stage("import", without_unused(graph))
     warn_of_numbers(made, path)
     return made
 

@@ -9,7 +9,7 @@ from compassc.quantizer.settings import Settings
 def prepared(graph: Graph, settings: Settings) -> Graph:
     """The graph with channels equalised where the settings say so. Names stay."""
     if settings.equalise:
-        from compassc.quantizer.equalise import equalised
+        from compassc.graph.passes import run_stage
 
-        return equalised(graph)
+        return run_stage("equalise", graph)
     return graph

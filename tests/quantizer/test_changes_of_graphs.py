@@ -9,11 +9,11 @@ import pytest
 
 from compass_core.errors import CompassError
 from compassc.graph import Graph, GraphBuilder, Tensor, verify
+from compassc.graph.passes import run_stage
 from compassc.layers.chain import run_graph
 from compassc.quantizer import Settings, calibrate, quantize, quantize_model
 from compassc.quantizer.compare import output_cosine, similarity
 from compassc.quantizer.convert import _Walk
-from compassc.quantizer.equalise import equalised
 
 WINDOW = {f"{k}_{a}": v for k, v in (("kernel", 3), ("stride", 1), ("dilation", 1)) for a in "xy"}
 PADS = {f"pad_{side}": 1 for side in ("left", "right", "top", "bottom")}
@@ -49,7 +49,7 @@ def data(graph: Graph, many: int = 8) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("act", ["NONE", "RELU", "RELU6"])
 def test_equalised_graphs_compute_the_same(act):
     graph = uneven(act)
-    even = equalised(graph)
+    even = run_stage("equalise", graph)
     verify.check(even)
     assert (even is graph) == (act == "RELU6"), "a limit does not move with the channels"
     for sample in data(graph, 2):

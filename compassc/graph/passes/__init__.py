@@ -33,6 +33,11 @@ GRAPHS: Folder[Graph] = Folder(__name__, _text, _verify)
 
 def optimise(graph: Graph, options: PassOptions | None = None) -> Graph:
     """The graph after the standard pipeline, or the one of `options`."""
+    return run_stage("optimize", graph, options)
+
+
+def run_stage(stage: str, graph: Graph, options: PassOptions | None = None) -> Graph:
+    """The graph after the pipeline of a stage, or the one of `options`."""
     options = options or PassOptions()
-    names = pipeline_names("optimize", GRAPHS) if options.passes is None else options.passes
+    names = pipeline_names(stage, GRAPHS) if options.passes is None else options.passes
     return run_pipeline(names, graph, options, folder=GRAPHS)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
+else:
+    Array = Any
 
 RESHAPES = ("Reshape", "Squeeze", "Unsqueeze", "Flatten")
 TRANSPOSES = ("Transpose", "Permute")

@@ -15,4 +15,9 @@ OPTIMIZE: tuple[str, ...] = (
     "RemoveDeadLayers",
 )
 
-STAGES: dict[str, tuple[str, ...]] = {"optimize": OPTIMIZE}
+STAGES: dict[str, tuple[str, ...]] = {
+    "import": ("FuseOperators", "FuseLayers"),
+    "optimize": OPTIMIZE,
+    "equalise": ("EqualiseChannels",),
+}
+"""`import` ends an import; `equalise` comes before a quantisation whose settings ask for it."""

@@ -8,10 +8,10 @@ import numpy as np
 
 from compassc.graph.edit import GraphEditor, Rule
 from compassc.graph.layer import Layer
+from compassc.graph.passes._activations import root, square
+from compassc.graph.passes._layers import Array
 from compassc.graph.patterns import Fusion, Match, Pattern, anything, call, number
 from compassc.graph.tensor import Tensor
-from compassc.importers.fusions.activations import root, square
-from compassc.importers.values import Array
 
 X = anything("x")
 

@@ -1,4 +1,4 @@
-"""Cross-layer equalisation: channels between two linear layers get scales under which both have even weights.
+"""Channels between two linear layers get scales under which both have even weights (cross-layer equalisation).
 
 What the first layer makes of a channel is divided by a number, and what the second makes of it multiplied: with a
 rectifier of which max(0, x / s) = max(0, x) / s holds in between, the graph computes the same.
@@ -10,9 +10,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from compassc.graph import Graph, Layer
-from compassc.layers.arithmetic import Array
+from compassc.graph.graph import Graph
+from compassc.graph.layer import Layer
+from compassc.graph.passes._layers import Array
 
+NAME = "EqualiseChannels"
 LINEAR = ("Convolution", "DepthwiseConv", "FullyConnected")
 PROPORTIONAL = ("NONE", "RELU", "LEAKYRELU")
 BETWEEN = ("RELU", "LeakyRELU", "Pooling", "Activation")
@@ -22,7 +24,7 @@ LARGEST = 64.0
 """Of a scale in one step."""
 
 
-def equalised(graph: Graph) -> Graph:
+def run(graph: Graph) -> Graph:
     """The graph with the weights of neighbouring linear layers evened out; names and shapes stay."""
     layers = {layer.name: layer for layer in graph.layers}
     pairs = [(a, b) for a in graph.layers if (b := follower(graph, a)) is not None]
