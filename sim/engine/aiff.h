@@ -105,6 +105,13 @@ void aiff_assumption_names(uint32_t bits, char *text, size_t size);
 /* Frees what aiff_prepare made. */
 void aiff_release(struct aiff_plan *plan);
 
+/* The model as a library (compass_sim/aiff.py calls it): one start on memory that is given as ranges, `chains` being the
+ * addresses of control, parameters and activations. With `visit` it is not done: the areas that it touches are told. 1 when
+ * that is possible, with the assumptions it made use of in `message`; 0 when it is refused, with the reason. */
+__attribute__((visibility("default"))) int compass_aiff(const struct aiff_range *ranges, uint64_t count,
+                                                        uint32_t generation, uint32_t assumed, aiff_visitor *visit,
+                                                        const uint32_t *chains, char *message, uint64_t size);
+
 /* ---------------------------------------------------------------------------------------------- between its own files */
 
 struct aiff_rule {

@@ -260,3 +260,13 @@ def test_inspect_shows_a_chain_of_control_descriptors(compassc, tmp_path):
     np.array(words[:20], np.uint32).tofile(tmp_path / "cut.bin")
     cut = compassc("inspect", tmp_path / "cut.bin")
     assert cut.status == 1 and "no control descriptor" in cut.err
+
+
+def test_tables_show_places_in_arrays_and_strides_in_bytes():
+    """The second region writes behind the first one's 64 channels; its rows are those of the whole array."""
+    lines = str(Convolution(2, 3, 64, (64, 32)).aiff()).splitlines()
+    (place,) = [line for line in lines if line.startswith("wrb.region1_oact_addr")]
+    (stride,) = [line for line in lines if line.startswith("wrb.region1_oact_s_stride")]
+    assert "array of int8 (2, 3, 96) + 64 bytes" in place
+    assert stride.split()[3] == "36"
+    assert stride.endswith(": 288")

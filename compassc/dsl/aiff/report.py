@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from compass_core.aiff.registers import CONTROL, Field
 from compass_core.aiff.rules import IGNORED, Group, Rule, groups
 
+from .chain import base_of
 from .config import RegisterConfig, RegisterView, UnitView
 
 COLUMNS = ("register", "address", "field", "value", "model", "meaning")
@@ -52,7 +54,7 @@ def _rows(config: RegisterConfig, part: UnitView, register: RegisterView, enable
     if declared.kind != CONTROL:
         word = register.all_fields
         if isinstance(word, np.ndarray):
-            yield path, address, "", f"array of {word.dtype} {word.shape}", "", "an address"
+            yield path, address, "", _described(word), "", "an address"
         return
     generation = "X2" if config.generation.name == "X2" else "X3"
     group = next((g for g in enabled if generation in g.generations and g.covers(declared)), None)
@@ -60,7 +62,17 @@ def _rows(config: RegisterConfig, part: UnitView, register: RegisterView, enable
         value = register.all_fields >> field.low & field.most
         if value != field.default:
             rule = None if group is None else group.rule(declared, field)
-            yield path, address, field.name, str(value), *_known(rule, value, field)
+            model, meaning = _known(rule, value, field)
+            if field.low and len(declared.fields) == 1:  # of a stride the word is the bytes
+                meaning += f": {value << field.low}"
+            yield path, address, field.name, str(value), model, meaning
+
+
+def _described(word: np.ndarray[Any, Any]) -> str:
+    """An array whose address is passed, or the place in one."""
+    array = base_of(word)
+    start, at = (a.__array_interface__["data"][0] for a in (array, word))
+    return f"array of {array.dtype} {array.shape}" + (f" + {at - start} bytes" if at != start else "")
 
 
 def _known(rule: Rule | None, value: int, field: Field) -> tuple[str, str]:

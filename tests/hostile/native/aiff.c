@@ -1,9 +1,15 @@
-/* The model of the AIFF on foreign memory. The first 16 bytes: generation, what may be assumed, and the addresses of the
- * chains; memory follows, as the device has it from address 256 on. */
+/* The model of the AIFF on foreign memory. The first 16 bytes: generation, what may be assumed, whether areas are told first,
+ * and the addresses of the chains; memory follows, as the device has it from address 256 on. */
 #include "aiff.h"
 
-int compass_aiff(const struct aiff_range *, uint64_t, uint32_t, uint32_t, uint32_t, const uint32_t *, char *, uint64_t);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What is told lies in memory. */
+static bool look(void *context, const struct aiff_area *area) {
+  (void)context;
+  if (area->first < 256 || aiff_end(area) < area->first) __builtin_trap();
+  return true;
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   enum { HEAD = 16, MOST = 12288 };
@@ -15,7 +21,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!memory) return 0;
   memcpy(memory, data + HEAD, size - HEAD);
   struct aiff_range range = {256, size - HEAD, memory};
-  compass_aiff(&range, 1, head[0] & 1, head[0] >> 1 & 0x1ff, 1, head + 1, message, sizeof message);
+  uint32_t generation = head[0] & 1, assumed = head[0] >> 1 & 0x1ff;
+  if (head[0] >> 10 & 1) compass_aiff(&range, 1, generation, assumed, look, head + 1, message, sizeof message);
+  compass_aiff(&range, 1, generation, assumed, NULL, head + 1, message, sizeof message);
   free(memory);
   return 0;
 }
