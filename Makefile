@@ -126,6 +126,7 @@ docs: $(INSTALLED)
 	$(BIN)/python -m compassc import --write-docs docs/onnx.md
 	$(BIN)/python -m compassc import --framework tflite --write-docs docs/tflite.md
 	$(BIN)/python -m compassc.quantizer.docs
+	$(BIN)/python -m compassc.evaluation.functions
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .

@@ -166,7 +166,7 @@ def _tiles(k: KernelSource, space: IterationSpace, operands: list[Operand], resu
     step, count = period * several, space.dims[0] * (period if len(space.dims) > 1 else 1)
     paired = bool(again) and step % LANES == 0 and step <= PAIRED
     read, written = [(o.pointer, o.tensor) for o in full], [(r.pointer, r.tensor) for r in results]
-    streams = Streams(read, written, held, step if paired else 0)
+    streams = Streams(read, written, held, step if paired else 0, k.table_bytes)
     tile = streams.tile(count, 2 * step if paired and count >= COLUMN * step else step)
     if not tile:
         return None

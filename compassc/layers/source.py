@@ -19,10 +19,13 @@ import numpy as np
 from compassc.graph import LayerError, Tensor
 from compassc.ir.dtypes import VECTOR_BITS
 from compassc.layers.arithmetic import Array
+from compassc.layers.machine import Share
 from compassc.layers.vectors import LANE_KINDS, WIDE, pointee
 
 LANES = VECTOR_BITS // 8
 """Elements that one pass of an element-wise loop takes: bytes of a register."""
+TABLES = Share(2)
+"""LSRAM for the tables of a kernel."""
 
 
 class Value(NamedTuple):
@@ -77,6 +80,8 @@ class KernelSource:
     """Variables that are rounded products of floats: the words that `vectors.rounded_word` makes."""
     float_forms: dict[str, str] = field(default_factory=dict)
     """Whole numbers as float32, where they are known: variable -> variable."""
+    table_bytes: int = 0
+    """Of the LSRAM that its tables take."""
     _names: int = 0
 
     def fresh(self, prefix: str = "v") -> str:
@@ -97,6 +102,9 @@ class KernelSource:
 
     def table(self, array: Array) -> str:
         """Constant data copied into LSRAM."""
+        self.table_bytes += array.nbytes
+        if self.table_bytes > TABLES.size:
+            raise LayerError(f"its tables take {self.table_bytes} bytes of the LSRAM, which has {TABLES.size} for them")
         pointer, name = self.constant(array), self.fresh("table")
         self.head.append(f'{name} = S.alloc({array.size}, "{array.dtype.name}", scope="lsram")')
         self.head.append(f"S.dma_copy({name}, {pointer}, {array.size})")

@@ -19,7 +19,8 @@ LEAST = 512
 class Streams:
     """The tensors that are read and written, each by the name of its pointer.
 
-    `here` and `there` are the names of their present tiles; `taken` bytes of LSRAM hold something else. There are `spare`
+    `here` and `there` are the names of their present tiles; `taken` bytes of that room hold something else, `tables` bytes
+    of the LSRAM are tables of the kernel. There are `spare`
     elements behind a tile, and those of a vector, that loops may read and write.
     """
 
@@ -29,12 +30,14 @@ class Streams:
         written: Sequence[tuple[str, Tensor]],
         taken: int = 0,
         spare: int = 0,
+        tables: int = 0,
     ) -> None:
         self._read, self._written = list(read), list(written)
         self.here = [f"here{i}" for i in range(len(read))]
         self.there = [f"there{i}" for i in range(len(written))]
         sizes = [bytes_of(t.dtype) for _, t in (*read, *written)]
-        self._room = max(0, ((ROOM.size - taken) // 2 // sum(sizes) - spare) // LANES * LANES)
+        room = min(ROOM.size, configuration().lsram_bytes - tables - 2 * LANES * sum(sizes)) - taken
+        self._room = max(0, (room // 2 // sum(sizes) - spare) // LANES * LANES)
         self._span = self._room + spare + LANES
         self._events = [f"came{i}" for i in range(min(len(read), configuration().events - 1))]
 

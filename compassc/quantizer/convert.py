@@ -112,13 +112,16 @@ class _Walk:
         if layer.type == "Quantize" and is_float(self.made[layer.input.name]):
             made = marked(layer, layer.outputs, True)  # it is where integers begin
             return [replace(made, inputs=(self.made[layer.input.name],))]
+        needed = ""
         if reason is None:
             try:
                 return self.quantised(layer, settings)
-            except (NotQuantised, OverflowError) as error:
+            except NotQuantised as error:
+                reason, needed = str(error), error.float_type
+            except OverflowError as error:
                 reason = str(error)
         self.floats[layer.name] = reason
-        return [self.floating(layer, settings.float or self.fallback_of(layer))]
+        return [self.floating(layer, settings.float or needed or self.fallback_of(layer))]
 
     def fallback_of(self, layer: Layer) -> str:
         """The type of a layer without integers: float32 where half floats do not hold its values, or its places."""

@@ -7,13 +7,17 @@ from pathlib import Path
 
 from compass_core import files
 from compassc.layers.declare import LayerType, all_types
+from compassc.layers.families.activation.reference import METHOD_OF
 from compassc.quantizer.convert import why_no_rule
 from compassc.quantizer.places import OF_PLACES, TAKEN
 from compassc.quantizer.rules import all_rules
-from compassc.quantizer.settings import PRESET_LAYERS
+from compassc.quantizer.settings import FLOAT_TYPES, PRESET_LAYERS, PRESETS
+from compassc.quantizer.tables import FASTER_AS_FLOATS
 
 PAGE = Path("docs/quantised-layers.md")
 SOURCES = ("Input", "Constant")
+WITH_FUNCTIONS = [name for name, settings in PRESETS.items() if not settings.table_bits and not settings.float]
+"""Presets in which some functions are floats."""
 HEAD = """# Layers in integers
 
 Which layers `compassc quantize` computes in integers, and why others stay floats ([quantisation](quantisation.md)).
@@ -34,9 +38,13 @@ def row(declared: LayerType) -> str:
     remarks = ["places"] if name in TAKEN or name in OF_PLACES else []
     if name in all_rules() or name in SOURCES:
         kind = "integers"
-        halves = [preset for preset, each in PRESET_LAYERS.items() if each.get(f"type:{name}", {}).get("float")]
-        if halves:
-            remarks.append(f"a half float in {', '.join(halves)}")
+        for dtype in FLOAT_TYPES:
+            own = [
+                preset for preset, each in PRESET_LAYERS.items() if each.get(f"type:{name}", {}).get("float") == dtype
+            ]
+            own += WITH_FUNCTIONS if dtype == "float32" and METHOD_OF.get(name, name) in FASTER_AS_FLOATS else []
+            if own:
+                remarks.append(f"{dtype} in {', '.join(own)}")
     else:
         why = why_no_rule(name)
         kind = "whole numbers" if "whole numbers" in why else "floats"

@@ -21,7 +21,11 @@ MARKS: Mapping[str, Any] = {"is_perf_mode": True, "unquantifiable": False}
 
 
 class NotQuantised(Exception):
-    """A layer that cannot be quantised, in words; it stays in a float type."""
+    """A layer that cannot be quantised, in words; it stays in a float type: that of the settings, or `float_type`."""
+
+    def __init__(self, why: str, float_type: str = "") -> None:
+        super().__init__(why)
+        self.float_type = float_type
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import numpy as np
 from compassc.graph import Tensor
 from compassc.graph.dtypes import integer_type
 from compassc.layers.arithmetic import Array, approximate_factor, quantise
+from compassc.layers.families.activation.reference import table_base
 
 F32 = np.float32
 EPSILON = F32(1.1920929e-07)
@@ -205,8 +206,28 @@ def positions(low: int, high: int, many: int) -> Array:
     return np.where(at < many // 2, front, back).astype(F32)
 
 
+USUAL_ITEMS = 10
+"""Entries of a table are two to the power of it where the settings do not say how many, and the layer does not either."""
+
+
+def exact_positions(low: int, bits: int, items: int) -> Array:
+    """The integers of `bits` bits at which the lookup has the entries of a table of 2^items, the first one at `low`."""
+    return (low + (1 << max(bits - items, 0)) * np.arange(1 << min(items, bits))).astype(F32)
+
+
+def index_positions(bits: int, items: int, most: int = 0) -> Array:
+    """The numbers from 0 to 2^bits - 1 that a table of 2^items, at most 2^most, items is taken at: from end to end, as the
+    definition has it, or with `items` 0 where the lookup has them."""
+    most = min(most or bits, bits)
+    if not items:
+        return exact_positions(0, bits, min(USUAL_ITEMS, most))
+    return positions(0, (1 << bits) - 1, 1 << min(items, most))
+
+
 def table_positions(t: Tensor, bits: int) -> Array:
-    """The values of a tensor that a table of 2^bits items is taken at."""
+    """The values of a tensor that a table of 2^bits items is taken at; with `bits` 0 those where the lookup has them."""
+    if not bits:
+        return exact_positions(table_base(t), t.integer.bits, USUAL_ITEMS)
     many = 1 << min(t.integer.bits, bits)
     if t.integer.signed and t.low == -t.high:
         return np.append(F32(t.low), positions(t.low, t.high, many - 1))

@@ -18,6 +18,7 @@ from compassc.quantizer.rows import rows_of
 from compassc.quantizer.settings import LayerSettings, Settings
 from compassc.quantizer.statistics import Calibration, Moments, NotFinite, Record
 from compassc.quantizer.strategies import parse
+from compassc.quantizer.tables import has_table
 
 
 class _Observer:
@@ -28,6 +29,8 @@ class _Observer:
         self.records: dict[str, Record] = {}
         self.moments: dict[str, Moments] = {}
         self.wanted = {layer.name: settings.of(layer) for layer in graph.layers}
+        self.counted = {layer.input.name for layer in graph.layers if has_table(layer)}
+        """Tensors whose values tell how large a table has to be."""
 
     @property
     def in_order(self) -> bool:
@@ -54,8 +57,8 @@ class _Observer:
         record = self.records.setdefault(name, Record())
         try:
             record.observe(
-                values.astype(np.float32, copy=False), strategy.histogram, strategy.entry.moments, self.settings.momentum,
-                samples,
+                values.astype(np.float32, copy=False), strategy.histogram or name in self.counted, strategy.entry.moments,
+                self.settings.momentum, samples,
             )  # fmt: skip
         except NotFinite as error:
             source = "the calibration data hold" if layer.type == "Input" else f"the layer '{layer.name}' makes"

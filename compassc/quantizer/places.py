@@ -20,7 +20,7 @@ OF_PLACES = frozenset(
     "MultiboxTransformLoc Proposal GenerateProposals Region RegionFuse PostNMS1 PyramidROIAlign ROIPooling CropAndResize".split()
 )
 """Types that stay float32 where others without integers become half floats."""
-WIDE: dict[str, Any] = {"activation_bits": 16, "table_bits": 10, "force_signed": True}
+WIDE: dict[str, Any] = {"activation_bits": 16, "table_bits": 0, "force_signed": True}
 
 
 def wide_places(graph: Graph, settings: Settings) -> Settings:

@@ -24,7 +24,7 @@ from compassc.quantizer.statistics import Calibration
 TRIED = 4
 """Samples that a choice is measured on; the result is on all that `output_cosine` takes."""
 WIDER: tuple[tuple[str, Mapping[str, Any]], ...] = (
-    ("16-bit activations", {"activation_bits": 16, "table_bits": 10}),
+    ("16-bit activations", {"activation_bits": 16, "table_bits": 0}),
     ("float16", {"float": "float16"}),
 )
 """What layers get, the cheaper first."""

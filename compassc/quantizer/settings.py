@@ -26,7 +26,7 @@ class LayerSettings:
     """How one layer is quantised.
 
     `float`: the type that the layer stays in instead. `multiplier_bits`: of requantisation; 0: as many as activations.
-    `table_bits`: tables have 2^n items. `bias_effective_bits`: the high bits of biases that are used; 0: all.
+    `table_bits`: tables have 2^n items, at the integers that the vendor's quantiser takes; 0: as many as keep 65 dB, at those of the lookup. `bias_effective_bits`: the high bits of biases that are used; 0: all.
     Strategies are named as `strategies` reads them. `rounding` of weights: to the nearest, or adaptive: up or down as
     the layer's outputs change least. `force_signed`: integers of outputs that are never negative are signed, too.
     `rescale_means`: means of windows have a scale of their own; else that of their input, as the vendor's quantiser gives.
@@ -65,6 +65,8 @@ RANGES: dict[str, tuple[int, int]] = {
     "activation_bits": (8, 16), "weight_bits": (4, 16), "bias_bits": (16, 48), "bias_effective_bits": (16, 48),
     "multiplier_bits": (2, 16), "table_bits": (8, 16),
 }  # fmt: skip
+FREE = ("multiplier_bits", "bias_effective_bits", "table_bits")
+"""Those that may be 0, too."""
 CHOICES: dict[str, tuple[str, ...]] = {
     "activation_mode": MODES, "weight_mode": MODES, "float": FLOAT_TYPES, "rounding": ROUNDINGS,
 }  # fmt: skip
@@ -79,14 +81,12 @@ BITS = {"bits": ("activation_bits", "weight_bits")}
 """Keys that stand for several."""
 PRESETS: dict[str, LayerSettings] = {
     "int8": LayerSettings(rescale_means=True, rescale_norms=True),
-    "w8a16": LayerSettings(
-        activation_bits=16, table_bits=10, force_signed=True, rescale_means=True, rescale_norms=True
-    ),
+    "w8a16": LayerSettings(activation_bits=16, table_bits=0, force_signed=True, rescale_means=True, rescale_norms=True),
     "int16": LayerSettings(
         activation_bits=16,
         weight_bits=16,
         bias_bits=48,
-        table_bits=10,
+        table_bits=0,
         force_signed=True,
         rescale_means=True,
         rescale_norms=True,
@@ -96,15 +96,18 @@ PRESETS: dict[str, LayerSettings] = {
 }
 """Settings by the names that `--quantize` takes."""
 _HALF: Mapping[str, Any] = {"float": "float16"}
+_FLOAT: Mapping[str, Any] = {"float": "float32"}
 _NARROW: Mapping[str, Any] = {"weight_bits": 8, "bias_bits": 32}
 # the forms of 16 bits know the deviation to a few bits only
-_NORMS = {f"type:{kind}": _HALF for kind in ("LayerNorm", "InstanceNorm", "GroupNorm", "MVN", "RMSNorm")}
+_NORMS = {f"type:{kind}": _FLOAT for kind in ("LayerNorm", "InstanceNorm", "GroupNorm", "MVN", "RMSNorm")}
 PRESET_LAYERS: dict[str, dict[str, Mapping[str, Any]]] = {
     "int8": {"type:RMSNorm": _HALF},
     "w8a16": _NORMS,
     "int16": {**_NORMS, "type:BasicLSTM": _NARROW, "type:GRU*": _NARROW, "type:RNN": _NARROW},
 }
 """Settings of single types that belong to those names."""
+PRESET_FALLBACKS = {"w8a16": "float32", "int16": "float32"}
+"""Where the fallback is not the usual one: half floats have fewer bits than 16-bit integers, and are converted more slowly."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,8 @@ class Settings:
             help = help_for(name, PRESETS, "settings")
             raise UsageError(f"there are no settings '{name}'", code="quantize-settings", help=help)
         common = {f.name: getattr(PRESETS[name], f.name) for f in fields(LayerSettings)}
-        return cls().changed(**common).overridden(PRESET_LAYERS.get(name, {})).changed(**changes)
+        made = cls(fallback=PRESET_FALLBACKS.get(name, cls.fallback))
+        return made.changed(**common).overridden(PRESET_LAYERS.get(name, {})).changed(**changes)
 
     @classmethod
     def read(cls, path: Path | str, base: Settings | None = None) -> Settings:
@@ -253,7 +257,7 @@ def _fault(key: str, value: Any) -> str:
     """What a setting should be instead; "" for one that is right."""
     if key in RANGES:
         least, most = RANGES[key]
-        zero = value == 0 and key in ("multiplier_bits", "bias_effective_bits")
+        zero = value == 0 and key in FREE
         whole = isinstance(value, int) and not isinstance(value, bool)
         return "" if zero or whole and least <= value <= most else f"a whole number from {least} to {most}"
     if key in CHOICES:

@@ -77,8 +77,8 @@ def test_the_simulator_computes_the_same_integers(name, settings, tmp_path):
     inputs = {t.name: to_raw(t, given[t.name]) for t in made.inputs}
     want = run_graph(made, inputs)
     got = Program.load(tmp_path / "aipu.bin").create_job().run(inputs)
-    for t in made.outputs:
-        np.testing.assert_array_equal(got[t.name], want[t.name])
+    for t in made.outputs:  # a network that ends in float32 sums in another order there
+        np.testing.assert_allclose(got[t.name], want[t.name], rtol=0, atol=0 if t.is_integer else 1e-6)
 
 
 def test_every_tensor_is_compared():

@@ -156,7 +156,7 @@ def _steady(values: Any) -> Any:
 
 
 def steady(found: Calibration) -> Calibration:
-    """Statistics that are the same on all machines. The quantiser's presets look at no histogram."""
+    """Statistics that are the same on all machines, without histograms: tables take all values alike then."""
     numbers = ("least", "most", "running_least", "running_most", "mean", "std", "mad", "bound")
 
     def record(one: Record) -> Record:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -11,9 +13,10 @@ from compassc.layers.arithmetic import Array, quantise
 from compassc.layers.declare import evaluate
 from compassc.layers.families.activation.reference import ALONE, PLAIN, RECTIFIERS, method_of
 from compassc.quantizer.job import Job, scale_of
-from compassc.quantizer.numbers import factor, levels, positions, real, stored, table_positions
+from compassc.quantizer.numbers import factor, index_positions, levels, positions, real, stored, table_positions
 from compassc.quantizer.rules import rule
 from compassc.quantizer.rules._rectify import is_signed, parameters, rectified_output
+from compassc.quantizer.tables import check_floats, fitted
 
 UNSIGNED = ("SIGMOID", "SOFTPLUS", "EXP", "SQUARE", "COSH", "ACOSH")
 """Functions that are never negative."""
@@ -33,15 +36,27 @@ def is_negative(job: Job, method: str) -> bool:
     return method not in UNSIGNED
 
 
+def alone(layer: Layer, x: Array) -> Array:
+    """The layer's function of float32 numbers."""
+    source = Tensor("x", x.shape, "float32")
+    own = replace(layer, inputs=(source,), outputs=(Tensor("y", x.shape, "float32"),))
+    with np.errstate(all="ignore"):
+        return evaluate(own, [x])[0]
+
+
 def tabled(job: Job, out: Tensor, at: Array) -> Layer:
     """The layer with a table of its function at integers of the input."""
     layer = job.layer
-    source = Tensor("x", at.shape, "float32")
-    alone = replace(layer, inputs=(source,), outputs=(Tensor("y", at.shape, "float32"),))
-    with np.errstate(all="ignore"):
-        values = evaluate(alone, [real(at, job.input)])[0]
     method = method_of(layer) if layer.type in METHODS else ""
+    values = alone(layer, real(at, job.input))
     return job.made(out, {}, {"lut": stored(values, out)}, without=FORGOTTEN.get(method, ()))
+
+
+def function_table(job: Job, out: Tensor, at: Callable[[int], Array]) -> Layer:
+    """The layer with a table: of 2^n entries at the integers `at(n)` where the settings say n, else one that fits."""
+    if job.settings.table_bits:
+        return tabled(job, out, at(job.settings.table_bits))
+    return fitted(job, partial(alone, job.layer), partial(tabled, job, out))
 
 
 METHODS = ("Activation", *(name for names in ALONE.values() for name in names), *RECTIFIERS.values())
@@ -57,8 +72,9 @@ def activation(job: Job) -> Layer:
         return job.made(out, factor(scale_of(out) / scale_of(job.input), out.integer.bits).attributes())
     if method == "NONE":
         return job.made(job.as_input())
+    check_floats(job, method)
     out = job.output(is_negative(job, method))
-    return tabled(job, out, table_positions(job.input, job.settings.table_bits))
+    return function_table(job, out, partial(table_positions, job.input))
 
 
 def rectifier(job: Job, method: str) -> Layer:
@@ -72,20 +88,21 @@ def rectifier(job: Job, method: str) -> Layer:
 @rule(*PLAIN)
 def plain(job: Job) -> Layer:
     """Tables that begin at the lowest value of the input. Near 0 the functions with a pole there are as their table."""
+    check_floats(job, job.layer.type)
     source = job.input
     out = job.output(job.layer.type == "Reciprocal" and source.integer.signed)
-    at = positions(source.low, source.high, 1 << min(source.integer.bits, job.settings.table_bits))
-    return tabled(job, out, at)
+    return function_table(job, out, lambda n: positions(source.low, source.high, 1 << min(source.integer.bits, n)))
 
 
 @rule("Sine", "Cosine")
 def periodic(job: Job) -> Layer:
-    """Of more than 8 bits the table is one period."""
+    """Of more than 8 bits the table is one period, without anything between its entries."""
+    check_floats(job, job.layer.type)
     source = job.input
-    if source.integer.bits <= 8:
-        out = job.output(True)
-        return tabled(job, out, positions(source.low, source.high, 1 << min(8, job.settings.table_bits)))
     bits = source.integer.bits
+    if bits <= 8:
+        out = job.output(True)
+        return tabled(job, out, positions(source.low, source.high, 1 << min(8, job.settings.table_bits or 8)))
     high = (1 << (bits - 1)) - 1
     own = job.layer.output
     out = Tensor(own.name, own.shape, f"int{bits}", float(high), 0, (-high, high))
@@ -129,11 +146,12 @@ def _exponential(x: Array) -> Array:
 @rule("Softmax")
 def softmax(job: Job) -> Layer:
     """By a table of exponentials with 20 bits."""
+    check_floats(job, "Softmax")
     source, layer = job.input, job.layer
     out = job.output(False)
     bits = source.integer.bits
     value_bits = 20
-    at = positions(0, (1 << bits) - 1, 1 << min(bits, job.settings.table_bits))
+    at = index_positions(bits, job.settings.table_bits)
     most = (1 << value_bits) - 1
     inverse, zero = np.float32(1) / scale_of(source), np.float32(source.scalar_zero)
     offset = np.float32(np.log(most) - float(zero) / float(scale_of(source)))
@@ -148,10 +166,11 @@ def softmax(job: Job) -> Layer:
 @rule("LogSoftmax")
 def log_softmax(job: Job) -> Layer:
     """Results from -16 to 0."""
+    check_floats(job, "LogSoftmax")
     source, layer = job.input, job.layer
     bits = source.integer.bits
     out = levels(-16.0, 0.0, job.mode, bits, True).tensor(layer.output)
-    at = positions(0, (1 << bits) - 1, 1 << min(bits, job.settings.table_bits))
+    at = index_positions(bits, job.settings.table_bits)
     table = _exponential(-at * (np.float32(1) / scale_of(source)))[::-1]
     attributes = {
         "quantize_scale": [float(scale_of(out) / scale_of(source)), float(scale_of(out))],

@@ -7,7 +7,7 @@ import numpy as np
 from compassc.graph import Layer, Tensor
 from compassc.layers.arithmetic import quantise
 from compassc.quantizer.job import Job, NotQuantised, scale_of, whole_type
-from compassc.quantizer.numbers import factor, levels, positions, stored
+from compassc.quantizer.numbers import factor, index_positions, levels, stored
 from compassc.quantizer.rules import rule
 
 MOVES = (
@@ -73,7 +73,7 @@ def _root(job: Job, out: Tensor, source: Tensor) -> Layer:
     """The root, by a table, of sums of squares that are requantised to 16 bits."""
     scale = levels(*job.inside("squares"), "symmetric_full_range", 16, False).scale
     made = factor(scale / (scale_of(source) * scale_of(source)), 16, 63)
-    at = positions(0, 65535, 1 << min(source.integer.bits, job.settings.table_bits))
+    at = index_positions(16, job.settings.table_bits, source.integer.bits)
     table = stored(np.sqrt(at * (np.float32(1) / np.float32(scale))), out)
     return job.made(out, made.attributes(), {"sqrt_lut": table})
 

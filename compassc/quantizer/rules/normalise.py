@@ -17,8 +17,8 @@ from compassc.quantizer.numbers import (
     common_shift,
     extremes,
     factor,
+    index_positions,
     levels,
-    positions,
     quantised_biases,
     real,
     table_positions,
@@ -176,7 +176,7 @@ def local_response(job: Job) -> Layer:
     out = job.output(source.integer.signed)
     most = max(job.inside("squares")[1], 1e-12)
     squares = F32(65535) / F32(most)
-    at = positions(0, 65535, 1 << min(source.integer.bits, job.settings.table_bits)) / squares
+    at = index_positions(16, job.settings.table_bits, source.integer.bits) / squares
     inner = F32(layer.number("bias", 1.0)) + F32(layer.number("alpha", 1e-4)) * at
     values = F32(1) / inner ** F32(layer.number("beta", 0.75))
     own = levels(0.0, float(values.max()), FULL, 16, False)

@@ -9,9 +9,10 @@ import numpy as np
 from compassc.graph import Layer, Tensor
 from compassc.layers.arithmetic import approximate_factor
 from compassc.quantizer.job import Job, NotQuantised, scale_of
-from compassc.quantizer.numbers import WIDEST, factor, positions, real, stored
+from compassc.quantizer.numbers import WIDEST, factor, index_positions, positions, real, stored
 from compassc.quantizer.rules import rule
 from compassc.quantizer.rules._rectify import fused, is_signed, parameters, rectified_output
+from compassc.quantizer.tables import check_floats
 
 F32 = np.float32
 METHOD_OF = {"Add": "ADD", "Sub": "SUB", "Mul": "MUL"}
@@ -125,9 +126,12 @@ def gemm(job: Job) -> Layer:
 @rule("Div")
 def divide(job: Job) -> Layer:
     first, second = job.inputs
+    if not job.settings.table_bits and second.integer.bits > 8:
+        raise NotQuantised(
+            "its table has reciprocals in 16 bits, which are only whole numbers up to some hundreds", "float32"
+        )
     out = job.output(any_signed(first, second))
-    many = 1 << min(second.integer.bits, job.settings.table_bits)
-    at = positions(0, (1 << second.integer.bits) - 1, many)
+    at = index_positions(second.integer.bits, job.settings.table_bits)
     with np.errstate(divide="ignore"):
         table = np.clip(np.rint(F32(65535) / at), 0, 65535)
     table[0] = 0
@@ -144,8 +148,9 @@ def power(job: Job) -> Layer:
     base = job.input
     if not base.integer.signed and exponent < 0:
         raise NotQuantised(f"the exponent {exponent} of numbers that may be 0")
+    check_floats(job, "Pow")
     out = job.output(base.integer.signed and exponent % 2 != 0)
-    at = positions(base.low, base.high, 1 << min(base.integer.bits, job.settings.table_bits))
+    at = positions(base.low, base.high, 1 << min(base.integer.bits, job.settings.table_bits or 8))
     with np.errstate(all="ignore"):
         table = stored(np.power(real(at, base), F32(exponent)), out)
     attributes = {"exponent": float(exponent), "scale_value": 1, "scale_type": "uint8", "shift_value": 0,

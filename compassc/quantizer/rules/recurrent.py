@@ -18,6 +18,7 @@ from compassc.quantizer.numbers import (
     Factor,
     Levels,
     cleared,
+    exact_positions,
     extremes,
     factor,
     levels,
@@ -33,7 +34,8 @@ LIMITS = {
 }  # fmt: skip
 """Up to where tables of sigmoid and tanh reach, by type and bits."""
 WIDE_LIMITS = (10.0, 6.0)
-ITEMS = 256
+ITEMS_BITS = 8
+ITEMS = 1 << ITEMS_BITS
 """Of a table."""
 FINE = 8
 """Bits that sums keep more than the table's input has, of 8-bit layers."""
@@ -62,11 +64,19 @@ def table(job: Job, sums: str, bits: int, function: Callable[[Array], Array], li
     low, high = job.inside(sums)
     own = even(max(low, -limit), min(high, limit), bits)
     most = (1 << (bits - 1)) - 1
-    at = np.append(F32(-most), positions(-most, most, ITEMS - 1))
+    at = table_entries(job, bits)
     source = Tensor("sums", at.shape, own.dtype, float(own.scale), 0, (own.low, own.high))
     values = function(real(at, source).astype(np.float64)).astype(F32) - F32(middle)
     items = np.rint(values * F32(most)) + np.rint(F32(middle * most))
     return Table(F32(own.scale), F32(most), np.clip(items, -most - 1, most).astype(own.dtype))
+
+
+def table_entries(job: Job, bits: int) -> Array:
+    """The integers of sums that a table has entries for: those of the lookup where the settings leave tables to the rules."""
+    if not job.settings.table_bits and bits > 8:
+        return exact_positions(-(1 << (bits - 1)), bits, ITEMS_BITS)
+    most = (1 << (bits - 1)) - 1
+    return np.append(F32(-most), positions(-most, most, ITEMS - 1))
 
 
 def sigmoid(x: Array) -> Array:
@@ -363,6 +373,6 @@ def _curve(
     """(the scale of the sums that a table is taken at, the table of states)."""
     low, high = job.inside("sums")
     own, most = even(max(low, -limit), min(high, limit), bits), (1 << (bits - 1)) - 1
-    at = np.append(F32(-most), positions(-most, most, ITEMS - 1)).astype(np.float64) / float(own.scale)
+    at = table_entries(job, bits).astype(np.float64) / float(own.scale)
     items = np.clip(np.rint(function(at) * float(hidden)), -most, most)
     return F32(own.scale), items.astype(own.dtype)

@@ -146,7 +146,7 @@ def activation(k: KernelSource, layer: Layer, x: Value) -> Value:
             return known
         if method in ("NONE", *RECTIFIERS):
             return rectify(k, layer, method, k.shifted(x, layer.input.scalar_zero), *_scales(layer))
-        return _tabled(k, layer, x, table_base(layer))
+        return _tabled(k, layer, x, table_base(layer.input))
     if method in ("NONE", *RECTIFIERS):
         return rectify_float(k, layer, method, x)
     if is_approximated(layer):

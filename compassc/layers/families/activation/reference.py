@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from compassc.graph import Layer, LayerError
+from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array, look_up, look_up_range, requantise, saturate, whole_limits
 from compassc.layers.rectify import rectify, rectify_float
 from compassc.layers.special import erf
@@ -171,16 +171,16 @@ def parameters_of(layer: Layer, method: str) -> dict[str, float]:
     return {key: layer.number(key, default) for key, default in METHODS[method].parameters.items()}
 
 
-def table_base(layer: Layer) -> int:
-    """The input value of a table's first entry: one below the lowest where the range is the same on both sides."""
-    low, high = layer.input.low, layer.input.high
-    return low - (1 if layer.input.integer.signed and -low == high else 0)
+def table_base(t: Tensor) -> int:
+    """The value of a tensor that the first entry of its table is of: one below the lowest where the range is the same on
+    both sides."""
+    return t.low - (1 if t.integer.signed and -t.low == t.high else 0)
 
 
 def tabled(layer: Layer, x: Array) -> Array:
     """The table of the layer at the input's position in its range."""
     table = layer.constant("lut").reshape(-1)
-    found = look_up(x.astype(np.int64) - table_base(layer), table, layer.input.integer.bits, False)
+    found = look_up(x.astype(np.int64) - table_base(layer.input), table, layer.input.integer.bits, False)
     return np.clip(found, *whole_limits(table))
 
 
