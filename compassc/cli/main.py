@@ -43,6 +43,11 @@ COMMANDS: dict[str, dict[str, str]] = {
         "ops": "List the operations of the language.",
         "layers": "List the layer types of graphs, and what has kernels.",
     },
+    "Other machines": {
+        "rpc-server": "Offer this machine's simulator to other programs and machines.",
+        "rpc-tracker": "Give clients whatever server of a kind is free.",
+        "rpc-query": "Show the servers that a tracker knows, and who waits.",
+    },
     "Set-up": {
         "sim-plugin": "Write the simulators that the vendor's driver and front end look for.",
         "doctor": "Show which tools were found, what is missing and how to get it.",

@@ -208,6 +208,10 @@ PYSIM_PAUSE = Switch(
     "PYSIM_PAUSE", "0", _seed, "seed of random pauses of PySim's TECs, which bring races to light; 0: no pauses"
 )
 PYSIM_TIMEOUT = Switch("PYSIM_TIMEOUT", "0", _limit, "time limit of one PySim run, in seconds; 0: none")
+RPC_TOKENS = Switch(
+    "RPC_TOKENS", "", _path, "file of the token for remote sessions; empty: the one in the user's folder for state"
+)
+RPC_CA = Switch("RPC_CA", "", _path, "file of certificates that remote servers are known by; empty: loopback alone")
 
 SWITCHES: tuple[Switch, ...] = (
     CLANG,
@@ -231,6 +235,8 @@ SWITCHES: tuple[Switch, ...] = (
     PYSIM_PAUSE,
     PYSIM_TIMEOUT,
     TUNING,
+    RPC_TOKENS,
+    RPC_CA,
 )
 _CONFIG_VARIABLE = PREFIX + "CONFIG"
 

@@ -127,7 +127,9 @@ class NDArray:
 def empty(
     shape: Sequence[int] | int, dtype: Any = "float32", device: Device | None = None, mem_scope: str | None = None
 ) -> NDArray:
-    """A tensor whose content is undefined, 64-byte aligned."""
+    """A tensor whose content is undefined, 64-byte aligned; on a device of a remote session a `RemoteArray`."""
+    if (session := getattr(device, "session", None)) is not None:
+        return session.empty((shape,) if isinstance(shape, int) else shape, _dtype(dtype), device)
     dims = (shape,) if isinstance(shape, int) else tuple(shape)
     where = device or cpu()
     wanted = _dtype(dtype)

@@ -32,6 +32,8 @@ _FILES_EACH = 8
 """One device for this many files that the process may have open: it needs three of them."""
 _LARGEST_KEPT = 16 << 20
 """Bytes of a file that is kept with its device, for the same file to find it."""
+_memory_limit: int | None = None
+"""Bytes of device memory that each device may use; None: what `Worker` takes."""
 
 
 class Device:
@@ -49,7 +51,7 @@ class Device:
         self.target = target
         self.origin = origin
         self.checks = checks
-        self.worker = Worker(target, debug=debug, checks=checks)
+        self.worker = Worker(target, _memory_limit, debug=debug, checks=checks)
         self.lock = threading.Lock()
         self.graphs: set[object] = set()
         self.residencies: set[Residency] = set()
@@ -154,6 +156,15 @@ def target_of(name: str) -> Target:
         raise CompassError(
             f"there is no simulator for the target '{name}'", code="target-not-found", notes=error.notes
         ) from None
+
+
+def restrict(most_open: int, memory: int) -> None:
+    """From now on at most so many devices are open in this process, each with so many bytes of memory in use."""
+    from compass_sim.worker import host_memory_limit
+
+    global MOST_OPEN, _memory_limit
+    MOST_OPEN, _memory_limit = most_open, min(memory, host_memory_limit() or memory)
+    _most_open.cache_clear()
 
 
 @lru_cache(maxsize=1)

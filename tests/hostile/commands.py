@@ -34,6 +34,8 @@ SELDOM = {"sim-plugin": 0.02, "cache": 0.05, "doctor": 0.1, "build": 0.7, "cc": 
 """Commands that take long are tried less often than others."""
 LEFT_OUT = frozenset({"--debug", "--debugger", "--debug-commands", "--write-docs", "--help", "--version"})
 """A debugger is a program of its own, and the documents are written by `make docs`."""
+SERVERS = frozenset({"rpc-server", "rpc-tracker", "rpc-query"})
+"""Commands that run until they are interrupted, and who looks for such; tests/remote tries them."""
 _NAMES = (
     "a",
     "b",
@@ -178,7 +180,7 @@ def _commands() -> dict[str, click.Command]:
     from compassc.cli.main import cli
 
     context = click.Context(cli)
-    made = {name: cli.get_command(context, name) for name in cli.list_commands(context)}
+    made = {name: cli.get_command(context, name) for name in cli.list_commands(context) if name not in SERVERS}
     return {**made, "compass-run": runtime.command, "aipugb": aipugb.command, "aipuocc": aipuocc.command}  # type: ignore[dict-item]
 
 

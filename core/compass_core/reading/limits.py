@@ -109,6 +109,11 @@ PATTERN_STEPS = Limit(
     10_000_000, "steps", "matching a regular expression of a `.cfg` with the longest name of a layer", elastic=True
 )
 
+RPC_GREETING = Limit(4096, "bytes", "a message of a remote session before both sides know each other")
+RPC_HEAD = Limit(1 << 20, "bytes", "the head of a message of a remote session")
+RPC_BODY = Limit(8 << 20, "bytes", "the body of a message of a remote session (larger tensors and files go in pieces)")
+RPC_DEPTH = Limit(32, "levels", "remote calls that call back")
+
 
 def limits() -> Iterator[tuple[str, Limit]]:
     """All limits with their names, in the order of this file."""

@@ -1,0 +1,58 @@
+"""Options of the commands for remote sessions, and what servers say when they start."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from compass_core.errors import UsageError
+from compassc.cli import options
+from compassc.cli.console import Console, shown
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+token_option = click.option(
+    "--token-file", type=FILE, metavar="FILE", help="Tokens, one a line with its rights; default: the user's own file."
+)
+ca_option = click.option("--ca", type=FILE, metavar="FILE", help="Certificates by which other machines are known.")
+
+
+def listen_options(port: int) -> options.Decorator:
+    """Where a server listens, and what it shows."""
+    return options.chain(
+        click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at."),
+        click.option(
+            "--port", type=click.IntRange(0, 65535), default=port, show_default=True, help="First port to try."
+        ),
+        click.option("--port-end", type=click.IntRange(0, 65536), default=9199, help="End of the ports, not included."),
+        token_option,
+        click.option("--certificate", type=FILE, metavar="FILE", help="Certificate for TLS, needed beyond loopback."),
+        click.option("--private-key", type=FILE, metavar="FILE", help="Its key, where that is another file."),
+        click.option("--silent", is_flag=True, help="No log."),
+    )
+
+
+def start(console: Console, given: dict[str, Any]) -> None:
+    """Sets up the log, and names the file of tokens."""
+    from compass_runtime.rpc import access
+
+    level = logging.ERROR if given.pop("silent") else logging.INFO
+    logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s:%(name)s:%(message)s")
+    if given["token_file"] is None:
+        access.tokens_of(make=True)
+    console.say(f"tokens: {shown(given['token_file'] or access.default_file())}")
+
+
+def tracker_address(text: str) -> tuple[str, int]:
+    """Host and port of a tracker."""
+    from compass_runtime.rpc.access import parse_address
+
+    return parse_address(text)
+
+
+def no_port(error: ValueError) -> UsageError:
+    """The error where every port of the range is taken."""
+    return UsageError(str(error), code="rpc-address", help="--port N --port-end M")

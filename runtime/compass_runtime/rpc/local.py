@@ -1,0 +1,214 @@
+"""Servers and trackers as objects of a program: each is a process of its own on this machine, which ends with the program."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from compass_core.errors import CompassError
+from compass_runtime.rpc.errors import RPCError
+from compass_runtime.rpc.limits import Quota
+
+_PROGRAM = Path(__file__).with_name("process.py")
+_END_SECONDS = 5.0
+
+
+class _Process:
+    """A process of `process.py`: `host` and `port` are where it listens, `proc` is its handle."""
+
+    def __init__(self, role: str, options: dict[str, Any], callback: Callable[[], object] | None = None) -> None:
+        self.host = str(options["host"])
+        start = self._forked if callback is not None else self._spawned
+        self.proc, said, self._hold = start(role, options, callback)
+        self._end = weakref.finalize(self, _ended, self.proc, self._hold)
+        answer = json.loads(said or '{"error": "it ended before it listened"}')
+        if "error" in answer:
+            self._end()
+            kind = ValueError if answer.get("type") == "ValueError" else RPCError
+            raise (
+                kind(answer["error"])
+                if kind is ValueError
+                else RPCError(answer["error"], code=answer.get("code") or "rpc-connect", help=answer.get("help", ""))
+            )
+        self.port: int = answer["port"]
+        self.stop_key: str = answer.get("stop_key", "")
+
+    @staticmethod
+    def _spawned(role: str, options: dict[str, Any], callback: object) -> tuple[Any, str, Any]:
+        search = sorted(sys.path, key=lambda folder: not os.path.isabs(folder))
+        command = [sys.executable, str(_PROGRAM), role, json.dumps(options), *search]
+        proc = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+        assert proc.stdout is not None
+        return proc, proc.stdout.readline().decode(), proc.stdin
+
+    @staticmethod
+    def _forked(role: str, options: dict[str, Any], callback: Callable[[], object] | None) -> tuple[Any, str, Any]:
+        """A copy of this process, which has the functions that the callback registers."""
+        from compass_runtime.rpc.process import main
+
+        hold, ours = os.pipe(), os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            with contextlib.suppress(BaseException):
+                os.setsid()
+                os.close(hold[1])
+                os.close(ours[0])
+                os.dup2(hold[0], 0)
+                main(role, options, os.fdopen(ours[1], "w"), callback)
+                status = 0
+            os._exit(status)
+        os.close(hold[0])
+        os.close(ours[1])
+        with os.fdopen(ours[0]) as lines:
+            said = lines.readline()
+        return _Forked(pid), said, os.fdopen(hold[1], "wb")
+
+    def terminate(self) -> None:
+        """Ends it, and all its sessions."""
+        self._end()
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.terminate()
+
+
+class _Forked:
+    """What a program may ask of a process, for one that was forked."""
+
+    stdout = None
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            found, status = os.waitpid(self.pid, os.WNOHANG)
+            self.returncode = os.waitstatus_to_exitcode(status) if found else None
+        return self.returncode
+
+    def wait(self, timeout: float) -> int:
+        import time
+
+        end = time.monotonic() + timeout
+        while self.poll() is None:
+            if time.monotonic() > end:
+                raise subprocess.TimeoutExpired("server", timeout)
+            time.sleep(0.01)
+        assert self.returncode is not None
+        return self.returncode
+
+    def kill(self) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, 9)
+
+
+def _ended(proc: Any, hold: Any) -> None:
+    """Its end comes with that of what it reads; else it is killed."""
+    with contextlib.suppress(OSError):
+        hold.close()
+    try:
+        proc.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        proc.kill()
+        proc.wait(_END_SECONDS)
+    if proc.stdout is not None:
+        proc.stdout.close()
+
+
+def _text(path: Path | str | None) -> str | None:
+    return None if path is None else str(path)
+
+
+class Server(_Process):
+    """A server: `Server(key="board")`, then `connect(server.host, server.port, key="board")`.
+
+    It listens on the first free port of `[port, port_end)`, on loopback; other addresses need `certificate` and `private_key`.
+    `tracker_addr`: where it registers, under `key`; `custom_addr`: the address that it tells the tracker.
+    `server_init_callback` is called in the server before it serves: what it registers (`register_func`) clients may call.
+    `quota`: what sessions may take. `silent`: no log. ValueError where no port is free, CompassError where it may not listen.
+    """
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 9091,
+        port_end: int = 9199,
+        is_proxy: bool = False,
+        tracker_addr: tuple[str, int] | None = None,
+        key: str = "",
+        load_library: Sequence[str] | str | None = None,
+        custom_addr: str | None = None,
+        silent: bool = False,
+        no_fork: bool = False,
+        server_init_callback: Callable[[], object] | None = None,
+        reuse_addr: bool = True,
+        timeout: float | None = None,
+        *,
+        quota: Quota | None = None,
+        token_file: Path | str | None = None,
+        certificate: Path | str | None = None,
+        private_key: Path | str | None = None,
+        ca: Path | str | None = None,
+    ) -> None:
+        if load_library:
+            raise CompassError(
+                "a server loads no libraries of other makers",
+                code="rpc-call",
+                help="server_init_callback registers functions",
+            )
+        options = {
+            "host": host,
+            "port": port,
+            "port_end": port_end,
+            "proxy": is_proxy,
+            "tracker": list(tracker_addr) if tracker_addr is not None else None,
+            "key": key,
+            "announced": custom_addr,
+            "silent": silent,
+            "quota": asdict(quota or Quota()),
+            "token_file": _text(token_file),
+            "certificate": _text(certificate),
+            "private_key": _text(private_key),
+            "ca": _text(ca),
+        }
+        super().__init__("server", options, server_init_callback)
+
+
+class Tracker(_Process):
+    """A tracker: `Tracker()`, then `connect_tracker(tracker.host, tracker.port)`. `stop_key`: with which it can be ended."""
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 9190,
+        port_end: int = 9199,
+        silent: bool = False,
+        reuse_addr: bool = True,
+        timeout: float | None = None,
+        *,
+        token_file: Path | str | None = None,
+        certificate: Path | str | None = None,
+        private_key: Path | str | None = None,
+    ) -> None:
+        options = {
+            "host": host,
+            "port": port,
+            "port_end": port_end,
+            "silent": silent,
+            "token_file": _text(token_file),
+            "certificate": _text(certificate),
+            "private_key": _text(private_key),
+        }
+        super().__init__("tracker", options)

@@ -1,0 +1,83 @@
+"""The program of a server or tracker that another program started: `python process.py ROLE OPTIONS FOLDER...`.
+
+The folders are where it finds modules. It says on stdout where it listens, and ends when its stdin does.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # until it knows its folders it imports nothing but `sys`
+    from collections.abc import Callable
+    from typing import Any, TextIO
+
+    Say = Callable[[dict[str, Any]], None]
+
+
+def main(role: str, options: dict[str, Any], told: TextIO, callback: Callable[[], object] | None = None) -> None:
+    """Runs it. `told`: the stream on which it says where it listens, or why it does not."""
+    import json
+    import logging
+
+    from compass_core.errors import CompassError
+
+    def say(about: dict[str, Any]) -> None:
+        print(json.dumps(about), file=told, flush=True)
+
+    silent = options.pop("silent")
+    logging.basicConfig(
+        level=logging.ERROR if silent else logging.INFO,
+        stream=sys.stderr,
+        format="%(levelname)s:%(name)s:%(message)s",
+        force=True,
+    )
+    try:
+        _STARTS[role](options, say, callback)
+    except CompassError as error:
+        say({"error": error.message, "code": error.code, "help": error.help or ""})
+    except ValueError as error:
+        say({"error": str(error), "type": "ValueError"})
+
+
+def _server(options: dict[str, Any], say: Say, callback: Callable[[], object] | None) -> None:
+    from compass_runtime.rpc.limits import Quota
+    from compass_runtime.rpc.server import Offer
+    from compass_runtime.rpc.server import main as serve
+
+    def ready(server: Any) -> None:
+        server.watch(0)
+        say({"port": server.port})
+
+    tracker = options.pop("tracker")
+    quota = Quota(**options.pop("quota"))
+    serve(Offer(**_paths(options), tracker=tuple(tracker) if tracker else None, quota=quota), ready, callback)
+
+
+def _tracker(options: dict[str, Any], say: Say, callback: object) -> None:
+    import asyncio
+
+    from compass_runtime.rpc.tracker import main as serve
+
+    def ready(tracker: Any) -> None:
+        asyncio.get_running_loop().add_reader(0, tracker.stop)
+        say({"port": tracker.port, "stop_key": tracker.stop_key})
+
+    serve(options.pop("host"), options.pop("port"), options.pop("port_end"), ready, **_paths(options))
+
+
+def _paths(options: dict[str, Any]) -> dict[str, Any]:
+    from pathlib import Path
+
+    names = ("token_file", "certificate", "private_key", "ca")
+    return {name: Path(value) if name in names and value is not None else value for name, value in options.items()}
+
+
+_STARTS = {"server": _server, "tracker": _tracker}
+
+
+if __name__ == "__main__":
+    import json
+
+    _, given_role, given_options, *sys.path = sys.argv
+    main(given_role, json.loads(given_options), sys.stdout)

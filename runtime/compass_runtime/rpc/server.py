@@ -1,0 +1,423 @@
+"""The server: it listens, and gives every client a process of its own.
+
+This process reads nothing that strangers send. A connection that is accepted goes to a child at once, which greets the client;
+one that is known waits in the child for its turn, until fewer sessions run than may. This process watches the children: their
+times, their ends, and the folders that they leave behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import mmap
+import os
+import selectors
+import shutil
+import signal
+import socket
+import ssl
+import struct
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from compass_runtime.rpc import access
+from compass_runtime.rpc.access import Token
+from compass_runtime.rpc.channel import Channel, Greeted, tuned
+from compass_runtime.rpc.errors import RPCError
+from compass_runtime.rpc.limits import Quota
+from compass_runtime.rpc.wire import Kind
+
+LOG = logging.getLogger("RPCServer")
+SWEEP_SECONDS = 0.5
+HARD_SECONDS = 2.0
+"""So much later than a call or session should have ended the process is killed."""
+_GO, _NO = b"go", b"no"
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a server offers, and to whom. `tracker`: where it registers, under `key`; `announced`: the address that it tells the
+    tracker, when clients reach it by another one; `offered`: names of global functions that clients may call."""
+
+    host: str = "127.0.0.1"
+    port: int = 9090
+    port_end: int = 9199
+    key: str = ""
+    tracker: tuple[str, int] | None = None
+    announced: str | None = None
+    proxy: bool = False
+    quota: Quota = field(default_factory=Quota)
+    token_file: Path | None = None
+    certificate: Path | None = None
+    private_key: Path | None = None
+    ca: Path | None = None
+    offered: frozenset[str] = frozenset()
+
+
+def listening(host: str, port: int, port_end: int, reuse: bool = True) -> socket.socket:
+    """A socket on the first free port of a range; ValueError when none is."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for number in range(port, max(port_end, port + 1)):
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        if reuse:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind((host, number))
+            sock.listen(256)
+            return sock
+        except OSError:
+            sock.close()
+    raise ValueError(f"cannot bind to any port in [{port}, {port_end})")
+
+
+class _Child:
+    """A process with one client. `session`: it has its turn; `clock`: shared memory, in which it says when its call has to be
+    over."""
+
+    def __init__(
+        self, pid: int, control: socket.socket, clock: mmap.mmap, address: Any, folder: Path, greeting: float
+    ) -> None:
+        self.pid, self.control, self.clock, self.address, self.folder = pid, control, clock, address, folder
+        self.began = time.monotonic()
+        self.end = self.began + greeting + HARD_SECONDS
+        self.state = "stranger"
+        self.seconds = 0.0
+        self.pidfd = os.pidfd_open(pid)
+
+    def late(self, now: float) -> bool:
+        """Whether it should have ended."""
+        (call,) = struct.unpack_from("<d", self.clock, 0)
+        return now > self.end or (call > 0 and now > call + HARD_SECONDS)
+
+    def kill(self) -> None:
+        """Ends it, and all that it started."""
+        for kill in (os.killpg, os.kill):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                kill(self.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        os.close(self.pidfd)
+        self.control.close()
+        self.clock.close()
+
+
+class Server:
+    """One listening socket, and the processes of its clients."""
+
+    def __init__(self, offer: Offer) -> None:
+        """CompassError where it may not listen there, ValueError where no port is free."""
+        self.offer = offer
+        self.tokens = access.tokens_of(offer.token_file, make=True)
+        self._tls = access.server_context(offer.host, offer.certificate, offer.private_key)
+        self.listener = listening(offer.host, offer.port, offer.port_end)
+        self.listener.setblocking(False)
+        self.port: int = self.listener.getsockname()[1]
+        self._selector = selectors.DefaultSelector()
+        self._accepting = False
+        self._children: dict[int, _Child] = {}
+        self._waiting: deque[_Child] = deque()
+        self._root = Path(tempfile.mkdtemp(prefix="compass-rpc-"))
+        self.stopped = False
+        from compass_runtime.rpc.link import TrackerLink
+
+        self.link = TrackerLink(offer, self.port) if offer.tracker is not None else None
+
+    # -- the loop
+
+    def run(self) -> None:
+        """Serves until `stop`, or a signal that ends the process."""
+        LOG.info("bind to %s:%d", self.offer.host, self.port)
+        try:
+            while not self.stopped:
+                self._accept_or_not()
+                for key, _ in self._selector.select(SWEEP_SECONDS):
+                    self._handle(key.data)
+                self._handle(self._sweep)
+        finally:
+            self.close()
+
+    @staticmethod
+    def _handle(event: Callable[[], object]) -> None:
+        """What goes wrong with one connection, where the system has no more files or processes, ends no other one."""
+        try:
+            event()
+        except OSError:
+            LOG.exception("a connection was lost")
+
+    def stop(self, *_: Any) -> None:
+        self.stopped = True
+
+    def watch(self, descriptor: int) -> None:
+        """Stops when there is something to read, or the end."""
+        self._selector.register(descriptor, selectors.EVENT_READ, self.stop)
+
+    def close(self) -> None:
+        """Ends all sessions, and the socket."""
+        self.listener.close()
+        if self.link is not None:
+            self.link.close()
+        for child in list(self._children.values()):
+            child.kill()
+            self._gone(child)
+        self._selector.close()
+        shutil.rmtree(self._root, ignore_errors=True)
+
+    def _accept_or_not(self) -> None:
+        """Strangers beyond the limit wait in the system's queue."""
+        strangers = sum(child.state == "stranger" for child in self._children.values())
+        wanted = strangers < self.offer.quota.strangers and len(self._children) < 4 * self.offer.quota.strangers + (
+            self.offer.quota.sessions
+        )
+        if wanted != self._accepting:
+            self._accepting = wanted
+            if wanted:
+                self._selector.register(self.listener, selectors.EVENT_READ, self._accept)
+            else:
+                self._selector.unregister(self.listener)
+
+    def _accept(self) -> None:
+        try:
+            sock, address = self.listener.accept()
+        except OSError:
+            return
+        self.take(sock, address)
+
+    def take(self, sock: socket.socket, address: Any) -> None:
+        """Gives a connection a process."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        clock = mmap.mmap(-1, mmap.PAGESIZE)
+        folder = self._root / f"{time.monotonic_ns()}"
+        try:
+            pid = os.fork()
+        except OSError as error:
+            LOG.error("no process for %s: %s", address, error)
+            for held in (sock, ours, theirs, clock):
+                held.close()
+            return
+        if pid == 0:
+            self._in_child(sock, theirs, ours, clock, address, folder)
+        sock.close()
+        theirs.close()
+        child = _Child(pid, ours, clock, address, folder, self.offer.quota.greeting_seconds)
+        self._children[pid] = child
+        self._selector.register(child.pidfd, selectors.EVENT_READ, lambda: self._gone(child))
+        self._selector.register(ours, selectors.EVENT_READ, lambda: self._said(child))
+
+    def _said(self, child: _Child) -> None:
+        """A client proved that he is known."""
+        if self._children.get(child.pid) is not child:  # its end was told at the same time, and came first
+            return
+        try:
+            data = child.control.recv(8192)
+        except OSError:
+            data = b""
+        if not data:
+            self._selector.unregister(child.control)
+            return
+        said = json.loads(data)
+        child.seconds = said["seconds"]
+        if not self._admits(said["key"]):
+            LOG.info("mismatch key from %s", child.address)
+            child.control.send(_NO)
+            return
+        child.state, child.end = "waiting", float("inf")
+        self._waiting.append(child)
+        self._next()
+
+    def _admits(self, key: str) -> bool:
+        return self.link.claimed(key) if self.link is not None else key == self.offer.key
+
+    def _next(self) -> None:
+        """Lets clients in, as long as there is room."""
+        running = sum(child.state == "session" for child in self._children.values())
+        while self._waiting and running < self.offer.quota.sessions:
+            child = self._waiting.popleft()
+            if self._children.get(child.pid) is not child:
+                continue
+            child.state, running = "session", running + 1
+            child.end = time.monotonic() + child.seconds + HARD_SECONDS if child.seconds else float("inf")
+            LOG.info("connected from %s", child.address)
+            with contextlib.suppress(OSError):
+                child.control.send(_GO)
+
+    def _gone(self, child: _Child) -> None:
+        """A child has ended."""
+        _, status = os.waitpid(child.pid, 0)
+        child.kill()
+        for known in (child.pidfd, child.control):
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(known)
+        del self._children[child.pid]
+        if child.state == "session":
+            how = f", by signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else ""
+            LOG.info("finish serving %s%s", child.address, how)
+        shutil.rmtree(child.folder, ignore_errors=True)
+        child.close()
+        self._next()
+
+    def _sweep(self) -> None:
+        now = time.monotonic()
+        for child in list(self._children.values()):
+            if child.late(now):
+                if child.state == "session":
+                    LOG.warning("timeout in RPC session, kill.. %s", child.address)
+                child.kill()
+        if self.link is not None:
+            busy = sum(child.state in ("session", "waiting") for child in self._children.values())
+            self.link.step(now, self.offer.quota.sessions - busy, self._selector)
+
+    # -- the child
+
+    def _in_child(
+        self,
+        sock: socket.socket,
+        control: socket.socket,
+        parents: socket.socket,
+        clock: mmap.mmap,
+        address: Any,
+        folder: Path,
+    ) -> NoReturn:
+        status = 1
+        try:
+            os.setsid()
+            _die_with_parent()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_DFL)
+            self._selector.close()
+            for held in (self.listener, parents, *(child.control for child in self._children.values())):
+                held.close()
+            if self.link is not None:
+                self.link.drop()
+            serve(sock, self.tokens, self.offer, self._tls, address, control, clock, folder)
+            status = 0
+        except RPCError as error:
+            if error.code not in ("rpc-lost",):
+                LOG.info("%s: %s", address, error.message)
+        except BaseException:
+            LOG.exception("%s: the session failed", address)
+        finally:
+            logging.shutdown()
+            os._exit(status)
+
+
+def _die_with_parent() -> None:
+    """The system ends this process with the one that started it."""
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
+
+
+def serve(
+    sock: socket.socket,
+    tokens: Sequence[Token],
+    offer: Offer,
+    tls: ssl.SSLContext | None,
+    address: Any,
+    control: socket.socket,
+    clock: mmap.mmap,
+    folder: Path,
+) -> None:
+    """One connection, from the greeting to its end."""
+    quota = offer.quota
+    tuned(sock)
+    if tls is not None:
+        sock.settimeout(quota.greeting_seconds)
+        try:
+            sock = tls.wrap_socket(sock, server_side=True)
+        except OSError as error:
+            raise RPCError(f"no TLS: {error}", code="rpc-lost") from None
+    channel = Channel(sock, str(address), quota.stall_seconds)
+    greeted = greet_client(channel, tokens, quota.greeting_seconds)
+    wanted = greeted.hello.get("session_timeout", 0)
+    seconds = quota.session_seconds
+    if isinstance(wanted, (int, float)) and not isinstance(wanted, bool) and wanted > 0:
+        seconds = min(seconds, wanted) if seconds else wanted
+    key = greeted.hello.get("key", "")
+    control.send(json.dumps({"key": key if isinstance(key, str) else "", "seconds": seconds}).encode())
+    control.settimeout(0.05)
+    while True:
+        try:
+            answer = control.recv(16)
+            break
+        except TimeoutError:  # others have their turn
+            channel.send(Kind.WAIT, 0, {})
+            control.settimeout(1.0)
+    if answer != _GO:
+        channel.refuse(f"cannot find server that matches key=client:{key}", "rpc-key")
+        return
+    channel.send(Kind.WELCOME, 0, greeted.welcome(seconds=seconds))
+    channel.greeting = False
+
+    from compass_runtime.rpc import service
+
+    folder.mkdir(mode=0o700)
+    os.chdir(folder)
+    assert greeted.token is not None
+    service.confine(quota)
+    session = service.Service(channel, folder, quota, greeted.token, seconds, offer.offered)
+    session.note_deadline = lambda end: struct.pack_into("<d", clock, 0, end if end != float("inf") else 0)
+    LOG.info("start serving at %s", folder)
+    session.serve()
+
+
+def greet_client(channel: Channel, tokens: Sequence[Token], seconds: float) -> Greeted:
+    """The greeting of a client; RPCError, said to him too, where he does not prove that he knows a token."""
+    end = time.monotonic() + seconds
+    greeted = Greeted(tokens, {})
+    try:
+        channel.begin(seconds)
+        while greeted.token is None:
+            frame = channel.receive(max(end - time.monotonic(), 0.001))
+            if (challenge := greeted.answer(frame)) is not None:
+                channel.send(Kind.CHALLENGE, 0, challenge)
+    except RPCError as error:
+        if error.code in ("rpc-refused", "rpc-protocol"):
+            with contextlib.suppress(RPCError):
+                channel.refuse(error.message, error.code)
+        channel.close()
+        raise
+    return greeted
+
+
+def preload() -> None:
+    """Imports what sessions need, so that each one finds it there."""
+    import hmac
+    import secrets
+
+    import numpy  # noqa: F401
+
+    from compass_runtime import compass_module, host_module, ndarray, timing  # noqa: F401
+    from compass_runtime.rpc import service, testing  # noqa: F401
+
+    hmac.digest(secrets.token_bytes(8), b"", "sha256")
+
+
+def main(offer: Offer, ready: Callable[[Server], object], callback: Callable[[], object] | None = None) -> None:
+    """Runs a server in this process until SIGINT or SIGTERM. `callback` may register global functions, which clients may then
+    call; `ready` is told when the server listens."""
+    from compass_runtime.packed import list_global_func_names
+    from compass_runtime.rpc.testing import PREFIX
+
+    preload()
+    before = set(list_global_func_names())
+    if callback is not None:
+        callback()
+    offered = {name for name in list_global_func_names() if name not in before or name.startswith(PREFIX)}
+    from dataclasses import replace
+
+    server = Server(replace(offer, offered=offer.offered | offered))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, server.stop)
+    try:
+        ready(server)
+    except BaseException:
+        server.close()
+        raise
+    server.run()

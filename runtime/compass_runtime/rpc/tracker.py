@@ -1,0 +1,320 @@
+"""The tracker: servers register under a key, clients ask for one of a key, and get its address and a key for one session.
+
+It is a loop of events (asyncio): a connection costs it a buffer, and who does not read what he is sent is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import signal
+import ssl
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from compass_runtime.rpc import access, wire
+from compass_runtime.rpc.access import Token
+from compass_runtime.rpc.channel import GREETING_SECONDS, Greeted, _other_version, tuned
+from compass_runtime.rpc.errors import RPCError, damaged, described
+from compass_runtime.rpc.wire import Frame, Kind
+
+LOG = logging.getLogger("RPCTracker")
+MOST_CONNECTIONS = 2048
+MOST_EACH = 1024
+"""Keys that a server has registered, or requests of a client that wait."""
+_MOST_UNREAD = 1 << 20
+
+
+class Connection:
+    """A connection of a loop of events: frames, and who is there."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+        peer = writer.get_extra_info("peername") or ("?", 0)
+        self.address: tuple[str, int] = (str(peer[0]), int(peer[1]))
+        self.greeting = True
+        self.hello: dict[str, Any] = {}
+        if (sock := writer.get_extra_info("socket")) is not None:
+            with contextlib.suppress(OSError):
+                tuned(sock)
+
+    def send(self, kind: Kind, call: int, head: Any) -> None:
+        """Sends a frame; who reads nothing is dropped."""
+        self.writer.write(b"".join(wire.packed(kind, call, head)))
+        if self.writer.transport.get_write_buffer_size() > _MOST_UNREAD:
+            self.writer.transport.abort()
+
+    async def receive(self) -> Frame:
+        """The next frame; RPCError, IncompleteReadError or OSError where there is none."""
+        data = await self.reader.readexactly(wire.HEADER.size)
+        kind, call, head, body = wire.header(data, self.greeting)
+        if body:
+            raise damaged("a message with a body, which nobody asks for here")
+        return Frame(kind, call, wire.parsed(await self.reader.readexactly(head)), memoryview(b""))
+
+    async def greet(self, tokens: Sequence[Token], **about: Any) -> None:
+        """The greeting of who has connected; RPCError, said to him too, where he does not prove that he knows a token."""
+        self.writer.write(wire.preamble())
+        magic, version = wire.PREAMBLE.unpack(await self.reader.readexactly(wire.PREAMBLE.size))
+        greeted = Greeted(tokens, {})
+        try:
+            if magic != wire.MAGIC:
+                raise RPCError("this is a server of compassc's remote sessions", code="rpc-stranger")
+            if version != wire.VERSION:
+                raise RPCError(_other_version(version), code="rpc-version")
+            while greeted.token is None:
+                if (challenge := greeted.answer(await self.receive())) is not None:
+                    self.send(Kind.CHALLENGE, 0, challenge)
+        except RPCError as error:
+            self.send(Kind.REFUSED, 0, {"message": error.message, "code": error.code})
+            raise
+        self.hello = greeted.hello
+        self.about = greeted.welcome(**about)
+
+    def welcome(self) -> None:
+        """Ends the greeting."""
+        self.send(Kind.WELCOME, 0, self.about)
+        self.greeting = False
+
+
+class EventServer:
+    """A loop of events that listens. Subclasses say what is done with a connection that is known."""
+
+    log = LOG
+
+    def __init__(self, host: str, tokens: Sequence[Token], tls: ssl.SSLContext | None) -> None:
+        self.host, self.port = host, 0
+        self.tokens, self.tls = tokens, tls
+        self._open = 0
+        self._stop: asyncio.Event | None = None
+
+    async def handle(self, connection: Connection) -> None:
+        """What is done with a connection until its end."""
+        raise NotImplementedError
+
+    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = Connection(reader, writer)
+        self._open += 1
+        try:
+            if self._open <= MOST_CONNECTIONS:
+                await asyncio.wait_for(connection.greet(self.tokens, **self.about()), GREETING_SECONDS)
+                await self.handle(connection)
+        except (OSError, EOFError, TimeoutError, asyncio.TimeoutError, ssl.SSLError):
+            pass  # it went, which is all that can be said of it
+        except RPCError as error:
+            self.log.info("%s: %s", connection.address, error.message)
+        except asyncio.CancelledError:
+            pass
+        finally:
+            self._open -= 1
+            with contextlib.suppress(OSError, RuntimeError):
+                writer.close()
+
+    def about(self) -> dict[str, Any]:
+        """What it says of itself in the greeting."""
+        return {}
+
+    async def serve(self, port: int, port_end: int, ready: Callable[[Any], object]) -> None:
+        """Serves until a signal ends it."""
+        from compass_runtime.rpc.server import listening
+
+        sock = listening(self.host, port, port_end)
+        self.port = sock.getsockname()[1]
+        loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop.set)
+        server = await asyncio.start_server(
+            self._accepted,
+            sock=sock,
+            ssl=self.tls,
+            limit=1 << 16,
+            ssl_handshake_timeout=None if self.tls is None else GREETING_SECONDS,
+        )
+        self.log.info("bind to %s:%d", self.host, self.port)
+        ready(self)
+        await self._stop.wait()
+        server.close()
+
+    def stop(self) -> None:
+        """Ends the loop."""
+        if self._stop is not None:
+            self._stop.set()
+
+
+@dataclass(eq=False)
+class _Free:
+    """A session that a server has to give."""
+
+    owner: _Known
+    address: tuple[str, int]
+    match: str
+
+
+@dataclass(eq=False, order=False)
+class _Wanted:
+    """A client that waits for one."""
+
+    owner: _Known
+    call: int
+    priority: int
+
+
+@dataclass(eq=False)
+class _Known:
+    """A server or client that is connected."""
+
+    connection: Connection
+    puts: int = 0
+    asks: int = 0
+    keys: set[str] = field(default_factory=set)
+
+
+class Tracker(EventServer):
+    """Who is free, and who waits, by key."""
+
+    def __init__(self, host: str, tokens: Sequence[Token], tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(host, tokens, tls)
+        self._free: dict[str, deque[_Free]] = {}
+        self._wanted: dict[str, list[_Wanted]] = {}
+        self._known: list[_Known] = []
+        self.stop_key = secrets.token_hex(16)
+
+    def about(self) -> dict[str, Any]:
+        return {"is": "tracker"}
+
+    async def handle(self, connection: Connection) -> None:
+        connection.welcome()
+        known = _Known(connection)
+        self._known.append(known)
+        try:
+            while True:
+                frame = await connection.receive()
+                if frame.kind != Kind.CALL or not isinstance(frame.head, dict):
+                    raise damaged("a message that is no call")
+                self._answer(known, frame)
+                await connection.writer.drain()
+        finally:
+            self._known.remove(known)
+            for key in known.keys:
+                if key in self._free:
+                    self._free[key] = deque(one for one in self._free[key] if one.owner is not known)
+                if key in self._wanted:
+                    self._wanted[key] = [one for one in self._wanted[key] if one.owner is not known]
+                self._tidy(key)
+
+    def _tidy(self, key: str) -> None:
+        for table in (self._free, self._wanted):
+            if key in table and not table[key]:
+                del table[key]
+
+    def _answer(self, known: _Known, frame: Frame) -> None:
+        name, args = frame.head.get("f"), frame.head.get("v")
+        try:
+            if name not in _CALLS or not isinstance(args, list):
+                raise RPCError("the tracker has no such function", code="rpc-call")
+            types, body = _CALLS[name]
+            if len(args) != len(types) or any(not isinstance(a, t) for a, t in zip(args, types)):
+                raise RPCError(f"{name} does not take these arguments", code="rpc-call")
+            found = body(self, known, frame.call, *args)
+        except RPCError as error:
+            known.connection.send(Kind.ERROR, frame.call, described(error))
+            return
+        if found is not _LATER:
+            known.connection.send(Kind.RESULT, frame.call, {"v": found})
+
+    def put(self, known: _Known, call: int, key: str, match: str, announced: str | None, port: int) -> Any:
+        """A server has room for one more client."""
+        if known.puts >= MOST_EACH or len(key) > 200 or not match.startswith(f"{key}:") or not 0 < port < 65536:
+            raise RPCError("the server cannot be registered so", code="rpc-call")
+        known.puts += 1
+        known.keys.add(key)
+        host, number = (announced or known.connection.address[0]), port
+        if announced and ":" in announced:
+            host, number = access.parse_address(announced)
+        self._free.setdefault(key, deque()).append(_Free(known, (host, number), match))
+        self._match(key)
+        return None
+
+    def ask(self, known: _Known, call: int, key: str, priority: int) -> Any:
+        """A client wants a session; the answer comes when there is one."""
+        if known.asks >= MOST_EACH or len(key) > 200:
+            raise RPCError("too many requests wait", code="rpc-quota")
+        known.asks += 1
+        known.keys.add(key)
+        waiting = self._wanted.setdefault(key, [])
+        at = len(waiting)
+        while at and waiting[at - 1].priority < priority:
+            at -= 1
+        waiting.insert(at, _Wanted(known, call, priority))
+        self._match(key)
+        return _LATER
+
+    def _match(self, key: str) -> None:
+        free, wanted = self._free.get(key), self._wanted.get(key)
+        while free and wanted:
+            server, client = free.popleft(), wanted.pop(0)
+            server.owner.puts -= 1
+            client.owner.asks -= 1
+            server.owner.connection.send(Kind.NOTE, 0, {"granted": server.match})
+            client.owner.connection.send(Kind.RESULT, client.call, {"v": [*server.address, server.match]})
+        self._tidy(key)
+
+    def summary(self, known: _Known, call: int) -> Any:
+        """Who is there, and who waits."""
+        keys = {*self._free, *self._wanted}
+        queues = {
+            key: {"free": len(self._free.get(key, ())), "pending": len(self._wanted.get(key, ()))}
+            for key in sorted(keys)
+        }
+        return {"queue_info": queues, "server_info": [self._server(one) for one in self._known if _is_server(one)]}
+
+    @staticmethod
+    def _server(known: _Known) -> dict[str, Any]:
+        hello, host = known.connection.hello, known.connection.address[0]
+        announced, port = hello.get("announced"), hello.get("port")
+        if isinstance(announced, str) and announced:
+            host, port = access.parse_address(announced, port if isinstance(port, int) else 0)
+        return {"key": str(hello.get("key"))[:208], "addr": [host, port] if isinstance(port, int) else None}
+
+    def end(self, known: _Known, call: int, key: str) -> Any:
+        """Ends the tracker, for who has the key that it was started with."""
+        if not secrets.compare_digest(key.encode(), self.stop_key.encode()):
+            raise RPCError("the key is wrong", code="rpc-refused")
+        self.stop()
+        return None
+
+
+def _is_server(known: _Known) -> bool:
+    return known.connection.hello.get("role") == "server"
+
+
+_LATER = object()
+_CALLS: dict[str, tuple[tuple[Any, ...], Callable[..., Any]]] = {
+    "tracker.put": ((str, str, str | None, int), Tracker.put),
+    "tracker.request": ((str, int), Tracker.ask),
+    "tracker.summary": ((), Tracker.summary),
+    "tracker.stop": ((str,), Tracker.end),
+    "tracker.ping": ((), lambda self, known, call: None),
+}
+
+
+def main(
+    host: str,
+    port: int,
+    port_end: int,
+    ready: Callable[[Tracker], object],
+    token_file: Path | None = None,
+    certificate: Path | None = None,
+    private_key: Path | None = None,
+) -> None:
+    """Runs a tracker in this process until SIGINT or SIGTERM."""
+    tracker = Tracker(
+        host, access.tokens_of(token_file, make=True), access.server_context(host, certificate, private_key)
+    )
+    asyncio.run(tracker.serve(port, port_end, ready))

@@ -1,0 +1,235 @@
+"""Trackers: who gets which server, and what becomes of those that go; the commands that start all that."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import final
+
+import pytest
+from remote_peers import PATIENCE, PORTS, ended, eventually
+
+from compass_runtime import rpc
+from compass_runtime.rpc import wire
+from compass_runtime.rpc.tracker_session import text_of
+from compass_runtime.rpc.wire import Kind
+
+
+@pytest.fixture
+def tracker(state_folder: Path) -> Iterator[rpc.Tracker]:
+    with rpc.Tracker(**PORTS, silent=True) as made:
+        yield made
+
+
+@pytest.fixture
+def asked(tracker: rpc.Tracker) -> Iterator[rpc.TrackerSession]:
+    with rpc.connect_tracker(tracker.host, tracker.port) as made:
+        yield made
+
+
+def board(tracker: rpc.Tracker, key: str = "board") -> rpc.Server:
+    return rpc.Server(**PORTS, silent=True, tracker_addr=(tracker.host, tracker.port), key=key)
+
+
+def counts(asked: rpc.TrackerSession, key: str) -> tuple[int, int]:
+    found = asked.summary()["queue_info"].get(key, {"free": 0, "pending": 0})
+    return found["free"], found["pending"]
+
+
+def test_servers_are_given_taken_back_and_forgotten(tracker: rpc.Tracker, asked: rpc.TrackerSession) -> None:
+    with ExitStack() as stack:
+        servers = [stack.enter_context(board(tracker)) for _ in range(2)]
+        eventually(lambda: counts(asked, "board") == (2, 0))
+        assert {tuple(one["addr"]) for one in asked.summary()["server_info"]} == {
+            ("127.0.0.1", s.port) for s in servers
+        }
+        with asked.request("board") as session:
+            assert session.get_function("rpc.test.addone")(1) == 2
+            assert counts(asked, "board")[0] == 1
+        eventually(lambda: counts(asked, "board") == (2, 0))
+        with pytest.raises(rpc.RPCError, match="cannot find server that matches key"):
+            rpc.connect("127.0.0.1", servers[0].port, key="board")  # only who was sent by the tracker
+        servers[0].proc.kill()
+        eventually(lambda: counts(asked, "board") == (1, 0))
+        assert "board   1      1     0" in asked.text_summary()
+
+
+def test_requests_wait_in_the_order_of_their_priority(tracker: rpc.Tracker) -> None:
+    granted: list[str] = []
+
+    def ask(name: str, priority: int) -> None:
+        with rpc.connect_tracker(tracker.host, tracker.port) as own, own.request("board", priority) as session:
+            granted.append(name)
+            session.get_function("rpc.test.addone")(1)
+
+    with rpc.connect_tracker(tracker.host, tracker.port) as asked:
+        threads = []
+        for number, (name, priority) in enumerate([("low", 1), ("first", 5), ("second", 5)], 1):
+            threads.append(threading.Thread(target=ask, args=(name, priority)))
+            threads[-1].start()
+            eventually(lambda n=number: counts(asked, "board") == (0, n))
+        with board(tracker):
+            for thread in threads:
+                thread.join()
+        assert granted == ["first", "second", "low"]
+        eventually(lambda: counts(asked, "board") == (0, 0))
+
+
+def test_nobody_is_free(tracker: rpc.Tracker, asked: rpc.TrackerSession) -> None:
+    with pytest.raises(rpc.RPCError, match="no server of the key 'none' was free within") as caught:
+        asked.request("none", wait=0.3)
+    assert caught.value.code == "rpc-busy"
+    eventually(lambda: counts(asked, "none") == (0, 0))  # his request went with him
+    with pytest.raises(rpc.RPCError, match="is not TVM RPC server"):
+        rpc.connect(tracker.host, tracker.port)
+
+
+def test_a_server_is_no_tracker(server: rpc.Server) -> None:
+    with pytest.raises(rpc.RPCError, match="is not RPC Tracker"):
+        rpc.connect_tracker(server.host, server.port)
+
+
+def test_run_on_whatever_is_free(tracker: rpc.Tracker, asked: rpc.TrackerSession) -> None:
+    with board(tracker, "a,b:c"):
+        assert asked.request_and_run("a,b:c", lambda s: s.get_function("rpc.test.addone")(4)) == 5
+        with pytest.raises(RuntimeError, match=r"Failed to run on a,b:c after 2 retry, last_error:.*\n.*nope"):
+            asked.request_and_run("a,b:c", lambda s: s.get_function("rpc.test.except")("nope"))
+        found = rpc.request("a,b:c", f"{tracker.host}:{tracker.port}")
+        assert found.get_function("rpc.test.addone")(1) == 2
+
+
+def test_an_address_that_others_reach_it_by(tracker: rpc.Tracker, asked: rpc.TrackerSession) -> None:
+    options = {"tracker_addr": (tracker.host, tracker.port), "key": "far", "custom_addr": "localhost"}
+    with rpc.Server(**PORTS, silent=True, **options) as own:
+        eventually(lambda: counts(asked, "far") == (1, 0))
+        assert asked.summary()["server_info"] == [{"key": "server:far", "addr": ["localhost", own.port]}]
+        with asked.request("far") as session:
+            assert session.channel.where == f"localhost:{own.port}"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET / HTTP/1.0\r\n\r\n",
+        wire.PREAMBLE.pack(wire.MAGIC, 99),
+        wire.preamble() + b"\xff" * 64,
+        wire.preamble() + wire.HEADER.pack(Kind.HELLO, 0, 1 << 30, 0),
+        wire.preamble()
+        + b"".join(wire.packed(Kind.HELLO, 0, {}))
+        + b"".join(wire.packed(Kind.PROOF, 0, {"proof": "x"})),
+    ],
+    ids=range(5),
+)
+def test_strangers_at_a_tracker(tracker: rpc.Tracker, data: bytes) -> None:
+    with socket.create_connection((tracker.host, tracker.port)) as sock:
+        sock.sendall(data)
+        assert ended(sock)
+    with rpc.connect_tracker(tracker.host, tracker.port) as asked:
+        assert asked.summary() == {"queue_info": {}, "server_info": []}
+
+
+def test_what_a_tracker_does_not_know(tracker: rpc.Tracker, asked: rpc.TrackerSession) -> None:
+    calls = [
+        ("tracker.none",),
+        ("tracker.put", 1),
+        ("tracker.request", "x", "y"),
+        ("tracker.put", "k", "other:1", None, 9),
+    ]
+    for call in calls:
+        with pytest.raises(rpc.RPCError):
+            asked._do(*call)
+    with pytest.raises(rpc.RPCError, match="the key is wrong"):
+        asked._do("tracker.stop", "guess")
+    asked._do("tracker.stop", tracker.stop_key)
+    eventually(lambda: tracker.proc.poll() is not None)
+
+
+def test_the_tables_are_laid_out_as_programs_read_them() -> None:
+    info = [{"key": "server:rasp", "addr": ["127.0.0.1", 9091]}, {"key": "server:a:b", "addr": None}]
+    queues = {"rasp": {"free": 1, "pending": 0}, "a:b": {"free": 0, "pending": 2}, "gone": {"free": 0, "pending": 0}}
+    rule = "-" * 28 + "\n"
+    assert text_of({"server_info": info, "queue_info": queues}) == (
+        "Server List\n------------------------------\nserver-address           key\n------------------------------\n"
+        "                 None    server:a:b\n       127.0.0.1:9091    server:rasp\n------------------------------\n\n"
+        f"Queue Status\n{rule}key    total  free  pending\n{rule}"
+        f"a:b    1      0     2\nrasp   1      1     0\n{rule}"
+    )
+
+
+@final
+class Command:
+    """A command that runs until it is interrupted, and says where it listens."""
+
+    def __init__(self, *words: str) -> None:
+        command = [sys.executable, "-m", "compassc", *words, "--port", "42000", "--port-end", "42999"]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert self.process.stderr is not None
+        self.said: list[str] = []
+        for line in self.process.stderr:
+            self.said.append(line)
+            if line.startswith("listening on "):
+                break
+        self.port = self.said[-1].rpartition(":")[2].strip()
+
+    def __enter__(self) -> Command:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self.process.stderr is not None
+        self.process.send_signal(signal.SIGINT)
+        assert self.process.wait(PATIENCE) == 0
+        self.process.stderr.close()
+
+
+def test_commands(state_folder: Path, compassc) -> None:  # type: ignore[no-untyped-def]
+    with Command("rpc-tracker") as tracker:
+        assert f"tokens: {state_folder}/rpc-tokens\n" in tracker.said
+        with Command("rpc-server", "--tracker", f"127.0.0.1:{tracker.port}", "--key", "board") as own:
+            where = ("--host", "127.0.0.1", "--port", tracker.port)
+            eventually(lambda: json.loads(compassc("rpc-query", *where, "--json").out)["queue_info"])
+            shown = compassc("rpc-query", *where).out
+            assert shown.startswith(f"Tracker address 127.0.0.1:{tracker.port}\n\nServer List\n")
+            assert f"127.0.0.1:{own.port}" in shown and "board   1      1     0\n" in shown
+            os.environ["TVM_TRACKER_PORT"] = tracker.port
+            try:
+                assert compassc("rpc-query").out == shown
+            finally:
+                del os.environ["TVM_TRACKER_PORT"]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "why"),
+    [
+        (
+            ("rpc-server", "--tracker", "127.0.0.1:1"),
+            2,
+            "Need key to present type of resource when tracker is available",
+        ),
+        (("rpc-server", "--tracker", "here", "--key", "x"), 2, "'here' is not HOST:PORT"),
+        (("rpc-server", "--host", "0.0.0.0"), 1, "needs TLS"),
+        (("rpc-tracker", "--host", "0.0.0.0"), 1, "needs TLS"),
+        (("rpc-server", "--host", "192.0.2.1", "--port", "1", "--port-end", "1"), 1, "needs TLS"),
+        (("rpc-query", "--host", "192.0.2.1"), 1, "need TLS"),
+    ],
+    ids=range(6),
+)
+def test_what_commands_refuse(state_folder: Path, compassc, words, status: int, why: str) -> None:  # type: ignore[no-untyped-def]
+    done = compassc(*words)
+    assert done.status == status and why in done.err
+
+
+def test_all_ports_are_taken(state_folder: Path, compassc) -> None:  # type: ignore[no-untyped-def]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = compassc("rpc-server", "--port", port, "--port-end", port + 1)
+        assert done.status == 2 and f"cannot bind to any port in [{port}, {port + 1})" in done.err
+        with pytest.raises(ValueError, match="cannot bind to any port"):
+            rpc.Server(port=port, port_end=port + 1)
