@@ -33,6 +33,8 @@ from compassc.importers.values import (
 
 SMALL = 4096
 """Bytes of constants that are compared by content."""
+LIMITING = ("Eltwise", "Add", "Sub", "Mul", "MatMul", "Reduce", "Cumulate")
+"""Layers of whole numbers whose results may lie beyond their inputs."""
 READING_SCALES = ("DeQuantize", "Quantize")
 """Layers that take scaled integers, whoever makes them."""
 
@@ -47,6 +49,8 @@ class Building:
         self.budget = budget
         self.reshapes: dict[str, tuple[Value, Value]] = {}
         """What was reshaped to what, by the name of the resulting tensor."""
+        self.narrowed: dict[str, tuple[str, np.dtype[Any]]] = {}
+        """Tensors of 32 bits that are computed in the place of ones of 64 bits: the node, and the type that it has."""
         self._marks: tuple[str, dict[str, Any]] | None = None
         self._laid: dict[tuple[str, Order], Tensor] = {}
         self._plain: dict[str, Tensor] = {}
@@ -137,6 +141,8 @@ class Building:
             shape[axis] = size
         if 0 in shape:
             return Value.of(np.zeros(shape, dtype))
+        if np.dtype(dtype).name in ("int64", "uint64") and may_be_limited(self.producer(tensor)):
+            self.narrowed[tensor.name] = self.name, np.dtype(dtype)
         return Value(tuple(shape), np.dtype(dtype), tensor=tensor, order=order)
 
     def constant(self, array: Array, order: Order | None = None) -> Tensor:
@@ -309,6 +315,13 @@ class Building:
 def same_levels(one: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same scale and zero point."""
     return (one.scale, one.zero, one.axis) == (other.scale, other.zero, other.axis)
+
+
+def may_be_limited(layer: Layer) -> bool:
+    """Whether results of a layer of 32-bit whole numbers may lie beyond its inputs, and be limited to the type."""
+    if layer.type == "Cast":
+        return not layer.input.is_integer or layer.input.integer.bits == 32
+    return layer.type in LIMITING and layer.attributes.get("method") not in ("MAX", "MIN")
 
 
 def known(value: Value) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from compass_core.errors import CompassError, UsageError, together
 from compass_core.errors.suggest import help_for
 from compassc.graph.graph import Graph
 from compassc.importers.building import Building
-from compassc.importers.values import Refused, Value
+from compassc.importers.values import Refused, Value, stored_type
 
 
 def chosen_outputs(own: Sequence[str], wanted: Sequence[str], tensors: Sequence[str], path: str) -> list[str]:
@@ -40,9 +40,29 @@ def finished(b: Building, names: Sequence[str], outputs: Sequence[Any], path: st
     if errors:
         raise together(errors)
     graph = b.graph.finish(tensors, data_format="NHWC", precision="float32", compat_quantized_model=False)
-    made = run_stage("import", without_unused(graph))
+    used = without_unused(graph)
+    warn_of_narrowed(used, b.narrowed, path)
+    made = run_stage("import", used)
     warn_of_numbers(made, path)
     return made
+
+
+LISTED = 4
+"""Names in a warning; the rest are counted."""
+
+
+def warn_of_narrowed(graph: Graph, narrowed: Mapping[str, tuple[str, Any]], path: str) -> None:
+    """A warning for 64-bit whole numbers that are computed in 32 bits."""
+    nodes = [narrowed[t.name] for layer in graph.layers for t in layer.outputs if t.name in narrowed]
+    for dtype in dict.fromkeys(d for _, d in nodes):
+        names = list(dict.fromkeys(name for name, d in nodes if d == dtype))
+        shown = ", ".join(f"'{name}'" for name in names[:LISTED])
+        more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+        warnings.warn(
+            f"'{path}': {shown}{more} compute{'' if len(names) > 1 else 's'} {dtype} in {stored_type(dtype)}, to which results are limited; "
+            "`compass-run --check overflow` finds those beyond it",
+            stacklevel=2,
+        )
 
 
 def warn_of_numbers(graph: Graph, path: str) -> None:

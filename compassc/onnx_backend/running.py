@@ -20,6 +20,7 @@ from compassc.importers.onnx import import_model
 from compassc.importers.onnx.protobuf import array_of, numpy_type
 from compassc.importers.onnx.source import checked
 from compassc.importers.refusals import RefusedModel
+from compassc.importers.values import unfit
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -94,7 +95,7 @@ class Runnable:
             )
         given = {name: as_array(value) for name, value in zip(self.inputs, inputs, strict=True)}
         _, run = self._for(given)
-        made = run([given[name] for name in self.inputs if name not in self._known])
+        made = run([fitting(given[name]) for name in self.inputs if name not in self._known])
         return [a.astype(t) for a, t in zip(made, self._types(), strict=True)]
 
     def _types(self) -> list[np.dtype[Any]]:
@@ -120,6 +121,16 @@ class Runnable:
             self._made[key] = graph, self._prepare(graph)
             return self._made[key]
         raise CompassError("the model needs to know more and more of its inputs", code="onnx-unsupported")
+
+
+def fitting(array: Array) -> Array:
+    """An input. CompassError for whole numbers beyond those that graphs have for its type."""
+    number = unfit(array)
+    if number is not None:
+        raise CompassError(
+            f"an input of type {array.dtype} has {number}, which does not fit 32 bits", code="tensor-dtype"
+        )
+    return array
 
 
 def as_array(value: Any) -> Array:

@@ -123,7 +123,7 @@ class Options:
 @click.option(
     "--check",
     metavar="MODES",
-    help="look for mistakes first: bounds, race, uninit, dma, align, division, assert (separated by commas), or all",
+    help="look for mistakes first: bounds, race, uninit, dma, align, division, assert, overflow (separated by commas), or all",
 )
 @click.option(
     "--schedule",
@@ -234,7 +234,7 @@ def _option(words: list[str], name: str) -> str | None:
 
 def run(options: Options) -> int:
     """Runs the command; gives the exit status."""
-    from compass_runtime.checks.modes import Modes
+    from compass_runtime.checks import Modes, applicable
     from compass_runtime.orders import ScheduleOptions
     from compass_runtime.program import Program
     from compass_runtime.report import Outcome, as_json, text
@@ -269,7 +269,8 @@ def run(options: Options) -> int:
 
     if modes is not None:
         _check(program, modes, create, arrays, options)
-        print(f"checked: no mistake found ({', '.join(modes.names())})", file=sys.stderr)
+        done = ", ".join(applicable(program, modes).names())
+        print(f"checked: no mistake found ({done})", file=sys.stderr)
     plain, program = program, debugger.prepared(program) if debugger else profiling.prepared(program)
     job = create(program)
     _note_zeros(job, sources)

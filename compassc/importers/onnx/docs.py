@@ -73,7 +73,10 @@ the package `onnx`: `pip install "compassc[onnx]"`.
   others are replaced by these.
 - Inputs and outputs keep the model's order of axes; images inside have their channels last, and a Transpose stands only
   where somebody needs another order than the one there is.
-- int64 becomes int32, uint64 uint32, float64 float32, bool uint8.
+- int64 becomes int32, uint64 uint32, float64 float32, bool uint8. Nodes that compute with 64-bit whole numbers are a warning;
+  `compass-run --check overflow` finds results that do not fit.
+- Whole numbers are computed exactly, or a warning names the node (ReduceL2, Shrink and powers of real exponents go through
+  float32). Results beyond 32 bits are limited to the type; those beyond fewer bits wrap around.
 - Activations, normalisations and biases that are spelled out become one layer; batch normalisation and activations go
   into the convolution before them.
 - Quantised models (QuantizeLinear and DequantizeLinear around operators, or QLinear operators) become quantised layers:

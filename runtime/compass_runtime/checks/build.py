@@ -48,7 +48,7 @@ def _same(text: str) -> str:
 
 
 _PASSES: tuple[tuple[Modes, tuple[str, ...], Callable[[str], str]], ...] = (
-    (Modes.ALL & ~Modes.UNINIT, _ACCESSES, _same),
+    (Modes.ALL & ~Modes.UNINIT & ~Modes.OVERFLOW, _ACCESSES, _same),
     (Modes.UNINIT, _VALUES, _with_addresses),
 )
 """Each way of compiling, what it can check, and what it changes in the text."""

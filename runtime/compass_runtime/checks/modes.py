@@ -14,7 +14,8 @@ class Modes(IntFlag):
     or memory of an asynchronous transfer on its way; `UNINIT`: values that were never written decide something or are
     stored in an output; `DMA`: misuse of events, transfers without meaning; `ALIGN`: addresses that are no multiple of
     the element's size; `DIVISION`: integers divided by zero, of vectors the lanes that are not 0 themselves; `ASSERT`:
-    what the kernel states by S.assert_ and S.assume.
+    what the kernel states by S.assert_ and S.assume; `OVERFLOW`: 32-bit whole numbers of a graph that do not fit (the host
+    looks for them, in the tensors of a plain run).
     """
 
     BOUNDS = 1
@@ -24,7 +25,8 @@ class Modes(IntFlag):
     ALIGN = 16
     DIVISION = 32
     ASSERT = 64
-    ALL = 127
+    OVERFLOW = 128
+    ALL = 255
 
     @classmethod
     def parse(cls, text: str) -> Modes:

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from compass_core import targets
-from compass_core.errors import CompassError, together
+from compass_core.errors import CompassError, UsageError, together
 from compass_runtime.checks import area
 from compass_runtime.checks.build import CheckedProgram, checked_programs
 from compass_runtime.checks.diagnostics import OUT_OF_BOUNDS, Diagnostics
 from compass_runtime.checks.modes import Modes
+from compass_runtime.checks.overflow import overflows
 from compass_runtime.job import Buffer, Job
 
 if TYPE_CHECKING:
@@ -78,6 +79,14 @@ def _check_room(buffers: Sequence[Buffer], modes: Modes, several: bool) -> None:
         )
 
 
+def applicable(program: Program, modes: Modes) -> Modes:
+    """The checks among `modes` that there are for a program. UsageError where these are none."""
+    found = modes if program.note is not None else modes & ~Modes.OVERFLOW
+    if not found:
+        raise UsageError("overflow is looked for in graphs, and this is a kernel", code="bad-check", help="--check all")
+    return found
+
+
 def check_job(
     program: Program,
     modes: Modes,
@@ -87,6 +96,7 @@ def check_job(
     initial: Mapping[str, Any] | None = None,
 ) -> Outcome:
     """Runs a job of `program`, as `create` makes it of a program, with checks; see `Job.run` for the rest."""
+    modes = applicable(program, modes)
     outcome = Outcome()
     for checked in checked_programs(program, modes):
         with _one_at_a_time:
@@ -95,7 +105,11 @@ def check_job(
             outcome.add(job, modes, timeout)
             job.close()
         if outcome.broken:
-            break
+            return outcome
+    if Modes.OVERFLOW in modes:
+        job = create(program)
+        outcome.errors += overflows(job, inputs, timeout)
+        job.close()
     return outcome
 
 
@@ -103,6 +117,7 @@ def check_call(program: Program, modes: Modes, args: Sequence[Any], timeout: flo
     """Runs with arguments as `Program.call` takes them. When nothing is wrong, a plain run follows, which changes the
     outputs: the code of checked ones may give other bits of signalling NaNs."""
     outcome = Outcome()
+    modes = applicable(program, modes)
     with _one_at_a_time, ExitStack() as stack:
         for checked in checked_programs(program, modes):
             job = stack.enter_context(checked.caller.loaded(args))

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from compassc.graph.dtypes import numpy_dtype
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import combined, extreme, in_floats, unary
-from compassc.importers.values import Refused, Value
+from compassc.importers.values import Refused, Value, stored_type
 
 PLAIN = {
-    "Relu": "RELU",
     "Sigmoid": "SIGMOID",
     "Tanh": "TANH",
     "Softplus": "SOFTPLUS",
@@ -36,6 +36,11 @@ def _declare_plain(name: str, method: str) -> None:
 
 for _name, _method in PLAIN.items():
     _declare_plain(_name, _method)
+
+
+@operator("Relu")
+def relu(b: Building, x: Value) -> Value:
+    return activation(b, x, "RELU") if x.is_float else extreme(b, x, Value.of(np.zeros(1, x.dtype)), "MAX")
 
 
 @operator("LeakyRelu")
@@ -116,9 +121,15 @@ def clipped(b: Building, x: Value, low: Any, high: Any) -> Value:
             raise Refused(f"its limits are {bottom} and {top}")
         return activation(b, x, "CLIP", clip_min=bottom, clip_max=top)
     for limit, method in ((low, "MAX"), (high, "MIN")):
-        if limit is not None:
+        if limit is not None and not _is_end(x.dtype, int(limit), method):
             x = extreme(b, x, Value.of(np.full(1, limit, x.dtype)), method)
     return x
+
+
+def _is_end(dtype: np.dtype[Any], limit: int, method: str) -> bool:
+    """Whether a limit leaves all numbers that the graph's type holds."""
+    kept = np.iinfo(numpy_dtype(stored_type(dtype)))
+    return limit <= kept.min if method == "MAX" else limit >= kept.max
 
 
 @operator("Softmax", "LogSoftmax", since=13)

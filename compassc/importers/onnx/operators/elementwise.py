@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
@@ -55,7 +56,8 @@ def combined(b: Building, values: Sequence[Value], type: str, dtype: Any, **give
 
 
 def cast(b: Building, x: Value, to: Any, saturate: bool = False) -> Value:
-    """The tensor in another type. Integers wrap, real numbers lose their fraction."""
+    """The tensor in another type. Integers wrap, but for those of 64 bits, which are stored in 32; real numbers lose their
+    fraction."""
     to = np.dtype(to)
     if x.array is not None:
         with np.errstate(all="ignore"):
@@ -66,13 +68,23 @@ def cast(b: Building, x: Value, to: Any, saturate: bool = False) -> Value:
     assert x.tensor is not None
     if x.tensor.dtype == stored:
         return x.typed(to)
-    mode = "TRUNCATION" if not saturate and x.dtype.kind in "iub" and to.kind in "iu" else "SATURATION"
+    wraps = x.dtype.kind in "iub" and to.kind in "iu" and to.itemsize < 8 and not saturate
+    mode = "TRUNCATION" if wraps else "SATURATION"
     return unary(b, x, "Cast", to, to_dtype=stored, clip_mode=mode, ignore_scale_zp=True)
 
 
 def in_floats(b: Building, x: Value, make: Callable[[Value], Value]) -> Value:
-    """A function that layers have for real numbers only, of whole numbers too: there and back."""
-    return make(x) if x.is_float else cast(b, make(cast(b, x, np.float32)), x.dtype)
+    """A function that layers have for real numbers only, of whole numbers too: there and back. Those of more than 16 bits
+    may lose some, which a warning says."""
+    if x.is_float:
+        return make(x)
+    if x.dtype.itemsize > 2:
+        warnings.warn(
+            f"{b.budget.where}: the node '{b.name}' is computed in float32, as no layer does it in {x.dtype}: whole numbers "
+            "beyond 2^24 are rounded",
+            stacklevel=2,
+        )
+    return cast(b, make(cast(b, x, np.float32)), x.dtype)
 
 
 def _declare_unary(name: str, type: str) -> None:
@@ -101,6 +113,8 @@ def logical_not(b: Building, x: Value) -> Value:
 
 @operator("BitwiseNot", since=18)
 def bitwise_not(b: Building, x: Value) -> Value:
+    if x.dtype == np.uint64:
+        raise Refused("its results have 64 bits, of which graphs have 32")
     return unary(b, x, "Bitwise", method="NOT")
 
 
@@ -221,7 +235,11 @@ def extreme(b: Building, x: Value, y: Value, method: str) -> Value:
 def _declare_arithmetic(name: str) -> None:
     @operator(name, since=7)
     def handler(b: Building, x: Value, y: Value) -> Value:
-        return arithmetic(b, x, y, name)
+        """Whole numbers of up to 16 bits wrap around; layers limit theirs."""
+        if x.dtype.kind not in "iu" or x.dtype.itemsize > 2:
+            return arithmetic(b, x, y, name)
+        wide = np.uint32 if name == "Mul" and x.dtype.kind == "u" else np.int32
+        return cast(b, arithmetic(b, cast(b, x, wide), cast(b, y, wide), name), x.dtype)
 
 
 for _name in ARITHMETIC:
@@ -233,10 +251,15 @@ def divide(b: Building, x: Value, y: Value) -> Value:
     """Whole numbers are divided toward zero."""
     if x.is_float:
         return combined(b, [x, y], "Div", x.dtype)
+    return divided(b, x, y, "TRUNC")[0]
+
+
+def divided(b: Building, x: Value, y: Value, mode: str) -> tuple[Value, Value]:
+    """Quotients and rests of whole numbers, rounded down (FLOOR) or toward zero (TRUNC)."""
     tensors, shape, order = b.operands([x, y])
     kind = stored_type(x.dtype)
-    made = b.layers_of("DivMod", tensors, [(shape, kind), (shape, kind)], mode="TRUNC")
-    return b.value(made[0], x.dtype, order)
+    made = b.layers_of("DivMod", tensors, [(shape, kind), (shape, kind)], mode=mode)
+    return b.value(made[0], x.dtype, order), b.value(made[1], x.dtype, order)
 
 
 def _sign(b: Building, y: Value) -> Value:
@@ -254,23 +277,7 @@ def modulo(b: Building, x: Value, y: Value, *, fmod: int = 0) -> Value:
         signs = arithmetic(b, unary(b, rest, "Sign"), _sign(b, y), "Mul")
         differ = compare(b, signs, Value.of(np.zeros(1, x.dtype)), "LESS")
         return combined(b, [differ, arithmetic(b, rest, y, "Add"), rest], "Where", x.dtype)
-    tensors, shape, order = b.operands([x, y])
-    kind = stored_type(x.dtype)
-    made = b.layers_of("DivMod", tensors, [(shape, kind), (shape, kind)], mode="TRUNC" if fmod else "FLOOR")
-    return b.value(made[1], x.dtype, order)
-
-
-@operator("Pow", since=7)
-def power(b: Building, x: Value, y: Value) -> Value:
-    """The exponent may have another type than the base, which the result has."""
-    if y.array is not None and y.count == 1 and float(y.array.reshape(-1)[0]) in (1.0, 2.0, 0.5) and x.is_float:
-        exponent = float(y.array.reshape(-1)[0])
-        if y.rank <= x.rank:
-            return x if exponent == 1.0 else unary(b, x, "Square" if exponent == 2.0 else "Sqrt")
-    if x.is_float:
-        return combined(b, [x, cast(b, y, x.dtype)], "Pow", x.dtype)
-    wide = combined(b, [cast(b, x, np.float32), cast(b, y, np.float32)], "Pow", np.float32)
-    return cast(b, wide, x.dtype)
+    return divided(b, x, y, "TRUNC" if fmod else "FLOOR")[1]
 
 
 @operator("PRelu", since=7)
@@ -332,7 +339,12 @@ for _name in ("And", "Or", "Xor"):
 
 @operator("BitShift", since=11)
 def bit_shift(b: Building, x: Value, y: Value, *, direction: str) -> Value:
-    return combined(b, [x, y], "BitShift", x.dtype, direction=direction)
+    """What is moved beyond the 32 bits that uint64 has here is limited to them, as sums are."""
+    found = combined(b, [x, y], "BitShift", x.dtype, direction=direction)
+    if x.dtype != np.uint64 or direction != "LEFT":
+        return found
+    back = combined(b, [found, y], "BitShift", x.dtype, direction="RIGHT")
+    return where(b, compare(b, back, x, "EQUAL"), found, Value.of(np.full(1, 2**32 - 1, x.dtype)))
 
 
 @operator("Where", since=9)

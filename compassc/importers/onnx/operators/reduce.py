@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from math import prod
 
 import numpy as np
 
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
-from compassc.importers.onnx.operators.elementwise import arithmetic, cast, in_floats, unary
-from compassc.importers.values import Array, Value, stored_type
+from compassc.importers.onnx.operators.elementwise import (
+    arithmetic,
+    cast,
+    divided,
+    in_floats,
+    unary,
+)
+from compassc.importers.onnx.operators.movement import sliced
+from compassc.importers.values import Array, Refused, Value, stored_type
 
 METHODS = {
     "ReduceMax": "MAX",
@@ -22,6 +31,8 @@ METHODS = {
 }
 INPUT_SINCE = {"ReduceSum": 13}
 """From when on the axes are an input; 18 for the others."""
+LARGEST_COUNT = 46340
+"""Of whole numbers that have a mean: the square, which bounds the sum of their rests, has 31 bits."""
 Make = Callable[[Building, Value, Sequence[int]], Value]
 
 
@@ -48,13 +59,58 @@ def _of_nothing(x: Value, method: str, axes: Sequence[int]) -> Array:
     return np.full(shape, {"PROD": 1, "MEAN": np.nan}.get(method, 0), x.dtype)
 
 
-def _plain(method: str) -> Make:
-    def make(b: Building, x: Value, axes: Sequence[int]) -> Value:
-        if x.is_float or method in ("MAX", "MIN", "SUM", "PROD"):
-            return reduced(b, x, method, axes)
-        return in_floats(b, x, lambda v: reduced(b, v, method, axes))
+def reduction(b: Building, x: Value, method: str, axes: Sequence[int]) -> Value:
+    """A reduction of real or whole numbers, whose results have the type of the numbers."""
+    if x.is_float or method in ("MAX", "MIN", "SUM") or not axes:
+        return reduced(b, x, method, axes)
+    if method in WHOLE and x.count:
+        return WHOLE[method](b, x, axes)
+    return in_floats(b, x, lambda v: reduced(b, v, method, axes))
 
-    return make
+
+def _whole_mean(b: Building, x: Value, axes: Sequence[int]) -> Value:
+    """The mean of whole numbers, toward zero, also where their sum does not fit: each divided by their number, and the
+    rests together."""
+    count = prod(x.shape[a] for a in axes)
+    if count > LARGEST_COUNT:
+        raise Refused(f"means of more than {LARGEST_COUNT} whole numbers are not supported")
+    many = Value.of(np.full(1, count, x.dtype))
+    share, rest = (reduced(b, v, "SUM", axes) for v in divided(b, x, many, "TRUNC"))
+    more, left = divided(b, rest, many, "TRUNC")
+    mean = arithmetic(b, share, more, "Add")
+    if x.dtype.kind == "u":
+        return mean
+    # what is left lies on the other side of 0: one step toward it
+    apart = arithmetic(b, unary(b, left, "Sign"), unary(b, mean, "Sign"), "Sub")
+    return arithmetic(b, mean, divided(b, apart, Value.of(np.full(1, 2, x.dtype)), "TRUNC")[0], "Add")
+
+
+def _whole_product(b: Building, x: Value, axes: Sequence[int]) -> Value:
+    """The product of whole numbers, one half of them times the other: the layer keeps 16 bits of each step."""
+    for axis in axes:
+        odd: list[Value] = []
+        while (size := x.shape[axis]) > 1:
+            half = size // 2
+            if size % 2:
+                odd.append(sliced(b, x, [size - 1], [size], [1], [axis]))
+            x = arithmetic(
+                b, sliced(b, x, [0], [half], [1], [axis]), sliced(b, x, [half], [2 * half], [1], [axis]), "Mul"
+            )
+        for rest in odd:
+            x = arithmetic(b, x, rest, "Mul")
+    return x
+
+
+WHOLE: dict[str, Make] = {
+    "MEAN": _whole_mean,
+    "PROD": _whole_product,
+    "L1": lambda b, x, axes: reduced(b, unary(b, x, "Abs") if x.dtype.kind == "i" else x, "SUM", axes),
+}
+"""How whole numbers are reduced where the layer's own arithmetic loses some of their bits."""
+
+
+def _by_method(method: str, b: Building, x: Value, axes: Sequence[int]) -> Value:
+    return reduction(b, x, method, axes)
 
 
 def _sum_square(b: Building, x: Value, axes: Sequence[int]) -> Value:
@@ -107,7 +163,7 @@ def _declare(name: str, make: Make) -> None:
 
 
 for _name, _method in METHODS.items():
-    _declare(_name, _plain(_method))
+    _declare(_name, partial(_by_method, _method))
 _declare("ReduceSumSquare", _sum_square)
 _declare("ReduceLogSum", _log_sum)
 _declare("ReduceLogSumExp", _log_sum_exp)

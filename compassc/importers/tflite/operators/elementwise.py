@@ -16,11 +16,11 @@ from compassc.importers.onnx.operators.elementwise import (
     divide,
     extreme,
     modulo,
-    power,
     total,
     unary,
     where,
 )
+from compassc.importers.onnx.operators.powers import power
 from compassc.importers.onnx.operators.quantised import Levels
 from compassc.importers.onnx.operators.quantised_forms import combine
 from compassc.importers.tflite.convert import Conversion

@@ -9,7 +9,7 @@ import numpy as np
 from compassc.importers.building import Building
 from compassc.importers.onnx.operators.elementwise import cast
 from compassc.importers.onnx.operators.indexing import cumulated, place_of_extreme
-from compassc.importers.onnx.operators.reduce import reduced
+from compassc.importers.onnx.operators.reduce import reduction
 from compassc.importers.onnx.operators.sizes import resize as onnx_resize
 from compassc.importers.tflite.convert import Conversion
 from compassc.importers.tflite.declare import Constant, moves, operator, refuse
@@ -22,7 +22,7 @@ TRUTHS = {"REDUCE_ANY": "MAX", "REDUCE_ALL": "MIN"}
 
 def _along(b: Building, x: Value, axes: Sequence[int], method: str, keep: bool) -> Value:
     chosen = sorted({x.axis(a) for a in axes})
-    made = reduced(b, x, method, chosen)
+    made = reduction(b, x, method, chosen)
     return made if keep else b.squeeze(made, chosen)
 
 
