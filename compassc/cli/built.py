@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,8 +31,20 @@ def _compared(layer: Layer, target: str) -> str:
 
     if cost_of(layer).operations > MOST_OPERATIONS:
         return "it is too large to be run for its cycles here"
-    unit, kernel = (_cycles(layer, target, aiff) for aiff in (True, False))
+    with _without_warnings():
+        unit, kernel = (_cycles(layer, target, aiff) for aiff in (True, False))
     return f"at least {unit:,} cycles, for what it moves; a kernel for TECs takes {kernel:,} (estimated)"
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """While runs are made whose results nobody sees, what these rest on is not said."""
+    logger = logging.getLogger("Compass")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def _cycles(layer: Layer, target: str, aiff: bool) -> int:

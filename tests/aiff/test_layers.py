@@ -1,16 +1,22 @@
 """Layers on the AIFF: what goes there gives the bits of the layer's definition, everything else stays on the TECs."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compass_core.errors import CompassError
 from compass_runtime import Program
+from compassc import compile
 from compassc.gbuilder.build import GraphOptions, build_in_memory
 from compassc.graph import GraphBuilder, LayerError, Tensor
+from compassc.graph.files import save
 from compassc.layers.accelerated.rounding import Sums, scaling
 from compassc.layers.arithmetic import requantise
 from compassc.layers.declare import evaluate
+from compassc.quantizer.settings import Settings
 
 ALL = frozenset({"clamp", "half-up", "relu"})
 ONE = {f"{name}_{axis}": 1 for name in ("kernel", "stride", "dilation") for axis in "xy"}
@@ -155,3 +161,51 @@ def test_a_scaling_is_the_layers_for_every_sum_or_refused(data):
     if "clamp" in found.assumed:
         results = results.clip(-128, 127)
     np.testing.assert_array_equal(results, want)
+
+
+def test_a_quantised_network_on_the_aiff_is_the_one_on_the_tecs(monkeypatch, tmp_path):
+    """With the settings that docs/aiff.md names; a run without the assumptions of its build is refused, and says so."""
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("base: int8\nper_channel: false\nforce_signed: true\nmultiplier_bits: 15\n")
+    rng = np.random.default_rng(1)
+    g = GraphBuilder("net")
+    top = g.input("x", (1, 6, 5, 32), "float32")
+    for name, outputs, activation in (("a", 96, "NONE"), ("b", 64, "RELU")):
+        weights = rng.normal(0, top.shape[-1] ** -0.5, (outputs, 1, 1, top.shape[-1])).astype(np.float32)
+        (top,) = g.layer(
+            "Convolution",
+            [top],
+            name=name,
+            outputs=[((*top.shape[:3], outputs), "float32")],
+            attributes={**ONE, "group": 1, "num_output": outputs, "with_activation": activation},
+            constants={"weights": weights, "biases": rng.normal(0, 0.1, outputs).astype(np.float32)},
+        )
+    data = rng.normal(0, 1, (4, 6, 5, 32)).astype(np.float32)
+    monkeypatch.setenv("COMPASS_AIFF_ASSUME", "clamp,relu")
+    how = {"calibrate": {"x": data}, "quantize": Settings.read(settings)}
+    plain, accelerated = (compile(g.finish([top]), **how, aiff=aiff) for aiff in (False, True))
+    np.testing.assert_array_equal(accelerated(data * 2), plain(data * 2))
+    monkeypatch.delenv("COMPASS_AIFF_ASSUME")
+    with pytest.raises(CompassError, match="COMPASS_AIFF_ASSUME="):
+        accelerated(data * 2)
+
+
+def test_the_command_says_where_layers_went(compassc, tmp_path):
+    """With cycles of both forms; the reason of what stays."""
+    g, (y,), _ = convolution()
+    changes = {**ONE, "num_output": 24, "group": 1, **SCALED}
+    constants = {"weights": np.ones((24, 1, 1, 80), np.int8), "biases": np.zeros(24, np.int32)}
+    made = g.layer(
+        "Convolution", [y], name="rest", outputs=[((1, 5, 6, 24), "int8")], attributes=changes, constants=constants
+    )
+    save(g.finish(made), tmp_path / "net.txt")
+    done = compassc("gbuild", tmp_path / "net.txt", "--aiff", "-o", tmp_path / "aipu.bin")
+    assert done.status == 0
+    first, second = done.err.splitlines()[:2]
+    told = re.fullmatch(r"'conv' runs on the AIFF: 1 node; at least ([0-9,]+) cycles, .* takes ([0-9,]+) .*", first)
+    assert told is not None
+    unit, kernel = (int(number.replace(",", "")) for number in told.groups())
+    assert 0 < unit < kernel
+    assert second == "'rest' runs on the TECs: it has 80 input channels, not a multiple of 32 up to 4064"
+    (tmp_path / "kernel.py").touch()
+    assert "about models" in compassc("build", tmp_path / "kernel.py", "--aiff").err
