@@ -51,6 +51,7 @@ class Building:
         """What was reshaped to what, by the name of the resulting tensor."""
         self.narrowed: dict[str, tuple[str, np.dtype[Any]]] = {}
         """Tensors of 32 bits that are computed in the place of ones of 64 bits: the node, and the type that it has."""
+        self._said: set[str] = set()
         self._marks: tuple[str, dict[str, Any]] | None = None
         self._laid: dict[tuple[str, Order], Tensor] = {}
         self._plain: dict[str, Tensor] = {}
@@ -67,6 +68,12 @@ class Building:
             raise Refused(f"there is no tensor of the shape {list(shape)}")
         self.budget.take(COMPUTED_BYTES, prod(shape) * each, f"the node '{self.name}'")
         return shape
+
+    def say_once(self, text: str) -> None:
+        """A warning about the model, however many of its nodes give the reason."""
+        if text not in self._said:
+            self._said.add(text)
+            warnings.warn(f"'{self.budget.where}': {text}", stacklevel=3)
 
     # -- layers
 

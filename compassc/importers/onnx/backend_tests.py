@@ -26,7 +26,6 @@ NOT_PASSED: dict[str, tuple[str, ...]] = {
         "test_nonzero_example",
         "test_unique_*",
     ),
-    "peepholes are not supported": ("test_lstm_with_peepholes",),
     "images are decoded on the host": ("test_image_decoder_*",),
 }
 

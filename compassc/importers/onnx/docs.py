@@ -82,6 +82,9 @@ the package `onnx`: `pip install "compassc[onnx]"`.
 - Quantised models (QuantizeLinear and DequantizeLinear around operators, or QLinear operators) become quantised layers:
   convolutions, matrix products, sums, products, maxima, and what only moves elements. Other operators are computed in
   floats between DeQuantize and Quantize.
+- Dynamically quantised models (DynamicQuantizeLinear, MatMulInteger, ConvInteger, DynamicQuantizeMatMul) find their scales at
+  run time here, too, with floats in between; the float model, quantised with `--calibrate`, is faster.
+- An LSTM with peepholes is its steps, one by one.
 - Inner tensors may be outputs instead of the model's own, which cuts off what comes behind them: `--output-tensor NAME`.
 - Weights that are NaN or infinite are a warning with the name of the layer.
 - What is not supported is named at once, with the nodes and reasons, and nothing is written.

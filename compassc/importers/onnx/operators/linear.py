@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from compassc.importers.building import Building
-from compassc.importers.onnx.declare import Constant, operator
-from compassc.importers.onnx.operators.elementwise import arithmetic
+from compassc.importers.onnx.declare import operator
+from compassc.importers.onnx.operators.elementwise import arithmetic, cast
 from compassc.importers.onnx.operators.movement import sliced
 from compassc.importers.values import Array, Order, Refused, Value, broadcast_shape, plain, stored_type
 
@@ -69,15 +69,24 @@ def matmul(b: Building, x: Value, y: Value) -> Value:
 
 
 @operator("MatMulInteger", since=10)
-def matmul_integer(
-    b: Building, x: Value, y: Value, x_zero: Constant | None = None, y_zero: Constant | None = None
-) -> Value:
-    zeros = []
-    for z in (x_zero, y_zero):
-        if z is not None and len(set(z.reshape(-1).tolist())) > 1:
-            raise Refused("it has several zero points")
-        zeros.append(0 if z is None else int(z.reshape(-1)[0]))
-    return _integers(b, x, y, zeros[0], zeros[1])
+def matmul_integer(b: Building, x: Value, y: Value, x_zero: Value | None = None, y_zero: Value | None = None) -> Value:
+    (x, of_x), (y, of_y) = centred(b, x, x_zero), centred(b, y, y_zero, columns=True)
+    return _integers(b, x, y, of_x, of_y)
+
+
+def centred(b: Building, x: Value, zero: Value | None, columns: bool = False) -> tuple[Value, int]:
+    """8-bit numbers and the one known zero point that is to be taken off them; others are taken off already: those found
+    at run time, and those of `columns`. Refused for several others."""
+    if zero is None:
+        return x, 0
+    if zero.array is not None and len(set(zero.array.reshape(-1).tolist())) == 1:
+        return x, int(zero.array.reshape(-1)[0])
+    if zero.count != 1 and not (columns and zero.shape[-1:] == x.shape[-1:]):
+        raise Refused("it has several zero points")
+    if x.array is not None and zero.array is not None:
+        return Value.of(x.array.astype(np.int16) - zero.array.astype(np.int16)), 0
+    wide = arithmetic(b, cast(b, x, np.int32), cast(b, zero, np.int32), "Sub")
+    return cast(b, wide, np.int16), 0
 
 
 def _integers(b: Building, x: Value, y: Value, x_zero: int, y_zero: int) -> Value:

@@ -10,6 +10,7 @@ import numpy as np
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.movement import concat, split
+from compassc.importers.onnx.operators.peepholes import stepwise
 from compassc.importers.values import Array, Refused, Value
 
 if TYPE_CHECKING:
@@ -42,6 +43,12 @@ class Weights(NamedTuple):
     w: Array
     r: Array
     biases: Array | None
+
+    def plain(self, direction: int) -> tuple[Array, Array, Array]:
+        """The weights of the input and of the state, and the biases of both, of a direction as ONNX has them."""
+        w, r = self.w[direction], self.r[direction]
+        given = np.zeros(2 * len(w)) if self.biases is None else self.biases[direction].astype(np.float64)
+        return w, r, (given[: len(w)] + given[len(w) :]).astype(w.dtype)
 
     def of(self, cell: Cell, direction: int, apart: bool) -> tuple[Array, Array]:
         """The layer's weights and biases for a direction; `apart`: the candidate's biases are kept in two."""
@@ -105,6 +112,7 @@ def recurrent(
     layout: int,
     hidden_size: int | None,
     apart: bool = False,
+    peephole: Array | None = None,
 ) -> list[Value]:
     """All outputs of the operator: the sequence [T, directions, B, H], then states [directions, B, H]."""
     hidden, directions = weights.r.shape[-1], weights.w.shape[0]
@@ -121,9 +129,15 @@ def recurrent(
     used = [i for i in range(len(cell.outputs)) if b.uses(i) or (cell is RNN and b.uses(i + 1))] or [0]
     made: list[list[Value]] = []
     for d, name in enumerate(wanted):
+        names = _activations(cell, activations, d)
+        if peephole is not None:
+            states_made = stepwise(
+                b, steps_first, weights.plain(d), peephole[d], initial[d], names, clip, reverse=name == "reverse"
+            )
+            made.append([states_made[i] for i in used])
+            continue
         tensor = b.laid(steps_first)
         both, biases = weights.of(cell, d, apart)
-        names = _activations(cell, activations, d)
         shapes = [((batch, steps, hidden) if i == 0 else (batch, hidden), tensor.dtype) for i in used]
         outputs = b.layers_of(
             cell.layer,
@@ -155,7 +169,7 @@ def _joined(b: Building, made: list[list[Value]], used: list[int], layout: int, 
     return found
 
 
-@operator("LSTM", partly="without peepholes, coupled gates, and lengths other than the whole")
+@operator("LSTM", partly="without coupled gates, and lengths other than the whole")
 def lstm(
     b: Conversion,
     x: Value,
@@ -178,8 +192,6 @@ def lstm(
 ) -> list[Value]:
     if input_forget:
         raise Refused("input and forget gates in one (input_forget) are not supported")
-    if peephole is not None and peephole.any():
-        raise Refused("peepholes are not supported")
     return recurrent(
         b,
         LSTM,
@@ -192,6 +204,7 @@ def lstm(
         clip=clip,
         layout=layout,
         hidden_size=hidden_size,
+        peephole=peephole if peephole is not None and peephole.any() else None,
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import arithmetic, unary
+from compassc.importers.onnx.operators.linear import centred
 from compassc.importers.onnx.operators.movement import padded, sliced
 from compassc.importers.onnx.operators.reduce import reduced
 from compassc.importers.values import Array, Refused, Value, channels_last, stored_type
@@ -172,7 +173,7 @@ def conv_integer(
     b: Building,
     x: Value,
     w: Constant,
-    x_zero: Constant | None = None,
+    x_zero: Value | None = None,
     w_zero: Constant | None = None,
     *,
     kernel_shape: Ints | None = None,
@@ -183,7 +184,8 @@ def conv_integer(
     group: int = 1,
 ) -> Value:
     window = widened(window_of(x.shape[2:], w.shape[2:], strides, dilations, pads, auto_pad))
-    zeros = [0 if z is None else int(z.reshape(-1)[0]) for z in (x_zero, w_zero)]
+    x, of_x = centred(b, x, x_zero)
+    zeros = [of_x, 0 if w_zero is None else int(w_zero.reshape(-1)[0])]
     if w_zero is not None and len(set(w_zero.reshape(-1).tolist())) > 1:
         w = w.astype(np.int16) - w_zero.astype(np.int16).reshape(-1, *(1,) * (w.ndim - 1))
         zeros[1] = 0
