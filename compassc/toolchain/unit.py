@@ -171,8 +171,10 @@ def joined_unit(texts: Sequence[str], line_map: LineMap, name: str) -> str:
 def _without_assembly(text: str) -> str:
     """The text with inline assembly of the NPU, which the host cannot run, replaced by a call that ends the run."""
     parts, at = [], 0
-    for match in _ASSEMBLY.finditer(text):
-        end = _closing(text, match.end())
+    found = list(_ASSEMBLY.finditer(text))
+    ends = _closing(text, found[0].end()) if found else {}
+    for match in found:
+        end = ends.get(match.end(), 0)
         if match.start() >= at and end:
             lines = text.count("\n", match.start(), end)
             parts += [text[at : match.start()], "__compass_assembly()", "\n" * lines]
@@ -180,14 +182,16 @@ def _without_assembly(text: str) -> str:
     return "".join([*parts, text[at:]])
 
 
-def _closing(text: str, start: int) -> int:
-    """The end of the bracket that opens at `start`; 0 when it does not close."""
-    depth = 0
+def _closing(text: str, start: int) -> dict[int, int]:
+    """The ends of the brackets that open behind `start`, by where they open; those that do not close are left out."""
+    opened: list[int] = []
+    ends: dict[int, int] = {}
     for match in _STRING_OR_BRACKET.finditer(text, start):
-        depth += (match[0] == "(") - (match[0] == ")")
-        if not depth:
-            return match.end()
-    return 0
+        if match[0] == "(":
+            opened.append(match.start())
+        elif match[0] == ")" and opened:
+            ends[opened.pop()] = match.end()
+    return ends
 
 
 def _with_last_barriers(text: str, kernels: Sequence[Kernel]) -> str:

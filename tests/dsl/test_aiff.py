@@ -163,6 +163,11 @@ def test_which_sub_units_take_part(settings_, x2, x3):
 
 def test_what_is_no_register_is_not_set_without_a_word():
     aiff = Aiff("X2_1204")
+    for config in (aiff, aiff.reg_cfgs[0]):
+        with pytest.raises(AiffError, match="mtp is a unit"):
+            config.mtp = 1
+        with pytest.raises(AiffError, match="has no unit 'typo'"):
+            config.typo = 1
     with pytest.raises(AiffError, match="mtp is a unit"):
         aiff.mtp = 1
     with pytest.raises(AiffError, match="mpt"):

@@ -24,3 +24,9 @@ def test_assembly_gives_way(statement):
 @pytest.mark.parametrize("statement", ['__asm__("never closed;', "int __asm__x = 1;"])
 def test_what_is_none_stays(statement):
     assert statement in translation_unit(KERNEL.format(statement), LineMap(()), "k.cl")
+
+
+def test_each_bracket_is_looked_at_once():
+    """Of many that do not close, the time would grow with the square of their number."""
+    unit = translation_unit(KERNEL.format('__asm__ ( "a"; ' * 40_000 + '__asm__("b");'), LineMap(()), "k.cl")
+    assert unit.count("__asm__ (") == 40_000 and unit.count("__compass_assembly()") == 1

@@ -68,10 +68,10 @@ class Aiff:
         return getattr(self.reg_cfgs[-1], name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not name.startswith("_") and name != "reg_cfgs":
-            getattr(self, name)  # an error that names the units, where there is none
-            raise AiffError(f"{name} is a unit, which has no value", code="aiff-value", help="set one of its registers")
-        super().__setattr__(name, value)
+        if name.startswith("_") or name == "reg_cfgs":
+            super().__setattr__(name, value)
+        else:
+            setattr(self.reg_cfgs[-1], name, value)
 
 
 def _words(descriptor: str | np.ndarray[Any, Any]) -> list[int]:

@@ -170,3 +170,9 @@ class RegisterConfig:
                 help="its units: " + ", ".join(self.generation.units),
             )
         return UnitView(self.values, self.generation.units[name])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_") and name not in ("generation", "values"):
+            getattr(self, name)  # an error that names the units, where there is none
+            raise AiffError(f"{name} is a unit, which has no value", code="aiff-value", help="set one of its registers")
+        super().__setattr__(name, value)
