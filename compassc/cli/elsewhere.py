@@ -35,6 +35,7 @@ def run_elsewhere(
     go to STEM.compass. UsageError for kernels of the NPU's language and for other stages."""
     from compassc import dsl, targets
     from compassc.ir import print_module
+    from compassc.targets import nvrtc
     from compassc.te import TEKernel
 
     console.inputs.append(source)
@@ -59,8 +60,8 @@ def run_elsewhere(
     if stage != "lower":
         built = targets.build(module, target=target)
         made = files.write(folder / f"{name}{_SOURCES.get(built.format, '.txt')}", built.get_source())
-        if ptx := built.get_source("ptx") if target.kind.name == "cuda" else "":
-            files.write(folder / f"{name}.ptx", ptx)
+        if target.kind.name == "cuda" and nvrtc.library() is not None:
+            files.write(folder / f"{name}.ptx", built.get_source("ptx"))
         if stage == "gbuild":
             made = output if output is not None and not is_apart(output) else folder / f"{name}.so"
             built.export_library(made)

@@ -123,6 +123,8 @@ def _plain_loops(
     made, externals = with_declarations(made, {k.__name__ for k in nest.kernels}, machine)
     implied = (*implied, *imported(plain, machine))
     attrs = implied if sized else (*implied, (S.OPEN_MEMORY, 1))
+    if machine.kernels:
+        attrs = (*attrs, ("shapes", _shapes_of(parameters, renamed)))
     function = PrimFunc(name, tuple(renamed.get(v, v) for v in variables), made, VOID, attrs)
     _check_known(function)
     called = (*_called(nest.kernels, name, machine), *externals)
@@ -300,6 +302,17 @@ def parameters_of(
             )
     attrs = ((IMPLIED_SIZES, len(sizes)),) if sizes else ()
     return buffers, [S.DeclBuffer(b) for b in buffers.values()], (*variables, *sizes), attrs
+
+
+def _shapes_of(parameters: Mapping[Tensor, Buffer], renamed: Mapping[Var, Var]) -> dict[str, list[int | str | None]]:
+    """The shapes of tensors by the names of their parameters: numbers, names of parameters, None for other sizes."""
+
+    def size(e: Expr) -> int | str | None:
+        if isinstance(e, IntImm):
+            return e.value
+        return renamed.get(e, e).name if isinstance(e, Var) else None
+
+    return {renamed.get(b.data, b.data).name: [size(e) for e in b.shape] for b in parameters.values()}
 
 
 def _renamed(variables: Sequence[Var]) -> dict[Var, Var]:

@@ -92,10 +92,19 @@ class CudaModule(Module):
         return "cuda"
 
     def get_source(self, format: str = "") -> str:
-        """CUDA C, or with `ptx` the PTX (empty where there was no NVRTC)."""
+        """CUDA C, or with `ptx` the PTX; RuntimeStateError where it was built without NVRTC, which makes that."""
         if format == "ptx":
-            return self.ptx
+            return self._ptx()
         return self.source if format in ("", "cuda", self.format) else ""
+
+    def _ptx(self) -> str:
+        if not self.ptx:
+            raise RuntimeStateError(
+                f"'{self.name}' was built without NVRTC: there is no PTX",
+                code="nvrtc",
+                help="pip install nvidia-cuda-nvrtc-cu12, and build it again; get_source() is the CUDA C",
+            )
+        return self.ptx
 
     def find(self, name: str) -> Callable[..., Any] | None:
         return self.call if name in (self.name, ENTRY) else None
@@ -104,14 +113,8 @@ class CudaModule(Module):
     def _functions(self) -> list[ctypes.c_void_p]:
         """The kernels on the device."""
         driver = Driver.get()
-        if not self.ptx:
-            raise RuntimeStateError(
-                f"'{self.name}' was built without NVRTC: there is no PTX to launch",
-                code="nvrtc",
-                help="pip install nvidia-cuda-nvrtc-cu12, and build it again",
-            )
         loaded = ctypes.c_void_p()
-        driver.do("cuModuleLoadData", ctypes.byref(loaded), self.ptx.encode() + b"\0")
+        driver.do("cuModuleLoadData", ctypes.byref(loaded), self._ptx().encode() + b"\0")
         found = []
         for name, *_ in self.launches:
             function = ctypes.c_void_p()

@@ -64,6 +64,11 @@ def test_all_stages_leave_their_files(run, tmp_path):
     given, found = np.arange(400, dtype="int32").reshape(4, 100), np.zeros((4, 100), "int32")
     Program.load((tmp_path / "aipu.bin").read_bytes()).call([given, found])
     np.testing.assert_array_equal(found, given * 2)
+    rows = [line.split() for line in run("inspect", "aipu.bin").splitlines()]
+    assert {row[0]: row[-1] for row in rows if row and row[0] in ("a", "b") and "int32" in row} == {
+        "a": "4x100",
+        "b": "4x100",
+    }
     trace = Trace.from_json((tmp_path / "k.compass/twice.trace.json").read_text())
     assert trace.as_python() == (tmp_path / "k.compass/twice.trace.py").read_text()
 

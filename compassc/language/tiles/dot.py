@@ -14,7 +14,7 @@ from compassc.ir.dtypes import FLOAT32, DataType, dtype
 
 from .machine import op
 from .storage import Storage, extents
-from .tile import Constant, Mask, Stored, Tile, allocate, columns, error
+from .tile import Constant, Mask, Stored, Tile, allocate, columns, error, masked
 
 ROWS = 4
 """Rows of the result whose accumulators are in registers together."""
@@ -127,16 +127,39 @@ class _Bytes(_Blocks):
 
     def packed(self) -> tuple[Any, int]:
         """Words of four bytes: those of rows 4k to 4k + 3 in column n are word `k * pitch + n`."""
-        words = self.depth // GROUP
+        words = -(-self.depth // GROUP)
         pitch = self.cols + -self.cols % 8
+        self.a = self._of_words(self.a)
         self.words = self.at.retyped(self.a.pointer, "int32")
         to = self.at.allocate(self.b.dtype, words * pitch * GROUP, "")
         (self._gather if self.transposed else self._interleave)(to, words, pitch)
         return to, pitch
 
+    def _of_words(self, tile: Storage) -> Storage:
+        """A tile whose rows are whole words: itself, or a copy with zeros behind each row."""
+        rows, cols = extents(tile.shape)
+        if not cols % GROUP:
+            return tile
+        to = allocate(self.at, (rows, cols + -cols % GROUP), tile.dtype)
+        lanes = tile.dtype.native_lanes
+        whole = cols // lanes * lanes
+
+        def row(i: Any) -> None:
+            def some(j: Any, mask: Mask = None) -> None:
+                value = op("vload")(tile.pointer + (i * tile.pitch + j), mask, lanes)
+                self.at.do("vstore", value, to.pointer + (i * to.pitch + j), None)
+
+            self.at.loop(0, whole, lanes, some)
+            if cols > whole:
+                some(whole, masked(cols - whole, lanes))
+
+        self.at.loop(0, rows, 1, row)
+        return to
+
     def _gather(self, to: Any, words: int, pitch: int) -> None:
-        source, target = self.at.retyped(self.b.pointer, "int32"), self.at.retyped(to, "int32")
-        step = self.b.pitch // GROUP
+        b = self._of_words(self.b)
+        source, target = self.at.retyped(b.pointer, "int32"), self.at.retyped(to, "int32")
+        step = b.pitch // GROUP
 
         def row(k: Any) -> None:
             def some(j: Any, lanes: int, mask: Mask) -> None:
@@ -150,10 +173,11 @@ class _Bytes(_Blocks):
     def _interleave(self, to: Any, words: int, pitch: int) -> None:
         zipped = op("vzip")
 
-        def row(k: Any) -> None:
+        def row(k: Any, count: int = GROUP) -> None:
             def some(j: Any, lanes: int, mask: Mask) -> None:
                 first = self.b.pointer + (k * (GROUP * self.b.pitch) + j)
-                rows = [op("vload")(first + r * self.b.pitch, mask, 32) for r in range(GROUP)]
+                rows = [op("vload")(first + r * self.b.pitch, mask, 32) for r in range(count)]
+                rows += [op("cast")(0, self.b.dtype.with_lanes(32))] * (GROUP - count)
                 low = [self.at.let("even", zipped(rows[r], rows[r + 2], "low")) for r in (0, 1)]
                 high = [self.at.let("odd", zipped(rows[r], rows[r + 2], "high")) for r in (0, 1)]
                 target = to + (k * (pitch * GROUP) + j * GROUP)
@@ -163,7 +187,10 @@ class _Bytes(_Blocks):
 
             columns(self.at, self.cols, 32, some)
 
-        self.at.loop(0, words, 1, row)
+        whole = self.depth // GROUP
+        self.at.loop(0, whole, 1, row)
+        if words > whole:
+            row(whole, self.depth % GROUP)
 
     def block(self, packed: tuple[Any, int], i: Any, count: int, j: Any, lanes: int, mask: Mask) -> None:
         to, pitch = packed
@@ -183,7 +210,7 @@ class _Bytes(_Blocks):
                 for total, b in zip(totals, right):
                     total.set(op("vqdpa")(total.get(), left, b))
 
-        self.at.loop(0, self.depth // GROUP, 1, group)
+        self.at.loop(0, -(-self.depth // GROUP), 1, group)
         for p, totals in zip(self.places(i, count, j), sums):
             for n, total in enumerate(totals):
                 part = None if mask is None else mask[8 * n : 8 * n + 8]
@@ -213,11 +240,6 @@ def product(a: Any, b: Any, acc: Any, transposed: Any) -> Tile:
         raise error(
             f"S.tile_dot of {a.shape} and {b.shape}{how}: {depth} columns meet {other} rows",
             "b is depth x columns, or columns x depth with transpose_b=True",
-        )
-    if kind.is_integer and depth % GROUP:
-        raise error(
-            f"S.tile_dot of bytes adds up {GROUP} at a time, the depth is {depth}",
-            "load wider tiles: what lies beyond the tensor is 0",
         )
     at = a.at
     start = Constant(at, (rows, cols), kind, 0 if kind.is_integer else 0.0) if acc is None else acc
