@@ -79,7 +79,7 @@ class _Analysis:
             found = self.origins(s.value, known)
             if not found:
                 raise CompassError(
-                    f"{f.name} returns a pointer to its own storage",
+                    f"{f.name} returns a stack pointer: its own storage ends with it",
                     s.span,
                     code="return-local",
                     help="let the caller allocate it and pass the pointer",
