@@ -19,8 +19,11 @@ MOST_OPERATIONS = 1 << 28
 """Of a layer that is run for its cycles: the simulator takes seconds for so many."""
 
 
-def tell(console: Console, built: GraphBuild, target: str) -> None:
-    """Says where layers went that were to be built for the AIFF, how long both forms take, and launches and memory."""
+def tell(console: Console, built: GraphBuild, target: str, aiff: bool) -> None:
+    """Says launches and memory; before them, where the AIFF was asked for, which layers went there and why others did not,
+    and how long both forms take."""
+    if aiff and not built.on_aiff:
+        console.say("no layer is a convolution, which the AIFF could run")
     for where in built.on_aiff:
         console.say(str(where) if where.reason else f"{where}; {_compared(where.layer, target)}")
     console.say(built.summary())

@@ -63,5 +63,5 @@ def build_file(console: Console, source: Path, given: dict[str, Any]) -> None:
         if build.built is None:
             console.made(build.result)
             return
-        tell(console, build.built, build.target.name)
+        tell(console, build.built, build.target.name, request.aiff)
         hand_over(console, made, output)

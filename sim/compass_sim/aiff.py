@@ -30,7 +30,7 @@ class _Range(ctypes.Structure):
 
 class Area(ctypes.Structure):
     """Device memory that the unit reads or writes: `times` groups, `step` bytes apart, of `count` rows of `width` bytes,
-    `stride` apart."""
+    `stride` apart. `name`: of the register with its address."""
 
     _fields_ = (
         ("first", ctypes.c_uint64),
@@ -40,6 +40,7 @@ class Area(ctypes.Structure):
         ("count", ctypes.c_uint32),
         ("times", ctypes.c_uint32),
         ("writes", ctypes.c_bool),
+        ("name", ctypes.c_char_p),
     )
 
 

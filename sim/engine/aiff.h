@@ -30,11 +30,13 @@ struct aiff_memory {
 /* The host's address of device memory that lies in one range; NULL where it does not. */
 uint8_t *aiff_reach(const struct aiff_memory *memory, uint64_t address, uint64_t size);
 
-/* Memory that is read or written: `times` groups, `step` bytes apart, of `count` rows of `width` bytes, `stride` apart. */
+/* Memory that is read or written: `times` groups, `step` bytes apart, of `count` rows of `width` bytes, `stride` apart.
+ * `name`: of the register with its address. */
 struct aiff_area {
   uint64_t first, stride, step, width;
   uint32_t count, times;
   bool writes;
+  const char *name;
 };
 
 /* The address behind an area's last byte. */

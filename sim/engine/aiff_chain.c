@@ -44,34 +44,39 @@ static uint32_t surfaces_of(const struct aiff_image *image) {
   return (image->channels + each - 1) / each;
 }
 
-static struct aiff_area area_of(const struct aiff_image *image, bool writes) {
+static struct aiff_area area_of(const struct aiff_image *image, const char *name, bool writes) {
   if (image->is_nhwc)
     return (struct aiff_area){image->address, image->line, image->surface, (uint64_t)image->channels * image->item,
-                              image->width, image->height, writes};
+                              image->width, image->height, writes, name};
   return (struct aiff_area){image->address, image->line, image->surface, (uint64_t)image->width * AIFF_SURFACE,
-                            image->height, surfaces_of(image), writes};
+                            image->height, surfaces_of(image), writes, name};
 }
 
-static struct aiff_area piece(uint64_t address, uint64_t bytes) {
-  return (struct aiff_area){address, bytes, 0, bytes, 1, 1, false};
+static struct aiff_area piece(uint64_t address, uint64_t bytes, const char *name) {
+  return (struct aiff_area){address, bytes, 0, bytes, 1, 1, false, name};
 }
 
 enum { TABLE_BYTES = 257 * 2, MOST_AREAS = 12 };
+static const char *const INPUT_NAMES[] = {"mtp[0].iact_addr", "mtp[1].iact_addr"};
+static const char *const OUTPUT_NAMES[] = {"wrb.region0_oact_addr", "wrb.region1_oact_addr"};
+static const char *const WEIGHT_NAMES[] = {"mtp[0].weight_addr", "mtp[1].weight_addr"};
+static const char *const BIAS_NAMES[] = {"itp[0].m0_alu_mcfg", "itp[1].m0_alu_mcfg"};
 
 static uint32_t areas_of(const struct aiff_execution *execution, struct aiff_area *areas) {
   uint32_t count = 0;
   if (execution->pools) {
-    areas[count++] = area_of(&execution->pool.input, false);
-    areas[count++] = area_of(&execution->pool.output, true);
+    areas[count++] = area_of(&execution->pool.input, "ptp.iact_addr", false);
+    areas[count++] = area_of(&execution->pool.output, OUTPUT_NAMES[1], true);
     return count;
   }
   for (uint32_t u = 0; u < 2; u++) {
     const struct aiff_stream *stream = &execution->streams[u];
-    areas[count++] = area_of(&stream->input, false);
-    areas[count++] = area_of(&stream->output, true);
-    if (stream->kind == INPUT_CONVOLVED) areas[count++] = piece(stream->weights, stream->weight_bytes);
-    if (stream->has_m0) areas[count++] = piece(stream->biases, 2ull * stream->output.channels);
-    if (stream->has_table) areas[count++] = piece(stream->table, TABLE_BYTES);
+    areas[count++] = area_of(&stream->input, INPUT_NAMES[u], false);
+    areas[count++] = area_of(&stream->output, OUTPUT_NAMES[u], true);
+    if (stream->kind == INPUT_CONVOLVED) areas[count++] = piece(stream->weights, stream->weight_bytes, WEIGHT_NAMES[u]);
+    if (stream->has_m0) areas[count++] = piece(stream->biases, 2ull * stream->output.channels, BIAS_NAMES[u]);
+    if (stream->has_table)
+      areas[count++] = piece(stream->table, TABLE_BYTES, stream->table_shift == 8 ? "itp.lut_mcfg" : "itp.lut_mcfg0");
   }
   return count;
 }
@@ -101,20 +106,20 @@ static bool check_memory(struct aiff_node *node, const struct aiff_execution *ex
   uint32_t count = areas_of(execution, areas);
   for (uint32_t i = 0; i < count; i++)
     if (!aiff_reach(&node->plan->memory, areas[i].first, aiff_end(&areas[i]) - areas[i].first))
-      return aiff_refuse(node->plan, "AIFF node %u: it %s %#llx to %#llx, which does not lie in memory of the job",
-                         node->number, areas[i].writes ? "writes" : "reads", (unsigned long long)areas[i].first,
-                         (unsigned long long)aiff_end(&areas[i]));
+      return aiff_refuse(node->plan, "AIFF node %u: %s: it %s %#llx to %#llx, which does not lie in memory of the job",
+                         node->number, areas[i].name, areas[i].writes ? "writes" : "reads",
+                         (unsigned long long)areas[i].first, (unsigned long long)aiff_end(&areas[i]));
   for (uint32_t i = 0; i < count; i++)
     if (!is_apart(&areas[i]))
-      return aiff_refuse(node->plan, "AIFF node %u: the rows that it %s from %#llx on meet each other: not modelled",
-                         node->number, areas[i].writes ? "writes" : "reads", (unsigned long long)areas[i].first);
+      return aiff_refuse(node->plan, "AIFF node %u: %s: the rows that it %s from %#llx on meet each other: not modelled",
+                         node->number, areas[i].name, areas[i].writes ? "writes" : "reads", (unsigned long long)areas[i].first);
   for (uint32_t i = 0; i < count; i++)
     for (uint32_t k = 0; k < count; k++)
       if (areas[i].writes && !areas[k].writes && areas[i].first < aiff_end(&areas[k]) &&
           areas[k].first < aiff_end(&areas[i]))
-        return aiff_refuse(node->plan, "AIFF node %u: its output at %#llx meets what it reads at %#llx: which comes first "
-                           "is not known", node->number, (unsigned long long)areas[i].first,
-                           (unsigned long long)areas[k].first);
+        return aiff_refuse(node->plan, "AIFF node %u: %s: the output at %#llx meets what %s reads at %#llx: which comes "
+                           "first is not known", node->number, areas[i].name, (unsigned long long)areas[i].first,
+                           areas[k].name, (unsigned long long)areas[k].first);
   return true;
 }
 

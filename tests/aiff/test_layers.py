@@ -207,5 +207,10 @@ def test_the_command_says_where_layers_went(compassc, tmp_path):
     unit, kernel = (int(number.replace(",", "")) for number in told.groups())
     assert 0 < unit < kernel
     assert second == "'rest' runs on the TECs: it has 80 input channels, not a multiple of 32 up to 4064"
+    g = GraphBuilder("net")
+    x = g.input("x", (1, 8), "int8")
+    made = g.layer("Abs", [x], name="abs", outputs=[((1, 8), "int8")], attributes=UNSCALED)
+    save(g.finish(made), tmp_path / "other.txt")
+    assert compassc("gbuild", tmp_path / "other.txt", "--aiff").err.startswith("no layer is a convolution")
     (tmp_path / "kernel.py").touch()
     assert "about models" in compassc("build", tmp_path / "kernel.py", "--aiff").err

@@ -221,6 +221,45 @@ def test_damaged_streams_are_refused():
         pack(np.zeros((31, 4), np.int8))
 
 
+OUTSIDE = {
+    "mtp[0].iact_addr": lambda a: [setattr(mtp, "iact_s_stride", 1 << 30) for mtp in (a.mtp[0], a.mtp[1])],
+    "mtp[1].weight_addr": lambda a: setattr(a.mtp[1].wt_compress, "wt_size", (1 << 28) - 1),
+    "itp[0].m0_alu_mcfg": lambda a: setattr(a.itp[0], "m0_alu_mcfg", 0),
+    "wrb.region1_oact_addr": lambda a: setattr(a.wrb, "region1_oact_s_stride", (1 << 31) - 8),
+}
+
+
+@pytest.mark.parametrize("register", OUTSIDE)
+def test_what_points_outside_is_refused_by_its_register(register):
+    program = Convolution(2, 2, 64, (8, 8))
+    aiff = program.aiff()
+    OUTSIDE[register](aiff)
+    assert error_of(aiff, program.output).message.startswith(f"AIFF node 0: {register}: it ")
+
+
+CHAINS = {
+    "no last node": ({0: 0x18}, "AIFF node 1: its control descriptor, 8 words"),
+    "no length": ({3: 0}, "its control descriptor is 0 blocks"),
+    "a length without end": ({3: 0xFFFFFFFF}, "its control descriptor is 4294967295 blocks"),
+    "another place": ({0: 0x18, 1: 0x1000}, "said to lie at 0x1000"),
+    "repetitions": ({4: 0x1FFFF}, "COMPASS_AIFF_ASSUME=repeat"),
+    "a word that nobody knows": ({6: 1}, "word 6 of its control descriptor is 0x1"),
+}
+
+
+@pytest.mark.parametrize("what", CHAINS)
+def test_damaged_chains_are_refused(what):
+    program = Pool(4, 4)
+    chains = program.aiff().gen_descriptor()
+    damage, message = CHAINS[what]
+    for at, word in damage.items():
+        chains[0][at] = word
+    with pytest.raises(CompassError) as caught:
+        starts(chains)(chains)
+    assert message in caught.value.message
+    assert not program.output.any()
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_damaged_words_run_or_are_refused_but_touch_nothing_else(data):

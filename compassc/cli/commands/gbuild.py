@@ -93,7 +93,7 @@ def _graph(console: Console, source: Path, output: Path | None, target: str, giv
         )
         built = build_model(source, given["weights"], made, name, choice)
         console.clear_progress()
-        tell(console, built, name)
+        tell(console, built, name, given["aiff"])
         if given["html"] is not None:
             _picture(built, source.name, given["html"], given["profile"])
         hand_over(console, made, output)
