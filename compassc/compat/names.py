@@ -33,7 +33,7 @@ _HOMES = {
     "ir": "compassc.ir",
     "logger": "compassc.settings.logger",
     "options": "compassc.settings.options",
-    "remote": "compassc.settings.remote",
+    "remote": f"{DSL}.remote",
     "runtime": RUNTIME,
     "te": "compassc.te",
     "script": f"{DSL}.script",
@@ -117,7 +117,10 @@ MODULES: dict[str, Names] = {
     "tvm.compass.utils": Names(
         _from(framework="canonicalize_target", options="control_option", remote="get_rpc_session", utils="abspath")
     ),
-    "tvm.error": Names({name: "compass_core.errors:CompassError" for name in ("DiagnosticError", "TVMError")}),
+    "tvm.error": Names(
+        {name: "compass_core.errors:CompassError" for name in ("DiagnosticError", "TVMError")}
+        | {name: f"{RUNTIME}.rpc:" for name in ("RPCError", "RPCSessionTimeoutError")}
+    ),
     "tvm.ir": Names(
         _from(
             framework="IRModule",
@@ -127,6 +130,12 @@ MODULES: dict[str, Names] = {
         | {"GlobalVar": "compassc.ir.members:", "Range": "compassc.te:"}
     ),
     "tvm.nd": Names(_from(runtime="NDArray array cpu cuda device empty from_dlpack")),
+    "tvm.rpc": Names(
+        {name: f"{RUNTIME}.rpc:" for name in ("Server", "TrackerSession", "connect", "connect_tracker")}
+        | {"RPCSession": f"{RUNTIME}.rpc:Session"}
+    ),
+    "tvm.rpc.server": Names({"Server": f"{RUNTIME}.rpc:"}),
+    "tvm.rpc.tracker": Names({"Tracker": f"{RUNTIME}.rpc:"}),
     "tvm.runtime": Names(_from(dtypes="DataType", runtime=_RUNTIME, framework="enabled num_threads", te="const")),
     "tvm.runtime.ndarray": Names(_from(runtime="NDArray array cpu cuda device empty from_dlpack")),
     "tvm.script": Names({"ir_module": _SCRIPT}),
@@ -184,7 +193,7 @@ MODULES: dict[str, Names] = {
 
 _GRAPHS = "models are compiled from ONNX or TFLite files: `compassc build model.onnx`, in Python `compassc.compile`"
 _TUNING = "schedules are searched for with `compassc tune`"
-_REMOTE = "remote sessions are not available: kernels run on the simulator of this machine"
+_REMOTE = "servers are reached directly or through a tunnel, and made by `rpc.Server`"
 _BUILD = "kernels are built by `BuildManager(target).build(kernel)`"
 _GRAPH_TEXT = "only functions of blocks are read from the framework's script, not graphs"
 _CALLS = "statements of one's own are written with `te.extern` and its views, intrinsics with `te.decl_tensor_intrin` and `te.call_kernel`"
@@ -196,12 +205,9 @@ MISSING: dict[str, str] = {
     ),
     "tvm.driver": _BUILD,
     **dict.fromkeys(
-        (
-            "tvm.rpc",
-            "tvm.compass.utils.sync_compass_output_dir",
-        ),
-        _REMOTE,
+        [f"tvm.rpc.{n}" for n in ("LocalSession", "PopenSession", "minrpc", "proxy", "with_minrpc")], _REMOTE
     ),
+    "tvm.compass.utils.sync_compass_output_dir": "runs leave no files on a server; `session.list_files` and `download` get what there is",
     **dict.fromkeys(("tvm.script.relax", "tvm.script.from_source"), _GRAPH_TEXT),
     "tvm.tir.call_packed": _CALLS,
     "tvm.compass.dsl.testing.run_op_case": "it needs the vendor's reference implementation of every layer; compare an aipu.bin with `compass-run --expect`",

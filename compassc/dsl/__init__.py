@@ -10,19 +10,19 @@ from . import numpy_types
 if TYPE_CHECKING:  # for editors and type checkers; at run time each is loaded at its first use
     from ..language.info import CompassInfo, hw_native_vdtype, resolve_dtype_alias
     from ..language.parser import parse
-    from ..settings.remote import get_rpc_session
     from . import aiff, schedule, script, testing
     from .aiff import Aiff
     from .build_manager import BuildManager
     from .executor import Executor
     from .loader import load_kernels
+    from .remote import get_rpc_session
 
 _LAZY = {
     "Aiff": ".aiff",
     "BuildManager": ".build_manager",
     "CompassInfo": "compassc.language.info",
     "Executor": ".executor",
-    "get_rpc_session": "compassc.settings.remote",
+    "get_rpc_session": "compassc.dsl.remote",
     "hw_native_vdtype": "compassc.language.info",
     "load_kernels": ".loader",
     "parse": "compassc.language.parser",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,13 @@ from compass_core.errors import ArgumentError, CompassError, UsageError
 from compass_core.vendor import wrong_argument_count
 
 from ..settings.options import ControlOptions, control_options, dumps_tensors
-from ..settings.remote import no_session
 
 if TYPE_CHECKING:
+    from compass_runtime import rpc
     from compass_runtime.compass_module import CompassModule
     from compass_runtime.profile.result import Profile
     from compass_runtime.program import Program
+    from compass_runtime.rpc.programs import RemoteProgram
     from compass_runtime.timing import BenchmarkResult
 
     from ..driver.build import Build
@@ -27,7 +29,7 @@ LATE_ROLES = ("const", "descriptor")
 """Parameters whose content is part of aipu.bin: the graph is built when the arguments are there."""
 
 
-def _run(program: Program, args: Sequence[Any]) -> None:
+def _run(program: Program | RemoteProgram, args: Sequence[Any]) -> None:
     """Run a program once; what the kernel prints goes to stdout, as in PySim."""
     printed = program.call(args).printf
     if printed:
@@ -72,6 +74,8 @@ class Executor:
         self._check = check
         special = self._dumps or self.options.is_rpc or self.options.is_profile or check
         self._direct = not (self._late or special)
+        self._session: rpc.Session | None = None
+        self._remote: RemoteProgram | None = None
         self._program: Program | None = None
         self._programs: dict[Any, Program] = {}
         self._lock = threading.Lock()
@@ -98,14 +102,20 @@ class Executor:
         return CompassModule(self._content)
 
     @property
-    def rpc_sess(self) -> None:
-        """The remote session: there is none."""
-        return None
+    def rpc_sess(self) -> rpc.Session | None:
+        """The session on whose server the kernel runs; None: it runs here. Arrays are copied there and back by each call."""
+        return self._session
 
     @rpc_sess.setter
-    def rpc_sess(self, session: Any) -> None:
-        if session is not None:
-            raise no_session()
+    def rpc_sess(self, session: rpc.Session | None) -> None:
+        from compass_runtime.rpc import Session
+
+        if session is not None and not isinstance(session, Session):
+            raise ArgumentError(
+                f"a remote session is made by `compass_runtime.rpc.connect`, not a {type(session).__name__}",
+                code="argument-type",
+            )
+        self._session, self._remote, self._direct = session, None, False
 
     def __repr__(self) -> str:
         names = ", ".join(p["name"] for p in self.params)
@@ -135,7 +145,31 @@ class Executor:
         if self.options.is_profile:
             self._run_profiled(program, passed)
         else:
-            _run(program, passed)
+            _run(self._there(program) or program, passed)
+
+    def _there(self, program: Program) -> RemoteProgram | None:
+        """The program on the server of the session; None where there is no session."""
+        if self._session is None and not self.options.is_rpc:
+            return None
+        from compass_runtime.rpc.programs import RemoteProgram
+
+        from .remote import get_rpc_session
+
+        with self._lock:
+            if self._session is None or (self.options.is_rpc and self._session.closed):
+                self._session = get_rpc_session(rpc_key=self.options.rpc_key)
+            if self._remote is None or self._remote.program is not program or self._remote.session is not self._session:
+                self._remote = RemoteProgram(self._session, program, self._content)
+            return self._remote
+
+    def _here(self, what: str) -> None:
+        """UsageError where the kernel runs on a server."""
+        if self._session is not None or self.options.is_rpc:
+            raise UsageError(
+                f"{what} of kernels are made on this machine, not in a remote session",
+                code="remote-run",
+                help="set rpc_sess to None",
+            )
 
     def benchmark(
         self,
@@ -160,6 +194,8 @@ class Executor:
             number, repeat, min_repeat_ms, limit_zero_time_iterations, cooldown_interval_ms, repeats_to_cooldown
         )
         program, passed = self._prepare(args)
+        if (there := self._there(program)) is not None:
+            return there.time(passed, asdict(plan))
         with program.caller.loaded(passed) as job:
             result = measure(lambda: run_loaded(job).seconds, plan)
             program.caller.store(job, passed)
@@ -174,6 +210,7 @@ class Executor:
         from compass_runtime import orders
         from compass_runtime.calls import run_loaded
 
+        self._here("runs in a certain order")
         wanted = orders.ScheduleOptions(seed, explore).checked()
         program, passed = self._prepare(args)
         with program.caller.loaded(passed) as job:
@@ -198,6 +235,7 @@ class Executor:
         """
         from compass_runtime.checks import Modes, check_call
 
+        self._here("checks")
         wanted = Modes.parse(modes)
         program, passed = self._prepare(args)
         outcome = check_call(program, wanted, passed)
@@ -223,6 +261,7 @@ class Executor:
         from compass_runtime.profile.options import ProfileOptions
         from compass_runtime.profile.run import profiled_call
 
+        self._here("profiles")
         self.latest_profile = profile = profiled_call(program, passed)
         folder = self.path.parent.parent / "runtime"
         ProfileOptions(False, folder / "profile_output.html", folder / "profile_trace.json").write(profile)
@@ -231,8 +270,6 @@ class Executor:
 
     def _prepare(self, args: tuple[Any, ...]) -> tuple[Program, Sequence[Any]]:
         """The program for these arguments, built now if constants are among them, and its own arguments."""
-        if self.options.is_rpc:
-            raise no_session()
         if len(args) != len(self.params):
             raise wrong_argument_count(self.name, [p["name"] for p in self.params], len(args))
         if not self._late:

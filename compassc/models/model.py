@@ -22,9 +22,11 @@ from compassc.layers.reals import to_real
 from compassc.models.ends import Sample, elements_of, is_quantised, named, samples_of, short_name, the_sample
 
 if TYPE_CHECKING:
+    from compass_runtime import rpc
     from compass_runtime.job import Job
     from compass_runtime.profile.result import Profile
     from compass_runtime.program import Program
+    from compass_runtime.rpc.programs import RemoteJob
     from compassc.quantizer.settings import Settings
 
 
@@ -41,6 +43,7 @@ class Model:
         self.floats = None if graph is floats and is_quantised(graph) else floats
         self.path, self.folder, self.source = path, folder, source
         self._keep: object = None
+        self._session: rpc.Session | None = None
 
     @classmethod
     def of(cls, build: ModelBuild, keep: object = None) -> Model:
@@ -110,6 +113,24 @@ class Model:
     def _job(self) -> Job:
         return self.program.create_job()
 
+    @property
+    def rpc_sess(self) -> rpc.Session | None:
+        """The session on whose server the model runs when it is called; None: it runs here."""
+        return self._session
+
+    @rpc_sess.setter
+    def rpc_sess(self, session: rpc.Session | None) -> None:
+        self.__dict__.pop("_there", None)
+        self._session = session
+
+    @cached_property
+    def _there(self) -> RemoteJob:
+        """The model on the server of the session."""
+        from compass_runtime.rpc.programs import RemoteProgram
+
+        assert self._session is not None
+        return RemoteProgram(self._session, self.program, self.path.read_bytes()).create_job()
+
     def __repr__(self) -> str:
         ends = [", ".join(f"{t.dtype} {list(t.shape)}" for t in tensors) for tensors in (self.inputs, self.outputs)]
         return f"<Model '{self.name}' for {self.target}: {ends[0]} -> {ends[1]}, {len(self.layers)} layers>"
@@ -133,7 +154,8 @@ class Model:
 
     def run(self, sample: Mapping[str, Array], raw: bool = False, nan: str = "refuse") -> dict[str, Array]:
         """The outputs of one run by the names of their tensors, for inputs by theirs."""
-        made = self._job.run(self.raw_inputs(sample, raw, nan))
+        job = self._job if self._session is None else self._there
+        made = job.run(self.raw_inputs(sample, raw, nan))
         return {t.name: made[t.name] if raw else to_real(t, made[t.name]) for t in self.outputs}
 
     def tensors(self, *inputs: Any, raw: bool = False, **by_name: Any) -> dict[str, Array]:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from compass_runtime.orders import ScheduleOptions
     from compass_runtime.profile.options import ProfileOptions
     from compass_runtime.program import Program, TensorInfo
+    from compass_runtime.rpc.programs import RemoteProgram
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -85,9 +86,17 @@ class Options:
     dump_layers: Path | None
     compared: Path | None
     raw: bool
+    remote: str | None
+    tracker: str | None
+    key: str
     verbose: bool
     color: str | None
     error_format: str | None
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the run is on a server."""
+        return self.remote is not None or self.tracker is not None
 
     @property
     def debugs(self) -> bool:
@@ -173,6 +182,9 @@ class Options:
     help="compare tensors with arrays of their names; --rtol and --atol count",
 )
 @click.option("--raw", is_flag=True, help="files of other names, stdin and stdout are raw bytes")
+@click.option("--remote", metavar="HOST:PORT", help="run on the server at this address (compassc rpc-server)")
+@click.option("--tracker", metavar="HOST:PORT", help="run on a server that this tracker gives, of the kind --key")
+@click.option("--key", default="", metavar="KEY", help="key of the server; with --tracker the kind of device")
 @click.option("--json", is_flag=True, help="print JSON instead of the table")
 @click.option("-v", "--verbose", is_flag=True, help="say on stderr what happens")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), help="colours on stderr")
@@ -243,6 +255,7 @@ def run(options: Options) -> int:
     debugger, profiling = _debugger(options), _profile_options(options)
     modes = None if options.check is None else Modes.parse(options.check)
     inspection = TensorInspection.from_options(options)
+    _refuse_remote(options, inspection is not None, bool(profiling))
     _claim(options)
     program = Program.load(options.program, trusted=options.trust)
     say = _talker(options.verbose)
@@ -260,7 +273,7 @@ def run(options: Options) -> int:
     expected = expected_arrays(program, options.expect, options.raw)
     messages = _message_stream(targets, options)
 
-    def create(program: Program) -> Job:
+    def create(program: Program | RemoteProgram) -> Any:
         return program.create_job(
             shapes=parse_shapes(options.shapes),
             values=parse_values(options.values),
@@ -272,7 +285,7 @@ def run(options: Options) -> int:
         done = ", ".join(applicable(program, modes).names())
         print(f"checked: no mistake found ({done})", file=sys.stderr)
     plain, program = program, debugger.prepared(program) if debugger else profiling.prepared(program)
-    job = create(program)
+    job = create(_there(options, program) if options.is_remote else program)
     _note_zeros(job, sources)
     results, seconds, printed = _run(job, arrays, options, orders, debugger, bool(profiling), say, inspection)
     if options.real:
@@ -293,6 +306,42 @@ def run(options: Options) -> int:
             for_stream(text(outcome, options.repeat > 1), messages), file=messages, flush=True
         )  # before what follows on stderr
     return _told_differences(mismatches, compared, options)
+
+
+def _refuse_remote(options: Options, inspects: bool, profiles: bool) -> None:
+    """UsageError where an option needs a run on this machine, but a server is named, or two are."""
+    if options.remote is not None and options.tracker is not None:
+        raise UsageError("--remote does not go with --tracker", code="remote-run", help="name a server, or a tracker")
+    if options.tracker is not None and not options.key:
+        raise UsageError("--tracker needs --key", code="remote-run", help="compassc rpc-query lists the keys")
+    if options.key and not options.is_remote:
+        raise UsageError("--key needs --remote or --tracker", code="remote-run", help="--remote 127.0.0.1:9090")
+    here = {
+        "--check": options.check,
+        "--schedule": options.schedule,
+        "--debug": options.debugs,
+        "--profile": profiles,
+        "--dump-layers and --compare": inspects,
+    }
+    if other := next((name for name, given in here.items() if given and options.is_remote), None):
+        raise UsageError(
+            f"{other}: not on a server",
+            code="remote-run",
+            help="runs that look into a kernel are made on this machine",
+        )
+
+
+def _there(options: Options, program: Program) -> RemoteProgram:
+    """The program on the server that the options name."""
+    from compass_runtime import rpc
+    from compass_runtime.rpc.access import parse_address
+    from compass_runtime.rpc.programs import RemoteProgram
+
+    if options.tracker is not None:
+        session = rpc.request(options.key, options.tracker)
+    else:
+        session = rpc.connect(*parse_address(str(options.remote), 9090), key=options.key)
+    return RemoteProgram(session, program, options.program.read_bytes())
 
 
 def _claim(options: Options) -> None:
@@ -408,7 +457,9 @@ def _run(
         results = dict(explore(lambda s: job.run(inputs, options.timeout, initial, s), orders.explore))
         print(f"explored: {orders.explore} orders of the TECs give the same result", file=sys.stderr)
     for number in range(options.repeat):
-        if debugger is None and inspection is not None and not number:
+        if options.is_remote:
+            results = job.run(inputs, options.timeout, initial)
+        elif debugger is None and inspection is not None and not number:
             results = inspection.run(
                 job, lambda after: job.run(inputs, options.timeout, initial, seed, False, after, True)
             )

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compass_runtime.compare import Mismatch
-from compass_runtime.job import Job
 from compass_runtime.sizes import spell
 
 if TYPE_CHECKING:
+    from compass_runtime.job import Job
     from compass_runtime.profile.result import Profile
+    from compass_runtime.rpc.programs import RemoteJob
     from compass_runtime.tensors import Comparison, Row
 
 _NAMES_SHOWN = 8
@@ -25,7 +26,7 @@ COLUMNS = ("name", "role", "dtype", "shape", "bytes", "file")
 class Outcome:
     """One use of compass-run: the job, where tensors came from and went to, engine times in seconds, mismatches."""
 
-    job: Job
+    job: Job | RemoteJob
     files: Mapping[str, Path]
     seconds: Sequence[float]
     printed: str

@@ -263,12 +263,23 @@ def test_options_are_those_of_the_import(monkeypatch):
     assert abspath("$WHERE/x", "/base") == "/base/there/x" and abspath(None) is None
 
 
-def test_remote_sessions_are_imported_but_not_opened():
+def test_remote_sessions_say_what_they_need(monkeypatch):
     from tvm.compass import dsl, utils
 
     assert dsl.get_rpc_session is utils.get_rpc_session
-    with pytest.raises(CompassError, match="remote sessions are not available"):
-        dsl.get_rpc_session(rpc_key="key")
+    for name in ("RPC_KEY", "RPC_TRACKER_IP", "RPC_TRACKER_PORT", "RPC_PRIORITY", "VALID_RPC_KEYS"):
+        monkeypatch.delenv(f"CPS_TVM_{name}", raising=False)
+    for given, message in (
+        ({}, "needs a key"),
+        ({"rpc_key": "key"}, "needs a tracker"),
+        ({"rpc_key": "key", "tracker_host": "127.0.0.1"}, "needs a port"),
+        ({"rpc_key": "key", "tracker_host": "127.0.0.1", "tracker_port": "x"}, "is a number"),
+    ):
+        with pytest.raises(CompassError, match=message):
+            dsl.get_rpc_session(**given)
+    monkeypatch.setenv("CPS_TVM_VALID_RPC_KEYS", "a|b")
+    with pytest.raises(CompassError, match="not one of a|b"):
+        dsl.get_rpc_session(rpc_key="key", tracker_host="127.0.0.1", tracker_port=1)
 
 
 def test_installing_twice_changes_nothing():

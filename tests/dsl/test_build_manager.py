@@ -276,7 +276,7 @@ def test_benchmark_times_the_run_and_leaves_the_result():
 def test_what_is_not_there_says_so():
     ex = BuildManager().build(add_one)
     for wrong, message in (
-        (lambda: setattr(ex, "rpc_sess", object()), "remote sessions"),
+        (lambda: setattr(ex, "rpc_sess", object()), "a remote session is made by"),
         (lambda: ex(ints(1), ints(1)), "takes 3 arguments, 2 given"),
         (lambda: ex(ints(1), [1], 1), "must be a NumPy array"),
     ):
@@ -382,7 +382,7 @@ def test_what_the_environment_asks_for_in_vain_is_said(monkeypatch, caplog):
     caplog.set_level("INFO", "Compass")
     for _ in range(2):
         ex = BuildManager().build(add_one)
-        with pytest.raises(CompassError, match="remote sessions are not available"):
+        with pytest.raises(CompassError, match="a remote session needs a tracker"):
             ex(ints(1), ints(0), 1)
     assert caplog.text.count("CPS_DSL: rpc; random_seed=77; rpc_key=key") == 1
     assert caplog.text.count("CPS_TVM_RUNTIME_SPM has no effect: ") == 1

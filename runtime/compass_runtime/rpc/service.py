@@ -387,7 +387,7 @@ def _content(array: Any, given: Any) -> Any:
 
 
 def _program_run(session: Service, module: Module, inputs: dict[str, Any], options: dict[str, Any]) -> list[Any]:
-    """Runs with tensors by name: the seconds of each run, what was printed, and the outputs by name."""
+    """Runs with tensors by name: its seconds, what was printed, and the outputs by name."""
     program = _program(module)
     arrays = {name: np.asarray(a) for name, a in inputs.items()}
     infos = {info.name: info for info in (*program.inputs, *program.outputs)}
@@ -398,17 +398,28 @@ def _program_run(session: Service, module: Module, inputs: dict[str, Any], optio
     job = program.create_job(shapes, options.get("values", {}), sizes)
     given = {slot.info.name: arrays[slot.info.name] for slot in job.inputs if slot.info.name in arrays}
     initial = {slot.info.name: arrays[slot.info.name] for slot in job.outputs if slot.info.name in arrays}
-    seconds, outputs, printed = [], {}, ""
-    for _ in range(max(1, int(options.get("repeat", 1)))):
-        outputs = job.run(given, options.get("timeout"), initial)
-        seconds.append(job.result.seconds)
-        printed = printed or job.result.printf
+    outputs = job.run(given, options.get("timeout"), initial)
     room = PIECE
     found: dict[str, Any] = {}
     for name, array in outputs.items():
         room -= array.nbytes
         found[name] = Inline(array) if room >= 0 else NDArray(array)
-    return [seconds, printed[: 1 << 20], found]
+    return [job.result.seconds, job.result.printf, found]
+
+
+def _program_time(
+    session: Service, module: Module, args: list[Any], outputs: list[Any], plan: dict[str, Any]
+) -> list[Any]:
+    """Runs of one job, see `Executor.benchmark`: seconds of groups, those that the device was busy, and arrays as above."""
+    from compass_runtime.calls import run_loaded
+    from compass_runtime.timing import Plan, measure
+
+    arrays = [np.asarray(a) if isinstance(a, NDArray) else a for a in args]
+    caller = _program(module).caller
+    with caller.loaded(arrays) as job:
+        found = measure(lambda: run_loaded(job).seconds, Plan(**plan))
+        caller.store(job, arrays)
+    return [list(found.results), list(found.device.results), [_content(arrays[i], args[i]) for i in outputs]]
 
 
 def _program(module: Module) -> Any:
@@ -444,6 +455,7 @@ _FUNCTIONS: dict[str, Declared] = {
     "device.attribute": ((Device, str), _attribute),
     "device.sync": ((Device,), lambda session, dev: device_api(dev).stream_sync(dev)),
     "program.call": ((Module, list, list), _program_call),
+    "program.time": ((Module, list, list, dict), _program_time),
     "program.run": ((Module, dict, dict), _program_run),
 }
 

@@ -1,0 +1,138 @@
+"""Programs of NPUs that are loaded here and run on a server: called like a `Program`, or as a `Job` with tensors by name.
+
+What the program's tensors and scalars are is known here, so that arguments are sorted, and errors about them told, as they are
+for programs that run here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from compass_core.errors import CompassError
+from compass_core.vendor import wrong_argument_count
+from compass_runtime.rpc.errors import damaged
+from compass_runtime.rpc.remote import RemoteArray
+from compass_runtime.rpc.session import Session
+
+if TYPE_CHECKING:
+    from compass_runtime.program import Program, TensorInfo
+    from compass_runtime.timing import BenchmarkResult
+    from compass_sim import RunResult
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class RemoteProgram:
+    """`program` on the server of a session; `content` is its aipu.bin."""
+
+    def __init__(self, session: Session, program: Program, content: bytes) -> None:
+        self.session, self.program = session, program
+        self.module = session.load_bytes(content)
+        outputs = {info.name for info in program.outputs}
+        self._outputs = [i for i, name in enumerate(program.caller.names) if name in outputs]
+
+    def call(self, args: Sequence[Any], timeout: float | None = None) -> RunResult:
+        """Runs with one argument per kernel parameter, outputs in place; see `Program.call`."""
+        from compass_sim import RunResult
+
+        given = self._given(args)
+        seconds, printed, contents = self.session.do("program.call", self.module, given, self._outputs, timeout)
+        self._store(args, given, contents)
+        return RunResult(seconds, printed)
+
+    def time(self, args: Sequence[Any], plan: Mapping[str, Any]) -> BenchmarkResult:
+        """Times runs on the server: arguments are copied to the device once before, outputs back after all runs."""
+        from compass_runtime.timing import BenchmarkResult
+
+        given = self._given(args)
+        groups, busy, contents = self.session.do("program.time", self.module, given, self._outputs, dict(plan))
+        self._store(args, given, contents)
+        return BenchmarkResult(tuple(groups), BenchmarkResult(tuple(busy)))
+
+    def _given(self, args: Sequence[Any]) -> list[Any]:
+        """The arguments as they go to the server. CompassError where their number or an output is wrong."""
+        names = self.program.caller.names
+        if len(args) != len(names):
+            kernel = self.program.kernel.kernel if self.program.kernel else self.program.where
+            raise wrong_argument_count(kernel, names, len(args))
+        for i in self._outputs:
+            if isinstance(args[i], np.ndarray) and not args[i].flags.writeable:
+                raise CompassError(
+                    f"argument {i + 1} ('{names[i]}') is an output, but the array is read-only", code="read-only"
+                )
+        return self.session.given(args)
+
+    def _store(self, args: Sequence[Any], given: Sequence[Any], contents: Any) -> None:
+        """Copies the outputs into the arrays of a call."""
+        if not isinstance(contents, list) or len(contents) != len(self._outputs):
+            raise damaged("a run without its outputs")
+        for i, content in zip(self._outputs, contents, strict=True):
+            if not isinstance(args[i], np.ndarray):
+                continue
+            found = given[i].numpy() if isinstance(given[i], RemoteArray) else content
+            if not isinstance(found, np.ndarray) or found.nbytes != args[i].nbytes:
+                raise damaged("an output of another size")
+            args[i][...] = found.view(args[i].dtype).reshape(args[i].shape)
+
+    def create_job(
+        self,
+        shapes: Mapping[str, Sequence[int]] | None = None,
+        values: Mapping[str, float] | None = None,
+        arrays: Mapping[str, tuple[int, ...]] | None = None,
+    ) -> RemoteJob:
+        """A job for certain sizes and scalars, see `Program.create_job`."""
+        resolved, scalars, _ = self.program.resolve(shapes or {}, values or {}, arrays or {})
+        return RemoteJob(self, resolved, scalars)
+
+
+@dataclass(frozen=True)
+class RemoteSlot:
+    """A tensor of a job, and its shape there."""
+
+    info: TensorInfo
+    shape: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.info.dtype.size
+
+
+class RemoteJob:
+    """Runs on a server with tensors by name. `result` is that of the last run."""
+
+    def __init__(
+        self, remote: RemoteProgram, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, float]
+    ) -> None:
+        self.remote, self.program = remote, remote.program
+        self.values = dict(values)
+        self.inputs = [RemoteSlot(info, shapes[info.name]) for info in self.program.inputs]
+        self.outputs = [RemoteSlot(info, shapes[info.name]) for info in self.program.outputs]
+        self.result: RunResult
+
+    def run(
+        self, inputs: Mapping[str, Array], timeout: float | None = None, initial: Mapping[str, Array] | None = None
+    ) -> dict[str, Array]:
+        """The outputs for inputs; `initial`: what outputs hold before."""
+        from compass_sim import RunResult
+
+        arrays = {**inputs, **(initial or {})}
+        named = dict(zip(arrays, self.remote.session.given(list(arrays.values())), strict=True))
+        shapes = (
+            {slot.info.name: list(slot.shape) for slot in (*self.inputs, *self.outputs)} if self.program.kernel else {}
+        )
+        options = {"shapes": shapes, "values": self.values, "timeout": timeout}
+        seconds, printed, found = self.remote.session.do("program.run", self.remote.module, named, options)
+        self.result = RunResult(seconds, printed)
+        outputs = {}
+        for slot in self.outputs:
+            content = found.get(slot.info.name) if isinstance(found, dict) else None
+            content = content.numpy() if isinstance(content, RemoteArray) else content
+            if not isinstance(content, np.ndarray) or content.nbytes != slot.nbytes:
+                raise damaged("an output of another size")
+            outputs[slot.info.name] = content
+        return outputs
