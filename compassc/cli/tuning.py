@@ -15,6 +15,7 @@ from compassc.cli.console import Console, artifact, shown
 from compassc.cli.tables import Table, tables_text
 
 if TYPE_CHECKING:
+    from compassc.tuning.places import Place
     from compassc.tuning.records import Record
     from compassc.tuning.task import Task
     from compassc.tuning.tune import Listener, Search, TuneOptions
@@ -81,9 +82,28 @@ def search_options(given: dict[str, Any]) -> TuneOptions:
     from compassc.tuning.tune import TuneOptions
 
     strategy = given["strategy"] or next(name for name in _STRATEGIES if name in STRATEGIES)
-    measuring = MeasureOptions(metric=given["metric"], timeout=given["timeout"])
+    measuring = MeasureOptions(metric=given["metric"], timeout=given["timeout"], place=place_of(given))
     budget = given["trials"], given["seconds"], given["patience"]
     return TuneOptions(*budget, strategy, given["seed"], measuring, warm=not given["cold"])
+
+
+def place_of(given: dict[str, Any]) -> Place | None:
+    """The servers that measure, where there are such. UsageError where the options do not go together."""
+    from compass_core.errors import UsageError
+    from compassc.tuning.places import Place
+
+    tracker, key = given["tracker"], given["key"]
+    if tracker is None and not key:
+        return None
+    if tracker is None or not key:
+        raise UsageError(
+            "--tracker and --key are given together", code="remote-run", help="--tracker HOST:PORT --key board"
+        )
+    if given["scheduler"] is not None:
+        raise UsageError(
+            "--tracker does not go with --scheduler", code="remote-run", help="--jobs N builds on this machine"
+        )
+    return Place(tracker, key)
 
 
 def store_of(output: Path | None) -> Path:

@@ -25,6 +25,7 @@ from compass_core.hostcc.foreign import compile_source
 from compass_core.hostcc.sources import Source
 from compassc.toolchain.unit import LineMap, joined_unit
 from compassc.tuning.artifact import Artifact, Feed, Refused, artifact, renamed, without_shared, words
+from compassc.tuning.places import GONE, Place
 from compassc.tuning.result import ERRORS, Metric, Result
 from compassc.tuning.space import Candidate
 from compassc.tuning.task import Task
@@ -44,13 +45,14 @@ _FLAGS = ("-O1",)
 class MeasureOptions:
     """`metric`: estimated cycles of the target's cost model, or seconds of the simulator on this machine. `timeout`: of
     a run, in seconds. `repeat`: runs of which the shortest counts, for seconds. `batch`: candidates in a translation
-    unit. `trusted`: the C text is this user's own."""
+    unit. `trusted`: the C text is this user's own. `place`: where candidates run, when not here."""
 
     metric: Metric = "cycles"
     timeout: float = 10.0
     repeat: int = 5
     batch: int = 16
     trusted: bool = True
+    place: Place | None = None
 
 
 def measure(task: Task, candidates: Sequence[Candidate], options: MeasureOptions | None = None) -> list[Result]:
@@ -166,6 +168,7 @@ class _Batch:
         self._origin, self._fresh = object(), True
 
     def _once(self, one: Artifact) -> Result:
+        from compass_runtime.rpc.errors import RPCError
         from compass_sim.faults import KernelFault, SimulatorError
 
         self._fresh = False
@@ -174,6 +177,11 @@ class _Batch:
             cost = self._run(self._program(one, arguments), arguments)
         except KernelFault as fault:
             return Result(None, "timeout" if fault.code == "kernel-timeout" else "crash", words(fault))
+        except RPCError as error:
+            if error.code in GONE:
+                raise
+            kind = "timeout" if error.code == "kernel-timeout" else "crash"
+            return Result(None, kind if error.code.startswith(("kernel-", "worker-")) else "build", words(error))
         except SimulatorError as error:
             if _is_missing(error):
                 raise
@@ -201,6 +209,8 @@ class _Batch:
 
     def _run(self, program: Program, arguments: Sequence[Any]) -> float:
         """The cost of a run, which leaves outputs in the arguments."""
+        if self._options.place is not None:
+            return self._run_there(program, arguments, self._options.place)
         from compass_runtime.calls import run_loaded
 
         with program.caller.loaded(arguments) as job:
@@ -215,6 +225,19 @@ class _Batch:
                 job.refill()
                 seconds.append(run_loaded(job, self._options.timeout).seconds)
             return min(seconds)
+
+    def _run_there(self, program: Program, arguments: Sequence[Any], place: Place) -> float:
+        """The same on a server."""
+        there, initial = place.load(program), [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+        counting = self._counting is not None
+        result = there.call(arguments, self._options.timeout, counting)
+        if counting:
+            return self._cycles(program, result)
+        seconds = [result.seconds]
+        for _ in range(self._options.repeat - 1):
+            again = [a.copy() if isinstance(a, np.ndarray) else a for a in initial]
+            seconds.append(there.call(again, self._options.timeout).seconds)
+        return min(seconds)
 
     def _cycles(self, program: Program, result: Any) -> float:
         from compass_runtime.profile.collect import Counting

@@ -39,6 +39,10 @@ compassc build model.onnx --calibrate samples.npz --tuned records.jsonl"""
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), default=10.0, metavar="S", help="Limit of a run.")
 @click.option("--jobs", type=click.IntRange(1), default=1, metavar="N", help="Processes that measure.")
 @click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler whose workers measure, e.g. tcp://host:8786.")
+@click.option(
+    "--tracker", metavar="HOST:PORT", help="Run candidates on servers that this tracker gives, one for each job."
+)
+@click.option("--key", default="", metavar="KEY", help="Kind of these servers.")
 @click.option("--html", type=options.OutputPath(), metavar="FILE", help="Write a page about the search.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @quantizing.quantize_option

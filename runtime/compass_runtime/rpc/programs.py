@@ -36,14 +36,15 @@ class RemoteProgram:
         outputs = {info.name for info in program.outputs}
         self._outputs = [i for i, name in enumerate(program.caller.names) if name in outputs]
 
-    def call(self, args: Sequence[Any], timeout: float | None = None) -> RunResult:
-        """Runs with one argument per kernel parameter, outputs in place; see `Program.call`."""
+    def call(self, args: Sequence[Any], timeout: float | None = None, record: bool = False) -> RunResult:
+        """Runs with one argument per kernel parameter, outputs in place; see `Program.call`. `record`: see `Job.execute`."""
         from compass_sim import RunResult
 
         given = self._given(args)
-        seconds, printed, contents = self.session.do("program.call", self.module, given, self._outputs, timeout)
+        made = self.session.do("program.call", self.module, given, self._outputs, timeout, record)
+        seconds, printed, contents, recorded = made
         self._store(args, given, contents)
-        return RunResult(seconds, printed)
+        return RunResult(seconds, printed, recorded.numpy().tobytes() if isinstance(recorded, RemoteArray) else b"")
 
     def time(self, args: Sequence[Any], plan: Mapping[str, Any]) -> BenchmarkResult:
         """Times runs on the server: arguments are copied to the device once before, outputs back after all runs."""

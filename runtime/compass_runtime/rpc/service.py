@@ -374,12 +374,19 @@ def _attribute(session: Service, dev: Device, name: str) -> Any:
 
 
 def _program_call(
-    session: Service, module: Module, args: list[Any], outputs: list[Any], timeout: Any = None
+    session: Service, module: Module, args: list[Any], outputs: list[Any], timeout: Any = None, record: bool = False
 ) -> list[Any]:
-    """One run with an argument per parameter: seconds, what was printed, and the content of some of the arrays after it."""
+    """One run with an argument per parameter: seconds, what was printed, the content of some of the arrays after it, and
+    what the engine recorded, if that is asked for."""
+    from compass_runtime.calls import run_loaded
+
     arrays = [np.asarray(a) if isinstance(a, NDArray) else a for a in args]
-    result = _program(module).call(arrays, timeout)
-    return [result.seconds, result.printf, [_content(arrays[i], args[i]) for i in outputs]]
+    caller = _program(module).caller
+    with caller.loaded(arrays) as job:
+        result = run_loaded(job, timeout, record=record)
+        caller.store(job, arrays)
+    recorded = NDArray(np.frombuffer(result.recorded, np.uint8)) if result.recorded else None
+    return [result.seconds, result.printf, [_content(arrays[i], args[i]) for i in outputs], recorded]
 
 
 def _content(array: Any, given: Any) -> Any:
@@ -419,7 +426,8 @@ def _program_time(
     with caller.loaded(arrays) as job:
         found = measure(lambda: run_loaded(job).seconds, Plan(**plan))
         caller.store(job, arrays)
-    return [list(found.results), list(found.device.results), [_content(arrays[i], args[i]) for i in outputs]]
+    busy = found.device.results if found.device is not None else ()
+    return [list(found.results), list(busy), [_content(arrays[i], args[i]) for i in outputs]]
 
 
 def _program(module: Module) -> Any:
