@@ -27,6 +27,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "import": "A model (ONNX, TFLite, PyTorch) to a graph (GRAPH.txt, GRAPH.bin).",
         "optimize": "A graph to a simpler one with the same results (GRAPH.txt, GRAPH.bin).",
         "quantize": "A float graph to a graph of integers (GRAPH.txt, GRAPH.bin).",
+        "group": "Which layers of a graph run in one launch, and why no more (launches.txt).",
         "aipubuild": "A model to aipu.bin as a configuration file (.cfg) of the vendor says.",
         "evaluate": "How good a built model is: accuracy on a data set, and each layer's distance from the float graph.",
     },

@@ -321,7 +321,8 @@ def _list_passes(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         from compassc.cli.pipeline import pass_tables
         from compassc.cli.tables import tables_text
 
-        artifact(tables_text(pass_tables()[2:3] if ctx.command.name == "optimize" else pass_tables()[:1]))
+        shown = {"optimize": 2, "group": 3}.get(ctx.command.name or "", 0)
+        artifact(tables_text(pass_tables()[shown : shown + 1]))
         ctx.exit()
 
 
@@ -362,3 +363,4 @@ pass_options = _pass_options(
     "A,B,... for one stage; `compassc build` takes lower:A,B,.../codegen:C,D,... for one or both",
 )
 graph_pass_options = _pass_options("Print the layer of this name only. Repeatable.", "A,B,...")
+launch_pass_options = _pass_options("Print the launch of this layer only. Repeatable.", "A,B,...")

@@ -59,6 +59,24 @@ def graph_pipeline_text(stage: str = "optimize") -> str:
     return passes.pipeline_text(passes.pipeline_names(stage, GRAPHS))
 
 
+def launch_pipeline_text() -> str:
+    """The standard pipeline of launches."""
+    from compassc import passes
+    from compassc.graph.passes.launches import LAUNCHES
+
+    return passes.pipeline_text(passes.pipeline_names("group", LAUNCHES))
+
+
+def launch_pass_options(given: dict[str, Any]) -> PassOptions:
+    """PassOptions for passes on launches, with the pipeline of `--passes`."""
+    from compassc import passes
+    from compassc.graph.passes.launches import LAUNCHES
+
+    chosen = make_pass_options(given, LAUNCHES)
+    chosen.passes = passes.parse_pipeline(given["passes"], LAUNCHES) if given["passes"] else None
+    return chosen
+
+
 def graph_pass_options(given: dict[str, Any]) -> PassOptions:
     """PassOptions for passes of graphs, with the pipeline of `--passes`."""
     from compassc import passes
@@ -94,19 +112,22 @@ def pass_tables() -> list[Table]:
     """The passes with a line each, and the standard pipelines."""
     from compassc import passes
     from compassc.graph.passes import GRAPHS
+    from compassc.graph.passes.launches import LAUNCHES
     from compassc.graph.passes.pipelines import STAGES as GRAPH_STAGES
 
     columns = ("name", "stages", "what it does", "vendor's name")
-    rows, of_graphs = (
+    rows, of_graphs, of_launches = (
         [(p.name, ", ".join(p.stages), p.summary, ", ".join(p.aliases)) for p in passes.describe(folder)]
-        for folder in (passes.KERNELS, GRAPHS)
+        for folder in (passes.KERNELS, GRAPHS, LAUNCHES)
     )
     pipelines = [(stage, pipeline_text((stage,))) for stage in PIPELINE_STAGES]
     pipelines += [(stage, graph_pipeline_text(stage)) for stage in GRAPH_STAGES]
+    pipelines.append(("group", launch_pipeline_text()))
     return [
         ("passes", columns, rows),
         ("pipelines", ("stage", "passes"), pipelines),
         ("passes of graphs", columns[:3], [row[:3] for row in of_graphs]),
+        ("passes of launches", columns[:3], [row[:3] for row in of_launches]),
     ]
 
 

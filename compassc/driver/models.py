@@ -27,6 +27,8 @@ GRAPH_SUFFIXES = (".txt", ".def")
 EVEN = "even.txt"
 """The float graph with the weights of neighbouring layers evened out, where the settings ask for that: what the quantised
 one is to be compared with."""
+LAUNCHES = "launches.txt"
+"""Which layers run in one launch, and why no more."""
 STATISTICS = "calibration.npz"
 """What calibration found, for `compassc quantize --statistics`."""
 
@@ -173,12 +175,13 @@ def _keep(build: ModelBuild, name: str, graph: Graph) -> list[Path]:
 
 def _gbuild(build: ModelBuild) -> list[Path]:
     from compassc.gbuilder.build import GraphOptions, build_in_memory
+    from compassc.graph.launches import write_launches
 
     request = build.request
     # Kernels have a folder of their own: their builds lock it, while this build holds the lock of its own.
     options = GraphOptions(work_dir=build.folder / "kernels", fuse=request.fuse, aiff=request.aiff)
     build.built = build_in_memory(build.last_graph(), build.folder, request.output, build.target.name, options)
-    return [build.built.path]
+    return [build.built.path, files.write(build.folder / LAUNCHES, write_launches(build.built.grouping))]
 
 
 STAGES: tuple[Stage[ModelBuild], ...] = (

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compass_core import files
@@ -26,9 +27,12 @@ from compassc.gbuilder.nodes import Nodes, nodes_of
 from compassc.gbuilder.plugin_host import Library, Match, OnAiff, Plugin, choose, plugin_files, plugins, search_path
 from compassc.gbuilder.views import make_views
 from compassc.graph import Graph, read
+from compassc.graph.launches import Launch, Launches, read_launches
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from compassc.passes import PassOptions
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,8 @@ class GraphOptions:
     `plugins`: plugins at hand; when there are some, none are looked for.
     `flags`: see `emit.assemble`. `fuse`: element-wise layers join the kernel of the layer before them. `aiff`: 1x1
     convolutions are built for the AIFF where that is proven to be the same, or is so by the assumptions of
-    COMPASS_AIFF_ASSUME.
+    COMPASS_AIFF_ASSUME. `passes`: how layers are grouped to launches. `launches`: the groups, or the text of them, where they
+    are known already.
     """
 
     plugin_dirs: Sequence[Path] = ()
@@ -50,17 +55,24 @@ class GraphOptions:
     flags: int = 0
     fuse: bool = True
     aiff: bool = False
+    passes: PassOptions | None = None
+    launches: Launches | Path | None = None
 
 
 class GraphBuild(NamedTuple):
-    """A built graph: the file, how many launches it makes, and how its memory was planned. `on_aiff`: which layers are
-    built for the AIFF, and why others are not, where that was asked for."""
+    """A built graph: the file, its launches, and how its memory was planned. `on_aiff`: which layers are built for the
+    AIFF, and why others are not, where that was asked for."""
 
     path: Path
-    launches: int
+    grouping: Launches
     plan: Plan
     content: AipuBin
     on_aiff: tuple[OnAiff, ...] = ()
+
+    @property
+    def launches(self) -> int:
+        """How many launches it makes."""
+        return len(self.grouping.launches)
 
     @property
     def graph_json(self) -> bytes:
@@ -111,23 +123,54 @@ def build_in_memory(graph: Graph, folder: Path, out: Path, target: str, options:
     graph, a plugin or an object is not in order, or when no plugin takes a layer.
     """
     device_word(target)
-    nodes = nodes_of(graph)
-    folders = search_path(options.plugin_dirs)
-    if options.work_dir is not None:
-        make_views(nodes)
-    at_hand = nullcontext(list(options.plugins))
-    with at_hand if options.plugins else plugins(folders, target) as loaded:
-        library = _library(options, target)
-        matches = _choose(nodes, loaded, library, folder)
-        if not matches:
-            raise graph.error(None, "the graph has no layer that computes anything")
-        runs = launches(matches, [folder, *options.library_dirs, *folders])
+    library = _library(options, target)
+    with _matched(graph, folder, target, options, library) as (nodes, matches):
+        if library is not None:
+            library.compile(nodes, matches)
+        runs = launches(matches, [folder, *options.library_dirs, *search_path(options.plugin_dirs)])
         planned = plan(nodes, steps_of(runs))
         content = assemble(nodes, runs, target, planned, options.flags)
     check_capacity(nodes, planned, sum(section.size for bss in content.features.bss for section in bss.statics))
     tensor_memory.remember(content)
     files.write(out, list(parts_of(content)))
-    return GraphBuild(out, len(runs), planned, content, tuple(library.on_aiff) if library else ())
+    return GraphBuild(
+        out, _grouping(nodes, matches, target), planned, content, tuple(library.on_aiff) if library else ()
+    )
+
+
+def group_in_memory(graph: Graph, folder: Path, target: str, options: GraphOptions) -> Launches:
+    """Which layers of a graph run in one launch, where it is built with built-in layers and these options. Nothing is
+    compiled. CompassError as of `build_in_memory`."""
+    with TemporaryDirectory(prefix="compassc-") as name:
+        options = replace(options, work_dir=options.work_dir or Path(name))
+        with _matched(graph, folder, target, options, _library(options, target)) as (nodes, matches):
+            return _grouping(nodes, matches, target)
+
+
+@contextmanager
+def _matched(
+    graph: Graph, folder: Path, target: str, options: GraphOptions, library: Library | None
+) -> Iterator[tuple[Nodes, list[Match]]]:
+    """The nodes of a graph and who takes them, while plugins can be asked."""
+    nodes = nodes_of(graph)
+    if options.work_dir is not None:
+        make_views(nodes)
+    at_hand = nullcontext(list(options.plugins))
+    with at_hand if options.plugins else plugins(search_path(options.plugin_dirs), target) as loaded:
+        matches = _choose(nodes, loaded, library, folder)
+        if not matches:
+            raise graph.error(None, "the graph has no layer that computes anything")
+        yield nodes, matches
+
+
+def _grouping(nodes: Nodes, matches: Sequence[Match], target: str) -> Launches:
+    """The launches that matches are."""
+    made = []
+    for match in matches:
+        own = getattr(match.plugin.instance, "launch", None)
+        layers = tuple(node.layer for node in match.nodes)
+        made.append(own if isinstance(own, Launch) else Launch(layers, plugin=match.plugin.name))
+    return Launches(nodes.graph, tuple(made), target=target)
 
 
 def _choose(graph: Nodes, loaded: list[Plugin], library: Library | None, folder: Path) -> list[Match]:
@@ -155,10 +198,28 @@ def _library(options: GraphOptions, target: str) -> Library | None:
         from compass_core import switches
         from compassc.layers.accelerated.library import AcceleratedLibrary
 
-        return AcceleratedLibrary(options.work_dir, target, options.fuse, switches.AIFF_ASSUME.get())
+        allowed = switches.AIFF_ASSUME.get()
+        return AcceleratedLibrary(
+            options.work_dir, target, options.fuse, options.passes, _known(options), allowed=allowed
+        )
     from compassc.layers.library import LayerLibrary
 
-    return LayerLibrary(options.work_dir, target, options.fuse)
+    return LayerLibrary(options.work_dir, target, options.fuse, options.passes, _known(options))
+
+
+def _known(options: GraphOptions) -> Callable[[Launches], Launches] | None:
+    """How layers are grouped, where that is known already."""
+    given = options.launches
+    if given is None:
+        return None
+    if isinstance(given, Launches):
+        groups, path = [[layer.name for layer in x.layers] for x in given.launches if not x.plugin], given.graph.name
+    else:
+        claims.reads(given)
+        groups, path = read_launches(files.read_text(given), str(given)), str(given)
+    from compassc.graph.passes.launches._told import as_told
+
+    return lambda program: as_told(program, groups, path)
 
 
 def build_from_params(

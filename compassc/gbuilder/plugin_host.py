@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -172,6 +172,10 @@ class Library(Protocol):
 
     def take(self, graph: Nodes, nodes: list[Node]) -> tuple[Groups, dict[int, str]]:
         """Groups of layers, each with a plugin that makes their kernel; and, by id of a node, why it was not taken."""
+        ...
+
+    def compile(self, graph: Nodes, matches: Sequence[Match]) -> None:
+        """Has the objects of the kernels made, on all processors."""
         ...
 
 

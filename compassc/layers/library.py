@@ -1,7 +1,6 @@
-"""The layers of this toolchain for the graph builder: which layers make one kernel, and the kernels' objects.
+"""The layers of this toolchain for the graph builder: the calls of their kernels, and the kernels' objects.
 
-An element-wise layer joins the kernel of the layer before it where nobody else uses what stands between them. Results
-are the same as in kernels of their own: between two layers of a kernel values are as they would be stored.
+Which layers make one kernel is up to the passes on launches (`compassc.graph.passes.launches`).
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import os
 import struct
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,18 +21,19 @@ from compassc.gbuilder import plugin_api
 from compassc.gbuilder.memory import owner
 from compassc.gbuilder.nodes import Node, Nodes, content_of
 from compassc.gbuilder.plugin_api import BuilderOpPlugin, BuilderParams, SubgraphNode
-from compassc.gbuilder.plugin_host import Groups, OnAiff, Plugin
-from compassc.graph import Layer, LayerError, Tensor
+from compassc.gbuilder.plugin_host import Groups, Match, OnAiff, Plugin
+from compassc.graph import Layer, Tensor
+from compassc.graph.launches import Launch, Launches
+from compassc.graph.passes.launches import JOIN, group
 from compassc.layers.arithmetic import Array
 from compassc.layers.declare import all_types
 from compassc.layers.kernel_cache import KernelCache
-from compassc.layers.kernels import STEPS, kernel_of, load_kernels, takes_tail
-from compassc.layers.machine import planned_for
+from compassc.layers.kernels import load_kernels
+from compassc.layers.source import Kernel
+from compassc.passes import PassOptions
 
 STACK = 0x10000
 """Bytes of stack of a task: all LSRAM arrays of a kernel and its frames."""
-LONGEST = 16
-"""Layers of one kernel."""
 
 
 def constant(name: str, array: Array) -> plugin_api.Tensor:
@@ -61,8 +62,9 @@ class GroupPlugin(BuilderOpPlugin):
 
     compassc_stack = STACK
 
-    def __init__(self, work: KernelCall) -> None:
-        self.work = work
+    def __init__(self, work: KernelCall, launch: Launch | None = None) -> None:
+        """`launch`: what it makes the kernel of, where it is a launch like others."""
+        self.work, self.launch = work, launch
 
     def setup(self, sgnode: SubgraphNode, nodes: list[Any]) -> bool:
         """The constants that the kernel wants replace the layers' own."""
@@ -86,13 +88,27 @@ class GroupPlugin(BuilderOpPlugin):
 
 
 class LayerLibrary:
-    """Takes layers of a graph; kernels that are not known yet are compiled in `folder`, on all processors."""
+    """Takes layers of a graph; kernels that are not known yet are compiled in `folder`, on all processors.
 
-    def __init__(self, folder: Path, target: str, fuse: bool = True) -> None:
+    `fuse`: layers join. `passes`: how they are grouped. `launches`: the groups, where they are known already.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        target: str,
+        fuse: bool = True,
+        passes: PassOptions | None = None,
+        launches: Callable[[Launches], Launches] | None = None,
+    ) -> None:
         load_kernels()
         self._target = target
         self._objects = KernelCache(folder, target)
-        self._fuse = fuse
+        passes = passes or PassOptions()
+        self._known = launches
+        self._passes = (
+            passes if fuse and launches is None else replace(passes, disabled=frozenset((*passes.disabled, JOIN)))
+        )
         self.on_aiff: list[OnAiff] = []
 
     @property
@@ -102,49 +118,26 @@ class LayerLibrary:
 
     def take(self, graph: Nodes, nodes: list[Node]) -> tuple[Groups, dict[int, str]]:
         """Groups of layers with the plugin of their kernel; and, by id of a node, why it was not taken."""
-        free = {id(n): n for n in nodes}
-        users: dict[int, list[Node]] = {}
-        for node in graph.nodes:
-            for tensor in node.inputs:
-                users.setdefault(id(owner(tensor)), []).append(node)
-        ends = {id(owner(t)) for t in graph.outputs}
-        found: list[tuple[KernelCall, list[Node]]] = []
+        free = {id(n) for n in nodes}
+        single = tuple(Launch((n.layer,), plugin="" if id(n) in free else "another") for n in graph.nodes)
+        tensors = [t for n in graph.nodes for t in (*n.inputs, *n.outputs)]
+        owners = {t.name: owner(t).name for t in tensors}
+        program = Launches(graph.graph, single, owners, self._target)
+        made = group(program if self._known is None else self._known(program), self._passes)
+        by_name = {n.name: n for n in graph.nodes}
+        groups: Groups = []
         refused: dict[int, str] = {}
-        for node in nodes:
-            if id(node) not in free:
-                continue
-            try:
-                with planned_for(self._target):
-                    group, work = self._group(node, free, users, ends)
-            except LayerError as reason:
-                refused[id(node)] = str(reason)
-                continue
-            for member in group:
-                del free[id(member)]
-            found.append((work, group))
-        if not refused:
-            self._compile(graph, found)
-        return [(Plugin(GroupPlugin(work), Path(__file__)), group) for work, group in found], refused
+        for launch in made.launches:
+            members = [by_name[layer.name] for layer in launch.layers]
+            if launch.refused:
+                refused |= {id(n): launch.refused for n in members}
+            elif launch.kernel is not None:
+                plugin = GroupPlugin(self._work(launch.kernel, members), launch)
+                groups.append((Plugin(plugin, Path(__file__)), members))
+        return groups, refused
 
-    def _group(
-        self, first: Node, free: dict[int, Node], users: dict[int, list[Node]], ends: set[int]
-    ) -> tuple[list[Node], KernelCall]:
-        """A layer with the element-wise layers behind it that join its kernel: as many as go."""
-        nodes = [first]
-        if self._fuse and takes_tail(first.type.name):
-            while len(nodes) < LONGEST and (following := _following(nodes[-1], free, users, ends)) is not None:
-                nodes.append(following)
-        while True:
-            try:
-                return nodes, self._work(nodes)
-            except LayerError:
-                if len(nodes) == 1:
-                    raise
-            nodes.pop()
-
-    def _work(self, nodes: Sequence[Node]) -> KernelCall:
-        """The kernel of layers, and its arguments."""
-        kernel = kernel_of([n.layer for n in nodes])
+    def _work(self, kernel: Kernel, nodes: Sequence[Node]) -> KernelCall:
+        """The call of a kernel of layers."""
         tensors = {t.name: t for n in nodes for t in (*n.inputs, *n.outputs)}
         args: list[Any] = []
         for i, value in enumerate(kernel.arguments):
@@ -158,7 +151,7 @@ class LayerLibrary:
             kernel.name, args, partial(self._objects.object_of, kernel), partial(self._objects.function_of, kernel)
         )
 
-    def _compile(self, graph: Nodes, found: Sequence[tuple[KernelCall, list[Node]]]) -> None:
+    def compile(self, graph: Nodes, matches: Sequence[Match]) -> None:
         """Has every kernel's object made once; clang runs beside clang."""
 
         def compiled(work: KernelCall, layer: Layer) -> None:
@@ -175,19 +168,7 @@ class LayerLibrary:
                     "no-plugin",
                 ) from error
 
+        found = [(m.plugin.instance.work, m.nodes) for m in matches if isinstance(m.plugin.instance, GroupPlugin)]
         distinct = {work.name: (work, nodes[0].layer) for work, nodes in found}.values()
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             list(pool.map(lambda item: compiled(*item), distinct))
-
-
-def _following(node: Node, free: dict[int, Node], users: dict[int, list[Node]], ends: set[int]) -> Node | None:
-    """The element-wise layer that alone uses what a layer makes; users of a view of it are users too."""
-    if len(node.outputs) != 1 or id(owner(node.outputs[0])) in ends:
-        return None
-    made = node.outputs[0]
-    by = users.get(id(owner(made)), [])
-    if len(by) != 1 or all(t is not made for t in by[0].inputs):
-        return None
-    if id(by[0]) not in free or by[0].type.name not in STEPS or len(by[0].outputs) != 1:
-        return None
-    return by[0]

@@ -36,6 +36,9 @@ GRAPH_SUFFIXES = (".txt", ".def")
 @options.aiff_option
 @click.option("--no-fuse", is_flag=True, help="Graph: a kernel for each layer, nothing joined.")
 @click.option(
+    "--launches", type=options.INPUT, metavar="FILE", help="Graph: the launches as `compassc group` wrote them to FILE."
+)
+@click.option(
     "--html",
     type=options.OutputPath(),
     metavar="FILE",
@@ -90,6 +93,7 @@ def _graph(console: Console, source: Path, output: Path | None, target: str, giv
             work_dir=made.parent / f"{source.stem}.compass",
             fuse=not given["no_fuse"],
             aiff=given["aiff"],
+            launches=given["launches"],
         )
         built = build_model(source, given["weights"], made, name, choice)
         console.clear_progress()

@@ -59,8 +59,8 @@ class AcceleratedLibrary(LayerLibrary):
     """Gives layers to the AIFF, where their results are proven to be the same, or are so by `allowed` assumptions; all others
     to kernels for TECs. `on_aiff` says of each convolution where it went, and why."""
 
-    def __init__(self, folder: Path, target: str, fuse: bool, allowed: frozenset[str]) -> None:
-        super().__init__(folder, target, fuse)
+    def __init__(self, *args: Any, allowed: frozenset[str], **given: Any) -> None:
+        super().__init__(*args, **given)
         self._allowed = allowed
 
     def take(self, graph: Nodes, nodes: list[Node]) -> tuple[Groups, dict[int, str]]:
