@@ -18,6 +18,8 @@ ON_SIMULATOR = (
     "test_layer_normalization_2d_axis1",
     "test_einsum_batch_matmul",
     "test_gru_defaults",
+    "test_cumprod_2d_int32",
+    "test_cumsum_1d_reverse_exclusive",
     "test_lstm_with_peepholes",
     "test_dynamicquantizelinear_max_adjusted",
     "test_softmax_axis_1",
@@ -32,7 +34,6 @@ ON_SIMULATOR = (
     "test_mul_uint64",
 )
 WITHOUT_KERNEL = (
-    "test_cumprod_2d_int32",
     "test_top_k_uint64",
     "test_cast_FLOAT8E5M2_to_FLOAT",
 )

@@ -72,6 +72,8 @@ CASES = {
     **{f"Clip {d} below": ("Clip", [numbers(d, 40), np.array(np.iinfo(d).min), np.array(16777217, d)], (1, 2), {}) for d in WORDS},
     **{f"{o} {d}": (o, [numbers(d, 40), numbers(d, 40)[::-1].copy()], (), {}) for o in ("Add", "Sub", "Mul") for d in SMALL},
     **{f"BitShift {d}": ("BitShift", [whole(d, 1, 3, 65535), whole(d, 31, 30, 16)], (), {"direction": "LEFT"}) for d in ("uint32", "uint64")},
+    **{f"CumSum {d}": ("CumSum", [numbers(d, 3, 6, share=0.16), np.array(1)], (1,), {"reverse": int(d < "u")}) for d in WORDS},
+    **{f"CumProd {d}": ("CumProd", [whole(d, [3, 5, 7, 11, 13, 17, 19]), np.array(1)], (1,), {"exclusive": 1, "opset": 26}) for d in WORDS},
     **{f"MatMul {d}": ("MatMul", [whole(d, [3] * 6), numbers(d, 6, 3, share=0.05)], (), {}) for d in WORDS},
 }  # fmt: skip
 """An operator, its inputs, which of them are known, and attributes."""
@@ -88,7 +90,7 @@ def test_they_are_those_of_onnx(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["Pow int32", "Pow int64, below 0", "ReduceMean int64", "ReduceProd int32", "Mul uint16"]
+    "name", ["Pow int32", "Pow int64, below 0", "ReduceMean int64", "ReduceProd int32", "Mul uint16", "CumSum int32"]
 )
 def test_they_are_those_of_onnx_on_a_target(name):
     operator, arrays, known, attributes = CASES[name]

@@ -85,6 +85,9 @@ the package `onnx`: `pip install "compassc[onnx]"`.
 - Dynamically quantised models (DynamicQuantizeLinear, MatMulInteger, ConvInteger, DynamicQuantizeMatMul) find their scales at
   run time here, too, with floats in between; the float model, quantised with `--calibrate`, is faster.
 - An LSTM with peepholes is its steps, one by one.
+- NaN passes through as in ONNX but where a target computes with its max and min, which give the other operand: of NaN Relu,
+  PRelu, Elu, Selu, Celu and HardSigmoid make 0, Clip its lower limit, Max, Min and MaxPool one of the other numbers. Outputs
+  that must show NaN need an IsNaN of what comes before.
 - Inner tensors may be outputs instead of the model's own, which cuts off what comes behind them: `--output-tensor NAME`.
 - Weights that are NaN or infinite are a warning with the name of the layer.
 - What is not supported is named at once, with the nodes and reasons, and nothing is written.

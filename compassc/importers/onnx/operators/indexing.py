@@ -10,7 +10,7 @@ import numpy as np
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import arithmetic, cast, compare
-from compassc.importers.onnx.operators.movement import sliced
+from compassc.importers.onnx.operators.movement import padded, sliced
 from compassc.importers.values import Array, Refused, Value, fitting, plain, stored_type
 
 if TYPE_CHECKING:
@@ -173,6 +173,8 @@ def cumulate(b: Conversion, x: Value, axis: Constant, *, exclusive: int = 0, rev
 
 def cumulated(b: Building, x: Value, method: str, axis: int, exclusive: bool, reverse: bool) -> Value:
     """Running sums (SUM) or products (PROD) along an axis."""
+    if not x.is_float:
+        return _by_distances(b, x, method, x.axis(axis), exclusive, reverse)
     tensor, order = b.stored(x)
     made = b.layer(
         "Cumulate",
@@ -185,6 +187,26 @@ def cumulated(b: Building, x: Value, method: str, axis: int, exclusive: bool, re
         reverse=reverse,
     )
     return b.value(made, x.dtype, order)
+
+
+def _by_distances(b: Building, x: Value, method: str, axis: int, exclusive: bool, reverse: bool) -> Value:
+    """Running sums or products of whole numbers, which the layer has no room for: each with the one 1, 2, 4, ... places
+    before it."""
+    neutral, name = {"SUM": (0, "Add"), "PROD": (1, "Mul")}[method]
+
+    def moved(v: Value, places: int) -> Value:
+        if places >= v.shape[axis]:
+            return Value.of(np.full(b.room(*v.shape), neutral, v.dtype))
+        pads = [0] * (2 * v.rank)
+        pads[axis], pads[v.rank + axis] = (-places, places) if reverse else (places, -places)
+        return padded(b, v, pads, "constant", neutral)
+
+    found = moved(x, 1) if exclusive else x
+    distance = 1
+    while distance < x.shape[axis]:
+        found = arithmetic(b, found, moved(found, distance), name)
+        distance *= 2
+    return found
 
 
 @operator("TensorScatter", since=24)
