@@ -21,7 +21,7 @@ from .names import MISSING, MODULES
 CHILDREN = Path(__file__).with_name("children")
 """A folder for PYTHONPATH: programs that a program starts find the names too."""
 _ROOT = "tvm"
-_HELP = "docs/compat.md lists the names that exist, and why others do not"
+_HELP = "dir(MODULE) lists the names that a module has here"
 
 
 class MissingName(UsageError, AttributeError):

@@ -77,7 +77,11 @@ def _foreign_names() -> tuple[str, ...]:
     from ..compat import other_package
 
     where = other_package()
-    return () if where is None else (f"tvm is the package installed in {where}; docs/compat.md says how it is ours",)
+    return (
+        ()
+        if where is None
+        else (f"tvm is the package installed in {where}; ours is taken by `python -m compassc.compat --shadow`",)
+    )
 
 
 def called_names(kernel: PyPrimFunc) -> set[str]:

@@ -22,7 +22,7 @@ from compass_core.targets import Target
 from compassc.toolchain.unit import LineMap, read_line_map
 
 COMPILER, BUILDER = "aipuocc", "aipugb"
-_PAGE = "docs/boards.md says what is needed"
+_HELP = "`compassc doctor` shows which tools were found"
 _HEADER = Path("compass", "dsl.h")
 _ERRORS = re.compile(r"Total errors:\s*(\d+)", re.IGNORECASE)
 _MESSAGE = re.compile(r"^(?P<file>[^\s:]+):(?P<line>\d+)(?::\d+)?: (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
@@ -52,7 +52,7 @@ def find(name: str) -> Tool:
         raise ToolchainError(
             f"the vendor's {name} is not {where}",
             code="no-vendor-tool",
-            help=f"install the vendor's SDK and name its folder by {switches.VENDOR_TOOLS.variable}; {_PAGE}",
+            help=f"install the vendor's SDK and name its folder by {switches.VENDOR_TOOLS.variable}; {_HELP}",
         )
     return min(tools, key=lambda tool: tool.ours)
 
@@ -88,7 +88,7 @@ def run(line: Sequence[str], folder: Path, log: Path, makes: Path, text: Path | 
         f"{Path(line[0]).name} {why or f'made no {makes.name}'}",
         code="vendor-tool",
         notes=(f"it was: cd {shlex.quote(str(folder))} && {shlex.join(line)}", *said),
-        help=_PAGE,
+        help=_HELP,
     )
 
 
@@ -100,5 +100,5 @@ def _placed(output: str, text: Path) -> list[CompassError]:
         if Path(message["file"]).name == text.name:
             line = int(message["line"])
             file, number = line_map.place(line) or (str(text), line)
-            found.append(CompassError(message["text"], Span(file, number), code="vendor-tool", help=_PAGE))
+            found.append(CompassError(message["text"], Span(file, number), code="vendor-tool", help=_HELP))
     return found

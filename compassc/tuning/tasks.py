@@ -41,7 +41,7 @@ def tasks_of_file(path: Path, name: str | None, target: str, sizes: Mapping[str,
     return tasks
 
 
-_HELP = "@S.autotune of kernels, templates, and @te.kernel functions that give no schedule can be; see docs/tuning.md"
+_HELP = "@S.autotune of kernels, templates, and @te.kernel functions that give no schedule can be"
 
 
 def tasks_of(one: Any, target: str, sizes: Mapping[str, Any]) -> Sequence[Task] | None:

@@ -187,7 +187,7 @@ AIFF_ASSUME = Switch(
     "AIFF_ASSUME",
     "",
     _assumptions,
-    "readings of AIFF registers that no program has confirmed and runs may rely on, separated by commas (docs/aiff.md)",
+    "readings of AIFF registers that no program has confirmed and runs may rely on, separated by commas",
 )
 TENSOR_MEMORY = Switch(
     "TENSOR_MEMORY", "1024", _megabytes, "megabytes that the tensors of an aipu.bin may take when it is run"

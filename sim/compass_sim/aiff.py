@@ -140,5 +140,5 @@ def _call(memory: DeviceMemory, generation: str, chains: Sequence[int], visitor:
     )
     text = message.value.decode()
     if not done:
-        raise AiffRefused(text, code="kernel-unsupported", help="docs/aiff.md says what the model knows")
+        raise AiffRefused(text, code="kernel-unsupported", help="print(aiff) shows what is set")
     return text

@@ -34,9 +34,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_page(path: Path, folder: Path, request: pytest.FixtureRequest) -> None:
     lines = path.read_text().split("\n")
-    runner, wrong, changes = Runner(folder), [], []
+    runner, wrong, changes, written = Runner(folder), [], [], []
     for step in steps(lines):
         got = runner.do(step)
+        written.append(got)
         start, stop = step.shown or (0, 0)
         want = "\n".join(lines[start:stop])
         if not matches(want, got):
@@ -49,6 +50,16 @@ def test_page(path: Path, folder: Path, request: pytest.FixtureRequest) -> None:
         path.write_text("\n".join(lines))
     else:
         assert not wrong, "\n\n".join(wrong)
+    if path.stem == "10-models":
+        shown, real = (figures(text) for text in ((DOCS.parent / "README.md").read_text(), "\n".join(written)))
+        assert shown == pytest.approx(real, rel=0.05), "README.md shows other figures than the tutorial's run"
+
+
+def figures(text: str) -> list[float]:
+    """The numbers in the head of an evaluation of the digits."""
+    found = re.search(r"^digits for X2_1204, .*?^simulator, X2_1204 .*?$", text, re.DOTALL | re.MULTILINE)
+    assert found
+    return [float(n.replace(",", "")) for n in re.findall(r"(?<![\w_])\d[\d,.]*\b", found.group())]
 
 
 def test_links_lead_somewhere() -> None:

@@ -43,5 +43,5 @@ def test_a_refusal_names_file_limit_and_document():
     limit.check(4 << 20, "x.bin")
     with pytest.raises(CompassError, match=r"^x\.bin: 4194305 bytes, but a thing may have 4 MiB at most\b") as caught:
         limit.check((4 << 20) + 1, "x.bin")
-    assert caught.value.code == "limit-exceeded" and "docs/security.md" in caught.value.help
+    assert caught.value.code == "limit-exceeded" and "prints the table of limits" in caught.value.help
     assert Limit(20000, "layers", "a graph").shown == "20,000 layers"

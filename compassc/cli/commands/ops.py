@@ -55,11 +55,7 @@ def command(name: str, coverage: Path | None, write_docs: Path | None) -> None:
     found = [op for op in known.values() if name in op.name]
     if not found:
         near = nearest(name, known)
-        help = (
-            f"did you mean '{near}'?"
-            if near
-            else "`compassc ops` lists them; docs/language.md has statements and storage"
-        )
+        help = f"did you mean '{near}'?" if near else "`compassc ops` lists them"
         raise UsageError(f"no operation is called '{name}'", code="unknown-op", help=help)
     rows = [
         (f"S.{op.name}", op.group, "".join(docs.usage(op).partition("(")[1:]), op.doc.strip().partition("\n")[0])

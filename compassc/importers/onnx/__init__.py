@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Shapes = Mapping[str, Sequence[int]]
 
 
-PAGE, UNSUPPORTED = "docs/onnx.md", "onnx-unsupported"
+LISTING, UNSUPPORTED = "compassc import --operators", "onnx-unsupported"
 
 
 def import_file(path: Path, shapes: Shapes | None = None, outputs: Sequence[str] = ()) -> Graph:
@@ -77,7 +77,7 @@ def _imported(model: ModelProto, shapes: Shapes, known: Mapping[str, Any], path:
     names_out = chosen_outputs([o.name for o in model.graph.output], wanted, made, path)
     outputs = b.run(model.graph, given, names_out)
     if b.refusals:
-        raise RefusedModel(path, b.refusals, _needed(b, names), code=UNSUPPORTED, page=PAGE)
+        raise RefusedModel(path, b.refusals, _needed(b, names), code=UNSUPPORTED, listing=LISTING)
     return finished(b, names_out, outputs, path, UNSUPPORTED)
 
 

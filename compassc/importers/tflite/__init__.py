@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from compassc.importers.tflite.source import Model
 
 Shapes = Mapping[str, Sequence[int]]
-PAGE, UNSUPPORTED = "docs/tflite.md", "tflite-unsupported"
+LISTING, UNSUPPORTED = "compassc import --framework tflite --operators", "tflite-unsupported"
 
 
 def import_file(path: Path, shapes: Shapes | None = None, outputs: Sequence[str] = ()) -> Graph:
@@ -61,6 +61,6 @@ def _imported(model: Model, shapes: Shapes, budget: Budget, wanted: Sequence[str
     indices = [made[n] for n in names] if wanted else model.outputs
     outputs: list[Any] = b.run(indices)
     if b.refusals:
-        raise RefusedModel(path, b.refusals, code=UNSUPPORTED, page=PAGE)
+        raise RefusedModel(path, b.refusals, code=UNSUPPORTED, listing=LISTING)
     values = [o.value if isinstance(o, Quantised) else o for o in outputs]
     return finished(b, names, values, path, UNSUPPORTED)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from compass_core.errors import CompassError, Span
 
 CODE = "limit-exceeded"
-HELP = "the table of limits is in docs/security.md"
+HELP = "`python -m compass_core.reading.limits` prints the table of limits"
 
 
 class Limit(NamedTuple):
