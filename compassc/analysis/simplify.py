@@ -216,7 +216,8 @@ class Simplifier:
         least = 0 if e.op in ("floordiv", "floormod") else 1 - by
         if least <= low and high < by:
             return IntImm(e.data_type, 0) if div else e.a
-        return self._split_by(e, by, div) or e
+        parts = self._split_by(e, by, div)
+        return e if parts is None else parts
 
     def _split_by(self, e: Binary, by: int, div: bool) -> Expr | None:
         """`(by * x + r) // by` is x and the remainder r, where `0 <= r < by`."""

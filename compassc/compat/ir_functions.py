@@ -179,7 +179,7 @@ def ir_transform(
 
 
 def _expression(value: Any) -> E.Expr:
-    from ..te.values import as_expr
+    from ..ir.operators import as_expr
 
     return as_expr(value)
 
@@ -200,7 +200,7 @@ def _kind(name: str) -> type[Node]:
 
 def substitute(node: Any, vmap: Mapping[E.Var, Any]) -> Any:
     """An expression, statement, body or function with variables replaced. TypeError where one of these is no variable."""
-    from ..te.values import as_expr
+    from ..ir.operators import as_expr
 
     mapping = {nodes.variable(var): as_expr(value) for var, value in vmap.items()}
     if isinstance(node, PrimFunc):
@@ -228,7 +228,7 @@ def verify_well_formed(obj: IRModule | PrimFunc, assert_mode: bool = True) -> bo
 def expr_deep_equal(lhs: Any, rhs: Any) -> bool:
     """Whether two expressions have the same structure, with the same variables."""
     from ..analysis.structure import Interner
-    from ..te.values import as_expr
+    from ..ir.operators import as_expr
 
     return Interner().same(as_expr(lhs), as_expr(rhs))
 

@@ -12,11 +12,11 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import DataType
 from compassc.ir.exprs import Buffer, Expr
+from compassc.ir.operators import as_expr, binary, cast, immediate, kind_of
 from compassc.te.buffers import View, whole
 from compassc.te.construct import data_type, var
 from compassc.te.ir_builder import truth
 from compassc.te.opaque import body_of
-from compassc.te.values import Operand, Value, as_expr, binary, cast, immediate, kind_of
 
 
 class _NoField(UsageError, AttributeError):
@@ -31,13 +31,13 @@ def _extent(loop: S.For) -> Expr:
     """The number of turns. _NoField for loops with steps, which the framework does not have."""
     if not isinstance(loop.step, E.IntImm) or loop.step.value != 1:
         raise _NoField(
-            f"the loop of '{loop.var.name}' goes in steps of {Value(loop.step)}, and has no extent",
+            f"the loop of '{loop.var.name}' goes in steps of {loop.step}, and has no extent",
             code="compat-name",
             help="its fields are start, stop and step",
         )
     if isinstance(loop.start, E.IntImm) and loop.start.value == 0:
         return loop.stop
-    return binary("sub", Value(loop.stop), Value(loop.start)).expr
+    return binary("sub", loop.stop, loop.start)
 
 
 def _buffer_map(function: PrimFunc) -> dict[E.Var, Buffer]:
@@ -50,7 +50,7 @@ def variable(given: Any) -> E.Var:
     """The variable itself. TypeError for other values."""
     found = as_expr(given)
     if not isinstance(found, E.Var):
-        raise _WrongArgument(f"{Value(found)} is no variable", code="input", help="take te.var(name)")
+        raise _WrongArgument(f"{found} is no variable", code="input", help="take te.var(name)")
     return found
 
 
@@ -77,24 +77,14 @@ FIELDS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
 """Names of fields in the framework, where these are other ones than here."""
 
 
-OPERATORS = [
-    name
-    for name, value in vars(Operand).items()
-    if callable(value) and name.startswith("__") and name not in ("__eq__", "__ne__", "__hash__", "__bool__")
-]
-"""Operators of values, which expressions of nodes have; two of these are compared by identity, as everywhere here."""
-
-
 def _added() -> Iterator[tuple[type, str, Any]]:
     for cls, fields in FIELDS.items():
         for name, get in fields.items():
             yield cls, name, property(get)
-    for name in OPERATORS:
-        yield Expr, name, vars(Operand)[name]
 
 
 def add_fields() -> None:
-    """Nodes have their fields under the framework's names, too, and expressions its operators."""
+    """Nodes have their fields under the framework's names, too."""
     for cls, name, value in _added():
         setattr(cls, name, value)
 
@@ -193,9 +183,7 @@ class NodeType(type):
     make: Callable[..., Any]
 
     def __instancecheck__(cls, value: object) -> bool:
-        if isinstance(value, (Value, Statements)):
-            value = value.expr if isinstance(value, Value) else value.alone()
-        return isinstance(value, cls.node)
+        return isinstance(value.alone() if isinstance(value, Statements) else value, cls.node)
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
         return cls.make(*args, **options)
@@ -224,12 +212,10 @@ class For(metaclass=NodeType):
                 code="input",
                 help=f"ForKind has {', '.join(KINDS)}; threads are bound by schedules",
             )
-        start, size = (cast(Value(whole(e, f"an end of the loop '{var.name}'")), var.data_type) for e in (min, extent))
-        stop = (
-            size.expr if isinstance(start.expr, E.IntImm) and start.expr.value == 0 else binary("add", start, size).expr
-        )
+        start, size = (cast(whole(e, f"an end of the loop '{var.name}'"), var.data_type) for e in (min, extent))
+        stop = size if isinstance(start, E.IntImm) and start.value == 0 else binary("add", start, size)
         one, notes = E.IntImm(var.data_type, 1), tuple((annotations or {}).items())
-        return S.For(var, kind, start.expr, stop, one, seen(body_of(body, "For")), notes)
+        return S.For(var, kind, start, stop, one, seen(body_of(body, "For")), notes)
 
 
 class IfThenElse(metaclass=NodeType):
@@ -265,7 +251,7 @@ class BufferLoad(metaclass=NodeType):
     @staticmethod
     def make(buffer: Any, indices: Sequence[Any]) -> Expr:
         """The expression."""
-        return View(_stored(buffer))[tuple(indices)].expr
+        return View(_stored(buffer))[tuple(indices)]
 
 
 class Evaluate(metaclass=NodeType):
@@ -321,7 +307,7 @@ class Cast(metaclass=NodeType):
     node = E.Cast
 
     @staticmethod
-    def make(dtype: Any, value: Any) -> Value:
+    def make(dtype: Any, value: Any) -> Expr:
         """The value, by the rules of C. TypeError for types of vectors."""
         kind, given = data_type(dtype), as_expr(value)
         if not kind.is_scalar or not kind_of(given).is_scalar:
@@ -337,9 +323,9 @@ class Broadcast(metaclass=NodeType):
     node = E.Broadcast
 
     @staticmethod
-    def make(value: Any, lanes: int) -> Value:
+    def make(value: Any, lanes: int) -> Expr:
         """The vector."""
-        return Value(E.Broadcast(as_expr(value), lanes))
+        return E.Broadcast(as_expr(value), lanes)
 
 
 class Ramp(metaclass=NodeType):
@@ -348,7 +334,7 @@ class Ramp(metaclass=NodeType):
     node = E.Ramp
 
     @staticmethod
-    def make(base: Any, stride: Any, lanes: int) -> Value:
+    def make(base: Any, stride: Any, lanes: int) -> Expr:
         """The vector; the stride takes the type of the base."""
         first = as_expr(base)
-        return Value(E.Ramp(first, cast(stride, kind_of(first)).expr, lanes))
+        return E.Ramp(first, cast(stride, kind_of(first)), lanes)

@@ -21,13 +21,13 @@ from ..ir import PrimFunc
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import INT32, VOID, DataType, pointer_type
-from ..ir.exprs import Buffer, IntImm, Var
+from ..ir.errors import ExpressionTypeError
+from ..ir.exprs import Buffer, Expr, IntImm, Var
 from ..ir.names import NamePool
+from ..ir.operators import as_expr, data_type
 from ..language.source import definition, file_of, node_span
-from ..te.errors import ExpressionTypeError
 from ..te.lowering import IMPLIED_SIZES
 from ..te.opaque import View
-from ..te.values import Value, as_expr, data_type
 from ..tir.blocks import TRUE, Axis, new_block, view
 from ..tir.canonical import canonical
 from ..tir.create import EXPRESSIONS
@@ -75,13 +75,13 @@ def __getattr__(name: str) -> Any:
 class _Cells(View):
     """The elements of a buffer."""
 
-    def __getitem__(self, indices: Any) -> Value:
+    def __getitem__(self, indices: Any) -> Expr:
         given = indices if isinstance(indices, tuple) else (indices,)
-        return Value(E.Load(view(self.buffer), self._indices(given)))
+        return E.Load(view(self.buffer), self._indices(given))
 
     def store(self, value: Any, *indices: Any) -> S.Stmt:
-        if isinstance(indices[-1], Value) and isinstance(indices[-1].expr, E.Ramp):
-            return self._store_vector(value, indices, indices[-1].expr.lanes)
+        if isinstance(indices[-1], E.Ramp):
+            return self._store_vector(value, indices, indices[-1].lanes)
         made = super().store(value, *indices)
         assert isinstance(made, S.Store)
         return made.replace(buffer=view(self.buffer))
@@ -104,16 +104,16 @@ class _Values:
         if name in ("Ramp", "ramp"):
             return _ramp
         if name in ("Broadcast", "broadcast"):
-            return lambda value, lanes: Value(E.Broadcast(as_expr(value), int(lanes)))
+            return lambda value, lanes: E.Broadcast(as_expr(value), int(lanes))
         if name in te.__all__:
             return getattr(te, name)
         raise AttributeError(f"T.{name} has no meaning in an expression")
 
 
-def _ramp(base: Any, stride: Any, lanes: int) -> Value:
+def _ramp(base: Any, stride: Any, lanes: int) -> Expr:
     """The indices of a vector's elements."""
     first = as_expr(base)
-    return Value(E.Ramp(first, te.cast(Value(as_expr(stride)), str(first.dtype)).expr, int(lanes)))
+    return E.Ramp(first, te.cast(as_expr(stride), str(first.dtype)), int(lanes))
 
 
 def _around(function: Callable[..., Any]) -> dict[str, Any]:
@@ -136,8 +136,8 @@ class _Open:
         self.kind = kind
 
 
-def _typed(value: Any, kind: str) -> Value:
-    return te.cast(value, kind) if isinstance(value, Value) else te.const(value, kind)
+def _typed(value: Any, kind: str) -> Expr:
+    return te.cast(value, kind) if isinstance(value, Expr) else te.const(value, kind)
 
 
 class _Block:
@@ -194,7 +194,7 @@ class _Reader:
             self.names[name] = self._buffer(name, name, *self._shape_and_type(note))
         elif note is not None and self._dotted(note) in SCALARS.split():
             self.params[name] = Var(name, data_type(self._dotted(note)))
-            self.names[name] = Value(self.params[name])
+            self.names[name] = self.params[name]
         else:
             self.handles.append(name)
             self.names[name] = name
@@ -279,10 +279,10 @@ class _Reader:
 
     def _named(self, name: str, value: Any) -> None:
         """A name for a value: a variable of the function where it is one that is computed."""
-        if isinstance(value, Value) and not isinstance(value.expr, (Var, IntImm)):
-            var = Var(name, value.expr.dtype)
-            self.out.append(S.Let(var, value.expr))
-            value = Value(var)
+        if isinstance(value, Expr) and not isinstance(value, (Var, IntImm)):
+            var = Var(name, value.dtype)
+            self.out.append(S.Let(var, value))
+            value = var
         elif isinstance(value, _Open):
             value = te.var(name, value.kind)
         self.names[name] = value
@@ -322,8 +322,8 @@ class _Reader:
             if not isinstance(target, ast.Name):
                 raise self._error(target, "a loop has a name")
             var = Var(target.id, INT32)
-            extent = stop if start is _ZERO else as_expr(Value(stop) - Value(start))
-            self.names[target.id], self.extents[var] = Value(var), (start, extent)
+            extent = stop if start is _ZERO else as_expr(stop - start)
+            self.names[target.id], self.extents[var] = var, (start, extent)
             loops.append((var, start, stop))
         body = self._nested(node.body)
         for var, start, stop in reversed(loops):
@@ -375,7 +375,7 @@ class _Reader:
             assert domain is not None
             var = Var(name, INT32)
             block.axes.append(Axis(var, _KINDS[kind], *domain, binding))
-            self.names[name], self.extents[var] = Value(var), domain
+            self.names[name], self.extents[var] = var, domain
 
     # -- expressions
 

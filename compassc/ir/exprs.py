@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from compass_core.errors import Span
 
 from .dtypes import F_VECTOR, F_WIDE, VOID, DataType, PointerType, Type, bool_of, pointer_type
+from .expr_op import ExprOp
 from .node import Node, derived, field, node
 
 if TYPE_CHECKING:
@@ -40,13 +41,23 @@ COMMUTATIVE = frozenset("add mul min max eq ne bitand bitor bitxor and or".split
 Mapping = Callable[["Expr"], "Expr"]
 
 
-class Expr(Node):
-    """A value of type `dtype`."""
+class Expr(ExprOp, Node):
+    """A value of type `dtype`. Expressions are equal to themselves only; `a == b` is also the comparison of their values."""
 
     __slots__ = ()
     _computed: ClassVar[tuple[str, ...]] = ("flags",)
     dtype: Type
     flags: int
+
+    def as_expr(self) -> Expr:
+        return self
+
+    __hash__ = Node.__hash__
+
+    def __repr__(self) -> str:
+        from .printer import print_expr
+
+        return print_expr(self)
 
     @property
     def data_type(self) -> DataType:

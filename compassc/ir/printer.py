@@ -16,6 +16,7 @@ from compass_core.errors import Span
 
 from . import exprs as E
 from . import stmts as S
+from . import tensor_exprs as T
 from .dtypes import BOOL, INT32, DataType, PointerType
 from .forms import FORMS
 from .names import NamePool
@@ -114,6 +115,8 @@ class Printer:
             E.Load: self._load,
             E.Region: self._region,
             E.Call: self._call,
+            T.TensorRead: lambda e: f"{e.tensor.name}[{self._list(e.indices)}]",
+            T.Reduce: self._reduce,
             E.FuncCall: self._func_call,
         }
         self._stmts: dict[type, Callable[[Any], str]] = {
@@ -211,6 +214,9 @@ class Printer:
             parts.append(f"r={self.expr(e.r)}")
         parts += [f"{k}={v!r}" for k, v in e.attrs]
         return f"S.{e.op}({', '.join(parts)})"
+
+    def _reduce(self, e: T.Reduce) -> str:
+        return f"{e.combiner.name}({self._list(e.sources)}, axis=[{', '.join([axis.name for axis in e.axes])}])"
 
     # -- statements
 

@@ -188,6 +188,13 @@ def walk_stmts(body: Body) -> Iterator[Stmt]:
             stack.extend(reversed(nested))
 
 
+def rewrite(e: Expr, replace: Callable[[Expr], Expr | None]) -> Expr:
+    """The expression with every node for which `replace` gives another one replaced, from the root on; what it gives is
+    not looked at again."""
+    found = replace(e)
+    return e.map(lambda child: rewrite(child, replace)) if found is None else found
+
+
 def all_exprs(body: Body, flags: int = 0) -> Iterator[Expr]:
     """Every expression node below `body`; with `flags`, only inside trees that have one of them."""
     for s in walk_stmts(body):

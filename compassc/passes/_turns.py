@@ -113,7 +113,11 @@ class Turns:
         for s in loop.body:
             if (move := moves.get(id(s))) is not None:
                 (turn.ins if move.inward else turn.outs).append(move)
-        filled_only = [m for m in turn.ins if m.far is None and not any(o.array is m.array and o.far for o in turn.ins)]
+        filled_only = [
+            m
+            for m in turn.ins
+            if m.far is None and not any(o.array is m.array and o.far not in (None, False) for o in turn.ins)
+        ]
         turn.ins = [m for m in turn.ins if m not in filled_only]
         self._order(turn, moves)
         self._ahead(turn)
@@ -220,7 +224,8 @@ class Turns:
         far = self.roots(s.value.args[1 if inward else 0])
         array = to if to is not None else source
         assert array is not None
-        return inward, array, (next(iter(far)) if len(far) == 1 else None) or False
+        root = next(iter(far)) if len(far) == 1 else None
+        return inward, array, False if root is None else root
 
     def _array(self, p: Expr) -> Var | None:
         """The SRAM array of this function that a pointer points into."""
@@ -351,7 +356,7 @@ class Turns:
 
 def _may_be(a: Any, b: Any) -> bool:
     """Whether two roots may be the same memory (None and False: any)."""
-    return a is b or not a or not b
+    return a is b or any(x is None or x is False for x in (a, b))
 
 
 def _fills(s: Stmt) -> bool:

@@ -8,13 +8,15 @@ s[B].vectorize(inner)
 module = te.lower(s, [A, B], name="add_one")
 """
 
+from compassc.ir.errors import ExpressionError, ExpressionTypeError
+from compassc.ir.operators import cast, const
 from compassc.te import ir_builder
 from compassc.te.axes import AXIS_SEPARATOR, IterVar, Range, reduce_axis, thread_axis
 from compassc.te.bounds import infer_bounds
 from compassc.te.buffers import View, decl_buffer
 from compassc.te.building import build, create_prim_func
 from compassc.te.construct import compute, placeholder, size_var, tag_scope, var
-from compassc.te.errors import ExpressionError, ExpressionTypeError, LowerError, ScheduleError
+from compassc.te.errors import LowerError, ScheduleError
 from compassc.te.external import call_extern, call_intrin, call_pure_extern
 from compassc.te.inverse import acos, acosh, asin, asinh, atan, atanh, fmod, logaddexp, popcount
 from compassc.te.kernels import TEKernel, kernel
@@ -72,7 +74,6 @@ from compassc.te.opaque import (
 from compassc.te.reduce import all, any, comm_reducer, max, max_value, min, min_value, prod, sum
 from compassc.te.schedule import Schedule, Stage, Trace, create_schedule
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, TensorSlice
-from compassc.te.values import Value, cast, const
 
 InferBound, ScheduleOps = infer_bounds, schedule_ops
 """The steps of lowering under the names of the field: bounds of a normalised schedule, and its loop nest."""
@@ -100,7 +101,6 @@ __all__ = [
     "TensorIntrin",
     "TensorSlice",
     "Trace",
-    "Value",
     "View",
     "abs",
     "acos",

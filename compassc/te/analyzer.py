@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 from compassc.analysis.arith import Arith
 from compassc.analysis.simplify import Simplifier
+from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
+from compassc.ir.operators import as_expr, kind_of
 from compassc.ir.visit import substitute
 from compassc.te.axes import IterVar, Range
-from compassc.te.errors import ExpressionTypeError
-from compassc.te.values import Value, as_expr, kind_of
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class Analyzer:
         """An expression with the values of its variables."""
         return substitute(as_expr(given), self._values)
 
-    def simplify(self, expr: Any, steps: int = 2) -> Value:
+    def simplify(self, expr: Any, steps: int = 2) -> Expr:
         """The expression in a simpler form."""
         made, simplifier = self._of(expr), Simplifier(self._facts).expr
         for _ in range(max(steps, 1)):
             made = simplifier(made)
-        return Value(made)
+        return made
 
     rewrite_simplify = canonical_simplify = simplify
 
@@ -89,13 +89,14 @@ class Analyzer:
             self._facts.release(mark)
 
 
-def detect_linear_equation(expr: Any, variables: Sequence[Any]) -> list[Value]:
+def detect_linear_equation(expr: Any, variables: Sequence[Any]) -> list[Expr]:
     """The factors of variables in an expression and what is left: `[a, b, c]` for `a * x + b * y + c`; an empty list
     where it is not linear in them."""
     facts = Arith()
     form = facts.linear(as_expr(expr))
     wanted = [_variable(v) for v in variables]
-    factors, rest = dict.fromkeys(wanted, 0), Value(IntImm(kind_of(as_expr(expr)), form.const))
+    factors = dict.fromkeys(wanted, 0)
+    rest: Expr = IntImm(kind_of(as_expr(expr)), form.const)
     for key, factor in form.terms.items():
         atom = facts.atoms[key]
         if isinstance(atom, Var) and atom in factors:
@@ -103,12 +104,12 @@ def detect_linear_equation(expr: Any, variables: Sequence[Any]) -> list[Value]:
         elif any(v in factors for v in _all(atom)):
             return []
         else:
-            rest = rest + Value(atom) * factor
-    return [*(Value(IntImm(kind_of(v), f)) for v, f in factors.items()), Analyzer().simplify(rest)]
+            rest = rest + atom * factor
+    return [*(IntImm(kind_of(v), f) for v, f in factors.items()), Analyzer().simplify(rest)]
 
 
 def _variable(given: Any) -> Var:
-    e = given.var.expr if isinstance(given, IterVar) else as_expr(given)
+    e = given.var if isinstance(given, IterVar) else as_expr(given)
     if not isinstance(e, Var):
         raise ExpressionTypeError(f"expected a variable, got {given!r}")
     return e

@@ -7,9 +7,10 @@ from enum import Enum
 from typing import Any
 
 from compassc.ir.dtypes import INT32, DataType
-from compassc.ir.exprs import Expr, IntImm, Var
-from compassc.te.errors import ExpressionError, ExpressionTypeError, warn
-from compassc.te.values import Operand, Value, as_expr, binary
+from compassc.ir.errors import ExpressionError, ExpressionTypeError, warn
+from compassc.ir.expr_op import ExprOp
+from compassc.ir.exprs import IntImm, Var
+from compassc.ir.operators import as_expr, binary
 
 _THREAD_TAG = re.compile(r"(threadIdx|blockIdx|vthread)(\.[xyz])?\Z")
 
@@ -33,7 +34,7 @@ class Range:
         """`Range(extent)` from 0, or `Range(begin, end)`."""
         first = as_expr(0 if end is None else begin)
         self.min = first
-        self.extent = as_expr(begin) if end is None else binary("sub", end, begin).expr
+        self.extent = as_expr(begin) if end is None else binary("sub", end, begin)
 
     @classmethod
     def from_extent(cls, begin: Any, extent: Any) -> Range:
@@ -43,10 +44,10 @@ class Range:
         return made
 
     def __repr__(self) -> str:
-        return f"Range({Value(self.min)}, {binary('add', Value(self.min), Value(self.extent))})"
+        return f"Range({self.min}, {binary('add', self.min, self.extent)})"
 
 
-class IterVar(Operand):
+class IterVar(ExprOp):
     """An axis: a variable, the range it runs over (None: follows from what it is bound to), and what kind it is."""
 
     __slots__ = ("dom", "kind", "name", "tag", "var")
@@ -57,7 +58,7 @@ class IterVar(Operand):
         self.dom, self.name, self.kind, self.tag = dom, name or "iter", kind, tag
         at_least_0 = dom is not None and isinstance(dom.min, IntImm) and dom.min.value >= 0
         written = re.sub(r"\W", "_", self.name)
-        self.var = Value(Var(written, dtype if dom is None else dom.extent.dtype, at_least_0))
+        self.var = Var(written, dtype if dom is None else dom.extent.dtype, at_least_0)
 
     @property
     def iter_type(self) -> int:
@@ -71,14 +72,14 @@ class IterVar(Operand):
 
     @property
     def dtype(self) -> DataType:
-        return self.var.dtype
+        return self.var.data_type
 
     @property
     def is_reduction(self) -> bool:
         return self.kind is Kind.REDUCTION
 
-    def as_expr(self) -> Expr:
-        return self.var.expr
+    def as_expr(self) -> Var:
+        return self.var
 
     def __eq__(self, other: object) -> Any:
         return self is other if isinstance(other, IterVar) or other is None else super().__eq__(other)

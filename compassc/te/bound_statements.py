@@ -12,15 +12,14 @@ from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, PointerType, Type
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Body, Stmt
-from compassc.ir.visit import Rewriter, Rewritten, rewrites
+from compassc.ir.tensor_exprs import Reduce, TensorRead
+from compassc.ir.visit import Rewriter, Rewritten, rewrites, substitute
 from compassc.passes._blocks import fresh_copy
 from compassc.passes.flatten_buffer import position
 from compassc.te.buffers import View, compact_strides
 from compassc.te.errors import LowerError
-from compassc.te.nodes import Reduce, TensorRead, substitute
 from compassc.te.opaque import Kernels, TensorIntrin
 from compassc.te.tensor import Tensor
-from compassc.te.values import Value, show
 
 _ZERO = IntImm(INT32, 0)
 
@@ -105,7 +104,7 @@ class _Bound(Rewriter):
                 place = "in one piece" if not view.declared_strides else "with the strides that are declared"
                 raise LowerError(
                     f"{self.what}: '{view.name}' is expected {place}, but dimension {dim} of '{part.buffer.data.name}' has "
-                    f"stride {Value(found)}, not {Value(own)}",
+                    f"stride {found}, not {own}",
                     "copy the part with cache_read first, or declare the buffer with variables for strides (te.decl_buffer)",
                 )
 
@@ -155,9 +154,9 @@ class Match:
         parts = mine.children(), theirs.children()
         named = (getattr(mine, "op", None), mine.dtype) == (getattr(theirs, "op", None), theirs.dtype)
         if type(mine) is not type(theirs) or not named or len(parts[0]) != len(parts[1]):
-            raise self.error(f"it computes {show(theirs)}, the stage {show(mine)}")
+            raise self.error(f"it computes {theirs}, the stage {mine}")
         if not parts[0] and not self.same(mine, substitute(theirs, dict(self.tile))):
-            raise self.error(f"it has {show(theirs)}, the stage {show(mine)}")
+            raise self.error(f"it has {theirs}, the stage {mine}")
         for a, b in zip(*parts):
             self.expression(a, b)
 
@@ -171,7 +170,7 @@ class Match:
             raise self.error(f"it reduces by '{theirs.combiner.name}', the stage by '{mine.combiner.name}'")
         starts = [r.init or r.combiner.identity for r in (mine, theirs)]
         if not all(map(self.same, *starts)):
-            shown = [", ".join(map(show, s)) for s in starts]
+            shown = [", ".join(map(str, s)) for s in starts]
             raise self.error(f"its reduction begins with {shown[1]}, the stage's with {shown[0]}")
 
     def _read(self, mine: TensorRead, theirs: TensorRead) -> None:
@@ -199,7 +198,7 @@ class Match:
                 raise self.error(f"'{name}' is walked through in more dimensions than '{their_name}' has")
             rest = self.simplify(Binary("sub", index, inner[len(dims)]))
             if variables(rest) & loops:
-                raise self.error(f"dimension {dim} of '{name}' is walked through by {show(index)}")
+                raise self.error(f"dimension {dim} of '{name}' is walked through by {index}")
             dims.append(dim)
             begin.append(rest)
         fixed = [i for i in inner if not variables(i) & loops]

@@ -15,15 +15,15 @@ from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Expr, IntImm, Var
+from compassc.ir.operators import binary, kind_of
+from compassc.ir.tensor_exprs import reads
 from compassc.te.axes import IterVar
 from compassc.te.errors import LowerError
-from compassc.te.nodes import reads
 from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.relations import leaf_extents, root_values
 from compassc.te.schedule.schedule import Schedule
 from compassc.te.schedule.stage import Stage, is_tec, loops_around
 from compassc.te.tensor import PlaceholderOp
-from compassc.te.values import Value, binary, kind_of
 
 _LARGEST = 1 << 28
 """Extents that are not constant are bounded by a constant below this, or not at all."""
@@ -38,7 +38,7 @@ class Region:
     whole: bool
 
     def __str__(self) -> str:
-        return f"[{Value(self.min)}, {Value(binary('add', Value(self.min), Value(self.extent)).expr)})"
+        return f"[{self.min}, {binary('add', self.min, self.extent)})"
 
 
 class Bounds:
@@ -56,7 +56,7 @@ class Bounds:
         lines = []
         for stage, regions in self.regions.items():
             axes = ", ".join(f"{axis.name} in {region}" for axis, region in regions.items())
-            loops = ", ".join(f"{a.name}: {Value(self.extents[stage][a])}" for a in stage.leaf_iter_vars)
+            loops = ", ".join(f"{a.name}: {self.extents[stage][a]}" for a in stage.leaf_iter_vars)
             lines.append(f"{stage.label}: {axes or 'a scalar'}; loops {loops or 'none'}")
         return "\n".join(lines)
 
@@ -245,7 +245,7 @@ def _closed(intervals: dict[Var, Interval], fixed: set[Var]) -> dict[Var, Interv
                 interval(low, lambda v: intervals.get(v) if v not in fixed else None)[0],
                 interval(high, lambda v: intervals.get(v) if v not in fixed else None)[1],
             )
-            if new != (low, high) and (str(Value(new[0])), str(Value(new[1]))) != (str(Value(low)), str(Value(high))):
+            if new != (low, high) and (str(new[0]), str(new[1])) != (str(low), str(high)):
                 intervals[var] = new
                 changed = True
         if not changed:
@@ -254,15 +254,15 @@ def _closed(intervals: dict[Var, Interval], fixed: set[Var]) -> dict[Var, Interv
 
 
 def _add(a: Expr, b: Expr) -> Expr:
-    return binary("add", Value(a), Value(b)).expr
+    return binary("add", a, b)
 
 
 def _minus_one(low: Expr, extent: Expr) -> Expr:
-    return binary("sub", _value_sum(low, extent), Value(IntImm(kind_of(extent), 1))).expr
+    return binary("sub", _value_sum(low, extent), IntImm(kind_of(extent), 1))
 
 
-def _value_sum(a: Expr, b: Expr) -> Value:
-    return binary("add", Value(a), Value(b))
+def _value_sum(a: Expr, b: Expr) -> Expr:
+    return binary("add", a, b)
 
 
 def union(spans: list[Interval], facts: Arith) -> Region:
@@ -272,7 +272,7 @@ def union(spans: list[Interval], facts: Arith) -> Region:
     for a, b in ((simplify(a), simplify(b)) for a, b in spans[1:]):
         low = a if facts.compare("le", a, low) else low if facts.compare("le", low, a) else E.Binary("min", low, a)
         high = b if facts.compare("ge", b, high) else high if facts.compare("ge", high, b) else E.Binary("max", high, b)
-    extent = simplify(binary("add", binary("sub", Value(high), Value(low)), Value(IntImm(kind_of(low), 1))).expr)
+    extent = simplify(binary("add", binary("sub", high, low), IntImm(kind_of(low), 1)))
     if not isinstance(extent, IntImm):
         most = facts.difference(high, low)[1] + 1
         if most < _LARGEST:
@@ -299,7 +299,7 @@ def interval(e: Expr, of: Callable[[Var], Interval | None]) -> Interval:
         return E.Cast(e.dtype, low), E.Cast(e.dtype, high)
     if isinstance(e, E.Select):
         (a, b), (c, d) = interval(e.a, of), interval(e.b, of)
-        return binary("min", Value(a), Value(c)).expr, binary("max", Value(b), Value(d)).expr
+        return binary("min", a, c), binary("max", b, d)
     if isinstance(e, E.Binary):
         return _binary_interval(e, interval(e.a, of), interval(e.b, of))
     raise Unbounded
@@ -307,7 +307,7 @@ def interval(e: Expr, of: Callable[[Var], Interval | None]) -> Interval:
 
 def _binary_interval(e: E.Binary, a: Interval, b: Interval) -> Interval:
     if a[0] is a[1] and b[0] is b[1]:
-        made = binary(e.op, Value(a[0]), Value(b[0])).expr
+        made = binary(e.op, a[0], b[0])
         return made, made
     if e.op in ("add", "min", "max"):
         return _of(e.op, a[0], b[0]), _of(e.op, a[1], b[1])
@@ -327,4 +327,4 @@ def _binary_interval(e: E.Binary, a: Interval, b: Interval) -> Interval:
 
 
 def _of(op: str, a: Expr, b: Expr) -> Expr:
-    return binary(op, Value(a), Value(b)).expr
+    return binary(op, a, b)

@@ -8,12 +8,12 @@ from typing import Any
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import FLOAT32, INT32, DataType, pointer_type
+from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.exprs import Buffer, Expr, IntImm, Var
+from compassc.ir.operators import as_expr, binary, data_type, immediate, kind_of
 from compassc.ir.stmts import Stmt
 from compassc.te.construct import shape_of
-from compassc.te.errors import ExpressionError, ExpressionTypeError
 from compassc.te.tensor import Tensor
-from compassc.te.values import Value, as_expr, binary, data_type, immediate, kind_of
 
 _ZERO, _ONE = IntImm(INT32, 0), IntImm(INT32, 1)
 
@@ -42,18 +42,18 @@ class View:
         return self.buffer.shape
 
     @property
-    def strides(self) -> tuple[Value, ...]:
+    def strides(self) -> tuple[Expr, ...]:
         """The elements between neighbours in each dimension."""
-        return tuple(map(Value, self.declared_strides or compact_strides(self.shape)))
+        return self.declared_strides or compact_strides(self.shape)
 
     def _indices(self, given: Sequence[Any]) -> tuple[Expr, ...]:
         if len(given) != len(self.shape):
             raise ExpressionError(f"'{self.name}' has {len(self.shape)} dimensions, got {len(given)} indices")
         return tuple(whole(i, f"an index of '{self.name}'") for i in given)
 
-    def __getitem__(self, indices: Any) -> Value:
+    def __getitem__(self, indices: Any) -> Expr:
         given = indices if isinstance(indices, tuple) else (indices,)
-        return Value(E.Load(self.buffer, self._indices(given)))
+        return E.Load(self.buffer, self._indices(given))
 
     def store(self, value: Any, *indices: Any) -> Stmt:
         """The statement that writes an element."""
@@ -70,10 +70,10 @@ class View:
             return E.Pointer(self.dtype, self.buffer.data, _ZERO)
         where: Expr = _ZERO
         for index, stride in zip(self._indices(indices), self.strides):
-            where = binary("add", Value(where), binary("mul", Value(index), stride)).expr
+            where = binary("add", where, binary("mul", index, stride))
         return E.Pointer(self.dtype, self.buffer.data, where)
 
-    def vload(self, begin: Any, dtype: Any = None) -> Value:
+    def vload(self, begin: Any, dtype: Any = None) -> Expr:
         """The element at the indices `begin`. ExpressionTypeError for vectors and other types than the elements'."""
         if dtype is not None and data_type(dtype) is not self.dtype:
             raise ExpressionTypeError(
@@ -99,16 +99,17 @@ def whole(given: Any, what: str) -> Expr:
     """A whole number. ExpressionTypeError for others."""
     e = as_expr(given)
     if not kind_of(e).is_integer or kind_of(e).is_bool:
-        raise ExpressionTypeError(f"{what} is a whole number, got {Value(e)} of {e.dtype}", "cast it to int32")
+        raise ExpressionTypeError(f"{what} is a whole number, got {e} of {e.dtype}", "cast it to int32")
     return e
 
 
 def compact_strides(shape: Sequence[Expr]) -> tuple[Expr, ...]:
     """The strides of elements that lie one after another."""
-    made, stride = [], Value(_ONE)
+    made: list[Expr] = []
+    stride: Expr = _ONE
     for size in reversed(shape):
-        made.append(stride.expr)
-        stride = binary("mul", stride, Value(size))
+        made.append(stride)
+        stride = binary("mul", stride, size)
     return tuple(reversed(made))
 
 
@@ -167,7 +168,7 @@ def check_bound(what: str, view: Any, tensor: Tensor, strided: bool = False) -> 
         )
     wanted = tensor.shape or (_ONE,)
     if view.dtype is not tensor.dtype or list(map(_written, view.shape)) != list(map(_written, wanted)):
-        sides = [f"({', '.join(str(Value(e)) for e in x.shape)}) of {x.dtype}" for x in (view, tensor)]
+        sides = [f"({', '.join(str(e) for e in x.shape)}) of {x.dtype}" for x in (view, tensor)]
         raise ExpressionError(
             f"{what}: the buffer '{view.name}' is {sides[0]}, '{tensor.name}' is {sides[1]}",
             f"declare it with te.decl_buffer({tensor.name}.shape, {tensor.name}.dtype)",

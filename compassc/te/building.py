@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compassc.ir import exprs as E
+from compassc.ir.errors import ExpressionError
 from compassc.ir.visit import all_exprs
-from compassc.te.errors import ExpressionError
 from compassc.te.lowering import lower
 
 if TYPE_CHECKING:

@@ -8,24 +8,24 @@ from contextlib import ContextDecorator
 from typing import Any
 
 from compassc.ir.dtypes import FLOAT32, INT32
+from compassc.ir.errors import ExpressionError, ExpressionTypeError, warn
 from compassc.ir.exprs import Expr, IntImm, Var
+from compassc.ir.operators import as_expr, data_type
+from compassc.ir.tensor_exprs import Reduce
 from compassc.ir.visit import walk_exprs
 from compassc.te.axes import IterVar, Kind, Range
-from compassc.te.errors import ExpressionError, ExpressionTypeError, warn
-from compassc.te.nodes import Reduce
 from compassc.te.reading import check_reads
 from compassc.te.tensor import ComputeOp, PlaceholderOp, Tensor
-from compassc.te.values import Value, as_expr, data_type
 
 
-def var(name: str = "tindex", dtype: Any = INT32) -> Value:
+def var(name: str = "tindex", dtype: Any = INT32) -> Expr:
     """A number that is known when the kernel runs; each call gives another one."""
-    return Value(Var(name, data_type(dtype)))
+    return Var(name, data_type(dtype))
 
 
-def size_var(name: str = "size", dtype: Any = INT32) -> Value:
+def size_var(name: str = "size", dtype: Any = INT32) -> Expr:
     """A number that is known when the kernel runs, and not negative."""
-    return Value(Var(name, data_type(dtype), True))
+    return Var(name, data_type(dtype), True)
 
 
 def shape_of(given: Any) -> tuple[Expr, ...]:
@@ -34,7 +34,7 @@ def shape_of(given: Any) -> tuple[Expr, ...]:
     shape = tuple(as_expr(int(d) if isinstance(d, float) else d) for d in listed)
     for dim in shape:
         if not dim.dtype.is_integer or (isinstance(dim, IntImm) and dim.value < 0):
-            raise ExpressionError(f"{Value(dim)} is no number of elements")
+            raise ExpressionError(f"{dim} is no number of elements")
     return shape
 
 
@@ -58,9 +58,7 @@ def compute(
     """
     extents = shape_of(shape)
     names = _axis_names(fcompute, len(extents), varargs_names)
-    axes = tuple(
-        IterVar(Range(Value(e)), n, Kind.DATA_PARALLEL) for n, e in zip(names, extents[: len(names)], strict=True)
-    )
+    axes = tuple(IterVar(Range(e), n, Kind.DATA_PARALLEL) for n, e in zip(names, extents[: len(names)], strict=True))
     given = fcompute(*[axis.var for axis in axes])
     several = isinstance(given, (tuple, list))
     body = tuple(as_expr(e) for e in (given if several else (given,)))

@@ -8,15 +8,16 @@ from typing import Any
 
 from compassc.ir import exprs as E
 from compassc.ir.dtypes import VOID, PointerType, Type
+from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.exprs import Expr, Var
+from compassc.ir.operators import as_expr, data_type
 from compassc.ir.stmts import Body, PrimFunc
 from compassc.ir.visit import Rewriter, rewrites
 from compassc.te import inverse, math
 from compassc.te.buffers import View
-from compassc.te.errors import ExpressionError, ExpressionTypeError, LowerError
+from compassc.te.errors import LowerError
 from compassc.te.machine import Machine
 from compassc.te.schedule.schedule import Schedule
-from compassc.te.values import Value, as_expr, data_type
 
 EXTERN = "extern"
 """The attribute of a function of a module that has no body here: its name in C."""
@@ -29,25 +30,25 @@ IMPORTED = {"import_c": "C", "import_llvm": "LLVM"}
 """The pragmas whose value is the text of functions, which become attributes of the kernel."""
 
 
-def call_extern(dtype: Any, func_name: str, *args: Any) -> Value:
+def call_extern(dtype: Any, func_name: str, *args: Any) -> Expr:
     """The value of a function of C, of type `dtype` (`"void"`: none). Arguments are values of the types that the function
     takes, and views or addresses (`view.access_ptr("r")`). The host has those of its C library and those that the pragmas
     `import_c` and `import_llvm` bring; CUDA devices have theirs, without addresses. LowerError on NPUs."""
     if not isinstance(func_name, str) or not func_name.isidentifier() or not func_name.isascii():
         raise ExpressionError(f"{func_name!r} is no name of a function of C")
     kind: Type = VOID if dtype == "void" else data_type(dtype)
-    return Value(E.FuncCall(func_name, tuple(_argument(func_name, a) for a in args), kind))
+    return E.FuncCall(func_name, tuple(_argument(func_name, a) for a in args), kind)
 
 
 call_pure_extern = call_extern
 
 
-def call_intrin(dtype: Any, func_name: str, *args: Any) -> Value:
+def call_intrin(dtype: Any, func_name: str, *args: Any) -> Expr:
     """The function of `te` of a name (`exp`, or `tir.exp`), whose value is of type `dtype`. ExpressionError for others."""
     name = func_name.removeprefix("tir.") if isinstance(func_name, str) else ""
     if name not in INTRINSICS:
         raise ExpressionError(f"{func_name!r} is no operation of all targets", f"known are {', '.join(INTRINSICS)}")
-    made: Value = getattr(inverse if hasattr(inverse, name) else math, name)(*args)
+    made: Expr = getattr(inverse if hasattr(inverse, name) else math, name)(*args)
     if made.dtype is not data_type(dtype):
         raise ExpressionTypeError(f"'{name}' of these arguments is {made.dtype}, asked for is {dtype}", "cast them")
     return made

@@ -8,43 +8,44 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from compassc.ir.dtypes import FLOAT32, dtype
-from compassc.te.errors import ExpressionTypeError
+from compassc.ir.errors import ExpressionTypeError
+from compassc.ir.exprs import Expr
+from compassc.ir.operators import as_expr, binary, cast, const, kind_of, matched
 from compassc.te.math import Select, abs, exp, log, sqrt
-from compassc.te.values import Value, as_expr, binary, cast, const, kind_of, matched
 
 
-def _real(x: Any, name: str, function: Callable[[Value], Value]) -> Value:
+def _real(x: Any, name: str, function: Callable[[Expr], Expr]) -> Expr:
     """A function of float32 for a value of float16 or float32, in its type."""
     e = as_expr(x)
     if not e.dtype.is_float or e.dtype.bits > 32:
         raise ExpressionTypeError(f"te.{name} needs a float16 or float32, got {e.dtype}", "cast the value first")
-    return cast(function(cast(Value(e), FLOAT32)), e.dtype)
+    return cast(function(cast(e, FLOAT32)), e.dtype)
 
 
-def _polynomial(x: Value, factors: Sequence[float]) -> Value:
+def _polynomial(x: Expr, factors: Sequence[float]) -> Expr:
     """The polynomial with these factors, that of the highest power first."""
-    found: Value = const(factors[0])
+    found: Expr = const(factors[0])
     for factor in factors[1:]:
         found = found * x + factor
     return found
 
 
-def _odd(x: Value, factors: Sequence[float]) -> Value:
+def _odd(x: Expr, factors: Sequence[float]) -> Expr:
     """x + x**3 * polynomial of x**2."""
     square = x * x
     return _polynomial(square, factors) * square * x + x
 
 
-def _signed(x: Value, function: Callable[[Value], Value]) -> Value:
+def _signed(x: Expr, function: Callable[[Expr], Expr]) -> Expr:
     """An odd function by its values of numbers that are not negative."""
     found = function(abs(x))
     return Select(x < 0.0, -found, found)
 
 
-def atan(x: Any) -> Value:
+def atan(x: Any) -> Expr:
     """The angle in radians whose tangent is x, from -pi/2 to pi/2."""
 
-    def positive(a: Value) -> Value:
+    def positive(a: Expr) -> Expr:
         steep, middle = a > 2.414213562373095, a > 0.4142135623730950
         reduced = Select(steep, -(const(1.0) / a), Select(middle, (a - 1.0) / (a + 1.0), a))
         start = Select(steep, const(math.pi / 2), Select(middle, const(math.pi / 4), const(0.0)))
@@ -56,10 +57,10 @@ def atan(x: Any) -> Value:
 _ASIN = (4.2163199048e-2, 2.4181311049e-2, 4.5470025998e-2, 7.4953002686e-2, 1.6666752422e-1)
 
 
-def asin(x: Any) -> Value:
+def asin(x: Any) -> Expr:
     """The angle in radians whose sine is x, from -pi/2 to pi/2; no number for x beyond -1 and 1."""
 
-    def positive(a: Value) -> Value:
+    def positive(a: Expr) -> Expr:
         large = a > 0.5
         found = _odd(Select(large, sqrt((const(1.0) - a) * 0.5), a), _ASIN)
         return Select(large, const(math.pi / 2) - found * 2.0, found)
@@ -67,10 +68,10 @@ def asin(x: Any) -> Value:
     return _real(x, "asin", lambda v: _signed(v, positive))
 
 
-def acos(x: Any) -> Value:
+def acos(x: Any) -> Expr:
     """The angle in radians whose cosine is x, from 0 to pi; no number for x beyond -1 and 1."""
 
-    def function(v: Value) -> Value:
+    def function(v: Expr) -> Expr:
         large = abs(v) > 0.5
         found = _odd(Select(large, sqrt((const(1.0) - abs(v)) * 0.5), v), _ASIN)
         near_one = Select(v < 0.0, const(math.pi) - found * 2.0, found * 2.0)
@@ -79,10 +80,10 @@ def acos(x: Any) -> Value:
     return _real(x, "acos", function)
 
 
-def asinh(x: Any) -> Value:
+def asinh(x: Any) -> Expr:
     """The number whose hyperbolic sine is x."""
 
-    def positive(a: Value) -> Value:
+    def positive(a: Expr) -> Expr:
         small = _odd(a, (2.0122003309e-2, -4.2699340972e-2, 7.4847586088e-2, -1.6666288134e-1))
         large = log(a) + math.log(2)
         return Select(a > 1500.0, large, Select(a < 0.5, small, log(a + sqrt(a * a + 1.0))))
@@ -90,10 +91,10 @@ def asinh(x: Any) -> Value:
     return _real(x, "asinh", lambda v: _signed(v, positive))
 
 
-def acosh(x: Any) -> Value:
+def acosh(x: Any) -> Expr:
     """The number, not negative, whose hyperbolic cosine is x; no number for x below 1."""
 
-    def function(v: Value) -> Value:
+    def function(v: Expr) -> Expr:
         over = v - 1.0
         factors = (1.7596881071e-3, -7.5272886713e-3, 2.6454905019e-2, -1.1784741703e-1, 1.4142135263)
         small = _polynomial(over, factors) * sqrt(over)
@@ -102,30 +103,30 @@ def acosh(x: Any) -> Value:
     return _real(x, "acosh", function)
 
 
-def atanh(x: Any) -> Value:
+def atanh(x: Any) -> Expr:
     """The number whose hyperbolic tangent is x; infinite for -1 and 1, no number beyond."""
 
-    def positive(a: Value) -> Value:
+    def positive(a: Expr) -> Expr:
         factors = (1.81740078349e-1, 8.24370301058e-2, 1.46691431730e-1, 1.99782164500e-1, 3.33337300303e-1)
         return Select(a < 0.5, _odd(a, factors), log((a + 1.0) / (const(1.0) - a)) * 0.5)
 
     return _real(x, "atanh", lambda v: _signed(v, positive))
 
 
-def logaddexp(x: Any, y: Any) -> Value:
+def logaddexp(x: Any, y: Any) -> Expr:
     """log(exp(x) + exp(y)), without running over in between."""
     a, b = as_expr(x), as_expr(y)
     kind = matched(kind_of(a), kind_of(b), "logaddexp")
 
-    def function(v: Value) -> Value:
-        w = cast(Value(b), FLOAT32)
+    def function(v: Expr) -> Expr:
+        w = cast(b, FLOAT32)
         larger = binary("max", v, w)
         return Select(v.equal(w), v + math.log(2), larger + log(exp(-abs(v - w)) + 1.0))
 
-    return _real(cast(Value(a), kind), "logaddexp", function)
+    return _real(cast(a, kind), "logaddexp", function)
 
 
-def fmod(x: Any, y: Any) -> Value:
+def fmod(x: Any, y: Any) -> Expr:
     """What the quotient of whole numbers, cut towards zero, leaves. ExpressionTypeError for reals, whose remainder is
     exact on no target but the host."""
     a, b = as_expr(x), as_expr(y)
@@ -133,16 +134,16 @@ def fmod(x: Any, y: Any) -> Value:
         raise ExpressionTypeError(
             "te.fmod needs whole numbers", "for reals write x - te.trunc(x / y) * y, which rounds"
         )
-    return binary("mod", Value(a), Value(b))
+    return binary("mod", a, b)
 
 
-def popcount(x: Any) -> Value:
+def popcount(x: Any) -> Expr:
     """How many bits of a whole number are set, in its type."""
     e = as_expr(x)
     if not e.dtype.is_integer or e.dtype.is_bool:
         raise ExpressionTypeError(f"te.popcount needs a whole number, got {e.dtype}")
     kind = dtype(f"uint{e.dtype.bits}")
-    found, shift, every = cast(Value(e), kind), 1, (1 << e.dtype.bits) - 1
+    found, shift, every = cast(e, kind), 1, (1 << e.dtype.bits) - 1
     while shift < e.dtype.bits:
         mask = const(every // ((1 << shift) + 1), kind)  # of each pair of groups of bits the lower one
         found = (found & mask) + ((found >> const(shift, kind)) & mask)

@@ -15,13 +15,13 @@ from typing import Any
 
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import BOOL, INT32, pointer_type
+from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.exprs import Buffer, Expr, IntImm, Var
+from compassc.ir.operators import as_expr, cast, data_type, kind_of, matched
 from compassc.ir.stmts import Stmt
 from compassc.te.buffers import View, whole
 from compassc.te.construct import shape_of
-from compassc.te.errors import ExpressionError, ExpressionTypeError
 from compassc.te.opaque import body_of
-from compassc.te.values import Value, as_expr, cast, data_type, kind_of, matched
 
 KINDS = {"serial": "serial", "unroll": "unrolled", "parallel": "serial", "vectorize": "serial"}
 """What loops become: those of statements run in order, whatever they might."""
@@ -47,13 +47,13 @@ class BufferVar:
         indices = given if isinstance(given, tuple) else (given,)
         if len(indices) != 1 or len(self.view.shape) == 1:
             return indices
-        found, rest = [], Value(as_expr(indices[0]))
+        found, rest = [], as_expr(indices[0])
         for size in reversed(self.view.shape[1:]):
-            found.append(rest % Value(size))
-            rest = rest // Value(size)
+            found.append(rest % size)
+            rest = rest // size
         return (rest, *reversed(found))
 
-    def __getitem__(self, indices: Any) -> Value:
+    def __getitem__(self, indices: Any) -> Expr:
         return self.view[self._indices(indices)]
 
     def __setitem__(self, indices: Any, value: Any) -> None:
@@ -87,16 +87,16 @@ class IRBuilder:
     @contextmanager
     def for_range(
         self, begin: Any, end: Any, name: str = "i", dtype: Any = None, kind: str = "serial"
-    ) -> Iterator[Value]:
+    ) -> Iterator[Expr]:
         """A loop; gives its variable. `kind`: one of KINDS; what may run at the same time runs in order."""
         if kind not in KINDS:
             raise ExpressionError(f"a loop is {', '.join(KINDS)}; got '{kind}'")
         first, last = (whole(e, f"an end of the loop '{name}'") for e in (begin, end))
         number = data_type(dtype) if dtype is not None else matched(kind_of(first), kind_of(last), "for_range")
-        start, stop = (cast(Value(e), number).expr for e in (first, last))
+        start, stop = (cast(e, number) for e in (first, last))
         var = Var(name, number, isinstance(start, IntImm) and start.value >= 0)
         with self._inner() as body:
-            yield Value(var)
+            yield var
         self.emit(S.For(var, KINDS[kind], start, stop, IntImm(number, 1), tuple(body)))
 
     @contextmanager
@@ -125,12 +125,12 @@ class IRBuilder:
             yield
         self._levels[-1][-1] = S.If(before.cond, before.then, tuple(body))
 
-    def let(self, name: str, value: Any) -> Value:
+    def let(self, name: str, value: Any) -> Expr:
         """A variable with a value."""
         e = as_expr(value)
         var = Var(name, kind_of(e))
         self.emit(S.Let(var, e))
-        return Value(var)
+        return var
 
     def allocate(self, dtype: Any, shape: Any, name: str = "buf", scope: str = "") -> BufferVar:
         """Memory of the thread that runs the statements, of a constant size."""

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import CompassError, Span
-from compassc.te.errors import ExpressionError, ExpressionTypeError, LowerError
+from compassc.ir.errors import ExpressionError, ExpressionTypeError
+from compassc.te.errors import LowerError
 from compassc.te.schedule.schedule import Schedule
 from compassc.te.tensor import Tensor
 

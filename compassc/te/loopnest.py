@@ -18,7 +18,10 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, pointer_type
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
+from compassc.ir.operators import binary
 from compassc.ir.stmts import Body, Stmt
+from compassc.ir.tensor_exprs import Reduce, TensorRead
+from compassc.ir.visit import rewrite, substitute
 from compassc.te.axes import IterVar, Kind, Range
 from compassc.te.bound_statements import Match, Parts, bound
 from compassc.te.bound_statements import Target as Part
@@ -26,7 +29,6 @@ from compassc.te.bounds import Bounds, Region
 from compassc.te.buffers import View
 from compassc.te.errors import LowerError
 from compassc.te.machine import Machine
-from compassc.te.nodes import Reduce, TensorRead, rewrite, substitute
 from compassc.te.opaque import ExternOp, ScanOp
 from compassc.te.parameters import why_not_whole
 from compassc.te.pragmas import applied
@@ -37,7 +39,6 @@ from compassc.te.schedule.relations import predicates, root_values
 from compassc.te.schedule.schedule import Schedule
 from compassc.te.schedule.stage import Stage, loops_around
 from compassc.te.tensor import Operation, Tensor
-from compassc.te.values import Value, binary
 
 if TYPE_CHECKING:
     from compassc.language.functions import PyPrimFunc
@@ -198,7 +199,7 @@ class _Nests:
         if scope in self.machine.open_memory and not variables(extent) & self.loops:
             return extent
         raise LowerError(
-            f"the memory of '{stage.label}' has no constant size: axis '{axis.name}' has extent {Value(extent)}",
+            f"the memory of '{stage.label}' has no constant size: axis '{axis.name}' has extent {extent}",
             "compute it at an inner loop, or make it a parameter of the kernel",
         )
 
@@ -231,7 +232,7 @@ class _Nests:
 
 def _whole(tensor: Tensor) -> tuple[dict[IterVar, Region], tuple[IterVar, ...]]:
     """Regions of all dimensions of a tensor."""
-    axes = tuple(IterVar(Range(Value(d)), f"dim{i}", Kind.DATA_PARALLEL) for i, d in enumerate(tensor.shape))
+    axes = tuple(IterVar(Range(d), f"dim{i}", Kind.DATA_PARALLEL) for i, d in enumerate(tensor.shape))
     return {a: Region(_ZERO, d, True) for a, d in zip(axes, tensor.shape)}, axes
 
 
@@ -265,7 +266,7 @@ def _indices(place: Place, indices: Sequence[Expr]) -> tuple[Expr, ...]:
         return (_ZERO,)
     if not place.start:
         return tuple(indices)
-    made = [binary("sub", Value(i), Value(start)).expr for i, start in zip(indices, place.start)]
+    made = [binary("sub", i, start) for i, start in zip(indices, place.start)]
     if place.rolling is not None:
         made[place.rolling.dim] = place.rolling.place(indices[place.rolling.dim])
     return tuple(made)
@@ -345,9 +346,7 @@ class _Nest:
     def _turns(self, leaf: IterVar, note: Annotation, var: Expr, body: Body) -> list[Stmt]:
         extent = self.extents[leaf]
         if note.loop in self.nests.machine.constant_loops and not isinstance(extent, IntImm):
-            raise LowerError(
-                f"{note.loop} of '{self.stage.label}': '{leaf.name}' has extent {Value(extent)}, no constant"
-            )
+            raise LowerError(f"{note.loop} of '{self.stage.label}': '{leaf.name}' has extent {extent}, no constant")
         single = (
             note.thread is not None and self.nests.machine.single_threads and self.nests.machine.shares(note.thread)
         )
@@ -374,7 +373,7 @@ class _Nest:
         """The value of each axis of the operation in terms of the loops."""
         counted = root_values(self.stage, self.extents, loops, counted=True)
         return {
-            axis: binary("add", Value(counted[axis]), Value(self.regions[axis].min)).expr
+            axis: binary("add", counted[axis], self.regions[axis].min)
             for axis in (*self.stage.axis, *self.stage.reduce_axis)
             if axis in counted
         }
@@ -390,7 +389,7 @@ class _Nest:
         values = self._values(loops)
         for axis in self.stage.axis:
             if not self.regions[axis].whole and axis.dom is not None:
-                end = binary("add", Value(axis.dom.min), Value(axis.dom.extent)).expr
+                end = binary("add", axis.dom.min, axis.dom.extent)
                 what = f"it is computed for points beyond the range of '{axis.name}', too"
                 found += [(what, Binary("le", axis.dom.min, values[axis])), (what, Binary("lt", values[axis], end))]
         if self.stage.rolling:
@@ -493,7 +492,7 @@ class Tensorised:
         self.match = Match(intrin, {_variable(a): self.loops[b] for a, b in zip(axes, ordered)}, self.what)
         self.tile = set(tile)
         values = nest._values(self.loops)
-        mapping: dict[Expr, Expr] = {a.as_expr(): v for a, v in values.items()}
+        mapping: dict[Var, Expr] = {a.as_expr(): v for a, v in values.items()}
         for mine, theirs in zip(self.stage.body, intrin.op.body, strict=True):
             self.match.expression(_substituted(mine, mapping), theirs)
         self.values = values
@@ -510,7 +509,7 @@ class Tensorised:
         for kind, theirs in ((False, op.axis), (True, op.reduce_axis)):
             mine = [self.nest.extents[a] for a in inside if a.is_reduction is kind]
             wanted = [a.dom.extent for a in theirs if a.dom is not None]
-            numbers = [[e.value if isinstance(e, IntImm) else str(Value(e)) for e in side] for side in (mine, wanted)]
+            numbers = [[e.value if isinstance(e, IntImm) else str(e) for e in side] for side in (mine, wanted)]
             if numbers[0] != numbers[1]:
                 raise LowerError(
                     f"{self.what}: '{self.intrin.name}' has loops of {numbers[1]} turns, the stage has {numbers[0]}"
@@ -527,7 +526,7 @@ class Tensorised:
         return found
 
     def _parts(self) -> Parts:
-        zero: dict[Expr, Expr] = dict.fromkeys(self.tile, _ZERO)
+        zero: dict[Var, Expr] = dict.fromkeys(self.tile, _ZERO)
         parts = {}
         for view, tensor in zip(self.intrin.input_views, self.intrin.inputs):
             mine, begin, dims = self.match.found[tensor]
@@ -575,7 +574,7 @@ def _variable(axis: IterVar) -> Var:
     return e
 
 
-def _substituted(e: Expr, mapping: dict[Expr, Expr]) -> Expr:
+def _substituted(e: Expr, mapping: dict[Var, Expr]) -> Expr:
     """An expression of a stage by its loops; sources of a reduction, too."""
     if isinstance(e, Reduce):
         return e.replace(sources=tuple(substitute(s, mapping) for s in e.sources))

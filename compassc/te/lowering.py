@@ -14,27 +14,28 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import BOOL, INT32, VOID, PointerType, pointer_type
 from compassc.ir.equal import structural_equal
+from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.names import NamePool, identifier
+from compassc.ir.operators import kind_of
 from compassc.ir.stmts import Body, IRModule, PrimFunc, Stmt
+from compassc.ir.tensor_exprs import TensorRead, reads
 from compassc.ir.verify import verify
-from compassc.ir.visit import Rewriter, all_exprs, rename_vars, rewrites, walk_stmts
+from compassc.ir.visit import Rewriter, all_exprs, rename_vars, rewrite, rewrites, substitute, walk_stmts
 from compassc.te.axes import IterVar, Kind, Range
 from compassc.te.bounds import Bounds, infer_bounds
 from compassc.te.buffers import View, check_bound
-from compassc.te.errors import ExpressionTypeError, LowerError, ScheduleError
+from compassc.te.errors import LowerError, ScheduleError
 from compassc.te.external import imported, with_declarations
 from compassc.te.loopnest import LoopNest, loop_nest
 from compassc.te.machine import Machine
 from compassc.te.narrow import narrowed
-from compassc.te.nodes import TensorRead, reads, rewrite, substitute
 from compassc.te.opaque import ScanOp
 from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.relations import roots_of
 from compassc.te.schedule.schedule import Schedule
 from compassc.te.schedule.stage import Singleton, Stage, is_tec
 from compassc.te.tensor import ComputeOp, PlaceholderOp, Tensor
-from compassc.te.values import Value, kind_of
 
 if TYPE_CHECKING:
     from compassc.language.functions import PyPrimFunc
@@ -289,8 +290,8 @@ def parameters_of(
             shape = tuple(arg.shape) or (IntImm(INT32, 1),)
             buffers[arg] = Buffer(data, dtype, shape)
             variables.append(data)
-        elif isinstance(arg, Value) and isinstance(arg.expr, Var):
-            variables.append(arg.expr)
+        elif isinstance(arg, Var):
+            variables.append(arg)
         else:
             raise ExpressionTypeError(f"an argument is a tensor or a variable, got {type(arg).__name__}")
     sizes = dict.fromkeys(e for b in buffers.values() for e in b.shape if isinstance(e, Var) and e not in variables)

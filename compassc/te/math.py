@@ -6,8 +6,9 @@ from typing import Any
 
 from compassc.ir import exprs as E
 from compassc.ir.dtypes import BOOL, FLOAT32
-from compassc.te.errors import ExpressionTypeError
-from compassc.te.values import Value, as_expr, binary, cast, const, immediate, kind_of, matched
+from compassc.ir.errors import ExpressionTypeError
+from compassc.ir.exprs import Expr
+from compassc.ir.operators import as_expr, binary, cast, const, immediate, kind_of, matched
 
 
 def _float(value: Any, name: str) -> E.Expr:
@@ -17,93 +18,93 @@ def _float(value: Any, name: str) -> E.Expr:
     return e
 
 
-def _operation(name: str, value: Any) -> Value:
+def _operation(name: str, value: Any) -> Expr:
     e = _float(value, name)
-    return Value(E.Call(name, (e,), e.dtype))
+    return E.Call(name, (e,), e.dtype)
 
 
-def exp(x: Any) -> Value:
+def exp(x: Any) -> Expr:
     """e to the power x."""
     return _operation("exp", x)
 
 
-def exp2(x: Any) -> Value:
+def exp2(x: Any) -> Expr:
     """2 to the power x."""
     return _operation("exp2", x)
 
 
-def log(x: Any) -> Value:
+def log(x: Any) -> Expr:
     """Natural logarithm."""
     return _operation("log", x)
 
 
-def log2(x: Any) -> Value:
+def log2(x: Any) -> Expr:
     """Logarithm to the base 2: the natural one over log(2)."""
     return _scaled_log(x, 1.4426950408889634)
 
 
-def log10(x: Any) -> Value:
+def log10(x: Any) -> Expr:
     """Logarithm to the base 10: the natural one over log(10)."""
     return _scaled_log(x, 0.4342944819032518)
 
 
-def _scaled_log(x: Any, factor: float) -> Value:
+def _scaled_log(x: Any, factor: float) -> Expr:
     found = log(x)
-    return binary("mul", found, Value(immediate(factor, found.dtype)))
+    return binary("mul", found, immediate(factor, kind_of(found)))
 
 
-def sqrt(x: Any) -> Value:
+def sqrt(x: Any) -> Expr:
     """Square root."""
     return _operation("sqrt", x)
 
 
-def rsqrt(x: Any) -> Value:
+def rsqrt(x: Any) -> Expr:
     """One over the square root."""
     return _operation("rsqrt", x)
 
 
-def tanh(x: Any) -> Value:
+def tanh(x: Any) -> Expr:
     """Hyperbolic tangent."""
     return _operation("tanh", x)
 
 
-def sin(x: Any) -> Value:
+def sin(x: Any) -> Expr:
     """Sine of an angle in radians."""
     return _operation("sin", x)
 
 
-def cos(x: Any) -> Value:
+def cos(x: Any) -> Expr:
     """Cosine of an angle in radians."""
     return _operation("cos", x)
 
 
-def tan(x: Any) -> Value:
+def tan(x: Any) -> Expr:
     """Tangent of an angle in radians: the sine over the cosine."""
     return binary_quotient(sin(x), cos(x))
 
 
-def erf(x: Any) -> Value:
+def erf(x: Any) -> Expr:
     """Gauss error function."""
     return _operation("erf", x)
 
 
-def floor(x: Any) -> Value:
+def floor(x: Any) -> Expr:
     """The largest whole number not above x, as a float."""
     return _operation("floor", x)
 
 
-def ceil(x: Any) -> Value:
+def ceil(x: Any) -> Expr:
     """The smallest whole number not below x, as a float."""
     return _operation("ceil", x)
 
 
-def trunc(x: Any) -> Value:
+def trunc(x: Any) -> Expr:
     """x without its fraction."""
     e = _float(x, "trunc")
-    return Select(binary("lt", Value(e), Value(immediate(0, kind_of(e)))), ceil(x), floor(x))
+    return Select(binary("lt", e, immediate(0, kind_of(e))), ceil(x), floor(x))
 
 
-def nearbyint(x: Any) -> Value:
+def nearbyint(x: Any) -> Expr:
     """The nearest whole number, ties to even."""
     return _operation("rint", x)
 
@@ -111,86 +112,86 @@ def nearbyint(x: Any) -> Value:
 round = nearbyint
 
 
-def sigmoid(x: Any) -> Value:
+def sigmoid(x: Any) -> Expr:
     """1 / (1 + exp(-x))."""
     e = _float(x, "sigmoid")
-    one = Value(immediate(1, kind_of(e)))
-    return binary_quotient(one, binary("add", one, exp(-Value(e))))
+    one = immediate(1, kind_of(e))
+    return binary_quotient(one, binary("add", one, exp(-e)))
 
 
-def sinh(x: Any) -> Value:
+def sinh(x: Any) -> Expr:
     """Hyperbolic sine: (exp(x) - exp(-x)) / 2."""
-    e = Value(_float(x, "sinh"))
-    return binary("mul", binary("sub", exp(e), exp(-e)), Value(immediate(0.5, e.dtype)))
+    e = _float(x, "sinh")
+    return binary("mul", binary("sub", exp(e), exp(-e)), immediate(0.5, kind_of(e)))
 
 
-def cosh(x: Any) -> Value:
+def cosh(x: Any) -> Expr:
     """Hyperbolic cosine: (exp(x) + exp(-x)) / 2."""
-    e = Value(_float(x, "cosh"))
-    return binary("mul", binary("add", exp(e), exp(-e)), Value(immediate(0.5, e.dtype)))
+    e = _float(x, "cosh")
+    return binary("mul", binary("add", exp(e), exp(-e)), immediate(0.5, kind_of(e)))
 
 
-def binary_quotient(a: Value, b: Value) -> Value:
+def binary_quotient(a: Expr, b: Expr) -> Expr:
     """The quotient of two reals of one type."""
-    return Value(E.Binary("div", a.expr, b.expr))
+    return E.Binary("div", a, b)
 
 
-def power(x: Any, exponent: Any) -> Value:
+def power(x: Any, exponent: Any) -> Expr:
     """x to the power `exponent`, of floats of one type."""
     a, b = as_expr(x), as_expr(exponent)
     kind = matched(kind_of(a), kind_of(b), "power")
-    a, b = _float(cast(Value(a), kind), "power"), cast(Value(b), kind).expr
-    return Value(E.Call("pow", (a, b), kind))
+    a, b = _float(cast(a, kind), "power"), cast(b, kind)
+    return E.Call("pow", (a, b), kind)
 
 
-def abs(x: Any) -> Value:
+def abs(x: Any) -> Expr:
     """The absolute value; the least integer stays what it is."""
     e = as_expr(x)
     if e.dtype.is_uint or e.dtype.is_bool:
-        return Value(e)
-    zero = Value(immediate(0, kind_of(e)))
+        return e
+    zero = immediate(0, kind_of(e))
     if e.dtype.is_integer:
-        return Select(binary("ge", Value(e), zero), Value(e), binary("sub", zero, Value(e)))
-    return Value(E.Call("abs", (e,), e.dtype, attrs=(("saturate", False),)))
+        return Select(binary("ge", e, zero), e, binary("sub", zero, e))
+    return E.Call("abs", (e,), e.dtype, attrs=(("saturate", False),))
 
 
-def isnan(x: Any) -> Value:
+def isnan(x: Any) -> Expr:
     """Whether x is not a number."""
     e = as_expr(x)
-    return const(False) if e.dtype.is_integer else Value(E.Binary("ne", e, e))
+    return const(False) if e.dtype.is_integer else E.Binary("ne", e, e)
 
 
-def isinf(x: Any) -> Value:
+def isinf(x: Any) -> Expr:
     """Whether x is plus or minus infinity."""
     e = as_expr(x)
     if e.dtype.is_integer:
         return const(False)
-    wide = cast(Value(e), FLOAT32)
-    return binary("gt", abs(wide), Value(immediate(3.4028234663852886e38, FLOAT32)))
+    wide = cast(e, FLOAT32)
+    return binary("gt", abs(wide), immediate(3.4028234663852886e38, FLOAT32))
 
 
-def isfinite(x: Any) -> Value:
+def isfinite(x: Any) -> Expr:
     """Whether x is a number and not infinite."""
-    bad = E.Binary("or", isnan(x).expr, isinf(x).expr)
-    return Value(E.Unary("not", bad))
+    bad = E.Binary("or", isnan(x), isinf(x))
+    return E.Unary("not", bad)
 
 
-def if_then_else(condition: Any, a: Any, b: Any) -> Value:
+def if_then_else(condition: Any, a: Any, b: Any) -> Expr:
     """`a` where the condition holds, else `b`; only the chosen one is evaluated, so it may guard what it reads."""
     return Select(condition, a, b)
 
 
-def Select(condition: Any, a: Any, b: Any) -> Value:
+def Select(condition: Any, a: Any, b: Any) -> Expr:
     """`a` where the condition holds, else `b`."""
     test = as_expr(condition)
     if test.dtype is not BOOL:
         raise ExpressionTypeError(f"the condition is a bool, got {test.dtype}")
     kind = matched(kind_of(as_expr(a)), kind_of(as_expr(b)), "a choice")
-    return Value(E.Select(test, cast(a, kind).expr, cast(b, kind).expr))
+    return E.Select(test, cast(a, kind), cast(b, kind))
 
 
 def _named(op: str, doc: str) -> Any:
-    def apply(a: Any, b: Any) -> Value:
+    def apply(a: Any, b: Any) -> Expr:
         return binary(op, a, b)
 
     apply.__name__, apply.__doc__ = op, doc
@@ -206,8 +207,8 @@ truncdiv = _named("div", "The quotient of whole numbers, cut towards zero.")
 truncmod = _named("mod", "What truncdiv leaves; it has the sign of the dividend.")
 
 
-def div(a: Any, b: Any) -> Value:
+def div(a: Any, b: Any) -> Expr:
     """The quotient: of reals as it is, of whole numbers cut towards zero."""
-    left, right = Value(as_expr(a)), Value(as_expr(b))
+    left, right = as_expr(a), as_expr(b)
     whole = left.dtype.is_integer and right.dtype.is_integer
     return binary("div", left, right) if whole else left / right

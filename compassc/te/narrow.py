@@ -48,7 +48,8 @@ class _Narrow(Rewriter):
         if e.dtype is not INT64:
             return e
         simple = self.simplify(e)
-        return self._fitting(simple, sizes=True) or E.Cast(INT32, simple)
+        fitting = self._fitting(simple, sizes=True)
+        return E.Cast(INT32, simple) if fitting is None else fitting
 
     def _fitting(self, e: Expr, sizes: bool = False) -> Expr | None:
         """The expression in 32 bits; None where something in it may be larger. `sizes`: no variable is."""
@@ -77,8 +78,11 @@ class _Narrow(Rewriter):
 
     def _at(self, e: Expr) -> Expr:
         inner = self.expr(e)
-        simple = self.simplify(inner) if inner.dtype is INT64 else inner
-        return self._fitting(simple) or simple if inner.dtype is INT64 else inner
+        if inner.dtype is not INT64:
+            return inner
+        simple = self.simplify(inner)
+        fitting = self._fitting(simple)
+        return simple if fitting is None else fitting
 
     @rewrites(E.Binary)
     def rewrite_binary(self, e: Binary) -> Expr:

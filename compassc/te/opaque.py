@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import BOOL, INT32, UINT8, VOID, DataType, PointerType
+from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.exprs import Buffer, Expr, IntImm, Var
+from compassc.ir.operators import as_expr, data_type, immediate
 from compassc.ir.stmts import Body, Stmt
+from compassc.ir.tensor_exprs import TensorRead
 from compassc.ir.visit import all_exprs, walk_stmts
 from compassc.te.axes import IterVar, Kind, Range
 from compassc.te.buffers import View, check_bound, decl_buffer, declared, whole
 from compassc.te.construct import TagScope, shape_of
-from compassc.te.errors import ExpressionError, ExpressionTypeError
-from compassc.te.nodes import TensorRead
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
-from compassc.te.values import Value, as_expr, data_type, immediate
 
 if TYPE_CHECKING:
     from compassc.language.functions import PyPrimFunc
@@ -50,9 +50,9 @@ class ScanOp(Operation):
         self.init, self.update = tuple(init), tuple(update)
         self.state_placeholder, self.inputs = tuple(state), tuple(inputs)
         first, end = init[0].shape[0], update[0].shape[0]
-        self.scan_axis = IterVar(Range(Value(first), Value(end)), f"{name}.idx", Kind.ORDERED)
+        self.scan_axis = IterVar(Range(first, end), f"{name}.idx", Kind.ORDERED)
         self.spatial_axis_ = tuple(
-            IterVar(Range(Value(d)), f"{name}.i{i}", Kind.DATA_PARALLEL) for i, d in enumerate(update[0].shape[1:])
+            IterVar(Range(d), f"{name}.i{i}", Kind.DATA_PARALLEL) for i, d in enumerate(update[0].shape[1:])
         )
         self.axis = (self.scan_axis, *self.spatial_axis_)
         indices = tuple(a.as_expr() for a in self.axis)
@@ -125,7 +125,7 @@ def _computed(tensor: Tensor, name: str) -> Tensor:
     """The tensor, or a copy of it where it is not computed: a scan has the memory of its parts."""
     if isinstance(tensor.op, ComputeOp):
         return tensor
-    axes = tuple(IterVar(Range(Value(d)), f"i{i}", Kind.DATA_PARALLEL) for i, d in enumerate(tensor.shape))
+    axes = tuple(IterVar(Range(d), f"i{i}", Kind.DATA_PARALLEL) for i, d in enumerate(tensor.shape))
     return ComputeOp(name, axes, (TensorRead(tensor, tuple(a.as_expr() for a in axes)),)).output(0)
 
 
@@ -216,16 +216,16 @@ def body_of(made: Any, what: str) -> Body:
         return tuple(s for part in made for s in body_of(part, what))
     if isinstance(made, Stmt):
         return (made,)
-    if isinstance(made, (Value, Expr)):
+    if isinstance(made, Expr):
         return (S.Eval(as_expr(made)),)
     raise ExpressionError(f"'{what}': expected a statement or an expression, got {type(made).__name__}")
 
 
-def for_range(begin: Any, end: Any, body: Callable[[Value], Any], name: str = "i") -> Stmt:
+def for_range(begin: Any, end: Any, body: Callable[[Expr], Any], name: str = "i") -> Stmt:
     """A loop as a statement; `body` gets its variable and gives statements."""
     var = Var(name, INT32, True)
     start, stop = (whole(e, f"an end of the loop '{name}'") for e in (begin, end))
-    return S.For(var, "serial", start, stop, IntImm(INT32, 1), body_of(body(Value(var)), name))
+    return S.For(var, "serial", start, stop, IntImm(INT32, 1), body_of(body(var), name))
 
 
 def extern(

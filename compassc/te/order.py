@@ -8,9 +8,9 @@ from compassc.analysis.arith import Arith
 from compassc.analysis.simplify import Simplifier
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Binary, IntImm, Var
+from compassc.ir.tensor_exprs import TensorRead
 from compassc.passes.flatten_buffer import position
 from compassc.te.axes import IterVar
-from compassc.te.nodes import TensorRead
 
 
 def in_order(read: TensorRead, axes: Sequence[IterVar], shape: Sequence[int]) -> bool:

@@ -16,7 +16,6 @@ from compassc.te.axes import IterVar
 from compassc.te.bounds import Bounds, Region
 from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.stage import Stage, ceildiv, loops_around
-from compassc.te.values import Value
 
 MOST = 1 << 20
 """Elements that are looked at one by one."""
@@ -113,4 +112,4 @@ def _steps_through(part: tuple[IterVar, Region], turns: Mapping[Var, Expr]) -> b
     moving: list[Expr] = [var] if step.value == 1 else [Binary("mul", var, step)]
     whole = axis.dom.extent if step.value == 1 else ceildiv(axis.dom.extent, step)
     at_zero = isinstance(axis.dom.min, IntImm) and axis.dom.min.value == 0
-    return at_zero and str(Value(region.min)) == str(Value(moving[0])) and str(Value(extent)) == str(Value(whole))
+    return at_zero and str(region.min) == str(moving[0]) and str(extent) == str(whole)

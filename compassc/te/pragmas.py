@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from compassc.ir import stmts as S
 from compassc.ir.exprs import IntImm
 from compassc.ir.stmts import Body, Stmt
-from compassc.te.nodes import TensorRead
+from compassc.ir.tensor_exprs import TensorRead
 from compassc.te.tensor import ComputeOp, Operation
 
 STEPS = ("unroll", "vectorize")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from compassc.analysis.arith import Arith
+from compassc.ir.errors import ExpressionError
 from compassc.ir.exprs import Binary, Expr, IntImm, Select, Var
+from compassc.ir.operators import kind_of
+from compassc.ir.tensor_exprs import Reduce, TensorRead
 from compassc.te.axes import IterVar
-from compassc.te.errors import ExpressionError
-from compassc.te.nodes import Reduce, TensorRead
 from compassc.te.tensor import PlaceholderOp
-from compassc.te.values import Value, kind_of
 
 
 def check_reads(name: str, axes: Sequence[IterVar], body: Sequence[Expr]) -> None:
@@ -29,8 +29,7 @@ def check_reads(name: str, axes: Sequence[IterVar], body: Sequence[Expr]) -> Non
             outside = isinstance(size, IntImm) and size.value > 0 and (high < 0 or low >= size.value)
             if outside and not _row_before(read, dim, high):
                 raise ExpressionError(
-                    f"'{name}' reads '{read.tensor.name}' at {Value(index)} in dimension {dim}, which has "
-                    f"{Value(size)} elements",
+                    f"'{name}' reads '{read.tensor.name}' at {index} in dimension {dim}, which has {size} elements",
                     "indices count from 0 and are not wrapped around",
                 )
 

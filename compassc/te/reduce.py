@@ -11,23 +11,23 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from compassc.ir.dtypes import BOOL, DataType
+from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.exprs import Binary, Expr, FloatImm, IntImm, Var
+from compassc.ir.operators import as_expr, binary, data_type, immediate, kind_of
+from compassc.ir.tensor_exprs import Combiner, Reduce, TensorRead
 from compassc.te.axes import IterVar
-from compassc.te.errors import ExpressionError, ExpressionTypeError
-from compassc.te.nodes import Combiner, Reduce, TensorRead
-from compassc.te.values import Value, as_expr, binary, data_type, immediate, kind_of
 
 _FLOAT64_MAX = 1.7976931348623157e308
 
 
-def min_value(dtype: Any) -> Value:
+def min_value(dtype: Any) -> Expr:
     """The smallest finite value of a type."""
-    return Value(_limit(data_type(dtype), 0))
+    return _limit(data_type(dtype), 0)
 
 
-def max_value(dtype: Any) -> Value:
+def max_value(dtype: Any) -> Expr:
     """The largest finite value of a type."""
-    return Value(_limit(data_type(dtype), 1))
+    return _limit(data_type(dtype), 1)
 
 
 def _limit(kind: DataType, side: int) -> Expr:
@@ -78,14 +78,13 @@ class Reducer:
         if condition.dtype is not BOOL:
             raise ExpressionTypeError(f"the condition of a reduction is a bool, got {condition.dtype}")
         start = _start(init, sources)
-        made = [Value(Reduce(combiner, sources, axes, condition, start, i)) for i in range(len(sources))]
+        made = [Reduce(combiner, sources, axes, condition, start, i) for i in range(len(sources))]
         return tuple(made) if several else made[0]
 
     def _bound(self, kinds: tuple[DataType, ...], several: bool) -> Combiner:
         names = [[f"{p}_{i}" if several else p for i in range(len(kinds))] for p in self.parameters]
         lhs, rhs = (tuple(Var(n, k) for n, k in zip(side, kinds)) for side in names)
-        values = [tuple(map(Value, side)) for side in (lhs, rhs)]
-        given = self.combine(*values) if several else self.combine(values[0][0], values[1][0])
+        given = self.combine(lhs, rhs) if several else self.combine(lhs[0], rhs[0])
         identity = self.identity(*map(str, kinds))
         results = tuple(as_expr(e) for e in (given if several else (given,)))
         start = tuple(as_expr(e) for e in (identity if several else (identity,)))
@@ -126,23 +125,23 @@ def comm_reducer(combine: Callable[..., Any], identity: Callable[..., Any], name
     return Reducer(combine, identity, name)
 
 
-def _typed(value: float) -> Callable[[str], Value]:
-    def identity(kind: str) -> Value:
+def _typed(value: float) -> Callable[[str], Expr]:
+    def identity(kind: str) -> Expr:
         if data_type(kind).is_bool:
             raise ExpressionTypeError(
                 "sums and products are of numbers, got bools",
                 "cast to int32 to count them; te.any and te.all join bools",
             )
-        return Value(immediate(value, data_type(kind)))
+        return immediate(value, data_type(kind))
 
     return identity
 
 
-def _smaller(a: Any, b: Any) -> Value:
+def _smaller(a: Any, b: Any) -> Expr:
     return binary("min", a, b)
 
 
-def _larger(a: Any, b: Any) -> Value:
+def _larger(a: Any, b: Any) -> Expr:
     return binary("max", a, b)
 
 
@@ -153,7 +152,7 @@ max = comm_reducer(_larger, lambda kind: min_value(kind), "max")
 
 
 def _logical(op: str, start: bool, name: str) -> Callable[..., Any]:
-    reducer = comm_reducer(lambda a, b: Value(Binary(op, as_expr(a), as_expr(b))), lambda kind: _truth(start), name)
+    reducer = comm_reducer(lambda a, b: Binary(op, as_expr(a), as_expr(b)), lambda kind: _truth(start), name)
 
     def apply(*args: Any, axis: Any = None, where: Any = None, init: Any = None) -> Any:
         if not args:
@@ -169,13 +168,13 @@ def _logical(op: str, start: bool, name: str) -> Callable[..., Any]:
         joined = conditions[0]
         for e in conditions[1:]:
             joined = Binary(op, joined, e)
-        return Value(joined)
+        return joined
 
     return apply
 
 
-def _truth(value: bool) -> Value:
-    return Value(IntImm(BOOL, int(value)))
+def _truth(value: bool) -> Expr:
+    return IntImm(BOOL, int(value))
 
 
 all = _logical("and", True, "all")

@@ -9,13 +9,13 @@ from compassc.analysis.arith import Arith
 from compassc.analysis.simplify import Simplifier
 from compassc.analysis.structure import variables
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
+from compassc.ir.operators import binary, kind_of
+from compassc.ir.visit import substitute
 from compassc.te.axes import IterVar
 from compassc.te.bounds import Bounds, Region
 from compassc.te.errors import LowerError
-from compassc.te.nodes import substitute
 from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.stage import Stage, is_tec
-from compassc.te.values import Value, binary, kind_of
 
 
 class Round(NamedTuple):
@@ -29,7 +29,7 @@ class Round(NamedTuple):
 
     def place(self, index: Expr) -> Expr:
         """Where in the buffer an index is."""
-        return binary("floormod", Value(index), Value(IntImm(kind_of(self.loop), self.extent))).expr
+        return binary("floormod", index, IntImm(kind_of(self.loop), self.extent))
 
     def is_new(self, index: Expr) -> Expr:
         """The condition that an index was not computed before."""
@@ -58,8 +58,8 @@ def round_of(stage: Stage, bounds: Bounds) -> Round:
 
 def _along(stage: Stage, dim: int, region: Region, var: Var) -> Round:
     one = IntImm(kind_of(var), 1)
-    following = substitute(region.min, {var: binary("add", Value(var), Value(one)).expr})
-    step = Simplifier(Arith()).expr(binary("sub", Value(following), Value(region.min)).expr)
+    following = substitute(region.min, {var: binary("add", var, one)})
+    step = Simplifier(Arith()).expr(binary("sub", following, region.min))
     if not isinstance(step, IntImm) or not isinstance(region.extent, IntImm):
         raise _error(stage, f"dimension {dim} does not move by a constant number of elements")
     if not 0 < step.value < region.extent.value:
@@ -68,7 +68,7 @@ def _along(stage: Stage, dim: int, region: Region, var: Var) -> Round:
             f"a turn needs {region.extent.value} elements of dimension {dim} and moves by {step.value}: none stays",
         )
     kept = IntImm(kind_of(var), region.extent.value - step.value)
-    return Round(dim, region.extent.value, var, binary("add", Value(region.min), Value(kept)).expr)
+    return Round(dim, region.extent.value, var, binary("add", region.min, kept))
 
 
 def conditions(found: Round | None, axes: Sequence[IterVar], values: Mapping[IterVar, Expr]) -> list[tuple[str, Expr]]:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from compassc.ir.dtypes import DataType
+from compassc.ir.errors import ExpressionError, ExpressionTypeError
+from compassc.ir.expr_op import ExprOp
 from compassc.ir.exprs import Expr
+from compassc.ir.operators import as_expr, kind_of
+from compassc.ir.tensor_exprs import Reduce, TensorRead, reads
 from compassc.te.axes import IterVar
-from compassc.te.errors import ExpressionError, ExpressionTypeError
-from compassc.te.nodes import Reduce, TensorRead, reads
-from compassc.te.values import Operand, Value, as_expr, kind_of, show
 
 
 class Operation:
@@ -117,7 +118,7 @@ def _elementwise(operator: str, swapped: bool = False) -> Callable[[Tensor, Any]
     """An operator of whole tensors, by the definition in `compassc.topi`."""
 
     def apply(self: Tensor, other: Any) -> Any:
-        if not isinstance(other, (Tensor, Operand, int, float)):
+        if not isinstance(other, (Tensor, ExprOp, int, float)):
             return NotImplemented
         from compassc import topi
 
@@ -185,10 +186,10 @@ class Tensor:
         return hash((id(self.op), self.value_index))
 
     def __repr__(self) -> str:
-        return f"Tensor(shape=[{', '.join(map(show, self.shape))}], op.name={self.op.name})"
+        return f"Tensor(shape=[{', '.join(map(str, self.shape))}], op.name={self.op.name})"
 
 
-class TensorSlice(Operand):
+class TensorSlice(ExprOp):
     """Some indices of a tensor, waiting for the others: `t[i][j]` is `t[i, j]`."""
 
     __slots__ = ("indices", "tensor")
@@ -214,8 +215,8 @@ class TensorSlice(Operand):
         t = self.tensor
         return ExpressionError(f"'{t.name}' has {t.ndim} dimensions, {len(self.indices)} indices are given")
 
-    def read(self) -> Value:
-        return Value(TensorRead(self.tensor, self.indices))
+    def read(self) -> Expr:
+        return TensorRead(self.tensor, self.indices)
 
     def as_expr(self) -> Expr:
         raise self.incomplete()

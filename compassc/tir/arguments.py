@@ -6,8 +6,8 @@ import numbers
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from compassc.te.errors import ExpressionTypeError
-from compassc.te.values import Value
+from compassc.ir.errors import ExpressionTypeError
+from compassc.ir.exprs import Expr
 
 
 class Check(NamedTuple):
@@ -19,7 +19,7 @@ class Check(NamedTuple):
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (numbers.Integral, Value)) and not isinstance(value, bool)
+    return isinstance(value, (numbers.Integral, Expr)) and not isinstance(value, bool)
 
 
 def _is_weight(value: Any) -> bool:

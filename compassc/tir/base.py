@@ -11,11 +11,12 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import PointerType
 from compassc.ir.equal import assert_structural_equal
+from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Buffer, Var
 from compassc.ir.stmts import Body, IRModule, PrimFunc
 from compassc.ir.verify import verify
 from compassc.ir.visit import all_exprs, walk_exprs, walk_stmts
-from compassc.te.errors import ExpressionTypeError, ScheduleError
+from compassc.te.errors import ScheduleError
 from compassc.tir.blocks import declared
 from compassc.tir.canonical import canonical
 from compassc.tir.cover import open_loops_are_whole

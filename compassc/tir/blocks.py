@@ -9,9 +9,9 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import BOOL, INT32
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
+from compassc.ir.operators import binary, kind_of
 from compassc.ir.stmts import Body, Notes, Stmt
 from compassc.ir.visit import rename_vars, substitute
-from compassc.te.values import Value, binary, kind_of
 
 TRUE = IntImm(BOOL, 1)
 
@@ -115,15 +115,15 @@ def constant(e: Expr) -> int | None:
 
 
 def add(a: Expr, b: Expr) -> Expr:
-    return binary("add", Value(a), Value(b)).expr
+    return binary("add", a, b)
 
 
 def sub(a: Expr, b: Expr) -> Expr:
-    return binary("sub", Value(a), Value(b)).expr
+    return binary("sub", a, b)
 
 
 def mul(a: Expr, b: Expr) -> Expr:
-    return binary("mul", Value(a), Value(b)).expr
+    return binary("mul", a, b)
 
 
 def conjuncts(where: Expr) -> list[Expr]:

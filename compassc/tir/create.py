@@ -8,16 +8,17 @@ from typing import Any
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, VOID, dtype, pointer_type
+from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.exprs import Buffer, Expr, IntImm, Var
 from compassc.ir.names import NamePool, identifier
+from compassc.ir.operators import kind_of
 from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.ir.tensor_exprs import Reduce, TensorRead
+from compassc.ir.visit import rewrite
 from compassc.te.axes import IterVar
-from compassc.te.errors import ExpressionError, ExpressionTypeError
 from compassc.te.lowering import parameters_of
 from compassc.te.machine import Machine
-from compassc.te.nodes import Reduce, TensorRead, rewrite
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, post_order
-from compassc.te.values import Value, kind_of
 from compassc.tir.blocks import Axis, add, new_block, view
 from compassc.tir.canonical import canonical
 
@@ -37,7 +38,7 @@ def create_prim_func(ops: Sequence[Any], index_dtype_override: str | None = None
         raise ExpressionError(f"indices are int32 here, not {index_dtype_override}", "cast the sizes")
     given = list(ops) if isinstance(ops, (list, tuple)) else [ops]
     for arg in given:
-        if not isinstance(arg, (Tensor, Value)):
+        if not isinstance(arg, (Tensor, Expr)):
             raise ExpressionTypeError(f"create_prim_func takes tensors and variables, got {type(arg).__name__}")
     buffers, declarations, variables, implied = parameters_of(given, _ANY)
     order = post_order([t.op for t in given if isinstance(t, Tensor)])

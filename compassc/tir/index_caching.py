@@ -9,10 +9,11 @@ from compassc.analysis.structure import Interner, is_pure, variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import pointer_type
+from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.exprs import Binary, Buffer, Expr, Var
+from compassc.ir.operators import kind_of
 from compassc.ir.visit import Rewriter, rewrites, walk_exprs, walk_stmts
-from compassc.te.errors import ExpressionError, ExpressionTypeError, ScheduleError
-from compassc.te.values import Value, kind_of
+from compassc.te.errors import ScheduleError
 from compassc.tir.blocks import Axis, at, axes_of, constant, new_block, uses, view
 from compassc.tir.caching import Caching, allocated, insert, loops_of, memory_scope
 from compassc.tir.copied import only_access
@@ -48,8 +49,8 @@ class IndexCaching(Caching):
             raise ScheduleError(f"{step} of '{s.name}': it has blocks in it")
         chosen = as_index_map(index_map, len(s.vars))
         try:
-            exprs = chosen.map_indices([Value(v) for v in s.vars])
-            shape = chosen.map_shape([Value(e) for e in s.extents])
+            exprs = chosen.map_indices([v for v in s.vars])
+            shape = chosen.map_shape([e for e in s.extents])
         except ExpressionError as error:
             raise ScheduleError(f"{step} of '{s.name}': {error.message}") from None
         access = only_access(step, tree, s, buffer)

@@ -13,12 +13,12 @@ from compassc.analysis.simplify import Simplifier
 from compassc.analysis.structure import variables
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32
+from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
+from compassc.ir.operators import as_expr, binary
 from compassc.ir.printer import Printer
 from compassc.ir.visit import substitute
 from compassc.te.axes import AXIS_SEPARATOR
-from compassc.te.errors import ExpressionError, ExpressionTypeError
-from compassc.te.values import Value, as_expr, binary
 from compassc.tir.blocks import TRUE, add, joined, mul, number
 from compassc.tir.itermap import UNKNOWN, bijective, digits_of, once
 
@@ -74,14 +74,14 @@ class IndexMap:
             else:
                 names.append(p.name)
         params = [Var(n, INT32) for n in names]
-        given = mapping_function(*map(Value, params))
-        listed = list(given) if isinstance(given, Iterable) and not isinstance(given, Value) else [given]
+        given = mapping_function(*params)
+        listed = list(given) if isinstance(given, Iterable) and not isinstance(given, Expr) else [given]
         exprs: list[Expr] = []
         separators: list[int] = []
         for item in listed:
             if item is IndexMap.AXIS_SEPARATOR:
                 separators.append(len(exprs))
-            elif isinstance(item, (int, Value)) and not isinstance(item, bool):
+            elif isinstance(item, (int, Expr)) and not isinstance(item, bool):
                 exprs.append(as_expr(item))
             else:
                 raise ExpressionTypeError(f"a map gives indices, got {item!r} ({type(item).__name__})")
@@ -108,9 +108,7 @@ class IndexMap:
                 continue
             low, high = facts.range_of(e)
             if low < 0 or high >= 2**31 - 2:
-                raise ExpressionError(
-                    f"the index {Value(e)} has no known extent over {[str(Value(as_expr(s))) for s in shape]}"
-                )
+                raise ExpressionError(f"the index {e} has no known extent over {[str(as_expr(s)) for s in shape]}")
             made.append(number(high + 1))
         return made
 
@@ -185,12 +183,12 @@ class IndexMap:
             assert form is not None, "one to one maps are sums of digits"
             above = max((d.scale * d.extent for d in form.digits), default=1)
             for d in form.digits:
-                value = binary("sub", Value(param), Value(number(form.base)))
+                value = binary("sub", param, number(form.base))
                 if d.scale > 1:
                     value = value // d.scale
                 if d.scale * d.extent < above:
                     value = value % d.extent
-                sums[d.var] = add(sums[d.var], mul(value.expr, number(d.lower)))
+                sums[d.var] = add(sums[d.var], mul(value, number(d.lower)))
         return IndexMap(params, [sums[v] for v in self.params], self)
 
     def _extents(self, shape: Sequence[Any]) -> dict[Var, int]:
@@ -199,9 +197,7 @@ class IndexMap:
             e = as_expr(extent)
             moved = any(param in variables(x) for x in self.exprs if x is not param)
             if not isinstance(e, IntImm) and moved:
-                raise ExpressionError(
-                    f"the map back is found for constant extents only, that of '{param.name}' is {Value(e)}"
-                )
+                raise ExpressionError(f"the map back is found for constant extents only, that of '{param.name}' is {e}")
             found[param] = e.value if isinstance(e, IntImm) else UNKNOWN
         return found
 
@@ -217,7 +213,7 @@ class IndexMap:
             return False
         facts = Arith()
         simplify = Simplifier(facts).expr
-        pairs = zip(self.exprs, other.map_indices([Value(p) for p in self.params]))
+        pairs = zip(self.exprs, other.map_indices(self.params))
         return all(facts.interner.same(simplify(a), simplify(b)) for a, b in pairs)
 
     # ------------------------------------------------------------------------------------------------------------ text

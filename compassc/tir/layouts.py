@@ -10,11 +10,12 @@ from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import BOOL, pointer_type
+from compassc.ir.errors import ExpressionError
 from compassc.ir.exprs import Binary, Buffer, Expr, FloatImm, IntImm, Var
+from compassc.ir.operators import as_expr, immediate
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.visit import Rewriter, rewrites
-from compassc.te.errors import ExpressionError, ScheduleError
-from compassc.te.values import Value, as_expr, immediate
+from compassc.te.errors import ScheduleError
 from compassc.tir.addresses import check_no_address
 from compassc.tir.blocks import (
     Axis,
@@ -67,15 +68,15 @@ class Layouts(Notes):
             )
         padding: Expr = IntImm(BOOL, 0)
         try:
-            shape = tuple(chosen.map_shape([Value(e) for e in found.shape]))
+            shape = tuple(chosen.map_shape([e for e in found.shape]))
             if not assume_injective_transform:
-                _, padding = chosen.non_surjective_inverse([Value(e) for e in found.shape])
+                _, padding = chosen.non_surjective_inverse([e for e in found.shape])
         except ExpressionError as error:
             raise ScheduleError(f"{step} of '{found.data.name}': {error.message}") from None
         padded = not (isinstance(padding, IntImm) and not padding.value)
         if padded and pad_value is None:
             raise ScheduleError(
-                f"{step} of '{found.data.name}': no index becomes an element where {Value(padding)}; say what it holds",
+                f"{step} of '{found.data.name}': no index becomes an element where {padding}; say what it holds",
                 "give pad_value",
             )
         if padded and found.data in self.parameters(function) and side == "read":
@@ -83,9 +84,7 @@ class Layouts(Notes):
                 f"{step} of '{found.data.name}': it is a parameter that is read, which the caller fills"
             )
         new = Buffer(found.data, found.dtype, shape)
-        body = Relaid(found.data, new, lambda at: tuple(chosen.map_indices([Value(i) for i in at]))).body(
-            tree.function.body
-        )
+        body = Relaid(found.data, new, lambda at: tuple(chosen.map_indices([i for i in at]))).body(tree.function.body)
         if padded:
             body = self._padded(step, tree, body, s, new, chosen, found, pad_value)
         places = [r.buffer.data for r in getattr(s, side + "s")]
@@ -99,7 +98,7 @@ class Layouts(Notes):
         self, step: str, tree: Tree, body: Body, s: S.Block, new: Buffer, chosen: IndexMap, old: Buffer, pad: Any
     ) -> Body:
         """The body with a block that fills what no index becomes, before the blocks that write the buffer."""
-        back, padding = chosen.non_surjective_inverse([Value(e) for e in old.shape])
+        back, padding = chosen.non_surjective_inverse([e for e in old.shape])
         loops = [Var(f"ax{i}", number(0).dtype) for i in range(len(new.shape))]
         axes = [
             Axis(Var(f"v{i}", v.dtype), "spatial", number(0), e, v) for i, (v, e) in enumerate(zip(loops, new.shape))
@@ -107,7 +106,7 @@ class Layouts(Notes):
         points: dict[Var, Expr] = {p: a.var for p, a in zip(back.params, axes)}
         at_loops: dict[Var, Expr] = dict(zip(back.params, loops))
         if callable(pad) and not isinstance(pad, IndexMap):
-            pad = pad(*[Value(a.var) for a in axes])
+            pad = pad(*[a.var for a in axes])
         if isinstance(pad, float) and new.dtype.is_integer and not pad.is_integer():
             raise ScheduleError(f"{step} of '{old.data.name}': pad_value is {pad}, which {new.dtype} does not hold")
         value = immediate(pad, new.dtype) if isinstance(pad, (int, float)) else as_expr(pad)
@@ -138,7 +137,7 @@ class Layouts(Notes):
         _check_own_loops(step, s, axes, loops)
         if any(constant(a.start) != 0 for a in axes) or any(x.kind != "serial" for x in loops):
             raise ScheduleError(f"{step} of '{s.name}': its loops are not plain ones from 0 on")
-        extents = [Value(a.extent) for a in axes]
+        extents = [a.extent for a in axes]
         try:
             inverse, shape = chosen.inverse(extents), chosen.map_shape(extents)
         except ExpressionError as error:
@@ -151,7 +150,7 @@ class Layouts(Notes):
             made.append(
                 Axis(Var(f"v{i}", number(0).dtype), kinds.pop(), number(0), extent, Var(f"ax{i}", number(0).dtype))
             )
-        mapping: dict[Var, Expr] = {a.var: e for a, e in zip(axes, inverse.map_indices([Value(m.var) for m in made]))}
+        mapping: dict[Var, Expr] = {a.var: e for a, e in zip(axes, inverse.map_indices([m.var for m in made]))}
         facts = Arith()
         for m in made:
             facts.bind_loop(m.var, m.start, m.extent, number(1))

@@ -8,13 +8,14 @@ from typing import Any
 
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import stmts as S
+from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
+from compassc.ir.operators import binary, kind_of
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.visit import substitute_body
 from compassc.te.axes import IterVar
-from compassc.te.errors import ExpressionTypeError, ScheduleError
+from compassc.te.errors import ScheduleError
 from compassc.te.schedule.stage import ceildiv
-from compassc.te.values import Value, binary, kind_of
 from compassc.tir.base import Base
 from compassc.tir.blocks import add, axes_of, conjuncts, constant, joined, loop, mul, number, uses, with_axes
 from compassc.tir.checks import check_unordered, read, why_not_apart, why_unordered, written
@@ -44,8 +45,8 @@ class Loops(Base):
             total = mul(total, e)
         if None not in values and -1 not in values and facts.compare("ge", total, s.stop) is not True:
             raise ScheduleError(
-                f"split of '{s.var.name}': {' * '.join(str(Value(e)) for e in extents)} is not surely its extent "
-                f"{Value(s.stop)} or more",
+                f"split of '{s.var.name}': {' * '.join(str(e) for e in extents)} is not surely its extent "
+                f"{s.stop} or more",
                 "give None for one of the factors",
             )
         value: Expr = made[0]
@@ -88,9 +89,9 @@ class Loops(Base):
         mapping: dict[Var, Expr] = {}
         inner_size: Expr = number(1, var)
         for i, s in reversed(list(enumerate(listed))):
-            value = binary("floordiv", Value(var), Value(inner_size)).expr
+            value = binary("floordiv", var, inner_size)
             if i:
-                value = binary("floormod", Value(value), Value(s.stop)).expr
+                value = binary("floormod", value, s.stop)
             mapping[s.var] = number(0, var) if constant(s.stop) == 1 else value
             inner_size = mul(inner_size, s.stop)
         body = substitute_body(listed[-1].body, mapping)
@@ -283,13 +284,13 @@ def _check_plain(step: str, s: S.For) -> None:
     if s.annotations:
         raise ScheduleError(f"{step} of '{s.var.name}': the loop has the annotation '{s.annotations[0][0]}'")
     if constant(s.start) != 0 or constant(s.step) != 1:
-        raise ScheduleError(f"{step} of '{s.var.name}': the loop begins at {Value(s.start)}, not at 0")
+        raise ScheduleError(f"{step} of '{s.var.name}': the loop begins at {s.start}, not at 0")
 
 
 def _check_known(step: str, s: S.For) -> None:
     """ScheduleError for a loop of an open extent."""
     if constant(s.start) is None or constant(s.stop) is None:
-        raise ScheduleError(f"{step} of '{s.var.name}': its extent {Value(s.stop)} is not constant", "split it before")
+        raise ScheduleError(f"{step} of '{s.var.name}': its extent {s.stop} is not constant", "split it before")
 
 
 def _factors(s: S.For, given: list[Any]) -> list[Expr]:
@@ -302,13 +303,11 @@ def _factors(s: S.For, given: list[Any]) -> list[Expr]:
     for i, f in enumerate(given):
         if i in missing:
             continue
-        if isinstance(f, bool) or not isinstance(f, (int, Value)):
+        if isinstance(f, bool) or not isinstance(f, (int, Expr)):
             raise ExpressionTypeError(f"split: factor {i} is a number, got {type(f).__name__}")
         if isinstance(f, int) and f <= 0:
             raise ScheduleError(f"split of '{s.var.name}': factor {i} is {f}, not positive")
-    found = [
-        number(0) if i in missing else f.expr if isinstance(f, Value) else number(f, s.var) for i, f in enumerate(given)
-    ]
+    found = [number(0) if i in missing else f if isinstance(f, Expr) else number(f, s.var) for i, f in enumerate(given)]
     if missing:
         rest: Expr = IntImm(kind_of(s.var), 1)
         for i, e in enumerate(found):

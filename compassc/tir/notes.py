@@ -8,11 +8,12 @@ from typing import Any
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import STORAGE, pointer_type
+from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Buffer, Expr, Var
+from compassc.ir.operators import as_expr, data_type
 from compassc.ir.stmts import Stmt
 from compassc.ir.visit import Rewriter, rewrites
-from compassc.te.errors import ExpressionTypeError, ScheduleError
-from compassc.te.values import Value, as_expr, data_type
+from compassc.te.errors import ScheduleError
 from compassc.tir.addresses import check_no_address
 from compassc.tir.blocks import sub, view
 from compassc.tir.caching import Caching, memory_scope
@@ -181,9 +182,9 @@ class Notes(Caching):
         side = self._side(step, buf_type)
         buffer = self._given(step, s, side, "buffer_index", buffer_index)
         if isinstance(gen_new_ranges, IndexMap):
-            flat = gen_new_ranges.map_indices([Value(v) for v in s.vars])
+            flat = gen_new_ranges.map_indices(s.vars)
         else:
-            given = list(gen_new_ranges(*map(Value, s.vars)))
+            given = list(gen_new_ranges(*s.vars))
             if len(given) == 2 * len(buffer.shape) and not any(isinstance(x, (tuple, list)) for x in given):
                 given = list(zip(given[::2], given[1::2]))  # as the text of a trace has them
             flat = [

@@ -9,11 +9,12 @@ from typing import Any
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
+from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Binary, Buffer, Expr, Var
 from compassc.ir.names import NamePool
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.visit import all_exprs, substitute_body, walk_stmts
-from compassc.te.errors import ExpressionTypeError, ScheduleError
+from compassc.te.errors import ScheduleError
 from compassc.tir.addresses import check_no_address
 from compassc.tir.base import Base
 from compassc.tir.blocks import (

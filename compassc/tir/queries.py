@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from compassc.ir import stmts as S
-from compassc.te.errors import ExpressionTypeError, ScheduleError
+from compassc.ir.errors import ExpressionTypeError
+from compassc.te.errors import ScheduleError
 from compassc.tir.base import ROOT, Base
 from compassc.tir.checks import read, written
 from compassc.tir.trace import BlockRV, LoopRV, instruction

@@ -12,10 +12,9 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import DataType
 from compassc.ir.exprs import Binary, Expr, FloatImm, IntImm, Var
-from compassc.ir.visit import walk_exprs
-from compassc.te.nodes import rewrite
+from compassc.ir.operators import kind_of
+from compassc.ir.visit import rewrite, walk_exprs
 from compassc.te.reduce import max_value, min_value
-from compassc.te.values import Value, kind_of
 from compassc.tir.blocks import reduction_parts
 
 Values = tuple[int, ...]
@@ -63,7 +62,7 @@ def _single(block: S.Block, store: S.Store, source: Expr) -> Joining | str:
     given = first.value if isinstance(first, S.Store) else None
     same = isinstance(given, (IntImm, FloatImm)) and neutral is not None and given.value == neutral.value
     if given is None or not same:
-        begins = "no single value" if given is None else str(Value(given))
+        begins = "no single value" if given is None else str(given)
         return f"there is no matching reducer: '{value.op}' from {begins} on"
     old, new = Var("old", store.buffer.dtype), Var("new", store.buffer.dtype)
     return Joining((store,), (source,), (given,), (old,), (new,), (Binary(value.op, old, new),), False)
@@ -75,7 +74,7 @@ def neutral_of(op: str, kind: DataType) -> IntImm | FloatImm | None:
         value = 0 if op == "add" else 1
         return IntImm(kind, value) if kind.is_integer else FloatImm(kind, value)
     if op in ("min", "max") and not kind.is_bool:
-        made = (max_value if op == "min" else min_value)(kind).expr
+        made = (max_value if op == "min" else min_value)(kind)
         return made if isinstance(made, (IntImm, FloatImm)) else None
     if op in ("and", "or"):
         return IntImm(kind, int(op == "and"))
@@ -169,7 +168,7 @@ def _judged(found: Joining, none: str) -> Joining | str:
         return none
     begin = []
     for e, var in zip(found.identities, found.old):
-        ends = [min_value(var.dtype).expr, max_value(var.dtype).expr]
+        ends = [min_value(var.dtype), max_value(var.dtype)]
         place = next((n for n, x in zip((0, 2), ends) if getattr(x, "value", None) == getattr(e, "value", None)), None)
         if place is None:
             return none

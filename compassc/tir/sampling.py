@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from compassc.te.errors import ExpressionTypeError, ScheduleError
+from compassc.ir.errors import ExpressionTypeError
+from compassc.te.errors import ScheduleError
 from compassc.tir.base import Base, Place
 from compassc.tir.blocks import constant
 from compassc.tir.queries import consumers_of

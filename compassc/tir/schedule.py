@@ -6,8 +6,9 @@ import secrets
 from typing import Any
 
 from compassc.ir import stmts as S
+from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.stmts import PrimFunc
-from compassc.te.errors import ExpressionError, ExpressionTypeError, ScheduleError
+from compassc.te.errors import ScheduleError
 from compassc.tir.base import ROOT, Base, module_of
 from compassc.tir.blockize import Blockizing
 from compassc.tir.canonical import canonical

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from compass_core.errors import CompassError
 from compass_core.reading.names import is_name
-from compassc.te.errors import ExpressionTypeError, ScheduleError
+from compassc.ir.errors import ExpressionTypeError
+from compassc.te.errors import ScheduleError
 from compassc.te.schedule.trace import parsed
 from compassc.tir.arguments import check_argument
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from compassc import te
-from compassc.te.errors import ExpressionError
+from compassc.ir.errors import ExpressionError
+from compassc.ir.exprs import Expr
 from compassc.te.tensor import Tensor
-from compassc.te.values import Value
 from compassc.topi.declare import NUMBERS, REALS, WHOLE, Sample, Whole, number, operator, sample, sizes
 
 _SHAPES = (sample((5, 7), (5, 7)), sample((2, 1, 3), (4, 1)), sample((3,), (1,)))
@@ -31,13 +31,13 @@ def common_shape(shapes: Sequence[Sequence[Any]], what: str) -> list[Any]:
     return made
 
 
-def stretched(x: Any, indices: Sequence[Any]) -> Value:
+def stretched(x: Any, indices: Sequence[Any]) -> Expr:
     """The element of a tensor (or the number) at an index of the common shape."""
     if not isinstance(x, Tensor):
         return te.const(x) if isinstance(x, (int, float)) else x
     own = sizes(x)
     rest = indices[len(indices) - len(own) :] if own else ()
-    found: Value = x[tuple(0 if isinstance(d, int) and d == 1 else i for d, i in zip(own, rest))]
+    found: Expr = x[tuple(0 if isinstance(d, int) and d == 1 else i for d, i in zip(own, rest))]
     return found
 
 
@@ -106,7 +106,7 @@ _TRUTHS = (sample(Whole((5, 7), 0, 2), Whole((7,), 0, 2)),)
 
 
 def _truth(name: str, function: Callable[..., Any], reference: Callable[..., Any], doc: str) -> Any:
-    def said(x: Value) -> Value:
+    def said(x: Expr) -> Expr:
         return x if x.dtype.is_bool else x != number(0, x.dtype)
 
     return _binary(name, lambda a, b: function(said(a), said(b)), reference, doc, ("int32",), *_TRUTHS)
@@ -128,7 +128,7 @@ def where(condition: Tensor, x: Any, y: Any) -> Tensor:
     """x where the condition is not 0, else y."""
     zero = number(0, condition.dtype)
 
-    def chosen(c: Value, a: Value, b: Value) -> Value:
+    def chosen(c: Expr, a: Expr, b: Expr) -> Expr:
         return te.if_then_else(c if c.dtype.is_bool else c != zero, a, b)
 
     typed = next(t for t in (x, y) if isinstance(t, Tensor))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from compassc import te
-from compassc.te.errors import ExpressionError
+from compassc.ir.errors import ExpressionError
 from compassc.te.tensor import Tensor
 from compassc.topi.declare import number, numbers, operator, pair, positives, sample
 from compassc.topi.linear import product, result, sum_type, wide_product

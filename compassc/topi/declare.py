@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from compassc import te
 from compassc.ir.dtypes import DataType, dtype
+from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.exprs import Expr, IntImm
-from compassc.te.errors import ExpressionError, ExpressionTypeError
+from compassc.ir.operators import as_expr
 from compassc.te.tensor import Tensor
-from compassc.te.values import Value, as_expr
 
 F = TypeVar("F", bound=Callable[..., Any])
 NUMBERS = ("int8", "float16", "float32")
@@ -81,7 +81,7 @@ def operator(
 
 def sizes(t: Tensor) -> list[Any]:
     """The extents of a tensor: numbers, values where they are open."""
-    return [e.value if isinstance(e, IntImm) else Value(e) for e in t.shape]
+    return [e.value if isinstance(e, IntImm) else e for e in t.shape]
 
 
 def numbers(t: Tensor, what: str) -> list[int]:
@@ -93,20 +93,20 @@ def numbers(t: Tensor, what: str) -> list[int]:
     return found
 
 
-def number(value: Any, kind: Any) -> Value:
+def number(value: Any, kind: Any) -> Expr:
     """A constant of a type."""
-    from compassc.te.values import const
+    from compassc.ir.operators import const
 
     return const(value, str(dtype(kind)))
 
 
-def least(kind: Any) -> Value:
+def least(kind: Any) -> Expr:
     """What every number of a type is as large as: minus infinity of reals."""
     limits = dtype(kind)
     return number(-math.inf if limits.is_floating else limits.range()[0], kind)
 
 
-def greatest(kind: Any) -> Value:
+def greatest(kind: Any) -> Expr:
     """What every number of a type is as small as: infinity of reals."""
     limits = dtype(kind)
     return number(math.inf if limits.is_floating else limits.range()[1], kind)
@@ -167,16 +167,16 @@ def summed(kind: DataType) -> DataType:
 def mean_of(total: Any, count: Any, kind: DataType) -> Any:
     """A sum over a count, in a type: of whole numbers cut towards zero."""
     if not kind.is_floating:
-        return te.cast(te.truncdiv(total, te.cast(count, total.dtype) if isinstance(count, Value) else count), kind)
+        return te.cast(te.truncdiv(total, te.cast(count, total.dtype) if isinstance(count, Expr) else count), kind)
     if isinstance(count, int):
         return te.cast(total * te.const(1 / count, "float32"), kind)
     return te.cast(total / te.cast(count, "float32"), kind)
 
 
-def value(x: Any) -> Value:
+def value(x: Any) -> Expr:
     """Whatever stands for a value, as one."""
-    return Value(as_expr(x))
+    return as_expr(x)
 
 
 def shape_value(e: Expr) -> Any:
-    return e.value if isinstance(e, IntImm) else Value(e)
+    return e.value if isinstance(e, IntImm) else e

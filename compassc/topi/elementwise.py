@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from compassc import te
+from compassc.ir.exprs import Expr
 from compassc.te.tensor import Tensor
-from compassc.te.values import Value
 from compassc.topi.declare import REALS, WHOLE, Sample, number, operator, sample, sizes
 
 _SHAPES = (sample((5, 7)), sample((3,)))
 
 
-def mapped(x: Tensor, function: Callable[[Value], Any], name: str) -> Tensor:
+def mapped(x: Tensor, function: Callable[[Expr], Any], name: str) -> Tensor:
     """A function of each element."""
     made: Tensor = te.compute(sizes(x), lambda *i: function(x[i]), name=name, tag="elemwise")
     return made

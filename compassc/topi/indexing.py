@@ -9,9 +9,9 @@ import numpy as np
 
 from compassc import te
 from compassc.ir.dtypes import INT32
-from compassc.te.errors import ExpressionError
+from compassc.ir.errors import ExpressionError
+from compassc.ir.exprs import Expr
 from compassc.te.tensor import Tensor
-from compassc.te.values import Value
 from compassc.topi.declare import (
     Whole,
     axis_of,
@@ -28,7 +28,7 @@ from compassc.topi.declare import (
 from compassc.topi.elementwise import cast
 
 
-def _inside(place: Value, extent: Any, mode: str) -> Value:
+def _inside(place: Expr, extent: Any, mode: str) -> Expr:
     """A place on an axis: of `clip` the nearest there is, of `wrap` counted round; of `fast` as it is."""
     if mode == "clip":
         return te.min(te.max(place, 0), extent - 1)
@@ -39,13 +39,13 @@ def _inside(place: Value, extent: Any, mode: str) -> Value:
     raise ExpressionError(f"topi.take has no mode '{mode}': clip, wrap, fast")
 
 
-def _place(e: Any, extent: Any) -> Value:
+def _place(e: Any, extent: Any) -> Expr:
     """A place that may count from the end."""
     at = te.cast(e, INT32)
     return te.Select(at < 0, at + extent, at)
 
 
-def _element(e: Any, extent: Any) -> Value:
+def _element(e: Any, extent: Any) -> Expr:
     """A place that may count from the end; the nearest that there is, so that vectors of them can be gathered."""
     return _inside(_place(e, extent), extent, "clip")
 
@@ -63,9 +63,9 @@ def take(a: Tensor, indices: Tensor, axis: int | None = None, mode: str = "clip"
     at, shape = axis_of(axis, a.ndim, "take"), sizes(a)
     end = at + indices.ndim
 
-    def element(*i: Any) -> Value:
+    def element(*i: Any) -> Expr:
         place = _inside(te.cast(indices[tuple(i[at:end])], INT32), shape[at], mode)
-        found: Value = a[(*i[:at], place, *i[end:])]
+        found: Expr = a[(*i[:at], place, *i[end:])]
         return found
 
     made: Tensor = te.compute([*shape[:at], *sizes(indices), *shape[at + 1 :]], element, name="T_take", tag="injective")
@@ -96,9 +96,9 @@ def gather_nd(a: Tensor, indices: Tensor) -> Tensor:
     count = numbers(indices, "gather_nd")[0]
     shape, rest = sizes(a), sizes(indices)[1:]
 
-    def element(*i: Any) -> Value:
+    def element(*i: Any) -> Expr:
         where = [_element(indices[(n, *i[: len(rest)])], shape[n]) for n in range(count)]
-        found: Value = a[(*where, *i[len(rest) :])]
+        found: Expr = a[(*where, *i[len(rest) :])]
         return found
 
     made: Tensor = te.compute([*rest, *shape[count:]], element, name="T_gather_nd", tag="injective")

@@ -6,7 +6,7 @@ from typing import Any
 
 from compassc import te
 from compassc.ir.dtypes import DataType
-from compassc.te.errors import ExpressionError
+from compassc.ir.errors import ExpressionError
 from compassc.te.tensor import Tensor
 from compassc.topi.declare import operator, sample, sizes, wide
 from compassc.topi.elementwise import cast

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from compassc import te
-from compassc.te.errors import ExpressionError
+from compassc.ir.errors import ExpressionError
+from compassc.ir.exprs import Expr
 from compassc.te.tensor import Tensor
-from compassc.te.values import Value
 from compassc.topi.declare import axes_of, axis_of, number, numbers, operator, sample, sizes
 
 
@@ -87,9 +87,9 @@ def squeeze(x: Tensor, axis: Any = None) -> Tensor:
         raise ExpressionError(f"topi.squeeze: axes {gone} of {shape} are not all of extent 1")
     kept = [d for d in range(x.ndim) if d not in gone]
 
-    def element(*i: Any) -> Value:
+    def element(*i: Any) -> Expr:
         at = dict(zip(kept, i))
-        found: Value = x[tuple(at.get(d, 0) for d in range(x.ndim))]
+        found: Expr = x[tuple(at.get(d, 0) for d in range(x.ndim))]
         return found
 
     return _moved([shape[d] for d in kept] or [1], element, "squeeze")
@@ -173,9 +173,9 @@ def _padded(x: Any, pad_before: Any, pad_after: Any = None, pad_value: Any = 0) 
 def pad(data: Tensor, pad_before: Sequence[int], pad_after: Sequence[int] | None = None, pad_value: Any = 0) -> Tensor:
     """Elements of one value around a tensor: so many before and after it on each axis."""
     shape, after = sizes(data), list(pad_before if pad_after is None else pad_after)
-    before, value = list(pad_before), pad_value if isinstance(pad_value, Value) else number(pad_value, data.dtype)
+    before, value = list(pad_before), pad_value if isinstance(pad_value, Expr) else number(pad_value, data.dtype)
 
-    def element(*i: Any) -> Value:
+    def element(*i: Any) -> Expr:
         tests = []
         for v, low, high, extent in zip(i, before, after, shape):
             tests += [v >= low] if low else []

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compassc import te
-from compassc.te.errors import ExpressionError
+from compassc.ir.errors import ExpressionError
 from compassc.te.tensor import Tensor
 from compassc.topi.declare import REALS, axes_of, axis_of, numbers, operator, sample, sizes
 from compassc.topi.elementwise import mapped

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from compassc import te
-from compassc.te.errors import ExpressionError
+from compassc.ir.errors import ExpressionError
 from compassc.te.tensor import Tensor
 from compassc.topi.convolution import padding_of
 from compassc.topi.declare import largest, least, mean_of, number, numbers, operator, pair, positives, sample, summed

@@ -9,9 +9,9 @@ import numpy as np
 
 from compassc import te
 from compassc.ir.dtypes import INT32
+from compassc.ir.exprs import Expr
 from compassc.te.axes import IterVar
 from compassc.te.tensor import Tensor
-from compassc.te.values import Value
 from compassc.topi.declare import (
     axes_of,
     axis_of,
@@ -31,7 +31,7 @@ from compassc.topi.elementwise import cast, mapped
 _SAMPLES = (sample((4, 5)), sample((3, 4, 5), 1), sample((3, 4, 5), [0, 2], keepdims=True), sample((3, 4, 5), -1))
 
 
-def reduced(x: Tensor, axis: Any, keepdims: bool, function: Callable[[Value, list[IterVar]], Any], name: str) -> Tensor:
+def reduced(x: Tensor, axis: Any, keepdims: bool, function: Callable[[Expr, list[IterVar]], Any], name: str) -> Tensor:
     """A reduction of the elements over axes; `function` gets an element and the axes to reduce over."""
     axes, shape = axes_of(axis, x.ndim, name), sizes(x)
     over = {d: te.reduce_axis((0, shape[d]), name=f"k{d}") for d in axes}

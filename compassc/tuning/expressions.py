@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from compassc import te
+from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Expr, IntImm, Var
-from compassc.te.errors import ExpressionTypeError, LowerError, ScheduleError
-from compassc.te.nodes import Reduce, TensorRead
+from compassc.ir.tensor_exprs import Reduce, TensorRead
+from compassc.te.errors import LowerError, ScheduleError
 from compassc.te.schedule import Schedule, Trace
 from compassc.te.tensor import ComputeOp, PlaceholderOp, Tensor, post_order
 from compassc.topi.schedules import inputs_of

@@ -12,7 +12,7 @@ from compassc.tuning.records import Record
 def best_schedule(outputs: Sequence[Tensor], target: str) -> Schedule | None:
     """The schedule that is best on record for these operators, of these sizes; None where there is none that can still be
     made. Sizes that are open are on no record."""
-    from compassc.te.errors import ExpressionError, ExpressionTypeError
+    from compassc.ir.errors import ExpressionError, ExpressionTypeError
     from compassc.tuning.history import history
     from compassc.tuning.templates import KnobsTask
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from compassc import te
+from compassc.ir.exprs import Expr
 
 DTYPES = ("int32", "int32", "int16", "int8", "int8", "uint8", "uint8", "uint16", "uint32", "float32", "float16")
 LIMIT = 64
@@ -102,7 +103,7 @@ class Draft:
         self.inputs.append(made)
         return made
 
-    def other(self, index: tuple, of: te.Tensor | None = None) -> te.Value:
+    def other(self, index: tuple, of: te.Tensor | None = None) -> Expr:
         """An element of another tensor at indices of the source, brought into its range."""
         other = self.draw.choice(self.known) if of is None else of
         return _number(other[tuple(index[k % len(index)] % d for k, d in enumerate(sizes(other)))])
@@ -116,7 +117,7 @@ def sizes(t: te.Tensor) -> list[int]:
     return [d.value for d in t.shape]
 
 
-def _number(x: te.Value, narrow: bool = False) -> te.Value:
+def _number(x: Expr, narrow: bool = False) -> Expr:
     """An element to calculate with: a whole number, or a float that is one and small. `narrow`: of its own type."""
     if x.dtype.is_bool:
         return x.astype("int32")
@@ -126,11 +127,11 @@ def _number(x: te.Value, narrow: bool = False) -> te.Value:
     return x if narrow else x.astype("int32")
 
 
-def _like(x: te.Value, number: int) -> te.Value:
+def _like(x: Expr, number: int) -> Expr:
     return te.const(number % 2 if x.dtype.is_bool else number, x.dtype)
 
 
-def _plus_one(x: te.Value) -> te.Value:
+def _plus_one(x: Expr) -> Expr:
     x = _number(x, narrow=True)
     return x + _like(x, 1)
 

@@ -9,8 +9,9 @@ from compassc import te
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import BOOL
-from compassc.te.nodes import Reduce, TensorRead, reads, rewrite
-from compassc.te.values import Value, as_expr
+from compassc.ir.operators import as_expr
+from compassc.ir.tensor_exprs import Reduce, TensorRead, reads
+from compassc.ir.visit import rewrite
 
 
 def tensorize(draw: random.Random, stage: te.Stage) -> None:
@@ -56,7 +57,7 @@ def _intrinsic(stage: te.Stage, roots: list[te.IterVar], tile: dict) -> te.Tenso
             if any(reads(i) for i in x.indices):
                 raise te.ScheduleError("it reads where what it reads says")
             indices = tuple(rewrite(i, lambda y: values.get(y, zero.get(y))) for i in x.indices)
-            key = (x.tensor.op, x.tensor.value_index, *(str(Value(i)) for i in x.indices))
+            key = (x.tensor.op, x.tensor.value_index, *(str(i) for i in x.indices))
             if key not in inputs:
                 dims = tuple(i for i in indices if any(v in sizes for v in _variables(i)))
                 shape = [_most(i, sizes) + 1 for i in dims]
@@ -71,9 +72,9 @@ def _intrinsic(stage: te.Stage, roots: list[te.IterVar], tile: dict) -> te.Tenso
                     raise te.ScheduleError("what is reduced over stays outside")
                 sources = tuple(rewrite(s, placed) for s in e.sources)
                 condition = rewrite(e.condition, placed)
-                made.append(Value(Reduce(e.combiner, sources, tuple(kept), condition, e.init, e.value_index)))
+                made.append(Reduce(e.combiner, sources, tuple(kept), condition, e.init, e.value_index))
             else:
-                made.append(Value(rewrite(e, placed)))
+                made.append(rewrite(e, placed))
         return made if len(made) > 1 else made[0]
 
     shape = [tile[a][1] for a in spatial]
@@ -128,19 +129,17 @@ def _statements(op: te.ComputeOp, ins: list[te.View], outs: list[te.View]):
         return [values[a.as_expr()] for a in op.axis] or [0]
 
     if not isinstance(first, Reduce):
-        return nest(
-            op.axis, lambda v: [o.store(Value(value(e, v)), *points(v)) for o, e in zip(outs, op.body, strict=True)]
-        )
+        return nest(op.axis, lambda v: [o.store(value(e, v), *points(v)) for o, e in zip(outs, op.body, strict=True)])
 
     def update(v):
         here = points(v)
         joined = first.combiner.combine([as_expr(o[tuple(here)]) for o in outs], [value(s, v) for s in first.sources])
         kept = [E.Var(f"kept{i}", e.dtype) for i, e in enumerate(joined)]
-        stores = [*map(S.Let, kept, joined), *(o.store(Value(k), *here) for o, k in zip(outs, kept))]
+        stores = [*map(S.Let, kept, joined), *(o.store(k, *here) for o, k in zip(outs, kept))]
         condition = value(first.condition, v)
         plain = isinstance(condition, E.IntImm) and condition.dtype is BOOL
         return stores if plain else S.If(condition, tuple(stores), ())
 
     start = first.init or first.combiner.identity
-    reset = nest(op.axis, lambda v: [o.store(Value(e), *points(v)) for o, e in zip(outs, start)])
+    reset = nest(op.axis, lambda v: [o.store(e, *points(v)) for o, e in zip(outs, start)])
     return None, reset, nest([*op.axis, *op.reduce_axis], update)

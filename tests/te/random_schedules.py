@@ -19,8 +19,8 @@ import numpy as np
 
 from compassc import targets, te
 from compassc.analysis.interpret import Interpreter
+from compassc.ir.tensor_exprs import reads
 from compassc.te.lowering import normalised
-from compassc.te.nodes import reads
 from compassc.te.rolling import round_of
 from tests.te.random_cases import Case, case
 from tests.te.random_intrinsics import tensorize

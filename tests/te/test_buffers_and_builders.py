@@ -25,10 +25,10 @@ def sorted_rows(ins, outs):
     ib = ir_builder.create()
     x, y, below = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0]), ib.buffer_ptr(outs[1])
     rows, columns = ins[0].shape
-    with ib.for_range(0, te.Value(rows), name="r", kind="parallel") as r:
+    with ib.for_range(0, rows, name="r", kind="parallel") as r:
         below[r] = 0
         at = ib.allocate("int32", (1,), name="at")
-        with ib.for_range(0, te.Value(columns), name="c") as c:
+        with ib.for_range(0, columns, name="c") as c:
             value = ib.let("value", x[r, c])
             with ib.if_scope(value < 0):
                 below[r] = below[r] + 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compassc import targets, te
-from compassc.te.values import binary
+from compassc.ir.operators import binary
 
 OPERATORS = {
     "add": np.add,

@@ -52,7 +52,7 @@ def test_the_bounds_say_what_is_kept():
     s[b].compute_at(s[c], c.op.axis[0])
     s[b].rolling_buffer()
     found = round_of(s[b], te.infer_bounds(s))
-    assert (found.dim, found.extent, str(te.Value(found.fresh))) == (0, 3, "((i * 2) + 1)")
+    assert (found.dim, found.extent, str(found.fresh)) == (0, 3, "((i * 2) + 1)")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compassc import targets, te, topi
-from compassc.te.errors import ExpressionError
+from compassc.ir.errors import ExpressionError
 from compassc.topi.declare import OPERATORS
 
 EMPTY = [

@@ -243,7 +243,7 @@ def define_table(fp: FunctionContext, name: str, spec: ConstSpec) -> None:
 def define_match(fp: FunctionContext, name: str, spec: MatchSpec) -> None:
     """`S.match_buffer`: an N-D view of a parameter, which takes the buffer's name in C."""
     pointer = spec.pointer
-    if not isinstance(pointer, PointerValue) or pointer.base not in fp.params:
+    if not isinstance(pointer, PointerValue) or type(pointer.base) is not E.Var or pointer.base not in fp.params:
         raise language_error(
             "match-buffer", "S.match_buffer needs a pointer parameter of this function", "pass the parameter itself"
         )

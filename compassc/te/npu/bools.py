@@ -60,7 +60,9 @@ class _Bytes(Rewriter):
             return mapped
         assert isinstance(mapped, S.Store)
         buffer = self._buffer(s.buffer)
-        value = self._joined(s, mapped.value) or _byte(mapped.value)
+        value = self._joined(s, mapped.value)
+        if value is None:
+            value = _byte(mapped.value)
         return S.Store(buffer, mapped.indices, value, mapped.mask, span=s.span)
 
     def _joined(self, s: S.Store, made: Expr) -> Expr | None:

@@ -80,7 +80,9 @@ def _read(s: S.For) -> _Copy | None:
     if not isinstance(value, E.Load) or value.mask is not None or value.buffer.dtype is not at.buffer.dtype:
         return None
     to, source = at.buffer.scope, value.buffer.scope
-    if (to in SRAM) == (source in SRAM) or not {to, source} <= {*SRAM, "global"} or (found.fill and to not in SRAM):
+    if (to in SRAM) == (source in SRAM) or not {to, source} <= {*SRAM, "global"}:
+        return None
+    if found.fill is not None and to not in SRAM:
         return None
     found.store, found.load = at, value
     return found

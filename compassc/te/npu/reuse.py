@@ -255,21 +255,25 @@ class _Put(Rewriter):
         made = s.map(self.expr, self.body) if self.found else s
         return made
 
+    def _put(self, e: Expr) -> Expr:
+        var = self.found.get(self.interner.key(e))
+        return self.default(e) if var is None else var
+
     @rewrites(E.Load)
     def rewrite_load(self, e: E.Load) -> Expr:
-        return self.found.get(self.interner.key(e)) or self.default(e)
+        return self._put(e)
 
     @rewrites(E.Cast)
     def rewrite_cast(self, e: E.Cast) -> Expr:
-        return self.found.get(self.interner.key(e)) or self.default(e)
+        return self._put(e)
 
     @rewrites(E.Call)
     def rewrite_call(self, e: E.Call) -> Expr:
-        return self.found.get(self.interner.key(e)) or self.default(e)
+        return self._put(e)
 
     @rewrites(E.Broadcast)
     def rewrite_broadcast(self, e: E.Broadcast) -> Expr:
-        return self.found.get(self.interner.key(e)) or self.default(e)
+        return self._put(e)
 
 
 class _Spread(_Put):

@@ -6,10 +6,10 @@ import math
 
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import FloatImm, IntImm
+from compassc.ir.operators import is_float32
 from compassc.ir.stmts import PrimFunc
 from compassc.ir.visit import all_exprs
 from compassc.te.errors import LowerError
-from compassc.te.values import is_float32
 
 _LOW, _HIGH = INT32.integer_range()
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Binary, Expr, IntImm
+from compassc.ir.operators import binary, kind_of
 from compassc.te.axes import IterVar
-from compassc.te.values import Value, binary, kind_of
 
 if TYPE_CHECKING:
     from compassc.te.schedule.stage import Stage
@@ -28,8 +28,8 @@ def leaf_extents(stage: Stage, roots: Mapping[IterVar, Expr] | None = None) -> d
                 assert relation.nparts is not None
                 extents[relation.outer], extents[relation.inner] = relation.nparts, ceildiv(whole, relation.nparts)
         elif isinstance(relation, Fuse):
-            product = binary("mul", Value(extents[relation.outer]), Value(extents[relation.inner]))
-            extents[relation.fused] = product.expr
+            product = binary("mul", extents[relation.outer], extents[relation.inner])
+            extents[relation.fused] = product
         elif isinstance(relation, Singleton):
             extents[relation.axis] = full_extent(relation.axis)
     return extents
@@ -47,15 +47,15 @@ def root_values(
     values = dict(loops)
     for relation in reversed(stage.relations):
         if isinstance(relation, Split) and relation.outer in values and relation.inner in values:
-            outer, inner = Value(values[relation.outer]), Value(values[relation.inner])
-            values[relation.parent] = (outer * Value(extents[relation.inner]) + inner).expr
+            outer, inner = values[relation.outer], values[relation.inner]
+            values[relation.parent] = outer * extents[relation.inner] + inner
         elif isinstance(relation, Fuse) and relation.fused in values:
-            fused, by = Value(values[relation.fused]), Value(_divisor(extents[relation.inner]))
-            values[relation.outer], values[relation.inner] = (fused // by).expr, (fused % by).expr
+            fused, by = values[relation.fused], _divisor(extents[relation.inner])
+            values[relation.outer], values[relation.inner] = fused // by, fused % by
     if not counted:
         for axis in (*stage.axis, *stage.reduce_axis):
             if axis in values and axis.dom is not None:
-                values[axis] = binary("add", Value(values[axis]), Value(axis.dom.min)).expr
+                values[axis] = binary("add", values[axis], axis.dom.min)
     return values
 
 
@@ -83,11 +83,11 @@ def leaf_values(stage: Stage, extents: Mapping[IterVar, Expr], roots: Mapping[It
     values = dict(roots)
     for relation in stage.relations:
         if isinstance(relation, Split) and relation.parent in values:
-            whole, by = Value(values[relation.parent]), Value(_divisor(extents[relation.inner]))
-            values[relation.outer], values[relation.inner] = (whole // by).expr, (whole % by).expr
+            whole, by = values[relation.parent], _divisor(extents[relation.inner])
+            values[relation.outer], values[relation.inner] = whole // by, whole % by
         elif isinstance(relation, Fuse) and relation.outer in values and relation.inner in values:
-            outer, inner = Value(values[relation.outer]), Value(values[relation.inner])
-            values[relation.fused] = (outer * Value(extents[relation.inner]) + inner).expr
+            outer, inner = values[relation.outer], values[relation.inner]
+            values[relation.fused] = outer * extents[relation.inner] + inner
         elif isinstance(relation, Singleton):
             values[relation.axis] = IntImm(INT32, 0)
     return values

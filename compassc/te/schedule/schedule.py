@@ -6,17 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compassc.ir.dtypes import BOOL
+from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Binary, Expr, IntImm, Select
 from compassc.ir.names import NamePool
+from compassc.ir.operators import binary, immediate, kind_of
+from compassc.ir.tensor_exprs import Reduce, TensorRead, reads
+from compassc.ir.visit import rewrite, substitute
 from compassc.te.axes import IterVar, Kind, Range
-from compassc.te.errors import ExpressionTypeError, ScheduleError
-from compassc.te.nodes import Reduce, TensorRead, reads, rewrite, substitute
+from compassc.te.errors import ScheduleError
 from compassc.te.opaque import ScanOp, TensorIntrin
 from compassc.te.schedule.relations import leaf_extents, leaf_values, predicates, root_values
 from compassc.te.schedule.stage import SCOPES, Fuse, Relation, Singleton, Split, Stage
 from compassc.te.schedule.trace import Trace, primitive, replay
 from compassc.te.tensor import ComputeOp, Operation, Tensor, post_order
-from compassc.te.values import Value, binary, immediate, kind_of
 
 
 class Schedule:
@@ -126,7 +128,7 @@ class Schedule:
         for reader in listed:
             if tensor not in _read_by(reader) or isinstance(reader.origin_op, ScanOp):
                 raise ScheduleError(f"cache_read of '{stage.label}': '{reader.label}' does not read it")
-        axes = tuple(IterVar(Range(Value(d)), f"ax{i}", Kind.DATA_PARALLEL) for i, d in enumerate(tensor.shape))
+        axes = tuple(IterVar(Range(d), f"ax{i}", Kind.DATA_PARALLEL) for i, d in enumerate(tensor.shape))
         copy = TensorRead(tensor, tuple(a.as_expr() for a in axes))
         label = tensor.op.name if tensor.op.num_outputs == 1 else f"{tensor.op.name}.v{tensor.value_index}"
         op = ComputeOp(f"{label}.{scope}", axes, (copy,))
@@ -317,7 +319,7 @@ def _relaid(stage: Stage, scope: str) -> tuple[ComputeOp, tuple[Expr, ...]]:
     extents = leaf_extents(stage)
     leaves = [a for a in stage.leaf_iter_vars if not a.is_reduction]
     roots = {a: a.dom for a in stage.axis}
-    axes = tuple(IterVar(roots.get(a, Range(Value(extents[a]))), f"{a.name}.c", a.kind) for a in leaves)
+    axes = tuple(IterVar(roots.get(a, Range(extents[a])), f"{a.name}.c", a.kind) for a in leaves)
     counted = {leaf: _shifted("sub", new.as_expr(), roots.get(leaf)) for leaf, new in zip(leaves, axes)}
     values = root_values(stage, extents, counted)
     mapping: dict[Any, Expr] = {a.as_expr(): values[a] for a in stage.axis}
@@ -330,7 +332,7 @@ def _relaid(stage: Stage, scope: str) -> tuple[ComputeOp, tuple[Expr, ...]]:
 
 def _shifted(op: str, e: Expr, dom: Range | None) -> Expr:
     """A value plus or minus the beginning of a range."""
-    return e if dom is None else binary(op, Value(e), Value(dom.min)).expr
+    return e if dom is None else binary(op, e, dom.min)
 
 
 def _guarded(e: Expr, conditions: list[Expr], mapping: dict[Any, Expr]) -> Expr:
@@ -348,11 +350,11 @@ def _factored(stage: Stage, axis: IterVar, place: int) -> ComputeOp:
     """The operation that reduces over all loops but `axis`, which is one of its axes."""
     extents = leaf_extents(stage)
     fresh = {
-        leaf: IterVar(Range(Value(extents[leaf])), leaf.name, Kind.REDUCTION)
+        leaf: IterVar(Range(extents[leaf]), leaf.name, Kind.REDUCTION)
         for leaf in stage.leaf_iter_vars
         if leaf.is_reduction and leaf is not axis
     }
-    factor = IterVar(Range(Value(extents[axis])), axis.name, Kind.DATA_PARALLEL)
+    factor = IterVar(Range(extents[axis]), axis.name, Kind.DATA_PARALLEL)
     loops = {leaf: new.as_expr() for leaf, new in {**fresh, axis: factor}.items()}
     values = root_values(stage, extents, loops)
     spatial = [IterVar(a.dom, a.name, a.kind) for a in stage.axis]

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from compassc.analysis.structure import variables
 from compassc.ir.dtypes import BOOL
+from compassc.ir.errors import warn
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
+from compassc.ir.operators import as_expr, binary, cast, kind_of, matched
+from compassc.ir.tensor_exprs import Reduce
 from compassc.te.axes import IterVar, Kind, Range
-from compassc.te.errors import ScheduleError, warn
-from compassc.te.nodes import Reduce
+from compassc.te.errors import ScheduleError
 from compassc.te.opaque import ExternOp, ScanOp, TensorIntrin
 from compassc.te.pragmas import STEPS, why_wrong
 from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.trace import primitive
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, RewrittenOp, Tensor
-from compassc.te.values import Value, as_expr, binary, cast, kind_of, matched
 
 if TYPE_CHECKING:
     from compassc.te.schedule.schedule import Group, Schedule
@@ -231,14 +232,14 @@ class Stage:
         self._plain("split", parent)
         given, kind = as_expr(nparts if factor is None else factor), kind_of(parent.as_expr())
         if not given.dtype.is_integer or given.dtype.is_bool or (isinstance(given, IntImm) and given.value < 1):
-            raise ScheduleError(f"split of '{parent.name}' in '{self.label}': {Value(given)} is no number of turns")
+            raise ScheduleError(f"split of '{parent.name}' in '{self.label}': {given} is no number of turns")
         turning = {a.as_expr() for s in self.schedule.stages for a in s.all_iter_vars} & set(variables(given))
         if turning:
             raise ScheduleError(
-                f"split of '{parent.name}' in '{self.label}': {Value(given)} depends on the axis '{Value(turning.pop())}'",
+                f"split of '{parent.name}' in '{self.label}': {given} depends on the axis '{turning.pop()}'",
                 "a number of turns is known before the loops run",
             )
-        given = cast(Value(given), kind).expr
+        given = cast(given, kind)
         outer, inner = (IterVar(None, f"{parent.name}.{side}", parent.kind, dtype=kind) for side in ("outer", "inner"))
         self.relations.append(
             Split(parent, outer, inner, None if factor is None else given, None if nparts is None else given)
@@ -512,7 +513,7 @@ class Stage:
         self._computed("set_store_predicate")
         e = as_expr(predicate)
         if not e.dtype.is_scalar or kind_of(e) is not BOOL:
-            raise ScheduleError(f"set_store_predicate of '{self.label}': {Value(e)} is no condition")
+            raise ScheduleError(f"set_store_predicate of '{self.label}': {e} is no condition")
         if any(_is_first(e, note.thread) for a, note in self.annotations.items() if a.is_reduction):
             return
         known = {a.as_expr() for a in self.axis}
@@ -590,5 +591,5 @@ def full_extent(axis: IterVar) -> Expr:
 
 def ceildiv(a: Expr, b: Expr) -> Expr:
     """The quotient of two positive numbers, rounded up."""
-    one = Value(IntImm(kind_of(b), 1))
-    return binary("floordiv", binary("sub", binary("add", Value(a), Value(b)), one), Value(b)).expr
+    one = IntImm(kind_of(b), 1)
+    return binary("floordiv", binary("sub", binary("add", a, b), one), b)

@@ -14,12 +14,14 @@ from compass_core.errors import CompassError
 from compass_core.reading import jsontext
 from compass_core.reading.names import is_label, is_name
 from compassc.ir.dtypes import INT32
+from compassc.ir.errors import ExpressionTypeError
+from compassc.ir.expr_op import ExprOp
 from compassc.ir.exprs import Binary, Cast, Expr, IntImm, Unary, Var
+from compassc.ir.operators import as_expr, cast, const
 from compassc.te.axes import IterVar, Kind, Range, thread_of
-from compassc.te.errors import ExpressionTypeError, ScheduleError
+from compassc.te.errors import ScheduleError
 from compassc.te.opaque import TensorIntrin
 from compassc.te.tensor import Operation, Tensor
-from compassc.te.values import Operand, Value, as_expr, cast, const
 
 if TYPE_CHECKING:
     from compassc.te.schedule.schedule import Schedule
@@ -202,7 +204,7 @@ _REFERENCES: dict[str, Callable[[Any], str]] = {
     "tensor": lambda value: f"s[{_quoted(value[0])}].op.output({value[1]})",
     "thread": _shown_thread,
     "intrin": lambda value: f"s.intrinsics[{_quoted(value)}]",
-    "var": lambda value: f"te.Value(s.variables[{_quoted(value[0])}])",
+    "var": lambda value: f"s.variables[{_quoted(value[0])}]",
     "const": lambda value: f"te.const({value[0]!r}, {_quoted(value[1])})",
     "cast": lambda value: f"te.cast({_shown_tree(value[1])}, {_quoted(value[0])})",
     "expr": lambda value: _shown_tree(value),
@@ -272,7 +274,7 @@ def _recorded(schedule: Schedule, value: Any) -> Any:
         return [_recorded(schedule, v) for v in value]
     if isinstance(value, TensorIntrin):
         return {"intrin": _named(schedule.intrinsics, value.name, value)}
-    if isinstance(value, Operand):
+    if isinstance(value, ExprOp):
         e = as_expr(value)
         return _tree(schedule, e) if isinstance(e, (IntImm, Var, Cast)) else {"expr": _tree(schedule, e)}
     return value.item() if hasattr(value, "item") and getattr(value, "shape", None) == () else value
@@ -282,7 +284,7 @@ def _recorded_thread(schedule: Schedule, thread: IterVar) -> Any:
     """The tag of a thread, with its range where it has one of its own."""
     if thread.dom is None:
         return thread.tag
-    return [thread.tag, *(_recorded(schedule, Value(e)) for e in (thread.dom.min, thread.dom.extent))]
+    return [thread.tag, *(_recorded(schedule, e) for e in (thread.dom.min, thread.dom.extent))]
 
 
 def _named(known: dict[str, Any], name: str, value: Any) -> str:
@@ -308,7 +310,7 @@ def _tree(schedule: Schedule, e: Expr) -> Any:
         return {"var": [_named(schedule.variables, e.name, e)]}
     if isinstance(e, (Binary, Unary)):
         return [e.op, *(_tree(schedule, x) for x in e.children())]
-    raise ScheduleError(f"{Value(e)} cannot be an argument of a step: use numbers, axes and operators")
+    raise ScheduleError(f"{e} cannot be an argument of a step: use numbers, axes and operators")
 
 
 def _expression(schedule: Schedule, tree: Any) -> Expr:
@@ -345,18 +347,18 @@ def _resolved(schedule: Schedule, value: Any) -> Any:
     if kind == "const":
         return const(what[0], what[1])
     if kind == "cast":
-        return cast(Value(_expression(schedule, what[1])), what[0])
+        return cast(_expression(schedule, what[1]), what[0])
     if kind == "stage":
         return schedule.stage(what)
     if kind == "expr":
-        return Value(_expression(schedule, what))
+        return _expression(schedule, what)
     if kind == "intrin":
         if what not in schedule.intrinsics:
             raise ScheduleError(f"the intrinsic '{what}' is not known", "schedule.intrinsics[name] = intrinsic")
         return schedule.intrinsics[what]
     if kind == "var":
         if what[0] not in schedule.variables:
-            raise ScheduleError(f"the variable '{what[0]}' is not known", "schedule.variables[name] = variable.expr")
-        return Value(schedule.variables[what[0]])
+            raise ScheduleError(f"the variable '{what[0]}' is not known", "schedule.variables[name] = variable")
+        return schedule.variables[what[0]]
     stage: Stage = schedule.stage(what[0])
     return stage[what[1]] if kind == "axis" else stage.origin_op.output(what[1])

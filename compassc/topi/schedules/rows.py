@@ -8,11 +8,11 @@ from typing import Any
 
 from compassc import te
 from compassc.ir.exprs import Binary, IntImm
+from compassc.ir.tensor_exprs import TensorRead
 from compassc.ir.visit import walk_exprs
 from compassc.targets import Target
 from compassc.te.axes import IterVar
 from compassc.te.errors import ScheduleError
-from compassc.te.nodes import TensorRead
 from compassc.te.schedule import Schedule, Stage
 from compassc.te.tensor import PlaceholderOp, Tensor
 from compassc.topi.schedules.knobs import Knobs

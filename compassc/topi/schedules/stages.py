@@ -7,12 +7,12 @@ from math import prod
 
 from compassc import te
 from compassc.ir.exprs import Call, IntImm, Var
+from compassc.ir.tensor_exprs import Reduce, TensorRead, reads
 from compassc.ir.visit import walk_exprs
 from compassc.te.axes import IterVar
 from compassc.te.errors import LowerError, ScheduleError
 from compassc.te.lowering import normalised
 from compassc.te.machine import Machine
-from compassc.te.nodes import Reduce, TensorRead, reads
 from compassc.te.schedule import Schedule, Stage
 from compassc.te.tensor import ComputeOp
 from compassc.topi.schedules.knobs import Knobs

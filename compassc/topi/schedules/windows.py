@@ -6,11 +6,11 @@ from math import prod
 
 from compassc import te
 from compassc.ir.exprs import IntImm, Var
+from compassc.ir.tensor_exprs import TensorRead
 from compassc.ir.visit import walk_exprs
 from compassc.targets import Target
 from compassc.te.axes import IterVar
 from compassc.te.errors import ScheduleError
-from compassc.te.nodes import TensorRead
 from compassc.te.schedule import Schedule, Stage
 from compassc.te.tensor import PlaceholderOp
 from compassc.topi.schedules.knobs import Knobs

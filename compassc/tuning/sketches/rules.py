@@ -14,8 +14,8 @@ from typing import Any
 
 from compassc import te
 from compassc.ir.exprs import FloatImm, IntImm, Select
+from compassc.ir.tensor_exprs import TensorRead
 from compassc.te.axes import IterVar
-from compassc.te.nodes import TensorRead
 from compassc.te.schedule import Schedule, Stage
 from compassc.te.tensor import Operation, PlaceholderOp, Tensor
 from compassc.topi.schedules.stages import computed_stages, extent_of, fuse_all, inline_maps, reads_of, reduces, uses

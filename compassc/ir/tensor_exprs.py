@@ -3,25 +3,19 @@ schedule is lowered."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from compassc.ir.dtypes import DataType
-from compassc.ir.exprs import Expr, PlacedExpr, Var
-from compassc.ir.node import derived, node
-from compassc.ir.visit import walk_exprs
+from .dtypes import DataType
+from .exprs import Expr, PlacedExpr, Var
+from .node import derived, node
+from .visit import rewrite, walk_exprs
 
 if TYPE_CHECKING:
     from compassc.te.axes import IterVar
     from compassc.te.tensor import Tensor
 
 Axes = tuple["IterVar", ...]
-
-
-def _text(e: Expr) -> str:
-    from compassc.te.printing import text
-
-    return text(e)
 
 
 def _element_type(tensor: Tensor) -> DataType:
@@ -35,9 +29,6 @@ class TensorRead(PlacedExpr):
     tensor: Tensor
     indices: tuple[Expr, ...]
     dtype: DataType = derived(_element_type, init=False)
-
-    def __repr__(self) -> str:
-        return _text(self)
 
 
 class Combiner:
@@ -80,21 +71,6 @@ class Reduce(Expr):
     init: tuple[Expr, ...]
     value_index: int
     dtype: DataType = derived(_reduced_type, init=False)
-
-    def __repr__(self) -> str:
-        return _text(self)
-
-
-def rewrite(e: Expr, replace: Callable[[Expr], Expr | None]) -> Expr:
-    """The expression with every node for which `replace` gives another one replaced, from the root on; what it gives is
-    not looked at again."""
-    found = replace(e)
-    return e.map(lambda child: rewrite(child, replace)) if found is None else found
-
-
-def substitute(e: Expr, mapping: dict[Any, Expr]) -> Expr:
-    """The expression with variables replaced."""
-    return rewrite(e, mapping.get) if mapping else e
 
 
 def reads(e: Expr) -> list[TensorRead]:

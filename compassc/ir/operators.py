@@ -1,4 +1,4 @@
-"""Values: expressions of the kernel IR with Python's operators.
+"""Operators of expressions, which match the types of their operands and fold constants. The constructors of nodes do neither.
 
 The result type of an operator follows from the types of its operands (`matched`): of two floats the wider, a float
 beside an integer, of two integers the wider, and the unsigned one where they are as wide. A Python number is int32
@@ -11,189 +11,16 @@ import math
 from typing import Any
 
 from compass_core.operators import OPERATORS, wrap
-from compassc.ir import exprs as E
-from compassc.ir.dtypes import BOOL, FLOAT32, INT32, VOID, DataType, DTypeError, dtype
-from compassc.ir.exprs import Binary, Expr, FloatImm, IntImm
-from compassc.te.errors import ExpressionError, ExpressionTypeError
+
+from . import exprs as E
+from .dtypes import BOOL, FLOAT32, INT32, VOID, DataType, DTypeError, dtype
+from .errors import ExpressionError, ExpressionTypeError
+from .expr_op import ExprOp
+from .exprs import Binary, Expr, FloatImm, IntImm
 
 INT64 = dtype("int64")
 _BITWISE = frozenset("bitand bitor bitxor shl shr".split())
 _FOLDED_FLOATS = ("float32", "float64")
-
-
-class Operand:
-    """An operand of Python's operators: a value or an element of a tensor."""
-
-    __slots__ = ()
-
-    def as_expr(self) -> Expr:
-        """The operand as an expression."""
-        raise NotImplementedError
-
-    def __add__(self, other: Any) -> Value:
-        return binary("add", self, other)
-
-    def __radd__(self, other: Any) -> Value:
-        return binary("add", other, self)
-
-    def __sub__(self, other: Any) -> Value:
-        return binary("sub", self, other)
-
-    def __rsub__(self, other: Any) -> Value:
-        return binary("sub", other, self)
-
-    def __mul__(self, other: Any) -> Value:
-        return binary("mul", self, other)
-
-    def __rmul__(self, other: Any) -> Value:
-        return binary("mul", other, self)
-
-    def __truediv__(self, other: Any) -> Value:
-        return divide(self, other)
-
-    def __rtruediv__(self, other: Any) -> Value:
-        return divide(other, self)
-
-    def __floordiv__(self, other: Any) -> Value:
-        return binary("floordiv", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Value:
-        return binary("floordiv", other, self)
-
-    def __mod__(self, other: Any) -> Value:
-        return binary("floormod", self, other)
-
-    def __rmod__(self, other: Any) -> Value:
-        return binary("floormod", other, self)
-
-    def __and__(self, other: Any) -> Value:
-        return binary("bitand", self, other)
-
-    def __rand__(self, other: Any) -> Value:
-        return binary("bitand", other, self)
-
-    def __or__(self, other: Any) -> Value:
-        return binary("bitor", self, other)
-
-    def __ror__(self, other: Any) -> Value:
-        return binary("bitor", other, self)
-
-    def __xor__(self, other: Any) -> Value:
-        return binary("bitxor", self, other)
-
-    def __rxor__(self, other: Any) -> Value:
-        return binary("bitxor", other, self)
-
-    def __lshift__(self, other: Any) -> Value:
-        return binary("shl", self, other)
-
-    def __rlshift__(self, other: Any) -> Value:
-        return binary("shl", other, self)
-
-    def __rshift__(self, other: Any) -> Value:
-        return binary("shr", self, other)
-
-    def __rrshift__(self, other: Any) -> Value:
-        return binary("shr", other, self)
-
-    def __neg__(self) -> Value:
-        e = as_expr(self)
-        return binary("sub", Value(immediate(0, kind_of(e))), self)
-
-    def __invert__(self) -> Value:
-        e = as_expr(self)
-        if not e.dtype.is_integer:
-            raise ExpressionTypeError(f"~ needs whole numbers or bools, got {e.dtype}")
-        return Value(E.Unary("not" if e.dtype.is_bool else "bitnot", e))
-
-    def __lt__(self, other: Any) -> Value:
-        return binary("lt", self, other)
-
-    def __le__(self, other: Any) -> Value:
-        return binary("le", self, other)
-
-    def __gt__(self, other: Any) -> Value:
-        return binary("gt", self, other)
-
-    def __ge__(self, other: Any) -> Value:
-        return binary("ge", self, other)
-
-    def __eq__(self, other: object) -> Any:
-        return Equality("eq", self, other)
-
-    def __ne__(self, other: object) -> Any:
-        return Equality("ne", self, other)
-
-    def __hash__(self) -> int:
-        return hash(as_expr(self))
-
-    def __bool__(self) -> bool:
-        raise ExpressionError(
-            "an expression has no truth value before it is run",
-            "use te.all, te.any and te.if_then_else in place of `and`, `or` and `if`",
-        )
-
-    def astype(self, dtype: Any) -> Value:
-        """The value converted to another type, as C converts it."""
-        return cast(self, dtype)
-
-    def equal(self, other: Any) -> Value:
-        """Whether two values are equal, as an expression."""
-        return binary("eq", self, other)
-
-    def same_as(self, other: Any) -> bool:
-        """Whether both are the same expression (not: an equal one)."""
-        return isinstance(other, Operand) and as_expr(self) is as_expr(other)
-
-
-class Value(Operand):
-    """A scalar of type `dtype`: an IR expression (`expr`) with operators."""
-
-    __slots__ = ("expr",)
-
-    def __init__(self, expr: Expr) -> None:
-        self.expr = expr
-
-    @property
-    def dtype(self) -> Any:
-        return self.expr.dtype
-
-    @property
-    def name(self) -> str:
-        """The name of a variable. AttributeError for other values."""
-        return str(getattr(self.expr, "name"))  # noqa: B009 - nodes of other kinds have none
-
-    def as_expr(self) -> Expr:
-        return self.expr
-
-    def __repr__(self) -> str:
-        return show(self.expr)
-
-
-class Equality(Operand):
-    """`a == b` before it is used: its truth value tells whether both are the same, as an expression it compares."""
-
-    __slots__ = ("a", "b", "op")
-
-    def __init__(self, op: str, a: Any, b: Any) -> None:
-        self.op, self.a, self.b = op, a, b
-
-    def as_expr(self) -> Expr:
-        return binary(self.op, self.a, self.b).expr
-
-    def __bool__(self) -> bool:
-        same = isinstance(self.b, Operand) and as_expr(self.a) is as_expr(self.b)
-        return same == (self.op == "eq")
-
-    def __repr__(self) -> str:
-        return show(self.as_expr())
-
-
-def show(e: Expr) -> str:
-    """The text of an expression."""
-    from compassc.te.printing import text
-
-    return text(e)
 
 
 # ---------------------------------------------------------------------------------------------------------- conversion
@@ -220,9 +47,9 @@ def kind_of(e: Expr) -> DataType:
     return e.dtype
 
 
-def const(value: float, dtype: Any = None) -> Value:
+def const(value: float, dtype: Any = None) -> Expr:
     """A number as a value: int32, float32 or bool, or of the type that `dtype` names."""
-    return Value(as_expr(value) if dtype is None else immediate(value, data_type(dtype)))
+    return as_expr(value) if dtype is None else immediate(value, data_type(dtype))
 
 
 def data_type(kind: Any) -> DataType:
@@ -237,12 +64,8 @@ def data_type(kind: Any) -> DataType:
 
 def as_expr(value: Any) -> Expr:
     """The expression of an operand or of a Python number. ExpressionTypeError for anything else."""
-    if isinstance(value, Operand):
+    if isinstance(value, ExprOp):
         return value.as_expr()
-    if isinstance(value, Expr):
-        return value
-    if hasattr(value, "var") and isinstance(value.var, Value):  # an axis
-        return value.var.expr
     if hasattr(value, "item") and getattr(value, "shape", None) == ():
         return immediate(value.item(), data_type(value.dtype))
     if isinstance(value, bool):
@@ -254,20 +77,20 @@ def as_expr(value: Any) -> Expr:
     raise ExpressionTypeError(f"expected a value or a number, got {type(value).__name__}")
 
 
-def cast(value: Any, dtype: Any) -> Value:
+def cast(value: Any, dtype: Any) -> Expr:
     """`value` converted to a type by the rules of C."""
     e, to = as_expr(value), data_type(dtype)
     if e.dtype is to:
-        return Value(e)
+        return e
     if isinstance(e, IntImm) and to.is_integer and not to.is_bool:
         low, high = to.range()
         if low <= e.value <= high:
-            return Value(IntImm(to, e.value))
+            return IntImm(to, e.value)
     if isinstance(e, (IntImm, FloatImm)) and to is FLOAT32 and is_float32(e.value):
-        return Value(FloatImm(to, float(e.value)))
+        return FloatImm(to, float(e.value))
     if to.is_bool:
-        return binary("ne", Value(e), Value(immediate(0, kind_of(e))))
-    return Value(E.Cast(to, e))
+        return binary("ne", e, immediate(0, kind_of(e)))
+    return E.Cast(to, e)
 
 
 def is_float32(value: float) -> bool:
@@ -299,15 +122,32 @@ def matched(a: DataType, b: DataType, what: str) -> DataType:
     return a if a.is_uint else b
 
 
-def binary(op: str, left: Any, right: Any) -> Value:
+def binary(op: str, left: Any, right: Any) -> Expr:
     """An operator on two values, in the type that both match; constants are folded."""
     a, b = as_expr(left), as_expr(right)
     if op in _BITWISE:
         a, b = _adopted(a, left, b), _adopted(b, right, a)
     kind = kind_of(a) if op in ("shl", "shr") else matched(kind_of(a), kind_of(b), op)
     _check(op, kind, a, b)
-    a, b = cast(Value(a), kind).expr, cast(Value(b), kind).expr
-    return Value(_folded(op, a, b) or (_logical(op, a, b) if kind.is_bool else Binary(op, a, b)))
+    a, b = cast(a, kind), cast(b, kind)
+    known = _folded(op, a, b)
+    if known is not None:
+        return known
+    return _logical(op, a, b) if kind.is_bool else Binary(op, a, b)
+
+
+def negative(operand: Any) -> Expr:
+    """`-x`, which is `0 - x`."""
+    e = as_expr(operand)
+    return binary("sub", immediate(0, kind_of(e)), e)
+
+
+def inverted(operand: Any) -> Expr:
+    """`~x`: the other bits of a whole number, the other truth of a bool."""
+    e = as_expr(operand)
+    if not e.dtype.is_integer:
+        raise ExpressionTypeError(f"~ needs whole numbers or bools, got {e.dtype}")
+    return E.Unary("not" if e.dtype.is_bool else "bitnot", e)
 
 
 _LOGICAL = {"add": "or", "max": "or", "bitor": "or", "mul": "and", "min": "and", "bitand": "and", "bitxor": "ne"}
@@ -398,7 +238,7 @@ def _fold_floats(op: str, a: FloatImm, b: FloatImm) -> Expr | None:
     return FloatImm(a.dtype, value) if math.isfinite(value) else None
 
 
-def divide(left: Any, right: Any) -> Value:
+def divide(left: Any, right: Any) -> Expr:
     """`a / b` of reals. ExpressionTypeError for whole numbers, whose quotient may be meant in two ways."""
     a, b = as_expr(left), as_expr(right)
     if not a.dtype.is_floating and not b.dtype.is_floating:
@@ -408,12 +248,13 @@ def divide(left: Any, right: Any) -> Value:
     return _float_quotient(left, right)
 
 
-def _float_quotient(left: Any, right: Any) -> Value:
+def _float_quotient(left: Any, right: Any) -> Expr:
     a, b = as_expr(left), as_expr(right)
     kind = matched(kind_of(a), kind_of(b), "/")
     if kind.is_bfloat:
         raise ExpressionTypeError("there is no division of bfloat16", "cast to float32")
     if isinstance(b, (IntImm, FloatImm)) and b.value == 0:
         raise ExpressionError("division by zero")
-    a, b = cast(Value(a), kind).expr, cast(Value(b), kind).expr
-    return Value(_folded("div", a, b) or Binary("div", a, b))
+    a, b = cast(a, kind), cast(b, kind)
+    known = _folded("div", a, b)
+    return Binary("div", a, b) if known is None else known
