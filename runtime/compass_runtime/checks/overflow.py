@@ -24,7 +24,7 @@ class Extreme(NamedTuple):
 
     number: int
     times: int
-    index: tuple[int, ...]
+    where: tuple[int, ...]
 
 
 def overflows(job: Job, inputs: Mapping[str, Any], timeout: float | None = None) -> list[CompassError]:
@@ -70,7 +70,7 @@ def extremes(array: Any) -> list[Extreme]:
 
 
 def _error(launch: NotedLaunch, tensor: str, dtype: str, extreme: Extreme) -> CompassError:
-    where = f"[{', '.join(map(str, extreme.index))}]" if extreme.index else ""
+    where = f"[{', '.join(map(str, extreme.where))}]" if extreme.where else ""
     more = f" and {extreme.times - 1} more" if extreme.times > 1 else ""
     return CompassError(
         f"overflow: '{launch.label}' gives {extreme.number} in '{tensor}{where}'{more}, an end of {dtype}, to which results "
