@@ -13,12 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compassc.build import Value
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array
 from compassc.layers.emit import as_stored, wide_kind
 from compassc.layers.kernels import follow
 from compassc.layers.machine import Share, tasks
-from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish, invariant, widened
+from compassc.layers.source import LANES, Kernel, KernelSource, finish, invariant, named, widened
 from compassc.layers.vectors import WIDE, pointee
 
 SLAB = Share(5)
@@ -193,7 +194,7 @@ class AxisLoop:
         for line in widened(held, self.raw(name), dtype):
             self.k.do(line)
         low, high = (tensor.low, tensor.high) if tensor is not None and kind == "int32" else (0, 0)
-        return Value(held, kind, low, high)
+        return named(held, kind, low, high)
 
     def store(self, name: str, value: str, dtype: str = "") -> None:
         """Stores lanes in the wide form; where the lanes are joined, the one result."""

@@ -7,12 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from compassc.build import Value
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
 from compassc.layers.declare import evaluate
 from compassc.layers.kernels import STEPS
-from compassc.layers.source import LANES, KernelSource, Value, widened
+from compassc.layers.steps import LANES, Steps
+from compassc.layers.vectors import WIDE, entries_of_bytes, pointee
 
 BYTES = ("int8", "uint8")
 ENTRIES = 256
@@ -60,13 +63,13 @@ def _flat(tensor: Tensor) -> Tensor:
     return replace(tensor, shape=(ENTRIES,))
 
 
-def looked_up(k: KernelSource, layers: Sequence[Layer], x: Value) -> Value | None:
+def looked_up(k: Steps, layers: Sequence[Layer], x: Value) -> Value | None:
     """The value after a run of layers on `x`, by their table; None where there is none."""
     table = table_of(layers)
     return None if table is None else widened_of(k, entries(k, x, layers[0].input.dtype, table), table)
 
 
-def looked_up_apart(k: KernelSource, layer: Layer, method: str, given: Sequence[Value]) -> Value | None:
+def looked_up_apart(k: Steps, layer: Layer, method: str, given: Sequence[Value]) -> Value | None:
     """The maximum or minimum that a layer makes of two bytes, where it is that of a function of each.
 
     All pairs are tried: results of other layers, and of those whose rounding is not monotonic, are None.
@@ -91,7 +94,7 @@ def looked_up_apart(k: KernelSource, layer: Layer, method: str, given: Sequence[
     if not np.array_equal(both.outer(*tables), pairs):
         return None
     found = [entries(k, v, t.dtype, table) for v, t, table in zip(given, layer.inputs, tables, strict=True)]
-    return widened_of(k, k.let(f"S.{method.lower()}({found[0]}, {found[1]})").name, pairs)
+    return widened_of(k, k.let((S.max if method == "MAX" else S.min)(*found)), pairs)
 
 
 def all_bytes(tensor: Tensor) -> Array:
@@ -99,28 +102,26 @@ def all_bytes(tensor: Tensor) -> Array:
     return np.arange(ENTRIES).astype(np.uint8).view(numpy_dtype(tensor.dtype))
 
 
-def entries(k: KernelSource, x: Value, dtype: str, table: Array) -> str:
+def entries(k: Steps, x: Value, dtype: str, table: Array) -> Value:
     """The variable with the entries of a table at the bytes of a value, as they are stored."""
-    at = k.let(f'narrow({x.name}, "{dtype}")').name
+    at = k.let(k.stored(x, dtype))
     halves = table.reshape(-1, 1).view(np.uint8).T
-    found = [k.let(f"entries_of_bytes({at}, {registers_of(k, half)})").name for half in halves]
-    whole = found[0] if len(found) == 1 else f"S.vzip({found[0]}, {found[1]})"
-    return k.let(f'S.reinterpret({whole}, "{table.dtype.name}x{LANES}")').name
+    found = [k.let(entries_of_bytes(at, *registers_of(k, half))) for half in halves]
+    whole = found[0] if len(found) == 1 else S.vzip(found[0], found[1])
+    return k.let(S.reinterpret(whole, f"{table.dtype.name}x{LANES}"))
 
 
-def widened_of(k: KernelSource, held: str, table: Array) -> Value:
-    """Stored lanes, which are among those of a table, as a value."""
-    name, dtype = k.fresh(), table.dtype.name
-    for line in widened(name, held, dtype):
-        k.do(line)
-    k.stored_forms[name, dtype] = held
-    return Value(name, "int32", int(table.min()), int(table.max()))
+def widened_of(k: Steps, held: Value, table: Array) -> Value:
+    """Stored lanes, which are among those of a table, as a value. Each step has a name, so that it is done once."""
+    dtype, value = table.dtype.name, k.let(held)
+    if dtype in BYTES:
+        value = k.let(S.cast(value, pointee(dtype).replace("8", "16")))
+    value = k.let(S.cast(value, WIDE[dtype]), low=int(table.min()), high=int(table.max()))
+    k.stored_forms[value.name, dtype] = held
+    return value
 
 
-def registers_of(k: KernelSource, table: Array, size: int = ENTRIES) -> str:
-    """The variables that hold the first `size` bytes of a table, apart by commas."""
-    pointer, names = k.constant(np.ascontiguousarray(table[:size])), []
-    for i in range(size // LANES):
-        names.append(k.fresh("entries"))
-        k.head.append(f"{names[-1]} = S.vload({pointer} + {i * LANES}, lanes={LANES})")
-    return ", ".join(names)
+def registers_of(k: Steps, table: Array, size: int = ENTRIES) -> list[Value]:
+    """The variables that hold the first `size` bytes of a table."""
+    pointer = k.pointer(np.ascontiguousarray(table[:size]))
+    return [k.once(S.vload(pointer + i * LANES, lanes=LANES)) for i in range(size // LANES)]

@@ -10,11 +10,22 @@ from dataclasses import replace
 
 import numpy as np
 
+from compassc.build import Value
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array
 from compassc.layers.byte_functions import BYTES, ENTRIES, all_bytes, registers_of, widened_of
 from compassc.layers.declare import evaluate
-from compassc.layers.source import KernelSource, Value
+from compassc.layers.steps import Steps
+from compassc.layers.vectors import (
+    entries_of_bytes,
+    entries_of_half,
+    halves,
+    halves_of,
+    line_of_bytes,
+    narrowed,
+    product_of_halves,
+)
 
 SLOPES = np.arange(64, 128)
 """First factors of a line; with a second one of 16 bits they come near any slope."""
@@ -24,10 +35,10 @@ DEEPEST = 22
 """Bits of the sums below the results' first one."""
 
 
-def results_of(k: KernelSource, layer: Layer, x: Value, axis: int) -> Array | None:
+def results_of(k: Steps, layer: Layer, x: Value, axis: int) -> Array | None:
     """What a layer of one operand gives by channel along an axis and byte; None where the operand is not held in bytes."""
     source, out, rank = layer.input, layer.output, len(layer.input.shape)
-    known = (x.name, source.dtype) in k.stored_forms and not k.choice
+    known = (x.name, source.dtype) in k.stored_forms and not k.one_for_all
     if not known or rank < 2 or len(layer.outputs) > 1 or not {source.dtype, out.dtype} <= {*BYTES}:
         return None
     along, channels = 1 if axis == 0 else 0, source.shape[axis]
@@ -44,7 +55,7 @@ def _shaped(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
     return replace(tensor, shape=shape)
 
 
-def straight(k: KernelSource, layer: Layer, x: Value, results: Array, slopes: Array) -> Value | None:
+def straight(k: Steps, layer: Layer, x: Value, results: Array, slopes: Array) -> Value | None:
     """The results as bytes times two numbers plus a third over a power of two, to the nearest, with about these slopes;
     None where there are none such numbers."""
     kind, dtype = layer.output.integer, layer.output.dtype
@@ -58,15 +69,15 @@ def straight(k: KernelSource, layer: Layer, x: Value, results: Array, slopes: Ar
         return None
     near, far, start = found
     per = [k.stored_channels(a) for a in (near.astype(layer.input.dtype), far.astype(np.int16))]
-    total = k.let(f'line_of_bytes(narrow({x.name}, "{layer.input.dtype}"), {per[0]}, {per[1]})').name
+    total = k.let(line_of_bytes(k.stored(x, layer.input.dtype), *per))
     if start.any():
-        total = k.let(f"{total} + {k.stored_channels(start.astype(np.int32))}").name
-    held = f'narrowed({total}, {k.scalar(shift)}, "{dtype}")'
+        total = k.let(total + k.stored_channels(start.astype(np.int32)))
+    held = narrowed(total, k.number(shift), dtype)
     if low > kind.low:
-        held = f'S.max({held}, S.cast({k.scalar(low)}, "{dtype}"))'
+        held = S.max(held, S.cast(k.number(low), dtype))
     if high < kind.high:
-        held = f'S.min({held}, S.cast({k.scalar(high)}, "{dtype}"))'
-    return widened_of(k, k.let(held).name, results)
+        held = S.min(held, S.cast(k.number(high), dtype))
+    return widened_of(k, k.let(held), results)
 
 
 def _lines(
@@ -91,7 +102,7 @@ def _lines(
     return None if left.any() else (numbers[0], numbers[1], numbers[2])
 
 
-def bent(k: KernelSource, layer: Layer, x: Value, results: Array, slopes: Array, shift: int) -> Value | None:
+def bent(k: Steps, layer: Layer, x: Value, results: Array, slopes: Array, shift: int) -> Value | None:
     """The results, where negative elements are first multiplied by a slope of their channel over 2^shift, to the nearest.
 
     That product's magnitude is a byte, and what follows a table of it; the others have a table of their own.
@@ -111,25 +122,24 @@ def bent(k: KernelSource, layer: Layer, x: Value, results: Array, slopes: Array,
     given = np.where(moved < 0, table[codes], first)
     if table[0] != rest or not np.array_equal(given, np.broadcast_to(results, given.shape)):
         return None
-    held = f'narrow({x.name}, "{source.dtype}")'
+    held = k.stored(x, source.dtype)
     per = k.stored_channels((-slopes).astype(np.int16))
-    wide = k.let(f"halves({held}, {k.scalar(zero)})" if zero else f"halves_of({held})").name
-    code = k.let(f'narrowed(product_of_halves({wide}, {per}), {k.scalar(shift)}, "uint8")').name
+    wide = k.let(halves(held, k.number(zero)) if zero else halves_of(held))
+    code = k.let(narrowed(product_of_halves(wide, per), k.number(shift), "uint8"))
     # entries of the one table are 0 where the other one counts
     turned = int(np.uint8(rest & 255))
     bits = table.view(np.uint8) ^ turned, np.where(moved < 0, 0, first.astype(out.dtype).view(np.uint8) ^ turned)
-    long = int(codes.max()) >= ENTRIES // 2
-    below_zero = (
-        f"entries_of_bytes({code}, {registers_of(k, bits[0], ENTRIES)})"
-        if long
-        else (f"entries_of_half({code}, {registers_of(k, bits[0], ENTRIES // 2)})")
-    )
-    at = k.let(f'S.reinterpret({held}, "uint8x32")').name
-    plain = not zero and source.integer.signed
-    above = (
-        f"entries_of_half({at}, {registers_of(k, bits[1], ENTRIES // 2)})"
-        if plain
-        else (f"entries_of_bytes({at}, {registers_of(k, bits[1], ENTRIES)})")
-    )
-    both = f"({below_zero} | {above})" + (f' ^ S.cast({k.scalar(turned)}, "uint8")' if turned else "")
-    return widened_of(k, k.let(f'S.reinterpret({both}, "{out.dtype}x32")').name, results)
+    below_zero = _looked_up(k, code, bits[0], int(codes.max()) >= ENTRIES // 2)
+    at = k.let(S.reinterpret(held, "uint8x32"))
+    above = _looked_up(k, at, bits[1], bool(zero) or not source.integer.signed)
+    both = below_zero | above
+    if turned:
+        both = both ^ S.cast(k.number(turned), "uint8")
+    return widened_of(k, k.let(S.reinterpret(both, f"{out.dtype}x32")), results)
+
+
+def _looked_up(k: Steps, at: Value, table: Array, whole: bool) -> Value:
+    """The entries of a table at bytes; of its first half alone unless it is `whole`."""
+    found = entries_of_bytes if whole else entries_of_half
+    entries: Value = found(at, *registers_of(k, table, ENTRIES if whole else ENTRIES // 2))
+    return entries

@@ -1,4 +1,4 @@
-"""Text of steps that kernels of several families share: requantisation, table look-ups, rectifiers, stores."""
+"""Steps that kernels of several families share: requantisation, table look-ups, rectifiers, stores."""
 
 from __future__ import annotations
 
@@ -6,12 +6,28 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compassc.build import Value
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import INTEGER_TYPES
+from compassc.layers import vectors
 from compassc.layers.arithmetic import TRUNCATED_DTYPES, Array, Number, requantise_as, whole_limits
 from compassc.layers.rectify import slopes_of
-from compassc.layers.source import KernelSource, Value
-from compassc.layers.vectors import WIDE
+from compassc.layers.steps import Steps
+from compassc.layers.vectors import (
+    WIDE,
+    clamp,
+    entry_of,
+    narrowed,
+    narrowed_less,
+    narrowed_word,
+    requantise_far,
+    requantise_wide,
+    rounded_word,
+    scale_exactly,
+    scale_toward_zero,
+    wide,
+)
 
 INT32_MAX = 2**31 - 1
 
@@ -41,17 +57,17 @@ def wide_factor(scale: int, shift: int) -> WideFactor:
     return WideFactor(scale, bound, drop, shift - drop)
 
 
-def operand(k: KernelSource, numbers: Array) -> str:
-    """A number of the kernel, numbers per channel, or of several axes: the name of a scalar, or of the pass's vector."""
+def operand(k: Steps, numbers: Array) -> Value:
+    """A number of the kernel, numbers per channel, or of several axes: a scalar, or the pass's vector."""
     if numbers.size == 1:
-        return k.scalar(numbers.reshape(-1)[0])
+        return k.number(numbers.reshape(-1)[0])
     kind = np.float32 if numbers.dtype.kind == "f" else np.int32
-    if numbers.size > numbers.shape[-1] and k.lanes_of is None:  # else the kernel says which number is a lane's
+    if numbers.size > numbers.shape[-1] and not k.any_lanes:  # else the kernel says which number is a lane's
         return k.broadcast(numbers.astype(kind))
     return k.channels(numbers.reshape(-1).astype(kind))
 
 
-def requantise(k: KernelSource, value: Value, scale: Number, shift: Number, zero: int, low: int, high: int) -> Value:
+def requantise(k: Steps, value: Value, scale: Number, shift: Number, zero: int, low: int, high: int) -> Value:
     """round(value * scale / 2^shift) - zero, within low..high. Scale and shift may be numbers per channel."""
     if value.low < -(2**31) or value.high > INT32_MAX:
         raise LayerError("its sums do not fit 32 bits, which no kernel here computes with")
@@ -65,34 +81,37 @@ def requantise(k: KernelSource, value: Value, scale: Number, shift: Number, zero
         rounded = scaled(k, value, scales, shifts, limited=most <= 1 << 17, most=most)
     moved = result = k.shifted(rounded, -zero)
     if moved.low < low or moved.high > high:
-        result = k.let(f"clamp({moved.name}, {k.scalar(low)}, {k.scalar(high)})", "int32", low, high)
+        result = limited(k, moved, low, high)
     if dtype := WHOLE_RANGES.get((low, high)):
         _store_at_once(k, result, rounded, moved, zero, dtype)
     return result
+
+
+def limited(k: Steps, value: Value, low: int, high: int) -> Value:
+    """The value, at least and at most these."""
+    return k.let(clamp(value, k.number(low), k.number(high)), low=low, high=high)
 
 
 WHOLE_RANGES = {(kind.low, kind.high): name for name, kind in INTEGER_TYPES.items() if name[-1] in "86"}
 """Range -> the type of 8 or 16 bits that it is all of."""
 
 
-def _store_at_once(k: KernelSource, result: Value, rounded: Value, moved: Value, zero: int, dtype: str) -> None:
+def _store_at_once(k: Steps, result: Value, rounded: Value, moved: Value, zero: int, dtype: str) -> None:
     """Where a result may take up its type's whole range, shift, rounding and limits are one step on the way to memory."""
-    source, shift = k.shifted_from.get(rounded.name, (rounded.name, "0"))
+    source, shift = k.shifted_from.get(rounded.name, (rounded, 0))
     word = k.rounded_from.get(rounded.name)
-    if word and dtype[-1] == "8" and rounded.magnitude < 1 << 15 and abs(zero) < 1 << 14:
-        less = k.scalar(zero) if zero else "0"
-        k.stored_forms[result.name, dtype] = f'narrowed_word({word}, {less}, "{dtype}")'
+    if word is not None and dtype[-1] == "8" and rounded.magnitude < 1 << 15 and abs(zero) < 1 << 14:
+        form = narrowed_word(word, k.number(zero) if zero else 0, dtype)
     elif rounded.name == moved.name:
-        k.stored_forms[result.name, dtype] = f'narrowed({source}, {shift}, "{dtype}")'
+        form = narrowed(source, shift, dtype)
     elif dtype[-1] == "8" and abs(zero) < 1 << 14:
-        k.stored_forms[result.name, dtype] = f'narrowed_less({source}, {shift}, {k.scalar(zero)}, "{dtype}")'
+        form = narrowed_less(source, shift, k.number(zero), dtype)
     else:
-        k.stored_forms[result.name, dtype] = f'narrowed({moved.name}, 0, "{dtype}")'
+        form = narrowed(moved, 0, dtype)
+    k.stored_forms[result.name, dtype] = form
 
 
-def scaled(
-    k: KernelSource, value: Value, scale: Array, shift: Array, limited: bool = True, most: int = 1 << 17
-) -> Value:
+def scaled(k: Steps, value: Value, scale: Array, shift: Array, limited: bool = True, most: int = 1 << 17) -> Value:
     """round(value * scale / 2^shift). `limited`: results whose magnitude is more than `most` need not be told apart; it
     is at most 17 bits."""
     left = np.where((shift < 0) & (value.magnitude * (scale << np.clip(-shift, 0, 31)) <= INT32_MAX), -shift, 0)
@@ -103,12 +122,9 @@ def scaled(
     limited = limited or max(abs(low), abs(high)) < 1 << 17
     if shift.min() >= 0 and value.magnitude * int(scale.max()) <= INT32_MAX:
         scale, shift = np.where(shift > 31, 0, scale), np.where(shift > 31, 0, shift)
-        if (scale == 1).all():
-            product = value.name
-        else:
-            product = k.let(f"{value.name} * {operand(k, scale)}").name
+        product = value if (scale == 1).all() else k.let(value * operand(k, scale))
         by = operand(k, shift)
-        rounded = k.let(f"S.vsr({product}, {by}, with_round=True)", "int32", low, high)
+        rounded = k.let(S.vsr(product, by, with_round=True), low=low, high=high)
         k.shifted_from[rounded.name] = product, by
         return rounded
     if limited and (near := _by_one_rounding(k, value, scale, shift, min(most, 1 << 17))) is not None:
@@ -119,19 +135,19 @@ def scaled(
         and scale.max() < 1 << 16
         and value.magnitude * int(scale.max()) < 1 << 46
     ):
-        result = k.let(value.name, "int32", low, high)
-        k.do(f"requantise_far({result.name}, {operand(k, scale)}, {operand(k, shift - 15)})")
+        result = k.let(value, low=low, high=high)
+        k.paste(requantise_far, result, operand(k, scale), operand(k, shift - 15))
         return result
     if not limited:
         if scale.size > 1 or not 0 < int(shift) <= 16 or max(abs(low), abs(high)) > INT32_MAX or int(scale) >> 16:
             raise LayerError(f"a product with the factor {scale} / 2^{shift} is beyond what kernels compute")
-        result = k.let(value.name, "int32", low, high)
-        k.do(f"scale_exactly({result.name}, {operand(k, scale)}, {operand(k, shift)})")
+        result = k.let(value, low=low, high=high)
+        k.paste(scale_exactly, result, operand(k, scale), operand(k, shift))
         return result
     factors = [wide_factor(int(m), int(n)) for m, n in zip(scale.reshape(-1), shift.reshape(-1), strict=True)]
     columns = [operand(k, np.asarray(column, np.int64)) for column in zip(*factors, strict=True)]
-    result = k.let(value.name, "int32", -(2**30), 2**30)
-    k.do(f"requantise_wide({result.name}, {', '.join(columns)})")
+    result = k.let(value, low=-(2**30), high=2**30)
+    k.paste(requantise_wide, result, *columns)
     return result
 
 
@@ -143,25 +159,24 @@ ROUNDED_EXACT = (1 << 22) - 1
 """Products up to here are rounded to integers when 1.5 * 2^23 is added to them in one step."""
 
 
-def _by_one_rounding(k: KernelSource, value: Value, scale: Array, shift: Array, most: int) -> Value | None:
+def _by_one_rounding(k: Steps, value: Value, scale: Array, shift: Array, most: int) -> Value | None:
     """The same by a fused multiplication in float32, whose only rounding is that to an integer; None where integers or
     products are too large for it, and cannot be limited without a change of what is told apart."""
     factors = scale.reshape(-1) * 2.0 ** -shift.reshape(-1)
     if scale.min() < 0 or scale.max() >= FLOAT_EXACT or not -40 <= shift.min() <= shift.max() <= 100:
         return None
     bound = min(FLOAT_EXACT, int(ROUNDED_EXACT / max(factors.max(), 2.0**-40)))
-    name, real = value.name, k.float_forms.get(value.name)
+    near, real = value, k.float_forms.get(value.name)
     if value.magnitude > bound:
         real = None
         if bound * factors.min() <= most + 1:
             return None
-        name = k.let(f"clamp({name}, {k.scalar(-bound)}, {k.scalar(bound)})", "int32", -bound, bound).name
+        near = limited(k, value, -bound, bound)
     single = (factors == factors[0]).all()
-    factor = k.scalar(float(factors[0])) if single else k.channels(factors.astype(np.float32))
+    factor = k.number(float(factors[0])) if single else k.channels(factors.astype(np.float32))
     ends = [max(-bound, min(bound, v)) * f for v in (value.low, value.high) for f in (factors.min(), factors.max())]
-    real = real or k.let(f'S.cast({name}, "float32")', "float32").name
-    word = k.let(f"rounded_word({real}, {factor})").name
-    rounded = k.let(f"{word} - 0x4B400000", "int32", round(min(ends)) - 1, round(max(ends)) + 1)
+    word = k.let(rounded_word(k.let(S.cast(near, "float32")) if real is None else real, factor))
+    rounded = k.let(word - 0x4B400000, low=round(min(ends)) - 1, high=round(max(ends)) + 1)
     k.rounded_from[rounded.name] = word
     return rounded
 
@@ -170,7 +185,7 @@ def _span(ends: list[Array]) -> tuple[int, int]:
     return int(min(e.min() for e in ends)), int(max(e.max() for e in ends))
 
 
-def requantise_rounded(k: KernelSource, value: Value, scale: Array, shift: Array, out: Tensor) -> Value:
+def requantise_rounded(k: Steps, value: Value, scale: Array, shift: Array, out: Tensor) -> Value:
     """Requantised to the nearest integer whatever the output's type is; LayerError where 32 bits do not hold it."""
     if out.dtype not in TRUNCATED_DTYPES:
         return requantise(k, value, scale, shift, out.scalar_zero, out.low, out.high)
@@ -186,17 +201,17 @@ def requantise_rounded(k: KernelSource, value: Value, scale: Array, shift: Array
     moved = k.shifted(value, -out.scalar_zero)
     if out.low <= moved.low and moved.high <= out.high:
         return moved
-    return k.let(f"clamp({moved.name}, {k.scalar(out.low)}, {k.scalar(out.high)})", "int32", out.low, out.high)
+    return limited(k, moved, out.low, out.high)
 
 
-def requantise_to(k: KernelSource, value: Value, scale: Array, shift: Array, out: Tensor) -> Value:
+def requantise_to(k: Steps, value: Value, scale: Array, shift: Array, out: Tensor) -> Value:
     """Requantised as the output of a rectifier wants it: to 16 bits and less to the nearest, to more without fraction."""
     if out.dtype in TRUNCATED_DTYPES and not ((scale == 1).all() and not shift.any()):
         return _without_fraction(k, value, scale, shift, out)
     return requantise(k, value, scale, shift, out.scalar_zero, out.low, out.high)
 
 
-def _without_fraction(k: KernelSource, value: Value, scale: Array, shift: Array, out: Tensor) -> Value:
+def _without_fraction(k: Steps, value: Value, scale: Array, shift: Array, out: Tensor) -> Value:
     """value * scale / 2^shift without its fraction: outputs of 32 bits are not rounded."""
     scales, shifts = np.broadcast_arrays(np.asarray(scale, np.int64), np.asarray(shift, np.int64))
     left = np.maximum(-shifts, 0)
@@ -210,14 +225,13 @@ def _without_fraction(k: KernelSource, value: Value, scale: Array, shift: Array,
         raise LayerError(
             f"the multiplier {int(scales.max())} for sums of up to {value.magnitude} is beyond what kernels compute"
         )
-    result = k.let(value.name, "int32", -(2**31), INT32_MAX)
-    k.do(f"scale_toward_zero({result.name}, {operand(k, scales)}, {operand(k, shifts)})")
-    if (out.low, out.high) == (-(2**31), INT32_MAX):
-        return result
-    return k.let(f"clamp({result.name}, {k.scalar(out.low)}, {k.scalar(out.high)})", "int32", out.low, out.high)
+    result = k.let(value, low=-(2**31), high=INT32_MAX)
+    k.paste(scale_toward_zero, result, operand(k, scales), operand(k, shifts))
+    whole = (out.low, out.high) == (-(2**31), INT32_MAX)
+    return result if whole else limited(k, result, out.low, out.high)
 
 
-def rectify(k: KernelSource, layer: Layer, method: str, value: Value, scale: Array, shift: Array) -> Value:
+def rectify(k: Steps, layer: Layer, method: str, value: Value, scale: Array, shift: Array) -> Value:
     """The quantised rectifier at the end of a layer; see `compassc.layers.rectify`."""
     out = layer.output
     if method == "CLIP":
@@ -230,11 +244,10 @@ def rectify(k: KernelSource, layer: Layer, method: str, value: Value, scale: Arr
     if method == "LEAKYRELU":
         value = _leak(k, layer, value)
     elif method == "PRELU" and _is_steep(layer, value):
-        from compassc.layers.pairs import finish_pair
+        from compassc.layers.pairs import Pair, finish_pair
 
-        k.do(f"high = {value.name} >> 16")
-        k.do(f"low = {value.name} & 65535")
-        return finish_pair(k, layer, (value.low, value.high), scale, shift, method)
+        pair = Pair(k.let(value >> 16), k.let(value & 65535), value.low, value.high)
+        return finish_pair(k, layer, pair, scale, shift, method)
     elif method == "PRELU":
         value = _leak_by_slopes(k, layer, value)
     elif method != "NONE":
@@ -242,30 +255,31 @@ def rectify(k: KernelSource, layer: Layer, method: str, value: Value, scale: Arr
     return requantise_to(k, value, scale, shift, out)
 
 
-def _positive(k: KernelSource, value: Value, scale: Array, shift: Array, out: Tensor) -> Value:
+def _positive(k: Steps, value: Value, scale: Array, shift: Array, out: Tensor) -> Value:
     """RELU. The reference takes the maximum in float32, which drops bits above 24 of them."""
     if value.high <= FLOAT_EXACT and out.low + out.scalar_zero >= 0 and scale.min() >= 0 and out.integer.bits <= 16:
         return requantise_to(k, value, scale, shift, out)  # the lower limit does it
-    positive = f"S.max({value.name}, 0)"
+    positive = S.max(value, 0)
     if value.high > FLOAT_EXACT:
-        positive = f'S.cast(S.cast({positive}, "float32"), "int32")'
-    kept = requantise_to(k, k.let(positive, "int32", max(value.low, 0), max(value.high, 0)), scale, shift, out)
+        positive = S.cast(S.cast(positive, "float32"), "int32")
+    ends = max(value.low, 0), max(value.high, 0)
+    kept = requantise_to(k, k.let(positive, low=ends[0], high=ends[1]), scale, shift, out)
     if value.high <= FLOATS_BELOW_2_31:
         return kept
     # above, the nearest float32 is 2^31, which is no int32: its result is a constant
     most = requantise_as(out.dtype, np.asarray(2.0**31), scale, shift, out.scalar_zero, out.low, out.high)
-    chosen = f"S.vsel({operand(k, most)}, {kept.name}, {value.name} > {FLOATS_BELOW_2_31})"
-    return k.let(chosen, "int32", min(kept.low, int(most.min())), max(kept.high, int(most.max())))
+    chosen = S.vsel(operand(k, most), kept, value > FLOATS_BELOW_2_31)
+    return k.let(chosen, low=min(kept.low, int(most.min())), high=max(kept.high, int(most.max())))
 
 
-def _leak(k: KernelSource, layer: Layer, value: Value) -> Value:
+def _leak(k: Steps, layer: Layer, value: Value) -> Value:
     bits = INTEGER_TYPES[layer.output.dtype].bits
     slope, shift = layer.integer("negative_slope_value"), layer.integer("negative_slope_shift", bits)
-    negative = k.let(f"S.min({value.name}, 0)", "int32", min(value.low, 0), 0)
+    negative = k.let(S.min(value, 0), low=min(value.low, 0), high=0)
     steep = scaled(k, negative, np.asarray(slope), np.asarray(shift), limited=False)
     ends = sorted((round(value.low * slope / 2**shift), 0))
-    expression = f"{steep.name} + S.max({value.name}, 0)"
-    return k.let(expression, "int32", min(ends[0], value.low, 0) - 1, max(ends[1], value.high, 0) + 1)
+    low, high = min(ends[0], value.low, 0) - 1, max(ends[1], value.high, 0) + 1
+    return k.let(steep + S.max(value, 0), low=low, high=high)
 
 
 def _is_steep(layer: Layer, value: Value) -> bool:
@@ -273,39 +287,36 @@ def _is_steep(layer: Layer, value: Value) -> bool:
     return -min(value.low, 0) * int(np.abs(slopes_of(layer).astype(np.int64)).max()) > INT32_MAX
 
 
-def _leak_by_slopes(k: KernelSource, layer: Layer, value: Value) -> Value:
+def _leak_by_slopes(k: Steps, layer: Layer, value: Value) -> Value:
     """PRELU: slopes of 16 bits, which may be negative."""
     kind, slopes = INTEGER_TYPES[layer.output.dtype], slopes_of(layer).astype(np.int64)
     shift = layer.integer("negative_slope_shift", kind.bits)
     if not 0 <= shift < 32:
         raise LayerError(f"'negative_slope_shift' is {shift}, expected 0 to 31")
-    negative = k.let(f"S.min({value.name}, 0)", "int32", min(value.low, 0), 0)
+    negative = k.let(S.min(value, 0), low=min(value.low, 0), high=0)
     ends = [0, *(round(value.low * int(s) / 2**shift) for s in (slopes.min(), slopes.max()) if value.low < 0)]
-    steep = k.let(f"S.vsr({negative.name} * {operand(k, slopes)}, {k.scalar(shift)}, with_round=True)", "int32")
-    expression, low = f"{steep.name} + S.max({value.name}, 0)", min(ends) - 1
+    steep = k.let(S.vsr(negative * operand(k, slopes), k.number(shift), with_round=True))
+    result, low = steep + S.max(value, 0), min(ends) - 1
     if not kind.signed:
-        expression, low = f"S.max({expression}, 0)", 0
-    return k.let(expression, "int32", low, max(ends) + 1 + max(value.high, 0))
+        result, low = S.max(result, 0), 0
+    return k.let(result, low=low, high=max(ends) + 1 + max(value.high, 0))
 
 
-def rectify_float(k: KernelSource, layer: Layer, method: str, value: Value) -> Value:
+def rectify_float(k: Steps, layer: Layer, method: str, value: Value) -> Value:
     """The rectifier on real numbers."""
-    v = value.name
     if method == "NONE":
         return value
     if method == "RELU":
-        return k.let(f"S.max({v}, 0.0)", "float32")
+        return k.let(S.max(value, 0.0))
     if method == "RELU6":
-        return k.let(f"clamp({v}, 0.0, 6.0)", "float32")
+        return k.let(clamp(value, 0.0, 6.0))
     if method == "CLIP":
-        low, high = (k.scalar(layer.number(key)) for key in ("clip_min", "clip_max"))
-        return k.let(f"clamp({v}, {low}, {high})", "float32")
+        return k.let(clamp(value, *(k.number(layer.number(key)) for key in ("clip_min", "clip_max"))))
     if method == "LEAKYRELU":
-        slope = k.scalar(layer.number("negative_slope_value"))
-        return k.let(f"S.vsel({v}, {v} * {slope}, {v} >= 0.0)", "float32")
+        return k.let(S.vsel(value, value * k.number(layer.number("negative_slope_value")), value >= 0.0))
     if method == "PRELU":
         factor = operand(k, slopes_of(layer).astype(np.float32))
-        return k.let(f"S.max({v}, 0.0) + {factor} * S.min({v}, 0.0)", "float32")
+        return k.let(S.max(value, 0.0) + factor * S.min(value, 0.0))
     raise LayerError(f"the fused activation {method} has no kernel")
 
 
@@ -315,7 +326,7 @@ def single(values: Array, key: str) -> int:
     return int(values.reshape(-1)[0])
 
 
-def look_up(k: KernelSource, value: Value, table: Array, bits: int) -> Value:
+def look_up(k: Steps, value: Value, table: Array, bits: int) -> Value:
     """The entries at indices of `bits` bits from 0; the table's type says which integers come out."""
     flat = np.ascontiguousarray(table.reshape(-1))
     size = flat.size
@@ -332,24 +343,24 @@ def look_up(k: KernelSource, value: Value, table: Array, bits: int) -> Value:
     extra = bits - (size.bit_length() - 1)
     low, high = max(least, -(2**31)), min(most, INT32_MAX)
     if extra <= 0:
-        return k.let(f"entry_of({name}, {value.name}, mask)", "int32", low, high)
+        return k.let(entry_of(name, value, k.mask), low=low, high=high)
     steepest = int(np.abs(np.diff(flat.astype(np.int64))).max(initial=0))
     if steepest << extra > INT32_MAX:
         raise LayerError(f"between entries {steepest} apart, 2^{extra} indices are not told apart in 32 bits")
-    result = k.let(value.name, "int32", low, high)
-    k.do(f"look_up({result.name}, {name}, {k.scalar(extra)}, {k.scalar(size - 1)}, mask)")
+    result = k.let(value, low=low, high=high)
+    k.paste(vectors.look_up, result, name, k.number(extra), k.number(size - 1), k.mask)
     return result
 
 
-def as_stored(k: KernelSource, value: Value, out: Tensor) -> Value:
+def as_stored(k: Steps, value: Value, out: Tensor) -> Value:
     """The value as it is after being stored: integers in the range of their type, floats of 16 bits rounded to them."""
     if out.dtype in ("float16", "bfloat16"):
-        return k.let(f'wide(narrow({value.name}, "{out.dtype}"), "{out.dtype}")', "float32")
+        return k.let(wide(k.stored(value, out.dtype), out.dtype))
     if out.is_integer and value.kind == "int32":
         low, high = out.integer.low, out.integer.high
         if value.low < low or value.high > high:
-            limited = f"clamp({value.name}, {k.scalar(low)}, {k.scalar(high)})"
-            return k.let(limited, "int32", max(low, value.low), min(high, value.high))
+            stored = clamp(value, k.number(low), k.number(high))
+            return k.let(stored, low=max(low, value.low), high=min(high, value.high))
     return value
 
 

@@ -9,11 +9,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from compassc.build import Value
 from compassc.graph import LayerError
 from compassc.layers.arithmetic import Array, Number
 from compassc.layers.emit import INT32_MAX
-from compassc.layers.pairs import saturated_pair
-from compassc.layers.source import KernelSource, Value
+from compassc.layers.pairs import held_pair, saturated_pair
+from compassc.layers.source import KernelSource, named
 
 Name = Callable[[Array], str]
 """`name(numbers)`: the kernel's expression for numbers that may differ by lane or by pass."""
@@ -22,7 +23,7 @@ FARTHEST = 46
 
 
 def symmetric(name: str, magnitude: int) -> Value:
-    return Value(name, "int32", -magnitude, magnitude)
+    return named(name, "int32", -magnitude, magnitude)
 
 
 def rescale(
@@ -92,7 +93,7 @@ def shifted_limited(k: KernelSource, high: str, low: str, shifts: Array, name: N
         lasts = np.where(near, 65536 - (np.int64(1) << np.minimum(shifts, 16)), 65535)
         top, last = name(tops), name(lasts)
         k.do(f"limit_pair({high}, {low}, {top}, {last})")
-        return shifted(k, high, low, shifts, name, INT32_MAX)._replace(low=-(2**31))
+        return shifted(k, high, low, shifts, name, INT32_MAX).within(low=-(2**31))
     return shifted(k, high, low, shifts, name, largest)
 
 
@@ -108,7 +109,7 @@ def total(k: KernelSource, *values: Value, saturate: bool = False) -> Value:
     if low < -(2**31) or high > INT32_MAX:
         if saturate:
             total_pair(k, *values)
-            return saturated_pair(k)
+            return saturated_pair(k, held_pair())
         raise LayerError(f"sums of up to {max(high, -low)} do not fit 32 bits, which no kernel here computes with")
     return k.let(" + ".join(v.name for v in values), "int32", low, high)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from compassc.build import formula
 from compassc.dsl import script as S
 from compassc.layers.vectors import clamp
 
@@ -28,6 +29,7 @@ def _sine_of(part: Any, square: Any) -> Any:
     return S.fma(part, p * square, part)
 
 
+@formula
 def arc_sine(x: Any) -> Any:
     """NaN beyond -1..1."""
     size = S.abs(x)
@@ -37,11 +39,13 @@ def arc_sine(x: Any) -> Any:
     return _odd(x, S.vsel(HALF_PI - (angle + angle), angle, steep))
 
 
+@formula
 def arc_sine_limited(x: Any) -> Any:
     """As `arc_sine`; 2^31 - 1 for operands outside -1..1."""
     return S.vsel(arc_sine(x), S.vbcast(S.fp32(2147483647.0), lanes=32), S.abs(x) <= 1.0)
 
 
+@formula
 def arc_cosine(x: Any) -> Any:
     """NaN beyond -1..1."""
     size = S.abs(x)
@@ -51,6 +55,7 @@ def arc_cosine(x: Any) -> Any:
     return S.vsel(S.vsel(2.0 * HALF_PI - angle, angle, x < 0.0), HALF_PI - arc_sine(x), size > 0.5)
 
 
+@formula
 def arc_tangent(x: Any) -> Any:
     size = S.abs(x)
     far, middle = size > 2.414213562373095, size > 0.4142135623730950
@@ -65,6 +70,7 @@ def arc_tangent(x: Any) -> Any:
     return _odd(x, start + S.fma(part, p * square, part))
 
 
+@formula
 def inverse_hyperbolic_sine(x: Any) -> Any:
     """The square of a large number would overflow; its root is the number itself."""
     size = S.abs(x)
@@ -72,6 +78,7 @@ def inverse_hyperbolic_sine(x: Any) -> Any:
     return _odd(x, S.vsel(S.log(size) + 0.6931471805599453, near, size > 1e9))
 
 
+@formula
 def inverse_hyperbolic_cosine(x: Any) -> Any:
     """NaN below 1."""
     near = S.log(x + S.sqrt((x - 1.0) * (x + 1.0)))
@@ -79,6 +86,7 @@ def inverse_hyperbolic_cosine(x: Any) -> Any:
     return S.vsel(S.vsel(S.log(x) + 0.6931471805599453, near, x > 1e9), nothing, x >= 1.0)
 
 
+@formula
 def inverse_hyperbolic_tangent(x: Any) -> Any:
     """The largest number at 1 and beyond -1..1, the lowest at -1."""
     inside = 0.5 * S.log((1.0 + x) / (1.0 - x))
@@ -86,6 +94,7 @@ def inverse_hyperbolic_tangent(x: Any) -> Any:
     return S.vsel(inside, S.vsel(0.0 - largest, largest, x == -1.0), S.abs(x) < 1.0)
 
 
+@formula
 def with_sign(value: Any, size: Any) -> Any:
     """`size`, which is not negative, with the sign bit of `value`."""
     sign = S.reinterpret(value, "int32x32") & -2147483648

@@ -5,20 +5,24 @@ from __future__ import annotations
 from functools import reduce
 from typing import Any
 
+from compassc.build import formula
 from compassc.dsl import script as S
 from compassc.layers.vectors import clamp, entry_of
 
 
+@formula
 def across_sum(value: Any) -> Any:
     """The sum of 32 lanes, in every lane; integers wrap."""
     return S.vbcast(S.vrpadd(value)[0], lanes=32)
 
 
+@formula
 def across_max(value: Any) -> Any:
     """The largest of 32 lanes of 32 bits, in every lane."""
     return S.vbcast(S.vrpmax(_one_register(value, S.max))[0], lanes=32)
 
 
+@formula
 def across_min(value: Any) -> Any:
     """The smallest of 32 lanes of 32 bits, in every lane."""
     return S.vbcast(S.vrpmin(_one_register(value, S.min))[0], lanes=32)
@@ -38,6 +42,7 @@ def add_exactly(total, rest, value):
     total = added
 
 
+@formula
 def across_registers(value: Any) -> Any:
     """The sum of the registers of a vector, lane by lane."""
     a, b, c, d = S.vsplit(value)
@@ -64,6 +69,7 @@ def across_sum_exactly(total, rest):
     total = S.vbcast((whole + left)[0], lanes=32)
 
 
+@formula
 def logarithm_of(value: Any) -> Any:
     """The natural logarithm of lanes that are all the same."""
     return S.vbcast(S.log(S.vbcast(value[0], lanes=8))[0], lanes=32)
@@ -94,6 +100,7 @@ def look_up_mirrored(value, table, scale, offset, value_offset, last, mask):
     value = S.vsel(0.0 - found, found, place < 0.0) - value_offset
 
 
+@formula
 def float24(value: Any) -> Any:
     """float32 lanes with the low eight bits of the word cleared."""
     return S.reinterpret(S.reinterpret(value, "int32x32") & -256, "float32x32")
@@ -167,6 +174,7 @@ def look_up_wide(value, table, extra, last, mask):
     value = here + (step >> extra) * part + (((step & ((1 << extra) - 1)) * part) >> extra)
 
 
+@formula
 def look_up_float(index: Any, table: Any, extra: Any, last: Any, unit: Any, mask: Any) -> Any:
     """The float32 entries of an LSRAM table at int32 indices, 2^extra from one to the next; `unit` is 2^-extra."""
     entry = index >> extra
@@ -203,6 +211,7 @@ def across_product(value):
     value = S.vbcast(value[0], lanes=32)
 
 
+@formula
 def square_of(value: Any) -> Any:
     return value * value
 
@@ -259,6 +268,7 @@ def inverse_root(value, table, mask):
     value = ((here << 16) - ((step * ((position >> 1) & 0x7FFF)) << 1)) >> ((exponent - 1) >> 1)
 
 
+@formula
 def rounded_quotient(value: Any, divisor: Any) -> Any:
     """A scalar int32 over a divisor from 1 to 2^30, to the nearest, ties to even."""
     down = value / divisor + ((value % divisor) >> 31)
@@ -266,6 +276,7 @@ def rounded_quotient(value: Any, divisor: Any) -> Any:
     return down + clamp(left + left - divisor + (down & 1), 0, 1)
 
 
+@formula
 def inverse_root_of(value: Any, table: Any) -> Any:
     """As `inverse_root`, of a scalar int32."""
     limited = S.max(value, 1)

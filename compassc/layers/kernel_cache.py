@@ -30,8 +30,11 @@ _COMPILER = (
     "toolchain",
     "driver",
     "layers/vectors.py",
+    "layers/joins.py",
+    "layers/inverse.py",
 )
-"""The parts of this package that compile a kernel's text; those of the families only make texts."""
+"""The parts of this package that compile a kernel's text. Those that make kernels as IR are no part of it: what they make
+is what their text means."""
 
 
 class KernelCache:
@@ -66,7 +69,7 @@ class KernelCache:
         from compassc.dsl import BuildManager
 
         path = self._folder / f"{kernel.name}.o"
-        function = self.function_of(kernel)
+        function = program_of(kernel, self._source(kernel))
         self._folder.mkdir(parents=True, exist_ok=True)
         BuildManager(self._target).gen_op_lib(function, kernel.name, str(path))
         if self._cache is not None:
@@ -105,6 +108,11 @@ def _python_files(place: Path) -> Iterable[Path]:
 
 
 _modules = threading.Lock()
+
+
+def program_of(kernel: Kernel, source: Path) -> Any:
+    """What BuildManager compiles: the IR of a kernel that was made as such, else the function of its text."""
+    return function_of(kernel, source) if kernel.function is None else kernel.function
 
 
 def function_of(kernel: Kernel, source: Path) -> Any:

@@ -7,12 +7,14 @@ import pkgutil
 from collections.abc import Callable, Sequence
 from functools import cache
 
+from compassc.build import Recorder, Value
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.choices import recorded
 from compassc.layers.consistency import check
 from compassc.layers.declare import all_types, consistent
 from compassc.layers.machine import settled
-from compassc.layers.source import LANES, Kernel, KernelSource, Value
+from compassc.layers.source import LANES, Kernel, KernelSource
+from compassc.layers.steps import Steps
 from compassc.layers.stored_weights import with_real_weights
 
 Step = Callable[..., "Value | tuple[Value, ...]"]
@@ -119,7 +121,7 @@ def kernel_of(layers: Sequence[Layer]) -> Kernel:
             raise LayerError(declared.refused)
         with consistent(layer):
             check(declared, layer)
-    with consistent(layers[0]), recorded(layers), settled():
+    with consistent(layers[0]), recorded(layers), settled(), Recorder().active():
         return _kernel_of([with_real_weights(layer) for layer in layers])
 
 
@@ -174,7 +176,7 @@ def _check_kinds(layer: Layer, operands: Sequence[Value], results: Sequence[Valu
         )
 
 
-def compute(k: KernelSource, run: Sequence[Layer], values: dict[str, Value]) -> None:
+def compute(k: Steps, run: Sequence[Layer], values: dict[str, Value]) -> None:
     """Adds what a run of element-wise layers makes to `values`, which has its operands; all by names of tensors."""
     from compassc.layers.byte_functions import looked_up
     from compassc.layers.emit import as_stored

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import lcm
 from typing import NamedTuple
 
+from compassc.build import Address, Expression, Line, Pointer, Value, invariant
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
+from compassc.ir.dtypes import INT32
 from compassc.layers.broadcast import common_shape
 from compassc.layers.byte_functions import runs
-from compassc.layers.emit import wide_kind
 from compassc.layers.kernels import compute
+from compassc.layers.layer_kernel import Lanes, LayerKernel
 from compassc.layers.machine import Share
-from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish, invariant, loaded
-from compassc.layers.streams import Streams, bytes_of
-from compassc.layers.vectors import LANE_KINDS, pointee
+from compassc.layers.source import Kernel
+from compassc.layers.steps import LANES
+from compassc.layers.streams import Stream, Streams, Transfer, Turn, bytes_of
+from compassc.layers.vectors import LANE_KINDS, narrow, pointee, shared_part
 
 
 class IterationSpace(NamedTuple):
@@ -59,56 +64,64 @@ def _merge(dims: list[int], strides: list[list[int]], size: int, own: list[int])
 
 
 class Operand(NamedTuple):
-    """A load of a pass: its variable, the tensor (or an array of the kernel), and the name of the pointer."""
+    """What a pass reads: its lanes, the tensor (or an array of the kernel), and its address."""
 
-    name: str
+    lanes: Lanes
     tensor: Tensor
-    pointer: str
+    pointer: Pointer
 
 
 class Result(NamedTuple):
-    """A store of a pass: the tensor, the name of its pointer, and the expression of the lanes."""
+    """What a pass stores: the tensor, its address, and the lanes."""
 
     tensor: Tensor
-    pointer: str
-    stored: str
+    pointer: Pointer
+    stored: Expression
 
 
 def elementwise_kernel(layers: Sequence[Layer]) -> Kernel:
     """One kernel for a chain of element-wise layers; each takes the output of the one before among its operands."""
-    k, out = KernelSource(spread=[]), layers[-1].output
-    operands = [Operand(f"x{i}", t, k.tensor(t)) for i, t in enumerate(_operands(layers))]
-    for o in operands:
-        if common_shape(o.tensor.shape, out.shape) != out.shape:
-            raise LayerError(
-                f"'{o.tensor.name}' of shape {list(o.tensor.shape)} does not broadcast to {list(out.shape)}"
-            )
-    values = {o.tensor.name: _value(o.name, o.tensor) for o in operands}
-    _as_loaded(k, out, operands)
-    for run in runs(layers):
-        if any(t.shape != out.shape for layer in run for t in layer.outputs):
-            raise LayerError(f"its outputs are {[list(t.shape) for t in run[-1].outputs]}, expected one shape")
-        compute(k, run, values)
-    operands += [
-        Operand(name, Tensor(name, a.shape, a.dtype.name), k.constant(a.reshape(-1))) for name, a in k.spread or ()
-    ]
-    space = space_of(out.shape, [o.tensor.shape for o in operands])
-    results = [Result(t, k.tensor(t), _stored(values[t.name], t)) for t in layers[-1].outputs]
-    loop = _tiles(k, space, operands, results) if period_of(space) else None
-    return finish(k, [*k.head, *(loop or _rows(k, space, operands, results))])
+    k, out = LayerKernel(), layers[-1].output
+    with k.active():
+        operands = [Operand(Lanes(k, f"x{i}", t.dtype), t, k.tensor(t)) for i, t in enumerate(_operands(layers))]
+        for o in operands:
+            if common_shape(o.tensor.shape, out.shape) != out.shape:
+                raise LayerError(
+                    f"'{o.tensor.name}' of shape {list(o.tensor.shape)} does not broadcast to {list(out.shape)}"
+                )
+        values = {o.tensor.name: _value(o.lanes, o.tensor) for o in operands}
+        _as_loaded(k, out, operands)
+        with k.apart() as steps:
+            for run in runs(layers):
+                if any(t.shape != out.shape for layer in run for t in layer.outputs):
+                    raise LayerError(f"its outputs are {[list(t.shape) for t in run[-1].outputs]}, expected one shape")
+                compute(k, run, values)
+        operands += [
+            Operand(lanes, Tensor(str(lanes.value), a.shape, a.dtype.name), k.pointer(a.reshape(-1)))
+            for lanes, a in k.spread
+        ]
+        results = [Result(t, k.tensor(t), _stored(k, values[t.name], t)) for t in layers[-1].outputs]
+        nest = Nest(k, space_of(out.shape, [o.tensor.shape for o in operands]), operands, results, steps)
+        if not (period_of(nest.space) and _tiles(nest)):
+            _rows(nest)
+        return k.kernel()
 
 
-def _stored(value: Value, out: Tensor) -> str:
+def _stored(k: LayerKernel, value: Value, out: Tensor) -> Expression:
     """The lanes as the output stores them."""
-    return value.name if out.dtype == value.kind == "uint32" else f'narrow({value.name}, "{out.dtype}")'
+    if out.dtype == value.kind == "uint32":
+        return value
+    known = k.stored_forms.get((value.name, out.dtype))
+    lanes: Expression = narrow(value, out.dtype) if known is None else known
+    return lanes
 
 
-def _as_loaded(k: KernelSource, out: Tensor, operands: list[Operand]) -> None:
+def _as_loaded(k: LayerKernel, out: Tensor, operands: list[Operand]) -> None:
     """Tells the stored lanes of operands that are loaded as vectors."""
     space = space_of(out.shape, [o.tensor.shape for o in operands])
     for o, strides in zip(operands, space.strides, strict=True):
         if strides[-1] and LANE_KINDS[o.tensor.dtype] != o.tensor.dtype != "bool":
-            k.stored_forms[o.name, o.tensor.dtype] = f"{o.name}_raw"
+            k.stored_forms[o.lanes.value.name, o.tensor.dtype] = o.lanes.stored
 
 
 def _operands(layers: Sequence[Layer]) -> list[Tensor]:
@@ -122,16 +135,8 @@ def _operands(layers: Sequence[Layer]) -> list[Tensor]:
     return list(found.values())
 
 
-def _value(name: str, tensor: Tensor) -> Value:
-    kind = tensor.dtype if tensor.dtype == "uint32" else wide_kind(tensor)
-    return Value(name, kind) if kind == "float32" else Value(name, kind, tensor.low, tensor.high)
-
-
-def _everywhere(name: str, pointer: str, dtype: str) -> list[str]:
-    """The statements that put one element in every lane, as it is stored and in its wide form."""
-    kind = LANE_KINDS[dtype]
-    wide = f'{name} = S.vbcast(S.cast({pointer}[0], "{kind}"), lanes={LANES})'
-    return [f"{name}_raw = S.vbcast({pointer}[0], lanes={LANES})", wide] if kind != dtype else [wide]
+def _value(lanes: Lanes, tensor: Tensor) -> Value:
+    return lanes.value.within(tensor.low, tensor.high) if tensor.is_integer else lanes.value
 
 
 PERIOD = 128
@@ -140,6 +145,16 @@ LONGEST_PERIOD = 1024
 """Elements that such an operand may come to for whole vectors."""
 REPEATED = Share(2)
 """LSRAM for such operands."""
+
+
+class Nest(NamedTuple):
+    """What the loops around steps are made of; the steps stand apart until a loop takes them."""
+
+    k: LayerKernel
+    space: IterationSpace
+    operands: list[Operand]
+    results: list[Result]
+    steps: list[Line]
 
 
 def period_of(space: IterationSpace) -> int:
@@ -152,54 +167,47 @@ def period_of(space: IterationSpace) -> int:
     return space.dims[1]
 
 
-def _tiles(k: KernelSource, space: IterationSpace, operands: list[Operand], results: list[Result]) -> list[str] | None:
+def _tiles(nest: Nest) -> bool:
     """Contiguous shares of all elements, tile by tile through LSRAM: the next tile comes while one is computed with, and
-    the last one goes. Operands that repeat along the last axis stay there. None where they are too large."""
+    the last one goes. Operands that repeat along the last axis stay there. False where they are too large."""
+    k, space, operands, results, _ = nest
     period = period_of(space)
     full = [o for o, s in zip(operands, space.strides, strict=True) if s in ((1,), (period, 1))]
     again = [o for o, s in zip(operands, space.strides, strict=True) if s == (0, 1)]
     each = sum(bytes_of(o.tensor.dtype) for o in again)
     several = _repetitions(period, each) if again else 1
-    held = each * (period * several + LANES)
-    if held > REPEATED.size:
-        return None
+    taken = each * (period * several + LANES)
+    if taken > REPEATED.size:
+        return False
     step, count = period * several, space.dims[0] * (period if len(space.dims) > 1 else 1)
     paired = bool(again) and step % LANES == 0 and step <= PAIRED
-    read, written = [(o.pointer, o.tensor) for o in full], [(r.pointer, r.tensor) for r in results]
-    streams = Streams(read, written, held, step if paired else 0, k.table_bytes)
+    read, written = ([Stream(x.pointer, x.tensor.dtype) for x in side] for side in (full, results))
+    streams = Streams(read, written, taken, step if paired else 0, k.table_bytes)
     tile = streams.tile(count, 2 * step if paired and count >= COLUMN * step else step)
     if not tile:
-        return None
-    lines: list[str] = []
-    with_first: list[str] = []
+        return False
+    k.settle_first()
+    held: list[tuple[Operand, Pointer]] = []
+    with_first: list[Transfer] = []
     for o in operands:
         if o in again and several == 1 and full:
-            lines += _held(k, o, period)
-            with_first.append(f"again_{o.name}, {o.pointer}, {k.scalar(period)}")
+            held.append((o, _held(k, o, period)))
+            with_first.append(Transfer(held[-1][1], o.pointer, k.number(period)))
         elif o in again:
-            lines += _held(k, o, period * several, _repeated(k, o, period, several))
+            held.append((o, _held(k, o, period * several, _Repeated(period, several))))
         elif o not in full:
-            lines += _everywhere(o.name, o.pointer, o.tensor.dtype)
-    # lanes behind the last element do no harm where nothing is looked up by them
-    masked = any("mask" in line for line in k.body)
-    mask, store = ("mask", ", mask") if masked else ("", "")
-    loads = [line for o in again for line in loaded(o.name, f"again_{o.name} + i", o.tensor.dtype)]
-    body = [
-        line
-        for o, t in zip(full, streams.here, strict=True)
-        for line in loaded(o.name, f"{t} + place", o.tensor.dtype, mask)
-    ]
-    body += k.body
-    body += [f"S.vstore({r.stored}, {t} + place{store})" for r, t in zip(results, streams.there, strict=True)]
-    width = k.scalar(step) if period > 1 else ""
-    by = _by_columns if paired and tile >= COLUMN * step else _by_rows
-    return [
-        *lines,
-        f"part = shared_part({k.scalar(count)}, {width or LANES})",
-        "first = S.get_local_id() * part",
-        f"last = S.min(first + part, {k.scalar(count)})",
-        *streams.loop(k.scalar(tile), by(loads, body, width, masked), with_first),
-    ]
+            o.lanes.fill(k, o.pointer)
+    width = k.number(step) if period > 1 else None
+    total = k.number(count)
+    part = k.held("part", shared_part(total, LANES if width is None else width))
+    first = k.held("first", S.get_local_id() * part)
+    last = k.held("last", S.min(first + part, total))
+    if width is not None and paired and tile >= COLUMN * step:
+        body = partial(_by_columns, nest, full, held, width)
+    else:
+        body = partial(_by_rows, nest, full, held, width)
+    streams.loop(k, (first, last), k.number(tile), body, with_first)
+    return True
 
 
 COLUMN = 4
@@ -208,37 +216,63 @@ PAIRED = 512
 """Elements of such an operand up to which two of these vectors are taken in a pass, of which one may lie behind the tile."""
 
 
-def _tail(left: str) -> str:
-    return f"mask = S.tail_mask(S.min({left}, {LANES}), {LANES})"
+def _tail(k: LayerKernel, left: Expression) -> None:
+    k.define(k.lanes_mask, S.tail_mask(S.min(left, LANES), LANES))
 
 
-def _by_rows(loads: list[str], body: list[str], width: str, masked: bool) -> list[str]:
-    """The loops over the `now` elements of a tile in their order, `place` is the first of a vector; `loads` are those of
-    operands that repeat after `width` elements."""
-    if not width:
-        inner = [*([_tail("now - place")] if masked else []), *loads, *body]
-        return [f"for place in range(0, now, {LANES}):", *("    " + line for line in inner)]
-    left = f"S.min({width}, now - r)"
-    inner = ["place = r + i", *([_tail(f"{left} - i")] if masked else []), *loads, *body]
-    return [
-        f"for r in range(0, now, {width}):",
-        f"    for i in range(0, {left}, {LANES}):",
-        *("        " + line for line in inner),
-    ]
+def _pass(nest: Nest, full: Sequence[Operand], turn: Turn, place: Expression) -> None:
+    """What is done with a vector of a tile."""
+    k = nest.k
+    # lanes behind the last element do no harm where nothing is looked up by them
+    mask = (k.lanes_mask,) if k.masked else ()
+    for o, tile in zip(full, turn.here, strict=True):
+        o.lanes.load(k, tile + place, *mask)
+    k.splice(nest.steps)
+    for r, tile in zip(nest.results, turn.there, strict=True):
+        S.vstore(r.stored, tile + place, *mask)
 
 
-def _by_columns(loads: list[str], body: list[str], width: str, masked: bool) -> list[str]:
+def _by_rows(
+    nest: Nest, full: Sequence[Operand], held: Sequence[tuple[Operand, Pointer]], width: Value | None, turn: Turn
+) -> None:
+    """The loops over the elements of a tile in their order; operands that are `held` repeat after `width` elements."""
+    k, now = nest.k, turn.now
+    if width is None:
+        with k.for_range(0, now, LANES, "place") as place:
+            if k.masked:
+                _tail(k, now - place)
+            _pass(nest, full, turn, place)
+        return
+    with k.for_range(0, now, width, "r") as r:
+        left = S.min(width, now - r)
+        with k.for_range(0, left, LANES, "i") as i:
+            at = k.held("place", r + i)
+            if k.masked:
+                _tail(k, left - i)
+            for o, array in held:
+                o.lanes.load(k, array + i)
+            _pass(nest, full, turn, at)
+
+
+def _by_columns(
+    nest: Nest, full: Sequence[Operand], held: Sequence[tuple[Operand, Pointer]], width: Value, turn: Turn
+) -> None:
     """The same with a vector of the operands that repeat, and what follows from it alone, for all vectors it meets, which
     are taken in pairs."""
-    shared, inner = invariant([*loads, *body], ("place", "mask"))
-    return [
-        f"for i in range(0, {width}, {LANES}):",
-        *("    " + line for line in shared),
-        f"    for pair in range(i, now, {width} * 2):",
-        "        for u in S.unroll(2):",
-        f"            place = pair + u * {width}",
-        *("            " + line for line in [*([_tail("now - place")] if masked else []), *inner]),
-    ]
+    k, now = nest.k, turn.now
+    place = k.variable("place", INT32)
+    with k.for_range(0, width, LANES, "i") as i:
+        with k.apart() as lines:
+            for o, array in held:
+                o.lanes.load(k, array + i)
+            _pass(nest, full, turn, place)
+        shared, inner = invariant(lines, (place, k.lanes_mask))
+        k.splice(shared)
+        with k.for_range(i, now, width * 2, "pair") as pair, k.for_range(0, 2, name="u", kind="unroll") as u:
+            k.define(place, pair + u * width)
+            if k.masked:
+                _tail(k, now - place)
+            k.splice(inner)
 
 
 def _repetitions(period: int, each: int) -> int:
@@ -250,59 +284,70 @@ def _repetitions(period: int, each: int) -> int:
     return max(1, most // whole) * whole // period
 
 
-def _held(k: KernelSource, operand: Operand, size: int, filled: Sequence[str] = ()) -> list[str]:
-    """An array in LSRAM for an operand that repeats, and the lines that fill it; what lies behind it is 0."""
-    name, dtype = f"again_{operand.name}", operand.tensor.dtype
-    zeros = f'S.vbcast(S.cast(0, "{pointee(dtype)}"), lanes={LANES})'
-    return [
-        f'{name} = S.alloc({size + LANES}, "{pointee(dtype)}", scope="lsram")',
-        *filled,
-        f"S.vstore({zeros}, {name} + {k.scalar(size)})",
-    ]
+class _Repeated(NamedTuple):
+    """An operand of `period` elements, so many times."""
+
+    period: int
+    several: int
 
 
-def _repeated(k: KernelSource, operand: Operand, period: int, several: int) -> list[str]:
-    """The operand of `period` elements in its array, several times."""
-    name, size, whole = f"again_{operand.name}", k.scalar(period), k.scalar(period * several)
-    lines = [f"S.dma_copy({name}, {operand.pointer}, {size})"]
-    if several > 1:
+def _held(k: LayerKernel, operand: Operand, size: int, filled: _Repeated | None = None) -> Pointer:
+    """An array in LSRAM for an operand that repeats, filled or not; what lies behind it is 0."""
+    dtype = pointee(operand.tensor.dtype)
+    array = k.alloc(size + LANES, dtype, f"again_{operand.lanes.value}")
+    if filled is not None:
+        _repeat(k, array, operand.pointer, filled)
+    S.vstore(S.vbcast(S.cast(0, dtype), lanes=LANES), array + k.number(size))
+    return array
+
+
+def _repeat(k: LayerKernel, array: Pointer, source: Pointer, r: _Repeated) -> None:
+    """Fills an array with an operand, several times."""
+    size, whole = k.number(r.period), k.number(r.period * r.several)
+    S.dma_copy(array, source, size)
+    if r.several > 1:
         # a vector that goes beyond one repetition is covered by the next
-        copied = f"S.vload({name} + j, lanes={LANES})"
-        lines += [
-            f"for e in range({size}, {whole}, {size}):",
-            f"    for j in range(0, {size}, {LANES}):",
-            f"        S.vstore({copied}, {name} + e + j)",
-        ]
-    return lines
+        with k.for_range(size, whole, size, "e") as e, k.for_range(0, size, LANES, "j") as j:
+            S.vstore(S.vload(array + j, lanes=LANES), array + e + j)
 
 
-def _rows(k: KernelSource, space: IterationSpace, operands: list[Operand], results: list[Result]) -> list[str]:
+def _rows(nest: Nest) -> None:
     """The innermost dimension is a row; a TEC takes every fourth. Operands lie in device memory."""
+    k, space, operands, results, steps = nest
     *outer, cols = space.dims
     rows = 1
     for d in outer:
         rows *= d
-    sizes = [k.scalar(d) for d in outer]
-    width = k.scalar(cols)
-    lines, loads = [], []
-    for i, ((name, t, p), strides) in enumerate(zip(operands, space.strides, strict=True)):
-        terms = [f"at{d} * {k.scalar(s)}" for d, s in enumerate(strides[:-1]) if s]
-        lines.append(f"o{i} = {' + '.join(terms) or 'S.i32(0)'}")
-        if strides[-1] == 1:
-            loads += loaded(name, f"{p} + o{i} + i", t.dtype, "mask")
-        else:
-            lines += _everywhere(name, f"({p} + o{i})", t.dtype)
-    indices = []
-    for d in reversed(range(len(outer))):
-        indices.append(f"at{d} = rest % {sizes[d]}" if d else "at0 = rest")
+    sizes = [k.number(d) for d in outer]
+    width = k.number(cols)
+    k.settle_first()
+    with k.for_range(S.get_local_id(), k.number(rows), S.get_local_size(), "r") as r:
+        at = _indices(k, r, sizes)
+        loads: list[tuple[Operand, Address]] = []
+        for i, (o, strides) in enumerate(zip(operands, space.strides, strict=True)):
+            terms = [at[d] * k.number(s) for d, s in enumerate(strides[:-1]) if s]
+            offset = k.held(f"o{i}", sum(terms[1:], terms[0]) if terms else S.i32(0))
+            if strides[-1] == 1:
+                loads.append((o, o.pointer + offset))
+            else:
+                o.lanes.fill(k, o.pointer + offset)
+        with k.for_range(0, width, LANES, "i") as i:
+            k.define(k.lanes_mask, S.tail_mask(S.min(width - i, LANES), LANES))
+            for o, place in loads:
+                o.lanes.load(k, place + i, k.lanes_mask)
+            k.splice(steps)
+            for result in results:
+                S.vstore(result.stored, result.pointer + r * width + i, k.lanes_mask)
+
+
+def _indices(k: LayerKernel, r: Value, sizes: Sequence[Value]) -> list[Value]:
+    """The indices of row `r`, the outermost first."""
+    if not sizes:
+        return []
+    rest = k.held("rest", r + 0)
+    found: dict[int, Value] = {}
+    for d in reversed(range(len(sizes))):
+        found[d] = k.held(f"at{d}", rest % sizes[d] if d else rest)
         if d:
-            indices.append(f"rest = rest / {sizes[d]}")
-    inner = [f"mask = S.tail_mask(S.min({width} - i, 32), 32)", *loads, *k.body]
-    inner += [f"S.vstore({r.stored}, {r.pointer} + r * {width} + i, mask)" for r in results]
-    return [
-        f"for r in range(S.get_local_id(), {k.scalar(rows)}, S.get_local_size()):",
-        *(["    rest = r + 0"] if indices else []),
-        *(f"    {line}" for line in [*indices, *lines]),
-        f"    for i in range(0, {width}, {LANES}):",
-        *(f"        {line}" for line in inner),
-    ]
+            k.assign(rest, rest / sizes[d])
+    return [found[d] for d in range(len(sizes))]

@@ -2,23 +2,47 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from compassc import build
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import INTEGER_TYPES
+from compassc.ir.dtypes import INT32
+from compassc.layers import vectors
 from compassc.layers.arithmetic import TRUNCATED_DTYPES, Array
-from compassc.layers.emit import INT32_MAX, operand, rectify, requantise
+from compassc.layers.emit import INT32_MAX, limited, operand, rectify, requantise
 from compassc.layers.rectify import slopes_of
-from compassc.layers.source import KernelSource, Value
+from compassc.layers.source import KernelSource, named
+from compassc.layers.steps import LANES, Steps
 
 DOUBLE_EXACT = 2**53
 """The reference multiplies in float64, whose integers are exact up to here."""
 
 
-def finish_pair(
-    k: KernelSource, layer: Layer, span: tuple[int, int], scale: Array, shift: Array, method: str = ""
-) -> Value:
-    """The output's value of the sums `high * 65536 + low` (variables of the kernel, `low` of 16 bits), within `span`.
+class Pair(NamedTuple):
+    """The numbers `high` * 65536 + `low` (16 bits), two variables of the kernel, which are from `least` to `most`."""
+
+    high: build.Value
+    low: build.Value
+    least: int
+    most: int
+
+    @property
+    def span(self) -> tuple[int, int]:
+        return self.least, self.most
+
+
+def held_pair(span: tuple[int, int] = (0, 0)) -> Pair:
+    """The sums that a kernel of text has in its variables `high` and `low`."""
+    high, low = (build.variable(name, INT32.with_lanes(LANES)) for name in ("high", "low"))
+    return Pair(high, low, *span)
+
+
+def finish_pair(k: Steps, layer: Layer, pair: Pair, scale: Array, shift: Array, method: str = "") -> build.Value:
+    """The output's value of sums.
 
     `method`: the rectifier, where it is not the layer's fused one.
     """
@@ -29,62 +53,60 @@ def finish_pair(
     if method == "CLIP":
         extra = 8 if INTEGER_TYPES[out.dtype].bits <= 8 else 0
         inner = (layer.integer("clip_min"), layer.integer("clip_max"))
-        clipped = requantise_pair(k, span, scale, shift - extra, 0, *inner)
+        clipped = requantise_pair(k, pair, scale, shift - extra, 0, *inner)
         return requantise(k, clipped, 1, extra, out.scalar_zero, low, high)
     if method in ("RELU", "RELU6"):
-        k.do("positive_pair(high, low)")
-        span = (0, max(span[1], 0))
+        k.paste(vectors.positive_pair, pair.high, pair.low)
+        pair = pair._replace(least=0, most=max(pair.most, 0))
     elif method in ("LEAKYRELU", "PRELU"):
-        span = _leaked(k, layer, method, span)
+        pair = _leaked(k, layer, method, pair)
     elif method != "NONE":
         raise LayerError(f"the fused activation {method} of sums beyond 32 bits has no kernel")
-    return requantise_pair(k, span, scale, shift, out.scalar_zero, low, high)
+    return requantise_pair(k, pair, scale, shift, out.scalar_zero, low, high)
 
 
-def _leaked(k: KernelSource, layer: Layer, method: str, span: tuple[int, int]) -> tuple[int, int]:
-    """Negative sums times the slope; gives what the sums can be then."""
+def _leaked(k: Steps, layer: Layer, method: str, pair: Pair) -> Pair:
+    """Negative sums times the slope."""
     kind = layer.output.integer
     single = method == "LEAKYRELU"
     slopes = np.asarray([layer.integer("negative_slope_value")]) if single else slopes_of(layer).astype(np.int64)
     shift, steepest = layer.integer("negative_slope_shift", kind.bits), int(np.abs(slopes).max())
-    if not 1 <= shift <= 31 or steepest >> 16 or -min(span[0], 0) * steepest >= DOUBLE_EXACT:
+    if not 1 <= shift <= 31 or steepest >> 16 or -min(pair.least, 0) * steepest >= DOUBLE_EXACT:
         raise LayerError(
-            f"'negative_slope_shift' is {shift}: sums down to {span[0]} times the slope {steepest} over it have no kernel"
+            f"'negative_slope_shift' is {shift}: sums down to {pair.least} times the slope {steepest} over it have no kernel"
         )
+    high, low = pair.high, pair.low
     turned = bool((slopes < 0).any())
-    if turned:
-        k.do("below = high < 0")
-    k.do("negative = high < 0")
-    k.do(f"scale_pair(high, low, {operand(k, np.abs(slopes))}, {k.scalar(shift)}, negative)")
-    if turned:
-        k.do(f"negate_pair(high, low, below & ({operand(k, slopes)} < high * 0))")
-    largest = -(min(span[0], 0) * steepest >> shift) + 1
+    below = k.let(high < 0) if turned else None
+    negative = k.let(high < 0)
+    k.paste(vectors.scale_pair, high, low, operand(k, np.abs(slopes)), k.number(shift), negative)
+    if below is not None:
+        k.paste(vectors.negate_pair, high, low, below & (operand(k, slopes) < high * 0))
+    largest = -(min(pair.least, 0) * steepest >> shift) + 1
     if not single and not kind.signed:
-        k.do("low = S.vsel(0, low, high < 0)")
-        k.do("high = S.max(high, 0)")
-        return 0, max(span[1], largest)
-    return -largest, max(span[1], largest if turned else 0)
+        k.assign(low, S.vsel(0, low, high < 0))
+        k.assign(high, S.max(high, 0))
+        return pair._replace(least=0, most=max(pair.most, largest))
+    return pair._replace(least=-largest, most=max(pair.most, largest if turned else 0))
 
 
 def requantise_pair(
-    k: KernelSource, span: tuple[int, int], scale: Array, shift: Array, zero: int, low: int, high: int, bits: int = 48
-) -> Value:
+    k: Steps, pair: Pair, scale: Array, shift: Array, zero: int, low: int, high: int, bits: int = 48
+) -> build.Value:
     """round(pair * scale / 2^shift) - zero, within low..high. `bits`: from the pair's first bit that is not 0 on."""
     if max(abs(low), abs(high)) + abs(zero) >= 2**18:
         raise LayerError(f"results up to {high} of sums beyond 32 bits have no kernel")
     scales, shifts = (a.reshape(-1) for a in np.broadcast_arrays(scale, shift))
     scales, shifts = _positive(scales, shifts)
-    largest = max(map(abs, span)) * int(scales.max())
+    largest = max(map(abs, pair.span)) * int(scales.max())
     exact = largest < DOUBLE_EXACT or bits + int(scales.max()).bit_length() <= 53
     if shifts.max() > (62 if largest < 1 << 62 else 44) or (shifts.max() > 35 and not exact):
         raise LayerError(f"a shift of {int(shifts.max())} of sums beyond 32 bits has no kernel")
     drop = np.clip(shifts - 12, 1, 31)
-    columns = (scales, (1 << (drop - 1)) - 1, drop, shifts - drop)
-    names = ", ".join(operand(k, _one(column)) for column in columns)
-    result = k.let("high", "int32", -(2**30), 2**30)
-    k.do(f"requantise_pair({result.name}, low, {names})")
-    moved = k.shifted(result, -zero)
-    return k.let(f"clamp({moved.name}, {k.scalar(low)}, {k.scalar(high)})", "int32", low, high)
+    columns = [operand(k, _one(c)) for c in (scales, (1 << (drop - 1)) - 1, drop, shifts - drop)]
+    result = k.let(pair.high, low=-(2**30), high=2**30)
+    k.paste(vectors.requantise_pair, result, pair.low, *columns)
+    return limited(k, k.shifted(result, -zero), low, high)
 
 
 def rescale_pair(k: KernelSource, high: str, low: str, largest: int, scale: int, shift: int, bits: int) -> int:
@@ -121,7 +143,7 @@ def finish_ahead(
     amount: int,
     biases: Array,
     factor: tuple[Array, Array],
-) -> Value:
+) -> build.Value:
     """The output's value of sums (`acc`, or `high` and `low`) that are shifted, and limited to 32 bits, ahead of biases.
 
     `factor`: the multipliers and shifts that are left.
@@ -136,7 +158,7 @@ def finish_ahead(
         ends = [round(v / 2**amount) for v in sums]
         value = k.let(f"requantised(acc, 1, {k.scalar(amount)})", "int32", ends[0] - 1, ends[1] + 1)
     else:
-        value = Value("acc", "int32", *sums)
+        value = named("acc", "int32", *sums)
     span = value.low + int(biases.min()), value.high + int(biases.max())
     if -INT32_MAX <= span[0] and span[1] <= INT32_MAX:
         both = k.let(f"{value.name} + {operand(k, biases)}", "int32", *span) if biases.any() else value
@@ -145,11 +167,11 @@ def finish_ahead(
     k.do(f"low = ({shown} & 65535) + {operand(k, biases & 0xFFFF)}")
     k.do(f"high = ({shown} >> 16) + {operand(k, biases >> 16)} + (low >> 16)")
     k.do("low = low & 65535")
-    return finish_pair(k, layer, span, *factor)
+    return finish_pair(k, layer, held_pair(span), *factor)
 
 
-def saturated_pair(k: KernelSource) -> Value:
-    """The sums `high * 65536 + low`, at most what 32 bits hold."""
+def saturated_pair(k: Steps, pair: Pair) -> build.Value:
+    """The sums, at most what 32 bits hold."""
     least, most = -(2**31), INT32_MAX
-    whole = f"S.vsel({least}, S.vsel({most}, (high << 16) | low, high > 32767), high < -32768)"
-    return k.let(whole, "int32", least, most)
+    top = S.vsel(most, (pair.high << 16) | pair.low, pair.high > 32767)
+    return k.let(S.vsel(least, top, pair.high < -32768), low=least, high=most)

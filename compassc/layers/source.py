@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import chain
@@ -16,29 +16,21 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compassc import build
+from compassc.build import Expression, Pointer, Value, recorded
 from compassc.graph import LayerError, Tensor
-from compassc.ir.dtypes import VECTOR_BITS
+from compassc.ir import exprs as E
+from compassc.ir.dtypes import FLOAT32, INT32, dtype
+from compassc.ir.stmts import PrimFunc
+from compassc.language.functions import Macro
 from compassc.layers.arithmetic import Array
-from compassc.layers.machine import Share
+from compassc.layers.steps import LANES, Steps
 from compassc.layers.vectors import LANE_KINDS, WIDE, pointee
 
-LANES = VECTOR_BITS // 8
-"""Elements that one pass of an element-wise loop takes: bytes of a register."""
-TABLES = Share(2)
-"""LSRAM for the tables of a kernel."""
 
-
-class Value(NamedTuple):
-    """A variable of the kernel that holds `LANES` lanes; for integers the smallest and largest it can be."""
-
-    name: str
-    kind: str
-    low: int = 0
-    high: int = 0
-
-    @property
-    def magnitude(self) -> int:
-        return max(abs(self.low), abs(self.high))
+def named(name: str, kind: str, low: int = 0, high: int = 0) -> Value:
+    """A variable that the text of a kernel defines, of `LANES` lanes; for integers the smallest and largest it can be."""
+    return Value(E.Var(name, dtype(f"{kind}x{LANES}")), name, low, high)
 
 
 class Parameter(NamedTuple):
@@ -50,7 +42,7 @@ class Parameter(NamedTuple):
 
 
 @dataclass
-class KernelSource:
+class KernelSource(Steps):
     """The text of a kernel in the making. `head` runs once, `body` for every pass of the loop around it."""
 
     parameters: list[Parameter] = field(default_factory=list)
@@ -70,18 +62,10 @@ class KernelSource:
     """Instead, in kernels of any shape: how the numbers of the present step lie along the output; set by the step."""
     lanes_of: Callable[[str], str] | None = None
     """Instead, where channels lie in any way: the expression of a pass's numbers, of the pointer to those of all channels."""
-    spread: list[tuple[str, Array]] | None = None
-    """The numbers of such steps as operands that broadcast: the variable of the pass, and the array; None: not taken."""
-    stored_forms: dict[tuple[str, str], str] = field(default_factory=dict)
-    """The lanes of variables as a data type stores them, where they are known: (variable, type) -> expression."""
-    shifted_from: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Variables that are others over a power of two, rounded: (the other, the shift)."""
-    rounded_from: dict[str, str] = field(default_factory=dict)
-    """Variables that are rounded products of floats: the words that `vectors.rounded_word` makes."""
-    float_forms: dict[str, str] = field(default_factory=dict)
-    """Whole numbers as float32, where they are known: variable -> variable."""
-    table_bytes: int = 0
-    """Of the LSRAM that its tables take."""
+    stored_forms: dict[tuple[str, str], Value] = field(default_factory=dict)
+    shifted_from: dict[str, tuple[Value, Value]] = field(default_factory=dict)
+    rounded_from: dict[str, Value] = field(default_factory=dict)
+    float_forms: dict[str, Value] = field(default_factory=dict)
     _names: int = 0
 
     def fresh(self, prefix: str = "v") -> str:
@@ -94,43 +78,42 @@ class KernelSource:
         self.parameters.append(Parameter(name, f'S.ptr("{pointee(tensor.dtype)}", "global")', tensor))
         return name
 
-    def constant(self, array: Array) -> str:
-        """A pointer parameter for constant data."""
+    def pointer(self, array: Array) -> Pointer:
         name = self.fresh("c")
         self.parameters.append(Parameter(name, f'S.ptr("{array.dtype.name}", "global")', array))
-        return name
+        return build.pointer(name, dtype(array.dtype.name), "global")
 
-    def table(self, array: Array) -> str:
-        """Constant data copied into LSRAM."""
-        self.table_bytes += array.nbytes
-        if self.table_bytes > TABLES.size:
-            raise LayerError(f"its tables take {self.table_bytes} bytes of the LSRAM, which has {TABLES.size} for them")
-        pointer, name = self.constant(array), self.fresh("table")
+    def constant(self, array: Array) -> str:
+        """The name of a pointer parameter for constant data."""
+        return self.pointer(array).name
+
+    def table(self, array: Array) -> Pointer:
+        self.take_for_table(array)
+        pointer, name = self.pointer(array), self.fresh("table")
         self.head.append(f'{name} = S.alloc({array.size}, "{array.dtype.name}", scope="lsram")')
         self.head.append(f"S.dma_copy({name}, {pointer}, {array.size})")
-        return name
+        return build.pointer(name, pointer.elem, "lsram")
+
+    def number(self, value: float | np.generic) -> Value:
+        number = self.argument(value)
+        name, real = self.fresh("p"), isinstance(number, float)
+        self.parameters.append(Parameter(name, "S.fp32" if real else "S.i32", number))
+        known = (0, 0) if isinstance(number, float) else (number, number)
+        return build.variable(name, FLOAT32 if real else INT32, *known)
 
     def scalar(self, value: float | np.generic) -> str:
-        """A scalar parameter: int32, or float32 for a float. LayerError for an integer that is no int32."""
-        number = value.item() if isinstance(value, np.generic) else value
-        if not isinstance(number, float) and not -(2**31) <= number < 2**31:
-            raise LayerError(f"the number {number} does not fit 32 bits, which kernels compute with")
-        name = self.fresh("p")
-        self.parameters.append(Parameter(name, "S.fp32" if isinstance(number, float) else "S.i32", number))
-        return name
+        """The name of a scalar parameter: int32, or float32 for a float. LayerError for an integer that is no int32."""
+        return self.number(value).name
 
-    def channels(self, numbers: Array) -> str:
-        """Numbers per channel: a vector of those of the pass, or the one of its index."""
-        name = self.fresh("per")
+    def channels(self, numbers: Array) -> Value:
+        name, kind = self.fresh("per"), dtype(numbers.dtype.name)
+        per_lane = build.variable(name, kind.with_lanes(LANES))
         if self.choice:
             self.body.append(f"{name} = {self.constant(numbers)}[{self.choice}]")
-            return name
+            return build.variable(name, kind)
         if self.lanes_of is not None:
             self.body.append(f"{name} = {self.lanes_of(self.constant(numbers))}")
-            return name
-        if not self.channel and self.channel_shape and self.spread is not None:
-            self.spread.append((name, numbers.reshape(self.channel_shape)))
-            return name
+            return per_lane
         if not self.channel:
             raise LayerError("it has numbers per channel, but the channels are not the last axis")
         numbers = self.arrange(numbers) if self.arrange else numbers
@@ -138,46 +121,63 @@ class KernelSource:
         padded[: numbers.size] = numbers
         lines = self.body if self.loads is None else self.loads
         lines.append(f"{name} = S.vload({self.constant(padded)} + {self.channel}, lanes={LANES})")
-        return name
+        return per_lane
 
-    def broadcast(self, numbers: Array) -> str:
-        """Numbers that broadcast to the output: a vector of those of the pass. LayerError in kernels of other shapes than
-        their output's."""
-        if self.channel or self.choice or self.lanes_of is not None or self.spread is None:
-            raise LayerError(f"its numbers differ along {numbers.ndim} axes, for which this kernel has no form")
-        name = self.fresh("per")
-        self.spread.append((name, numbers))
-        return name
+    @property
+    def lanes_are_channels(self) -> bool:
+        return bool(self.channel)
 
-    def stored_channels(self, numbers: Array) -> str:
-        """As `channels`, a vector of the numbers as they are stored."""
-        name = self.channels(numbers)
-        spread = self.spread is not None and not self.channel and WIDE[numbers.dtype.name] != numbers.dtype.name
-        return f"{name}_raw" if spread else name
+    @property
+    def one_for_all(self) -> bool:
+        return bool(self.choice)
 
-    def let(self, expression: str, kind: str = "int32", low: int = 0, high: int = 0) -> Value:
+    @property
+    def any_lanes(self) -> bool:
+        return self.lanes_of is not None
+
+    def broadcast(self, numbers: Array) -> Value:
+        raise LayerError(f"its numbers differ along {numbers.ndim} axes, for which this kernel has no form")
+
+    def stored_channels(self, numbers: Array) -> Value:
+        return self.channels(numbers)
+
+    def let(
+        self, expression: str | Expression, kind: str = "int32", low: int | None = None, high: int | None = None
+    ) -> Value:
         """A new variable with the value of an expression."""
         name = self.fresh()
-        self.body.append(f"{name} = {expression}")
-        return Value(name, kind, low, high)
+        if isinstance(expression, str):
+            self.body.append(f"{name} = {expression}")
+            return named(name, kind, low or 0, high or 0)
+        known = recorded(expression).within(low, high)
+        self.body.append(f"{name} = {known.source}")
+        return build.variable(name, known.expr.data_type, known.low, known.high)
+
+    def once(self, value: Expression) -> Value:
+        name = self.fresh("entries")
+        self.head.append(f"{name} = {recorded(value).source}")
+        return build.variable(name, recorded(value).expr.data_type)
+
+    def paste(self, macro: Macro, *arguments: Expression | Pointer | int) -> None:
+        self.body.append(build.call_text(macro.__name__, arguments, {}))
+
+    def assign(self, variable: Value, value: Expression) -> None:
+        self.body.append(f"{variable} = {recorded(value).source}")
 
     def do(self, statement: str) -> None:
         self.body.append(statement)
 
-    def shifted(self, value: Value, offset: int) -> Value:
-        """An integer plus a number."""
-        if not offset:
-            return value
-        moved = f"{value.name} + {self.scalar(offset)}"
-        return self.let(moved, "int32", value.low + offset, value.high + offset)
-
 
 @dataclass(frozen=True)
 class Kernel:
-    """A finished kernel: its text, and the arguments in the order of its parameters."""
+    """A finished kernel: its text, and the arguments in the order of its parameters.
+
+    `function`: the IR of one that was made as such; its text means the same. The parser makes that of all others.
+    """
 
     text: str
     arguments: tuple[Tensor | Array | int | float, ...]
+    function: PrimFunc | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:
@@ -254,14 +254,19 @@ def _words(line: str) -> tuple[str, ...]:
     return tuple(WORD.findall(line))
 
 
+def _stored(source: KernelSource, found: re.Match[str]) -> str:
+    form = source.stored_forms.get((found[1], found[2]))
+    return found[0] if form is None else form.source
+
+
 def _tidy(source: KernelSource, lines: list[str]) -> list[str]:
     """The lines with known stored forms in the place of conversions, and without variables that nothing uses."""
     storing = {i: STORED.findall(line) for i, line in enumerate(lines) if "narrow(" in line}
-    for dtype in {stored[1] for found in storing.values() for stored in found} - WIDE.keys():
-        raise LayerError(f"kernels do not compute with {dtype}")
+    for unknown in {stored[1] for found in storing.values() for stored in found} - WIDE.keys():
+        raise LayerError(f"kernels do not compute with {unknown}")
     lines = list(lines)
     for i in storing:
-        lines[i] = STORED.sub(lambda m: source.stored_forms.get((m[1], m[2]), m[0]), lines[i])
+        lines[i] = STORED.sub(lambda m: _stored(source, m), lines[i])
     uses = Counter(chain.from_iterable(map(_words, lines)))
     while True:
         kept: list[str] = []
@@ -298,17 +303,23 @@ def _functions() -> dict[str, str]:
 
 
 def finish(source: KernelSource, lines: list[str]) -> Kernel:
-    """The kernel with these lines as its body and imports of the functions they use."""
+    """The kernel with these lines as its body."""
     kept = _tidy(source, lines)
-    body = "\n".join("    " + line if line else "" for line in kept)
-    modules = _functions()
-    called = sorted({(modules[name], name) for name in chain.from_iterable(map(_calls, kept)) if name in modules})
     used = set(chain.from_iterable(map(_words, kept)))
     parameters = [p for p in source.parameters if p.name in used or isinstance(p.argument, Tensor)]
-    listed = "\n".join(f"    {p.name}: {p.type}," for p in parameters)
+    text = kernel_text([(p.name, p.type) for p in parameters], kept)
+    return Kernel(text, tuple(p.argument for p in parameters))
+
+
+def kernel_text(parameters: Sequence[tuple[str, str]], lines: Sequence[str]) -> str:
+    """The file of a kernel with these lines as its body, and imports of the functions they use. A parameter is a name and
+    its type as it is annotated."""
+    body = "\n".join("    " + line if line else "" for line in lines)
+    modules = _functions()
+    called = sorted({(modules[name], name) for name in chain.from_iterable(map(_calls, lines)) if name in modules})
+    listed = "\n".join(f"    {name}: {kind}," for name, kind in parameters)
     imports = "\n".join(
         f"from {module} import {', '.join(name for m, name in called if m == module)}"
         for module in dict.fromkeys(m for m, _ in called)
     )
-    text = HEADER.format(imports=imports, name="layer", parameters=listed, body=body)
-    return Kernel(text, tuple(p.argument for p in parameters))
+    return HEADER.format(imports=imports, name="layer", parameters=listed, body=body)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import gcd
+from typing import NamedTuple
 
-from compassc.graph import Tensor
+from compassc.build import Builder, Expression, Pointer, Value
+from compassc.dsl import script as S
+from compassc.ir.dtypes import INT32
 from compassc.layers.machine import Share, configuration, tasks
-from compassc.layers.source import LANES, last_cleared
+from compassc.layers.steps import LANES
 from compassc.layers.vectors import pointee
 
 ROOM = Share(6)
@@ -16,30 +19,44 @@ LEAST = 512
 """Elements that are worth a transfer."""
 
 
-class Streams:
-    """The tensors that are read and written, each by the name of its pointer.
+class Stream(NamedTuple):
+    """A tensor in device memory, by its address, and the data type of its elements."""
 
-    `here` and `there` are the names of their present tiles; `taken` bytes of that room hold something else, `tables` bytes
-    of the LSRAM are tables of the kernel. There are `spare`
-    elements behind a tile, and those of a vector, that loops may read and write.
+    pointer: Pointer
+    dtype: str
+
+
+class Turn(NamedTuple):
+    """A tile that is computed: its first element, their number, and where it lies for each tensor that is read, and
+    written."""
+
+    at: Value
+    now: Value
+    here: list[Pointer]
+    there: list[Pointer]
+
+
+class Transfer(NamedTuple):
+    """The arguments of a copy."""
+
+    to: Pointer
+    source: Pointer
+    size: Value
+
+
+class Streams:
+    """The tensors that are read and written. `taken` bytes of that room hold something else, `tables` bytes of the LSRAM are
+    tables of the kernel. There are `spare` elements behind a tile, and those of a vector, that loops may read and write.
     """
 
     def __init__(
-        self,
-        read: Sequence[tuple[str, Tensor]],
-        written: Sequence[tuple[str, Tensor]],
-        taken: int = 0,
-        spare: int = 0,
-        tables: int = 0,
+        self, read: Sequence[Stream], written: Sequence[Stream], taken: int = 0, spare: int = 0, tables: int = 0
     ) -> None:
         self._read, self._written = list(read), list(written)
-        self.here = [f"here{i}" for i in range(len(read))]
-        self.there = [f"there{i}" for i in range(len(written))]
-        sizes = [bytes_of(t.dtype) for _, t in (*read, *written)]
+        sizes = [bytes_of(s.dtype) for s in (*read, *written)]
         room = min(ROOM.size, configuration().lsram_bytes - tables - 2 * LANES * sum(sizes)) - taken
         self._room = max(0, (room // 2 // sum(sizes) - spare) // LANES * LANES)
         self._span = self._room + spare + LANES
-        self._events = [f"came{i}" for i in range(min(len(read), configuration().events - 1))]
 
     def tile(self, count: int, unit: int = 1) -> int:
         """Elements of a tile, of `count` in all; a multiple of `unit`, 0 where there is no room for so many."""
@@ -47,54 +64,62 @@ class Streams:
         wanted = -(-max(-(-count // tasks()), LEAST) // step) * step
         return max(0, min(wanted, self._room // unit * unit))
 
-    def loop(self, tile: str, body: Sequence[str], ahead: Sequence[str] = ()) -> list[str]:
-        """The loop over the tiles from `first` to `last`, which are variables. In the body `at` is the tile's first element,
-        `now` their number. `ahead`: transfers, by their arguments, that end before the first tile is worked on."""
-        span = self._span
-        arrays = [
-            f'{name}_tiles = S.alloc({2 * span}, "{pointee(t.dtype)}", scope="lsram")'
-            for name, (_, t) in zip((*self.here, *self.there), (*self._read, *self._written), strict=True)
-        ]
-        came = ", ".join(self._events)
-        going = [
-            f"S.async_dma_copy({pointer} + at, {name}, now, event=gone)"
-            for name, (pointer, _) in zip(self.there, self._written, strict=True)
-        ]
-        return [
-            *arrays,
-            f"{', '.join([*self._events, 'gone'])} = S.alloc_events({len(self._events) + 1})",
-            "turn = S.i32(0)",
-            *(f"S.async_dma_copy({transfer}, event={self._events[0]})" for transfer in ahead),
-            *(["if first < last:", *self._fetched("first", f"S.min(last - first, {tile})", "0")] if came else []),
-            f"for at in range(first, last, {tile}):",
-            f"    now = S.min(last - at, {tile})",
-            *([f"    S.wait_events({came})"] if came else []),
-            *([f"    if at + {tile} < last:"] if came else []),
-            *(
-                f"    {line}"
-                for line in (
-                    self._fetched(f"(at + {tile})", f"S.min(last - at - {tile}, {tile})", f"{span} - turn")
-                    if came
-                    else []
-                )
-            ),
-            *(f"    {name} = {name}_tiles + turn" for name in (*self.here, *self.there)),
-            *(f"    {line}" for line in body),
-            "    if at > first:",
-            "        S.wait_events(gone)",
-            *(f"    {line}" for line in going),
-            f"    turn = {span} - turn",
-            f"S.free_events({', '.join([*self._events, 'gone'])})",
-        ]
+    def loop(
+        self,
+        k: Builder,
+        share: tuple[Value, Value],
+        tile: Value,
+        body: Callable[[Turn], None],
+        ahead: Sequence[Transfer] = (),
+    ) -> None:
+        """The loop over the tiles of a share, from its first element to behind its last. `ahead`: transfers that end before
+        the first tile is worked on."""
+        (first, last), span = share, self._span
+        here, there = (
+            [k.alloc(2 * span, pointee(s.dtype), f"{name}{i}_tiles") for i, s in enumerate(streams)]
+            for name, streams in (("here", self._read), ("there", self._written))
+        )
+        came = min(len(self._read), configuration().events - 1)
+        *comes, gone = k.events(*(f"came{i}" for i in range(came)), "gone")
+        turn = k.define(k.variable("turn", INT32), S.i32(0))
+        for t in ahead:
+            S.async_dma_copy(t.to, t.source, t.size, event=comes[0])
+        if comes:
+            with k.when(first < last):
+                self._fetch(k, here, first, S.min(last - first, tile), S.i32(0), comes)
+        with k.for_range(first, last, tile, "at") as at:
+            now = k.define(k.variable("now", INT32), S.min(last - at, tile))
+            if comes:
+                S.wait_events(*comes)
+                with k.when(at + tile < last):
+                    self._fetch(k, here, at + tile, S.min(last - at - tile, tile), span - turn, comes)
+            places = [
+                [k.hold(tiles + turn, f"{name}{i}") for i, tiles in enumerate(arrays)]
+                for name, arrays in (("here", here), ("there", there))
+            ]
+            body(Turn(at, now, *places))
+            with k.when(at > first):
+                S.wait_events(gone)
+            for place, s in zip(places[1], self._written, strict=True):
+                S.async_dma_copy(s.pointer + at, place, now, event=gone)
+            k.assign(turn, span - turn)
+        S.free_events(*comes, gone)
 
-    def _fetched(self, at: str, count: str, turn: str) -> list[str]:
-        """The lines of a block that starts the transfers of a tile; the vector in which it ends is 0 behind it."""
-        lines = [f"    coming = {count}", f"    ahead = {turn}"]
-        for i, (name, (pointer, tensor)) in enumerate(zip(self.here, self._read, strict=True)):
-            lines.append("    " + last_cleared(f"{name}_tiles + ahead", "coming", tensor.dtype))
-            event = self._events[i % len(self._events)]
-            lines.append(f"    S.async_dma_copy({name}_tiles + ahead, {pointer} + {at}, coming, event={event})")
-        return lines
+    def _fetch(
+        self,
+        k: Builder,
+        here: Sequence[Pointer],
+        at: Expression,
+        count: Expression,
+        turn: Expression,
+        comes: Sequence[Value],
+    ) -> None:
+        """Starts the transfers of a tile; the vector in which it ends is 0 behind it."""
+        coming, place = k.define(k.variable("coming", INT32), count), k.define(k.variable("ahead", INT32), turn)
+        for i, (tiles, s) in enumerate(zip(here, self._read, strict=True)):
+            zeros = S.vbcast(S.cast(0, pointee(s.dtype)), lanes=LANES)
+            S.vstore(zeros, tiles + place + (coming & -LANES))
+            S.async_dma_copy(tiles + place, s.pointer + at, coming, event=comes[i % len(comes)])
 
 
 def bytes_of(dtype: str) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from compassc.build import formula
 from compassc.dsl import script as S
 
 WIDE = {
@@ -32,6 +33,7 @@ def pointee(dtype: str) -> str:
     return "uint8" if dtype == "bool" else dtype
 
 
+@formula
 def wide(value: Any, dtype: str) -> Any:
     """A stored vector in its wide form."""
     return value if dtype == WIDE[dtype] else S.cast(value, WIDE[dtype])
@@ -41,6 +43,7 @@ LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38}
 """The largest finite numbers of floats of 16 bits."""
 
 
+@formula
 def narrow(value: Any, dtype: str) -> Any:
     """The wide form converted for storing; integers must be in range, floats are rounded, finite ones remain finite."""
     if WIDE[dtype] == dtype:
@@ -53,20 +56,24 @@ def narrow(value: Any, dtype: str) -> Any:
     return S.cast(value, pointee(dtype))
 
 
+@formula
 def load(pointer: Any, mask: Any, dtype: str, lanes: int) -> Any:
     """`lanes` elements in their wide form; inactive lanes are 0."""
     return wide(S.vload(pointer, mask, lanes=lanes), dtype)
 
 
+@formula
 def clamp(value: Any, low: Any, high: Any) -> Any:
     return S.min(S.max(value, low), high)
 
 
+@formula
 def requantised(value: Any, scale: Any, shift: Any) -> Any:
     """int32 lanes times `scale`, which fits int32, over 2^shift for 0 <= shift < 32, to the nearest, ties to even."""
     return S.vsr(value * scale, shift, with_round=True)
 
 
+@formula
 def narrowed(value: Any, shift: Any, dtype: str) -> Any:
     """int32 lanes over 2^shift for 0 <= shift < 32, to the nearest, ties to even, as `dtype` of 8 or 16 bits: limited to
     what it holds."""
@@ -78,6 +85,7 @@ def narrowed(value: Any, shift: Any, dtype: str) -> Any:
     return S.vconcat((S.vconcat((a, b), "even"), S.vconcat((c, d), "even")), "even")
 
 
+@formula
 def narrowed_less(value: Any, shift: Any, zero: Any, dtype: str) -> Any:
     """As `narrowed` to 8 bits, of the rounded numbers less `zero`, whose magnitude is below 2^14."""
     less = S.vsub(narrowed(value, shift, "int16"), S.cast(zero, "int16"), saturate=True)
@@ -100,22 +108,26 @@ def requantise_wide(value, scale, bound, drop, shift):
     value = S.vsr((high_product << (16 - drop)) | (low_word >> drop) | sticky, shift, with_round=True)
 
 
+@formula
 def rounded_word(value: Any, factor: Any) -> Any:
     """float32 lanes times a float32, to the nearest integer, ties to even: exact for products below 2^22, for the one
     rounding of the sum with 1.5 * 2^23 is that to an integer. The words are the integers plus 0x4B400000."""
     return S.reinterpret(S.fma(S.vbcast(S.fp32(12582912.0), lanes=32), value, factor), "int32x32")
 
 
+@formula
 def word_of(value: Any) -> Any:
     """float32 lanes below 2^22 to the nearest integer, ties to even, as the words of `rounded_word`."""
     return S.reinterpret(value + S.fp32(12582912.0), "int32x32")
 
 
+@formula
 def places_of_bytes(value: Any, largest: Any) -> Any:
     """Bytes less a number that none is above, plus 255, in int16 lanes."""
     return S.cast(S.reinterpret(value, "uint8x32") - S.cast(largest + 1, "uint8"), "int16")
 
 
+@formula
 def narrowed_word(word: Any, zero: Any, dtype: str) -> Any:
     """The integers of `rounded_word`, which have 16 bits, less `zero` (below 2^14), limited to `dtype` of 8 bits."""
     a, b, c, d = S.vsplit(S.reinterpret(word, "int16x64"))
@@ -160,11 +172,13 @@ def look_up(value, table, extra, last, mask):
     value = here + (((there - here) * part) >> extra)
 
 
+@formula
 def entry_of(table: Any, index: Any, mask: Any) -> Any:
     """The entries of an LSRAM table at int32 indices, in their wide form."""
     return S.cast(S.vload_gather(table, S.cast(index, "int16"), mask), "int32")
 
 
+@formula
 def sum_of_bytes(a: Any, b: Any, factors: Any, start: Any) -> Any:
     """a * f + b * g + start of bytes in int32 lanes; the 16 bits of f and g are the low and the high half of `factors`."""
     if a.dtype == b.dtype:
@@ -174,17 +188,20 @@ def sum_of_bytes(a: Any, b: Any, factors: Any, start: Any) -> Any:
     return S.vdpa(S.vbcast(start, lanes=32), pairs, S.reinterpret(S.vbcast(factors, lanes=32), "int16x64"))
 
 
+@formula
 def paired_bytes(a: Any, b: Any) -> Any:
     """Bytes of two vectors in turns, in int16 lanes."""
     return S.cast(S.vzip(a, b), "int16")
 
 
+@formula
 def sum_of_corners(a: Any, b: Any, c: Any, d: Any, above: Any, below: Any) -> Any:
     """Bytes of four vectors times the four factors of 16 bits that two int32 hold, in int32 lanes."""
     first, second = (S.reinterpret(S.vbcast(w, lanes=32), "int16x64") for w in (above, below))
     return S.vdpa(S.vdpa(S.vbcast(S.i32(0), lanes=32), paired_bytes(a, b), first), paired_bytes(c, d), second)
 
 
+@formula
 def product_of_halves(a: Any, b: Any) -> Any:
     """The products of int16 or uint16 lanes in int32 lanes."""
     (a0, a1), (b0, b1) = S.vsplit(a), S.vsplit(b)
@@ -192,48 +209,57 @@ def product_of_halves(a: Any, b: Any) -> Any:
     return S.vconcat(tuple(parts))
 
 
+@formula
 def signed_bytes(value: Any, sign: Any) -> Any:
     """Bytes times int8 lanes in int16 lanes."""
     return S.vconcat((S.vmull(value, sign, out_sign="s"), S.vmulh(value, sign, out_sign="s")))
 
 
+@formula
 def halves(value: Any, zero: Any) -> Any:
     """Bytes plus a number in int16 lanes."""
     return S.cast(value, "int16") + S.cast(zero, "int16")
 
 
+@formula
 def halves_of(value: Any) -> Any:
     """Bytes in int16 lanes."""
     return S.cast(value, "int16")
 
 
+@formula
 def entries_of_bytes(index: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any) -> Any:
     """The entries at 32 bytes of a table of 256 bytes in registers; past the end of a half nothing is found."""
     at = S.reinterpret(index, "uint8x32")
     return S.vtbl((a, b, c, d), at) | S.vtbl((e, f, g, h), at ^ S.cast(0x80, "uint8"))
 
 
+@formula
 def entries_of_half(index: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
     """The entries at 32 bytes of a table of 128 bytes in registers, 0 past its end."""
     return S.vtbl((a, b, c, d), S.reinterpret(index, "uint8x32"))
 
 
+@formula
 def line_of_bytes(value: Any, near: Any, far: Any) -> Any:
     """Bytes times bytes, below 2^15, times int16 lanes."""
     product = S.vconcat((S.vmull(value, near), S.vmulh(value, near)))
     return product_of_halves(S.reinterpret(product, "int16x32"), far)
 
 
+@formula
 def products_by(value: Any, factor: Any) -> Any:
     """The products of int16 lanes and a number of 16 bits without a sign, in int32 lanes."""
     return product_of_halves(value, S.vbcast(S.cast(factor, "uint16"), lanes=32))
 
 
+@formula
 def shared_part(n: Any, lanes: int) -> Any:
     """Elements of a TEC's contiguous share of `n`: a multiple of `lanes`."""
     return S.ceildiv(S.ceildiv(n, lanes), S.get_local_size()) * lanes
 
 
+@formula
 def spread(word: Any, dtype: str) -> Any:
     """The four bytes of an int32 in each of 32 lanes, as 128 elements of `dtype`."""
     return S.reinterpret(S.vbcast(word, lanes=32), f"{dtype}x128")
@@ -284,6 +310,7 @@ def shift_any(high, low, shift):
     high = S.vsel(far, high, (high & 0) + shift > 16)
 
 
+@formula
 def spread_word(word: Any, dtype: str) -> Any:
     """The bytes of an int32 again and again, in one register of `dtype`."""
     return S.reinterpret(S.vbcast(word, lanes=8), f"{dtype}x{ {'8': 32, '6': 16}[dtype[-1]] }")
@@ -339,6 +366,7 @@ def add_product(high, low, value, scale):
     low = total & 0xFFFF
 
 
+@formula
 def scaled_floor(value: Any, scale: Any, shift: Any) -> Any:
     """A scalar int32 times a scale of 16 bits over 2^shift for 0 <= shift < 32, rounded down; it must fit int32."""
     low = S.cast(value & 0xFFFF, "uint32") * S.cast(scale, "uint32")

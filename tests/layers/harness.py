@@ -11,7 +11,7 @@ from compass_core import files
 from compassc.dsl import BuildManager
 from compassc.graph import Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
-from compassc.layers.kernel_cache import function_of
+from compassc.layers.kernel_cache import program_of
 from compassc.layers.source import Kernel
 
 Array = np.ndarray[Any, Any]
@@ -37,7 +37,7 @@ def run(kernel: Kernel, layer: Layer, inputs: list[Array], folder: Path, target:
     """What the kernel gives on the simulator."""
     key = (kernel.text, target)
     if key not in _built:
-        function = function_of(kernel, files.write(folder / f"{kernel.name}.py", kernel.text))
+        function = program_of(kernel, files.write(folder / f"{kernel.name}.py", kernel.text))
         _built[key] = function, BuildManager(target).build(function)
     args, outputs = arguments(kernel, layer, inputs)
     _built[key][1](*args)

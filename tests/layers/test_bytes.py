@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from compassc.build import variable
 from compassc.graph import Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
+from compassc.ir.dtypes import dtype
 from compassc.layers.byte_functions import looked_up_apart, runs
 from compassc.layers.declare import evaluate
 from compassc.layers.kernels import kernel_of
-from compassc.layers.source import KernelSource, Value
+from compassc.layers.source import KernelSource, named
 from tests.choosing import some
 from tests.layers.harness import run
 
@@ -53,10 +55,12 @@ def test_pairs_of_bytes(tmp_path, method, types, zeros, activation):
 def test_a_maximum_that_is_not_one_of_two_functions_has_no_tables():
     a, b, y = (Tensor(n, (9,), "int8", 1.0, 0) for n in "aby")
     given = {"method": "MAX", "with_activation": "LEAKYRELU", "negative_slope_value": -90, "scale_value": [1, 1, 1]}
-    k = KernelSource(stored_forms={("a", "int8"): "a", ("b", "int8"): "b"})
-    values = [Value("a", "int32", -128, 127), Value("b", "int32", -128, 127)]
-    assert looked_up_apart(k, Layer("f", "Eltwise", (a, b), (y,), given), "MAX", values) is None
-    assert looked_up_apart(k, Layer("f", "Eltwise", (a, b), (y,), given | {"with_activation": "NONE"}), "MAX", values)
+    k = KernelSource(stored_forms={(name, "int8"): variable(name, dtype("int8x32")) for name in "ab"})
+    values = [named("a", "int32", -128, 127), named("b", "int32", -128, 127)]
+    with k.active():
+        assert looked_up_apart(k, Layer("f", "Eltwise", (a, b), (y,), given), "MAX", values) is None
+        plain = Layer("f", "Eltwise", (a, b), (y,), given | {"with_activation": "NONE"})
+        assert looked_up_apart(k, plain, "MAX", values) is not None
 
 
 def test_runs_of_functions_are_one_table():

@@ -95,7 +95,7 @@ def _sampled_layer(name: str, dtype: str) -> Layer:
 def _layer(name: str) -> tuple[Outcome, list[Program]]:
     from compass_core import files
     from compassc.dsl import BuildManager
-    from compassc.layers.kernel_cache import function_of
+    from compassc.layers.kernel_cache import program_of
     from compassc.layers.kernels import kernel_of, load_kernels
     from compassc.layers.samples import Draw
     from tests.layers.harness import arguments
@@ -107,7 +107,7 @@ def _layer(name: str) -> tuple[Outcome, list[Program]]:
     kernel = kernel_of([layer])
     with tempfile.TemporaryDirectory() as folder:
         program = (
-            BuildManager(X2).build(function_of(kernel, files.write(Path(folder) / "kernel.py", kernel.text))).program
+            BuildManager(X2).build(program_of(kernel, files.write(Path(folder) / "kernel.py", kernel.text))).program
         )
     args, outputs = arguments(kernel, layer, inputs)
     return of_call(program, args, outputs), [program]

@@ -60,12 +60,12 @@ def _without(body: S.Body, gone: AbstractSet[E.Var]) -> S.Body:
     for s in body:
         if type(s) is not S.Let or s.var not in gone:
             kept.append(s.map(lambda e: e, lambda inner: _without(inner, gone)))
-        elif not _is_idle(s.value):
+        elif not is_idle(s.value):
             kept.append(S.Eval(s.value, span=s.span))
     return tuple(kept)
 
 
-def _is_idle(e: E.Expr) -> bool:
+def is_idle(e: E.Expr) -> bool:
     """Whether computing an expression changes nothing."""
     from ...ops import core
 

@@ -61,7 +61,7 @@ def _unroll(fp: FunctionContext, node: ast.For, spec: LoopSpec) -> None:
         raise language_error("loop-step", "the step of S.unroll is 0", "give a positive or a negative number")
     if step > 0 and unrolled.attempt(fp, lambda: _run_time_loop(fp, node, spec)):
         return
-    kind = _bound_types(bounds[0], bounds[1])[0]
+    kind = bound_types(bounds[0], bounds[1])[0]
     unrolled.parse_constant(fp, node, name, range(start, stop, step), kind)
 
 
@@ -126,7 +126,7 @@ def _target_names(target: ast.expr, count: int) -> list[str]:
     return [t.id for t in items]  # type: ignore[attr-defined]
 
 
-def _bound_types(start: Any, stop: Any) -> tuple[DataType, Any, Any]:
+def bound_types(start: Any, stop: Any) -> tuple[DataType, Any, Any]:
     """The loop variable's type: the bound's own, or the start's sign and the wider width of both."""
     stop_expr = _bound(stop, start)
     if start is None:
@@ -160,7 +160,7 @@ def _nest(
     """The loops of a nest, outermost first; the body is parsed inside the innermost."""
     name, (start, stop, step) = names[0], bounds[0]
     _check_name(fp, name)
-    dtype, low, high = _bound_types(start, stop)
+    dtype, low, high = bound_types(start, stop)
     if type(step) is int and step <= 0:
         raise language_error(
             "loop-step", f"the loop step must be positive, got {step}", "count upwards and compute the descending index"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from compassc.build import Expression, Value
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array
 from compassc.layers.channel_bytes import bent, results_of
@@ -30,106 +33,123 @@ from compassc.layers.families.activation.reference import (
     parameters_of,
     table_base,
 )
+from compassc.layers.inverse import (
+    arc_cosine,
+    arc_sine_limited,
+    arc_tangent,
+    inverse_hyperbolic_cosine,
+    inverse_hyperbolic_sine,
+    inverse_hyperbolic_tangent,
+)
+from compassc.layers.joins import exp2_coarse, look_up_interval, look_up_mirrored
 from compassc.layers.kernels import elementwise, method_kernel
 from compassc.layers.moving import Copy, rows, strides_of
 from compassc.layers.rectify import slopes_of
-from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
+from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
+from compassc.layers.steps import Steps, everywhere
+from compassc.layers.vectors import clamp
 
-ZERO = f"S.vbcast(S.fp32(0.0), lanes={LANES})"
-"""What times 0 is not, of infinite numbers."""
-Formula = Callable[[KernelSource, str, dict[str, float]], str]
-"""`formula(source, x, parameters)`: the expression of a float32 function of the variable `x`."""
-
-
-def _sigmoid(x: str) -> str:
-    return f"(1.0 / (1.0 + S.exp(0.0 - {x})))"
+Formula = Callable[[Steps, Value, dict[str, float]], Any]
+"""`formula(k, x, parameters)`: a float32 function of `x`."""
 
 
-def _softplus(x: str) -> str:
+def _zero() -> Expression:
+    """What times 0 is not, of infinite numbers."""
+    return everywhere(0.0, "float32")
+
+
+def _sigmoid(x: Value) -> Any:
+    return 1.0 / (1.0 + S.exp(0.0 - x))
+
+
+def _softplus(x: Value) -> Expression:
     # log(1 + e^x) = max(x, 0) + log(1 + e^-|x|), which never overflows
-    return f"(S.max({x}, 0.0) + S.log(1.0 + S.exp(0.0 - S.abs({x}))))"
+    return S.max(x, 0.0) + S.log(1.0 + S.exp(0.0 - S.abs(x)))
 
 
-def _elu(k: KernelSource, x: str, alpha: float) -> str:
-    return f"S.vsel({x}, {k.scalar(alpha)} * (S.exp(S.min({x}, 0.0)) - 1.0), {x} > 0.0)"
+def _elu(k: Steps, x: Value, alpha: float) -> Expression:
+    return S.vsel(x, k.number(alpha) * (S.exp(S.min(x, 0.0)) - 1.0), x > 0.0)
 
 
-def _hard_sigmoid(k: KernelSource, x: str, p: dict[str, float]) -> str:
-    alpha, beta, low, high = (k.scalar(p[key]) for key in ("alpha", "beta", "clip_min", "clip_max"))
-    return f"clamp({x} * {alpha} + {beta}, {low}, {high})"
+def _hard_sigmoid(k: Steps, x: Value, p: dict[str, float]) -> Expression:
+    alpha, beta, low, high = (k.number(p[key]) for key in ("alpha", "beta", "clip_min", "clip_max"))
+    return clamp(x * alpha + beta, low, high)
 
 
-def _celu(k: KernelSource, x: str, p: dict[str, float]) -> str:
-    alpha = k.scalar(p["alpha"])
-    return f"(S.max({x}, 0.0) + S.min({alpha} * (S.exp(S.min({x}, 0.0) / {alpha}) - 1.0), 0.0))"
+def _celu(k: Steps, x: Value, p: dict[str, float]) -> Expression:
+    alpha = k.number(p["alpha"])
+    return S.max(x, 0.0) + S.min(alpha * (S.exp(S.min(x, 0.0) / alpha) - 1.0), 0.0)
 
 
-def _shrink(k: KernelSource, x: str, p: dict[str, float]) -> str:
-    bound, bias = k.scalar(p["lambd"]), k.scalar(p["bias"])
-    inner = f"S.vsel({x} - {bias}, {ZERO}, {x} > {bound})"
-    return f"S.vsel({x} + {bias}, {inner}, {x} < 0.0 - {bound})"
+def _shrink(k: Steps, x: Value, p: dict[str, float]) -> Expression:
+    bound, bias = k.number(p["lambd"]), k.number(p["bias"])
+    inner = S.vsel(x - bias, _zero(), x > bound)
+    return S.vsel(x + bias, inner, x < 0.0 - bound)
 
 
-GELU_TANH = "0.5 * {x} * (1.0 + S.tanh(0.7978845608028654 * ({x} + 0.044715 * {x} * {x} * {x})))"
+def _gelu_tanh(x: Value) -> Any:
+    return 0.5 * x * (1.0 + S.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
+
+
 FORMULAS: dict[str, Formula] = {
     "SIGMOID": lambda k, x, p: _sigmoid(x),
-    "TANH": lambda k, x, p: f"S.tanh({x})",
-    "GELU": lambda k, x, p: f"0.5 * {x} * (1.0 + S.erf({x} * 0.7071067811865476))",
-    "SILU": lambda k, x, p: f"{x} * {_sigmoid(x)}",
-    "SWISH": lambda k, x, p: f"{x} * (1.0 / (1.0 + S.exp(0.0 - {x} * {k.scalar(p['alpha'])})))",
-    "HARDSWISH": lambda k, x, p: f"{x} * clamp({x} + 3.0, 0.0, 6.0) / 6.0",
+    "TANH": lambda k, x, p: S.tanh(x),
+    "GELU": lambda k, x, p: 0.5 * x * (1.0 + S.erf(x * 0.7071067811865476)),
+    "SILU": lambda k, x, p: x * _sigmoid(x),
+    "SWISH": lambda k, x, p: x * (1.0 / (1.0 + S.exp(0.0 - x * k.number(p["alpha"])))),
+    "HARDSWISH": lambda k, x, p: x * clamp(x + 3.0, 0.0, 6.0) / 6.0,
     "HARDSIGMOID": _hard_sigmoid,
-    "MISH": lambda k, x, p: f"{x} * S.tanh{_softplus(x)}",
+    "MISH": lambda k, x, p: x * S.tanh(_softplus(x)),
     "ELU": lambda k, x, p: _elu(k, x, p["alpha"]),
-    "SELU": lambda k, x, p: f"{k.scalar(p['gamma'])} * {_elu(k, x, p['alpha'])}",
+    "SELU": lambda k, x, p: k.number(p["gamma"]) * _elu(k, x, p["alpha"]),
     "CELU": _celu,
     "SOFTPLUS": lambda k, x, p: _softplus(x),
-    "SOFTSIGN": lambda k, x, p: f"{x} / (1.0 + S.abs({x}))",
+    "SOFTSIGN": lambda k, x, p: x / (1.0 + S.abs(x)),
     "SHRINK": _shrink,
-    "THRESHOLDEDRELU": lambda k, x, p: f"S.vsel({x}, {ZERO}, {x} > {k.scalar(p['alpha'])})",
-    "EXP": lambda k, x, p: f"S.exp({x})",
-    "SQUARE": lambda k, x, p: f"{x} * {x}",
-    "LOG": lambda k, x, p: f"S.log({x})",
-    "ERF": lambda k, x, p: f"S.erf({x})",
-    "FLOOR": lambda k, x, p: f"S.floor({x})",
-    "CEIL": lambda k, x, p: f"S.ceil({x})",
-    "ROUND": lambda k, x, p: f"S.rint({x})",
-    "TRUNC": lambda k, x, p: f"S.vsel(S.floor({x}), S.ceil({x}), {x} > 0.0)",
-    "SINH": lambda k, x, p: f"0.5 * (S.exp({x}) - S.exp(0.0 - {x}))",
-    "COSH": lambda k, x, p: f"0.5 * (S.exp({x}) + S.exp(0.0 - {x}))",
-    "TAN": lambda k, x, p: f"S.sin({x}) / S.cos({x})",
-    "ASIN": lambda k, x, p: f"arc_sine_limited({x})",
-    "ACOS": lambda k, x, p: f"arc_cosine({x})",
-    "ATAN": lambda k, x, p: f"arc_tangent({x})",
-    "ASINH": lambda k, x, p: f"inverse_hyperbolic_sine({x})",
-    "ACOSH": lambda k, x, p: f"inverse_hyperbolic_cosine({x})",
-    "ATANH": lambda k, x, p: f"inverse_hyperbolic_tangent({x})",
+    "THRESHOLDEDRELU": lambda k, x, p: S.vsel(x, _zero(), x > k.number(p["alpha"])),
+    "EXP": lambda k, x, p: S.exp(x),
+    "SQUARE": lambda k, x, p: x * x,
+    "LOG": lambda k, x, p: S.log(x),
+    "ERF": lambda k, x, p: S.erf(x),
+    "FLOOR": lambda k, x, p: S.floor(x),
+    "CEIL": lambda k, x, p: S.ceil(x),
+    "ROUND": lambda k, x, p: S.rint(x),
+    "TRUNC": lambda k, x, p: S.vsel(S.floor(x), S.ceil(x), x > 0.0),
+    "SINH": lambda k, x, p: 0.5 * (S.exp(x) - S.exp(0.0 - x)),
+    "COSH": lambda k, x, p: 0.5 * (S.exp(x) + S.exp(0.0 - x)),
+    "TAN": lambda k, x, p: S.sin(x) / S.cos(x),
+    "ASIN": lambda k, x, p: arc_sine_limited(x),
+    "ACOS": lambda k, x, p: arc_cosine(x),
+    "ATAN": lambda k, x, p: arc_tangent(x),
+    "ASINH": lambda k, x, p: inverse_hyperbolic_sine(x),
+    "ACOSH": lambda k, x, p: inverse_hyperbolic_cosine(x),
+    "ATANH": lambda k, x, p: inverse_hyperbolic_tangent(x),
 }
 
 
-def _tabled(k: KernelSource, layer: Layer, x: Value, base: int) -> Value:
+def _tabled(k: Steps, layer: Layer, x: Value, base: int) -> Value:
     index = k.shifted(x, -base)
     return look_up(k, index, layer.constant("lut"), layer.input.integer.bits)
 
 
-def _approximated(k: KernelSource, layer: Layer, method: str, x: Value) -> Value:
+def _approximated(k: Steps, layer: Layer, method: str, x: Value) -> Value:
     """A function of floats by its table over an interval."""
     table, mode, scale, offset, value_offset = float_table(layer, method)
     entries = k.table(table)
     if mode == "EXP":
-        t = k.let(f"S.vsel({x.name} * 1.442695, {k.scalar(0.0)}, {x.name} == {x.name})", "float32")
-        k.do(f"exp2_coarse({t.name}, {entries}, mask)")
+        t = k.let(S.vsel(x * 1.442695, k.number(0.0), x == x))  # noqa: PLR0124 (not NaN)
+        k.paste(exp2_coarse, t, entries, k.mask)
         return t
     if method in ("SINE", "COSINE"):
-        turned = k.let(f"{x.name} + {math.pi / 2 if method == 'COSINE' else 0.0}", "float32").name
-        periods = k.let(f"{turned} / {2 * math.pi}", "float32").name
-        whole = f"S.vsel(S.floor({periods}), S.ceil({periods}), {periods} > 0.0)"
-        x = k.let(f"{turned} - {2 * math.pi} * {whole}", "float32")
-    numbers = ", ".join(k.scalar(float(n)) for n in (scale, offset, value_offset, table.size - 2))
-    found = k.let(f"{x.name} + 0.0", "float32")
-    how = "look_up_mirrored" if mode == "MIRROR" else "look_up_interval"
-    k.do(f"{how}({found.name}, {entries}, {numbers}, mask)")
-    return k.let(f"{x.name} * {found.name}", "float32") if method in TIMES_INPUT else found
+        turned = k.let(x + (math.pi / 2 if method == "COSINE" else 0.0))
+        periods = k.let(turned / (2 * math.pi))
+        whole = S.vsel(S.floor(periods), S.ceil(periods), periods > 0.0)
+        x = k.let(turned - 2 * math.pi * whole)
+    numbers = [k.number(float(n)) for n in (scale, offset, value_offset, table.size - 2)]
+    found = k.let(x + 0.0)
+    how = look_up_mirrored if mode == "MIRROR" else look_up_interval
+    k.paste(how, found, entries, *numbers, k.mask)
+    return k.let(x * found) if method in TIMES_INPUT else found
 
 
 def _scales(layer: Layer) -> tuple[Array, Array]:
@@ -138,7 +158,7 @@ def _scales(layer: Layer) -> tuple[Array, Array]:
 
 
 @elementwise("Activation", *(name for names in ALONE.values() for name in names), *RECTIFIERS.values())
-def activation(k: KernelSource, layer: Layer, x: Value) -> Value:
+def activation(k: Steps, layer: Layer, x: Value) -> Value:
     method = method_of(layer)
     k.channel_shape = (1,) * (len(layer.output.shape) - 1) + layer.output.shape[-1:]
     if layer.is_quantised:
@@ -152,13 +172,13 @@ def activation(k: KernelSource, layer: Layer, x: Value) -> Value:
     if is_approximated(layer):
         return _approximated(k, layer, method, x)
     if method == "GELU" and layer.word("approximate", "NONE") == "TANH":
-        return k.let(GELU_TANH.format(x=x.name), "float32")
+        return k.let(_gelu_tanh(x))
     if method not in FORMULAS:
         raise LayerError(f"the method {method} has no float kernel")
-    return k.let(FORMULAS[method](k, x.name, parameters_of(layer, method)), "float32")
+    return k.let(FORMULAS[method](k, x, parameters_of(layer, method)))
 
 
-def _bent(k: KernelSource, layer: Layer, x: Value) -> Value | None:
+def _bent(k: Steps, layer: Layer, x: Value) -> Value | None:
     """A PRELU of bytes by tables; None for others."""
     slopes = slopes_of(layer)
     results = results_of(k, layer, x, len(layer.input.shape) - 1) if slopes.ndim < 2 else None
@@ -168,71 +188,72 @@ def _bent(k: KernelSource, layer: Layer, x: Value) -> Value | None:
     return bent(k, layer, x, results, np.broadcast_to(slopes, results.shape[:1]).astype(np.int64), shift)
 
 
-PLAIN_FORMULAS = {
-    "Sqrt": "S.sqrt({x})",
-    "Rsqrt": "S.rsqrt({x})",
-    "Reciprocal": "1.0 / {x}",
-    "BNLL": "(S.max({x}, 0.0) + S.log(1.0 + S.exp(0.0 - S.abs({x}))))",
+PLAIN_FORMULAS: dict[str, Callable[[Value], Any]] = {
+    "Sqrt": lambda x: S.sqrt(x),
+    "Rsqrt": lambda x: S.rsqrt(x),
+    "Reciprocal": lambda x: 1.0 / x,
+    "BNLL": _softplus,
 }
 
 
 @elementwise(*PLAIN)
-def plain(k: KernelSource, layer: Layer, x: Value) -> Value:
+def plain(k: Steps, layer: Layer, x: Value) -> Value:
     if layer.is_quantised:
         return _tabled(k, layer, x, layer.input.low)
-    return k.let(PLAIN_FORMULAS[layer.type].format(x=x.name), "float32")
+    return k.let(PLAIN_FORMULAS[layer.type](x))
 
 
 @elementwise("Sine", "Cosine")
-def trigonometric(k: KernelSource, layer: Layer, x: Value) -> Value:
+def trigonometric(k: Steps, layer: Layer, x: Value) -> Value:
     if is_approximated(layer):
         return _approximated(k, layer, layer.type.upper(), x)
     if not layer.is_quantised:
-        return k.let(f"S.{'sin' if layer.type == 'Sine' else 'cos'}({x.name})", "float32")
+        return k.let(S.sin(x) if layer.type == "Sine" else S.cos(x))
     if layer.input.integer.bits <= 8:
         return _tabled(k, layer, x, layer.input.low)
     table = layer.constant("lut").reshape(-1)
     scale, shift = (single(v, "scale") for v in layer.scale_shift(of=1))
     at = requantise(k, k.shifted(x, layer.input.scalar_zero), scale, shift, 0, -(2**31), 2**31 - 1)
-    within = k.let(f"{at.name} & {len(table) - 1}", "int32", 0, len(table) - 1)
+    within = k.let(at & len(table) - 1, low=0, high=len(table) - 1)
     return look_up(k, within, table, len(table).bit_length() - 1)
 
 
-def _negatable(k: KernelSource, layer: Layer, x: Value) -> Value:
+def _negatable(k: Steps, layer: Layer, x: Value) -> Value:
     """The value. The smallest int32 becomes the next one where the result, the largest int32, stays the same by it."""
     scale, shift = layer.scale_shift(needed=False)
     if x.low != -(2**31) or (scale != 1).any() or shift.any() or layer.output.high != 2**31 - 1:
         return x
-    return k.let(f"S.max({x.name}, {-(2**31) + 1})", "int32", -(2**31) + 1, x.high)
+    return k.let(S.max(x, -(2**31) + 1), low=-(2**31) + 1, high=x.high)
 
 
 @elementwise("Abs")
-def absolute(k: KernelSource, layer: Layer, x: Value) -> Value:
+def absolute(k: Steps, layer: Layer, x: Value) -> Value:
     if not layer.is_quantised:
-        return k.let(f"S.abs({x.name})", x.kind)
+        return k.let(S.abs(x))
     out, moved = layer.output, _negatable(k, layer, k.shifted(x, layer.input.scalar_zero))
-    size = k.let(f"S.abs({moved.name})", "int32", 0, moved.magnitude)
+    size = k.let(S.abs(moved), low=0, high=moved.magnitude)
     scale, shift = (single(v, "scale") for v in layer.scale_shift(of=1))
     return requantise(k, size, scale, shift, out.scalar_zero, out.low, out.high)
 
 
 @elementwise("Negative")
-def negative(k: KernelSource, layer: Layer, x: Value) -> Value:
+def negative(k: Steps, layer: Layer, x: Value) -> Value:
     if not layer.is_quantised:
-        return k.let(f"0.0 - {x.name}" if x.kind == "float32" else f"0 - {x.name}", x.kind, -x.high, -x.low)
+        nothing: Any = 0.0 if x.kind == "float32" else 0
+        return k.let(nothing - x, low=-x.high, high=-x.low)
     moved = _negatable(k, layer, k.shifted(x, layer.input.scalar_zero))
     out = layer.output
-    result = k.let(f"0 - {moved.name}", "int32", -moved.high, -moved.low)
+    result = k.let(0 - moved, low=-moved.high, high=-moved.low)
     return requantise(k, result, 1, 0, out.scalar_zero, out.low, out.high)
 
 
 @elementwise("Sign")
-def sign(k: KernelSource, layer: Layer, x: Value) -> Value:
+def sign(k: Steps, layer: Layer, x: Value) -> Value:
     moved = k.shifted(x, layer.input.scalar_zero if layer.is_quantised else 0)
     if x.kind == "float32":
-        above, below = (f"S.vbcast(S.fp32({n}), lanes={LANES})" for n in (1.0, -1.0))
-        return k.let(f"S.vsel({above}, S.vsel({below}, {x.name}, {x.name} < 0.0), {x.name} > 0.0)", "float32")
-    return k.let(f"clamp({moved.name}, -1, 1)", "int32", -1, 1)
+        above, below = (everywhere(n, "float32") for n in (1.0, -1.0))
+        return k.let(S.vsel(above, S.vsel(below, x, x < 0.0), x > 0.0))
+    return k.let(clamp(moved, -1, 1), low=-1, high=1)
 
 
 @method_kernel("Activation", "CRELU")
@@ -245,7 +266,7 @@ def crelu(layer: Layer) -> Kernel:
     lines: list[str] = []
     for tag in ("0", "1"):
         k.body = []
-        value = Value("x", kind, x.low, x.high) if kind == "int32" else Value("x", kind)
+        value: Value = named("x", kind, x.low, x.high) if kind == "int32" else named("x", kind)
         if layer.is_quantised:
             value = k.shifted(value, x.scalar_zero)
         sign, zero = "" if tag == "0" else "0 - ", "0.0" if kind == "float32" else "0"

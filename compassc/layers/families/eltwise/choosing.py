@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
+import operator
+from functools import reduce
+
 import numpy as np
 
+from compassc.build import Expression, Value
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.emit import look_up, requantise, requantise_rounded, single, wide_kind
 from compassc.layers.families.eltwise.reference import COMPARISONS, LOGICAL
+from compassc.layers.inverse import exact_remainder
 from compassc.layers.kernels import elementwise, form_kernel
 from compassc.layers.moving import strides_of
-from compassc.layers.source import Kernel, KernelSource, Value, finish
-from compassc.layers.vectors import pointee
+from compassc.layers.source import Kernel, KernelSource, finish
+from compassc.layers.steps import Steps, everywhere
+from compassc.layers.vectors import pointee, wide
 
-ONE, NOTHING = "S.vbcast(S.i32(1), lanes=32)", "S.vbcast(S.i32(0), lanes=32)"
-OPERATORS = {"EQUAL": "==", "NOT_EQUAL": "!=", "GREATER": ">", "GREATER_EQUAL": ">=", "LESS": "<", "LESS_EQUAL": "<="}
-CONNECTIVES = {"AND": "&", "OR": "|", "XOR": "^"}
-LARGEST = "3.4028234663852886e+38"
+OPERATORS = {
+    "EQUAL": operator.eq,
+    "NOT_EQUAL": operator.ne,
+    "GREATER": operator.gt,
+    "GREATER_EQUAL": operator.ge,
+    "LESS": operator.lt,
+    "LESS_EQUAL": operator.le,
+}
+CONNECTIVES = {"AND": operator.and_, "OR": operator.or_, "XOR": operator.xor}
+LARGEST = 3.4028234663852886e38
 
 
-def _zero_of(value: Value) -> str:
-    return "0.0" if value.kind == "float32" else "0"
+def _zero_of(value: Value) -> float:
+    return 0.0 if value.kind == "float32" else 0
 
 
-def _truth(k: KernelSource, condition: str) -> Value:
+def truth(k: Steps, condition: Value) -> Value:
     """1 where a condition holds, else 0."""
-    return k.let(f"S.vsel({ONE}, {NOTHING}, {condition})", "int32", 0, 1)
+    return k.let(S.vsel(everywhere(1), everywhere(0), condition), low=0, high=1)
 
 
 def _whole_output(layer: Layer) -> None:
@@ -75,7 +88,7 @@ def places_that_hold(layer: Layer) -> Kernel:
 
 
 @elementwise("Where", "Select")
-def where(k: KernelSource, layer: Layer, condition: Value, *x: Value) -> Value:
+def where(k: Steps, layer: Layer, condition: Value, *x: Value) -> Value:
     if len(x) != 2:
         raise LayerError(f"it has {len(x) + 1} inputs, expected a condition and two operands, or the condition alone")
     test = condition
@@ -89,11 +102,11 @@ def where(k: KernelSource, layer: Layer, condition: Value, *x: Value) -> Value:
     a, b = x
     if a.kind != b.kind or (a.kind == "float32") == layer.output.is_integer:
         raise LayerError("its operands and output are neither all floats nor all integers")
-    chosen = f"S.vsel({a.name}, {b.name}, {test.name} != {_zero_of(test)})"
-    return _stored(k, layer, k.let(chosen, a.kind, min(a.low, b.low), max(a.high, b.high)))
+    chosen = S.vsel(a, b, test != _zero_of(test))
+    return _stored(k, layer, k.let(chosen, low=min(a.low, b.low), high=max(a.high, b.high)))
 
 
-def _stored(k: KernelSource, layer: Layer, value: Value) -> Value:
+def _stored(k: Steps, layer: Layer, value: Value) -> Value:
     """Limited to the output's type."""
     if value.kind == "float32":
         return value
@@ -102,14 +115,14 @@ def _stored(k: KernelSource, layer: Layer, value: Value) -> Value:
 
 
 @elementwise("Logical")
-def logical(k: KernelSource, layer: Layer, *x: Value) -> Value:
+def logical(k: Steps, layer: Layer, *x: Value) -> Value:
     _whole_output(layer)
     method = layer.word("method", choices=LOGICAL)
     if method == "NOT":
-        return _truth(k, f"{x[0].name} == {_zero_of(x[0])}")
+        return truth(k, x[0] == _zero_of(x[0]))
     if method in CONNECTIVES:
-        a, b = (_truth(k, f"{v.name} != {_zero_of(v)}") for v in x)
-        return k.let(f"{a.name} {CONNECTIVES[method]} {b.name}", "int32", 0, 1)
+        a, b = (truth(k, v != _zero_of(v)) for v in x)
+        return k.let(CONNECTIVES[method](a, b), low=0, high=1)
     if x[0].kind != x[1].kind:
         raise LayerError("it compares floats with integers, for which there is no kernel")
     if layer.is_quantised:
@@ -118,35 +131,37 @@ def logical(k: KernelSource, layer: Layer, *x: Value) -> Value:
             _times(k, k.shifted(v, t.scalar_zero), int(f)) for v, t, f in zip(x, layer.inputs, factors, strict=True)
         )
     assert method in COMPARISONS
-    return _truth(k, f"{x[0].name} {OPERATORS[method]} {x[1].name}")
+    return truth(k, OPERATORS[method](x[0], x[1]))
 
 
-def _times(k: KernelSource, value: Value, factor: int) -> Value:
+def _times(k: Steps, value: Value, factor: int) -> Value:
     if factor == 1:
         return value
     if value.magnitude * abs(factor) >= 2**31:
         raise LayerError(f"an operand times its scale {factor} does not fit 32 bits")
-    return k.let(f"{value.name} * {k.scalar(factor)}", "int32", value.low * factor, value.high * factor)
+    return k.let(value * k.number(factor), low=value.low * factor, high=value.high * factor)
 
 
 @elementwise("IsNaN")
-def is_nan(k: KernelSource, layer: Layer, x: Value) -> Value:
+def is_nan(k: Steps, layer: Layer, x: Value) -> Value:
     _whole_output(layer)
-    return _truth(k, f"{x.name} != {x.name}") if x.kind == "float32" else k.let(f"{x.name} * 0", "int32", 0, 0)
+    if x.kind != "float32":
+        return k.let(x * 0, low=0, high=0)
+    return truth(k, x != x)  # noqa: PLR0124 (NaN alone is)
 
 
 @elementwise("IsInf")
-def is_inf(k: KernelSource, layer: Layer, x: Value) -> Value:
+def is_inf(k: Steps, layer: Layer, x: Value) -> Value:
     _whole_output(layer)
     tests = []
     if layer.flag("detect_positive", True):
-        tests.append(f"{x.name} > {LARGEST}")
+        tests.append(x > LARGEST)
     if layer.flag("detect_negative", True):
-        tests.append(f"{x.name} < -{LARGEST}")
+        tests.append(x < -LARGEST)
     if x.kind != "float32" or not tests:
-        return k.let(NOTHING, "int32", 0, 0)
-    found = [_truth(k, t) for t in tests]
-    return k.let(" | ".join(v.name for v in found), "int32", 0, 1)
+        return k.let(everywhere(0), low=0, high=0)
+    found = [truth(k, t) for t in tests]
+    return k.let(reduce(operator.or_, found), low=0, high=1)
 
 
 def _same_integers(layer: Layer) -> None:
@@ -155,92 +170,90 @@ def _same_integers(layer: Layer) -> None:
         raise LayerError(f"its tensors are {', '.join(sorted(kinds))}, expected one integer type")
 
 
-def _wrapped(k: KernelSource, layer: Layer, value: str) -> Value:
+def _wrapped(k: Steps, layer: Layer, value: Expression) -> Value:
     """The low bits, as the output's type reads them."""
     dtype, kind = layer.output.dtype, layer.output.integer
     if kind.bits == 32:
-        return k.let(value, "int32", kind.low, kind.high)
-    return k.let(f'wide(S.cast({value}, "{dtype}"), "{dtype}")', "int32", kind.low, kind.high)
+        return k.let(value, low=kind.low, high=kind.high)
+    return k.let(wide(S.cast(value, dtype), dtype), low=kind.low, high=kind.high)
 
 
 @elementwise("Bitwise")
-def bitwise(k: KernelSource, layer: Layer, *x: Value) -> Value:
+def bitwise(k: Steps, layer: Layer, *x: Value) -> Value:
     _same_integers(layer)
     method = layer.word("method", choices=("NOT", *CONNECTIVES))
     if method == "NOT":
-        return _wrapped(k, layer, f"-1 - {x[0].name}")
-    return _wrapped(k, layer, f"{x[0].name} {CONNECTIVES[method]} {x[1].name}")
+        return _wrapped(k, layer, -1 - x[0])
+    return _wrapped(k, layer, CONNECTIVES[method](x[0], x[1]))
 
 
 @elementwise("BitShift")
-def bit_shift(k: KernelSource, layer: Layer, x: Value, n: Value) -> Value:
+def bit_shift(k: Steps, layer: Layer, x: Value, n: Value) -> Value:
     kind = layer.output.integer
     if layer.input.dtype != layer.output.dtype or n.kind != "int32" or x.kind != "int32":
         raise LayerError(f"it shifts {layer.input.dtype} to {layer.output.dtype}, expected one integer type")
     if layer.word("direction", choices=("LEFT", "RIGHT")) == "RIGHT":
-        return k.let(f"{x.name} >> S.min({n.name}, 31)", "int32", kind.low, kind.high)
-    moved = f"{x.name} << S.min({n.name}, {kind.bits - 1})"
-    kept = k.let(f"S.vsel({NOTHING}, {moved}, {n.name} >= {kind.bits})", "int32")
-    return _wrapped(k, layer, kept.name)
+        return k.let(x >> S.min(n, 31), low=kind.low, high=kind.high)
+    moved = x << S.min(n, kind.bits - 1)
+    kept = k.let(S.vsel(everywhere(0), moved, n >= kind.bits))
+    return _wrapped(k, layer, kept)
 
 
 @elementwise("Mod")
-def mod(k: KernelSource, layer: Layer, a: Value, b: Value) -> Value:
+def mod(k: Steps, layer: Layer, a: Value, b: Value) -> Value:
     truncated = layer.flag("fmod", False)
     if not layer.is_quantised:
         if a.kind != "float32" or b.kind != "float32":
             raise LayerError("it divides floats by integers, or the other way round, for which there is no kernel")
         if truncated:
-            rest = k.let(a.name, "float32")
-            k.do(f"exact_remainder({rest.name}, {b.name})")
+            rest = k.let(a)
+            k.paste(exact_remainder, rest, b)
             return rest
-        return k.let(f"{a.name} - S.floor({a.name} / {b.name}) * {b.name}", "float32")
+        return k.let(a - S.floor(a / b) * b)
     scale, shift = (np.resize(v, 2) for v in layer.scale_shift(of=2))
     left, right = (
         requantise(k, k.shifted(v, t.scalar_zero), m.reshape(()), s.reshape(()), 0, t.low, t.high)
         for v, t, m, s in zip((a, b), layer.inputs, scale, shift, strict=True)
     )
-    divisor = k.let(f"S.vsel({ONE}, {right.name}, {right.name} == 0)", "int32", right.low, max(right.high, 1))
+    divisor = k.let(S.vsel(everywhere(1), right, right == 0), low=right.low, high=max(right.high, 1))
     size = divisor.magnitude
-    rest = k.let(f"{left.name} % {divisor.name}", "int32", -size, size)
+    rest = k.let(left % divisor, low=-size, high=size)
     if not truncated:
-        other = f"(({rest.name} ^ {divisor.name}) < 0)"
-        away = _truth(k, f"{rest.name} != 0")
-        moved = f"S.vsel({rest.name} + {divisor.name} * {away.name}, {rest.name}, {other})"
-        rest = k.let(moved, "int32", -size, size)
+        other = (rest ^ divisor) < 0
+        away = truth(k, rest != 0)
+        moved = S.vsel(rest + divisor * away, rest, other)
+        rest = k.let(moved, low=-size, high=size)
     out = layer.output
     return requantise(k, rest, 1, 0, out.scalar_zero, out.low, out.high)
 
 
 @elementwise("DivMod")
-def div_mod(k: KernelSource, layer: Layer, a: Value, b: Value) -> tuple[Value, Value]:
+def div_mod(k: Steps, layer: Layer, a: Value, b: Value) -> tuple[Value, Value]:
     """By zero both are 0."""
     if any(v.kind != "int32" for v in (a, b)) or any(not t.is_integer for t in layer.outputs):
         raise LayerError(f"its tensors are {[t.dtype for t in (*layer.inputs, *layer.outputs)]}, expected integers")
     floored = layer.word("mode", "FLOOR", ("FLOOR", "TRUNC")) == "FLOOR"
-    divisor = k.let(f"S.vsel({ONE}, {b.name}, {b.name} == 0)", "int32", b.low, max(b.high, 1))
+    divisor = k.let(S.vsel(everywhere(1), b, b == 0), low=b.low, high=max(b.high, 1))
     left, least = a, -(2**31)
     if a.low == least and b.low < 0:
         # the one quotient that does not fit is saturated, as is what stores it
-        left = k.let(
-            f"S.vsel({-(2**31) + 1}, {a.name}, ({a.name} == {least}) & ({b.name} == -1))", "int32", a.low, a.high
-        )
+        left = k.let(S.vsel(least + 1, a, (a == least) & (b == -1)), low=a.low, high=a.high)
     size, whole = max(abs(b.low), abs(b.high)), max(abs(a.low), abs(a.high)) + 1
-    quotient = k.let(f"{left.name} / {divisor.name}", "int32", -whole, whole)
-    rest = k.let(f"{left.name} - {quotient.name} * {divisor.name}", "int32", -size, size)
+    quotient = k.let(left / divisor, low=-whole, high=whole)
+    rest = k.let(left - quotient * divisor, low=-size, high=size)
     if floored:
-        away = _truth(k, f"({rest.name} != 0) & (({rest.name} ^ {divisor.name}) < 0)")
-        quotient = k.let(f"{quotient.name} - {away.name}", "int32", -whole, whole)
-        rest = k.let(f"{rest.name} + {away.name} * {divisor.name}", "int32", -size, size)
-    found = (f"S.vsel({NOTHING}, {v.name}, {b.name} == 0)" for v in (quotient, rest))
-    return k.let(next(found), "int32", -whole, whole), k.let(next(found), "int32", -size, size)
+        away = truth(k, (rest != 0) & ((rest ^ divisor) < 0))
+        quotient = k.let(quotient - away, low=-whole, high=whole)
+        rest = k.let(rest + away * divisor, low=-size, high=size)
+    found = (S.vsel(everywhere(0), v, b == 0) for v in (quotient, rest))
+    return k.let(next(found), low=-whole, high=whole), k.let(next(found), low=-size, high=size)
 
 
 @elementwise("Pow")
-def power(k: KernelSource, layer: Layer, base: Value, *exponent: Value) -> Value:
+def power(k: Steps, layer: Layer, base: Value, *exponent: Value) -> Value:
     if not layer.is_quantised:
-        raised = k.scalar(layer.number("exponent")) if layer.has("exponent") else exponent[0].name
-        return k.let(f"S.pow({base.name}, {raised})", "float32")
+        raised = k.number(layer.number("exponent")) if layer.has("exponent") else exponent[0]
+        return k.let(S.pow(base, raised))
     kind = layer.input.integer
     logarithm = look_up(k, k.shifted(base, -kind.low), layer.constant("lut_log"), kind.bits)
     if layer.has("exponent"):
@@ -250,28 +263,26 @@ def power(k: KernelSource, layer: Layer, base: Value, *exponent: Value) -> Value
     if logarithm.magnitude * times.magnitude >= 2**31:
         raise LayerError("the logarithm times its exponent does not fit 32 bits")
     size = logarithm.magnitude * times.magnitude
-    product = k.let(f"{logarithm.name} * {times.name}", "int32", -size, size)
+    product = k.let(logarithm * times, low=-size, high=size)
     inner = requantise(k, product, scale, shift, 0, -32768, 32767)
     value = look_up(k, k.shifted(inner, 32768), layer.constant("lut_exp"), 16)
     number = k.shifted(base, layer.input.scalar_zero)
-    negative = _truth(k, f"{number.name} < 0")
-    odd = k.let(f"{negative.name} & {times.name}", "int32", 0, 1)
-    signed = k.let(
-        f"S.vsel(0 - {value.name}, {value.name}, {odd.name} != 0)", "int32", -value.magnitude, value.magnitude
-    )
-    empty = k.let(f"S.vsel({NOTHING}, {signed.name}, {number.name} == 0)", "int32", signed.low, signed.high)
-    result = f"S.vsel({value.name}, {empty.name}, {times.name} == 0)"
-    return _stored(k, layer, k.let(result, "int32", signed.low, signed.high))
+    negative = truth(k, number < 0)
+    odd = k.let(negative & times, low=0, high=1)
+    signed = k.let(S.vsel(0 - value, value, odd != 0), low=-value.magnitude, high=value.magnitude)
+    empty = k.let(S.vsel(everywhere(0), signed, number == 0), low=signed.low, high=signed.high)
+    result = S.vsel(value, empty, times == 0)
+    return _stored(k, layer, k.let(result, low=signed.low, high=signed.high))
 
 
 @elementwise("FakeQuantWithMinMaxVars")
-def fake_quantise(k: KernelSource, layer: Layer, x: Value) -> Value:
+def fake_quantise(k: Steps, layer: Layer, x: Value) -> Value:
     from compassc.layers.families.eltwise.reference import fake_levels
 
     if layer.is_quantised:
         return x
     f = fake_levels(layer)
-    scaled = f"S.rint({x.name} * {k.scalar(f.scale)} - {k.scalar(f.zero)})"
-    level = k.let(f"S.min(S.max({scaled}, {k.scalar(f.first)}), {k.scalar(f.last)})", "float32")
-    back = f"({level.name} + {k.scalar(f.zero)}) * {k.scalar(f.step)}"
-    return k.let(f"S.min(S.max({back}, {k.scalar(f.low)}), {k.scalar(f.high)})", "float32")
+    scaled = S.rint(x * k.number(f.scale) - k.number(f.zero))
+    level = k.let(S.min(S.max(scaled, k.number(f.first)), k.number(f.last)))
+    back = (level + k.number(f.zero)) * k.number(f.step)
+    return k.let(S.min(S.max(back, k.number(f.low)), k.number(f.high)))

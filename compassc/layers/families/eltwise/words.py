@@ -3,24 +3,27 @@ uint32 has."""
 
 from __future__ import annotations
 
+import operator
+
+from compassc.build import Expression, Value
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
-from compassc.layers.families.eltwise.choosing import CONNECTIVES, ONE, OPERATORS
-from compassc.layers.families.eltwise.choosing import NOTHING as NO
-from compassc.layers.families.eltwise.kernels import SYMBOLS
+from compassc.layers.families.eltwise.choosing import CONNECTIVES, OPERATORS, truth
+from compassc.layers.families.eltwise.kernels import METHODS
 from compassc.layers.families.eltwise.reference import ALONE, COMPARISONS, LOGICAL
 from compassc.layers.kernels import of_words
-from compassc.layers.source import KernelSource, Value
+from compassc.layers.steps import Steps, everywhere
+from compassc.layers.vectors import wide
 
 HIGHEST = 2**32 - 1
-NOTHING, ALL = ("S.vbcast(S.u32(0), lanes=32)", f"S.vbcast(S.u32({HIGHEST}), lanes=32)")
 
 
-def _word(k: KernelSource, expression: str) -> Value:
-    return k.let(expression, "uint32", 0, HIGHEST)
+def _all(number: int) -> Expression:
+    return everywhere(number, "uint32")
 
 
-def _truth(k: KernelSource, condition: str) -> Value:
-    return k.let(f"S.vsel({ONE}, {NO}, {condition})", "int32", 0, 1)
+def _word(k: Steps, expression: Expression) -> Value:
+    return k.let(expression, low=0, high=HIGHEST)
 
 
 def _plain(layer: Layer) -> None:
@@ -42,107 +45,107 @@ def _words(layer: Layer, *values: Value) -> None:
 
 
 @of_words("Eltwise", *ALONE)
-def eltwise(k: KernelSource, layer: Layer, a: Value, b: Value) -> Value:
+def eltwise(k: Steps, layer: Layer, a: Value, b: Value) -> Value:
     """Results beyond the type are limited to it."""
     _words(layer, a, b)
     _plain(layer)
     if layer.word("with_activation", "NONE") != "NONE":
         raise LayerError("activations of uint32 have no kernel")
-    method = ALONE.get(layer.type) or layer.word("method", choices=tuple(SYMBOLS))
+    method = ALONE.get(layer.type) or layer.word("method", choices=tuple(METHODS))
     if method in ("ADD", "SUB"):
-        return _word(k, f"S.v{method.lower()}({a.name}, {b.name}, saturate=True)")
-    made = _word(k, SYMBOLS[method].format(a=a.name, b=b.name))
+        return _word(k, (S.vadd if method == "ADD" else S.vsub)(a, b, saturate=True))
+    made = _word(k, METHODS[method](a, b))
     if method != "MUL":
         return made
     # the product is the low word of the exact one where dividing gives the operand back
-    whole = f"({a.name} == S.u32(0)) | (S.vdiv({made.name}, S.max({a.name}, S.u32(1))) == {b.name})"
-    return _word(k, f"S.vsel({made.name}, {ALL}, {whole})")
+    whole = (a == S.u32(0)) | (S.vdiv(made, S.max(a, S.u32(1))) == b)
+    return _word(k, S.vsel(made, _all(HIGHEST), whole))
 
 
 @of_words("Bitwise")
-def bitwise(k: KernelSource, layer: Layer, *x: Value) -> Value:
+def bitwise(k: Steps, layer: Layer, *x: Value) -> Value:
     _words(layer, *x)
     method = layer.word("method", choices=("NOT", *CONNECTIVES))
-    return _word(k, f"{x[0].name} ^ {ALL}" if method == "NOT" else f"{x[0].name} {CONNECTIVES[method]} {x[1].name}")
+    return _word(k, x[0] ^ _all(HIGHEST) if method == "NOT" else CONNECTIVES[method](*x))
 
 
 @of_words("BitShift")
-def bit_shift(k: KernelSource, layer: Layer, x: Value, n: Value) -> Value:
+def bit_shift(k: Steps, layer: Layer, x: Value, n: Value) -> Value:
     _words(layer, x, n)
-    symbol = "<<" if layer.word("direction", choices=("LEFT", "RIGHT")) == "LEFT" else ">>"
-    return _word(k, f"S.vsel({NOTHING}, {x.name} {symbol} S.min({n.name}, S.u32(31)), {n.name} > S.u32(31))")
+    shift = operator.lshift if layer.word("direction", choices=("LEFT", "RIGHT")) == "LEFT" else operator.rshift
+    return _word(k, S.vsel(_all(0), shift(x, S.min(n, S.u32(31))), n > S.u32(31)))
 
 
 @of_words("Logical")
-def logical(k: KernelSource, layer: Layer, *x: Value) -> Value:
+def logical(k: Steps, layer: Layer, *x: Value) -> Value:
     method = layer.word("method", choices=LOGICAL)
     if any(v.kind != "uint32" for v in x) or not layer.output.is_integer or layer.output.dtype == "uint32":
         raise LayerError("it compares uint32 with another type, for which there is no kernel")
     if method == "NOT":
-        return _truth(k, f"{x[0].name} == S.u32(0)")
+        return truth(k, x[0] == S.u32(0))
     if method in CONNECTIVES:
-        a, b = (_truth(k, f"{v.name} != S.u32(0)") for v in x)
-        return k.let(f"{a.name} {CONNECTIVES[method]} {b.name}", "int32", 0, 1)
+        a, b = (truth(k, v != S.u32(0)) for v in x)
+        return k.let(CONNECTIVES[method](a, b), low=0, high=1)
     assert method in COMPARISONS
     _plain(layer)
-    return _truth(k, f"{x[0].name} {OPERATORS[method]} {x[1].name}")
+    return truth(k, OPERATORS[method](*x))
 
 
 @of_words("Where", "Select")
-def where(k: KernelSource, layer: Layer, condition: Value, *x: Value) -> Value:
+def where(k: Steps, layer: Layer, condition: Value, *x: Value) -> Value:
     _words(layer, *x)
     _plain(layer)
-    zero = {"uint32": "S.u32(0)", "float32": "0.0"}.get(condition.kind, "0")
-    return _word(k, f"S.vsel({x[0].name}, {x[1].name}, {condition.name} != {zero})")
+    zero = S.u32(0) if condition.kind == "uint32" else 0.0 if condition.kind == "float32" else 0
+    return _word(k, S.vsel(x[0], x[1], condition != zero))
 
 
 @of_words("DivMod")
-def div_mod(k: KernelSource, layer: Layer, a: Value, b: Value) -> tuple[Value, Value]:
+def div_mod(k: Steps, layer: Layer, a: Value, b: Value) -> tuple[Value, Value]:
     """By zero both are 0."""
     _words(layer, a, b)
-    divisor = _word(k, f"S.max({b.name}, S.u32(1))")
-    quotient = _word(k, f"S.vdiv({a.name}, {divisor.name})")
-    found = [quotient, _word(k, f"{a.name} - {quotient.name} * {divisor.name}")]
-    first, second = (_word(k, f"S.vsel({NOTHING}, {v.name}, {b.name} == S.u32(0))") for v in found)
+    divisor = _word(k, S.max(b, S.u32(1)))
+    quotient = _word(k, S.vdiv(a, divisor))
+    found = [quotient, _word(k, a - quotient * divisor)]
+    first, second = (_word(k, S.vsel(_all(0), v, b == S.u32(0))) for v in found)
     return first, second
 
 
 @of_words("Cast")
-def cast(k: KernelSource, layer: Layer, x: Value) -> Value:
+def cast(k: Steps, layer: Layer, x: Value) -> Value:
     """To and from uint32: limited, or wrapped around."""
     out, wraps = layer.output, layer.word("clip_mode", "SATURATION", ("SATURATION", "TRUNCATION")) == "TRUNCATION"
     _plain(layer)
     if not out.is_integer:
         # both halves are exact, so that their sum is rounded once
-        upper, lower = (f'S.cast(S.reinterpret({v}, "int32x32"), "float32")' for v in _halves(x))
-        return k.let(f"{upper} * 65536.0 + {lower}", "float32")
+        upper, lower = (S.cast(S.reinterpret(v, "int32x32"), "float32") for v in _halves(x))
+        return k.let(upper * 65536.0 + lower)
     if out.dtype == "bool":
-        return _truth(k, f"{x.name} != S.u32(0)")
+        return truth(k, x != S.u32(0))
     if out.dtype == "uint32":
         return _to_word(k, x, wraps)
     low, high = out.integer.low, min(out.integer.high, 2**31 - 1)
     if wraps and out.integer.bits == 32:
-        return k.let(f'S.reinterpret({x.name}, "int32x32")', "int32", low, high)
+        return k.let(S.reinterpret(x, "int32x32"), low=low, high=high)
     if wraps:
-        kept = f'S.reinterpret({x.name}, "int32x32")'
-        return k.let(f'wide(S.cast({kept}, "{out.dtype}"), "{out.dtype}")', "int32", low, high)
-    return k.let(f'S.cast(S.min({x.name}, S.u32({high})), "int32")', "int32", 0, high)
+        kept = S.reinterpret(x, "int32x32")
+        return k.let(wide(S.cast(kept, out.dtype), out.dtype), low=low, high=high)
+    return k.let(S.cast(S.min(x, S.u32(high)), "int32"), low=0, high=high)
 
 
-def _halves(x: Value) -> tuple[str, str]:
-    return f"({x.name} >> S.u32(16))", f"({x.name} & S.u32(65535))"
+def _halves(x: Value) -> tuple[Expression, Expression]:
+    return x >> S.u32(16), x & S.u32(65535)
 
 
-def _to_word(k: KernelSource, x: Value, wraps: bool) -> Value:
+def _to_word(k: Steps, x: Value, wraps: bool) -> Value:
     if x.kind == "uint32":
         return x
     if x.kind == "int32":
-        given = x.name if wraps else f"S.max({x.name}, 0)"
-        return _word(k, f'S.reinterpret({given}, "uint32x32")')
+        given = x if wraps else S.max(x, 0)
+        return _word(k, S.reinterpret(given, "uint32x32"))
     if wraps:
         raise LayerError("floats that wrap around have no kernel for uint32")
-    far, beyond = f"{x.name} >= 2147483648.0", f"{x.name} >= 4294967296.0"
-    positive = f"S.vsel({x.name}, S.vbcast(S.fp32(0.0), lanes=32), {x.name} > 0.0)"
-    near = k.let(f"S.vsel({x.name} - 2147483648.0, {positive}, {far})", "float32")
-    whole = k.let(f'S.reinterpret(S.cast({near.name}, "int32"), "uint32x32")', "uint32")
-    return _word(k, f"S.vsel({ALL}, S.vsel({whole.name} ^ S.u32({1 << 31}), {whole.name}, {far}), {beyond})")
+    far, beyond = x >= 2147483648.0, x >= 4294967296.0
+    positive = S.vsel(x, everywhere(0.0, "float32"), x > 0.0)
+    near = k.let(S.vsel(x - 2147483648.0, positive, far))
+    whole = k.let(S.reinterpret(S.cast(near, "int32"), "uint32x32"))
+    return _word(k, S.vsel(_all(HIGHEST), S.vsel(whole ^ S.u32(1 << 31), whole, far), beyond))

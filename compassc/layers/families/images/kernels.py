@@ -18,7 +18,7 @@ from compassc.layers.families.images.reference import (
 )
 from compassc.layers.kernels import kernel
 from compassc.layers.scripts import Substitutions, script
-from compassc.layers.source import LANES, Kernel, KernelSource, Value
+from compassc.layers.source import LANES, Kernel, KernelSource, named
 
 HALF_ROW = 3072
 """Pixels of a row of a plane of half the size, at most; two such rows lie in LSRAM."""
@@ -252,7 +252,7 @@ def extreme(layer: Layer) -> Kernel:
         added_weights = weights.astype(np.int64) * of_w
         ends = [(v + x.scalar_zero) * of_x for v in (x.low, x.high)]
         most = int(np.abs(added_weights).max())
-        acc = Value("acc", "int32", min(ends) - most, max(ends) + most)
+        acc = named("acc", "int32", min(ends) - most, max(ends) + most)
         result = requantise(k, acc, scale, shift, y.scalar_zero, y.low, y.high)
         words |= {
             "moved": " * of_x" if not x.scalar_zero else " * of_x + offset",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from compassc.build import Value
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array
 from compassc.layers.choices import choose
@@ -28,8 +29,8 @@ from compassc.layers.families.linear.reference import (
 from compassc.layers.families.linear.tiles import PIXELS, Shape
 from compassc.layers.kernels import follow
 from compassc.layers.machine import Share, costs
-from compassc.layers.pairs import finish_ahead, finish_pair
-from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
+from compassc.layers.pairs import finish_ahead, finish_pair, held_pair
+from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
 
 INPUT, WEIGHTS, RAW = Share(4), Share(2), Share(1)
 """LSRAM for input pixels of words, for weights, and for a row of the input as it was."""
@@ -181,8 +182,8 @@ def _closing(k: KernelSource, layer: Layer, s: Shape, sums: Sums) -> Value:
         k.do("low = low & 0xFFFF")
     else:
         whole = 'S.cast(a, "int32")' if sums.kind == "float32" else "a"
-        bias = "" if has_ahead_shift(layer) else f" + {k.channels(sums.biases.astype(np.int32))}"
-        k.do(f"acc = {whole}{bias}")
+        added = "" if has_ahead_shift(layer) else f" + {k.channels(sums.biases.astype(np.int32))}"
+        k.do(f"acc = {whole}{added}")
     return _rectified(k, layer, s, (sums.low, sums.high), pair)
 
 
@@ -194,8 +195,8 @@ def _rectified(k: KernelSource, layer: Layer, s: Shape, span: tuple[int, int], p
         biases = biases_ahead(summed_biases(layer, s.c), amount)
         return finish_ahead(k, layer, span, pair, amount, biases, (scale, shift))
     if pair:
-        return finish_pair(k, layer, span, scale, shift)
-    return rectify(k, layer, method, Value("acc", "int32", *span), scale, shift)
+        return finish_pair(k, layer, held_pair(span), scale, shift)
+    return rectify(k, layer, method, named("acc", "int32", *span), scale, shift)
 
 
 def _loops(

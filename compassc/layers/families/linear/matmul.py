@@ -14,13 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from compassc.build import Value
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array
 from compassc.layers.emit import requantise_rounded, requantise_to
 from compassc.layers.families.linear.formats import floats_only
 from compassc.layers.kernels import follow
-from compassc.layers.pairs import finish_ahead, finish_pair, requantise_pair, saturated_pair
-from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
+from compassc.layers.pairs import finish_ahead, finish_pair, held_pair, requantise_pair, saturated_pair
+from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
 
 PARTS = 4
 REGISTER = LANES // PARTS
@@ -168,7 +169,7 @@ def _closing(k: KernelSource, layer: Layer, p: Product) -> Value:
     else:
         k.do("acc = s0" + "".join(f" + (s{i} << {8 * i})" for i in range(1, p.sums)) + (" + 0" if p.sums == 1 else ""))
     if layer.type == "MatMulInteger":
-        return saturated_pair(k) if pair else Value("acc", "int32", *p.span)
+        return saturated_pair(k, held_pair()) if pair else named("acc", "int32", *p.span)
     if layer.type == "Gemm":
         return _gemm_closing(k, layer, p, pair)
     scale, shift = layer.scale_shift(of=1)
@@ -178,13 +179,13 @@ def _closing(k: KernelSource, layer: Layer, p: Product) -> Value:
         amount = max(0, int(shift.reshape(-1)[0]) - remain)
         return finish_ahead(k, layer, span, pair, amount, np.zeros(1, np.int64), (scale, shift - amount))
     if pair:
-        return finish_pair(k, layer, span, scale, shift)
-    return requantise_to(k, Value("acc", "int32", *span), scale, shift, out)
+        return finish_pair(k, layer, held_pair(span), scale, shift)
+    return requantise_to(k, named("acc", "int32", *span), scale, shift, out)
 
 
 def _float_closing(k: KernelSource, layer: Layer) -> Value:
     factor = layer.number("fused_multiplier" if layer.type == "MatMul" else "alpha", 1.0)
-    value = k.let(f"s0 * {k.scalar(factor)}", "float32") if factor != 1.0 else Value("s0", "float32")
+    value = k.let(f"s0 * {k.scalar(factor)}", "float32") if factor != 1.0 else named("s0", "float32")
     if layer.type != "Gemm" or len(layer.inputs) < 3:
         return value
     other = _addend(k, layer)
@@ -211,8 +212,8 @@ def _gemm_closing(k: KernelSource, layer: Layer, p: Product, pair: bool) -> Valu
         if sign != 1:
             raise LayerError("a quantised Gemm of two inputs with alpha below or equal to 0 has no kernel")
         if pair:
-            return finish_pair(k, layer, p.span, scale, shift)
-        return requantise_rounded(k, Value("acc", "int32", *p.span), scale, shift, out)
+            return finish_pair(k, layer, held_pair(p.span), scale, shift)
+        return requantise_rounded(k, named("acc", "int32", *p.span), scale, shift, out)
     if scale.size != 3:
         raise LayerError(f"'scale_value' has {scale.size} values, expected 3 for three inputs")
     c, other_sign = layer.inputs[2], int(np.sign(layer.number("beta", 1.0)))
@@ -228,7 +229,7 @@ def _gemm_closing(k: KernelSource, layer: Layer, p: Product, pair: bool) -> Valu
     k.do(f"add_product(high, low, acc, {k.scalar(first)})")
     k.do(f"add_product(high, low, {added.name}, {k.scalar(second)})")
     largest = max(ends) + high
-    return requantise_pair(k, (-largest, largest), scale[:1], shift, out.scalar_zero, out.low, out.high)
+    return requantise_pair(k, held_pair((-largest, largest)), scale[:1], shift, out.scalar_zero, out.low, out.high)
 
 
 def _loops(k: KernelSource, p: Product, names: tuple[str, str, str], store: str) -> list[str]:

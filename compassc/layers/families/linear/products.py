@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from compassc.build import Value
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array
 from compassc.layers.emit import rectify, rectify_float
@@ -39,8 +40,8 @@ from compassc.layers.families.linear.tiles import (
 )
 from compassc.layers.kernels import follow
 from compassc.layers.machine import tasks
-from compassc.layers.pairs import finish_ahead, finish_pair, saturated_pair
-from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
+from compassc.layers.pairs import finish_ahead, finish_pair, held_pair, saturated_pair
+from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
 
 REGISTER = LANES // PARTS
 
@@ -99,10 +100,10 @@ def whole_filters(layer: Layer) -> tuple[Array, Array, int]:
 def closing(k: KernelSource, layer: Layer, s: Shape, f: Format) -> Value:
     """From the sums (`acc`, or `high` and `low`) to the layer's own output."""
     if layer.type == "ConvInteger":
-        return saturated_pair(k) if f.pair else Value("acc", "int32", f.low, f.high)
+        return saturated_pair(k, held_pair()) if f.pair else named("acc", "int32", f.low, f.high)
     method = layer.word("with_activation", "NONE")
     if f.staged == FLOAT:
-        return rectify_float(k, layer, method, Value("acc", "float32"))
+        return rectify_float(k, layer, method, named("acc", "float32"))
     scale, shift = (v if v.size == 1 else padded(s, v) for v in layer.scale_shift(of=s.outputs))
     span = (f.low, f.high)
     if has_ahead_shift(layer):
@@ -110,8 +111,8 @@ def closing(k: KernelSource, layer: Layer, s: Shape, f: Format) -> Value:
         biases = padded(s, biases_ahead(summed_biases(layer, s.outputs), amount))
         return finish_ahead(k, layer, span, f.pair, amount, biases, (scale, shift))
     if f.pair:
-        return finish_pair(k, layer, span, scale, shift)
-    return rectify(k, layer, method, Value("acc", "int32", *span), scale, shift)
+        return finish_pair(k, layer, held_pair(span), scale, shift)
+    return rectify(k, layer, method, named("acc", "int32", *span), scale, shift)
 
 
 def _loops(

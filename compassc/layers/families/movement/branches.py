@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from compassc.build import Value
 from compassc.graph import Tensor
 from compassc.layers.machine import Share, tasks
-from compassc.layers.source import LANES, KernelSource, Value, last_cleared, loaded
+from compassc.layers.source import LANES, KernelSource, last_cleared, loaded
 from compassc.layers.vectors import pointee
 
 TILE = Share(2)

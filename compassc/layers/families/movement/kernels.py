@@ -19,7 +19,7 @@ from compassc.layers.families.movement.reference import batch_to_space_nd as bat
 from compassc.layers.kernels import form_kernel, kernel
 from compassc.layers.moving import Copy, bits_of, copy_lines, raw_pointer, strides_of
 from compassc.layers.remapping import OUTSIDE, remap_kernel, remap_lines
-from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
+from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
 
 
 def same_type(layer: Layer) -> None:
@@ -123,7 +123,7 @@ def concat(layer: Layer) -> Kernel:
             continue
         wide_kind(x)
         k.body = []
-        value = k.shifted(Value("x", "int32", x.low, x.high), x.scalar_zero)
+        value = k.shifted(named("x", "int32", x.low, x.high), x.scalar_zero)
         result = requantise_rounded(k, value, m, n, y)
         inner = x.shape[axis] * strides[axis]
         branch = Branch(x.count // inner, inner, place.target, y.shape[axis] * strides[axis])

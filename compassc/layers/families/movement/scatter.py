@@ -11,13 +11,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from compassc.build import Value
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.emit import INT32_MAX, as_stored, requantise, wide_kind
 from compassc.layers.families.movement.indexed import IndexedAxis, addressed, indices_of, keeps_type
 from compassc.layers.families.movement.reference import REDUCTIONS
 from compassc.layers.kernels import kernel
 from compassc.layers.moving import Copy, bits_of, copy_lines
-from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
+from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
 
 TILE = 2048
 """Elements of the output that are in LSRAM at once."""
@@ -111,11 +112,11 @@ def _tiled(k: KernelSource, layer: Layer, reduction: str, kind: str) -> Kernel:
         return k.body, result.name
 
     def value_of(name: str, t: Tensor) -> Value:
-        return Value(name, kind, t.low, t.high) if t.is_integer else Value(name, kind)
+        return named(name, kind, t.low, t.high) if t.is_integer else named(name, kind)
 
     data, data_name = lines_of(first, value_of("v", x))
     new, new_name = lines_of(second, value_of("w", updates))
-    done, done_name = lines_of(last, Value("acc", kind))
+    done, done_name = lines_of(last, named("acc", kind))
     width, total = k.scalar(u.width), k.scalar(out.count)
     return finish(
         k,
@@ -203,7 +204,7 @@ def _steps(k: KernelSource, layer: Layer, reduction: str, kind: str, repeated: i
 
     def closing(acc: Value) -> Value:
         bound = largest * (1 + many)
-        value = Value(acc.name, "int32", -bound, bound)
+        value = named(acc.name, "int32", -bound, bound)
         if not layer.is_quantised:
             return as_stored(k, value, out)
         if layer.type == "ScatterND" and out.integer.bits > 8:

@@ -10,6 +10,7 @@ from math import lcm
 
 import numpy as np
 
+from compassc.build import Value
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array
 from compassc.layers.byte_functions import BYTES
@@ -18,7 +19,7 @@ from compassc.layers.families.normalise.of_bytes import MOST, deviation, normali
 from compassc.layers.families.normalise.reference import affine, factors
 from compassc.layers.kernels import follow
 from compassc.layers.machine import Share
-from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish, invariant, widened
+from compassc.layers.source import LANES, Kernel, KernelSource, finish, invariant, named, widened
 from compassc.layers.streams import bytes_of
 from compassc.layers.vectors import WIDE, pointee
 
@@ -181,7 +182,7 @@ class _Groups:
         if biases.any():
             total = k.let(f"{total} + {k.channels(biases.astype(np.int32))}").name
         scale, shift = (v[:1] if (v == v[0]).all() else v for v in (scale, shift))
-        return requantise(k, Value(total, "int32", low, high), scale, shift, out.scalar_zero, out.low, out.high)
+        return requantise(k, named(total, "int32", low, high), scale, shift, out.scalar_zero, out.low, out.high)
 
     def _numbers(self, key: str) -> Array:
         """Factors or addends of all channels."""

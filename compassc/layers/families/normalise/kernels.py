@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from compassc.build import Value
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array, inverse_root_table
 from compassc.layers.axes import AxisLoop, ending
@@ -17,7 +18,7 @@ from compassc.layers.families.normalise import of_bytes
 from compassc.layers.families.normalise.groups import in_groups
 from compassc.layers.families.normalise.reference import affine, factors, norm_axes
 from compassc.layers.kernels import kernel
-from compassc.layers.source import Kernel, KernelSource, Value
+from compassc.layers.source import Kernel, KernelSource, named
 
 Operands = dict[str, Tensor | Array]
 
@@ -143,7 +144,7 @@ class NormalisationKernel:
         k.do("factor = (factor + 32768) >> 16")
         if not variance_bits:
             scale, shift = layer.scale_shift(prefix, of=1)
-            found = requantise(k, Value("factor", "int32", 0, 32768), scale, shift, 0, 0, 65535)
+            found = requantise(k, named("factor", "int32", 0, 32768), scale, shift, 0, 0, 65535)
             k.do(f"factor = {found.name} + 0")
 
     def _combined(self) -> tuple[dict[str, Array], Array, Array]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from compassc.build import Value
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array
 from compassc.layers.emit import look_up, requantise, wide_kind
 from compassc.layers.kernels import kernel
-from compassc.layers.pairs import requantise_pair
+from compassc.layers.pairs import held_pair, requantise_pair
 from compassc.layers.sliding import slides_of, window_loops
-from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
+from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
 from compassc.layers.windows import Window
 
 ACROSS, WITHIN = "ACROSS_CHANNELS", "WITHIN_CHANNEL"
@@ -107,15 +108,17 @@ def _quantised(k: KernelSource, layer: Layer, names: tuple[str, ...], cells: int
     if len(names) > 1:
         k.do('high = S.cast(upper, "int32")')
         k.do('low = S.cast(lower, "int32")')
-        at = requantise_pair(k, (0, bound), scale, shift, 0, 0, 65535)
+        at = requantise_pair(k, held_pair((0, bound)), scale, shift, 0, 0, 65535)
     else:
-        at = requantise(k, Value("total", "int32", 0, bound), scale, shift, 0, 0, 65535)
+        at = requantise(k, named("total", "int32", 0, bound), scale, shift, 0, 0, 65535)
     factor = look_up(k, at, layer.constant("lut"), 16)
     span = largest * max(abs(factor.low), abs(factor.high))
     if span >= 2**31:
         for word in ("high", "low"):
             k.do(f"{word} = own * 0")
         k.do(f"add_product(high, low, own, {factor.name})")
-        return requantise_pair(k, (-span, span), *layer.scale_shift(of=1), out.scalar_zero, out.low, out.high)
+        return requantise_pair(
+            k, held_pair((-span, span)), *layer.scale_shift(of=1), out.scalar_zero, out.low, out.high
+        )
     product = k.let(f"own * {factor.name}", "int32", -span, span)
     return requantise(k, product, *layer.scale_shift(of=1), out.scalar_zero, out.low, out.high)

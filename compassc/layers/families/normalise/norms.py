@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from compassc import build
+from compassc.build import Value
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import inverse_root_table
 from compassc.layers.axes import AxisLoop
@@ -13,8 +15,10 @@ from compassc.layers.axis_sums import divide, integer_mean, squares
 from compassc.layers.emit import look_up, requantise
 from compassc.layers.families.normalise.reference import counts_of, smallest_norm, three_scales
 from compassc.layers.kernels import elementwise, kernel
-from compassc.layers.pairs import requantise_pair
-from compassc.layers.source import Kernel, KernelSource, Value
+from compassc.layers.pairs import Pair, requantise_pair
+from compassc.layers.source import Kernel, KernelSource, named
+from compassc.layers.steps import Steps
+from compassc.layers.vectors import add_product
 
 INT32_MAX = 2**31 - 1
 
@@ -102,7 +106,7 @@ def _quantised_l2(k: KernelSource, layer: Layer, w: AxisLoop, factor: tuple[int,
         product = k.let(f"{part.name} * factor")
         k.do(f"requantise_by({product.name}, 1, move)")
         bound = 1 << 18
-        value = Value(product.name, "int32", -bound, bound)
+        value = named(product.name, "int32", -bound, bound)
         w.store("y", requantise(k, value, 1, 0, out.scalar_zero, out.low, out.high).name)
 
 
@@ -159,21 +163,23 @@ def _variance(k: KernelSource, layer: Layer, w: AxisLoop) -> Value:
 
 @elementwise("NormalizedMoments")
 def normalised_moments(
-    k: KernelSource, layer: Layer, mean: Value, variance: Value, shift: Value
-) -> tuple[Value, Value]:
+    k: Steps, layer: Layer, mean: build.Value, variance: build.Value, shift: build.Value
+) -> tuple[build.Value, build.Value]:
     if not layer.is_quantised:
-        first = k.let(f"{mean.name} / {k.scalar(float(counts_of(layer)))}", "float32").name
-        both = f"{variance.name} / {k.scalar(float(counts_of(layer)))} - {first} * {first}"
-        return k.let(f"{first} + {shift.name}", "float32"), k.let(both, "float32")
+        first = k.let(mean / k.number(float(counts_of(layer))))
+        both = variance / k.number(float(counts_of(layer))) - first * first
+        return k.let(first + shift), k.let(both)
     kind = layer.input.integer
     square = look_up(k, k.shifted(mean, -kind.low), layer.constant("lut"), kind.bits)
     u, v, moved = (k.shifted(x, t.scalar_zero) for x, t in zip((mean, variance, shift), layer.inputs, strict=True))
-    less = k.let(f"0 - {square.name}", "int32", -square.high, -square.low)
+    less = k.let(0 - square, low=-square.high, high=-square.low)
     y, spread = layer.outputs
     return _two_products(k, layer, "mean", (u, moved), y), _two_products(k, layer, "var", (v, less), spread)
 
 
-def _two_products(k: KernelSource, layer: Layer, prefix: str, terms: tuple[Value, Value], out: Tensor) -> Value:
+def _two_products(
+    k: Steps, layer: Layer, prefix: str, terms: tuple[build.Value, build.Value], out: Tensor
+) -> build.Value:
     """The sum of two integers with a factor each, requantised."""
     scale, *factors = three_scales(layer, prefix)
     if min(scale, *factors) < 0 or max(scale, *factors) >> 16:
@@ -182,10 +188,10 @@ def _two_products(k: KernelSource, layer: Layer, prefix: str, terms: tuple[Value
     span = ends[0][0] + ends[1][0], ends[0][1] + ends[1][1]
     shift = layer.integer(f"{prefix}_shift_value")
     if max(map(abs, span)) < 2**31:
-        total = " + ".join(f"{v.name} * {k.scalar(f)}" for v, f in zip(terms, factors, strict=True))
-        return requantise(k, k.let(total, "int32", *span), scale, shift, out.scalar_zero, out.low, out.high)
-    for word in ("high", "low"):
-        k.do(f"{word} = {terms[0].name} * 0")
+        first, second = (v * k.number(f) for v, f in zip(terms, factors, strict=True))
+        total = k.let(first + second, low=span[0], high=span[1])
+        return requantise(k, total, scale, shift, out.scalar_zero, out.low, out.high)
+    pair = Pair(k.let(terms[0] * 0), k.let(terms[0] * 0), *span)
     for v, f in zip(terms, factors, strict=True):
-        k.do(f"add_product(high, low, {v.name}, {k.scalar(f)})")
-    return requantise_pair(k, span, np.asarray(scale), np.asarray(shift), out.scalar_zero, out.low, out.high)
+        k.paste(add_product, pair.high, pair.low, v, k.number(f))
+    return requantise_pair(k, pair, np.asarray(scale), np.asarray(shift), out.scalar_zero, out.low, out.high)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from compassc.build import Value
 from compassc.graph import Layer
 from compassc.layers.arithmetic import inverse_root_table
 from compassc.layers.emit import requantise
-from compassc.layers.source import KernelSource, Value
+from compassc.layers.source import KernelSource
 
 MOST = 1 << 14
 """Bytes whose sums, and what is made of them on the way to their deviation, fit 32 bits."""

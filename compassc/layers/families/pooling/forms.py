@@ -8,6 +8,7 @@ from math import prod
 
 import numpy as np
 
+from compassc.build import Value
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, approximate_factor
 from compassc.layers.emit import requantise, wide_kind
@@ -22,7 +23,7 @@ from compassc.layers.families.pooling.kernels import (
 from compassc.layers.families.pooling.reference import adaptive_bounds, padded_window, spans_3d
 from compassc.layers.kernels import kernel
 from compassc.layers.sliding import WindowAxis, load_cell, slides_of, window_loops
-from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
+from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
 from compassc.layers.windows import Window, cells_inside
 
 FLOAT_WHOLE = 1 << 24
@@ -41,7 +42,7 @@ def pooling_3d(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     begin: list[str] = []
     if method == "MAX":
         total = maximum(replace(x, limits=(-(2**31), x.high)) if layer.is_quantised else x)
-        result = Value("acc", wide_kind(x), *total.span)
+        result = named("acc", wide_kind(x), *total.span)
         if layer.is_quantised:
             result = requantise(k, result, 1, 0, 0, layer.output.low, layer.output.high)
     elif layer.is_quantised:
@@ -75,7 +76,7 @@ def _quantised_mean(
     """As its reference in two steps, over each plane and then over the planes; with dilation in one."""
     out = layer.output
     zero = out.scalar_zero if include else 0
-    (valid, cells), acc = counts, Value("acc", "int32", *total.span)
+    (valid, cells), acc = counts, named("acc", "int32", *total.span)
     if max(window.dilation) > 1:
         areas = np.full_like(valid, cells) if include else np.maximum(valid, 1)
         return _per_spot(k, acc, areas, zero, out.low, out.high)
@@ -126,7 +127,7 @@ def adaptive_pooling(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     begin: list[str] = []
     if method == "MAX":
         total = maximum(x)
-        result = Value("acc", wide_kind(x), *total.span)
+        result = named("acc", wide_kind(x), *total.span)
     elif layer.is_quantised:
         total = sum_of_cells(replace(x, zero=0), "AVG", int(areas.max()))
         scale, shift = approximate_factor(np.float32(1) / areas.reshape(-1).astype(np.float32), 8)

@@ -12,7 +12,7 @@ from compassc.layers.emit import requantise as requantised_lines
 from compassc.layers.emit import wide_kind
 from compassc.layers.kernels import kernel
 from compassc.layers.scripts import Substitutions, script
-from compassc.layers.source import Kernel, KernelSource, Value
+from compassc.layers.source import Kernel, KernelSource, named
 
 WORD = 2**32 - 1
 
@@ -145,7 +145,7 @@ def fractional_pool_kernel(layer: Layer) -> Kernel:
             pairs = [approximate_factor(one, 8) for one in (ones[:1], *ones.reshape(-1, 1))]
             scales, shifts = (np.concatenate([p[i] for p in pairs]) for i in (0, 1))
             k.choice = "area"
-            acc = Value("acc", "int32", min(x.low, 0) * most, max(x.high, 0) * most)
+            acc = named("acc", "int32", min(x.low, 0) * most, max(x.high, 0) * most)
             words["result"] = requantised_lines(k, acc, scales, shifts, 0, y.low, y.high).name
             words["body"] = k.body
         else:

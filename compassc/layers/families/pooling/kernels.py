@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compassc.build import Value
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array, approximate_factor
 from compassc.layers.axes import AxisLoop, ending
@@ -16,9 +17,9 @@ from compassc.layers.emit import look_up, requantise, requantise_rounded, wide_k
 from compassc.layers.families.pooling import fractional  # noqa: F401 (its kernel is registered)
 from compassc.layers.families.pooling.reference import METHODS, area_of, check_positions, window_for
 from compassc.layers.kernels import follow, kernel
-from compassc.layers.pairs import requantise_pair
+from compassc.layers.pairs import held_pair, requantise_pair
 from compassc.layers.sliding import CELL, load_cell, slides_of, window_loops
-from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
+from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
 from compassc.layers.window_tiles import TILE_CELL, plan_of, tiled_loops
 from compassc.layers.windows import Window
 
@@ -40,7 +41,7 @@ def _equal(areas: Array) -> bool:
 
 
 def _float(k: KernelSource, layer: Layer, method: str, areas: Array) -> Value:
-    acc = Value("acc", "float32")
+    acc = named("acc", "float32")
     if method == "AVG" and _equal(areas):
         return k.let(f"acc / {k.scalar(float(max(areas.flat[0], 1)))}", "float32")
     if method == "AVG":
@@ -94,8 +95,8 @@ def sum_of_cells(x: Tensor, method: str, cells: int) -> Sum:
 def rescaled(k: KernelSource, total: Sum, scale: Array, shift: Array, zero: int, low: int, high: int) -> Value:
     """A sum requantised."""
     if total.pair:
-        return requantise_pair(k, total.span, scale, shift, zero, low, high)
-    return requantise(k, Value("acc", "int32", *total.span), scale, shift, zero, low, high)
+        return requantise_pair(k, held_pair(total.span), scale, shift, zero, low, high)
+    return requantise(k, named("acc", "int32", *total.span), scale, shift, zero, low, high)
 
 
 def mean_of(k: KernelSource, layer: Layer, areas: Array, ratio: np.float32, total: Sum) -> Value:
@@ -126,7 +127,7 @@ def _quantised(k: KernelSource, layer: Layer, method: str, areas: Array, total: 
         return mean_of(k, layer, areas, np.float32(out.scalar_scale) / np.float32(source.scalar_scale), total)
     scale, shift = layer.scale_shift(of=1)
     if method == "L1" and not total.pair:
-        return requantise_rounded(k, Value("acc", "int32", *total.span), scale, shift, out)
+        return requantise_rounded(k, named("acc", "int32", *total.span), scale, shift, out)
     if method == "L1":
         return rescaled(k, total, scale, shift, out.scalar_zero, out.low, out.high)
     at = rescaled(k, total, scale, shift, 0, 0, 65535)
@@ -192,7 +193,7 @@ def _mean_of_all(layer: Layer, tail: Sequence[Layer], window: Window) -> Kernel 
     ratio = np.float32(layer.output.scalar_scale) / np.float32(x.scalar_scale)
     scale, shift = approximate_factor(ratio / areas.astype(np.float32), 8)
     out = layer.output
-    total = Value("acc", "int32", *sum_of_cells(x, "AVG", cells).span)
+    total = named("acc", "int32", *sum_of_cells(x, "AVG", cells).span)
     w.finish(layer, tail, requantise(k, total, scale, shift, out.scalar_zero, out.low, out.high))
     return w.kernel()
 
@@ -214,7 +215,7 @@ def pooling(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     small = method == "MAX" and x.dtype in (*BYTES, "int16", "uint16")
     if method == "MAX":
         total = narrow_maximum(x, cell) if small else maximum(x)
-        result = Value("acc", wide_kind(x), *total.span)
+        result = named("acc", wide_kind(x), *total.span)
     elif quantised:
         cells = int(np.prod(window.kernel))
         halves = narrow_sum(k, x, zero, cells, cell) if method == "AVG" else None

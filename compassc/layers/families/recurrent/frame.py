@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compassc.build import Value
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
 from compassc.layers.machine import Share
-from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
+from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
 from compassc.layers.vectors import pointee
 
 ALL, LEAST, MOST = Share(7), Share(1, 16), Share(3)
@@ -124,13 +125,13 @@ class RecurrenceKernel:
         rows = self.weights[gate * self.cell : (gate + 1) * self.cell]
         part = rows[:, :split] if of == "x" else rows[:, split:]
         if self.form == "float":
-            return Sums(Value(f"a{of}{gate}", "float32"))
+            return Sums(named(f"a{of}{gate}", "float32"))
         t = self.layer.input if of == "x" else self.layer.inputs[1]
         size = int(np.abs(part.astype(np.int64)).sum(1).max(initial=0))
         largest = max(-t.integer.low, t.integer.high)
         if size * (largest if self.form == "dot" else max(256, largest >> 7)) >= 2**31 - 1:
             raise LayerError("its sums do not fit 32 bits, which no kernel here computes with")
-        value = Value(f"a{of}{gate}", "int32", -size * largest, size * largest)
+        value = named(f"a{of}{gate}", "int32", -size * largest, size * largest)
         return Sums(value, "" if self.form == "dot" else f"b{of}{gate}")
 
     def _packed(self, gates: Sequence[int]) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from compassc.build import Value
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array, requantise
 from compassc.layers.emit import INT32_MAX, look_up
@@ -21,8 +22,8 @@ from compassc.layers.families.recurrent.reference import (
     split_weights,
 )
 from compassc.layers.kernels import kernel
-from compassc.layers.pairs import requantise_pair, rescale_pair, saturated_pair
-from compassc.layers.source import LANES, Kernel, KernelSource, Value
+from compassc.layers.pairs import held_pair, requantise_pair, rescale_pair, saturated_pair
+from compassc.layers.source import LANES, Kernel, KernelSource
 
 LARGE = 1 << 17
 """Beyond the limits of every 16-bit number."""
@@ -81,7 +82,7 @@ def _cells(f: RecurrenceKernel) -> str:
 def _table(f: RecurrenceKernel, value: Value, table: Array, bits: int) -> Value:
     f.tables += table.nbytes
     found = look_up(f.k, f.k.shifted(value, 1 << (bits - 1)), table, bits)
-    return found._replace(low=int(table.min()), high=int(table.max()))
+    return found.within(int(table.min()), int(table.max()))
 
 
 def _whole(f: RecurrenceKernel, sums: Sums, shift: Array) -> Value:
@@ -142,7 +143,7 @@ def _bounded(k: KernelSource, value: Value, bound: float) -> Value:
 
 def _activated(k: KernelSource, name: str, value: Value) -> Value:
     if name in ("SIGMOID", "TANH"):
-        return k.let(FORMULAS[name](k, value.name, {}), "float32")
+        return k.let(FORMULAS[name](k, value, {}))
     v = value.name
     forms = {"NONE": v, "RELU": f"S.max({v}, 0.0)", "SIGN_BIT": f"S.vsel({v} * 0.0 + 1.0, {v} * 0.0, {v} < 0.0)"}
     return k.let(forms[name], "float32")
@@ -297,7 +298,7 @@ class _QuantisedGru:
             parts = (_whole(f, own, p1), moved, bias)
             if sum(v.magnitude for v in parts) > INT32_MAX:
                 span, late = total_pair(k, *parts), self._late(n1)
-                return requantise_pair(k, span, m1, late, 0, self.low, self.high)
+                return requantise_pair(k, held_pair(span), m1, late, 0, self.low, self.high)
             at = rescale(k, total(k, *parts), m1, self._late(n1), f.cells, LARGE)
         return limited(k, at, self.low, self.high)
 
@@ -342,7 +343,7 @@ class _QuantisedGru:
         k.do(f"low = {bottom} + ({bias.name} & 65535)")
         k.do(f"high = {top} + ({bias.name} >> 16) + (low >> 16)")
         k.do("low = low & 65535")
-        return requantise_pair(k, (-most, most), scale, shift, 0, self.low, self.high)
+        return requantise_pair(k, held_pair((-most, most)), scale, shift, 0, self.low, self.high)
 
     def state(self, candidate: Value, update: Value, h: Value) -> Value:
         k, f = self.f.k, self.f
@@ -425,13 +426,13 @@ def _wide_rnn(f: RecurrenceKernel, name: str, bias: Value, scale: Array, shift: 
     if name == "SIGN_BIT":
         return k.let("0 - (high >> 31)", "int32", 0, 1)
     if name == "CLIP":
-        u = limited(k, saturated_pair(k), layer.integer("clip_min"), layer.integer("clip_max"))
+        u = limited(k, saturated_pair(k, held_pair()), layer.integer("clip_min"), layer.integer("clip_max"))
         moved = k.shifted(rescale(k, u, scale[2], shift[2], f.cells, LARGE), -out.scalar_zero)
         return limited(k, moved, out.low, out.high)
     if name == "RELU":
         k.do("positive_pair(high, low)")
     span, last = (0 if name == "RELU" else -most, most), (scale[2:], shift[2:])
     if name in ("TANH", "SIGMOID"):
-        at = requantise_pair(k, span, *last, 0, out.integer.low, out.integer.high)
+        at = requantise_pair(k, held_pair(span), *last, 0, out.integer.low, out.integer.high)
         return _table(f, at, layer.constant("lut").reshape(-1), layer.input.integer.bits)
-    return requantise_pair(k, span, *last, out.scalar_zero, out.low, out.high)
+    return requantise_pair(k, held_pair(span), *last, out.scalar_zero, out.low, out.high)

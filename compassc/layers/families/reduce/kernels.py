@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compassc.build import Value
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Number
 from compassc.layers.axes import AxisLoop
@@ -13,8 +14,8 @@ from compassc.layers.exact import limited
 from compassc.layers.families.reduce.reference import METHODS, check_division
 from compassc.layers.families.reduce.search import find_extreme
 from compassc.layers.kernels import kernel
-from compassc.layers.pairs import requantise_pair, saturated_pair
-from compassc.layers.source import Kernel, KernelSource, Value
+from compassc.layers.pairs import held_pair, requantise_pair, saturated_pair
+from compassc.layers.source import Kernel, KernelSource, named
 from compassc.layers.vectors import WIDE
 
 INFINITE = {"MAX": '"-inf"', "MIN": '"inf"'}
@@ -73,7 +74,7 @@ def _extreme(k: KernelSource, layer: Layer, w: AxisLoop, method: str) -> Value:
     if kind == "float32":
         w.join("poison", "across_sum")
         return k.let("acc + poison", kind)
-    return Value("acc", kind, low, high)
+    return named("acc", kind, low, high)
 
 
 def _logical(k: KernelSource, layer: Layer, w: AxisLoop, method: str) -> Value:
@@ -88,7 +89,7 @@ def _logical(k: KernelSource, layer: Layer, w: AxisLoop, method: str) -> Value:
     w.join("acc", f"across_{how}")
     if WIDE[layer.output.dtype] == "float32":
         return k.let('S.cast(acc, "float32")', "float32")
-    return Value("acc", "int32", 0, 1)
+    return named("acc", "int32", 0, 1)
 
 
 FLOAT_TERMS = {
@@ -109,13 +110,13 @@ def _float(k: KernelSource, w: AxisLoop, method: str) -> Value:
             k.do(f"acc = acc * {w.active(w.load('x').name, '1.0', 'float32')}")
         if w.across:
             k.do("across_product(acc)")
-        return Value("acc", "float32")
+        return named("acc", "float32")
     if method in VARIANCES:
         w.mean("x")
     w.sum_of("acc", lambda: FLOAT_TERMS[method].format(v=w.load("x").name), "float32")
     if method in ("MEAN", *VARIANCES):
         return k.let(f"acc / {count}", "float32")
-    return k.let("S.sqrt(acc)", "float32") if method == "L2" else Value("acc", "float32")
+    return k.let("S.sqrt(acc)", "float32") if method == "L2" else named("acc", "float32")
 
 
 def _single(layer: Layer, prefix: str = "") -> tuple[int, int]:
@@ -130,10 +131,10 @@ def _quantised_sum(k: KernelSource, layer: Layer, w: AxisLoop) -> Value:
     if max(map(abs, span)) >= 2**31:
         w.sum_pair(lambda: k.shifted(w.load("x"), zero).name)
         if out.dtype == "int32" and not out.scalar_zero and _single(layer) == (1, 0):
-            return limited(k, saturated_pair(k), out.low, out.high)
-        return requantise_pair(k, span, *layer.scale_shift(of=1), out.scalar_zero, out.low, out.high)
+            return limited(k, saturated_pair(k, held_pair()), out.low, out.high)
+        return requantise_pair(k, held_pair(span), *layer.scale_shift(of=1), out.scalar_zero, out.low, out.high)
     sum_of_elements(w, "acc", "x", zero)
-    return requantise(k, Value("acc", "int32", *span), *_single(layer), out.scalar_zero, out.low, out.high)
+    return requantise(k, named("acc", "int32", *span), *_single(layer), out.scalar_zero, out.low, out.high)
 
 
 def _quantised_variance(k: KernelSource, layer: Layer, w: AxisLoop) -> Value:
@@ -149,7 +150,9 @@ def _quantised_variance(k: KernelSource, layer: Layer, w: AxisLoop) -> Value:
         k.do('low = S.cast(lower, "int32")')
         k.do("positive_pair(high, low)")
         scale, shift = layer.scale_shift(of=1)
-        return requantise_pair(k, (0, min(bound, 1 << 47)), scale, shift, out.scalar_zero, out.low, out.high, bits=24)
+        return requantise_pair(
+            k, held_pair((0, min(bound, 1 << 47))), scale, shift, out.scalar_zero, out.low, out.high, bits=24
+        )
     w.sum_of("acc", lambda: f"square_of({w.load('x').name} - mean)", "int32")
     total = k.let('S.cast(S.cast(acc, "float32"), "int32")', "int32", 0, bound + 128)
     return requantise(k, total, *_single(layer), out.scalar_zero, out.low, out.high)
@@ -194,7 +197,7 @@ def _norm(k: KernelSource, layer: Layer, operands: dict[str, Tensor], tail: Sequ
     k.do('short = S.cast(S.min(total >> S.cast(drop, "uint32"), S.u32(65535)), "int32")')
     k.do(f"requantise_by(short, {k.scalar(_factor(layer, scale))}, {w.filled(f'{k.scalar(shift)} - drop', 'int32')})")
     if method == "L1":
-        value = requantise(k, Value("short", "int32", -(1 << 18), 1 << 18), 1, 0, out.scalar_zero, out.low, out.high)
+        value = requantise(k, named("short", "int32", -(1 << 18), 1 << 18), 1, 0, out.scalar_zero, out.low, out.high)
     else:
         at = k.let("clamp(short, 0, 65535)", "int32", 0, 65535)
         value = look_up(k, at, layer.constant("sqrt_lut"), 16)
@@ -211,7 +214,7 @@ def _quantised_product(k: KernelSource, layer: Layer, w: AxisLoop) -> Value:
         multiply(k, w, k.shifted(w.load("x"), layer.input.scalar_zero).name, signed)
     k.do('p = S.cast(product, "int32")')
     k.do(f"requantise_by(p, {k.scalar(_factor(layer, scale))}, {k.scalar(shift)} - halvings)")
-    return requantise(k, Value("p", "int32", -(1 << 18), 1 << 18), 1, 0, out.scalar_zero, out.low, out.high)
+    return requantise(k, named("p", "int32", -(1 << 18), 1 << 18), 1, 0, out.scalar_zero, out.low, out.high)
 
 
 def begin_product(k: KernelSource, layer: Layer, w: AxisLoop, signed: bool) -> None:
@@ -240,5 +243,5 @@ def arg_min_max(layer: Layer) -> Kernel:
     k = KernelSource()
     w = AxisLoop(k, [layer.axis()], {"x": layer.input, "y": layer.output})
     find_extreme(k, w, layer.input.dtype, method == "MIN", layer.flag("select_last_index", False))
-    w.finish(layer, (), Value("place", "int32", 0, w.count - 1))
+    w.finish(layer, (), named("place", "int32", 0, w.count - 1))
     return w.kernel()

@@ -11,8 +11,8 @@ from compassc.layers.axes import AxisLoop
 from compassc.layers.emit import requantise
 from compassc.layers.families.reduce.kernels import begin_product, multiply
 from compassc.layers.kernels import kernel
-from compassc.layers.pairs import requantise_pair, saturated_pair
-from compassc.layers.source import Kernel, KernelSource, Value
+from compassc.layers.pairs import held_pair, requantise_pair, saturated_pair
+from compassc.layers.source import Kernel, KernelSource, named
 
 Steps = tuple[Callable[[], None], Callable[[], str]]
 """The functions that add an element, and that return the running value."""
@@ -65,10 +65,10 @@ def _sums(k: KernelSource, layer: Layer, w: AxisLoop, method: str) -> Steps:
     def made() -> str:
         if len(names) > 1 and plain:
             limits = f"{k.scalar(out.low)}, {k.scalar(out.high)}"
-            return k.let(f"clamp({saturated_pair(k).name}, {limits})").name
+            return k.let(f"clamp({saturated_pair(k, held_pair()).name}, {limits})").name
         if len(names) > 1:
-            return requantise_pair(k, span, scale, shift, out.scalar_zero, out.low, out.high).name
-        return requantise(k, Value("acc", "int32", *span), scale, shift, out.scalar_zero, out.low, out.high).name
+            return requantise_pair(k, held_pair(span), scale, shift, out.scalar_zero, out.low, out.high).name
+        return requantise(k, named("acc", "int32", *span), scale, shift, out.scalar_zero, out.low, out.high).name
 
     return add, made
 
@@ -89,6 +89,6 @@ def _products(k: KernelSource, layer: Layer, w: AxisLoop, method: str) -> Steps:
         k.do("step = step + 1")
         k.do('p = S.cast(product, "int32")')
         k.do(f"requantise_by(p, {factors}[step], {shifts}[step] - halvings)")
-        return requantise(k, Value("p", "int32", -(1 << 18), 1 << 18), 1, 0, out.scalar_zero, out.low, out.high).name
+        return requantise(k, named("p", "int32", -(1 << 18), 1 << 18), 1, 0, out.scalar_zero, out.low, out.high).name
 
     return add, made

@@ -42,7 +42,7 @@ from compassc.layers.families.regions.texts import (
 )
 from compassc.layers.moving import bits_of
 from compassc.layers.scripts import Substitutions, script
-from compassc.layers.source import Kernel, KernelSource, Value
+from compassc.layers.source import Kernel, KernelSource, named
 
 SIZES = (("y", "height"), ("x", "width"))
 CELLS = (("y", "height", "down"), ("x", "width", "across"))
@@ -200,7 +200,7 @@ def _sum(
     adaptive = 0 in count and not maximum
     part = mean_bits(FRACTION) if adaptive else FRACTION
     many = 1 if maximum or adaptive else count[0] * count[1]
-    acc = Value("acc", "int32", min(low, 0) * many << part, max(high, 0) * many << part)
+    acc = named("acc", "int32", min(low, 0) * many << part, max(high, 0) * many << part)
     result = requantise(k, acc, scale[0], shift[0] + part, y.scalar_zero, y.low, y.high)
     lines, total = k.body, " + ".join(terms)
     if maximum:

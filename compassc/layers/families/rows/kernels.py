@@ -21,7 +21,7 @@ from compassc.layers.families.rows.reference import (
 from compassc.layers.kernels import kernel
 from compassc.layers.moving import bits_of
 from compassc.layers.scripts import Substitutions, script
-from compassc.layers.source import Kernel, KernelSource, Value
+from compassc.layers.source import Kernel, KernelSource, named
 
 
 def _whole(*tensors: Tensor) -> None:
@@ -42,7 +42,7 @@ def _summed(k: KernelSource, layer: Layer, terms: int) -> Substitutions:
         low, high = (v + x.scalar_zero for v in (x.low, x.high))
         scale, shift = layer.scale_shift(of=1)
         result = requantise_rounded(
-            k, Value("acc", "int32", min(low, 0) * terms, max(high, 0) * terms), scale, shift, y
+            k, named("acc", "int32", min(low, 0) * terms, max(high, 0) * terms), scale, shift, y
         )
         words |= {"body": k.body, "result": result.name, "more": f" + {x.scalar_zero}" if x.scalar_zero else ""}
     return words

@@ -11,7 +11,7 @@ from compassc.layers.arithmetic import Array, requantise, saturate_int32
 from compassc.layers.emit import requantise_rounded, wide_kind
 from compassc.layers.kernels import kernel
 from compassc.layers.scripts import script
-from compassc.layers.source import Kernel, KernelSource, Value
+from compassc.layers.source import Kernel, KernelSource, named
 
 
 def sizes_of(layer: Layer) -> tuple[int, tuple[int, ...]]:
@@ -112,7 +112,7 @@ def affine_grid_kernel(layer: Layer) -> Kernel:
         if layer.is_quantised:
             k.body = []
             scale, shift = layer.scale_shift(of=1)
-            result = requantise_rounded(k, Value(f"acc{a}", "int32", -bound, bound), scale, shift, out).name
+            result = requantise_rounded(k, named(f"acc{a}", "int32", -bound, bound), scale, shift, out).name
             each += k.body
         place = f"grid + ((p * width + j) * {axes} + {a})"
         each.append(f'S.vstore(narrow({result}, "{out.dtype}"), {place}, mask, stride={axes})')

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from compassc.build import Pointer, Value
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, exp2_table, log2_table
 from compassc.layers.axes import AxisLoop, ending
@@ -14,7 +15,7 @@ from compassc.layers.emit import requantise
 from compassc.layers.families.reduce.search import find_extreme
 from compassc.layers.families.softmax.reference import ceil_log2, exponent_factor, float_factor
 from compassc.layers.kernels import kernel
-from compassc.layers.source import LANES, Kernel, KernelSource, Value
+from compassc.layers.source import LANES, Kernel, KernelSource
 from compassc.layers.vectors import WIDE
 
 INFINITE = '"-inf"'
@@ -233,7 +234,7 @@ def _unsigned(k: KernelSource, number: int) -> str:
     return f'S.cast({k.scalar(number - (1 << 32) if number >> 31 else number)}, "uint32")'
 
 
-def _entry(k: KernelSource, layer: Layer, w: AxisLoop, entries: str, table: Array) -> str:
+def _entry(k: KernelSource, layer: Layer, w: AxisLoop, entries: Pointer, table: Array) -> str:
     """The exponential of an element."""
     bits = layer.input.integer.bits
     index = k.shifted(_difference(k, layer, w), (1 << bits) - 1)
@@ -334,7 +335,7 @@ def _quantised_log(layer: Layer, tail: Tail) -> Kernel:
     with w.each():
         if small and bound < 1 << 15 and layer.output.integer.bits == 8:
             apart = k.let(f"halves({w.raw('x')}, 0 - largest)").name
-            word = k.let(f'word_of(S.cast(S.cast({apart}, "int32"), "float32") * {own_scale} - total)').name
+            word = k.let(f'word_of(S.cast(S.cast({apart}, "int32"), "float32") * {own_scale} - total)')
             whole = k.let(f"{word} - 0x4B400000", "int32", -bound, bound)
             k.rounded_from[whole.name] = word
             out = layer.output
@@ -345,7 +346,7 @@ def _quantised_log(layer: Layer, tail: Tail) -> Kernel:
     return w.kernel()
 
 
-def _float_entry(k: KernelSource, index: Value, entries: str, bits: int, items: int) -> Value:
+def _float_entry(k: KernelSource, index: Value, entries: Pointer, bits: int, items: int) -> Value:
     """The float32 entry at an index of `bits` bits of a table of 2^items."""
     if bits <= items:
         return k.let(f'S.vload_gather({entries}, S.cast({index.name}, "int16"), mask)', "float32")

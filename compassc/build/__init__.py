@@ -1,0 +1,65 @@
+"""Kernels made by Python: a typed builder of kernel IR.
+
+A generated kernel is a program like a user's. So this package has no typing rules, operators or calls of its own: a
+`Recorder` takes the parser's place (`language.dispatch.Parser`), and inside `with kernel.active():` Python's operators and
+`S` do by the parser's functions what they do in a kernel file. What is made is IR; no text is parsed, but macros.
+
+    b = Builder()
+    with b.active():
+        tile = b.alloc(64, "int32", "tile")
+        S.dma_copy(tile, x, n)
+        with b.for_range(0, n, 8) as i:
+            v = S.min(S.vload(tile + i, lanes=8), 100)
+            S.vstore(v * 2, tile + i)
+
+| what | where |
+|---|---|
+| values: an IR expression with its type, the range of its integers, and its text | `values`, `ranges` (by the rules of `compass_core.operators`) |
+| expressions: operators, calls of `S`, formulas | `recorder` |
+| statements: variables, memory, events, loops, branches, macros; what nothing uses is dropped | `builder` |
+
+**Expressions are not variables.** As in a kernel, an expression is computed where a statement uses it; what is used twice,
+or read before a store changes it, gets a name (`define`).
+
+**Text.** Each value knows how a kernel file would say it, and each statement is a line. The lines of a finished kernel are
+such a file: `structural_equal(parse(text), ir)` holds, which tests demand of every layer type. People read it, PySim runs
+it, and it is the key of compiled kernels. A `formula` is a function that makes an expression: the text has the call.
+
+**Places.** A statement's place is the line of Python outside of this package that asked for it; so an error or a profile
+leads from a line of C to the code that made it. Statements of a macro are at the macro's own lines.
+
+**Frames.** A frame makes loops around what somebody else makes. Steps that must know nothing of loops are made `apart`,
+and the frame splices their lines where they belong, or some of them outside of an inner loop (`invariant`).
+
+Kernels of layers (`compassc.layers`): a step of an element-wise layer is written against `layers.steps.Steps`, so that it
+serves kernels of both kinds: `layers.layer_kernel.LayerKernel`, which is a builder, and `layers.source.KernelSource`, the
+text of those that are not ported yet, into which a step's values go by their text. Both end in a `layers.source.Kernel`:
+text, arguments, and of those made here the function. Nothing else asks which kind a kernel is.
+
+To port a family: steps first, which is a change of spelling (`k.let(f"{a.name} + {b.name}", "int32", low, high)` becomes
+`k.let(a + b)`, `k.do("macro(...)")` becomes `k.paste(macro, ...)`, `k.scalar` becomes `k.number`); then its frame, as
+`layers.loops` has it; then what only that frame used of `source` goes. After each, `make replay` of the family's types.
+"""
+
+from __future__ import annotations
+
+from compassc.build.builder import Builder, Line, invariant
+from compassc.build.recorder import Recorder, call_text, formula
+from compassc.build.values import Address, Expression, Pointer, Value, pointer, pointer_of, recorded, variable
+
+__all__ = [
+    "Address",
+    "Builder",
+    "Expression",
+    "Line",
+    "Pointer",
+    "Recorder",
+    "Value",
+    "call_text",
+    "formula",
+    "invariant",
+    "pointer",
+    "pointer_of",
+    "recorded",
+    "variable",
+]

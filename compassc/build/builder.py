@@ -1,0 +1,327 @@
+"""Statements of a kernel in the making."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+from compass_core.errors import Span, together
+from compassc.build.ranges import of_type
+from compassc.build.recorder import Recorder, argument, call_text, shown
+from compassc.build.values import Expression, Pointer, Value, recorded, variable
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import INT32, VOID, DataType, PointerType, dtype, pointer_type
+from compassc.ir.visit import placed, walk_exprs
+from compassc.language.dispatch import parsing
+from compassc.language.functions import Macro
+from compassc.language.parser.access import resolve
+from compassc.language.parser.folding import is_idle
+from compassc.language.parser.loops import KINDS, bound_types
+from compassc.language.parser.values import ZERO, PointerValue, index_expr
+from compassc.language.parser.values import Value as Plain
+from compassc.ops.core import convert
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+class Line:
+    """A line of a kernel's text with the statements that it stands for; the last of them has the lines below it, in its
+    first and its second block."""
+
+    __slots__ = ("body", "orelse", "statements", "text")
+
+    def __init__(self, text: str, *statements: S.Stmt) -> None:
+        self.text, self.statements = text, statements
+        self.body: list[Line] = []
+        self.orelse: list[Line] = []
+
+    @property
+    def defined(self) -> E.Var | None:
+        """The variable that it defines, if it does nothing else."""
+        only = self.statements[0]
+        return only.var if len(self.statements) == 1 and isinstance(only, S.Let) and is_idle(only.value) else None
+
+    def variables(self) -> Iterator[E.Var]:
+        """The variables that its own statements use or change."""
+        for s in self.statements:
+            if isinstance(s, (S.Assign, S.SetElement)):
+                yield s.var
+            for e in s.exprs():
+                yield from (x for x in walk_exprs(e) if type(x) is E.Var)
+
+    def all(self) -> Iterator[Line]:
+        """The line and those below it."""
+        yield self
+        for inner in (*self.body, *self.orelse):
+            yield from inner.all()
+
+    def made(self) -> tuple[S.Stmt, ...]:
+        """Its statements, with their blocks."""
+        *first, last = self.statements
+        if isinstance(last, (S.For, S.While)):
+            last = last.replace(body=made(self.body))
+        elif isinstance(last, S.If):
+            last = last.replace(then=made(self.body), orelse=made(self.orelse))
+        return *first, last
+
+    def lines(self, depth: int) -> Iterator[str]:
+        """Its text, and that of the lines below it."""
+        yield "    " * depth + self.text
+        for inner in self.body:
+            yield from inner.lines(depth + 1)
+        if self.orelse:
+            yield "    " * depth + "else:"
+            for inner in self.orelse:
+                yield from inner.lines(depth + 1)
+
+
+def made(lines: Sequence[Line]) -> S.Body:
+    return tuple(s for line in lines for s in line.made())
+
+
+class Builder(Recorder):
+    """A kernel in the making: parameters and statements, each at the place where the last one was made, or at the end of
+    the block that a `with` opened. Names are unique in the kernel."""
+
+    inside: ClassVar[tuple[str, ...]] = (
+        *(str(_PACKAGE / part) for part in ("build", "language", "ops")),
+        contextlib.__file__,
+    )
+    """Beginnings of the names of files whose code makes statements for others: the place of a statement is outside."""
+
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+        self.parameters: list[tuple[E.Var, Any]] = []
+        self._names: set[str] = set()
+        self._counts: Counter[str] = Counter()
+
+    # -- names and variables
+
+    def name(self, hint: str) -> str:
+        """A name that nothing in the kernel has: the hint, or with a number."""
+        found = hint
+        while found in self._names:
+            self._counts[hint] += 1
+            found = f"{hint}{self._counts[hint]}"
+        self._names.add(found)
+        return found
+
+    def fresh(self, prefix: str) -> str:
+        """A new name that ends in a number."""
+        self._counts[prefix] += 1
+        return self.name(f"{prefix}{self._counts[prefix]}")
+
+    def parameter(self, hint: str, kind: DataType | PointerType, argument: Any) -> E.Var:
+        """A new parameter, with the argument of its calls."""
+        var = E.Var(self.fresh(hint), kind)
+        self.parameters.append((var, argument))
+        return var
+
+    def define(self, variable: Value, value: Expression) -> Value:
+        """The statement that defines a variable which was made before."""
+        found = recorded(value)
+        var = variable.expr
+        assert isinstance(var, E.Var) and var.dtype is found.expr.dtype, f"{variable} is no {found.expr.dtype}"
+        self.add(f"{variable} = {found.source}", S.Let(var, found.expr))
+        return variable
+
+    def variable(self, hint: str, kind: DataType, low: int | None = None, high: int | None = None) -> Value:
+        """A variable that is to be defined."""
+        return variable(self.name(hint), kind, low, high)
+
+    def assign(self, variable: Value, value: Expression) -> None:
+        """Gives a variable another value."""
+        found = recorded(value)
+        assert isinstance(variable.expr, E.Var) and variable.expr.dtype is found.expr.dtype
+        self.add(f"{variable} = {found.source}", S.Assign(variable.expr, found.expr))
+
+    def hold(self, address: Any, hint: str) -> Pointer:
+        """A pointer variable with an address."""
+        found: Pointer = address
+        var = E.Var(self.name(hint), pointer_type(found.elem, found.scope))
+        self.add(f"{var.name} = {found.source}", S.Let(var, PointerValue.expr.fget(found)))  # type: ignore[attr-defined]
+        return Pointer(PointerValue(found.elem, var, ZERO), var.name)
+
+    def alloc(self, size: int, kind: str, hint: str, scope: str = "lsram") -> Pointer:
+        """An array of so many elements."""
+        name, element = self.name(hint), dtype(kind)
+        data = E.Var(f"{name}_buf", pointer_type(element, scope))
+        buffer = E.Buffer(data, element, (E.IntImm(INT32, size),))
+        var = E.Var(name, data.dtype)
+        text = f'{name} = S.alloc({size}, "{kind}", scope="{scope}")'
+        self.add(text, S.Alloc(buffer), S.Let(var, E.Pointer(element, data, ZERO)))
+        return Pointer(PointerValue(element, var, ZERO), name)
+
+    def events(self, *hints: str) -> list[Value]:
+        """Events of the TEC, one for each name."""
+        names = [self.name(hint) for hint in hints]
+        found = [E.Var(name, INT32) for name in names]
+        text = f"{', '.join(names)} = S.alloc_events({len(names)})"
+        self.add(text, *(S.Let(var, E.Call("alloc_event", (), INT32)) for var in found))
+        return [Value(var, var.name) for var in found]
+
+    # -- statements
+
+    def add(self, text: str, *statements: S.Stmt) -> Line:
+        """A line at the end of the present block."""
+        span = self._place()
+        line = Line(text, *(placed(s if s.span is not None else s.at(span)) for s in statements))
+        self.lines.append(line)
+        return line
+
+    def _place(self) -> Span:
+        """The line of Python that asks for a statement."""
+        frame = sys._getframe(2)
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(self.inside):
+            frame = frame.f_back
+        return Span(frame.f_code.co_filename, frame.f_lineno)
+
+    def statement(self, made: S.Stmt, text: str) -> None:
+        self.add(text, made)
+
+    def store(self, target: Any, index: Any, value: Any) -> None:
+        self.add(f"{shown(target)}[{argument(index)}] = {argument(value)}", resolve(target, index).store(value))
+
+    def paste(self, macro: Macro, *arguments: Any) -> None:
+        """The statements of a macro, which may change its arguments."""
+        self.add(call_text(macro.__name__, arguments, {}), *expanded(macro, arguments))
+
+    @contextmanager
+    def apart(self) -> Iterator[list[Line]]:
+        """A block whose lines are taken by whoever opened it: see `splice`."""
+        outer, self.lines = self.lines, []
+        try:
+            yield self.lines
+        finally:
+            self.lines = outer
+
+    def splice(self, lines: Sequence[Line]) -> None:
+        """Lines that were made apart, here."""
+        self.lines.extend(lines)
+
+    @contextmanager
+    def for_range(self, start: Any, stop: Any, step: Any = 1, name: str = "i", kind: str = "range") -> Iterator[Value]:
+        """A loop, with its variable. `kind`: `range`, `unroll` and the others of the language."""
+        t, low, high = bound_types(start, stop)
+        var = E.Var(self.name(name), t)
+        plain = type(step) is int and step == 1
+        bounds = ", ".join(map(argument, (start, stop) if plain else (start, stop, step)))
+        text = f"for {var.name} in {'' if kind == 'range' else 'S.'}{kind}({bounds}):"
+        loop = S.For(var, KINDS[kind], low, high, convert(index_expr(step, "loop step"), t), ())
+        line = self.add(text, loop)
+        with self._within(line.body):
+            yield Value(var, var.name, *of_type(t))
+
+    @contextmanager
+    def when(self, condition: Expression) -> Iterator[None]:
+        """What happens where a condition holds."""
+        found = recorded(condition)
+        line = self.add(f"if {found.source}:", S.If(found.expr, (), ()))
+        with self._within(line.body):
+            yield
+
+    @contextmanager
+    def otherwise(self) -> Iterator[None]:
+        """What happens where the condition of the `when` just before it does not hold."""
+        last = self.lines[-1]
+        assert isinstance(last.statements[-1], S.If) and not last.orelse
+        with self._within(last.orelse):
+            yield
+
+    @contextmanager
+    def _within(self, block: list[Line]) -> Iterator[None]:
+        outer, self.lines = self.lines, block
+        try:
+            yield
+        finally:
+            self.lines = outer
+
+    # -- the whole
+
+    def finish(self, needed: Collection[E.Var] = ()) -> None:
+        """Drops definitions that nothing uses, and parameters but those that are `needed`."""
+        uses = Counter(v for line in self.lines for inner in line.all() for v in inner.variables())
+        while _swept(self.lines, uses):
+            pass
+        self.parameters = [(v, a) for v, a in self.parameters if uses[v] or v in needed]
+
+    def prim_func(self, name: str) -> S.PrimFunc:
+        """The kernel as a function of the IR."""
+        return S.PrimFunc(name, tuple(v for v, _ in self.parameters), made(self.lines), VOID, (), self._place())
+
+    def written(self) -> list[str]:
+        """The statements as lines of a kernel file, without the indentation of a function's body."""
+        return [text for line in self.lines for text in line.lines(0)]
+
+
+def _swept(lines: list[Line], uses: Counter[E.Var]) -> bool:
+    """Drops the lines whose variables nothing uses; whether there were any."""
+    found = False
+    for i in reversed(range(len(lines))):
+        line = lines[i]
+        found |= _swept(line.body, uses) | _swept(line.orelse, uses)
+        var = line.defined
+        if var is not None and not uses[var]:
+            uses.subtract(line.variables())
+            del lines[i]
+            found = True
+    return found
+
+
+def invariant(lines: Sequence[Line], changing: Collection[Value]) -> tuple[list[Line], list[Line]]:
+    """(definitions that are the same in every turn of a loop over `lines`, the other lines); `changing` are its
+    variables."""
+    every = [inner for line in lines for inner in line.all()]
+    varying = {v.expr for v in changing}
+    varying |= {
+        s.var for line in every for s in line.statements if isinstance(s, (S.Let, S.Assign, S.SetElement, S.For))
+    }
+    # what a statement that defines nothing is given may be changed by it
+    given = {v for line in every if line.defined is None for v in line.variables()}
+    shared: list[Line] = []
+    for line in lines:
+        var = line.defined
+        if var is not None and var not in given and varying.isdisjoint(line.variables()):
+            shared.append(line)
+            varying.discard(var)
+    return shared, [line for line in lines if line not in shared]
+
+
+def expanded(macro: Macro, arguments: Sequence[Any]) -> S.Body:
+    """The statements of a macro, as the parser makes them."""
+    import inspect
+
+    from compassc.language.parser.folding import without_needless
+    from compassc.language.parser.function import FunctionParser
+    from compassc.language.parser.module import ModuleParser
+
+    source: Any = SimpleNamespace(py_func=macro.py_func, params=[], __name__=macro.__name__)
+    module = ModuleParser(source, macro.__name__)
+    function = FunctionParser(source, macro.__name__, module.errors, module.chain)
+    module.functions.append(function)
+    bound = inspect.signature(macro.py_func).bind(*map(_unrecorded, arguments))
+    bound.apply_defaults()
+    for name, value in bound.arguments.items():
+        function.scope.bind(name, value)
+    with parsing(module):
+        function.block(function.node.body)
+    if module.errors:
+        raise together(module.errors)
+    return without_needless((*function.hoisted, *function.out), function.made, function.addressed)
+
+
+def _unrecorded(x: Any) -> Any:
+    """An argument as the parser has it."""
+    if isinstance(x, Value):
+        return Plain(x.expr)
+    if isinstance(x, Pointer):
+        p: Any = x
+        return PointerValue(p.elem, p.base, p.offset, p.blocked)
+    return x

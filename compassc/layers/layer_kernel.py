@@ -1,0 +1,155 @@
+"""Kernels of layers that are made as IR, with the numbers and tables of their layers as parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from compassc.build import Address, Builder, Expression, Pointer, Value, pointer_of, recorded, variable
+from compassc.build.builder import Line
+from compassc.dsl import script as S
+from compassc.graph import LayerError, Tensor
+from compassc.ir.dtypes import FLOAT32, INT32, PointerType, bool_of, dtype, pointer_type
+from compassc.ir.exprs import Var
+from compassc.layers.arithmetic import Array
+from compassc.layers.source import Kernel, kernel_text
+from compassc.layers.steps import LANES, Steps
+from compassc.layers.vectors import LANE_KINDS, WIDE, pointee
+
+
+class Lanes:
+    """The lanes of a pass of an operand: as they are stored, and in the form that they are computed with.
+
+    The variables stand before what defines them does, so that steps may be made first.
+    """
+
+    def __init__(self, k: Builder, hint: str, kind: str) -> None:
+        self.kind = kind
+        self.value = k.variable(hint, dtype(LANE_KINDS[kind]).with_lanes(LANES))
+        stored = dtype(pointee(kind)).with_lanes(LANES)
+        self.stored = self.value if LANE_KINDS[kind] == kind else k.variable(f"{hint}_raw", stored)
+
+    def load(self, k: Builder, place: Address, mask: Value | None = None) -> None:
+        """Defines them as the elements at a place; each step has a name, so that it is done once."""
+        self.define(k, S.vload(place, lanes=LANES) if mask is None else S.vload(place, mask, lanes=LANES))
+
+    def define(self, k: Builder, stored: Expression) -> None:
+        """Defines them by the lanes as they are stored."""
+        held = k.define(self.stored, stored)
+        if self.value is self.stored:
+            return
+        if self.kind in ("int8", "uint8", "bool"):
+            half = pointee(self.kind).replace("8", "16")
+            held = k.define(k.variable(f"{self.value}_half", dtype(half).with_lanes(LANES)), S.cast(held, half))
+        k.define(self.value, S.cast(held, WIDE[self.kind]))
+
+    def fill(self, k: Builder, source: Address) -> None:
+        """Defines them as one element, everywhere."""
+        if self.value is not self.stored:
+            k.define(self.stored, S.vbcast(source[0], lanes=LANES))
+        k.define(self.value, S.vbcast(S.cast(source[0], LANE_KINDS[self.kind]), lanes=LANES))
+
+
+class LayerKernel(Builder, Steps):
+    """The kernel of element-wise layers in the making. Steps are made apart, the loop around them afterwards."""
+
+    inside = (*Builder.inside, __file__)
+    one_for_all = any_lanes = lanes_are_channels = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stored_forms, self.shifted_from, self.rounded_from, self.float_forms = {}, {}, {}, {}
+        self.channel_shape = ()
+        self.spread: list[tuple[Lanes, Array]] = []
+        """Numbers per channel, and such that broadcast to the output, as operands."""
+        self.masked = False
+        """Whether a step asked which lanes are elements."""
+        self.lanes_mask = self.variable("mask", bool_of(LANES))
+        self._once: list[Line] = []
+
+    def let(self, expression: Expression, kind: str = "", low: int | None = None, high: int | None = None) -> Value:
+        known = recorded(expression).within(low, high)
+        new = variable(self.fresh("v"), known.expr.data_type, known.low, known.high)
+        return self.define(new, expression)
+
+    def held(self, hint: str, expression: Expression) -> Value:
+        """A new variable with the value of an expression, called so."""
+        known = recorded(expression)
+        return self.define(self.variable(hint, known.expr.data_type, known.low, known.high), expression)
+
+    @contextmanager
+    def first(self) -> Iterator[None]:
+        """Within it, statements are those that run before all loops."""
+        with self.apart() as lines:
+            yield
+        self._once += lines
+
+    def settle_first(self) -> None:
+        """The statements that run before all loops, here."""
+        self.splice(self._once)
+
+    def once(self, value: Expression) -> Value:
+        with self.first():
+            return self.held("entries", value)
+
+    def number(self, value: float | np.generic) -> Value:
+        number = self.argument(value)
+        if isinstance(number, float):
+            var = self.parameter("p", FLOAT32, number)
+            return Value(var, var.name)
+        var = self.parameter("p", INT32, number)
+        return Value(var, var.name, number, number)
+
+    def tensor(self, tensor: Tensor) -> Pointer:
+        """A pointer parameter for a tensor of the graph."""
+        return pointer_of(self.parameter("t", pointer_type(dtype(pointee(tensor.dtype)), "global"), tensor))
+
+    def pointer(self, array: Array) -> Pointer:
+        return pointer_of(self.parameter("c", pointer_type(dtype(array.dtype.name), "global"), array))
+
+    def table(self, array: Array) -> Pointer:
+        self.take_for_table(array)
+        source = self.pointer(array)
+        with self.first(), self.active():
+            found = self.alloc(array.size, array.dtype.name, "table")
+            S.dma_copy(found, source, array.size)
+        return found
+
+    def channels(self, numbers: Array) -> Value:
+        return self._per_channel(numbers).value
+
+    def stored_channels(self, numbers: Array) -> Value:
+        return self._per_channel(numbers).stored
+
+    def broadcast(self, numbers: Array) -> Value:
+        return self._spread(numbers).value
+
+    def _per_channel(self, numbers: Array) -> Lanes:
+        if not self.channel_shape:
+            raise LayerError("it has numbers per channel, but the channels are not the last axis")
+        return self._spread(numbers.reshape(self.channel_shape))
+
+    def _spread(self, numbers: Array) -> Lanes:
+        lanes = Lanes(self, "per", numbers.dtype.name)
+        self.spread.append((lanes, numbers))
+        return lanes
+
+    @property
+    def mask(self) -> Value:
+        self.masked = True
+        return self.lanes_mask
+
+    def kernel(self) -> Kernel:
+        """The finished kernel."""
+        self.finish(needed=[v for v, a in self.parameters if isinstance(a, Tensor)])
+        text = kernel_text([(v.name, _annotation(v)) for v, _ in self.parameters], self.written())
+        return Kernel(text, tuple(a for _, a in self.parameters), self.prim_func("layer"))
+
+
+def _annotation(parameter: Var) -> str:
+    kind = parameter.dtype
+    if isinstance(kind, PointerType):
+        return f'S.ptr("{kind.elem}", "{kind.scope}")'
+    return "S.fp32" if kind is FLOAT32 else "S.i32"
