@@ -12,9 +12,8 @@ import numpy as np
 
 from compass_core.errors import CompassError
 from compassc.graph import Graph, Layer
-from compassc.graph.dtypes import numpy_dtype
+from compassc.graph.run import run_graph
 from compassc.layers.arithmetic import Array
-from compassc.layers.chain import run_graph
 from compassc.layers.reals import to_raw, to_real
 from compassc.models.ends import short_name
 from compassc.models.model import Model
@@ -128,7 +127,7 @@ class Subjects:
         def seen(layer: Layer, _: Sequence[Array], outputs: Sequence[Array]) -> None:
             made.update(zip([t.name for t in layer.outputs], outputs, strict=True))
 
-        execute.run(graph, {t.name: sample[t.name].astype(numpy_dtype(t.dtype)) for t in graph.inputs}, seen)
+        execute.run(graph, sample, seen)
         return made
 
     def integers(self, sample: Values) -> dict[str, Array]:

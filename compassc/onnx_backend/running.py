@@ -33,12 +33,10 @@ MOST_TRIES = 8
 
 def by_references(graph: Graph) -> Run:
     """A function that computes a graph by the references of its layers, one after the other."""
-    from compassc.layers.chain import run_graph
+    from compassc.graph.run import run_graph
 
     def run(arrays: Sequence[Array]) -> list[Array]:
-        made = run_graph(
-            graph, {t.name: a.astype(numpy_dtype(t.dtype)) for t, a in zip(graph.inputs, arrays, strict=True)}
-        )
+        made = run_graph(graph, {t.name: a for t, a in zip(graph.inputs, arrays, strict=True)})
         return [made[t.name] for t in graph.outputs]
 
     return run

@@ -13,7 +13,8 @@ import numpy as np
 
 from compass_core.errors import CompassError
 from compassc.graph import Graph, Layer, LayerError
-from compassc.graph.dtypes import FLOAT_TYPES, numpy_dtype
+from compassc.graph.dtypes import FLOAT_TYPES
+from compassc.graph.run import run_layers
 from compassc.graph.specialise import specialise
 from compassc.layers.arithmetic import Array
 from compassc.layers.costs import check_cost
@@ -53,36 +54,8 @@ def compute(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
 def run(graph: Graph, inputs: Sample, seen: Seen) -> None:
     """Runs a graph once. CompassError naming a layer that cannot be computed."""
     with blas_on_one_thread():
-        _run(graph, inputs, seen)
-
-
-def _run(graph: Graph, inputs: Sample, seen: Seen) -> None:
-    values: dict[str, Array] = {}
-    for layer, done in _order(graph):
-        if layer.type == "Input":
-            made = [inputs[t.name].astype(numpy_dtype(t.dtype), copy=False) for t in layer.outputs]
-            given: list[Array] = []
-        else:
-            given = [values[t.name] for t in layer.inputs]
-            try:
-                made = compute(layer, given)
-            except LayerError as error:
-                raise graph.error(layer, f"the layer '{layer.name}' of type {layer.type}: {error}") from error
-        seen(layer, given, made)
-        values.update(zip([t.name for t in layer.outputs], made, strict=True))
-        for name in done:
-            del values[name]
-
-
-def _order(graph: Graph) -> Iterator[tuple[Layer, list[str]]]:
-    """The layers, each with the tensors that nobody needs after it."""
-    last = {t.name: i for i, layer in enumerate(graph.layers) for t in layer.outputs}
-    last |= {t.name: i for i, layer in enumerate(graph.layers) for t in layer.inputs}
-    after: dict[int, list[str]] = {}
-    for name, i in last.items():
-        after.setdefault(i, []).append(name)
-    for i, layer in enumerate(graph.layers):
-        yield layer, after.get(i, [])
+        for layer, given, made in run_layers(graph, inputs, compute):
+            seen(layer, given, made)
 
 
 def run_all(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.shapes import broadcast_shape
 from compassc import te
 from compassc.ir.errors import ExpressionError
 from compassc.ir.exprs import Expr
@@ -19,16 +20,11 @@ _SHAPES = (sample((5, 7), (5, 7)), sample((2, 1, 3), (4, 1)), sample((3,), (1,))
 
 def common_shape(shapes: Sequence[Sequence[Any]], what: str) -> list[Any]:
     """The shape that all are stretched to. ExpressionError where they do not go together."""
-    rank = max(map(len, shapes))
-    made: list[Any] = []
-    for place in range(1, rank + 1):
-        found = [s[-place] for s in shapes if len(s) >= place]
-        wide = [d for d in found if not (isinstance(d, int) and d == 1)] or [1]
-        known = {d for d in wide if isinstance(d, int)}
-        if len(known) > 1:
-            raise ExpressionError(f"topi.{what}: shapes {[list(map(str, s)) for s in shapes]} do not go together")
-        made.insert(0, next(iter(known)) if known else wide[0])
-    return made
+    try:
+        return list(broadcast_shape(shapes))
+    except ValueError:
+        shown = [list(map(str, s)) for s in shapes]
+        raise ExpressionError(f"topi.{what}: shapes {shown} do not go together") from None
 
 
 def stretched(x: Any, indices: Sequence[Any]) -> Expr:

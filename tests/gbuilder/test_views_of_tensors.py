@@ -9,7 +9,7 @@ from compass_runtime import Program
 from compass_runtime.tensors import all_tensors
 from compassc.gbuilder.build import GraphOptions, build_in_memory
 from compassc.graph.build import GraphBuilder
-from compassc.layers.chain import run_graph
+from compassc.graph.run import run_graph
 
 
 def built(graph, folder, fuse=True):

@@ -9,8 +9,8 @@ from messy import messy
 from compassc.graph import Graph, GraphBuilder, Tensor, read, write
 from compassc.graph.passes import GRAPHS, optimise
 from compassc.graph.passes.pipelines import STAGES
+from compassc.graph.run import run_graph
 from compassc.graph.verify import Stage, check
-from compassc.layers.chain import run_graph
 from compassc.passes import PassOptions, describe, load_pass, pipeline_names
 
 PASSES = [name for name, *_ in describe(GRAPHS)]

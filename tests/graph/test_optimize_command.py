@@ -13,9 +13,9 @@ from compassc.graph import GraphBuilder, read
 from compassc.graph.files import load, save
 from compassc.graph.graph import SOURCES
 from compassc.graph.passes import optimise
+from compassc.graph.run import run_graph
 from compassc.graph.specialise import specialise
 from compassc.graph.verify import Stage, check
-from compassc.layers.chain import run_graph
 
 FOLDER = Path(__file__).parents[1] / "data" / "graphs"
 FLOATS = sorted(FOLDER.glob("*/float.txt"))

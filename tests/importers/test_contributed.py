@@ -5,8 +5,8 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from compassc.graph.run import run_graph
 from compassc.importers.onnx import import_model
-from compassc.layers.chain import run_graph
 from tests.importers.networks import Net
 
 F32, U8, I8 = np.float32, np.uint8, np.int8

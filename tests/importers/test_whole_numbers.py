@@ -9,9 +9,9 @@ from onnx.reference import ReferenceEvaluator
 
 from compass_core.errors import CompassError
 from compassc import onnx_backend
+from compassc.graph.run import run_graph
 from compassc.importers.onnx import import_model
 from compassc.importers.refusals import RefusedModel
-from compassc.layers.chain import run_graph
 
 WORDS = ("int32", "int64", "uint32", "uint64")
 SIGNED = WORDS[:2]

@@ -11,7 +11,7 @@ import pytest
 import compassc
 from compass_core.errors import CompassError, UsageError
 from compassc.graph import GraphBuilder
-from compassc.layers.chain import run_graph
+from compassc.graph.run import run_graph
 
 
 def test_importing_the_package_loads_nothing_of_models():

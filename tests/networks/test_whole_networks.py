@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compassc.layers.chain import run_graph
+from compassc.graph.run import run_graph
 from compassc.layers.reals import to_raw
 from tests.choosing import chosen
 from tests.networks.catalogue import NETWORKS

@@ -10,7 +10,7 @@ import pytest
 from compass_core.errors import CompassError
 from compassc.graph import Graph, GraphBuilder, Tensor, verify
 from compassc.graph.passes import run_stage
-from compassc.layers.chain import run_graph
+from compassc.graph.run import run_graph
 from compassc.quantizer import Settings, calibrate, quantize, quantize_model
 from compassc.quantizer.compare import output_cosine, similarity
 from compassc.quantizer.convert import _Walk

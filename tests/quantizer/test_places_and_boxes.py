@@ -8,7 +8,7 @@ import pytest
 from compass_runtime import Program
 from compassc.gbuilder.build import GraphOptions, build_model
 from compassc.graph import Graph, GraphBuilder, files, verify
-from compassc.layers.chain import run_graph
+from compassc.graph.run import run_graph
 from compassc.layers.reals import to_raw
 from compassc.quantizer import Settings, quantize_model
 from compassc.quantizer.compare import run_quantised

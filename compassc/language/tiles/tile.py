@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any
 
 from compass_core.errors import CompassError
+from compass_core.shapes import broadcast_shape
 from compassc.ir.dtypes import INT32, STORAGE, DataType
 
 from .machine import Machine, machine, op
@@ -52,16 +53,11 @@ def axis_arg(axis: Any, rank: int, what: str) -> int:
 
 def broadcast(shapes: list[Shape]) -> Shape:
     """The shape of element-wise work, as NumPy has it."""
-    rank = max(map(len, shapes))
-    full = [(1,) * (rank - len(s)) + s for s in shapes]
-    found = []
-    for sizes in zip(*full):
-        wide = {n for n in sizes if n != 1}
-        if len(wide) > 1:
-            shown = " and ".join(map(str, shapes))
-            raise error(f"tiles of the shapes {shown} do not go together", "sizes must be equal, or 1")
-        found.append(wide.pop() if wide else 1)
-    return tuple(found)
+    try:
+        return broadcast_shape(shapes)
+    except ValueError:
+        shown = " and ".join(map(str, shapes))
+        raise error(f"tiles of the shapes {shown} do not go together", "sizes must be equal, or 1") from None
 
 
 def allocate(at: Machine, shape: Shape, dtype: DataType, name: str = "") -> Storage:
