@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,12 +19,13 @@ from compassc.cli.options import chain
 from compassc.driver.models import QuantizeRequest
 
 if TYPE_CHECKING:
+    from compassc.graph import Graph
     from compassc.quantizer.data import Pictures
     from compassc.quantizer.model import Outcome
     from compassc.quantizer.settings import Settings
 
-PRESETS = ("int8", "int16", "w8a16", "fp16", "bf16")
-"""What `--quantize` takes; `compassc.quantizer.settings.PRESETS`, which a command line does not load for its help."""
+PRESETS = ("auto", "int8", "int16", "w8a16", "fp16", "bf16")
+"""What `--quantize` takes: `compassc.quantizer.settings.PRESETS`, which a command line does not load for its help, and a mixture."""
 
 
 def numbers(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[float, ...] | None:
@@ -60,14 +62,30 @@ calibration_options = chain(
         metavar="FILE.yaml", help="Settings of all and of single layers.",
     ),
     click.option("--min-cosine", type=click.FloatRange(0, 1), metavar="X", help="Give layers more bits until outputs are as near as X."),
+    click.option("--min-sqnr", type=float, metavar="DB", help="Refuse outputs with less signal to error."),
 )  # fmt: skip
 """Where samples come from, and what is wanted of the result."""
 quantize_option = click.option(
-    "--quantize", type=click.Choice(PRESETS), help="Bits of weights and activations (default: int8)."
+    "--quantize",
+    type=click.Choice(PRESETS),
+    help="Bits of weights and activations (default: auto, by layer as needed).",
 )
 
 
-MODELS_ONLY = ("outputs", "calibrate", "quantize", "samples", "mean", "std", "size", "settings", "min_cosine")
+NEAR = "a cosine of 0.99 or 20 dB"
+"""`compassc.quantizer.verdict.NEAR_COSINE` and `NEAR_SQNR`, in words."""
+MODELS_ONLY = (
+    "outputs",
+    "calibrate",
+    "quantize",
+    "samples",
+    "mean",
+    "std",
+    "size",
+    "settings",
+    "min_cosine",
+    "min_sqnr",
+)
 """What the options above are called among the parameters of a command."""
 
 
@@ -83,10 +101,16 @@ def request_of(given: dict[str, Any]) -> QuantizeRequest | None:
     """What the options ask of a build; None when none of them is given."""
     if all(given.get(name) is None for name in MODELS_ONLY if name != "outputs"):
         return None
-    settings = settings_of(given) if given.get("settings") else given.get("quantize") or "int8"
     return QuantizeRequest(
-        given.get("calibrate"), settings, given.get("min_cosine"), pictures_of(given), given.get("samples")
-    )
+        given.get("calibrate"), settings_of(given), given.get("min_cosine"), pictures_of(given), given.get("samples"),
+        given.get("min_sqnr"), True, partial(_cycles, given.get("target") or ""),
+    )  # fmt: skip
+
+
+def _cycles(target: str, graph: Graph) -> float:
+    from compassc.models.model import estimated_cycles
+
+    return estimated_cycles(graph, target)
 
 
 def pictures_of(given: dict[str, Any]) -> Pictures:
@@ -114,16 +138,25 @@ def quantised(console: Console, graph: Any, given: dict[str, Any], **more: Any) 
     with telling(console):
         return quantize_model(
             graph, given.get("calibrate"), settings_of(given), min_cosine=given.get("min_cosine"),
-            pictures=pictures_of(given), limit=given.get("samples"), **more,
+            pictures=pictures_of(given), limit=given.get("samples"), min_sqnr=given.get("min_sqnr"), judged=True,
+            cycles=partial(_cycles, ""), **more,
         )  # fmt: skip
 
 
-def settings_of(given: dict[str, Any]) -> Settings:
-    """The settings that the options `--quantize` and `--quantize-settings` name."""
+def settings_of(given: dict[str, Any]) -> Settings | str:
+    """The settings that the options `--quantize` and `--quantize-settings` name, or the name of a preset."""
+    name = given.get("quantize")
+    if not given.get("settings"):
+        return name or ("auto" if given.get("calibrate") else "int8")
     from compassc.quantizer.settings import Settings
 
-    chosen = Settings.preset(given.get("quantize") or "int8")
-    return Settings.read(given["settings"], chosen) if given.get("settings") else chosen
+    if name == "auto":
+        raise UsageError(
+            "--quantize auto chooses what --quantize-settings says",
+            code="usage",
+            help="--min-cosine X with the settings",
+        )
+    return Settings.read(given["settings"], Settings.preset(name or "int8"))
 
 
 def _counts(layers: list[Any], quantised: int) -> list[str]:
@@ -142,8 +175,13 @@ def summary(made: Outcome) -> list[str]:
     for name, why in made.floats.items():
         if why:
             lines.append(f"'{name}' stays a float: {why}")
-    for name, bits in made.raised.items():
-        lines.append(f"'{name}' has {bits}")
-    if made.cosine is not None:
+    for name, form in made.raised.items():
+        lines.append(f"'{name}' is {form}")
+    lines += made.why.splitlines()
+    if made.verdict is not None:
+        lines += made.verdict.lines()
+        if made.verdict.is_far:
+            lines.append(f"warning: outputs are far from those of the float graph (less than {NEAR})")
+    elif made.cosine is not None:
         lines.append(f"the smallest cosine of an output is {made.cosine:.5f}")
     return lines

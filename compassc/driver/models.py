@@ -42,6 +42,9 @@ class QuantizeRequest:
     min_cosine: float | None = None
     pictures: Pictures | None = None
     limit: int | None = None
+    min_sqnr: float | None = None
+    judged: bool = False
+    cycles: Callable[[Graph], float] | None = None
 
 
 @dataclass
@@ -145,7 +148,7 @@ def _quantize(build: ModelBuild) -> list[Path]:
     build.floats = build.last_graph()
     made = quantize_model(
         build.floats, asked.data, asked.settings, min_cosine=asked.min_cosine, pictures=asked.pictures,
-        limit=asked.limit,
+        limit=asked.limit, min_sqnr=asked.min_sqnr, judged=asked.judged, cycles=asked.cycles,
     )  # fmt: skip
     check(made.graph, Guarantee.QUANTISED)
     build.quantised = made
@@ -306,7 +309,7 @@ def _quantising(asked: QuantizeRequest | None) -> dict[str, Any] | None:
         return None
     named = {"settings": asked.settings, "calibrate": asked.data}
     shown = {key: str(value) if isinstance(value, (str, Path)) else None for key, value in named.items()}
-    return {**shown, "min_cosine": asked.min_cosine, "samples": asked.limit}
+    return {**shown, "min_cosine": asked.min_cosine, "min_sqnr": asked.min_sqnr, "samples": asked.limit}
 
 
 def _described(tensor: Tensor) -> dict[str, Any]:

@@ -229,7 +229,8 @@ def compile(
     `model` is a file that `compassc import` reads, a graph's text, an `onnx.ModelProto`, a `torch.export.ExportedProgram` or
     a `compassc.graph.Graph`.
     `calibrate`: samples with which it is quantised: a path, arrays, or a sequence (`compassc.quantizer.data.load`);
-    `quantize`: how, "int8" (the default, given samples), "int16", "w8a16", "fp16", "bf16", or `compassc.quantizer.Settings`;
+    `quantize`: how, "int8" (the default, given samples), "auto", "int16", "w8a16", "fp16", "bf16", or
+    `compassc.quantizer.Settings`;
     `min_cosine`: layers get more bits until the outputs are as near to the float graph's. `shapes`: of inputs by name, where the model leaves them open. `folder`: where aipu.bin and the files of the stages are
     left, by default a temporary one that lasts as long as the model. `fuse`: element-wise layers join the kernel of the
     layer before them. `aiff`: 1x1 convolutions are built for the AIFF where results are known to be the same. CompassError naming everything that is not supported.
@@ -240,7 +241,9 @@ def compile(
         target=target, shapes=shapes or {}, folder=place, output=place / "aipu.bin", fuse=fuse, aiff=aiff
     )
     if calibrate is not None or quantize is not None or min_cosine is not None:
-        request.quantize = QuantizeRequest(calibrate, quantize or "int8", min_cosine)
+        request.quantize = QuantizeRequest(
+            calibrate, quantize or "int8", min_cosine, cycles=lambda graph: estimated_cycles(graph, target)
+        )
     if isinstance(model, Graph):
         request.graph = model
     elif isinstance(model, (str, Path)):
@@ -248,3 +251,8 @@ def compile(
     else:
         request.model = model
     return Model.of(run_model_build(request), keep)
+
+
+def estimated_cycles(graph: Graph, target: str = "") -> float:
+    """What a run of a graph takes, estimated on the simulator."""
+    return compile(graph, target).profile().cycles

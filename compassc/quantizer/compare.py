@@ -67,10 +67,15 @@ def _compare(
             sums.setdefault(t.name, Similarity()).add(values[t.name], array)
 
 
+def outputs_of(graph: Graph, quantised: Graph, samples: Iterable[Sample], limit: int | None = 8) -> list[Compared]:
+    """The outputs of the graph that hold real numbers."""
+    ends = {t.name for t in graph.outputs}
+    return [row for row in similarity(graph, quantised, samples, limit) if row.name in ends]
+
+
 def output_cosine(graph: Graph, quantised: Graph, samples: Iterable[Sample], limit: int | None = 8) -> float:
     """The smallest cosine of an output of the graph. CompassError where no output holds real numbers."""
-    ends = {t.name for t in graph.outputs}
-    rows = [row for row in similarity(graph, quantised, samples, limit) if row.name in ends]
+    rows = outputs_of(graph, quantised, samples, limit)
     if not rows:
         raise CompassError(
             "no output of the graph holds real numbers, of which a cosine could be told", code="calibration-data"

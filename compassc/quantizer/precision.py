@@ -1,103 +1,215 @@
-"""Mixed precision: as few layers as needed get more bits, until the outputs are near enough to the float graph's."""
+"""Mixed precision: the layers with the largest errors of their own get another form, as few as needed, until the outputs are
+near enough to the float graph's; of several forms the one that takes the fewest cycles."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from glob import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 from compass_core.errors import CompassError
 from compassc.graph import Graph, Layer, LayerError
-from compassc.layers.arithmetic import Array
-from compassc.layers.declare import evaluate
-from compassc.layers.reals import to_raw, to_real
-from compassc.quantizer.compare import output_cosine
+from compassc.layers.costs import cost_of
+from compassc.quantizer.compare import Compared, outputs_of
 from compassc.quantizer.convert import quantize_with_reasons
 from compassc.quantizer.data import Samples
-from compassc.quantizer.execute import run
 from compassc.quantizer.job import is_float
 from compassc.quantizer.model import Outcome
 from compassc.quantizer.settings import Settings
-from compassc.quantizer.similarity import Similarity
 from compassc.quantizer.statistics import Calibration
+from compassc.quantizer.verdict import own_losses
 
 TRIED = 4
-"""Samples that a choice is measured on; the result is on all that `output_cosine` takes."""
-WIDER: tuple[tuple[str, Mapping[str, Any]], ...] = (
-    ("16-bit activations", {"activation_bits": 16, "table_bits": 0}),
-    ("float16", {"float": "float16"}),
-)
-"""What layers get, the cheaper first."""
+"""Samples that layers are ordered by; mixtures are measured on all that `outputs_of` takes."""
+FORMS = ("w8a16", "int16", "float16")
+"""What layers get, by the names of presets or of a float type."""
+OF_FORM = ("activation_bits", "weight_bits", "bias_bits", "table_bits", "force_signed", "float")
+"""Settings that belong to a form."""
+LEFT_OUT = 4
+"""Layers that are tried in their first form again, those of the most operations."""
+WIDE, WIDEST = 2, 4
+"""Cycles of an operation to those of one of bytes: of 16-bit numbers with bytes; of those with each other, and of floats."""
+
+Cycles = Callable[[Graph], float]
 
 
-def own_errors(graph: Graph, quantised: Graph, samples: Samples) -> dict[str, float]:
-    """By layer, the part of its outputs that is error when its inputs are right; the largest of its outputs."""
-    layers = {layer.name: layer for layer in quantised.layers if layer.is_quantised}
-    sums: dict[str, list[Similarity]] = {}
+class Wanted(NamedTuple):
+    """The least similarity of each output to the float graph's: cosine, and signal to error in dB."""
 
-    def seen(layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        other = layers.get(layer.name)
-        if other is None or layer.type == "Constant" or not any(is_float(t) for t in layer.outputs):
-            return
-        if layer.type == "Input":
-            made = [to_raw(t, a) for a, t in zip(outputs, other.outputs, strict=True)]
-        else:
-            given = [to_raw(t, a) for a, t in zip(inputs, other.inputs, strict=True)]
-            try:
-                made = evaluate(other, given)
-            except LayerError as error:
-                raise quantised.error(other, f"the layer '{other.name}' of type {other.type}: {error}") from error
-        of_layer = sums.setdefault(layer.name, [Similarity() for _ in outputs])
-        for found, right, values, t in zip(of_layer, outputs, made, other.outputs, strict=True):
-            found.add(to_real(t, values), right)
+    cosine: float = 0.999
+    sqnr: float = float("-inf")
 
-    for sample in samples.first(TRIED):
-        run(graph, sample, seen)
-    return {name: max(s.error / s.known if s.known else s.error for s in of_layer) for name, of_layer in sums.items()}
+    def holds(self, rows: Sequence[Compared]) -> bool:
+        return all(row.cosine >= self.cosine and row.sqnr >= self.sqnr for row in rows)
+
+    def __str__(self) -> str:
+        return f"a cosine of {self.cosine}" + (f" and {self.sqnr:g} dB" if self.sqnr > float("-inf") else "")
 
 
-def raised(graph: Graph, samples: Samples, calibration: Calibration, settings: Settings, wanted: float) -> Outcome:
-    """The quantised graph whose outputs have at least the cosine `wanted`, with more bits for as few layers as a search
-    by the layers' own errors finds. CompassError where even half floats are not near enough."""
-    made = quantize_with_reasons(graph, calibration, settings)
-    best = output_cosine(graph, made.graph, samples)
-    if best >= wanted:
-        return Outcome(made.graph, calibration, made.floats, settings, {}, best)
-    errors = own_errors(graph, made.graph, samples)
-    order = sorted(errors, key=lambda name: -errors[name])
-    for label, given in WIDER:
+class Tried(NamedTuple):
+    """A mixture: what came out, how near its outputs are, and whether that is near enough."""
 
-        def attempt(many: int, given: Mapping[str, Any] = given, label: str = label) -> Outcome:
-            chosen = settings.overridden({escape(name): given for name in order[:many]})
-            found = quantize_with_reasons(graph, calibration, chosen)
-            cosine = output_cosine(graph, found.graph, samples)
-            return Outcome(found.graph, calibration, found.floats, chosen, dict.fromkeys(order[:many], label), cosine)
+    outcome: Outcome
+    rows: Sequence[Compared]
+    holds: bool
 
-        found = fewest(attempt, len(order), wanted)
-        if found.cosine is not None and found.cosine >= wanted:
-            return found
-        best = max(best, found.cosine or best)
-    raise CompassError(
-        f"no choice of bits brings the outputs to a cosine of {wanted}; the best one is {best:.8f}",
-        code="quantize-settings",
-        help="ask for less, or for --quantize fp16",
-    )
+    @property
+    def cosine(self) -> float:
+        return min(row.cosine for row in self.rows)
 
 
-def fewest(attempt: Callable[[int], Outcome], most: int, wanted: float) -> Outcome:
-    """The attempt with the fewest layers that is near enough, by doubling and halving; the last one where none is."""
-    low, high = 0, 1
-    found = attempt(min(high, most))
-    while (found.cosine or 0) < wanted and high < most:
+class _Search:
+    def __init__(
+        self,
+        graph: Graph,
+        samples: Samples,
+        calibration: Calibration,
+        settings: Settings,
+        wanted: Wanted,
+        cycles: Cycles,
+    ) -> None:
+        self.graph, self.samples, self.calibration, self.settings = graph, samples, calibration, settings
+        self.wanted, self.cycles = wanted, cycles
+        self.layers = {layer.name: layer for layer in graph.layers}
+
+    def tried(self, raised: Mapping[str, str]) -> Tried:
+        """The mixture in which some layers have another form, by name."""
+        chosen = self.settings.overridden({escape(n): self._form(self.layers[n], form) for n, form in raised.items()})
+        made = quantize_with_reasons(self.graph, self.calibration, chosen)
+        rows = outputs_of(self.graph, made.graph, self.samples)
+        outcome = Outcome(made.graph, self.calibration, made.floats, chosen, dict(raised))
+        found = Tried(outcome, rows, self.wanted.holds(rows))
+        outcome.cosine = found.cosine
+        return found
+
+    def _form(self, layer: Layer, form: str) -> dict[str, Any]:
+        if form.startswith("float"):
+            return {"float": form}
+        own = Settings.preset(form).of(layer)
+        return {key: getattr(own, key) for key in OF_FORM}
+
+    def mixtures(self, first: Tried) -> Iterator[Tried]:
+        """Of each form the mixture with the fewest layers of it that holds. Where none does, all layers have it, and the next
+        forms are tried for some of these."""
+        order, most = self.order(first), len(self.layers)
+        wholes: list[Tried] = []
+        for form in FORMS:
+            found = self.fewest({}, order, form, most)
+            yield found
+            if found.holds:  # a form that costs more is worth it for fewer layers alone
+                most = min(most, len(found.outcome.raised))
+            for whole in wholes:
+                yield self.fewest(whole.outcome.raised, self.order(whole), form, most)
+            wholes += [] if found.holds or form == FORMS[-1] else [found]
+
+    def order(self, found: Tried) -> list[str]:
+        """The layers that lose something, the one that loses most first."""
+        losses = own_losses(self.graph, found.outcome.graph, self.samples.first(TRIED))
+        return [loss.layer.name for loss in sorted(losses, key=lambda loss: loss.sqnr)]
+
+    def fewest(self, base: Mapping[str, str], order: Sequence[str], form: str, most: int) -> Tried:
+        """`base` with a form for the first layers in an order, as few as hold, at most so many."""
+        return fewest(lambda many: self.tried({**base, **dict.fromkeys(order[:many], form)}), min(most, len(order)))
+
+    def without_needless(self, found: Tried) -> Tried:
+        """The mixture without layers that need not have another form, the costliest first."""
+        named = sorted(found.outcome.raised, key=lambda name: -operations(self.layers[name]))
+        for name in named[:LEFT_OUT]:
+            if len(found.outcome.raised) < 2:
+                break
+            fewer = self.tried({n: form for n, form in found.outcome.raised.items() if n != name})
+            found = fewer if fewer.holds else found
+        return found
+
+
+def raised(
+    graph: Graph,
+    samples: Samples,
+    calibration: Calibration,
+    settings: Settings,
+    wanted: Wanted,
+    cycles: Cycles | None = None,
+    *,
+    base: str = "the form of the settings",
+    demanded: bool = True,
+) -> Outcome:
+    """The quantised graph whose outputs are as near as `wanted`, in the settings' form but for as few layers as a search by
+    the layers' own errors finds.
+
+    `cycles(graph)`: what a quantised graph takes; without it an estimate by operations. CompassError where no form is near
+    enough, or where that is not `demanded` the nearest mixture. `base`: what the settings are called.
+    """
+    search = _Search(graph, samples, calibration, settings, wanted, cycles or estimated_cycles)
+    first = search.tried({})
+    if first.holds:
+        return replace(first.outcome, why=f"{base} keeps {wanted}: the worst output has {first.cosine:.5f}")
+    found = list(search.mixtures(first))
+    near = [one for one in found if one.holds]
+    if not near:
+        best = max([first, *found], key=lambda one: one.cosine)
+        if demanded:
+            raise CompassError(
+                f"no choice of bits brings the outputs to {wanted}; the best one has a cosine of {best.cosine:.8f}",
+                code="quantize-settings",
+                help="ask for less, or for --quantize fp16",
+            )
+        return replace(best.outcome, why=f"no mixture keeps {wanted}; the nearest one has {best.cosine:.5f}")
+    costs = [(search.cycles(one.outcome.graph), one) for one in near]
+    least = min(costs, key=lambda pair: pair[0])
+    best = search.without_needless(least[1])
+    why = [
+        f"{base} has a cosine of {first.cosine:.5f}, {wanted} is asked for; estimated cycles of mixtures that keep it:"
+    ]
+    why += [f"  {_forms_of(one)}: {cost:,.0f}" for cost, one in costs]
+    return replace(best.outcome, why="\n".join(why))
+
+
+def _forms_of(found: Tried) -> str:
+    """How many layers have which form."""
+    counts = Counter(found.outcome.raised.values())
+    return ", ".join(f"{counts[form]} layer{'s' * (counts[form] > 1)} {form}" for form in FORMS if counts[form])
+
+
+def fewest(attempt: Callable[[int], Tried], most: int) -> Tried:
+    """The attempt with the fewest layers that holds, to a quarter of them, by doubling and halving; the last one where none
+    does."""
+    low, high = 0, min(1, most)
+    found = attempt(high)
+    while not found.holds and high < most:
         low, high = high, min(2 * high, most)
         found = attempt(high)
-    if (found.cosine or 0) < wanted:
+    if not found.holds:
         return found
-    while high - low > 1:
+    while high - low > max(1, high // 4):
         middle = (low + high) // 2
         tried = attempt(middle)
-        if (tried.cosine or 0) >= wanted:
+        if tried.holds:
             high, found = middle, tried
         else:
             low = middle
     return found
+
+
+def operations(layer: Layer) -> int:
+    """What computing a layer takes, from its shapes."""
+    try:
+        return cost_of(layer).operations
+    except LayerError:
+        return sum(t.count for t in layer.outputs)
+
+
+def estimated_cycles(graph: Graph) -> float:
+    """What a quantised graph takes, to compare mixtures: operations by the bits of their operands."""
+    total = 0.0
+    for layer in graph.computing():
+        if any(is_float(t) for t in (*layer.inputs, *layer.outputs)):
+            factor = WIDEST
+        else:
+            weights = layer.constants.get("weights")
+            narrow = weights is None or weights.dtype.itemsize == 1
+            bits = max((t.integer.bits for t in (*layer.inputs, *layer.outputs) if t.is_integer), default=8)
+            factor = 1 if bits <= 8 else WIDE if narrow else WIDEST
+        total += factor * operations(layer)
+    return total

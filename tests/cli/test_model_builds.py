@@ -47,17 +47,25 @@ def test_a_build_leaves_every_stage_and_says_how(compassc, model):
 def test_a_quantised_build_is_that_of_the_stages_by_hand(compassc, model):
     x = np.random.default_rng(0).normal(size=(6, 1, 28, 28)).astype("float32")
     np.savez("samples.npz", x=x, labels=np.zeros(6))
-    done = compassc("build", model, "-t", "X2_1204", "--calibrate", "samples.npz", "--samples", "4")
+    done = compassc(
+        "build", model, "-t", "X2_1204", "--calibrate", "samples.npz", "--samples", "4", "--quantize", "int8"
+    )
     assert done.status == 0 and "layers are quantised" in done.err, done.err
     record = yaml.safe_load(Path("model.compass/build.yaml").read_text())
     assert [s["name"] for s in record["stages"]] == ["import", "optimize", "quantize", "gbuild"]
-    assert record["quantize"] == {"settings": "int8", "calibrate": "samples.npz", "min_cosine": None, "samples": 4}
+    assert record["quantize"] == {
+        "settings": "int8",
+        "calibrate": "samples.npz",
+        "min_cosine": None,
+        "min_sqnr": None,
+        "samples": 4,
+    }
     assert record["inputs"][0]["dtype"] == "int8"
     whole, quant = Path("aipu.bin").read_bytes(), Path("model.compass/quant.txt").read_text()
 
     np.savez("four.npz", x=x[:4])
     for source in (["--calibrate", "four.npz"], ["--statistics", "model.compass/calibration.npz"]):
-        compassc("quantize", "model.compass/opt.txt", *source, "-o", "by_hand/quant.txt")
+        compassc("quantize", "model.compass/opt.txt", *source, "--quantize", "int8", "-o", "by_hand/quant.txt")
         assert Path("by_hand/quant.txt").read_text() == quant
     assert compassc("build", "by_hand/quant.txt", "-t", "X2_1204", "-o", "again.bin").status == 0
     assert Path("again.bin").read_bytes() == whole
@@ -65,6 +73,25 @@ def test_a_quantised_build_is_that_of_the_stages_by_hand(compassc, model):
     half = compassc("build", model, "--quantize", "fp16", "--stop-after", "quantize", "-o", "half.txt")
     assert half.status == 0 and "layers are float16" in half.err and "quantised" not in half.err
     assert "float16" in Path("half.txt").read_text()
+
+
+def test_a_build_with_samples_ends_with_a_verdict(compassc, model):
+    np.savez("samples.npz", x=np.random.default_rng(0).normal(size=(10, 1, 28, 28)).astype("float32"))
+    given = (model, "-t", "X2_1204", "--calibrate", "samples.npz")
+    done = compassc("build", *given)
+    assert done.status == 0 and "int8 keeps a cosine of 0.999" in done.err, done.err
+    assert "on 2 samples held back from calibration" in done.err and "(Convolution) keeps" in done.err
+    assert "warning" not in done.err
+    Path("aipu.bin").unlink()
+    for option in (("--min-sqnr", "90", "--quantize", "int8"), ("--min-cosine", "1", "--quantize", "int8")):
+        failed = compassc("build", *given, *option)
+        assert failed.status == 1 and ("less than 90 dB" if "90" in option else "a cosine of 1.0") in failed.err, (
+            failed.err
+        )
+        assert not Path("aipu.bin").exists()
+    Path("far.yaml").write_text("activation_strategy: 5percentile")
+    far = compassc("build", *given, "--quantize-settings", "far.yaml")
+    assert far.status == 0 and "warning: outputs are far" in far.err
 
 
 def test_inner_tensors_may_be_outputs_of_a_build(compassc, model):
