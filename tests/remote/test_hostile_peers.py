@@ -339,6 +339,17 @@ def test_files_have_a_limit(session: rpc.Session) -> None:
         session.do("file.write", "b", 1 << 40, b"x")
 
 
+def test_what_functions_keep_has_a_limit_too(server: rpc.Server, session: rpc.Session) -> None:
+    """Texts in the hands of functions, which are no tensors."""
+    make, kept = session.get_function("rpc.test.add_to_lhs"), []
+    with pytest.raises(rpc.RPCError) as caught:
+        for _ in range(200):
+            kept.append(make("x" * (7 << 20)))
+    assert caught.value.remote_type == "MemoryError" and len(kept) > 8
+    kept.clear()
+    works(server)
+
+
 def test_a_damaged_program_is_refused(session: rpc.Session, kernel: Path) -> None:
     content = bytearray(kernel.read_bytes())
     for wrong in (b"", b"\x7fELF", bytes(content[:200]), bytes(content[:-100]), b"#!/bin/sh\n" * 100):
@@ -405,6 +416,22 @@ def test_a_session_has_an_end(server: rpc.Server) -> None:
         time.sleep(1)
         with pytest.raises(rpc.RPCSessionTimeoutError, match="0.3s session has expired"):
             session.get_function("rpc.test.addone")(1)
+
+
+def test_a_session_of_which_nothing_is_asked_ends(state_folder: Path) -> None:
+    with rpc.Server(**PORTS, silent=True, quota=Quota(idle_seconds=0.3)) as own:
+        session = rpc.connect(own.host, own.port)
+        eventually(lambda: not processes(own))
+        with pytest.raises(rpc.RPCError) as caught:
+            session.get_function("rpc.test.addone")(1)
+        assert caught.value.code in ("rpc-idle", "rpc-lost")
+        works(own)
+
+
+def test_what_servers_do_not_do_is_said(state_folder: Path) -> None:
+    for wrong in ({"is_proxy": True}, {"load_library": "lib.so"}):
+        with pytest.raises(RuntimeError, match="do not connect to a proxy|loads no libraries"):
+            rpc.Server(**PORTS, **wrong)
 
 
 def test_a_slow_writer_and_a_slow_reader_lose_their_sessions(state_folder: Path) -> None:

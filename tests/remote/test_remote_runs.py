@@ -202,3 +202,38 @@ def test_a_search_on_servers(board: rpc.Tracker, compassc: Any) -> None:
     ):
         done = compassc("tune", f"{source}:twofold", "--set", "n=256", *words)
         assert done.status == 2 and why in done.err
+
+
+def test_the_frameworks_tutorial_on_cross_compilation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function for the host of a board: built here, uploaded, run and timed there."""
+    from compassc.compat import modules
+
+    allowed = tmp_path / "tokens"
+    allowed.write_text("d" * 40 + " llvm\n")
+    allowed.chmod(0o600)
+    monkeypatch.setenv("COMPASS_RPC_TOKENS", str(allowed))
+    modules.take_names()
+    try:
+        import tvm
+        from tvm import rpc as remotes
+        from tvm import te
+
+        n = tvm.runtime.convert(1024)
+        A = te.placeholder((n,), name="A")
+        B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+        func = tvm.build(te.create_schedule(B.op), [A, B], target="llvm", name="add_one")
+        path = tmp_path / "lib.tar"
+        func.export_library(str(path))
+        with remotes.Server(**PORTS, silent=True, key="rasp", token_file=allowed) as server:
+            remote = remotes.connect("127.0.0.1", server.port, key="rasp")
+            remote.upload(str(path))
+            func = remote.load_module("lib.tar")
+            dev = remote.cpu()
+            a = tvm.nd.array(np.random.default_rng(0).random(1024).astype(A.dtype), dev)
+            b = tvm.nd.array(np.zeros(1024, dtype=A.dtype), dev)
+            func(a, b)
+            np.testing.assert_equal(b.numpy(), a.numpy() + 1)
+            time_f = func.time_evaluator(func.entry_name, dev, number=10)
+            assert time_f(a, b).mean > 0
+    finally:
+        modules.give_back_names()

@@ -104,6 +104,25 @@ class Channel:
         """Says why nothing comes of the greeting."""
         self.send(Kind.REFUSED, 0, {"message": why, "code": code})
 
+    def begins(self, seconds: float) -> bool:
+        """Whether a message begins within some seconds. RPCError when the other side has gone."""
+        if self._last > self._first:
+            return True
+        self._first = self._last = 0
+        try:
+            self._set_timeout(max(seconds, 0.001))
+            got = self.sock.recv_into(self._in)
+        except TimeoutError:
+            return False
+        except OSError as error:
+            self.close()
+            raise lost(self.where, str(error)) from None
+        if not got:
+            self.close()
+            raise lost(self.where, "the other side closed it")
+        self._last = got
+        return True
+
     def receive(self, wait: float | None = None) -> Frame:
         """The next frame. RPCError when it does not begin within `wait` seconds, stalls, or is damaged."""
         end = None if wait is None else time.monotonic() + wait

@@ -137,7 +137,8 @@ class Server(_Process):
     It listens on the first free port of `[port, port_end)`, on loopback; other addresses need `certificate` and `private_key`.
     `tracker_addr`: where it registers, under `key`; `custom_addr`: the address that it tells the tracker.
     `server_init_callback` is called in the server before it serves: what it registers (`register_func`) clients may call.
-    `quota`: what sessions may take. `silent`: no log. ValueError where no port is free, CompassError where it may not listen.
+    `quota`: what sessions may take. `silent`: no log. `no_fork` and `timeout` have no effect: sessions are processes, and the
+    socket that listens never waits. ValueError where no port is free, CompassError where it may not listen.
     """
 
     def __init__(
@@ -162,6 +163,10 @@ class Server(_Process):
         private_key: Path | str | None = None,
         ca: Path | str | None = None,
     ) -> None:
+        if is_proxy:
+            raise CompassError(
+                "servers do not connect to a proxy", code="rpc-call", help="a tunnel leads to a server: ssh -R, ssh -L"
+            )
         if load_library:
             raise CompassError(
                 "a server loads no libraries of other makers",
@@ -172,7 +177,7 @@ class Server(_Process):
             "host": host,
             "port": port,
             "port_end": port_end,
-            "proxy": is_proxy,
+            "reuse": reuse_addr,
             "tracker": list(tracker_addr) if tracker_addr is not None else None,
             "key": key,
             "announced": custom_addr,

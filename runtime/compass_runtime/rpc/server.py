@@ -51,7 +51,7 @@ class Offer:
     key: str = ""
     tracker: tuple[str, int] | None = None
     announced: str | None = None
-    proxy: bool = False
+    reuse: bool = True
     quota: Quota = field(default_factory=Quota)
     token_file: Path | None = None
     certificate: Path | None = None
@@ -115,7 +115,7 @@ class Server:
         self.offer = offer
         self.tokens = access.tokens_of(offer.token_file, make=True)
         self._tls = access.server_context(offer.host, offer.certificate, offer.private_key)
-        self.listener = listening(offer.host, offer.port, offer.port_end)
+        self.listener = listening(offer.host, offer.port, offer.port_end, offer.reuse)
         self.listener.setblocking(False)
         self.port: int = self.listener.getsockname()[1]
         self._selector = selectors.DefaultSelector()

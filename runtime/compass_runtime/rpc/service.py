@@ -30,6 +30,8 @@ from compass_runtime.rpc.wire import PIECE, Buffer, Inline, Kind, Raw, dtype_of,
 
 _TICK = 0.05
 """Seconds between two looks at the clock and the connection while a call runs."""
+_SLACK = 512 << 20
+"""Bytes that the process of a session may have besides its tensors, for all else that it keeps."""
 _NEEDS: dict[str, str] = {
     "compass.runtime.CompassModule": "",
     "runtime.HostModule": "",
@@ -69,22 +71,15 @@ class Service(Peer):
         signal.signal(signal.SIGALRM, self._tick)
         while True:
             left = self._session_end - time.monotonic()
-            try:
-                if left <= 0:
-                    raise self._over()
-                frame = self.channel.receive(min(left, self.quota.idle_seconds))
-            except RPCError as error:
-                if error.code == OVER or (error.code == "rpc-silent" and time.monotonic() >= self._session_end):
-                    self._tell(self._over())
-                raise
+            if left <= 0 or not self.channel.begins(min(left, self.quota.idle_seconds)):
+                self._tell(self._over() if time.monotonic() >= self._session_end else self._idle())
+                return
+            frame = self.channel.receive()
             if frame.kind == Kind.CANCEL:  # of a call that had ended before
                 continue
             if frame.kind != Kind.CALL:
                 raise damaged("a message that is no call")
             self.answer(frame)
-            if time.monotonic() >= self._session_end:
-                self._tell(self._over())
-                return
 
     def _tell(self, error: RPCError) -> None:
         self._complain(0, error)
@@ -93,6 +88,11 @@ class Service(Peer):
         return RPCError(
             f'Your {self.session_seconds:g}s session has expired, try to increase the "session_timeout" value.',
             code=OVER,
+        )
+
+    def _idle(self) -> RPCError:
+        return RPCError(
+            f"nothing was asked for {self.quota.idle_seconds:g} seconds: the session has ended", code="rpc-idle"
         )
 
     def run(self, function: Callable[..., Any], args: list[Any], seconds: Any) -> Any:
@@ -478,3 +478,7 @@ def confine(quota: Quota) -> None:
     npu.restrict(MOST_DEVICES, quota.memory)
     os.environ["COMPASS_TENSOR_MEMORY"] = str(max(1, quota.memory >> 20))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with open("/proc/self/statm", encoding="ascii") as numbers:
+        data = int(numbers.read().split()[5]) * resource.getpagesize()
+    most = data + quota.memory + _SLACK
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))

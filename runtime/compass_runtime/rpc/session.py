@@ -117,6 +117,8 @@ class Session(Peer):
                 self.close()
                 raise
             except RPCError as error:
+                if error.code == "rpc-idle":
+                    self.close()
                 if error.code == "rpc-lost" and self._seconds and time.monotonic() - self._began >= self._seconds:
                     raise RPCSessionTimeoutError(
                         f'Your {self._seconds:g}s session has expired, try to increase the "session_timeout" value.',
