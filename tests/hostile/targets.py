@@ -18,6 +18,7 @@ from compass_core.errors import CompassError
 from compass_core.hostcc import host, origins, sources
 from tests.hostile.container import CONTAINER
 from tests.hostile.harness import Ranges, Target, bytes_mutant, refused, text_mutant
+from tests.hostile.messages import MESSAGES
 from tests.hostile.models import MODELS
 from tests.hostile.readers import READERS
 
@@ -340,6 +341,7 @@ TARGETS = {
         Target("stages", _stage_texts, _stage_file, _stage_mutant),
         *MODELS,
         *READERS,
+        MESSAGES,
     )
 }
 """All targets in Python by name."""

@@ -10,7 +10,16 @@ from tests.hostile.commands import CLI
 from tests.hostile.harness import campaign
 from tests.hostile.targets import TARGETS
 
-COUNTS = {"debug": 600, "modules": 1500, "npy": 1500, "graphs": 1500, "stages": 400, "tflite": 800, "onnx": 300}
+COUNTS = {
+    "debug": 600,
+    "modules": 1500,
+    "npy": 1500,
+    "graphs": 1500,
+    "stages": 400,
+    "tflite": 800,
+    "onnx": 300,
+    "messages": 400,
+}
 
 
 @pytest.mark.parametrize("name", COUNTS)

@@ -19,11 +19,14 @@ def main(role: str, options: dict[str, Any], told: TextIO, callback: Callable[[]
     """Runs it. `told`: the stream on which it says where it listens, or why it does not."""
     import json
     import logging
+    import os
 
     from compass_core.errors import CompassError
 
     def say(about: dict[str, Any]) -> None:
         print(json.dumps(about), file=told, flush=True)
+        if told is sys.stdout:  # nobody reads on
+            os.dup2(2, 1)
 
     silent = options.pop("silent")
     logging.basicConfig(
@@ -77,7 +80,7 @@ _STARTS = {"server": _server, "tracker": _tracker}
 
 
 if __name__ == "__main__":
+    _, given_role, given_options, *sys.path = sys.argv
     import json
 
-    _, given_role, given_options, *sys.path = sys.argv
     main(given_role, json.loads(given_options), sys.stdout)
