@@ -16,6 +16,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 from harness import Example
 
+from compass_runtime.calls import run_loaded
+from compass_runtime.profile.collect import Counting, tasks_of
+from compass_runtime.profile.costs import cost_model
 from compass_runtime.profile.run import profiled_call
 from compass_runtime.program import Program
 from compassc.dsl import BuildManager
@@ -52,3 +55,16 @@ def test_estimates_are_those_of_an_idle_machine(name: str, busy: None) -> None:
     assert len(others) == AT_ONCE * RUNS - 1 and first[0] > 0
     for other in others:
         assert other == first
+
+
+def test_what_has_no_counters_has_no_cycles_of_the_clock() -> None:
+    example = Example("max_reduce")
+    built = BuildManager("X2_1204").build(example.kernel)
+    program = Program.load(built.path)
+    with program.caller.loaded(
+        min(example.cases(1), key=lambda c: sum(map(np.size, c.args.values()))).fresh_args()
+    ) as job:
+        result = run_loaded(job, record=True)
+    tasks = tasks_of(Counting(program, cost_model("X2_1204"), ()), result)
+    assert len(tasks) == 4 and any(task.steps for task in tasks)
+    assert all(task.cycles == 0 and all(step.cycles == 0 for step in task.steps) for task in tasks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from compass_core.aipubin.device import is_x3
@@ -124,7 +124,10 @@ def tasks_of(counting: Counting, result: RunResult) -> list[Task]:
         elif record.kind == RecordKind.TASK_END:
             task = current.pop(tec)
             task.cycles, task.lost = record.time, record.id
-            _count(task, counting, counters.pop(tec))
+            counted = counters.pop(tec)
+            if not counted:  # a kernel without counters: the engine tells nanoseconds, which are no cycles
+                task.cycles, task.steps = 0, [replace(step, cycles=0) for step in task.steps]
+            _count(task, counting, counted)
             if tasks.setdefault((task.group, task.number % target.tecs), task) is not task:
                 raise _no_run(f"two tasks {task.number} of sub-graph {task.group}")
         elif record.kind == RecordKind.COUNT:
