@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +164,68 @@ talk_options = chain(
     ),
     _talk_option("traceback", "--traceback", is_flag=True, default=None, help="Show Python's traceback of an error."),
 )
-target_option = click.option("-t", "--target", default="", metavar="NAME", help="NPU configuration, e.g. X2_1204.")
+
+
+def _targets() -> Iterable[str]:
+    from compass_core.targets import names
+
+    return names()
+
+
+def _strategies() -> Iterable[str]:
+    from compassc.tuning.search import STRATEGIES
+
+    return STRATEGIES
+
+
+def _codes() -> Iterable[str]:
+    from compassc.errors import catalogue
+
+    return catalogue()
+
+
+def _operations() -> Iterable[str]:
+    from compassc.ops.core import load
+
+    return load()
+
+
+def _layers() -> Iterable[str]:
+    from compassc.layers.declare import all_types
+
+    return all_types()
+
+
+def _passes() -> Iterable[str]:
+    from compassc.passes import describe
+
+    return [pass_.name for pass_ in describe()]
+
+
+_NAMES: dict[str, Callable[[], Iterable[str]]] = {
+    "targets": _targets,
+    "strategies": _strategies,
+    "codes": _codes,
+    "operations": _operations,
+    "layers": _layers,
+    "passes": _passes,
+}
+
+
+def names_of(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """What shells complete a word to: the names of a kind that begin with it, upper or lower case. Nothing is looked for
+    before a shell asks."""
+
+    def begun(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        return [name for name in _NAMES[kind]() if name.lower().startswith(incomplete.lower())]
+
+    return begun
+
+
+target_option = click.option(
+    "-t", "--target", default="", metavar="NAME", help="NPU configuration, e.g. X2_1204.",
+    shell_complete=names_of("targets"),
+)  # fmt: skip
 
 
 def _tuned(ctx: click.Context, param: click.Parameter, paths: tuple[Path, ...]) -> None:
@@ -326,7 +387,7 @@ def _list_passes(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.exit()
 
 
-_PASS_NAMES: dict[str, Any] = {"multiple": True, "metavar": "PASS"}
+_PASS_NAMES: dict[str, Any] = {"multiple": True, "metavar": "PASS", "shell_complete": names_of("passes")}
 
 
 def _pass_options(functions: str, passes: str) -> Decorator:

@@ -8,7 +8,7 @@ from compassc.cli import options
 
 
 @click.command(epilog=options.example("compassc explain\ncompassc explain type-change"))
-@click.argument("code", default="")
+@click.argument("code", default="", shell_complete=options.names_of("codes"))
 @options.talk_options
 def command(code: str) -> None:
     """Explain an error code, with a wrong and a right example.

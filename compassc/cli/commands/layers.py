@@ -12,7 +12,7 @@ COLUMNS = ("layer", "use", "kernels", "what it does")
 
 
 @click.command(epilog=options.example("compassc layers\ncompassc layers Convolution"))
-@click.argument("name", default="")
+@click.argument("name", default="", shell_complete=options.names_of("layers"))
 @click.option(
     "--write-docs",
     metavar="FOLDER",

@@ -12,7 +12,7 @@ COLUMNS = ("operation", "group", "parameters", "what it does")
 
 
 @click.command(epilog=options.example("compassc ops\ncompassc ops vadd\ncompassc ops --coverage SPEC_DIR"))
-@click.argument("name", default="")
+@click.argument("name", default="", shell_complete=options.names_of("operations"))
 @click.option(
     "--coverage",
     metavar="SPEC_DIR",

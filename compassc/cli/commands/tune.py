@@ -29,7 +29,10 @@ compassc build model.onnx --calibrate samples.npz --tuned records.jsonl"""
 @click.option("--trials", type=click.IntRange(1), default=500, metavar="N", help="Candidates to try (default: 500).")
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), metavar="S", help="Time after which it ends.")
 @click.option("--patience", type=click.IntRange(1), metavar="N", help="End after N trials that bring nothing better.")
-@click.option("--strategy", default="", metavar="NAME", help="How to search: random, grid, ...")
+@click.option(
+    "--strategy", default="", metavar="NAME", help="How to search: random, grid, ...",
+    shell_complete=options.names_of("strategies"),
+)  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, metavar="N", help="The same seed gives the same search.")
 @click.option("--cold", is_flag=True, help="Do not begin with what is best on record, for these sizes and others.")
 @click.option(
