@@ -16,6 +16,7 @@ from compass_core.errors import CompassError, Span, together
 
 from ..ir.dtypes import VOID, DataType, PointerType, pointer_type
 from .dispatch import LOCAL
+from .python_errors import hide_package
 from .source import definition, file_of, function_span, node_span
 
 if TYPE_CHECKING:
@@ -176,7 +177,13 @@ class PyPrimFunc:
         """Inside a kernel that is being compiled: a call expression. Otherwise run in Python (PySim)."""
         if LOCAL.parser is not None:
             return LOCAL.parser.function(self, args, kwargs)
-        return self._run(self, args, kwargs)
+        __tracebackhide__ = True  # of pytest and IPython
+        try:
+            return self._run(self, args, kwargs)
+        except CompassError as error:
+            if LOCAL.tec is None:
+                hide_package(error)
+            raise
 
 
 def chosen(kernel: Any, target: str, sizes: Mapping[str, Any] | None = None) -> Any:

@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable
-from types import TracebackType
+from collections.abc import Callable, Iterable, Iterator
+from types import FrameType, TracebackType
 from typing import Any
 
+from compass_core import switches
 from compass_core.errors.suggest import nearest
+
+_PACKAGES = ("compassc", "compass_core", "compass_runtime", "compass_sim")
+
+
+def hide_package(error: BaseException) -> None:
+    """Leave the users' frames alone in the traceback of an error and of what caused it (COMPASS_TRACEBACK=1: all)."""
+    found: BaseException | None = None if switches.TRACEBACK.get() else error
+    while found is not None:
+        kept: TracebackType | None = None
+        for frame, line in reversed(list(_frames(found.__traceback__))):
+            if str(frame.f_globals.get("__name__")).partition(".")[0] not in _PACKAGES:
+                kept = TracebackType(kept, frame, line.tb_lasti, line.tb_lineno)
+        found.__traceback__ = kept
+        found = found.__cause__
+
+
+def _frames(trace: TracebackType | None) -> Iterator[tuple[FrameType, TracebackType]]:
+    while trace is not None:
+        yield trace.tb_frame, trace
+        trace = trace.tb_next
 
 
 def hint(error: BaseException) -> str:

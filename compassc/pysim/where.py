@@ -86,9 +86,11 @@ def _of_python(error: Exception) -> CompassError:
         )
     else:
         text = _OUR_TYPES.sub(lambda m: _TERMS[m[1]], str(error))
-        said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+        name = next(kind.__name__ for kind in type(error).__mro__ if not kind.__name__.startswith("_"))
+        said = f"{name}: {text}" if text else name
         error_class = _as_well(next((k for k in _BUILT_IN if isinstance(error, k)), None))
-        found = error_class(said, code="python", help=hint(error) or "the Python traceback is in __cause__")
+        help = getattr(error, "help", "") or hint(error) or "the Python traceback is in __cause__"
+        found = error_class(said, code="python", help=help)
     found.__cause__ = error
     return found
 

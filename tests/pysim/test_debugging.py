@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import threading
+import traceback
 from pathlib import Path
 
 import numpy as np
@@ -439,3 +440,40 @@ def test_a_sub_function_defined_anew_is_the_one_that_is_called(monkeypatch):
     monkeypatch.setitem(globals(), "second_word", other)
     k([Chain([1, 2])], out)
     assert out[0] == 8
+
+
+@S.prim_func
+def _stores(p: S.ptr("i32", "global"), at: S.i32):
+    p[at] = 1
+
+
+def test_tracebacks_have_the_users_frames_alone(monkeypatch):
+    @S.prim_func
+    def outside(x: S.ptr("i32", "global")):
+        _stores(x, 1000)
+
+    @S.prim_func
+    def undefined(x: S.ptr("i32", "global")):
+        x[0] = nowhere  # noqa: F821
+
+    for kernel, depth in ((outside, 3), (undefined, 1)):
+        with pytest.raises(CompassError) as found:
+            kernel(np.zeros(4, "int32"))
+        for error in filter(None, (found.value, found.value.__cause__)):
+            files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+            assert files and set(files) == {__file__}
+        assert len(found.traceback) == depth
+    monkeypatch.setenv("COMPASS_TRACEBACK", "1")
+    with pytest.raises(CompassError) as found:
+        outside(np.zeros(4, "int32"))
+    assert len(found.traceback) > 3
+
+
+def test_what_s_lacks_is_advised_on_in_pysim_too():
+    @S.prim_func
+    def k(x: S.ptr("i32", "global")):
+        S.prefetch(x)
+
+    with pytest.raises(CompassError, match="AttributeError: S has no 'prefetch'") as found:
+        k(np.zeros(4, "int32"))
+    assert "S.async_dma_copy" in found.value.help
