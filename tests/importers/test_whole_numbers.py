@@ -155,3 +155,10 @@ def test_inputs_beyond_32_bits_are_refused():
     model, _, _ = model_of("Max", [whole("int64", 1), whole("int64", 3)])
     with pytest.raises(CompassError, match="has 9223372036854775807, which does not fit 32 bits"):
         onnx_backend.prepare(model, onnx_backend.REFERENCE).run([whole("int64", 1), whole("int64", 2**63 - 1)])
+
+
+def test_words_that_no_kernel_reduces_are_refused_by_their_type():
+    model, given, _ = model_of("ReduceSum", [whole("uint32", 1, 2)], opset=12, axes=[0])
+    with pytest.raises(CompassError) as caught:
+        onnx_backend.prepare(model, "X2_1204").run(given)
+    assert "kernels do not compute with uint32" in str([n.message for n in caught.value.notes])

@@ -108,7 +108,8 @@ TESTS = """
 ## ONNX's own tests
 
 `make test-onnx` runs the node tests of the package onnx that have static shapes and tensors of numbers: by the references
-of layers, and on the simulator (`DEVICE=X2_1204`). These do not pass:
+of layers, and on the simulator (`DEVICE=X2_1204`), where 97% of those that are not about floats of 8 and 4 bits must pass
+(97.3% of 1,727 did at last). These do not pass:
 
 | tests | reason |
 |---|---|

@@ -148,4 +148,8 @@ def _outside(spec: Axis) -> Any:
     return (at < 0) | (at > spec.size - 1)
 
 
-refuse("how many results it gives follows from the values; run it behind the network", "NonMaxSuppression")
+refuse(
+    "how many results it gives follows from the values: import up to its inputs (`--output-tensor`), and run it behind the "
+    "network",
+    "NonMaxSuppression",
+)

@@ -9,14 +9,13 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Number
 from compassc.layers.axes import AxisLoop
 from compassc.layers.axis_sums import integer_mean, squares, sum_of_elements
-from compassc.layers.emit import look_up, requantise
+from compassc.layers.emit import look_up, requantise, wide_kind
 from compassc.layers.exact import limited
 from compassc.layers.families.reduce.reference import METHODS, check_division
 from compassc.layers.families.reduce.search import find_extreme
 from compassc.layers.kernels import kernel
 from compassc.layers.pairs import held_pair, requantise_pair, saturated_pair
 from compassc.layers.source import Kernel, KernelSource, named
-from compassc.layers.vectors import WIDE
 
 INFINITE = {"MAX": '"-inf"', "MIN": '"inf"'}
 VARIANCES = ("VARIANCE", "UNBIASED_VARIANCE")
@@ -57,7 +56,7 @@ def _check_shape(layer: Layer) -> None:
 
 def _extreme(k: KernelSource, layer: Layer, w: AxisLoop, method: str) -> Value:
     x = layer.input
-    kind = WIDE[x.dtype]
+    kind = wide_kind(x)
     low, high = (x.low, x.high) if kind == "int32" else (0, 0)
     neutral = str(low if method == "MAX" else high) if kind == "int32" else INFINITE[method]
     how = method.lower()
@@ -79,7 +78,7 @@ def _extreme(k: KernelSource, layer: Layer, w: AxisLoop, method: str) -> Value:
 
 def _logical(k: KernelSource, layer: Layer, w: AxisLoop, method: str) -> Value:
     zero = layer.input.scalar_zero if layer.is_quantised else 0
-    kind, neutral, how = WIDE[layer.input.dtype], str(int(method == "ALL")), "min" if method == "ALL" else "max"
+    kind, neutral, how = wide_kind(layer.input), str(int(method == "ALL")), "min" if method == "ALL" else "max"
     w.start("acc", neutral, "int32")
     with w.each():
         v = w.load("x")
@@ -87,7 +86,7 @@ def _logical(k: KernelSource, layer: Layer, w: AxisLoop, method: str) -> Value:
         k.do(f"other = S.vsel({w.filled('1', 'int32')}, 0, {v.name} != {w.filled('0', kind)})")
         k.do(f"acc = S.{how}(acc, {w.active('other', neutral, 'int32')})")
     w.join("acc", f"across_{how}")
-    if WIDE[layer.output.dtype] == "float32":
+    if wide_kind(layer.output) == "float32":
         return k.let('S.cast(acc, "float32")', "float32")
     return named("acc", "int32", 0, 1)
 
