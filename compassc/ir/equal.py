@@ -1,16 +1,17 @@
-"""Structural equality: the same program up to the names of variables, buffers and blocks. Spans do not count."""
+"""Structural equality: the same program up to the names of variables and buffers. Spans do not count."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 from compass_core.errors import CompassError
 
 from . import exprs as E
 from . import stmts as S
 from .dtypes import DataType, PointerType
-from .node import Node
+from .node import Field, Node
 
 TOLERANCE = 1e-9
 """How far numbers may be apart."""
@@ -24,8 +25,9 @@ class StructuralMismatch(CompassError, ValueError, AssertionError):
 def structural_equal(lhs: object, rhs: object, map_free_vars: bool = False, *, exact: bool = False) -> bool:
     """Whether two nodes, bodies, functions or modules are the same program.
 
-    Variables are paired where they are defined; others must be identical or, with `map_free_vars`, stand at the same
-    places everywhere. `exact`: floats have the same bits, else they may differ by `TOLERANCE`.
+    Variables are paired where they are defined; a buffer that is met first defines its storage and the variables of its
+    shape. Others must be identical or, with `map_free_vars`, stand at the same places everywhere. The order of
+    annotations and attributes does not count. `exact`: floats have the same bits, else they may differ by `TOLERANCE`.
     """
     return next(_Compared(map_free_vars, exact).differences(lhs, rhs, "<root>"), None) is None
 
@@ -59,9 +61,9 @@ def _defined(s: Node) -> tuple[E.Var, ...]:
     return (s.buffer.data,) if isinstance(s, (S.Alloc, S.AllocConst)) else ()
 
 
-def _fields(s: Node) -> Iterator[str]:
+def _compared(node: Node) -> list[Field]:
     """The fields that count."""
-    return (name for name in s.fields if not (name == "name" and isinstance(s, (S.Block, E.Var))))
+    return [f for f in node.declared if f.compared]
 
 
 class _Compared:
@@ -85,10 +87,24 @@ class _Compared:
         elif isinstance(a, Node) and type(a) is type(b):
             for x, y in zip(_defined(a), _defined(b)):
                 self._pair(x, y)
-            for name in _fields(a):
-                yield from self.differences(getattr(a, name), getattr(b, name), f"{path}.{name}")
+            defines = self.map_free_vars or isinstance(a, E.Buffer)
+            before, self.map_free_vars = self.map_free_vars, defines
+            for f in _compared(a):
+                yield from self._field(f, getattr(a, f.name), getattr(b, f.name), f"{path}.{f.name}")
+            self.map_free_vars = before
         elif not _same(a, b, self.exact):
             yield path
+
+    def _field(self, f: Field, a: Any, b: Any, path: Path) -> Iterator[Path]:
+        if f.annotation != "Notes":
+            yield from self.differences(a, b, path)
+            return
+        mine, theirs = dict(a), dict(b)
+        for key in {**mine, **theirs}:
+            if key not in mine or key not in theirs:
+                yield f"{path}[{key!r}]"
+            else:
+                yield from self.differences(mine[key], theirs[key], f"{path}[{key!r}]")
 
     def _pair(self, a: E.Var, b: E.Var) -> None:
         self.forward[a], self.backward[b] = b, a
@@ -127,5 +143,9 @@ def _shape(value: object, places: dict[E.Var, int], map_free_vars: bool) -> obje
     if isinstance(value, Node):
         for v in _defined(value):
             places[v] = len(places)
-        return type(value).__name__, *(_shape(getattr(value, n), places, map_free_vars) for n in _fields(value))
+        map_free_vars = map_free_vars or isinstance(value, E.Buffer)
+        parts = ((f, getattr(value, f.name)) for f in _compared(value))
+        return type(value).__name__, *(
+            _shape(dict(x) if f.annotation == "Notes" else x, places, map_free_vars) for f, x in parts
+        )
     return "float" if isinstance(value, float) else value

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TypeGuard
 
+from ..analysis.structure import Interner
 from ..ir import exprs as E
 from ..ir import stmts as S
-from ..ir.equal import structural_equal
 from ..ir.visit import Rewriter, Rewritten, for_each_function, rewrites, walk_exprs
 from ..ops import spelling
 from ._vectors import builtin, zero
@@ -21,6 +21,12 @@ NAME = "AssignPassthru"
 
 def lacks_r(e: E.Expr) -> TypeGuard[E.Call]:
     return type(e) is E.Call and e.r is None and e.dtype.is_vector and spelling.needs_r(e)
+
+
+def _within(e: E.Expr, part: E.Expr) -> bool:
+    """Whether an expression is a part of another one."""
+    same = Interner().same
+    return any(same(x, part) for x in walk_exprs(e))
 
 
 class _Assign(Rewriter):
@@ -45,9 +51,7 @@ class _Assign(Rewriter):
     def rewrite_store(self, s: S.Store) -> Rewritten:
         if lacks_r(s.value):
             old = E.Load(s.buffer, s.indices, span=s.span)
-            if s.buffer.scope != "private" and not any(
-                structural_equal(e, old, exact=True) for e in walk_exprs(s.value)
-            ):
+            if s.buffer.scope != "private" and not _within(s.value, old):
                 return self.default_stmt(s)
             return S.Store(s.buffer, s.indices, self.with_source(s.value, old), s.mask, span=s.span)
         return self.default_stmt(s)
@@ -63,7 +67,7 @@ class _Assign(Rewriter):
         pointer, stride = self.expr(pointer), self.expr(stride)
         mask = None if call.mask is None else self.expr(call.mask)
         old = E.Call("vload", (pointer, stride), value.dtype, mask, span=call.span)
-        if not any(structural_equal(e, old, exact=True) for e in walk_exprs(value)):
+        if not _within(value, old):
             return self.default_stmt(s)
         kept = self.with_source(value, old)
         return S.Eval(E.Call("vstore", (kept, pointer, stride), call.dtype, mask, span=call.span), span=s.span)

@@ -12,7 +12,7 @@ from compassc.compat.ir_functions import load_json, save_json
 from compassc.ir import assert_structural_equal, get_first_structural_mismatch, structural_equal, structural_hash
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.dtypes import FLOAT32, INT32
+from compassc.ir.dtypes import FLOAT32, INT32, pointer_type
 from tests.ir.test_nodes import CLASSES, sample
 from tests.tir.test_steps import chain, matmul
 
@@ -63,14 +63,42 @@ def test_the_mismatch_says_where_and_what():
     assert "annotations" in get_first_structural_mismatch(chain(), s.mod.entry_func)[0]
 
 
-def test_names_of_blocks_do_not_count():
+def test_names_of_blocks_and_functions_count():
     def renamed(body: S.Body) -> S.Body:
         made = tuple(s.map(lambda e: e, renamed) for s in body)
         return tuple(s.replace(name=f"{s.name}_x") if isinstance(s, S.Block) else s for s in made)
 
     f = matmul()
-    assert structural_equal(f, f.replace(body=renamed(f.body)))
+    assert structural_equal(f, f.replace(body=f.body)) and not structural_equal(f, f.replace(body=renamed(f.body)))
     assert not structural_equal(f, f.replace(name="other"))
+
+
+def buffer(name: str, size: E.Expr, scope: str = "global") -> E.Buffer:
+    return E.Buffer(E.Var(name, pointer_type(FLOAT32, scope)), FLOAT32, (size,))
+
+
+def test_buffers_are_paired_with_the_variables_of_their_shapes():
+    a, b, c = buffer("a", X), buffer("b", Y), buffer("c", Y, "lsram")
+
+    def copy(to: E.Buffer, of: E.Buffer) -> S.Body:
+        return (S.Store(to, (ONE,), E.Load(of, (ONE,)), None),)
+
+    one, other = copy(a, a), copy(b, b)
+    assert structural_equal(one, other) and structural_hash(one) == structural_hash(other)
+    assert not structural_equal(one, copy(b, a)) and not structural_equal(copy(b, a), one)
+    assert not structural_equal(one, copy(c, c))
+    assert structural_equal(copy(a, b), copy(b, a))
+    assert not structural_equal((S.Eval(X), *one), (S.Eval(Y), *other))
+    assert structural_equal((*one, S.Eval(X)), (*other, S.Eval(Y)))
+
+
+def test_the_order_of_annotations_does_not_count():
+    one = loop(X, X).replace(annotations=(("a", 1), ("b", 2.0)))
+    other = one.replace(annotations=(("b", 2.0), ("a", 1)))
+    assert structural_equal(one, other) and structural_hash(one) == structural_hash(other)
+    for notes in ((("a", 1),), (("a", 1), ("b", 3.0)), (("a", 1), ("b", 2.0), ("c", 3))):
+        assert not structural_equal(one, one.replace(annotations=notes))
+        assert not structural_equal(one.replace(annotations=notes), one)
 
 
 @pytest.mark.parametrize("cls", [c for c in CLASSES if c not in (S.PrimFunc, S.IRModule)])
