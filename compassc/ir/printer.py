@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import Span
+from compass_core.operators import OPERATORS
 
 from . import exprs as E
 from . import stmts as S
@@ -29,26 +30,7 @@ GRAPH = "I.graph"
 """The call in IR text that makes a graph from text and constants."""
 DIGEST = "# sha256 of a source: "
 """The beginning of a head line with the digest of a file."""
-SYMBOLS = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "floordiv": "//",
-    "floormod": "%",
-    "bitand": "&",
-    "bitor": "|",
-    "bitxor": "^",
-    "shl": "<<",
-    "shr": ">>",
-    "eq": "==",
-    "ne": "!=",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "and": "and",
-    "or": "or",
-}
+SYMBOLS = {name: operator.python for name, operator in OPERATORS.items() if operator.python}
 NAMED = {"div": "div", "mod": "truncmod", "min": "min", "max": "max"}
 RESERVED = frozenset(
     "T S I Module range True False and or not if else for while in return break pass class def".split()

@@ -33,3 +33,29 @@ PREFIX: dict[str, Callable[[Any], Any]] = {
     "not": operator.not_,
     "+": operator.pos,
 }
+_METHODS = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "truediv": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "pow": "**",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+    "lshift": "<<",
+    "rshift": ">>",
+}
+_COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+_PREFIXES = {"neg": "-", "invert": "~"}
+
+
+def install(cls: type, binary: Callable[[str, Any, Any], Any], unary: Callable[[str, Any], Any]) -> None:
+    """Give a class Python's operators, all by two functions of their symbols and operands."""
+    for name, symbol in {**_METHODS, **_COMPARISONS}.items():
+        setattr(cls, f"__{name}__", lambda self, other, symbol=symbol: binary(symbol, self, other))
+    for name, symbol in _METHODS.items():
+        setattr(cls, f"__r{name}__", lambda self, other, symbol=symbol: binary(symbol, other, self))
+    for name, symbol in _PREFIXES.items():
+        setattr(cls, f"__{name}__", lambda self, symbol=symbol: unary(symbol, self))

@@ -306,26 +306,13 @@ _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "ne": operator.ne,
 }
 _COMPARE = frozenset("lt le gt ge eq ne".split())
-_SYMBOLS = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "div": "/",
-    "floordiv": "//",
-    "floormod": "%",
-    "pow": "**",
-    "bitand": "&",
-    "bitor": "|",
-    "bitxor": "^",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "eq": "==",
-    "ne": "!=",
-}
 _SHIFTS = frozenset(("shl", "shr"))
 _BITWISE = frozenset(("bitand", "bitor", "bitxor"))
+_SYMBOLS = {
+    "div": "/",
+    "pow": "**",
+    **{name: o.python for name, o in operators.OPERATORS.items() if o.python and name not in _SHIFTS},
+}
 _DIVIDE = {"div": operators.div, "floordiv": operators.div, "floormod": operators.mod}
 """Python's `/`, `//` and `%` on whole numbers; `_plan` has what they are with a literal power of two."""
 _MAX_PLANS = 1024

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from compass_core.operators import OPERATORS
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import DataType, PointerType
@@ -225,6 +226,5 @@ class CudaText(CText):
         if e.op in _WRAPPING and kind.is_int and kind.bits >= 32 and e.flags & E.F_LOAD:
             wide = DataType(f"uint{kind.bits}")
             a, b = self.expr(e.a), self.expr(e.b)
-            sign = {"add": "+", "sub": "-", "mul": "*"}[e.op]
-            return f"(({kind})(({wide}){a} {sign} ({wide}){b}))"
+            return f"(({kind})(({wide}){a} {OPERATORS[e.op].c} ({wide}){b}))"
         return super().binary(e)

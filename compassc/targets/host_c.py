@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from compass_core.operators import OPERATORS
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import FLOAT32, INT32, DataType, PointerType, Type
@@ -185,8 +186,7 @@ class HostText(CText):
     def _wide(self, size: Expr) -> str:
         """A size in 64 bits."""
         if isinstance(size, Binary) and size.op in ("add", "sub", "mul"):
-            sign = {"add": "+", "sub": "-", "mul": "*"}[size.op]
-            return f"({self._wide(size.a)} {sign} {self._wide(size.b)})"
+            return f"({self._wide(size.a)} {OPERATORS[size.op].c} {self._wide(size.b)})"
         return f"((long){self.expr(size)})"
 
     def _bytes(self, array: Buffer, count: Expr) -> tuple[int | None, str]:
@@ -325,15 +325,13 @@ class HostText(CText):
         if op in ("min", "max"):
             return self._extreme(op, kind, a, b)
         if op in E.COMPARISON and not kind.is_bool:
-            signs = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-            return self._mask(f"({a} {signs[op]} {b})", kind.lanes)
-        signs = {"and": "&", "or": "|", "add": "+", "sub": "-", "mul": "*", "bitand": "&", "bitor": "|", "bitxor": "^",
-                 "shl": "<<", "shr": ">>", "div": "/", "eq": "==", "ne": "!="}  # fmt: skip
+            return self._mask(f"({a} {OPERATORS[op].c} {b})", kind.lanes)
+        sign = {"and": "&", "or": "|"}.get(op, OPERATORS[op].c)
         if op in ("div", "mod") and kind.is_integer:
             return self._lanes(e, kind, f"{op}_{kind.element_of}", (a, b))
-        if op not in signs or (kind.is_bool and op in E.COMPARISON):
+        if not sign or op == "mod" or (kind.is_bool and op in E.COMPARISON):
             raise NoForm(f"{e} has no form on {self.where}")
-        return f"({a} {signs[op]} {b})"
+        return f"({a} {sign} {b})"
 
     def _extreme(self, op: str, kind: DataType, a: str, b: str) -> str:
         vector, sign = self.type(kind), ">" if op == "max" else "<"

@@ -19,13 +19,15 @@ class Operator(NamedTuple):
     """`evaluate`: the exact result on two whole numbers, before it is cut to a type (see `wrap`).
 
     `range`: the least and largest result over two ranges; None when the rule cannot tell, or there is no rule. `truth`:
-    the result is 0 or 1, whatever the operands' type. `c`: the operator in C text; empty where C has none.
+    the result is 0 or 1, whatever the operands' type. `c`, `python`: the operator in C and in Python; empty where the
+    language has none.
     """
 
     evaluate: Callable[[int, int], int]
     range: RangeRule | None
     truth: bool
     c: str
+    python: str
 
 
 def wrap(value: int, bits: int, signed: bool) -> int:
@@ -121,12 +123,12 @@ def _equality(same: bool) -> RangeRule:
     return over
 
 
-def _value(evaluate: Callable[[int, int], int], range: RangeRule | None, c: str = "") -> Operator:
-    return Operator(evaluate, range, False, c)
+def _value(evaluate: Callable[[int, int], int], range: RangeRule | None, c: str = "", python: str = "") -> Operator:
+    return Operator(evaluate, range, False, c, python)
 
 
-def _truth(evaluate: Callable[[int, int], Any], range: RangeRule | None, c: str) -> Operator:
-    return Operator(lambda a, b: int(evaluate(a, b)), range, True, c)
+def _truth(evaluate: Callable[[int, int], Any], range: RangeRule | None, c: str, python: str) -> Operator:
+    return Operator(lambda a, b: int(evaluate(a, b)), range, True, c, python)
 
 
 def _ordered(evaluate: Callable[[int, int], bool]) -> RangeRule:
@@ -134,28 +136,28 @@ def _ordered(evaluate: Callable[[int, int], bool]) -> RangeRule:
 
 
 OPERATORS: dict[str, Operator] = {
-    "add": _value(lambda a, b: a + b, lambda a, b: (a[0] + b[0], a[1] + b[1]), "+"),
-    "sub": _value(lambda a, b: a - b, lambda a, b: (a[0] - b[1], a[1] - b[0]), "-"),
-    "mul": _value(lambda a, b: a * b, _corners(lambda a, b: a * b), "*"),
+    "add": _value(lambda a, b: a + b, lambda a, b: (a[0] + b[0], a[1] + b[1]), "+", "+"),
+    "sub": _value(lambda a, b: a - b, lambda a, b: (a[0] - b[1], a[1] - b[0]), "-", "-"),
+    "mul": _value(lambda a, b: a * b, _corners(lambda a, b: a * b), "*", "*"),
     "div": _value(div, _quotients(div), "/"),
     "mod": _value(mod, _mod_range, "%"),
-    "floordiv": _value(floordiv, _quotients(floordiv)),
-    "floormod": _value(floormod, _floormod_range),
+    "floordiv": _value(floordiv, _quotients(floordiv), python="//"),
+    "floormod": _value(floormod, _floormod_range, python="%"),
     "min": _value(min, _corners(min)),
     "max": _value(max, _corners(max)),
-    "bitand": _value(lambda a, b: a & b, _bitand_range, "&"),
-    "bitor": _value(lambda a, b: a | b, _bits_range, "|"),
-    "bitxor": _value(lambda a, b: a ^ b, _bits_range, "^"),
-    "shl": _value(lambda a, b: a << b, _shift_range(lambda a, b: a << b), "<<"),
-    "shr": _value(lambda a, b: a >> b, _shift_range(lambda a, b: a >> b), ">>"),
-    "eq": _truth(lambda a, b: a == b, _equality(True), "=="),
-    "ne": _truth(lambda a, b: a != b, _equality(False), "!="),
-    "lt": _truth(lambda a, b: a < b, _ordered(lambda a, b: a < b), "<"),
-    "le": _truth(lambda a, b: a <= b, _ordered(lambda a, b: a <= b), "<="),
-    "gt": _truth(lambda a, b: a > b, _ordered(lambda a, b: a > b), ">"),
-    "ge": _truth(lambda a, b: a >= b, _ordered(lambda a, b: a >= b), ">="),
-    "and": _truth(lambda a, b: a and b, _corners(lambda a, b: int(bool(a and b))), "&&"),
-    "or": _truth(lambda a, b: a or b, _corners(lambda a, b: int(bool(a or b))), "||"),
+    "bitand": _value(lambda a, b: a & b, _bitand_range, "&", "&"),
+    "bitor": _value(lambda a, b: a | b, _bits_range, "|", "|"),
+    "bitxor": _value(lambda a, b: a ^ b, _bits_range, "^", "^"),
+    "shl": _value(lambda a, b: a << b, _shift_range(lambda a, b: a << b), "<<", "<<"),
+    "shr": _value(lambda a, b: a >> b, _shift_range(lambda a, b: a >> b), ">>", ">>"),
+    "eq": _truth(lambda a, b: a == b, _equality(True), "==", "=="),
+    "ne": _truth(lambda a, b: a != b, _equality(False), "!=", "!="),
+    "lt": _truth(lambda a, b: a < b, _ordered(lambda a, b: a < b), "<", "<"),
+    "le": _truth(lambda a, b: a <= b, _ordered(lambda a, b: a <= b), "<=", "<="),
+    "gt": _truth(lambda a, b: a > b, _ordered(lambda a, b: a > b), ">", ">"),
+    "ge": _truth(lambda a, b: a >= b, _ordered(lambda a, b: a >= b), ">=", ">="),
+    "and": _truth(lambda a, b: a and b, _corners(lambda a, b: int(bool(a and b))), "&&", "and"),
+    "or": _truth(lambda a, b: a or b, _corners(lambda a, b: int(bool(a or b))), "||", "or"),
 }
 """Every operator with two operands, by its name in the IR."""
 

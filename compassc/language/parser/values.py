@@ -14,6 +14,7 @@ from ...ir import exprs as E
 from ...ir.dtypes import INT32, STORAGE, VOID, DataType, PointerType
 from ...ops.core import convert, imm
 from ...ops.typing import check_literal
+from .. import python_operators
 from ..advice import advice
 from ..dispatch import active_parser
 from ..specs import BUFFER_ATTRIBUTES, POINTER_ATTRIBUTES, VALUE_ATTRIBUTES, one_index, pointee_dtype
@@ -119,51 +120,11 @@ class Operators(Foreign):
     __hash__ = object.__hash__
 
 
-def _install() -> None:
-    names = {
-        "add": "+",
-        "sub": "-",
-        "mul": "*",
-        "truediv": "/",
-        "floordiv": "//",
-        "mod": "%",
-        "pow": "**",
-        "and": "&",
-        "or": "|",
-        "xor": "^",
-        "lshift": "<<",
-        "rshift": ">>",
-    }
-    compares = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-
-    def forward(symbol: str):
-        def method(self: Any, other: Any) -> Any:
-            return active_parser(_VALUE).binary(symbol, self, other)
-
-        return method
-
-    def backward(symbol: str):
-        def method(self: Any, other: Any) -> Any:
-            return active_parser(_VALUE).binary(symbol, other, self)
-
-        return method
-
-    def prefix(symbol: str):
-        def method(self: Any) -> Any:
-            return active_parser(_VALUE).unary(symbol, self)
-
-        return method
-
-    for name, symbol in names.items():
-        setattr(Operators, f"__{name}__", forward(symbol))
-        setattr(Operators, f"__r{name}__", backward(symbol))
-    for name, symbol in compares.items():
-        setattr(Operators, f"__{name}__", forward(symbol))
-    for name, symbol in {"neg": "-", "invert": "~"}.items():
-        setattr(Operators, f"__{name}__", prefix(symbol))
-
-
-_install()
+python_operators.install(
+    Operators,
+    lambda symbol, a, b: active_parser(_VALUE).binary(symbol, a, b),
+    lambda symbol, a: active_parser(_VALUE).unary(symbol, a),
+)
 
 
 class Value(Operators):

@@ -11,6 +11,7 @@ from compass_core.errors import CompassError
 from compass_core.shapes import broadcast_shape
 from compassc.ir.dtypes import INT32, STORAGE, DataType
 
+from .. import python_operators
 from .machine import Machine, machine, op
 from .storage import Shape, Storage, extents
 
@@ -376,30 +377,8 @@ def apply(operation: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tile
     )
 
 
-_NAMES = "add sub mul truediv floordiv mod pow and or xor lshift rshift"
-_SYMBOLS = "+ - * / // % ** & | ^ << >>"
+def _unary(symbol: str, tile: Tile) -> Tile:
+    return elementwise(lambda x: tile.at.unary(symbol, x), (tile,), f"`{symbol}`")
 
 
-def _install() -> None:
-    symbols = dict(zip(_NAMES.split(), _SYMBOLS.split()))
-    compares = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-
-    def forward(symbol: str) -> Callable[[Tile, Any], Tile]:
-        return lambda self, other: binary(symbol, self, other)
-
-    def backward(symbol: str) -> Callable[[Tile, Any], Tile]:
-        return lambda self, other: binary(symbol, other, self)
-
-    def prefix(symbol: str) -> Callable[[Tile], Tile]:
-        return lambda self: elementwise(lambda x: self.at.unary(symbol, x), (self,), f"`{symbol}`")
-
-    for name, symbol in symbols.items():
-        setattr(Tile, f"__{name}__", forward(symbol))
-        setattr(Tile, f"__r{name}__", backward(symbol))
-    for name, symbol in compares.items():
-        setattr(Tile, f"__{name}__", forward(symbol))
-    for name, symbol in {"neg": "-", "invert": "~"}.items():
-        setattr(Tile, f"__{name}__", prefix(symbol))
-
-
-_install()
+python_operators.install(Tile, binary, _unary)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from compass_core.errors import CompassError
+from compass_core.operators import OPERATORS
 from compass_core.reading import jsontext
 from compass_core.reading.names import is_label, is_name
 from compassc.ir.dtypes import INT32
@@ -209,11 +210,9 @@ _REFERENCES: dict[str, Callable[[Any], str]] = {
     "cast": lambda value: f"te.cast({_shown_tree(value[1])}, {_quoted(value[0])})",
     "expr": lambda value: _shown_tree(value),
 }
-_SIGNS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "floormod": "%", "bitand": "&", "bitor": "|",
-          "bitxor": "^", "shl": "<<", "shr": ">>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "ne": "!="}  # fmt: skip
 _CALLS = {"and": "all", "or": "any", "div": "truncdiv", "mod": "truncmod", "min": "min", "max": "max"}
 _OPERATORS = {
-    **{op: f"({{}} {sign} {{}})" for op, sign in _SIGNS.items()},
+    **{name: f"({{}} {operator.python} {{}})" for name, operator in OPERATORS.items() if operator.python},
     **{op: f"te.{name}({{}}, {{}})" for op, name in _CALLS.items()},
     **dict.fromkeys(("not", "bitnot"), "(~{})"),
     "eq": "{}.equal({})",
