@@ -64,7 +64,7 @@ def test_a_misspelt_name_gets_the_nearest_one(compassc, tmp_path, args, suggesti
     ("args", "what"),
     [
         ([], "Usage: compassc"),
-        (["ops", "match_buffer"], "docs/language.md has statements and storage"),
+        (["ops", "match_buffer"], "`compassc ops` lists them"),
         (["build"], "needs the kernel's Python file"),
         (["build", "absent.py"], "does not exist"),
         (["build", "k.py", "--set", "n"], "expected NAME=VALUE"),
