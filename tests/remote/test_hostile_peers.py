@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import socket
 import struct
@@ -549,6 +550,18 @@ def test_two_hundred_sessions_at_once(server: rpc.Server) -> None:
         arrays = [session.array(np.full(8, number)) for number, session in enumerate(sessions)]
         assert [int(array.numpy()[7]) for array in arrays] == list(range(200))
     works(server)
+
+
+def test_many_sessions_where_a_process_may_open_few_files(state_folder: Path) -> None:
+    """The server takes as many as the system gives when it asks."""
+
+    def few() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (40, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+    made = rpc.Server(**PORTS, silent=True, quota=Quota(sessions=50), server_init_callback=few)
+    with made as own, ExitStack() as stack:
+        sessions = [stack.enter_context(rpc.connect(own.host, own.port)) for _ in range(30)]
+        assert [s.get_function("rpc.test.addone")(1) for s in sessions] == [2] * 30
 
 
 def test_a_flood_of_strangers(state_folder: Path) -> None:

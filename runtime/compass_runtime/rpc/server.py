@@ -38,6 +38,7 @@ SWEEP_SECONDS = 0.5
 HARD_SECONDS = 2.0
 """So much later than a call or session should have ended the process is killed."""
 _GO, _NO = b"go", b"no"
+MOST_FILES = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,12 @@ class _Child:
         self.end = self.began + greeting + HARD_SECONDS
         self.state = "stranger"
         self.seconds = 0.0
-        self.pidfd = os.pidfd_open(pid)
+        try:
+            self.pidfd = os.pidfd_open(pid)
+        except OSError:  # no file is left to watch it with
+            self.kill()
+            os.waitpid(pid, 0)
+            raise
 
     def late(self, now: float) -> bool:
         """Whether it should have ended."""
@@ -386,6 +392,16 @@ def greet_client(channel: Channel, tokens: Sequence[Token], seconds: float) -> G
     return greeted
 
 
+def _allow_files() -> None:
+    """Takes as many open files as the system gives: each client needs two of them here."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def preload() -> None:
     """Imports what sessions need, so that each one finds it there."""
     import hmac
@@ -412,6 +428,7 @@ def main(offer: Offer, ready: Callable[[Server], object], callback: Callable[[],
     offered = {name for name in list_global_func_names() if name not in before or name.startswith(PREFIX)}
     from dataclasses import replace
 
+    _allow_files()
     server = Server(replace(offer, offered=offer.offered | offered))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, server.stop)
