@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compass_core import switches
-from compass_core.errors import CompassError, UsageError
+from compass_core.errors import CompassError
 from compass_core.errors.boundary import complain
 
 if TYPE_CHECKING:
@@ -32,35 +31,27 @@ class Console:
 
     def use_color(self) -> bool:
         """Whether stderr gets colours, as `--color` and COMPASS_COLOR say."""
-        from compass_core.errors.rendering import wants_color
+        from compass_core.errors.rendering import color_asked
 
-        try:
-            choice = switches.COLOR.get(self.color)
-        except UsageError:  # a malformed switch is about to be reported: do so in plain text
-            return False
-        return wants_color(choice)
+        return color_asked(self.color)
 
     def format(self) -> str:
         """How errors are written: `text` or `json`."""
-        try:
-            return switches.ERROR_FORMAT.get(self.error_format)
-        except UsageError:
-            return "text"
+        from compass_core.errors.rendering import format_asked
+
+        return format_asked(self.error_format)
 
     def diagnose(self, error: CompassError) -> None:
         """Write an error, a warning or a group of them."""
-        from compass_core.errors.rendering import shown as rendered
+        from compass_core.errors.rendering import as_asked
 
-        self._write(rendered(error, self.format(), self.use_color()))
+        self._write(as_asked(error, self.color, self.error_format))
 
     def use_traceback(self) -> bool:
         """Whether errors come with the Python traceback."""
-        if self.traceback is not None:
-            return self.traceback
-        try:
-            return switches.TRACEBACK.get()
-        except UsageError:
-            return False
+        from compass_core.errors.rendering import traceback_asked
+
+        return traceback_asked(self.traceback)
 
     def say(self, text: str) -> None:
         """A line."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from compassc.cli.console import Console, artifact, shown
 from compassc.cli.quantizing import pictures_of, request_of, telling
 from compassc.driver.build import STAGE_FOLDER_SUFFIX
-from compassc.driver.models import ModelRequest, has_other_build, run_model_build
+from compassc.models.build import ModelRequest, has_other_build, run_model_build
 
 if TYPE_CHECKING:
     from compassc.models.model import Model

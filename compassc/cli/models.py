@@ -11,7 +11,7 @@ from compassc.cli.console import Console, artifact
 from compassc.cli.outputs import hand_over, is_apart, place
 from compassc.cli.pipeline import graph_pass_options, graph_pipeline_text
 from compassc.cli.quantizing import request_of, summary, telling
-from compassc.driver.models import ModelRequest, run_model_build, stage_named
+from compassc.models.build import ModelRequest, run_model_build, stage_named
 
 NOT_OF_MODELS = {
     "entry": "--kernel",

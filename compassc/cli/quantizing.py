@@ -16,7 +16,7 @@ from compass_core.errors import UsageError
 from compassc.cli import options
 from compassc.cli.console import Console
 from compassc.cli.options import chain
-from compassc.driver.models import QuantizeRequest
+from compassc.models.build import QuantizeRequest
 
 if TYPE_CHECKING:
     from compassc.graph import Graph

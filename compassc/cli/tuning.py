@@ -29,7 +29,7 @@ _STRATEGIES = ("model", "random")
 def run(console: Console, source: Path, given: dict[str, Any]) -> None:
     """Searches for each task of a file, shows how it goes, and prints tables or JSON."""
     from compassc.cluster import open_cluster
-    from compassc.driver.models import is_graph
+    from compassc.graph.files import is_graph
     from compassc.importers import is_model
     from compassc.tuning.tasks import tasks_of_file
     from compassc.tuning.tune import check, tune

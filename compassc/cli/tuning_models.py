@@ -14,7 +14,7 @@ from compassc.cli.quantizing import request_of, telling
 from compassc.cli.tables import Table, tables_text
 from compassc.cli.tuning import number_text, pages, progress_line, search_options, store_of
 from compassc.driver.build import STAGE_FOLDER_SUFFIX
-from compassc.driver.models import ModelRequest, run_model_build
+from compassc.models.build import ModelRequest, run_model_build
 
 if TYPE_CHECKING:
     from compassc.models.model import Model

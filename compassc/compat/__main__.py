@@ -14,7 +14,8 @@ from types import ModuleType, TracebackType
 
 from compass_core import switches
 from compass_core.errors import CompassError, UsageError
-from compassc.cli.console import Console
+from compass_core.errors.boundary import complain
+from compass_core.errors.rendering import as_asked, format_asked, traceback_asked
 from compassc.compat import install, modules, other_package
 
 USAGE = """\
@@ -76,18 +77,17 @@ def _show(kind: type[BaseException], error: BaseException, trace: TracebackType 
     while trace is not None and trace.tb_frame.f_code.co_filename in _OWN_FILES:
         trace = trace.tb_next
     error.__traceback__ = trace
-    console = Console()
-    if not isinstance(error, CompassError) or console.use_traceback():
+    if not isinstance(error, CompassError) or traceback_asked():
         sys.__excepthook__(kind, error, trace)
         return
     packages = (f.f_globals.get("__name__", "").partition(".")[0] for f, _ in traceback.walk_tb(trace))
     users = list(
         itertools.takewhile(lambda pair: pair[0] not in _TOOLCHAIN, zip(packages, traceback.extract_tb(trace)))
     )
-    if users and console.format() == "text":
+    if users and format_asked() == "text":
         lines = traceback.format_list([line for _, line in users])
         print("Traceback (most recent call last):", "".join(lines), sep="\n", end="", file=sys.stderr)
-    console.diagnose(error)
+    complain(as_asked(error))
 
 
 def _take_names(shadow: bool) -> None:
@@ -115,7 +115,7 @@ def main(words: Sequence[str]) -> None:
         program.prepare()
         _take_names(shadow)
     except CompassError as error:
-        Console().diagnose(error)
+        complain(as_asked(error))
         sys.exit(error.exit_code)
     sys.excepthook = _show
     program.run()

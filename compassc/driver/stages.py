@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 B = TypeVar("B")
-"""What a stage works on: the build of a kernel, or of a model (`compassc.driver.models`)."""
+"""What a stage works on: the build of a kernel, or of a model (`compassc.models.build`)."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,14 @@ from compass_core.reading.limits import TEXT_BYTES
 from compassc.graph import text
 from compassc.graph.graph import Graph
 
+SUFFIXES = (".txt", ".def")
+"""Of files that hold a graph."""
+
+
+def is_graph(path: Path) -> bool:
+    """Whether a file is a graph's text, by its name."""
+    return path.suffix.lower() in SUFFIXES
+
 
 def load(path: Path | str, weights: Path | None = None) -> Graph:
     """The graph in a text file; its constants are those of `weights`, or of the file of its name with the suffix .bin."""

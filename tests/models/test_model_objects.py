@@ -87,7 +87,7 @@ def test_models_come_from_files_objects_and_graphs(model, lenet, tmp_path):
 def test_export_writes_the_file_or_everything(model, tmp_path):
     assert model.export(tmp_path / "net.bin").read_bytes() == model.path.read_bytes()
     folder = model.export(str(tmp_path / "net"))
-    assert {"aipu.bin", "float.txt", "float.bin", "opt.txt", "opt.bin", "build.yaml"} == {
+    assert {"aipu.bin", "float.txt", "float.bin", "opt.txt", "opt.bin", "launches.txt", "build.yaml"} == {
         f.name for f in folder.iterdir()
     }
     (tmp_path / "taken").write_text("")

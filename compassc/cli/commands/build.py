@@ -55,7 +55,7 @@ def command(console: Console, source: Path | None, **given: Any) -> None:
     A model leaves its graphs in MODEL.compass/: float.txt as imported, opt.txt after the passes, and quant.txt when
     --calibrate or --quantize is given. A graph starts there.
     """
-    from compassc.driver.models import is_graph
+    from compassc.graph.files import is_graph
     from compassc.importers import is_model, refuse_other_files
 
     if source is not None and (is_model(source) or is_graph(source)):

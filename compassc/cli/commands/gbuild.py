@@ -19,7 +19,6 @@ compassc gbuild kernel.compass/vadd.o
 compassc gbuild vadd.o --set n=1024 --shape c=4x1024 -o out/aipu.bin
 compassc gbuild model.compass/quant.txt -t X2_1204
 compassc gbuild graph.txt -w weight.bin -t X2_1204"""
-GRAPH_SUFFIXES = (".txt", ".def")
 
 
 @click.command(epilog=options.example(EXAMPLE))
@@ -66,10 +65,11 @@ def command(
     the built-in layers, whose kernels are compiled in GRAPH.compass beside the output. Element-wise layers join the
     kernel of the layer before them, with the same results.
     """
+    from compassc.graph.files import is_graph
     from compassc.importers import refuse_models
 
     refuse_models(source)
-    if source.suffix in GRAPH_SUFFIXES:
+    if is_graph(source):
         _graph(console, source, output, target, given)
         return
     from compassc.driver import Request

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TextIO
 
-from compass_core.errors import CompassError, ErrorGroup, Note, Span, flat
+from compass_core.errors import CompassError, ErrorGroup, Note, Span, UsageError, flat
 from compass_core.errors.excerpts import source_line
 
 FORMATS = ("text", "json")
@@ -162,6 +162,43 @@ def shown(error: CompassError, format: str = "text", color: bool = False) -> str
 
 
 # ---------------------------------------------------------------------------------------------------------------- JSON
+
+
+def color_asked(given: str | None = None) -> bool:
+    """Whether errors are coloured: as an option of a command says, or else COMPASS_COLOR."""
+    from compass_core import switches
+
+    try:
+        return wants_color(switches.COLOR.get(given))
+    except UsageError:  # a malformed switch is about to be reported: do so in plain text
+        return False
+
+
+def format_asked(given: str | None = None) -> str:
+    """How errors are written, `text` or `json`: as an option of a command says, or else COMPASS_ERROR_FORMAT."""
+    from compass_core import switches
+
+    try:
+        return switches.ERROR_FORMAT.get(given)
+    except UsageError:
+        return "text"
+
+
+def traceback_asked(given: bool | None = None) -> bool:
+    """Whether errors come with the Python traceback: as an option of a command says, or else COMPASS_TRACEBACK."""
+    from compass_core import switches
+
+    if given is not None:
+        return given
+    try:
+        return switches.TRACEBACK.get()
+    except UsageError:
+        return False
+
+
+def as_asked(error: CompassError, color: str | None = None, format: str | None = None) -> str:
+    """An error as it is shown on stderr: as options of a command say, or else the switches."""
+    return shown(error, format_asked(format), color_asked(color))
 
 
 def json_lines(error: CompassError) -> str:

@@ -13,6 +13,7 @@ from compass_core.errors import CompassError, Span, UsageError
 from compassc.driver.build import STAGE_FOLDER_SUFFIX, Listener, StageRecord, run_stages
 from compassc.driver.files import sha256_of, stage_files
 from compassc.driver.stages import Stage, find_stage
+from compassc.graph.files import is_graph
 
 if TYPE_CHECKING:
     from compassc.gbuilder.build import GraphBuild
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from compassc.quantizer.model import Outcome
     from compassc.quantizer.settings import Settings
 
-GRAPH_SUFFIXES = (".txt", ".def")
-"""Of files that hold a graph, with which a build may begin."""
 EVEN = "even.txt"
 """The float graph with the weights of neighbouring layers evened out, where the settings ask for that: what the quantised
 one is to be compared with."""
@@ -198,11 +197,6 @@ STAGES: tuple[Stage[ModelBuild], ...] = (
 def stage_named(name: str) -> Stage[ModelBuild]:
     """The stage of models called `name`; UsageError with the nearest name when there is none."""
     return find_stage(name, STAGES, f"a model has no stage '{name}'")
-
-
-def is_graph(path: Path) -> bool:
-    """Whether a file is a graph's text, by its name."""
-    return path.suffix.lower() in GRAPH_SUFFIXES
 
 
 def run_model_build(
