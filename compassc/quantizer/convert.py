@@ -18,6 +18,7 @@ from compassc.layers.declare import all_types, store
 from compassc.quantizer.job import MARKS, Job, NotQuantised, is_float, whole_type
 from compassc.quantizer.numbers import ASYMMETRIC, levels, limits_of, stored
 from compassc.quantizer.places import OF_PLACES, of_input, wide_places
+from compassc.quantizer.poles import with_float_poles
 from compassc.quantizer.prepare import prepared
 from compassc.quantizer.rows import TYPES as LINEAR_TYPES
 from compassc.quantizer.rules import NO_RULE, all_rules
@@ -386,7 +387,8 @@ def quantize_with_reasons(graph: Graph, calibration: Calibration | None, setting
             "calibrate again with the same settings",
             "calibration-data",
         )
-    return _Walk(prepared(graph, settings), calibration, wide_places(graph, settings)).walk()
+    own = with_float_poles(graph, calibration, wide_places(graph, settings))
+    return _Walk(prepared(graph, settings), calibration, own).walk()
 
 
 def wants_moments(graph: Graph, settings: Settings) -> Layer | None:
