@@ -12,7 +12,7 @@ WINDOW_HIGH = 0xFFFF_F000
 ENGINE_LOW = 0x1000_0000
 CODE_HIGH = 0x2000_0000
 STACKS_LOW = 0x2000_0000
-STACK_SIZE = 0x0010_0000
+STACK_SIZE = 0x0020_0000
 ENGINE_HIGH = 0x3000_0000
 MAX_TECS = 16
 
@@ -37,7 +37,7 @@ def describe(address: int) -> str:
         tec, offset = divmod(address - STACKS_LOW, STACK_SIZE)
         if offset < PAGE:
             return (
-                f"address {address:#x}: the stack of TEC {tec} is full; lsram and private arrays need more than 1 MiB"
+                f"address {address:#x}: the stack of TEC {tec} is full; lsram and private arrays need more than 2 MiB"
             )
         return f"address {address:#x}: inside the stack of TEC {tec}"
     if ENGINE_LOW <= address < ENGINE_HIGH:

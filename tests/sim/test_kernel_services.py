@@ -9,7 +9,7 @@ import pytest
 from builtin_rows import ALL, F32, I16, I32, U8, Vector
 from sim_device import Bench, compile_kernel
 
-from compass_sim import memory_map
+from compass_sim import KernelFault, memory_map
 
 
 def kernel(params: str, arguments: str, body: str, head: str = "") -> str:
@@ -245,3 +245,14 @@ def test_vector_loops_have_no_scalar_leftovers(shared: Bench) -> None:
         kernel("__global int* a, int n", pointers("__global int") + ", __COMPASS_SCALAR(int, 1)", body), at, 9, tasks=1
     )
     assert (shared.read(at, data)[1:] == data[1:] + np.repeat(np.arange(9), 8)).all()
+
+
+def test_what_is_too_large_for_a_stack_ends_at_its_own_page(bench: Bench) -> None:
+    """Not in the stack of the TEC below it: the array's far end is touched last."""
+    text = kernel("__global int* n", pointers("__global int"), "  volatile char big[6 << 20];\n  big[n[0]] = 1;")
+    spc = bench.load(compile_kernel(text))["entry"]
+    bench.parameters(bench.place(np.zeros(1, np.int32)))
+    with pytest.raises(
+        KernelFault, match=r"the stack of TEC \d is full; lsram and private arrays need more than 2 MiB"
+    ):
+        bench.worker.dispatch(*bench.chain(spc, tasks=4))

@@ -27,6 +27,7 @@ _MACHINE = (
     "-fno-pic",
     "-fno-pie",
     "-fno-stack-protector",
+    "-fstack-clash-protection",  # what is too large for a TEC's stack ends at its guard page, not in another TEC's stack
     "-fno-asynchronous-unwind-tables",
 )
 _MEANING = (  # the NPU's arithmetic, which is also PySim's

@@ -22,7 +22,7 @@ void __compass_profile_point(const ulong *counters __attribute__((noescape)), ui
 /* A mask, whose active lanes are counted. */
 #define __COMPASS_COUNT_LANES(B)                                                    \
   __COMPASS_FN B __compass_count_lanes(B m, ulong *counter) {                       \
-    *counter += (uint)__builtin_popcount(__compass_predicate(m));                   \
+    *counter += (uint)__compass_active(m);                                          \
     return m;                                                                       \
   }
 __COMPASS_COUNT_LANES(bool8)
