@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -13,11 +12,15 @@ from compass_core.errors import UsageError
 from compassc.cli import options
 from compassc.cli.console import Console, shown
 
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 token_option = click.option(
-    "--token-file", type=FILE, metavar="FILE", help="Tokens, one a line with its rights; default: the user's own file."
+    "--token-file",
+    type=options.FILE,
+    metavar="FILE",
+    help="Tokens, one a line with its rights; default: the user's own file.",
 )
-ca_option = click.option("--ca", type=FILE, metavar="FILE", help="Certificates by which other machines are known.")
+ca_option = click.option(
+    "--ca", type=options.FILE, metavar="FILE", help="Certificates by which other machines are known."
+)
 
 
 def listen_options(port: int) -> options.Decorator:
@@ -29,8 +32,10 @@ def listen_options(port: int) -> options.Decorator:
         ),
         click.option("--port-end", type=click.IntRange(0, 65536), default=9199, help="End of the ports, not included."),
         token_option,
-        click.option("--certificate", type=FILE, metavar="FILE", help="Certificate for TLS, needed beyond loopback."),
-        click.option("--private-key", type=FILE, metavar="FILE", help="Its key, where that is another file."),
+        click.option(
+            "--certificate", type=options.FILE, metavar="FILE", help="Certificate for TLS, needed beyond loopback."
+        ),
+        click.option("--private-key", type=options.FILE, metavar="FILE", help="Its key, where that is another file."),
         click.option("--silent", is_flag=True, help="No log."),
     )
 
