@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,12 +18,9 @@ from compassc.build.values import Expression, Pointer, Value, recorded, variable
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, VOID, DataType, PointerType, dtype, pointer_type
-from compassc.ir.visit import placed, walk_exprs
+from compassc.ir.visit import placed
 from compassc.language.dispatch import parsing
 from compassc.language.functions import Macro
-from compassc.language.parser.access import resolve
-from compassc.language.parser.folding import is_idle
-from compassc.language.parser.loops import KINDS, bound_types
 from compassc.language.parser.values import ZERO, PointerValue, index_expr
 from compassc.language.parser.values import Value as Plain
 from compassc.ops.core import convert
@@ -33,28 +30,22 @@ _PACKAGE = Path(__file__).parents[1]
 
 class Line:
     """A line of a kernel's text with the statements that it stands for; the last of them has the lines below it, in its
-    first and its second block."""
+    first and its second block. `place`: of statements that have none of their own."""
 
-    __slots__ = ("body", "orelse", "statements", "text")
+    __slots__ = ("body", "defined", "orelse", "place", "statements", "text", "variables")
 
-    def __init__(self, text: str, *statements: S.Stmt) -> None:
-        self.text, self.statements = text, statements
+    def __init__(self, text: str, place: Span, statements: tuple[S.Stmt, ...]) -> None:
+        self.text, self.place, self.statements = text, place, statements
         self.body: list[Line] = []
         self.orelse: list[Line] = []
+        from compassc.language.parser.folding import is_idle
 
-    @property
-    def defined(self) -> E.Var | None:
+        only = statements[0]
+        lets = type(only) is S.Let and len(statements) == 1 and is_idle(only.value)
+        self.defined: E.Var | None = only.var if lets and isinstance(only, S.Let) else None
         """The variable that it defines, if it does nothing else."""
-        only = self.statements[0]
-        return only.var if len(self.statements) == 1 and isinstance(only, S.Let) and is_idle(only.value) else None
-
-    def variables(self) -> Iterator[E.Var]:
+        self.variables = [x for s in statements for x in _variables(s)]
         """The variables that its own statements use or change."""
-        for s in self.statements:
-            if isinstance(s, (S.Assign, S.SetElement)):
-                yield s.var
-            for e in s.exprs():
-                yield from (x for x in walk_exprs(e) if type(x) is E.Var)
 
     def all(self) -> Iterator[Line]:
         """The line and those below it."""
@@ -64,7 +55,7 @@ class Line:
 
     def made(self) -> tuple[S.Stmt, ...]:
         """Its statements, with their blocks."""
-        *first, last = self.statements
+        *first, last = (placed(s if s.span is not None else s.at(self.place)) for s in self.statements)
         if isinstance(last, (S.For, S.While)):
             last = last.replace(body=made(self.body))
         elif isinstance(last, S.If):
@@ -80,6 +71,19 @@ class Line:
             yield "    " * depth + "else:"
             for inner in self.orelse:
                 yield from inner.lines(depth + 1)
+
+
+def _variables(s: S.Stmt) -> Iterator[E.Var]:
+    """The variables that a statement uses or changes, without its blocks."""
+    if isinstance(s, (S.Assign, S.SetElement)):
+        yield s.var
+    stack = list(s.exprs())
+    while stack:
+        e = stack.pop()
+        if type(e) is E.Var:
+            yield e
+        else:
+            stack += e.children()
 
 
 def made(lines: Sequence[Line]) -> S.Body:
@@ -171,8 +175,7 @@ class Builder(Recorder):
 
     def add(self, text: str, *statements: S.Stmt) -> Line:
         """A line at the end of the present block."""
-        span = self._place()
-        line = Line(text, *(placed(s if s.span is not None else s.at(span)) for s in statements))
+        line = Line(text, self._place(), statements)
         self.lines.append(line)
         return line
 
@@ -187,6 +190,8 @@ class Builder(Recorder):
         self.add(text, made)
 
     def store(self, target: Any, index: Any, value: Any) -> None:
+        from compassc.language.parser.access import resolve
+
         self.add(f"{shown(target)}[{argument(index)}] = {argument(value)}", resolve(target, index).store(value))
 
     def paste(self, macro: Macro, *arguments: Any) -> None:
@@ -209,6 +214,8 @@ class Builder(Recorder):
     @contextmanager
     def for_range(self, start: Any, stop: Any, step: Any = 1, name: str = "i", kind: str = "range") -> Iterator[Value]:
         """A loop, with its variable. `kind`: `range`, `unroll` and the others of the language."""
+        from compassc.language.parser.loops import KINDS, bound_types
+
         t, low, high = bound_types(start, stop)
         var = E.Var(self.name(name), t)
         plain = type(step) is int and step == 1
@@ -247,14 +254,19 @@ class Builder(Recorder):
 
     def finish(self, needed: Collection[E.Var] = ()) -> None:
         """Drops definitions that nothing uses, and parameters but those that are `needed`."""
-        uses = Counter(v for line in self.lines for inner in line.all() for v in inner.variables())
+        uses = Counter(v for line in self.lines for inner in line.all() for v in inner.variables)
         while _swept(self.lines, uses):
             pass
         self.parameters = [(v, a) for v, a in self.parameters if uses[v] or v in needed]
 
     def prim_func(self, name: str) -> S.PrimFunc:
         """The kernel as a function of the IR."""
-        return S.PrimFunc(name, tuple(v for v, _ in self.parameters), made(self.lines), VOID, (), self._place())
+        return self.maker(name)()
+
+    def maker(self, name: str) -> Callable[[], S.PrimFunc]:
+        """The same when somebody asks for it, which nobody does of a kernel that was compiled before."""
+        parameters, place = tuple(v for v, _ in self.parameters), self._place()
+        return lambda: S.PrimFunc(name, parameters, made(self.lines), VOID, (), place)
 
     def written(self) -> list[str]:
         """The statements as lines of a kernel file, without the indentation of a function's body."""
@@ -266,10 +278,11 @@ def _swept(lines: list[Line], uses: Counter[E.Var]) -> bool:
     found = False
     for i in reversed(range(len(lines))):
         line = lines[i]
-        found |= _swept(line.body, uses) | _swept(line.orelse, uses)
+        if line.body or line.orelse:
+            found |= _swept(line.body, uses) | _swept(line.orelse, uses)
         var = line.defined
         if var is not None and not uses[var]:
-            uses.subtract(line.variables())
+            uses.subtract(line.variables)
             del lines[i]
             found = True
     return found
@@ -284,11 +297,11 @@ def invariant(lines: Sequence[Line], changing: Collection[Value]) -> tuple[list[
         s.var for line in every for s in line.statements if isinstance(s, (S.Let, S.Assign, S.SetElement, S.For))
     }
     # what a statement that defines nothing is given may be changed by it
-    given = {v for line in every if line.defined is None for v in line.variables()}
+    given = {v for line in every if line.defined is None for v in line.variables}
     shared: list[Line] = []
     for line in lines:
         var = line.defined
-        if var is not None and var not in given and varying.isdisjoint(line.variables()):
+        if var is not None and var not in given and varying.isdisjoint(line.variables):
             shared.append(line)
             varying.discard(var)
     return shared, [line for line in lines if line not in shared]

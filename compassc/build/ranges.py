@@ -14,7 +14,7 @@ from compassc.ir.dtypes import DataType
 def range_of(x: Any) -> Range:
     """The range of an operand: a value, or a literal."""
     if isinstance(x, Value):
-        return x.low, x.high
+        return x.range
     return (x, x) if isinstance(x, int) else (0, 0)
 
 

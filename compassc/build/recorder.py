@@ -2,6 +2,8 @@
 
 A `Recorder` takes the parser's place (`language.dispatch.Parser`): the same functions type operands and make IR, so that
 a kernel means the same whether it is written as a file or made by Python. Beside its IR every value has its text.
+
+The parser is loaded at the first expression: whoever only asks which layers there are needs none of it.
 """
 
 from __future__ import annotations
@@ -19,10 +21,6 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import VOID, DataType
 from compassc.language.dispatch import LOCAL, parsing
-from compassc.language.parser import operators
-from compassc.language.parser.access import load
-from compassc.language.parser.calls import build_op
-from compassc.language.parser.texts import no_text
 from compassc.language.parser.values import PointerValue
 from compassc.language.parser.values import Value as Plain
 from compassc.ops.core import Op
@@ -44,6 +42,8 @@ class Recorder:
             yield
 
     def operation(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        from compassc.language.parser.calls import build_op
+
         args, kwargs = plain(args), {k: plain(v) for k, v in kwargs.items()}
         found = build_op(self, op, args, kwargs)  # type: ignore[arg-type]
         text = call_text(f"S.{op.name}", args, kwargs)
@@ -55,18 +55,24 @@ class Recorder:
         return _recorded(found, text, lambda e: ranges.of_operation(op.name, e, operands))
 
     def binary(self, symbol: str, a: Any, b: Any) -> Any:
+        from compassc.language.parser.operators import binary
+
         a, b = plain(a), plain(b)
-        found = operators.binary(symbol, a, b, adapt=self._adapt)
+        found = binary(symbol, a, b, adapt=self._adapt)
         if isinstance(a, Value) and getattr(found, "expr", None) is a.expr:  # a shift by nothing
             return a
         text = f"{shown(a)} {symbol} {shown(b)}"
         return _recorded(found, text, lambda e: ranges.of_operator(e, (a, b)), whole=False)
 
     def unary(self, symbol: str, a: Any) -> Any:
-        found = operators.unary(symbol, a)
+        from compassc.language.parser.operators import unary
+
+        found = unary(symbol, a)
         return _recorded(found, f"{symbol}{shown(a)}", lambda e: ranges.of_operator(e, (a, -1)), whole=False)
 
     def load(self, target: Any, index: Any) -> Any:
+        from compassc.language.parser.access import load
+
         return _recorded(load(target, index), f"{shown(target)}[{shown(index)}]", lambda e: ranges.of_type(e.data_type))
 
     def formula(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -78,7 +84,7 @@ class Recorder:
             self._adapt = outer
         if not isinstance(found, Value) or any(found is x for x in args):
             return found
-        return Value(found.expr, call_text(function.__name__, args, kwargs), found.low, found.high)
+        return Value.ranging(found.expr, call_text(function.__name__, args, kwargs), lambda: found.range)
 
     def statement(self, made: S.Stmt, text: str) -> None:
         """A call that has an effect."""
@@ -119,22 +125,30 @@ def formula(function: _F) -> _F:
 
 
 def _refused(value: Any) -> NoReturn:
+    from compassc.language.parser.texts import no_text
+
     raise no_text(value)
 
 
 def _recorded(found: Any, text: str, range_of: Callable[[E.Expr], tuple[int, int]], whole: bool = True) -> Any:
     """What the parser's functions made, with its text and range."""
-    if isinstance(found, tuple):
-        return tuple(_recorded(item, f"{text}[{i}]", range_of) for i, item in enumerate(found))
+    if isinstance(found, Plain):
+        e = found.expr
+        return Value.ranging(e, text, lambda: range_of(e), whole)
     if isinstance(found, PointerValue):
         return Pointer(found, text, whole)
-    if isinstance(found, Plain):
-        return Value(found.expr, text, *range_of(found.expr), whole)
+    if isinstance(found, tuple):
+        return tuple(_recorded(item, f"{text}[{i}]", range_of) for i, item in enumerate(found))
     return found
+
+
+_PLAIN = frozenset((Value, Pointer, int, float, bool, str, type(None)))
 
 
 def plain(x: Any) -> Any:
     """An argument with the numbers of NumPy in it as those of Python."""
+    if type(x) in _PLAIN:
+        return x
     if isinstance(x, np.generic):
         return x.item()
     return type(x)(map(plain, x)) if type(x) in (tuple, list) else x
@@ -142,6 +156,8 @@ def plain(x: Any) -> Any:
 
 def shown(x: Any) -> str:
     """An operand as a kernel's text has it."""
+    if isinstance(x, (Value, Pointer)):
+        return x.name
     if isinstance(x, (DataType, str)):
         return f'"{x}"'
     if isinstance(x, tuple):
@@ -150,7 +166,7 @@ def shown(x: Any) -> str:
         return f"{argument(x.start)}:{argument(x.stop)}"
     if isinstance(x, (int, float)) and not isinstance(x, bool):
         return repr(x) if x >= 0 else f"({x!r})"
-    return str(x) if isinstance(x, (Value, Pointer)) else repr(x)
+    return repr(x)
 
 
 def argument(x: Any) -> str:

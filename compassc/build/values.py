@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from compassc.ir import exprs as E
@@ -25,13 +26,36 @@ class Value(Expression):
     for floats and masks. `whole`: whether the text needs no brackets among operators.
     """
 
-    __slots__ = ("high", "low", "source", "whole")
+    __slots__ = ("_range", "source", "whole")
     if TYPE_CHECKING:
         expr: E.Expr
 
     def __init__(self, expr: E.Expr, source: str, low: int = 0, high: int = 0, whole: bool = True) -> None:
-        self.expr = expr
-        self.source, self.low, self.high, self.whole = source, low, high, whole
+        self.expr, self.source, self.whole = expr, source, whole
+        self._range: tuple[int, int] | Callable[[], tuple[int, int]] = (low, high)
+
+    @classmethod
+    def ranging(cls, expr: E.Expr, source: str, found: Callable[[], tuple[int, int]], whole: bool = True) -> Value:
+        """A value whose range is found when somebody asks for it."""
+        made = cls(expr, source, whole=whole)
+        made._range = found
+        return made
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The smallest and the largest that integers in it can be."""
+        found = self._range
+        if not isinstance(found, tuple):
+            self._range = found = found()
+        return found
+
+    @property
+    def low(self) -> int:
+        return self.range[0]
+
+    @property
+    def high(self) -> int:
+        return self.range[1]
 
     @property
     def name(self) -> str:
@@ -54,7 +78,9 @@ class Value(Expression):
         )
 
     def __getitem__(self, index: Any) -> Value:
-        return Value(E.GetElement(self.expr, element_index(self.dtype, index)), f"{self}[{index}]", self.low, self.high)
+        return Value.ranging(
+            E.GetElement(self.expr, element_index(self.dtype, index)), f"{self}[{index}]", lambda: self.range
+        )
 
     def __str__(self) -> str:
         return self.name

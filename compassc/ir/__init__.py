@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from . import exprs, stmts
 from .dtypes import DataType, PointerType, dtype, make_dtype, native, pointer_type
 from .equal import (
@@ -11,10 +14,22 @@ from .equal import (
     structural_equal,
     structural_hash,
 )
-from .printer import print_expr, print_module
 from .stmts import IRModule, PrimFunc
-from .text import parse_module
 from .visit import Rewriter, all_exprs, assigned_vars, rename_vars, substitute, substitute_body, walk_exprs, walk_stmts
+
+if TYPE_CHECKING:  # for editors and type checkers; at run time each is loaded at its first use
+    from .printer import print_expr, print_module
+    from .text import parse_module
+
+_LAZY = {"parse_module": ".text", "print_expr": ".printer", "print_module": ".printer"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_LAZY[name], __name__), name)
+    return value
+
 
 __all__ = [
     "DataType",

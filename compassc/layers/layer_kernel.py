@@ -145,7 +145,7 @@ class LayerKernel(Builder, Steps):
         """The finished kernel."""
         self.finish(needed=[v for v, a in self.parameters if isinstance(a, Tensor)])
         text = kernel_text([(v.name, _annotation(v)) for v, _ in self.parameters], self.written())
-        return Kernel(text, tuple(a for _, a in self.parameters), self.prim_func("layer"))
+        return Kernel(text, tuple(a for _, a in self.parameters), self.maker("layer"))
 
 
 def _annotation(parameter: Var) -> str:

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -172,14 +172,19 @@ class KernelSource(Steps):
 class Kernel:
     """A finished kernel: its text, and the arguments in the order of its parameters.
 
-    `function`: the IR of one that was made as such; its text means the same. The parser makes that of all others.
+    `make`: gives the IR of one that was made as such; its text means the same. The parser makes that of all others.
     """
 
     text: str
     arguments: tuple[Tensor | Array | int | float, ...]
-    function: PrimFunc | None = field(default=None, compare=False)
+    make: Callable[[], PrimFunc] | None = field(default=None, compare=False)
 
-    @property
+    @cached_property
+    def function(self) -> PrimFunc | None:
+        """The IR of a kernel that was made as such."""
+        return self.make() if self.make else None
+
+    @cached_property
     def name(self) -> str:
         """A name that identifies the kernel."""
         return "layer_" + hashlib.sha256(self.text.encode()).hexdigest()[:12]

@@ -18,7 +18,7 @@ import struct
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from compass_core.errors import CompassError
@@ -171,6 +171,29 @@ class Op:
     @property
     def special(self) -> bool:
         return self.typing is None
+
+    @cached_property
+    def _defaults(self) -> dict[str, Any] | None:
+        """The parameters in their order, with their defaults; None where one of them is no plain parameter."""
+        parameters = self.signature.parameters.values()
+        plain = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
+        return {p.name: p.default for p in parameters} if plain else None
+
+    @cached_property
+    def _required(self) -> tuple[str, ...]:
+        """The parameters without default, which are the first."""
+        return tuple(n for n, default in (self._defaults or {}).items() if default is inspect.Parameter.empty)
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The value of every parameter of a call, defaults included. TypeError as `inspect.Signature.bind` has it."""
+        known = self._defaults
+        if known is not None and len(args) <= len(known) and kwargs.keys() <= known.keys():
+            given = dict(zip(known, args))
+            if given.keys().isdisjoint(kwargs) and all(n in kwargs for n in self._required[len(args) :]):
+                return {**known, **given, **kwargs}
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return dict(bound.arguments)
 
     def takes(self, count: int) -> bool:
         """Whether its IR node may have so many arguments."""
@@ -451,13 +474,11 @@ def require_target(what: str, targets: tuple[str, ...]) -> None:
 def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """The value of every parameter of a call, defaults included."""
     try:
-        bound = op.signature.bind(*args, **kwargs)
+        return op.bind(args, kwargs)
     except TypeError as e:
         raise CompassError(
             f"S.{op.name}: {e}", code="arguments", help=f"its signature is S.{op.name}{op.signature}"
         ) from None
-    bound.apply_defaults()
-    return dict(bound.arguments)
 
 
 def infer(op: Op, operands: list[Operand], options: dict[str, Any]) -> Typed:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import operator
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +26,7 @@ from compassc.ir.visit import walk_stmts
 from compassc.layers import vectors
 from compassc.layers.kernel_cache import function_of
 from compassc.layers.source import Kernel, kernel_text
+from compassc.ops import load
 
 LANES = dtype("int32x8")
 
@@ -54,7 +58,7 @@ def doubled() -> tuple[Builder, Kernel]:
         S.dma_copy(y, tile, n)
     b.finish()
     types = [(v.name, 'S.ptr("int32", "global")' if v.name[0] == "t" else "S.i32") for v, _ in b.parameters]
-    return b, Kernel(kernel_text(types, b.written()), (), b.prim_func("layer"))
+    return b, Kernel(kernel_text(types, b.written()), (), b.maker("layer"))
 
 
 def variable_of(b: Builder) -> build.Value:
@@ -161,3 +165,28 @@ def test_values_are_within_their_ranges(leaves, data):
                 made, value = (S.max, S.min)[name == "min"](a, b), (max, min)[name == "min"](x, y)
             assert made.low <= value <= made.high
             terms.append((made, value))
+
+
+def test_layers_are_listed_without_the_parser():
+    """Whoever only looks for kernels that were compiled before pays for no parser and no text of the IR."""
+    script = "import sys, compassc.layers.library; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert "compassc.build.builder" in loaded
+    assert not {"compassc.language.parser.module", "compassc.ir.text", "compassc.ir.printer"} & set(loaded)
+
+
+NAMES = [*dict.fromkeys(name for op in load().values() for name in op.signature.parameters), "other"]
+
+
+@given(st.sampled_from(sorted(load())), st.integers(0, 6), st.sets(st.sampled_from(NAMES), max_size=3))
+def test_arguments_are_bound_as_python_binds_them(name, count, named):
+    op = load()[name]
+    args, kwargs = tuple(range(count)), dict.fromkeys(named, -1)
+    try:
+        bound = op.signature.bind(*args, **kwargs)
+    except TypeError as error:
+        with pytest.raises(TypeError, match=re.escape(str(error))):
+            op.bind(args, kwargs)
+        return
+    bound.apply_defaults()
+    assert op.bind(args, kwargs) == dict(bound.arguments)

@@ -26,7 +26,7 @@ def build_op(module: ModuleContext, op: Op, args: tuple[Any, ...], kwargs: dict[
     if any(isinstance(x, Tile) for x in (*args, *kwargs.values())):
         return apply(op, args, kwargs)
     try:
-        op.signature.bind(*args, **kwargs)
+        op.bind(args, kwargs)
     except TypeError as e:
         raise CompassError(
             f"S.{op.name}: {e}", code="arguments", help=f"its signature is S.{op.name}{bare(op.signature)}"

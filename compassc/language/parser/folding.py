@@ -67,6 +67,8 @@ def _without(body: S.Body, gone: AbstractSet[E.Var]) -> S.Body:
 
 def is_idle(e: E.Expr) -> bool:
     """Whether computing an expression changes nothing."""
+    if not e.flags & (E.F_CALL | E.F_FUNC):
+        return True
     from ...ops import core
 
     calls = (x for x in walk_exprs(e) if type(x) is E.Call)
