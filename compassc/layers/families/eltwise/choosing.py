@@ -10,12 +10,14 @@ import numpy as np
 from compassc.build import Expression, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
+from compassc.ir.dtypes import INT32
 from compassc.layers.emit import look_up, requantise, requantise_rounded, single, wide_kind
 from compassc.layers.families.eltwise.reference import COMPARISONS, LOGICAL
 from compassc.layers.inverse import exact_remainder
 from compassc.layers.kernels import elementwise, form_kernel
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.moving import strides_of
-from compassc.layers.source import Kernel, KernelSource, finish
+from compassc.layers.source import Kernel
 from compassc.layers.steps import Steps, everywhere
 from compassc.layers.vectors import pointee, wide
 
@@ -53,38 +55,31 @@ def _alone(layer: Layer) -> bool:
 @form_kernel("Select", _alone)
 def places_that_hold(layer: Layer) -> Kernel:
     """The indices of elements other than 0: every TEC reads all elements and stores its own rows."""
-    x, y, k = layer.input, layer.output, KernelSource()
+    x, y, k = layer.input, layer.output, LayerKernel()
     rank = len(x.shape)
     if y.shape != (x.count, rank) or not rank or not x.count:
         raise LayerError(f"its output is {list(y.shape)}, expected {[x.count, rank]} for the input {list(x.shape)}")
     wide_kind(x)
-    zero = k.scalar(-x.scalar_zero) if layer.is_quantised and x.scalar_zero else "0"
-    source, target, many = k.tensor(x), k.tensor(y), k.scalar(x.count)
-    end = wide_kind(y)
-    last = k.scalar(2**31 - 1 if y.dtype == "int32" else y.integer.high) if y.is_integer else '"inf"'
-    if not y.is_integer:
-        raise LayerError(f"its output is {y.dtype}, expected an integer type")
-    places = [f"p / {k.scalar(s)} % {k.scalar(n)}" for s, n in zip(strides_of(x.shape), x.shape, strict=True)]
-    cast = f'S.cast({{}}, "{pointee(y.dtype)}")'
-    assert end == "int32"
-    return finish(
-        k,
-        [
-            "found = S.i32(0)",
-            f"for p in range({many}):",
-            f"    if {source}[p] != {zero}:",
-            "        if found % S.get_local_size() == S.get_local_id():",
-            *(f"            {target}[found * {rank} + {i}] = {cast.format(place)}" for i, place in enumerate(places)),
-            "        found += 1",
-            f"for r in range(found, {many}):",
-            "    if r % S.get_local_size() == S.get_local_id():",
-            f"        for i in range({rank}):",
-            "            value = S.i32(0)",
-            "            if r == found:",
-            f"                value = S.i32({last})",
-            f"            {target}[r * {rank} + i] = {cast.format('value')}",
-        ],
-    )
+    _whole_output(layer)
+    assert wide_kind(y) == "int32"
+    with k.active():
+        zero = k.number(-x.scalar_zero) if layer.is_quantised and x.scalar_zero else 0
+        source, target, many = k.tensor(x), k.tensor(y), k.number(x.count)
+        last = k.number(2**31 - 1 if y.dtype == "int32" else y.integer.high)
+        axes = [(k.number(s), k.number(n)) for s, n in zip(strides_of(x.shape), x.shape, strict=True)]
+        found = k.define(k.variable("found", INT32), S.i32(0))
+        with k.for_range(0, many, name="p") as p, k.when(source[p] != zero):
+            with k.when(found % S.get_local_size() == S.get_local_id()):
+                for i, (stride, size) in enumerate(axes):
+                    target[found * rank + i] = S.cast(p / stride % size, pointee(y.dtype))
+            k.assign(found, found + 1)
+        with k.for_range(found, many, name="r") as r, k.when(r % S.get_local_size() == S.get_local_id()):
+            value = k.define(k.variable("value", INT32), S.i32(0))
+            with k.when(r == found):
+                k.assign(value, last)
+            with k.for_range(0, rank, name="i") as axis:
+                target[r * rank + axis] = S.cast(value, pointee(y.dtype))
+        return k.kernel()
 
 
 @elementwise("Where", "Select")
