@@ -24,7 +24,7 @@ from compass_runtime.profile.result import Profile, profile_of
 from compass_runtime.program import Program
 
 _PLACE = re.compile(r'^# \d+ "[^\n]*\n', re.MULTILINE)
-_KEEPER = re.compile(r"^__asm__\([^\n]*\n?", re.MULTILINE)
+_KEEPER = re.compile(r"^__asm__\(.*?\);\n?", re.MULTILINE | re.DOTALL)
 _SHORT = 12
 
 
@@ -66,7 +66,7 @@ def of_arrays(arrays: Iterable[np.ndarray[Any, Any]]) -> str:
 
 
 def texts(program: Program) -> list[str]:
-    """The C text of each unit, without places and the kernels' names."""
+    """The C text of each unit, without places, the kernels' names and the host that it is compiled for."""
     found = []
     for source in read_sources(program.code.elf):
         text = _KEEPER.sub("", _PLACE.sub("", source.text))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from compass_core.hostcc import host
 from compassc import topi
 from compassc.layers.samples import SAMPLES
 from compassc.layers.support import has_kernel
 from tests.choosing import chosen, some
 from tests.replay.compare import BAD, Comparison, Verdict, compared, report
-from tests.replay.families import FAMILIES, measure, steady
-from tests.replay.outcome import Outcome, of_arrays
+from tests.replay.families import FAMILIES, measure, programs, steady
+from tests.replay.outcome import Outcome, of_arrays, texts
 from tests.replay.record import FOLDER, load, matching, recorded, store
 
 RECORD = recorded()
@@ -101,6 +102,12 @@ def test_the_results_of_nan_do_not_depend_on_which_nan_it_is() -> None:
     one, other = np.array([0x7FC00000, 0xFFC00001], "uint32").view("float32")
     assert of_arrays([np.array([one])]) == of_arrays([np.array([other])])
     assert of_arrays([np.float32([0.0])]) != of_arrays([np.float32([-0.0])])
+
+
+def test_the_c_text_does_not_tell_which_machine_it_is_compiled_on() -> None:
+    (program,) = programs(min(name for name in RECORD if name.startswith("layers/")))
+    (text,) = texts(program)
+    assert "__kernel void" in text and host.triple() not in text and host.current().features not in text
 
 
 def test_statistics_do_not_depend_on_the_order_of_sums() -> None:
