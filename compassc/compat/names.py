@@ -165,7 +165,7 @@ MODULES: dict[str, Names] = {
         | {"Buffer": "compassc.ir.exprs:"}
         | {n: "compassc.ir.stmts:" for n in ("Block", "While")}
         | {n: "compassc.compat.nodes:" for n in ("ForKind", *MADE_NODES.split())}
-        | {n: "compassc.tir:" for n in ("IndexMap", "Schedule", "TensorIntrin")}
+        | {n: "compassc.tir:" for n in ("IndexMap", "Schedule", "ScheduleError", "TensorIntrin")}
         | {there: f"compassc.ir.{home}" for there, home in IR_NODES.items()}
     ),
     "tvm.tir.analysis": Names(

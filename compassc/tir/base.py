@@ -69,7 +69,9 @@ class Base:
         self.loose: dict[str, S.Stmt | None] = {f.name: loose_statement(f) for f in mod.functions}
         """Functions with statements that are in no block: their blocks stay where they are."""
         self.tied = {f.name: tied_block(f) for f in mod.functions}
-        """Functions with blocks that use more than their axes: their turns stay in order, too."""
+        """Functions with blocks that use more than their axes: these blocks stay where they are."""
+        self.given = {f.name: tied_block(f, S.Let) for f in mod.functions}
+        """Functions with blocks that use values computed around them: their turns stay in order, too."""
         for f in mod.functions:
             check_scheduled(f)
         self.open_loops_are_whole = {f.name: open_loops_are_whole(Tree(f)) for f in mod.functions}
@@ -222,7 +224,8 @@ class Base:
         their axes. `on_loops`: the step looks at other statements than blocks by itself."""
         for symbol in arguments:
             place = self.symbols.get(symbol) if isinstance(symbol, Symbol) else None
-            tied = self.tied.get(place.function) if isinstance(place, Place) else None
+            around = self.given if on_loops else self.tied
+            tied = around.get(place.function) if isinstance(place, Place) else None
             if tied is not None:
                 raise ScheduleError(
                     f"{step}: the block '{tied[0]}' uses '{tied[1]}', which is neither an axis of it nor a parameter",
@@ -292,18 +295,20 @@ def loose_statement(function: PrimFunc) -> S.Stmt | None:
     return find(function.body) if has else None
 
 
-def tied_block(function: PrimFunc) -> tuple[str, str] | None:
-    """A block, and the variable of a loop or statement around it that it uses by itself."""
+def tied_block(function: PrimFunc, *kinds: type[S.Stmt]) -> tuple[str, str] | None:
+    """A block, and the variable of a statement around it that it uses by itself. `kinds`: of which statements; by default
+    loops and values."""
+    kinds = kinds or (S.For, S.Let)
 
     def find(body: Body, around: frozenset[Var]) -> tuple[str, str] | None:
         for s in body:
-            if isinstance(s, S.Let):
+            if isinstance(s, S.Let) and S.Let in kinds:
                 around = around | {s.var}
             if isinstance(s, S.Block):
                 used = (v for e in all_exprs((*s.init, *s.body)) for v in variables(e) if v in around)
                 if (var := next(used, None)) is not None:
                     return s.name, var.name
-            inside = around | {s.var} if isinstance(s, S.For) else around
+            inside = around | {s.var} if isinstance(s, S.For) and S.For in kinds else around
             for inner in s.bodies():
                 found = find(inner, inside)
                 if found is not None:

@@ -60,7 +60,7 @@ def _turns(s: S.For) -> int:
 
 def _of_loops(tree: Tree, block: S.Block, values: dict[Var, Expr]) -> tuple[list[Axis], list[Expr]]:
     """The axes of a block and the conditions that it is done under, by loops."""
-    axes, conditions = axes_of(block), conjuncts(block.where)
+    axes, conditions = [*axes_of(block), *tree.implied_axes(block)], conjuncts(block.where)
     below: S.Stmt = block
     for above in tree.around(block):
         if isinstance(above, S.Block):

@@ -12,7 +12,7 @@ from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Expr, IntImm, Var
 from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.te.errors import ScheduleError
-from compassc.tir.blocks import add, at, axes_of, constant, mul, reduction_parts, uses
+from compassc.tir.blocks import Axis, add, at, axes_of, constant, mul, reduction_parts, uses
 from compassc.tir.cover import data_of, facts_of, turn_gives, turn_writes
 from compassc.tir.create import EXPRESSIONS
 from compassc.tir.itermap import UNKNOWN, separates
@@ -49,6 +49,8 @@ def why_not_complete(tree: Tree, block: S.Block) -> str:
         return f"it is not complete (2): {other}"
     if written(block) & read(block):
         return "it is not complete (3): it reads what it writes"
+    if not joins_own_point(tree, block):
+        return "it is not complete (3): it reads other elements of what it writes than the one that it writes"
     return ""
 
 
@@ -64,20 +66,27 @@ def why_no_reduction(tree: Tree, block: S.Block) -> str:
         return f"it is no reduction (4): {other}"
     if not joins_own_point(tree, block):
         return "it is no reduction (4): it reads other elements of what it writes than the one that it writes"
-    return _reduced_index(block)
+    return _reduced_index(tree, block)
 
 
 def joins_own_point(tree: Tree, block: S.Block) -> bool:
     """Whether a block with a beginning reads what it writes only where it goes on with it; those of expressions do."""
-    if not block.init or tree.function.attr(EXPRESSIONS):
+    if not block.init or _is_of_expressions(tree, block):
         return True
     own = written(block)
     begun = [e for s in walk_stmts(block.init) for root in s.exprs() for e in walk_exprs(root)]
     return _own_point(block) and not any(isinstance(e, E.Load) and e.buffer.data in own for e in begun)
 
 
-def _reduced_index(block: S.Block) -> str:
-    reduced = [a.var for a in axes_of(block) if a.is_reduction]
+def _is_of_expressions(tree: Tree, block: S.Block) -> bool:
+    """Whether a block is of expressions, whose axes say which points depend on each other. Loops that it uses itself do
+    not say so."""
+    return bool(tree.function.attr(EXPRESSIONS)) and not tree.used_loops(block)
+
+
+def _reduced_index(tree: Tree, block: S.Block) -> str:
+    axes = [a for a in axes_of(block) if a.is_reduction]
+    reduced = [*(a.var for a in axes), *(s.var for s in tree.used_loops(block) if _is_of(axes, s))]
     if any(uses(i, reduced) for r in block.writes for i in r.starts):  # type: ignore[attr-defined]
         return "it is no reduction (5): an axis that is reduced over is an index of what it writes"
     return ""
@@ -94,15 +103,20 @@ def _nested(tree: Tree, a: S.Block, b: S.Block) -> bool:
     return tree.is_inside(a, b) or tree.is_inside(b, a)
 
 
+def _is_of(axes: Sequence[Axis], s: S.For) -> bool:
+    """Whether an axis depends on a loop."""
+    return any(uses(a.binding, (s.var,)) for a in axes)
+
+
 def is_update(tree: Tree, block: S.Block) -> bool:
     """Whether a block is what a reduction does without its beginning, which another block is."""
     own = written(block)
     others = [b for b in tree.inside(tree.scope(block)) if b is not block and written(b) & own]
     kinds = all(a.kind in ("spatial", "reduce") for a in axes_of(block))
-    if not kinds or block.init or not own <= read(block) or _reduced_index(block):
+    if not kinds or block.init or not own <= read(block) or _reduced_index(tree, block):
         return False
     joins = accumulates(block)
-    if any(a.is_reduction for a in axes_of(block)) and not joins and not tree.function.attr(EXPRESSIONS):
+    if any(a.is_reduction for a in axes_of(block)) and not joins and not _is_of_expressions(tree, block):
         return False  # the user's own operator, of which it is not known whether the order matters
     return joins or (len(others) == 1 and _own_point(block))
 
@@ -153,32 +167,67 @@ def why_not_apart(tree: Tree, block: S.Block, over: S.For | None = None) -> str:
 
     Blocks made of expressions are always apart.
     """
-    if tree.function.attr(EXPRESSIONS):
+    if _is_of_expressions(tree, block):
         return ""
-    sizes = {a.var: constant(a.extent) or UNKNOWN for a in axes_of(block)}
-    sizes.update({s.var: constant(s.stop) or UNKNOWN for s in walk_stmts(block.body) if isinstance(s, S.For)})
-    moving = [a for a in axes_of(block) if a.kind == "spatial" and constant(a.extent) != 1]
-    if over is not None:
-        moving = [a for a in moving if uses(a.binding, (over.var,))]
-    for data, indices in _stored(block.body, {}):
+    if tree.used_loops(block):
+        where, mapping, sizes, moving = "turns of the loop", *_turns(tree, block, over)
+    else:
+        where, mapping, sizes, moving = "points of its axis", *_points(block, over)
+    inside = list(walk_stmts(block.body))
+    sizes.update({s.var: constant(s.stop) or UNKNOWN for s in inside if isinstance(s, S.For)})
+    assigned = [s.var for s in inside if isinstance(s, S.Assign)]
+    for data, indices in _stored(block.body, mapping, assigned):
+        indices = tuple(i for i in indices if not uses(i, assigned))
         if data not in written(block) or (over is not None and _is_of_turn(tree, data, over)):
             continue
-        for a in moving:
-            if not separates([_point(i, sizes) for i in indices], sizes, a.var):
-                return f"different points of its axis '{a.var.name}' may write the same element of '{data.name}'"
+        for var in moving:
+            if not separates([_point(i, sizes) for i in indices], sizes, var):
+                return f"different {where} '{var.name}' may write the same element of '{data.name}'"
     return ""
 
 
-def _stored(body: Sequence[S.Stmt], mapping: dict[Var, Expr]) -> Iterator[tuple[Var, tuple[Expr, ...]]]:
-    """The buffers that statements store to, and the indices by the axes of the block around them."""
+Moving = tuple[dict[Var, Expr], dict[Var, int], list[Var]]
+"""What variables in the indices of a block stand for, the sizes of those that change, and those of which different values
+must be different elements."""
+
+
+def _points(block: S.Block, over: S.For | None) -> Moving:
+    axes = axes_of(block)
+    moving = [a for a in axes if a.kind == "spatial" and constant(a.extent) != 1]
+    if over is not None:
+        moving = [a for a in moving if uses(a.binding, (over.var,))]
+    return {}, {a.var: constant(a.extent) or UNKNOWN for a in axes}, [a.var for a in moving]
+
+
+def _turns(tree: Tree, block: S.Block, over: S.For | None) -> Moving:
+    """Of a block that uses the variables of loops itself: its axes are what is bound to them."""
+    axes, used = axes_of(block), tree.used_loops(block)
+    loops = tree.loops_around(block, all_of_them=True)
+    if over is not None:
+        loops = loops[loops.index(over) :]  # the others stand still
+    sizes = {s.var: constant(s.stop) or UNKNOWN for s in loops}
+    spatial, reduced = [a for a in axes if a.kind == "spatial"], [a for a in axes if a.is_reduction]
+    moving = [s for s in loops if _is_of(spatial, s) or (s in used and not _is_of(reduced, s))]
+    moving = [s for s in moving if constant(s.stop) != 1 and (over is None or s is over)]
+    return {a.var: a.binding for a in axes}, sizes, [s.var for s in moving]
+
+
+def _stored(
+    body: Sequence[S.Stmt], mapping: dict[Var, Expr], assigned: Sequence[Var]
+) -> Iterator[tuple[Var, tuple[Expr, ...]]]:
+    """The buffers that statements store to, and the indices by the axes of the block around them. `assigned`: variables
+    that stand for other values later, which are left as they are."""
+    mapping = dict(mapping)
     for s in body:
+        if isinstance(s, S.Let) and s.var not in assigned:
+            mapping[s.var] = at(s.value, mapping)
         if isinstance(s, S.Store):
             yield s.buffer.data, tuple([at(i, mapping) for i in s.indices])
         inner = mapping
         if isinstance(s, S.Block):
             inner = {**mapping, **{v: at(e, mapping) for v, e in zip(s.vars, s.bindings)}}
         for part in s.bodies():
-            yield from _stored(part, inner)
+            yield from _stored(part, inner, assigned)
 
 
 def _point(index: Expr, sizes: dict[Var, int]) -> Expr:
@@ -236,7 +285,8 @@ def _check_turn(step: str, tree: Tree, s: S.For, blocks: list[S.Block]) -> None:
     loops = [*tree.loops_around(s, all_of_them=True), s]
     sizes = _shapes(tree)
     for data in flows:
-        if all(is_update(tree, b) and data in written(b) for b in blocks if data in read(b)):
+        users = [b for b in blocks if data in written(b) | read(b)]
+        if all(is_update(tree, b) for b in users):
             continue
         if not turn_writes(tree, blocks, data, loops, sizes.get(data, ())):
             raise ScheduleError(

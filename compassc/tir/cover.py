@@ -128,6 +128,9 @@ def fills(tree: Tree, block: S.Block, region: Expr, fixed: Sequence[S.For], size
     outside = [s.var for s in fixed]
     if any(a.is_reduction and uses(a.binding, outside) for a in axes_of(block)):
         return False  # the turn has a part of the sum only
+    implied = [a.var for a in tree.implied_axes(block)] if conjuncts(block.where) else []
+    if uses(block.where, implied):
+        return False  # no axis tells what the condition leaves out
     if _conditional_point(block, region) or _cut(tree, block, region, size):
         return False
     return covers(starts, {s.var: constant(s.stop) or 0 for s in free})

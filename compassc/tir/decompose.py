@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from compassc.analysis.structure import variables
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Expr, Var
 from compassc.ir.stmts import Body
+from compassc.ir.visit import all_exprs, substitute_body
 from compassc.te.errors import ScheduleError
 from compassc.tir.blocks import (
     add,
@@ -60,7 +62,8 @@ def _check_begun_once(tree: Tree, block: S.Block, before: S.For, inner: list[S.F
     """ScheduleError where the loop computes elements several times, each time from the beginning on."""
     reducing = reduction_loops(tree, block)
     again = [s.var.name for s in inner if s not in kept and s not in reducing and constant(s.stop) != 1]
-    spatial = [a.binding for a in axes_of(block) if not a.is_reduction]
+    axes = [*axes_of(block), *tree.implied_axes(block)]
+    spatial = [a.binding for a in axes if not a.is_reduction]
     if again or not once(spatial, {s.var: _turns(s) for s in kept}):
         raise ScheduleError(
             f"decompose_reduction of '{block.name}': in turns of '{(again or [before.var.name])[0]}' it computes the same "
@@ -84,6 +87,18 @@ def _check_begins_alone(tree: Tree, block: S.Block, before: S.For) -> None:
                 "after the beginning, and before it is now",
                 "give a loop inside of it",
             )
+
+
+def _used_by_the_beginning(tree: Tree, block: S.Block) -> list[S.For]:
+    """The loops whose variables the beginning uses, not by an axis. ScheduleError where one of them is reduced over."""
+    used = {v for e in all_exprs(block.init) for v in variables(e)}
+    own = [s for s in tree.used_loops(block) if s.var in used]
+    reducing = reduction_loops(tree, block)
+    if (odd := next((s for s in own if s in reducing), None)) is not None:
+        raise ScheduleError(
+            f"decompose_reduction of '{block.name}': its beginning uses '{odd.var.name}', which is reduced over"
+        )
+    return own
 
 
 def _turns(s: S.For) -> int:
@@ -115,7 +130,8 @@ def decomposed(tree: Tree, block: S.Block, before: S.For, names: tuple[str, str]
             raise ScheduleError(f"decompose_reduction of '{block.name}': it stands in a condition inside of the loop")
     _check_begins_alone(tree, block, before)
     spatial = [a for a in axes_of(block) if not a.is_reduction]
-    kept = [s for s in inner if any(uses(a.binding, (s.var,)) for a in spatial)]
+    own = _used_by_the_beginning(tree, block)
+    kept = [s for s in inner if s in own or any(uses(a.binding, (s.var,)) for a in spatial)]
     dropped = [s.var for s in inner if s not in kept]
     _check_begun_once(tree, block, before, inner, kept)
     fresh_vars = {s.var: fresh(s.var, f"{s.var.name}_init") for s in kept}
@@ -131,7 +147,8 @@ def decomposed(tree: Tree, block: S.Block, before: S.For, names: tuple[str, str]
                 f"decompose_reduction of '{block.name}': its condition joins loops that are reduced over and others"
             )
     axes, renames = fresh_axes([a._replace(binding=at(a.binding, mapping)) for a in spatial])
-    made: Body = (new_block(names[0], axes, renamed(block.init, dict(renames)), where=joined(conditions)),)
+    init = renamed(substitute_body(block.init, mapping), dict(renames))
+    made: Body = (new_block(names[0], axes, init, where=joined(conditions)),)
     for s in reversed(kept):
         made = (loop(fresh_vars[s.var], sub(s.stop, s.start), made, s),)
     update = block.replace(name=names[1], init=())

@@ -266,6 +266,12 @@ class Loops(Base):
                         f"{step} of '{s.var.name}': the axis '{a.var.name}' of '{block.name}' depends on it and is "
                         f"{'reduced over' if a.is_reduction else a.kind}, not spatial"
                     )
+                if uses(a.binding, (s.var,)) and a.is_reduction and (used := tree.used_loops(block)):
+                    raise ScheduleError(
+                        f"{step} of '{s.var.name}': '{block.name}' is reduced over it, and uses '{used[0].var.name}', which "
+                        "is no axis of it",
+                        "give the block an axis for it",
+                    )
         if self.enable_check:
             for block in blocks:
                 reason = why_unordered(tree, block, s) or why_not_apart(tree, block, s)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from compassc.analysis.structure import variables
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Var
 from compassc.ir.names import NamePool
 from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.ir.visit import all_exprs
 from compassc.te.errors import ScheduleError
-from compassc.tir.blocks import is_declaration
+from compassc.tir.blocks import Axis, constant, is_declaration, sub
+from compassc.tir.itermap import UNKNOWN, separates
 
 Node = S.For | S.Block
 
@@ -25,6 +28,7 @@ class Tree:
         self.blocks: dict[str, S.Block] = {}
         self.parents: dict[Stmt, Stmt | None] = {}
         self.order: dict[Stmt, int] = {}
+        self._used: dict[S.Block, frozenset[Var]] = {}
         self._enter(function.body, None)
 
     def _enter(self, body: Body, parent: Stmt | None) -> None:
@@ -60,6 +64,22 @@ class Tree:
             if isinstance(above, S.For):
                 found.append(above)
         return found[::-1]
+
+    def used_loops(self, block: S.Block) -> list[S.For]:
+        """The loops around a block whose variables it uses itself, not by an axis, outermost first. Such a variable is like
+        a spatial axis that is bound to the loop."""
+        if block not in self._used:
+            self._used[block] = frozenset(v for e in all_exprs((*block.init, *block.body)) for v in variables(e))
+        return [s for s in self.loops_around(block, all_of_them=True) if s.var in self._used[block]]
+
+    def implied_axes(self, block: S.Block) -> list[Axis]:
+        """The axes that these loops would be: those of which the block's own axes do not tell the turns apart."""
+        sizes = {s.var: constant(s.stop) or UNKNOWN for s in self.loops_around(block, all_of_them=True)}
+        return [
+            Axis(s.var, "spatial", s.start, sub(s.stop, s.start), s.var)
+            for s in self.used_loops(block)
+            if not separates(block.bindings, sizes, s.var)
+        ]
 
     def inside(self, s: Stmt | None) -> list[S.Block]:
         """The blocks directly below a statement (or in the function), not those inside of them."""

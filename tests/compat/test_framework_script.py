@@ -237,6 +237,46 @@ def test_functions_without_a_schedule_are_plain_loops_that_run_once():
         assert (a == turn).all() and (b == turn).all()
 
 
+def test_steps_on_loops_that_blocks_use_themselves():
+    import tvm
+    from tvm.script import tir as T
+
+    @T.prim_func
+    def added(A: T.Buffer((50,), "int32"), B: T.Buffer((50,), "int32")):
+        for i in range(50):
+            with T.block("c"):
+                T.reads(A[i])
+                T.writes(B[i])
+                B[i] = A[i] + i
+
+    @T.prim_func
+    def last(A: T.Buffer((50,), "int32"), B: T.Buffer((1,), "int32")):
+        for i in range(50):
+            with T.block("c"):
+                B[0] = A[i]
+
+    @T.prim_func
+    def begun(B: T.Buffer((50,), "int32")):
+        for i in range(49):
+            with T.block("c"):
+                with T.init():
+                    B[i + 1] = 0
+                B[i + 1] += B[i]
+
+    s = tvm.tir.Schedule(added)
+    outer, lanes = s.split(s.get_loops("c")[0], [None, 8])
+    s.bind(outer, "threadIdx.x")
+    s.vectorize(lanes)
+    a, b = np.arange(50, dtype="int32"), np.zeros(50, "int32")
+    tvm.build(s.mod, target="X2_1204")(a, b)
+    np.testing.assert_array_equal(b, 2 * a)
+
+    for function, reason in ((last, "may write the same element"), (begun, "reads other elements of what it writes")):
+        s = tvm.tir.Schedule(function)
+        with pytest.raises(tvm.tir.ScheduleError, match=reason):
+            s.bind(s.get_loops("c")[0], "threadIdx.x")
+
+
 @pytest.mark.parametrize("target", ["llvm", "X2_1204"])
 def test_vectors_of_elements_have_ramps_as_indices(target):
     import tvm

@@ -20,12 +20,13 @@ from compassc.analysis.simplify import Simplifier
 from compassc.dsl import schedule
 from compassc.dsl.decorators import PyPrimFunc
 from compassc.ir import stmts as S
-from compassc.ir.visit import substitute
+from compassc.ir.operators import binary
+from compassc.ir.visit import substitute, substitute_body
 from compassc.tir.blocks import number
-from tests.tir import odd_kernels, odd_kernels_of_open_extents
+from tests.tir import odd_kernels, odd_kernels_of_loops, odd_kernels_of_open_extents
 from tests.tir.random_kernels import lowered
 
-MODULES = (odd_kernels, odd_kernels_of_open_extents)
+MODULES = (odd_kernels, odd_kernels_of_open_extents, odd_kernels_of_loops)
 KERNELS = {name: k for m in MODULES for name, k in vars(m).items() if isinstance(k, PyPrimFunc)}
 TWO_SHAPES = "two_views"
 
@@ -174,6 +175,30 @@ def test_steps_on_odd_kernels_are_right_or_refused(name):
     assert found
 
 
+def _backwards(body):
+    made = []
+    for s in body:
+        s = s.map(lambda e: e, _backwards)
+        if isinstance(s, S.For) and s.kind == "parallel":
+            last = binary("sub", binary("add", s.start, s.stop), number(1, s.var))
+            s = s.replace(kind="serial", body=substitute_body(s.body, {s.var: binary("sub", last, s.var)}))
+        made.append(s)
+    return tuple(made)
+
+
+@pytest.mark.parametrize("name", [k for k in KERNELS if k != TWO_SHAPES])
+def test_turns_that_may_run_at_the_same_time_may_run_backwards(name):
+    case = Case(name)
+    for loop in case.s.tree(case.s.mod.entry).loops:
+        s = case.s.copy()
+        try:
+            s.parallel(s.new_loop(s.mod.entry, loop))
+        except tir.ScheduleError:
+            continue
+        s.mod = s.mod.map_functions(lambda f: f.replace(body=_backwards(f.body)))
+        case.check(s, [f"'{loop.name}' backwards"])
+
+
 WRITTEN_IN_PART = (
     "cache_write('P', 0, 'lsram')",
     "cache_write('P', 0, 'lsram', ['C'])",
@@ -198,7 +223,18 @@ REFUSED = [
     ("joined_elsewhere", "vectorize(s.get_loops('P_R')[0])", "reads other elements of what it writes"),
     ("joined_twice", "rfactor(s.get_loops('P_R')[1], 0)", "no matching reducer"),
     ("value_of_a_row", "bind(s.get_loops('P')[1], 'threadIdx.x')", "uses 'x', which is neither an axis of it nor"),
-    ("loops_as_numbers", "reorder(*s.get_loops('P')[::-1])", "uses 'i', which is neither an axis of it nor"),
+    ("number_of_a_row", "parallel(s.get_loops('P')[0])", "uses 'x', which is neither an axis of it nor"),
+    ("loops_as_numbers", "cache_read('P', 0, 'lsram')", "uses 'i', which is neither an axis of it nor"),
+    ("one_after_the_other", "bind(s.get_loops('P')[0], 'threadIdx.x')", "it reads what it writes"),
+    ("from_the_turn_before", "vectorize(s.get_loops('P')[0])", "not all that a turn reads of it"),
+    ("from_the_turn_before", "reorder(*s.get_loops('P')[::-1])", "not all that a turn reads of it"),
+    ("in_the_same_turn", "merge(s.get_loops('P')[1], s.get_loops('C')[1])", "not all that a turn reads of it"),
+    ("the_last_one", "reorder(*s.get_loops('P')[::-1])", "turns of the loop 'i' may write the same element"),
+    ("half_a_row", "bind(s.get_loops('P')[0], 'threadIdx.x')", "turns of the loop 'i' may write the same element"),
+    ("joined_by_loops", "parallel(s.get_loops('P')[0])", "turns of the loop 'i' may write the same element"),
+    ("reduced_outside", "bind(s.get_loops('P_R')[0], 'threadIdx.x')", "uses 'k', which is no axis of it"),
+    ("begun_where_it_goes_on", "bind(s.get_loops('P')[0], 'threadIdx.x')", "not all that a turn reads of it"),
+    ("moved_by_a_value", "bind(s.get_loops('P')[0], 'threadIdx.x')", "axis 'vi' may write the same element"),
     ("five_columns", "reverse_compute_at('C', s.get_loops('P')[0])", "do not surely give all of its points"),
     ("all_but_the_last", "cache_write('P', 0, 'lsram')", "does not surely write all of it"),
     ("open_triangle", "cache_write('P', 0, 'lsram')", "does not surely write all of it"),
@@ -221,6 +257,18 @@ def test_a_block_of_some_points_is_not_folded_into_one_of_all():
 @pytest.mark.parametrize("name,call,reason", REFUSED)
 def test_what_would_be_wrong_is_refused(name, call, reason):
     assert reason in Case(name).try_(f"s.{call}")
+
+
+@pytest.mark.parametrize(
+    "name,block", [("without_axes", "P"), ("around_blocks", "O"), ("in_the_same_turn", "P"), ("loops_as_numbers", "P")]
+)
+def test_blocks_that_use_loops_go_with_their_steps(name, block):
+    case, loops = Case(name), f"s.get_loops({block!r})"
+    taken = [f"s.{step}({loops}[{i}])" for step in ("parallel", "vectorize", "unroll") for i in (0, 1)]
+    taken += [f"s.bind({loops}[{i}], 'threadIdx.x')" for i in (0, 1)]
+    taken += [f"s.reorder(*s.split({loops}[1], [None, 3])[::-1])"]
+    taken += [] if name == "in_the_same_turn" else [f"s.reorder(*{loops}[::-1])", f"s.vectorize(s.fuse(*{loops}))"]
+    assert {case.try_(call) for call in taken} == {"right"}
 
 
 def test_what_a_turn_leaves_for_the_next_one_stays_in_place():

@@ -6,7 +6,7 @@ from compassc.ir import stmts as S
 from compassc.ir.exprs import Var
 from compassc.ir.stmts import PrimFunc
 from compassc.te.errors import LowerError
-from compassc.tir.blocks import axes_of, constant, uses
+from compassc.tir.blocks import Axis, axes_of, constant, uses
 from compassc.tir.itermap import separates
 from compassc.tir.lower.memory import OWN
 from compassc.tir.tree import Tree
@@ -24,11 +24,11 @@ def check_races(function: PrimFunc) -> None:
         loops = tree.loops_around(block, all_of_them=True)
         for s in loops:
             if s.kind.startswith("threadIdx"):
-                _check(block, s, loops)
+                _check(block, s, loops, tree.implied_axes(block))
 
 
-def _check(block: S.Block, bound: S.For, loops: list[S.For]) -> None:
-    axes = axes_of(block)
+def _check(block: S.Block, bound: S.For, loops: list[S.For], implied: list[Axis]) -> None:
+    axes = [*axes_of(block), *implied]
     for a in axes:
         if a.is_reduction and uses(a.binding, (bound.var,)):
             raise LowerError(
