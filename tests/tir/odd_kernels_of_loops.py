@@ -19,13 +19,14 @@ def without_axes(a: S.ptr("i32", "global"), p: S.ptr("i32", "global"), c: S.ptr(
 
 @S.prim_func
 def around_blocks(a: S.ptr("i32", "global"), p: S.ptr("i32", "global")):
-    a2, p2 = S.match_buffer(a, (4, 8)), S.match_buffer(p, (4, 8))
+    a2, p2 = S.match_buffer(a, (4, 16)), S.match_buffer(p, (4, 16))
     for i in range(4):
         for j in range(8):
             with S.block("O"):
-                with S.block("P"):
-                    vi, vj = S.axis.spatial(4, i), S.axis.spatial(8, j)
-                    p2[vi, vj] = a2[vi, vj] * 3
+                for k in range(2):
+                    with S.block("P"):
+                        vi, vj = S.axis.spatial(4, i), S.axis.spatial(16, j * 2 + k)
+                        p2[vi, vj] = a2[vi, vj] * 3
 
 
 @S.prim_func

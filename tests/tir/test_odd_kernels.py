@@ -20,6 +20,7 @@ from compassc.analysis.simplify import Simplifier
 from compassc.dsl import schedule
 from compassc.dsl.decorators import PyPrimFunc
 from compassc.ir import stmts as S
+from compassc.ir.exprs import Var
 from compassc.ir.operators import binary
 from compassc.ir.visit import substitute, substitute_body
 from compassc.tir.blocks import number
@@ -145,6 +146,16 @@ class Case:
             return error.message
         return self.check(s, [call])
 
+    def backwards(self, loop: Var) -> str:
+        """The turns of a loop in the other order, if they may run at the same time."""
+        s = self.s.copy()
+        try:
+            s.parallel(s.new_loop(s.mod.entry, loop))
+        except tir.ScheduleError as error:
+            return error.message
+        s.mod = s.mod.map_functions(lambda f: f.replace(body=_backwards(f.body)))
+        return self.check(s, [f"'{loop.name}' backwards"])
+
     def several(self, draw: random.Random, depth: int) -> str:
         """Random calls on top of each other; each step as often as the others, however many calls of it there are."""
         s, taken = self.s.copy(), []
@@ -189,14 +200,7 @@ def _backwards(body):
 @pytest.mark.parametrize("name", [k for k in KERNELS if k != TWO_SHAPES])
 def test_turns_that_may_run_at_the_same_time_may_run_backwards(name):
     case = Case(name)
-    for loop in case.s.tree(case.s.mod.entry).loops:
-        s = case.s.copy()
-        try:
-            s.parallel(s.new_loop(s.mod.entry, loop))
-        except tir.ScheduleError:
-            continue
-        s.mod = s.mod.map_functions(lambda f: f.replace(body=_backwards(f.body)))
-        case.check(s, [f"'{loop.name}' backwards"])
+    assert [case.backwards(loop) for loop in case.s.tree(case.s.mod.entry).loops]
 
 
 WRITTEN_IN_PART = (
