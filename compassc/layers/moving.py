@@ -1,4 +1,4 @@
-"""Kernels that move elements: blocks copied by DMA, or rows with steps of their own between load and store."""
+"""Kernels that move elements: blocks copied by DMA, or rows of single elements."""
 
 from __future__ import annotations
 
@@ -121,8 +121,7 @@ def _transposes(k: KernelSource, c: Copy, source: str, target: str, tag: str) ->
     last = len(c.dims) - 1
     near = [d for d in range(last) if c.source_strides[d] == 1]
     if c.target_strides[last] != 1 or not near or _overlap(c, near[0]):
-        load = f"x = S.vload({{at}}, mask, lanes={LANES}{{stride}})"
-        return rows(k, c, source, target, load, [], "S.vstore(x, {at}, mask{stride})", tag)
+        return _rows(k, c, source, target, tag)
     across = near[0]
     many, cols = c.dims[last], c.dims[across]
     step, leap, size = k.scalar(c.source_strides[last]), k.scalar(c.target_strides[across]), k.scalar(many)
@@ -179,11 +178,8 @@ def _blocks(
     ]
 
 
-def rows(
-    k: KernelSource, copy: Copy, source: str, target: str, load: str, body: list[str], store: str, tag: str
-) -> list[str]:
-    """The loops of a copy. In `load` and `store` stand the fields `at` (a pointer), `stride` and `mask`."""
-    c = merged(copy)
+def _rows(k: KernelSource, c: Copy, source: str, target: str, tag: str) -> list[str]:
+    """The loops of a copy of single elements."""
     *outer, cols = c.dims
     count = 1
     for n in outer:
@@ -207,7 +203,7 @@ def rows(
             f"src{tag} = {source} + {near[0]}",
             f"dst{tag} = {target} + {far[0]}",
             *loop,
-            *(f"    {line}" for line in _row(k, c, width, load, body, store, tag)),
+            *(f"    {line}" for line in _row(k, c, width, tag)),
         ]
     return [
         f"for r{tag} in range(S.get_local_id(), {k.scalar(count)}, S.get_local_size()):",
@@ -215,11 +211,11 @@ def rows(
         f"    src{tag} = {source} + ({' + '.join(near)})",
         f"    dst{tag} = {target} + ({' + '.join(far)})",
         f"    for j{tag} in range(0, {width}, {LANES}):",
-        *(f"        {line}" for line in _row(k, c, width, load, body, store, tag)),
+        *(f"        {line}" for line in _row(k, c, width, tag)),
     ]
 
 
-def _row(k: KernelSource, c: Copy, width: str, load: str, body: list[str], store: str, tag: str) -> list[str]:
+def _row(k: KernelSource, c: Copy, width: str, tag: str) -> list[str]:
     step, leap = k.scalar(c.source_strides[-1]), k.scalar(c.target_strides[-1])
     near = f"src{tag} + j{tag}" + ("" if c.source_strides[-1] == 1 else f" * {step}")
     far = f"dst{tag} + j{tag}" + ("" if c.target_strides[-1] == 1 else f" * {leap}")
@@ -227,7 +223,6 @@ def _row(k: KernelSource, c: Copy, width: str, load: str, body: list[str], store
     far_stride = "" if c.target_strides[-1] == 1 else f", stride={leap}"
     return [
         f"mask = S.tail_mask(S.min({width} - j{tag}, {LANES}), {LANES})",
-        load.format(at=near, stride=near_stride),
-        *body,
-        store.format(at=far, stride=far_stride),
+        f"x = S.vload({near}, mask, lanes={LANES}{near_stride})",
+        f"S.vstore(x, {far}, mask{far_stride})",
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from compassc import layers
 from compassc.dsl import parse
-from compassc.graph import LayerError, Tensor
+from compassc.graph import Layer, LayerError, Tensor
 from compassc.ir.equal import structural_equal
 from compassc.ir.visit import walk_stmts
 from compassc.layers.kernel_cache import function_of
@@ -52,6 +53,25 @@ def test_the_text_of_a_made_kernel_is_its_ir(name, tmp_path):
         path = tmp_path / f"{kernel.name}.py"
         path.write_text(kernel.text)
         assert structural_equal(parse(function_of(kernel, path), "X2_1204").entry_func, kernel.function)
+
+
+FORMS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
+    ("Activation", {"method": "CRELU", "axis": 1, "scale_value": 171, "shift_value": 8}, (3, 18, 5)),
+    ("Activation", {"method": "CRELU", "axis": 0, "scale_value": 171, "shift_value": 8}, (6, 9, 5)),
+    ("Where", {}, (135, 3)),
+    ("Select", {}, (135, 3)),
+]
+
+
+@pytest.mark.parametrize(("kind", "attributes", "shape"), FORMS)
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_the_text_of_a_form_of_its_own_is_its_ir(kind, attributes, shape, dtype, tmp_path):
+    x, out = Tensor("x", (3, 9, 5), dtype), "int32" if kind != "Activation" else dtype
+    kernel = kernel_of([Layer("layer", kind, [x], [Tensor("y", shape, out)], attributes)])
+    path = tmp_path / f"{kernel.name}.py"
+    path.write_text(kernel.text)
+    assert kernel.function is not None
+    assert structural_equal(parse(function_of(kernel, path), "X2_1204").entry_func, kernel.function)
 
 
 def test_statements_say_which_python_made_them():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -43,10 +44,10 @@ from compassc.layers.inverse import (
 )
 from compassc.layers.joins import exp2_coarse, look_up_interval, look_up_mirrored
 from compassc.layers.kernels import elementwise, method_kernel
-from compassc.layers.moving import Copy, rows, strides_of
+from compassc.layers.layer_kernel import Lanes, LayerKernel
 from compassc.layers.rectify import slopes_of
-from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
-from compassc.layers.steps import Steps, everywhere
+from compassc.layers.source import Kernel
+from compassc.layers.steps import LANES, Steps, everywhere
 from compassc.layers.vectors import clamp
 
 Formula = Callable[[Steps, Value, dict[str, float]], Any]
@@ -258,22 +259,35 @@ def sign(k: Steps, layer: Layer, x: Value) -> Value:
 
 @method_kernel("Activation", "CRELU")
 def crelu(layer: Layer) -> Kernel:
-    """The positive parts, and behind them along an axis the negative ones."""
-    k, x, y, axis = KernelSource(), layer.input, layer.output, layer.axis("axis", 0)
+    """The positive parts, and behind them along an axis the negative ones. One long row is cut among the TECs, of
+    several each takes every fourth."""
+    x, y, axis = layer.input, layer.output, layer.axis("axis", 0)
     if x.shape[axis] * 2 != y.shape[axis]:
         raise LayerError(f"{list(x.shape)} does not lead to {list(y.shape)} along axis {axis}")
-    source, target, strides, kind = k.tensor(x), k.tensor(y), strides_of(y.shape), wide_kind(x)
-    lines: list[str] = []
-    for tag in ("0", "1"):
-        k.body = []
-        value: Value = named("x", kind, x.low, x.high) if kind == "int32" else named("x", kind)
-        if layer.is_quantised:
-            value = k.shifted(value, x.scalar_zero)
-        sign, zero = "" if tag == "0" else "0 - ", "0.0" if kind == "float32" else "0"
-        part = k.let(f"S.max({sign}{value.name}, {zero})", kind, 0, value.magnitude)
-        result = requantise_rounded(k, part, *layer.scale_shift(of=1), y) if layer.is_quantised else part
-        place = Copy(x.shape, 0, strides_of(x.shape), int(tag) * x.shape[axis] * strides[axis], strides)
-        load = f'x = wide(S.vload({{at}}, mask, lanes={LANES}{{stride}}), "{x.dtype}")'
-        store = f'S.vstore(narrow({result.name}, "{y.dtype}"), {{at}}, mask{{stride}})'
-        lines += rows(k, place, source, target, load, k.body, store, tag)
-    return finish(k, lines)
+    wide_kind(x)
+    k, count, size = LayerKernel(), math.prod(x.shape[:axis]), math.prod(x.shape[axis:])
+    with k.active():
+        source, target, lanes = k.tensor(x), k.tensor(y), Lanes(k, "x", x.dtype)
+        with k.apart() as steps:
+            value = lanes.value.within(x.low, x.high) if x.is_integer else lanes.value
+            if layer.is_quantised:
+                value = k.shifted(value, x.scalar_zero)
+            parts = [k.let(S.max(part, 0), low=0, high=value.magnitude) for part in (value, 0 - value)]
+            if layer.is_quantised:
+                parts = [requantise_rounded(k, part, *layer.scale_shift(of=1), y) for part in parts]
+            stored = [k.let(k.stored(part, y.dtype)) for part in parts]
+        width, tec, tecs = k.number(size), S.get_local_id(), S.get_local_size()
+        share = (tec * LANES, width, tecs * LANES) if count == 1 else (0, width, LANES)
+        k.settle_first()
+        with ExitStack() as row:
+            at: Expression = S.i32(0)
+            if count > 1:
+                at = row.enter_context(k.for_range(tec, k.number(count), tecs, "r")) * width
+            near, far = k.hold(source + at, "near"), k.hold(target + at * 2, "far")
+            with k.for_range(*share, "i") as i:
+                k.define(k.lanes_mask, S.tail_mask(S.min(width - i, LANES), LANES))
+                lanes.load(k, near + i, k.lanes_mask)
+                k.splice(steps)
+                S.vstore(stored[0], far + i, k.lanes_mask)
+                S.vstore(stored[1], far + width + i, k.lanes_mask)
+        return k.kernel()
