@@ -7,12 +7,14 @@ from operator import is_
 from typing import Any, TypeVar
 
 from compass_core.errors import UsageError
+from compassc.dsl import script
 from compassc.ir import PrimFunc
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import DataType
 from compassc.ir.exprs import Buffer, Expr
 from compassc.ir.operators import as_expr, binary, cast, immediate, kind_of
+from compassc.language.specs import VALUE_ATTRIBUTES
 from compassc.te.buffers import View, whole
 from compassc.te.construct import data_type, var
 from compassc.te.ir_builder import truth
@@ -307,9 +309,13 @@ class Cast(metaclass=NodeType):
     node = E.Cast
 
     @staticmethod
-    def make(dtype: Any, value: Any) -> Expr:
-        """The value, by the rules of C. TypeError for types of vectors."""
-        kind, given = data_type(dtype), as_expr(value)
+    def make(dtype: Any, value: Any) -> Any:
+        """The value, by the rules of C: an expression, or in kernels what `S.cast` gives. TypeError for expressions of
+        vectors."""
+        kind = data_type(dtype)
+        if getattr(type(value), "attributes", None) is VALUE_ATTRIBUTES:  # of a kernel that is called or built
+            return script.cast(value, kind)
+        given = as_expr(value)
         if not kind.is_scalar or not kind_of(given).is_scalar:
             raise _WrongArgument(
                 f"a cast of {given.dtype} to {kind}", code="input", help="expressions are made of scalars"

@@ -101,6 +101,8 @@ class _Values:
             return lambda value=None: _Open(name) if value is None else _typed(value, name)
         if name == "cast":
             return lambda value, kind: te.cast(value, kind)
+        if name == "Cast":
+            return lambda kind, value: te.cast(value, kind)
         if name in ("Ramp", "ramp"):
             return _ramp
         if name in ("Broadcast", "broadcast"):

@@ -5,6 +5,7 @@ import os
 import sys
 import textwrap
 
+import numpy as np
 import pytest
 
 from compassc.compat import modules
@@ -148,3 +149,28 @@ def test_help(compat):
 
 def test_folders_for_children_hold_the_one_package():
     assert [path.name for path in modules.CHILDREN.iterdir()] == ["tvm"]
+
+
+@pytest.mark.usefixtures("names")
+def test_casts_are_values_of_kernels_and_functions_of_blocks():
+    import tvm
+    from tvm import tir
+    from tvm.compass.dsl import BuildManager
+    from tvm.compass.dsl import script as S
+    from tvm.script import tir as T
+
+    @S.prim_func
+    def low_bytes(a: S.ptr("i32", "global"), b: S.ptr("i8", "global")):
+        for i in range(16):
+            b[i] = tir.Cast("int8", a[i] * 100)
+
+    @T.prim_func
+    def function(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int8")):
+        for i in range(16):
+            B[i] = T.Cast("int8", A[i] * 100)
+
+    given = np.arange(16, dtype="int32")
+    for run in (low_bytes, BuildManager("X2_1204").build(low_bytes), tvm.build(function, target="llvm")):
+        found = np.zeros(16, "int8")
+        run(given, found)
+        assert (found == (given * 100).astype("int8")).all()
