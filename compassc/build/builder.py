@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -182,7 +183,7 @@ class Builder(Recorder):
     def _place(self) -> Span:
         """The line of Python that asks for a statement."""
         frame = sys._getframe(2)
-        while frame.f_back is not None and frame.f_code.co_filename.startswith(self.inside):
+        while frame.f_back is not None and _makes_for_others(frame.f_code.co_filename, self.inside):
             frame = frame.f_back
         return Span(frame.f_code.co_filename, frame.f_lineno)
 
@@ -271,6 +272,12 @@ class Builder(Recorder):
     def written(self) -> list[str]:
         """The statements as lines of a kernel file, without the indentation of a function's body."""
         return [text for line in self.lines for text in line.lines(0)]
+
+
+@cache
+def _makes_for_others(file: str, inside: tuple[str, ...]) -> bool:
+    """Whether the code of a file makes statements for others."""
+    return file.startswith(inside)
 
 
 def _swept(lines: list[Line], uses: Counter[E.Var]) -> bool:

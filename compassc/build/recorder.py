@@ -44,15 +44,19 @@ class Recorder:
     def operation(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         from compassc.language.parser.calls import build_op
 
-        args, kwargs = plain(args), {k: plain(v) for k, v in kwargs.items()}
+        args = tuple([plain(x) for x in args])
+        kwargs = {k: plain(v) for k, v in kwargs.items()} if kwargs else kwargs
         found = build_op(self, op, args, kwargs)  # type: ignore[arg-type]
         text = call_text(f"S.{op.name}", args, kwargs)
         if isinstance(found, S.Stmt):
             return self.statement(found, text)
         if isinstance(found, Plain) and found.expr.dtype is VOID:
             return self.statement(S.Eval(found.expr), text)
-        operands = [*args, *(v for k, v in kwargs.items() if k in op.operands)]
-        return _recorded(found, text, lambda e: ranges.of_operation(op.name, e, operands))
+
+        def range_of(e: E.Expr) -> tuple[int, int]:
+            return ranges.of_operation(op.name, e, [*args, *(v for k, v in kwargs.items() if k in op.operands)])
+
+        return _recorded(found, text, range_of)
 
     def binary(self, symbol: str, a: Any, b: Any) -> Any:
         from compassc.language.parser.operators import binary
@@ -177,4 +181,7 @@ def argument(x: Any) -> str:
 
 
 def call_text(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    return f"{name}({', '.join([*map(argument, args), *(f'{k}={argument(v)}' for k, v in kwargs.items())])})"
+    given = [argument(x) for x in args]
+    if kwargs:
+        given += [f"{k}={argument(v)}" for k, v in kwargs.items()]
+    return f"{name}({', '.join(given)})"

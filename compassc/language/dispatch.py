@@ -147,7 +147,8 @@ def op_api(op: Op) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         nonlocal python_side
         if LOCAL.tec is None:
-            return active_parser(f"S.{op.name}").operation(op, args, kwargs)
+            parser = LOCAL.parser or active_parser(f"S.{op.name}")
+            return parser.operation(op, args, kwargs)
         if python_side is None:
             python_side = LOCAL.tec.python_side(op)
         return python_side(*args, **kwargs)
