@@ -18,11 +18,14 @@ def main(descriptor: int) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what is temporary is removed
     os.set_inheritable(descriptor, False)
     shared = b""
-    with Connection(descriptor) as link, suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        while True:
-            other, part = link.recv()
-            shared = shared if other is None else other
-            link.send_bytes(_answer(shared, part))
+    try:
+        with Connection(descriptor) as link, suppress(EOFError, BrokenPipeError, ConnectionResetError):
+            while True:
+                other, part = link.recv()
+                shared = shared if other is None else other
+                link.send_bytes(_answer(shared, part))
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it ends: an exception in the middle of that would be shown
 
 
 def _answer(shared: bytes, part: bytes) -> bytes:

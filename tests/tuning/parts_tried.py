@@ -1,5 +1,6 @@
 """Functions for workers."""
 
+import atexit
 import os
 import signal
 
@@ -24,3 +25,8 @@ def deadly(shared: int, part: int) -> int:
 def hears_interrupts(shared: None, part: int) -> bool:
     """Whether Ctrl-C ends the process."""
     return signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+
+
+def is_told_to_end_while_it_ends(shared: None, part: int) -> int:
+    atexit.register(signal.raise_signal, signal.SIGTERM)
+    return part

@@ -24,7 +24,7 @@ from compassc.tuning.tune import Search, TuneOptions, tune
 from compassc.tuning.workers import ClusterWorkers
 
 from .kernels_tried import Twice
-from .parts_tried import add, deadly, fails, hears_interrupts
+from .parts_tried import add, deadly, fails, hears_interrupts, is_told_to_end_while_it_ends
 
 WORKERS = 3
 HERE = Path(__file__).parent
@@ -135,6 +135,12 @@ def test_parts_are_made_as_they_are_needed() -> None:
         assert next(outcomes)[1] >= 1 and len(made) <= 6
         outcomes.close()  # type: ignore[attr-defined]
         assert dict(cluster.run(add, 1, range(3))) == {0: 1, 1: 2, 2: 3}
+
+
+def test_processes_end_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:
+    with processes(2) as cluster:
+        assert dict(cluster.run(is_told_to_end_while_it_ends, None, range(2))) == {0: 0, 1: 1}
+    assert capfd.readouterr().err == ""
 
 
 def test_what_is_defined_here_alone_is_refused() -> None:
