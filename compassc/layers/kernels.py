@@ -7,6 +7,7 @@ import pkgutil
 from collections.abc import Callable, Sequence
 from functools import cache
 
+from compass_core.errors import CompassError
 from compassc.build import Recorder, Value
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.choices import recorded
@@ -176,6 +177,16 @@ def _check_kinds(layer: Layer, operands: Sequence[Value], results: Sequence[Valu
         )
 
 
+def _stepped(k: Steps, layer: Layer, operands: Sequence[Value]) -> Value | tuple[Value, ...]:
+    """What a layer's step makes; LayerError where operations do not take the types of its operands."""
+    try:
+        return step_of(layer)(k, layer, *operands)
+    except CompassError as error:
+        given = ", ".join(t.dtype for t in layer.inputs)
+        outputs = ", ".join(t.dtype for t in layer.outputs)
+        raise LayerError(f"its operands are {given}, its outputs {outputs}: {error.message}") from error
+
+
 def compute(k: Steps, run: Sequence[Layer], values: dict[str, Value]) -> None:
     """Adds what a run of element-wise layers makes to `values`, which has its operands; all by names of tensors."""
     from compassc.layers.byte_functions import looked_up
@@ -187,7 +198,7 @@ def compute(k: Steps, run: Sequence[Layer], values: dict[str, Value]) -> None:
         return
     for layer in run:
         k.channel_shape = ()
-        given = step_of(layer)(k, layer, *(values[t.name] for t in layer.inputs))
+        given = _stepped(k, layer, [values[t.name] for t in layer.inputs])
         made = (given,) if isinstance(given, Value) else given
         if len(made) != len(layer.outputs):
             raise LayerError(f"it has {len(layer.outputs)} outputs, expected {len(made)}")

@@ -67,6 +67,10 @@ negative."""
 POSITIVE = ("uint8", "uint16")
 
 
+RIGHTLY_FLOATS = ("all who take its values", "reciprocals in 16 bits")
+"""Words of the reasons for which a layer may stay a float in a form of integers."""
+
+
 @cache
 def network(name: str) -> Graph:
     """The float graph of a network."""
@@ -110,7 +114,9 @@ def in_form(
     # neighbours of other bits leave some layers no other way in a mixed network
     told = form == "mixed"
     reasons = {
-        layer: why for layer, why in made.floats.items() if why and not told and "all who take its values" not in why
+        layer: why
+        for layer, why in made.floats.items()
+        if why and not told and not any(reason in why for reason in RIGHTLY_FLOATS)
     }
     return made.graph, [f"{layer} stays a float: {why}" for layer, why in reasons.items()]
 

@@ -251,8 +251,9 @@ def _whole(value: Any, source: DataType, to: DataType) -> Any:
 
 
 def _reinterpreted(value: Any, source: Type, to: Type) -> Any:
+    """The bits of a value as another type: a vector of fewer bytes has the first of them."""
     assert isinstance(source, DataType) and isinstance(to, DataType)
-    bits = np.asarray(value, np_dtype(source)).reshape(-1).view(np_dtype(to))
+    bits = np.asarray(value, np_dtype(source)).reshape(-1).view(np_dtype(to))[: to.lanes]
     return bits if to.is_vector else bits[0].item() if to.is_integer else bits[0]
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from compass_core import files
 from compass_core.errors import CompassError, UsageError
 from compass_core.hostcc.provenance import state_folder
 
@@ -99,16 +100,9 @@ def _make(file: Path) -> None:
     """A file with a new token that its owner alone can read; one that somebody else makes at the same time is left."""
     import secrets
 
-    file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_name(f".{file.name}-{secrets.token_hex(8)}")
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as opened:
-        opened.write(f"{secrets.token_hex(32)}\n")
-    try:
-        os.link(draft, file)
-    except FileExistsError:
-        pass  # somebody else's is as good
-    finally:
-        os.unlink(draft)
+    with files.locked(file.parent):
+        if not file.exists():
+            files.write(file, f"{secrets.token_hex(32)}\n", 0o600)
 
 
 def who_proved(tokens: Sequence[Token], hello: bytes, challenge: bytes, given: Any) -> Token | None:
