@@ -110,17 +110,9 @@ class Channel:
             return True
         self._first = self._last = 0
         try:
-            self._set_timeout(max(seconds, 0.001))
-            got = self.sock.recv_into(self._in)
+            self._last = self._received(self._in, max(seconds, 0.001))
         except TimeoutError:
             return False
-        except OSError as error:
-            self.close()
-            raise lost(self.where, str(error)) from None
-        if not got:
-            self.close()
-            raise lost(self.where, "the other side closed it")
-        self._last = got
         return True
 
     def receive(self, wait: float | None = None) -> Frame:
@@ -174,10 +166,17 @@ class Channel:
         if limit is not None and limit <= 0:
             raise self._silent()
         try:
-            self._set_timeout(limit)
-            got = self.sock.recv_into(view)
+            return self._received(view, limit)
         except TimeoutError:
             raise self._silent() from None
+
+    def _received(self, view: memoryview, seconds: float | None) -> int:
+        """How many bytes came, at least one. TimeoutError where none does, RPCError when the other side has gone."""
+        try:
+            self._set_timeout(seconds)
+            got = self.sock.recv_into(view)
+        except TimeoutError:
+            raise
         except OSError as error:
             self.close()
             raise lost(self.where, str(error)) from None
