@@ -115,9 +115,10 @@ def _words(asids: str) -> str:
 
 def _module(path: Path) -> list[Table]:
     """IR text: its functions with their parameters and sizes."""
+    from compassc.driver.files import read_graph
     from compassc.ir import parse_module, walk_stmts
 
-    module = parse_module(files.read_text(path), str(path))
+    module = parse_module(files.read_text(path), str(path), read_graph)
     functions = [
         (f.name, "entry" if f.name == module.entry else "", f.ret_type, sum(1 for _ in walk_stmts(f.body)))
         for f in module.functions

@@ -41,10 +41,16 @@ def load_json(text: str) -> Any:
             raise ValueError(read["format"])
         if read["kind"] == "nodes":
             return _unpacked(read["root"], read["nodes"])
-        module = parse_module(read["text"], "<saved IR>")
+        module = parse_module(read["text"], "<saved IR>", _graph)
         return module if read["kind"] == "module" else module.entry_func
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         raise UsageError(f"this is no saved IR ({FORMAT}): {error}", code="compat-name") from None
+
+
+def _graph(text: str, constants: bytes, path: str) -> Any:
+    from ..graph import read
+
+    return read(text, constants, path)
 
 
 class _Packed:

@@ -14,6 +14,13 @@ from compass_core.errors import CompassError
 _WIDTH = 120
 
 
+def read_graph(text: str, constants: bytes, path: str) -> Any:
+    """A graph in the text of a module, whose package is loaded for it."""
+    from compassc.graph import read
+
+    return read(text, constants, path)
+
+
 def json_text(value: Any, indent: str = "", taken: int = 0) -> str:
     """Readable JSON: values that fit are written on one line, others on several.
 

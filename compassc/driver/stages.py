@@ -18,7 +18,7 @@ from compass_core.errors import CompassError, Span, UsageError, together
 from compass_core.errors.excerpts import file_digest
 from compass_core.files import claims
 from compass_core.reading import jsontext
-from compassc.driver.files import json_text
+from compassc.driver.files import json_text, read_graph
 from compassc.driver.interface import interface_text, read_interface
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _read_module(build: Build, path: Path, text: str, stage: str) -> IRModule:
     from compassc.ir.text import digests_of
     from compassc.ir.verify import VerifyError
 
-    module, build.sources = parse_module(text, str(path)), digests_of(text.splitlines())
+    module, build.sources = parse_module(text, str(path), read_graph), digests_of(text.splitlines())
     try:
         verify_stage(module)
     except VerifyError as error:

@@ -61,6 +61,12 @@ class Graph:
                 found.setdefault(name, []).append(layer)
         return {name: tuple(layers) for name, layers in found.items()}
 
+    def written(self) -> tuple[str, bytes]:
+        """Text and constants of it, as a module of kernels keeps it."""
+        from compassc.graph.text import write
+
+        return write(self)
+
     def error(self, layer: Layer | None, message: str, help: str = "", code: str = "compass-ir") -> CompassError:
         """The error about a layer, or about the graph as a whole, at its place in the file that it comes from."""
         whole = Span(self.path, 1) if self.path else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from compass_core.errors import UsageError
 from compass_core.errors.suggest import help_for
@@ -78,6 +78,16 @@ class GlobalVar:
 
     def __str__(self) -> str:
         return self.name_hint
+
+
+class GraphMember(Protocol):
+    """A graph of layers as a module knows it: its name, and what its text form is made of."""
+
+    @property
+    def name(self) -> str: ...
+
+    def written(self) -> tuple[str, bytes]:
+        """Its text and its constants."""
 
 
 class Functions(tuple["PrimFunc", ...]):

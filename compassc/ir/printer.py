@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from compass_core.errors import Span
 from compass_core.operators import OPERATORS
@@ -20,11 +20,9 @@ from . import stmts as S
 from . import tensor_exprs as T
 from .dtypes import BOOL, INT32, DataType, PointerType
 from .forms import FORMS
+from .members import GraphMember
 from .names import NamePool
 from .node import Field, Node
-
-if TYPE_CHECKING:
-    from compassc.graph import Graph
 
 GRAPH = "I.graph"
 """The call in IR text that makes a graph from text and constants."""
@@ -97,7 +95,7 @@ class Printer:
             E.Load: self._load,
             E.Region: self._region,
             E.Call: self._call,
-            T.TensorRead: lambda e: f"{e.tensor.name}[{self._list(e.indices)}]",
+            T.ProducerLoad: lambda e: f"{e.producer.name}[{self._list(e.indices)}]",
             T.Reduce: self._reduce,
             E.FuncCall: self._func_call,
         }
@@ -198,7 +196,7 @@ class Printer:
         return f"S.{e.op}({', '.join(parts)})"
 
     def _reduce(self, e: T.Reduce) -> str:
-        return f"{e.combiner.name}({self._list(e.sources)}, axis=[{', '.join([axis.name for axis in e.axes])}])"
+        return f"{e.combiner.name}({self._list(e.source)}, axis=[{', '.join([axis.name for axis in e.axis])}])"
 
     # -- statements
 
@@ -363,13 +361,11 @@ def print_module(module: S.IRModule, digests: Iterable[str] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _graph(graph: Graph) -> list[str]:
+def _graph(graph: GraphMember) -> list[str]:
     """A graph of a module: its Compass IR, and its constants in base64."""
     from base64 import b64encode
 
-    from compassc.graph import write
-
-    text, constants = write(graph)
+    text, constants = graph.written()
     quoted = text.replace("\\", "\\\\").replace('"', '\\"').splitlines()
     return [f"    {GRAPH}(", '        """', *quoted, '""",', f'        "{b64encode(constants).decode()}",', "    )"]
 

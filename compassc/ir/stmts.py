@@ -14,13 +14,11 @@ from compass_core.errors import Span, UsageError
 
 from .dtypes import Type
 from .exprs import Buffer, Expr, Mapping, Var
-from .members import Attributes, FunctionAttributes, Functions, Members
+from .members import Attributes, FunctionAttributes, Functions, GraphMember, Members
 from .node import Node, field, node
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from compassc.graph import Graph
 
 Body = tuple["Stmt", ...]
 Notes = tuple[tuple[str, object], ...]
@@ -281,7 +279,7 @@ class IRModule(Members, _Program):
     functions: tuple[PrimFunc, ...] = field(normalise=_by_name)
     entry: str
     target: str
-    graphs: tuple[Graph, ...] = ()
+    graphs: tuple[GraphMember, ...] = ()
     attrs: Notes = field(default=(), compare=False, normalise=_named_notes)
 
     def module(self) -> IRModule:

@@ -10,7 +10,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from compass_core.errors import CompassError, Span
 from compass_core.reading import pyast
@@ -20,13 +20,13 @@ from . import exprs as E
 from . import stmts as S
 from .dtypes import BOOL, FLOAT32, INT32, SCOPES, VOID, DataType, PointerType, dtype, pointer_type
 from .forms import BY_NAME, Form
+from .members import GraphMember
 from .node import MANY, Field
 from .printer import DIGEST, GRAPH, NAMED, SYMBOLS
 from .visit import placed_exprs, with_places
 
-if TYPE_CHECKING:
-    from compassc.graph import Graph
-
+GraphReader = Callable[[str, bytes, str], GraphMember]
+"""Makes a graph of its text, its constants and the name of the file: `compassc.graph.read`."""
 _AST_OPS = {
     ast.Add: "add",
     ast.Sub: "sub",
@@ -54,10 +54,10 @@ _PLACE_RE = re.compile(_PLACE)
 _PLACES_RE = re.compile(rf"#@ {_PLACE}((?: ; .*)?)\s*$")
 
 
-def parse_module(text: str, filename: str = "<IR>") -> S.IRModule:
-    """The module a text stands for. Raises CompassError naming the line that is not IR."""
+def parse_module(text: str, filename: str = "<IR>", read_graph: GraphReader | None = None) -> S.IRModule:
+    """The module a text stands for; `read_graph` reads the graphs in it. CompassError naming the line that is not IR."""
     tree = parse_python(text, filename)
-    reader = _ModuleReader(text.splitlines(), filename)
+    reader = _ModuleReader(text.splitlines(), filename, read_graph)
     classes = [n for n in tree.body if isinstance(n, ast.ClassDef)]
     if len(classes) != 1 or len(tree.body) != 1:
         raise CompassError("expected one class with @I.module", Span(filename, 1), code="ir-text")
@@ -97,8 +97,8 @@ def _is_graph(node: ast.expr) -> bool:
 
 
 class _ModuleReader:
-    def __init__(self, lines: list[str], filename: str) -> None:
-        self.lines, self.filename = lines, filename
+    def __init__(self, lines: list[str], filename: str, read_graph: GraphReader | None) -> None:
+        self.lines, self.filename, self.read_graph = lines, filename, read_graph
         self.returns: dict[str, Any] = {}
         self.built = digests_of(lines)
         self.at: ast.AST = ast.Pass(lineno=1, col_offset=0)
@@ -122,12 +122,12 @@ class _ModuleReader:
             raise self.error(node, f"the entry {attrs['entry']!r} is not a function of the module")
         return S.IRModule(functions, attrs["entry"], attrs["target"], graphs)
 
-    def graph(self, node: ast.expr) -> Graph:
+    def graph(self, node: ast.expr) -> GraphMember:
         """`I.graph("Compass IR", "constants in base64")`; errors in it name their lines of the file."""
         from base64 import b64decode
 
-        from compassc.graph import read
-
+        if self.read_graph is None:
+            raise self.error(node, "graphs are read where parse_module is given read_graph=compassc.graph.read")
         parts = [self.literal(a) for a in node.args] if isinstance(node, ast.Call) else []
         if len(parts) != 2 or not all(isinstance(part, str) for part in parts):
             raise self.error(node, f'expected {GRAPH}("text", "constants")')
@@ -136,7 +136,7 @@ class _ModuleReader:
             constants = b64decode(parts[1], validate=True)
         except ValueError:
             raise self.error(node, "the constants of the graph are not in base64") from None
-        return read("\n" * (at - 1) + parts[0], constants, self.filename)
+        return self.read_graph("\n" * (at - 1) + parts[0], constants, self.filename)
 
     def keywords(self, node: ast.expr) -> dict[str, Any]:
         if not isinstance(node, ast.Call):

@@ -9,9 +9,10 @@ module = te.lower(s, [A, B], name="add_one")
 """
 
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
+from compassc.ir.iter_vars import IterVar, Range
 from compassc.ir.operators import cast, const
 from compassc.te import ir_builder
-from compassc.te.axes import AXIS_SEPARATOR, IterVar, Range, reduce_axis, thread_axis
+from compassc.te.axes import AXIS_SEPARATOR, reduce_axis, thread_axis
 from compassc.te.bounds import infer_bounds
 from compassc.te.buffers import View, decl_buffer
 from compassc.te.building import build, create_prim_func

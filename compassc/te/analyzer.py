@@ -11,9 +11,9 @@ from compassc.analysis.arith import Arith
 from compassc.analysis.simplify import Simplifier
 from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
+from compassc.ir.iter_vars import IterVar, Range
 from compassc.ir.operators import as_expr, kind_of
 from compassc.ir.visit import substitute
-from compassc.te.axes import IterVar, Range
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,14 @@ from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, PointerType, Type
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Body, Stmt
-from compassc.ir.tensor_exprs import Reduce, TensorRead
+from compassc.ir.tensor_exprs import ProducerLoad, Reduce
 from compassc.ir.visit import Rewriter, Rewritten, rewrites, substitute
 from compassc.passes._blocks import fresh_copy
 from compassc.passes.flatten_buffer import position
 from compassc.te.buffers import View, compact_strides
 from compassc.te.errors import LowerError
 from compassc.te.opaque import Kernels, TensorIntrin
-from compassc.te.tensor import Tensor
+from compassc.te.tensor import Tensor, tensor_of
 
 _ZERO = IntImm(INT32, 0)
 
@@ -145,10 +145,10 @@ class Match:
         """LowerError where an expression is not what the intrinsic computes. `mine`: of the stage, by its loops."""
         if isinstance(theirs, Reduce) and isinstance(mine, Reduce):
             self._reducer(mine, theirs)
-            for a, b in zip((*mine.sources, mine.condition), (*theirs.sources, theirs.condition)):
+            for a, b in zip((*mine.source, mine.condition), (*theirs.source, theirs.condition)):
                 self.expression(a, b)
             return
-        if isinstance(theirs, TensorRead) and isinstance(mine, TensorRead):
+        if isinstance(theirs, ProducerLoad) and isinstance(mine, ProducerLoad):
             self._read(mine, theirs)
             return
         parts = mine.children(), theirs.children()
@@ -162,24 +162,24 @@ class Match:
 
     def _reducer(self, mine: Reduce, theirs: Reduce) -> None:
         """LowerError where two reductions join in another way, or begin with other values."""
-        kinds = [[e.dtype for e in r.sources] for r in (mine, theirs)]
+        kinds = [[e.dtype for e in r.source] for r in (mine, theirs)]
         values = [tuple(Var(f"v{i}", k) for i, k in enumerate(kinds[0])) for _ in range(2)]
         if kinds[0] != kinds[1] or not all(
             map(self.same, mine.combiner.combine(*values), theirs.combiner.combine(*values))
         ):
             raise self.error(f"it reduces by '{theirs.combiner.name}', the stage by '{mine.combiner.name}'")
-        starts = [r.init or r.combiner.identity for r in (mine, theirs)]
+        starts = [r.init or r.combiner.identity_element for r in (mine, theirs)]
         if not all(map(self.same, *starts)):
             shown = [", ".join(map(str, s)) for s in starts]
             raise self.error(f"its reduction begins with {shown[1]}, the stage's with {shown[0]}")
 
-    def _read(self, mine: TensorRead, theirs: TensorRead) -> None:
+    def _read(self, mine: ProducerLoad, theirs: ProducerLoad) -> None:
         if mine.dtype is not theirs.dtype:
-            raise self.error(f"'{theirs.tensor.name}' is {theirs.dtype}, '{mine.tensor.name}' is {mine.dtype}")
-        place = self.place(mine.tensor.name, mine.indices, theirs.tensor.name, theirs.indices)
-        known = self.found.setdefault(theirs.tensor, (mine.tensor, *place))
-        if known[0] != mine.tensor or known[2] != place[1] or not all(map(self.same, known[1], place[0])):
-            raise self.error(f"'{theirs.tensor.name}' would stand for two parts of tensors")
+            raise self.error(f"'{theirs.producer.name}' is {theirs.dtype}, '{mine.producer.name}' is {mine.dtype}")
+        place = self.place(mine.producer.name, mine.indices, theirs.producer.name, theirs.indices)
+        known = self.found.setdefault(tensor_of(theirs), (tensor_of(mine), *place))
+        if known[0] != tensor_of(mine) or known[2] != place[1] or not all(map(self.same, known[1], place[0])):
+            raise self.error(f"'{theirs.producer.name}' would stand for two parts of tensors")
 
     def place(
         self, name: str, mine: tuple[Expr, ...], their_name: str, theirs: tuple[Expr, ...]

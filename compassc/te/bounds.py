@@ -15,15 +15,15 @@ from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Expr, IntImm, Var
+from compassc.ir.iter_vars import IterVar
 from compassc.ir.operators import binary, kind_of
 from compassc.ir.tensor_exprs import reads
-from compassc.te.axes import IterVar
 from compassc.te.errors import LowerError
 from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.relations import leaf_extents, root_values
 from compassc.te.schedule.schedule import Schedule
 from compassc.te.schedule.stage import Stage, is_tec, loops_around
-from compassc.te.tensor import PlaceholderOp
+from compassc.te.tensor import PlaceholderOp, tensor_of
 
 _LARGEST = 1 << 28
 """Extents that are not constant are bounded by a constant below this, or not at all."""
@@ -102,7 +102,7 @@ class _Inference:
             if any(t.op is stage.origin_op for t in reader.inputs):
                 whole = [(_dom_min(a), _minus_one(_dom_min(a), _dom_extent(a))) for a in stage.axis]
                 needed = [(known or []) + [span] for known, span in zip(needed, whole)]
-            for e in (x for body in reader.body for x in reads(body) if x.tensor.op is stage.origin_op):
+            for e in (x for body in reader.body for x in reads(body) if tensor_of(x).op is stage.origin_op):
                 for i, index in enumerate(e.indices):
                     needed[i] = (needed[i] or []) + [self._index(stage, index, intervals, i)]
         facts = self._facts(stage)

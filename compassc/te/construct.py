@@ -10,10 +10,10 @@ from typing import Any
 from compassc.ir.dtypes import FLOAT32, INT32
 from compassc.ir.errors import ExpressionError, ExpressionTypeError, warn
 from compassc.ir.exprs import Expr, IntImm, Var
+from compassc.ir.iter_vars import IterKind, IterVar, Range
 from compassc.ir.operators import as_expr, data_type
 from compassc.ir.tensor_exprs import Reduce
 from compassc.ir.visit import walk_exprs
-from compassc.te.axes import IterVar, Kind, Range
 from compassc.te.reading import check_reads
 from compassc.te.tensor import ComputeOp, PlaceholderOp, Tensor
 
@@ -58,7 +58,9 @@ def compute(
     """
     extents = shape_of(shape)
     names = _axis_names(fcompute, len(extents), varargs_names)
-    axes = tuple(IterVar(Range(e), n, Kind.DATA_PARALLEL) for n, e in zip(names, extents[: len(names)], strict=True))
+    axes = tuple(
+        IterVar(Range(e), n, IterKind.DATA_PARALLEL) for n, e in zip(names, extents[: len(names)], strict=True)
+    )
     given = fcompute(*[axis.var for axis in axes])
     several = isinstance(given, (tuple, list))
     body = tuple(as_expr(e) for e in (given if several else (given,)))
@@ -97,7 +99,7 @@ def _axis_names(function: Callable[..., Any], count: int, varargs_names: Sequenc
 def _check_reductions(name: str, body: tuple[Expr, ...]) -> None:
     reductions = [e for e in body if isinstance(e, Reduce)]
     for e in body:
-        inner = [x for root in (e.sources if isinstance(e, Reduce) else (e,)) for x in walk_exprs(root)]
+        inner = [x for root in (e.source if isinstance(e, Reduce) else (e,)) for x in walk_exprs(root)]
         if any(isinstance(x, Reduce) for x in inner):
             raise ExpressionError(
                 f"'{name}': a reduction must be the whole body, not a part of other arithmetic",
@@ -108,7 +110,7 @@ def _check_reductions(name: str, body: tuple[Expr, ...]) -> None:
     first = reductions[0] if reductions else None
     for i, e in enumerate(reductions):
         assert first is not None
-        if e.combiner is not first.combiner or e.axes != first.axes or e.value_index != i:
+        if e.combiner is not first.combiner or e.axis != first.axis or e.value_index != i:
             raise ExpressionError(f"'{name}': the outputs must be the values of one reduction, in order")
 
 

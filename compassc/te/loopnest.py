@@ -18,11 +18,11 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, pointer_type
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
+from compassc.ir.iter_vars import IterKind, IterVar, Range
 from compassc.ir.operators import binary
 from compassc.ir.stmts import Body, Stmt
-from compassc.ir.tensor_exprs import Reduce, TensorRead
+from compassc.ir.tensor_exprs import ProducerLoad, Reduce
 from compassc.ir.visit import rewrite, substitute
-from compassc.te.axes import IterVar, Kind, Range
 from compassc.te.bound_statements import Match, Parts, bound
 from compassc.te.bound_statements import Target as Part
 from compassc.te.bounds import Bounds, Region
@@ -38,7 +38,7 @@ from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.relations import predicates, root_values
 from compassc.te.schedule.schedule import Schedule
 from compassc.te.schedule.stage import Stage, loops_around
-from compassc.te.tensor import Operation, Tensor
+from compassc.te.tensor import Operation, Tensor, tensor_of
 
 if TYPE_CHECKING:
     from compassc.language.functions import PyPrimFunc
@@ -217,9 +217,9 @@ class _Nests:
         return rewrite(e, self._load)
 
     def _load(self, e: Expr) -> Expr | None:
-        if not isinstance(e, TensorRead):
+        if not isinstance(e, ProducerLoad):
             return None
-        place = self.place(e.tensor)
+        place = self.place(tensor_of(e))
         return E.Load(place.buffer, _indices(place, [self.read(i) for i in e.indices]))
 
     def place(self, tensor: Tensor) -> Place:
@@ -232,7 +232,7 @@ class _Nests:
 
 def _whole(tensor: Tensor) -> tuple[dict[IterVar, Region], tuple[IterVar, ...]]:
     """Regions of all dimensions of a tensor."""
-    axes = tuple(IterVar(Range(d), f"dim{i}", Kind.DATA_PARALLEL) for i, d in enumerate(tensor.shape))
+    axes = tuple(IterVar(Range(d), f"dim{i}", IterKind.DATA_PARALLEL) for i, d in enumerate(tensor.shape))
     return {a: Region(_ZERO, d, True) for a, d in zip(axes, tensor.shape)}, axes
 
 
@@ -363,9 +363,9 @@ class _Nest:
         declared = thread.dom.extent if thread.dom is not None else extent
         if isinstance(declared, IntImm) and isinstance(extent, IntImm) and declared.value != extent.value:
             raise LowerError(
-                f"{thread.tag} has {declared.value} threads, '{self.stage.label}' has {extent.value} turns"
+                f"{thread.thread_tag} has {declared.value} threads, '{self.stage.label}' has {extent.value} turns"
             )
-        return self.nests.machine.threads(thread.tag, var, extent, body)
+        return self.nests.machine.threads(thread.thread_tag, var, extent, body)
 
     # -- stores
 
@@ -425,7 +425,7 @@ class _Nest:
             return self._guarded(self.loops, True, stores)
         first = self.stage.body[0]
         assert isinstance(first, Reduce)
-        sources = [self._expr(e, values) for e in first.sources]
+        sources = [self._expr(e, values) for e in first.source]
         old = [self._target(i, values) for i in range(len(sources))]
         joined = first.combiner.combine(old, sources)
         condition = self._expr(first.condition, values)
@@ -454,7 +454,7 @@ class _Nest:
         if self.tensorised is not None:
             made: Body = tuple(Tensorised(self, self.tensorised, spatial).reset())
         else:
-            start = [self._expr(e, values) for e in (first.init or first.combiner.identity)]
+            start = [self._expr(e, values) for e in (first.init or first.combiner.identity_element)]
             stores = [self._store(i, values, e) for i, e in enumerate(start)]
             made = tuple(self._guarded(spatial, False, stores))
         for axis in reversed(inner):
@@ -577,5 +577,5 @@ def _variable(axis: IterVar) -> Var:
 def _substituted(e: Expr, mapping: dict[Var, Expr]) -> Expr:
     """An expression of a stage by its loops; sources of a reduction, too."""
     if isinstance(e, Reduce):
-        return e.replace(sources=tuple(substitute(s, mapping) for s in e.sources))
+        return e.replace(source=tuple(substitute(s, mapping) for s in e.source))
     return substitute(e, mapping)

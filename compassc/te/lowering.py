@@ -16,13 +16,13 @@ from compassc.ir.dtypes import BOOL, INT32, VOID, PointerType, pointer_type
 from compassc.ir.equal import structural_equal
 from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
+from compassc.ir.iter_vars import IterKind, IterVar, Range
 from compassc.ir.names import NamePool, identifier
 from compassc.ir.operators import kind_of
 from compassc.ir.stmts import Body, IRModule, PrimFunc, Stmt
-from compassc.ir.tensor_exprs import TensorRead, reads
+from compassc.ir.tensor_exprs import ProducerLoad, reads
 from compassc.ir.verify import verify
 from compassc.ir.visit import Rewriter, all_exprs, rename_vars, rewrite, rewrites, substitute, walk_stmts
-from compassc.te.axes import IterVar, Kind, Range
 from compassc.te.bounds import Bounds, infer_bounds
 from compassc.te.buffers import View, check_bound
 from compassc.te.errors import LowerError, ScheduleError
@@ -35,7 +35,7 @@ from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.relations import roots_of
 from compassc.te.schedule.schedule import Schedule
 from compassc.te.schedule.stage import Singleton, Stage, is_tec
-from compassc.te.tensor import ComputeOp, PlaceholderOp, Tensor
+from compassc.te.tensor import ComputeOp, PlaceholderOp, Tensor, tensor_of
 
 if TYPE_CHECKING:
     from compassc.language.functions import PyPrimFunc
@@ -163,7 +163,7 @@ def _in_the_loop(schedule: Schedule, scan: Stage, op: ScanOp) -> None:
         raise LowerError(f"the scan '{scan.label}' is computed on the outermost level")
     depends = {t.op for t in op.state_placeholder}
     for stage in schedule.stages:
-        read = {r.tensor.op for e in stage.body for r in reads(e)} | {t.op for t in stage.inputs}
+        read = {tensor_of(r).op for e in stage.body for r in reads(e)} | {t.op for t in stage.inputs}
         if stage is scan or not (read & depends or stage.origin_op in {t.op for t in op.update}):
             continue
         depends.add(stage.origin_op)
@@ -216,7 +216,9 @@ def _reduce_in_block(stage: Stage, part: Stage) -> None:
     if not blocks:
         return
     part.scope, part.attached = "shared", (stage, blocks[-1])
-    one = IterVar(Range(1), f"{part.axis[0].name}.one", Kind.DATA_PARALLEL)  # of these threads, which adds the parts up
+    one = IterVar(
+        Range(1), f"{part.axis[0].name}.one", IterKind.DATA_PARALLEL
+    )  # of these threads, which adds the parts up
     stage.relations.append(Singleton(one))
     stage.leaf_iter_vars.insert(len(blocks), one)
     stage.all_iter_vars.append(one)
@@ -230,9 +232,9 @@ def _reduce_in_block(stage: Stage, part: Stage) -> None:
 
 def _inlined(e: Expr, bodies: Mapping[Any, tuple[Stage, Expr]]) -> Expr | None:
     """The expression of an element of an inlined stage."""
-    if not isinstance(e, TensorRead) or e.tensor.op not in bodies:
+    if not isinstance(e, ProducerLoad) or tensor_of(e).op not in bodies:
         return None
-    stage, body = bodies[e.tensor.op]
+    stage, body = bodies[tensor_of(e).op]
     indices = [rewrite(i, lambda x: _inlined(x, bodies)) for i in e.indices]
     return substitute(body, {axis.as_expr(): index for axis, index in zip(stage.axis, indices)})
 

@@ -14,7 +14,7 @@ from compassc.te.errors import LowerError
 
 if TYPE_CHECKING:
     from compass_core.targets import Target
-    from compassc.te.axes import IterVar
+    from compassc.ir.iter_vars import IterVar
     from compassc.te.schedule.stage import Stage
 
 _ZERO, _ONE = IntImm(INT32, 0), IntImm(INT32, 1)
@@ -114,7 +114,7 @@ class Npu(Machine):
         return npu_form(module, self.target, double_buffered)
 
     def shares(self, thread: IterVar | None) -> bool:
-        return thread is not None and thread.tag.startswith("threadIdx")
+        return thread is not None and thread.thread_tag.startswith("threadIdx")
 
     def threads(self, tag: str, var: Var, extent: Expr, body: Body) -> Stmt:
         """A TEC for each turn, and rounds of them where there are more turns than TECs."""
@@ -164,7 +164,7 @@ class Grid(Machine):
     imports = ("import_c",)
 
     def shares(self, thread: IterVar | None) -> bool:
-        return thread is not None and thread.tag.replace(".", "_") in S.THREAD_LOOPS
+        return thread is not None and thread.thread_tag.replace(".", "_") in S.THREAD_LOOPS
 
     def threads(self, tag: str, var: Var, extent: Expr, body: Body) -> Stmt:
         """A thread or a block for each turn; virtual threads are one after another in the program of each thread."""
@@ -176,7 +176,9 @@ class Grid(Machine):
     def scope(self, stage: Stage, inside: bool, bound: bool) -> str:
         """Registers or the stack of a thread for what one thread computes; what the threads of a block share for what they
         compute together inside of a launch; else memory of the device."""
-        own = [n.thread.tag for n in stage.annotations.values() if n.thread is not None and self.shares(n.thread)]
+        own = [
+            n.thread.thread_tag for n in stage.annotations.values() if n.thread is not None and self.shares(n.thread)
+        ]
         if stage.attached is not None and own:
             if any(tag.startswith("blockIdx") for tag in own):
                 raise LowerError(

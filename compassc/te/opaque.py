@@ -15,11 +15,11 @@ from compassc.ir import stmts as S
 from compassc.ir.dtypes import BOOL, INT32, UINT8, VOID, DataType, PointerType
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.exprs import Buffer, Expr, IntImm, Var
+from compassc.ir.iter_vars import IterKind, IterVar, Range
 from compassc.ir.operators import as_expr, data_type, immediate
 from compassc.ir.stmts import Body, Stmt
-from compassc.ir.tensor_exprs import TensorRead
+from compassc.ir.tensor_exprs import ProducerLoad
 from compassc.ir.visit import all_exprs, walk_stmts
-from compassc.te.axes import IterVar, Kind, Range
 from compassc.te.buffers import View, check_bound, decl_buffer, declared, whole
 from compassc.te.construct import TagScope, shape_of
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
@@ -50,13 +50,13 @@ class ScanOp(Operation):
         self.init, self.update = tuple(init), tuple(update)
         self.state_placeholder, self.inputs = tuple(state), tuple(inputs)
         first, end = init[0].shape[0], update[0].shape[0]
-        self.scan_axis = IterVar(Range(first, end), f"{name}.idx", Kind.ORDERED)
+        self.scan_axis = IterVar(Range(first, end), f"{name}.idx", IterKind.ORDERED)
         self.spatial_axis_ = tuple(
-            IterVar(Range(d), f"{name}.i{i}", Kind.DATA_PARALLEL) for i, d in enumerate(update[0].shape[1:])
+            IterVar(Range(d), f"{name}.i{i}", IterKind.DATA_PARALLEL) for i, d in enumerate(update[0].shape[1:])
         )
         self.axis = (self.scan_axis, *self.spatial_axis_)
         indices = tuple(a.as_expr() for a in self.axis)
-        self.body: tuple[Expr, ...] = tuple(TensorRead(t, indices[: t.ndim]) for t in update)
+        self.body: tuple[Expr, ...] = tuple(ProducerLoad(t, indices[: t.ndim]) for t in update)
 
     @property
     def num_outputs(self) -> int:
@@ -125,8 +125,8 @@ def _computed(tensor: Tensor, name: str) -> Tensor:
     """The tensor, or a copy of it where it is not computed: a scan has the memory of its parts."""
     if isinstance(tensor.op, ComputeOp):
         return tensor
-    axes = tuple(IterVar(Range(d), f"i{i}", Kind.DATA_PARALLEL) for i, d in enumerate(tensor.shape))
-    return ComputeOp(name, axes, (TensorRead(tensor, tuple(a.as_expr() for a in axes)),)).output(0)
+    axes = tuple(IterVar(Range(d), f"i{i}", IterKind.DATA_PARALLEL) for i, d in enumerate(tensor.shape))
+    return ComputeOp(name, axes, (ProducerLoad(tensor, tuple(a.as_expr() for a in axes)),)).output(0)
 
 
 # -------------------------------------------------------------------------------------------------------------- extern

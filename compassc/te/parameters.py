@@ -12,7 +12,7 @@ import numpy as np
 from compassc.analysis.interpret import evaluate
 from compassc.analysis.structure import variables
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
-from compassc.te.axes import IterVar
+from compassc.ir.iter_vars import IterVar
 from compassc.te.bounds import Bounds, Region
 from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.stage import Stage, ceildiv, loops_around

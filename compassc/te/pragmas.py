@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from compassc.ir import stmts as S
 from compassc.ir.exprs import IntImm
 from compassc.ir.stmts import Body, Stmt
-from compassc.ir.tensor_exprs import TensorRead
+from compassc.ir.tensor_exprs import ProducerLoad
 from compassc.te.tensor import ComputeOp, Operation
 
 STEPS = ("unroll", "vectorize")
@@ -37,7 +37,7 @@ def why_wrong(kind: str, value: object, op: Operation) -> str:
         return f"'{kind}' takes the largest number of statements to write out, got {value!r}"
     if value is not None and not isinstance(value, (bool, int, float, str)):
         return f"the value of '{kind}' is a number or a word, got {type(value).__name__}"
-    copies = isinstance(op, ComputeOp) and len(op.body) == 1 and isinstance(op.body[0], TensorRead)
+    copies = isinstance(op, ComputeOp) and len(op.body) == 1 and isinstance(op.body[0], ProducerLoad)
     if kind == "compass_dma_copy" and not copies:
         return f"'{kind}' is for a copy, and '{op.name}' computes something"
     return ""

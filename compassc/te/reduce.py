@@ -13,9 +13,9 @@ from typing import Any
 from compassc.ir.dtypes import BOOL, DataType
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.exprs import Binary, Expr, FloatImm, IntImm, Var
+from compassc.ir.iter_vars import IterVar
 from compassc.ir.operators import as_expr, binary, data_type, immediate, kind_of
-from compassc.ir.tensor_exprs import Combiner, Reduce, TensorRead
-from compassc.te.axes import IterVar
+from compassc.ir.tensor_exprs import CommReducer, ProducerLoad, Reduce
 
 _FLOAT64_MAX = 1.7976931348623157e308
 
@@ -78,10 +78,10 @@ class Reducer:
         if condition.dtype is not BOOL:
             raise ExpressionTypeError(f"the condition of a reduction is a bool, got {condition.dtype}")
         start = _start(init, sources)
-        made = [Reduce(combiner, sources, axes, condition, start, i) for i in range(len(sources))]
+        made = [Reduce(combiner, sources, axes, condition, i, start) for i in range(len(sources))]
         return tuple(made) if several else made[0]
 
-    def _bound(self, kinds: tuple[DataType, ...], several: bool) -> Combiner:
+    def _bound(self, kinds: tuple[DataType, ...], several: bool) -> CommReducer:
         names = [[f"{p}_{i}" if several else p for i in range(len(kinds))] for p in self.parameters]
         lhs, rhs = (tuple(Var(n, k) for n, k in zip(side, kinds)) for side in names)
         given = self.combine(lhs, rhs) if several else self.combine(lhs[0], rhs[0])
@@ -96,7 +96,7 @@ class Reducer:
             for e, kind in zip(found, kinds):
                 if e.dtype is not kind:
                     raise ExpressionTypeError(f"'{self.name}': the {what} is {e.dtype}, what is reduced is {kind}")
-        return Combiner(self.name, lhs, rhs, results, start)
+        return CommReducer(self.name, lhs, rhs, results, start)
 
     def _fold(self, first: Any, rest: Sequence[Any]) -> Any:
         for other in rest:
@@ -113,7 +113,7 @@ def _start(init: Any, sources: tuple[Expr, ...]) -> tuple[Expr, ...]:
     made = []
     for value, source in zip(listed, sources):
         e = immediate(value, kind_of(source)) if isinstance(value, (int, float)) else as_expr(value)
-        if not isinstance(e, (IntImm, FloatImm, TensorRead)) or e.dtype is not source.dtype:
+        if not isinstance(e, (IntImm, FloatImm, ProducerLoad)) or e.dtype is not source.dtype:
             raise ExpressionError(f"a start value is a number or an element of a tensor of type {source.dtype}")
         made.append(e)
     return tuple(made)

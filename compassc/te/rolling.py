@@ -9,9 +9,9 @@ from compassc.analysis.arith import Arith
 from compassc.analysis.simplify import Simplifier
 from compassc.analysis.structure import variables
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
+from compassc.ir.iter_vars import IterVar
 from compassc.ir.operators import binary, kind_of
 from compassc.ir.visit import substitute
-from compassc.te.axes import IterVar
 from compassc.te.bounds import Bounds, Region
 from compassc.te.errors import LowerError
 from compassc.te.schedule.annotation import Annotation

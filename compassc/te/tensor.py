@@ -9,9 +9,9 @@ from compassc.ir.dtypes import DataType
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.expr_op import ExprOp
 from compassc.ir.exprs import Expr
+from compassc.ir.iter_vars import IterVar
 from compassc.ir.operators import as_expr, kind_of
-from compassc.ir.tensor_exprs import Reduce, TensorRead, reads
-from compassc.te.axes import IterVar
+from compassc.ir.tensor_exprs import DataProducer, ProducerLoad, Reduce, reads
 
 
 class Operation:
@@ -80,7 +80,7 @@ class ComputeOp(Operation):
         super().__init__(name, tag, attrs)
         self.axis, self.body = axis, body
         first = body[0]
-        self.reduce_axis: tuple[IterVar, ...] = first.axes if isinstance(first, Reduce) else ()
+        self.reduce_axis: tuple[IterVar, ...] = first.axis if isinstance(first, Reduce) else ()
 
     @property
     def num_outputs(self) -> int:
@@ -99,7 +99,7 @@ class ComputeOp(Operation):
 
     @property
     def input_tensors(self) -> list[Tensor]:
-        found = [read.tensor for body in self.body for read in reads(body)]
+        found = [tensor_of(read) for body in self.body for read in reads(body)]
         return list(dict.fromkeys(found))
 
 
@@ -127,7 +127,7 @@ def _elementwise(operator: str, swapped: bool = False) -> Callable[[Tensor, Any]
     return apply
 
 
-class Tensor:
+class Tensor(DataProducer):
     """Output `value_index` of an operation: `t[i, j]` is an element. Equal to itself: same operation, same output.
 
     `t + u`, `t * 2`, `-t`: tensors of the same, element by element, stretched to each other's shapes (`compassc.topi`).
@@ -216,7 +216,7 @@ class TensorSlice(ExprOp):
         return ExpressionError(f"'{t.name}' has {t.ndim} dimensions, {len(self.indices)} indices are given")
 
     def read(self) -> Expr:
-        return TensorRead(self.tensor, self.indices)
+        return ProducerLoad(self.tensor, self.indices)
 
     def as_expr(self) -> Expr:
         raise self.incomplete()
@@ -227,6 +227,12 @@ def _index(given: Any) -> Expr:
     if not e.dtype.is_integer:
         raise ExpressionTypeError(f"an index is a whole number, got {e.dtype}")
     return e
+
+
+def tensor_of(read: ProducerLoad) -> Tensor:
+    """The tensor of an element: what gives data to tensor expressions is nothing else."""
+    assert isinstance(read.producer, Tensor)
+    return read.producer
 
 
 def post_order(outputs: Sequence[Operation]) -> list[Operation]:

@@ -10,15 +10,15 @@ from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, VOID, dtype, pointer_type
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.exprs import Buffer, Expr, IntImm, Var
+from compassc.ir.iter_vars import IterVar
 from compassc.ir.names import NamePool, identifier
 from compassc.ir.operators import kind_of
 from compassc.ir.stmts import Body, PrimFunc, Stmt
-from compassc.ir.tensor_exprs import Reduce, TensorRead
+from compassc.ir.tensor_exprs import ProducerLoad, Reduce
 from compassc.ir.visit import rewrite
-from compassc.te.axes import IterVar
 from compassc.te.lowering import parameters_of
 from compassc.te.machine import Machine
-from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, post_order
+from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, post_order, tensor_of
 from compassc.tir.blocks import Axis, add, new_block, view
 from compassc.tir.canonical import canonical
 
@@ -130,12 +130,12 @@ class _Functions:
     def _reduction(self, op: ComputeOp, mapping: dict[Expr, Expr]) -> tuple[Body, Body]:
         first = op.body[0]
         assert isinstance(first, Reduce)
-        start = [self._expr(e, mapping) for e in (first.init or first.combiner.identity)]
+        start = [self._expr(e, mapping) for e in (first.init or first.combiner.identity_element)]
         init = tuple(self._store(op, i, mapping, e) for i, e in enumerate(start))
-        sources = [self._expr(e, mapping) for e in first.sources]
+        sources = [self._expr(e, mapping) for e in first.source]
         condition = self._expr(first.condition, mapping)
         if not isinstance(condition, IntImm):
-            sources = [E.Select(condition, s, i) for s, i in zip(sources, first.combiner.identity)]
+            sources = [E.Select(condition, s, i) for s, i in zip(sources, first.combiner.identity_element)]
         old = [E.Load(view(self.buffers[t]), self._at(op, mapping)) for t in op.outputs]
         new = first.combiner.combine(old, sources)
         if len(new) == 1:
@@ -148,9 +148,9 @@ class _Functions:
         """An expression of tensors as one of buffers."""
 
         def replace(x: Expr) -> Expr | None:
-            if isinstance(x, TensorRead):
+            if isinstance(x, ProducerLoad):
                 indices = tuple(self._expr(i, mapping) for i in x.indices) or (_ZERO,)
-                return E.Load(view(self.buffers[x.tensor]), indices)
+                return E.Load(view(self.buffers[tensor_of(x)]), indices)
             return mapping.get(x)
 
         return rewrite(e, replace)

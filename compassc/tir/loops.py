@@ -10,10 +10,10 @@ from compassc.analysis.simplify import Simplifier
 from compassc.ir import stmts as S
 from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
+from compassc.ir.iter_vars import IterVar
 from compassc.ir.operators import binary, kind_of
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.visit import substitute_body
-from compassc.te.axes import IterVar
 from compassc.te.errors import ScheduleError
 from compassc.te.schedule.stage import ceildiv
 from compassc.tir.base import Base
@@ -242,7 +242,7 @@ class Loops(Base):
     @instruction("Bind", ("loop",), ("thread_axis",))
     def bind(self, loop: LoopRV, thread_axis: Any) -> None:
         """Share the turns of a loop out over threads: `threadIdx.x` are the TECs."""
-        tag = thread_axis.tag if isinstance(thread_axis, IterVar) else thread_axis
+        tag = thread_axis.thread_tag if isinstance(thread_axis, IterVar) else thread_axis
         tag = f"{tag}.x" if tag in ("vthread", "cthread") else tag
         threads = {kind.replace("_", "."): kind for kind in (*S.THREAD_LOOPS, *S.VIRTUAL_LOOPS)}
         if not isinstance(tag, str) or tag not in threads:

@@ -10,7 +10,7 @@ import numpy as np
 from compassc import te
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Expr
-from compassc.te.axes import IterVar
+from compassc.ir.iter_vars import IterVar
 from compassc.te.tensor import Tensor
 from compassc.topi.declare import (
     axes_of,

@@ -13,10 +13,10 @@ import numpy as np
 from compassc import te
 from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Expr, IntImm, Var
-from compassc.ir.tensor_exprs import Reduce, TensorRead
+from compassc.ir.tensor_exprs import ProducerLoad, Reduce
 from compassc.te.errors import LowerError, ScheduleError
 from compassc.te.schedule import Schedule, Trace
-from compassc.te.tensor import ComputeOp, PlaceholderOp, Tensor, post_order
+from compassc.te.tensor import ComputeOp, PlaceholderOp, Tensor, post_order, tensor_of
 from compassc.topi.schedules import inputs_of
 from compassc.tuning.space import Candidate, Space
 from compassc.tuning.task import Infeasible, Program, Tolerance, Workload
@@ -161,11 +161,11 @@ def structure_of(outputs: Sequence[Tensor]) -> str:
 def _shown(e: Expr, seen: Mapping[Any, str]) -> str:
     if isinstance(e, Var):
         return seen.get(e, e.name)
-    if isinstance(e, TensorRead):
-        return f"{seen[e.tensor]}[{', '.join(_shown(i, seen) for i in e.indices)}]"
+    if isinstance(e, ProducerLoad):
+        return f"{seen[tensor_of(e)]}[{', '.join(_shown(i, seen) for i in e.indices)}]"
     if isinstance(e, Reduce):
-        axes = " ".join(seen[a.as_expr()] for a in e.axes)
-        parts = [*e.sources, e.condition, *e.init, *e.combiner.results]
+        axes = " ".join(seen[a.as_expr()] for a in e.axis)
+        parts = [*e.source, e.condition, *e.init, *e.combiner.result]
         return f"{e.combiner.name}({axes}; {', '.join(_shown(x, seen) for x in parts)}; {e.value_index})"
     plain = [str(getattr(e, f)) for f in e.fields if not _nested(getattr(e, f))]
     return f"{type(e).__name__}({', '.join([*plain, *(_shown(c, seen) for c in e.children())])})"

@@ -31,7 +31,7 @@ from typing import Any
 from compass_core.errors import UsageError
 from compassc import topi
 from compassc.ir.exprs import IntImm
-from compassc.te.axes import IterVar
+from compassc.ir.iter_vars import IterVar
 from compassc.te.schedule import Schedule
 from compassc.te.tensor import Tensor
 from compassc.topi.schedules import Knobs

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compass_core.errors import CompassError
-from compassc.graph import Graph, GraphBuilder
+from compassc.graph import Graph, GraphBuilder, read
 from compassc.ir import parse_module, print_module
 from compassc.ir.equal import structural_equal
 from compassc.passes import lower
@@ -37,7 +37,7 @@ def graph(name: str) -> Graph:
 def test_text_and_module_are_inverse():
     module = parse_module(KERNEL).replace(graphs=(graph("one"), graph("two")))
     text = print_module(module)
-    again = parse_module(text)
+    again = parse_module(text, read_graph=read)
     assert again.graphs == module.graphs
     assert structural_equal(again, module)
     assert print_module(again) == text
@@ -60,7 +60,14 @@ def test_mistakes_are_told_at_their_lines(change, message, line):
     text = print_module(parse_module(KERNEL).replace(graphs=(graph("one"),)))
     assert change[0] in text
     with pytest.raises(CompassError, match=message) as caught:
-        parse_module(text.replace(*change), "m.ir.txt")
+        parse_module(text.replace(*change), "m.ir.txt", read)
     assert caught.value.span.file == "m.ir.txt"
     section = text.replace(*change).splitlines().index("layer_id=1") + 1
     assert caught.value.span.line == (section if "tensor" in message else line)
+
+
+def test_graphs_need_their_reader():
+    text = print_module(parse_module(KERNEL).replace(graphs=(graph("one"),)))
+    with pytest.raises(CompassError, match=r"read_graph=compassc\.graph\.read") as caught:
+        parse_module(text, "m.ir.txt")
+    assert caught.value.span.line == text.splitlines().index("    I.graph(") + 1

@@ -36,7 +36,7 @@ TYPED: dict[str, Any] = {
     "tuple[Expr, ...]": (X,),
     "tuple[Var, ...]": (X,),
     "tuple[PrimFunc, ...]": (),
-    "tuple[Graph, ...]": (),
+    "tuple[GraphMember, ...]": (),
     "tuple[tuple[str, object], ...]": (),
     "Notes": (),
     "tuple[str, ...]": ("spatial",),

@@ -10,8 +10,9 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import BOOL
 from compassc.ir.operators import as_expr
-from compassc.ir.tensor_exprs import Reduce, TensorRead, reads
+from compassc.ir.tensor_exprs import ProducerLoad, Reduce, reads
 from compassc.ir.visit import rewrite
+from compassc.te.tensor import tensor_of
 
 
 def tensorize(draw: random.Random, stage: te.Stage) -> None:
@@ -52,27 +53,27 @@ def _intrinsic(stage: te.Stage, roots: list[te.IterVar], tile: dict) -> te.Tenso
         zero = {a.as_expr(): E.IntImm(a.as_expr().dtype, 0) for a in roots if a not in tile}
 
         def placed(x):
-            if not isinstance(x, TensorRead):
+            if not isinstance(x, ProducerLoad):
                 return values.get(x, zero.get(x))
             if any(reads(i) for i in x.indices):
                 raise te.ScheduleError("it reads where what it reads says")
             indices = tuple(rewrite(i, lambda y: values.get(y, zero.get(y))) for i in x.indices)
-            key = (x.tensor.op, x.tensor.value_index, *(str(i) for i in x.indices))
+            key = (tensor_of(x).op, tensor_of(x).value_index, *(str(i) for i in x.indices))
             if key not in inputs:
                 dims = tuple(i for i in indices if any(v in sizes for v in _variables(i)))
                 shape = [_most(i, sizes) + 1 for i in dims]
                 inputs[key] = te.placeholder(shape, x.dtype, name=f"in{len(inputs)}"), dims
             tensor, dims = inputs[key]
-            return TensorRead(tensor, dims)
+            return ProducerLoad(tensor, dims)
 
         made = []
         for e in stage.body:
             if isinstance(e, Reduce):
                 if not reduced:
                     raise te.ScheduleError("what is reduced over stays outside")
-                sources = tuple(rewrite(s, placed) for s in e.sources)
+                sources = tuple(rewrite(s, placed) for s in e.source)
                 condition = rewrite(e.condition, placed)
-                made.append(Reduce(e.combiner, sources, tuple(kept), condition, e.init, e.value_index))
+                made.append(Reduce(e.combiner, sources, tuple(kept), condition, e.value_index, e.init))
             else:
                 made.append(rewrite(e, placed))
         return made if len(made) > 1 else made[0]
@@ -118,9 +119,9 @@ def _statements(op: te.ComputeOp, ins: list[te.View], outs: list[te.View]):
 
     def value(e, values):
         def replace(x):
-            if isinstance(x, TensorRead):
+            if isinstance(x, ProducerLoad):
                 indices = tuple(value(i, values) for i in x.indices)
-                return E.Load(views[x.tensor].buffer, indices or (E.IntImm(te.const(0).dtype, 0),))
+                return E.Load(views[tensor_of(x)].buffer, indices or (E.IntImm(te.const(0).dtype, 0),))
             return values.get(x)
 
         return rewrite(e, replace)
@@ -133,13 +134,13 @@ def _statements(op: te.ComputeOp, ins: list[te.View], outs: list[te.View]):
 
     def update(v):
         here = points(v)
-        joined = first.combiner.combine([as_expr(o[tuple(here)]) for o in outs], [value(s, v) for s in first.sources])
+        joined = first.combiner.combine([as_expr(o[tuple(here)]) for o in outs], [value(s, v) for s in first.source])
         kept = [E.Var(f"kept{i}", e.dtype) for i, e in enumerate(joined)]
         stores = [*map(S.Let, kept, joined), *(o.store(k, *here) for o, k in zip(outs, kept))]
         condition = value(first.condition, v)
         plain = isinstance(condition, E.IntImm) and condition.dtype is BOOL
         return stores if plain else S.If(condition, tuple(stores), ())
 
-    start = first.init or first.combiner.identity
+    start = first.init or first.combiner.identity_element
     reset = nest(op.axis, lambda v: [o.store(e, *points(v)) for o, e in zip(outs, start)])
     return None, reset, nest([*op.axis, *op.reduce_axis], update)

@@ -22,6 +22,7 @@ from compassc.analysis.interpret import Interpreter
 from compassc.ir.tensor_exprs import reads
 from compassc.te.lowering import normalised
 from compassc.te.rolling import round_of
+from compassc.te.tensor import tensor_of
 from tests.te.random_cases import Case, case
 from tests.te.random_intrinsics import tensorize
 
@@ -161,7 +162,7 @@ def _tiles(draw, schedule):
     if draw.random() < 0.7:
         stage.bind(outer, te.thread_axis("threadIdx.x"))
     local.compute_at(stage, outer)
-    for tensor in {r.tensor: None for e in local.body for r in reads_of(e)}:
+    for tensor in {tensor_of(r): None for e in local.body for r in reads_of(e)}:
         scope = draw.choice(("lsram", "lsram", "shared"))
         copy = schedule[schedule.cache_read(tensor, scope, [local.op])]
         copy.compute_at(stage, outer)
@@ -178,7 +179,7 @@ def _tiles(draw, schedule):
 
 def reads_of(e):
     """The elements that an expression or the sources of a reduction read."""
-    return [x for source in getattr(e, "sources", (e,)) for x in reads(source)]
+    return [x for source in getattr(e, "source", (e,)) for x in reads(source)]
 
 
 def _double(draw, schedule):

@@ -95,7 +95,7 @@ def test_a_loop_that_is_bound_again_warns_once_and_has_the_last_thread():
     with pytest.warns(UserWarning, match="'i' was bound to blockIdx.x and is to threadIdx.x now") as seen:
         s[d].bind(d.op.axis[0], te.thread_axis("threadIdx.x"))
     assert seen[0].filename == __file__
-    assert s[d].iter_var_attrs[d.op.axis[0]].bind_thread.tag == "threadIdx.x"
+    assert s[d].iter_var_attrs[d.op.axis[0]].bind_thread.thread_tag == "threadIdx.x"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         s[d].bind(d.op.axis[0], te.thread_axis("threadIdx.x"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from compassc.te.axes import IterVar
+from compassc.ir.iter_vars import IterVar
 from compassc.te.opaque import TensorIntrin
 
 LOOPS = ("vectorize", "unroll", "parallel")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Binary, Expr, IntImm
+from compassc.ir.iter_vars import IterVar
 from compassc.ir.operators import binary, kind_of
-from compassc.te.axes import IterVar
 
 if TYPE_CHECKING:
     from compassc.te.schedule.stage import Stage

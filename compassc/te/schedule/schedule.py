@@ -8,17 +8,17 @@ from typing import Any
 from compassc.ir.dtypes import BOOL
 from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Binary, Expr, IntImm, Select
+from compassc.ir.iter_vars import IterKind, IterVar, Range
 from compassc.ir.names import NamePool
 from compassc.ir.operators import binary, immediate, kind_of
-from compassc.ir.tensor_exprs import Reduce, TensorRead, reads
+from compassc.ir.tensor_exprs import ProducerLoad, Reduce, reads
 from compassc.ir.visit import rewrite, substitute
-from compassc.te.axes import IterVar, Kind, Range
 from compassc.te.errors import ScheduleError
 from compassc.te.opaque import ScanOp, TensorIntrin
 from compassc.te.schedule.relations import leaf_extents, leaf_values, predicates, root_values
 from compassc.te.schedule.stage import SCOPES, Fuse, Relation, Singleton, Split, Stage
 from compassc.te.schedule.trace import Trace, primitive, replay
-from compassc.te.tensor import ComputeOp, Operation, Tensor, post_order
+from compassc.te.tensor import ComputeOp, Operation, Tensor, post_order, tensor_of
 
 
 class Schedule:
@@ -128,8 +128,8 @@ class Schedule:
         for reader in listed:
             if tensor not in _read_by(reader) or isinstance(reader.origin_op, ScanOp):
                 raise ScheduleError(f"cache_read of '{stage.label}': '{reader.label}' does not read it")
-        axes = tuple(IterVar(Range(d), f"ax{i}", Kind.DATA_PARALLEL) for i, d in enumerate(tensor.shape))
-        copy = TensorRead(tensor, tuple(a.as_expr() for a in axes))
+        axes = tuple(IterVar(Range(d), f"ax{i}", IterKind.DATA_PARALLEL) for i, d in enumerate(tensor.shape))
+        copy = ProducerLoad(tensor, tuple(a.as_expr() for a in axes))
         label = tensor.op.name if tensor.op.num_outputs == 1 else f"{tensor.op.name}.v{tensor.value_index}"
         op = ComputeOp(f"{label}.{scope}", axes, (copy,))
         made = self._add(op, self.stages.index(stage) + 1)
@@ -159,7 +159,7 @@ class Schedule:
         op, indices = _relaid(stage, scope)
         made = self._add(op, self.stages.index(stage))
         made.scope = scope
-        stage.body = tuple(TensorRead(op.output(i), indices) for i in range(len(stage.body)))
+        stage.body = tuple(ProducerLoad(op.output(i), indices) for i in range(len(stage.body)))
         stage.reduce_axis, stage.relations = (), []
         stage.leaf_iter_vars, stage.all_iter_vars = list(stage.axis), list(stage.axis)
         return op.outputs if isinstance(tensor, (list, tuple)) else op.output(0)
@@ -270,7 +270,7 @@ class Group:
 def _read_by(stage: Stage) -> list[Tensor]:
     """The tensors that a stage reads."""
     scanned = stage.origin_op.init if isinstance(stage.origin_op, ScanOp) else ()
-    return [*(r.tensor for e in stage.body for r in reads(e)), *stage.inputs, *scanned]
+    return [*(tensor_of(r) for e in stage.body for r in reads(e)), *stage.inputs, *scanned]
 
 
 def create_schedule(ops: Any) -> Schedule:
@@ -308,9 +308,9 @@ def _check_scope(step: str, stage: Stage, scope: str) -> None:
 
 def _moved(e: Expr, tensor: Tensor, op: ComputeOp) -> Expr | None:
     """The element of the copy for the element of a tensor."""
-    if not isinstance(e, TensorRead) or e.tensor != tensor:
+    if not isinstance(e, ProducerLoad) or e.producer != tensor:
         return None
-    return TensorRead(op.output(0), tuple(rewrite(i, lambda x: _moved(x, tensor, op)) for i in e.indices))
+    return ProducerLoad(op.output(0), tuple(rewrite(i, lambda x: _moved(x, tensor, op)) for i in e.indices))
 
 
 def _relaid(stage: Stage, scope: str) -> tuple[ComputeOp, tuple[Expr, ...]]:
@@ -319,7 +319,7 @@ def _relaid(stage: Stage, scope: str) -> tuple[ComputeOp, tuple[Expr, ...]]:
     extents = leaf_extents(stage)
     leaves = [a for a in stage.leaf_iter_vars if not a.is_reduction]
     roots = {a: a.dom for a in stage.axis}
-    axes = tuple(IterVar(roots.get(a, Range(extents[a])), f"{a.name}.c", a.kind) for a in leaves)
+    axes = tuple(IterVar(roots.get(a, Range(extents[a])), f"{a.name}.c", a.iter_type) for a in leaves)
     counted = {leaf: _shifted("sub", new.as_expr(), roots.get(leaf)) for leaf, new in zip(leaves, axes)}
     values = root_values(stage, extents, counted)
     mapping: dict[Any, Expr] = {a.as_expr(): values[a] for a in stage.axis}
@@ -338,8 +338,8 @@ def _shifted(op: str, e: Expr, dom: Range | None) -> Expr:
 def _guarded(e: Expr, conditions: list[Expr], mapping: dict[Any, Expr]) -> Expr:
     """The body of an operation where conditions hold."""
     if isinstance(e, Reduce):
-        sources = tuple(substitute(s, mapping) for s in e.sources)
-        return e.replace(sources=sources, condition=_joined([substitute(e.condition, mapping), *conditions]))
+        sources = tuple(substitute(s, mapping) for s in e.source)
+        return e.replace(source=sources, condition=_joined([substitute(e.condition, mapping), *conditions]))
     return Select(_joined(conditions), e, immediate(0, kind_of(e))) if conditions else e
 
 
@@ -350,14 +350,14 @@ def _factored(stage: Stage, axis: IterVar, place: int) -> ComputeOp:
     """The operation that reduces over all loops but `axis`, which is one of its axes."""
     extents = leaf_extents(stage)
     fresh = {
-        leaf: IterVar(Range(extents[leaf]), leaf.name, Kind.REDUCTION)
+        leaf: IterVar(Range(extents[leaf]), leaf.name, IterKind.REDUCTION)
         for leaf in stage.leaf_iter_vars
         if leaf.is_reduction and leaf is not axis
     }
-    factor = IterVar(Range(extents[axis]), axis.name, Kind.DATA_PARALLEL)
+    factor = IterVar(Range(extents[axis]), axis.name, IterKind.DATA_PARALLEL)
     loops = {leaf: new.as_expr() for leaf, new in {**fresh, axis: factor}.items()}
     values = root_values(stage, extents, loops)
-    spatial = [IterVar(a.dom, a.name, a.kind) for a in stage.axis]
+    spatial = [IterVar(a.dom, a.name, a.iter_type) for a in stage.axis]
     mapping: dict[Any, Expr] = {root.as_expr(): values[root] for root in stage.reduce_axis}
     mapping |= {old.as_expr(): new.as_expr() for old, new in zip(stage.axis, spatial)}
     conditions = [c for _, c in predicates(stage, extents, loops, lambda a: a.is_reduction)]
@@ -365,13 +365,13 @@ def _factored(stage: Stage, axis: IterVar, place: int) -> ComputeOp:
     for e in stage.body:
         assert isinstance(e, Reduce)
         condition = _joined([substitute(e.condition, mapping), *conditions])
-        sources = tuple(substitute(s, mapping) for s in e.sources)
+        sources = tuple(substitute(s, mapping) for s in e.source)
         if fresh:
             axes = tuple(fresh.values())
-            body.append(Reduce(e.combiner, sources, axes, condition, (), e.value_index))
+            body.append(Reduce(e.combiner, sources, axes, condition, e.value_index))
         else:
             plain = isinstance(condition, IntImm)
-            source, identity = sources[e.value_index], e.combiner.identity[e.value_index]
+            source, identity = sources[e.value_index], e.combiner.identity_element[e.value_index]
             body.append(source if plain else Select(condition, source, identity))
     axes = (*spatial[:place], factor, *spatial[place:])
     return ComputeOp(f"{stage.name}.rf", axes, tuple(body))
@@ -379,14 +379,14 @@ def _factored(stage: Stage, axis: IterVar, place: int) -> ComputeOp:
 
 def _reduce_factored(stage: Stage, op: ComputeOp, axis: IterVar, place: int) -> None:
     """Has a stage reduce what `op` computes over the axis that was left."""
-    left = IterVar(op.axis[place].dom, f"{axis.name}.v", Kind.REDUCTION)
+    left = IterVar(op.axis[place].dom, f"{axis.name}.v", IterKind.REDUCTION)
     indices = [a.as_expr() for a in stage.axis]
     indices.insert(place, left.as_expr())
-    sources = tuple(TensorRead(t, tuple(indices)) for t in op.outputs)
+    sources = tuple(ProducerLoad(t, tuple(indices)) for t in op.outputs)
     body = []
     for e in stage.body:
         assert isinstance(e, Reduce)
-        body.append(Reduce(e.combiner, sources, (left,), IntImm(BOOL, 1), e.init, e.value_index))
+        body.append(Reduce(e.combiner, sources, (left,), IntImm(BOOL, 1), e.value_index, e.init))
     stage.body = tuple(body)
     stage.reduce_axis = (left,)
     stage.relations = [r for r in stage.relations if not _of_reduction(r)]

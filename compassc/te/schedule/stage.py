@@ -10,9 +10,9 @@ from compassc.analysis.structure import variables
 from compassc.ir.dtypes import BOOL
 from compassc.ir.errors import warn
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
+from compassc.ir.iter_vars import IterKind, IterVar, Range
 from compassc.ir.operators import as_expr, binary, cast, kind_of, matched
 from compassc.ir.tensor_exprs import Reduce
-from compassc.te.axes import IterVar, Kind, Range
 from compassc.te.errors import ScheduleError
 from compassc.te.opaque import ExternOp, ScanOp, TensorIntrin
 from compassc.te.pragmas import STEPS, why_wrong
@@ -240,7 +240,9 @@ class Stage:
                 "a number of turns is known before the loops run",
             )
         given = cast(given, kind)
-        outer, inner = (IterVar(None, f"{parent.name}.{side}", parent.kind, dtype=kind) for side in ("outer", "inner"))
+        outer, inner = (
+            IterVar(None, f"{parent.name}.{side}", parent.iter_type, dtype=kind) for side in ("outer", "inner")
+        )
         self.relations.append(
             Split(parent, outer, inner, None if factor is None else given, None if nparts is None else given)
         )
@@ -252,7 +254,7 @@ class Stage:
         """One loop for neighbours, or a new loop of one turn when no axis is given."""
         if not axes:
             self._computed("fuse")
-            made = IterVar(Range(1), "singleton", Kind.DATA_PARALLEL)
+            made = IterVar(Range(1), "singleton", IterKind.DATA_PARALLEL)
             self.relations.append(Singleton(made))
             self.leaf_iter_vars.insert(0, made)
             self.all_iter_vars.append(made)
@@ -276,7 +278,7 @@ class Stage:
         for axis in (first, second):
             self._plain("fuse", axis)
         dtype = matched(kind_of(first.as_expr()), kind_of(second.as_expr()), "fuse")
-        fused = IterVar(None, f"{first.name}.{second.name}.fused", first.kind, dtype=dtype)
+        fused = IterVar(None, f"{first.name}.{second.name}.fused", first.iter_type, dtype=dtype)
         self.relations.append(Fuse(first, second, fused))
         self._replace(a, 2, fused)
         return fused
@@ -319,7 +321,7 @@ class Stage:
         if axis.is_reduction and step == "parallel":
             raise ScheduleError(f"{step} of '{self.label}': '{axis.name}' is reduced over", "use rfactor first")
         if found.thread is not None:
-            raise ScheduleError(f"{step} of '{self.label}': '{axis.name}' is bound to {found.thread.tag}")
+            raise ScheduleError(f"{step} of '{self.label}': '{axis.name}' is bound to {found.thread.thread_tag}")
         found.loop = step
 
     @primitive
@@ -341,7 +343,7 @@ class Stage:
     def bind(self, axis: IterVar, thread: IterVar) -> None:
         """The loop's turns are shared out over threads: `threadIdx.x` are the TECs of the core. Threads that reduce over
         a part each leave their results in shared memory, where one of them joins them."""
-        if not isinstance(thread, IterVar) or thread.kind is not Kind.THREAD:
+        if not isinstance(thread, IterVar) or thread.iter_type is not IterKind.THREAD:
             raise ScheduleError(f"bind of '{self.label}': the second argument is a thread axis (te.thread_axis)")
         found = self._annotation("bind", axis)
         if found.loop:
@@ -349,12 +351,14 @@ class Stage:
         other = [
             a
             for a, n in self.annotations.items()
-            if n.thread is not None and n.thread.tag == thread.tag and a is not axis
+            if n.thread is not None and n.thread.thread_tag == thread.thread_tag and a is not axis
         ]
-        if other and not thread.tag.startswith("vthread"):
-            raise ScheduleError(f"bind of '{self.label}': '{other[0].name}' is bound to {thread.tag} already")
-        if found.thread is not None and found.thread.tag != thread.tag and not self.schedule.replaying:
-            warn(f"bind of '{self.label}': '{axis.name}' was bound to {found.thread.tag} and is to {thread.tag} now")
+        if other and not thread.thread_tag.startswith("vthread"):
+            raise ScheduleError(f"bind of '{self.label}': '{other[0].name}' is bound to {thread.thread_tag} already")
+        if found.thread is not None and found.thread.thread_tag != thread.thread_tag and not self.schedule.replaying:
+            warn(
+                f"bind of '{self.label}': '{axis.name}' was bound to {found.thread.thread_tag} and is to {thread.thread_tag} now"
+            )
         found.thread = thread
 
     @primitive
@@ -502,7 +506,7 @@ class Stage:
         self._has_program("env_threads")
         listed = list(threads) if isinstance(threads, (list, tuple)) else [threads]
         for thread in listed:
-            if not isinstance(thread, IterVar) or thread.kind is not Kind.THREAD:
+            if not isinstance(thread, IterVar) or thread.iter_type is not IterKind.THREAD:
                 raise ScheduleError(f"env_threads of '{self.label}': {thread!r} is no thread axis (te.thread_axis)")
         self.environment = tuple(listed)
 
@@ -580,7 +584,7 @@ def loops_around(stage: Stage) -> list[tuple[Stage, IterVar]]:
 
 def is_tec(thread: IterVar | None) -> bool:
     """Whether a loop that is bound to this thread is shared out over the TECs."""
-    return thread is not None and thread.tag.startswith("threadIdx")
+    return thread is not None and thread.thread_tag.startswith("threadIdx")
 
 
 def full_extent(axis: IterVar) -> Expr:

@@ -18,8 +18,9 @@ from compassc.ir.dtypes import INT32
 from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.expr_op import ExprOp
 from compassc.ir.exprs import Binary, Cast, Expr, IntImm, Unary, Var
+from compassc.ir.iter_vars import IterKind, IterVar, Range
 from compassc.ir.operators import as_expr, cast, const
-from compassc.te.axes import IterVar, Kind, Range, thread_of
+from compassc.te.axes import thread_of
 from compassc.te.errors import ScheduleError
 from compassc.te.opaque import TensorIntrin
 from compassc.te.tensor import Operation, Tensor
@@ -185,7 +186,7 @@ def _shown_thread(value: Any) -> str:
         return f"te.thread_axis({_quoted(value)})"
     tag, begin, extent = value
     pair = f"({_shown(begin)}, {_shown(extent)})"
-    return f"te.thread_axis({pair if begin == 0 else f'te.Range.from_extent{pair}'}, {_quoted(tag)})"
+    return f"te.thread_axis({pair if begin == 0 else f'te.Range.from_min_extent{pair}'}, {_quoted(tag)})"
 
 
 def _shown_tree(tree: Any) -> str:
@@ -259,7 +260,7 @@ def primitive(function: _F) -> _F:
 def _recorded(schedule: Schedule, value: Any) -> Any:
     """An argument as data."""
     if isinstance(value, IterVar):
-        if value.kind is Kind.THREAD:
+        if value.iter_type is IterKind.THREAD:
             return {"thread": _recorded_thread(schedule, value)}
         stage = schedule.owner(value)
         return {"axis": [stage.label, stage.label_of(value)]}
@@ -282,8 +283,8 @@ def _recorded(schedule: Schedule, value: Any) -> Any:
 def _recorded_thread(schedule: Schedule, thread: IterVar) -> Any:
     """The tag of a thread, with its range where it has one of its own."""
     if thread.dom is None:
-        return thread.tag
-    return [thread.tag, *(_recorded(schedule, e) for e in (thread.dom.min, thread.dom.extent))]
+        return thread.thread_tag
+    return [thread.thread_tag, *(_recorded(schedule, e) for e in (thread.dom.min, thread.dom.extent))]
 
 
 def _named(known: dict[str, Any], name: str, value: Any) -> str:
@@ -342,7 +343,7 @@ def _resolved(schedule: Schedule, value: Any) -> Any:
     if kind == "thread":
         if isinstance(what, str):
             return thread_of(None, what)
-        return thread_of(Range.from_extent(*_resolved(schedule, what[1:])), what[0])
+        return thread_of(Range.from_min_extent(*_resolved(schedule, what[1:])), what[0])
     if kind == "const":
         return const(what[0], what[1])
     if kind == "cast":

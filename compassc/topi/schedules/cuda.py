@@ -7,10 +7,11 @@ import math
 from collections.abc import Sequence
 
 from compassc import te
+from compassc.ir.iter_vars import IterVar
 from compassc.targets import Target
-from compassc.te.axes import IterVar
 from compassc.te.errors import ScheduleError
 from compassc.te.schedule import Schedule, Stage
+from compassc.te.tensor import tensor_of
 from compassc.topi.schedules.knobs import Knobs
 from compassc.topi.schedules.stages import (
     along,
@@ -59,7 +60,7 @@ def tiles(s: Schedule, target: Target, knobs: Knobs) -> None:
     local = s[s.cache_write(total.op.output(0), "local")] if total is out else total
     if local is total:
         total.set_scope("local")
-    tensors = list(dict.fromkeys(r.tensor for r in reads_of(local)))
+    tensors = list(dict.fromkeys(tensor_of(r) for r in reads_of(local)))
     copies = [
         next((x for x in kept if x.op.output(0) == t), None) or s[s.cache_read(t, "shared", [local.op])]
         for t in tensors

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
+from compassc.ir.iter_vars import IterVar
 from compassc.targets import Target
-from compassc.te.axes import IterVar
 from compassc.te.schedule import Schedule, Stage
 from compassc.topi.schedules.knobs import Knobs
 from compassc.topi.schedules.stages import (

@@ -7,14 +7,14 @@ from math import prod
 
 from compassc import te
 from compassc.ir.exprs import Binary, Expr, IntImm
-from compassc.ir.tensor_exprs import TensorRead
+from compassc.ir.iter_vars import IterVar
+from compassc.ir.tensor_exprs import ProducerLoad
 from compassc.ir.visit import walk_exprs
 from compassc.targets import Target
-from compassc.te.axes import IterVar
 from compassc.te.errors import ScheduleError
 from compassc.te.order import in_order
 from compassc.te.schedule import Schedule, Stage
-from compassc.te.tensor import PlaceholderOp, Tensor
+from compassc.te.tensor import PlaceholderOp, Tensor, tensor_of
 from compassc.topi.schedules.knobs import Knobs
 from compassc.topi.schedules.rows import configuration, in_rows, rows_in_lanes, shared_turns, turns_of
 from compassc.topi.schedules.stages import (
@@ -104,7 +104,7 @@ def copied(s: Schedule, target: Target, knobs: Knobs) -> None:
 def _in_shape(out: Stage) -> bool:
     """Whether a stage only reads the elements of one tensor, in their order."""
     read, shape = out.body[0], [extent_of(a) for a in out.axis]
-    return isinstance(read, TensorRead) and bool(shape) and all(shape) and in_order(read, out.axis, shape)
+    return isinstance(read, ProducerLoad) and bool(shape) and all(shape) and in_order(read, out.axis, shape)
 
 
 def product_tiles(s: Schedule, target: Target, knobs: Knobs) -> None:
@@ -115,8 +115,8 @@ def product_tiles(s: Schedule, target: Target, knobs: Knobs) -> None:
     if depth is None or not extent_of(depth) or len(total.reduce_axis) != 1 or len(found) != 2:
         raise ScheduleError("not for this operator")
     first, second = total.axis[-2:]
-    a = [r.tensor for r in found if uses(r, first) and not uses(r, second)]
-    b = [r.tensor for r in found if uses(r, second) and not uses(r, first)]
+    a = [tensor_of(r) for r in found if uses(r, first) and not uses(r, second)]
+    b = [tensor_of(r) for r in found if uses(r, second) and not uses(r, first)]
     if len(a) != 1 or len(b) != 1 or a[0] == b[0]:
         raise ScheduleError("not for this operator")
     local = s[s.cache_write(out.op.output(0), "lsram")] if total is out else total
@@ -179,7 +179,7 @@ def sum_and_result(s: Schedule) -> tuple[Stage, Stage]:
     total = sums[0]
     if [extent_of(a) for a in total.axis] != shape or len(computed) != len({out, total}):
         raise ScheduleError("not for this operator")
-    own = [r for r in reads_of(out) if r.tensor == total.op.output(0)] if total is not out else []
+    own = [r for r in reads_of(out) if r.producer == total.op.output(0)] if total is not out else []
     if any(list(r.indices) != [a.as_expr() for a in out.axis] for r in own):
         raise ScheduleError("not for this operator")
     return out, total
@@ -246,14 +246,14 @@ def _accumulators(total: Stage, rows: IterVar, tile: tuple[int, int, int], most:
 
 def _shared_scalars(total: Stage, tall: int) -> list[Tensor]:
     """Given tensors whose elements all lanes share, where those of a tile fit the memory of a TEC beside the rest."""
-    shared = [r for r in reads_of(total) if not uses(r, total.axis[-1]) and isinstance(r.tensor.op, PlaceholderOp)]
+    shared = [r for r in reads_of(total) if not uses(r, total.axis[-1]) and isinstance(tensor_of(r).op, PlaceholderOp)]
     size = tall * prod(map(extent_of, total.reduce_axis))
-    return [r.tensor for r in shared if size * r.tensor.dtype.bytes <= 4096]
+    return [tensor_of(r) for r in shared if size * r.producer.dtype.bytes <= 4096]
 
 
 def adds_bytes(total: Stage) -> bool:
     """Whether what is added are products of bytes, for which there are dot products."""
-    return total.op.output(0).dtype.bytes == 4 and all(r.tensor.dtype.bytes == 1 for r in reads_of(total))
+    return total.op.output(0).dtype.bytes == 4 and all(r.producer.dtype.bytes == 1 for r in reads_of(total))
 
 
 def byte_lanes(extent: int, most: int, width: int) -> int:
@@ -296,11 +296,11 @@ def summed_together(total: Stage, most: int) -> tuple[list[IterVar], list[IterVa
     return around, together
 
 
-def _follows(read: TensorRead, axis: IterVar, inner: Sequence[IterVar]) -> bool:
+def _follows(read: ProducerLoad, axis: IterVar, inner: Sequence[IterVar]) -> bool:
     """Whether what a read gets for the next value of an axis follows what it gets for all values of the inner ones."""
     own = [axis, *inner]
     last = list(read.indices[-len(own) :])
-    extents = [e.value if isinstance(e, IntImm) else 0 for e in read.tensor.shape[-len(inner) :]] if inner else []
+    extents = [e.value if isinstance(e, IntImm) else 0 for e in read.producer.shape[-len(inner) :]] if inner else []
     return last == [a.as_expr() for a in own] and extents == [extent_of(a) for a in inner]
 
 
@@ -309,10 +309,10 @@ def as_transfers(stage: Stage) -> bool:
     (read,) = reads_of(stage)
     extents = [extent_of(a) for a in stage.axis]
     plain = len(extents) > 2 and read.indices[-1] is stage.axis[-1].as_expr()
-    return plain and extents[-1] * extents[-2] * read.tensor.dtype.bytes >= 512
+    return plain and extents[-1] * extents[-2] * read.producer.dtype.bytes >= 512
 
 
-def _alike(vectors: Sequence[TensorRead], axis: IterVar, extent: int) -> int:
+def _alike(vectors: Sequence[ProducerLoad], axis: IterVar, extent: int) -> int:
     """How many neighbours on an axis read the same elements in one of these reads: all of them, those of a group, or 1."""
     found = 1
     for read in vectors:
@@ -358,11 +358,11 @@ def _few(s: Schedule, out: Stage, knobs: Knobs, width: int, tecs: int) -> None:
     inside = along(stage)
     if inside is None:
         return
-    tensors = list(dict.fromkeys(r.tensor for r in reads_of(stage) if uses(r, inside, last=True)))
+    tensors = list(dict.fromkeys(tensor_of(r) for r in reads_of(stage) if uses(r, inside, last=True)))
     if knobs.cache and len(stage.reduce_axis) == 1 and extent_of(inside) >= 4096:
         copies = [s[s.cache_read(t, "lsram", [stage.origin_op])] for t in tensors]
         sums = [x for x in computed_stages(s) if reduces(x)]  # this one, and that which puts the parts together
-        alone = len(sums) == 2 and len({r.tensor for r in reads_of(stage)}) == 1
+        alone = len(sums) == 2 and len({tensor_of(r) for r in reads_of(stage)}) == 1
         outer, piece = stage.split(inside, factor=4096 if alone else 2048)
         for copy in copies:
             copy.compute_at(stage, outer)

@@ -8,13 +8,13 @@ from typing import Any
 
 from compassc import te
 from compassc.ir.exprs import Binary, IntImm
-from compassc.ir.tensor_exprs import TensorRead
+from compassc.ir.iter_vars import IterVar
+from compassc.ir.tensor_exprs import ProducerLoad
 from compassc.ir.visit import walk_exprs
 from compassc.targets import Target
-from compassc.te.axes import IterVar
 from compassc.te.errors import ScheduleError
 from compassc.te.schedule import Schedule, Stage
-from compassc.te.tensor import PlaceholderOp, Tensor
+from compassc.te.tensor import PlaceholderOp, Tensor, tensor_of
 from compassc.topi.schedules.knobs import Knobs
 from compassc.topi.schedules.stages import (
     along,
@@ -41,9 +41,9 @@ def streamed(s: Schedule, target: Target, knobs: Knobs) -> None:
         raise ScheduleError("not for this operator")
     local = s[s.cache_write(out.op.output(0), "lsram")]
     stages = [*computed[:-1], local]
-    rows = [t for t in dict.fromkeys(r.tensor for x in stages for r in reads_of(x)) if _is_row(t, shape, stages)]
+    rows = [t for t in dict.fromkeys(tensor_of(r) for x in stages for r in reads_of(x)) if _is_row(t, shape, stages)]
     copies = [
-        s[s.cache_read(t, "lsram", [x.op for x in stages if any(r.tensor == t for r in reads_of(x))])] for t in rows
+        s[s.cache_read(t, "lsram", [x.op for x in stages if any(r.producer == t for r in reads_of(x))])] for t in rows
     ]
     inline_maps(s, keep=lambda stage: stage in copies or stage is local)
     others = [x for x in computed[:-1] if not x.inlined]
@@ -98,7 +98,7 @@ def turns_of(stage: Stage, others: Sequence[Stage], knobs: Knobs, width: int) ->
     found = [0] * len(extents)
     for x in alike:
         for read in reads_of(x):
-            if read.tensor in sums:
+            if tensor_of(read) in sums:
                 found = [gcd(n, _part(read, a)) for n, a in zip(found, x.axis)]
     if found[-1] == 1:  # results side by side have sums of their own: so many vectors of them
         found[-1] = lanes_of(stage, knobs, width) * (4 if prod(extents[:-1]) > 1 else 1)
@@ -106,7 +106,7 @@ def turns_of(stage: Stage, others: Sequence[Stage], knobs: Knobs, width: int) ->
     return found if any(found) else [1] * (len(extents) - 1) + [0]
 
 
-def _part(read: TensorRead, axis: IterVar) -> int:
+def _part(read: ProducerLoad, axis: IterVar) -> int:
     """How many neighbours on an axis read the same element: 0 if all do."""
     nodes = [x for index in read.indices for x in walk_exprs(index)]
     quotients = [x for x in nodes if isinstance(x, Binary) and x.op == "floordiv" and x.a is axis.as_expr()]
@@ -155,9 +155,9 @@ def summed_axis(stage: Stage) -> tuple[IterVar | None, int]:
     return fuse_all(stage, axes[-count:]), extent
 
 
-def _ends_in(read: TensorRead, axes: Sequence[IterVar]) -> bool:
+def _ends_in(read: ProducerLoad, axes: Sequence[IterVar]) -> bool:
     """Whether the last indices of a read are these axes, which have all elements there are."""
-    own, shape = read.indices[-len(axes) :], read.tensor.shape[-len(axes) :]
+    own, shape = read.indices[-len(axes) :], read.producer.shape[-len(axes) :]
     return len(own) == len(axes) and all(
         i is a.as_expr() and isinstance(e, IntImm) and e.value == extent_of(a) for i, a, e in zip(own, axes, shape)
     )
@@ -179,7 +179,7 @@ def _is_row(tensor: Tensor, shape: Sequence[int], stages: Sequence[Stage]) -> bo
     """Whether a tensor is given, of the shape of the output, and read along its last axis: others are no rows to transfer."""
     if not isinstance(tensor.op, PlaceholderOp):
         return False
-    found = [(r, x) for x in stages for r in reads_of(x) if r.tensor == tensor]
+    found = [(r, x) for x in stages for r in reads_of(x) if r.producer == tensor]
     in_order = all(any(uses(r, a, last=True) for a in (*x.axis[-1:], *x.reduce_axis)) for r, x in found)
     return in_order and [e.value if isinstance(e, IntImm) else 0 for e in tensor.shape] == list(shape)
 

@@ -7,9 +7,9 @@ from math import prod
 
 from compassc import te
 from compassc.ir.exprs import Call, IntImm, Var
-from compassc.ir.tensor_exprs import Reduce, TensorRead, reads
+from compassc.ir.iter_vars import IterVar
+from compassc.ir.tensor_exprs import ProducerLoad, Reduce, reads
 from compassc.ir.visit import walk_exprs
-from compassc.te.axes import IterVar
 from compassc.te.errors import LowerError, ScheduleError
 from compassc.te.lowering import normalised
 from compassc.te.machine import Machine
@@ -32,12 +32,12 @@ def computed_stages(s: Schedule) -> list[Stage]:
     return [stage for stage in s.stages if isinstance(stage.origin_op, ComputeOp) and not stage.inlined]
 
 
-def reads_of(stage: Stage) -> list[TensorRead]:
-    sources = [x for e in stage.body for x in (e.sources if isinstance(e, Reduce) else (e,))]
+def reads_of(stage: Stage) -> list[ProducerLoad]:
+    sources = [x for e in stage.body for x in (e.source if isinstance(e, Reduce) else (e,))]
     return [r for e in sources for r in reads(e)]
 
 
-def uses(read: TensorRead, axis: IterVar, last: bool = False) -> bool:
+def uses(read: ProducerLoad, axis: IterVar, last: bool = False) -> bool:
     """Whether an axis is in the (last) indices of a read."""
     indices = read.indices[-1:] if last else read.indices
     return any(x is axis.as_expr() for e in indices for x in walk_exprs(e) if isinstance(x, Var))
@@ -78,7 +78,7 @@ def lanes_of(stage: Stage, knobs: Knobs, width: int) -> int:
     """Lanes of a vector of `width` bytes, for the widest type that is read (but for what all lanes have) or made."""
     varying = (*stage.axis[-1:], *stage.reduce_axis)
     read = [r for r in reads_of(stage) if any(uses(r, a) for a in varying)]
-    sizes = [r.tensor.dtype.bytes for r in read] + [t.dtype.bytes for t in stage.origin_op.outputs]
+    sizes = [r.producer.dtype.bytes for r in read] + [t.dtype.bytes for t in stage.origin_op.outputs]
     return knobs.lanes or max(width // max(sizes), 2)
 
 
@@ -168,4 +168,4 @@ def dividing(extent: int, most: Sequence[int]) -> int:
 
 
 def widest(stage: Stage) -> int:
-    return max([r.tensor.dtype.bytes for r in reads_of(stage)] + [t.dtype.bytes for t in stage.origin_op.outputs])
+    return max([r.producer.dtype.bytes for r in reads_of(stage)] + [t.dtype.bytes for t in stage.origin_op.outputs])

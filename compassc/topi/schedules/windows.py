@@ -6,13 +6,13 @@ from math import prod
 
 from compassc import te
 from compassc.ir.exprs import IntImm, Var
-from compassc.ir.tensor_exprs import TensorRead
+from compassc.ir.iter_vars import IterVar
+from compassc.ir.tensor_exprs import ProducerLoad
 from compassc.ir.visit import walk_exprs
 from compassc.targets import Target
-from compassc.te.axes import IterVar
 from compassc.te.errors import ScheduleError
 from compassc.te.schedule import Schedule, Stage
-from compassc.te.tensor import PlaceholderOp
+from compassc.te.tensor import PlaceholderOp, tensor_of
 from compassc.topi.schedules.knobs import Knobs
 from compassc.topi.schedules.npu import (
     BYTES_TOGETHER,
@@ -59,8 +59,8 @@ def windows(s: Schedule, target: Target, knobs: Knobs) -> None:
     out.bind(shared, te.thread_axis("threadIdx.x"))
     pads = [x for x in computed_stages(s) if x is not out and x is not total]
     if not pads:
-        pads = [s[s.cache_read(read.tensor, "lsram", [total.op])]]
-    given = [r.tensor for r in reads_of(total) if r is not read and isinstance(r.tensor.op, PlaceholderOp)]
+        pads = [s[s.cache_read(tensor_of(read), "lsram", [total.op])]]
+    given = [tensor_of(r) for r in reads_of(total) if r is not read and isinstance(tensor_of(r).op, PlaceholderOp)]
     weights = [s[s.cache_read(w, "lsram", [total.op])] for w in given]
     for stage in weights:
         stage.compute_at(out, shared)
@@ -96,9 +96,9 @@ def _tiles(total: Stage, rows: IterVar, count: int, knobs: Knobs, width: int) ->
     total.vectorize(inner)
 
 
-def _windowed(total: Stage) -> tuple[TensorRead, int]:
+def _windowed(total: Stage) -> tuple[ProducerLoad, int]:
     """The read whose indices are moved by results and by the reduction, and the first axis of results that does."""
-    found: list[tuple[TensorRead, int]] = []
+    found: list[tuple[ProducerLoad, int]] = []
     for read in reads_of(total):
         for index in read.indices:
             inside = {x for x in walk_exprs(index) if isinstance(x, Var)}
@@ -112,12 +112,12 @@ def _windowed(total: Stage) -> tuple[TensorRead, int]:
     return min(found, key=lambda f: f[1])
 
 
-def _block(read: TensorRead, total: Stage, top: int, turns: int, tecs: int) -> tuple[int, int]:
+def _block(read: ProducerLoad, total: Stage, top: int, turns: int, tecs: int) -> tuple[int, int]:
     """How many rows of results a turn has, as many as fit so that all TECs have some; and the bytes that they read."""
     axis = total.axis[top]
-    shape = [e.value if isinstance(e, IntImm) else 0 for e in read.tensor.shape]
+    shape = [e.value if isinstance(e, IntImm) else 0 for e in read.producer.shape]
     place = next(n for n, e in enumerate(read.indices) if axis.as_expr() in set(walk_exprs(e)))
-    row, extent = prod(shape[place + 1 :]) * read.tensor.dtype.bytes, extent_of(axis)
+    row, extent = prod(shape[place + 1 :]) * read.producer.dtype.bytes, extent_of(axis)
     step = max(shape[place] // extent, 1)
     more = max(shape[place] - extent * step, 0)
     parts = [n for n in range(1, extent + 1) if extent % n == 0 and (n * step + more) * row <= _ROOM]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compassc.te.axes import IterVar
+from compassc.ir.iter_vars import IterVar
 from compassc.te.schedule import Stage
 from compassc.topi.schedules.stages import along, extent_of, reads_of, uses, widest
 from compassc.tuning.sketches.choices import Choices, sizes_of
@@ -95,7 +95,7 @@ def _vector(stage: Stage, choices: Choices, target: Any, sizes: Mapping[str, int
     axis = ways[way]
     if axis is None:
         return None, 1
-    narrow = min((r.tensor.dtype.bytes for r in reads_of(stage)), default=4)
+    narrow = min((r.producer.dtype.bytes for r in reads_of(stage)), default=4)
     size = narrow if way == "sum" else stage.origin_op.output(0).dtype.bytes
     extent = extent_of(axis) if way == "sum" else sizes.get(_plain(axis), extent_of(axis))
     return axis, choices.one_of(f"{stage.label}.lanes", _lanes(target.vector_bytes // size, extent))

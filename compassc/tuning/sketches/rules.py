@@ -14,10 +14,10 @@ from typing import Any
 
 from compassc import te
 from compassc.ir.exprs import FloatImm, IntImm, Select
-from compassc.ir.tensor_exprs import TensorRead
-from compassc.te.axes import IterVar
+from compassc.ir.iter_vars import IterVar
+from compassc.ir.tensor_exprs import ProducerLoad
 from compassc.te.schedule import Schedule, Stage
-from compassc.te.tensor import Operation, PlaceholderOp, Tensor
+from compassc.te.tensor import Operation, PlaceholderOp, Tensor, tensor_of
 from compassc.topi.schedules.stages import computed_stages, extent_of, fuse_all, inline_maps, reads_of, reduces, uses
 from compassc.tuning.sketches.choices import Choices
 from compassc.tuning.sketches.loops import inner_loops, reduction_loops
@@ -41,7 +41,7 @@ class Graph:
         return next(stage for stage in reversed(self.s.stages) if stage.is_output)
 
     def readers(self, tensor: Tensor) -> list[Stage]:
-        return [x for x in self.s.stages if any(r.tensor == tensor for r in reads_of(x))]
+        return [x for x in self.s.stages if any(r.producer == tensor for r in reads_of(x))]
 
 
 Sketch = Callable[[Graph], None]
@@ -138,7 +138,9 @@ def _is_padding(stage: Stage) -> bool:
     parts = stage.body[0]
     if not isinstance(parts, Select):
         return False
-    reads = [x for x in (parts.a, parts.b) if isinstance(x, TensorRead) and isinstance(x.tensor.op, PlaceholderOp)]
+    reads = [
+        x for x in (parts.a, parts.b) if isinstance(x, ProducerLoad) and isinstance(tensor_of(x).op, PlaceholderOp)
+    ]
     return len(reads) == 1 and any(isinstance(x, (IntImm, FloatImm)) for x in (parts.a, parts.b))
 
 
@@ -211,13 +213,13 @@ def _whole_axes(graph: Graph, stages: Sequence[Stage]) -> list[IterVar]:
     """Axes that a tile has all of, for a sum that is computed for it does not depend on them."""
     sums: set[Operation] = set()
     for stage in graph.s.stages:  # what is read stands before what reads it
-        if stage is not graph.out and (reduces(stage) or any(r.tensor.op in sums for r in reads_of(stage))):
+        if stage is not graph.out and (reduces(stage) or any(tensor_of(r).op in sums for r in reads_of(stage))):
             sums.add(stage.origin_op)
     found = []
     for place, axis in enumerate(graph.out.axis):
         for reader in (graph.out, *stages):
             mine = axis if reader is graph.out else _same_axis(reader, graph.out, place)
-            reads = [r for r in reads_of(reader) if r.tensor.op in sums]
+            reads = [r for r in reads_of(reader) if tensor_of(r).op in sums]
             if mine is not None and any(not uses(r, mine) for r in reads):
                 found.append(axis)
     return list(dict.fromkeys(found))
@@ -280,7 +282,7 @@ def rfactor(graph: Graph) -> None:
     own = max(part.reduce_axis, key=lambda a: 0 if a.dom is None else extent_of(a))
     sizes = [x for x in (512, 1024, 2048, 4096, 8192) if x < extent_of(own)] or [extent_of(own)]
     outer, inner = part.split(own, factor=choices.one_of(f"{part.label}.piece", sizes))
-    tensors = list(dict.fromkeys(r.tensor for r in reads_of(part)))
+    tensors = list(dict.fromkeys(tensor_of(r) for r in reads_of(part)))
     for tensor in tensors:
         name = f"{s[tensor].label}.local"
         if isinstance(tensor.op, PlaceholderOp) and choices.one_of(name, [True, False], [6, 1]):

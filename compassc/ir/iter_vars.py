@@ -1,0 +1,84 @@
+"""Ranges and iteration variables: what an expression, a loop or a block runs over."""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+from typing import Any
+
+from .dtypes import INT32, DataType
+from .expr_op import ExprOp
+from .exprs import IntImm, Var
+from .operators import as_expr, binary
+
+
+class IterKind(IntEnum):
+    """What an iteration variable is; the numbers are those of the field."""
+
+    DATA_PARALLEL = 0
+    THREAD = 1
+    REDUCTION = 2
+    ORDERED = 3
+    OPAQUE = 4
+
+
+class Range:
+    """The whole numbers from `min` on, `extent` of them."""
+
+    __slots__ = ("extent", "min")
+
+    def __init__(self, begin: Any, end: Any = None) -> None:
+        """`Range(extent)` from 0, or `Range(begin, end)`."""
+        first = as_expr(0 if end is None else begin)
+        self.min = first
+        self.extent = as_expr(begin) if end is None else binary("sub", end, begin)
+
+    @classmethod
+    def from_min_extent(cls, begin: Any, extent: Any) -> Range:
+        """The range of so many numbers."""
+        made = cls(extent)
+        made.min = as_expr(begin)
+        return made
+
+    def __repr__(self) -> str:
+        return f"Range({self.min}, {binary('add', self.min, self.extent)})"
+
+
+class IterVar(ExprOp):
+    """A variable with the range that it runs over (None: follows from what it is bound to) and its kind, an `IterKind`.
+
+    `thread_tag`: of a thread; an empty text for others.
+    """
+
+    __slots__ = ("dom", "iter_type", "name", "thread_tag", "var")
+    DataPar, ThreadIndex, CommReduce, Ordered, Opaque, Unrolled, Vectorized, Parallelized, Tensorized = range(9)
+
+    def __init__(
+        self, dom: Range | None, name: str, iter_type: IterKind, thread_tag: str = "", dtype: DataType = INT32
+    ) -> None:
+        """`dtype`: of the variable of an axis without a range."""
+        self.dom, self.name, self.iter_type, self.thread_tag = dom, name or "iter", iter_type, thread_tag
+        at_least_0 = dom is not None and isinstance(dom.min, IntImm) and dom.min.value >= 0
+        written = re.sub(r"\W", "_", self.name)
+        self.var = Var(written, dtype if dom is None else dom.extent.dtype, at_least_0)
+
+    @property
+    def dtype(self) -> DataType:
+        return self.var.data_type
+
+    @property
+    def is_reduction(self) -> bool:
+        return self.iter_type is IterKind.REDUCTION
+
+    def as_expr(self) -> Var:
+        return self.var
+
+    def __eq__(self, other: object) -> Any:
+        return self is other if isinstance(other, IterVar) or other is None else super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        tag = f", {self.thread_tag}" if self.thread_tag else ""
+        return f"iter_var({self.name}, {self.dom}, {self.iter_type.name.lower()}{tag})"
