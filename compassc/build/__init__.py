@@ -21,6 +21,10 @@ A generated kernel is a program like a user's. So this package has no typing rul
 **Expressions are not variables.** As in a kernel, an expression is computed where a statement uses it; what is used twice,
 or read before a store changes it, gets a name (`define`).
 
+**IR is made late.** Most kernels were compiled before, and of these only the text counts, which is their key. So an
+expression knows its type, its variables and its text; its IR and its range are found when somebody asks. What operations
+give is found once for operands of the same types (`recorder`), by making it; so mistakes show at once.
+
 **Text.** Each value knows how a kernel file would say it, and each statement is a line. The lines of a finished kernel are
 such a file: `structural_equal(parse(text), ir)` holds, which tests demand of every layer type. People read it, PySim runs
 it, and it is the key of compiled kernels. A `formula` is a function that makes an expression: the text has the call.
@@ -45,7 +49,17 @@ from __future__ import annotations
 
 from compassc.build.builder import Builder, Line, invariant
 from compassc.build.recorder import Recorder, call_text, formula
-from compassc.build.values import Address, Expression, Pointer, Value, pointer, pointer_of, recorded, variable
+from compassc.build.values import (
+    Address,
+    Expression,
+    Pointer,
+    Value,
+    pointer,
+    pointer_of,
+    recorded,
+    variable,
+    variable_within,
+)
 
 __all__ = [
     "Address",
@@ -62,4 +76,5 @@ __all__ = [
     "pointer_of",
     "recorded",
     "variable",
+    "variable_within",
 ]

@@ -5,21 +5,22 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from compass_core.errors import Span, together
 from compassc.build.ranges import of_type
-from compassc.build.recorder import Recorder, argument, call_text, shown
-from compassc.build.values import Expression, Pointer, Value, recorded, variable
+from compassc.build.recorder import Recorder, argument, call_text, once, shown, types_of
+from compassc.build.values import EFFECT, Expression, Pointer, Value, pointer_of, recorded, variable
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, VOID, DataType, PointerType, dtype, pointer_type
-from compassc.ir.visit import placed
+from compassc.ir.visit import placed, walk_stmts
 from compassc.language.dispatch import parsing
 from compassc.language.functions import Macro
 from compassc.language.parser.values import ZERO, PointerValue, index_expr
@@ -31,32 +32,40 @@ _PACKAGE = Path(__file__).parents[1]
 
 class Line:
     """A line of a kernel's text with the statements that it stands for; the last of them has the lines below it, in its
-    first and its second block. `place`: of statements that have none of their own."""
+    first and its second block.
 
-    __slots__ = ("body", "defined", "orelse", "place", "statements", "text", "variables")
+    `make`: the statements, when somebody asks for them. `variables`: those that it uses or changes. `changed`: those that
+    it defines or changes. `only_defines`: whether it does nothing else. `place`: of statements that have none of their own.
+    """
 
-    def __init__(self, text: str, place: Span, statements: tuple[S.Stmt, ...]) -> None:
-        self.text, self.place, self.statements = text, place, statements
+    __slots__ = ("body", "changed", "defined", "make", "orelse", "place", "text", "variables")
+
+    def __init__(
+        self,
+        text: str,
+        place: Span,
+        make: Callable[[], S.Body],
+        variables: Sequence[E.Var],
+        changed: tuple[E.Var, ...] = (),
+        only_defines: bool = False,
+    ) -> None:
+        self.text, self.place, self.make, self.variables, self.changed = text, place, make, variables, changed
         self.body: list[Line] = []
         self.orelse: list[Line] = []
-        from compassc.language.parser.folding import is_idle
-
-        only = statements[0]
-        lets = type(only) is S.Let and len(statements) == 1 and is_idle(only.value)
-        self.defined: E.Var | None = only.var if lets and isinstance(only, S.Let) else None
+        self.defined: E.Var | None = changed[0] if only_defines and EFFECT not in {*variables} else None
         """The variable that it defines, if it does nothing else."""
-        self.variables = [x for s in statements for x in _variables(s)]
-        """The variables that its own statements use or change."""
 
     def all(self) -> Iterator[Line]:
         """The line and those below it."""
         yield self
-        for inner in (*self.body, *self.orelse):
+        for inner in self.body:
+            yield from inner.all()
+        for inner in self.orelse:
             yield from inner.all()
 
-    def made(self) -> tuple[S.Stmt, ...]:
+    def made(self) -> S.Body:
         """Its statements, with their blocks."""
-        *first, last = (placed(s if s.span is not None else s.at(self.place)) for s in self.statements)
+        *first, last = (placed(s if s.span is not None else s.at(self.place)) for s in self.make())
         if isinstance(last, (S.For, S.While)):
             last = last.replace(body=made(self.body))
         elif isinstance(last, S.If):
@@ -72,19 +81,6 @@ class Line:
             yield "    " * depth + "else:"
             for inner in self.orelse:
                 yield from inner.lines(depth + 1)
-
-
-def _variables(s: S.Stmt) -> Iterator[E.Var]:
-    """The variables that a statement uses or changes, without its blocks."""
-    if isinstance(s, (S.Assign, S.SetElement)):
-        yield s.var
-    stack = list(s.exprs())
-    while stack:
-        e = stack.pop()
-        if type(e) is E.Var:
-            yield e
-        else:
-            stack += e.children()
 
 
 def made(lines: Sequence[Line]) -> S.Body:
@@ -131,11 +127,14 @@ class Builder(Recorder):
 
     def define(self, variable: Value, value: Expression) -> Value:
         """The statement that defines a variable which was made before."""
-        found = recorded(value)
-        var = variable.expr
-        assert isinstance(var, E.Var) and var.dtype is found.expr.dtype, f"{variable} is no {found.expr.dtype}"
-        self.add(f"{variable} = {found.source}", S.Let(var, found.expr))
+        found, var = recorded(value), self._variable(variable, value)
+        self.add(f"{var.name} = {found.source}", lambda: (S.Let(var, found.expr),), found.variables, (var,), True)
         return variable
+
+    def _variable(self, variable: Value, value: Expression) -> E.Var:
+        var = variable.expr
+        assert isinstance(var, E.Var) and variable.dtype is value.dtype, f"{variable} is no {value.dtype}"
+        return var
 
     def variable(self, hint: str, kind: DataType, low: int | None = None, high: int | None = None) -> Value:
         """A variable that is to be defined."""
@@ -143,40 +142,54 @@ class Builder(Recorder):
 
     def assign(self, variable: Value, value: Expression) -> None:
         """Gives a variable another value."""
-        found = recorded(value)
-        assert isinstance(variable.expr, E.Var) and variable.expr.dtype is found.expr.dtype
-        self.add(f"{variable} = {found.source}", S.Assign(variable.expr, found.expr))
+        found, var = recorded(value), self._variable(variable, value)
+        used = (var, *found.variables)
+        self.add(f"{var.name} = {found.source}", lambda: (S.Assign(var, found.expr),), used, (var,))
 
     def hold(self, address: Any, hint: str) -> Pointer:
         """A pointer variable with an address."""
         found: Pointer = address
         var = E.Var(self.name(hint), pointer_type(found.elem, found.scope))
-        self.add(f"{var.name} = {found.source}", S.Let(var, PointerValue.expr.fget(found)))  # type: ignore[attr-defined]
-        return Pointer(PointerValue(found.elem, var, ZERO), var.name)
+        text = f"{var.name} = {found.source}"
+        self.add(
+            text, lambda: (S.Let(var, E.Pointer(found.elem, found.base, found.offset)),), found.variables, (var,), True
+        )
+        return pointer_of(var)
 
     def alloc(self, size: int, kind: str, hint: str, scope: str = "lsram") -> Pointer:
         """An array of so many elements."""
         name, element = self.name(hint), dtype(kind)
         data = E.Var(f"{name}_buf", pointer_type(element, scope))
-        buffer = E.Buffer(data, element, (E.IntImm(INT32, size),))
         var = E.Var(name, data.dtype)
         text = f'{name} = S.alloc({size}, "{kind}", scope="{scope}")'
-        self.add(text, S.Alloc(buffer), S.Let(var, E.Pointer(element, data, ZERO)))
-        return Pointer(PointerValue(element, var, ZERO), name)
+
+        def made() -> S.Body:
+            buffer = E.Buffer(data, element, (E.IntImm(INT32, size),))
+            return S.Alloc(buffer), S.Let(var, E.Pointer(element, data, ZERO))
+
+        self.add(text, made, (data,), (var,))
+        return pointer_of(var)
 
     def events(self, *hints: str) -> list[Value]:
         """Events of the TEC, one for each name."""
         names = [self.name(hint) for hint in hints]
-        found = [E.Var(name, INT32) for name in names]
+        found = tuple(E.Var(name, INT32) for name in names)
         text = f"{', '.join(names)} = S.alloc_events({len(names)})"
-        self.add(text, *(S.Let(var, E.Call("alloc_event", (), INT32)) for var in found))
+        self.add(text, lambda: tuple(S.Let(var, E.Call("alloc_event", (), INT32)) for var in found), (), found)
         return [Value(var, var.name) for var in found]
 
     # -- statements
 
-    def add(self, text: str, *statements: S.Stmt) -> Line:
+    def add(
+        self,
+        text: str,
+        make: Callable[[], S.Body],
+        variables: Sequence[E.Var],
+        changed: tuple[E.Var, ...] = (),
+        only_defines: bool = False,
+    ) -> Line:
         """A line at the end of the present block."""
-        line = Line(text, self._place(), statements)
+        line = Line(text, self._place(), make, variables, changed, only_defines)
         self.lines.append(line)
         return line
 
@@ -187,17 +200,35 @@ class Builder(Recorder):
             frame = frame.f_back
         return Span(frame.f_code.co_filename, frame.f_lineno)
 
-    def statement(self, made: S.Stmt, text: str) -> None:
-        self.add(text, made)
+    def statement(self, text: str, made: Callable[[], S.Stmt], variables: Sequence[E.Var]) -> None:
+        self.add(text, lambda: (made(),), variables)
 
     def store(self, target: Any, index: Any, value: Any) -> None:
         from compassc.language.parser.access import resolve
 
-        self.add(f"{shown(target)}[{argument(index)}] = {argument(value)}", resolve(target, index).store(value))
+        variables: list[E.Var] = []
+        key = ("[]=", *types_of((target, index, value), variables))
+        text = f"{shown(target)}[{argument(index)}] = {argument(value)}"
+        self._result(
+            key, lambda: resolve(target, index).store(value), text, variables, lambda value: of_type(value.dtype)
+        )
+
+    def macro(self, macro: Macro, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """The statements of a macro, which may change its arguments."""
+        bound = signature(macro.py_func).bind(*args, **kwargs)
+        bound.apply_defaults()
+        arguments = list(bound.arguments.values())
+        variables: list[E.Var] = []
+        key = (macro, *types_of(arguments, variables))
+        made = once(lambda: expanded(macro, bound.arguments))
+        if key not in _CHANGED:
+            every = {s.var for s in walk_stmts(made()) if isinstance(s, (S.Assign, S.SetElement))}
+            _CHANGED[key] = tuple(isinstance(x, Value) and x.expr in every for x in arguments)
+        changed = tuple(x.expr for x, changes in zip(arguments, _CHANGED[key], strict=True) if changes)
+        self.add(call_text(macro.__name__, args, kwargs), made, variables, changed)
 
     def paste(self, macro: Macro, *arguments: Any) -> None:
-        """The statements of a macro, which may change its arguments."""
-        self.add(call_text(macro.__name__, arguments, {}), *expanded(macro, arguments))
+        self.macro(macro, arguments, {})
 
     @contextmanager
     def apart(self) -> Iterator[list[Line]]:
@@ -217,21 +248,28 @@ class Builder(Recorder):
         """A loop, with its variable. `kind`: `range`, `unroll` and the others of the language."""
         from compassc.language.parser.loops import KINDS, bound_types
 
-        t, low, high = bound_types(start, stop)
+        variables: list[E.Var] = []
+        key = ("for", *types_of((start, stop), variables))
+        t = _LOOPS.get(key) or _LOOPS.setdefault(key, bound_types(start, stop)[0])
+        types_of((step,), variables)
         var = E.Var(self.name(name), t)
         plain = type(step) is int and step == 1
         bounds = ", ".join(map(argument, (start, stop) if plain else (start, stop, step)))
         text = f"for {var.name} in {'' if kind == 'range' else 'S.'}{kind}({bounds}):"
-        loop = S.For(var, KINDS[kind], low, high, convert(index_expr(step, "loop step"), t), ())
-        line = self.add(text, loop)
+
+        def made() -> S.Body:
+            _, low, high = bound_types(start, stop)
+            return (S.For(var, KINDS[kind], low, high, convert(index_expr(step, "loop step"), t), ()),)
+
+        line = self.add(text, made, variables, (var,))
         with self._within(line.body):
-            yield Value(var, var.name, *of_type(t))
+            yield Value.lazy(t, var, var.name, (var,), of_type(t))
 
     @contextmanager
     def when(self, condition: Expression) -> Iterator[None]:
         """What happens where a condition holds."""
         found = recorded(condition)
-        line = self.add(f"if {found.source}:", S.If(found.expr, (), ()))
+        line = self.add(f"if {found.source}:", lambda: (S.If(found.expr, (), ()),), found.variables)
         with self._within(line.body):
             yield
 
@@ -239,7 +277,7 @@ class Builder(Recorder):
     def otherwise(self) -> Iterator[None]:
         """What happens where the condition of the `when` just before it does not hold."""
         last = self.lines[-1]
-        assert isinstance(last.statements[-1], S.If) and not last.orelse
+        assert last.text.startswith("if ") and not last.orelse
         with self._within(last.orelse):
             yield
 
@@ -255,7 +293,10 @@ class Builder(Recorder):
 
     def finish(self, needed: Collection[E.Var] = ()) -> None:
         """Drops definitions that nothing uses, and parameters but those that are `needed`."""
-        uses = Counter(v for line in self.lines for inner in line.all() for v in inner.variables)
+        uses: Counter[E.Var] = Counter()
+        for line in self.lines:
+            for inner in line.all():
+                uses.update(inner.variables)
         while _swept(self.lines, uses):
             pass
         self.parameters = [(v, a) for v, a in self.parameters if uses[v] or v in needed]
@@ -267,11 +308,22 @@ class Builder(Recorder):
     def maker(self, name: str) -> Callable[[], S.PrimFunc]:
         """The same when somebody asks for it, which nobody does of a kernel that was compiled before."""
         parameters, place = tuple(v for v, _ in self.parameters), self._place()
-        return lambda: S.PrimFunc(name, parameters, made(self.lines), VOID, (), place)
+
+        def function() -> S.PrimFunc:
+            with self.active():
+                return S.PrimFunc(name, parameters, made(self.lines), VOID, (), place)
+
+        return function
 
     def written(self) -> list[str]:
         """The statements as lines of a kernel file, without the indentation of a function's body."""
         return [text for line in self.lines for text in line.lines(0)]
+
+
+_CHANGED: dict[tuple[Any, ...], tuple[bool, ...]] = {}
+"""Which arguments macros change, by macro and types of arguments."""
+_LOOPS: dict[tuple[Any, ...], DataType] = {}
+"""Types of loops' variables, by those of the bounds."""
 
 
 @cache
@@ -300,9 +352,7 @@ def invariant(lines: Sequence[Line], changing: Collection[Value]) -> tuple[list[
     variables."""
     every = [inner for line in lines for inner in line.all()]
     varying = {v.expr for v in changing}
-    varying |= {
-        s.var for line in every for s in line.statements if isinstance(s, (S.Let, S.Assign, S.SetElement, S.For))
-    }
+    varying |= {v for line in every for v in line.changed}
     # what a statement that defines nothing is given may be changed by it
     given = {v for line in every if line.defined is None for v in line.variables}
     shared: list[Line] = []
@@ -314,10 +364,8 @@ def invariant(lines: Sequence[Line], changing: Collection[Value]) -> tuple[list[
     return shared, [line for line in lines if line not in shared]
 
 
-def expanded(macro: Macro, arguments: Sequence[Any]) -> S.Body:
-    """The statements of a macro, as the parser makes them."""
-    import inspect
-
+def expanded(macro: Macro, arguments: Mapping[str, Any]) -> S.Body:
+    """The statements of a macro, as the parser makes them, by its arguments' names."""
     from compassc.language.parser.folding import without_needless
     from compassc.language.parser.function import FunctionParser
     from compassc.language.parser.module import ModuleParser
@@ -326,10 +374,8 @@ def expanded(macro: Macro, arguments: Sequence[Any]) -> S.Body:
     module = ModuleParser(source, macro.__name__)
     function = FunctionParser(source, macro.__name__, module.errors, module.chain)
     module.functions.append(function)
-    bound = inspect.signature(macro.py_func).bind(*map(_unrecorded, arguments))
-    bound.apply_defaults()
-    for name, value in bound.arguments.items():
-        function.scope.bind(name, value)
+    for name, value in arguments.items():
+        function.scope.bind(name, _unrecorded(value))
     with parsing(module):
         function.block(function.node.body)
     if module.errors:

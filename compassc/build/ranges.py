@@ -42,9 +42,8 @@ def of_operator(e: E.Expr, operands: Sequence[Any]) -> Range:
     return kept(rule(range_of(operands[0]), range_of(operands[1])) if rule else None, e.data_type)
 
 
-def of_operation(name: str, e: E.Expr, operands: Sequence[Any]) -> Range:
-    """The range of an operation's value, by its name."""
-    t = e.data_type
+def of_operation(name: str, t: DataType, operands: Sequence[Any]) -> Range:
+    """The range of an operation's value, by its name and its type."""
     rule = RULES.get(name)
     if rule is None or not t.is_integer or t.is_bool:
         return of_type(t)

@@ -9,14 +9,14 @@ The parser is loaded at the first expression: whoever only asks which layers the
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, NoReturn, TypeVar, cast
 
 import numpy as np
 
 from compassc.build import ranges
-from compassc.build.values import Pointer, Value
+from compassc.build.values import EFFECT, Pointer, Range, Value
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import VOID, DataType
@@ -42,42 +42,91 @@ class Recorder:
             yield
 
     def operation(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        from compassc.language.parser.calls import build_op
-
         args = tuple([plain(x) for x in args])
         kwargs = {k: plain(v) for k, v in kwargs.items()} if kwargs else kwargs
-        found = build_op(self, op, args, kwargs)  # type: ignore[arg-type]
-        text = call_text(f"S.{op.name}", args, kwargs)
-        if isinstance(found, S.Stmt):
-            return self.statement(found, text)
-        if isinstance(found, Plain) and found.expr.dtype is VOID:
-            return self.statement(S.Eval(found.expr), text)
+        variables: list[E.Var] = [] if op.effect in ("pure", "read") else [EFFECT]
+        key = (op.name, types_of(args, variables), tuple(kwargs), types_of(kwargs.values(), variables))
 
-        def range_of(e: E.Expr) -> tuple[int, int]:
-            return ranges.of_operation(op.name, e, [*args, *(v for k, v in kwargs.items() if k in op.operands)])
+        def made() -> Any:
+            from compassc.language.parser.calls import build_op
 
-        return _recorded(found, text, range_of)
+            return build_op(_NO_MODULE, op, args, kwargs)
+
+        def range_of(value: Value) -> Range:
+            operands = [*args, *(v for k, v in kwargs.items() if k in op.operands)]
+            return ranges.of_operation(op.name, value.dtype, operands)
+
+        return self._result(key, made, call_text(f"S.{op.name}", args, kwargs), variables, range_of)
+
+    def _result(
+        self,
+        key: tuple[Any, ...],
+        made: Callable[[], Any],
+        text: str,
+        variables: Sequence[E.Var],
+        range_of: Callable[[Value], Range],
+    ) -> Any:
+        """What the parser's functions make of operands of these types; the first time that is made, and checked, at once."""
+        form = _FORMS.get(key)
+        if form is None:
+            made = once(made)
+            form = _form(made())
+            if form is OTHER:
+                return Pointer(made(), text) if isinstance(made(), PointerValue) else made()
+            _FORMS[key] = form
+        if form is VOID:
+            return self.statement(text, lambda: _statement(made()), variables)
+        if type(form) is tuple:
+            parts = once(made)
+            return tuple(
+                Value.lazy(t, lambda i=i: parts()[i].expr, f"{text}[{i}]", variables, range_of)  # type: ignore[misc]
+                for i, t in enumerate(form)
+            )
+        return Value.lazy(form, lambda: made().expr, text, variables, range_of)
 
     def binary(self, symbol: str, a: Any, b: Any) -> Any:
-        from compassc.language.parser.operators import binary
-
-        a, b = plain(a), plain(b)
-        found = binary(symbol, a, b, adapt=self._adapt)
-        if isinstance(a, Value) and getattr(found, "expr", None) is a.expr:  # a shift by nothing
+        a, b, adapt = plain(a), plain(b), self._adapt
+        variables: list[E.Var] = []
+        key = (symbol, adapt, *types_of((a, b), variables))
+        form: Any = _FORMS.get(key)
+        if form is None:
+            found = _binary(symbol, a, b, adapt)
+            if isinstance(a, Value) and getattr(found, "expr", None) is a.expr:
+                form = SAME
+            else:
+                form = OTHER if isinstance(found, PointerValue) else found.dtype
+            _FORMS[key] = form
+        if form is SAME:  # a shift by nothing
             return a
         text = f"{shown(a)} {symbol} {shown(b)}"
-        return _recorded(found, text, lambda e: ranges.of_operator(e, (a, b)), whole=False)
+        if form is OTHER:
+            base = a if isinstance(a, Pointer) else b
+            return base.moved_by(lambda: _binary(symbol, a, b, adapt).offset, text, variables)
+
+        def range_of(value: Value) -> Range:
+            return ranges.of_operator(value.expr, (a, b))
+
+        return Value.lazy(form, lambda: _binary(symbol, a, b, adapt).expr, text, variables, range_of, False)
 
     def unary(self, symbol: str, a: Any) -> Any:
         from compassc.language.parser.operators import unary
 
-        found = unary(symbol, a)
-        return _recorded(found, f"{symbol}{shown(a)}", lambda e: ranges.of_operator(e, (a, -1)), whole=False)
+        e = unary(symbol, a).expr
+        text = f"{symbol}{shown(a)}"
+        return Value.lazy(e.data_type, e, text, a.variables, lambda _: ranges.of_operator(e, (a, -1)), False)
 
     def load(self, target: Any, index: Any) -> Any:
-        from compassc.language.parser.access import load
+        variables: list[E.Var] = []
+        key = ("[]", *types_of((target, index), variables))
 
-        return _recorded(load(target, index), f"{shown(target)}[{shown(index)}]", lambda e: ranges.of_type(e.data_type))
+        def made() -> Any:
+            from compassc.language.parser.access import load
+
+            return load(target, index)
+
+        return self._result(
+            key, made, f"{shown(target)}[{argument(index)}]", variables, lambda value: ranges.of_type(value.dtype)
+        )
 
     def formula(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The value of a formula, whose text is the call."""
@@ -88,9 +137,9 @@ class Recorder:
             self._adapt = outer
         if not isinstance(found, Value) or any(found is x for x in args):
             return found
-        return Value.ranging(found.expr, call_text(function.__name__, args, kwargs), lambda: found.range)
+        return found.called(call_text(function.__name__, args, kwargs))
 
-    def statement(self, made: S.Stmt, text: str) -> None:
+    def statement(self, text: str, made: Callable[[], S.Stmt], variables: Sequence[E.Var]) -> None:
         """A call that has an effect."""
         raise TypeError(f"{text} is a statement, which needs a Builder")
 
@@ -134,16 +183,64 @@ def _refused(value: Any) -> NoReturn:
     raise no_text(value)
 
 
-def _recorded(found: Any, text: str, range_of: Callable[[E.Expr], tuple[int, int]], whole: bool = True) -> Any:
-    """What the parser's functions made, with its text and range."""
+_NO_MODULE: Any = None
+"""What is made here calls no sub-functions."""
+_FORMS: dict[tuple[Any, ...], Any] = {}
+"""What operations and operators give, by the types of their operands (literals by themselves): a type, a tuple of types, VOID
+for a statement."""
+SAME, OTHER = object(), object()
+"""Forms: the first operand; what is no value."""
+
+
+def _form(found: Any) -> Any:
+    """The form of what the parser's functions made."""
+    if isinstance(found, S.Stmt):
+        return VOID
     if isinstance(found, Plain):
-        e = found.expr
-        return Value.ranging(e, text, lambda: range_of(e), whole)
-    if isinstance(found, PointerValue):
-        return Pointer(found, text, whole)
-    if isinstance(found, tuple):
-        return tuple(_recorded(item, f"{text}[{i}]", range_of) for i, item in enumerate(found))
-    return found
+        return found.dtype
+    return tuple(x.dtype for x in found) if isinstance(found, tuple) else OTHER
+
+
+def _statement(found: Any) -> S.Stmt:
+    return found if isinstance(found, S.Stmt) else S.Eval(found.expr)
+
+
+def _binary(symbol: str, a: Any, b: Any, adapt: bool) -> Any:
+    from compassc.language.parser.operators import binary
+
+    return binary(symbol, a, b, adapt=adapt)
+
+
+def once(make: Callable[[], Any]) -> Callable[[], Any]:
+    """The same function, which does its work once."""
+    held: list[Any] = []
+
+    def made() -> Any:
+        if not held:
+            held.append(make())
+        return held[0]
+
+    return made
+
+
+def types_of(operands: Iterable[Any], variables: list[E.Var]) -> tuple[Any, ...]:
+    """What counts of operands for the type of what is made of them. Their variables are added to others."""
+    found: list[Any] = []
+    for x in operands:
+        kind = type(x)
+        if kind is Value:
+            found.append(x.dtype)
+            variables += x.variables
+        elif kind is Pointer:
+            found.append((x.elem, x.scope, x.blocked))
+            variables += x.variables
+        elif kind is tuple or kind is list:
+            found.append((kind, types_of(x, variables)))
+        elif kind is slice:
+            found.append((kind, types_of((x.start, x.stop, x.step), variables)))
+        else:
+            found.append((kind, x))
+    return tuple(found)
 
 
 _PLAIN = frozenset((Value, Pointer, int, float, bool, str, type(None)))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compassc.ir import exprs as E
-from compassc.ir.dtypes import DataType, pointer_type
+from compassc.ir.dtypes import INT32, DataType, pointer_type
+from compassc.ir.visit import walk_exprs
 from compassc.language.parser import values as language
 from compassc.language.parser.values import ZERO, PointerValue, element_index
 
@@ -18,35 +19,61 @@ else:
 """What operators and `S` give, as checkers of types know it. In a kernel in the making each is a `Value` or `Pointer`."""
 
 
+EFFECT = E.Var("effect", INT32)
+"""Stands among the variables of an expression whose computation changes something."""
+Range = tuple[int, int]
+
+
 class Value(Expression):
     """A scalar, vector or mask of the kernel. Python's operators and `S` make others of it, by the language's typing
     rules.
 
     `source`: the expression as a kernel would write it. `low`, `high`: what integers in it can be at least and at most; 0
-    for floats and masks. `whole`: whether the text needs no brackets among operators.
+    for floats and masks. `whole`: whether the text needs no brackets among operators. `variables`: those in it. The IR is
+    made when somebody asks for it, which nobody does of a kernel that was compiled before.
     """
 
-    __slots__ = ("_range", "source", "whole")
-    if TYPE_CHECKING:
-        expr: E.Expr
+    __slots__ = ("_expr", "_range", "_type", "source", "variables", "whole")
 
     def __init__(self, expr: E.Expr, source: str, low: int = 0, high: int = 0, whole: bool = True) -> None:
-        self.expr, self.source, self.whole = expr, source, whole
-        self._range: tuple[int, int] | Callable[[], tuple[int, int]] = (low, high)
+        self._expr: E.Expr | Callable[[], E.Expr] = expr
+        self._type, self.source, self.whole = expr.data_type, source, whole
+        self._range: Range | Callable[[Value], Range] = (low, high)
+        self.variables: tuple[E.Var, ...] = tuple(x for x in walk_exprs(expr) if type(x) is E.Var)
 
     @classmethod
-    def ranging(cls, expr: E.Expr, source: str, found: Callable[[], tuple[int, int]], whole: bool = True) -> Value:
-        """A value whose range is found when somebody asks for it."""
-        made = cls(expr, source, whole=whole)
-        made._range = found
+    def lazy(
+        cls,
+        dtype: DataType,
+        expr: E.Expr | Callable[[], E.Expr],
+        source: str,
+        variables: Sequence[E.Var],
+        found: Range | Callable[[Value], Range],
+        whole: bool = True,
+    ) -> Value:
+        """A value whose IR and range are found when somebody asks for them."""
+        made = object.__new__(cls)
+        made._expr, made._type, made.source, made.whole = expr, dtype, source, whole
+        made._range, made.variables = found, tuple(variables)
         return made
 
     @property
-    def range(self) -> tuple[int, int]:
+    def expr(self) -> E.Expr:
+        found = self._expr
+        if not isinstance(found, E.Expr):
+            self._expr = found = found()
+        return found
+
+    @property
+    def dtype(self) -> DataType:
+        return self._type
+
+    @property
+    def range(self) -> Range:
         """The smallest and the largest that integers in it can be."""
         found = self._range
         if not isinstance(found, tuple):
-            self._range = found = found()
+            self._range = found = found(self)
         return found
 
     @property
@@ -65,7 +92,7 @@ class Value(Expression):
     @property
     def kind(self) -> str:
         """The data type of its elements."""
-        return str(self.dtype.element_of)
+        return str(self._type.element_of)
 
     @property
     def magnitude(self) -> int:
@@ -73,14 +100,19 @@ class Value(Expression):
 
     def within(self, low: int | None = None, high: int | None = None) -> Value:
         """The same value, of which more is known."""
-        return Value(
-            self.expr, self.source, self.low if low is None else low, self.high if high is None else high, self.whole
-        )
+        if low is None and high is None:
+            return self
+        found = (self.low if low is None else low, self.high if high is None else high)
+        return Value.lazy(self._type, lambda: self.expr, self.source, self.variables, found, self.whole)
+
+    def called(self, source: str) -> Value:
+        """The same value under another text, which is a call."""
+        return Value.lazy(self._type, lambda: self.expr, source, self.variables, lambda _: self.range)
 
     def __getitem__(self, index: Any) -> Value:
-        return Value.ranging(
-            E.GetElement(self.expr, element_index(self.dtype, index)), f"{self}[{index}]", lambda: self.range
-        )
+        e = E.GetElement(self.expr, element_index(self.dtype, index))
+        variables = (*self.variables, *(index.variables if isinstance(index, Value) else ()))
+        return Value.lazy(e.data_type, e, f"{self}[{index}]", variables, lambda _: self.range)
 
     def __str__(self) -> str:
         return self.name
@@ -92,13 +124,27 @@ class Value(Expression):
 class Pointer(Address):
     """An address in the kernel; `p + i` and `p[i]` as in the language."""
 
-    __slots__ = ("source", "whole")
-    if TYPE_CHECKING:
-        elem: DataType
+    __slots__ = ("_offset", "source", "variables", "whole")
 
     def __init__(self, found: PointerValue, source: str, whole: bool = True) -> None:
-        PointerValue.__init__(self, found.elem, found.base, found.offset, found.blocked)  # type: ignore[arg-type]
+        self.elem, self.base, self.blocked = found.elem, found.base, found.blocked
+        self._offset: E.Expr | Callable[[], E.Expr] = found.offset
         self.source, self.whole = source, whole
+        self.variables: tuple[E.Var, ...] = tuple(x for x in walk_exprs(found.expr) if type(x) is E.Var)
+
+    def moved_by(self, offset: Callable[[], E.Expr], source: str, variables: Sequence[E.Var]) -> Pointer:
+        """An address whose distance from the base is found when somebody asks for it."""
+        made = object.__new__(Pointer)
+        made.elem, made.base, made.blocked = self.elem, self.base, self.blocked
+        made._offset, made.source, made.whole, made.variables = offset, source, False, tuple(variables)
+        return made
+
+    @property
+    def offset(self) -> E.Expr:
+        found = self._offset
+        if not isinstance(found, E.Expr):
+            self._offset = found = found()
+        return found
 
     @property
     def name(self) -> str:
@@ -118,8 +164,14 @@ class Pointer(Address):
 
 def variable(name: str, dtype: DataType, low: int | None = None, high: int | None = None) -> Value:
     """A variable of the kernel that is defined elsewhere; of integers, without a range, all that the type holds."""
-    least, most = dtype.range() if dtype.is_integer and not dtype.is_bool else (0, 0)
-    return Value(E.Var(name, dtype), name, int(least) if low is None else low, int(most) if high is None else high)
+    least, most = (int(x) for x in dtype.range()) if dtype.is_integer and not dtype.is_bool else (0, 0)
+    return variable_within(name, dtype, (least if low is None else low, most if high is None else high))
+
+
+def variable_within(name: str, dtype: DataType, found: Range | Callable[[Value], Range]) -> Value:
+    """The same with a range that is found when somebody asks for it."""
+    var = E.Var(name, dtype)
+    return Value.lazy(dtype, var, name, (var,), found)
 
 
 def pointer(name: str, elem: DataType, scope: str) -> Pointer:
@@ -129,7 +181,10 @@ def pointer(name: str, elem: DataType, scope: str) -> Pointer:
 
 def pointer_of(var: E.Var) -> Pointer:
     """A pointer variable as a value."""
-    return Pointer(PointerValue(var.pointer_type.elem, var, ZERO), var.name)
+    made = object.__new__(Pointer)
+    made.elem, made.base, made.blocked, made._offset = var.pointer_type.elem, var, "", ZERO
+    made.source, made.whole, made.variables = var.name, True, (var,)
+    return made
 
 
 def recorded(expression: Expression) -> Value:

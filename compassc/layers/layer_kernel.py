@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from compassc.build import Address, Builder, Expression, Pointer, Value, pointer_of, recorded, variable
+from compassc.build import Address, Builder, Expression, Pointer, Value, pointer_of, recorded, variable_within
 from compassc.build.builder import Line
 from compassc.dsl import script as S
 from compassc.graph import LayerError, Tensor
@@ -70,14 +70,14 @@ class LayerKernel(Builder, Steps):
         self._once: list[Line] = []
 
     def let(self, expression: Expression, kind: str = "", low: int | None = None, high: int | None = None) -> Value:
-        known = recorded(expression).within(low, high)
-        new = variable(self.fresh("v"), known.expr.data_type, known.low, known.high)
-        return self.define(new, expression)
+        return self._named(self.fresh("v"), recorded(expression).within(low, high))
 
     def held(self, hint: str, expression: Expression) -> Value:
         """A new variable with the value of an expression, called so."""
-        known = recorded(expression)
-        return self.define(self.variable(hint, known.expr.data_type, known.low, known.high), expression)
+        return self._named(self.name(hint), recorded(expression))
+
+    def _named(self, name: str, value: Value) -> Value:
+        return self.define(variable_within(name, value.dtype, lambda _: value.range), value)
 
     @contextmanager
     def first(self) -> Iterator[None]:
@@ -143,7 +143,7 @@ class LayerKernel(Builder, Steps):
 
     def kernel(self) -> Kernel:
         """The finished kernel."""
-        self.finish(needed=[v for v, a in self.parameters if isinstance(a, Tensor)])
+        self.finish(needed={v for v, a in self.parameters if isinstance(a, Tensor)})
         text = kernel_text([(v.name, _annotation(v)) for v, _ in self.parameters], self.written())
         return Kernel(text, tuple(a for _, a in self.parameters), self.maker("layer"))
 
