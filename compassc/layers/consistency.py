@@ -206,7 +206,7 @@ def _check_clip(layer: Layer) -> None:
 
 
 def _check_shape(declared: LayerType, layer: Layer) -> None:
-    joined = declared.fusion.name in ("ELEMENTWISE", "BROADCAST") and not _gives_places(layer)
+    joined = declared.pattern.name in ("ELEMENTWISE", "BROADCAST") and not _gives_places(layer)
     if not layer.inputs or not (joined or declared.same_shape):
         return
     shapes = [t.shape for t in layer.inputs]

@@ -1,6 +1,6 @@
 """A layer type is declared once: its attributes, its references in floats and integers, its shape rule, its kernels.
 
-    CONVOLUTION = layer_type("Convolution", summary="...", use="common", fusion=Fusion.OUT_FUSABLE,
+    CONVOLUTION = layer_type("Convolution", summary="...", use="common", pattern=PatternKind.ANCHOR,
                              attributes=(...), constants=(...), float=convolution, quantised=quantised_convolution)
 
 A reference is a function of the layer and its input arrays that gives the output arrays. It may leave values outside
@@ -14,7 +14,6 @@ import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import Enum
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -26,20 +25,10 @@ from compassc.graph.values import Value, parse_value
 from compassc.layers.arithmetic import Array
 from compassc.layers.consistency import check, described, fault_of
 from compassc.layers.stored_weights import with_real_weights
+from compassc.operators.patterns import PatternKind
 
 Reference = Callable[..., "Array | Sequence[Array]"]
 """`reference(layer, *inputs)`: the output, or all outputs in order."""
-
-
-class Fusion(Enum):
-    """How the builder may join a layer with its neighbours."""
-
-    ELEMENTWISE = "each output element is a function of the input elements at its place"
-    BROADCAST = "as elementwise, with operands of fewer elements"
-    INJECTIVE = "each output element is one input element at another place"
-    REDUCTION = "an output element comes from many; elementwise layers may follow in the same kernel"
-    OUT_FUSABLE = "windows and products; elementwise layers may follow in the same kernel"
-    OPAQUE = "stands alone"
 
 
 @dataclass(frozen=True)
@@ -95,7 +84,7 @@ class LayerType:
     name: str
     summary: str
     use: str
-    fusion: Fusion = Fusion.OPAQUE
+    pattern: PatternKind = PatternKind.OPAQUE
     inputs: str = "x"
     outputs: str = "y"
     attributes: tuple[Attribute, ...] = ()
@@ -139,14 +128,14 @@ class Row(NamedTuple):
     outputs: str = "y"
     constants: tuple[Constant, ...] = ()
     same_shape: bool = False
-    fusion: Fusion | None = None
+    pattern: PatternKind | None = None
     notes: str = ""
     no_integers: str = ""
     refused: str = ""
 
 
-def declare_table(rows: Iterable[Row], fusion: Fusion) -> None:
-    """Declares the types of a table, with this fusion class where a row has no other."""
+def declare_table(rows: Iterable[Row], pattern: PatternKind) -> None:
+    """Declares the types of a table, with this pattern where a row has no other."""
     for row in rows:
         names, summary, use, reference, *_ = row
         floats, integers = reference if isinstance(reference, tuple) else (reference, reference)
@@ -154,7 +143,7 @@ def declare_table(rows: Iterable[Row], fusion: Fusion) -> None:
             *names.split(),
             summary=summary,
             use=use,
-            fusion=row.fusion or fusion,
+            pattern=row.pattern or pattern,
             inputs=row.inputs,
             outputs=row.outputs,
             attributes=row.attributes,

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from compass_core import files
-from compassc.layers.declare import BOUNDS, Fusion, LayerType, all_types
+from compassc.layers.declare import BOUNDS, LayerType, all_types
 from compassc.layers.support import BY_ELEMENT, DTYPES, WITHOUT_KERNEL, Form, forms_of, has_kernel
+from compassc.operators.patterns import PatternKind
 
 NO_KERNEL = "no kernel yet; it has a reference"
 USES = ("common", "sometimes", "rare")
@@ -76,7 +77,7 @@ def _constants(declared: LayerType) -> list[str]:
 
 
 def _accuracy(declared: LayerType) -> str:
-    if declared.fusion is Fusion.INJECTIVE:
+    if declared.pattern is PatternKind.INJECTIVE:
         return "the same bits"
     listed = ", ".join(f"{dtype} within {bound:g}" for dtype, bound in BOUNDS.items())
     return f"{listed} of the reference, relative to it, and absolute for values up to 1"
@@ -88,7 +89,7 @@ def page(declared: LayerType) -> str:
     if declared.refused:
         return "\n".join([*lines, f"Not supported: {declared.refused}.", "", f"Use: {declared.use}"]) + "\n"
     lines += [f"- inputs: {declared.inputs}", f"- outputs: {declared.outputs}", f"- use: {declared.use}"]
-    lines += [f"- fusion: {declared.fusion.name.lower()}, {declared.fusion.value}"]
+    lines += [f"- pattern: {declared.pattern.name.lower()}, {declared.pattern.value}"]
     lines += [f"- defined for: {_references(declared)}", f"- kernels: {kernels_in_words(declared)}", ""]
     if declared.no_integers:
         lines += [f"Quantised, it is not supported: {declared.no_integers}.", ""]

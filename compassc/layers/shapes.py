@@ -11,8 +11,9 @@ import numpy as np
 
 from compassc.graph import Layer, LayerError
 from compassc.layers import moved_shapes as moved
-from compassc.layers.declare import Fusion, LayerType, all_types, consistent
+from compassc.layers.declare import LayerType, all_types, consistent
 from compassc.layers.windows import window_of
+from compassc.operators.patterns import PatternKind
 
 Shape = tuple[int, ...]
 Shapes = list[Shape] | None
@@ -32,9 +33,9 @@ def shapes_of(layer: Layer) -> Shapes:
 def rule_of(declared: LayerType) -> ShapeRule:
     if declared.name in RULES:
         return RULES[declared.name]
-    if declared.fusion is Fusion.ELEMENTWISE:
+    if declared.pattern is PatternKind.ELEMENTWISE:
         return same
-    if declared.fusion is Fusion.BROADCAST:
+    if declared.pattern is PatternKind.BROADCAST:
         return broadcast
     return unknown
 
@@ -239,4 +240,4 @@ RULES: dict[str, ShapeRule] = _by_type(
     (resize, "Resize Interp"),
     (recurrent, "BasicLSTM GRUv1 GRUv3 RNN"),
 )
-"""Types whose rule is not that of their fusion class."""
+"""Types whose rule is not that of their pattern."""

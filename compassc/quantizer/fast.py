@@ -14,7 +14,8 @@ import numpy as np
 
 from compassc.graph import Layer
 from compassc.layers.arithmetic import Array
-from compassc.layers.declare import Fusion, LayerType, all_types
+from compassc.layers.declare import LayerType, all_types
+from compassc.operators.patterns import PatternKind
 from compassc.quantizer.threads import spread
 from compassc.quantizer.windowed import STRIP, activated, biases_of, convolution, pooling, slices
 
@@ -91,7 +92,7 @@ def moved(layer: Layer, x: Array) -> Any:
 @cache
 def fast_layers() -> dict[str, Fast]:
     """By layer type."""
-    functions = [d.name for d in all_types().values() if d.fusion is Fusion.ELEMENTWISE and _is_of_one_number(d)]
+    functions = [d.name for d in all_types().values() if d.pattern is PatternKind.ELEMENTWISE and _is_of_one_number(d)]
     return {
         **dict.fromkeys(functions, function_of),
         **dict.fromkeys(("Convolution", "DepthwiseConv"), convolution),

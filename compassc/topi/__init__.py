@@ -1,11 +1,10 @@
-"""Operator definitions: mathematics by `compassc.te`, and default schedules for each kind of target.
+"""Operators as tensor expressions, a view of `compassc.operators`; and default schedules for each kind of target.
 
 c = topi.nn.dense(a, w)
 module = te.build(topi.schedule(c, "X2_1204"), [a, w, c], "X2_1204")
 """
 
-from compassc.topi import image, nn
-from compassc.topi.broadcast import (
+from compassc.operators.broadcast import (
     add,
     bitwise_and,
     bitwise_or,
@@ -34,7 +33,7 @@ from compassc.topi.broadcast import (
     subtract,
     where,
 )
-from compassc.topi.convolution import (
+from compassc.operators.convolution import (
     conv1d,
     conv1d_ncw,
     conv1d_nwc,
@@ -47,8 +46,8 @@ from compassc.topi.convolution import (
     group_conv2d_nchw,
     group_conv2d_nhwc,
 )
-from compassc.topi.declare import OPERATORS, Operator
-from compassc.topi.elementwise import (
+from compassc.operators.declare import OPERATORS, Operator
+from compassc.operators.elementwise import (
     abs,
     arange,
     bitwise_not,
@@ -88,10 +87,10 @@ from compassc.topi.elementwise import (
     tanh,
     trunc,
 )
-from compassc.topi.image import resize2d
-from compassc.topi.indexing import argsort, gather, gather_nd, one_hot, scatter_elements, sort, take, topk
-from compassc.topi.linear import batch_matmul, dense, matmul
-from compassc.topi.movement import (
+from compassc.operators.image import resize2d
+from compassc.operators.indexing import argsort, gather, gather_nd, one_hot, scatter_elements, sort, take, topk
+from compassc.operators.linear import batch_matmul, dense, matmul
+from compassc.operators.movement import (
     concatenate,
     depth_to_space,
     expand_dims,
@@ -108,7 +107,7 @@ from compassc.topi.movement import (
     tile,
     transpose,
 )
-from compassc.topi.normalisation import (
+from compassc.operators.normalisation import (
     batch_norm,
     group_norm,
     instance_norm,
@@ -117,137 +116,10 @@ from compassc.topi.normalisation import (
     rms_norm,
     softmax,
 )
-from compassc.topi.pooling import adaptive_pool, global_pool, pool2d
-from compassc.topi.reduction import all, any, argmax, argmin, max, mean, min, prod, sum
+from compassc.operators.pooling import adaptive_pool, global_pool, pool2d
+from compassc.operators.reduction import all, any, argmax, argmin, max, mean, min, prod, sum
+from compassc.topi import image, nn
 from compassc.topi.schedules import Knobs, schedule
 
-__all__ = [
-    "OPERATORS",
-    "Knobs",
-    "Operator",
-    "abs",
-    "adaptive_pool",
-    "add",
-    "all",
-    "any",
-    "arange",
-    "argmax",
-    "argmin",
-    "argsort",
-    "batch_matmul",
-    "batch_norm",
-    "bitwise_and",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_xor",
-    "broadcast_to",
-    "cast",
-    "ceil",
-    "clip",
-    "concatenate",
-    "conv1d",
-    "conv1d_ncw",
-    "conv1d_nwc",
-    "conv2d",
-    "conv2d_nchw",
-    "conv2d_nhwc",
-    "conv2d_transpose_nchw",
-    "cos",
-    "cosh",
-    "dense",
-    "depth_to_space",
-    "depthwise_conv2d_nchw",
-    "depthwise_conv2d_nhwc",
-    "divide",
-    "elemwise_sum",
-    "equal",
-    "erf",
-    "exp",
-    "exp2",
-    "expand_dims",
-    "flatten",
-    "flip",
-    "floor",
-    "floor_divide",
-    "floor_mod",
-    "full",
-    "full_like",
-    "gather",
-    "gather_nd",
-    "gelu",
-    "global_pool",
-    "greater",
-    "greater_equal",
-    "group_conv2d_nchw",
-    "group_conv2d_nhwc",
-    "group_norm",
-    "identity",
-    "image",
-    "instance_norm",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "layer_norm",
-    "leaky_relu",
-    "left_shift",
-    "less",
-    "less_equal",
-    "log",
-    "log2",
-    "log10",
-    "log_softmax",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "matmul",
-    "max",
-    "maximum",
-    "mean",
-    "min",
-    "minimum",
-    "mod",
-    "multiply",
-    "negative",
-    "nn",
-    "not_equal",
-    "one_hot",
-    "pad",
-    "pool2d",
-    "power",
-    "prelu",
-    "prod",
-    "relu",
-    "repeat",
-    "reshape",
-    "resize2d",
-    "right_shift",
-    "rms_norm",
-    "round",
-    "rsqrt",
-    "scatter_elements",
-    "schedule",
-    "sigmoid",
-    "sign",
-    "silu",
-    "sin",
-    "sinh",
-    "softmax",
-    "sort",
-    "space_to_depth",
-    "split",
-    "sqrt",
-    "squeeze",
-    "stack",
-    "strided_slice",
-    "subtract",
-    "sum",
-    "take",
-    "tan",
-    "tanh",
-    "tile",
-    "topk",
-    "transpose",
-    "trunc",
-    "where",
-]
+__all__ = ["Knobs", "Operator", "conv1d", "conv2d", "image", "nn", "schedule"]
+__all__ += [name for name in OPERATORS if name in globals()] + ["pool2d"]

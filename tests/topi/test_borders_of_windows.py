@@ -7,7 +7,7 @@ import pytest
 
 from compassc import targets, te, topi
 from compassc.ir.errors import ExpressionError
-from compassc.topi.declare import OPERATORS
+from compassc.operators.declare import OPERATORS
 
 EMPTY = [
     ("conv2d_transpose_nchw", (1, 0, 2, 2), (0, 3, 2, 2), (2, 0)),

@@ -7,8 +7,8 @@ import pytest
 
 import compass_runtime as runtime
 from compassc import te, topi
+from compassc.operators.declare import OPERATORS
 from compassc.targets import nvrtc
-from compassc.topi.declare import OPERATORS
 from compassc.topi.schedules import inputs_of
 from tests.choosing import some
 from tests.targets.test_cuda_target import device  # noqa: F401 - a fixture

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compassc import targets, te, topi
-from compassc.topi.declare import OPERATORS
+from compassc.operators.declare import OPERATORS
 
 CASES = [
     ("max_pool2d", (1, 2, 7, 7), (2, 3, 1, [0, 0, 0, 0], "max", True)),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from compassc import targets, te, topi
-from compassc.topi.declare import OPERATORS
+from compassc.operators.declare import OPERATORS
 
 TARGET = "X2_1204"
 P = te.placeholder

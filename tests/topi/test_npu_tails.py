@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from compassc import targets, te, topi
-from compassc.topi.declare import OPERATORS
+from compassc.operators.declare import OPERATORS
 from tests.choosing import some
 
 TARGET = "X2_1204"

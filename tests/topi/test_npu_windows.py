@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compassc import targets, te, topi
-from compassc.topi.declare import OPERATORS
+from compassc.operators.declare import OPERATORS
 
 TARGET = "X2_1204"
 small = st.integers(1, 3)

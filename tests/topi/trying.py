@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from compassc import targets, te, topi
-from compassc.topi.declare import Operator, Sample, Whole
+from compassc.operators.declare import Operator, Sample, Whole
 from compassc.topi.schedules import inputs_of
 
 TOLERANCE = {"float16": 2e-2, "float32": 2e-4}

@@ -108,14 +108,15 @@ def run(graph: Graph) -> Graph:
 
 def rules() -> dict[str, Sequence[Rule]]:
     """The rules by layer type, as the types are declared."""
-    from compassc.layers.declare import Fusion, all_types
+    from compassc.layers.declare import all_types
+    from compassc.operators.patterns import PatternKind
 
     found: dict[str, Sequence[Rule]] = {"Concat": [joined]}
     for declared in all_types().values():
         if declared.refused or "axis" in {a.name for a in declared.attributes}:
             continue
-        if declared.fusion is Fusion.ELEMENTWISE:
+        if declared.pattern is PatternKind.ELEMENTWISE:
             found[declared.name] = [unary]
-        elif declared.fusion is Fusion.BROADCAST:
+        elif declared.pattern is PatternKind.BROADCAST:
             found[declared.name] = [operands]
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from compassc.layers.declare import Attribute, Constant, Fusion, Row, declare_table
+from compassc.layers.declare import Attribute, Constant, Row, declare_table
 from compassc.layers.families.activation.reference import (
     ALONE,
     METHODS,
@@ -20,6 +20,7 @@ from compassc.layers.families.activation.reference import (
     quantised_trigonometric,
     trigonometric,
 )
+from compassc.operators.patterns import PatternKind
 
 _TABLE = (Constant("lut", "[2^n]", "the table; of floats with `is_perf_mode` alone"),)
 _PARAMETERS = tuple(
@@ -48,7 +49,7 @@ TABLE = (
         (activation, quantised_activation),
         attributes=(Attribute("method", "word", "the function"), *_PARAMETERS, *_RECTIFIER_KEYS, *APPROXIMATION),
         constants=_TABLE,
-        fusion=Fusion.ELEMENTWISE,
+        pattern=PatternKind.ELEMENTWISE,
     ),
     *(
         Row(
@@ -61,7 +62,7 @@ TABLE = (
                 *APPROXIMATION,
             ),
             constants=_TABLE,
-            fusion=Fusion.ELEMENTWISE,
+            pattern=PatternKind.ELEMENTWISE,
         )
         for _method, _names in ALONE.items()
     ),
@@ -72,7 +73,7 @@ TABLE = (
             "common",
             (activation, quantised_activation),
             attributes=_RECTIFIER_KEYS,
-            fusion=Fusion.ELEMENTWISE,
+            pattern=PatternKind.ELEMENTWISE,
         )
         for _method, _name in RECTIFIERS.items()
     ),
@@ -83,7 +84,7 @@ TABLE = (
             "sometimes",
             (_plain, plain_tabled),
             constants=_TABLE,
-            fusion=Fusion.ELEMENTWISE,
+            pattern=PatternKind.ELEMENTWISE,
         )
         for _name, _row in PLAIN.items()
     ),
@@ -95,7 +96,7 @@ TABLE = (
             (trigonometric, quantised_trigonometric),
             attributes=APPROXIMATION,
             constants=_TABLE,
-            fusion=Fusion.ELEMENTWISE,
+            pattern=PatternKind.ELEMENTWISE,
         )
         for _name, _text in (("Sine", "sine"), ("Cosine", "cosine"))
     ),
@@ -104,21 +105,21 @@ TABLE = (
         "The magnitude of each element.",
         "sometimes",
         (lambda layer, x: np.abs(x), quantised_abs),
-        fusion=Fusion.ELEMENTWISE,
+        pattern=PatternKind.ELEMENTWISE,
     ),
     Row(
         "Negative",
         "The negative of each element.",
         "sometimes",
         (lambda layer, x: -x, quantised_negative),
-        fusion=Fusion.ELEMENTWISE,
+        pattern=PatternKind.ELEMENTWISE,
     ),
     Row(
         "Sign",
         "-1, 0 or 1 of each element.",
         "sometimes",
         (lambda layer, x: np.sign(x), quantised_sign),
-        fusion=Fusion.ELEMENTWISE,
+        pattern=PatternKind.ELEMENTWISE,
     ),
 )
-declare_table(TABLE, Fusion.OPAQUE)
+declare_table(TABLE, PatternKind.OPAQUE)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from compassc.layers.declare import Attribute, Fusion, Row, declare_table
+from compassc.layers.declare import Attribute, Row, declare_table
 from compassc.layers.families.attention.reference import attention, rotary_embedding
+from compassc.operators.patterns import PatternKind
 
 TABLE = (
     Row(
@@ -39,4 +40,4 @@ TABLE = (
         no_integers="its integer forms have not been held against known results; use MatMul and Softmax, or floats",
     ),
 )
-declare_table(TABLE, Fusion.OPAQUE)
+declare_table(TABLE, PatternKind.OPAQUE)

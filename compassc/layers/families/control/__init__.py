@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from compassc.layers.declare import Fusion, layer_type
+from compassc.layers.declare import layer_type
 from compassc.layers.families.control.reference import first_with_elements
+from compassc.operators.patterns import PatternKind
 
 SUBGRAPHS = "a program is one list of launches without branches; build the branches or the body as graphs of their own"
 for _name, _inputs, _summary in (
@@ -11,7 +12,13 @@ for _name, _inputs, _summary in (
     ("Loop", "count, condition, x...", "A subgraph while a condition holds."),
 ):
     layer_type(
-        _name, summary=_summary, use="rare", fusion=Fusion.OPAQUE, inputs=_inputs, outputs="y...", refused=SUBGRAPHS
+        _name,
+        summary=_summary,
+        use="rare",
+        pattern=PatternKind.OPAQUE,
+        inputs=_inputs,
+        outputs="y...",
+        refused=SUBGRAPHS,
     )
 layer_type(
     "Switch",

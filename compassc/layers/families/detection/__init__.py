@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compassc.layers.declare import Attribute, Constant, Fusion, Row, declare_table
+from compassc.layers.declare import Attribute, Constant, Row, declare_table
 from compassc.layers.families.detection.boxes import (
     bounding_box,
     decode_box,
@@ -23,6 +23,7 @@ from compassc.layers.families.detection.fixed import (
 from compassc.layers.families.detection.generating import generate_proposals, quantised_generate_proposals
 from compassc.layers.families.detection.suppression import METHODS, nms
 from compassc.layers.families.detection.yolo import filter_boxes, get_valid_count, post_nms, region, region_fuse
+from compassc.operators.patterns import PatternKind
 
 REFUSED = {
     "PostNMS2": (
@@ -97,7 +98,7 @@ TABLE = (
             _summary,
             _use,
             None,
-            fusion=Fusion.OPAQUE,
+            pattern=PatternKind.OPAQUE,
             refused=_reason,
         )
         for _name, (_summary, _use, _reason) in REFUSED.items()
@@ -361,4 +362,4 @@ TABLE = (
         ),
     ),
 )
-declare_table(TABLE, Fusion.OPAQUE)
+declare_table(TABLE, PatternKind.OPAQUE)

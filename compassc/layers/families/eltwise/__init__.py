@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compassc.layers.declare import Attribute, Constant, Fusion, Row, declare_table, layer_type
+from compassc.layers.declare import Attribute, Constant, Row, declare_table, layer_type
 from compassc.layers.families.eltwise.reference import (
     LOGICAL,
     METHODS,
@@ -31,6 +31,7 @@ from compassc.layers.families.eltwise.reference import (
     squared_difference,
     where,
 )
+from compassc.operators.patterns import PatternKind
 
 WITH_ACTIVATION = Attribute("with_activation", "word", "the rectifier applied to the result", "NONE")
 TABLE = (
@@ -117,7 +118,7 @@ TABLE = (
         (where, quantised_where),
         inputs="condition[, a, b]",
     ),
-    Row("IsNaN", "Whether an element is not a number.", "rare", is_nan, fusion=Fusion.ELEMENTWISE),
+    Row("IsNaN", "Whether an element is not a number.", "rare", is_nan, pattern=PatternKind.ELEMENTWISE),
     Row(
         "IsInf",
         "Whether an element is infinite.",
@@ -127,7 +128,7 @@ TABLE = (
             Attribute("detect_positive", "flag", "+inf counts", "true"),
             Attribute("detect_negative", "flag", "-inf counts", "true"),
         ),
-        fusion=Fusion.ELEMENTWISE,
+        pattern=PatternKind.ELEMENTWISE,
     ),
     Row(
         "Cast",
@@ -141,7 +142,7 @@ TABLE = (
             ),
             Attribute("ignore_scale_zp", "flag", "zero points are not applied", "false"),
         ),
-        fusion=Fusion.ELEMENTWISE,
+        pattern=PatternKind.ELEMENTWISE,
     ),
     Row(
         "Quantize",
@@ -149,14 +150,14 @@ TABLE = (
         "common",
         quantise_layer,
         (Attribute("round_mode", "word", "ROUND_TO_EVEN", "ROUND_TO_EVEN"),),
-        fusion=Fusion.ELEMENTWISE,
+        pattern=PatternKind.ELEMENTWISE,
     ),
     Row(
         "DeQuantize",
         "The real numbers that quantised ones stand for.",
         "common",
         dequantise_layer,
-        fusion=Fusion.ELEMENTWISE,
+        pattern=PatternKind.ELEMENTWISE,
     ),
     Row(
         "FakeQuantWithMinMaxVars",
@@ -169,16 +170,16 @@ TABLE = (
             Attribute("max", "float", "the highest value"),
             Attribute("narrow_range", "flag", "the lowest level is not used", "false"),
         ),
-        fusion=Fusion.ELEMENTWISE,
+        pattern=PatternKind.ELEMENTWISE,
     ),
 )
-declare_table(TABLE, Fusion.BROADCAST)
+declare_table(TABLE, PatternKind.BROADCAST)
 for _name, _what in (("Add", "sum"), ("Sub", "difference"), ("Mul", "product")):
     layer_type(
         _name,
         summary=f"The {_what} of two operands.",
         use="common",
-        fusion=Fusion.BROADCAST,
+        pattern=PatternKind.BROADCAST,
         inputs="a, b",
         attributes=(WITH_ACTIVATION,),
         float=eltwise,

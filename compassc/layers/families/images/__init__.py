@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from compassc.layers.declare import Attribute, Constant, Fusion, layer_type
+from compassc.layers.declare import Attribute, Constant, layer_type
 from compassc.layers.families.images.reference import extreme, quantised_extreme, rgb_to_yuv, yuv_to_rgb
 from compassc.layers.windows import ATTRIBUTES_2D
+from compassc.operators.patterns import PatternKind
 
 COLOURS = (
     Attribute("coefficient", "floats", "offsets before and behind the matrix, three each, and the matrix by rows"),
@@ -49,7 +50,7 @@ for _name, _summary in (
         _name,
         summary=_summary,
         use="rare",
-        fusion=Fusion.OUT_FUSABLE,
+        pattern=PatternKind.ANCHOR,
         attributes=(
             *ATTRIBUTES_2D,
             Attribute("scale_value", "ints", "multipliers of the result, the image and the weights", form="quantised"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compassc.layers.declare import Attribute, Constant, Fusion, Row, declare_table
+from compassc.layers.declare import Attribute, Constant, Row, declare_table
 from compassc.layers.families.linear.reference import (
     BIASES,
     GROUP,
@@ -27,6 +27,7 @@ from compassc.layers.families.linear.reference import (
     transposed_convolution,
 )
 from compassc.layers.windows import ATTRIBUTES_2D, ATTRIBUTES_3D
+from compassc.operators.patterns import PatternKind
 
 _TRANSPOSED = (
     Attribute("trans_a", "flag", "the left operand's last two axes are swapped first", "false"),
@@ -41,7 +42,7 @@ TABLE = (
         (convolution, quantised_convolution),
         attributes=(NUM_OUTPUT, GROUP, *ATTRIBUTES_2D, WITH_ACTIVATION),
         constants=(WEIGHTS, BIASES),
-        fusion=Fusion.OUT_FUSABLE,
+        pattern=PatternKind.ANCHOR,
     ),
     Row(
         "DepthwiseConv",
@@ -56,7 +57,7 @@ TABLE = (
             WITH_ACTIVATION,
         ),
         constants=(Constant("weights", "[C*multiplier,KH,KW,1]", "one filter per output channel"), BIASES),
-        fusion=Fusion.OUT_FUSABLE,
+        pattern=PatternKind.ANCHOR,
     ),
     Row(
         "Convolution3D",
@@ -65,7 +66,7 @@ TABLE = (
         (convolution, quantised_convolution),
         attributes=(NUM_OUTPUT, GROUP, *ATTRIBUTES_3D, WITH_ACTIVATION),
         constants=(Constant("weights", "[O,KH,KW,KD,I/group]", "the weights"), BIASES),
-        fusion=Fusion.OUT_FUSABLE,
+        pattern=PatternKind.ANCHOR,
     ),
     *(
         Row(
@@ -82,7 +83,7 @@ TABLE = (
                 Attribute("output_padding_y", "int", "rows added at the bottom", "0"),
             ),
             constants=(Constant("weights", _shape, "the filters"), BIASES),
-            fusion=Fusion.OUT_FUSABLE,
+            pattern=PatternKind.ANCHOR,
         )
         for _name, _attributes, _shape in (
             ("ConvTranspose", ATTRIBUTES_2D, "[O/group,KH,KW,I]"),
@@ -96,7 +97,7 @@ TABLE = (
         (fully_connected, quantised_fully_connected),
         attributes=(NUM_OUTPUT, WITH_ACTIVATION),
         constants=(Constant("weights", "[O,I]", "the weights"), BIASES),
-        fusion=Fusion.OUT_FUSABLE,
+        pattern=PatternKind.ANCHOR,
     ),
     Row(
         "MatMul",
@@ -105,7 +106,7 @@ TABLE = (
         (matmul, quantised_matmul),
         attributes=(*_TRANSPOSED, Attribute("fused_multiplier", "float", "a factor of the product", "1", form="float")),
         inputs="a, b",
-        fusion=Fusion.OUT_FUSABLE,
+        pattern=PatternKind.ANCHOR,
     ),
     Row(
         "Gemm",
@@ -118,7 +119,7 @@ TABLE = (
             Attribute("beta", "float", "the factor of c", "1"),
         ),
         inputs="a, b[, c]",
-        fusion=Fusion.OUT_FUSABLE,
+        pattern=PatternKind.ANCHOR,
     ),
     Row(
         "MatMulInteger",
@@ -130,7 +131,7 @@ TABLE = (
             Attribute("b_zero_point", "int", "subtracted from b", "0"),
         ),
         inputs="a, b",
-        fusion=Fusion.OUT_FUSABLE,
+        pattern=PatternKind.ANCHOR,
     ),
     Row(
         "ConvInteger",
@@ -145,7 +146,7 @@ TABLE = (
             Attribute("w_zero_point", "int", "subtracted from the weights", "0"),
         ),
         constants=(WEIGHTS, BIASES),
-        fusion=Fusion.OUT_FUSABLE,
+        pattern=PatternKind.ANCHOR,
     ),
     Row(
         "BatchNorm",
@@ -154,7 +155,7 @@ TABLE = (
         (batch_norm, quantised_batch_norm),
         attributes=(Attribute("axis", "int", "the axis of the channels", "last"), WITH_ACTIVATION),
         constants=(Constant("weights", "[C]", "factors"), Constant("biases", "[C]", "addends")),
-        fusion=Fusion.BROADCAST,
+        pattern=PatternKind.BROADCAST,
     ),
     Row(
         "BiasAdd",
@@ -169,7 +170,7 @@ TABLE = (
             ),
             Constant("scale2", "[C] or [1]", "the same: factors of the sum", True, "quantised"),
         ),
-        fusion=Fusion.BROADCAST,
+        pattern=PatternKind.BROADCAST,
     ),
 )
-declare_table(TABLE, Fusion.OPAQUE)
+declare_table(TABLE, PatternKind.OPAQUE)

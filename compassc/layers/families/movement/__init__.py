@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compassc.graph import Layer
 from compassc.graph.values import Value
-from compassc.layers.declare import Attribute, Constant, Fusion, Row, declare_table, layer_type
+from compassc.layers.declare import Attribute, Constant, Row, declare_table, layer_type
 from compassc.layers.families.movement.reference import (
     PAD_MODES,
     batch_to_depth,
@@ -43,6 +43,7 @@ from compassc.layers.families.movement.reference import (
     tile,
     transpose,
 )
+from compassc.operators.patterns import PatternKind
 
 
 def axes_of_size_one(layer: Layer) -> Value | None:
@@ -150,7 +151,7 @@ TABLE = (
         repeat,
         (Attribute("axis", "int", "the axis", "none: flattened"),),
         inputs="x, counts",
-        fusion=Fusion.OPAQUE,
+        pattern=PatternKind.OPAQUE,
     ),
     Row(
         "ReverseSequence",
@@ -160,7 +161,7 @@ TABLE = (
         (Attribute("batch_axis", "int", "the batch", "0"), Attribute("time_axis", "int", "the time", "1")),
         inputs="x[, lengths]",
         same_shape=True,
-        fusion=Fusion.OPAQUE,
+        pattern=PatternKind.OPAQUE,
     ),
     Row(
         "Meshgrid",
@@ -174,7 +175,7 @@ TABLE = (
         ),
         inputs="a, b",
         outputs="y0, y1",
-        fusion=Fusion.OPAQUE,
+        pattern=PatternKind.OPAQUE,
     ),
     Row(
         "Compress",
@@ -183,7 +184,7 @@ TABLE = (
         compress,
         (INDEX,),
         inputs="x, condition",
-        fusion=Fusion.OPAQUE,
+        pattern=PatternKind.OPAQUE,
     ),
     Row(
         "Filter",
@@ -196,7 +197,7 @@ TABLE = (
         ),
         inputs="x..., selector",
         outputs="y..., count",
-        fusion=Fusion.OPAQUE,
+        pattern=PatternKind.OPAQUE,
     ),
     Row(
         "Gather",
@@ -227,7 +228,7 @@ TABLE = (
         (scatter_elements, quantised_scatter_elements),
         (INDEX, REDUCTION),
         inputs=SCATTERED,
-        fusion=Fusion.OPAQUE,
+        pattern=PatternKind.OPAQUE,
     ),
     Row(
         "ScatterND",
@@ -236,7 +237,7 @@ TABLE = (
         (scatter_nd, quantised_scatter_nd),
         (REDUCTION,),
         inputs=SCATTERED,
-        fusion=Fusion.OPAQUE,
+        pattern=PatternKind.OPAQUE,
     ),
     Row(
         "DepthToSpace",
@@ -308,7 +309,7 @@ TABLE = (
             Attribute("axis", "int", "the new axis", "-1"),
         ),
         inputs="index",
-        fusion=Fusion.OPAQUE,
+        pattern=PatternKind.OPAQUE,
     ),
     Row(
         "Constant",
@@ -317,7 +318,7 @@ TABLE = (
         constant,
         inputs="",
         constants=(Constant("weights", "the output's", "the values"),),
-        fusion=Fusion.OPAQUE,
+        pattern=PatternKind.OPAQUE,
     ),
     Row(
         "ConstantOfShape",
@@ -326,7 +327,7 @@ TABLE = (
         constant_of_shape,
         (Attribute("value", "float", "the value"),),
         inputs="shape",
-        fusion=Fusion.OPAQUE,
+        pattern=PatternKind.OPAQUE,
     ),
     Row(
         "Shape",
@@ -334,12 +335,12 @@ TABLE = (
         "rare",
         shape_of,
         (Attribute("start", "int", "the first axis", "0"), Attribute("end", "int", "the axis behind the last", "rank")),
-        fusion=Fusion.OPAQUE,
+        pattern=PatternKind.OPAQUE,
     ),
-    Row("Input", "An input of the graph.", "common", graph_input, inputs="", fusion=Fusion.OPAQUE),
+    Row("Input", "An input of the graph.", "common", graph_input, inputs="", pattern=PatternKind.OPAQUE),
     Row("NoOp Dummy", "The input itself.", "rare", no_op),
 )
-declare_table(TABLE, Fusion.INJECTIVE)
+declare_table(TABLE, PatternKind.INJECTIVE)
 for _name, _summary, _reason in (
     ("Col2Im", "Columns summed up to an image.", "the format leaves open where its result has the channels"),
     (

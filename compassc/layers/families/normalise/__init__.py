@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compassc.layers.declare import Attribute, Constant, Fusion, Row, declare_table
+from compassc.layers.declare import Attribute, Constant, Row, declare_table
 from compassc.layers.families.normalise.reference import (
     group_norm,
     layer_norm,
@@ -21,6 +21,7 @@ from compassc.layers.families.normalise.reference import (
     quantised_rms_norm,
     rms_norm,
 )
+from compassc.operators.patterns import PatternKind
 
 EPSILON = Attribute("epsilon", "measure", "added to the variance", "1e-5", form="float")
 AXES = Attribute("axis", "ints", "the axes that are normalised over", "-1")
@@ -101,7 +102,7 @@ TABLE = (
         ),
         constants=(Constant("lut", "[2^n]", "powers", form="quantised"),),
         same_shape=True,
-        fusion=Fusion.OPAQUE,
+        pattern=PatternKind.OPAQUE,
     ),
     Row(
         "NormalizedMoments",
@@ -119,7 +120,7 @@ TABLE = (
         inputs="sum, sum of squares, shift",
         outputs="mean, variance",
         constants=(Constant("lut", "[2^n]", "squares of the mean by the first input", form="quantised"),),
-        fusion=Fusion.ELEMENTWISE,
+        pattern=PatternKind.ELEMENTWISE,
     ),
 )
-declare_table(TABLE, Fusion.REDUCTION)
+declare_table(TABLE, PatternKind.REDUCTION)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compassc.layers.declare import Attribute, Constant, Fusion, Row, declare_table
+from compassc.layers.declare import Attribute, Constant, Row, declare_table
 from compassc.layers.families.pooling.fractional import fractional_pool
 from compassc.layers.families.pooling.reference import (
     FLATTENED,
@@ -16,6 +16,7 @@ from compassc.layers.families.pooling.reference import (
     unpooling,
 )
 from compassc.layers.windows import ATTRIBUTES_2D, ATTRIBUTES_3D
+from compassc.operators.patterns import PatternKind
 
 POOL = (
     Attribute("method", "word", ", ".join(METHODS)),
@@ -32,7 +33,7 @@ TABLE = (
         (pooling, quantised_pooling),
         attributes=POOL,
         constants=(Constant("sqrt_lut", "[2^n]", "of L2: square roots", optional=True, form="quantised"),),
-        fusion=Fusion.OUT_FUSABLE,
+        pattern=PatternKind.ANCHOR,
     ),
     Row(
         "Pooling3D",
@@ -40,7 +41,7 @@ TABLE = (
         "rare",
         (pooling_3d, quantised_pooling_3d),
         attributes=(POOL[0], *ATTRIBUTES_3D, *POOL[-2:]),
-        fusion=Fusion.OUT_FUSABLE,
+        pattern=PatternKind.ANCHOR,
     ),
     Row(
         "MaxPoolingWithArgMax",
@@ -84,4 +85,4 @@ TABLE = (
         notes="The numbers are those of the Mersenne Twister, so that the windows are known when the graph is built.",
     ),
 )
-declare_table(TABLE, Fusion.OPAQUE)
+declare_table(TABLE, PatternKind.OPAQUE)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from compassc.layers.declare import Attribute, Constant, Fusion, layer_type
+from compassc.layers.declare import Attribute, Constant, layer_type
 from compassc.layers.families.recurrent.reference import gru, lstm, quantised_gru, quantised_lstm, quantised_rnn, rnn
+from compassc.operators.patterns import PatternKind
 
 COMMON = (
     Attribute("time_steps", "count", "steps", told=lambda layer: layer.input.shape[1]),
@@ -19,7 +20,7 @@ layer_type(
     "BasicLSTM",
     summary="A long short-term memory with input, candidate, forget and output gate.",
     use="common",
-    fusion=Fusion.OPAQUE,
+    pattern=PatternKind.OPAQUE,
     inputs="x, h0, c0",
     outputs="of Y, H, C",
     attributes=(
@@ -36,7 +37,7 @@ layer_type(
     "GRUv3",
     summary="A gated recurrent unit with reset, update and candidate gate.",
     use="common",
-    fusion=Fusion.OPAQUE,
+    pattern=PatternKind.OPAQUE,
     inputs="x, h0",
     outputs="of H, Hn",
     attributes=COMMON,
@@ -48,7 +49,7 @@ layer_type(
     "RNN",
     summary="A recurrence of one activation.",
     use="rare",
-    fusion=Fusion.OPAQUE,
+    pattern=PatternKind.OPAQUE,
     inputs="x, h0",
     outputs="sequence, last",
     attributes=COMMON,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compassc.layers.declare import Attribute, Constant, Fusion, Row, declare_table
+from compassc.layers.declare import Attribute, Constant, Row, declare_table
 from compassc.layers.families.reduce.reference import (
     METHODS,
     arg_min_max,
@@ -13,6 +13,7 @@ from compassc.layers.families.reduce.reference import (
     sort,
     top_k,
 )
+from compassc.operators.patterns import PatternKind
 
 AXES = Attribute("axis", "ints", "the axes that become 1")
 
@@ -24,7 +25,7 @@ TABLE = (
         (reduce_float, quantised_reduce),
         attributes=(Attribute("method", "word", ", ".join(METHODS)), AXES),
         constants=(Constant("sqrt_lut", "[2^n]", "of L2: square roots", optional=True, form="quantised"),),
-        fusion=Fusion.REDUCTION,
+        pattern=PatternKind.REDUCTION,
     ),
     Row(
         "ArgMinMax",
@@ -36,7 +37,7 @@ TABLE = (
             Attribute("axis", "int", "the axis"),
             Attribute("select_last_index", "flag", "of equal elements the last", "false"),
         ),
-        fusion=Fusion.REDUCTION,
+        pattern=PatternKind.REDUCTION,
     ),
     Row(
         "TopK",
@@ -78,4 +79,4 @@ TABLE = (
         same_shape=True,
     ),
 )
-declare_table(TABLE, Fusion.OPAQUE)
+declare_table(TABLE, PatternKind.OPAQUE)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from compassc.layers.declare import Attribute, Constant, Fusion, layer_type
+from compassc.layers.declare import Attribute, Constant, layer_type
 from compassc.layers.families.resize.reference import METHODS, MODES, NEAREST_MODES, resize
+from compassc.operators.patterns import PatternKind
 
 layer_type(
     "Resize",
     "Interp",
     summary="An image in another size.",
     use="common",
-    fusion=Fusion.OPAQUE,
+    pattern=PatternKind.OPAQUE,
     inputs="x[, sizes]",
     attributes=(
         Attribute("method", "word", ", ".join(METHODS), "BILINEAR"),

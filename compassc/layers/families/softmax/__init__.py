@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compassc.layers.declare import Attribute, Constant, Fusion, layer_type
+from compassc.layers.declare import Attribute, Constant, layer_type
 from compassc.layers.families.softmax.reference import (
     hardmax,
     log_softmax,
@@ -10,6 +10,7 @@ from compassc.layers.families.softmax.reference import (
     quantised_softmax,
     softmax,
 )
+from compassc.operators.patterns import PatternKind
 
 AXIS = Attribute("axis", "int", "the axis", "-1")
 layer_type(
@@ -17,7 +18,7 @@ layer_type(
     same_shape=True,
     summary="Exponentials divided by their sum along an axis.",
     use="common",
-    fusion=Fusion.REDUCTION,
+    pattern=PatternKind.REDUCTION,
     attributes=(
         AXIS,
         Attribute("quantize_method", "word", "LUT or FAST_EXP", "LUT", form="quantised"),
@@ -36,7 +37,7 @@ layer_type(
     same_shape=True,
     summary="The logarithm of softmax.",
     use="common",
-    fusion=Fusion.REDUCTION,
+    pattern=PatternKind.REDUCTION,
     attributes=(
         AXIS,
         Attribute(
@@ -52,7 +53,7 @@ layer_type(
     same_shape=True,
     summary="1 at the first maximum along an axis, else 0.",
     use="rare",
-    fusion=Fusion.REDUCTION,
+    pattern=PatternKind.REDUCTION,
     attributes=(Attribute("axis", "int", "the axis"),),
     float=hardmax,
     quantised=hardmax,

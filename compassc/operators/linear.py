@@ -7,9 +7,10 @@ from typing import Any
 from compassc import te
 from compassc.ir.dtypes import DataType
 from compassc.ir.errors import ExpressionError
+from compassc.operators.declare import operator, sample, sizes, wide
+from compassc.operators.elementwise import cast
+from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
-from compassc.topi.declare import operator, sample, sizes, wide
-from compassc.topi.elementwise import cast
 
 
 def sum_type(kind: DataType, out_dtype: str | None) -> DataType:
@@ -40,7 +41,13 @@ def _matmul(a: Any, b: Any, transp_a: bool = False, transp_b: bool = False) -> A
     return (a.T if transp_a else a) @ (b.T if transp_b else b)
 
 
-@operator(_matmul, sample((5, 9), (9, 12)), sample((9, 4), (9, 5), True), sample((3, 8), (6, 8), False, True))
+@operator(
+    PatternKind.ANCHOR,
+    _matmul,
+    sample((5, 9), (9, 12)),
+    sample((9, 4), (9, 5), True),
+    sample((3, 8), (6, 8), False, True),
+)
 def matmul(
     a: Tensor, b: Tensor, transp_a: bool = False, transp_b: bool = False, out_dtype: str | None = None
 ) -> Tensor:
@@ -67,7 +74,7 @@ def _dense(x: Any, w: Any, bias: Any = None) -> Any:
     return found if bias is None else found + bias
 
 
-@operator(_dense, sample((4, 9), (6, 9)), sample((4, 9), (6, 9), (6,)))
+@operator(PatternKind.ANCHOR, _dense, sample((4, 9), (6, 9)), sample((4, 9), (6, 9), (6,)))
 def dense(data: Tensor, weight: Tensor, bias: Tensor | None = None, out_dtype: str | None = None) -> Tensor:
     """data @ weight.T, with a bias for each column."""
     found = matmul(data, weight, False, True, out_dtype)
@@ -84,7 +91,7 @@ def _batch_matmul(x: Any, y: Any, transpose_a: bool = False, transpose_b: bool =
     return (x.swapaxes(1, 2) if transpose_a else x) @ (y.swapaxes(1, 2) if transpose_b else y)
 
 
-@operator(_batch_matmul, sample((3, 4, 5), (3, 6, 5)), sample((2, 4, 5), (1, 5, 6), False, False))
+@operator(PatternKind.ANCHOR, _batch_matmul, sample((3, 4, 5), (3, 6, 5)), sample((2, 4, 5), (1, 5, 6), False, False))
 def batch_matmul(
     x: Tensor, y: Tensor, transpose_a: bool = False, transpose_b: bool = True, out_dtype: str | None = None
 ) -> Tensor:

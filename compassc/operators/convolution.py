@@ -14,10 +14,11 @@ import numpy as np
 
 from compassc import te
 from compassc.ir.errors import ExpressionError
+from compassc.operators.declare import number, numbers, operator, pair, positives, sample
+from compassc.operators.linear import product, result, sum_type, wide_product
+from compassc.operators.movement import pad
+from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
-from compassc.topi.declare import number, numbers, operator, pair, positives, sample
-from compassc.topi.linear import product, result, sum_type, wide_product
-from compassc.topi.movement import pad
 
 
 def padding_of(padding: Any, kernel: Sequence[int], dilation: Sequence[int]) -> tuple[list[int], list[int]]:
@@ -201,6 +202,7 @@ def _depthwise_conv(
 
 
 @operator(
+    PatternKind.ANCHOR,
     FIRST.reference(_convolved),
     sample((1, 3, 6, 7), (4, 3, 3, 3), 1, 1, 1),
     sample((2, 2, 7, 7), (3, 2, 3, 2), [2, 1], [1, 0, 0, 2], 1),
@@ -214,6 +216,7 @@ def conv2d_nchw(
 
 
 @operator(
+    PatternKind.ANCHOR,
     LAST.reference(_convolved),
     sample((1, 6, 7, 3), (3, 3, 3, 4), 1, 1, 1),
     sample((2, 7, 7, 2), (3, 2, 2, 8), [2, 1], "SAME", 2),
@@ -225,7 +228,7 @@ def conv2d_nhwc(
     return _conv(Input, Filter, stride, padding, dilation, 1, out_dtype, "conv2d_nhwc", LAST)
 
 
-@operator(FIRST.reference(_convolved), sample((1, 4, 5, 6), (6, 2, 3, 3), 1, 1, 1, 2))
+@operator(PatternKind.ANCHOR, FIRST.reference(_convolved), sample((1, 4, 5, 6), (6, 2, 3, 3), 1, 1, 1, 2))
 def group_conv2d_nchw(
     Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, out_dtype: str | None = None
 ) -> Tensor:
@@ -233,7 +236,7 @@ def group_conv2d_nchw(
     return _conv(Input, Filter, stride, padding, dilation, groups, out_dtype, "group_conv2d_nchw", FIRST)
 
 
-@operator(LAST.reference(_convolved), sample((1, 5, 6, 4), (3, 3, 2, 6), 1, 1, 1, 2))
+@operator(PatternKind.ANCHOR, LAST.reference(_convolved), sample((1, 5, 6, 4), (3, 3, 2, 6), 1, 1, 1, 2))
 def group_conv2d_nhwc(
     Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, out_dtype: str | None = None
 ) -> Tensor:
@@ -242,6 +245,7 @@ def group_conv2d_nhwc(
 
 
 @operator(
+    PatternKind.ANCHOR,
     FIRST.reference(_convolved),
     sample((2, 3, 12), (4, 3, 3), 2, 1, 1),
     sample((1, 2, 10), (2, 2, 3), 1, 0, 3),
@@ -256,6 +260,7 @@ def conv1d_ncw(
 
 
 @operator(
+    PatternKind.ANCHOR,
     LAST.reference(_convolved),
     sample((2, 12, 3), (3, 3, 8), 2, 1, 1),
     sample((1, 10, 2), (3, 2, 2), 1, 0, 3),
@@ -275,6 +280,7 @@ def _depthwise(x: Any, w: Any, stride: Any, padding: Any, dilation: Any = 1) -> 
 
 
 @operator(
+    PatternKind.ANCHOR,
     FIRST.reference(_depthwise, True),
     sample((1, 4, 6, 9), (4, 1, 3, 3), 1, 1),
     sample((2, 3, 7, 7), (3, 2, 3, 3), 2, 0, 2),
@@ -287,6 +293,7 @@ def depthwise_conv2d_nchw(
 
 
 @operator(
+    PatternKind.ANCHOR,
     LAST.reference(_depthwise, True),
     sample((1, 6, 9, 8), (3, 3, 8, 1), 1, 1),
     sample((2, 7, 7, 3), (3, 3, 3, 2), 2, 0, 2),
@@ -311,6 +318,7 @@ def _transposed(x: Any, w: Any, strides: Any, padding: Any, output_padding: Any 
 
 
 @operator(
+    PatternKind.ANCHOR,
     _transposed,
     sample((1, 3, 4, 5), (3, 2, 3, 3), 2, 1, output_padding=1),
     sample((2, 2, 3, 3), (2, 3, 2, 3), [1, 2], 0),

@@ -9,10 +9,23 @@ import numpy as np
 
 from compassc import te
 from compassc.ir.errors import ExpressionError
+from compassc.operators import reduction
+from compassc.operators.convolution import padding_of
+from compassc.operators.declare import (
+    largest,
+    least,
+    mean_of,
+    number,
+    numbers,
+    operator,
+    pair,
+    positives,
+    sample,
+    summed,
+)
+from compassc.operators.movement import pad
+from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
-from compassc.topi.convolution import padding_of
-from compassc.topi.declare import largest, least, mean_of, number, numbers, operator, pair, positives, sample, summed
-from compassc.topi.movement import pad
 
 
 def _places(layout: str) -> tuple[int, int]:
@@ -114,16 +127,14 @@ _MAX = (sample((1, 3, 7, 8), [3, 2], [2, 1], 1, [1, 0, 1, 1], "max"), sample((1,
         sample((1, 2, 7, 7), 3, 2, 1, [0, 0, 0, 0], "max", True))  # fmt: skip
 _MEAN = (sample((1, 3, 7, 8), [3, 2], [2, 1], 1, [1, 0, 1, 1], "avg"), sample((1, 2, 6, 6), 3, 2, 1, [1, 1, 1, 1], "avg", False, "NCHW", False),
          sample((1, 6, 6, 9), 3, 2, 1, [1, 1, 1, 1], "avg", False, "NHWC", False))  # fmt: skip
-operator(_pooled, *_MAX, name="max_pool2d")(pool2d)
-operator(_pooled, *_MEAN, name="avg_pool2d")(pool2d)
+operator(PatternKind.ANCHOR, _pooled, *_MAX, name="max_pool2d")(pool2d)
+operator(PatternKind.ANCHOR, _pooled, *_MEAN, name="avg_pool2d")(pool2d)
 
 
-@operator(lambda x, pool_type: getattr(x, {"max": "max", "avg": "mean"}[pool_type])((2, 3), keepdims=True),
+@operator(PatternKind.ANCHOR, lambda x, pool_type: getattr(x, {"max": "max", "avg": "mean"}[pool_type])((2, 3), keepdims=True),
           sample((2, 3, 4, 5), "avg"), sample((2, 3, 4, 5), "max"))  # fmt: skip
 def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
     """The largest or the mean of each channel."""
-    from compassc.topi import reduction
-
     reducer = {"max": reduction.max, "avg": reduction.mean}.get(pool_type)
     if reducer is None:
         raise ExpressionError(f"there is no pooling '{pool_type}': max, avg")
@@ -140,7 +151,7 @@ def _adapted(x: Any, output_size: Any, pool_type: str) -> Any:
     return found
 
 
-@operator(_adapted, sample((1, 2, 7, 9), [3, 4], "avg"), sample((1, 2, 7, 9), [3, 4], "max"))
+@operator(PatternKind.ANCHOR, _adapted, sample((1, 2, 7, 9), [3, 4], "avg"), sample((1, 2, 7, 9), [3, 4], "max"))
 def adaptive_pool(data: Tensor, output_size: Any, pool_type: str, layout: str = "NCHW") -> Tensor:
     """Windows that share a picture out evenly, whatever its size; NCHW."""
     if layout != "NCHW" or pool_type not in ("max", "avg"):

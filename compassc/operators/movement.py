@@ -11,8 +11,9 @@ import numpy as np
 from compassc import te
 from compassc.ir.errors import ExpressionError
 from compassc.ir.exprs import Expr
+from compassc.operators.declare import axes_of, axis_of, number, numbers, operator, sample, sizes
+from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
-from compassc.topi.declare import axes_of, axis_of, number, numbers, operator, sample, sizes
 
 
 def _moved(shape: Sequence[Any], function: Any, name: str) -> Tensor:
@@ -20,7 +21,9 @@ def _moved(shape: Sequence[Any], function: Any, name: str) -> Tensor:
     return made
 
 
-@operator(lambda x, axes=None: np.transpose(x, axes), sample((3, 5)), sample((3, 4, 5), [2, 0, 1]))
+@operator(
+    PatternKind.INJECTIVE, lambda x, axes=None: np.transpose(x, axes), sample((3, 5)), sample((3, 4, 5), [2, 0, 1])
+)
 def transpose(x: Tensor, axes: Sequence[int] | None = None) -> Tensor:
     """The axes in another order, by default the reverse one."""
     rank = x.ndim
@@ -49,7 +52,7 @@ def from_flat(place: Any, shape: Sequence[Any]) -> list[Any]:
     return [place, *made] if len(shape) else []
 
 
-@operator(np.reshape, sample((3, 4), [2, 6]), sample((2, 3, 4), [4, -1]), sample((6,), [2, 3]))
+@operator(PatternKind.INJECTIVE, np.reshape, sample((3, 4), [2, 6]), sample((2, 3, 4), [4, -1]), sample((6,), [2, 3]))
 def reshape(x: Tensor, newshape: Sequence[int]) -> Tensor:
     """The same elements in another shape; -1 is what is left."""
     old, new = numbers(x, "reshape"), list(newshape)
@@ -61,14 +64,18 @@ def reshape(x: Tensor, newshape: Sequence[int]) -> Tensor:
     return _moved(new, lambda *i: x[tuple(from_flat(flat_index(i, new), old))], "reshape")
 
 
-@operator(lambda x: x.reshape(x.shape[0], -1), sample((3, 4, 2)))
+@operator(PatternKind.INJECTIVE, lambda x: x.reshape(x.shape[0], -1), sample((3, 4, 2)))
 def flatten(x: Tensor) -> Tensor:
     """All axes but the first in one."""
     first, *rest = numbers(x, "flatten")
     return reshape(x, [first, prod(rest)])
 
 
-@operator(lambda x, axis, num_newaxis=1: np.expand_dims(x, tuple(range(axis, axis + num_newaxis))), sample((3, 4), 1))
+@operator(
+    PatternKind.INJECTIVE,
+    lambda x, axis, num_newaxis=1: np.expand_dims(x, tuple(range(axis, axis + num_newaxis))),
+    sample((3, 4), 1),
+)
 def expand_dims(x: Tensor, axis: int, num_newaxis: int = 1) -> Tensor:
     """New axes of extent 1 before `axis`."""
     at = axis_of(axis, x.ndim + 1, "expand_dims")
@@ -78,7 +85,9 @@ def expand_dims(x: Tensor, axis: int, num_newaxis: int = 1) -> Tensor:
     )
 
 
-@operator(lambda x, axis=None: np.squeeze(x, axis), sample((3, 1, 4, 1)), sample((3, 1, 4, 1), 1))
+@operator(
+    PatternKind.INJECTIVE, lambda x, axis=None: np.squeeze(x, axis), sample((3, 1, 4, 1)), sample((3, 1, 4, 1), 1)
+)
 def squeeze(x: Tensor, axis: Any = None) -> Tensor:
     """Without axes of extent 1: those that are named, or all."""
     shape = sizes(x)
@@ -95,7 +104,12 @@ def squeeze(x: Tensor, axis: Any = None) -> Tensor:
     return _moved([shape[d] for d in kept] or [1], element, "squeeze")
 
 
-@operator(lambda xs, axis=0: np.concatenate(xs, axis), sample([(2, 3), (4, 3), (1, 3)]), sample([(2, 3), (2, 2)], 1))
+@operator(
+    PatternKind.INJECTIVE,
+    lambda xs, axis=0: np.concatenate(xs, axis),
+    sample([(2, 3), (4, 3), (1, 3)]),
+    sample([(2, 3), (2, 2)], 1),
+)
 def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Tensors one behind the other on an axis."""
     tensors = list(a_tuple)
@@ -115,7 +129,7 @@ def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
     return _moved([*shapes[0][:at], ends[-1], *shapes[0][at + 1 :]], element, "concatenate")
 
 
-@operator(lambda xs, axis=0: np.stack(xs, axis), sample([(2, 3), (2, 3)], 1))
+@operator(PatternKind.INJECTIVE, lambda xs, axis=0: np.stack(xs, axis), sample([(2, 3), (2, 3)], 1))
 def stack(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Tensors side by side on a new axis."""
     at = axis_of(axis, a_tuple[0].ndim + 1, "stack")
@@ -123,6 +137,7 @@ def stack(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 
 @operator(
+    PatternKind.INJECTIVE,
     lambda x, indices_or_sections, axis=0: np.split(x, indices_or_sections, axis),
     sample((6, 3), 3),
     sample((2, 7), [2, 5], 1),
@@ -149,7 +164,11 @@ def _sliced(x: Any, begin: Any, end: Any, strides: Any = None, axes: Any = None)
 
 
 @operator(
-    _sliced, sample((6, 7), [1, 2], [5, 7], [2, 3]), sample((4, 5), [-3], [-1], axes=[1]), sample((6,), [4], [1], [-1])
+    PatternKind.INJECTIVE,
+    _sliced,
+    sample((6, 7), [1, 2], [5, 7], [2, 3]),
+    sample((4, 5), [-3], [-1], axes=[1]),
+    sample((6,), [4], [1], [-1]),
 )
 def strided_slice(
     x: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int] | None = None, axes: Any = None
@@ -169,7 +188,7 @@ def _padded(x: Any, pad_before: Any, pad_after: Any = None, pad_value: Any = 0) 
     return np.pad(x, list(zip(pad_before, pad_after or pad_before)), constant_values=pad_value)
 
 
-@operator(_padded, sample((3, 4), [1, 0], [2, 3], 5), sample((3, 4), [0, 2]))
+@operator(PatternKind.INJECTIVE, _padded, sample((3, 4), [1, 0], [2, 3], 5), sample((3, 4), [0, 2]))
 def pad(data: Tensor, pad_before: Sequence[int], pad_after: Sequence[int] | None = None, pad_value: Any = 0) -> Tensor:
     """Elements of one value around a tensor: so many before and after it on each axis."""
     shape, after = sizes(data), list(pad_before if pad_after is None else pad_after)
@@ -186,7 +205,7 @@ def pad(data: Tensor, pad_before: Sequence[int], pad_after: Sequence[int] | None
     return _moved([b + d + a for b, d, a in zip(before, shape, after)], element, "pad")
 
 
-@operator(np.tile, sample((2, 3), [2, 2]), sample((3,), [2, 1]))
+@operator(PatternKind.INJECTIVE, np.tile, sample((2, 3), [2, 2]), sample((3,), [2, 1]))
 def tile(x: Tensor, reps: Sequence[int]) -> Tensor:
     """A tensor so many times on each axis."""
     rank = max(x.ndim, len(reps))
@@ -200,7 +219,7 @@ def tile(x: Tensor, reps: Sequence[int]) -> Tensor:
     )
 
 
-@operator(lambda x, repeats, axis: np.repeat(x, repeats, axis), sample((2, 3), 2, 1))
+@operator(PatternKind.INJECTIVE, lambda x, repeats, axis: np.repeat(x, repeats, axis), sample((2, 3), 2, 1))
 def repeat(x: Tensor, repeats: int, axis: int) -> Tensor:
     """Each element so many times on an axis."""
     at, shape = axis_of(axis, x.ndim, "repeat"), sizes(x)
@@ -208,7 +227,7 @@ def repeat(x: Tensor, repeats: int, axis: int) -> Tensor:
     return _moved(shape, lambda *i: x[(*i[:at], i[at] // repeats, *i[at + 1 :])], "repeat")
 
 
-@operator(lambda x, axis=0: np.flip(x, axis), sample((3, 4), 1))
+@operator(PatternKind.INJECTIVE, lambda x, axis=0: np.flip(x, axis), sample((3, 4), 1))
 def flip(x: Tensor, axis: int = 0) -> Tensor:
     """An axis backwards."""
     at, shape = axis_of(axis, x.ndim, "flip"), sizes(x)
@@ -221,7 +240,7 @@ def _spaced(x: Any, block: int) -> Any:
     return made.reshape(n, c // block**2, h * block, w * block)
 
 
-@operator(_spaced, sample((1, 8, 2, 3), 2))
+@operator(PatternKind.INJECTIVE, _spaced, sample((1, 8, 2, 3), 2))
 def depth_to_space(x: Tensor, block_size: int) -> Tensor:
     """Channels of NCHW to blocks of places."""
     n, c, h, w = numbers(x, "depth_to_space")
@@ -239,7 +258,7 @@ def _gathered(x: Any, block: int) -> Any:
     return made.reshape(n, c * block**2, h // block, w // block)
 
 
-@operator(_gathered, sample((1, 2, 4, 6), 2))
+@operator(PatternKind.INJECTIVE, _gathered, sample((1, 2, 4, 6), 2))
 def space_to_depth(x: Tensor, block_size: int) -> Tensor:
     """Blocks of places of NCHW to channels."""
     n, c, h, w = numbers(x, "space_to_depth")

@@ -10,9 +10,10 @@ import numpy as np
 
 from compassc import te
 from compassc.ir.errors import ExpressionError
+from compassc.operators.declare import REALS, axes_of, axis_of, numbers, operator, sample, sizes
+from compassc.operators.elementwise import mapped
+from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
-from compassc.topi.declare import REALS, axes_of, axis_of, numbers, operator, sample, sizes
-from compassc.topi.elementwise import mapped
 
 _FLOAT = "float32"
 
@@ -50,7 +51,7 @@ def _peak_and_sum(x: Tensor, at: int) -> tuple[Tensor, Tensor, Tensor]:
     return peak, power, total
 
 
-@operator(_soft, sample((4, 9)), sample((3, 5, 2), 1), sample((7,)), types=REALS)
+@operator(PatternKind.REDUCTION, _soft, sample((4, 9)), sample((3, 5, 2), 1), sample((7,)), types=REALS)
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
     """e to the power of each element over the sum of these on an axis."""
     at, row = _rows(x, axis, "softmax")
@@ -61,7 +62,9 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
     return made
 
 
-@operator(lambda x, axis=-1: np.log(_soft(x, axis)), sample((4, 9)), sample((3, 5, 2), 1), types=REALS)
+@operator(
+    PatternKind.REDUCTION, lambda x, axis=-1: np.log(_soft(x, axis)), sample((4, 9)), sample((3, 5, 2), 1), types=REALS
+)
 def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     """The logarithm of softmax."""
     at, row = _rows(x, axis, "log_softmax")
@@ -119,7 +122,7 @@ def _normal(x: Any, axes: Any, epsilon: float) -> Any:
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + epsilon)
 
 
-@operator(
+@operator(PatternKind.REDUCTION, 
     lambda x, g, b, axis, epsilon=1e-5: _normal(x, tuple(axis), epsilon) * g + b,
     sample((3, 4, 5), (5,), (5,), [2]), sample((3, 4, 5), (4, 5), (4, 5), [1, 2], 1e-3), types=REALS,
 )  # fmt: skip
@@ -139,7 +142,7 @@ def layer_norm(data: Tensor, gamma: Tensor, beta: Tensor, axis: Any, epsilon: fl
     return made
 
 
-@operator(
+@operator(PatternKind.REDUCTION, 
     lambda x, w, axis, epsilon=1e-5: x / np.sqrt((x * x).mean(tuple(axis), keepdims=True) + epsilon) * w,
     sample((3, 4, 5), (5,), [-1]), types=REALS,
 )  # fmt: skip
@@ -166,7 +169,7 @@ def _grouped(x: Any, g: Any, b: Any, num_groups: int, channel_axis: int, axes: A
     return made * g.reshape(wide) + b.reshape(wide)
 
 
-@operator(_grouped, sample((2, 6, 3, 4), (6,), (6,), 3, 1, [2, 3]), types=REALS)
+@operator(PatternKind.REDUCTION, _grouped, sample((2, 6, 3, 4), (6,), (6,), 3, 1, [2, 3]), types=REALS)
 def group_norm(
     data: Tensor, gamma: Tensor, beta: Tensor, num_groups: int, channel_axis: int, axes: Any, epsilon: float = 1e-5
 ) -> Tensor:
@@ -203,6 +206,7 @@ def _batch(x: Any, g: Any, b: Any, m: Any, v: Any, axis: int = 1, epsilon: float
 
 
 @operator(
+    PatternKind.BROADCAST,
     _batch,
     sample((2, 4, 3, 3), (4,), (4,), (4,), (4,), low=0.5),
     sample((2, 3, 5), (5,), (5,), (5,), (5,), 2, low=0.5),
@@ -229,6 +233,7 @@ def batch_norm(
 
 
 @operator(
+    PatternKind.REDUCTION,
     lambda x, g, b, axis=(2, 3), epsilon=1e-5: _normal(x, tuple(axis), epsilon) * g[:, None, None] + b[:, None, None],
     sample((2, 4, 5, 6), (4,), (4,)),
     types=REALS,

@@ -11,8 +11,7 @@ from compassc import te
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Expr
 from compassc.ir.iter_vars import IterVar
-from compassc.te.tensor import Tensor
-from compassc.topi.declare import (
+from compassc.operators.declare import (
     axes_of,
     axis_of,
     largest,
@@ -26,7 +25,10 @@ from compassc.topi.declare import (
     summed,
     wide,
 )
-from compassc.topi.elementwise import cast, mapped
+from compassc.operators.elementwise import cast, mapped
+from compassc.operators.movement import reshape
+from compassc.operators.patterns import PatternKind
+from compassc.te.tensor import Tensor
 
 _SAMPLES = (sample((4, 5)), sample((3, 4, 5), 1), sample((3, 4, 5), [0, 2], keepdims=True), sample((3, 4, 5), -1))
 
@@ -53,13 +55,18 @@ def _wide(x: Tensor, axis: Any, keepdims: bool, reducer: Any, name: str) -> Tens
     return found if kind is x.dtype else cast(found, str(x.dtype))
 
 
-@operator(lambda x, axis=None, keepdims=False: np.sum(x, _np(axis), dtype=x.dtype, keepdims=keepdims), *_SAMPLES)
+@operator(
+    PatternKind.REDUCTION,
+    lambda x, axis=None, keepdims=False: np.sum(x, _np(axis), dtype=x.dtype, keepdims=keepdims),
+    *_SAMPLES,
+)
 def sum(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The sum, in the type of the elements; of float16 it is computed in float32."""
     return _wide(data, axis, keepdims, te.sum, "sum")
 
 
 @operator(
+    PatternKind.REDUCTION,
     lambda x, axis=None, keepdims=False: np.prod(x, _np(axis), dtype=x.dtype, keepdims=keepdims),
     *(sample(*s.args, low=0.5, high=1.5, **s.options) for s in _SAMPLES),
 )
@@ -71,7 +78,9 @@ def prod(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
     return _wide(data, axis, keepdims, te.prod, "prod")
 
 
-@operator(lambda x, axis=None, keepdims=False: np.max(x, _np(axis), keepdims=keepdims), *_SAMPLES)
+@operator(
+    PatternKind.REDUCTION, lambda x, axis=None, keepdims=False: np.max(x, _np(axis), keepdims=keepdims), *_SAMPLES
+)
 def max(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The largest element; of bools whether one is true."""
     if data.dtype.is_bool:
@@ -79,7 +88,9 @@ def max(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
     return reduced(data, axis, keepdims, largest, "max")
 
 
-@operator(lambda x, axis=None, keepdims=False: np.min(x, _np(axis), keepdims=keepdims), *_SAMPLES)
+@operator(
+    PatternKind.REDUCTION, lambda x, axis=None, keepdims=False: np.min(x, _np(axis), keepdims=keepdims), *_SAMPLES
+)
 def min(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The smallest element; of bools whether all are true."""
     if data.dtype.is_bool:
@@ -87,7 +98,9 @@ def min(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
     return reduced(data, axis, keepdims, smallest, "min")
 
 
-@operator(lambda x, axis=None, keepdims=False: np.mean(x, _np(axis), keepdims=keepdims), *_SAMPLES)
+@operator(
+    PatternKind.REDUCTION, lambda x, axis=None, keepdims=False: np.mean(x, _np(axis), keepdims=keepdims), *_SAMPLES
+)
 def mean(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The sum over the count; of whole numbers cut towards zero, in their type."""
     shape = numbers(data, "mean")
@@ -105,8 +118,6 @@ def _place(name: str, best: Any) -> Callable[..., Tensor]:
     """The first place of the best element: the best one, then the least of the places where it is. Both become vectors."""
 
     def apply(data: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
-        from compassc.topi.movement import reshape
-
         if axis is None:
             shape = numbers(data, name)
             flat = reshape(data, [int(np.prod(shape, dtype=np.int64))])
@@ -144,18 +155,18 @@ def _arg(reference: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _ARG_SAMPLES = (sample((4, 6), 1), sample((3, 4, 5), 0, keepdims=True), sample((3, 4)))
-argmax = operator(_arg(np.argmax), *_ARG_SAMPLES)(_place("argmax", largest))
-argmin = operator(_arg(np.argmin), *_ARG_SAMPLES)(_place("argmin", smallest))
+argmax = operator(PatternKind.REDUCTION, _arg(np.argmax), *_ARG_SAMPLES)(_place("argmax", largest))
+argmin = operator(PatternKind.REDUCTION, _arg(np.argmin), *_ARG_SAMPLES)(_place("argmin", smallest))
 
 
-@operator(lambda x, axis=None: np.all(x != 0, _np(axis)), sample((3, 5), 1), types=("int8",))
+@operator(PatternKind.REDUCTION, lambda x, axis=None: np.all(x != 0, _np(axis)), sample((3, 5), 1), types=("int8",))
 def all(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Whether no element is 0."""
     zero = number(0, data.dtype)
     return reduced(data, axis, keepdims, lambda e, over: te.all(e != zero, axis=over), "all")
 
 
-@operator(lambda x, axis=None: np.any(x != 0, _np(axis)), sample((3, 5), 1), types=("int8",))
+@operator(PatternKind.REDUCTION, lambda x, axis=None: np.any(x != 0, _np(axis)), sample((3, 5), 1), types=("int8",))
 def any(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Whether an element is not 0."""
     zero = number(0, data.dtype)

@@ -11,8 +11,7 @@ from compassc import te
 from compassc.ir.dtypes import INT32
 from compassc.ir.errors import ExpressionError
 from compassc.ir.exprs import Expr
-from compassc.te.tensor import Tensor
-from compassc.topi.declare import (
+from compassc.operators.declare import (
     Whole,
     axis_of,
     greatest,
@@ -25,7 +24,10 @@ from compassc.topi.declare import (
     sizes,
     smallest,
 )
-from compassc.topi.elementwise import cast
+from compassc.operators.elementwise import cast
+from compassc.operators.movement import reshape
+from compassc.operators.patterns import PatternKind
+from compassc.te.tensor import Tensor
 
 
 def _inside(place: Expr, extent: Any, mode: str) -> Expr:
@@ -50,15 +52,13 @@ def _element(e: Any, extent: Any) -> Expr:
     return _inside(_place(e, extent), extent, "clip")
 
 
-@operator(
+@operator(PatternKind.INJECTIVE, 
     lambda a, indices, axis=None, mode="clip": np.take(a, indices, axis, mode=mode),
     sample((5, 4), Whole((2, 3), -1, 7), 0), sample((3, 6), Whole((4,), 0, 6), 1, "wrap"), sample((12,), Whole((5,), 0, 12)),
 )  # fmt: skip
 def take(a: Tensor, indices: Tensor, axis: int | None = None, mode: str = "clip") -> Tensor:
     """The elements (or slices on an axis) at these places."""
     if axis is None:
-        from compassc.topi.movement import reshape
-
         return take(reshape(a, [int(np.prod(numbers(a, "take"), dtype=np.int64))]), indices, 0, mode)
     at, shape = axis_of(axis, a.ndim, "take"), sizes(a)
     end = at + indices.ndim
@@ -72,7 +72,7 @@ def take(a: Tensor, indices: Tensor, axis: int | None = None, mode: str = "clip"
     return made
 
 
-@operator(
+@operator(PatternKind.INJECTIVE, 
     lambda data, axis, indices: np.take_along_axis(data, indices, axis), sample((4, 5), 1, Whole((4, 3), 0, 5)),
     sample((4, 5), 0, Whole((2, 5), -4, 4)),
 )  # fmt: skip
@@ -89,7 +89,10 @@ def gather(data: Tensor, axis: int, indices: Tensor) -> Tensor:
 
 
 @operator(
-    lambda a, indices: a[tuple(indices)], sample((4, 5), Whole((2, 3), 0, 4)), sample((4, 5), Whole((1, 3), 0, 4))
+    PatternKind.INJECTIVE,
+    lambda a, indices: a[tuple(indices)],
+    sample((4, 5), Whole((2, 3), 0, 4)),
+    sample((4, 5), Whole((1, 3), 0, 4)),
 )
 def gather_nd(a: Tensor, indices: Tensor) -> Tensor:
     """The elements at the places whose indices are the columns of `indices` (the nearest there are)."""
@@ -116,7 +119,7 @@ def _scattered(data: Any, indices: Any, updates: Any, axis: int = 0, reduction: 
     return found
 
 
-@operator(
+@operator(PatternKind.OPAQUE, 
     _scattered, sample((5, 3), Whole((4, 3), 0, 5), (4, 3)), sample((3, 6), Whole((3, 4), -6, 6), (3, 4), 1),
     *(sample((5, 3), Whole((7, 3), 0, 5), (7, 3), 0, r) for r in ("add", "min", "max")),
 )  # fmt: skip
@@ -174,6 +177,7 @@ def _covered(i: Sequence[Any], at: int, inner: Sequence[Any], shape: Sequence[An
 
 
 @operator(
+    PatternKind.INJECTIVE,
     lambda indices, depth, dtype="float32": np.eye(depth, dtype=dtype)[indices],
     sample(Whole((3, 2), 0, 5), 5),
     types=("int32",),
@@ -229,6 +233,7 @@ def _topk(x: Any, k: int = 1, axis: int = -1, ret_type: str = "both", is_ascend:
 
 
 @operator(
+    PatternKind.OPAQUE,
     _topk,
     sample((3, 9), 4),
     sample((5, 4), 2, 0, "values", True),
@@ -253,7 +258,7 @@ def topk(
     return values if ret_type == "values" else [values, kept]
 
 
-@operator(
+@operator(PatternKind.OPAQUE, 
     lambda x, axis=-1, is_ascend=True: np.argsort(x if is_ascend else -x.astype("f8"), axis, kind="stable"),
     sample((3, 7)), sample((5, 2), 0, False),
 )  # fmt: skip
@@ -263,7 +268,7 @@ def argsort(data: Tensor, axis: int = -1, is_ascend: bool = True, dtype: str = "
     return found
 
 
-@operator(
+@operator(PatternKind.OPAQUE, 
     lambda x, axis=-1, is_ascend=True: np.sort(x, axis) if is_ascend else np.flip(np.sort(x, axis), axis),
     sample((3, 7)), sample((5, 2), 0, False),
 )  # fmt: skip

@@ -12,8 +12,9 @@ from compass_core.shapes import broadcast_shape
 from compassc import te
 from compassc.ir.errors import ExpressionError
 from compassc.ir.exprs import Expr
+from compassc.operators.declare import NUMBERS, REALS, WHOLE, Sample, Whole, number, operator, sample, sizes
+from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
-from compassc.topi.declare import NUMBERS, REALS, WHOLE, Sample, Whole, number, operator, sample, sizes
 
 _SHAPES = (sample((5, 7), (5, 7)), sample((2, 1, 3), (4, 1)), sample((3,), (1,)))
 
@@ -58,7 +59,7 @@ def _binary(
         return joined(function, name, a, b)
 
     apply.__name__, apply.__doc__ = name, doc
-    return operator(reference, *(samples or _SHAPES), types=types)(apply)
+    return operator(PatternKind.BROADCAST, reference, *(samples or _SHAPES), types=types)(apply)
 
 
 add = _binary("add", lambda a, b: a + b, np.add, "a + b.")
@@ -113,13 +114,13 @@ logical_or = _truth("logical_or", te.any, np.logical_or, "Whether one is not 0."
 logical_xor = _truth("logical_xor", lambda a, b: a != b, np.logical_xor, "Whether one alone is not 0.")
 
 
-@operator(lambda xs: sum(xs), sample([(5, 7), (5, 7), (5, 7)]))
+@operator(PatternKind.BROADCAST, lambda xs: sum(xs), sample([(5, 7), (5, 7), (5, 7)]))
 def elemwise_sum(xs: Sequence[Tensor]) -> Tensor:
     """The sum of tensors, from the first to the last."""
     return joined(lambda *given: functools.reduce(lambda a, b: a + b, given), "elemwise_sum", *xs)
 
 
-@operator(lambda c, x, y: np.where(c != 0, x, y), sample(Whole((5, 1), 0, 2), (5, 7), (7,)))
+@operator(PatternKind.BROADCAST, lambda c, x, y: np.where(c != 0, x, y), sample(Whole((5, 1), 0, 2), (5, 7), (7,)))
 def where(condition: Tensor, x: Any, y: Any) -> Tensor:
     """x where the condition is not 0, else y."""
     zero = number(0, condition.dtype)
@@ -132,7 +133,7 @@ def where(condition: Tensor, x: Any, y: Any) -> Tensor:
     return joined(chosen, "where", condition, *given)
 
 
-@operator(lambda x, shape: np.broadcast_to(x, shape), sample((3, 1), [2, 3, 4]))
+@operator(PatternKind.BROADCAST, lambda x, shape: np.broadcast_to(x, shape), sample((3, 1), [2, 3, 4]))
 def broadcast_to(x: Tensor, shape: Sequence[int]) -> Tensor:
     """x stretched to a shape."""
     if common_shape([sizes(x), list(shape)], "broadcast_to") != list(shape):

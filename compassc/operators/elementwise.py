@@ -10,8 +10,9 @@ import numpy as np
 
 from compassc import te
 from compassc.ir.exprs import Expr
+from compassc.operators.declare import REALS, WHOLE, Sample, number, operator, sample, sizes
+from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
-from compassc.topi.declare import REALS, WHOLE, Sample, number, operator, sample, sizes
 
 _SHAPES = (sample((5, 7)), sample((3,)))
 
@@ -29,7 +30,7 @@ def _real(name: str, reference: Callable[..., Any], doc: str, *samples: Sample) 
         return mapped(x, function, f"T_{name}")
 
     apply.__name__, apply.__doc__ = name, doc
-    return operator(reference, *(samples or _SHAPES), types=REALS)(apply)
+    return operator(PatternKind.ELEMENTWISE, reference, *(samples or _SHAPES), types=REALS)(apply)
 
 
 _POSITIVE = (sample((5, 7), low=0.1, high=4.0),)
@@ -62,64 +63,74 @@ def _erf(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 erf = _real("erf", _erf, "Gauss error function.")
 
 
-@operator(np.abs, *_SHAPES)
+@operator(PatternKind.ELEMENTWISE, np.abs, *_SHAPES)
 def abs(x: Tensor) -> Tensor:
     """The absolute value; the least whole number stays what it is."""
     return mapped(x, te.abs, "T_abs")
 
 
-@operator(np.negative, *_SHAPES)
+@operator(PatternKind.ELEMENTWISE, np.negative, *_SHAPES)
 def negative(x: Tensor) -> Tensor:
     """-x."""
     return mapped(x, lambda v: -v, "T_negative")
 
 
-@operator(np.sign, *_SHAPES)
+@operator(PatternKind.ELEMENTWISE, np.sign, *_SHAPES)
 def sign(x: Tensor) -> Tensor:
     """1, 0 or -1."""
     one, zero, minus = (number(n, x.dtype) for n in (1, 0, -1))
     return mapped(x, lambda v: te.Select(v > zero, one, te.Select(v < zero, minus, zero)), "T_sign")
 
 
-@operator(lambda x: x, *_SHAPES)
+@operator(PatternKind.ELEMENTWISE, lambda x: x, *_SHAPES)
 def identity(x: Tensor) -> Tensor:
     """x."""
     return mapped(x, lambda v: v, "T_identity")
 
 
-@operator(lambda x, a_min, a_max: np.clip(x, a_min, a_max), sample((5, 7), -1, 2))
+@operator(PatternKind.ELEMENTWISE, lambda x, a_min, a_max: np.clip(x, a_min, a_max), sample((5, 7), -1, 2))
 def clip(x: Tensor, a_min: float, a_max: float) -> Tensor:
     """x, not below `a_min` and not above `a_max`."""
     low, high = number(a_min, x.dtype), number(a_max, x.dtype)
     return mapped(x, lambda v: te.min(te.max(v, low), high), "T_clip")
 
 
-@operator(lambda x, dtype: np.trunc(x).astype(dtype), sample((5, 7), "int32"), types=("float32", "int8"))
+@operator(
+    PatternKind.ELEMENTWISE,
+    lambda x, dtype: np.trunc(x).astype(dtype),
+    sample((5, 7), "int32"),
+    types=("float32", "int8"),
+)
 def cast(x: Tensor, dtype: str) -> Tensor:
     """The elements in another type; reals are cut towards zero."""
     return mapped(x, lambda v: te.cast(v, dtype), "T_cast")
 
 
-@operator(np.invert, *_SHAPES, types=WHOLE)
+@operator(PatternKind.ELEMENTWISE, np.invert, *_SHAPES, types=WHOLE)
 def bitwise_not(x: Tensor) -> Tensor:
     """All bits turned round."""
     return mapped(x, lambda v: ~v, "T_bitwise_not")
 
 
-@operator(lambda x: np.maximum(x, 0), *_SHAPES)
+@operator(PatternKind.ELEMENTWISE, lambda x: np.maximum(x, 0), *_SHAPES)
 def relu(x: Tensor) -> Tensor:
     """x where it is positive, else 0."""
     return mapped(x, lambda v: te.max(v, number(0, x.dtype)), "T_relu")
 
 
-@operator(lambda x, alpha: np.where(x > 0, x, x * alpha), sample((5, 7), 0.25), types=REALS)
+@operator(PatternKind.ELEMENTWISE, lambda x, alpha: np.where(x > 0, x, x * alpha), sample((5, 7), 0.25), types=REALS)
 def leaky_relu(x: Tensor, alpha: float) -> Tensor:
     """x where it is positive, else x times `alpha`."""
     zero, slope = number(0, x.dtype), number(alpha, x.dtype)
     return mapped(x, lambda v: te.Select(v > zero, v, v * slope), "T_leaky_relu")
 
 
-@operator(lambda x, slope, axis=1: np.where(x > 0, x, x * slope[None, :, None]), sample((2, 4, 3), (4,)), types=REALS)
+@operator(
+    PatternKind.BROADCAST,
+    lambda x, slope, axis=1: np.where(x > 0, x, x * slope[None, :, None]),
+    sample((2, 4, 3), (4,)),
+    types=REALS,
+)
 def prelu(x: Tensor, slope: Tensor, axis: int = 1) -> Tensor:
     """x where it is positive, else x times the slope of its place on `axis`."""
     zero = number(0, x.dtype)
@@ -129,20 +140,20 @@ def prelu(x: Tensor, slope: Tensor, axis: int = 1) -> Tensor:
     return made
 
 
-@operator(lambda x: x * (1 / (1 + np.exp(-x))), *_SHAPES, types=REALS)
+@operator(PatternKind.ELEMENTWISE, lambda x: x * (1 / (1 + np.exp(-x))), *_SHAPES, types=REALS)
 def silu(x: Tensor) -> Tensor:
     """x times its sigmoid."""
     return mapped(x, lambda v: v * te.sigmoid(v), "T_silu")
 
 
-@operator(lambda x: 0.5 * x * (1 + _erf(x / np.sqrt(2))), *_SHAPES, types=REALS)
+@operator(PatternKind.ELEMENTWISE, lambda x: 0.5 * x * (1 + _erf(x / np.sqrt(2))), *_SHAPES, types=REALS)
 def gelu(x: Tensor) -> Tensor:
     """x times the share of a normal distribution below x."""
     half, one, root = (number(n, x.dtype) for n in (0.5, 1, 0.7071067811865476))
     return mapped(x, lambda v: half * v * (one + te.erf(v * root)), "T_gelu")
 
 
-@operator(lambda x: x == 0, *_SHAPES)
+@operator(PatternKind.ELEMENTWISE, lambda x: x == 0, *_SHAPES)
 def logical_not(x: Tensor) -> Tensor:
     """Whether x is 0."""
     return mapped(x, lambda v: ~v if v.dtype.is_bool else v == number(0, x.dtype), "T_logical_not")
@@ -153,20 +164,30 @@ isinf = _real("isinf", np.isinf, "Whether x is infinite.")
 isfinite = _real("isfinite", np.isfinite, "Whether x is a number and not infinite.")
 
 
-@operator(lambda x, value: np.full_like(x, value), sample((5, 7), 3))
+@operator(PatternKind.ELEMENTWISE, lambda x, value: np.full_like(x, value), sample((5, 7), 3))
 def full_like(x: Tensor, fill_value: Any) -> Tensor:
     """A tensor of one value, of the shape and type of x."""
     return mapped(x, lambda v: number(fill_value, x.dtype), "T_full_like")
 
 
-@operator(lambda shape, dtype, value: np.full(shape, value, dtype), sample([3, 4], "int32", 7), types=("int32",))
+@operator(
+    PatternKind.ELEMENTWISE,
+    lambda shape, dtype, value: np.full(shape, value, dtype),
+    sample([3, 4], "int32", 7),
+    types=("int32",),
+)
 def full(shape: Any, dtype: str, fill_value: Any) -> Tensor:
     """A tensor of one value."""
     made: Tensor = te.compute(list(shape), lambda *i: number(fill_value, dtype), name="T_full", tag="elemwise")
     return made
 
 
-@operator(lambda *given: np.arange(*given[:3], dtype=given[3]), sample(2, 17, 3, "int32"), types=("int32",))
+@operator(
+    PatternKind.ELEMENTWISE,
+    lambda *given: np.arange(*given[:3], dtype=given[3]),
+    sample(2, 17, 3, "int32"),
+    types=("int32",),
+)
 def arange(start: int, stop: int, step: int = 1, dtype: str = "int32") -> Tensor:
     """`start`, `start + step`, ... below `stop`."""
     count = builtins.max(-(-(stop - start) // step), 0)

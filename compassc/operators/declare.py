@@ -12,6 +12,7 @@ from compassc.ir.dtypes import DataType, dtype
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.exprs import Expr, IntImm
 from compassc.ir.operators import as_expr
+from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,6 +53,7 @@ class Operator:
     to be right. `types`: the types that the samples are tried with."""
 
     name: str
+    pattern: PatternKind
     define: Callable[..., Any]
     reference: Callable[..., Any]
     samples: tuple[Sample, ...]
@@ -63,14 +65,18 @@ OPERATORS: dict[str, Operator] = {}
 
 
 def operator(
-    reference: Callable[..., Any], *samples: Sample, types: tuple[str, ...] = NUMBERS, name: str = ""
+    pattern: PatternKind,
+    reference: Callable[..., Any],
+    *samples: Sample,
+    types: tuple[str, ...] = NUMBERS,
+    name: str = "",
 ) -> Callable[[F], F]:
     """Declares the decorated function as the definition of the operator of its name."""
 
     def register(define: F) -> F:
         called = name or define.__name__
         assert called not in OPERATORS, f"'{called}' is declared twice"
-        OPERATORS[called] = Operator(called, define, reference, samples, types)
+        OPERATORS[called] = Operator(called, pattern, define, reference, samples, types)
         return define
 
     return register
