@@ -114,13 +114,14 @@ def pass_tables() -> list[Table]:
     from compassc.graph.passes import GRAPHS
     from compassc.graph.passes.launches import LAUNCHES
     from compassc.graph.passes.pipelines import STAGES as GRAPH_STAGES
+    from compassc.passes.pipelines import STAGES as KERNEL_STAGES
 
     columns = ("name", "stages", "what it does", "vendor's name")
     rows, of_graphs, of_launches = (
         [(p.name, ", ".join(p.stages), p.summary, ", ".join(p.aliases)) for p in passes.describe(folder)]
         for folder in (passes.KERNELS, GRAPHS, LAUNCHES)
     )
-    pipelines = [(stage, pipeline_text((stage,))) for stage in PIPELINE_STAGES]
+    pipelines = [(stage, pipeline_text((stage,))) for stage in KERNEL_STAGES]
     pipelines += [(stage, graph_pipeline_text(stage)) for stage in GRAPH_STAGES]
     pipelines.append(("group", launch_pipeline_text()))
     return [

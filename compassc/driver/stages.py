@@ -24,7 +24,7 @@ from compassc.driver.interface import interface_text, read_interface
 if TYPE_CHECKING:
     from compassc.driver.build import Build
     from compassc.ir.stmts import IRModule
-    from compassc.te import Schedule, TEKernel
+    from compassc.te import TEKernel
 
 
 B = TypeVar("B")
@@ -60,25 +60,14 @@ def _parse(build: Build) -> list[Path]:
     if isinstance(kernel, PyPrimFunc):
         build.module = dsl.parse(kernel, build.target.name)
     else:
-        build.module, schedule = kernel.lower(build.target.name)
+        build.module, schedule = kernel.lower(build.target.name, simple_mode=True)
     build.dependencies = list(source.dependencies)  # complete only now: parsing may read files too
     build.name = build.module.entry
     made = [files.write(build.file(".ir.txt"), print_module(build.module, _sources(build)))]
-    if schedule is not None and not isinstance(kernel, PyPrimFunc):
-        made += _schedule_files(build, kernel, schedule)
+    if schedule is not None:  # its steps, as JSON, which can be replayed, and as Python
+        made.append(files.write(build.file(".trace.json"), schedule.trace.to_json()))
+        made.append(files.write(build.file(".trace.py"), schedule.trace.as_python()))
     return made
-
-
-def _schedule_files(build: Build, kernel: TEKernel, schedule: Schedule) -> list[Path]:
-    """What led to the IR of a schedule: its steps (as JSON, which can be replayed, and as Python), and its plain loops."""
-    from compassc.ir import print_module
-
-    loops, _ = kernel.lower(build.target.name, simple_mode=True)
-    return [
-        files.write(build.file(".trace.json"), schedule.trace.to_json()),
-        files.write(build.file(".trace.py"), schedule.trace.as_python()),
-        files.write(build.file(".loops.txt"), print_module(loops)),
-    ]
 
 
 def _adopt_target(build: Build, name: str, path: Path) -> None:
@@ -129,8 +118,7 @@ def _lower(build: Build) -> list[Path]:
     from compassc.ir import print_module
 
     assert build.module is not None, "lower runs after parse or load"
-    check_resources(build.module)
-    build.lowered = passes.lower(build.module, build.request.pass_options("lower"))
+    build.lowered = passes.lower(build.module, build.request.pass_options("lower"), check_resources)
     return [files.write(build.file(".lowered.txt"), print_module(build.lowered, _sources(build)))]
 
 

@@ -94,6 +94,11 @@ OPEN_MEMORY = "open_memory"
 """The attribute of functions for hosts whose arrays may have sizes of their parameters."""
 
 
+SCALAR_LOOPS = "scalar_loops"
+"""The attribute of a function of loops over scalars, of which the passes of the stage `loops` make transfers, vectors and
+accumulators. Its value: the names of arrays that are to be filled and emptied beside the work."""
+
+
 @node()
 class Alloc(Stmt):
     """Storage for `buffer`, uninitialised; of a constant shape, but in functions with the attribute `OPEN_MEMORY`."""

@@ -1,6 +1,6 @@
 """The pass framework: pipelines by name, and everything a user can see of a pass at work.
 
-A pass is a file of this folder: the snake_case of its name (`IfConversion` lives in `if_conversion.py`), with a constant
+A pass is a file of this folder or of `loops`: the snake_case of its name (`IfConversion` lives in `if_conversion.py`), with a constant
 `NAME`, a docstring that is its contract (the first line says what it does), and `run(module) -> module`, a pure
 function. Files that begin with `_` are helpers. The registry is the folder listing: a pass is imported when it is used.
 
@@ -100,7 +100,7 @@ class Folder(Generic[P]):
     `package`: where they lie, with `pipelines.STAGES` beside them. `text`: the program (or the named functions of it) as
     text. `verify`: raises when a program is not well formed. `all_errors`: the error to raise for one that a pass found
     in a program, when these passes are still to come. `aliases`: other names of passes; `absent`: names of passes that do
-    not exist here, which may be disabled all the same.
+    not exist here, which may be disabled all the same. `parts`: folders in the package that have more of these passes.
     """
 
     package: str
@@ -109,6 +109,7 @@ class Folder(Generic[P]):
     all_errors: Callable[[tuple[str, ...], P, CompassError], CompassError] = lambda names, program, error: error
     aliases: Mapping[str, str] = field(default_factory=dict, hash=False)
     absent: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
 
     @cached_property
     def canonical(self) -> dict[str, str]:
@@ -154,16 +155,25 @@ def _all_kernel_errors(names: tuple[str, ...], module: IRModule, error: CompassE
 
 
 KERNELS: Folder[IRModule] = Folder(
-    __name__, _kernel_text, _verify_kernels, _all_kernel_errors, aliases=VENDOR_NAMES, absent=NOT_NEEDED
+    __name__,
+    _kernel_text,
+    _verify_kernels,
+    _all_kernel_errors,
+    aliases=VENDOR_NAMES,
+    absent=NOT_NEEDED,
+    parts=("loops",),
 )
 
 
 @lru_cache(maxsize=4)
-def _stems(package: str) -> dict[str, str]:
-    """Module name of each pass by its folded name (lower case, no underscores)."""
-    files = sorted(os.listdir(importlib.import_module(package).__path__[0]))
-    stems = [f[:-3] for f in files if f.endswith(".py") and f not in _NOT_PASSES and f[0] != "_"]
-    return {stem.replace("_", ""): stem for stem in stems}
+def _modules(package: str, parts: tuple[str, ...]) -> dict[str, str]:
+    """The module of each pass by its folded name (lower case, no underscores)."""
+    found: dict[str, str] = {}
+    for name in (package, *(f"{package}.{part}" for part in parts)):
+        files = sorted(os.listdir(importlib.import_module(name).__path__[0]))
+        stems = [f[:-3] for f in files if f.endswith(".py") and f not in _NOT_PASSES and f[0] != "_"]
+        found |= {stem.replace("_", ""): f"{name}.{stem}" for stem in stems}
+    return found
 
 
 def _fold(name: str) -> str:
@@ -173,14 +183,14 @@ def _fold(name: str) -> str:
 def load_pass(name: str, folder: Folder[Any] = KERNELS) -> ModuleType:
     """The module of a pass. Its aliases work, and any spelling that differs in case, underscores or the prefix `tir.`;
     UsageError with the nearest name for others."""
-    stems = _stems(folder.package)
-    stem = stems.get(folder.key(name))
-    if stem is None:
+    modules = _modules(folder.package, folder.parts)
+    module = modules.get(folder.key(name))
+    if module is None:
         from compass_core.errors.suggest import help_for
 
-        known = [*(load_pass(s, folder).NAME for s in stems), *folder.aliases]
+        known = [*(load_pass(s, folder).NAME for s in modules), *folder.aliases]
         raise UsageError(f"unknown pass '{name}'", code="unknown-pass", help=help_for(name, known, "passes"))
-    return importlib.import_module(f"{folder.package}.{stem}")
+    return importlib.import_module(module)
 
 
 def pass_name(name: str, folder: Folder[Any] = KERNELS) -> str:
@@ -201,7 +211,7 @@ class Description(NamedTuple):
 def describe(folder: Folder[Any] = KERNELS) -> list[Description]:
     """Every pass, sorted by name."""
     rows = []
-    for stem in _stems(folder.package):
+    for stem in _modules(folder.package, folder.parts):
         module = load_pass(stem, folder)
         stages = tuple(stage for stage, names in _stages(folder).items() if module.NAME in names)
         aliases = tuple(alias for alias, name in folder.aliases.items() if name == module.NAME)
@@ -232,9 +242,31 @@ def parse_pipeline(text: str, folder: Folder[Any] = KERNELS) -> tuple[str, ...]:
 # -------------------------------------------------------------------------------------------------------- running them
 
 
-def lower(module: IRModule, options: PassOptions | None = None) -> IRModule:
-    """The module after the lowering pipeline, or the one of `options`."""
-    return _run_stage("lower", "lowered", module, options or PassOptions(), pipeline_names("legalize"))
+def lower(
+    module: IRModule, options: PassOptions | None = None, check: Callable[[IRModule], object] | None = None
+) -> IRModule:
+    """The module after the lowering pipelines, or the one of `options`. `check`: what looks at the module when schedules
+    are lowered, so that memory has its size and its place."""
+    options = options or PassOptions()
+    if options.passes is None:
+        module = lower_schedules(module, options)
+    if check is not None:
+        check(lower_schedules(module))
+    return _run_stage("lower", "lowered", module, options, pipeline_names("legalize"))
+
+
+def lower_schedules(module: IRModule, options: PassOptions | None = None) -> IRModule:
+    """The module after the stage `loops` where its entry is what a schedule became (`SCALAR_LOOPS`), else as it is."""
+    from compassc.ir.stmts import SCALAR_LOOPS
+
+    entry = module.entry_func
+    if entry.attr(SCALAR_LOOPS) is None:
+        return module
+    try:
+        return run_pipeline(pipeline_names("loops"), module, options)
+    except CompassError as error:
+        error.span = entry.span or error.span  # its statements have no places of their own
+        raise
 
 
 def legalize(lowered: IRModule, options: PassOptions | None = None) -> IRModule:

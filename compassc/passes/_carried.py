@@ -11,6 +11,7 @@ from typing import NamedTuple
 from compass_core.errors import CompassError, Note, Span
 
 from ..analysis.arith import Arith, Linear
+from ..analysis.statements import defined_vars
 from ..analysis.structure import is_pure, variables
 from ..ir import exprs as E
 from ..ir import stmts as S
@@ -18,7 +19,6 @@ from ..ir.dtypes import VOID, DataType
 from ..ir.exprs import Binary, Expr, IntImm, Var
 from ..ir.visit import substitute, walk_exprs
 from ..ops.assertions import turns_apart
-from ._blocks import defined_vars
 
 
 class _Access(NamedTuple):

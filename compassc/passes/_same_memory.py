@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..analysis.arith import Arith, Linear
+from ..analysis.statements import defined_vars, fresh_copy, mutable_vars
 from ..analysis.structure import Interner, effect_of
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.exprs import Expr, IntImm, Var
 from ..ir.stmts import Body, PrimFunc, Stmt
 from ..ir.visit import substitute, walk_exprs, walk_stmts
-from ._blocks import defined_vars, fresh_copy, mutable_vars
 
 _MOST_TECS = 1 << 16
 """More than any machine has of TECs, or of groups of them."""

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from compass_core.errors import CompassError, Note, Span
 
+from ..analysis.statements import defined_vars, mutable_vars, own_breaks
 from ..analysis.structure import is_pure, variables
 from ..ir import exprs as E
 from ..ir import stmts as S
@@ -16,7 +17,6 @@ from ..ir.dtypes import PointerType
 from ..ir.exprs import Expr, Var
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
 from ..ir.visit import all_exprs, walk_exprs, walk_stmts
-from ._blocks import defined_vars, mutable_vars, own_breaks
 from ._hazards import Hazards
 from ._same_memory import apart
 

@@ -6,11 +6,11 @@ After: a variable defined as `get_local_id()`, `get_group_id()` or their number 
 
 from __future__ import annotations
 
+from ..analysis.statements import mutable_vars
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.stmts import IRModule, PrimFunc
 from ..ir.visit import rename_vars, walk_stmts
-from ._blocks import mutable_vars
 
 NAME = "AnnotateNonNegative"
 _SIZES = ("get_local_id", "get_local_size", "get_group_id", "get_num_groups")

@@ -17,6 +17,7 @@ from math import inf
 
 from compass_core.errors import Span
 
+from ..analysis.statements import defined_vars, leaves, mutable_vars
 from ..analysis.structure import Interner, may_divide_by_zero
 from ..ir import exprs as E
 from ..ir import stmts as S
@@ -25,7 +26,6 @@ from ..ir.exprs import Binary, Expr, Var
 from ..ir.names import NamePool
 from ..ir.printer import print_expr
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
-from ._blocks import defined_vars, leaves, mutable_vars
 
 NAME = "CommonSubexprElim"
 _NOT_MOVED = frozenset("bitand bitor bitxor shl shr".split())

@@ -7,11 +7,11 @@ allocation has one extent.
 
 from __future__ import annotations
 
-from ..analysis.structure import Interner
+from ..analysis.positions import as_type, position
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import INT32
-from ..ir.exprs import Binary, Buffer, Expr, IntImm
+from ..ir.exprs import Binary, Buffer, IntImm
 from ..ir.stmts import IRModule
 from ..ir.visit import Rewriter, Rewritten, rewrites
 
@@ -20,52 +20,6 @@ NAME = "FlattenBuffer"
 
 def run(module: IRModule) -> IRModule:
     return module.map_functions(lambda f: _Flatten().function(f))
-
-
-def position(shape: tuple[Expr, ...], indices: tuple[Expr, ...]) -> Expr:
-    """Row-major position of an element, in 32 bits; a Ramp in the last index stays the outermost node."""
-    *outer, last = indices
-    if not outer:
-        return last
-    position = outer[0] if outer[0].dtype.bits == 32 else E.Cast(INT32, outer[0])
-    for extent, index in zip(shape[1:-1], outer[1:]):
-        position = _next(position, extent, index)
-    if type(last) is E.Ramp:
-        row = Binary("mul", position, _as(shape[-1], position))
-        return E.Ramp(Binary("add", row, _as(last.base, row)), last.stride, last.lanes)
-    return _next(position, shape[-1], last)
-
-
-def _next(position: Expr, extent: Expr, index: Expr) -> Expr:
-    """The position on one more axis; the quotient and the rest of a number by the extent are that number."""
-    if type(position) is Binary and type(index) is Binary and _REST.get(position.op) == index.op:
-        whole = _divided(position, extent, index)
-        if whole is not None:
-            return whole
-    return Binary("add", Binary("mul", position, _as(extent, position)), _as(index, position))
-
-
-_REST = {"floordiv": "floormod", "div": "mod"}
-
-
-def _divided(quotient: Binary, extent: Expr, rest: Binary) -> Expr | None:
-    """`x // n * n + x % n`, and `x // (n * m) * n + x // m % n`, without the division by n."""
-    if not all(type(e) is IntImm for e in (quotient.b, extent, rest.b)) or rest.b.value != extent.value:  # type: ignore[attr-defined]
-        return None
-    same, by, count = Interner().same, quotient.b.value, extent.value  # type: ignore[attr-defined]
-    if by == count and same(quotient.a, rest.a):
-        return rest.a
-    inner = rest.a
-    if type(inner) is Binary and inner.op == quotient.op and type(inner.b) is IntImm:
-        return inner if by == count * inner.b.value and same(quotient.a, inner.a) else None
-    return None
-
-
-def _as(e: Expr, like: Expr) -> Expr:
-    """`e` in the type of `like`, for index arithmetic."""
-    if e.dtype is like.dtype:
-        return e
-    return IntImm(like.data_type, e.value) if type(e) is IntImm else E.Cast(like.data_type, e)
 
 
 class _Flatten(Rewriter):
@@ -114,5 +68,5 @@ def _one_extent(buffer: Buffer) -> Buffer:
         if isinstance(extent, IntImm) and isinstance(count, IntImm):
             count = IntImm(INT32, count.value * extent.value)
         else:
-            count = Binary("mul", count, _as(extent, count))
+            count = Binary("mul", count, as_type(extent, count))
     return Buffer(buffer.data, buffer.dtype, (count,))

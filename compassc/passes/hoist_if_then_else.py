@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
+from ..analysis.statements import fresh_copy, mutable_vars
 from ..analysis.structure import is_pure, is_stable, may_be_reported, variables
 from ..ir import stmts as S
 from ..ir.exprs import Var
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
 from ..ir.visit import walk_stmts
-from ._blocks import fresh_copy, mutable_vars
 
 NAME = "HoistIfThenElse"
 

@@ -13,12 +13,12 @@ from collections.abc import Set as AbstractSet
 
 from ..analysis.arith import Arith, Linear
 from ..analysis.simplify import Simplifier
+from ..analysis.statements import is_const, mutable_vars
 from ..analysis.structure import is_pure, is_stable, may_be_reported, variables
 from ..ir import stmts as S
 from ..ir.exprs import Binary, Expr, IntImm, Var
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
 from ..ir.visit import walk_stmts
-from ._blocks import is_const, mutable_vars
 
 NAME = "IfConversion"
 

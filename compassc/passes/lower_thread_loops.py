@@ -10,6 +10,7 @@ from __future__ import annotations
 from compass_core import targets
 from compass_core.errors import CompassError, Note
 
+from ..analysis.statements import is_const, own_breaks
 from ..analysis.structure import Interner
 from ..ir import exprs as E
 from ..ir import stmts as S
@@ -18,7 +19,6 @@ from ..ir.exprs import Binary, Cast, Expr, Var
 from ..ir.printer import print_expr
 from ..ir.stmts import IRModule, PrimFunc
 from ..ir.visit import Rewriter, Rewritten, rewrites, substitute_body, walk_stmts
-from ._blocks import is_const, own_breaks
 
 NAME = "LowerThreadLoops"
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from compass_core import targets
 from compass_core.errors import CompassError, Span
 
+from ..analysis.statements import defined_vars, fresh_copy, mutable_vars, used_vars
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import INT32, VOID, DataType, PointerType
@@ -23,7 +24,6 @@ from ..ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
 from ..ir.visit import Rewriter, Rewritten, all_exprs, rewrites, substitute_body, walk_stmts
 from . import flatten_buffer, storage_rewrite
-from ._blocks import defined_vars, fresh_copy, mutable_vars, used_vars
 from ._turns import Move, Turn, Turns, refusal, shown
 
 NAME = "PipelineLoops"

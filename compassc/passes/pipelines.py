@@ -2,6 +2,29 @@
 
 from __future__ import annotations
 
+LOOPS: tuple[str, ...] = (
+    "VerifyConstants",
+    "LowerBoolStorage",
+    "HoistIfThenElse",
+    "InjectDmaCopy",
+    "InjectDoubleBuffer",
+    "LoopPartition",
+    "Simplify",
+    "HoistIfThenElse",
+    "IfConversion",
+    "UnrollLoop",
+    "Simplify",
+    "VectorizeReductions",
+    "Simplify",
+    "CombineDotProducts",
+    "ShareVectors",
+    "ReuseLoads",
+    "ShareLoads",
+    "RemoveNoOp",
+    "VerifyMemory",
+)
+"""What the NPU is fast with, of a function of loops over scalars: transfers, vectors, accumulators."""
+
 LOWER: tuple[str, ...] = (
     "LowerBlocks",
     "PipelineLoops",
@@ -51,4 +74,4 @@ LEGALIZE: tuple[str, ...] = (
     "UniquifyVarName",
 )
 
-STAGES: dict[str, tuple[str, ...]] = {"lower": LOWER, "legalize": LEGALIZE}
+STAGES: dict[str, tuple[str, ...]] = {"loops": LOOPS, "lower": LOWER, "legalize": LEGALIZE}

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ..analysis.simplify import negate
+from ..analysis.statements import is_const, used_vars
 from ..analysis.structure import Interner, is_pure
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.exprs import Expr, Var
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
 from ..ir.visit import walk_exprs, walk_stmts
-from ._blocks import is_const, used_vars
 
 NAME = "RemoveNoOp"
 _KEPT = E.F_CALL | E.F_FUNC | E.F_POINTER

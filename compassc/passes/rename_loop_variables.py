@@ -6,12 +6,12 @@ After: no loop variable has a name longer than 20 characters; names in use get a
 
 from __future__ import annotations
 
+from ..analysis.statements import defined_vars
 from ..ir import stmts as S
 from ..ir.exprs import Var
 from ..ir.names import NamePool
 from ..ir.stmts import Body, IRModule, PrimFunc
 from ..ir.visit import rename_vars, walk_stmts
-from ._blocks import defined_vars
 
 NAME = "RenameLoopVariables"
 LONGEST = 20

@@ -13,13 +13,13 @@ from typing import Any
 
 from ..analysis.arith import Arith
 from ..analysis.simplify import Simplifier
+from ..analysis.statements import is_const, mutable_vars, own_breaks
 from ..analysis.structure import is_pure, is_stable
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.exprs import Expr
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
 from ..ir.visit import substitute_body
-from ._blocks import is_const, mutable_vars, own_breaks
 
 NAME = "Simplify"
 

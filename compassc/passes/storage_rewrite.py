@@ -9,6 +9,7 @@ an asynchronous operation keeps it alive for good. Arrays in shared memory only 
 
 from __future__ import annotations
 
+from ..analysis.statements import LOOPS
 from ..analysis.structure import effect_of
 from ..ir import exprs as E
 from ..ir import stmts as S
@@ -16,7 +17,6 @@ from ..ir.dtypes import INT32, PointerType
 from ..ir.exprs import Buffer, Expr, IntImm, Var
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
 from ..ir.visit import Rewriter, Rewritten, rename_vars, rewrites, walk_stmts
-from ._blocks import LOOPS
 
 NAME = "StorageRewrite"
 _SHAREABLE = ("lsram", "shared")

@@ -7,11 +7,11 @@ After: no two variables of a function, storage included, have the same name: the
 
 from __future__ import annotations
 
+from ..analysis.statements import defined_vars
 from ..ir.exprs import Var
 from ..ir.names import NamePool
 from ..ir.stmts import IRModule, PrimFunc
 from ..ir.visit import rename_vars
-from ._blocks import defined_vars
 
 NAME = "UniquifyVarName"
 

@@ -10,13 +10,13 @@ from collections.abc import Set as AbstractSet
 
 from compass_core.errors import CompassError
 
+from ..analysis.statements import fresh_copy, mutable_vars, own_breaks
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.exprs import IntImm
 from ..ir.printer import print_expr
 from ..ir.stmts import IRModule, PrimFunc
 from ..ir.visit import Rewriter, Rewritten, rewrites, substitute_body, walk_stmts
-from ._blocks import fresh_copy, mutable_vars, own_breaks
 
 NAME = "UnrollLoop"
 

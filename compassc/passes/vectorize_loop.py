@@ -19,7 +19,9 @@ from typing import Any, TypeVar
 from compass_core.errors import CompassError
 
 from ..analysis.arith import Arith
+from ..analysis.positions import position
 from ..analysis.simplify import Simplifier
+from ..analysis.statements import is_const, mutable_vars
 from ..analysis.structure import is_pure, may_be_reported, may_divide_by_zero, variables
 from ..ir import exprs as E
 from ..ir import stmts as S
@@ -28,9 +30,7 @@ from ..ir.exprs import Binary, Expr, IntImm, Ramp, Var
 from ..ir.printer import print_expr
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
 from ..ir.visit import Rewriter, Rewritten, all_exprs, located, rewrites, walk_stmts
-from ._blocks import is_const, mutable_vars
 from ._carried import conditions_of_turns
-from .flatten_buffer import position
 
 NAME = "VectorizeLoop"
 _T = TypeVar("_T")

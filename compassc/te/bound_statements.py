@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compassc.analysis.arith import Arith
+from compassc.analysis.positions import position
 from compassc.analysis.simplify import Simplifier
+from compassc.analysis.statements import fresh_copy
 from compassc.analysis.structure import Interner, variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
@@ -14,8 +16,6 @@ from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.tensor_exprs import ProducerLoad, Reduce
 from compassc.ir.visit import Rewriter, Rewritten, rewrites, substitute
-from compassc.passes._blocks import fresh_copy
-from compassc.passes.flatten_buffer import position
 from compassc.te.buffers import View, compact_strides
 from compassc.te.errors import LowerError
 from compassc.te.opaque import Kernels, TensorIntrin

@@ -101,7 +101,8 @@ class TEKernel:
 
         made, args = self.schedule(target)
         with self._here():
-            return lower(made, args, self.__name__, target, simple_mode), made
+            module = lower(made, args, self.__name__, target, simple_mode)
+        return module.map_functions(lambda f: f.replace(span=self.span) if f.name == module.entry else f), made
 
 
 def kernel(function: Callable[..., Any]) -> TEKernel:

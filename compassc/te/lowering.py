@@ -27,7 +27,7 @@ from compassc.te.bounds import Bounds, infer_bounds
 from compassc.te.buffers import View, check_bound
 from compassc.te.errors import LowerError, ScheduleError
 from compassc.te.external import imported, with_declarations
-from compassc.te.loopnest import LoopNest, loop_nest
+from compassc.te.loopnest import loop_nest
 from compassc.te.machine import Machine
 from compassc.te.narrow import narrowed
 from compassc.te.opaque import ScanOp
@@ -68,9 +68,9 @@ def lower(
         raise ExpressionTypeError("te.lower needs the parameters of the kernel: its tensors and variables, in order")
     machine, args = _machine(target), _with_tensors(args, binds or {})
     plain = normalised(schedule, machine)
-    module, nest = _plain_loops(plain, infer_bounds(plain), args, name, machine, binds)
+    module = _plain_loops(plain, infer_bounds(plain), args, name, machine, binds)
     if not simple_mode:
-        module = machine.form(module, nest.double_buffered)
+        module = machine.form(module)
     verify(module)
     return module
 
@@ -83,8 +83,7 @@ def schedule_ops(
     if args is None:
         given = [s.origin_op.output(0) for s in schedule.stages if isinstance(s.origin_op, PlaceholderOp)]
         args = [*given, *(t for op in schedule.outputs for t in op.outputs)]
-    module, _ = _plain_loops(schedule, bounds, args, name, _machine(target))
-    return module
+    return _plain_loops(schedule, bounds, args, name, _machine(target))
 
 
 def _with_tensors(args: Sequence[Any], binds: Mapping[Tensor, View]) -> list[Any]:
@@ -110,7 +109,7 @@ def _plain_loops(
     name: str,
     machine: Machine,
     binds: Mapping[Tensor, View] | None = None,
-) -> tuple[IRModule, LoopNest]:
+) -> IRModule:
     parameters, declared, variables, implied = parameters_of(args, machine, binds or {})
     for stage in plain.stages:
         for tensor in stage.origin_op.outputs if stage.is_output else ():
@@ -126,12 +125,14 @@ def _plain_loops(
     attrs = implied if sized else (*implied, (S.OPEN_MEMORY, 1))
     if machine.kernels:
         attrs = (*attrs, ("shapes", _shapes_of(parameters, renamed)))
+    if machine.stage == "loops":
+        attrs = (*attrs, (S.SCALAR_LOOPS, [v.name for v in nest.double_buffered]))
     function = PrimFunc(name, tuple(renamed.get(v, v) for v in variables), made, VOID, attrs)
     _check_known(function)
     called = (*_called(nest.kernels, name, machine), *externals)
     if any(f.name == name for f in externals):
         raise _named_alike("a function of C", name)
-    return IRModule((function, *called), name, machine.name), nest
+    return IRModule((function, *called), name, machine.name)
 
 
 def normalised(schedule: Schedule, machine: Machine | None = None) -> Schedule:

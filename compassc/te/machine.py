@@ -48,6 +48,8 @@ class Machine:
     """The pragmas that bring functions."""
     open_memory: ClassVar[frozenset[str]] = frozenset(("private",))
     """The scopes of which memory can have a size that is known when the kernel is called."""
+    stage: ClassVar[str] = ""
+    """The stage of passes that plain loops go through; empty where they stay."""
     meeting_place: ClassVar[str] = ""
     """The memory for what one thread computes and another one reads."""
 
@@ -77,10 +79,13 @@ class Machine:
         """The stages of the outermost level, one after another."""
         return [s for _, body in roots for s in body]
 
-    def form(self, module: IRModule, double_buffered: Sequence[Var]) -> IRModule:
-        """What a kernel of plain loops becomes. `double_buffered`: the storage of arrays that are to be filled and emptied
-        beside the work, where there is something to do that."""
-        return module
+    def form(self, module: IRModule) -> IRModule:
+        """What a kernel of plain loops becomes: that after the passes of its stage."""
+        if not self.stage:
+            return module
+        from compassc.passes import pipeline_names, run_pipeline
+
+        return run_pipeline(pipeline_names(self.stage), module)
 
 
 class Npu(Machine):
@@ -96,6 +101,7 @@ class Npu(Machine):
     externals = ""
     imports = ()
     open_memory = frozenset()
+    stage = "loops"
     meeting_place = "shared"
     _scopes: ClassVar[Mapping[str, str]] = {
         "global": "global",
@@ -107,11 +113,6 @@ class Npu(Machine):
     def __init__(self, target: Target) -> None:
         super().__init__(target.name)
         self.target, self.tecs = target, target.tecs
-
-    def form(self, module: IRModule, double_buffered: Sequence[Var]) -> IRModule:
-        from compassc.te.npu import npu_form
-
-        return npu_form(module, self.target, double_buffered)
 
     def shares(self, thread: IterVar | None) -> bool:
         return thread is not None and thread.thread_tag.startswith("threadIdx")
@@ -206,7 +207,7 @@ class Grid(Machine):
             )
         return "private"
 
-    def form(self, module: IRModule, double_buffered: Sequence[Var]) -> IRModule:
+    def form(self, module: IRModule) -> IRModule:
         from compassc.te.meetings import checked_meetings
         from compassc.tir.lower.barriers import with_meetings
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compassc.analysis.arith import Arith
+from compassc.analysis.positions import position
 from compassc.analysis.simplify import Simplifier
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Binary, IntImm, Var
 from compassc.ir.iter_vars import IterVar
 from compassc.ir.tensor_exprs import ProducerLoad
-from compassc.passes.flatten_buffer import position
 
 
 def in_order(read: ProducerLoad, axes: Sequence[IterVar], shape: Sequence[int]) -> bool:

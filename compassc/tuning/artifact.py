@@ -90,8 +90,7 @@ def _made(task: Task, candidate: Candidate) -> Artifact:
     module = BuildManager(target).parse(program.kernel)
     options = passes.PassOptions()
     with current_target(target):
-        check_resources(module)
-        lowered = passes.lower(module, options)
+        lowered = passes.lower(module, options, check_resources)
         legalised = passes.legalize(lowered, options)
         made = codegen.emit(legalised, interface_of(lowered))
     tables = [array["symbol"] for array in made.line_map["arrays"] if array["scope"] == "constant"]

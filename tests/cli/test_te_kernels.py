@@ -58,7 +58,7 @@ def run(tmp_path, compassc):
 def test_all_stages_leave_their_files(run, tmp_path):
     run("build", "k.py:twice", "-t", "X2_1204")
     names = {p.name for p in (tmp_path / "k.compass").iterdir()}
-    assert {f"twice.{x}" for x in "ir.txt loops.txt trace.json trace.py lowered.txt legal.txt cl o".split()} <= names
+    assert {f"twice.{x}" for x in "ir.txt trace.json trace.py lowered.txt legal.txt cl o".split()} <= names
     from compass_runtime.program import Program
 
     given, found = np.arange(400, dtype="int32").reshape(4, 100), np.zeros((4, 100), "int32")
@@ -116,3 +116,25 @@ def test_other_targets(run, tmp_path):
 def test_what_is_no_kernel(run, tmp_path, text, said):
     (tmp_path / "bad.py").write_text("from compassc import te\n" + text)
     assert said in run("lower", "bad.py", fails=True)
+
+
+def test_what_becomes_of_the_loops_is_seen_pass_by_pass(run, compassc, tmp_path):
+    shown = compassc(
+        "lower", "k.py:shrunk", "-o", "low.txt", "--print-after", "InjectDmaCopy", "--print-before", "LoopPartition"
+    )
+    loops, doubled = shown.err.split("IR before LoopPartition")
+    assert "IR after InjectDmaCopy" in loops and "S.dma_copy(" in loops and "scalar_loops=" in loops
+    assert "S.async_dma_copy(" in doubled and "scalar_loops=" not in doubled
+    assert "T.vectorized" not in (tmp_path / "low.txt").read_text()
+    run("parse", "k.py:shrunk", "-o", "shrunk.ir.txt")
+    assert "S.dma" not in (tmp_path / "shrunk.ir.txt").read_text()
+    assert run("lower", "shrunk.ir.txt", "-o", "-") == (tmp_path / "low.txt").read_text()
+
+
+def test_what_has_no_program_is_about_the_function(run, tmp_path):
+    text = "from compassc import te\n\n" + OPEN.replace('n = te.var("n")', "n = 100000").replace(
+        "te.create_schedule(c), [a, c]", "te.create_schedule(c), [a, c]"
+    )
+    (tmp_path / "large.py").write_text(text)
+    err = run("lower", "large.py", "-o", "-", fails=True)
+    assert "large.py:3" in err and "the LSRAM of a TEC on X2_1204 has 32,768 bytes" in err

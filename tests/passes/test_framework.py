@@ -15,6 +15,8 @@ from compassc import passes
 from compassc.graph.passes import GRAPHS
 from compassc.ir import parse_module, print_module
 from compassc.passes._vendor_names import NOT_NEEDED, VENDOR_NAMES
+from compassc.passes.pipelines import STAGES
+from tests.choosing import some
 
 FOLDER = Path(passes.__file__).parent
 COMPAT = Path(__file__).parents[2] / "docs" / "compat.md"
@@ -34,7 +36,8 @@ def run(module, names="Simplify,ExpandDivMod", **options):
 
 
 def stems():
-    return [p.stem for p in FOLDER.glob("*.py") if p.stem[0] != "_" and p.stem != "pipelines"]
+    files = [*FOLDER.glob("*.py"), *(FOLDER / "loops").glob("*.py")]
+    return [p.stem for p in files if p.stem[0] != "_" and p.stem != "pipelines"]
 
 
 @pytest.mark.parametrize("stem", sorted(stems()))
@@ -67,7 +70,7 @@ def test_a_pass_without_tests_is_found(tmp_path):
 
 
 def test_pipelines_name_passes_in_their_own_spelling():
-    for stage in ("lower", "legalize"):
+    for stage in some(STAGES):
         names = passes.pipeline_names(stage)
         assert passes.parse_pipeline(passes.pipeline_text(names)) == names
 
@@ -103,7 +106,7 @@ def test_unknown_name_gets_the_nearest_one():
 
 
 def test_disabled_pass_does_not_run(module):
-    after, _, options = run(module, disabled=("tir.Simplify", "tir.LoopPartition"))
+    after, _, options = run(module, disabled=("tir.Simplify", "tir.InjectVirtualThread"))
     assert [r.name for r in options.runs] == ["ExpandDivMod"] and "(n + 0)" in print_module(after)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 
 from compassc import tir
+from compassc.analysis.statements import defined_vars
 from compassc.analysis.structure import variables
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import VOID
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.visit import all_exprs, rename_vars, substitute_body, walk_stmts
-from compassc.passes._blocks import defined_vars
 from compassc.tir.blocks import renamed
 from compassc.tir.regions import touched
 

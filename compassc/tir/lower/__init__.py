@@ -52,18 +52,12 @@ def lower(module: IRModule, target: Any = None, simple_mode: bool = False) -> IR
 
     machine = Target.of(target or module.target or None).machine()
     scalars = all(map(_is_scalar, module.functions))
-    names = [_double_buffered(f) for f in module.functions]
+    names = sorted(_double_buffered(module.entry_func))
     made = module.map_functions(lambda f: f if is_lowered(f) else _lowered(f, machine)).replace(target=machine.name)
     scalars = scalars or isinstance(machine, Grid)  # which has nothing else
-    if scalars and not simple_mode:  # what somebody wrote with vectors and transfers stays as it is
-        halves = [
-            s.buffer.data
-            for f, wanted in zip(made.functions, names)
-            for s in f.body
-            if isinstance(s, S.Alloc) and s.buffer.data.name in wanted
-        ]
-        made = machine.form(made, halves)
-    return made
+    if scalars and machine.stage == "loops":  # what somebody wrote with vectors and transfers stays as it is
+        made = made.map_functions(lambda f: f.with_attr(S.SCALAR_LOOPS, names) if f.name == made.entry else f)
+    return machine.form(made) if scalars and not simple_mode else made
 
 
 def _double_buffered(function: PrimFunc) -> set[str]:

@@ -83,3 +83,8 @@ def test_bytes_are_added_as_products_with_one(kind):
     given_bytes, found = of_all_values(kind, (7, 24)), np.zeros(24, "int32")
     targets.build(s, [x, out], TARGET)(given_bytes, found)
     np.testing.assert_array_equal(found, given_bytes.astype("i4").sum(0))
+
+
+def test_the_pass_leaves_what_is_added_once(check):
+    add = 'v: T.int32x8 = T.splat(0, 8)\nv = (v + T.splat(p[0], 8))\nS.vstore(v, T.addr(p, 0), 1, dtype="void")'
+    check("CombineDotProducts", 'p: T.ptr("int32", "lsram")', add)

@@ -1,4 +1,4 @@
-"""Loop partition: where a guard is only needed at the edge, the inside of a loop is made twice.
+"""Make the inside of a loop twice where a guard is only needed at its edge.
 
 Before: a loop around others, inside of which conditions say whether an element exists. After: where the conditions hold
 for all turns of the inner loops, they are gone: the loop is two loops where it is known from which turn on they may not
@@ -7,23 +7,24 @@ hold, else its body is an If with both forms.
 
 from __future__ import annotations
 
+from compassc.analysis.statements import fresh_copy
 from compassc.analysis.structure import variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
-from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.ir.stmts import Body, IRModule, Stmt
 from compassc.ir.visit import Rewritten, rename_vars, rewrites, walk_stmts
-from compassc.passes._blocks import fresh_copy
-from compassc.te.npu.facts import Scoped, Sum, conjuncts, joined
+from compassc.passes.loops._entry import on_entry
+from compassc.passes.loops._facts import Scoped, Sum, conjuncts, joined
 
+NAME = "LoopPartition"
 MOST = 400
 """Statements from which on a body is not made twice."""
 _UNBOUNDED = 1 << 28
 
 
-def partitioned(f: PrimFunc) -> PrimFunc:
-    """The function with the guards of inner loops out of the way."""
-    return _Partition(f).function(f)
+def run(module: IRModule) -> IRModule:
+    return on_entry(module, lambda f: _Partition(f).function(f))
 
 
 class _Partition(Scoped):

@@ -1,7 +1,7 @@
 """Vectorised loops as vector operations, those that reduce, too.
 
 A vectorised loop that only joins values into one element (`c[i] = c[i] + ...`) becomes a `LaneUpdate`: the element is
-joined with all lanes of a vector. `registers` makes accumulators of these. Other loops are those of VectorizeLoop.
+joined with all lanes of a vector. VectorizeReductions makes accumulators of these. Other loops are those of VectorizeLoop.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from functools import reduce
 from typing import Any
 
 from compass_core.targets import Target
+from compassc.analysis.statements import is_const, mutable_vars
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import FLOAT32, INT32, DataType
@@ -18,9 +19,8 @@ from compassc.ir.exprs import Binary, Buffer, Expr, FloatImm, IntImm, Var
 from compassc.ir.node import node
 from compassc.ir.stmts import Body, PrimFunc
 from compassc.ir.visit import Rewritten, rewrites, walk_exprs
-from compassc.passes._blocks import is_const, mutable_vars
+from compassc.passes.loops._facts import guarded
 from compassc.passes.vectorize_loop import NoVectorForm, Vectorizer, VectorLoops
-from compassc.te.npu.facts import guarded
 
 JOINS = ("add", "mul", "min", "max")
 _BYTES = ("int8", "uint8")

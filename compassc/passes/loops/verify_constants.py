@@ -1,4 +1,7 @@
-"""Numbers of 64 bits: the dialect of C computes with them one by one, but has neither memory nor constants for them."""
+"""Refuse constants that take 64 bits to write: the dialect of C computes with such numbers, but has no constants of them.
+
+Before: any module. After: the same; LowerError for such a constant in the entry.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,16 @@ import math
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import FloatImm, IntImm
 from compassc.ir.operators import is_float32
-from compassc.ir.stmts import PrimFunc
+from compassc.ir.stmts import IRModule
 from compassc.ir.visit import all_exprs
 from compassc.te.errors import LowerError
 
+NAME = "VerifyConstants"
 _LOW, _HIGH = INT32.integer_range()
 
 
-def check_constants(f: PrimFunc) -> None:
-    """LowerError for a constant that takes 64 bits to write."""
-    for e in all_exprs(f.body):
+def run(module: IRModule) -> IRModule:
+    for e in all_exprs(module.entry_func.body):
         if isinstance(e, FloatImm) and e.dtype.bits > 32 and math.isfinite(e.value) and not is_float32(e.value):
             raise LowerError(
                 f"C for NPUs cannot write the constant {e.value} of type {e.dtype}",
@@ -27,3 +30,4 @@ def check_constants(f: PrimFunc) -> None:
                 f"the constant {e.value} has more than 32 bits, which C for NPUs cannot write",
                 "compute it of smaller ones, at run time, or with int32 alone",
             )
+    return module

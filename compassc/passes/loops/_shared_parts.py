@@ -1,9 +1,4 @@
-"""Vectors that would be computed again are computed once.
-
-A part of a statement that occurs in it more than once becomes a variable before it, and so does what is converted to a wider
-type: that takes several registers, each of which would be made of the whole part. Loads that occur more than once are left
-to `reuse`.
-"""
+"""Parts of statements as variables before them: what ShareVectors and ShareLoads have in common."""
 
 from __future__ import annotations
 
@@ -20,13 +15,14 @@ _PLAIN = (S.Let, S.Assign, S.Store)
 _TRIVIAL = (Var, E.Load, E.Ramp, E.VectorLiteral, E.IntImm, E.FloatImm, E.TailMask)
 
 
-def shared_vectors(f: PrimFunc) -> PrimFunc:
-    """The function with variables for the vectors that its statements need more than once."""
-    return _Statements().function(f)
+def with_parts(f: PrimFunc, loads: bool) -> PrimFunc:
+    """The function with variables for the vectors that its statements need more than once, or (`loads`) that they load to
+    convert them to a wider type."""
+    return _Statements(loads).function(f)
 
 
 class _Statements(Rewriter):
-    def __init__(self, loads: bool = False) -> None:
+    def __init__(self, loads: bool) -> None:
         super().__init__()
         self.loads = loads
 
@@ -39,11 +35,6 @@ class _Statements(Rewriter):
             made += _named(s, self.loads) if isinstance(s, _PLAIN) else [s.map(self.expr, self.body)]
         same = len(made) == len(body) and all(a is b for a, b in zip(made, body))
         return body if same else tuple(made)
-
-
-def loads_apart(f: PrimFunc) -> PrimFunc:
-    """The function with variables for the vectors that are loaded to be converted to a wider type."""
-    return _Statements(loads=True).function(f)
 
 
 def _named(s: Stmt, loads: bool) -> list[Stmt]:

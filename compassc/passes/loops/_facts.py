@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from compassc.analysis.arith import Arith, Linear
 from compassc.analysis.simplify import Simplifier
+from compassc.analysis.statements import mutable_vars
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.stmts import Body, PrimFunc, Stmt
 from compassc.ir.visit import Rewriter, Rewritten, rewrites
-from compassc.passes._blocks import mutable_vars
 
 ZERO, ONE = IntImm(INT32, 0), IntImm(INT32, 1)
 

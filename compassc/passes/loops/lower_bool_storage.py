@@ -1,34 +1,36 @@
-"""Bools in memory: a byte each, 1 or 0, for there is no memory of bools in the dialect of C.
+"""Keep bools in memory as bytes, 1 or 0, for there is no memory of bools in the dialect of C.
 
+Before: any module. After: no array of the entry is one of bools.
 An element is compared with 0 where it is read, so that vectors of them are masks. Where an element is joined with others
 by `and` or `or`, the bytes are (`min`, `max`), which reductions in lanes know.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import BOOL, UINT8, pointer_type
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
-from compassc.ir.stmts import PrimFunc
+from compassc.ir.stmts import IRModule, PrimFunc
 from compassc.ir.visit import Rewriter, Rewritten, rewrites, walk_stmts
+from compassc.passes.loops._entry import on_entry
+
+NAME = "LowerBoolStorage"
 
 _OF_BYTES = {"or": "max", "and": "min"}
 _ZERO = IntImm(UINT8, 0)
 
 
-def bools_as_bytes(f: PrimFunc) -> tuple[PrimFunc, Mapping[Var, Var]]:
-    """The function whose arrays of bools are of bytes, and by the storage of arrays that it makes what this became.
+def run(module: IRModule) -> IRModule:
+    return on_entry(module, _function)
 
-    Parameters stay pointers to bools: that is what is given to it.
-    """
+
+def _function(f: PrimFunc) -> PrimFunc:
+    """The function whose arrays of bools are of bytes. Parameters stay pointers to bools: that is what is given to it."""
     declared = [s.buffer for s in walk_stmts(f.body) if isinstance(s, (S.Alloc, S.DeclBuffer))]
     if all(b.dtype is not BOOL for b in declared):
-        return f, {}
-    made = _Bytes()
-    return made.function(f), made.renamed
+        return f
+    return _Bytes().function(f)
 
 
 class _Bytes(Rewriter):

@@ -1,10 +1,13 @@
-"""What SRAM a kernel takes: arrays whose lives do not overlap share it, and what does not fit is refused with a table."""
+"""Refuse a kernel that takes more SRAM than there is, with a table of what takes how much.
+
+Before: any module whose arrays in SRAM have constant sizes. After: the same. Arrays whose lives do not overlap share memory.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compass_core.targets import Target
+from compass_core import targets
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Buffer, IntImm
 from compassc.ir.stmts import IRModule, PrimFunc
@@ -12,6 +15,7 @@ from compassc.ir.visit import walk_stmts
 from compassc.passes import flatten_buffer, storage_rewrite
 from compassc.te.errors import LowerError
 
+NAME = "VerifyMemory"
 _MEMORIES = {"lsram": "the LSRAM of a TEC", "shared": "the memory that TECs share"}
 
 
@@ -34,15 +38,15 @@ def rooms(f: PrimFunc) -> list[Room]:
     return sorted(found, key=lambda r: -r.bytes)
 
 
-def check_memory(f: PrimFunc, target: Target) -> None:
-    """LowerError with a table when a function takes more SRAM than there is."""
+def run(module: IRModule) -> IRModule:
+    f, target = module.entry_func, targets.load(module.target)
     sizes = {"lsram": target.lsram_bytes, "shared": target.gsram_bytes}
     taken = dict.fromkeys(sizes, 0)
     for s in walk_stmts(f.body):
         if isinstance(s, S.Alloc) and s.buffer.scope in taken:
             taken[s.buffer.scope] += _bytes(s.buffer)
     if all(taken[scope] <= sizes[scope] for scope in sizes):
-        return
+        return module
     pieces = rooms(f)
     for scope, size in sizes.items():
         own = [r for r in pieces if r.scope == scope]
@@ -54,6 +58,7 @@ def check_memory(f: PrimFunc, target: Target) -> None:
             f"{_MEMORIES[scope]} on {target.name} has {size:,} bytes, the schedule needs {total:,}:\n{table}",
             "compute stages at inner loops or split into smaller tiles, so that less is held at a time",
         )
+    return module
 
 
 def _bytes(buffer: Buffer) -> int:

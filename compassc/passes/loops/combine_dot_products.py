@@ -1,6 +1,6 @@
-"""Products of bytes that are added one after another, four at a time.
+"""Multiply bytes that are added one after another four at a time.
 
-Statements in a row that add products of bytes to vectors of 32 bits become dot products (`vqdpa`, or `vqdot` and a sum where
+Before: any module, of which ReuseLoads does not know yet: equal operands are found by their structure. After: statements of the entry in a row that add products of bytes to vectors of 32 bits become dot products (`vqdpa`, or `vqdot` and a sum where
 the total might leave 32 bits): four vectors of bytes are interleaved once for all that they are multiplied by, four bytes
 that all lanes share are one word. Bytes that are added alone are products with 1.
 """
@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from compassc.analysis.positions import position
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, VECTOR_BITS, DataType, dtype
 from compassc.ir.exprs import Binary, Broadcast, Expr, IntImm, Var
-from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.ir.stmts import Body, IRModule, PrimFunc, Stmt
 from compassc.ir.visit import walk_exprs
-from compassc.passes.flatten_buffer import position
-from compassc.te.npu.facts import Scoped
+from compassc.passes.loops._entry import on_entry
+from compassc.passes.loops._facts import Scoped
 
+NAME = "CombineDotProducts"
 _BYTES = ("int8", "uint8")
 INT8 = dtype("int8")
 _LARGEST, _PRODUCT = (1 << 31) - 1, 1 << 15
@@ -27,9 +29,8 @@ _WORDS = _REGISTER // _WORD
 """Bytes of a vector register, those of a word, and words of a register."""
 
 
-def dots(f: PrimFunc) -> PrimFunc:
-    """The function with dot products. Before `reused`: equal operands are found by their structure."""
-    return _Dots(f).function(f)
+def run(module: IRModule) -> IRModule:
+    return on_entry(module, lambda f: _Dots(f).function(f))
 
 
 @dataclass(frozen=True)

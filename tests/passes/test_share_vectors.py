@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compassc import targets, te, topi
+from compassc import passes, targets, te, topi
 from compassc.analysis.structure import Interner
 from compassc.ir.text import parse_module
 from compassc.ir.visit import walk_exprs, walk_stmts
-from compassc.te.npu.common import is_part, shared_vectors
+from compassc.passes.loops._shared_parts import is_part
 from tests.choosing import some
 
 TARGET = "X2_1204"
@@ -45,7 +45,7 @@ def named(*lines: str) -> list[str]:
          *("        " + line for line in lines)]
     )  # fmt: skip
     return (
-        shared_vectors(parse_module(text).entry_func)
+        passes.run_pipeline(("ShareVectors",), parse_module(text))
         .script()
         .partition('"float16")\n        y_1 = ')[2]
         .splitlines()[1:]

@@ -1,6 +1,6 @@
-"""Loads and dear numbers that would give the same again are made once.
+"""Make loads and costly numbers that would give the same again once.
 
-In a statement, and in a run of them, equal loads become a variable (with the conversion of what they give, where all uses
+Before: any module. After, in the entry: in a statement, and in a run of them, equal loads become a variable (with the conversion of what they give, where all uses
 convert it, or as a vector where all lanes have it), and so does a quotient or function of scalars that all lanes
 of a vector have, for wide vectors are cut into registers; what no turn of a loop changes is made before the loop. What may
 write the memory in between ends it: a store into the same array (into any array in device memory, for parameters may be
@@ -13,14 +13,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from compass_core.operators import DIVISIONS
+from compassc.analysis.statements import defined_vars
 from compassc.analysis.structure import Interner, effect_of, is_pure, variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Expr, IntImm, Var
-from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.ir.stmts import Body, IRModule, Stmt
 from compassc.ir.visit import Rewriter, rewrites, walk_stmts
-from compassc.passes._blocks import defined_vars
+from compassc.passes.loops._entry import on_entry
 
+NAME = "ReuseLoads"
 _MOST = 16
 """Loads that are made before one loop: more would not stay in registers."""
 _PLAIN = (S.Let, S.Assign, S.Store)
@@ -28,9 +30,8 @@ Read = E.Load | E.Cast | E.Call | E.Broadcast
 """A load, the conversion of one, or either of them in all lanes of a vector."""
 
 
-def reused(f: PrimFunc) -> PrimFunc:
-    """The function with fewer loads."""
-    return _Reuse().function(f)
+def run(module: IRModule) -> IRModule:
+    return on_entry(module, lambda f: _Reuse().function(f))
 
 
 class _Reuse(Rewriter):
@@ -116,14 +117,14 @@ def _shared(run: list[Stmt]) -> list[Stmt]:
 
 
 def _apart(s: Stmt) -> list[Stmt]:
-    """A statement, after the dear scalars that all lanes of its vectors have."""
+    """A statement, after the costly scalars that all lanes of its vectors have."""
     if not isinstance(s, _PLAIN) or not all(is_pure(e) for e in s.exprs()):
         return [s]
     interner = Interner()
     found: dict[int, tuple[Expr, Var]] = {}
     for e in s.exprs():
         for x in _certain(e):
-            if isinstance(x, E.Broadcast) and _is_dear(x.value):
+            if isinstance(x, E.Broadcast) and _is_costly(x.value):
                 found.setdefault(interner.key(x.value), (x.value, Var("number", x.value.dtype)))
     if not found:
         return [s]
@@ -131,7 +132,7 @@ def _apart(s: Stmt) -> list[Stmt]:
     return [*lets, _Spread({k: v for k, (_, v) in found.items()}, interner).whole(s)]
 
 
-def _is_dear(e: Expr) -> bool:
+def _is_costly(e: Expr) -> bool:
     return any(isinstance(x, E.Call) or (isinstance(x, E.Binary) and x.op in DIVISIONS) for x in _every(e))
 
 

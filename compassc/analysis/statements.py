@@ -1,4 +1,4 @@
-"""Queries about statements that several passes share."""
+"""Queries about statements: what they define, change and leave, and copies of them."""
 
 from __future__ import annotations
 

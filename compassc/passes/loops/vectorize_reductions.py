@@ -1,6 +1,6 @@
-"""Accumulators in registers: elements that a loop reads and writes over and over are variables while it runs.
+"""Make vectors of vectorised loops, and variables of the elements that loops read and write over and over.
 
-An element whose place no turn of the loop changes is loaded (or has the value that was stored just before) where the loop
+Before: any module. After: the entry has no vectorised loops, as far as these have a vector form (`_lanes`). An element whose place no turn of the loop changes is loaded (or has the value that was stored just before) where the loop
 begins, is a variable in it and is stored where it ends. A `LaneUpdate` has a vector of partial results, which are joined
 across the lanes after the loop. Products that are added to vectors of float32 are fused, rounded once.
 """
@@ -11,27 +11,34 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compass_core.targets import Target
+from compass_core import targets
 from compassc.analysis.arith import Linear
+from compassc.analysis.positions import position
+from compassc.analysis.statements import defined_vars
 from compassc.analysis.structure import variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import FLOAT32, INT32, DataType, dtype
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
-from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.ir.stmts import Body, IRModule, PrimFunc, Stmt
 from compassc.ir.visit import Rewriter, Rewritten, rewrites, walk_exprs, walk_stmts
-from compassc.passes._blocks import defined_vars
-from compassc.passes.flatten_buffer import position
-from compassc.te.npu.facts import Scoped, conjuncts, guarded
-from compassc.te.npu.lanes import LaneUpdate, across, identity
+from compassc.passes.loops._entry import on_entry
+from compassc.passes.loops._facts import Scoped, conjuncts, guarded
+from compassc.passes.loops._lanes import LaneUpdate, across, identity, vectors
 from compassc.te.threads import is_shared_out
 
+NAME = "VectorizeReductions"
 OWN = ("private", "lsram")
 """Memory that other TECs do not see, so that storing what is there already is no race."""
 _LARGEST = (1 << 31) - 1
 
 
-def accumulators(f: PrimFunc, target: Target) -> PrimFunc:
+def run(module: IRModule) -> IRModule:
+    target = targets.load(module.target)
+    return on_entry(module, lambda f: _accumulators(vectors(f, target), target))
+
+
+def _accumulators(f: PrimFunc, target: targets.Target) -> PrimFunc:
     """The function with accumulators in variables and no `LaneUpdate`."""
     return _Promote(f, target.version == "X2").function(f)
 

@@ -1,28 +1,39 @@
-"""Double buffers: transfers into and out of them run beside the work on the other half.
+"""Give arrays two halves, so that transfers into and out of one run beside the work on the other.
 
-Before: a loop whose body begins with the transfers into an array and goes on to read it, or ends with the transfers out of
-it. After: the array has two halves, which the turns of the loop use alternately. Transfers in are started a turn ahead,
+Before: the entry's attribute `SCALAR_LOOPS` names such arrays; a loop whose body begins with the transfers into an array and goes on to read it, or ends with the transfers out of
+it. After: there is no such attribute; the array has two halves, which the turns of the loop use alternately. Transfers in are started a turn ahead,
 transfers out are waited for a turn later; there is one event per array, for transfers on one event run in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
+from compass_core import targets
+from compassc.analysis.statements import fresh_copy
 from compassc.analysis.structure import variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, VOID
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
-from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.ir.stmts import SCALAR_LOOPS, Body, IRModule, PrimFunc, Stmt
 from compassc.ir.visit import Rewriter, Rewritten, all_exprs, rewrites, substitute_body, walk_stmts
-from compassc.passes._blocks import fresh_copy
+from compassc.passes.loops._entry import on_entry
+from compassc.passes.loops._facts import ONE, ZERO
 from compassc.te.errors import LowerError
-from compassc.te.npu.facts import ONE, ZERO
+
+NAME = "InjectDoubleBuffer"
 
 
-def overlapped(f: PrimFunc, arrays: Iterable[Var], most: int) -> PrimFunc:
-    """The function with these arrays in two halves, as far as transfers fill or empty them; `most`: events that a TEC has."""
+def run(module: IRModule) -> IRModule:
+    return on_entry(module, lambda f: _function(f, targets.load(module.target).events))
+
+
+def _function(f: PrimFunc, most: int) -> PrimFunc:
+    """The function with arrays in two halves, as far as transfers fill or empty them; `most`: events that a TEC has."""
+    names = f.attr(SCALAR_LOOPS)
+    if names is None:
+        return f
+    f = f.without_attr(SCALAR_LOOPS)
+    arrays = [s.buffer.data for s in f.body if isinstance(s, S.Alloc) and s.buffer.data.name in names]
     step = _Overlap({a: _uses(f.body, a) for a in arrays})
     body = step.body(f.body)
     if not step.events:

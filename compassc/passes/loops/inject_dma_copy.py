@@ -1,5 +1,6 @@
-"""Copies between device memory and SRAM as DMA: a nest of loops whose only statement moves an element becomes transfers.
+"""Make transfers by DMA of loops that copy between device memory and SRAM.
 
+Before: any module. After: a nest of loops in the entry whose only statement moves an element is transfers.
 Where a guard says which elements exist, the transfer has only these; where an element is chosen between memory and a
 constant (padding), the memory is filled with the constant first, unless all of it is copied.
 """
@@ -9,23 +10,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from compassc.analysis.arith import SWAPPED
+from compassc.analysis.positions import position
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, VOID
 from compassc.ir.exprs import Binary, Expr, FloatImm, IntImm, Var
-from compassc.ir.stmts import PrimFunc, Stmt
+from compassc.ir.stmts import IRModule, Stmt
 from compassc.ir.visit import Rewritten, rewrites
-from compassc.passes.flatten_buffer import position
-from compassc.te.npu.facts import ONE, ZERO, Scoped, Sum, conjuncts, guarded
+from compassc.passes.loops._entry import on_entry
+from compassc.passes.loops._facts import ONE, ZERO, Scoped, Sum, conjuncts, guarded
 
+NAME = "InjectDmaCopy"
 SRAM = ("lsram", "shared")
 FEWEST = 8
 """Elements from which on a transfer takes less time than a loop does."""
 
 
-def dma_copies(f: PrimFunc) -> PrimFunc:
-    """The function with its copies as transfers."""
-    return _Copies(f).function(f)
+def run(module: IRModule) -> IRModule:
+    return on_entry(module, lambda f: _Copies(f).function(f))
 
 
 @dataclass
