@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from compass_core import files
 
@@ -69,3 +70,23 @@ def create_llvm(
     if output is not None:
         files.write(Path(output), done.stdout)
     return done.stdout
+
+
+def memoize(key: str, save_at_exit: bool = False) -> Any:
+    """A decorator: the results of a function without side effects are kept by its arguments, for this process."""
+    import functools
+    import pickle
+
+    def decorated(function: Any) -> Any:
+        known: dict[bytes, Any] = {}
+
+        @functools.wraps(function)
+        def kept(*args: Any) -> Any:
+            named = pickle.dumps((key, args))
+            if named not in known:
+                known[named] = function(*args)
+            return known[named]
+
+        return kept
+
+    return decorated

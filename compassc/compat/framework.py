@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -78,13 +77,6 @@ class IRModule(metaclass=_ModuleType):
     def from_expr(function: PrimFunc) -> Module:
         """A module of one function, by the name it has."""
         return Module((function,), function.name, "")
-
-
-def main() -> None:
-    """Run the tests of the file that is the program, as pytest does."""
-    import pytest
-
-    sys.exit(pytest.main([sys.modules["__main__"].__file__ or "", *sys.argv[1:]]))
 
 
 def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, simple_mode: bool = False) -> Module:
@@ -196,93 +188,6 @@ def num_threads() -> int:
     from compass_runtime.host_module import num_threads as processors
 
     return switches.THREADS.get() or processors()
-
-
-def enabled_targets() -> list[tuple[str, Any]]:
-    """The targets that tests of the framework run on, each with its device."""
-    from compass_runtime import device
-
-    return [(name, device(name, 0)) for name in ("llvm", "X2_1204", "cuda") if enabled(name)]
-
-
-def parametrize_targets(*targets: Any) -> Any:
-    """A test for each of the targets (by default all that are enabled), with the arguments `target` and `dev`."""
-    import pytest
-
-    from compass_runtime import device
-
-    plain = len(targets) == 1 and callable(targets[0])
-    names = [str(t) for t in targets] if targets and not plain else [name for name, _ in enabled_targets()]
-    cases = [
-        pytest.param(
-            name,
-            device(name.split()[0], 0),
-            id=name,
-            marks=() if enabled(name) else pytest.mark.skip(reason=f"nothing here runs {name}"),
-        )
-        for name in names
-    ]
-    mark = pytest.mark.parametrize(("target", "dev"), cases)
-    return mark(targets[0]) if plain else mark
-
-
-def parameter(*values: Any, ids: Any = None, by_dict: Mapping[str, Any] | None = None) -> Any:
-    """A fixture with these values, one test for each."""
-    import pytest
-
-    if by_dict:
-        ids, values = list(by_dict), tuple(by_dict.values())
-
-    @pytest.fixture(params=values, ids=ids)
-    def as_fixture(request: Any) -> Any:
-        return request.param
-
-    return as_fixture
-
-
-def parameters(*rows: Any, ids: Any = None) -> list[Any]:
-    """Fixtures that take their values together: `a, b = parameters((1, 2), (3, 4))` is a test with 1 and 2, and one with
-    3 and 4."""
-    import inspect
-    import sys
-
-    import pytest
-
-    if not rows or any(len(row) != len(rows[0]) for row in rows):
-        raise UsageError("parameters takes rows of values, all of one length", code="input")
-    scope = sys._getframe(1).f_globals
-    shared = f"_parameters_{sum(name.startswith('_parameters_') for name in scope)}"
-    scope[shared] = parameter(*rows, ids=ids)
-
-    def made(place: int) -> Any:
-        def as_fixture(**row: Any) -> Any:
-            return row[shared][place]
-
-        given = inspect.Parameter(shared, inspect.Parameter.KEYWORD_ONLY)
-        as_fixture.__signature__ = inspect.Signature([given])  # type: ignore[attr-defined]
-        return pytest.fixture(as_fixture)
-
-    return [made(i) for i in range(len(rows[0]))]
-
-
-def _requires(target: str) -> Any:
-    def requires(*functions: Any) -> Any:
-        import pytest
-
-        marks = [pytest.mark.skipif(not enabled(target), reason=f"nothing here runs {target}")]
-        if not functions:
-            return marks
-        found = functions[0]
-        for mark in marks:
-            found = mark(found)
-        return found
-
-    requires.__name__ = f"requires_{target}"
-    requires.__doc__ = f"Skips a test where nothing runs what is built for {target}."
-    return requires
-
-
-requires_llvm, requires_cuda = _requires("llvm"), _requires("cuda")
 
 
 def llvm(options: str = "") -> Target:

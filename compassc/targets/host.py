@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from compassc.targets.kind import Kind, Option, register_kind
 from compassc.te.external import EXTERN
 from compassc.te.machine import Machine
+from compassc.te.packed import PACKED
 
 if TYPE_CHECKING:
     from compass_runtime.module import Module
@@ -40,8 +41,11 @@ def _generate(module: IRModule, target: Target) -> Module:
     for i, imported in enumerate(module.entry_func.attr("import_llvm", ())):
         sources[f"imported{i}.ll"] = imported
     native = target.attrs["mcpu"] == "native"
-    calls = [f.attr(EXTERN) for f in module.functions if f.attr(EXTERN)]
+    packed = host_c.packed_functions(module)
+    calls = [f.attr(EXTERN) for f in module.functions if f.attr(EXTERN) and f not in packed]
     described |= {"parallel": parallel, "threads": target.attrs["num-cores"], "native": native}
+    if packed:
+        described["packed"] = [f.attr(PACKED) for f in packed]
     return HostLibrary(library.compiled(sources, parallel, target, calls), text, described)
 
 

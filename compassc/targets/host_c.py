@@ -18,6 +18,7 @@ from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.targets.ctext import CText, NoForm, helpers, identifier, typedefs
 from compassc.te.external import EXTERN
+from compassc.te.packed import PACKED, trampoline
 
 ON_STACK = 32 << 10
 """Bytes of one array up to which it lies on the stack."""
@@ -80,9 +81,11 @@ def text_of(module: S.IRModule) -> tuple[str, bool]:
     printer.finish()
     unit.functions.append("\n".join([*head, *printer.lines, "}"]))
     imported = function.attr("import_c", ())
-    prototypes = [_prototype(f, printer) for f in unit.externals.values() if not _is_named(f.attr(EXTERN), imported)]
+    others = [f for f in unit.externals.values() if f.attr(PACKED) is None]
+    prototypes = [_prototype(f, printer) for f in others if not _is_named(f.attr(EXTERN), imported)]
     types = "\n".join(unit.types.values())
-    parts = [PRELUDE, *imported, types, "\n".join(dict.fromkeys(prototypes)), *unit.tables, *unit.functions]
+    calls = _packed_calls(packed_functions(module), printer)
+    parts = [PRELUDE, *imported, types, "\n".join(dict.fromkeys(prototypes)), *calls, *unit.tables, *unit.functions]
     return "\n\n".join(p for p in parts if p) + "\n", unit.parallel
 
 
@@ -95,6 +98,20 @@ def _prototype(function: S.PrimFunc, printer: HostText) -> str:
     """The declaration of a function of C."""
     taken = ", ".join(printer.type(p.dtype) for p in function.params) or "void"
     return f"{printer.type(function.ret_type)} {function.attr(EXTERN)}({taken});"
+
+
+def packed_functions(module: S.IRModule) -> list[S.PrimFunc]:
+    """The functions of a module that call packed ones, by their numbers."""
+    return [f for f in module.functions if f.attr(PACKED) is not None]
+
+
+def _packed_calls(functions: Sequence[S.PrimFunc], printer: HostText) -> list[str]:
+    """The functions that call packed ones, and the pointer that the runtime sets."""
+    head = ["PUBLIC int (*compass_packed)(int number, void **values, long *sizes);"] if functions else []
+    return head + [
+        trampoline(i, f.attr(PACKED), f.attr(EXTERN), [printer.type(p.dtype) for p in f.params])
+        for i, f in enumerate(functions)
+    ]
 
 
 def _used(body: S.Body) -> Iterator[Var]:

@@ -72,6 +72,7 @@ from compassc.te.opaque import (
     for_range,
     scan,
 )
+from compassc.te.packed import call_packed
 from compassc.te.reduce import all, any, comm_reducer, max, max_value, min, min_value, prod, sum
 from compassc.te.schedule import Schedule, Stage, Trace, create_schedule
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, TensorSlice
@@ -117,6 +118,7 @@ __all__ = [
     "call_extern",
     "call_intrin",
     "call_kernel",
+    "call_packed",
     "call_pure_extern",
     "cast",
     "ceil",

@@ -16,7 +16,9 @@ from compassc.ir.visit import Rewriter, rewrites
 from compassc.te import inverse, math
 from compassc.te.buffers import View
 from compassc.te.errors import LowerError
+from compassc.te.intrinsics import is_added, with_rules
 from compassc.te.machine import Machine
+from compassc.te.packed import PACKED, text_of
 from compassc.te.schedule.schedule import Schedule
 
 EXTERN = "extern"
@@ -44,8 +46,11 @@ call_pure_extern = call_extern
 
 
 def call_intrin(dtype: Any, func_name: str, *args: Any) -> Expr:
-    """The function of `te` of a name (`exp`, or `tir.exp`), whose value is of type `dtype`. ExpressionError for others."""
+    """The function of `te` of a name (`exp`, or `tir.exp`), whose value is of type `dtype`, or an operation that was added
+    (`register_op_attr`). ExpressionError for others."""
     name = func_name.removeprefix("tir.") if isinstance(func_name, str) else ""
+    if is_added(name):
+        return E.Call(name, tuple(map(as_expr, args)), data_type(dtype))
     if name not in INTRINSICS:
         raise ExpressionError(f"{func_name!r} is no operation of all targets", f"known are {', '.join(INTRINSICS)}")
     made: Expr = getattr(inverse if hasattr(inverse, name) else math, name)(*args)
@@ -64,7 +69,7 @@ def with_declarations(body: Body, kernels: Container[str], machine: Machine) -> 
     """Statements and the functions of C that they call: all but `kernels`. LowerError where the machine has none, and where calls of one
     name do not agree."""
     found = _Declared(kernels, machine)
-    return found.body(body), list(found.functions.values())
+    return found.body(with_rules(body, machine.kinds)), list(found.functions.values())
 
 
 class _Declared(Rewriter):
@@ -83,6 +88,8 @@ class _Declared(Rewriter):
         if e.func in self.kernels:
             return e
         types = tuple(a.dtype for a in e.args)
+        if signature := text_of(e.func):
+            return e.replace(func=self._packed(signature, types, e.dtype))
         if not self.machine.externals:
             raise LowerError(
                 f"'{e.func}' is a function of C, {self.machine.name} has none",
@@ -102,6 +109,19 @@ class _Declared(Rewriter):
             label = f"{e.func}__{same}" if same else e.func
             self.functions[e.func, types] = PrimFunc(label, params, (), e.dtype, ((EXTERN, e.func),))
         return e.replace(func=self.functions[e.func, types].name)
+
+    def _packed(self, signature: str, types: tuple[Type, ...], kind: Type) -> str:
+        """The name of the function of C that calls a packed one. LowerError for devices."""
+        if self.machine.externals != "all":
+            raise LowerError(
+                f"{self.machine.name} calls no packed functions: {signature}", "they are called by the host"
+            )
+        if (signature, types) not in self.functions:
+            params = tuple(Var(f"x{i}", t) for i, t in enumerate(types))
+            name = f"packed_{sum(f.attr(PACKED) is not None for f in self.functions.values())}"
+            attrs = ((EXTERN, name), (PACKED, signature))
+            self.functions[signature, types] = PrimFunc(name, params, (), kind, attrs)
+        return self.functions[signature, types].name
 
 
 def _in_c(types: tuple[Type, ...]) -> list[object]:

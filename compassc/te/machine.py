@@ -42,6 +42,8 @@ class Machine:
     """Whether a loop of one turn that is bound to a thread says that one thread runs it."""
     kernels: ClassVar[bool] = False
     """Whether functions of the kernel language can be called."""
+    kinds: ClassVar[tuple[str, ...]] = ("llvm", "c")
+    """The kinds of targets for which there may be rules of operations."""
     externals: ClassVar[str] = "all"
     """Which functions of C can be called: "all", those that take "values" only, none."""
     imports: ClassVar[tuple[str, ...]] = ("import_c", "import_llvm")
@@ -99,6 +101,7 @@ class Npu(Machine):
     together = True
     kernels = True
     externals = ""
+    kinds = ("compass",)
     imports = ()
     open_memory = frozenset()
     stage = "loops"
@@ -162,6 +165,7 @@ class Grid(Machine):
     everywhere = True
     single_threads = True
     externals = "values"
+    kinds = ("cuda",)
     imports = ("import_c",)
 
     def shares(self, thread: IterVar | None) -> bool:

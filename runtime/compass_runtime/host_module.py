@@ -16,6 +16,7 @@ from compass_core import switches
 from compass_core.errors import CompassError
 from compass_core.hostcc import host, provenance
 from compass_runtime.arguments import Arguments, parameters_of
+from compass_runtime.callbacks import Callbacks
 from compass_runtime.errors import RuntimeStateError, RuntimeValueError
 from compass_runtime.module import ENTRY, LOADER, RUNNABLE, SERIALIZABLE, Module, sealed, unsealed
 from compass_runtime.packed import register_func
@@ -42,6 +43,8 @@ class HostLibrary(Module):
         self.trusted = True
         self.name = str(self.description["name"])
         self.arguments = Arguments(self.name, parameters_of(self.description))
+        signatures = self.description.get("packed")
+        self._callbacks = Callbacks(signatures) if signatures else None
 
     @property
     def format(self) -> str:
@@ -84,6 +87,8 @@ class HostLibrary(Module):
         entry.restype, entry.argtypes = ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)
         if self.description["parallel"]:
             _Pool.adopt(loaded)
+        if self._callbacks is not None:
+            self._callbacks.adopt(loaded)
         found: Callable[..., int] = entry
         return found
 
@@ -94,7 +99,10 @@ class HostLibrary(Module):
         entry, parallel = self._entry_point, None
         if self.description["parallel"]:
             parallel = _Pool.function(int(self.description["threads"]))
-        if entry(pointers, parallel):
+        failed = entry(pointers, parallel)
+        if self._callbacks is not None:
+            self._callbacks.finish()
+        if failed:
             raise RuntimeStateError(f"out of memory in '{self.name}'", code="out-of-memory")
         for given, used in back:
             given[...] = used

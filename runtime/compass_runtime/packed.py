@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, TypeVar
 
 from compass_runtime.errors import RuntimeStateError, RuntimeTypeError, RuntimeValueError
@@ -21,6 +22,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 _functions: dict[str, PackedFunc] = {}
 _lock = threading.Lock()
 _OLDER = "codegen.build_"
+_BROUGHT = "tvm.contrib."
+"""Names under which there are functions that come with the runtime."""
 _PLAIN = (bool, int, float, str, bytes, bytearray, BaseException)
 
 
@@ -108,6 +111,9 @@ def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None
     `codegen.build_KIND` is an older name of `target.build.KIND`.
     """
     found = _functions.get(name)
+    if found is None and name.startswith(_BROUGHT):
+        import_module("compass_runtime.brought")
+        found = _functions.get(name)
     if found is None and name.startswith(_OLDER):
         found = _functions.get(f"target.build.{name.removeprefix(_OLDER)}")
     if found is None and not allow_missing:

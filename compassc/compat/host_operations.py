@@ -1,0 +1,56 @@
+"""Operations of the host that call packed functions of the runtime: `tvm.contrib.cblas` and `tvm.contrib.random`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import te
+
+_NAME = "tvm.contrib.cblas."
+
+
+def _shape(lhs: Any, rhs: Any, transa: bool, transb: bool) -> tuple[Any, Any]:
+    return lhs.shape[-1 if transa else -2], rhs.shape[-2 if transb else -1]
+
+
+def _product(function: str, shape: Any, lhs: Any, rhs: Any, transa: bool, transb: bool, options: dict[str, Any]) -> Any:
+    return te.extern(
+        shape,
+        [lhs, rhs],
+        lambda ins, outs: te.call_packed(_NAME + function, ins[0], ins[1], outs[0], bool(transa), bool(transb)),
+        name=options.pop("name", "C"),
+        **options,
+    )
+
+
+def matmul(lhs: Any, rhs: Any, transa: bool = False, transb: bool = False, **options: Any) -> Any:
+    """The product of two matrices, each transposed where it is said. `options`: those of `te.extern`."""
+    return _product("matmul", _shape(lhs, rhs, transa, transb), lhs, rhs, transa, transb, options)
+
+
+def batch_matmul(
+    lhs: Any, rhs: Any, transa: bool = False, transb: bool = False, iterative: bool = False, **options: Any
+) -> Any:
+    """The products of two stacks of matrices. `iterative` changes nothing."""
+    shape = (lhs.shape[0], *_shape(lhs, rhs, transa, transb))
+    return _product("batch_matmul", shape, lhs, rhs, transa, transb, options)
+
+
+def _random(function: str, low: Any, high: Any, size: Any, dtype: str) -> Any:
+    name = f"tvm.contrib.random.{function}"
+    return te.extern(size, [], lambda ins, outs: te.call_packed(name, low, high, outs[0]), name=function, dtype=dtype)
+
+
+def randint(low: int, high: int, size: Any, dtype: str = "int32") -> Any:
+    """A tensor of random whole numbers from `low` up to `high`, which is none of them."""
+    return _random("randint", int(low), int(high), size, dtype)
+
+
+def uniform(low: float, high: float, size: Any) -> Any:
+    """A tensor of random numbers between two."""
+    return _random("uniform", float(low), float(high), size, "float32")
+
+
+def normal(loc: float, scale: float, size: Any) -> Any:
+    """A tensor of random numbers around a mean."""
+    return _random("normal", float(loc), float(scale), size, "float32")

@@ -1,0 +1,292 @@
+"""`tvm.testing`: targets that tests run on, parameters, what tests need, and comparisons."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from compass_core.errors import UsageError
+
+from ..ir import IRModule, PrimFunc, assert_structural_equal
+from ..ir.exprs import Expr
+from ..te.analyzer import Analyzer
+from .framework import enabled
+
+
+def main() -> None:
+    """Run the tests of the file that is the program, as pytest does."""
+    import pytest
+
+    sys.exit(pytest.main([sys.modules["__main__"].__file__ or "", *sys.argv[1:]]))
+
+
+def enabled_targets() -> list[tuple[str, Any]]:
+    """The targets that tests of the framework run on, each with its device."""
+    from compass_runtime import device
+
+    return [(name, device(name, 0)) for name in ("llvm", "X2_1204", "cuda") if enabled(name)]
+
+
+def parametrize_targets(*targets: Any) -> Any:
+    """A test for each of the targets (by default all that are enabled), with the arguments `target` and `dev`."""
+    import pytest
+
+    plain = len(targets) == 1 and callable(targets[0])
+    mark = pytest.mark.parametrize(("target", "dev"), target_cases(() if plain else targets))
+    return mark(targets[0]) if plain else mark
+
+
+def target_cases(targets: Sequence[Any] = ()) -> list[Any]:
+    """Targets with their devices as parameters of tests; those that nothing here runs are skipped."""
+    import pytest
+
+    from compass_runtime import device
+
+    made = []
+    for given in targets or [name for name, _ in enabled_targets()]:
+        name, marks = (str(given.values[0]), given.marks) if hasattr(given, "values") else (str(given), ())
+        if not enabled(name):
+            made.append(pytest.param(name, None, id=name, marks=(*marks, _skip(name))))
+        else:
+            made.append(pytest.param(name, device(name.split()[0], 0), id=name, marks=marks))
+    return made
+
+
+def _skip(name: str) -> Any:
+    import pytest
+
+    return pytest.mark.skip(reason=f"nothing here runs {name}")
+
+
+def parameter(*values: Any, ids: Any = None, by_dict: Mapping[str, Any] | None = None) -> Any:
+    """A fixture with these values, one test for each."""
+    import pytest
+
+    if by_dict:
+        ids, values = list(by_dict), tuple(by_dict.values())
+
+    @pytest.fixture(params=values, ids=ids)
+    def as_fixture(request: Any) -> Any:
+        return request.param
+
+    return as_fixture
+
+
+def parameters(*rows: Any, ids: Any = None) -> list[Any]:
+    """Fixtures that take their values together: `a, b = parameters((1, 2), (3, 4))` is a test with 1 and 2, and one with
+    3 and 4."""
+    import inspect
+
+    import pytest
+
+    if not rows or any(len(row) != len(rows[0]) for row in rows):
+        raise UsageError("parameters takes rows of values, all of one length", code="input")
+    scope = sys._getframe(1).f_globals
+    shared = f"_parameters_{sum(name.startswith('_parameters_') for name in scope)}"
+    scope[shared] = parameter(*rows, ids=ids)
+
+    def made(place: int) -> Any:
+        def as_fixture(**row: Any) -> Any:
+            return row[shared][place]
+
+        given = inspect.Parameter(shared, inspect.Parameter.KEYWORD_ONLY)
+        as_fixture.__signature__ = inspect.Signature([given])  # type: ignore[attr-defined]
+        return pytest.fixture(as_fixture)
+
+    return [made(i) for i in range(len(rows[0]))]
+
+
+def fixture(func: Any = None, *, cache_return_value: bool = False) -> Any:
+    """A fixture of pytest. `cache_return_value`: it is made once for the same parameters, and tests get copies."""
+    import functools
+    import pickle
+    from copy import deepcopy
+
+    import pytest
+
+    if func is None:
+        return partial(fixture, cache_return_value=cache_return_value)
+    if not cache_return_value:
+        return pytest.fixture(func)
+    known: dict[bytes, Any] = {}
+
+    @functools.wraps(func)
+    def kept(*args: Any, **options: Any) -> Any:
+        key = pickle.dumps((args, sorted(options.items())))
+        if key not in known:
+            known[key] = func(*args, **options)
+        return deepcopy(known[key])
+
+    return pytest.fixture(kept)
+
+
+def device_enabled(target: str) -> bool:
+    """Whether tests run on this target. AssertionError for what is no text."""
+    assert isinstance(target, str), "a target is named by its text"
+    return enabled(target)
+
+
+def assert_prim_expr_equal(lhs: Expr, rhs: Expr) -> None:
+    """ValueError unless two expressions can be shown to be equal."""
+    if not Analyzer().can_prove(lhs == rhs):
+        raise ValueError(f"{lhs} and {rhs} are not equal")
+
+
+def _known_by(target: str) -> Callable[[], bool]:
+    return lambda: enabled(target)
+
+
+def _package(name: str) -> Callable[[], bool]:
+    from importlib.util import find_spec
+
+    return lambda: find_spec(name) is not None
+
+
+def _processor(*features: str) -> Callable[[], bool]:
+    def known() -> bool:
+        from compass_core.hostcc import host
+
+        return set(features) <= set(host.current().features.split(","))
+
+    return known
+
+
+def _x86() -> bool:
+    from platform import machine
+
+    return machine() in ("x86_64", "AMD64")
+
+
+def _never() -> bool:
+    return False
+
+
+FEATURES: Mapping[str, Callable[[], bool]] = {
+    "llvm": _known_by("llvm"),
+    "cuda": _known_by("cuda"),
+    "gpu": _known_by("cuda"),
+    "x86": _x86,
+    "x86_avx512": _processor("+avx512f", "+avx512bw"),
+    "x86_vnni": _processor("+avx512vnni"),
+    "rpc": lambda: True,
+    **dict.fromkeys(
+        """tensorcore matrixcore cudnn cublas nvptx cudagraph opencl openclml rocm metal vulkan micro cutlass ethosn ethosu
+        libtorch hexagon cmsisnn corstone300 vitis_ai arm_dot x86_amx""".split(),
+        _never,
+    ),
+}
+"""What tests may need, and whether it is here."""
+
+
+class _Requirement:
+    """Skips tests where something is not here: `@requires_x`, `@requires_x()`, or marks of a parameter (`marks()`)."""
+
+    def __init__(self, name: str, present: Callable[[], bool]) -> None:
+        self.__doc__ = f"Skips a test where there is no {name}."
+        self._name, self._present = name, present
+
+    def marks(self, support_required: str = "compile-and-run") -> list[Any]:
+        """The marks of pytest."""
+        import pytest
+
+        present = support_required == "optional" or self._present()
+        return [pytest.mark.skipif(not present, reason=f"nothing here runs {self._name}")]
+
+    def __call__(self, func: Any = None, *, support_required: str = "compile-and-run") -> Any:
+        if func is None and support_required == "compile-and-run":
+            return self.marks()
+        if func is None:
+            return partial(self, support_required=support_required)
+        for mark in self.marks(support_required):
+            func = mark(func)
+        return func
+
+
+def requires_package(*names: str) -> Any:
+    """Skips a test where one of these packages is not installed."""
+    return _Requirement(", ".join(names), lambda: all(_package(name)() for name in names))
+
+
+def uses_gpu(func: Any) -> Any:
+    """A mark that says that a test may use a GPU, and changes nothing."""
+    return func
+
+
+def _kinds(mark: str, kinds: Sequence[str]) -> Any:
+    def noted(func: Any) -> Any:
+        setattr(func, mark, kinds)
+        return func
+
+    return noted
+
+
+def exclude_targets(*kinds: str) -> Any:
+    """A test is not run on targets of these kinds (`tvm.testing.plugin`)."""
+    return _kinds("excluded_targets", kinds)
+
+
+def known_failing_targets(*kinds: str) -> Any:
+    """A test is expected to fail on targets of these kinds (`tvm.testing.plugin`)."""
+    return _kinds("failing_targets", kinds)
+
+
+def requires_nvcc_version(major: int, minor: int = 0, release: int = 0) -> Any:
+    """Skips a test: there is no nvcc here."""
+    return _Requirement("nvcc", _never)
+
+
+requires_cuda_compute_version = requires_nvcc_version
+
+
+class CompareBeforeAfter:
+    """A base of tests of passes: `before`, `expected` and `transform` are functions or modules, methods that give them, or
+    for `expected` the class of the error."""
+
+    transform: Any
+
+    def test_compare(self) -> None:
+        """What the pass makes of the one is the other."""
+        import pytest
+
+        before, expected = self._side("before", "Before"), self._side("expected", "Expected")
+        transform = self._pass()
+        if isinstance(expected, type) and issubclass(expected, BaseException):
+            with pytest.raises(expected):
+                transform(_module(before))
+            return
+        after = transform(_module(before))
+        try:
+            assert_structural_equal(after, _module(expected))
+        except ValueError as error:
+            texts = [str(x) for x in (_module(before), _module(expected), after)]
+            raise ValueError("\n\n".join([str(error), *texts])) from None
+
+    def _pass(self) -> Any:
+        given = type(self).transform
+        return given(self) if _takes_self(given) else given
+
+    def _side(self, *names: str) -> Any:
+        (name,) = (n for n in names if hasattr(type(self), n))
+        given = vars(type(self))[name]
+        if isinstance(given, (IRModule, PrimFunc)) or (isinstance(given, type) and issubclass(given, BaseException)):
+            return given
+        if _takes_self(given):
+            return given(self)
+        from .tvmscript import ir_module, prim_func
+
+        return ir_module(given) if isinstance(given, type) else prim_func(given)
+
+
+def _takes_self(given: Any) -> bool:
+    import inspect
+
+    return inspect.isfunction(given) and "self" in inspect.signature(given).parameters
+
+
+def _module(given: Any) -> IRModule:
+    return given if isinstance(given, IRModule) else IRModule((given,), given.name, "")
+
+
+globals().update({f"requires_{name}": _Requirement(name, present) for name, present in FEATURES.items()})

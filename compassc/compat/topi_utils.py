@@ -1,0 +1,204 @@
+"""`tvm.topi.utils`: numbers of shapes, indices, and stages that are to be inlined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+from .. import te
+from ..ir.exprs import Expr, FloatImm, IntImm
+from ..ir.operators import as_expr, binary
+from ..te.analyzer import Analyzer
+
+
+class InvalidShapeError(ValueError):
+    """A shape that an operator does not take."""
+
+
+def simplify(expr: Any) -> Any:
+    """An expression in a simpler form; other values as they are."""
+    return Analyzer().simplify(expr) if isinstance(expr, Expr) else expr
+
+
+def _number(expr: Any) -> int | None:
+    if isinstance(expr, int):
+        return expr
+    found = simplify(as_expr(expr))
+    return found.value if isinstance(found, IntImm) else None
+
+
+def get_const_int(expr: Any) -> int:
+    """The whole number that an expression is. ValueError for others."""
+    found = _number(expr)
+    if found is None:
+        raise ValueError(f"expected a constant integer, got {expr}")
+    return found
+
+
+def get_const_float(expr: Any) -> float:
+    """The real number that an expression is. ValueError for others."""
+    found = simplify(as_expr(expr))
+    if isinstance(found, FloatImm):
+        return float(found.value)
+    raise ValueError(f"expected a constant float, got {expr}")
+
+
+def equal_const_int(expr: Any, value: int) -> bool:
+    """Whether an expression is this number."""
+    return _number(expr) == value
+
+
+def get_const_tuple(in_tuple: Any) -> tuple[Any, ...]:
+    """Sizes as a tuple: numbers where they are constant, else the expressions."""
+    numbers = ((_number(e), e) for e in in_tuple)
+    return tuple(simplify(e) if number is None else number for number, e in numbers)
+
+
+def get_float_tuple(in_tuple: Any) -> tuple[float, ...]:
+    """Real numbers as a tuple."""
+    return tuple(map(get_const_float, in_tuple))
+
+
+def prod(x: Any) -> Any:
+    """The product of numbers or expressions; 1 of none."""
+    given = list(x)
+    return reduce(lambda a, b: a * b, given) if given else 1
+
+
+def ceil_div(a: Any, b: Any) -> Any:
+    """The quotient, rounded up."""
+    return simplify(binary("floordiv", as_expr(a) + b - 1, as_expr(b)))
+
+
+def is_empty_shape(shape: Any) -> bool:
+    """Whether a size is 0."""
+    return any(_number(e) == 0 for e in shape)
+
+
+def is_dynamic_shape(shape: Any) -> bool:
+    """Whether a size is no number."""
+    return any(_number(e) is None for e in shape)
+
+
+def swap(arr: Sequence[Any], axis: int) -> list[Any]:
+    """The items with the one at `axis` and the last one changed over."""
+    made = list(arr)
+    made[axis], made[-1] = made[-1], made[axis]
+    return made
+
+
+def ravel_index(indices: Sequence[Any], shape: Sequence[Any]) -> Any:
+    """The place of an element among all, in order of rows."""
+    at = None
+    for index, size in zip(indices, shape, strict=True):
+        at = index if at is None else at * size + index
+    return at
+
+
+def unravel_index(idx: Any, shape: Sequence[Any]) -> list[Any]:
+    """The indices of the element at a place."""
+    found = []
+    for size in reversed(list(shape)):
+        found.append(idx % size)
+        idx = idx // size
+    return found[::-1]
+
+
+def get_max_power2_factor(n: int, max_value: int | None = None) -> int:
+    """The largest power of two that divides `n`, up to `max_value`."""
+    found = 1
+    while n % 2 == 0 and not (max_value is not None and max_value < found * 2):
+        found, n = found * 2, n // 2
+    return found
+
+
+def get_shape(src_shape: Sequence[Any], src_layout: Any, dst_layout: Any) -> tuple[Any, ...]:
+    """A shape in another order of the same axes, which have one letter each."""
+    source, wanted = str(src_layout), str(dst_layout)
+    if sorted(source) != sorted(wanted):
+        raise ValueError(f"the layouts {source} and {wanted} have other axes than each other")
+    return get_const_tuple(src_shape[source.index(axis)] for axis in wanted)
+
+
+def is_target(names: Any) -> bool:
+    """Whether the current target has one of these names among its keys."""
+    from ..targets import Target
+
+    current = Target.current()
+    listed = [names] if isinstance(names, str) else list(names)
+    return current is not None and any(name in (current.kind.name, *current.kind.keys) for name in listed)
+
+
+def const_vector(vector: Any, name: str = "const_vector") -> Any:
+    """A tensor of constant numbers, by a chain of choices."""
+    return _constant(vector, name, 1)
+
+
+def const_matrix(matrix: Any, name: str = "const_matrix", attrs: Any = None) -> Any:
+    """A tensor of constant numbers in rows, by a chain of choices."""
+    return _constant(matrix, name, 2)
+
+
+def _constant(array: Any, name: str, rank: int) -> Any:
+    import numpy as np
+
+    values = np.asarray(array)
+    if values.ndim != rank:
+        raise ValueError(f"'{name}' has {values.ndim} dimensions, expected {rank}")
+
+    def element(*index: Any) -> Any:
+        found: Any = te.const(0, str(values.dtype))
+        for place in np.ndindex(values.shape):
+            here = te.all(*(i == p for i, p in zip(index, place, strict=True)))
+            found = te.Select(here, te.const(values[place].item(), str(values.dtype)), found)
+        return found
+
+    return te.compute(values.shape, element, name=name)
+
+
+def traverse_inline(s: Any, final_op: Any, callback: Callable[[Any], Any]) -> None:
+    """Calls `callback` with each operation that `final_op` is computed from, inputs first, and inlines those that map
+    elements and are not the last."""
+    seen: set[Any] = set()
+
+    def visit(op: Any) -> None:
+        if op in seen:
+            return
+        seen.add(op)
+        if is_injective(op.tag) and op not in s.outputs and isinstance(op, te.ComputeOp):
+            s[op].compute_inline()
+        for tensor in op.input_tensors:
+            if not isinstance(tensor.op, te.PlaceholderOp):
+                visit(tensor.op)
+        callback(op)
+
+    visit(final_op)
+
+
+ELEMWISE, BROADCAST, INJECTIVE = "elemwise", "broadcast", "injective"
+COMM_REDUCE, COMM_REDUCE_IDX = "comm_reduce", "comm_reduce_idx"
+
+
+def is_broadcast(tag: str) -> bool:
+    """Whether the tag is one of operations that map elements of the same places, or of stretched ones."""
+    return tag in (ELEMWISE, BROADCAST) or tag.startswith((ELEMWISE, BROADCAST))
+
+
+def is_injective(tag: str) -> bool:
+    """Whether the tag is one of operations each of whose elements is made of one of each input."""
+    return is_broadcast(tag) or tag.startswith(INJECTIVE)
+
+
+def get_pad_tuple_generic(padding: Any, kernel: Sequence[int]) -> tuple[int, ...]:
+    """The elements before each dimension, then those after: of a number, of one for each dimension or side, or of `VALID` and
+    `SAME`. ValueError for other texts."""
+    from .topi_references import pads_of
+
+    if isinstance(padding, str) and padding not in ("VALID", "SAME"):
+        raise ValueError(f"unknown padding option {padding}")
+    sides = pads_of(padding, get_const_tuple(kernel))
+    return (*(a for a, _ in sides), *(b for _, b in sides))
+
+
+get_pad_tuple = get_pad_tuple1d = get_pad_tuple3d = get_pad_tuple_generic
