@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -28,13 +29,15 @@ def run(console: Console, source: Path, given: dict[str, Any]) -> None:
     console.inputs.append(source)
     model = Model.load(source) if source.is_dir() else _built(console, source, given)
 
+    begun = time.monotonic()
+
     def done(count: int, all: int) -> None:
         if sys.stderr.isatty():
-            console.progress(f"{count} of {all} samples")
+            console.progress(f"{count} of {all} samples{time_left(time.monotonic() - begun, count, all)}")
 
     found = evaluate(
         model, given["data"], labels=given["labels"], pictures=pictures_of(given), metric=metric, limit=given["limit"],
-        reference=not given["no_reference"], detail=given["html"] is not None, jobs=given["jobs"],
+        reference=not given["no_reference"], reference_samples=given["reference_samples"], detail=given["html"] is not None, jobs=given["jobs"],
         scheduler=given["scheduler"], done=done,
     )  # fmt: skip
     console.clear_progress()
@@ -46,6 +49,14 @@ def run(console: Console, source: Path, given: dict[str, Any]) -> None:
         files.write(given["html"], page(found))
         console.made(given["html"])
     check(found)
+
+
+def time_left(seconds: float, count: int, all: int) -> str:
+    """What to say of the time that is left after `count` of `all` took some seconds; nothing of less than two seconds."""
+    left = seconds * (all - count) / max(count, 1)
+    if left < 2:
+        return ""
+    return f", {left:.0f} s left" if left < 100 else f", {left / 60:.0f} min left"
 
 
 def _built(console: Console, source: Path, given: dict[str, Any]) -> Model:

@@ -7,26 +7,25 @@ from typing import Any
 
 from compassc.cluster import need, open_cluster
 from compassc.evaluation.data import DataSet
-from compassc.evaluation.metrics import Metric
-from compassc.evaluation.running import Content, Part, run_elsewhere
+from compassc.evaluation.running import Asked, Content, Part, run_elsewhere
 from compassc.models.model import Model
 
-Shared = tuple[Content, str, "Metric | None", bool]
+Shared = tuple[Content, str, Asked]
 
 
 def run_parts(
-    model: Model, framework: bytes | None, given: DataSet, groups: Sequence[Sequence[int]], metric: Metric | None,
-    detail: bool, jobs: int, scheduler: str | None,
+    model: Model, framework: bytes | None, given: DataSet, groups: Sequence[Sequence[int]], asked: Asked,
+    jobs: int, scheduler: str | None,
 ) -> Iterator[Part]:  # fmt: skip
     """The parts as they are done: by `jobs` processes of this machine, or by the workers of a scheduler. CompassError as
     `open_cluster` raises it, and when a part ends every worker."""
     content = Content.of(model, framework)
     with open_cluster(jobs, scheduler) as cluster:
-        shared: Shared = content, content.key, metric, detail
+        shared: Shared = content, content.key, asked
         for number, part in cluster.run(_part, shared, (given.part(numbers) for numbers in groups)):
             yield from need([(number, part)])
 
 
 def _part(shared: Shared, items: Sequence[Any]) -> Part:
-    content, key, metric, detail = shared
-    return run_elsewhere(content, key, items, metric, detail)
+    content, key, asked = shared
+    return run_elsewhere(content, key, items, asked)

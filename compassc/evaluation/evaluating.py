@@ -9,14 +9,15 @@ from compass_core.errors import CompassError
 from compassc.evaluation.data import DataSet, load
 from compassc.evaluation.metrics import Metric, TopK
 from compassc.evaluation.result import Evaluation
-from compassc.evaluation.running import Part, run_part
+from compassc.evaluation.running import Asked, Part, run_part
 from compassc.evaluation.subjects import Subjects, framework_of
 from compassc.models.ends import with_real_inputs
 from compassc.models.model import Model
 from compassc.quantizer.data import Pictures
+from compassc.quantizer.execute import at_once
 
-AT_ONCE = 8
-"""Samples of a part, after which progress is told."""
+AT_ONCE, TOGETHER = 8, 64
+"""Samples of a part, after which progress is told: at least, and at most where the references take so many together."""
 
 
 _NO_ONNX = "the framework's own results are not among these: the model's ONNX file is not known"
@@ -32,6 +33,7 @@ def evaluate(
     metric: Metric | None = None,
     limit: int | None = None,
     reference: bool = True,
+    reference_samples: int | None = None,
     detail: bool = False,
     profile: bool = True,
     jobs: int = 1,
@@ -42,7 +44,8 @@ def evaluate(
     the quantised graph, and the simulator, and measures how good and how near to each other they are.
 
     `labels`: instead of those of the data. `pictures`: how images become arrays. `metric`: what is measured with them, by default top-1 and top-5. `limit`: of
-    samples. `reference`: the framework is asked, where the model came from ONNX. `detail`: histograms of the tensors.
+    samples. `reference`: the framework is asked, where the model came from ONNX. `reference_samples`: only so many samples, the first ones,
+    are computed by the references (float graph, quantised graph, layers). `detail`: histograms of the tensors.
     `profile`: a run is profiled. `jobs`: processes; `scheduler`: the address of a Dask scheduler. `done(count, all)` is
     called as samples are done. CompassError for data that do not fit, and as the parts raise it.
     """
@@ -51,7 +54,7 @@ def evaluate(
     framework = framework_of(model) if reference else None
     asked = used if given.labels is not None else None
     whole = Part()
-    for part in _parts(model, framework, given, asked, detail, jobs, scheduler):
+    for part in _parts(model, framework, given, Asked(asked, detail, reference_samples), jobs, scheduler):
         whole.merge(part)
         done(whole.count, len(given))
     metrics = {name: used.total([kept[i] for i in sorted(kept)]) for name, kept in whole.kept.items()}
@@ -61,19 +64,19 @@ def evaluate(
 
 
 def _parts(
-    model: Model, framework: bytes | None, given: DataSet, metric: Metric | None, detail: bool, jobs: int,
-    scheduler: str | None,
-) -> Iterable[Part]:  # fmt: skip
+    model: Model, framework: bytes | None, given: DataSet, asked: Asked, jobs: int, scheduler: str | None
+) -> Iterable[Part]:
     """The parts of the result, in any order."""
-    groups = [range(i, min(i + AT_ONCE, len(given))) for i in range(0, len(given), AT_ONCE)]
+    size = max(AT_ONCE, min(TOGETHER, at_once(model.graph), len(given) // (4 * jobs)))
+    groups = [range(i, min(i + size, len(given))) for i in range(0, len(given), size)]
     if jobs > 1 or scheduler is not None:
         from compassc.evaluation.cluster import run_parts
 
-        yield from run_parts(model, framework, given, groups, metric, detail, jobs, scheduler)
+        yield from run_parts(model, framework, given, groups, asked, jobs, scheduler)
         return
     subjects = Subjects(model, framework)
     for numbers in groups:
-        yield run_part(subjects, given.part(numbers), metric, detail)
+        yield run_part(subjects, given.part(numbers), asked)
 
 
 def check(found: Evaluation) -> None:

@@ -18,15 +18,17 @@ from compassc.quantizer.similarity import Similarity
 
 @dataclass(frozen=True)
 class SubjectResult:
-    """How a subject did: `metrics` by name, and how near its outputs are to those of the first subject."""
+    """How a subject did on `samples`: `metrics` by name, and how near its outputs are to those of the first subject."""
 
     name: str
     title: str
     metrics: Mapping[str, float]
     similarity: Similarity
+    samples: int
 
     def as_data(self) -> dict[str, Any]:
-        return {"name": self.name, "title": self.title, "metrics": dict(self.metrics), **self.similarity.as_data()}
+        own = {"name": self.name, "title": self.title, "samples": self.samples, "metrics": dict(self.metrics)}
+        return {**own, **self.similarity.as_data()}
 
 
 @dataclass(frozen=True)
@@ -96,10 +98,13 @@ class Evaluation:
     @cached_property
     def subjects(self) -> list[SubjectResult]:
         """In the order they are compared."""
-        return [
-            SubjectResult(name, self.part.titles[name], self.metrics.get(name, {}), similarity)
-            for name, similarity in self.part.outputs.items()
-        ]
+        part, found = self.part, []
+        for name, title in part.titles.items():
+            count = part.counts.get(name, 0)
+            title = title if count == part.count else f"{title}, {count} sample{'s' * (count != 1)}"
+            similarity = part.outputs.get(name, Similarity())
+            found.append(SubjectResult(name, title, self.metrics.get(name, {}), similarity, count))
+        return found
 
     @cached_property
     def layers(self) -> list[LayerResult]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from compassc.graph import Graph, Layer, LayerError, Tensor, text
 from compassc.graph.dtypes import FLOAT_TYPES
 from compassc.layers.arithmetic import Array
 from compassc.layers.reals import stands_for_itself
+from compassc.layers.threads import blas_on_one_thread
 from compassc.models.model import Model
 from compassc.quantizer import execute
 from compassc.quantizer.similarity import Similarity
@@ -27,6 +28,15 @@ LOOKED_INTO = 1
 """Samples for which the simulator shows every tensor of a quantised model; the outputs are compared for all."""
 Item = tuple[int, Mapping[str, Array], Any]
 """The number of a sample, its inputs by tensor, its label."""
+
+
+class Asked(NamedTuple):
+    """What is measured: `metric`, None without labels; `detail`: histograms, too; `referenced`: the references compute only
+    samples of smaller numbers, None for all."""
+
+    metric: Metric | None = None
+    detail: bool = False
+    referenced: int | None = None
 
 
 @dataclass
@@ -80,6 +90,8 @@ class Part:
     layers: dict[str, LayerPart] = field(default_factory=dict)
     agreement: Agreement = field(default_factory=Agreement)
     titles: dict[str, str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    """Subject -> how many samples it was asked for."""
 
     def merge(self, other: Part) -> None:
         """Adds what other samples gave."""
@@ -92,6 +104,8 @@ class Part:
             self.layers.setdefault(name, LayerPart()).merge(layer)
         self.agreement.merge(other.agreement)
         self.titles.update(other.titles)
+        for name, count in other.counts.items():
+            self.counts[name] = self.counts.get(name, 0) + count
 
 
 @dataclass(frozen=True)
@@ -138,59 +152,86 @@ def _subjects(key: str) -> Subjects:
     return _contents[key].subjects()
 
 
-def run_elsewhere(content: Content, key: str, items: Sequence[Item], metric: Metric | None, detail: bool) -> Part:
+def run_elsewhere(content: Content, key: str, items: Sequence[Item], asked: Asked) -> Part:
     """`run_part` in a process that has only bytes; what is made of them is kept for further parts."""
     _contents.clear()
     _contents[key] = content
-    return run_part(_subjects(key), items, metric, detail)
+    return run_part(_subjects(key), items, asked)
 
 
-def run_part(subjects: Subjects, items: Sequence[Item], metric: Metric | None, detail: bool) -> Part:
-    """Measures on some samples. `metric`: None without labels; `detail`: histograms, too."""
+def run_part(subjects: Subjects, items: Sequence[Item], asked: Asked) -> Part:
+    """Measures on some samples."""
     part = Part(titles={name: subjects.title(name) for name in subjects.names})
-    for number, sample, label in items:
-        part.count += 1
-        made = _one(subjects, number, sample, part, detail)
-        known = _flat(made[subjects.names[0]])
-        for name in subjects.names:
-            part.outputs.setdefault(name, Similarity()).add(_flat(made[name]), known, number)
-            if metric is not None:
-                part.kept.setdefault(name, {})[number] = metric.of(made[name], label)
+    first = [item for item in items if asked.referenced is None or item[0] < asked.referenced]
+    with blas_on_one_thread():
+        for some, by_references in ((first, True), (items[len(first) :], False)):
+            size = subjects.at_once([sample for _, sample, _ in some]) if by_references else 1
+            for i in range(0, len(some), size):
+                _measure(subjects, some[i : i + size], part, asked, by_references)
     return part
+
+
+def _measure(subjects: Subjects, items: Sequence[Item], part: Part, asked: Asked, by_references: bool) -> None:
+    """Adds what some samples give that the references can compute together."""
+    part.count += len(items)
+    made = _outputs(subjects, items, part, asked.detail, by_references)
+    known = made.get(subjects.names[0])
+    for name, outputs in made.items():
+        part.counts[name] = part.counts.get(name, 0) + len(items)
+        for (number, _, label), own, right in zip(items, outputs, known or outputs, strict=True):
+            if known is not None:
+                part.outputs.setdefault(name, Similarity()).add(_flat(own), _flat(right), number)
+            if asked.metric is not None:
+                part.kept.setdefault(name, {})[number] = asked.metric.of(own, label)
 
 
 def _flat(arrays: Sequence[Array]) -> Array:
     return np.concatenate([a.reshape(-1) for a in arrays])
 
 
-def _one(subjects: Subjects, number: int, sample: Values, part: Part, detail: bool) -> dict[str, list[Array]]:
-    """The outputs of all subjects for a sample; what there is to measure of single tensors goes into `part`."""
+def _outputs(
+    subjects: Subjects, items: Sequence[Item], part: Part, detail: bool, by_references: bool
+) -> dict[str, list[list[Array]]]:
+    """By subject the outputs for each sample; what there is to measure of single tensors goes into `part`."""
     model = subjects.model
-    made: dict[str, list[Array]] = {}
+    numbers, samples = [number for number, _, _ in items], [sample for _, sample, _ in items]
+    raw_inputs = [model.raw_inputs(sample) for sample in samples]
+    made: dict[str, list[list[Array]]] = {}
     if FRAMEWORK in subjects.names:
-        made[FRAMEWORK] = subjects.framework.run(sample)
-    floats: Values = {}
-    if model.floats is not None:
-        floats = subjects.floats(model.floats, sample)
+        made[FRAMEWORK] = [subjects.framework.run(sample) for sample in samples]
+    if by_references and model.floats is not None:
+        floats = subjects.floats.values(samples)
         made[FLOATS] = outputs_of(model.floats, floats)
         if detail:
             _spread(model, model.floats, floats, part)
-    raw_inputs = model.raw_inputs(sample)
-    looked_into = number < LOOKED_INTO or not model.quantised
-    seen = model.all_tensors(raw_inputs) if looked_into else model.run(raw_inputs, raw=True)
-    made[SIMULATOR] = outputs_of(model.graph, seen)
-    if model.quantised:
-        integers = subjects.integers(sample)
+    if by_references and model.quantised:
+        integers = subjects.integers.values(raw_inputs)
         made[INTEGERS] = outputs_of(model.graph, integers)
-        for name, array in seen.items() if model.exact else ():
-            if name in integers:
-                part.agreement.add(array.tobytes() == integers[name].astype(array.dtype).tobytes(), number, name)
-    if model.floats is not None:
-        reals = subjects.real(integers if model.quantised else seen)
-        _compare(model.floats, floats, reals, number, part)
+    seen = [
+        model.all_tensors(raw)
+        if by_references and (number < LOOKED_INTO or not model.quantised)
+        else model.run(raw, raw=True)
+        for number, raw in zip(numbers, raw_inputs, strict=True)
+    ]
+    made[SIMULATOR] = [outputs_of(model.graph, one)[0] for one in seen]
+    if by_references and model.exact and model.quantised:
+        _agree(seen, integers, numbers, part)
+    if by_references and model.floats is not None:
+        real = [subjects.real(one) for one in ([integers] if model.quantised else seen)]
+        reals = real[0] if model.quantised else {name: np.stack([one[name] for one in real]) for name in real[0]}
+        _compare(model.floats, floats, reals, numbers, part)
         if model.quantised:
-            _own(model.floats, reals, number, part)
+            _own(subjects.floats.graph_of(len(items)), reals, numbers, part)
     return made
+
+
+def _agree(seen: Sequence[Values], integers: Values, numbers: Sequence[int], part: Part) -> None:
+    """Whether what the simulator gave for each sample is what the references did, which lies one behind the other."""
+    for i, (number, one) in enumerate(zip(numbers, seen, strict=True)):
+        for name, array in one.items():
+            if name in integers:
+                known = integers[name].reshape(len(numbers), -1)[i].astype(array.dtype)
+                part.agreement.add(array.tobytes() == known.tobytes(), number, name)
 
 
 def compared(graph: Graph) -> list[tuple[Layer, Tensor]]:
@@ -204,14 +245,14 @@ def compared(graph: Graph) -> list[tuple[Layer, Tensor]]:
     ]
 
 
-def _compare(graph: Graph, floats: Values, reals: Values, number: int, part: Part) -> None:
+def _compare(graph: Graph, floats: Values, reals: Values, numbers: Sequence[int], part: Part) -> None:
     """How near tensors are to those of the float graph."""
     for _, t in compared(graph):
         if t.name in reals and reals[t.name].size == floats[t.name].size:
-            part.layers.setdefault(t.name, LayerPart()).similarity.add(reals[t.name], floats[t.name], number)
+            part.layers.setdefault(t.name, LayerPart()).similarity.add_rows(reals[t.name], floats[t.name], numbers)
 
 
-def _own(graph: Graph, reals: Values, number: int, part: Part) -> None:
+def _own(graph: Graph, reals: Values, numbers: Sequence[int], part: Part) -> None:
     """The errors that layers add themselves: the float layer gets what the quantised one got."""
     known = {**reals, **_constants(graph)}
     for layer in graph.computing():
@@ -224,7 +265,7 @@ def _own(graph: Graph, reals: Values, number: int, part: Part) -> None:
             continue
         for t, right in zip(layer.outputs, outputs, strict=True):
             if t.name in reals and reals[t.name].size == right.size:
-                part.layers.setdefault(t.name, LayerPart()).own.add(reals[t.name], right, number)
+                part.layers.setdefault(t.name, LayerPart()).own.add_rows(reals[t.name], right, numbers)
 
 
 def _constants(graph: Graph) -> dict[str, Array]:

@@ -91,22 +91,28 @@ def cells_inside(sizes: tuple[int, ...], window: Window, positions: tuple[int, .
     return found
 
 
+def padded(x: Array, window: Window, positions: tuple[int, ...], fill: float) -> Array:
+    """The image with `fill` around it, as far as the window reaches at these positions; pads below 0 cut it off."""
+    pads = [(0, 0)]
+    for size, (before, after), stride, reach, many in zip(
+        x.shape[1:-1], window.pads, window.stride, window.reach, positions, strict=True
+    ):
+        pads.append((before, max(after, (many - 1) * stride + reach - size - before)))
+    pads.append((0, 0))
+    if not any(p for pair in pads for p in pair):
+        return x
+    made = np.full([size + max(b, 0) + max(a, 0) for size, (b, a) in zip(x.shape, pads, strict=True)], fill, x.dtype)
+    made[tuple(slice(max(b, 0), max(b, 0) + size) for size, (b, _) in zip(x.shape, pads, strict=True))] = x
+    return made[tuple(slice(max(0, -b), None if a >= 0 else a) for b, a in pads)]
+
+
 def seen(x: Array, window: Window, positions: tuple[int, ...], fill: float) -> Array:
     """The elements under the window: [n, positions..., c, kernel...], `fill` outside the image.
 
     Positions past the end of the padded image get `fill`, too.
     """
-    pads = [(0, 0)]
-    for size, (before, after), stride, reach, many in zip(
-        x.shape[1:-1], window.pads, window.stride, window.reach, positions, strict=True
-    ):
-        needed = (many - 1) * stride + reach
-        pads.append((before, max(after, needed - size - before)))
-    pads.append((0, 0))
-    negative = [slice(max(0, -b), None if a >= 0 else a) for b, a in pads]
-    padded = np.pad(x, [(max(b, 0), max(a, 0)) for b, a in pads], constant_values=fill)[tuple(negative)]
-    axes = tuple(range(1, x.ndim - 1))
-    views = np.lib.stride_tricks.sliding_window_view(padded, window.reach, axes)
+    wide = padded(x, window, positions, fill)
+    views = np.lib.stride_tricks.sliding_window_view(wide, window.reach, tuple(range(1, x.ndim - 1)))
     at = [slice(None)]
     at += [slice(0, (many - 1) * stride + 1, stride) for many, stride in zip(positions, window.stride, strict=True)]
     at += [slice(None)]

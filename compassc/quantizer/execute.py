@@ -12,15 +12,15 @@ from itertools import chain, islice
 import numpy as np
 
 from compass_core.errors import CompassError
-from compassc.graph import Graph, Layer, LayerError
+from compassc.graph import Graph, Layer, LayerError, Tensor
 from compassc.graph.dtypes import FLOAT_TYPES
-from compassc.graph.run import run_layers
+from compassc.graph.run import Compute, run_layers
 from compassc.graph.specialise import specialise
 from compassc.layers.arithmetic import Array
 from compassc.layers.costs import check_cost
 from compassc.layers.declare import evaluate
+from compassc.layers.threads import blas_on_one_thread
 from compassc.quantizer.fast import fast_layers
-from compassc.quantizer.threads import blas_on_one_thread
 
 Sample = Mapping[str, Array]
 """Inputs by the names of their tensors."""
@@ -30,6 +30,8 @@ SeenOfSome = Callable[[Layer, Sequence[Array], Sequence[Array], int], None]
 """The same with the number of samples that lie one behind the other in the outputs; 1 where they do not."""
 RECURRENT = ("BasicLSTM", "GRUv1", "GRUv3", "RNN")
 """Layers whose inputs behind the first are states, one for each sample."""
+RETYPED = ("Cast", "Quantize", "DeQuantize")
+"""Layers that give what they take in another type."""
 AT_ONCE = 64
 """The most samples that are run together."""
 MOST_BYTES = 1 << 25
@@ -51,10 +53,10 @@ def compute(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
     return evaluate(layer, inputs)
 
 
-def run(graph: Graph, inputs: Sample, seen: Seen) -> None:
-    """Runs a graph once. CompassError naming a layer that cannot be computed."""
+def run(graph: Graph, inputs: Sample, seen: Seen, computed: Compute = compute) -> None:
+    """Runs a graph once, each layer by `computed`. CompassError naming a layer that cannot be computed."""
     with blas_on_one_thread():
-        for layer, given, made in run_layers(graph, inputs, compute):
+        for layer, given, made in run_layers(graph, inputs, computed):
             seen(layer, given, made)
 
 
@@ -100,6 +102,8 @@ def _groups(samples: Iterable[Sample], size: int) -> Iterator[list[Sample]]:
 
 
 def stacked(samples: Sequence[Sample]) -> Sample:
+    if len(samples) == 1:
+        return samples[0]
     return {name: np.concatenate([s[name] for s in samples]) for name in samples[0]}
 
 
@@ -129,11 +133,12 @@ class Batches:
 def repeated(graph: Graph, size: int) -> Graph:
     """The graph with constants that belong to a sample, such as a token for the class or the first state of a recurrent
     layer, once per sample."""
-    joined: set[str] = set()
+    makers, joined = graph.producer(), set()
     for layer in graph.layers:
         given = layer.inputs if layer.type == "Concat" else layer.inputs[1:] if layer.type in RECURRENT else ()
-        constant = {t.name for t in given if graph.producer()[t.name].type == "Constant" and t.shape[:1] == (1,)}
-        if len(constant) < len(layer.inputs):
+        found = {t.name: _constant_behind(makers, t) for t in given}
+        constant = {t.name for t in found.values() if t is not None and t.shape[:1] == (1,)}
+        if len([t for t in found.values() if t is not None]) < len(layer.inputs):
             joined |= constant
     layers = []
     for layer in graph.layers:
@@ -146,9 +151,19 @@ def repeated(graph: Graph, size: int) -> Graph:
     return replace(graph, layers=tuple(layers))
 
 
-def together(graph: Graph, two: Sequence[Sample]) -> tuple[Batches | None, bool]:
+def _constant_behind(makers: Mapping[str, Layer], t: Tensor) -> Tensor | None:
+    """The constant tensor that a tensor is, in another type perhaps; None for others."""
+    layer = makers[t.name]
+    if layer.type in RETYPED:
+        return _constant_behind(makers, layer.input)
+    return layer.output if layer.type == "Constant" else None
+
+
+def together(
+    graph: Graph, two: Sequence[Sample], computed: Compute = compute, exact: bool = False
+) -> tuple[Batches | None, bool]:
     """The graph for several samples at once, and whether each sample's values stay in one piece in every tensor; None
-    where it gives something else than for each of `two` samples."""
+    where it gives something else than for each of `two` samples. `exact`: integers count, too, and to the bit."""
     batches = Batches(graph)
     try:
         pair = batches.of(2)
@@ -161,20 +176,20 @@ def together(graph: Graph, two: Sequence[Sample]) -> tuple[Batches | None, bool]
             apart.setdefault(t.name, []).append(values)
 
     for sample in two:
-        run(graph, sample, one)
-    same, rows = True, True
+        run(graph, sample, one, computed)
+    same, rows, alike = True, True, np.array_equal if exact else near
 
     def both(layer: Layer, _: Sequence[Array], made: Sequence[Array]) -> None:
         nonlocal same, rows
         for t, values in zip(layer.outputs, made, strict=True):
-            if layer.type != "Constant" and t.dtype in FLOAT_TYPES:
+            if layer.type != "Constant" and (exact or t.dtype in FLOAT_TYPES):
                 each, whole = np.stack([a.reshape(-1) for a in apart[t.name]]), values.reshape(-1)
-                alike = each.size == whole.size
-                rows = rows and alike and near(each.reshape(-1), whole)
-                same = same and alike and (rows or near(np.sort(each, None), np.sort(whole)))
+                as_many = each.size == whole.size
+                rows = rows and as_many and alike(each.reshape(-1), whole)
+                same = same and as_many and (rows or alike(np.sort(each, None), np.sort(whole)))
 
     try:
-        run(pair, stacked(two), both)
+        run(pair, stacked(two), both, computed)
     except CompassError:
         return None, False
     return (batches, rows) if same else (None, False)
@@ -184,3 +199,39 @@ def near(a: Array, b: Array) -> bool:
     """Whether the values are the same but for the last bits of sums."""
     limit = 1e-4 * max(float(np.abs(a).max(initial=0)), 1e-6)
     return bool(np.abs(a - b).max(initial=0) <= limit)
+
+
+class Rows:
+    """Every tensor of a graph for some samples, the values of each sample behind those of the one before. Samples are run
+    together where that gives the same."""
+
+    def __init__(self, graph: Graph, computed: Compute = compute, exact: bool = False) -> None:
+        """`exact`: "the same" is to the bit."""
+        self.graph, self._computed, self._exact = graph, computed, exact
+        self._batches: Batches | None = None
+        self._known = at_once(graph) == 1
+
+    def at_once(self, samples: Sequence[Sample]) -> int:
+        """How many are run together; found out with the first two."""
+        if not self._known and len(samples) > 1:
+            found, rows = together(self.graph, samples[:2], self._computed, self._exact)
+            self._batches, self._known = found if rows else None, True
+        return at_once(self.graph) if self._batches is not None else 1
+
+    def graph_of(self, many: int) -> Graph:
+        """The graph that runs so many samples together."""
+        return self.graph if many == 1 or self._batches is None else self._batches.of(many)
+
+    def values(self, samples: Sequence[Sample]) -> dict[str, Array]:
+        """By the names of tensors; those of `graph_of(len(samples))` where so many are run together."""
+        size = self.at_once(samples)
+        if len(samples) > size:
+            parts = [self.values(samples[i : i + size]) for i in range(0, len(samples), size)]
+            return {name: np.concatenate([np.atleast_1d(part[name]) for part in parts]) for name in parts[0]}
+        made: dict[str, Array] = {}
+
+        def seen(layer: Layer, _: Sequence[Array], outputs: Sequence[Array]) -> None:
+            made.update(zip([t.name for t in layer.outputs], outputs, strict=True))
+
+        run(self.graph_of(len(samples)), stacked(samples), seen, self._computed)
+        return made

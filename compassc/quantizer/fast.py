@@ -15,9 +15,10 @@ import numpy as np
 from compassc.graph import Layer
 from compassc.layers.arithmetic import Array
 from compassc.layers.declare import LayerType, all_types
+from compassc.layers.threads import spread
+from compassc.layers.window_products import STRIP, slices
 from compassc.operators.patterns import PatternKind
-from compassc.quantizer.threads import spread
-from compassc.quantizer.windowed import STRIP, activated, biases_of, convolution, pooling, slices
+from compassc.quantizer.windowed import activated, biases_of, convolution, pooling
 
 CONVERSIONS = ("Cast", "Quantize", "DeQuantize", "IsNaN", "IsInf", "FakeQuantWithMinMaxVars")
 """Functions of single numbers that take or give other types than float32, or are no part of float networks."""
@@ -28,7 +29,7 @@ Fast = Callable[..., "Array | None"]
 def product(rows: Array, filters: Array, biases: Array) -> Array:
     """rows [M, K] times the transposed filters [N, K], and biases [N]: many rows at a time."""
     (many, inner), outputs = rows.shape, len(filters)
-    made, columns = np.empty((many, outputs), np.float32), np.ascontiguousarray(filters.T)
+    made, columns = np.empty((many, outputs), np.float32), filters.T
 
     def piece(at: slice) -> None:
         np.matmul(rows[at], columns, out=made[at])

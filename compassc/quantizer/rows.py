@@ -8,19 +8,13 @@ import numpy as np
 
 from compassc.graph import Layer
 from compassc.layers.arithmetic import Array
-from compassc.layers.windows import window_of
-from compassc.quantizer.windowed import padded, patches
+from compassc.layers.families.linear.reference import groups_of
+from compassc.layers.window_products import patches
+from compassc.layers.windows import padded, window_of
 
 MOST_ROWS = 4096
 """Of a batch, evenly taken."""
 TYPES = ("Convolution", "DepthwiseConv", "FullyConnected")
-
-
-def groups_of(layer: Layer) -> int:
-    """Groups of channels that do not see each other."""
-    if layer.type == "FullyConnected":
-        return 1
-    return layer.integer("group", layer.input.shape[-1] if layer.type == "DepthwiseConv" else 1)
 
 
 def rows_of(layer: Layer, inputs: Sequence[Array]) -> Array | None:
@@ -35,7 +29,8 @@ def rows_of(layer: Layer, inputs: Sequence[Array]) -> Array | None:
     if x.ndim != 4 or weights.ndim != 4 or any(p < 0 for pair in window.pads for p in pair):
         return None
     groups = groups_of(layer)
-    seen = patches(padded(x, window), window, window.positions(x.shape[1:-1]))
+    positions = window.positions(x.shape[1:-1])
+    seen = patches(padded(x, window, positions, 0.0), window, positions)
     flat = seen.reshape(-1, weights[0, ..., 0].size, x.shape[-1])
     flat = _thinned(flat)
     split = flat.reshape(len(flat), -1, groups, x.shape[-1] // groups).transpose(2, 0, 1, 3)

@@ -4,12 +4,14 @@ order."""
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from compassc.layers.arithmetic import Array
+from compassc.layers.window_products import STRIP, slices
 
 
 @dataclass
@@ -28,12 +30,25 @@ class Similarity:
 
     def add(self, made: Array, known: Array, sample: int = -1) -> None:
         """A sample's array, and what it should be, and its number; infinities and NaN make the cosine NaN."""
-        a, b = made.reshape(-1).astype(np.float64), known.reshape(-1).astype(np.float64)
+        self.add_rows(made, known, [sample])
+
+    def add_rows(self, made: Array, known: Array, samples: Sequence[int]) -> None:
+        """The same for several samples, whose values lie one behind the other."""
+        a, b = made.reshape(len(samples), -1), known.reshape(len(samples), -1)
+        for number, own, right in zip(samples, a, b, strict=True):
+            one = Similarity(1, own.size)
+            for at in slices(own.size, 1, STRIP):
+                one._add_piece(own[at].astype(np.float64), right[at].astype(np.float64))
+            one.lowest, one.at = one.cosine, number
+            self.merge(one)
+
+    def _add_piece(self, a: Array, b: Array) -> None:
         with np.errstate(invalid="ignore", over="ignore"):
             difference = a - b
-            one = Similarity(1, a.size, float(a @ b), float(b @ b), float(a @ a), float(difference @ difference))
-        one.lowest, one.at = one.cosine, sample
-        self.merge(one)
+            self.dot += float(a @ b)
+            self.known += float(b @ b)
+            self.made += float(a @ a)
+            self.error += float(difference @ difference)
 
     def merge(self, other: Similarity) -> None:
         """Adds what was measured on other samples."""

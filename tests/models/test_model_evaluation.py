@@ -11,7 +11,7 @@ import compassc
 from compass_core.errors import CompassError
 from compassc.evaluation import evaluate
 from compassc.evaluation.data import load
-from compassc.evaluation.running import Content, run_elsewhere, run_part
+from compassc.evaluation.running import Asked, Content, run_elsewhere, run_part
 from compassc.evaluation.subjects import Subjects, framework_of
 from compassc.models.ends import with_real_inputs
 from compassc.models.model import Model
@@ -94,13 +94,87 @@ def test_parts_may_be_measured_anywhere_in_any_order(classifier, found):
     subjects = Subjects(classifier, framework_of(classifier))
     given = load(TEST, with_real_inputs(classifier.graph))
     content = Content.of(classifier, framework_of(classifier))
-    first = run_elsewhere(content, content.key, given.part(range(3, 6)), None, True)
-    second = run_part(subjects, given.part(range(3)), None, True)
+    first = run_elsewhere(content, content.key, given.part(range(3, 6)), Asked(detail=True))
+    second = run_part(subjects, given.part(range(3)), Asked(detail=True))
     first.merge(second)
-    here = run_part(subjects, given.part(range(6)), None, True)
-    assert first.layers["head_0"].histogram.as_data() == here.layers["head_0"].histogram.as_data()
-    assert first.outputs["simulator"].cosine == pytest.approx(here.outputs["simulator"].cosine, rel=1e-12)
+    here = run_part(subjects, given.part(range(6)), Asked(detail=True))
+    apart, whole = (part.layers["head_0"].histogram.as_data() for part in (first, here))
+    for key in ("low", "high"):  # more samples at once are summed up in another order
+        assert apart.pop(key) == pytest.approx(whole.pop(key), rel=1e-6)
+    assert apart == whole
+    assert first.outputs["simulator"].cosine == pytest.approx(here.outputs["simulator"].cosine, rel=1e-6)
     assert first.agreement.first is None and first.count == 6
+
+
+def test_references_may_be_asked_for_some_samples(classifier, found, compassc):
+    from compassc.evaluation.table import text
+
+    some = evaluate(classifier, TEST, profile=False, reference_samples=6)
+    assert [s.samples for s in some.subjects] == [40, 6, 6, 40]
+    assert "quantised graph, 6 samples" in text(some)
+    assert some.metric("top-1") == found.metric("top-1") and some.metric("top-1", "quantised graph") in [
+        i / 6 for i in range(7)
+    ]
+    assert all(row.similarity.samples == 6 for row in some.layers) and some.agreement.first is None
+    alone = evaluate(classifier, TEST, profile=False, reference=False, reference_samples=6, limit=7)
+    assert [s.similarity.samples for s in alone.subjects] == [6, 6, 6] and alone.subjects[-1].samples == 7
+    np.savez("test.npz", **TEST)
+    words = ["--data", "test.npz", "--limit", 9, "--reference-samples", 2]
+    done = compassc("evaluate", classifier.folder, *words)
+    assert done.status == 0 and "float graph, 2 samples" in done.out, done.err
+
+
+def test_the_time_left_is_told():
+    from compassc.cli.evaluating import time_left
+
+    assert time_left(10, 10, 100) == ", 90 s left" and time_left(10, 10, 1000) == ", 16 min left"
+    assert time_left(1, 99, 100) == "" and time_left(0, 0, 5) == ""
+
+
+@pytest.mark.parametrize("kind", ["digits", "vision_transformer", "translation_gru"])
+def test_integers_of_several_samples_are_those_of_each(kind, classifier, tmp_path):
+    """To the bit, all tensors; and samples are indeed computed together."""
+    if kind == "digits":
+        made, samples = classifier, [{"image_0": x[None]} for x in X[:5]]
+    else:
+        from tests.networks.catalogue import NETWORKS
+
+        source = NETWORKS[kind]()
+        shape = [d.dim_value for d in source.graph.input[0].type.tensor_type.shape.dim]
+        data = np.random.default_rng(0).normal(size=(5, *shape[1:])).astype("float32")
+        made = compassc.compile(source, "X2_1204", calibrate=data)
+        samples = [{made.inputs[0].name: x[None]} for x in data]
+    rows = Subjects(made, None).integers
+    raw = [made.raw_inputs(sample) for sample in samples]
+    assert rows.at_once(raw) > 1
+    whole = rows.values(raw)
+    for i, one in enumerate(raw):
+        for name, array in rows.values([one]).items():
+            if name in made.graph.tensors() and rows.graph.producer()[name].type != "Constant":
+                assert np.array_equal(whole[name].reshape(len(raw), -1)[i], array.reshape(-1)), name
+
+
+def test_quantised_onnx_models_are_computed_unfused(tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    from onnx import load as read
+
+    from benchmarks.networks import Network, Quantised
+    from benchmarks.onnx_form import onnx_model
+    from compassc.evaluation.subjects import UNFUSED
+
+    net = Network("small")
+    y = net.conv(net.conv("x", 4, 3, 8), 8, 3, 2)
+    model = onnx_model(net, dict.fromkeys(net.shapes, Quantised(20.0, True)), [y])
+    kinds = {}
+    for name, given in (("fused", {}), ("unfused", UNFUSED)):
+        options = onnxruntime.SessionOptions()
+        options.optimized_model_filepath = str(tmp_path / name)
+        options.log_severity_level = 3
+        for key, value in given.items():
+            options.add_session_config_entry(key, value)
+        onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        kinds[name] = {node.op_type for node in read(tmp_path / name).graph.node}
+    assert "QLinearConv" in kinds["fused"] and not any(kind.startswith("QLinear") for kind in kinds["unfused"])
 
 
 def test_workers_of_a_cluster_give_the_same(classifier, found):

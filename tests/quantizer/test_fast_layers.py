@@ -69,7 +69,7 @@ def test_windows_of_all_kinds_are_their_references():
 
 
 def test_the_blas_library_has_its_threads_again():
-    from compassc.quantizer.threads import _library, blas_on_one_thread
+    from compassc.layers.threads import _library, blas_on_one_thread
 
     before = _library().get()
     with blas_on_one_thread():
@@ -80,7 +80,7 @@ def test_the_blas_library_has_its_threads_again():
 
 
 def test_errors_in_pieces_reach_the_caller():
-    from compassc.quantizer.threads import spread
+    from compassc.layers.threads import spread
 
     def work(piece):
         raise ValueError(f"piece {piece}")

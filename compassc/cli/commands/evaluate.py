@@ -36,6 +36,12 @@ compassc evaluate model.compass --data test.npz --metric score.py:mean_iou"""
 @click.option("--top", type=click.IntRange(0), default=20, metavar="N", help="Layers to list (default: 20).")
 @click.option("--no-reference", is_flag=True, help="Leave out the model's own framework.")
 @click.option(
+    "--reference-samples",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Compute only the first N samples by the references (float and quantised graph, layers).",
+)
+@click.option(
     "--html", type=options.OutputPath(), metavar="FILE", help="Write a page with the network, layer by layer."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")

@@ -11,6 +11,7 @@ from compass_core.errors import CompassError
 from compassc.graph import Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
+from compassc.layers.families.linear.reference import groups_of
 from compassc.quantizer.job import Job, NotQuantised, scale_of
 from compassc.quantizer.numbers import Factor, Levels, common_shift, extremes, factor, levels, quantised_biases
 from compassc.quantizer.rounding import adaptive, mean_error
@@ -132,7 +133,7 @@ def _check_moments(layer: Layer, moments: Moments, weights: Array) -> None:
 @rule("Convolution", "DepthwiseConv", "Convolution3D")
 def convolution(job: Job) -> Layer:
     weights = job.layer.constant("weights")
-    groups = job.layer.integer("group", job.input.shape[-1] if job.layer.type == "DepthwiseConv" else 1)
+    groups = groups_of(job.layer)
     return quantised(job, weights, groups)[0]
 
 

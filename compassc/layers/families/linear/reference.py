@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from compassc.graph import Layer, LayerError
+from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array, Number, requantise, requantise_as, saturate, saturate_int32
 from compassc.layers.declare import Attribute, Constant
 from compassc.layers.rectify import rectify, rectify_float
-from compassc.layers.windows import seen, window_of
+from compassc.layers.window_products import exact_type, window_sums
+from compassc.layers.windows import window_of
 
 WITH_ACTIVATION = Attribute("with_activation", "word", "the rectifier applied to the result", "NONE")
 NUM_OUTPUT = Attribute(
@@ -101,46 +104,52 @@ def biases_ahead(biases: Array, amount: int) -> Array:
     return saturate(biases >> amount, -(2**31), 2**31) if amount else biases
 
 
-def _grouped(layer: Layer, x: Array, weights: Array, fill: float, groups: int) -> Array:
-    """Sums of products under the window: [n, positions..., O]."""
-    window = window_of(layer)
-    outputs, inner = weights.shape[0], weights.shape[-1]
-    expected = (*window.kernel, x.shape[-1] // groups)
-    if weights.shape[1:] != expected or outputs % groups or x.shape[-1] % groups:
-        raise LayerError(
-            f"'weights' is {list(weights.shape)}, but the window, {x.shape[-1]} input channels and "
-            f"{groups} groups want {[outputs, *expected]}"
-        )
-    views = seen(x, window, window.positions(x.shape[1:-1]), fill)
-    own = outputs // groups
-    parts = []
-    for g in range(groups):
-        at: tuple[Any, ...] = (..., slice(g * inner, (g + 1) * inner), *(slice(None),) * len(window.kernel))
-        part = views[at]
-        flat = np.ascontiguousarray(part).reshape(*part.shape[: len(window.kernel) + 1], -1)
-        filters = np.moveaxis(weights[g * own : (g + 1) * own], -1, 1).reshape(own, -1)
-        parts.append(flat @ filters.T)
-    return np.concatenate(parts, -1)
-
-
-def _groups(layer: Layer) -> int:
+def groups_of(layer: Layer) -> int:
+    """Groups of channels that do not see each other."""
     return layer.integer("group", layer.input.shape[-1] if layer.type == "DepthwiseConv" else 1)
+
+
+def _at_once(layer: Layer) -> bool:
+    """Whether what follows the sums may have numbers for places of the output, and not for its channels alone."""
+    out = layer.output
+    by_place = np.size(out.zero) > 1 and out.axis not in (None, -1, len(out.shape) - 1)
+    return by_place or layer.word("with_activation", "NONE") == "PRELU"
+
+
+def _windowed(
+    layer: Layer, x: Array, weights: Array, fill: float, kind: np.dtype[Any] | type, end: Callable[[Array], Array]
+) -> Array:
+    """`end(sums)` of the sums of products under the window, as the type `kind`."""
+    whole = _at_once(layer)
+    made = window_sums(
+        x, weights, window_of(layer), groups_of(layer), fill, (lambda sums: sums) if whole else end,
+        weights.dtype.type if whole else kind,
+    )  # fmt: skip
+    return end(made) if whole else made
 
 
 def convolution(layer: Layer, x: Array) -> Array:
     """In float64, as the sums of float32 products are defined."""
-    weights = _spatial_order(layer, layer.constant("weights"))
-    sums = _grouped(layer, x.astype(np.float64), weights.astype(np.float64), 0.0, _groups(layer))
-    return rectify_float(layer, layer.word("with_activation", "NONE"), sums + _float_biases(layer, weights.shape[0]))
+    weights = _spatial_order(layer, layer.constant("weights")).astype(np.float64)
+    biases, method = _float_biases(layer, weights.shape[0]), layer.word("with_activation", "NONE")
+    return _windowed(layer, x, weights, 0.0, np.float64, lambda sums: rectify_float(layer, method, sums + biases))
+
+
+def _exact(layer: Layer, weights: Array) -> Array:
+    """Weights in the type that sums of their products with the input are exact in."""
+    x = layer.input
+    return weights.astype(exact_type(weights, max(abs(x.low), abs(x.high), abs(x.scalar_zero))))
 
 
 def quantised_convolution(layer: Layer, x: Array) -> Array:
     """The input's zero point is in the biases, and the padding is its negative, which means 0."""
-    weights = _spatial_order(layer, quantised_weights(layer))
-    fill = -layer.input.scalar_zero
-    # float64 sums are exact below 2^53, and NumPy multiplies float64 matrices fast
-    sums = _grouped(layer, x.astype(np.float64), weights.astype(np.float64), fill, _groups(layer))
-    return finish(layer, sums.astype(np.int64), summed_biases(layer, weights.shape[0]))
+    weights = _exact(layer, _spatial_order(layer, narrow_weights(layer)))
+    biases, fill = summed_biases(layer, weights.shape[0]), -layer.input.scalar_zero
+
+    def end(sums: Array) -> Array:
+        return finish(layer, sums.astype(np.int64), biases)
+
+    return _windowed(layer, x, weights, fill, numpy_dtype(layer.output.dtype), end)
 
 
 def _spatial_order(layer: Layer, weights: Array) -> Array:
@@ -195,9 +204,9 @@ def fully_connected(layer: Layer, x: Array) -> Array:
 
 
 def quantised_fully_connected(layer: Layer, x: Array) -> Array:
-    weights = quantised_weights(layer)
+    weights = _exact(layer, narrow_weights(layer))
     weights = weights.reshape(weights.shape[0], -1)
-    sums = (x.astype(np.float64) @ weights.T.astype(np.float64)).astype(np.int64)
+    sums = (x.astype(weights.dtype) @ weights.T).astype(np.int64)
     return finish(layer, sums, summed_biases(layer, weights.shape[0]))
 
 
@@ -266,14 +275,14 @@ def zero_points_apart(layer: Layer) -> bool:
 
 def conv_integer(layer: Layer, x: Array) -> Array:
     """Float form: zero points are subtracted; quantised form: as a convolution without rescaling."""
-    if zero_points_apart(layer):
-        zero_x, zero_w = layer.integer("x_zero_point", 0), layer.integer("w_zero_point", 0)
-        weights = layer.constant("weights").astype(np.float64) - zero_w
-        sums = _grouped(layer, x.astype(np.float64) - zero_x, weights, 0.0, _groups(layer))
-        return sums.astype(np.int64) + summed_biases(layer, weights.shape[0])
-    weights = quantised_weights(layer)
-    sums = _grouped(layer, x.astype(np.float64), weights.astype(np.float64), -layer.input.scalar_zero, _groups(layer))
-    return sums.astype(np.int64) + summed_biases(layer, weights.shape[0])
+    apart = zero_points_apart(layer)
+    if apart:
+        x = x.astype(np.int64) - layer.integer("x_zero_point", 0)
+        weights = layer.constant("weights").astype(np.int64) - layer.integer("w_zero_point", 0)
+    else:
+        weights = quantised_weights(layer)
+    biases, fill = summed_biases(layer, weights.shape[0]), 0 if apart else -layer.input.scalar_zero
+    return _windowed(layer, x, weights.astype(np.float64), fill, np.int64, lambda sums: sums.astype(np.int64) + biases)
 
 
 def _on_axis(layer: Layer, values: Array, rank: int) -> Array:

@@ -255,16 +255,12 @@ def quantised_gru(layer: Layer, x: Array, h: Array) -> list[Array]:
     wx, wh, cell = split_weights(layer, 3)
     wx, wh = wx.astype(np.int64), wh.astype(np.int64)
     six = gru_scales(layer, cell)
-    found, last = [], []
     cells = _GruCell(layer, wx, wh, cell, six, bits)
-    for xb, hb in zip(_flipped(layer, x.astype(np.int64)), h.reshape(-1, cell).astype(np.int64), strict=True):
-        steps, hidden = [], hb
-        for xt in xb:
-            hidden = cells.step(xt, hidden)
-            steps.append(hidden)
-        found.append(np.stack(steps))
-        last.append(hidden)
-    return _outputs(layer, States(_flipped(layer, np.stack(found)), np.stack(last)))
+    samples, hidden = _flipped(layer, x.astype(np.int64)), h.reshape(-1, cell).astype(np.int64)
+    each = len(samples) if bits <= 8 else 1
+    parts = [cells.steps(samples[i : i + each], hidden[i : i + each]) for i in range(0, len(samples), each)]
+    found = np.concatenate(parts) if parts else np.zeros((*x.shape[:2], cell), np.int64)
+    return _outputs(layer, States(_flipped(layer, found), found[:, -1]))
 
 
 class _GruCell:
@@ -286,17 +282,25 @@ class _GruCell:
         )
         self.low, self.high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
-    def step(self, x: Array, h: Array) -> Array:
+    def steps(self, x: Array, hidden: Array) -> Array:
+        """The hidden states [batch, time, cell] for [batch, time, features], of which `hidden` is the first."""
+        found = []
+        for xt in x.transpose(1, 0, 2):
+            hidden = self._step(xt, hidden)
+            found.append(hidden)
+        return np.stack(found, 1)
+
+    def _step(self, x: Array, h: Array) -> Array:
         two = 2 * self.cell
         from_x, from_h = _products(x, self.wx), _products(h, self.wh[:two])
-        r, u = np.split(look_up(self._gate_sums(from_x[:two], from_h), self.gates, self.bits, True), 2)
+        r, u = np.split(look_up(self._gate_sums(from_x[:, :two], from_h), self.gates, self.bits, True), 2, -1)
         if self.first:
             self._shift_hidden_biases()
             own = requantise(_products(h, self.wh[two:]) + self.hidden_biases, *self.own, 0, self.low, self.high)
             inner = r * own
         else:
             inner = _products(np.rint(r * h / float(1 << self.bits)).astype(np.int64), self.wh[two:])
-        n = look_up(self._candidate_sums(from_x[two:], inner), self.candidate, self.bits, True)
+        n = look_up(self._candidate_sums(from_x[:, two:], inner), self.candidate, self.bits, True)
         share = requantise((self.high - u) * n, *self.six[4], 0, *INT32)
         return requantise(share + u * h, *self.six[5], 0, self.low + 1, self.high)
 

@@ -35,11 +35,12 @@ def spread(work: Callable[[Piece], object], pieces: Sequence[Piece]) -> None:
     The calling thread works, too: where other programs have the processors it does not wait for a thread to be woken.
     """
     rest = iter(pieces)
-    helpers = [_pool(os.getpid()).submit(_work, work, rest) for _ in range(min(len(pieces), processors()) - 1)]
-    _work(work, rest)
-    for helper in helpers:
-        if not helper.cancel():
-            helper.result()
+    with blas_on_one_thread():
+        helpers = [_pool(os.getpid()).submit(_work, work, rest) for _ in range(min(len(pieces), processors()) - 1)]
+        _work(work, rest)
+        for helper in helpers:
+            if not helper.cancel():
+                helper.result()
 
 
 def _work(work: Callable[[Piece], object], rest: Iterator[Piece]) -> None:

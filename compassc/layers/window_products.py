@@ -1,0 +1,170 @@
+"""Sums of products under windows that slide over images, in pieces that stay in the caches of processors, on all of these.
+
+In the type of the weights: real numbers, or whole ones whose sums that type holds exactly (`exact_type`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from compassc.graph import LayerError
+from compassc.layers.arithmetic import Array
+from compassc.layers.threads import spread
+from compassc.layers.windows import Window, padded
+
+BLOCK = 1 << 17
+"""Numbers of what windows see that are multiplied in one go."""
+STRIP = 1 << 15
+"""Numbers of an output that are summed up cell by cell in one go."""
+Place = tuple[slice, slice]
+"""Samples, and rows of their images."""
+Sums = Callable[[Place, Array], None]
+"""`sums(place, out)` writes the sums at a place, [samples, rows, ..., O]."""
+
+
+def exact_type(weights: Array, magnitude: int, axis: int = 0) -> type[np.floating]:
+    """The float type whose sums of products of whole `weights`, one sum for each of `axis`, with numbers of up to
+    `magnitude` are exact, whatever their order: float32 up to 2^24, else float64."""
+    most, many = int(np.abs(weights).max(initial=0)), weights.size // max(weights.shape[axis], 1)
+    if most * many * magnitude > 1 << 24:
+        others = tuple(i for i in range(weights.ndim) if i != axis % weights.ndim)
+        most, many = int(np.abs(weights).sum(others, np.int64).max(initial=0)), 1
+    return np.float32 if most * many * magnitude <= 1 << 24 else np.float64
+
+
+def window_sums(
+    x: Array,
+    weights: Array,
+    window: Window,
+    groups: int,
+    fill: float,
+    end: Callable[[Array], Array],
+    made_type: np.dtype[Any] | type,
+) -> Array:
+    """`end(sums)` of the sums [n, positions..., O], as `made_type`; `end` gets parts of them, which it may overwrite.
+
+    x [n, sizes..., I], weights [O, kernel..., I / groups]. LayerError where these do not fit.
+    """
+    outputs, channels = weights.shape[0], x.shape[-1]
+    expected = (*window.kernel, channels // groups)
+    if weights.shape[1:] != expected or outputs % groups or channels % groups:
+        raise LayerError(
+            f"'weights' is {list(weights.shape)}, but the window, {channels} input channels and "
+            f"{groups} groups want {[outputs, *expected]}"
+        )
+    positions = window.positions(x.shape[1:-1])
+    if min(positions) < 1:
+        raise LayerError(f"the window of {list(window.reach)} is larger than the padded image")
+    wide = np.ascontiguousarray(padded(x.astype(weights.dtype, copy=False), window, positions, fill))
+    shape = (x.shape[0], *positions)
+    if groups == channels and channels > 1:
+        sums, listed = _by_channel(wide, weights, window, positions), places(shape, outputs, STRIP)
+    else:
+        numbers = max(outputs, weights[0].size * groups)
+        sums, listed = _by_group(wide, weights, window, positions, groups), places(shape, numbers, BLOCK)
+    made = np.empty((*shape, outputs), made_type)
+
+    def piece(place: Place) -> None:
+        own = made[place]
+        room = own if made.dtype == weights.dtype else np.empty(own.shape, weights.dtype)
+        sums(place, room)
+        own[...] = end(room)
+
+    spread(piece, listed)
+    return made
+
+
+def slices(many: int, each: int, block: int = BLOCK) -> list[slice]:
+    """`many` things in pieces of about `block` numbers, `each` of which one thing has."""
+    step = max(1, block // max(each, 1))
+    return [slice(i, min(i + step, many)) for i in range(0, many, step)]
+
+
+def places(shape: tuple[int, ...], each: int, block: int) -> list[Place]:
+    """Where to compute positions [samples, rows, ...] in pieces: several samples, or some rows of one; `each` position
+    takes so many numbers."""
+    samples, rows = shape[:2]
+    of_row = max(1, int(np.prod(shape[2:]))) * each
+    if rows * of_row <= block:
+        return [(s, slice(0, rows)) for s in slices(samples, rows * of_row, block)]
+    return [(slice(i, i + 1), r) for i in range(samples) for r in slices(rows, of_row, block)]
+
+
+def patches(x: Array, window: Window, positions: tuple[int, ...]) -> Array:
+    """[N, positions..., kernel..., C]: a view of what the window sees."""
+    strides = x.strides
+    inner = tuple(s * d for s, d in zip(strides[1:-1], window.dilation, strict=True))
+    outer = tuple(s * step for s, step in zip(strides[1:-1], window.stride, strict=True))
+    shape = (x.shape[0], *positions, *window.kernel, x.shape[-1])
+    return np.lib.stride_tricks.as_strided(x, shape, (strides[0], *outer, *inner, strides[-1]), writeable=False)
+
+
+def _by_group(x: Array, weights: Array, window: Window, positions: tuple[int, ...], groups: int) -> Sums:
+    """What windows see, as a matrix for each group of channels, times the filters."""
+    own = weights.shape[0] // groups
+    views = patches(x, window, positions)
+    views = views if groups == 1 else _split(views, groups)
+    columns = weights.reshape(groups, own, -1).transpose(0, 2, 1)  # BLAS takes it as it lies
+
+    def sums_at(place: Place, sums: Array) -> None:
+        seen = views[place]
+        if groups == 1:
+            np.matmul(np.ascontiguousarray(seen).reshape(-1, columns.shape[1]), columns[0], out=sums.reshape(-1, own))
+            return
+        rows = np.ascontiguousarray(np.moveaxis(seen, -2, 0)).reshape(groups, -1, columns.shape[1])
+        sums[...] = np.moveaxis(rows @ columns, 0, 1).reshape(sums.shape)
+
+    return sums_at
+
+
+def _split(views: Array, groups: int) -> Array:
+    """The last axis as [groups, channels of one], without a copy."""
+    inner, stride = views.shape[-1] // groups, views.strides[-1]
+    shape = (*views.shape[:-1], groups, inner)
+    return np.lib.stride_tricks.as_strided(views, shape, (*views.strides[:-1], inner * stride, stride), writeable=False)
+
+
+def _by_channel(x: Array, weights: Array, window: Window, positions: tuple[int, ...]) -> Sums:
+    """Each cell of the window at a time; output channel o sees the input channel o div multiplier."""
+    multiplier, columns = weights.shape[0] // x.shape[-1], positions[-1]
+    cells = strips(np.repeat(x, multiplier, -1) if multiplier > 1 else x, window, positions)
+    # a factor for each number of a line of the image: one long loop, and not one per column
+    filters = np.tile(weights.reshape(len(weights), -1).T, columns)
+
+    def sums_at(place: Place, own: Array) -> None:
+        sums = own.reshape(*own.shape[:-2], -1)
+        product = np.empty_like(sums)
+        for i, seen in enumerate(cells(place)):
+            if i:
+                sums += np.multiply(seen, filters[i, : sums.shape[-1]], out=product)
+            else:
+                np.multiply(seen, filters[i, : sums.shape[-1]], out=sums)
+
+    return sums_at
+
+
+def strips(x: Array, window: Window, positions: tuple[int, ...]) -> Callable[[Place], Iterator[Array]]:
+    """Of some rows of positions, for each cell of the window what it sees: [samples, rows, ..., columns * channels].
+
+    Columns that windows step over are taken apart first, so that what a cell sees of a line is one piece.
+    """
+    step, stretch, many = window.stride[-1], window.dilation[-1], positions[-1]
+    apart = [x if step == 1 else np.ascontiguousarray(x[..., first::step, :]) for first in range(step)]
+
+    def cells(place: Place) -> Iterator[Array]:
+        samples, rows = place
+        ranges = [(rows.start, rows.stop), *((0, n) for n in positions[1:])]
+        for cell in np.ndindex(*window.kernel):
+            at = [
+                slice(first * s + c * d, (last - 1) * s + c * d + 1, s)
+                for c, d, s, (first, last) in zip(cell, window.dilation, window.stride, ranges, strict=True)
+            ][:-1]
+            start, which = divmod(cell[-1] * stretch, step)
+            columns = slice(start, start + many) if at else slice(start + rows.start, start + rows.stop)
+            seen = apart[which][(samples, *at, columns)]
+            yield seen.reshape(*seen.shape[:-2], -1)
+
+    return cells
