@@ -143,6 +143,32 @@ def test_nothing_at_the_address() -> None:
         rpc.connect("127.0.0.1", port)
 
 
+@pytest.fixture(scope="module")
+def patient(state_folder: Path) -> Iterator[rpc.Server]:
+    """A server that sets no end to sessions."""
+    with rpc.Server(**PORTS, silent=True, quota=Quota(session_seconds=0.0, sessions=64)) as made:
+        yield made
+
+
+@pytest.mark.parametrize("key", ["", "\u00e9" * 1700, "\U0001f600" * 800, "\\ud800" * 500])
+@pytest.mark.parametrize("seconds", ["1" + "0" * 400, "1e999", "1e300"])
+def test_what_a_known_client_asks_for_does_not_end_the_server(patient: rpc.Server, key: str, seconds: str) -> None:
+    """Keys that are longer when they are escaped or cannot be written at all, and ends of sessions that no clock has."""
+    text = f'{{"role":"client","nonce":"{"0" * 64}","key":"{key}","session_timeout":{seconds}}}'
+    with raw(patient) as sock:
+        sock.sendall(wire.preamble() + wire.HEADER.pack(Kind.HELLO, 0, len(text.encode()), 0) + text.encode())
+        read_exactly(sock, wire.PREAMBLE.size)
+        _, challenge = read_frame(sock)
+        said, asked = (
+            json.dumps(x, sort_keys=True, separators=(",", ":")).encode() for x in (json.loads(text), challenge)
+        )
+        proof = access.tokens_of()[0].proof("client", said, asked)
+        sock.sendall(b"".join(wire.packed(Kind.PROOF, 0, {"proof": proof})))
+        kind, _ = read_frame(sock)
+        assert kind == (Kind.REFUSED if key else Kind.WELCOME)
+    works(patient)
+
+
 def test_a_wrong_key(server: rpc.Server) -> None:
     with pytest.raises(rpc.RPCError, match="cannot find server that matches key=client:other"):
         rpc.connect(server.host, server.port, key="other")

@@ -45,6 +45,10 @@ def tuned(sock: socket.socket) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
+MOST_WHY = 300
+"""Characters of a reason: each takes up to 12 bytes of JSON."""
+
+
 class Channel:
     """Frames of a socket, one after the other. `where` names the other side in errors."""
 
@@ -101,8 +105,9 @@ class Channel:
             raise RPCError(f"{self.where}: {_other_version(version)}", code="rpc-version")
 
     def refuse(self, why: str, code: str = "rpc-refused") -> None:
-        """Says why nothing comes of the greeting."""
-        self.send(Kind.REFUSED, 0, {"message": why, "code": code})
+        """Says why nothing comes of the greeting, in a message that is as small as greetings are: what it repeats of the other
+        side's words may be long."""
+        self.send(Kind.REFUSED, 0, {"message": why if len(why) <= MOST_WHY else why[:MOST_WHY] + "...", "code": code})
 
     def begins(self, seconds: float) -> bool:
         """Whether a message begins within some seconds. RPCError when the other side has gone."""

@@ -39,6 +39,8 @@ HARD_SECONDS = 2.0
 """So much later than a call or session should have ended the process is killed."""
 _GO, _NO = b"go", b"no"
 MOST_FILES = 1 << 14
+MOST_SECONDS = 365 * 24 * 3600.0
+"""The end of a session for which a client asks, where the server sets none: times beyond it are no times any more."""
 
 
 @dataclass(frozen=True)
@@ -344,9 +346,11 @@ def serve(
     wanted = greeted.hello.get("session_timeout", 0)
     seconds = quota.session_seconds
     if isinstance(wanted, (int, float)) and not isinstance(wanted, bool) and wanted > 0:
-        seconds = min(seconds, wanted) if seconds else wanted
+        seconds = min(seconds or MOST_SECONDS, wanted)
     key = greeted.hello.get("key", "")
-    control.send(json.dumps({"key": key if isinstance(key, str) else "", "seconds": seconds}).encode())
+    # Not escaped, it is no longer than the greeting that brought it, and fits into what the parent reads at once.
+    told = json.dumps({"key": key if isinstance(key, str) else "", "seconds": seconds}, ensure_ascii=False)
+    control.send(told.encode(errors="replace"))
     control.settimeout(0.05)
     while True:
         try:
