@@ -18,7 +18,8 @@ import pytest
 from remote_peers import PATIENCE, PORTS, ended, eventually
 
 from compass_runtime import rpc
-from compass_runtime.rpc import wire
+from compass_runtime.rpc import access, wire
+from compass_runtime.rpc.channel import Channel, greet
 from compass_runtime.rpc.tracker_session import text_of
 from compass_runtime.rpc.wire import Kind
 
@@ -134,6 +135,18 @@ def test_strangers_at_a_tracker(tracker: rpc.Tracker, data: bytes) -> None:
         assert ended(sock)
     with rpc.connect_tracker(tracker.host, tracker.port) as asked:
         assert asked.summary() == {"queue_info": {}, "server_info": []}
+
+
+def test_a_server_whose_address_is_none_is_refused(tracker: rpc.Tracker, asked: rpc.TrackerSession) -> None:
+    """It would end the connection of everybody who asks for the summary."""
+    with socket.create_connection((tracker.host, tracker.port)) as sock:
+        about = {"role": "server", "key": "server:x", "announced": "a:b", "port": 9}
+        with pytest.raises(rpc.RPCError, match="'a:b' is not HOST:PORT"):
+            greet(Channel(sock, "tracker"), "server", access.tokens_of()[0], about, None)
+    assert asked.summary() == {"queue_info": {}, "server_info": []}
+    with pytest.raises(rpc.RPCError, match="'a:b' is not HOST:PORT"):
+        asked._do("tracker.put", "k", "k:1", "a:b", 9)
+    assert asked.summary()["queue_info"] == {}
 
 
 def test_what_a_tracker_does_not_know(tracker: rpc.Tracker, asked: rpc.TrackerSession) -> None:

@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from compass_core.errors import UsageError
 from compass_runtime.rpc import access, wire
 from compass_runtime.rpc.access import Token
-from compass_runtime.rpc.channel import GREETING_SECONDS, Greeted, _other_version, tuned
+from compass_runtime.rpc.channel import GREETING_SECONDS, MOST_WHY, Greeted, _other_version, tuned
 from compass_runtime.rpc.errors import RPCError, damaged, described
 from compass_runtime.rpc.wire import Frame, Kind
 
@@ -189,8 +190,13 @@ class Tracker(EventServer):
         return {"is": "tracker"}
 
     async def handle(self, connection: Connection) -> None:
-        connection.welcome()
         known = _Known(connection)
+        try:
+            self._server(known)
+        except UsageError as error:  # nobody could be told where it is
+            connection.send(Kind.REFUSED, 0, {"message": error.message[:MOST_WHY], "code": "rpc-refused"})
+            return
+        connection.welcome()
         self._known.append(known)
         try:
             while True:
@@ -222,7 +228,7 @@ class Tracker(EventServer):
             if len(args) != len(types) or any(not isinstance(a, t) for a, t in zip(args, types)):
                 raise RPCError(f"{name} does not take these arguments", code="rpc-call")
             found = body(self, known, frame.call, *args)
-        except RPCError as error:
+        except (RPCError, UsageError) as error:
             known.connection.send(Kind.ERROR, frame.call, described(error))
             return
         if found is not _LATER:
@@ -232,11 +238,11 @@ class Tracker(EventServer):
         """A server has room for one more client."""
         if known.puts >= MOST_EACH or len(key) > 200 or not match.startswith(f"{key}:") or not 0 < port < 65536:
             raise RPCError("the server cannot be registered so", code="rpc-call")
-        known.puts += 1
-        known.keys.add(key)
         host, number = (announced or known.connection.address[0]), port
         if announced and ":" in announced:
             host, number = access.parse_address(announced)
+        known.puts += 1
+        known.keys.add(key)
         self._free.setdefault(key, deque()).append(_Free(known, (host, number), match))
         self._match(key)
         return None
