@@ -54,7 +54,7 @@ def _wide_body(a: E.Var, b: E.Var) -> list[S.Stmt]:
         var = E.Var(f"v{i}", value.dtype)
         out.append(S.Let(var, value))
         value = get(("vadd", "vsub", "max", "vmul")[i % 4]).build(var, i + 3)
-    return [*out, S.Eval(get("vstore").build(value, E.Pointer(I16, b, ZERO)))]
+    return [*out, S.Evaluate(get("vstore").build(value, E.Pointer(I16, b, ZERO)))]
 
 
 def _scalar_body(a: E.Var, b: E.Var, count: int) -> list[S.Stmt]:
@@ -64,8 +64,8 @@ def _scalar_body(a: E.Var, b: E.Var, count: int) -> list[S.Stmt]:
     for i in range(count // 2):
         var = E.Var(f"x{i}", I16)
         index = E.IntImm(I32, i % 300)
-        out.append(S.Let(var, E.Binary("add", E.Load(source, (index,)), E.IntImm(I16, i % 100))))
-        out.append(S.Store(target, (index,), E.Binary("mul", var, var), None))
+        out.append(S.Let(var, E.Binary("add", E.BufferLoad(source, (index,)), E.IntImm(I16, i % 100))))
+        out.append(S.BufferStore(target, (index,), E.Binary("mul", var, var), None))
     return out
 
 

@@ -263,7 +263,7 @@ class Arith:
         return self.range_of(e.value) if _is_int(e.value) and not e.dtype.is_bool else _full(e.dtype)
 
     def _select_range(self, e: E.Select) -> Range:
-        (a, b), (c, d) = self.range_of(e.a), self.range_of(e.b)
+        (a, b), (c, d) = self.range_of(e.true_value), self.range_of(e.false_value)
         return min(a, c), max(b, d)
 
     def _call_range(self, e: Call) -> Range:

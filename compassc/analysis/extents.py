@@ -125,9 +125,9 @@ class _Slicer:
             e = stack.pop()
             if not e.flags & (E.F_CALL | E.F_LOAD | E.F_FUNC):
                 continue
-            if type(e) is E.Select and e.cond.dtype.is_scalar:
-                stack.append(e.cond)
-                self._chosen(e.cond, e.a, e.b, out)
+            if type(e) is E.Select and e.condition.dtype.is_scalar:
+                stack.append(e.condition)
+                self._chosen(e.condition, e.true_value, e.false_value, out)
                 continue
             if type(e) is E.Binary and e.op in E.LOGICAL:  # the left side may decide
                 stack.append(e.a)
@@ -135,7 +135,7 @@ class _Slicer:
                 self._chosen(e.a, then, other, out)
                 continue
             stack.extend(reversed(e.children()))
-            if type(e) is E.Load:
+            if type(e) is E.BufferLoad:
                 self._element(e.buffer, e.indices, e.mask, out)
             elif type(e) is E.Call:
                 for first, size in accesses(e, self.mask_count):
@@ -202,16 +202,16 @@ class _Slicer:
     def _statement(self, s: S.Stmt, out: list[Any]) -> None:
         if isinstance(s, (S.Let, S.Assign)):
             self._define(s, out, "let" if type(s) is S.Let else "set")
-        elif type(s) is S.Store:
+        elif type(s) is S.BufferStore:
             self._element(s.buffer, s.indices, s.mask, out)
         elif isinstance(s, (S.Alloc, S.AllocConst)):
             out.append(["let", self.name(s.buffer.data), ["local"]])
-        elif type(s) is S.If:
-            out.append(["if", self.expr(s.cond), self.body(s.then), self.body(s.orelse)])
+        elif type(s) is S.IfThenElse:
+            out.append(["if", self.expr(s.condition), self.body(s.then_case), self.body(s.else_case or ())])
         elif type(s) is S.For:
             self._for(s, out)
         elif type(s) is S.While:
-            out.append(["while", self.expr(s.cond), self._turn(s.body)])
+            out.append(["while", self.expr(s.condition), self._turn(s.body)])
         elif type(s) is S.Break:
             if self.left[-1] is not None:
                 out.append(["set", self.left[-1], 1])
@@ -231,7 +231,7 @@ class _Slicer:
             out.append([word, self.name(s.var), ["between", 0, kind.lanes]])
 
     def _for(self, s: S.For, out: list[Any]) -> None:
-        start, stop, var = self.expr(s.start), self.expr(s.stop), self.name(s.var)
+        start, stop, var = self.expr(s.min), self.expr(s.stop), self.name(s.loop_var)
         if s.kind == "tec":
             out.append(["tec", var, start, stop, self.body(s.body)])
         else:
@@ -271,7 +271,7 @@ _EXPRS: dict[type, Any] = {
     E.Cast: _Slicer._cast,
     E.Binary: _Slicer._binary,
     E.Unary: _Slicer._unary,
-    E.Select: lambda m, e: fold("select", m.expr(e.cond), m.expr(e.a), m.expr(e.b)),
+    E.Select: lambda m, e: fold("select", m.expr(e.condition), m.expr(e.true_value), m.expr(e.false_value)),
     E.Call: _Slicer._call,
     E.FuncCall: _Slicer._function,
     E.Pointer: _Slicer._pointer,

@@ -73,7 +73,7 @@ class _Analysis:
         return set()
 
     def _statement(self, s: S.Stmt, f: S.PrimFunc, known: dict[E.Var, set[int]], out: Summary) -> None:
-        if type(s) is S.Store:
+        if type(s) is S.BufferStore:
             out.writes |= known.get(s.buffer.data, set())
         if type(s) is S.Return and s.value is not None and isinstance(f.ret_type, PointerType):
             found = self.origins(s.value, known)
@@ -92,7 +92,7 @@ class _Analysis:
                 self._expr(e, known, out)
 
     def _expr(self, e: E.Expr, known: dict[E.Var, set[int]], out: Summary) -> None:
-        if type(e) is E.Load:
+        if type(e) is E.BufferLoad:
             out.reads |= known.get(e.buffer.data, set())
         elif type(e) is E.Call:
             for index, kind, _ in touched(e):

@@ -24,7 +24,7 @@ _EXACT_FLOAT = {"float32": 1 << 24, "float16": 1 << 11, "bfloat16": 1 << 8}
 _ROUNDS = 8
 """The maximum number of times a node is simplified again after a rule changed it; one or two reach the normal form."""
 _NEUTRAL = {"add": 0, "sub": 0, "mul": 1, "bitor": 0, "bitxor": 0}
-_LEAVES = (E.Var, IntImm, E.FloatImm, E.StrImm, E.ConstMask, E.AddressOf)
+_LEAVES = (E.Var, IntImm, E.FloatImm, E.StringImm, E.ConstMask, E.AddressOf)
 
 
 class Simplifier:
@@ -299,9 +299,9 @@ class Simplifier:
 
     def _select(self, e: E.Select) -> Expr:
         e = e.map(self.expr)
-        if type(e.cond) is IntImm:
-            return e.a if e.cond.value else e.b
-        return e.a if self.arith.interner.same(e.a, e.b) and is_pure(e.cond) else e
+        if type(e.condition) is IntImm:
+            return e.true_value if e.condition.value else e.false_value
+        return e.true_value if self.arith.interner.same(e.true_value, e.false_value) and is_pure(e.condition) else e
 
     def _cast(self, e: E.Cast) -> Expr:
         e = e.map(self.expr)
@@ -329,10 +329,10 @@ class Simplifier:
             return e.replace(mask=None, r=None)
         return e
 
-    def _load(self, e: E.Load) -> Expr:
+    def _load(self, e: E.BufferLoad) -> Expr:
         e = e.map(self.expr)
         full = type(e.mask) is E.ConstMask and e.mask.all_true
-        return E.Load(e.buffer, e.indices) if full else e
+        return E.BufferLoad(e.buffer, e.indices) if full else e
 
     def _pointer(self, e: E.Pointer) -> Expr:
         e = e.map(self.expr)
@@ -380,6 +380,6 @@ _RULES: dict[type, Callable[[Simplifier, Any], Expr]] = {
     E.Cast: Simplifier._cast,
     E.TailMask: Simplifier._tail,
     Call: Simplifier._call,
-    E.Load: Simplifier._load,
+    E.BufferLoad: Simplifier._load,
     E.Pointer: Simplifier._pointer,
 }

@@ -65,10 +65,7 @@ def leaves(s: Stmt) -> bool:
 def defined_vars(body: Body) -> Iterator[Var]:
     """The variables that the statements below `body` define, storage included."""
     for s in walk_stmts(body):
-        if isinstance(s, (S.Let, S.For)):
-            yield s.var
-        elif isinstance(s, (S.Alloc, S.AllocConst)):
-            yield s.buffer.data
+        yield from S.defined(s)
 
 
 def fresh_copy(body: Body) -> Body:

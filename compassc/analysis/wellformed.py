@@ -93,7 +93,7 @@ def _plain_loop(s: S.For) -> str | None:
     return None if s.kind in ("serial", "tec") else f"a loop is still {s.kind}"
 
 
-def _flat(e: E.Load | S.Store) -> str | None:
+def _flat(e: E.BufferLoad | S.BufferStore) -> str | None:
     return "a buffer is accessed by several indices" if e.buffer.shape else None
 
 
@@ -131,8 +131,8 @@ def _never(what: str) -> Rule:
 _LOWERED: Rules = {
     S.For: (_plain_loop,),
     S.DeclBuffer: (_never("a shaped view"),),
-    S.Store: (_flat,),
-    E.Load: (_flat,),
+    S.BufferStore: (_flat,),
+    E.BufferLoad: (_flat,),
     E.Binary: (_less_only,),
 }
 _LEGALISED: Rules = {

@@ -66,12 +66,10 @@ class Line:
     def made(self) -> S.Body:
         """Its statements, with their blocks."""
         *first, last = (placed(s if s.span is not None else s.at(self.place)) for s in self.make())
-        if not (self.body or self.orelse):  # a macro's blocks are its own
-            return *first, last
         if isinstance(last, (S.For, S.While)):
             last = last.replace(body=made(self.body))
-        elif isinstance(last, S.If):
-            last = last.replace(then=made(self.body), orelse=made(self.orelse))
+        elif isinstance(last, S.IfThenElse):
+            last = last.replace(then_case=made(self.body), else_case=made(self.orelse))
         return *first, last
 
     def lines(self, depth: int) -> Iterator[str]:
@@ -102,7 +100,6 @@ class Builder(Recorder):
     def __init__(self) -> None:
         self.lines: list[Line] = []
         self.parameters: list[tuple[E.Var, Any]] = []
-        super().__init__()
         self._names: set[str] = set()
         self._counts: Counter[str] = Counter()
 
@@ -228,7 +225,6 @@ class Builder(Recorder):
             every = {s.var for s in walk_stmts(made()) if isinstance(s, (S.Assign, S.SetElement))}
             _CHANGED[key] = tuple(isinstance(x, Value) and x.expr in every for x in arguments)
         changed = tuple(x.expr for x, changes in zip(arguments, _CHANGED[key], strict=True) if changes)
-        self.called[macro.__name__] = macro.py_func.__module__
         self.add(call_text(macro.__name__, args, kwargs), made, variables, changed)
 
     def paste(self, macro: Macro, *arguments: Any) -> None:
@@ -273,7 +269,7 @@ class Builder(Recorder):
     def when(self, condition: Expression) -> Iterator[None]:
         """What happens where a condition holds."""
         found = recorded(condition)
-        line = self.add(f"if {found.source}:", lambda: (S.If(found.expr, (), ()),), found.variables)
+        line = self.add(f"if {found.source}:", lambda: (S.IfThenElse(found.expr, (), ()),), found.variables)
         with self._within(line.body):
             yield
 

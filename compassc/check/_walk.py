@@ -106,16 +106,16 @@ class Walker:
             yield ReachedStatement(s, path)
             if type(s) is S.Let:
                 self._define(s)
-            elif type(s) is S.Eval:
+            elif type(s) is S.Evaluate:
                 self.arith.learn_assumption(self.settle(s.value))
-            elif type(s) is S.If:
-                yield from self._branch(s.cond, s.then, True, path)
-                yield from self._branch(s.cond, s.orelse, False, path)
+            elif type(s) is S.IfThenElse:
+                yield from self._branch(s.condition, s.then_case, True, path)
+                yield from self._branch(s.condition, s.else_case or (), False, path)
             elif type(s) is S.For:
                 yield from self._loop(s, path)
             elif type(s) is S.While:
                 inner = self.arith.mark()
-                self.arith.assume(self.settle(s.cond))
+                self.arith.assume(self.settle(s.condition))
                 yield from self.walk(s.body, replace(path, uncertain=True))
                 self.arith.release(inner)
             if _may_leave(s):
@@ -130,8 +130,8 @@ class Walker:
         self.arith.release(mark)
 
     def _loop(self, s: S.For, path: PathCondition) -> Iterator[ReachedStatement]:
-        start, stop, step = (self.settle(e) for e in (s.start, s.stop, s.step))
-        var = s.var
+        start, stop, step = (self.settle(e) for e in (s.min, s.stop, s.step))
+        var = s.loop_var
         mark = self.arith.mark()
         self.arith.bind_loop(var, start, stop, step)
         ends = [e.value for e in (start, stop, step) if isinstance(e, IntImm)]

@@ -49,7 +49,7 @@ class _Bounds:
     def run(self) -> list[CompassError]:
         for place in self.walker.walk():
             s = place.stmt
-            if type(s) is S.Store:
+            if type(s) is S.BufferStore:
                 self.element(Access(place, s.span, "writes"), s.buffer, s.indices)
             for root in s.exprs():
                 if root.flags & (E.F_LOAD | E.F_CALL):
@@ -58,7 +58,7 @@ class _Bounds:
         return self.found
 
     def expression(self, place: ReachedStatement, e: Expr) -> None:
-        if type(e) is E.Load:
+        if type(e) is E.BufferLoad:
             self.element(Access(place, e.span, "reads"), e.buffer, e.indices)
         elif type(e) is E.Call:
             for index, kind, size in touched(e):

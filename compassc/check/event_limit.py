@@ -66,8 +66,8 @@ class _Function:
         if freed is None or not freed <= self.events.keys():
             return Counter()
         held = Counter({var: count for var, count in held.items() if var not in freed})
-        if type(s) is S.If:
-            return self.body(s.then, held) & self.body(s.orelse, held)
+        if type(s) is S.IfThenElse:
+            return self.body(s.then_case, held) & self.body(s.else_case or (), held)
         if type(s) is S.For:
             return self.loop(s, held)
         for inner in s.bodies():
@@ -76,7 +76,7 @@ class _Function:
 
     def loop(self, s: S.For, held: Held) -> Held:
         """Walk the body as often as the loop certainly runs, up to the number of iterations that exceeds the limit."""
-        bounds = [b.value for b in (s.start, s.stop, s.step) if isinstance(b, E.IntImm)]
+        bounds = [b.value for b in (s.min, s.stop, s.step) if isinstance(b, E.IntImm)]
         whole = not any(isinstance(x, (S.Break, S.Continue, S.Return)) for x in walk_stmts(s.body))
         if not whole or s.kind == "tec" or len(bounds) < 3:
             return held & self.body(s.body, held)

@@ -68,7 +68,7 @@ class _Function:
             return
         for root in s.exprs():
             self.expression(s, root, freed)
-        if type(s) is S.If:
+        if type(s) is S.IfThenElse:
             ends = [self.body(inner, dict(freed)) for inner in s.bodies()]
             freed.clear()
             freed.update({var: span for var, span in ends[0].items() if var in ends[1]})

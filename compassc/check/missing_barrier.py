@@ -93,11 +93,11 @@ class _Race:
         writes: list[_Touch] = []
         for root in s.exprs():
             for e in walk_exprs(root):
-                if type(e) is E.Load:
+                if type(e) is E.BufferLoad:
                     self._element(reads, e.buffer, e.indices, e.span or s.span)
                 elif type(e) is E.Call:
                     self._call(e, reads, writes, e.span or s.span)
-        if type(s) is S.Store:
+        if type(s) is S.BufferStore:
             self._element(writes, s.buffer, s.indices, s.span)
         return reads, writes
 

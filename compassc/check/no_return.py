@@ -36,4 +36,4 @@ def _returns(body: Body) -> bool:
     last = body[-1]
     if type(last) is S.Return or endless(last):
         return True
-    return type(last) is S.If and _returns(last.then) and _returns(last.orelse)
+    return type(last) is S.IfThenElse and _returns(last.then_case) and _returns(last.else_case or ())

@@ -25,9 +25,9 @@ def run(subject: Subject) -> Iterator[CompassError]:
         for s in walk_stmts(function.body):
             for body in s.bodies():
                 yield from _after_leaving(body)
-            if type(s) is S.For and type(s.start) is type(s.stop) is IntImm and s.start.value > s.stop.value:
+            if type(s) is S.For and type(s.min) is type(s.stop) is IntImm and s.min.value > s.stop.value:
                 yield Finding(
-                    f"this loop never runs: {s.start.value} is larger than {s.stop.value}",
+                    f"this loop never runs: {s.min.value} is larger than {s.stop.value}",
                     s.span,
                     code=CODE,
                     help="count upwards and compute the descending index",
@@ -47,7 +47,7 @@ def _after_leaving(body: Body) -> Iterator[CompassError]:
     for s, following in pairwise(body):
         if leaves(s):
             word = type(s).__name__.lower()
-            note = Note("every path leaves here" if type(s) is S.If else f"this {word} always leaves", s.span)
+            note = Note("every path leaves here" if type(s) is S.IfThenElse else f"this {word} always leaves", s.span)
             yield Finding("this is never reached", following.span, code=CODE, notes=(note,), help="remove it")
             return
 
@@ -64,7 +64,7 @@ def _breaks(body: Body) -> bool:
 
 def endless(s: Stmt) -> bool:
     """Whether a loop ends by a return alone."""
-    return type(s) is S.While and type(s.cond) is IntImm and s.cond.value != 0 and not _breaks(s.body)
+    return type(s) is S.While and type(s.condition) is IntImm and s.condition.value != 0 and not _breaks(s.body)
 
 
 def leaves(s: Stmt) -> bool:
@@ -73,4 +73,4 @@ def leaves(s: Stmt) -> bool:
         return True
     if endless(s):
         return True
-    return type(s) is S.If and all(body and leaves(body[-1]) for body in s.bodies())
+    return type(s) is S.IfThenElse and all(body and leaves(body[-1]) for body in s.bodies())

@@ -55,7 +55,7 @@ _VALUES = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Subscript, ast.I
 
 def _results(function: PrimFunc) -> Iterator[CompassError]:
     for s in walk_stmts(function.body):
-        if type(s) is S.Eval and type(s.value) is E.Call and effect_of(s.value) == "pure":
+        if type(s) is S.Evaluate and type(s.value) is E.Call and effect_of(s.value) == "pure":
             yield Finding(
                 f"the result of S.{s.value.op} is not used",
                 s.span,
@@ -74,7 +74,7 @@ def _variables(function: PrimFunc) -> Iterator[tuple[CompassError, str]]:
             defined.setdefault(s.var, s.span)
         elif isinstance(s, (S.Alloc, S.AllocConst)):
             made[s.buffer.data] = s.span
-        if type(s) is S.Store:
+        if type(s) is S.BufferStore:
             read.add(s.buffer.data)
         for root in s.exprs():
             read.update(_mentioned(root))
@@ -94,5 +94,5 @@ def _mentioned(root: E.Expr) -> Iterator[Var]:
     for e in walk_exprs(root):
         if type(e) is Var:
             yield e
-        elif type(e) is E.Load:
+        elif type(e) is E.BufferLoad:
             yield e.buffer.data

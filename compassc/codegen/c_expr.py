@@ -54,18 +54,20 @@ class ExprPrinter:
             E.Var: self._var,
             E.IntImm: int_text,
             E.FloatImm: float_text,
-            E.StrImm: lambda e: string_text(e.value),
+            E.StringImm: lambda e: string_text(e.value),
             E.Cast: self._cast,
             E.Reinterpret: self._reinterpret,
             E.Binary: self._binary,
             E.Unary: self._unary,
-            E.Select: lambda e: f"({self.expr(e.cond)} ? {self.operand(e.a)} : {self.operand(e.b)})",
+            E.Select: lambda e: (
+                f"({self.expr(e.condition)} ? {self.operand(e.true_value)} : {self.operand(e.false_value)})"
+            ),
             E.Broadcast: self._broadcast,
             E.VectorLiteral: lambda e: f"({c_type(e.dtype)})({','.join([self._element(x) for x in e.elems])})",
             E.ConstMask: lambda e: self.mask_constant(e.bits, e.lanes),
             E.Pointer: self._pointer,
             E.AddressOf: lambda e: f"&{self._var(e.var)}",
-            E.Load: self._load,
+            E.BufferLoad: self._load,
             E.GetElement: self._get_element,
             E.Call: self._call,
             E.FuncCall: lambda e: f"{e.func}({self.list(e.args)})",
@@ -175,7 +177,7 @@ class ExprPrinter:
             base = f"(({qualifier(buffer.scope)}{c_type(stored)}*){base})"
         return base + "".join([f"[{self.expr(i)}]" for i in indices])
 
-    def _load(self, e: E.Load) -> str:
+    def _load(self, e: E.BufferLoad) -> str:
         if e.mask is not None:
             raise codegen_error(
                 "a masked load has no C form as a subscript", "keep the pass LowerVectorOperators enabled"
@@ -288,7 +290,7 @@ def _is_widened(e: E.Expr) -> bool:
     if e.dtype.is_vector or not e.dtype.is_floating or e.dtype.bits >= 32:
         return False
     if type(e) is E.Select:
-        return _is_widened(e.a) or _is_widened(e.b)
+        return _is_widened(e.true_value) or _is_widened(e.false_value)
     return type(e) is E.FloatImm and not math.isfinite(e.value)
 
 

@@ -62,15 +62,15 @@ class FunctionPrinter(ExprPrinter):
             S.Let: self._let,
             S.Assign: lambda s: f"{self._var(s.var)} = {self.value(s.value)};",
             S.SetElement: lambda s: f"{self._var(s.var)}[{self.expr(s.index)}] = {self.value(s.value)};",
-            S.Store: self._store,
-            S.Eval: self._eval,
+            S.BufferStore: self._store,
+            S.Evaluate: self._eval,
             S.Alloc: self._alloc,
             S.AllocConst: self._alloc_const,
             S.Break: lambda s: "break;",
             S.Continue: lambda s: "continue;",
             S.Return: self._return,
         }
-        self._blocks: dict[type, Any] = {S.If: self._if, S.For: self._for, S.While: self._while}
+        self._blocks: dict[type, Any] = {S.IfThenElse: self._if, S.For: self._for, S.While: self._while}
 
     def define(self, var: E.Var) -> str:
         """Give a variable the C name it has from here on."""
@@ -143,14 +143,14 @@ class FunctionPrinter(ExprPrinter):
             dtype = str(value.elem) if isinstance(value, E.Pointer) else array.dtype
             self.arrays[data] = array._replace(name=pointer, dtype=dtype)
 
-    def _store(self, s: S.Store) -> str:
+    def _store(self, s: S.BufferStore) -> str:
         if s.mask is not None:
             raise codegen_error(
                 "a masked store has no C form as a subscript", "keep the pass LowerVectorOperators enabled"
             )
         return f"{self.reference(s.buffer, s.indices)} = {self.value(s.value)};"
 
-    def _eval(self, s: S.Eval) -> str:
+    def _eval(self, s: S.Evaluate) -> str:
         return "" if type(s.value) is E.IntImm else f"{self.expr(s.value)};"
 
     def _alloc(self, s: S.Alloc) -> str:
@@ -192,27 +192,27 @@ class FunctionPrinter(ExprPrinter):
         self.body(body)
         self.depth -= 1
 
-    def _if(self, s: S.If) -> None:
-        cond = self.expr(s.cond)
+    def _if(self, s: S.IfThenElse) -> None:
+        cond = self.expr(s.condition)
         self.line(f"if {cond if is_parenthesised(cond) else f'({cond})'} {{", s.span)
-        self.block(s.then)
-        if s.orelse:
+        self.block(s.then_case)
+        if s.else_case:
             self.line("} else {", s.span)
-            self.block(s.orelse)
+            self.block(s.else_case)
         self.line("}", s.span)
 
     def _while(self, s: S.While) -> None:
-        self.line(f"while ({self.expr(s.cond)}){{", s.span)
+        self.line(f"while ({self.expr(s.condition)}){{", s.span)
         self.block(s.body)
         self.line("}", s.span)
 
     def _for(self, s: S.For) -> None:
         if s.kind not in ("serial", "tec"):
             raise codegen_error(f"a loop of kind {s.kind!r} has no C form", "run the lowering pipeline first")
-        start, step = self.expr(s.start), self.expr(s.step)
+        start, step = self.expr(s.min), self.expr(s.step)
         test = self._loop_test(s, start)
-        name = self.define(s.var)
-        head = f"for ({c_type(s.var.dtype)} {name} = {start}; {test.format(name)}; {name} += {step}) {{"
+        name = self.define(s.loop_var)
+        head = f"for ({c_type(s.loop_var.dtype)} {name} = {start}; {test.format(name)}; {name} += {step}) {{"
         self.line(head, s.span)
         self.block(s.body)
         self.line("}", s.span)
@@ -221,9 +221,9 @@ class FunctionPrinter(ExprPrinter):
         """The condition of a loop, with `{}` for its variable. A constant negative step counts down."""
         if type(s.step) is E.IntImm and s.step.value < 0:
             return f"{self.expr(s.stop)} < {{}}"
-        if type(s.start) is E.IntImm and s.start.value == 0:
+        if type(s.min) is E.IntImm and s.min.value == 0:
             return f"{{}} < {self.expr(s.stop)}"
-        return f"{{}} < {start}+{self.expr(extent(s.start, s.stop))}"
+        return f"{{}} < {start}+{self.expr(extent(s.min, s.stop))}"
 
 
 def extent(start: E.Expr, stop: E.Expr) -> E.Expr:

@@ -19,7 +19,7 @@ from ..ir.visit import substitute_body
 from . import nodes
 from .names import IR_NODES
 
-FORMAT = "compassc-ir/1"
+FORMAT = "compassc-ir/2"
 
 
 def save_json(node: Any) -> str:

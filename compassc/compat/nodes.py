@@ -33,13 +33,13 @@ def _extent(loop: S.For) -> Expr:
     """The number of turns. _NoField for loops with steps, which the framework does not have."""
     if not isinstance(loop.step, E.IntImm) or loop.step.value != 1:
         raise _NoField(
-            f"the loop of '{loop.var.name}' goes in steps of {loop.step}, and has no extent",
+            f"the loop of '{loop.loop_var.name}' goes in steps of {loop.step}, and has no extent",
             code="compat-name",
-            help="its fields are start, stop and step",
+            help="its fields are min, stop and step",
         )
-    if isinstance(loop.start, E.IntImm) and loop.start.value == 0:
+    if isinstance(loop.min, E.IntImm) and loop.min.value == 0:
         return loop.stop
-    return binary("sub", loop.stop, loop.start)
+    return binary("sub", loop.stop, loop.min)
 
 
 def _buffer_map(function: PrimFunc) -> dict[E.Var, Buffer]:
@@ -65,15 +65,7 @@ def _stored(given: Any) -> Buffer:
 
 
 FIELDS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
-    S.For: {"loop_var": lambda s: s.var, "min": lambda s: s.start, "extent": _extent},
-    S.If: {
-        "condition": lambda s: s.cond,
-        "then_case": lambda s: s.then,
-        "else_case": lambda s: s.orelse or None,
-    },
-    S.While: {"condition": lambda s: s.cond},
-    S.Block: {"name_hint": lambda s: s.name},
-    E.Select: {"condition": lambda e: e.cond, "true_value": lambda e: e.a, "false_value": lambda e: e.b},
+    S.For: {"extent": _extent},
     PrimFunc: {"buffer_map": _buffer_map},
 }
 """Names of fields in the framework, where these are other ones than here."""
@@ -223,32 +215,32 @@ class For(metaclass=NodeType):
 class IfThenElse(metaclass=NodeType):
     """A condition: `IfThenElse(condition, then_case, else_case=None)`."""
 
-    node = S.If
+    node = S.IfThenElse
 
     @staticmethod
-    def make(condition: Any, then_case: Any, else_case: Any = None) -> S.If:
+    def make(condition: Any, then_case: Any, else_case: Any = None) -> S.IfThenElse:
         """The condition. TypeError for what is no bool."""
-        other = () if else_case is None else body_of(else_case, "IfThenElse")
-        return S.If(truth(condition), seen(body_of(then_case, "IfThenElse")), seen(other))
+        other = None if else_case is None else seen(body_of(else_case, "IfThenElse"))
+        return S.IfThenElse(truth(condition), seen(body_of(then_case, "IfThenElse")), other)
 
 
 class BufferStore(metaclass=NodeType):
     """What writes an element: `BufferStore(buffer, value, indices)`."""
 
-    node = S.Store
+    node = S.BufferStore
 
     @staticmethod
-    def make(buffer: Any, value: Any, indices: Sequence[Any]) -> S.Store:
+    def make(buffer: Any, value: Any, indices: Sequence[Any]) -> S.BufferStore:
         """The statement; a number takes the elements' type. ExpressionTypeError for values of other types."""
         written = View(_stored(buffer)).store(value, *indices)
-        assert isinstance(written, S.Store)
+        assert isinstance(written, S.BufferStore)
         return written
 
 
 class BufferLoad(metaclass=NodeType):
     """The value of an element: `BufferLoad(buffer, indices)`."""
 
-    node = E.Load
+    node = E.BufferLoad
 
     @staticmethod
     def make(buffer: Any, indices: Sequence[Any]) -> Expr:
@@ -259,12 +251,12 @@ class BufferLoad(metaclass=NodeType):
 class Evaluate(metaclass=NodeType):
     """An expression that is evaluated: `Evaluate(value)`."""
 
-    node = S.Eval
+    node = S.Evaluate
 
     @staticmethod
-    def make(value: Any) -> S.Eval:
+    def make(value: Any) -> S.Evaluate:
         """The statement."""
-        return S.Eval(as_expr(value))
+        return S.Evaluate(as_expr(value))
 
 
 class Var(metaclass=NodeType):

@@ -77,20 +77,20 @@ class _Cells(View):
 
     def __getitem__(self, indices: Any) -> Expr:
         given = indices if isinstance(indices, tuple) else (indices,)
-        return E.Load(view(self.buffer), self._indices(given))
+        return E.BufferLoad(view(self.buffer), self._indices(given))
 
     def store(self, value: Any, *indices: Any) -> S.Stmt:
         if isinstance(indices[-1], E.Ramp):
             return self._store_vector(value, indices, indices[-1].lanes)
         made = super().store(value, *indices)
-        assert isinstance(made, S.Store)
+        assert isinstance(made, S.BufferStore)
         return made.replace(buffer=view(self.buffer))
 
     def _store_vector(self, value: Any, indices: tuple[Any, ...], lanes: int) -> S.Stmt:
         e = as_expr(value)
         if e.dtype is not self.dtype.with_lanes(lanes):
             raise ExpressionTypeError(f"{lanes} elements of '{self.name}' are {self.dtype}, the value is {e.dtype}")
-        return S.Store(view(self.buffer), self._indices(indices), e, None)
+        return S.BufferStore(view(self.buffer), self._indices(indices), e, None)
 
 
 class _Values:
@@ -337,7 +337,7 @@ class _Reader:
         if isinstance(test, bool):
             self._body(node.body if test else node.orelse)
             return
-        self.out.append(S.If(as_expr(test), self._nested(node.body), self._nested(node.orelse)))
+        self.out.append(S.IfThenElse(as_expr(test), self._nested(node.body), self._nested(node.orelse)))
 
     def _with(self, node: ast.With) -> None:
         call = node.items[0].context_expr

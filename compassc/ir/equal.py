@@ -50,15 +50,9 @@ def structural_hash(obj: object, map_free_vars: bool = False) -> int:
     return hash(_shape(obj, {}, map_free_vars))
 
 
-def _defined(s: Node) -> tuple[E.Var, ...]:
+def _defined(node: Node) -> tuple[E.Var, ...]:
     """The variables that a node defines."""
-    if isinstance(s, S.PrimFunc):
-        return s.params
-    if isinstance(s, S.Block):
-        return s.vars
-    if isinstance(s, (S.For, S.Let)):
-        return (s.var,)
-    return (s.buffer.data,) if isinstance(s, (S.Alloc, S.AllocConst)) else ()
+    return node.params if isinstance(node, S.PrimFunc) else S.defined(node)
 
 
 def _compared(node: Node) -> list[Field]:

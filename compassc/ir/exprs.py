@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["F_VECTOR", "F_WIDE"]
 
-F_LOAD = 1  # reads memory through Load
+F_LOAD = 1  # reads memory through BufferLoad
 F_CALL = 2  # contains a Call of a declared operation
 F_FUNC = 4  # a call whose value cannot be computed twice: of a sub-function, or of an atomic operation
 F_MASK = 8  # contains a ConstMask or TailMask
@@ -130,7 +130,7 @@ def _void() -> DataType:
 
 
 @node()
-class StrImm(Expr):
+class StringImm(Expr):
     """A string argument of an operation (printf format)."""
 
     value: str
@@ -189,18 +189,18 @@ class Unary(Expr):
     dtype: Type = derived(_type_of_unary, init=False)
 
 
-def _type_of_a(a: Expr) -> Type:
-    return a.dtype
+def _type_of_select(true_value: Expr) -> Type:
+    return true_value.dtype
 
 
-@node(text="T.select(cond, a, b)")
+@node(text="T.select(condition, true_value, false_value)")
 class Select(Expr):
-    """`a if cond else b`; with a scalar condition only the chosen side is evaluated."""
+    """`true_value if condition else false_value`; with a scalar condition only the chosen side is evaluated."""
 
-    cond: Expr
-    a: Expr
-    b: Expr
-    dtype: Type = derived(_type_of_a, init=False)
+    condition: Expr
+    true_value: Expr
+    false_value: Expr
+    dtype: Type = derived(_type_of_select, init=False)
 
 
 def _type_of_ramp(base: Expr, lanes: int) -> DataType:
@@ -311,7 +311,7 @@ class AddressOf(Expr):
 class Buffer(Node):
     """An N-dimensional row-major view of the storage behind the pointer variable `data`.
 
-    An empty shape is the flat view of a pointer. Not an expression; `Load` and `Store` access it.
+    An empty shape is the flat view of a pointer. Not an expression; `BufferLoad` and `BufferStore` access it.
     """
 
     data: Var
@@ -333,7 +333,7 @@ def _type_of_load(buffer: Buffer, indices: tuple[Expr, ...]) -> DataType:
 
 
 @node(flags=F_LOAD)
-class Load(PlacedExpr):
+class BufferLoad(PlacedExpr):
     """One element of a buffer, or a vector of them where the last index is a Ramp (inactive lanes 0)."""
 
     buffer: Buffer
@@ -347,7 +347,7 @@ def _type_of_region(buffer: Buffer) -> DataType:
 
 
 @node()
-class Region(Expr):
+class BufferRegion(Expr):
     """The elements of a buffer from `starts` on, `extents` of them: what a block reads or writes, nowhere else."""
 
     buffer: Buffer

@@ -1,7 +1,7 @@
 """Declarations of immutable nodes: `@node` makes a class of annotated fields.
 
     @node(flags=F_LOAD)
-    class Load(PlacedExpr):
+    class BufferLoad(PlacedExpr):
         buffer: Buffer
         indices: tuple[Expr, ...]
         mask: Expr | None = None
@@ -11,7 +11,7 @@ From the fields come `__slots__`, the constructor, `children`, `map` (`exprs`, `
 `at` where there is a `span`, `replace`, `repr`, structural equality (`equal`), and where `text` gives a form, the text and its reader.
 
 The annotation of a field says how it takes part: `Expr`, `Var`, `Expr | None`, `tuple[Expr, ...]` and `Buffer` are
-visited and mapped, `Body` is a nested block, everything else is a plain value.
+visited and mapped, `Body` (or None) is a nested block, everything else is a plain value.
 
 Nodes are built often, so the constructor is generated: it fills an object of a class of the same layout that accepts
 assignments and then gives it the class that refuses them, at half the cost of `object.__setattr__` per field.
@@ -36,7 +36,7 @@ _N = TypeVar("_N")
 _T = TypeVar("_T")
 _REQUIRED: Any = object()
 
-ONE, OPTIONAL, MANY, BUFFER, BODY, VALUE = "one", "optional", "many", "buffer", "body", "value"
+ONE, OPTIONAL, MANY, BUFFER, BODY, OPTIONAL_BODY, VALUE = "one optional many buffer body optional-body value".split()
 _KINDS = {
     "Expr": ONE,
     "Var": ONE,
@@ -44,7 +44,10 @@ _KINDS = {
     "tuple[Expr, ...]": MANY,
     "Buffer": BUFFER,
     "Body": BODY,
+    "Body | None": OPTIONAL_BODY,
 }
+_BODIES = {BODY: "self.{0}", OPTIONAL_BODY: "self.{0} or ()"}
+"""Nested blocks, and how they are walked."""
 _NODE_WORDS = ("Expr", "Var", "Buffer", "Body", "Stmt")
 
 
@@ -213,13 +216,13 @@ def _methods(cls: type, draft: type, fields: list[Field], flags: int) -> dict[st
         lines += _copy("at", "span", cls)
     walked = [f for f in fields if f.kind is not VALUE]
     if walked and hasattr(cls, "map"):
-        visited = [f for f in walked if f.kind is not BODY]
+        visited = [f for f in walked if f.kind not in _BODIES]
         statement = hasattr(cls, "bodies")
         lines += _walk("exprs" if statement else "children", visited)
         lines += _map(fields, statement)
-        bodies = [f for f in walked if f.kind is BODY]
+        bodies = [_BODIES[f.kind].format(f.name) for f in walked if f.kind in _BODIES]
         if bodies:
-            lines += ["def bodies(self):", f"    return ({', '.join(f'self.{f.name}' for f in bodies)},)"]
+            lines += ["def bodies(self):", f"    return ({', '.join(bodies)},)"]
     found: dict[str, Any] = {}
     exec("\n".join(lines), names, found)  # noqa: S102 - text that the functions below made of declarations
     for name, function in found.items():
@@ -315,6 +318,7 @@ _MAPPED = {
     MANY: "tuple([fn(item) for item in self.{0}])",
     BUFFER: "self.{0}.map(fn)",
     BODY: "body(self.{0})",
+    OPTIONAL_BODY: "body(self.{0} or ()) or None",
 }
 
 

@@ -87,13 +87,13 @@ class Printer:
             E.Var: lambda e: self.name(e),
             E.IntImm: _int_text,
             E.FloatImm: _float_text,
-            E.StrImm: lambda e: repr(e.value),
+            E.StringImm: lambda e: repr(e.value),
             E.Binary: self._binary,
             E.Unary: self._unary,
             E.ConstMask: lambda e: f'T.mask("{mask_text(e.bits, e.lanes)}")',
             E.Pointer: self._pointer,
-            E.Load: self._load,
-            E.Region: self._region,
+            E.BufferLoad: self._load,
+            E.BufferRegion: self._region,
             E.Call: self._call,
             T.ProducerLoad: lambda e: f"{e.producer.name}[{self._list(e.indices)}]",
             T.Reduce: self._reduce,
@@ -103,8 +103,8 @@ class Printer:
             S.SetElement: self._form,
             S.Let: self._let,
             S.Assign: lambda s: f"{self.name(s.var)} = {self.expr(s.value)}",
-            S.Store: self._store,
-            S.Eval: lambda s: self.expr(s.value),
+            S.BufferStore: self._store,
+            S.Evaluate: lambda s: self.expr(s.value),
             S.Alloc: self._alloc,
             S.AllocConst: self._alloc_const,
             S.DeclBuffer: self._decl_buffer,
@@ -166,13 +166,13 @@ class Printer:
         self.spans.append(e.span)
         return f"Module.{e.func}({self._list(e.args)})"
 
-    def _load(self, e: E.Load) -> str:
+    def _load(self, e: E.BufferLoad) -> str:
         self.spans.append(e.span)
         if e.mask is not None:
             return f"T.load({self.buffer(e.buffer)}, {self._list(e.indices)}, mask={self.expr(e.mask)})"
         return f"{self.buffer(e.buffer)}[{self._list(e.indices)}]"
 
-    def _region(self, e: E.Region) -> str:
+    def _region(self, e: E.BufferRegion) -> str:
         return f"{self.buffer(e.buffer)}[{', '.join(map(self._range, e.starts, e.extents))}]"
 
     def _range(self, start: E.Expr, extent: E.Expr) -> str:
@@ -205,7 +205,7 @@ class Printer:
         kind = f'T.size("{s.var.dtype}")' if s.var.nonneg else type_text(s.var.dtype)
         return f"{self.names.define(s.var, s.var.name)}: {kind} = {value}"
 
-    def _store(self, s: S.Store) -> str:
+    def _store(self, s: S.BufferStore) -> str:
         if s.mask is None:
             return f"{self.buffer(s.buffer)}[{self._list(s.indices)}] = {self.expr(s.value)}"
         tail = f"value={self.expr(s.value)}, mask={self.expr(s.mask)}"
@@ -264,34 +264,34 @@ class Printer:
                 case S.Block():
                     self._block(s, depth)
                 case S.While():
-                    self.line(depth, f"while {self.expr(s.cond)}:", s)
+                    self.line(depth, f"while {self.expr(s.condition)}:", s)
                     self.body(s.body, depth + 1)
-                case S.If():
-                    self.line(depth, f"if {self.expr(s.cond)}:", s)
-                    self.body(s.then, depth + 1)
-                    if s.orelse:
+                case S.IfThenElse():
+                    self.line(depth, f"if {self.expr(s.condition)}:", s)
+                    self.body(s.then_case, depth + 1)
+                    if s.else_case:
                         self.lines.append("    " * depth + "else:")
-                        self.body(s.orelse, depth + 1)
+                        self.body(s.else_case, depth + 1)
                 case _:
                     self.line(depth, self._stmts[type(s)](s), s)
 
     def _for(self, s: S.For, depth: int) -> None:
-        args = self._list((s.start, s.stop, s.step))
-        if s.var.dtype is not INT32:
-            args += f', dtype="{s.var.dtype}"'
-        if s.var.nonneg:
+        args = self._list((s.min, s.stop, s.step))
+        if s.loop_var.dtype is not INT32:
+            args += f', dtype="{s.loop_var.dtype}"'
+        if s.loop_var.nonneg:
             args += ", nonneg=True"
         if s.annotations:
             args += f", annotations={dict(s.annotations)!r}"
-        name = self.names.define(s.var, s.var.name)
+        name = self.names.define(s.loop_var, s.loop_var.name)
         self.line(depth, f"for {name} in T.{s.kind}({args}):", s)
         self.body(s.body, depth + 1)
 
     def _block(self, s: S.Block, depth: int) -> None:
         inner = "    " * (depth + 1)
-        self.line(depth, f'with T.block("{s.name}"):', s)
-        outside = [[self.expr(e) for e in row] for row in zip(s.starts, s.extents, s.bindings)]
-        where = self.expr(s.where)
+        self.line(depth, f'with T.block("{s.name_hint}"):', s)
+        outside = [[self.expr(e) for e in row] for row in zip(s.starts, s.extents, s.iter_values)]
+        where = self.expr(s.predicate)
         for var, kind, (start, extent, binding) in zip(s.vars, s.kinds, outside):
             dom = extent if start == "0" else f"({start}, {extent})"
             self.lines.append(f"{inner}{self.names.define(var, var.name)} = T.axis.{kind}({dom}, {binding})")

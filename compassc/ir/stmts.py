@@ -74,7 +74,7 @@ class SetElement(Stmt):
 
 
 @node()
-class Store(Stmt):
+class BufferStore(Stmt):
     """Write an element, or a vector where the last index is a Ramp."""
 
     buffer: Buffer
@@ -84,7 +84,7 @@ class Store(Stmt):
 
 
 @node()
-class Eval(Stmt):
+class Evaluate(Stmt):
     """Evaluate an expression for its effect."""
 
     value: Expr
@@ -121,13 +121,17 @@ class DeclBuffer(Stmt):
     buffer: Buffer
 
 
-@node()
-class If(Stmt):
-    """Conditional; `orelse` may be empty."""
+def _none_of_nothing(else_case: Body | None) -> Body | None:
+    return else_case or None
 
-    cond: Expr
-    then: Body
-    orelse: Body
+
+@node()
+class IfThenElse(Stmt):
+    """Conditional; `else_case` None: nothing is done otherwise."""
+
+    condition: Expr
+    then_case: Body
+    else_case: Body | None = field(normalise=_none_of_nothing)
 
 
 THREAD_LOOPS = tuple(f"{unit}_{dim}" for unit in ("blockIdx", "threadIdx") for dim in "xyz")
@@ -139,15 +143,15 @@ LOOP_KINDS = ("serial", "vectorized", "unrolled", "tec", "pipelined", "parallel"
 
 @node()
 class For(Stmt):
-    """`for var in range(start, stop, step)`; kind is one of LOOP_KINDS.
+    """`for loop_var in range(min, stop, step)`; kind is one of LOOP_KINDS.
 
     NPU kernels have the first five. Turns of a `parallel` loop may run side by side.
     Pipelined loops have the annotation `stages`; loops around blocks may have others.
     """
 
-    var: Var = field(defines=True)
+    loop_var: Var = field(defines=True)
     kind: str
-    start: Expr
+    min: Expr
     stop: Expr
     step: Expr
     body: Body
@@ -159,17 +163,17 @@ class Block(Stmt):
     """What is computed for one point of the block's axes; schedules move it as a whole. It ends in `LowerBlocks`.
 
     Axis `vars[i]` of kind `kinds[i]` (spatial, reduce, scan, opaque) runs over `extents[i]` values from `starts[i]` on and
-    is `bindings[i]` here; nothing happens where `where` does not hold. These and `where` are expressions of the
-    surroundings. `init` is done first at the first point of the reduction axes. `reads` and `writes` are Regions.
+    is `iter_values[i]` here; nothing happens where `predicate` does not hold. These and `predicate` are expressions of the
+    surroundings. `init` is done first at the first point of the reduction axes. `reads` and `writes` are `BufferRegion`s.
     """
 
-    name: str
+    name_hint: str
     vars: tuple[Var, ...] = field(defines=True)
     kinds: tuple[str, ...]
     starts: tuple[Expr, ...]
     extents: tuple[Expr, ...]
-    bindings: tuple[Expr, ...]
-    where: Expr
+    iter_values: tuple[Expr, ...]
+    predicate: Expr
     reads: tuple[Expr, ...]
     writes: tuple[Expr, ...]
     init: Body
@@ -181,7 +185,7 @@ class Block(Stmt):
 class While(Stmt):
     """Loop while the scalar condition holds."""
 
-    cond: Expr
+    condition: Expr
     body: Body
 
 
@@ -200,6 +204,17 @@ class Return(Stmt):
     """Leave the function; value None in void functions."""
 
     value: Expr | None
+
+
+def defined(s: Node) -> tuple[Var, ...]:
+    """The variables that a statement defines, storage included."""
+    if isinstance(s, Let):
+        return (s.var,)
+    if isinstance(s, For):
+        return (s.loop_var,)
+    if isinstance(s, Block):
+        return s.vars
+    return (s.buffer.data,) if isinstance(s, (Alloc, AllocConst)) else ()
 
 
 class _Program(Node):

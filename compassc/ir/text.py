@@ -264,7 +264,7 @@ class _FunctionReader:
     def stmt_Assign(self, node: ast.Assign, span: Span | None) -> S.Stmt:
         target = node.targets[0]
         if isinstance(target, ast.Subscript):
-            return S.Store(
+            return S.BufferStore(
                 self.buffer(target.value), self.indices(target.slice), self.expr(node.value), None, span=span
             )
         if not isinstance(target, ast.Name):
@@ -297,11 +297,13 @@ class _FunctionReader:
         if call == "store":
             args, kw = node.value.args, {k.arg: k.value for k in node.value.keywords}  # type: ignore[attr-defined]
             indices = tuple(map(self.expr, args[1:]))
-            return S.Store(self.buffer(args[0]), indices, self.expr(kw["value"]), self.expr(kw["mask"]), span=span)
-        return S.Eval(self.expr(node.value), span=span)
+            return S.BufferStore(
+                self.buffer(args[0]), indices, self.expr(kw["value"]), self.expr(kw["mask"]), span=span
+            )
+        return S.Evaluate(self.expr(node.value), span=span)
 
     def stmt_If(self, node: ast.If, span: Span | None) -> S.Stmt:
-        return S.If(self.expr(node.test), self.body(node.body), self.body(node.orelse), span=span)
+        return S.IfThenElse(self.expr(node.test), self.body(node.body), self.body(node.orelse), span=span)
 
     def stmt_While(self, node: ast.While, span: Span | None) -> S.Stmt:
         return S.While(self.expr(node.test), self.body(node.body), span=span)
@@ -357,13 +359,13 @@ class _FunctionReader:
         else:
             parts[kind] = tuple([self.region(arg) for arg in args])
 
-    def region(self, node: ast.expr) -> E.Region:
+    def region(self, node: ast.expr) -> E.BufferRegion:
         """`A[i, 0:4]`."""
         if not isinstance(node, ast.Subscript):
             raise self.error(node, "expected a region, `A[i, 0:4]`")
         items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         ranges = [self.range(item) for item in items]
-        return E.Region(self.buffer(node.value), *(tuple([r[side] for r in ranges]) for side in (0, 1)))
+        return E.BufferRegion(self.buffer(node.value), *(tuple([r[side] for r in ranges]) for side in (0, 1)))
 
     def range(self, node: ast.expr) -> tuple[E.Expr, E.Expr]:
         if not isinstance(node, ast.Slice):
@@ -425,7 +427,7 @@ class _FunctionReader:
             return E.IntImm(INT32, node.value)
         if isinstance(node.value, float):
             return E.FloatImm(FLOAT32, node.value)
-        return E.StrImm(str(node.value))
+        return E.StringImm(str(node.value))
 
     def expr_UnaryOp(self, node: ast.UnaryOp) -> E.Expr:
         if isinstance(node.op, ast.USub):
@@ -442,7 +444,7 @@ class _FunctionReader:
         return E.Binary(_AST_OPS[type(node.op)], *self.exprs(node.values))
 
     def expr_Subscript(self, node: ast.Subscript) -> E.Expr:
-        return E.Load(self.buffer(node.value), self.indices(node.slice), span=self.place)
+        return E.BufferLoad(self.buffer(node.value), self.indices(node.slice), span=self.place)
 
     def expr_Call(self, node: ast.Call) -> E.Expr:
         func = node.func
@@ -519,7 +521,7 @@ class _FunctionReader:
 
     def make_load(self, node: ast.Call) -> E.Expr:
         keywords = {k.arg: k.value for k in node.keywords}
-        return E.Load(
+        return E.BufferLoad(
             self.buffer(node.args[0]), self.exprs(node.args[1:]), self.expr(keywords["mask"]), span=self.place
         )
 

@@ -100,7 +100,7 @@ class _Verifier:
     def _nested(self, s: Stmt) -> None:
         loop = isinstance(s, (S.For, S.While))
         self.loops += loop
-        inner = (s.var,) if isinstance(s, S.For) else s.vars if isinstance(s, S.Block) else ()
+        inner = (s.loop_var,) if isinstance(s, S.For) else s.vars if isinstance(s, S.Block) else ()
         for body in s.bodies():
             self._body(body, *inner)
         self.loops -= loop
@@ -117,7 +117,7 @@ class _Verifier:
 
     def _stmt(self, s: Stmt) -> None:
         for e in s.exprs():
-            if type(e) is not E.Region:  # these concern the axes of their block, which checks them
+            if type(e) is not E.BufferRegion:  # these concern the axes of their block, which checks them
                 self._expr(e)
         rule = _STMT_RULES.get(type(s))
         if rule is not None:
@@ -139,7 +139,7 @@ class _Verifier:
         element = s.var.data_type.element_of
         _check(s.value.dtype is element, "an element of {} is {}, got {}", s.var.name, element, _type(s.value))
 
-    def _store(self, s: S.Store) -> None:
+    def _store(self, s: S.BufferStore) -> None:
         self._buffer(s.buffer)
         like = self._access(s.buffer, s.indices, s.mask)
         _check(s.value.dtype is like, "the buffer holds {}, the value is {}", like, _type(s.value))
@@ -151,39 +151,45 @@ class _Verifier:
         self._define(s.buffer.data)
         self._buffer(s.buffer)
 
-    def _if(self, s: S.If) -> None:
-        _check(s.cond.dtype is bool_of(1), "the condition has type {}", _type(s.cond))
+    def _if(self, s: S.IfThenElse) -> None:
+        _check(s.condition.dtype is bool_of(1), "the condition has type {}", _type(s.condition))
 
     def _while(self, s: S.While) -> None:
-        _check(s.cond.dtype.is_scalar, "the condition has type {}", _type(s.cond))
+        _check(s.condition.dtype.is_scalar, "the condition has type {}", _type(s.condition))
 
     def _for(self, s: S.For) -> None:
         _check(s.kind in S.LOOP_KINDS, "unknown loop kind {}", s.kind)
-        _check(s.var.dtype.is_integer and s.var.dtype.is_scalar, "the loop variable has type {}", _type(s.var))
-        for e in (s.start, s.stop, s.step):
-            _check(e.dtype is s.var.dtype, "the loop variable has type {}, a bound {}", _type(s.var), _type(e))
-        _check(s.var not in self.defined, "{} is defined twice", s.var.name)
-        self.defined.add(s.var)
+        _check(
+            s.loop_var.dtype.is_integer and s.loop_var.dtype.is_scalar,
+            "the loop variable has type {}",
+            _type(s.loop_var),
+        )
+        for e in (s.min, s.stop, s.step):
+            _check(
+                e.dtype is s.loop_var.dtype, "the loop variable has type {}, a bound {}", _type(s.loop_var), _type(e)
+            )
+        _check(s.loop_var not in self.defined, "{} is defined twice", s.loop_var.name)
+        self.defined.add(s.loop_var)
 
     def _block(self, s: S.Block) -> None:
-        _check(s.name not in self.blocks, "two blocks are named {}", s.name)
-        self.blocks.add(s.name)
-        for var, kind, start, extent, value in zip(s.vars, s.kinds, s.starts, s.extents, s.bindings, strict=True):
+        _check(s.name_hint not in self.blocks, "two blocks are named {}", s.name_hint)
+        self.blocks.add(s.name_hint)
+        for var, kind, start, extent, value in zip(s.vars, s.kinds, s.starts, s.extents, s.iter_values, strict=True):
             _check(kind in S.AXIS_KINDS, "unknown kind of axis {}", kind)
             _check(var not in self.defined, "{} is defined twice", var.name)
             self.defined.add(var)
             for e in (start, extent, value):
                 _check(e.dtype is var.dtype, "the axis {} has type {}, a part of it {}", var.name, *_types(var, e))
-        _check(s.where.dtype is bool_of(1), "the condition has type {}", _type(s.where))
+        _check(s.predicate.dtype is bool_of(1), "the condition has type {}", _type(s.predicate))
         outer = set(self.scope)
         self.scope.update(s.vars)
         for e in (*s.reads, *s.writes):
-            _check(type(e) is E.Region, "{} is no region", e)
+            _check(type(e) is E.BufferRegion, "{} is no region", e)
             self._expr(e)
         self.scope = outer
         self.seen.clear()
 
-    def _region(self, e: E.Region) -> None:
+    def _region(self, e: E.BufferRegion) -> None:
         self._buffer(e.buffer)
         for indices in (e.starts, e.extents):
             self._access(e.buffer, indices, None)
@@ -240,8 +246,19 @@ class _Verifier:
         _check(scalar, "{} is not a conversion of scalars", e)
 
     def _select(self, e: E.Select) -> None:
-        _check(e.cond.dtype in (bool_of(1), bool_of(e.a.dtype.lanes)), "condition of {} is {}", e, _type(e.cond))
-        _check(e.a.dtype is e.b.dtype, "the sides of {} have types {} and {}", e, _type(e.a), _type(e.b))
+        _check(
+            e.condition.dtype in (bool_of(1), bool_of(e.true_value.dtype.lanes)),
+            "condition of {} is {}",
+            e,
+            _type(e.condition),
+        )
+        _check(
+            e.true_value.dtype is e.false_value.dtype,
+            "the sides of {} have types {} and {}",
+            e,
+            _type(e.true_value),
+            _type(e.false_value),
+        )
 
     def _broadcast(self, e: E.Broadcast) -> None:
         _check(e.value.dtype.is_scalar and e.lanes > 1, "{} is not a scalar in several lanes", e)
@@ -260,7 +277,7 @@ class _Verifier:
         _check(isinstance(e.base.dtype, PointerType), "the base of {} is no pointer", e)
         _check(e.offset.dtype.is_integer and e.offset.dtype.is_scalar, "the offset of {} is no integer", e)
 
-    def _load(self, e: E.Load) -> None:
+    def _load(self, e: E.BufferLoad) -> None:
         self._buffer(e.buffer)
         self._access(e.buffer, e.indices, e.mask)
 
@@ -336,11 +353,11 @@ _STMT_RULES: dict[type, Callable[[_Verifier, Any], None]] = {
     S.Let: _Verifier._let,
     S.Assign: _Verifier._assign,
     S.SetElement: _Verifier._set_element,
-    S.Store: _Verifier._store,
+    S.BufferStore: _Verifier._store,
     S.Alloc: _Verifier._alloc,
     S.AllocConst: _Verifier._alloc,
     S.DeclBuffer: lambda v, s: v._buffer(s.buffer),
-    S.If: _Verifier._if,
+    S.IfThenElse: _Verifier._if,
     S.While: _Verifier._while,
     S.For: _Verifier._for,
     S.Block: _Verifier._block,
@@ -358,8 +375,8 @@ _EXPR_RULES: dict[type, Callable[[_Verifier, Any], None]] = {
     E.VectorLiteral: _Verifier._literal,
     E.TailMask: _Verifier._tail,
     E.Pointer: _Verifier._pointer,
-    E.Load: _Verifier._load,
-    E.Region: _Verifier._region,
+    E.BufferLoad: _Verifier._load,
+    E.BufferRegion: _Verifier._region,
     E.GetElement: _Verifier._element,
     E.Call: _Verifier._call,
     E.FuncCall: _Verifier._func_call,

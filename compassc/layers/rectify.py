@@ -6,14 +6,11 @@ zero point) and ends in the output's requantisation.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import INTEGER_TYPES
 from compassc.layers.arithmetic import Array, Number, requantise, requantise_as, saturate
-from compassc.operators.calls import Calls, References
 
 FUSED = ("NONE", "RELU", "RELU6", "CLIP", "LEAKYRELU", "PRELU")
 INT48 = (-(2**47), 2**47 - 1)
@@ -38,25 +35,22 @@ def rectify(layer: Layer, method: str, values: Array, scale: Number, shift: Numb
 
 def rectify_float(layer: Layer, method: str, values: Array) -> Array:
     """The rectifier on real numbers, in their own float type."""
-    found: Array = rectified(References(), layer, method, values)
-    return found
-
-
-def rectified(call: Calls, layer: Layer, method: str, x: Any) -> Any:
-    """The rectifier on real numbers in calls of operators."""
     if method == "NONE":
-        return x
+        return values
     if method == "RELU":
-        return call("relu", x)
+        return np.maximum(values, values.dtype.type(0))
     if method == "RELU6":
-        return call("clip", x, 0.0, 6.0)
+        return np.clip(values, values.dtype.type(0), values.dtype.type(6))
     if method == "CLIP":
-        return call("clip", x, layer.number("clip_min"), layer.number("clip_max"))
+        low, high = (values.dtype.type(layer.number(key)) for key in ("clip_min", "clip_max"))
+        return np.minimum(np.maximum(values, low), high)
     if method == "LEAKYRELU":
-        return call("leaky_relu", x, layer.number("negative_slope_value"))
+        slope = values.dtype.type(layer.number("negative_slope_value"))
+        return np.where(values >= 0, values, values * slope)
     if method == "PRELU":
-        below = call("multiply", call("minimum", x, 0.0), call.constant(slopes_of(layer).astype(np.float32)))
-        return call("add", call("relu", x), below)
+        slopes = slopes_of(layer).astype(np.float32)
+        wide = values.astype(np.float32)
+        return np.maximum(wide, 0) + slopes * np.minimum(wide, 0)
     raise LayerError(f"the activation {method} is not known; known: {', '.join(FUSED)}")
 
 

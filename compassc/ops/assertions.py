@@ -72,7 +72,7 @@ def assert_(cond: Any, text: Any = "") -> E.Expr | None:
     condition, message = stated("S.assert_", cond), assertion_text(text)
     if condition is False:
         raise failed(message)
-    return None if condition is True else E.Call("assert_", (condition, E.StrImm(message)), VOID)
+    return None if condition is True else E.Call("assert_", (condition, E.StringImm(message)), VOID)
 
 
 @special_op(

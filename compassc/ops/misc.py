@@ -166,8 +166,8 @@ def printf(fmt: Any, *args: Any) -> E.Expr:
     for x, t in zip(args, types):
         if is_literal(x):
             check_literal(x, t)
-    exprs = [imm(x, t) if is_literal(x) else E.StrImm(x) if t is str else x for x, t in zip(args, types)]
-    return E.Call("printf", (E.StrImm(fmt), *exprs), INT32)
+    exprs = [imm(x, t) if is_literal(x) else E.StringImm(x) if t is str else x for x, t in zip(args, types)]
+    return E.Call("printf", (E.StringImm(fmt), *exprs), INT32)
 
 
 # ---------------------------------------------------------------------------------------------------- cache and profiling

@@ -46,13 +46,13 @@ def conditions_of_turns(
     for access in _accesses(loop, arith, known):
         for other in found:
             if (access.stores or other.stores) and access.order > other.order and access.base is other.base:
-                meeting = _meeting(access, other, lanes, loop.start)
+                meeting = _meeting(access, other, lanes, loop.min)
                 if meeting is not None:
                     raise _refusal(loop, access, other, meeting)
                 condition = _apart(access, other, lanes, turns, loop, arith)
                 if condition is not None:
-                    text = E.StrImm(turns_apart(access.base.name, access.stores, other.stores))
-                    stated.append(S.Eval(E.Call("assert_", (condition, text), VOID), span=access.span or loop.span))
+                    text = E.StringImm(turns_apart(access.base.name, access.stores, other.stores))
+                    stated.append(S.Evaluate(E.Call("assert_", (condition, text), VOID), span=access.span or loop.span))
         found.append(access)
     return tuple(stated)
 
@@ -67,21 +67,21 @@ def _apart(a: _Access, b: _Access, lanes: int, turns: Expr, loop: S.For, arith: 
     )  # they meet where it leads over `least` to turns - 1 + `most` turns
     factor = a.factor or b.factor
     if a.factor != b.factor:
-        if (a.factor and b.factor) or not isinstance(loop.start, IntImm):
+        if (a.factor and b.factor) or not isinstance(loop.min, IntImm):
             return None
-        way = way.add(Linear(const=(a.factor - b.factor) * loop.start.value))
+        way = way.add(Linear(const=(a.factor - b.factor) * loop.min.value))
         if a.factor:
             way, least, most = Linear().add(way, -1), 0, -1
     if factor < 0:
         way, factor = Linear().add(way, -1), -factor
-    own = {loop.var, *defined_vars(loop.body)}
+    own = {loop.loop_var, *defined_vars(loop.body)}
     atoms = [arith.atoms[key] for key in way.terms]
     low, high = arith.bounds(way)
     if not atoms or any(not is_pure(x) or variables(x) & own for x in atoms):
         return None
     if low > factor * (lanes - 1 + most) or high < factor * least:
         return None
-    e = _sum(way, arith, loop.var.data_type)
+    e = _sum(way, arith, loop.loop_var.data_type)
     if not factor:
         return Binary("ne", e, IntImm(e.data_type, 0))
     end = Binary("add", turns, IntImm(turns.data_type, most)) if most else turns
@@ -104,18 +104,18 @@ def _accesses(loop: S.For, arith: Arith, known: dict[Var, Expr]) -> Iterator[_Ac
     """The accesses that every turn makes, in the order in which all turns make them."""
     values: dict[Var, Expr] = dict(known)
     for number, s in enumerate(loop.body):
-        if not isinstance(s, (S.Let, S.Store)):
+        if not isinstance(s, (S.Let, S.BufferStore)):
             continue
         for e in (x for root in s.exprs() for x in walk_exprs(root)):
-            if type(e) is E.Load and not _chosen(s, e):
+            if type(e) is E.BufferLoad and not _chosen(s, e):
                 yield from _access(loop, 2 * number, False, e.buffer, e.indices, e.span or s.span, arith, values)
-        if type(s) is S.Store:
+        if type(s) is S.BufferStore:
             yield from _access(loop, 2 * number + 1, True, s.buffer, s.indices, s.span, arith, values)
         elif isinstance(s, S.Let) and s.var not in arith.mutable and not s.value.flags & E.F_LOAD:
             values[s.var] = substitute(s.value, values)
 
 
-def _chosen(s: S.Stmt, load: E.Load) -> bool:
+def _chosen(s: S.Stmt, load: E.BufferLoad) -> bool:
     """Whether an element is read in a part of an expression that may not be computed."""
     roots = (x for root in s.exprs() for x in walk_exprs(root))
     parts = (x.children()[1:] for x in roots if type(x) is E.Select or (type(x) is Binary and x.op in E.LOGICAL))
@@ -140,9 +140,9 @@ def _access(
             return
         base, offset = pointer.base, Binary("add", substitute(pointer.offset, values), offset)
     form = arith.linear(offset)
-    key = arith.interner.key(loop.var)
+    key = arith.interner.key(loop.loop_var)
     others = [arith.atoms[k] for k in form.terms if k != key]
-    if any(x is loop.var or type(x) is E.Load for atom in others for x in walk_exprs(atom)):
+    if any(x is loop.loop_var or type(x) is E.BufferLoad for atom in others for x in walk_exprs(atom)):
         return
     place = Linear({k: f for k, f in form.terms.items() if k != key}, form.const)
     yield _Access(order, stores, base, form.terms.get(key, 0), place, span)

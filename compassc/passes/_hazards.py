@@ -49,7 +49,7 @@ class Hazards:
     def reads(self, e: E.Expr, target: Roots, same: E.Expr | None) -> bool:
         """Whether evaluating `e` reads memory of `target`, other than exactly at the address `same`."""
         for x in walk_exprs(e):
-            if type(x) is E.Load:
+            if type(x) is E.BufferLoad:
                 found = self.roots(x.buffer.data)
             elif type(x) is E.Call and x.op in _READS:
                 if same is not None and x.op == "vload" and self.interner.same(x.args[0], same) and _is_one(x.args[1]):

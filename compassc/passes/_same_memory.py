@@ -47,7 +47,7 @@ class _Places:
         inside = {id(s) for s in walk_stmts(loop.body)}
         self._define(s for s in walk_stmts(f.body) if id(s) not in inside)
         self.step = self.facts.bounds(self._linear(loop.step))[0]
-        self.facts.bind_loop(loop.var, loop.start, loop.stop, loop.step)
+        self.facts.bind_loop(loop.loop_var, loop.min, loop.stop, loop.step)
         self._define(loop.body)
 
     def _define(self, body: Iterator[Stmt] | Body) -> None:
@@ -66,9 +66,9 @@ class _Places:
         own = set(defined_vars(statement))
         for s in walk_stmts(statement):
             if type(s) is S.For:
-                self.facts.bind_loop(s.var, s.start, s.stop, s.step)
+                self.facts.bind_loop(s.loop_var, s.min, s.stop, s.step)
             self._define((s,))
-            if type(s) is S.Eval and type(s.value) is E.Call and s.value.op == "dma_copy":
+            if type(s) is S.Evaluate and type(s.value) is E.Call and s.value.op == "dma_copy":
                 yield self._area(s.value, side, own)
 
     def _area(self, copy: E.Call, side: int, own: set[Var]) -> _Area | None:
@@ -87,10 +87,10 @@ class _Places:
 
     def _is_same(self, atom: Expr, own: set[Var]) -> bool:
         """Whether an atom is the loop variable, a variable of the statement itself, or the same in all turns."""
-        if atom is self.loop.var or atom in own:
+        if atom is self.loop.loop_var or atom in own:
             return True
         parts = {x for x in walk_exprs(atom) if type(x) is Var}
-        return _is_settled(atom) and self.loop.var not in parts and not parts & self.varying
+        return _is_settled(atom) and self.loop.loop_var not in parts and not parts & self.varying
 
     def _size(self, copy: E.Call, stride: int) -> int | None:
         """The most bytes from the first to the last one that a copy touches on one side."""
@@ -107,7 +107,7 @@ class _Places:
         """Whether the way of a turn leads the reading copy past all that turns before it wrote, up or down."""
         if read is None or write is None or read.base is not write.base:
             return False
-        key = self.facts.interner.key(self.loop.var)
+        key = self.facts.interner.key(self.loop.loop_var)
         moved = read.place.terms.get(key, 0)
         between = write.place.add(read.place, -1)  # the way from what a turn reads to what it writes
         if not moved or key in between.terms:

@@ -132,7 +132,7 @@ class Turns:
     def accesses(self, body: Body) -> Iterator[Access]:
         """Accesses of memory in the order of the statements."""
         for s in walk_stmts(body):
-            stored = s.buffer.data if isinstance(s, S.Store) else None
+            stored = s.buffer.data if isinstance(s, S.BufferStore) else None
             for root in s.exprs():
                 if root is not stored:
                     yield from self._of_expr(root)
@@ -141,7 +141,7 @@ class Turns:
 
     def _of_expr(self, root: Expr) -> Iterator[Access]:
         for e in walk_exprs(root):
-            if type(e) is E.Load:
+            if type(e) is E.BufferLoad:
                 yield from (Access(r, "r") for r in self.roots(e.buffer.data))
             elif type(e) is E.FuncCall:
                 for a in e.args:
@@ -192,11 +192,11 @@ class Turns:
 
     def _move(self, s: Stmt) -> Move | None:
         """The transfer that a statement is; None where it does anything else, too."""
-        if not isinstance(s, (S.Eval, S.If, S.For)):
+        if not isinstance(s, (S.Evaluate, S.IfThenElse, S.For)):
             return None
         found: list[tuple[bool, Var, Any]] = []
         for x in walk_stmts((s,)):
-            if isinstance(x, (S.If, S.For, S.Let)):
+            if isinstance(x, (S.IfThenElse, S.For, S.Let)):
                 if not all(map(is_pure, x.exprs())):
                     return None
                 continue
@@ -212,7 +212,7 @@ class Turns:
 
     def _side(self, s: Stmt) -> tuple[bool, Var, Any] | None:
         """Of a copy or a filling: whether it goes into SRAM, the array there, the memory at the other side."""
-        if type(s) is not S.Eval or type(s.value) is not E.Call or s.value.op not in ("dma_copy", "dma_memset"):
+        if type(s) is not S.Evaluate or type(s.value) is not E.Call or s.value.op not in ("dma_copy", "dma_memset"):
             return None
         to = self._array(s.value.args[0])
         if s.value.op == "dma_memset":
@@ -290,7 +290,7 @@ class Turns:
             self._unwritten((move.stmt,), written, turn)
             while waiting:
                 var = waiting.pop()
-                if var in needed or var in self.allocs or var is turn.loop.var:
+                if var in needed or var in self.allocs or var is turn.loop.loop_var:
                     continue
                 if var in changed or (var in self.mutable and var in inside):
                     raise refusal(
@@ -315,7 +315,7 @@ class Turns:
     def _unwritten(self, body: Body, written: set[Any], turn: Turn) -> None:
         """Refuse loads of what the loop writes, in statements that are done ahead."""
         for e in all_exprs(body, E.F_LOAD):
-            if type(e) is E.Load and (self.roots(e.buffer.data) & written or None in written):
+            if type(e) is E.BufferLoad and (self.roots(e.buffer.data) & written or None in written):
                 raise refusal(
                     f"what a transfer needs is read from {shown(e.buffer.data)!r}, which the loop writes",
                     body[0].span or turn.loop.span,

@@ -87,7 +87,7 @@ def reinterpret(e: E.Expr, dtype: DataType) -> E.Expr:
 
 
 def vstore(value: E.Expr, pointer: E.Expr, mask: E.Expr | None = None) -> S.Stmt:
-    return S.Eval(E.Call("vstore", (value, pointer, int32(1)), VOID, mask))
+    return S.Evaluate(E.Call("vstore", (value, pointer, int32(1)), VOID, mask))
 
 
 def wide_function(f: S.PrimFunc) -> bool:

@@ -47,17 +47,17 @@ class _Assign(Rewriter):
             return S.Let(s.var, self.with_source(s.value, itself), span=s.span)
         return self.default_stmt(s)
 
-    @rewrites(S.Store)
-    def rewrite_store(self, s: S.Store) -> Rewritten:
+    @rewrites(S.BufferStore)
+    def rewrite_store(self, s: S.BufferStore) -> Rewritten:
         if lacks_r(s.value):
-            old = E.Load(s.buffer, s.indices, span=s.span)
+            old = E.BufferLoad(s.buffer, s.indices, span=s.span)
             if s.buffer.scope != "private" and not _within(s.value, old):
                 return self.default_stmt(s)
-            return S.Store(s.buffer, s.indices, self.with_source(s.value, old), s.mask, span=s.span)
+            return S.BufferStore(s.buffer, s.indices, self.with_source(s.value, old), s.mask, span=s.span)
         return self.default_stmt(s)
 
-    @rewrites(S.Eval)
-    def rewrite_eval(self, s: S.Eval) -> Rewritten:
+    @rewrites(S.Evaluate)
+    def rewrite_eval(self, s: S.Evaluate) -> Rewritten:
         call = s.value
         if type(call) is not E.Call or call.op != "vstore":
             return self.default_stmt(s)
@@ -70,7 +70,7 @@ class _Assign(Rewriter):
         if not _within(value, old):
             return self.default_stmt(s)
         kept = self.with_source(value, old)
-        return S.Eval(E.Call("vstore", (kept, pointer, stride), call.dtype, mask, span=call.span), span=s.span)
+        return S.Evaluate(E.Call("vstore", (kept, pointer, stride), call.dtype, mask, span=call.span), span=s.span)
 
 
 run = for_each_function(lambda f: _Assign().function(f))

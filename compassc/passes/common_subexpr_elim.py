@@ -149,8 +149,8 @@ class _Eliminate:
         for s in body:
             for e in s.exprs():
                 self._collect(e, conditional, found)
-            if type(s) is S.If and s.orelse and s.then:
-                then, orelse = self._certain(s.then, conditional), self._certain(s.orelse, conditional)
+            if type(s) is S.IfThenElse and s.else_case and s.then_case:
+                then, orelse = self._certain(s.then_case, conditional), self._certain(s.else_case, conditional)
                 for key in then.keys() & orelse.keys():
                     found[key] += then[key] + orelse[key]
             conditional = conditional or leaves(s)
@@ -200,7 +200,7 @@ class _Eliminate:
         return e.map(self._expr)
 
     def _statement(self, s: Stmt) -> Stmt:
-        inner = (s.var,) if type(s) is S.For else ()
+        inner = (s.loop_var,) if type(s) is S.For else ()
         new = s.map(self._expr, lambda body: self.block(body, inner))
         if type(s) is S.Let:
             self.scope.add(s.var)

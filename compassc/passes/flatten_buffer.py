@@ -25,20 +25,20 @@ def run(module: IRModule) -> IRModule:
 class _Flatten(Rewriter):
     interest = E.F_LOAD
 
-    @rewrites(E.Load)
-    def rewrite_load(self, e: E.Load) -> E.Expr:
+    @rewrites(E.BufferLoad)
+    def rewrite_load(self, e: E.BufferLoad) -> E.Expr:
         e = self.default(e)
         if not e.buffer.shape:
             return e
-        return E.Load(_flat(e.buffer), (position(e.buffer.shape, e.indices),), e.mask)
+        return E.BufferLoad(_flat(e.buffer), (position(e.buffer.shape, e.indices),), e.mask)
 
-    @rewrites(S.Store)
-    def rewrite_store(self, s: S.Store) -> Rewritten:
+    @rewrites(S.BufferStore)
+    def rewrite_store(self, s: S.BufferStore) -> Rewritten:
         s = self.default_stmt(s)
         if not s.buffer.shape:
             return s
         index = position(s.buffer.shape, s.indices)
-        return S.Store(_flat(s.buffer), (index,), s.value, s.mask, span=s.span)
+        return S.BufferStore(_flat(s.buffer), (index,), s.value, s.mask, span=s.span)
 
     @rewrites(S.DeclBuffer)
     def rewrite_decl_buffer(self, s: S.DeclBuffer) -> Rewritten:

@@ -21,7 +21,7 @@ class _Freeze(Rewriter):
     @rewrites(S.For)
     def rewrite_for(self, s: S.For) -> Rewritten:
         s = self.default_stmt(s)
-        if all(type(e) is E.IntImm for e in (s.start, s.stop, s.step)):
+        if all(type(e) is E.IntImm for e in (s.min, s.stop, s.step)):
             return s
         assigned, writes = _changes(s.body)
         before: list[S.Stmt] = []
@@ -29,14 +29,14 @@ class _Freeze(Rewriter):
         def frozen(e: E.Expr, word: str) -> E.Expr:
             if not _may_change(e, assigned, writes):
                 return e
-            var = E.Var(f"{s.var.name}_{word}", e.dtype)
+            var = E.Var(f"{s.loop_var.name}_{word}", e.dtype)
             before.append(S.Let(var, e, span=s.span))
             return var
 
-        start, stop, step = frozen(s.start, "start"), frozen(s.stop, "stop"), frozen(s.step, "step")
+        start, stop, step = frozen(s.min, "start"), frozen(s.stop, "stop"), frozen(s.step, "step")
         if not before:
             return s
-        return [*before, S.For(s.var, s.kind, start, stop, step, s.body, span=s.span)]
+        return [*before, S.For(s.loop_var, s.kind, start, stop, step, s.body, span=s.span)]
 
 
 def _changes(body: S.Body) -> tuple[set[E.Var], bool]:
@@ -46,7 +46,7 @@ def _changes(body: S.Body) -> tuple[set[E.Var], bool]:
     for s in walk_stmts(body):
         if isinstance(s, (S.Assign, S.SetElement)):
             assigned.add(s.var)
-        writes = writes or type(s) is S.Store
+        writes = writes or type(s) is S.BufferStore
         for root in s.exprs():
             if not writes and root.flags & (E.F_CALL | E.F_FUNC):
                 writes = any(map(_writes, walk_exprs(root)))

@@ -32,7 +32,7 @@ def _function(f: PrimFunc) -> PrimFunc:
 
 
 def _sole_if(body: Body) -> bool:
-    return len(body) == 1 and type(body[0]) is S.If
+    return len(body) == 1 and type(body[0]) is S.IfThenElse
 
 
 def _hoist(body: Body, mutable: AbstractSet[Var]) -> Body:
@@ -45,17 +45,17 @@ def _stmt(s: Stmt, mutable: AbstractSet[Var]) -> Stmt:
     if type(s) is not S.For or not _sole_if(s.body):
         return s
     inner = s.body[0]
-    assert isinstance(inner, S.If)
-    bounds = is_pure(s.start) and is_pure(s.stop) and is_pure(s.step)
-    cond = inner.cond
-    if not bounds or s.var in variables(cond) or not is_stable(cond, mutable) or may_be_reported(cond):
+    assert isinstance(inner, S.IfThenElse)
+    bounds = is_pure(s.min) and is_pure(s.stop) and is_pure(s.step)
+    cond = inner.condition
+    if not bounds or s.loop_var in variables(cond) or not is_stable(cond, mutable) or may_be_reported(cond):
         return s
-    then: Body = (_stmt(_around(s, inner.then), mutable),) if inner.then else ()
-    orelse: Body = (_stmt(_around(s, inner.orelse), mutable),) if inner.orelse else ()
+    then: Body = (_stmt(_around(s, inner.then_case), mutable),) if inner.then_case else ()
+    orelse: Body = (_stmt(_around(s, inner.else_case), mutable),) if inner.else_case else ()
     if then and orelse:
         orelse = fresh_copy(orelse)
-    return S.If(inner.cond, then, orelse, span=inner.span)
+    return S.IfThenElse(inner.condition, then, orelse, span=inner.span)
 
 
 def _around(s: S.For, body: Body) -> Stmt:
-    return S.For(s.var, s.kind, s.start, s.stop, s.step, body, span=s.span)
+    return S.For(s.loop_var, s.kind, s.min, s.stop, s.step, body, span=s.span)

@@ -32,9 +32,9 @@ def _guard(s: Stmt) -> tuple[S.For, Body, Binary] | None:
     if type(s) is not S.For or s.kind in ("tec", "unrolled") or len(s.body) != 1:
         return None
     (guard,) = s.body
-    if type(guard) is not S.If or guard.orelse or type(guard.cond) is not Binary:
+    if type(guard) is not S.IfThenElse or guard.else_case or type(guard.condition) is not Binary:
         return None
-    return (s, guard.then, guard.cond) if guard.cond.op in ("lt", "le", "gt", "ge") else None
+    return (s, guard.then_case, guard.condition) if guard.condition.op in ("lt", "le", "gt", "ge") else None
 
 
 def _function(f: PrimFunc) -> PrimFunc:
@@ -56,7 +56,7 @@ class _Convert:
     def stmt(self, s: Stmt) -> Stmt:
         mark = self.arith.mark()
         if type(s) is S.For:
-            self.arith.bind_loop(s.var, s.start, s.stop, s.step)
+            self.arith.bind_loop(s.loop_var, s.min, s.stop, s.step)
         s = s.map(lambda e: e, self.body)
         guard = _guard(s)
         limit = None if guard is None else self._limit(*guard)
@@ -68,9 +68,9 @@ class _Convert:
         low, high = (cond.a, cond.b) if cond.op in ("lt", "le") else (cond.b, cond.a)
         if not is_const(s.step, 1) or not is_stable(cond, self.arith.mutable) or not is_pure(s.stop):
             return None
-        if low.dtype is not s.var.dtype or s.var in self.arith.mutable or may_be_reported(cond):
+        if low.dtype is not s.loop_var.dtype or s.loop_var in self.arith.mutable or may_be_reported(cond):
             return None
-        if s.kind != "vectorized" and low is s.var:
+        if s.kind != "vectorized" and low is s.loop_var:
             return None
         strict = cond.op in ("lt", "gt")
         form = self.arith.linear(low).add(self.arith.linear(high), -1)
@@ -79,21 +79,21 @@ class _Convert:
 
     def _solve(self, s: S.For, form: Linear, sides: tuple[Expr, Expr]) -> Expr | None:
         """`var + rest < 0` as the bound `-rest` of var."""
-        key = self.arith.interner.key(s.var)
+        key = self.arith.interner.key(s.loop_var)
         if form.terms.get(key) != 1:
             return None
         rest = Linear({k: f for k, f in form.terms.items() if k != key}, form.const)
-        if any(self._mentions(k, s.var) for k in rest.terms):
+        if any(self._mentions(k, s.loop_var) for k in rest.terms):
             return None
-        least, most = s.var.data_type.integer_range()
+        least, most = s.loop_var.data_type.integer_range()
         low, high = self.arith.bounds(rest)
         exact = all(self._is_exact(x) for x in sides) and least < low and high <= most
         if s.kind != "vectorized" and not exact:
             return None
-        limit: Expr = IntImm(s.var.data_type, 0)
+        limit: Expr = IntImm(s.loop_var.data_type, 0)
         for k, factor in rest.terms.items():
-            limit = Binary("sub", limit, Binary("mul", self.arith.atoms[k], IntImm(s.var.data_type, factor)))
-        return self.simplify(Binary("sub", limit, IntImm(s.var.data_type, rest.const)))
+            limit = Binary("sub", limit, Binary("mul", self.arith.atoms[k], IntImm(s.loop_var.data_type, factor)))
+        return self.simplify(Binary("sub", limit, IntImm(s.loop_var.data_type, rest.const)))
 
     def _is_exact(self, e: Expr) -> bool:
         return self.arith.exact(e).same(self.arith.linear(e))
@@ -103,16 +103,16 @@ class _Convert:
 
     def _bounded(self, s: S.For, then: Body, cond: Binary, limit: Expr) -> Stmt:
         stop = Binary("min", limit, s.stop)
-        if is_const(s.start, 0):
-            stop = Binary("max", stop, s.start)
+        if is_const(s.min, 0):
+            stop = Binary("max", stop, s.min)
         elif s.kind == "vectorized":
-            stop = Binary("add", s.start, Binary("max", Binary("min", *self._extents(s, limit)), _zero(s)))
-        return S.For(s.var, s.kind, s.start, stop, s.step, then, span=s.span)
+            stop = Binary("add", s.min, Binary("max", Binary("min", *self._extents(s, limit)), _zero(s)))
+        return S.For(s.loop_var, s.kind, s.min, stop, s.step, then, span=s.span)
 
     def _extents(self, s: S.For, limit: Expr) -> tuple[Expr, Expr]:
-        low, full = (self.simplify(Binary("sub", x, s.start)) for x in (limit, s.stop))
+        low, full = (self.simplify(Binary("sub", x, s.min)) for x in (limit, s.stop))
         return low, full
 
 
 def _zero(s: S.For) -> Expr:
-    return IntImm(s.var.data_type, 0)
+    return IntImm(s.loop_var.data_type, 0)

@@ -20,7 +20,7 @@ def run(module: IRModule) -> IRModule:
     if not any(_allocates(f) for f in module.functions):
         return module
     span = module.entry_func.span
-    start = S.Eval(E.Call(INIT, (), VOID, span=span), span=span)
+    start = S.Evaluate(E.Call(INIT, (), VOID, span=span), span=span)
     return module.map_functions(lambda f: f.replace(body=(start, *f.body)) if f.name == module.entry else f)
 
 

@@ -55,7 +55,7 @@ class _Caller(Rewriter):
         self.count += 1
         address = E.Pointer(e.data_type.element_of, E.AddressOf(tmp), int32(0))
         self.before.append(S.Let(tmp, zero(e.data_type)))
-        self.before.append(S.Eval(E.FuncCall(e.func, (*e.args, address), VOID)))
+        self.before.append(S.Evaluate(E.FuncCall(e.func, (*e.args, address), VOID)))
         return tmp
 
     def stmt(self, s: S.Stmt) -> Rewritten:
@@ -65,7 +65,7 @@ class _Caller(Rewriter):
         if not hoisted:
             return new
         hoisted = [h.replace(span=s.span) for h in hoisted]
-        if type(new) is S.Eval and type(new.value) is E.Var:
+        if type(new) is S.Evaluate and type(new.value) is E.Var:
             return hoisted
         return [*hoisted, new]
 
@@ -77,11 +77,11 @@ class _Caller(Rewriter):
         return new
 
     def loop(self, s: S.While) -> S.While:
-        cond = self.expr(s.cond)
+        cond = self.expr(s.condition)
         body = self.nested(s.body)
         if not self.before:
-            return s if cond is s.cond and body is s.body else S.While(cond, body, span=s.span)
-        stop = S.If(E.Unary("not", cond), (S.Break(span=s.span),), (), span=s.span)
+            return s if cond is s.condition and body is s.body else S.While(cond, body, span=s.span)
+        stop = S.IfThenElse(E.Unary("not", cond), (S.Break(span=s.span),), (), span=s.span)
         test, self.before = (*self.before, stop), []
         return S.While(E.IntImm(BOOL, 1), test + body, span=s.span)
 

@@ -64,7 +64,7 @@ class Aligner:
             E.Reinterpret: self._reinterpret,
             E.Call: self._call,
             E.FuncCall: self._func_call,
-            E.Load: lambda e, width: [self.scalar(e)],
+            E.BufferLoad: lambda e, width: [self.scalar(e)],
         }
 
     # -- values of several registers
@@ -105,7 +105,7 @@ class Aligner:
         array = self.arrays.get(e)
         if array is not None:
             buffer = E.Buffer(array, array.pointer_type.elem)
-            return [E.Load(buffer, (int32(k),)) for k in range(part_count(e.dtype.lanes, width))]
+            return [E.BufferLoad(buffer, (int32(k),)) for k in range(part_count(e.dtype.lanes, width))]
         own: list[E.Expr] = list(self.vars.get(e, (e,)))
         if not e.dtype.is_mask:
             return own
@@ -172,8 +172,8 @@ class Aligner:
         return self._without_padding(parts, e.dtype.lanes, width) if e.dtype.is_mask else parts
 
     def _select(self, e: E.Select, width: int) -> list[E.Expr]:
-        a, b = self.parts(e.a, width), self.parts(e.b, width)
-        cond = self.scalar(e.cond)
+        a, b = self.parts(e.true_value, width), self.parts(e.false_value, width)
+        cond = self.scalar(e.condition)
         cond = self.once(cond) if len(a) > 1 else cond
         return [E.Select(cond, x, y) for x, y in zip(a, b, strict=True)]
 
@@ -237,7 +237,7 @@ class Aligner:
             return E.Pointer(e.pointer_type.elem, self.scalar(e.base), self.scalar(e.offset))
         if type(e) is E.AddressOf:
             return self._address_of(e)
-        if type(e) is E.Load and e.mask is not None:
+        if type(e) is E.BufferLoad and e.mask is not None:
             raise wide_error("a masked load was not lowered", "keep the pass LowerVectorOperators enabled")
         return e.map(self.any)
 
@@ -258,7 +258,7 @@ class Aligner:
         lanes, index = e.vector.dtype.lanes, self.scalar(e.index)
         array = self.arrays.get(e.vector) if type(e.vector) is E.Var else None
         if array is not None and type(index) is not E.IntImm:
-            return E.Load(E.Buffer(array, e.dtype), (index,))
+            return E.BufferLoad(E.Buffer(array, e.dtype), (index,))
         parts = self.parts(e.vector)
         width = parts[0].dtype.lanes
         if len(parts) == 1:
@@ -317,14 +317,14 @@ class Aligner:
             return self.set_element(s)
         if type(s) is S.Return and s.value is not None and s.value.dtype.is_mask:
             return [self.returned_mask(s.value, s.span)]
-        if type(s) is S.Eval and s.value.flags & E.F_VECTOR:
+        if type(s) is S.Evaluate and s.value.flags & E.F_VECTOR:
             if type(s.value) is E.Call:
-                return [S.Eval(located(e, s.value.span), span=s.span) for e in self.rule_or_parts(s.value)]
+                return [S.Evaluate(located(e, s.value.span), span=s.span) for e in self.rule_or_parts(s.value)]
             if type(s.value) is E.FuncCall:
-                return [S.Eval(self._arguments(s.value), span=s.span)]
+                return [S.Evaluate(self._arguments(s.value), span=s.span)]
             if s.value.dtype.is_vector:
-                return [S.Eval(e, span=s.span) for e in self.parts(s.value)]
-        if type(s) is S.Store and s.value.dtype.is_vector and not s.value.dtype.is_native:
+                return [S.Evaluate(e, span=s.span) for e in self.parts(s.value)]
+        if type(s) is S.BufferStore and s.value.dtype.is_vector and not s.value.dtype.is_native:
             raise wide_error("a wide store was not lowered", "keep the pass LowerVectorOperators enabled")
         new = s.map(self.any, self.body)
         if type(s) is S.While and self.before:
@@ -374,7 +374,7 @@ class Aligner:
     def stores(self, var: E.Var, parts: list[E.Expr], span: Span | None) -> list[S.Stmt]:
         array = self.arrays[var]
         buffer = E.Buffer(array, array.pointer_type.elem)
-        return [S.Store(buffer, (int32(k),), part, None, span=span) for k, part in enumerate(parts)]
+        return [S.BufferStore(buffer, (int32(k),), part, None, span=span) for k, part in enumerate(parts)]
 
     def assign(self, var: E.Var, parts: list[E.Expr], span: Span | None) -> list[S.Stmt]:
         """New values for all registers of a variable. A register that a later one still needs is saved first."""
@@ -391,7 +391,11 @@ class Aligner:
         """Whether the value of register `k` reads a register of `var` that is assigned before it."""
         array, earlier = self.arrays.get(var), self.vars.get(var, ())[:k]
         for e in walk_exprs(part):
-            if type(e) is E.Load and e.buffer.data is array and not (is_int(e.indices[0], k) or later(e.indices[0], k)):
+            if (
+                type(e) is E.BufferLoad
+                and e.buffer.data is array
+                and not (is_int(e.indices[0], k) or later(e.indices[0], k))
+            ):
                 return True
             if type(e) is E.Var and e in earlier:
                 return True
@@ -402,10 +406,10 @@ class Aligner:
         array = self.arrays.get(s.var)
         if array is not None:
             if type(index) is not E.IntImm:
-                return [S.Store(E.Buffer(array, s.var.data_type.element_of), (index,), value, None, span=s.span)]
+                return [S.BufferStore(E.Buffer(array, s.var.data_type.element_of), (index,), value, None, span=s.span)]
             k, lane = divmod(index.value, array.pointer_type.elem.lanes)
-            register = E.Load(E.Buffer(array, array.pointer_type.elem), (int32(k),))
-            return [S.Eval(builtin("__set_lane", register, int32(lane), value, dtype=VOID), span=s.span)]
+            register = E.BufferLoad(E.Buffer(array, array.pointer_type.elem), (int32(k),))
+            return [S.Evaluate(builtin("__set_lane", register, int32(lane), value, dtype=VOID), span=s.span)]
         parts = self.vars.get(s.var, (s.var,))
         if len(parts) == 1:
             return [S.SetElement(parts[0], index, value, span=s.span)]
@@ -484,7 +488,7 @@ def evaluated_once(stmts: list[S.Stmt]) -> list[S.Stmt]:
                 made[id(e)] = var
             return made[id(e)]
 
-        if type(s) is S.While and any(counts[id(e)] > 1 for e in walk_exprs(s.cond)):
+        if type(s) is S.While and any(counts[id(e)] > 1 for e in walk_exprs(s.condition)):
             raise wide_error(*IN_A_CONDITION)
         out.append(s.map(once, lambda body: body))
     return out

@@ -50,14 +50,14 @@ class _Lower(Rewriter):
         if s.kind != "tec":
             return self.default_stmt(s)
         self._check(s)
-        value: Expr = self.tid if s.var.dtype is INT32 else Cast(s.var.data_type, self.tid)
+        value: Expr = self.tid if s.loop_var.dtype is INT32 else Cast(s.loop_var.data_type, self.tid)
         self.outer.append(s)
-        body = self.body(substitute_body(s.body, {s.var: value}))
+        body = self.body(substitute_body(s.body, {s.loop_var: value}))
         self.outer.pop()
         guard = self._guard(s, value)
         if guard is None or self.outer:
             return body
-        return S.If(guard, body, (), span=s.span)
+        return S.IfThenElse(guard, body, (), span=s.span)
 
     def _check(self, s: S.For) -> None:
         if own_breaks(s.body):
@@ -68,8 +68,8 @@ class _Lower(Rewriter):
         if not self.outer:
             return
         outer = self.outer[-1]
-        if not (self.interner.same(s.start, outer.start) and self.interner.same(s.stop, outer.stop)):
-            inner_text, outer_text = (f"{print_expr(x.start)}..{print_expr(x.stop)}" for x in (s, outer))
+        if not (self.interner.same(s.min, outer.min) and self.interner.same(s.stop, outer.stop)):
+            inner_text, outer_text = (f"{print_expr(x.min)}..{print_expr(x.stop)}" for x in (s, outer))
             message = f"nested tec_range loops must have equal bounds, got {inner_text} inside {outer_text}"
             help = "write the outer range inside too, or put the inner loop's condition into an if"
             raise CompassError(
@@ -79,9 +79,9 @@ class _Lower(Rewriter):
     def _guard(self, s: S.For, value: Expr) -> Expr | None:
         """The condition that the running TEC is in the loop's range; None when it always is."""
         below = None if type(s.stop) is E.IntImm and s.stop.value >= self.tecs else Binary("lt", value, s.stop)
-        if is_const(s.start, 0):
+        if is_const(s.min, 0):
             return below
-        above = Binary("le", s.start, value)
+        above = Binary("le", s.min, value)
         guard = above if below is None else Binary("and", above, below)
         assert guard.dtype is BOOL
         return guard

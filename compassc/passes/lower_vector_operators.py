@@ -45,23 +45,23 @@ def _defaults(name: str) -> tuple[tuple[str, Any], ...]:
 class _Lower(Rewriter):
     interest = E.F_VECTOR
 
-    @rewrites(E.Load)
-    def rewrite_load(self, e: E.Load) -> E.Expr:
+    @rewrites(E.BufferLoad)
+    def rewrite_load(self, e: E.BufferLoad) -> E.Expr:
         if not e.dtype.is_vector:
             return e.map(self.expr)
         mask = None if e.mask is None else self.expr(e.mask)
         name, address = self.address(e.buffer, e.indices[-1])
         return E.Call("__vload_gather" if name == "gather" else "vload", address, e.dtype, mask)
 
-    @rewrites(S.Store)
-    def rewrite_store(self, s: S.Store) -> Rewritten:
+    @rewrites(S.BufferStore)
+    def rewrite_store(self, s: S.BufferStore) -> Rewritten:
         if not s.value.dtype.is_vector:
             return s.map(self.expr, self.body)
         value = self.expr(s.value)
         mask = None if s.mask is None else self.expr(s.mask)
         name, address = self.address(s.buffer, s.indices[-1])
         name = "__vstore_scatter" if name == "gather" else "vstore"
-        return S.Eval(E.Call(name, (value, *address), VOID, mask), span=s.span)
+        return S.Evaluate(E.Call(name, (value, *address), VOID, mask), span=s.span)
 
     def address(self, buffer: E.Buffer, index: E.Expr) -> tuple[str, tuple[E.Expr, ...]]:
         """Pointer and stride of a scalar or ramp subscript; pointer and byte offsets ("gather") of any other vector."""
@@ -102,10 +102,10 @@ class _Lower(Rewriter):
     @rewrites(E.Select)
     def rewrite_select(self, e: E.Select) -> E.Expr:
         e = e.map(self.expr)
-        if not e.cond.dtype.is_vector:
+        if not e.condition.dtype.is_vector:
             return e
-        mask = None if type(e.cond) is E.ConstMask and e.cond.all_true else e.cond
-        return E.Call("vsel", (e.a, e.b), e.dtype, mask)
+        mask = None if type(e.condition) is E.ConstMask and e.condition.all_true else e.condition
+        return E.Call("vsel", (e.true_value, e.false_value), e.dtype, mask)
 
     @rewrites(E.Ramp)
     def rewrite_ramp(self, e: E.Ramp) -> E.Expr:

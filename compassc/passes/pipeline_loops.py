@@ -191,16 +191,16 @@ class _Loop:
         self.at, self.turn, self.events, self.loop = at, turn, events, loop
         self.span = loop.span
         self.head: list[Stmt] = []
-        self.stop, self.step, self.start = (self._frozen(n) for n in ("stop", "step", "start"))
+        self.stop, self.step = self._frozen(loop.stop, "stop"), self._frozen(loop.step, "step")
+        self.start = self._frozen(loop.min, "start")
         self.slots = {n: Var(f"turn_of_{n}", INT32, True) for n in sorted({at.rooms[a] for a in turn.arrays})}
         self.pointers = self._pointers()
 
-    def _frozen(self, name: str) -> Expr:
+    def _frozen(self, e: Expr, name: str) -> Expr:
         """A bound of the loop as it is where the loop begins."""
-        e: Expr = getattr(self.loop, name)
         if isinstance(e, IntImm) or (isinstance(e, Var) and e not in self.at.turns.mutable):
             return e
-        var = Var(f"{self.loop.var.name}_{name}", e.data_type)
+        var = Var(f"{self.loop.loop_var.name}_{name}", e.data_type)
         self.head.append(S.Let(var, e))
         return var
 
@@ -236,15 +236,15 @@ class _Loop:
         assert bits is not None
         body = (*self._work(), *self._next())
         loop = self.loop.replace(
-            kind="serial", annotations=(), start=self.start, stop=self.stop, step=self.step, body=body
+            kind="serial", annotations=(), min=self.start, stop=self.stop, step=self.step, body=body
         )
-        free = S.Eval(E.Call("free_events", (bits,), VOID))
+        free = S.Evaluate(E.Call("free_events", (bits,), VOID))
         return _at([*allocs, *head, *self._first(), loop, free], self.span)
 
     def _first(self) -> list[Stmt]:
         """The transfers that the first turns need, which run before them."""
         made: list[Stmt] = []
-        kind = self.loop.var.data_type
+        kind = self.loop.loop_var.data_type
         for k in reversed(range(self.turn.stages - 1) if self.turn.ins else ()):
             gone = E.Binary("mul", self.step, _const(k, kind)) if k > 1 else self.step
             value = self.start if not k else Binary("add", self.start, gone)
@@ -253,7 +253,7 @@ class _Loop:
                 if not k
                 else Binary("lt", gone, Binary("sub", self.stop, self.start))
             )
-            made = [S.If(exists, (*self._copies(value, {n: _const(k) for n in self.slots}, k), *made), ())]
+            made = [S.IfThenElse(exists, (*self._copies(value, {n: _const(k) for n in self.slots}, k), *made), ())]
         return made
 
     def _waits(self) -> tuple[list[Stmt], dict[int, Stmt]]:
@@ -265,7 +265,7 @@ class _Loop:
             event = self.events.ahead[group][0]
             if move.far is None:
                 continue  # filled at once
-            if isinstance(move.stmt, S.If):
+            if isinstance(move.stmt, S.IfThenElse):
                 chosen[id(move.stmt)] = _waiting(move.stmt, event)
             else:
                 plain[group] = _wait(event)
@@ -275,7 +275,7 @@ class _Loop:
         """The transfers of the turn that comes `stages - 1` turns later."""
         if not self.turn.ins:
             return []
-        kind = self.loop.var.data_type
+        kind = self.loop.loop_var.data_type
         ahead = self.turn.stages - 1
         gone = self.step if ahead == 1 else Binary("mul", self.step, _const(ahead, kind))
         slots: dict[int, Expr] = {}
@@ -286,19 +286,19 @@ class _Loop:
                 if n == 2 and ahead == 1
                 else E.Select(Binary("lt", slot, _const(n - ahead)), Binary("add", slot, _const(ahead)), around)
             )
-        made = list(self._copies(Binary("add", self.loop.var, gone), slots, 0))
+        made = list(self._copies(Binary("add", self.loop.loop_var, gone), slots, 0))
         reused = [
             m for m in self.turn.outs if m.array in self.turn.filled and self.at.rooms[m.array] == self.turn.stages
         ]
         made = [*self._gone({self.events.of[m] for m in reused}), *made]
-        return [S.If(Binary("lt", gone, Binary("sub", self.stop, self.loop.var)), tuple(made), ())]
+        return [S.IfThenElse(Binary("lt", gone, Binary("sub", self.stop, self.loop.loop_var)), tuple(made), ())]
 
     def _gone(self, groups: set[int]) -> list[Stmt]:
         """Wait for the copies outward of the turn before."""
         if not groups:
             return []
         waits = tuple(_wait(self.events.behind[g]) for g in sorted(groups))
-        return [S.If(Binary("lt", self.start, self.loop.var), waits, ())]
+        return [S.IfThenElse(Binary("lt", self.start, self.loop.loop_var), waits, ())]
 
     def _copies(self, value: Expr, slots: dict[int, Expr], k: int) -> Body:
         """The transfers inward of the turn whose number is `value`."""
@@ -310,8 +310,8 @@ class _Loop:
             moved += _Started(event).body((move.stmt,))
             busy |= {event: move} if move.far is not None else {}
         mapping, lets = self._placed(slots, "ahead", set(used_vars(tuple(moved))))
-        var = Var(self.loop.var.name, self.loop.var.dtype, self.loop.var.nonneg)
-        body = substitute_body(tuple(moved), {**mapping, self.loop.var: var})
+        var = Var(self.loop.loop_var.name, self.loop.loop_var.dtype, self.loop.loop_var.nonneg)
+        body = substitute_body(tuple(moved), {**mapping, self.loop.loop_var: var})
         return fresh_copy((S.Let(var, value), *lets, *body))
 
     def _placed(self, slots: dict[int, Expr], word: str, used: set[Var]) -> tuple[dict[Var, Expr], list[Stmt]]:
@@ -375,15 +375,15 @@ class _Loop:
 
 
 def _wait(event: Expr) -> Stmt:
-    return S.Eval(E.Call("wait_events", (_bit(event),), VOID))
+    return S.Evaluate(E.Call("wait_events", (_bit(event),), VOID))
 
 
 def _waiting(s: Stmt, event: Expr) -> Stmt:
     """Wait for the copies of a statement, under its condition."""
-    if not isinstance(s, S.If):
+    if not isinstance(s, S.IfThenElse):
         return _wait(event)
-    then, orelse = ((_wait(event),) if body else () for body in (s.then, s.orelse))
-    return S.If(s.cond, then, orelse)
+    then, orelse = ((_wait(event),) if body else () for body in (s.then_case, s.else_case))
+    return S.IfThenElse(s.condition, then, orelse)
 
 
 class _Started(Rewriter):

@@ -29,10 +29,10 @@ class _Revert(Rewriter):
     def rewrite_call(self, e: E.Call) -> E.Expr:
         e = e.map(self.expr)
         found = _element(e.args[0], e.args[1], e.dtype, e.mask) if e.op == "vload" else None
-        return e if found is None else E.Load(found[0], (found[1],))
+        return e if found is None else E.BufferLoad(found[0], (found[1],))
 
-    @rewrites(S.Eval)
-    def rewrite_eval(self, s: S.Eval) -> Rewritten:
+    @rewrites(S.Evaluate)
+    def rewrite_eval(self, s: S.Evaluate) -> Rewritten:
         call = s.value
         if type(call) is not E.Call or call.op != "vstore":
             return self.default_stmt(s)
@@ -40,8 +40,8 @@ class _Revert(Rewriter):
         value, pointer, stride = call.args
         found = _element(pointer, stride, value.dtype, call.mask)
         if found is None:
-            return s if call is s.value else S.Eval(call, span=s.span)
-        return S.Store(found[0], (found[1],), value, None, span=s.span)
+            return s if call is s.value else S.Evaluate(call, span=s.span)
+        return S.BufferStore(found[0], (found[1],), value, None, span=s.span)
 
 
 run = for_each_function(lambda f: _Revert().function(f))

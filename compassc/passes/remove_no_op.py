@@ -63,70 +63,74 @@ class _Remove:
     def _value(self, value: Expr, s: Stmt) -> Stmt | None:
         """The part of an unused value that must still be evaluated."""
         if value.flags & _KEPT:
-            return s if type(s) is S.Eval else S.Eval(value, span=s.span)
+            return s if type(s) is S.Evaluate else S.Evaluate(value, span=s.span)
         self._forget(value)
         return None
 
     def _let(self, s: S.Let) -> Stmt | None:
         return s if self.uses[s.var] > 0 else self._value(s.value, s)
 
-    def _eval(self, s: S.Eval) -> Stmt | None:
+    def _eval(self, s: S.Evaluate) -> Stmt | None:
         return self._value(s.value, s)
 
     def _alloc(self, s: S.Alloc | S.AllocConst) -> Stmt | None:
         return s if self.uses[s.buffer.data] > 0 else None
 
-    def _store(self, s: S.Store) -> Stmt | None:
-        if type(s.value) is not E.Load or s.mask is not None or s.value.mask is not None or not is_pure(s.value):
+    def _store(self, s: S.BufferStore) -> Stmt | None:
+        if type(s.value) is not E.BufferLoad or s.mask is not None or s.value.mask is not None or not is_pure(s.value):
             return s
-        if not self.interner.same(s.value, E.Load(s.buffer, s.indices)):
+        if not self.interner.same(s.value, E.BufferLoad(s.buffer, s.indices)):
             return s
         for e in s.exprs():
             self._forget(e)
         return None
 
-    def _if(self, s: S.If) -> Stmt | None:
-        then, orelse = self.body(s.then), self.body(s.orelse)
-        if is_const(s.cond, 0):
+    def _if(self, s: S.IfThenElse) -> Stmt | None:
+        then, orelse = self.body(s.then_case), self.body(s.else_case or ())
+        if is_const(s.condition, 0):
             then = ()
         if not then and not orelse:
-            if not is_pure(s.cond):
-                return S.Eval(s.cond, span=s.span)
-            self._forget(s.cond)
+            if not is_pure(s.condition):
+                return S.Evaluate(s.condition, span=s.span)
+            self._forget(s.condition)
             return None
         if not then:
-            return S.If(negate(s.cond), orelse, (), span=s.span)
-        return s if then is s.then and orelse is s.orelse else S.If(s.cond, then, orelse, span=s.span)
+            return S.IfThenElse(negate(s.condition), orelse, (), span=s.span)
+        return (
+            s
+            if then is s.then_case and orelse is (s.else_case or ())
+            else S.IfThenElse(s.condition, then, orelse, span=s.span)
+        )
 
     def _for(self, s: S.For) -> Stmt | None:
         body = self.body(s.body)
-        bounds = (s.start, s.stop, s.step)
+        bounds = (s.min, s.stop, s.step)
         if (not body or _is_empty_range(s)) and all(map(is_pure, bounds)):
             for e in bounds:
                 self._forget(e)
             return None
-        return s if body is s.body else S.For(s.var, s.kind, *bounds, body, span=s.span)
+        return s if body is s.body else S.For(s.loop_var, s.kind, *bounds, body, span=s.span)
 
     def _while(self, s: S.While) -> Stmt | None:
         body = self.body(s.body)
-        if is_const(s.cond, 0):
+        if is_const(s.condition, 0):
             return None
-        return s if body is s.body else S.While(s.cond, body, span=s.span)
+        return s if body is s.body else S.While(s.condition, body, span=s.span)
 
 
 def _is_empty_range(s: S.For) -> bool:
-    if type(s.start) is not E.IntImm or type(s.stop) is not E.IntImm or type(s.step) is not E.IntImm:
+    if type(s.min) is not E.IntImm or type(s.stop) is not E.IntImm or type(s.step) is not E.IntImm:
         return False
-    return s.stop.value <= s.start.value and s.step.value > 0
+    return s.stop.value <= s.min.value and s.step.value > 0
 
 
 _RULES: dict[type, Callable[[_Remove, Any], Stmt | None]] = {
     S.Let: _Remove._let,
-    S.Eval: _Remove._eval,
+    S.Evaluate: _Remove._eval,
     S.Alloc: _Remove._alloc,
     S.AllocConst: _Remove._alloc,
-    S.Store: _Remove._store,
-    S.If: _Remove._if,
+    S.BufferStore: _Remove._store,
+    S.IfThenElse: _Remove._if,
     S.For: _Remove._for,
     S.While: _Remove._while,
 }

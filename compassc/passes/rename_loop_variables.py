@@ -23,7 +23,7 @@ def run(module: IRModule) -> IRModule:
 
 
 def _function(f: PrimFunc) -> PrimFunc:
-    if not any(type(s) is S.For and len(s.var.name) > LONGEST for s in walk_stmts(f.body)):
+    if not any(type(s) is S.For and len(s.loop_var.name) > LONGEST for s in walk_stmts(f.body)):
         return f
     taken = {v.name for v in (*f.params, *defined_vars(f.body))}
     mapping: dict[Var, Var] = {}
@@ -34,9 +34,9 @@ def _function(f: PrimFunc) -> PrimFunc:
 def _collect(body: Body, depth: int, taken: set[str], mapping: dict[Var, Var]) -> None:
     for s in body:
         long = False
-        if type(s) is S.For and len(s.var.name) > LONGEST:
+        if type(s) is S.For and len(s.loop_var.name) > LONGEST:
             long = True
             letter = _LETTERS[min(depth, len(_LETTERS) - 1)]
-            mapping[s.var] = Var(NamePool(taken).take(letter), s.var.dtype, s.var.nonneg)
+            mapping[s.loop_var] = Var(NamePool(taken).take(letter), s.loop_var.dtype, s.loop_var.nonneg)
         for nested in s.bodies():
             _collect(nested, depth + long, taken, mapping)

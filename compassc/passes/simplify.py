@@ -47,7 +47,7 @@ class _Simplify:
         for s in body:
             new = self.stmt(s)
             changed |= new is not s
-            if type(new) is S.Eval:
+            if type(new) is S.Evaluate:
                 self.arith.learn_assumption(new.value)
             if isinstance(new, tuple):
                 out.extend(new)
@@ -65,10 +65,10 @@ class _Simplify:
         self.arith.bind_value(s.var, s.value)
         return s
 
-    def _store(self, s: S.Store) -> Stmt:
+    def _store(self, s: S.BufferStore) -> Stmt:
         s = s.map(self.expr, self.body)
         if type(s.mask) is E.ConstMask and s.mask.all_true:
-            return S.Store(s.buffer, s.indices, s.value, None, span=s.span)
+            return S.BufferStore(s.buffer, s.indices, s.value, None, span=s.span)
         return s
 
     def _under(self, body: Body, cond: Expr, truth: bool) -> Body:
@@ -78,49 +78,49 @@ class _Simplify:
         self.arith.release(mark)
         return new
 
-    def _if(self, s: S.If) -> Stmt | Body:
-        cond = self.expr(s.cond)
+    def _if(self, s: S.IfThenElse) -> Stmt | Body:
+        cond = self.expr(s.condition)
         if type(cond) is E.IntImm:
-            return self.body(s.then if cond.value else s.orelse)
-        then, orelse = self._under(s.then, cond, True), self._under(s.orelse, cond, False)
-        if cond is s.cond and then is s.then and orelse is s.orelse:
+            return self.body(s.then_case if cond.value else s.else_case or ())
+        then, orelse = self._under(s.then_case, cond, True), self._under(s.else_case or (), cond, False)
+        if cond is s.condition and then is s.then_case and orelse is (s.else_case or ()):
             return s
-        return S.If(cond, then, orelse, span=s.span)
+        return S.IfThenElse(cond, then, orelse, span=s.span)
 
     def _while(self, s: S.While) -> Stmt | Body:
-        cond = self.expr(s.cond)
+        cond = self.expr(s.condition)
         if is_const(cond, 0):
             return ()
         body = self._under(s.body, cond, True)
-        return s if cond is s.cond and body is s.body else S.While(cond, body, span=s.span)
+        return s if cond is s.condition and body is s.body else S.While(cond, body, span=s.span)
 
     def _for(self, s: S.For) -> Stmt | Body:
-        start, stop, step = self.expr(s.start), self.expr(s.stop), self.expr(s.step)
+        start, stop, step = self.expr(s.min), self.expr(s.stop), self.expr(s.step)
         least, most = self.arith.difference(stop, start)
         removable = is_pure(start) and is_pure(stop) and is_pure(step) and self.arith.range_of(step)[0] > 0
         if most <= 0 and removable:
             return ()
         if least == most == 1 and is_const(step, 1) and self._is_once(s, start):
-            return self.body(substitute_body(s.body, {s.var: start}))
+            return self.body(substitute_body(s.body, {s.loop_var: start}))
         mark = self.arith.mark()
-        self.arith.bind_loop(s.var, start, stop, step)
+        self.arith.bind_loop(s.loop_var, start, stop, step)
         body = self.body(s.body)
         self.arith.release(mark)
-        if start is s.start and stop is s.stop and step is s.step and body is s.body:
+        if start is s.min and stop is s.stop and step is s.step and body is s.body:
             return s
-        return S.For(s.var, s.kind, start, stop, step, body, span=s.span)
+        return S.For(s.loop_var, s.kind, start, stop, step, body, span=s.span)
 
     def _is_once(self, s: S.For, start: Expr) -> bool:
         """Whether a loop of one iteration can be replaced by its body with `start` for the variable: one that threads share
         says that one of them runs it."""
-        stable = s.var not in self.arith.mutable and is_stable(start, self.arith.mutable)
+        stable = s.loop_var not in self.arith.mutable and is_stable(start, self.arith.mutable)
         return s.kind not in ("tec", *S.THREAD_LOOPS) and stable and not own_breaks(s.body)
 
 
 _RULES: dict[type, Callable[[_Simplify, Any], Stmt | Body]] = {
     S.Let: _Simplify._let,
-    S.Store: _Simplify._store,
-    S.If: _Simplify._if,
+    S.BufferStore: _Simplify._store,
+    S.IfThenElse: _Simplify._if,
     S.While: _Simplify._while,
     S.For: _Simplify._for,
 }

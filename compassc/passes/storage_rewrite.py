@@ -21,7 +21,7 @@ from ..ir.visit import Rewriter, Rewritten, rename_vars, rewrites, walk_stmts
 NAME = "StorageRewrite"
 _SHAREABLE = ("lsram", "shared")
 _SMALLEST_SHARED_BYTES = 5
-_ESCAPES = (S.Assign, S.Store, S.SetElement, S.Return)
+_ESCAPES = (S.Assign, S.BufferStore, S.SetElement, S.Return)
 
 
 def run(module: IRModule) -> IRModule:
@@ -122,7 +122,7 @@ class _Liveness:
             if type(s) is S.Alloc:
                 loops = tuple(map(id, self.loops))
                 self.arrays[s.buffer.data] = _Array(s, loops, self.number)
-            if top and type(s) is S.Eval and type(s.value) is E.Call and s.value.op == "barrier":
+            if top and type(s) is S.Evaluate and type(s.value) is E.Call and s.value.op == "barrier":
                 self.barriers.append(self.number)
             if isinstance(s, LOOPS):
                 self._loop(s, block)
@@ -149,11 +149,11 @@ class _Liveness:
         """Note the arrays a statement touches: `accesses` by loads and stores, `addresses` in any other way."""
         accesses: set[Var] = set()
         addresses: set[Var] = set()
-        if type(s) is S.Store:
+        if type(s) is S.BufferStore:
             accesses.add(s.buffer.data)
         asynchronous = False
         for root in s.exprs():
-            if type(s) is S.Store and root is s.buffer.data:
+            if type(s) is S.BufferStore and root is s.buffer.data:
                 continue
             asynchronous |= self._scan(root, accesses, addresses)
         for var in accesses | addresses:
@@ -187,7 +187,7 @@ class _Liveness:
             if type(e) is Var:
                 if isinstance(e.dtype, PointerType) or e in self.aliases:
                     addresses.add(e)
-            elif type(e) is E.Load:
+            elif type(e) is E.BufferLoad:
                 accesses.add(e.buffer.data)
                 stack += e.indices
             else:

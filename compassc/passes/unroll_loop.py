@@ -44,17 +44,17 @@ class _Unroll(Rewriter):
         s = self.default_stmt(s)
         if s.kind != "unrolled":
             return s
-        if own_breaks(s.body) or s.var in self.mutable:
-            return S.For(s.var, "serial", s.start, s.stop, s.step, s.body, span=s.span)
+        if own_breaks(s.body) or s.loop_var in self.mutable:
+            return S.For(s.loop_var, "serial", s.min, s.stop, s.step, s.body, span=s.span)
         values = _values(s)
-        copies = [substitute_body(s.body, {s.var: IntImm(s.var.data_type, value)}) for value in values]
+        copies = [substitute_body(s.body, {s.loop_var: IntImm(s.loop_var.data_type, value)}) for value in values]
         return [x for i, copy in enumerate(copies) for x in (fresh_copy(copy) if i else copy)]
 
 
 def _values(s: S.For) -> range:
     """The values of the loop variable."""
     bounds = []
-    for e in (s.start, s.stop, s.step):
+    for e in (s.min, s.stop, s.step):
         if type(e) is IntImm:
             bounds.append(e.value)
         else:

@@ -83,8 +83,8 @@ class VectorLoops(Rewriter):
             message = f"a vectorized loop needs a constant number of iterations, got {print_expr(extent)}"
             help = "use a constant, `x % constant`, or an if that bounds the loop variable as the whole body"
             raise CompassError(message, s.span, code="vectorize", help=help)
-        serial = S.For(s.var, "serial", s.start, s.stop, s.step, s.body, span=s.span)
-        if lanes < 2 or not is_const(s.step, 1) or s.var in self.mutable or not is_pure(s.start):
+        serial = S.For(s.loop_var, "serial", s.min, s.stop, s.step, s.body, span=s.span)
+        if lanes < 2 or not is_const(s.step, 1) or s.loop_var in self.mutable or not is_pure(s.min):
             return serial
         mask = None if type(extent) is IntImm else self._tail(extent, lanes)
         if mask is not None and any(map(may_divide_by_zero, all_exprs(s.body))):
@@ -100,9 +100,14 @@ class VectorLoops(Rewriter):
             self.pointers[s.var] = s.value
         return s
 
-    @rewrites(S.If)
-    def rewrite_if(self, s: S.If) -> Rewritten:
-        return S.If(s.cond, self._under(s.cond, True, s.then), self._under(s.cond, False, s.orelse), span=s.span)
+    @rewrites(S.IfThenElse)
+    def rewrite_if(self, s: S.IfThenElse) -> Rewritten:
+        return S.IfThenElse(
+            s.condition,
+            self._under(s.condition, True, s.then_case),
+            self._under(s.condition, False, s.else_case or ()),
+            span=s.span,
+        )
 
     def _under(self, cond: Expr, truth: bool, body: Body) -> Body:
         mark = self.arith.mark()
@@ -114,7 +119,7 @@ class VectorLoops(Rewriter):
     def inside(self, s: S.For) -> S.For:
         """The loop with its body rewritten under the ranges that hold inside."""
         mark = self.arith.mark()
-        self.arith.bind_loop(s.var, s.start, s.stop, s.step)
+        self.arith.bind_loop(s.loop_var, s.min, s.stop, s.step)
         s = self.default_stmt(s)
         self.arith.release(mark)
         return s
@@ -143,11 +148,11 @@ class VectorLoops(Rewriter):
             return None
 
     def _extent(self, s: S.For) -> Expr:
-        if is_const(s.start, 0):
+        if is_const(s.min, 0):
             return s.stop
-        if type(s.stop) is Binary and s.stop.op == "add" and s.stop.a is s.start:
+        if type(s.stop) is Binary and s.stop.op == "add" and s.stop.a is s.min:
             return s.stop.b
-        return self.simplify(Binary("sub", s.stop, s.start))
+        return self.simplify(Binary("sub", s.stop, s.min))
 
     def _tail(self, extent: Expr, lanes: int) -> Expr:
         """The mask of the lanes below `extent`."""
@@ -191,7 +196,7 @@ class Vectorizer:
         self.lanes, self.mask, self.mutable, self.on_npu = lanes, mask, arith.mutable, on_npu
         self.arith, self.simplify, self.loop = arith, simplify, s
         self.guarded = False
-        self.of: dict[Var, Expr] = {s.var: Ramp(s.start, IntImm(s.var.data_type, 1), lanes)}
+        self.of: dict[Var, Expr] = {s.loop_var: Ramp(s.min, IntImm(s.loop_var.data_type, 1), lanes)}
         self._memo: dict[Expr, Expr] = {}
         self._loads: dict[int, Expr] = {}
         """By structure the vectors that are loaded whenever the program comes here."""
@@ -224,11 +229,11 @@ class Vectorizer:
         self.of[s.var] = var
         return S.Let(var, value, span=s.span)
 
-    def _store(self, s: S.Store) -> Stmt:
+    def _store(self, s: S.BufferStore) -> Stmt:
         buffer, indices = self._access(s.buffer, s.indices)
         if s.mask is not None or not _is_unit(indices[-1]) or s.buffer.dtype.is_vector:
             raise NoVectorForm
-        return S.Store(buffer, indices, self.vector(s.value), self.mask, span=s.span)
+        return S.BufferStore(buffer, indices, self.vector(s.value), self.mask, span=s.span)
 
     def _access(self, buffer: E.Buffer, indices: tuple[Expr, ...]) -> tuple[E.Buffer, tuple[Expr, ...]]:
         """A buffer and indices of which only the last differs between iterations, for the same elements."""
@@ -240,16 +245,18 @@ class Vectorizer:
             return buffer, (*outer, last)
         return E.Buffer(buffer.data, buffer.dtype), (self.expr(self.simplify(position(buffer.shape, indices))),)
 
-    def _if(self, s: S.If) -> Stmt | Body:
-        if not _is_vector(self.expr(s.cond)):
-            return S.If(self._uniform(s.cond), self.body(s.then), self.body(s.orelse), span=s.span)
-        if any(map(may_be_reported, all_exprs(s.then))) or any(map(may_be_reported, all_exprs(s.orelse))):
+    def _if(self, s: S.IfThenElse) -> Stmt | Body:
+        if not _is_vector(self.expr(s.condition)):
+            return S.IfThenElse(
+                self._uniform(s.condition), self.body(s.then_case), self.body(s.else_case or ()), span=s.span
+            )
+        if any(map(may_be_reported, all_exprs(s.then_case))) or any(map(may_be_reported, all_exprs(s.else_case or ()))):
             raise NoVectorForm  # with no lane active, a checked run must not report the division
-        cond = self.vector(s.cond)
-        then = self._where(cond, lambda: self.body(s.then))
-        if not s.orelse:
+        cond = self.vector(s.condition)
+        then = self._where(cond, lambda: self.body(s.then_case))
+        if not s.else_case:
             return then
-        return (*then, *self._where(E.Unary("bitnot", cond), lambda: self.body(s.orelse)))
+        return (*then, *self._where(E.Unary("bitnot", cond), lambda: self.body(s.else_case or ())))
 
     def _where(self, cond: Expr, made: Callable[[], _T]) -> _T:
         """The statements that `make` returns with only the lanes of `cond` active."""
@@ -261,8 +268,8 @@ class Vectorizer:
         return result
 
     def _for(self, s: S.For) -> Stmt:
-        start, stop, step = (self._uniform(e) for e in (s.start, s.stop, s.step))
-        return S.For(s.var, s.kind, start, stop, step, self.body(s.body), span=s.span)
+        start, stop, step = (self._uniform(e) for e in (s.min, s.stop, s.step))
+        return S.For(s.loop_var, s.kind, start, stop, step, self.body(s.body), span=s.span)
 
     def _uniform(self, e: Expr) -> Expr:
         """An expression that must be the same in all iterations."""
@@ -429,15 +436,23 @@ class Vectorizer:
     def _select(self, e: E.Select) -> Expr:
         if not self._varies(e):
             return e
-        if may_be_reported(e.a) or may_be_reported(e.b):
+        if may_be_reported(e.true_value) or may_be_reported(e.false_value):
             raise NoVectorForm
-        chosen = self.vector(e.cond)
-        a = self._where(chosen, lambda: self.vector(e.a)) if e.a.flags & E.F_LOAD else self.vector(e.a)
+        chosen = self.vector(e.condition)
+        a = (
+            self._where(chosen, lambda: self.vector(e.true_value))
+            if e.true_value.flags & E.F_LOAD
+            else self.vector(e.true_value)
+        )
         other = E.Unary("bitnot", chosen)
-        b = self._where(other, lambda: self.vector(e.b)) if e.b.flags & E.F_LOAD else self.vector(e.b)
+        b = (
+            self._where(other, lambda: self.vector(e.false_value))
+            if e.false_value.flags & E.F_LOAD
+            else self.vector(e.false_value)
+        )
         return E.Select(chosen, a, b)
 
-    def _load(self, e: E.Load) -> Expr:
+    def _load(self, e: E.BufferLoad) -> Expr:
         if not any(map(self._varies, e.indices)):
             return self._uniform_load(e)
         key = self.arith.interner.key(e)
@@ -446,17 +461,17 @@ class Vectorizer:
             found = self._loads[key] = self._vector_load(e)
         return found
 
-    def _vector_load(self, e: E.Load) -> Expr:
+    def _vector_load(self, e: E.BufferLoad) -> Expr:
         if e.mask is not None or e.buffer.dtype.is_vector or not e.dtype.native_lanes:
             raise NoVectorForm
         buffer, indices = self._access(e.buffer, e.indices)
         last = indices[-1]
         if _is_unit(last):
-            return E.Load(buffer, indices, self.mask)
+            return E.BufferLoad(buffer, indices, self.mask)
         whole = self.on_npu and self.mask is None and not self.lanes % e.dtype.native_lanes
         if whole and type(last) is Ramp and is_const(last.stride, -1):
             first = self.simplify(Binary("sub", last.base, IntImm(last.base.data_type, self.lanes - 1)))
-            forwards = E.Load(buffer, (Ramp(first, IntImm(last.base.data_type, 1), self.lanes),), None)
+            forwards = E.BufferLoad(buffer, (Ramp(first, IntImm(last.base.data_type, 1), self.lanes),), None)
             return E.Call("vrevs", (forwards,), forwards.dtype)
         return self._gathered(e.buffer, e.indices)
 
@@ -464,7 +479,7 @@ class Vectorizer:
         """Elements that lie apart: offsets of 16 bits, which would wrap, from the buffer or from what all lanes share."""
         flat = self.simplify(position(buffer.shape, indices))
         if self._exist(buffer, indices) and _elements(buffer) * buffer.dtype.bytes <= _REACH:
-            return E.Load(E.Buffer(buffer.data, buffer.dtype), (self._places(flat),), self.mask)
+            return E.BufferLoad(E.Buffer(buffer.data, buffer.dtype), (self._places(flat),), self.mask)
         if not self.on_npu:
             raise NoVectorForm
         shared, own = self._terms(flat)
@@ -503,7 +518,7 @@ class Vectorizer:
     def _ranges(self, *numbers: Expr) -> list[tuple[int, int]]:
         """What numbers can be in any iteration."""
         mark, s = self.arith.mark(), self.loop
-        self.arith.bind_loop(s.var, s.start, s.stop, s.step)
+        self.arith.bind_loop(s.loop_var, s.min, s.stop, s.step)
         found = [self.arith.range_of(e) for e in numbers]
         self.arith.release(mark)
         return found
@@ -517,7 +532,7 @@ class Vectorizer:
         ranges = self._ranges(*(i for i, _ in asked))
         return all(low >= 0 and high < extent for (low, high), (_, extent) in zip(ranges, asked, strict=True))
 
-    def _uniform_load(self, e: E.Load) -> Expr:
+    def _uniform_load(self, e: E.BufferLoad) -> Expr:
         """A load that is the same in all iterations; where only some of them do it, of an element that exists."""
         if self.guarded and (e.mask is not None or not self._exist(e.buffer, e.indices)):
             raise NoVectorForm
@@ -585,8 +600,8 @@ def _has_vector_form(e: Binary) -> bool:
 
 _STMT_RULES: dict[type, Callable[[Vectorizer, Any], Stmt | Body]] = {
     S.Let: Vectorizer._let,
-    S.Store: Vectorizer._store,
-    S.If: Vectorizer._if,
+    S.BufferStore: Vectorizer._store,
+    S.IfThenElse: Vectorizer._if,
     S.For: Vectorizer._for,
 }
 _EXPR_RULES: dict[type, Callable[[Vectorizer, Any], Expr]] = {
@@ -595,6 +610,6 @@ _EXPR_RULES: dict[type, Callable[[Vectorizer, Any], Expr]] = {
     E.Unary: Vectorizer._unary,
     E.Cast: Vectorizer._cast,
     E.Select: Vectorizer._select,
-    E.Load: Vectorizer._load,
+    E.BufferLoad: Vectorizer._load,
     E.Call: Vectorizer._call,
 }

@@ -86,18 +86,18 @@ class CText:
             E.Binary: self.binary,
             E.Unary: self.unary,
             E.Select: self.select,
-            E.Load: self.load,
+            E.BufferLoad: self.load,
             E.Call: self.call,
         }
         self._stmts: dict[type, Callable[[Any], None]] = {
             S.Let: self.let,
-            S.Store: self.store,
-            S.If: self.if_,
+            S.BufferStore: self.store,
+            S.IfThenElse: self.if_,
             S.For: self.loop,
-            S.While: lambda s: self.block(f"while ({self.expr(s.cond)}) {{", s.body),
+            S.While: lambda s: self.block(f"while ({self.expr(s.condition)}) {{", s.body),
             S.Alloc: self.alloc,
             S.AllocConst: self.table,
-            S.Eval: self.eval,
+            S.Evaluate: self.eval,
         }
 
     # -- names and lines
@@ -137,22 +137,22 @@ class CText:
         value = self.expr(s.value)
         self.line(f"{self.type(s.var.dtype)} {self.define(s.var)} = {value};")
 
-    def store(self, s: S.Store) -> None:
+    def store(self, s: S.BufferStore) -> None:
         if s.mask is not None or s.value.dtype.is_vector:
             raise NoForm(f"vectors have no form on {self.where}")
         self.line(f"{self.element(s.buffer, s.indices)} = {self.expr(s.value)};")
 
-    def if_(self, s: S.If) -> None:
-        self.block(f"if ({self.expr(s.cond)}) {{", s.then, "} else {" if s.orelse else "}")
-        if s.orelse:
+    def if_(self, s: S.IfThenElse) -> None:
+        self.block(f"if ({self.expr(s.condition)}) {{", s.then_case, "} else {" if s.else_case else "}")
+        if s.else_case:
             self.depth += 1
-            self.body(s.orelse)
+            self.body(s.else_case)
             self.depth -= 1
             self.line("}")
 
     def loop(self, s: S.For) -> None:
-        start, stop, step = map(self.expr, (s.start, s.stop, s.step))
-        kind, name = self.type(s.var.dtype), self.define(s.var)
+        start, stop, step = map(self.expr, (s.min, s.stop, s.step))
+        kind, name = self.type(s.loop_var.dtype), self.define(s.loop_var)
         self.block(f"for ({kind} {name} = {start}; {name} < {stop}; {name} += {step}) {{", s.body)
 
     def alloc(self, s: S.Alloc) -> None:
@@ -161,7 +161,7 @@ class CText:
     def table(self, s: S.AllocConst) -> None:
         raise NoForm(f"tables have no form on {self.where}")
 
-    def eval(self, s: S.Eval) -> None:
+    def eval(self, s: S.Evaluate) -> None:
         raise NoForm(f"{s.value} has no form on {self.where}")
 
     # -- expressions
@@ -241,14 +241,14 @@ class CText:
         return self.cut(f"(~{a})", e.a.data_type)
 
     def select(self, e: E.Select) -> str:
-        return f"({self.expr(e.cond)} ? {self.expr(e.a)} : {self.expr(e.b)})"
+        return f"({self.expr(e.condition)} ? {self.expr(e.true_value)} : {self.expr(e.false_value)})"
 
     def element(self, buffer: E.Buffer, indices: tuple[Expr, ...]) -> str:
         """The place of one element, in flat memory."""
         assert len(indices) == 1, "buffers are flat"
         return f"{self.name(buffer.data)}[{self.expr(indices[0])}]"
 
-    def load(self, e: E.Load) -> str:
+    def load(self, e: E.BufferLoad) -> str:
         if e.mask is not None or e.dtype.is_vector:
             raise NoForm(f"vectors have no form on {self.where}")
         return self.element(e.buffer, e.indices)

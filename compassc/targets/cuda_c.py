@@ -116,13 +116,13 @@ def _groups(body: S.Body) -> list[S.Body]:
 
 def _used(body: S.Body) -> Iterator[Var]:
     for s in walk_stmts(body):
-        if isinstance(s, S.Store):
+        if isinstance(s, S.BufferStore):
             yield s.buffer.data
         for root in s.exprs():
             for e in walk_exprs(root):
                 if isinstance(e, Var):
                     yield e
-                elif isinstance(e, E.Load):
+                elif isinstance(e, E.BufferLoad):
                     yield e.buffer.data
 
 
@@ -185,7 +185,7 @@ class CudaText(CText):
             self.line(f"{shared}{self.type(s.buffer.dtype)} {self.define(s.buffer.data)}[{count}];")
         self.body(body)
 
-    def eval(self, s: S.Eval) -> None:
+    def eval(self, s: S.Evaluate) -> None:
         if isinstance(s.value, E.Call) and s.value.op == "barrier":
             self.line("__syncthreads();")
         elif isinstance(s.value, E.FuncCall):
@@ -205,7 +205,7 @@ class CudaText(CText):
             super().loop(s)
             return
         stop, number = self.expr(s.stop), s.kind.replace("_", ".")
-        name = self.define(s.var)
+        name = self.define(s.loop_var)
         self.block(f"if (int32 {name} = (int32){number}; {name} < {stop}) {{", s.body)
 
     def real(self, e: E.FloatImm) -> str:

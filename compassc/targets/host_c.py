@@ -117,14 +117,14 @@ def _packed_calls(functions: Sequence[S.PrimFunc], printer: HostText) -> list[st
 def _used(body: S.Body) -> Iterator[Var]:
     """The variables that statements use, those of memory among them."""
     for s in walk_stmts(body):
-        if isinstance(s, S.Store):
+        if isinstance(s, S.BufferStore):
             yield s.buffer.data
         sizes = s.buffer.shape if isinstance(s, S.Alloc) else ()
         for root in (*sizes, *s.exprs()):
             for e in walk_exprs(root):
                 if isinstance(e, Var):
                     yield e
-                elif isinstance(e, E.Load):
+                elif isinstance(e, E.BufferLoad):
                     yield e.buffer.data
 
 
@@ -145,7 +145,7 @@ def _parts(body: S.Body) -> Iterator[tuple[S.For | None, S.Body]]:
     for s in body:
         if isinstance(s, S.For) and s.kind == "parallel":
             yield s, s.body
-            yield None, (S.For(s.var, "serial", s.start, s.stop, s.step, ()),)
+            yield None, (S.For(s.loop_var, "serial", s.min, s.stop, s.step, ()),)
         elif s.bodies():
             yield None, (s.map(lambda e: e, lambda inner: ()),)
             for inner in s.bodies():
@@ -224,7 +224,7 @@ class HostText(CText):
         """The call of a function of C."""
         return f"{self.unit.externals[e.func].attr(EXTERN)}({', '.join(map(self.expr, e.args))})"
 
-    def eval(self, s: S.Eval) -> None:
+    def eval(self, s: S.Evaluate) -> None:
         if isinstance(s.value, E.FuncCall):
             self.line(f"{self.expr(s.value)};")
         else:
@@ -247,7 +247,7 @@ class HostText(CText):
             self.parallel(s)
             return
         if s.kind == "unrolled":
-            constant = all(isinstance(e, IntImm) for e in (s.start, s.stop, s.step))
+            constant = all(isinstance(e, IntImm) for e in (s.min, s.stop, s.step))
             self.line(f"#pragma clang loop unroll({'full' if constant else 'enable'})")
         elif s.kind not in ("serial", "parallel"):
             raise NoForm(f"a loop of kind {s.kind} has no form on {self.where}")
@@ -263,10 +263,10 @@ class HostText(CText):
         fields = [(v, inner.define(v)) for v in dict.fromkeys(_used((*arrays, s))) if v in self.names]
         inner.line("int failed = 0;")
         inner.arrays(arrays)
-        kind, start, step = inner.type(s.var.dtype), inner.expr(s.start), inner.expr(s.step)
+        kind, start, step = inner.type(s.loop_var.dtype), inner.expr(s.min), inner.expr(s.step)
         inner.line("for (long turn_ = begin_; turn_ < end_; turn_++) {")
         inner.depth += 1
-        inner.line(f"{kind} {inner.define(s.var)} = {start} + ({kind})turn_ * {step};")
+        inner.line(f"{kind} {inner.define(s.loop_var)} = {start} + ({kind})turn_ * {step};")
         inner.body(s.body)
         inner.depth -= 1
         inner.line("}")
@@ -282,7 +282,7 @@ class HostText(CText):
             head.append(f"  {self.type(v.dtype)} {restrict}{name} = from_->{name};")
         unit.functions.append("\n".join([*head, *inner.lines, "}"]))
         given = ", ".join(self.names[v] for v, _ in fields)
-        first, last, by = self.expr(s.start), self.expr(s.stop), self.expr(s.step)
+        first, last, by = self.expr(s.min), self.expr(s.stop), self.expr(s.step)
         self.line("{")
         self.line(f"  struct captured_{number} captured_ = {{{given or 0}}};")
         self.line(f"  failed |= parallel(turns_{number}, &captured_, ({last} - {first} + {by} - 1) / {by});")
@@ -368,13 +368,13 @@ class HostText(CText):
         return super().unary(e) if e.a.dtype.is_scalar else f"(~{self.expr(e.a)})"
 
     def select(self, e: E.Select) -> str:
-        if e.cond.dtype.is_scalar:
+        if e.condition.dtype.is_scalar:
             return super().select(e)
-        kind = e.a.data_type
+        kind = e.true_value.data_type
         if kind.is_bool:
-            mask, a, b = map(self.expr, (e.cond, e.a, e.b))
+            mask, a, b = map(self.expr, (e.condition, e.true_value, e.false_value))
             return f"(({mask} & {a}) | (~{mask} & {b}))"
-        return self._where(self.expr(e.cond), kind, self.expr(e.a), self.expr(e.b))
+        return self._where(self.expr(e.condition), kind, self.expr(e.true_value), self.expr(e.false_value))
 
     def call(self, e: E.Call) -> str:
         kind = e.data_type
@@ -396,7 +396,7 @@ class HostText(CText):
             return self._converted(wide, kind, self._real(e, wide, args))
         return self._real(e, kind, args)
 
-    def _gathered(self, e: E.Call | E.Load, base: Expr, offset: Expr, places: Expr) -> str:
+    def _gathered(self, e: E.Call | E.BufferLoad, base: Expr, offset: Expr, places: Expr) -> str:
         """Elements at so many places each from an address on; 0 where a mask is not set."""
         lanes, kind, at = e.data_type.lanes, self.type(e.dtype), self.type(places.dtype)
         mask = f"{self._mask_type(lanes)} m_ = {self.expr(e.mask)}; " if e.mask is not None else ""
@@ -426,7 +426,7 @@ class HostText(CText):
         assert isinstance(index, E.Ramp) and isinstance(index.stride, IntImm), "vectors are accessed by ramps"
         return f"&{self.name(buffer.data)}[{self.expr(index.base)}]", index.stride.value, index.lanes
 
-    def load(self, e: E.Load) -> str:
+    def load(self, e: E.BufferLoad) -> str:
         if e.dtype.is_scalar:
             return super().load(e)
         if not isinstance(e.indices[0], E.Ramp):
@@ -446,7 +446,7 @@ class HostText(CText):
         parts = ", ".join(f"p_[{i * step}]" for i in range(lanes))
         return f"({{ const {element} *p_ = {address}; ({vector}){{{parts}}}; }})"
 
-    def store(self, s: S.Store) -> None:
+    def store(self, s: S.BufferStore) -> None:
         if s.value.dtype.is_scalar:
             super().store(s)
             return

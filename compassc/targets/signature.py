@@ -25,7 +25,7 @@ def of(function: S.PrimFunc) -> dict[str, Any]:
     A shape is a list of sizes. NoForm for others than those of numbers and parameters.
     """
     shapes = _shapes(function)
-    stored = {s.buffer.data for s in walk_stmts(function.body) if isinstance(s, S.Store)}
+    stored = {s.buffer.data for s in walk_stmts(function.body) if isinstance(s, S.BufferStore)}
     stored |= {e.base for e in _passed(function) if isinstance(e.base, Var)}
     names = names_of(function)
     implied = function.params[len(function.params) - function.attr(IMPLIED_SIZES, 0) :]

@@ -69,21 +69,21 @@ class _Bound(Rewriter):
     def rewrite_var(self, e: Var) -> Expr:
         return self.strides.get(e, e)
 
-    @rewrites(E.Load)
-    def rewrite_load(self, e: E.Load) -> Expr:
+    @rewrites(E.BufferLoad)
+    def rewrite_load(self, e: E.BufferLoad) -> Expr:
         found = self.parts.get(e.buffer.data)
         if found is None:
             return self.default(e)
         indices = tuple(map(self.expr, e.indices))
-        return E.Load(found[1].buffer, found[1].indices(indices), e.mask)
+        return E.BufferLoad(found[1].buffer, found[1].indices(indices), e.mask)
 
-    @rewrites(S.Store)
-    def rewrite_store(self, s: S.Store) -> Rewritten:
+    @rewrites(S.BufferStore)
+    def rewrite_store(self, s: S.BufferStore) -> Rewritten:
         found = self.parts.get(s.buffer.data)
         if found is None:
             return self.default_stmt(s)
         indices = tuple(map(self.expr, s.indices))
-        return S.Store(found[1].buffer, found[1].indices(indices), self.expr(s.value), s.mask)
+        return S.BufferStore(found[1].buffer, found[1].indices(indices), self.expr(s.value), s.mask)
 
     @rewrites(E.Pointer)
     def rewrite_pointer(self, e: E.Pointer) -> Expr:

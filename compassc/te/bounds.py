@@ -298,7 +298,7 @@ def interval(e: Expr, of: Callable[[Var], Interval | None]) -> Interval:
         low, high = interval(e.value, of)
         return E.Cast(e.dtype, low), E.Cast(e.dtype, high)
     if isinstance(e, E.Select):
-        (a, b), (c, d) = interval(e.a, of), interval(e.b, of)
+        (a, b), (c, d) = interval(e.true_value, of), interval(e.false_value, of)
         return binary("min", a, c), binary("max", b, d)
     if isinstance(e, E.Binary):
         return _binary_interval(e, interval(e.a, of), interval(e.b, of))

@@ -53,7 +53,7 @@ class View:
 
     def __getitem__(self, indices: Any) -> Expr:
         given = indices if isinstance(indices, tuple) else (indices,)
-        return E.Load(self.buffer, self._indices(given))
+        return E.BufferLoad(self.buffer, self._indices(given))
 
     def store(self, value: Any, *indices: Any) -> Stmt:
         """The statement that writes an element."""
@@ -62,7 +62,7 @@ class View:
             e = immediate(e.value, self.dtype)
         if e.dtype is not self.dtype:
             raise ExpressionTypeError(f"'{self.name}' has {self.dtype} elements, the value is {e.dtype}")
-        return S.Store(self.buffer, self._indices(indices), e, None)
+        return S.BufferStore(self.buffer, self._indices(indices), e, None)
 
     def ptr(self, *indices: Any) -> Expr:
         """The address of an element, of the first one without indices."""

@@ -113,17 +113,17 @@ class IRBuilder:
         test = truth(condition)
         with self._inner() as body:
             yield
-        self.emit(S.If(test, tuple(body), ()))
+        self.emit(S.IfThenElse(test, tuple(body), ()))
 
     @contextmanager
     def else_scope(self) -> Iterator[None]:
         """The statements for when the condition before does not hold."""
         before = self._levels[-1][-1] if self._levels[-1] else None
-        if not isinstance(before, S.If) or before.orelse:
+        if not isinstance(before, S.IfThenElse) or before.else_case:
             raise ExpressionError("else_scope follows an if_scope")
         with self._inner() as body:
             yield
-        self._levels[-1][-1] = S.If(before.cond, before.then, tuple(body))
+        self._levels[-1][-1] = S.IfThenElse(before.condition, before.then_case, tuple(body))
 
     def let(self, name: str, value: Any) -> Expr:
         """A variable with a value."""

@@ -220,7 +220,7 @@ class _Nests:
         if not isinstance(e, ProducerLoad):
             return None
         place = self.place(tensor_of(e))
-        return E.Load(place.buffer, _indices(place, [self.read(i) for i in e.indices]))
+        return E.BufferLoad(place.buffer, _indices(place, [self.read(i) for i in e.indices]))
 
     def place(self, tensor: Tensor) -> Place:
         """Where a tensor is."""
@@ -407,11 +407,11 @@ class _Nest:
     def _store(self, index: int, values: dict[IterVar, Expr], value: Expr) -> Stmt:
         place = self.nests.places[self.stage.origin_op, index]
         at = _indices(place, [values[a] for a in self.stage.axis])
-        return S.Store(place.buffer, at, value, None)
+        return S.BufferStore(place.buffer, at, value, None)
 
     def _target(self, index: int, values: dict[IterVar, Expr]) -> Expr:
         place = self.nests.places[self.stage.origin_op, index]
-        return E.Load(place.buffer, _indices(place, [values[a] for a in self.stage.axis]))
+        return E.BufferLoad(place.buffer, _indices(place, [values[a] for a in self.stage.axis]))
 
     def _expr(self, e: Expr, values: dict[IterVar, Expr]) -> Expr:
         mapping: dict[Expr, Expr] = {axis.as_expr(): value for axis, value in values.items()}
@@ -467,7 +467,7 @@ def _under(conditions: Sequence[Expr], statements: list[Stmt]) -> list[Stmt]:
     made: Body = tuple(statements)
     for condition in reversed(conditions):
         if not (isinstance(condition, IntImm) and condition.value):
-            made = (S.If(condition, made, ()),)
+            made = (S.IfThenElse(condition, made, ()),)
     return list(made)
 
 

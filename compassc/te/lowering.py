@@ -330,10 +330,7 @@ def _check_known(function: PrimFunc) -> None:
     """LowerError for variables that are neither parameters nor defined in the function."""
     known = set(function.params)
     for s in walk_stmts(function.body):
-        if isinstance(s, (S.For, S.Let)):
-            known.add(s.var)
-        elif isinstance(s, (S.Alloc, S.AllocConst, S.DeclBuffer)):
-            known.add(s.buffer.data)
+        known.update((s.buffer.data,) if isinstance(s, S.DeclBuffer) else S.defined(s))
     for e in all_exprs(function.body):
         if isinstance(e, Var) and e not in known:
             raise LowerError(
@@ -357,9 +354,9 @@ class Finish(Rewriter):
     @rewrites(S.For)
     def rewrite_for(self, s: S.For) -> Stmt:
         mark = self.facts.mark()
-        over_tecs = isinstance(s.start, E.Call)  # from the TEC's number on, in steps of their number
-        start, step = (_ZERO, IntImm(INT32, 1)) if over_tecs else (s.start, s.step)
-        self.facts.bind_loop(s.var, start, s.stop, step)
+        over_tecs = isinstance(s.min, E.Call)  # from the TEC's number on, in steps of their number
+        start, step = (_ZERO, IntImm(INT32, 1)) if over_tecs else (s.min, s.step)
+        self.facts.bind_loop(s.loop_var, start, s.stop, step)
         made = self.default_stmt(s)
         self.facts.release(mark)
         return made
@@ -369,16 +366,16 @@ class Finish(Rewriter):
         shape = tuple(self.expr(e) for e in s.buffer.shape)
         return S.Alloc(Buffer(s.buffer.data, s.buffer.dtype, shape), span=s.span)
 
-    @rewrites(S.If)
-    def rewrite_if(self, s: S.If) -> Stmt | Body:
-        condition = self.expr(s.cond)
+    @rewrites(S.IfThenElse)
+    def rewrite_if(self, s: S.IfThenElse) -> Stmt | Body:
+        condition = self.expr(s.condition)
         if isinstance(condition, IntImm):
-            return self.body(s.then if condition.value else s.orelse)
+            return self.body(s.then_case if condition.value else s.else_case or ())
         mark = self.facts.mark()
         self.facts.assume(condition)
-        then = self.body(s.then)
+        then = self.body(s.then_case)
         self.facts.release(mark)
-        return s.replace(cond=condition, then=then, orelse=self.body(s.orelse))
+        return s.replace(condition=condition, then_case=then, else_case=self.body(s.else_case or ()))
 
     @rewrites(E.Binary)
     def rewrite_binary(self, e: Binary) -> Expr:

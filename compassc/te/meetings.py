@@ -16,19 +16,19 @@ _ZERO = IntImm(INT32, 0)
 
 def is_meeting(s: Stmt) -> bool:
     """Whether a statement has threads wait for each other."""
-    return isinstance(s, S.Eval) and isinstance(s.value, E.Call) and s.value.op == "barrier"
+    return isinstance(s, S.Evaluate) and isinstance(s.value, E.Call) and s.value.op == "barrier"
 
 
 def between_launches() -> list[Stmt]:
     """What stands between launches on the outermost level: nothing is moved past it, and no launch has it inside."""
-    return [S.Eval(E.Call("barrier", (), VOID)), S.Eval(E.Call("wait_events", (_ZERO,), VOID))]
+    return [S.Evaluate(E.Call("barrier", (), VOID)), S.Evaluate(E.Call("wait_events", (_ZERO,), VOID))]
 
 
 def launches(body: Body) -> list[Body]:
     """The statements of each launch."""
     found: list[list[Stmt]] = [[]]
     for s in body:
-        if isinstance(s, S.Eval) and isinstance(s.value, E.Call) and s.value.op == "wait_events":
+        if isinstance(s, S.Evaluate) and isinstance(s.value, E.Call) and s.value.op == "wait_events":
             found[-1].pop()
             found.append([])
         else:
@@ -63,8 +63,8 @@ def _check_updates(body: Body, missing: set[str], read: set[Var]) -> None:
     """LowerError where several threads would update one element: those of the tags `missing` all do the same there. `read`:
     the memory of the device that the launch reads."""
     for s in body:
-        if isinstance(s, S.Store) and missing and s.buffer.scope != "private":
-            own = {e.buffer.data for root in s.exprs() for e in walk_exprs(root) if isinstance(e, E.Load)}
+        if isinstance(s, S.BufferStore) and missing and s.buffer.scope != "private":
+            own = {e.buffer.data for root in s.exprs() for e in walk_exprs(root) if isinstance(e, E.BufferLoad)}
             if s.buffer.data in own | read:
                 tag = min(missing).replace("_", ".")
                 raise LowerError(
@@ -82,7 +82,7 @@ def _read(launch: Body) -> set[Var]:
     for s in walk_stmts(launch):
         for root in s.exprs():
             for e in walk_exprs(root):
-                if isinstance(e, E.Load) and (e.buffer.scope == "global" or isinstance(s, S.Let)):
+                if isinstance(e, E.BufferLoad) and (e.buffer.scope == "global" or isinstance(s, S.Let)):
                     found.add(e.buffer.data)
     return found
 
@@ -105,10 +105,10 @@ def _level(body: Body, sizes: dict[str, Expr], own: tuple[Var, ...]) -> Body:
             if not same:
                 tag = s.kind.replace("_", ".")
                 raise LowerError(
-                    f"the threads of a block meet inside of '{s.var.name}', which is not bound to all that {tag} has",
+                    f"the threads of a block meet inside of '{s.loop_var.name}', which is not bound to all that {tag} has",
                     "give all loops of one tag the same extent, a number",
                 )
-            inner = (*own, s.var)
+            inner = (*own, s.loop_var)
         else:
             mentioned = {v for e in s.exprs() for v in variables(e)}
             found = sorted(v.name for v in mentioned & set(own))

@@ -31,14 +31,14 @@ class _Narrow(Rewriter):
 
     @rewrites(S.For)
     def rewrite_for(self, s: S.For) -> Stmt:
-        if s.var.dtype is INT64:
-            var = Var(s.var.name, INT32, s.var.nonneg)
-            inside = substitute_body(s.body, {s.var: E.Cast(INT64, var)})
-            start, stop, step = (self._index(e) for e in (s.start, s.stop, s.step))
-            s = s.replace(var=var, start=start, stop=stop, step=step, body=inside)
+        if s.loop_var.dtype is INT64:
+            var = Var(s.loop_var.name, INT32, s.loop_var.nonneg)
+            inside = substitute_body(s.body, {s.loop_var: E.Cast(INT64, var)})
+            start, stop, step = (self._index(e) for e in (s.min, s.stop, s.step))
+            s = s.replace(loop_var=var, min=start, stop=stop, step=step, body=inside)
         mark = self.facts.mark()
-        plain = not isinstance(s.start, E.Call)  # else from the TEC's number on, in steps of their number
-        self.facts.bind_loop(s.var, *((s.start, s.stop, s.step) if plain else (_imm(0), s.stop, _imm(1))))
+        plain = not isinstance(s.min, E.Call)  # else from the TEC's number on, in steps of their number
+        self.facts.bind_loop(s.loop_var, *((s.min, s.stop, s.step) if plain else (_imm(0), s.stop, _imm(1))))
         made = self.default_stmt(s)
         self.facts.release(mark)
         return made
@@ -68,12 +68,12 @@ class _Narrow(Rewriter):
         fits = sizes or (_LOW <= low and high <= _HIGH)
         return Binary(e.op, a, b) if a is not None and b is not None and fits else None
 
-    @rewrites(E.Load)
-    def rewrite_load(self, e: E.Load) -> Expr:
-        return E.Load(e.buffer, tuple(self._at(i) for i in e.indices))
+    @rewrites(E.BufferLoad)
+    def rewrite_load(self, e: E.BufferLoad) -> Expr:
+        return E.BufferLoad(e.buffer, tuple(self._at(i) for i in e.indices))
 
-    @rewrites(S.Store)
-    def rewrite_store(self, s: S.Store) -> Stmt:
+    @rewrites(S.BufferStore)
+    def rewrite_store(self, s: S.BufferStore) -> Stmt:
         return s.replace(indices=tuple(self._at(i) for i in s.indices), value=self.expr(s.value))
 
     def _at(self, e: Expr) -> Expr:

@@ -191,7 +191,7 @@ def call_kernel(kernel: PyPrimFunc, *args: Any) -> Stmt:
     if other is not kernel:
         raise ExpressionError(f"two kernels are called '{kernel.__name__}'", "rename one")
     passed = tuple(_argument(kernel, p.name, p.type, a) for p, a in zip(kernel.params, args))
-    return S.Eval(E.FuncCall(kernel.__name__, passed, VOID))
+    return S.Evaluate(E.FuncCall(kernel.__name__, passed, VOID))
 
 
 def _argument(kernel: PyPrimFunc, name: str, kind: Any, given: Any) -> Expr:
@@ -217,7 +217,7 @@ def body_of(made: Any, what: str) -> Body:
     if isinstance(made, Stmt):
         return (made,)
     if isinstance(made, Expr):
-        return (S.Eval(as_expr(made)),)
+        return (S.Evaluate(as_expr(made)),)
     raise ExpressionError(f"'{what}': expected a statement or an expression, got {type(made).__name__}")
 
 
@@ -285,8 +285,8 @@ def extern_primfunc(input_tensors: Any, primfunc: Any, name: str = "", **options
     body = _without_blocks(function)
     buffers = {s.buffer.data: s.buffer for s in walk_stmts(body) if isinstance(s, S.DeclBuffer)}
     order = [p for p in function.params if p in buffers]
-    read = {e.buffer.data for e in all_exprs(body) if isinstance(e, E.Load)}
-    written = {s.buffer.data for s in walk_stmts(body) if isinstance(s, S.Store)}
+    read = {e.buffer.data for e in all_exprs(body) if isinstance(e, E.BufferLoad)}
+    written = {s.buffer.data for s in walk_stmts(body) if isinstance(s, S.BufferStore)}
     outputs = [v for v in order if v in written and v not in read]
     inputs = [v for v in order if v in read]
     if not outputs:

@@ -67,6 +67,6 @@ def _unrolled(s: Stmt, most: int) -> tuple[Stmt, int]:
     if not isinstance(new, S.For):
         return new, count
     turns = new.stop.value if isinstance(new.stop, IntImm) else most + 1
-    if new.kind == "serial" and isinstance(new.start, IntImm) and count * turns <= most:
+    if new.kind == "serial" and isinstance(new.min, IntImm) and count * turns <= most:
         new = new.replace(kind="unrolled")
     return new, count * turns

@@ -52,7 +52,7 @@ def _read_always(e: Expr) -> Iterator[ProducerLoad]:
     if isinstance(e, ProducerLoad):
         yield e
     if isinstance(e, Select):
-        inside: Sequence[Expr] = (e.cond,)
+        inside: Sequence[Expr] = (e.condition,)
     elif isinstance(e, Binary) and e.op in ("and", "or"):
         inside = (e.a,)
     elif isinstance(e, Reduce):

@@ -39,7 +39,7 @@ def _first() -> Expr:
 
 def is_shared_out(s: Stmt) -> bool:
     """Whether a statement is a loop of which each TEC runs some turns, or none."""
-    return isinstance(s, S.For) and (s.kind == "tec" or isinstance(s.start, E.Call))
+    return isinstance(s, S.For) and (s.kind == "tec" or isinstance(s.min, E.Call))
 
 
 def _shared(s: Stmt) -> bool:
@@ -52,7 +52,7 @@ def _own(body: list[Stmt], turn: Expr | None) -> list[Stmt]:
         return body
     kept = [s for s in body if isinstance(s, (S.Alloc, S.DeclBuffer))]
     rest = tuple(s for s in body if not isinstance(s, (S.Alloc, S.DeclBuffer)))
-    return [*kept, S.If(turn, rest, ())]
+    return [*kept, S.IfThenElse(turn, rest, ())]
 
 
 def _level(body: Body, turn: Expr | None, own: tuple[Var, ...], tecs: int, loop: bool) -> list[Stmt]:
@@ -87,13 +87,13 @@ def _segment(s: Stmt, turn: Expr | None, own: tuple[Var, ...], tecs: int) -> lis
     if isinstance(s, S.For) and is_shared_out(s):
         return [s] if not any(map(_shared, s.body)) else _together(s, own, tecs)
     if isinstance(s, S.For):
-        bounds = {v for e in (s.start, s.stop, s.step) for v in variables(e)}
-        _check(bounds, own, f"the loop '{s.var.name}'")
+        bounds = {v for e in (s.min, s.stop, s.step) for v in variables(e)}
+        _check(bounds, own, f"the loop '{s.loop_var.name}'")
         return [s.replace(body=tuple(_level(s.body, turn, own, tecs, loop=True)))]
-    if isinstance(s, S.If):
-        _check(variables(s.cond), own, "a condition")
-        then, orelse = (tuple(_level(b, turn, own, tecs, loop=False)) for b in (s.then, s.orelse))
-        return [s.replace(then=then, orelse=orelse)]
+    if isinstance(s, S.IfThenElse):
+        _check(variables(s.condition), own, "a condition")
+        then, orelse = (tuple(_level(b, turn, own, tecs, loop=False)) for b in (s.then_case, s.else_case or ()))
+        return [s.replace(then_case=then, else_case=orelse)]
     raise LowerError("a loop over the TECs stands inside of a statement that they do not run together")
 
 
@@ -111,16 +111,16 @@ def _together(s: S.For, own: tuple[Var, ...], tecs: int) -> list[Stmt]:
     only for what is shared out."""
     if s.kind != "tec" or not isinstance(s.stop, IntImm):
         raise LowerError(
-            f"'{s.var.name}' has more turns than the {tecs} TECs, but stages inside are computed by all of them together",
+            f"'{s.loop_var.name}' has more turns than the {tecs} TECs, but stages inside are computed by all of them together",
             f"bind a loop of at most {tecs} turns",
         )
-    below = Binary("lt", s.var, s.stop) if s.stop.value < tecs else None
-    return [S.Let(s.var, tec()), *_level(s.body, below, (*own, s.var), tecs, loop=False)]
+    below = Binary("lt", s.loop_var, s.stop) if s.stop.value < tecs else None
+    return [S.Let(s.loop_var, tec()), *_level(s.body, below, (*own, s.loop_var), tecs, loop=False)]
 
 
 def _waits(s: Stmt) -> bool:
-    return isinstance(s, S.Eval) and isinstance(s.value, E.Call) and s.value.op == "barrier"
+    return isinstance(s, S.Evaluate) and isinstance(s.value, E.Call) and s.value.op == "barrier"
 
 
 def _barrier() -> Stmt:
-    return S.Eval(E.Call("barrier", (), VOID))
+    return S.Evaluate(E.Call("barrier", (), VOID))

@@ -23,11 +23,11 @@ def has_address(s: S.Stmt, data: Var) -> bool:
     """Whether a statement takes an address in a buffer, or accesses it under a mask."""
     if isinstance(s, (S.Alloc, S.DeclBuffer, S.Block)):
         return False
-    return any(_has_address(e, data) for e in s.exprs() if not (isinstance(s, S.Store) and e is data))
+    return any(_has_address(e, data) for e in s.exprs() if not (isinstance(s, S.BufferStore) and e is data))
 
 
 def _has_address(e: Expr, data: Var) -> bool:
-    if isinstance(e, E.Load):
+    if isinstance(e, E.BufferLoad):
         return any(_has_address(i, data) for i in e.indices) or (e.buffer.data is data and e.mask is not None)
     if isinstance(e, Var):
         return e is data and isinstance(e.dtype, PointerType)

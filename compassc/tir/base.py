@@ -265,7 +265,7 @@ def check_scheduled(function: PrimFunc) -> None:
             for data in accessed(inner):
                 if data not in known:
                     raise ScheduleError(
-                        f"the block '{s.name}' of '{function.name}' accesses '{data.name}', whose shape is not declared",
+                        f"the block '{s.name_hint}' of '{function.name}' accesses '{data.name}', whose shape is not declared",
                         "give it a shape with S.match_buffer, or allocate it with S.alloc_buffer",
                     )
 
@@ -283,7 +283,7 @@ def loose_statement(function: PrimFunc) -> S.Stmt | None:
             if isinstance(s, S.Block):
                 continue
             calls = any(e.flags & (E.F_CALL | E.F_FUNC) for e in s.exprs() if not isinstance(s, S.For))
-            if isinstance(s, (S.Store, S.While)) or (calls and not isinstance(s, (S.Let, S.If))):
+            if isinstance(s, (S.BufferStore, S.While)) or (calls and not isinstance(s, (S.Let, S.IfThenElse))):
                 return s
             for inner in s.bodies():
                 found = find(inner)
@@ -307,8 +307,8 @@ def tied_block(function: PrimFunc, *kinds: type[S.Stmt]) -> tuple[str, str] | No
             if isinstance(s, S.Block):
                 used = (v for e in all_exprs((*s.init, *s.body)) for v in variables(e) if v in around)
                 if (var := next(used, None)) is not None:
-                    return s.name, var.name
-            inside = around | {s.var} if isinstance(s, S.For) and S.For in kinds else around
+                    return s.name_hint, var.name
+            inside = around | {s.loop_var} if isinstance(s, S.For) and S.For in kinds else around
             for inner in s.bodies():
                 found = find(inner, inside)
                 if found is not None:

@@ -23,12 +23,12 @@ Terms = tuple[tuple[Var, int], ...]
 def begins_first(tree: Tree, block: S.Block) -> bool:
     """Whether the first turn that reaches an element is the one where all axes that are reduced over begin."""
     loops = tree.loops_around(block, all_of_them=True)
-    if any(constant(s.start) is None for s in loops):
+    if any(constant(s.min) is None for s in loops):
         return False
-    counted = {s.var: _turns(s) for s in loops}
-    values: dict[Var, Expr] = {s.var: add(s.start, s.var) if counted[s.var] > 1 else s.start for s in loops}
+    counted = {s.loop_var: _turns(s) for s in loops}
+    values: dict[Var, Expr] = {s.loop_var: add(s.min, s.loop_var) if counted[s.loop_var] > 1 else s.min for s in loops}
     axes, conditions = _of_loops(tree, block, values)
-    numbers = _Numbers([s.var for s in loops], counted)
+    numbers = _Numbers([s.loop_var for s in loops], counted)
     bindings = [numbers.named(a.binding) for a in axes]
     conditions = [numbers.named(c) for c in conditions]
     extents = numbers.extents(conditions)
@@ -54,22 +54,22 @@ def begins_first(tree: Tree, block: S.Block) -> bool:
 
 
 def _turns(s: S.For) -> int:
-    first, last = constant(s.start), constant(s.stop)
+    first, last = constant(s.min), constant(s.stop)
     return UNKNOWN if first is None or last is None else last - first
 
 
 def _of_loops(tree: Tree, block: S.Block, values: dict[Var, Expr]) -> tuple[list[Axis], list[Expr]]:
     """The axes of a block and the conditions that it is done under, by loops."""
-    axes, conditions = [*axes_of(block), *tree.implied_axes(block)], conjuncts(block.where)
+    axes, conditions = [*axes_of(block), *tree.implied_axes(block)], conjuncts(block.predicate)
     below: S.Stmt = block
     for above in tree.around(block):
         if isinstance(above, S.Block):
-            outer: dict[Var, Expr] = dict(zip(above.vars, above.bindings))
+            outer: dict[Var, Expr] = dict(zip(above.vars, above.iter_values))
             axes = [a._replace(binding=at(a.binding, outer)) for a in axes]
-            conditions = [*(at(c, outer) for c in conditions), *conjuncts(above.where)]
-        elif isinstance(above, S.If):
-            holds = any(s is below for s in above.then)
-            conditions.append(above.cond if holds else negate(above.cond))
+            conditions = [*(at(c, outer) for c in conditions), *conjuncts(above.predicate)]
+        elif isinstance(above, S.IfThenElse):
+            holds = any(s is below for s in above.then_case)
+            conditions.append(above.condition if holds else negate(above.condition))
         below = above
     return [a._replace(binding=at(a.binding, values)) for a in axes], [at(c, values) for c in conditions]
 

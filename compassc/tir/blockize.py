@@ -62,7 +62,7 @@ class Blockizing(Base):
             function, tree, top = self.located_loop(target)
             inside = tree.inside(top)
             if len(inside) != 1:
-                raise ScheduleError(f"blockize of '{top.var.name}': there are {len(inside)} blocks in it, not one")
+                raise ScheduleError(f"blockize of '{top.loop_var.name}': there are {len(inside)} blocks in it, not one")
             block = inside[0]
         else:
             function, tree, block = self.located_block(target)
@@ -77,7 +77,7 @@ class Blockizing(Base):
             raise ScheduleError("blockize: a list is one of blocks")
         function, tree, _ = self.located_block(given[0])
         blocks = [self.located_block(b)[2] for b in given]
-        names = ", ".join(b.name for b in blocks)
+        names = ", ".join(b.name_hint for b in blocks)
         parent = tree.parents[blocks[0]]
         around = tree.function.body if parent is None else next(x for x in parent.bodies() if blocks[0] in x)
         places = sorted(next((i for i, x in enumerate(around) if x is b), -1) for b in blocks)
@@ -86,13 +86,13 @@ class Blockizing(Base):
         inside = around[places[0] : places[-1] + 1]
         axes, mapping = loop_axes(tree.loops_around(blocks[0]), blocks)
         made = new_block(
-            self.free_block_name(tree, "outer_" + "".join(f"{b.name}_" for b in blocks)),
+            self.free_block_name(tree, "outer_" + "".join(f"{b.name_hint}_" for b in blocks)),
             axes,
             substitute_body(inside, dict(mapping)),
         )
         changes: dict[S.Stmt, Sequence[S.Stmt]] = dict.fromkeys(inside[1:], ())
         self.commit(function, edit(tree.function.body, {**changes, inside[0]: (made,)}))
-        return self.new_block(function, made.name)
+        return self.new_block(function, made.name_hint)
 
     @instruction("Tensorize", ("block_or_loop",), ("tensor_intrin", "preserve_unit_iters"))
     def tensorize(self, block_or_loop: BlockRV | LoopRV, tensor_intrin: str, preserve_unit_iters: bool = True) -> None:
@@ -107,9 +107,11 @@ class Blockizing(Base):
 
     def _own_names(self, tree: Tree, block: S.Block, body: Body) -> Body:
         """The statements of an implementation with names of blocks that no other block of the function has."""
-        gone = {s.name for s in walk_stmts(block.body) if isinstance(s, S.Block)}
+        gone = {s.name_hint for s in walk_stmts(block.body) if isinstance(s, S.Block)}
         names = NamePool(set(tree.blocks) - gone)
-        return _renamed(body, {s.name: names.take(s.name) for s in walk_stmts(body) if isinstance(s, S.Block)})
+        return _renamed(
+            body, {s.name_hint: names.take(s.name_hint) for s in walk_stmts(body) if isinstance(s, S.Block)}
+        )
 
 
 def _renamed(body: Body, names: dict[str, str]) -> Body:
@@ -117,7 +119,7 @@ def _renamed(body: Body, names: dict[str, str]) -> Body:
     made = []
     for s in body:
         new = s.map(lambda e: e, lambda inner: _renamed(inner, names))
-        made.append(new.replace(name=names.get(new.name, new.name)) if isinstance(new, S.Block) else new)
+        made.append(new.replace(name_hint=names.get(new.name_hint, new.name_hint)) if isinstance(new, S.Block) else new)
     return tuple(made)
 
 
@@ -125,7 +127,7 @@ def _blockized(schedule: Base, tree: Tree, block: S.Block, top: S.For | None) ->
     """The body of the function with a block around a loop (or around a block alone), and its name."""
 
     def error(reason: str) -> ScheduleError:
-        return ScheduleError(f"blockize of '{block.name}': {reason}")
+        return ScheduleError(f"blockize of '{block.name_hint}': {reason}")
 
     reason = why_unordered(tree, block) or why_foreign(tree, block)
     if reason:
@@ -133,10 +135,10 @@ def _blockized(schedule: Base, tree: Tree, block: S.Block, top: S.For | None) ->
     loops = tree.loops_around(block)
     inner = loops[loops.index(top) :] if top is not None else []
     for s, below in zip(inner, [*inner[1:], block]):
-        if constant(s.stop) is None or constant(s.start) != 0 or s.body != (below,):
-            raise error(f"'{s.var.name}' has no constant extent, or more than the block in it")
+        if constant(s.stop) is None or constant(s.min) != 0 or s.body != (below,):
+            raise error(f"'{s.loop_var.name}' has no constant extent, or more than the block in it")
     within = facts_of(tree.loops_around(block, all_of_them=True))
-    halves = [_divided(a, [s.var for s in inner], within, error) for a in axes_of(block)]
+    halves = [_divided(a, [s.loop_var for s in inner], within, error) for a in axes_of(block)]
     outer_axes: list[Axis] = []
     inner_axes: list[Axis] = []
     mapping: dict[Var, Expr] = {}
@@ -157,18 +159,18 @@ def _blockized(schedule: Base, tree: Tree, block: S.Block, top: S.For | None) ->
         if whole is not None and whole % h.extent:
             beyond.append((h.axis, Binary("lt", point, number(whole))))
     inner_where = joined([c for _, c in beyond])
-    conditions = conjuncts(block.where)
-    kept = [c for c in conditions if not uses(c, [s.var for s in inner])]
+    conditions = conjuncts(block.predicate)
+    kept = [c for c in conditions if not uses(c, [s.loop_var for s in inner])]
     if len(kept) < len(conditions):  # those that go say that the axes are in their ranges
         for h, outer in zip(halves, outer_axes):
             kept += [Binary("le", number(0, h.outer), h.outer), Binary("lt", h.outer, outer.extent)]
-    update = new_block(block.name, inner_axes, substitute_body(block.body, mapping), (), inner_where)
+    update = new_block(block.name_hint, inner_axes, substitute_body(block.body, mapping), (), inner_where)
     update = update.replace(annotations=block.annotations)
     nest: Body = (update,)
     for s in reversed(inner):
         nest = (s.replace(body=nest),)
     init = _beginning(schedule, tree, block, inner, inner_axes, mapping, beyond) if block.init else ()
-    name = schedule.free_block_name(tree, f"{block.name}_o")
+    name = schedule.free_block_name(tree, f"{block.name_hint}_o")
     made = new_block(name, outer_axes, nest, init, joined(kept))
     return edit(tree.function.body, {top if top is not None else block: (made,)}), name
 
@@ -184,17 +186,17 @@ def _beginning(
 ) -> Body:
     """The beginning of a reduction as a block of the outer block's beginning."""
     spatial = [a for a in inner_axes if not a.is_reduction]
-    loops = [s for s in inner if any(uses(a.binding, (s.var,)) for a in spatial)]
-    new_vars = {s.var: fresh(s.var, f"{s.var.name}_init") for s in loops}
+    loops = [s for s in inner if any(uses(a.binding, (s.loop_var,)) for a in spatial)]
+    new_vars = {s.loop_var: fresh(s.loop_var, f"{s.loop_var.name}_init") for s in loops}
     at_loops: dict[Var, Expr] = dict(new_vars)
     axes = [a._replace(var=fresh(a.var), binding=at(a.binding, at_loops)) for a in spatial]
     points: dict[Var, Expr] = {a.var: n.var for a, n in zip(spatial, axes)}
     values: dict[Var, Expr] = {v: at(e, points) for v, e in mapping.items()}
     where = joined([at(c, at_loops) for a, c in beyond if not a.is_reduction])
-    name = schedule.free_block_name(tree, f"{block.name}_init")
+    name = schedule.free_block_name(tree, f"{block.name_hint}_init")
     made: Body = (new_block(name, axes, renamed(substitute_body(block.init, values), {}), where=where),)
     for s in reversed(loops):
-        made = (loop(new_vars[s.var], s.stop, made, s),)
+        made = (loop(new_vars[s.loop_var], s.stop, made, s),)
     return made
 
 

@@ -32,20 +32,20 @@ class Axis(NamedTuple):
 
 def axes_of(block: S.Block) -> list[Axis]:
     """The axes of a block, in order."""
-    return list(map(Axis, block.vars, block.kinds, block.starts, block.extents, block.bindings))
+    return list(map(Axis, block.vars, block.kinds, block.starts, block.extents, block.iter_values))
 
 
 def with_axes(block: S.Block, axes: Iterable[Axis], body: Body | None = None, init: Body | None = None) -> S.Block:
     """The block with other axes; and with another body and beginning, where they are given."""
     rows = list(axes)
     return S.Block(
-        block.name,
+        block.name_hint,
         tuple(axis.var for axis in rows),
         tuple(axis.kind for axis in rows),
         tuple(axis.start for axis in rows),
         tuple(axis.extent for axis in rows),
         tuple(axis.binding for axis in rows),
-        block.where,
+        block.predicate,
         block.reads,
         block.writes,
         block.init if init is None else init,
@@ -72,11 +72,11 @@ def loop_axes(loops: Iterable[S.For], blocks: Sequence[S.Block]) -> tuple[list[A
     depend on them."""
     axes, mapping = [], {}
     for s in loops:
-        own = [a.kind for b in blocks for a in axes_of(b) if uses(a.binding, (s.var,))]
+        own = [a.kind for b in blocks for a in axes_of(b) if uses(a.binding, (s.loop_var,))]
         kind = next((k for k in ("opaque", "scan", "reduce") if k in own), "spatial")
-        var = fresh(s.var, f"v_{s.var.name}")
-        axes.append(Axis(var, kind, s.start, sub(s.stop, s.start), s.var))
-        mapping[s.var] = var
+        var = fresh(s.loop_var, f"v_{s.loop_var.name}")
+        axes.append(Axis(var, kind, s.min, sub(s.stop, s.min), s.loop_var))
+        mapping[s.loop_var] = var
     return axes, mapping
 
 
@@ -91,8 +91,8 @@ def renamed(body: Body, mapping: dict[Var, Var]) -> Body:
 
     inner: dict[Var, Var] = dict(mapping)
     for s in walk_stmts(body):
-        defined: Sequence[Var] = (s.var,) if isinstance(s, (S.For, S.Let)) else s.vars if isinstance(s, S.Block) else ()
-        inner.update({v: fresh(v) for v in defined if v not in inner})
+        storage = isinstance(s, (S.Alloc, S.AllocConst))
+        inner.update({v: fresh(v) for v in S.defined(s) if v not in inner and not storage})
     return rename_vars(body, inner)
 
 
@@ -159,13 +159,17 @@ def uses(e: Expr, variables: Iterable[Var]) -> bool:
     return any(type(x) is Var and x in wanted for x in walk_exprs(e))
 
 
-def reduction_parts(block: S.Block) -> tuple[S.Store, E.Expr] | None:
+def reduction_parts(block: S.Block) -> tuple[S.BufferStore, E.Expr] | None:
     """The store of a reduction of one value and what it joins to the accumulated one: `B[i] = op(B[i], source)`."""
-    if len(block.body) != 1 or not isinstance(block.body[0], S.Store):
+    if len(block.body) != 1 or not isinstance(block.body[0], S.BufferStore):
         return None
-    store: S.Store = block.body[0]
+    store: S.BufferStore = block.body[0]
     value = store.value
-    if not isinstance(value, Binary) or not isinstance(value.a, E.Load) or value.a.buffer.data is not store.buffer.data:
+    if (
+        not isinstance(value, Binary)
+        or not isinstance(value.a, E.BufferLoad)
+        or value.a.buffer.data is not store.buffer.data
+    ):
         return None
     return store, value.b
 

@@ -97,14 +97,16 @@ class Caching(Base):
             listed = [self.located_block(c)[2] for c in consumer_blocks]
             for c in listed:
                 if c not in users:
-                    raise ScheduleError(f"{step} of '{buffer.data.name}': '{c.name}' does not read it in this scope")
+                    raise ScheduleError(
+                        f"{step} of '{buffer.data.name}': '{c.name_hint}' does not read it in this scope"
+                    )
             users = listed
         if s in makers and s not in users:
-            raise ScheduleError(f"{step} of '{s.name}': it writes '{buffer.data.name}', too", "use cache_inplace")
-        early = [b.name for b in users if makers and tree.order[b] < tree.order[makers[-1]]]
+            raise ScheduleError(f"{step} of '{s.name_hint}': it writes '{buffer.data.name}', too", "use cache_inplace")
+        early = [b.name_hint for b in users if makers and tree.order[b] < tree.order[makers[-1]]]
         if early:
             raise ScheduleError(
-                f"{step} of '{buffer.data.name}': '{early[0]}' reads it before '{makers[-1].name}' writes it"
+                f"{step} of '{buffer.data.name}': '{early[0]}' reads it before '{makers[-1].name_hint}' writes it"
             )
         copy = self._copy(step, function, tree, buffer, scope, storage_scope)
         if makers:
@@ -123,7 +125,7 @@ class Caching(Base):
         redirect = _Buffers({buffer.data: copy}, stores=False)
         body = insert(body, meeting, place, nest)
         for user in users:
-            body = edit_block(body, user.name, lambda b: redirect.body((b,)))
+            body = edit_block(body, user.name_hint, lambda b: redirect.body((b,)))
         self.commit(function, allocated(body, copy, around))
         return self.new_block(function, name)
 
@@ -142,19 +144,19 @@ class Caching(Base):
         scope = memory_scope(step, storage_scope)
         buffer = self._given(step, s, "writes", "write_buffer_index", write_buffer_index)
         around = tree.scope(s)
-        check_no_address(f"{step} of '{s.name}'", tree, buffer.data)
+        check_no_address(f"{step} of '{s.name_hint}'", tree, buffer.data)
         self._one_writer(step, tree, buffer, around)
         check_no_other_part(step, tree, s, buffer)
         if goes_on(tree, s, buffer):
             raise ScheduleError(
-                f"{step} of '{s.name}': it goes on with what is in '{buffer.data.name}', which the copy has not",
+                f"{step} of '{s.name_hint}': it goes on with what is in '{buffer.data.name}', which the copy has not",
                 "use cache_inplace",
             )
         users = [b for b in tree.inside(around) if buffer.data in read(b) and b is not s]
         moved = [self.located_block(c)[2] for c in consumer_blocks or ()]
         for c in moved:
             if c not in users:
-                raise ScheduleError(f"{step} of '{buffer.data.name}': '{c.name}' does not read it in this scope")
+                raise ScheduleError(f"{step} of '{buffer.data.name}': '{c.name_hint}' does not read it in this scope")
         copy = self._copy(step, function, tree, buffer, scope, storage_scope)
         meeting = _common(tree, [s, *users]) if users else around
         ranges = _written_ranges(tree, s, buffer, meeting)
@@ -163,9 +165,9 @@ class Caching(Base):
         name = self.free_block_name(tree, copy.data.name)
         nest = copy_nest(name, buffer, copy, ranges, fixed_of(tree, meeting))
         body = insert(tree.function.body, meeting, _place_after(step, tree, s, users, meeting), nest)
-        body = edit_block(body, s.name, lambda b: _Buffers({buffer.data: copy}).body((b,)))
+        body = edit_block(body, s.name_hint, lambda b: _Buffers({buffer.data: copy}).body((b,)))
         for c in moved:
-            body = edit_block(body, c.name, lambda b: _Buffers({buffer.data: copy}, stores=False).body((b,)))
+            body = edit_block(body, c.name_hint, lambda b: _Buffers({buffer.data: copy}, stores=False).body((b,)))
         self.commit(function, allocated(body, copy, around))
         return self.new_block(function, name)
 
@@ -177,8 +179,8 @@ class Caching(Base):
         scope = memory_scope(step, storage_scope)
         buffer = self._given(step, s, "reads", "read_buffer_index", read_buffer_index)
         if buffer.data not in written(s):
-            raise ScheduleError(f"{step} of '{s.name}': it does not write '{buffer.data.name}'")
-        check_no_address(f"{step} of '{s.name}'", tree, buffer.data)
+            raise ScheduleError(f"{step} of '{s.name_hint}': it does not write '{buffer.data.name}'")
+        check_no_address(f"{step} of '{s.name_hint}'", tree, buffer.data)
         around = tree.scope(s)
         copy = self._copy(step, function, tree, buffer, scope, storage_scope)
         check_apart(step, tree, s, buffer)
@@ -193,7 +195,7 @@ class Caching(Base):
         place = tree.position(s, around)
         body = insert(tree.function.body, around, place + 1, copy_nest(last, buffer, copy, ranges, []))
         body = insert(body, _again(body, around), place, copy_nest(first, copy, buffer, ranges, []))
-        body = edit_block(body, s.name, lambda b: _Buffers({buffer.data: copy}).body((b,)))
+        body = edit_block(body, s.name_hint, lambda b: _Buffers({buffer.data: copy}).body((b,)))
         self.commit(function, allocated(body, copy, around))
         return [self.new_block(function, first), self.new_block(function, last)]
 
@@ -205,7 +207,7 @@ class Caching(Base):
         around = self.located_loop(loop)[2]
         data = self._given("read_at", s, "reads", "read_buffer_index", read_buffer_index).data
         users = [b for b in tree.inside(tree.scope(s)) if data in read(b) - written(b) and tree.is_inside(b, around)]
-        inside = [self.new_block(function, b.name) for b in users]
+        inside = [self.new_block(function, b.name_hint) for b in users]
         made = self.cache_read(block, read_buffer_index, storage_scope, inside)
         self.compute_at(made, loop)  # type: ignore[attr-defined]
         return made
@@ -225,7 +227,7 @@ class Caching(Base):
         side, found = self.given_buffer(step, s, buffer)
         self._one_writer(step, tree, found, tree.scope(s))
         if tree.inside(s):
-            raise ScheduleError(f"{step} of '{s.name}': it has blocks in it")
+            raise ScheduleError(f"{step} of '{s.name_hint}': it has blocks in it")
         access = only_access(step, tree, s, found)
         used = [a for a in axes_of(s) if any(_has(e, a.var) for e in access)]
         data = Var(f"{found.data.name}_reindex", pointer_type(found.dtype, "global"))
@@ -248,12 +250,14 @@ class Caching(Base):
     ) -> tuple[Body, str]:
         """The body of the function with a block that accesses a copy in place of a buffer, at what `layout` makes of its
         axes `used`, and the block that makes the copy (or copies it back), whose name is given, too."""
-        check_no_address(f"{step} of '{s.name}'", tree, old.data)
+        check_no_address(f"{step} of '{s.name_hint}'", tree, old.data)
         access = only_access(step, tree, s, old)
         if old.data in read(s) & written(s):
-            raise ScheduleError(f"{step} of '{s.name}': it reads and writes '{old.data.name}'", "use cache_inplace")
+            raise ScheduleError(
+                f"{step} of '{s.name_hint}': it reads and writes '{old.data.name}'", "use cache_inplace"
+            )
         if any(constant(a.start) != 0 for a in used):
-            raise ScheduleError(f"{step} of '{s.name}': an axis does not begin at 0")
+            raise ScheduleError(f"{step} of '{s.name_hint}': an axis does not begin at 0")
         if side == "write":
             check_all_points(step, tree, s, used, old.data)
         axes = [
@@ -265,10 +269,10 @@ class Caching(Base):
         points = layout(tuple(a.var for a in axes)) or (number(0),)
         name = self.free_block_name(tree, copy.data.name)
         if side == "read":
-            store = S.Store(view(copy), points, E.Load(view(old), there_indices), None)
+            store = S.BufferStore(view(copy), points, E.BufferLoad(view(old), there_indices), None)
         else:
             check_written_once(step, s, access)
-            store = S.Store(view(old), there_indices, E.Load(view(copy), points), None)
+            store = S.BufferStore(view(old), there_indices, E.BufferLoad(view(copy), points), None)
         there = []  # an index may be outside of the buffer where nobody uses what is there
         at_loops: dict[Var, Expr] = {a.var: a.binding for a in axes}
         for e, extent in zip(there_indices, old.shape):
@@ -277,7 +281,7 @@ class Caching(Base):
         nest = loops_of(new_block(name, axes, (store,), where=joined(there)))
         check_apart(step, tree, s, old)
         for used_there in {
-            x.buffer.data: x.buffer for e in access for x in walk_exprs(e) if isinstance(x, E.Load)
+            x.buffer.data: x.buffer for e in access for x in walk_exprs(e) if isinstance(x, E.BufferLoad)
         }.values():
             check_apart(step, tree, s, used_there)
         around = tree.scope(s)
@@ -285,7 +289,7 @@ class Caching(Base):
         body = insert(tree.function.body, around, place if side == "read" else place + 1, nest)
         indices = layout(tuple(a.var for a in used)) or (number(0),)
         change = _Reindexed(old.data, view(copy), indices, loads=side == "read" or bool(s.init))
-        body = edit_block(body, s.name, lambda b: change.body((b,)))
+        body = edit_block(body, s.name_hint, lambda b: change.body((b,)))
         return allocated(body, copy, around), name
 
     # ------------------------------------------------------------------------------------------------------- arguments
@@ -301,7 +305,7 @@ class Caching(Base):
             if len(matches) == 1:
                 return side, self._given(step, s, side + "s", "", regions.index(matches[0]))
         raise ScheduleError(
-            f"{step} of '{s.name}': it has no buffer {given!r}", 'give ("read", 0), ("write", 0) or a name'
+            f"{step} of '{s.name_hint}': it has no buffer {given!r}", 'give ("read", 0), ("write", 0) or a name'
         )
 
     def _given(self, step: str, s: S.Block, side: str, argument: str, given: Any) -> Buffer:
@@ -314,7 +318,7 @@ class Caching(Base):
         if isinstance(given, str):
             if names.count(given) != 1:
                 raise NoSuchBuffer(
-                    f"{step} of '{s.name}': '{given}' is {names.count(given)} times among its {side} {names}"
+                    f"{step} of '{s.name_hint}': '{given}' is {names.count(given)} times among its {side} {names}"
                 )
             given = names.index(given)
         if isinstance(given, bool) or not isinstance(given, int):
@@ -323,7 +327,7 @@ class Caching(Base):
             )
         if not 0 <= given < len(regions):
             raise ScheduleError(
-                f"{step} of '{s.name}': there is no place {given} among its {len(regions)} {side}: {names}"
+                f"{step} of '{s.name_hint}': there is no place {given} among its {len(regions)} {side}: {names}"
             )
         if argument:
             self.noted = {argument: given}
@@ -333,7 +337,7 @@ class Caching(Base):
     def _one_writer(self, step: str, tree: Tree, buffer: Buffer, scope: S.Block | None) -> list[S.Block]:
         found = writers(tree, buffer.data, scope)
         if len(found) > 1:
-            listed = ", ".join(b.name for b in found)
+            listed = ", ".join(b.name_hint for b in found)
             raise ScheduleError(f"{step}: '{buffer.data.name}' is written by several blocks: {listed}")
         return found
 
@@ -356,7 +360,7 @@ def copy_nest(name: str, to: Buffer, source: Buffer, ranges: Sequence[Range], ar
         axes.append(Axis(Var(f"v{d}", var.dtype), "spatial", number(0, whole), whole, binding))
         conditions += [Binary("le", number(0, whole), binding), Binary("lt", binding, whole)]
     points = tuple(a.var for a in axes)
-    store = S.Store(view(to), points, E.Load(view(source), points), None)
+    store = S.BufferStore(view(to), points, E.BufferLoad(view(source), points), None)
     made: Body = (new_block(name, axes, (store,), where=joined(conditions)),)
     for d, (_, extent) in reversed(list(enumerate(ranges))):
         binding = axes[d].binding
@@ -409,7 +413,7 @@ def _place_after(step: str, tree: Tree, maker: S.Block, users: Sequence[S.Block]
     for user in users:
         if tree.position(user, meeting) < place:
             raise ScheduleError(
-                f"{step} of '{maker.name}': '{user.name}' is computed in the loops of '{maker.name}', other blocks that "
+                f"{step} of '{maker.name_hint}': '{user.name_hint}' is computed in the loops of '{maker.name_hint}', other blocks that "
                 "read the same are not: there is no place for a copy before all of them",
                 "say with consumer_blocks which of them read the copy",
             )
@@ -433,7 +437,7 @@ def _again(body: Body, scope: S.Block | None) -> Stmt | None:
     """The block of the same name after a change."""
     if scope is None:
         return None
-    return next(s for s in walk_stmts(body) if isinstance(s, S.Block) and s.name == scope.name)
+    return next(s for s in walk_stmts(body) if isinstance(s, S.Block) and s.name_hint == scope.name_hint)
 
 
 def allocated(body: Body, buffer: Buffer, scope: S.Block | None) -> Body:
@@ -441,7 +445,7 @@ def allocated(body: Body, buffer: Buffer, scope: S.Block | None) -> Body:
     if scope is None:
         place = next((i for i, s in enumerate(body) if not is_declaration(s)), len(body))
         return (*body[:place], S.Alloc(buffer), *body[place:])
-    return edit_block(body, scope.name, lambda b: (b.replace(body=(S.Alloc(buffer), *b.body)),))
+    return edit_block(body, scope.name_hint, lambda b: (b.replace(body=(S.Alloc(buffer), *b.body)),))
 
 
 class _Buffers(Rewriter):
@@ -451,23 +455,23 @@ class _Buffers(Rewriter):
         super().__init__()
         self.buffers, self.stores = buffers, stores
 
-    @rewrites(E.Load)
-    def rewrite_load(self, e: E.Load) -> Expr:
+    @rewrites(E.BufferLoad)
+    def rewrite_load(self, e: E.BufferLoad) -> Expr:
         mask = None if e.mask is None else self.expr(e.mask)
-        return E.Load(self._new(e.buffer), tuple(map(self.expr, e.indices)), mask)
+        return E.BufferLoad(self._new(e.buffer), tuple(map(self.expr, e.indices)), mask)
 
-    @rewrites(S.Store)
-    def rewrite_store(self, s: S.Store) -> Stmt:
+    @rewrites(S.BufferStore)
+    def rewrite_store(self, s: S.BufferStore) -> Stmt:
         indices, value = tuple(map(self.expr, s.indices)), self.expr(s.value)
         mask = None if s.mask is None else self.expr(s.mask)
-        return S.Store(self._new(s.buffer) if self.stores else s.buffer, indices, value, mask, span=s.span)
+        return S.BufferStore(self._new(s.buffer) if self.stores else s.buffer, indices, value, mask, span=s.span)
 
     def _new(self, buffer: Buffer) -> Buffer:
         return view(self.buffers[buffer.data]) if buffer.data in self.buffers else buffer
 
-    @rewrites(E.Region)
-    def rewrite_region(self, e: E.Region) -> Expr:
-        return E.Region(self._new(e.buffer), e.starts, e.extents)
+    @rewrites(E.BufferRegion)
+    def rewrite_region(self, e: E.BufferRegion) -> Expr:
+        return E.BufferRegion(self._new(e.buffer), e.starts, e.extents)
 
 
 class _Reindexed(Rewriter):
@@ -477,18 +481,18 @@ class _Reindexed(Rewriter):
         super().__init__()
         self.data, self.buffer, self.indices, self.loads = data, buffer, indices, loads
 
-    @rewrites(E.Load)
-    def rewrite_load(self, e: E.Load) -> Expr:
+    @rewrites(E.BufferLoad)
+    def rewrite_load(self, e: E.BufferLoad) -> Expr:
         if e.buffer.data is self.data:
-            return E.Load(self.buffer, self.indices)
-        return E.Load(e.buffer, tuple(map(self.expr, e.indices)), e.mask)
+            return E.BufferLoad(self.buffer, self.indices)
+        return E.BufferLoad(e.buffer, tuple(map(self.expr, e.indices)), e.mask)
 
-    @rewrites(S.Store)
-    def rewrite_store(self, s: S.Store) -> Stmt:
+    @rewrites(S.BufferStore)
+    def rewrite_store(self, s: S.BufferStore) -> Stmt:
         value = self.expr(s.value)
         if s.buffer.data is self.data:
-            return S.Store(self.buffer, self.indices, value, None, span=s.span)
-        return S.Store(s.buffer, tuple(map(self.expr, s.indices)), value, s.mask, span=s.span)
+            return S.BufferStore(self.buffer, self.indices, value, None, span=s.span)
+        return S.BufferStore(s.buffer, tuple(map(self.expr, s.indices)), value, s.mask, span=s.span)
 
 
 def _has(e: Expr, var: Var) -> bool:

@@ -36,7 +36,7 @@ class _Canonical:
     def stmt(self, s: Stmt) -> Stmt:
         if isinstance(s, S.For):
             mark = self.facts.mark()
-            self.facts.bind_loop(s.var, s.start, s.stop, s.step)
+            self.facts.bind_loop(s.loop_var, s.min, s.stop, s.step)
             made: Stmt = s.map(self.simplify, self.body)
             self.facts.release(mark)
             return made
@@ -45,13 +45,13 @@ class _Canonical:
         return s.map(lambda e: e, self.body)
 
     def block(self, s: S.Block) -> Stmt:
-        bindings = tuple([self.simplify(e) for e in s.bindings])
-        where = joined(self._conditions(s.where))
+        bindings = tuple([self.simplify(e) for e in s.iter_values])
+        where = joined(self._conditions(s.predicate))
         mark = self.facts.mark()
         for var, start, extent in zip(s.vars, s.starts, s.extents):
             self.facts.bind_loop(var, start, add(start, extent), number(1, var))
         init, body = self.body(s.init), self.body(s.body)
-        found = s.replace(bindings=bindings, where=where, init=init, body=body)
+        found = s.replace(iter_values=bindings, predicate=where, init=init, body=body)
         reads, writes = regions(found, self.buffers, self.facts)
         self.facts.release(mark)
         notes = dict(s.annotations)

@@ -75,7 +75,7 @@ def joins_own_point(tree: Tree, block: S.Block) -> bool:
         return True
     own = written(block)
     begun = [e for s in walk_stmts(block.init) for root in s.exprs() for e in walk_exprs(root)]
-    return _own_point(block) and not any(isinstance(e, E.Load) and e.buffer.data in own for e in begun)
+    return _own_point(block) and not any(isinstance(e, E.BufferLoad) and e.buffer.data in own for e in begun)
 
 
 def _is_of_expressions(tree: Tree, block: S.Block) -> bool:
@@ -86,7 +86,7 @@ def _is_of_expressions(tree: Tree, block: S.Block) -> bool:
 
 def _reduced_index(tree: Tree, block: S.Block) -> str:
     axes = [a for a in axes_of(block) if a.is_reduction]
-    reduced = [*(a.var for a in axes), *(s.var for s in tree.used_loops(block) if _is_of(axes, s))]
+    reduced = [*(a.var for a in axes), *(s.loop_var for s in tree.used_loops(block) if _is_of(axes, s))]
     if any(uses(i, reduced) for r in block.writes for i in r.starts):  # type: ignore[attr-defined]
         return "it is no reduction (5): an axis that is reduced over is an index of what it writes"
     return ""
@@ -95,7 +95,7 @@ def _reduced_index(tree: Tree, block: S.Block) -> str:
 def _other_writer(tree: Tree, block: S.Block) -> str:
     for other in tree.blocks.values():
         if other is not block and written(other) & written(block) and not _nested(tree, block, other):
-            return f"'{other.name}' writes its buffer, too"
+            return f"'{other.name_hint}' writes its buffer, too"
     return ""
 
 
@@ -105,7 +105,7 @@ def _nested(tree: Tree, a: S.Block, b: S.Block) -> bool:
 
 def _is_of(axes: Sequence[Axis], s: S.For) -> bool:
     """Whether an axis depends on a loop."""
-    return any(uses(a.binding, (s.var,)) for a in axes)
+    return any(uses(a.binding, (s.loop_var,)) for a in axes)
 
 
 def is_update(tree: Tree, block: S.Block) -> bool:
@@ -124,11 +124,11 @@ def is_update(tree: Tree, block: S.Block) -> bool:
 def _own_point(block: S.Block) -> bool:
     """Whether a block reads what it writes at the place that it writes only."""
     same = Interner().same
-    stores = [s for s in walk_stmts(block.body) if isinstance(s, S.Store)]
+    stores = [s for s in walk_stmts(block.body) if isinstance(s, S.BufferStore)]
     for s in walk_stmts(block.body):
         for root in s.exprs():
             for e in walk_exprs(root):
-                if isinstance(e, E.Load) and any(e.buffer.data is x.buffer.data for x in stores):
+                if isinstance(e, E.BufferLoad) and any(e.buffer.data is x.buffer.data for x in stores):
                     at = [x.indices for x in stores if x.buffer.data is e.buffer.data]
                     if any(not all(map(same, e.indices, i)) for i in at):
                         return False
@@ -142,7 +142,7 @@ def accumulates(block: S.Block) -> bool:
         return False
     store, source = parts
     value = store.value
-    assert isinstance(value, E.Binary) and isinstance(value.a, E.Load)
+    assert isinstance(value, E.Binary) and isinstance(value.a, E.BufferLoad)
     same = Interner().same
     alone = not any(is_load_of(e, store.buffer.data) for e in walk_exprs(source))
     return value.op in _JOINING and alone and all(map(same, value.a.indices, store.indices))
@@ -174,7 +174,7 @@ def why_not_apart(tree: Tree, block: S.Block, over: S.For | None = None) -> str:
     else:
         where, mapping, sizes, moving = "points of its axis", *_points(block, over)
     inside = list(walk_stmts(block.body))
-    sizes.update({s.var: constant(s.stop) or UNKNOWN for s in inside if isinstance(s, S.For)})
+    sizes.update({s.loop_var: constant(s.stop) or UNKNOWN for s in inside if isinstance(s, S.For)})
     assigned = [s.var for s in inside if isinstance(s, S.Assign)]
     for data, indices in _stored(block.body, mapping, assigned):
         indices = tuple(i for i in indices if not uses(i, assigned))
@@ -195,7 +195,7 @@ def _points(block: S.Block, over: S.For | None) -> Moving:
     axes = axes_of(block)
     moving = [a for a in axes if a.kind == "spatial" and constant(a.extent) != 1]
     if over is not None:
-        moving = [a for a in moving if uses(a.binding, (over.var,))]
+        moving = [a for a in moving if uses(a.binding, (over.loop_var,))]
     return {}, {a.var: constant(a.extent) or UNKNOWN for a in axes}, [a.var for a in moving]
 
 
@@ -205,11 +205,11 @@ def _turns(tree: Tree, block: S.Block, over: S.For | None) -> Moving:
     loops = tree.loops_around(block, all_of_them=True)
     if over is not None:
         loops = loops[loops.index(over) :]  # the others stand still
-    sizes = {s.var: constant(s.stop) or UNKNOWN for s in loops}
+    sizes = {s.loop_var: constant(s.stop) or UNKNOWN for s in loops}
     spatial, reduced = [a for a in axes if a.kind == "spatial"], [a for a in axes if a.is_reduction]
     moving = [s for s in loops if _is_of(spatial, s) or (s in used and not _is_of(reduced, s))]
     moving = [s for s in moving if constant(s.stop) != 1 and (over is None or s is over)]
-    return {a.var: a.binding for a in axes}, sizes, [s.var for s in moving]
+    return {a.var: a.binding for a in axes}, sizes, [s.loop_var for s in moving]
 
 
 def _stored(
@@ -221,11 +221,11 @@ def _stored(
     for s in body:
         if isinstance(s, S.Let) and s.var not in assigned:
             mapping[s.var] = at(s.value, mapping)
-        if isinstance(s, S.Store):
+        if isinstance(s, S.BufferStore):
             yield s.buffer.data, tuple([at(i, mapping) for i in s.indices])
         inner = mapping
         if isinstance(s, S.Block):
-            inner = {**mapping, **{v: at(e, mapping) for v, e in zip(s.vars, s.bindings)}}
+            inner = {**mapping, **{v: at(e, mapping) for v, e in zip(s.vars, s.iter_values)}}
         for part in s.bodies():
             yield from _stored(part, inner, assigned)
 
@@ -261,7 +261,7 @@ def check_unordered(step: str, tree: Tree, s: S.For) -> None:
         reason = why_unordered(tree, block, s)
         if reason:
             raise ScheduleError(
-                f"{step} of '{s.var.name}': the order of the points of '{block.name}' matters: {reason}"
+                f"{step} of '{s.loop_var.name}': the order of the points of '{block.name_hint}' matters: {reason}"
             )
     _check_turn(step, tree, s, blocks)
     _check_only_blocks(step, s, s.body)
@@ -272,7 +272,7 @@ def _check_only_blocks(step: str, s: S.For, body: Sequence[S.Stmt]) -> None:
         if isinstance(x, S.Block):
             continue
         if not isinstance(x, (S.For, S.Alloc)):
-            raise ScheduleError(f"{step} of '{s.var.name}': there are statements in it that are in no block")
+            raise ScheduleError(f"{step} of '{s.loop_var.name}': there are statements in it that are in no block")
         for inner in x.bodies():
             _check_only_blocks(step, s, inner)
 
@@ -290,7 +290,7 @@ def _check_turn(step: str, tree: Tree, s: S.For, blocks: list[S.Block]) -> None:
             continue
         if not turn_writes(tree, blocks, data, loops, sizes.get(data, ())):
             raise ScheduleError(
-                f"{step} of '{s.var.name}': its turns depend on each other by '{data.name}': not all that a turn reads "
+                f"{step} of '{s.loop_var.name}': its turns depend on each other by '{data.name}': not all that a turn reads "
                 "of it is surely written in the same turn"
             )
 
@@ -307,7 +307,7 @@ def why_foreign(tree: Tree, block: S.Block) -> str:
     from compassc.tir.implied import implied
 
     facts = facts_of(tree.loops_around(block, all_of_them=True))
-    for c in conjuncts(block.where):
+    for c in conjuncts(block.predicate):
         if not implied(c, axes_of(block), facts, Simplifier(facts)):
             return "its condition does not follow from the ranges of its axes"
     return ""
@@ -320,13 +320,13 @@ def why_not_kept(tree: Tree, block: S.Block, seen: frozenset[str] = frozenset())
         return reason
     for p in tree.inside(tree.scope(block)):
         shared = [s for s in tree.loops_around(block) if tree.is_inside(p, s)]
-        if p is block or p.name in seen or not shared or not written(p) & read(block):
+        if p is block or p.name_hint in seen or not shared or not written(p) & read(block):
             continue
-        over = [s.var for s in shared]
+        over = [s.loop_var for s in shared]
         odd = any(a.kind != "spatial" and uses(a.binding, over) for a in axes_of(p))
         plain = bool(tree.function.attr(EXPRESSIONS))
-        if odd or (not plain and (why_unordered(tree, p) or why_not_kept(tree, p, seen | {block.name}))):
-            return f"what '{p.name}' writes is there in a turn of '{shared[0].var.name}' only, other turns have others"
+        if odd or (not plain and (why_unordered(tree, p) or why_not_kept(tree, p, seen | {block.name_hint}))):
+            return f"what '{p.name_hint}' writes is there in a turn of '{shared[0].loop_var.name}' only, other turns have others"
     return ""
 
 
@@ -344,8 +344,8 @@ def _why_not_of_turn(tree: Tree, block: S.Block) -> str:
                 loops = tree.loops_around(shared[-1], all_of_them=True)
                 if not turn_gives(tree, before, r, data, [*loops, shared[-1]], shapes.get(data, ())):
                     return (
-                        f"'{r.name}' reads other elements of '{data.name}' in a turn of '{shared[-1].var.name}' than "
-                        f"'{w.name}' has computed in it by then, or reads them unfinished"
+                        f"'{r.name_hint}' reads other elements of '{data.name}' in a turn of '{shared[-1].loop_var.name}' than "
+                        f"'{w.name_hint}' has computed in it by then, or reads them unfinished"
                     )
     return ""
 
@@ -355,10 +355,10 @@ def is_true(e: Expr) -> bool:
     return isinstance(e, IntImm) and bool(e.value)
 
 
-def single_store(block: S.Block) -> S.Store | None:
+def single_store(block: S.Block) -> S.BufferStore | None:
     """The store that is all a block does."""
     body = block.body
-    return body[0] if len(body) == 1 and isinstance(body[0], S.Store) and body[0].mask is None else None
+    return body[0] if len(body) == 1 and isinstance(body[0], S.BufferStore) and body[0].mask is None else None
 
 
 def has_effects(e: Expr) -> bool:
@@ -370,4 +370,4 @@ def has_effects(e: Expr) -> bool:
 
 def is_load_of(e: Expr, data: Var) -> bool:
     """Whether an expression is an element of a buffer."""
-    return isinstance(e, E.Load) and e.buffer.data is data
+    return isinstance(e, E.BufferLoad) and e.buffer.data is data

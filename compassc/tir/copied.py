@@ -35,26 +35,28 @@ from compassc.tir.tree import Tree
 
 def only_access(step: str, tree: Tree, s: S.Block, buffer: Buffer) -> tuple[Expr, ...]:
     """The indices of all accesses of a buffer in a block, which must be the same."""
-    found = [tuple(i) for i in _accesses((*s.init, *s.body, S.Eval(s.where)), buffer.data)]
+    found = [tuple(i) for i in _accesses((*s.init, *s.body, S.Evaluate(s.predicate)), buffer.data)]
     same = Interner().same
     if not found or any(not all(map(same, a, found[0])) for a in found[1:]):
-        raise ScheduleError(f"{step} of '{s.name}': it does not access '{buffer.data.name}' at one and the same index")
-    own = {x.var for x in (*walk_stmts(s.body), *tree.loops_around(s)) if isinstance(x, (S.For, S.Let))}
+        raise ScheduleError(
+            f"{step} of '{s.name_hint}': it does not access '{buffer.data.name}' at one and the same index"
+        )
+    own = {v for x in (*walk_stmts(s.body), *tree.loops_around(s)) for v in S.defined(x)}
     moving = [v.name for e in found[0] for v in variables(e) if v in own]
     if moving:
         raise ScheduleError(
-            f"{step} of '{s.name}': an index of '{buffer.data.name}' has '{moving[0]}' in it, which is no axis of the block"
+            f"{step} of '{s.name_hint}': an index of '{buffer.data.name}' has '{moving[0]}' in it, which is no axis of the block"
         )
     return found[0]
 
 
 def _accesses(body: Iterable[Stmt], data: Var) -> Iterable[tuple[Expr, ...]]:
     for s in walk_stmts(tuple(body)):
-        if isinstance(s, S.Store) and s.buffer.data is data:
+        if isinstance(s, S.BufferStore) and s.buffer.data is data:
             yield s.indices
         for root in s.exprs():
             for e in walk_exprs(root):
-                if isinstance(e, E.Load) and e.buffer.data is data:
+                if isinstance(e, E.BufferLoad) and e.buffer.data is data:
                     yield e.indices
 
 
@@ -84,7 +86,7 @@ def check_cover(
             needed = spans_of(region, user, reach)
             if not any(holds(g, needed, facts, buffer.shape) for g in given):
                 raise ScheduleError(
-                    f"{step} of '{buffer.data.name}': '{maker.name}' does not surely write all that '{user.name}' reads of "
+                    f"{step} of '{buffer.data.name}': '{maker.name_hint}' does not surely write all that '{user.name_hint}' reads of "
                     "it, so a copy of what it writes is not enough"
                 )
 
@@ -96,7 +98,7 @@ def check_apart(step: str, tree: Tree, s: S.Block, buffer: Buffer) -> None:
     for other in tree.inside(around):
         if other is not s and buffer.data in read(other) | written(other) and tree.position(other, around) == place:
             raise ScheduleError(
-                f"{step} of '{buffer.data.name}': '{other.name}' uses it, too, in the loops of '{s.name}'",
+                f"{step} of '{buffer.data.name}': '{other.name_hint}' uses it, too, in the loops of '{s.name_hint}'",
                 "take this step before the other block is computed there",
             )
 
@@ -109,7 +111,9 @@ def check_no_other_part(step: str, tree: Tree, s: S.Block, buffer: Buffer) -> No
     for other in tree.blocks.values():
         nested = tree.is_inside(s, other) or tree.is_inside(other, s)
         if other is not s and not nested and buffer.data in written(other):
-            raise ScheduleError(f"{step} of '{s.name}': it reduces a part only, '{other.name}' reduces another one")
+            raise ScheduleError(
+                f"{step} of '{s.name_hint}': it reduces a part only, '{other.name_hint}' reduces another one"
+            )
 
 
 def check_written_whole(
@@ -119,17 +123,17 @@ def check_written_whole(
     free = [x for x in tree.loops_around(s, all_of_them=True) if x not in fixed]
     known = all(constant(x.stop) is not None for x in free)
     for region in writes_of(s, buffer.data):
-        assert isinstance(region, E.Region)
+        assert isinstance(region, E.BufferRegion)
         if known:
             spans, facts = spans_of(region, s, reach_of(tree, s, fixed)), facts_of(fixed)
             whole = fills(tree, s, region, fixed, buffer.shape) and within(copied, spans, facts, buffer.shape)
         else:
             whole = _fills_open(tree, s, region, buffer)
         if why_foreign(tree, s) or not whole:
-            raise ScheduleError(f"{step} of '{buffer.data.name}': '{s.name}' does not surely write all of it")
+            raise ScheduleError(f"{step} of '{buffer.data.name}': '{s.name_hint}' does not surely write all of it")
 
 
-def _fills_open(tree: Tree, s: S.Block, region: E.Region, buffer: Buffer) -> bool:
+def _fills_open(tree: Tree, s: S.Block, region: E.BufferRegion, buffer: Buffer) -> bool:
     """Whether a block in loops of open extents writes all of a buffer, whose dimensions are its axes."""
     ranges = {a.var: (a.start, a.extent) for a in axes_of(s)}
     same = facts_of([]).interner.same
@@ -148,11 +152,11 @@ def check_all_points(step: str, tree: Tree, s: S.Block, used: Sequence[Axis], da
     """ScheduleError where a block does not surely write at all points of its axes in its scope: a copy of all that
     it could write would overwrite the rest."""
     if foreign := why_foreign(tree, s):
-        raise ScheduleError(f"{step} of '{s.name}': {foreign}")
+        raise ScheduleError(f"{step} of '{s.name_hint}': {foreign}")
     if not always_stores((*s.init, *s.body), data):
-        raise ScheduleError(f"{step} of '{s.name}': it does not write '{data.name}' at each of its points")
+        raise ScheduleError(f"{step} of '{s.name_hint}': it does not write '{data.name}' at each of its points")
     if reason := why_not_all_points(tree, s, used):
-        raise ScheduleError(f"{step} of '{s.name}': {reason}")
+        raise ScheduleError(f"{step} of '{s.name_hint}': {reason}")
 
 
 def why_not_all_points(tree: Tree, s: S.Block, used: Sequence[Axis]) -> str:
@@ -168,11 +172,11 @@ def why_not_all_points(tree: Tree, s: S.Block, used: Sequence[Axis]) -> str:
 def _takes_all_points(tree: Tree, s: S.Block, used: Sequence[Axis]) -> bool:
     """Whether the loops around a block give all points of some of its axes."""
     loops = tree.loops_around(s)
-    sizes = {x.var: constant(x.stop) or 0 for x in loops}
+    sizes = {x.loop_var: constant(x.stop) or 0 for x in loops}
     open_ones = [v for v, size in sizes.items() if not size] if tree.open_loops_are_whole else []
     known = [a for a in used if not uses(a.binding, open_ones)]
     facts = facts_of(loops)
-    if any(constant(x.start) != 0 or not sizes[x.var] for x in loops if x.var not in open_ones):
+    if any(constant(x.min) != 0 or not sizes[x.loop_var] for x in loops if x.loop_var not in open_ones):
         return False
     for a in known:
         low, high = facts.range_of(a.binding)
@@ -185,4 +189,4 @@ def check_written_once(step: str, s: S.Block, access: tuple[Expr, ...]) -> None:
     """ScheduleError where the indices that a block writes are not its axes, each once."""
     plain = [e for e in access if isinstance(e, Var)]
     if len(set(plain)) != len(access):
-        raise ScheduleError(f"{step} of '{s.name}': its indices are not its axes, each once")
+        raise ScheduleError(f"{step} of '{s.name_hint}': its indices are not its axes, each once")

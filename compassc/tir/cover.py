@@ -22,13 +22,13 @@ def facts_of(loops: Iterable[S.For]) -> Arith:
     """What holds inside of loops."""
     facts = Arith()
     for s in loops:
-        facts.bind_loop(s.var, s.start, s.stop, s.step)
+        facts.bind_loop(s.loop_var, s.min, s.stop, s.step)
     return facts
 
 
 def data_of(region: Expr) -> Var:
     """The storage of a region."""
-    assert isinstance(region, E.Region)
+    assert isinstance(region, E.BufferRegion)
     return region.buffer.data
 
 
@@ -49,7 +49,10 @@ def reach_of(tree: Tree, block: S.Block, fixed: Sequence[S.For]) -> dict[Var, In
         if s in fixed:
             continue
         try:
-            reach[s.var] = interval(s.start, reach.get)[0], interval(sub(s.stop, number(1, s.var)), reach.get)[1]
+            reach[s.loop_var] = (
+                interval(s.min, reach.get)[0],
+                interval(sub(s.stop, number(1, s.loop_var)), reach.get)[1],
+            )
         except Unbounded:
             continue
     return reach
@@ -57,7 +60,7 @@ def reach_of(tree: Tree, block: S.Block, fixed: Sequence[S.For]) -> dict[Var, In
 
 def spans_of(region: Expr, block: S.Block, reach: Mapping[Var, Interval]) -> Spans:
     """The spans of a region of a block, by the loops around it."""
-    assert isinstance(region, E.Region)
+    assert isinstance(region, E.BufferRegion)
     mapping: dict[Var, Expr] = {a.var: a.binding for a in axes_of(block)}
     found: Spans = []
     for start, extent in zip(region.starts, region.extents):
@@ -114,51 +117,53 @@ def within(found: Sequence[tuple[Expr, Expr]], outer: Spans, facts: Arith, size:
 def fills(tree: Tree, block: S.Block, region: Expr, fixed: Sequence[S.For], size: Sequence[Expr]) -> bool:
     """Whether a block writes every element of the box that it writes in one turn of the loops `fixed`, as far as the box
     is within the buffer. `size`: its shape."""
-    assert isinstance(region, E.Region)
+    assert isinstance(region, E.BufferRegion)
     around = tree.loops_around(block, all_of_them=True)
-    mapping: dict[Var, Expr] = dict(zip(block.vars, block.bindings))
+    mapping: dict[Var, Expr] = dict(zip(block.vars, block.iter_values))
     starts = [at(e, mapping) for e in region.starts]
     free = [s for s in around if s not in fixed and not _joins_only(block, s, starts, around)]
-    if any(constant(s.start) != 0 or constant(s.stop) is None for s in free):
+    if any(constant(s.min) != 0 or constant(s.stop) is None for s in free):
         return False
     if any(constant(e) != 1 for e in region.extents):
         return False
     if not always_stores((*block.init, *block.body), data_of(region)) or not stands_free(tree, block, fixed):
         return False
-    outside = [s.var for s in fixed]
+    outside = [s.loop_var for s in fixed]
     if any(a.is_reduction and uses(a.binding, outside) for a in axes_of(block)):
         return False  # the turn has a part of the sum only
-    implied = [a.var for a in tree.implied_axes(block)] if conjuncts(block.where) else []
-    if uses(block.where, implied):
+    implied = [a.var for a in tree.implied_axes(block)] if conjuncts(block.predicate) else []
+    if uses(block.predicate, implied):
         return False  # no axis tells what the condition leaves out
     if _conditional_point(block, region) or _cut(tree, block, region, size):
         return False
-    return covers(starts, {s.var: constant(s.stop) or 0 for s in free})
+    return covers(starts, {s.loop_var: constant(s.stop) or 0 for s in free})
 
 
 def _joins_only(block: S.Block, s: S.For, starts: Sequence[Expr], around: Sequence[S.For]) -> bool:
     """Whether a loop of open extent only joins values to elements that the block begins with, which is done in any case."""
-    own = [x.var for x in around]
+    own = [x.loop_var for x in around]
     return (
         constant(s.stop) is None
         and bool(block.init)
-        and not any(uses(e, own) for e in (s.start, s.stop))
-        and not any(uses(e, (s.var,)) for e in starts)
+        and not any(uses(e, own) for e in (s.min, s.stop))
+        and not any(uses(e, (s.loop_var,)) for e in starts)
     )
 
 
 def always_stores(body: Iterable[Stmt], data: Var) -> bool:
     """Whether statements surely store to a buffer: not only under conditions, or in loops that may have no turns."""
     for s in body:
-        if isinstance(s, S.Store):
+        if isinstance(s, S.BufferStore):
             found = s.buffer.data is data and s.mask is None
         elif isinstance(s, S.For):
-            start, stop = constant(s.start), constant(s.stop)
+            start, stop = constant(s.min), constant(s.stop)
             found = start is not None and stop is not None and start < stop and always_stores(s.body, data)
         elif isinstance(s, S.Block):
-            found = not conjuncts(s.where) and always_stores((*s.init, *s.body), data)
+            found = not conjuncts(s.predicate) and always_stores((*s.init, *s.body), data)
         else:
-            found = isinstance(s, S.If) and all(always_stores(x, data) for x in s.bodies()) and bool(s.orelse)
+            found = (
+                isinstance(s, S.IfThenElse) and all(always_stores(x, data) for x in s.bodies()) and bool(s.else_case)
+            )
         if found:
             return True
     return False
@@ -172,7 +177,7 @@ def stands_free(tree: Tree, block: Stmt, fixed: Sequence[S.For]) -> bool:
         if isinstance(s, S.Block):
             if all(x in fixed for x in tree.loops_around(s, all_of_them=True)):
                 return True
-            if conjuncts(s.where):
+            if conjuncts(s.predicate):
                 return False
         elif not isinstance(s, S.For):
             return False
@@ -182,34 +187,34 @@ def stands_free(tree: Tree, block: Stmt, fixed: Sequence[S.For]) -> bool:
 def in_own_loops(tree: Tree, block: S.Block, wanted: Iterable[Expr], fixed: Sequence[S.For]) -> bool:
     """Whether a block is done for all values of the axes `wanted`, because each is bound to a loop of its own that has its
     range, whatever that is."""
-    free = {s.var: s for s in tree.loops_around(block, all_of_them=True) if s not in fixed}
+    free = {s.loop_var: s for s in tree.loops_around(block, all_of_them=True) if s not in fixed}
     same = facts_of([]).interner.same
     rest = dict(free)
     for a in axes_of(block):
         if a.var not in wanted:
             continue
         s = rest.pop(a.binding, None) if isinstance(a.binding, Var) else None
-        if s is None or not same(s.start, a.start) or not same(s.stop, add(a.start, a.extent)):
+        if s is None or not same(s.min, a.start) or not same(s.stop, add(a.start, a.extent)):
             return False
-    turns = all((constant(s.stop) or 0) > (constant(s.start) or 0) for s in rest.values())
-    return turns and not any(uses(e, free) for s in free.values() for e in (s.start, s.stop))
+    turns = all((constant(s.stop) or 0) > (constant(s.min) or 0) for s in rest.values())
+    return turns and not any(uses(e, free) for s in free.values() for e in (s.min, s.stop))
 
 
 def open_loops_are_whole(tree: Tree) -> bool:
     """Whether the blocks in loops of open extents are done for all values of the axes that depend on these."""
     for b in tree.blocks.values():
         loops = tree.loops_around(b, all_of_them=True)
-        variable = [s.var for s in loops if constant(s.stop) is None or constant(s.start) is None]
+        variable = [s.loop_var for s in loops if constant(s.stop) is None or constant(s.min) is None]
         wanted = [a.var for a in axes_of(b) if uses(a.binding, variable)]
         if variable and not (in_own_loops(tree, b, wanted, []) and stands_free(tree, b, [])):
             return False
     return True
 
 
-def _conditional_point(block: S.Block, region: E.Region) -> bool:
+def _conditional_point(block: S.Block, region: E.BufferRegion) -> bool:
     """Whether a condition is about an axis that what is written does not tell of: one of a single point. There may be
     turns in which nothing is written."""
-    for c in conjuncts(block.where):
+    for c in conjuncts(block.predicate):
         used = [x for x in walk_exprs(c) if type(x) is Var]
         for a in axes_of(block):
             if uses(a.binding, used) and not any(uses(e, (a.var,)) for e in region.starts):
@@ -217,10 +222,10 @@ def _conditional_point(block: S.Block, region: E.Region) -> bool:
     return False
 
 
-def _cut(tree: Tree, block: S.Block, region: E.Region, size: Sequence[Expr]) -> bool:
+def _cut(tree: Tree, block: S.Block, region: E.BufferRegion, size: Sequence[Expr]) -> bool:
     """Whether conditions leave out elements of the box: those of points beyond the range of an axis, where that does not
     end with the buffer."""
-    if not conjuncts(block.where):
+    if not conjuncts(block.predicate):
         return False
     facts = facts_of(tree.loops_around(block, all_of_them=True))
     places = [(plain_index(e), dim) for e, dim in zip(region.starts, size)]

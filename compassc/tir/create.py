@@ -122,7 +122,7 @@ class _Functions:
     def _store(self, op: ComputeOp, index: int, mapping: dict[Expr, Expr], value: Expr | None = None) -> Stmt:
         buffer = self.buffers[op.output(index)]
         given = self._expr(op.body[index], mapping) if value is None else value
-        return S.Store(view(buffer), self._at(op, mapping), given, None)
+        return S.BufferStore(view(buffer), self._at(op, mapping), given, None)
 
     def _at(self, op: ComputeOp, mapping: dict[Expr, Expr]) -> tuple[Expr, ...]:
         return tuple(mapping[a.as_expr()] for a in op.axis) or (_ZERO,)
@@ -136,7 +136,7 @@ class _Functions:
         condition = self._expr(first.condition, mapping)
         if not isinstance(condition, IntImm):
             sources = [E.Select(condition, s, i) for s, i in zip(sources, first.combiner.identity_element)]
-        old = [E.Load(view(self.buffers[t]), self._at(op, mapping)) for t in op.outputs]
+        old = [E.BufferLoad(view(self.buffers[t]), self._at(op, mapping)) for t in op.outputs]
         new = first.combiner.combine(old, sources)
         if len(new) == 1:
             return init, (self._store(op, 0, mapping, new[0]),)
@@ -150,7 +150,7 @@ class _Functions:
         def replace(x: Expr) -> Expr | None:
             if isinstance(x, ProducerLoad):
                 indices = tuple(self._expr(i, mapping) for i in x.indices) or (_ZERO,)
-                return E.Load(view(self.buffers[tensor_of(x)]), indices)
+                return E.BufferLoad(view(self.buffers[tensor_of(x)]), indices)
             return mapping.get(x)
 
         return rewrite(e, replace)

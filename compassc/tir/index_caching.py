@@ -46,24 +46,24 @@ class IndexCaching(Caching):
         noted = self.noted
         self._one_writer(step, tree, buffer, tree.scope(s))
         if tree.inside(s):
-            raise ScheduleError(f"{step} of '{s.name}': it has blocks in it")
+            raise ScheduleError(f"{step} of '{s.name_hint}': it has blocks in it")
         chosen = as_index_map(index_map, len(s.vars))
         try:
             exprs = chosen.map_indices([v for v in s.vars])
             shape = chosen.map_shape([e for e in s.extents])
         except ExpressionError as error:
-            raise ScheduleError(f"{step} of '{s.name}': {error.message}") from None
+            raise ScheduleError(f"{step} of '{s.name_hint}': {error.message}") from None
         access = only_access(step, tree, s, buffer)
         axes = axes_of(s)
         rows = [[a.var.name for a in axes if any(uses(e, (a.var,)) for e in side_)] for side_ in (access, exprs)]
         if rows[0] != rows[1]:
             raise ScheduleError(
-                f"{step} of '{s.name}': '{buffer.data.name}' is accessed by the axes {', '.join(rows[0]) or 'none'}, the map "
+                f"{step} of '{s.name_hint}': '{buffer.data.name}' is accessed by the axes {', '.join(rows[0]) or 'none'}, the map "
                 f"is of {', '.join(rows[1]) or 'none'}"
             )
         used = [a for a in axes if a.var.name in rows[0] and any(uses(e, (a.var,)) for e in access)]
         if not once(exprs, {a.var: constant(a.extent) or 0 for a in used}):
-            raise ScheduleError(f"{step} of '{s.name}': the map is not surely one to one")
+            raise ScheduleError(f"{step} of '{s.name_hint}': the map is not surely one to one")
         whole = self._copy(step, function, tree, buffer, scope, word)
         copy = Buffer(whole.data, buffer.dtype, tuple(shape))
 
@@ -86,9 +86,9 @@ class IndexCaching(Caching):
         if isinstance(cse_thresh, bool) or not isinstance(cse_thresh, int):
             raise ExpressionTypeError(f"{step}: cse_thresh is an int, got {type(cse_thresh).__name__}")
         if cse_thresh < 0:
-            raise ScheduleError(f"{step} of '{s.name}': cse_thresh is {cse_thresh}, not 0 or more")
+            raise ScheduleError(f"{step} of '{s.name_hint}': cse_thresh is {cse_thresh}, not 0 or more")
         if tree.inside(s):
-            raise ScheduleError(f"{step} of '{s.name}': it has blocks in it")
+            raise ScheduleError(f"{step} of '{s.name_hint}': it has blocks in it")
         terms = _terms(s, cse_thresh)
         around = tree.scope(s)
         body = tree.function.body
@@ -108,8 +108,8 @@ class IndexCaching(Caching):
             made += nest
             loads[key] = e, load
             found.append(name)
-        body = edit_block(body, s.name, lambda b: _Loaded(loads).body((b,)))
-        top = around if around is None else next(x for x in walk_stmts(body) if _is_block(x, around.name))
+        body = edit_block(body, s.name_hint, lambda b: _Loaded(loads).body((b,)))
+        top = around if around is None else next(x for x in walk_stmts(body) if _is_block(x, around.name_hint))
         body = insert(body, top, place, tuple(made))
         for copy in copies:
             body = allocated(body, copy, around)
@@ -118,7 +118,7 @@ class IndexCaching(Caching):
 
 
 def _is_block(s: S.Stmt, name: str) -> bool:
-    return isinstance(s, S.Block) and s.name == name
+    return isinstance(s, S.Block) and s.name_hint == name
 
 
 def _indices(s: S.Block) -> Iterator[Expr]:
@@ -127,14 +127,14 @@ def _indices(s: S.Block) -> Iterator[Expr]:
     for x in walk_stmts((*s.init, *s.body)):
         for root in x.exprs():
             for e in walk_exprs(root):
-                if isinstance(e, E.Load):
+                if isinstance(e, E.BufferLoad):
                     yield from (i for i in e.indices if _is_term(i, own))
 
 
 def _is_term(e: Expr, own: set[Var]) -> bool:
     if not isinstance(e, (Binary, E.Select, E.Cast)) or not e.dtype.is_scalar or not is_pure(e):
         return False
-    plain = not any(isinstance(x, E.Load) for x in walk_exprs(e))
+    plain = not any(isinstance(x, E.BufferLoad) for x in walk_exprs(e))
     return plain and bool(variables(e)) and variables(e) <= own
 
 
@@ -165,7 +165,7 @@ def _computed(
     """The buffer of a term, the nest that computes it, and the element of it in the block."""
     used = [a for a in axes_of(s) if uses(e, (a.var,))]
     if any(constant(a.start) != 0 for a in used):
-        raise ScheduleError(f"{step} of '{s.name}': an axis does not begin at 0")
+        raise ScheduleError(f"{step} of '{s.name_hint}': an axis does not begin at 0")
     kind = kind_of(e)
     copy = Buffer(Var(label, pointer_type(kind, scope)), kind, tuple(a.extent for a in used))
     axes = [
@@ -173,8 +173,8 @@ def _computed(
         for i, a in enumerate(used)
     ]
     mapping: dict[Var, Expr] = {a.var: new.var for a, new in zip(used, axes)}
-    store = S.Store(view(copy), tuple(a.var for a in axes), at(e, mapping), None)
-    return copy, loops_of(new_block(name, axes, (store,))), E.Load(view(copy), tuple(a.var for a in used))
+    store = S.BufferStore(view(copy), tuple(a.var for a in axes), at(e, mapping), None)
+    return copy, loops_of(new_block(name, axes, (store,))), E.BufferLoad(view(copy), tuple(a.var for a in used))
 
 
 class _Loaded(Rewriter):
@@ -185,12 +185,12 @@ class _Loaded(Rewriter):
         self.terms = list(loads.values())
         self.same = Interner().same
 
-    @rewrites(E.Load)
-    def rewrite_load(self, e: E.Load) -> Expr:
-        return E.Load(e.buffer, tuple(map(self._index, e.indices)), e.mask)
+    @rewrites(E.BufferLoad)
+    def rewrite_load(self, e: E.BufferLoad) -> Expr:
+        return E.BufferLoad(e.buffer, tuple(map(self._index, e.indices)), e.mask)
 
     def _index(self, e: Expr) -> Expr:
         for term, load in self.terms:
             if self.same(term, e):
                 return load
-        return self.expr(e) if isinstance(e, E.Load) else e.map(self._index)
+        return self.expr(e) if isinstance(e, E.BufferLoad) else e.map(self._index)

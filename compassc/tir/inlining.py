@@ -42,19 +42,19 @@ class Inlining(Base):
         function, tree, s = self.located_block(block)
         store = _simple("compute_inline", tree, s)
         if is_output(self, function, tree, s):
-            raise ScheduleError(f"compute_inline of '{s.name}': it is an output")
+            raise ScheduleError(f"compute_inline of '{s.name_hint}': it is an output")
         check_only_flow("compute_inline", tree, s)
         if reason := why_not_kept(tree, s):
-            raise ScheduleError(f"compute_inline of '{s.name}': {reason}")
+            raise ScheduleError(f"compute_inline of '{s.name_hint}': {reason}")
         foreign = why_foreign(tree, s)
         if foreign:
-            raise ScheduleError(f"compute_inline of '{s.name}': {foreign}")
+            raise ScheduleError(f"compute_inline of '{s.name_hint}': {foreign}")
         axes = _indexed("compute_inline", s, store.indices)
         data = store.buffer.data
-        check_no_address(f"compute_inline of '{s.name}'", tree, data)
+        check_no_address(f"compute_inline of '{s.name_hint}'", tree, data)
         body = edit(tree.function.body, {s: ()})
 
-        def value(e: E.Load) -> Expr:
+        def value(e: E.BufferLoad) -> Expr:
             mapping: dict[Var, Expr] = {a.var: a.start for a in axes_of(s)}
             mapping.update({a: i for a, i in zip(axes, e.indices) if a is not None})
             return substitute(store.value, mapping)
@@ -70,40 +70,42 @@ class Inlining(Base):
         function, tree, s = self.located_block(block)
         store = _simple(step, tree, s)
         if not unconditional(s):
-            raise ScheduleError(f"{step} of '{s.name}': it is done under a condition, which its loops brought")
+            raise ScheduleError(f"{step} of '{s.name_hint}': it is done under a condition, which its loops brought")
         if reason := why_not_apart(tree, s) or why_not_kept(tree, s) or _why_not_whole(tree, s):
-            raise ScheduleError(f"{step} of '{s.name}': {reason}")
+            raise ScheduleError(f"{step} of '{s.name_hint}': {reason}")
         check_only_flow(step, tree, s)
         scope = tree.scope(s)
         made = [d for d in read(s) if writers(tree, d, scope)]
         if not made:
-            raise ScheduleError(f"{step} of '{s.name}': it reads no block")
+            raise ScheduleError(f"{step} of '{s.name_hint}': it reads no block")
         latest = max(made, key=lambda d: max(tree.order[w] for w in writers(tree, d, scope)))
         producers = writers(tree, latest, scope)
         if len(producers) != 1:
             raise ScheduleError(
-                f"{step} of '{s.name}': '{latest.name}' is written by {len(producers)} blocks, not by one"
+                f"{step} of '{s.name_hint}': '{latest.name}' is written by {len(producers)} blocks, not by one"
             )
         producer = producers[0]
         first = _simple(step, tree, producer)
         foreign = why_foreign(tree, producer)
         if foreign:
-            raise ScheduleError(f"{step} of '{s.name}': '{producer.name}' does not compute all of it: {foreign}")
-        others = [b.name for b in tree.inside(scope) if b is not s and latest in read(b)]
+            raise ScheduleError(
+                f"{step} of '{s.name_hint}': '{producer.name_hint}' does not compute all of it: {foreign}"
+            )
+        others = [b.name_hint for b in tree.inside(scope) if b is not s and latest in read(b)]
         if others or is_output(self, function, tree, producer):
             raise ScheduleError(
-                f"{step} of '{s.name}': '{latest.name}' is needed elsewhere, too: {', '.join(others) or 'as output'}"
+                f"{step} of '{s.name_hint}': '{latest.name}' is needed elsewhere, too: {', '.join(others) or 'as output'}"
             )
         loads = [e for e in walk_exprs(store.value) if is_load_of(e, latest)]
         indices = loads[0].indices  # type: ignore[attr-defined]
         for e in loads:
             if any(a is not b for a, b in zip(e.indices, indices)):  # type: ignore[attr-defined]
-                raise ScheduleError(f"{step} of '{s.name}': it reads '{latest.name}' at different indices")
+                raise ScheduleError(f"{step} of '{s.name_hint}': it reads '{latest.name}' at different indices")
         axes = _indexed(step, s, indices)
         for d, (axis, extent) in enumerate(zip(axes, self.buffers(function)[latest].shape)):
             if axis is None and constant(extent) != 1:
                 raise ScheduleError(
-                    f"{step} of '{s.name}': of dimension {d} of '{latest.name}' it reads one element, '{producer.name}' "
+                    f"{step} of '{s.name_hint}': of dimension {d} of '{latest.name}' it reads one element, '{producer.name_hint}' "
                     "computes more",
                     "compute_inline the producer",
                 )
@@ -111,15 +113,15 @@ class Inlining(Base):
         mapping: dict[Var, Expr] = {a: i for a, i in zip(axes, first.indices) if a is not None}
         mapping.update({a.var: a.start for a in axes_of(s) if a.var not in mapping})
         value = _at_points(store.value, latest, first.value, mapping)
-        new = S.Store(store.buffer, tuple(at(i, mapping) for i in store.indices), value, None, span=store.span)
-        bindings: dict[Var, Expr] = dict(zip(producer.vars, producer.bindings))
+        new = S.BufferStore(store.buffer, tuple(at(i, mapping) for i in store.indices), value, None, span=store.span)
+        bindings: dict[Var, Expr] = dict(zip(producer.vars, producer.iter_values))
         inside = []
         for a in axes_of(s):
             point = at(mapping[a.var], bindings)
             inside += [Binary("le", a.start, point), Binary("lt", point, add(a.start, a.extent))]
-        where = joined([*conjuncts(producer.where), *inside])
+        where = joined([*conjuncts(producer.predicate), *inside])
         _check_said(step, tree, s, producer, mapping)
-        merged = with_axes(producer, _narrowed(axes_of(producer), axes_of(s), mapping), (new,)).replace(where=where)
+        merged = with_axes(producer, _narrowed(axes_of(producer), axes_of(s), mapping), (new,)).replace(predicate=where)
         changes: dict[S.Stmt, tuple[S.Stmt, ...]] = {s: (), producer: (merged,)}
         made_tree = self.commit(function, without(edit(tree.function.body, changes), latest))
         _check_available(step, tree, s, producer, made_tree, self.buffers(function))
@@ -150,7 +152,7 @@ def _check_said(step: str, tree: Tree, s: S.Block, producer: S.Block, mapping: d
     loops, domain = facts_of(tree.loops_around(producer, all_of_them=True)), facts_of([])
     for a in axes_of(producer):
         domain.bind_loop(a.var, a.start, add(a.start, a.extent), number(1, a.start))
-    bindings: dict[Var, Expr] = dict(zip(producer.vars, producer.bindings))
+    bindings: dict[Var, Expr] = dict(zip(producer.vars, producer.iter_values))
     for a in axes_of(s):
         point, start, end = mapping[a.var], a.start, add(a.start, a.extent)
         if plain_index(point) is not None:
@@ -161,7 +163,7 @@ def _check_said(step: str, tree: Tree, s: S.Block, producer: S.Block, mapping: d
         )
         if inside and not said:
             raise ScheduleError(
-                f"{step} of '{s.name}': '{producer.name}' is not computed at all points of its axes, only at those for which "
+                f"{step} of '{s.name_hint}': '{producer.name_hint}' is not computed at all points of its axes, only at those for which "
                 f"'{a.var.name}' is in its range"
             )
 
@@ -178,7 +180,7 @@ def _check_covered(
     """ScheduleError where a block has points for which its producer computes nothing, as those of padding. `pairs`: the
     axes of the block, each with the index of the producer that is it."""
     facts = facts_of(tree.loops_around(producer, all_of_them=True))
-    bindings: dict[Var, Expr] = dict(zip(producer.vars, producer.bindings))
+    bindings: dict[Var, Expr] = dict(zip(producer.vars, producer.iter_values))
     ranges = {a.var: (a.start, add(a.start, a.extent)) for a in axes_of(s)}
     own = {a.var: (a.start, add(a.start, a.extent)) for a in axes_of(producer)}
     whole = all(fills(tree, producer, r, [], buffer.shape) for r in writes_of(producer, buffer.data))
@@ -194,7 +196,7 @@ def _check_covered(
         start, end = ranges[var]
         if facts.compare("le", low, start) is not True or facts.compare("ge", high, end) is not True:
             raise ScheduleError(
-                f"{step} of '{s.name}': '{producer.name}' does not compute all points of its axis '{var.name}'"
+                f"{step} of '{s.name_hint}': '{producer.name_hint}' does not compute all points of its axis '{var.name}'"
             )
 
 
@@ -203,18 +205,18 @@ def _check_available(
 ) -> None:
     """ScheduleError where a block reads something that the loops of its producer make, too, and that is complete after
     these loops only. `made`: the tree with both blocks in one."""
-    now = made.blocks[producer.name]
+    now = made.blocks[producer.name_hint]
     for data in read(s) & read(now):
         for other in writers(made, data, made.scope(now)):
             shared = [x for x in made.loops_around(now) if x in made.loops_around(other)]
-            left = [x for x in shared if x.var not in {y.var for y in tree.loops_around(s)}]
+            left = [x for x in shared if x.loop_var not in {y.loop_var for y in tree.loops_around(s)}]
             if other is now or not left:
                 continue
             fixed = [*made.loops_around(shared[-1], all_of_them=True), shared[-1]]
             pair = sorted((other, now), key=lambda b: made.order[b])
             if not turn_writes(made, pair, data, fixed, buffers[data].shape):
                 raise ScheduleError(
-                    f"{step} of '{s.name}': a turn of '{left[0].var.name}' does not surely write all that it reads of "
+                    f"{step} of '{s.name_hint}': a turn of '{left[0].loop_var.name}' does not surely write all that it reads of "
                     f"'{data.name}'"
                 )
 
@@ -228,18 +230,18 @@ def _at_points(value: Expr, data: Var, inner: Expr, mapping: dict[Var, Expr]) ->
     return value.map(lambda e: _at_points(e, data, inner, mapping))
 
 
-def _simple(step: str, tree: Tree, block: S.Block) -> S.Store:
+def _simple(step: str, tree: Tree, block: S.Block) -> S.BufferStore:
     """The store that is all a block does. ScheduleError where it does more, or depends on more than its axes."""
     reason = why_not_complete(tree, block)
     if block.init:
         reason = "it has an init"
     if reason:
-        raise ScheduleError(f"{step} of '{block.name}': {reason}")
+        raise ScheduleError(f"{step} of '{block.name_hint}': {reason}")
     store = single_store(block)
     if store is None:
-        raise ScheduleError(f"{step} of '{block.name}': its body is not a single store")
+        raise ScheduleError(f"{step} of '{block.name_hint}': its body is not a single store")
     if has_effects(store.value):
-        raise ScheduleError(f"{step} of '{block.name}': what it stores has side effects")
+        raise ScheduleError(f"{step} of '{block.name_hint}': what it stores has side effects")
     return store
 
 
@@ -254,22 +256,22 @@ def _indexed(step: str, block: S.Block, indices: tuple[Expr, ...]) -> list[Var |
         elif constant(i) is not None:
             found.append(None)
         else:
-            raise ScheduleError(f"{step} of '{block.name}': its indices are not its axes, each once")
+            raise ScheduleError(f"{step} of '{block.name_hint}': its indices are not its axes, each once")
     for var, a in own.items():
         if var not in found and constant(a.extent) != 1:
-            raise ScheduleError(f"{step} of '{block.name}': its axis '{var.name}' is no index")
+            raise ScheduleError(f"{step} of '{block.name_hint}': its axis '{var.name}' is no index")
     return found
 
 
 class _Replaced(Rewriter):
     """Elements of a buffer as other expressions."""
 
-    def __init__(self, data: Var, value: Callable[[E.Load], Expr]) -> None:
+    def __init__(self, data: Var, value: Callable[[E.BufferLoad], Expr]) -> None:
         super().__init__()
         self.data, self.value = data, value
 
-    @rewrites(E.Load)
-    def rewrite_load(self, e: E.Load) -> Expr:
+    @rewrites(E.BufferLoad)
+    def rewrite_load(self, e: E.BufferLoad) -> Expr:
         e = self.default(e)
         return self.value(e) if e.buffer.data is self.data else e
 

@@ -88,9 +88,9 @@ def _without_root(function: PrimFunc) -> PrimFunc:
     """The function without a block that only stands around its blocks or statements."""
     rest = [s for s in function.body if not is_declaration(s)]
     root = rest[0] if len(rest) == 1 else None
-    if not isinstance(root, S.Block) or root.vars or root.init or not constant(root.where):
+    if not isinstance(root, S.Block) or root.vars or root.init or not constant(root.predicate):
         return function
-    if all(isinstance(s, S.Store) for s in root.body):  # the one block of a description without loops
+    if all(isinstance(s, S.BufferStore) for s in root.body):  # the one block of a description without loops
         return function
     return function.replace(body=(*(s for s in function.body if s is not root), *root.body))
 
@@ -118,7 +118,7 @@ def tensorized(name: str, intrinsic: TensorIntrin, block: S.Block, buffers: dict
     """The block with the implementation of an intrinsic in place of what it does. ScheduleError where that is not what
     the description says."""
     match = _Match(name, block, buffers)
-    loops, inner = _nest(name, block.body, f"'{block.name}'")
+    loops, inner = _nest(name, block.body, f"'{block.name_hint}'")
     own_loops, own = _nest(name, intrinsic.desc.body, "its description")
     if block.init or inner.init or own.init:
         raise match.error("a reduction with its beginning; decompose it first", "no init")
@@ -165,7 +165,7 @@ class _Match:
 
     def error(self, mine: str, theirs: str) -> ScheduleError:
         return ScheduleError(
-            f"tensorize of '{self.block.name}' with '{self.name}': the program has {mine}, the description {theirs}"
+            f"tensorize of '{self.block.name_hint}' with '{self.name}': the program has {mine}, the description {theirs}"
         )
 
     def loops(self, theirs: Sequence[S.For], mine: Sequence[S.For]) -> None:
@@ -176,8 +176,8 @@ class _Match:
             raise self.error("loops that are not plain", "plain loops")
 
     def statements(self, theirs: S.Block, mine: S.Block) -> None:
-        if not (isinstance(mine.where, E.IntImm) and mine.where.value):
-            raise self.error(f"the condition {print_expr(mine.where)}", "none")
+        if not (isinstance(mine.predicate, E.IntImm) and mine.predicate.value):
+            raise self.error(f"the condition {print_expr(mine.predicate)}", "none")
         own = [a for a in axes_of(mine) if constant(a.extent) != 1]
         other = [a for a in axes_of(theirs) if constant(a.extent) != 1]
         kinds = [[(a.kind, constant(a.extent)) for a in side] for side in (own, other)]
@@ -190,7 +190,7 @@ class _Match:
         if len(theirs.body) != len(mine.body):
             raise self.error(f"{len(mine.body)} statements", f"{len(theirs.body)} statements")
         for a, b in zip(theirs.body, mine.body):
-            if not isinstance(a, S.Store) or not isinstance(b, S.Store):
+            if not isinstance(a, S.BufferStore) or not isinstance(b, S.BufferStore):
                 raise self.error(type(b).__name__, type(a).__name__)
             self.access(a.buffer, a.indices, b.buffer, b.indices)
             self.expr(a.value, b.value)
@@ -223,7 +223,7 @@ class _Match:
     def memory(self, theirs: S.Block) -> None:
         """ScheduleError where the description has two parameters for one buffer that is written: its implementation may
         write the one before it reads the other."""
-        stored = {s.buffer.data for s in theirs.body if isinstance(s, S.Store)}
+        stored = {s.buffer.data for s in theirs.body if isinstance(s, S.BufferStore)}
         for data, place in self.found.items():
             for other, its in self.found.items():
                 if data in stored and other is not data and its.buffer.data is place.buffer.data:
@@ -232,7 +232,7 @@ class _Match:
                     )
 
     def expr(self, theirs: Expr, mine: Expr) -> None:
-        if isinstance(theirs, E.Load) and isinstance(mine, E.Load):
+        if isinstance(theirs, E.BufferLoad) and isinstance(mine, E.BufferLoad):
             self.access(theirs.buffer, theirs.indices, mine.buffer, mine.indices)
             return
         a, b = theirs.children(), mine.children()
@@ -250,12 +250,12 @@ class _Match:
 
 def _reads(e: Expr) -> bool:
     """Whether an expression reads memory."""
-    return isinstance(e, E.Load) or any(map(_reads, e.children()))
+    return isinstance(e, E.BufferLoad) or any(map(_reads, e.children()))
 
 
 def _bare(e: Expr) -> Expr:
     """An expression with its elements of buffers as variables, for messages."""
-    if isinstance(e, E.Load):
+    if isinstance(e, E.BufferLoad):
         return Var(f"{e.buffer.data.name}[...]", e.dtype)
     return e.map(_bare)
 
@@ -273,23 +273,23 @@ class _Placed(Rewriter):
         super().__init__()
         self.name, self.places, self.views, self.strides = name, places, views, strides
 
-    @rewrites(E.Load)
-    def rewrite_load(self, e: E.Load) -> Expr:
+    @rewrites(E.BufferLoad)
+    def rewrite_load(self, e: E.BufferLoad) -> Expr:
         indices = tuple(map(self.expr, e.indices))
         mask = None if e.mask is None else self.expr(e.mask)
         place = self.places.get(e.buffer.data)
         if place is None:
-            return E.Load(e.buffer, indices, mask)
-        return E.Load(view(place.buffer), self._indices(e.buffer, place, indices), mask)
+            return E.BufferLoad(e.buffer, indices, mask)
+        return E.BufferLoad(view(place.buffer), self._indices(e.buffer, place, indices), mask)
 
-    @rewrites(S.Store)
-    def rewrite_store(self, s: S.Store) -> Stmt:
+    @rewrites(S.BufferStore)
+    def rewrite_store(self, s: S.BufferStore) -> Stmt:
         indices, value = tuple(map(self.expr, s.indices)), self.expr(s.value)
         mask = None if s.mask is None else self.expr(s.mask)
         place = self.places.get(s.buffer.data)
         if place is None:
-            return S.Store(s.buffer, indices, value, mask, span=s.span)
-        return S.Store(view(place.buffer), self._indices(s.buffer, place, indices), value, mask, span=s.span)
+            return S.BufferStore(s.buffer, indices, value, mask, span=s.span)
+        return S.BufferStore(view(place.buffer), self._indices(s.buffer, place, indices), value, mask, span=s.span)
 
     def _indices(self, buffer: Buffer, place: _Matched, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         declared_ = self.views.get(buffer.data)
@@ -298,14 +298,14 @@ class _Placed(Rewriter):
             raise ScheduleError(f"tensorize with '{self.name}': '{buffer.data.name}' is accessed as flat memory")
         return place.indices(indices)
 
-    @rewrites(E.Region)
-    def rewrite_region(self, e: E.Region) -> Expr:
+    @rewrites(E.BufferRegion)
+    def rewrite_region(self, e: E.BufferRegion) -> Expr:
         place = self.places.get(e.buffer.data)
         if place is None:
             return self.default(e)
         starts = place.indices(tuple(map(self.expr, e.starts)))
         lead = (number(1),) * (len(starts) - len(e.starts))
-        return E.Region(view(place.buffer), starts, (*lead, *map(self.expr, e.extents)))
+        return E.BufferRegion(view(place.buffer), starts, (*lead, *map(self.expr, e.extents)))
 
     @rewrites(Var)
     def rewrite_var(self, e: Var) -> Expr:

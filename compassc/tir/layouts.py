@@ -110,10 +110,10 @@ class Layouts(Notes):
         if isinstance(pad, float) and new.dtype.is_integer and not pad.is_integer():
             raise ScheduleError(f"{step} of '{old.data.name}': pad_value is {pad}, which {new.dtype} does not hold")
         value = immediate(pad, new.dtype) if isinstance(pad, (int, float)) else as_expr(pad)
-        if value.dtype is not new.dtype or any(isinstance(x, E.Load) for x in _all(value)):
+        if value.dtype is not new.dtype or any(isinstance(x, E.BufferLoad) for x in _all(value)):
             raise ScheduleError(f"{step} of '{old.data.name}': pad_value is a {value.dtype}, or reads memory")
         name = self.free_block_name(tree, f"{old.data.name}_pad")
-        store = S.Store(view(new), tuple(a.var for a in axes), at(value, points), None)
+        store = S.BufferStore(view(new), tuple(a.var for a in axes), at(value, points), None)
         nest = loops_of(new_block(name, axes, (store,), where=at(padding, at_loops)))
         scope = tree.scope(s)
         if scope is not None:
@@ -129,24 +129,26 @@ class Layouts(Notes):
         axes = axes_of(s)
         chosen = as_index_map(index_map, len(axes))
         if len(chosen.params) != len(axes):
-            raise ScheduleError(f"{step} of '{s.name}': it has {len(axes)} axes, the map takes {len(chosen.params)}")
+            raise ScheduleError(
+                f"{step} of '{s.name_hint}': it has {len(axes)} axes, the map takes {len(chosen.params)}"
+            )
         reason = why_unordered(tree, s)
         loops = tree.loops_around(s)
         if reason or not unconditional(s):
-            raise ScheduleError(f"{step} of '{s.name}': {reason or 'it is done under a condition'}")
+            raise ScheduleError(f"{step} of '{s.name_hint}': {reason or 'it is done under a condition'}")
         _check_own_loops(step, s, axes, loops)
         if any(constant(a.start) != 0 for a in axes) or any(x.kind != "serial" for x in loops):
-            raise ScheduleError(f"{step} of '{s.name}': its loops are not plain ones from 0 on")
+            raise ScheduleError(f"{step} of '{s.name_hint}': its loops are not plain ones from 0 on")
         extents = [a.extent for a in axes]
         try:
             inverse, shape = chosen.inverse(extents), chosen.map_shape(extents)
         except ExpressionError as error:
-            raise ScheduleError(f"{step} of '{s.name}': {error.message}") from None
+            raise ScheduleError(f"{step} of '{s.name_hint}': {error.message}") from None
         made: list[Axis] = []
         for i, (e, extent) in enumerate(zip(chosen.exprs, shape)):
             kinds = {a.kind for p, a in zip(chosen.params, axes) if uses(e, (p,))} or {"spatial"}
             if len(kinds) > 1:
-                raise ScheduleError(f"{step} of '{s.name}': axis {i} would be spatial and reduced over")
+                raise ScheduleError(f"{step} of '{s.name_hint}': axis {i} would be spatial and reduced over")
             made.append(
                 Axis(Var(f"v{i}", number(0).dtype), kinds.pop(), number(0), extent, Var(f"ax{i}", number(0).dtype))
             )
@@ -171,24 +173,27 @@ class Layouts(Notes):
         _, _, before = self.located_loop(loop)
         loops = tree.loops_around(s)
         if before not in loops:
-            raise ScheduleError(f"{step} of '{s.name}': the loop '{before.var.name}' is not around it")
+            raise ScheduleError(f"{step} of '{s.name_hint}': the loop '{before.loop_var.name}' is not around it")
         select, store = _padding(step, tree, s)
         inner = loops[loops.index(before) :]
         for x in inner:
             if len(x.body) != 1 or not isinstance(x.body[0], (S.For, S.Block)):
-                raise ScheduleError(f"{step} of '{s.name}': it is not all that is in '{x.var.name}'")
-        fresh_loops = {x.var: Var(x.var.name, x.var.dtype) for x in inner}
+                raise ScheduleError(f"{step} of '{s.name_hint}': it is not all that is in '{x.loop_var.name}'")
+        fresh_loops = {x.loop_var: Var(x.loop_var.name, x.loop_var.dtype) for x in inner}
         mapping: dict[Var, Expr] = dict(fresh_loops)
         axes = [a._replace(var=Var(a.var.name, a.var.dtype), binding=at(a.binding, mapping)) for a in axes_of(s)]
         points: dict[Var, Expr] = {a.var: n.var for a, n in zip(axes_of(s), axes)}
-        name = self.free_block_name(tree, f"{s.name}_pad_const")
-        fill = S.Store(store.buffer, tuple(at(i, points) for i in store.indices), select.b, None)
-        nest: Body = (new_block(name, axes, (fill,), where=at(s.where, mapping)),)
+        name = self.free_block_name(tree, f"{s.name_hint}_pad_const")
+        fill = S.BufferStore(store.buffer, tuple(at(i, points) for i in store.indices), select.false_value, None)
+        nest: Body = (new_block(name, axes, (fill,), where=at(s.predicate, mapping)),)
         for x in reversed(inner):
-            nest = (_loop_like(fresh_loops[x.var], x, nest),)
-        bound: dict[Var, Expr] = dict(zip(s.vars, s.bindings))
-        where = joined([c for c in (s.where, at(select.cond, bound)) if not _is_true(c)])
-        copy = s.replace(where=where, body=(S.Store(store.buffer, store.indices, select.a, None, span=store.span),))
+            nest = (_loop_like(fresh_loops[x.loop_var], x, nest),)
+        bound: dict[Var, Expr] = dict(zip(s.vars, s.iter_values))
+        where = joined([c for c in (s.predicate, at(select.condition, bound)) if not _is_true(c)])
+        copy = s.replace(
+            predicate=where,
+            body=(S.BufferStore(store.buffer, store.indices, select.true_value, None, span=store.span),),
+        )
         body = edit(tree.function.body, {before: (*nest, *edit((before,), {s: (copy,)}))})
         self.commit(function, body)
         return self.new_block(function, name)
@@ -215,17 +220,17 @@ class Layouts(Notes):
         axes = axes_of(s)
         loops = tree.loops_around(s)
         if len(padding) != len(axes) or any(isinstance(p, bool) or not isinstance(p, int) or p <= 0 for p in padding):
-            raise ScheduleError(f"{step} of '{s.name}': give a positive number for each of its {len(axes)} axes")
+            raise ScheduleError(f"{step} of '{s.name_hint}': give a positive number for each of its {len(axes)} axes")
         _check_own_loops(step, s, axes, loops)
         reason = why_unordered(tree, s) or why_foreign(tree, s) or ("it is in another block" if tree.scope(s) else "")
         if reason or not unconditional(s):
-            raise ScheduleError(f"{step} of '{s.name}': {reason or 'it is done under a condition'}")
+            raise ScheduleError(f"{step} of '{s.name_hint}': {reason or 'it is done under a condition'}")
         extents: dict[Var, int] = {}
         new_extents: dict[Var, int] = {}
         for a, p in zip(axes, padding):
             extent = constant(a.extent)
             if extent is None or constant(a.start) != 0:
-                raise ScheduleError(f"{step} of '{s.name}': the range of '{a.var.name}' is not known")
+                raise ScheduleError(f"{step} of '{s.name_hint}': the range of '{a.var.name}' is not known")
             extents[a.var] = extent
             new_extents[a.var] = -(-extent // p) * p
         self._check_sum(step, s, [a.var for a in axes if a.is_reduction and constant(a.extent) != new_extents[a.var]])
@@ -263,25 +268,29 @@ class Layouts(Notes):
         for x in s.body:
             for e in (y for root in x.exprs() for y in _all(root)):
                 if isinstance(e, Binary) and e.op in ("div", "mod", "floordiv", "floormod") and constant(e.b) is None:
-                    raise ScheduleError(f"{step} of '{s.name}': it divides, and outside there are zeros")
+                    raise ScheduleError(f"{step} of '{s.name_hint}': it divides, and outside there are zeros")
         if not s.init:
             if both := read(s) & written(s):
                 name = min(v.name for v in both)
-                raise ScheduleError(f"{step} of '{s.name}': it updates '{name}', whose beginning is in another block")
+                raise ScheduleError(
+                    f"{step} of '{s.name_hint}': it updates '{name}', whose beginning is in another block"
+                )
             for data in written(s):
                 if not always_stores(s.body, data):
-                    raise ScheduleError(f"{step} of '{s.name}': it does not write '{data.name}' at each of its points")
+                    raise ScheduleError(
+                        f"{step} of '{s.name_hint}': it does not write '{data.name}' at each of its points"
+                    )
             return
         store = single_store(s)
         value = store.value if store is not None else None
         ok = isinstance(value, Binary) and value.op == "add" and accumulates(s) and _zero_stays(value.b)
         if not ok:
-            raise ScheduleError(f"{step} of '{s.name}': it is no sum of products, zeros outside would change it")
+            raise ScheduleError(f"{step} of '{s.name_hint}': it is no sum of products, zeros outside would change it")
         assert isinstance(value, Binary)
         for axis in padded:
             if not _zero_stays(value.b, axis):
                 raise ScheduleError(
-                    f"{step} of '{s.name}': along '{axis.name}' what is summed up does not end, further turns would add it "
+                    f"{step} of '{s.name_hint}': along '{axis.name}' what is summed up does not end, further turns would add it "
                     "again; give it the padding 1"
                 )
 
@@ -290,19 +299,19 @@ def _check_own_loops(step: str, s: S.Block, axes: Sequence[Axis], loops: Sequenc
     """ScheduleError unless each axis of a block is one of the loops around it, which hold nothing else and give all values
     of the axis: as many turns of a step would write what other blocks keep."""
     chain = [*loops[1:], s]
-    if [a.binding for a in axes] != [x.var for x in loops] or any(x.body != (y,) for x, y in zip(loops, chain)):
-        raise ScheduleError(f"{step} of '{s.name}': its axes are not bound to the loops around it, each to one")
+    if [a.binding for a in axes] != [x.loop_var for x in loops] or any(x.body != (y,) for x, y in zip(loops, chain)):
+        raise ScheduleError(f"{step} of '{s.name_hint}': its axes are not bound to the loops around it, each to one")
     same = facts_of([]).interner.same
     for a, x in zip(axes, loops):
-        if not same(x.start, a.start) or not same(x.stop, add(a.start, a.extent)):
+        if not same(x.min, a.start) or not same(x.stop, add(a.start, a.extent)):
             raise ScheduleError(
-                f"{step} of '{s.name}': the loop '{x.var.name}' does not give all values of its axis '{a.var.name}'"
+                f"{step} of '{s.name_hint}': the loop '{x.loop_var.name}' does not give all values of its axis '{a.var.name}'"
             )
 
 
 def _zero_stays(e: Expr, along: Var | None = None) -> bool:
     """Whether an expression is 0 where everything that it reads is 0, or all that it reads at places of an axis."""
-    if isinstance(e, E.Load):
+    if isinstance(e, E.BufferLoad):
         return along is None or any(i is along for i in e.indices)
     if isinstance(e, E.Cast):
         return _zero_stays(e.value, along)
@@ -316,14 +325,14 @@ def _plain_accesses(step: str, s: S.Block) -> list[tuple[Var, tuple[Var, ...], b
     found: dict[Var, tuple[tuple[Expr, ...], bool]] = {}
     own_writes = written(s)
     for region in (*s.reads, *s.writes):
-        assert isinstance(region, E.Region)
+        assert isinstance(region, E.BufferRegion)
         data = region.buffer.data
         own = set(s.vars)
         plain = all(isinstance(i, Var) and i in own for i in region.starts) and all(
             constant(e) == 1 for e in region.extents
         )
         if not plain or (data in found and found[data][0] != region.starts):
-            raise ScheduleError(f"{step} of '{s.name}': '{data.name}' is not accessed at plain axes")
+            raise ScheduleError(f"{step} of '{s.name_hint}': '{data.name}' is not accessed at plain axes")
         found[data] = region.starts, data in own_writes
     return [(d, i, w) for d, (i, w) in found.items()]  # type: ignore[misc]
 
@@ -334,31 +343,33 @@ def _copy_block(name: str, to: Buffer, source: Buffer, shape: tuple[Expr, ...]) 
         for i, e in enumerate(shape)
     ]
     points = tuple(a.var for a in axes)
-    return new_block(name, axes, (S.Store(view(to), points, E.Load(view(source), points), None),))
+    return new_block(name, axes, (S.BufferStore(view(to), points, E.BufferLoad(view(source), points), None),))
 
 
 def _fill_block(name: str, pad: Buffer, old: Buffer, limits: Sequence[int]) -> S.Block:
     """A block that copies a buffer into another one as far as `limits`, with zeros beyond."""
     block = _copy_block(name, pad, old, pad.shape)
     store = block.body[0]
-    assert isinstance(store, S.Store)
+    assert isinstance(store, S.BufferStore)
     ends = [min(n, constant(e) or n) for n, e in zip(limits, old.shape)]
     inside = [Binary("lt", v, number(n, v)) for v, n, big in zip(block.vars, ends, pad.shape) if n != constant(big)]
     zero = immediate(0, pad.dtype)
     value = E.Select(joined(inside), store.value, zero) if inside else store.value
-    return block.replace(body=(S.Store(store.buffer, store.indices, value, None),))
+    return block.replace(body=(S.BufferStore(store.buffer, store.indices, value, None),))
 
 
-def _padding(step: str, tree: Tree, s: S.Block) -> tuple[E.Select, S.Store]:
+def _padding(step: str, tree: Tree, s: S.Block) -> tuple[E.Select, S.BufferStore]:
     store = single_store(s)
     reason = why_unordered(tree, s) or why_foreign(tree, s)
     if reason or s.init:
-        raise ScheduleError(f"{step} of '{s.name}': {reason or 'it has an init'}")
+        raise ScheduleError(f"{step} of '{s.name_hint}': {reason or 'it has an init'}")
     if store is None or not isinstance(store.value, E.Select):
-        raise ScheduleError(f"{step} of '{s.name}': what it stores is no choice between a value and a constant")
+        raise ScheduleError(f"{step} of '{s.name_hint}': what it stores is no choice between a value and a constant")
     select = store.value
-    if not isinstance(select.b, (IntImm, FloatImm)) or has_effects(select.a):
-        raise ScheduleError(f"{step} of '{s.name}': the value outside is no constant, or the one inside has effects")
+    if not isinstance(select.false_value, (IntImm, FloatImm)) or has_effects(select.true_value):
+        raise ScheduleError(
+            f"{step} of '{s.name_hint}': the value outside is no constant, or the one inside has effects"
+        )
     return select, store
 
 
@@ -395,15 +406,15 @@ class _Einsum(Rewriter):
         super().__init__()
         self.buffers = buffers
 
-    @rewrites(E.Load)
-    def rewrite_load(self, e: E.Load) -> Expr:
+    @rewrites(E.BufferLoad)
+    def rewrite_load(self, e: E.BufferLoad) -> Expr:
         found = self.buffers.get(e.buffer.data)
-        return E.Load(found[0], found[1]) if found else e
+        return E.BufferLoad(found[0], found[1]) if found else e
 
-    @rewrites(S.Store)
-    def rewrite_store(self, s: S.Store) -> Stmt:
+    @rewrites(S.BufferStore)
+    def rewrite_store(self, s: S.BufferStore) -> Stmt:
         value = self.expr(s.value)
         found = self.buffers.get(s.buffer.data)
         if found is None:
-            return S.Store(s.buffer, s.indices, value, s.mask, span=s.span)
-        return S.Store(found[0], found[1], value, None, span=s.span)
+            return S.BufferStore(s.buffer, s.indices, value, s.mask, span=s.span)
+        return S.BufferStore(found[0], found[1], value, None, span=s.span)

@@ -39,13 +39,13 @@ class Loops(Base):
         values = [self.number(f) for f in factors]
         extents = _factors(s, values)
         facts = facts_of([*tree.loops_around(s, all_of_them=True), s])
-        made = [Var(f"{s.var.name}_{i}", s.var.dtype) for i in range(len(extents))]
+        made = [Var(f"{s.loop_var.name}_{i}", s.loop_var.dtype) for i in range(len(extents))]
         total = extents[0]
         for e in extents[1:]:
             total = mul(total, e)
         if None not in values and -1 not in values and facts.compare("ge", total, s.stop) is not True:
             raise ScheduleError(
-                f"split of '{s.var.name}': {' * '.join(str(e) for e in extents)} is not surely its extent "
+                f"split of '{s.loop_var.name}': {' * '.join(str(e) for e in extents)} is not surely its extent "
                 f"{s.stop} or more",
                 "give None for one of the factors",
             )
@@ -55,7 +55,7 @@ class Loops(Base):
         inside = facts_of(tree.loops_around(s, all_of_them=True))
         for var, extent in zip(made, extents):
             inside.bind_loop(var, number(0, var), extent, number(1, var))
-        body = substitute_body(s.body, {s.var: value})
+        body = substitute_body(s.body, {s.loop_var: value})
         if not disable_predication and inside.compare("lt", value, s.stop) is not True:
             condition = Simplifier(inside).expr(Binary("lt", value, s.stop))
             body = _guarded("split", s, body, condition)
@@ -75,24 +75,26 @@ class Loops(Base):
         listed = self._different("fuse", loops)
         for outer, inner in pairwise(listed):
             if tree.parents[inner] is not outer:
-                raise ScheduleError(f"fuse: '{outer.var.name}' is not directly around '{inner.var.name}'")
+                raise ScheduleError(f"fuse: '{outer.loop_var.name}' is not directly around '{inner.loop_var.name}'")
             if len(outer.body) != 1:
-                raise ScheduleError(f"fuse: '{inner.var.name}' is not all that is in '{outer.var.name}'")
+                raise ScheduleError(f"fuse: '{inner.loop_var.name}' is not all that is in '{outer.loop_var.name}'")
         for i, s in enumerate(listed):
             _check_plain("fuse", s)
-            if uses(s.stop, [x.var for x in listed[:i]]):
-                raise ScheduleError(f"fuse: the extent of '{s.var.name}' depends on a loop that is to be fused with it")
+            if uses(s.stop, [x.loop_var for x in listed[:i]]):
+                raise ScheduleError(
+                    f"fuse: the extent of '{s.loop_var.name}' depends on a loop that is to be fused with it"
+                )
         total = listed[0].stop
         for s in listed[1:]:
             total = mul(total, s.stop)
-        var = Var("_".join(s.var.name for s in listed) + "_fused", listed[0].var.dtype)
+        var = Var("_".join(s.loop_var.name for s in listed) + "_fused", listed[0].loop_var.dtype)
         mapping: dict[Var, Expr] = {}
         inner_size: Expr = number(1, var)
         for i, s in reversed(list(enumerate(listed))):
             value = binary("floordiv", var, inner_size)
             if i:
                 value = binary("floormod", value, s.stop)
-            mapping[s.var] = number(0, var) if constant(s.stop) == 1 else value
+            mapping[s.loop_var] = number(0, var) if constant(s.stop) == 1 else value
             inner_size = mul(inner_size, s.stop)
         body = substitute_body(listed[-1].body, mapping)
         self.commit(function, edit(tree.function.body, {listed[0]: (_loop(var, total, body),)}))
@@ -110,21 +112,21 @@ class Loops(Base):
         for s in listed:
             if s not in chain:
                 raise ScheduleError(
-                    f"reorder: '{s.var.name}' and '{inmost.var.name}' do not stand one within the other"
+                    f"reorder: '{s.loop_var.name}' and '{inmost.loop_var.name}' do not stand one within the other"
                 )
         chain = chain[min(chain.index(s) for s in listed) :]
         for outer, inner in pairwise(chain):
             if tree.parents[inner] is not outer or len(outer.body) != 1:
-                raise ScheduleError(f"reorder: '{inner.var.name}' is not all that is in '{outer.var.name}'")
+                raise ScheduleError(f"reorder: '{inner.loop_var.name}' is not all that is in '{outer.loop_var.name}'")
         for s in chain:
             check_unordered("reorder", tree, s)
         rest = iter(listed)
         order = [next(rest) if s in listed else s for s in chain]
         for i, s in enumerate(order):
             for later in order[i + 1 :]:
-                if uses(s.stop, (later.var,)) or uses(s.start, (later.var,)):
+                if uses(s.stop, (later.loop_var,)) or uses(s.min, (later.loop_var,)):
                     raise ScheduleError(
-                        f"reorder: the bounds of '{s.var.name}' depend on '{later.var.name}', which would be inside of it"
+                        f"reorder: the bounds of '{s.loop_var.name}' depend on '{later.loop_var.name}', which would be inside of it"
                     )
         body = inmost.body
         for s in reversed(order):
@@ -136,10 +138,10 @@ class Loops(Base):
         found = [self.located_loop(x) for x in loops]
         for i, (function, _, s) in enumerate(found):
             if any(s is other for _, _, other in found[:i]):
-                raise ScheduleError(f"{step}: the loop '{s.var.name}' is given twice")
+                raise ScheduleError(f"{step}: the loop '{s.loop_var.name}' is given twice")
             if function != found[0][0]:
                 raise ScheduleError(
-                    f"{step}: '{s.var.name}' is a loop of '{function}', the others are of '{found[0][0]}'"
+                    f"{step}: '{s.loop_var.name}' is a loop of '{function}', the others are of '{found[0][0]}'"
                 )
         return [s for _, _, s in found]
 
@@ -151,7 +153,7 @@ class Loops(Base):
         else:
             found = self.located_block(block_or_loop)
         function, tree, s = found
-        var = Var("u", s.var.dtype if isinstance(s, S.For) else number(0).dtype)
+        var = Var("u", s.loop_var.dtype if isinstance(s, S.For) else number(0).dtype)
         self.commit(function, edit(tree.function.body, {s: (_loop(var, number(1, var), (s,)),)}))
         return self.new_loop(function, var)
 
@@ -162,7 +164,7 @@ class Loops(Base):
         axes = axes_of(s)
         if sorted(new_order) != list(range(len(axes))):
             raise ScheduleError(
-                f"reorder_block_iter_var of '{s.name}': {list(new_order)} is no order of its {len(axes)} axes"
+                f"reorder_block_iter_var of '{s.name_hint}': {list(new_order)} is no order of its {len(axes)} axes"
             )
         self.commit(function, edit(tree.function.body, {s: (with_axes(s, [axes[i] for i in new_order]),)}))
 
@@ -178,35 +180,37 @@ class Loops(Base):
         first = branches[0]
         for other in branches[1:]:
             if len(other) != len(first) or not other or tree.parents[other[0]] is not tree.parents[first[0]]:
-                names = [f"'{n[-1].var.name}'" for n in (nests[0], nests[branches.index(other)])]
+                names = [f"'{n[-1].loop_var.name}'" for n in (nests[0], nests[branches.index(other)])]
                 raise ScheduleError(f"merge: {' and '.join(names)} are not at the same depth, in nests of their own")
             for outer, inner in (*pairwise(first), *pairwise(other)):
                 if outer.body != (inner,):
-                    raise ScheduleError(f"merge: '{inner.var.name}' is not all that is in '{outer.var.name}'")
+                    raise ScheduleError(f"merge: '{inner.loop_var.name}' is not all that is in '{outer.loop_var.name}'")
             for a, b in zip(first, other):
                 if constant(a.stop) is None or constant(a.stop) != constant(b.stop):
-                    raise ScheduleError(f"merge: '{a.var.name}' and '{b.var.name}' have different extents")
+                    raise ScheduleError(f"merge: '{a.loop_var.name}' and '{b.loop_var.name}' have different extents")
         branches.sort(key=lambda n: tree.order[n[0]])
         first = branches[0]
         self._check_passes(tree, [n[0] for n in branches])
         body: Body = ()
         for branch in branches:
-            body += substitute_body(branch[-1].body, {b.var: a.var for a, b in zip(first, branch)})
+            body += substitute_body(branch[-1].body, {b.loop_var: a.loop_var for a, b in zip(first, branch)})
         nest: Body = body
         for s in reversed(first):
             nest = (s.replace(body=nest),)
         changes: dict[Stmt, Sequence[Stmt]] = {branch[0]: () for branch in branches[1:]}
         made = self.commit(function, edit(tree.function.body, {**changes, first[0]: nest}))
         for s in first:
-            check_unordered("merge", made, made.loops[s.var])
-        return self.new_loop(function, first[-1].var)
+            check_unordered("merge", made, made.loops[s.loop_var])
+        return self.new_loop(function, first[-1].loop_var)
 
     def _check_passes(self, tree: Tree, tops: list[S.For]) -> None:
         """ScheduleError where a nest that moves up to the first one would pass what it depends on."""
         around = tree.scope(tops[0])
         parent = tree.parents[tops[0]]
         if parent is not None and not any(all(any(x is t for x in body) for t in tops) for body in parent.bodies()):
-            raise ScheduleError(f"merge: '{tops[0].var.name}' is in the beginning of a reduction, the others are not")
+            raise ScheduleError(
+                f"merge: '{tops[0].loop_var.name}' is in the beginning of a reduction, the others are not"
+            )
         for top in tops[1:]:
             inside = [b for b in tree.inside(around) if tree.is_inside(b, top)]
             between = [
@@ -217,7 +221,7 @@ class Loops(Base):
             for b, other in ((b, o) for b in inside for o in between):
                 if written(b) & (written(other) | read(other)) or read(b) & written(other):
                     raise ScheduleError(
-                        f"merge: '{b.name}' would be computed before '{other.name}', on which it depends"
+                        f"merge: '{b.name_hint}' would be computed before '{other.name_hint}', on which it depends"
                     )
 
     def _branch(self, tree: Tree, s: S.For) -> list[S.For]:
@@ -261,14 +265,14 @@ class Loops(Base):
         blocks = list(direct_blocks(s.body))
         for block in blocks:
             for a in axes_of(block):
-                if uses(a.binding, (s.var,)) and a.kind not in ("spatial", *more):
+                if uses(a.binding, (s.loop_var,)) and a.kind not in ("spatial", *more):
                     raise ScheduleError(
-                        f"{step} of '{s.var.name}': the axis '{a.var.name}' of '{block.name}' depends on it and is "
+                        f"{step} of '{s.loop_var.name}': the axis '{a.var.name}' of '{block.name_hint}' depends on it and is "
                         f"{'reduced over' if a.is_reduction else a.kind}, not spatial"
                     )
-                if uses(a.binding, (s.var,)) and a.is_reduction and (used := tree.used_loops(block)):
+                if uses(a.binding, (s.loop_var,)) and a.is_reduction and (used := tree.used_loops(block)):
                     raise ScheduleError(
-                        f"{step} of '{s.var.name}': '{block.name}' is reduced over it, and uses '{used[0].var.name}', which "
+                        f"{step} of '{s.loop_var.name}': '{block.name_hint}' is reduced over it, and uses '{used[0].loop_var.name}', which "
                         "is no axis of it",
                         "give the block an axis for it",
                     )
@@ -277,7 +281,7 @@ class Loops(Base):
                 reason = why_unordered(tree, block, s) or why_not_apart(tree, block, s)
                 if reason:
                     raise ScheduleError(
-                        f"{step} of '{s.var.name}': the points of '{block.name}' depend on order: {reason}"
+                        f"{step} of '{s.loop_var.name}': the points of '{block.name_hint}' depend on order: {reason}"
                     )
             check_unordered(step, tree, s)
         self.commit(function, edit(tree.function.body, {s: (s.replace(kind=kind),)}))
@@ -286,36 +290,38 @@ class Loops(Base):
 def _check_plain(step: str, s: S.For) -> None:
     """ScheduleError for a loop that is no plain one from 0 on."""
     if s.kind != "serial":
-        raise ScheduleError(f"{step} of '{s.var.name}': the loop is {s.kind}", "take this step before")
+        raise ScheduleError(f"{step} of '{s.loop_var.name}': the loop is {s.kind}", "take this step before")
     if s.annotations:
-        raise ScheduleError(f"{step} of '{s.var.name}': the loop has the annotation '{s.annotations[0][0]}'")
-    if constant(s.start) != 0 or constant(s.step) != 1:
-        raise ScheduleError(f"{step} of '{s.var.name}': the loop begins at {s.start}, not at 0")
+        raise ScheduleError(f"{step} of '{s.loop_var.name}': the loop has the annotation '{s.annotations[0][0]}'")
+    if constant(s.min) != 0 or constant(s.step) != 1:
+        raise ScheduleError(f"{step} of '{s.loop_var.name}': the loop begins at {s.min}, not at 0")
 
 
 def _check_known(step: str, s: S.For) -> None:
     """ScheduleError for a loop of an open extent."""
-    if constant(s.start) is None or constant(s.stop) is None:
-        raise ScheduleError(f"{step} of '{s.var.name}': its extent {s.stop} is not constant", "split it before")
+    if constant(s.min) is None or constant(s.stop) is None:
+        raise ScheduleError(f"{step} of '{s.loop_var.name}': its extent {s.stop} is not constant", "split it before")
 
 
 def _factors(s: S.For, given: list[Any]) -> list[Expr]:
     """The extents that factors mean."""
     if not given:
-        raise ScheduleError(f"split of '{s.var.name}': give a factor at least")
+        raise ScheduleError(f"split of '{s.loop_var.name}': give a factor at least")
     missing = [i for i, f in enumerate(given) if f is None or (isinstance(f, int) and f == -1)]
     if len(missing) > 1:
-        raise ScheduleError(f"split of '{s.var.name}': {len(missing)} factors are left open, at most one may be")
+        raise ScheduleError(f"split of '{s.loop_var.name}': {len(missing)} factors are left open, at most one may be")
     for i, f in enumerate(given):
         if i in missing:
             continue
         if isinstance(f, bool) or not isinstance(f, (int, Expr)):
             raise ExpressionTypeError(f"split: factor {i} is a number, got {type(f).__name__}")
         if isinstance(f, int) and f <= 0:
-            raise ScheduleError(f"split of '{s.var.name}': factor {i} is {f}, not positive")
-    found = [number(0) if i in missing else f if isinstance(f, Expr) else number(f, s.var) for i, f in enumerate(given)]
+            raise ScheduleError(f"split of '{s.loop_var.name}': factor {i} is {f}, not positive")
+    found = [
+        number(0) if i in missing else f if isinstance(f, Expr) else number(f, s.loop_var) for i, f in enumerate(given)
+    ]
     if missing:
-        rest: Expr = IntImm(kind_of(s.var), 1)
+        rest: Expr = IntImm(kind_of(s.loop_var), 1)
         for i, e in enumerate(found):
             rest = rest if i in missing else mul(rest, e)
         found[missing[0]] = ceildiv(s.stop, rest)
@@ -333,14 +339,14 @@ def _guarded(step: str, s: S.For, body: Body, condition: Expr) -> Body:
         made: list[Stmt] = []
         for x in inner:
             if isinstance(x, S.Block):
-                made.append(x.replace(where=joined([*conjuncts(x.where), condition])))
+                made.append(x.replace(predicate=joined([*conjuncts(x.predicate), condition])))
             elif isinstance(x, S.For):
                 made.append(x.replace(body=guard(x.body)))
             elif isinstance(x, S.Alloc):
                 made.append(x)
             else:
                 raise ScheduleError(
-                    f"{step} of '{s.var.name}': it has statements that are in no block, and the factors do not divide it"
+                    f"{step} of '{s.loop_var.name}': it has statements that are in no block, and the factors do not divide it"
                 )
         return tuple(made)
 

@@ -49,7 +49,7 @@ class Notes(Caching):
         function, tree, s = self._located(block_or_loop)
         notes = dict(s.annotations)
         if ann_key not in notes:
-            what = s.var.name if isinstance(s, S.For) else s.name
+            what = s.loop_var.name if isinstance(s, S.For) else s.name_hint
             raise MissingAnnotation(f"unannotate of '{what}': it has no annotation '{ann_key}'")
         del notes[ann_key]
         self.commit(function, edit(tree.function.body, {s: (s.replace(annotations=tuple(notes.items())),)}))
@@ -167,7 +167,7 @@ class Notes(Caching):
         regions = getattr(s, side)
         for i in buf_index_array:
             if not 0 <= i < len(regions):
-                raise ScheduleError(f"{step} of '{s.name}': there is no place {i} among its {len(regions)} {side}")
+                raise ScheduleError(f"{step} of '{s.name_hint}': there is no place {i} among its {len(regions)} {side}")
         kept = tuple(r for i, r in enumerate(regions) if i not in buf_index_array)
         made = self._explicit(s, side, kept, list(range(len(kept))), closed=True)
         self.commit(function, edit(tree.function.body, {s: (made,)}))
@@ -191,9 +191,9 @@ class Notes(Caching):
                 as_expr(x) for pair in given for x in (pair if isinstance(pair, (tuple, list)) else (pair, pair + 1))
             ]
         if len(flat) != 2 * len(buffer.shape):
-            raise ScheduleError(f"{step} of '{s.name}': '{buffer.data.name}' has {len(buffer.shape)} dimensions")
+            raise ScheduleError(f"{step} of '{s.name_hint}': '{buffer.data.name}' has {len(buffer.shape)} dimensions")
         starts, ends = flat[::2], flat[1::2]
-        region = E.Region(view(buffer), tuple(starts), tuple(sub(e, b) for b, e in zip(starts, ends)))
+        region = E.BufferRegion(view(buffer), tuple(starts), tuple(sub(e, b) for b, e in zip(starts, ends)))
         place = self.noted.get("buffer_index", buffer_index)
         regions = tuple(region if i == place else r for i, r in enumerate(getattr(s, side)))
         key = EXPLICIT[side]
@@ -226,24 +226,24 @@ class _Other(Rewriter):
     def rewrite_alloc(self, s: S.Alloc) -> Stmt:
         return S.Alloc(self.new, span=s.span) if s.buffer.data is self.old.data else s
 
-    @rewrites(E.Load)
-    def rewrite_load(self, e: E.Load) -> Expr:
+    @rewrites(E.BufferLoad)
+    def rewrite_load(self, e: E.BufferLoad) -> Expr:
         indices, mask = tuple(map(self.expr, e.indices)), None if e.mask is None else self.expr(e.mask)
         if e.buffer.data is not self.old.data:
-            return E.Load(e.buffer, indices, mask)
-        return self.load(E.Load(view(self.new), indices, mask))
+            return E.BufferLoad(e.buffer, indices, mask)
+        return self.load(E.BufferLoad(view(self.new), indices, mask))
 
-    @rewrites(S.Store)
-    def rewrite_store(self, s: S.Store) -> Stmt:
+    @rewrites(S.BufferStore)
+    def rewrite_store(self, s: S.BufferStore) -> Stmt:
         indices, value = tuple(map(self.expr, s.indices)), self.expr(s.value)
         mask = None if s.mask is None else self.expr(s.mask)
         if s.buffer.data is not self.old.data:
-            return S.Store(s.buffer, indices, value, mask, span=s.span)
-        return S.Store(view(self.new), indices, self.store(value), mask, span=s.span)
+            return S.BufferStore(s.buffer, indices, value, mask, span=s.span)
+        return S.BufferStore(view(self.new), indices, self.store(value), mask, span=s.span)
 
-    @rewrites(E.Region)
-    def rewrite_region(self, e: E.Region) -> Expr:
-        return E.Region(view(self.new), e.starts, e.extents) if data_of(e) is self.old.data else e
+    @rewrites(E.BufferRegion)
+    def rewrite_region(self, e: E.BufferRegion) -> Expr:
+        return E.BufferRegion(view(self.new), e.starts, e.extents) if data_of(e) is self.old.data else e
 
     @rewrites(Var)
     def rewrite_var(self, e: Var) -> Expr:

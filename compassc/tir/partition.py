@@ -50,28 +50,30 @@ class Partitioning(Caching):
         sizes = _parts(s, [self.number(f) for f in factors])
         inside = list(direct_blocks(s.body))
         if not inside:
-            raise ScheduleError(f"loop_partition of '{s.var.name}': there is no block in it")
+            raise ScheduleError(f"loop_partition of '{s.loop_var.name}': there is no block in it")
         for x in walk_stmts(s.body):
             if isinstance(x, S.Block) and x.init and {"spatial", "reduce"} <= kinds_over(tree, x, s):
                 raise ScheduleError(
-                    f"loop_partition of '{s.var.name}': '{x.name}' reduces over it in part only, so that later parts begin "
+                    f"loop_partition of '{s.loop_var.name}': '{x.name_hint}' reduces over it in part only, so that later parts begin "
                     "reductions, too",
                     "decompose the reduction before its loops are fused",
                 )
         name = NamePool(tree.blocks).take
-        stem = f"{inside[0].name}_{s.var.name}"
+        stem = f"{inside[0].name_hint}_{s.loop_var.name}"
         common = name(f"{stem}_common")
         parts: list[Stmt] = []
         made: list[Var] = []
-        begin = constant(s.start) or 0
+        begin = constant(s.min) or 0
         for i, size in enumerate(sizes):
-            var = fresh(s.var, f"{s.var.name}{i}")
+            var = fresh(s.loop_var, f"{s.loop_var.name}{i}")
             body = _part(tree, s, var, i, name)
-            turns = s.replace(var=var, start=number(begin, s.var), stop=number(begin + size, s.var), body=body)
+            turns = s.replace(
+                loop_var=var, min=number(begin, s.loop_var), stop=number(begin + size, s.loop_var), body=body
+            )
             parts.append(new_block(name(f"{stem}{i}_partition"), (), (turns,)))
             made.append(var)
             begin += size
-        used = [x for x in tree.loops_around(s) if any(uses(e, (x.var,)) for e in all_exprs(tuple(parts)))]
+        used = [x for x in tree.loops_around(s) if any(uses(e, (x.loop_var,)) for e in all_exprs(tuple(parts)))]
         axes, mapping = loop_axes(used, inside)
         whole = new_block(common, axes, substitute_body(tuple(parts), dict(mapping)))
         self.commit(function, edit(tree.function.body, {s: (whole,)}))
@@ -83,15 +85,15 @@ class Partitioning(Caching):
         first dimension in which the parts of two turns overlap, and only what is new is computed."""
         function, tree, s = self.located_block(block)
         buffer = self._given("rolling_buffer", s, "writes", "write_buffer_index", write_buffer_index)
-        check_no_address(f"rolling_buffer of '{s.name}'", tree, buffer.data)
+        check_no_address(f"rolling_buffer of '{s.name_hint}'", tree, buffer.data)
         rolling = _Rolling(self, function, tree, s, buffer)
         self.commit(function, rolling.body())
 
 
 def _parts(s: S.For, given: list[Any]) -> list[int]:
     """The numbers of turns of the parts of a loop."""
-    step = f"loop_partition of '{s.var.name}'"
-    first, last = constant(s.start), constant(s.stop)
+    step = f"loop_partition of '{s.loop_var.name}'"
+    first, last = constant(s.min), constant(s.stop)
     if first is None or last is None or constant(s.step) != 1:
         raise ScheduleError(f"{step}: its range is not constant")
     if s.kind != "serial":
@@ -126,13 +128,15 @@ def _part(tree: Tree, s: S.For, var: Var, place: int, name: Any) -> Body:
             new = x.map(lambda e: e, change)
             if isinstance(x, S.Block) and isinstance(new, S.Block):
                 begun = place > 0 and x.init and "reduce" in kinds_over(tree, x, s)
-                new = new.replace(name=x.name if place == 0 else name(x.name), init=() if begun else new.init)
+                new = new.replace(
+                    name_hint=x.name_hint if place == 0 else name(x.name_hint), init=() if begun else new.init
+                )
             made.append(new)
         return tuple(made)
 
     memory = [x.buffer.data for x in walk_stmts(s.body) if isinstance(x, S.Alloc)] if place else []
     own = {v: fresh(v, f"{v.name}_{place}") for v in memory}
-    return renamed(change(s.body), {s.var: var, **own})
+    return renamed(change(s.body), {s.loop_var: var, **own})
 
 
 class _Rolling:
@@ -145,7 +149,7 @@ class _Rolling:
             raise self.error("it is an output")
         if block.init:
             raise self.error("it is a reduction, whose beginning is in it; decompose it first")
-        others = [b.name for b in tree.inside(tree.scope(block)) if b is not block and buffer.data in written(b)]
+        others = [b.name_hint for b in tree.inside(tree.scope(block)) if b is not block and buffer.data in written(b)]
         if others:
             raise self.error(f"'{others[0]}' writes the buffer, too")
         if not self.consumers:
@@ -154,8 +158,8 @@ class _Rolling:
             raise self.error("the buffer has no constant shape")
         self.loop = self._meeting()
         self.fixed = [*tree.loops_around(self.loop, all_of_them=True), self.loop]
-        if any(x.kind != "serial" or constant(x.start) != 0 for x in self.fixed if x is self.loop):
-            raise self.error(f"the loop '{self.loop.var.name}' is {self.loop.kind}, not a plain one from 0 on")
+        if any(x.kind != "serial" or constant(x.min) != 0 for x in self.fixed if x is self.loop):
+            raise self.error(f"the loop '{self.loop.loop_var.name}' is {self.loop.kind}, not a plain one from 0 on")
         self.facts = facts_of(self.fixed)
         self.simplify = Simplifier(self.facts).expr
         if foreign := why_foreign(tree, block):
@@ -166,7 +170,7 @@ class _Rolling:
         self.dim, self.extent, self.stride, self.inner = self._dimension()
 
     def error(self, reason: str) -> ScheduleError:
-        return ScheduleError(f"rolling_buffer of '{self.buffer.data.name}' in '{self.block.name}': {reason}")
+        return ScheduleError(f"rolling_buffer of '{self.buffer.data.name}' in '{self.block.name_hint}': {reason}")
 
     def _meeting(self) -> S.For:
         """The loop that the block is computed at: the innermost one around it and all of its readers."""
@@ -187,7 +191,7 @@ class _Rolling:
         """The dimension that goes round, how many elements are alive in it, by how many each turn goes on, and which of
         them a point of the block is."""
         region = next(r for r in self.block.writes if data_of(r) is self.buffer.data)
-        assert isinstance(region, E.Region)
+        assert isinstance(region, E.BufferRegion)
         reach = reach_of(self.tree, self.block, self.fixed)
         for dim, (index, whole) in enumerate(zip(region.starts, self.buffer.shape)):
             plain = plain_index(index)
@@ -203,10 +207,10 @@ class _Rolling:
             extent = high - low + 1
             if 0 < stride < extent < (constant(whole) or 0):
                 for a in axes_of(self.block):
-                    if a.var is not axis.var and uses(a.binding, (self.loop.var,)):
-                        raise self.error(f"the axis '{a.var.name}' goes on with '{self.loop.var.name}', too")
+                    if a.var is not axis.var and uses(a.binding, (self.loop.loop_var,)):
+                        raise self.error(f"the axis '{a.var.name}' goes on with '{self.loop.loop_var.name}', too")
                 return dim, extent, stride, self.simplify(Binary("sub", inner, number(low)))
-        raise self.error(f"no dimension has parts that overlap from turn to turn of '{self.loop.var.name}'")
+        raise self.error(f"no dimension has parts that overlap from turn to turn of '{self.loop.loop_var.name}'")
 
     def _split(self, binding: Expr, inside: set[Var]) -> tuple[int, Expr, int, int] | None:
         """`binding` as stride * loop + what the loops inside make of it (with its least and largest value) + the rest."""
@@ -215,7 +219,7 @@ class _Rolling:
         made: Expr = inner
         for key, factor in form.terms.items():
             atom = self._known.atoms[key]
-            if atom is self.loop.var:
+            if atom is self.loop.loop_var:
                 stride = factor
             elif isinstance(atom, Var) and atom in inside:
                 made = Binary("add", made, Binary("mul", atom, number(factor, atom)))
@@ -230,17 +234,17 @@ class _Rolling:
 
     def body(self) -> Body:
         """The body of the function with the buffer going round."""
-        first = Binary("lt", self.loop.var, number(1, self.loop.var))
+        first = Binary("lt", self.loop.loop_var, number(1, self.loop.loop_var))
         fresh_ones = Binary("ge", self.inner, number(self.extent - self.stride, self.inner))
-        where = joined([*conjuncts(self.block.where), Binary("or", first, fresh_ones)])
+        where = joined([*conjuncts(self.block.predicate), Binary("or", first, fresh_ones)])
         shape = tuple(number(self.extent) if d == self.dim else e for d, e in enumerate(self.buffer.shape))
         axes = axes_of(self.block)
         region = next(r for r in self.block.writes if data_of(r) is self.buffer.data)
-        assert isinstance(region, E.Region)
+        assert isinstance(region, E.BufferRegion)
         own = plain_index(region.starts[self.dim])
         assert own is not None
         kinds = tuple("opaque" if a.var is own[0] else a.kind for a in axes)
-        new = self.block.replace(where=where, kinds=kinds)
+        new = self.block.replace(predicate=where, kinds=kinds)
         body = edit(self.tree.function.body, {self.block: (new,)})
         turned = Buffer(self.buffer.data, self.buffer.dtype, shape)
         return Relaid(self.buffer.data, turned, self._turned).body(body)

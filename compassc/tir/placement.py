@@ -71,7 +71,7 @@ class Placement(Base):
         if is_output(self, move.function, move.tree, move.block):
             raise move.error("it is an output")
         consumers = consumers_of(move.tree, move.block)
-        outside = [b.name for b in consumers if not move.tree.is_inside(b, move.loop)]
+        outside = [b.name_hint for b in consumers if not move.tree.is_inside(b, move.loop)]
         if outside or not consumers:
             raise move.error(
                 f"{len(outside)} of the {len(consumers)} blocks that read it are not inside of the loop: "
@@ -90,7 +90,7 @@ class Placement(Base):
         move = _Move(self, "reverse_compute_at", block, loop)
         move.check_block()
         producers = producers_of(move.tree, move.block)
-        outside = [b.name for b in producers if not move.tree.is_inside(b, move.loop)]
+        outside = [b.name_hint for b in producers if not move.tree.is_inside(b, move.loop)]
         if outside or not producers:
             raise move.error(
                 f"{len(outside)} of the {len(producers)} blocks that it reads are not inside of the loop: "
@@ -128,7 +128,7 @@ class _Move:
         self.axes = _computed(self.tree, self.block)
 
     def error(self, reason: str) -> ScheduleError:
-        return ScheduleError(f"{self.step} of '{self.block.name}' at '{self.loop.var.name}': {reason}")
+        return ScheduleError(f"{self.step} of '{self.block.name_hint}' at '{self.loop.loop_var.name}': {reason}")
 
     def check_block(self) -> None:
         """ScheduleError for a block that must be computed where it is."""
@@ -146,7 +146,7 @@ class _Move:
                 break
             if not isinstance(above, S.For):
                 raise self.error("it stands in a condition")
-        sizes = {s.var: constant(s.stop) or 0 for s in self.tree.loops_around(self.block, all_of_them=True)}
+        sizes = {s.loop_var: constant(s.stop) or 0 for s in self.tree.loops_around(self.block, all_of_them=True)}
         bindings = [a.binding for a in self.axes]
         if not self.tree.function.attr(EXPRESSIONS) and all(sizes.values()) and not covers(bindings, sizes):
             raise self.error("its loops do not surely give all values of its axes")
@@ -178,7 +178,7 @@ class _Move:
 
     def _by_axes(self, region: Expr, found: Sequence[Range]) -> dict[Var, Range]:
         """The ranges of the axes that are an index each."""
-        assert isinstance(region, E.Region)
+        assert isinstance(region, E.BufferRegion)
         ranges: dict[Var, Range] = {}
         twice: set[Var] = set()
         for index, extent, (start, count) in zip(region.starts, region.extents, found):
@@ -199,7 +199,7 @@ class _Move:
         reduced = {a.var for a in self.axes if a.is_reduction}
         for p in producers:
             if reason := why_not_apart(self.tree, p):
-                raise self.error(f"'{p.name}' does not give each element once: {reason}")
+                raise self.error(f"'{p.name_hint}' does not give each element once: {reason}")
             reach = reach_of(self.tree, p, self.fixed)
             for region in p.writes:
                 data = data_of(region)
@@ -223,7 +223,7 @@ class _Move:
         ranges: dict[Var, Range] = {}
         shape = self.buffers[data].shape
         for region in reads_of(self.block, data):
-            assert isinstance(region, E.Region)
+            assert isinstance(region, E.BufferRegion)
             for d, (index, extent) in enumerate(zip(region.starts, region.extents)):
                 start, count = found[d]
                 if constant(start) == 0 and self.facts.compare("ge", count, shape[d]) is True:
@@ -255,9 +255,9 @@ class _Move:
 
     def _check_once(self, p: S.Block) -> None:
         """ScheduleError when what a block gives is given more than once: then it would be joined more than once."""
-        loops = {s.var: constant(s.stop) or 0 for s in self.tree.loops_around(p, all_of_them=True)}
+        loops = {s.loop_var: constant(s.stop) or 0 for s in self.tree.loops_around(p, all_of_them=True)}
         if not all(loops.values()) or not bijective([a.binding for a in axes_of(p)], loops):
-            raise self.error(f"'{p.name}' is not surely computed once for each element, but it reduces over it")
+            raise self.error(f"'{p.name_hint}' is not surely computed once for each element, but it reduces over it")
 
     def check_all_points(self, ranges: dict[Var, Range], producers: Sequence[S.Block]) -> None:
         """ScheduleError where the turns of the loops do not give all points of the block. Those of expressions are all
@@ -268,10 +268,10 @@ class _Move:
         if self.tree.function.attr(EXPRESSIONS) or not ranges:
             return
         loops = [s for s in self.fixed if self.tree.scope(s) is self.tree.scope(self.block)]
-        if any(constant(s.start) != 0 or constant(s.stop) is None for s in loops):
+        if any(constant(s.min) != 0 or constant(s.stop) is None for s in loops):
             self._check_domains(ranges, producers)
             return
-        sizes = {s.var: constant(s.stop) or 0 for s in loops}
+        sizes = {s.loop_var: constant(s.stop) or 0 for s in loops}
         bindings: list[Expr] = []
         for a in self.axes:
             if a.var not in ranges:
@@ -294,10 +294,10 @@ class _Move:
         facts = facts_of([])
         for p in producers:
             if why_not_all_points(self.tree, p, axes_of(p)):
-                raise self.error(f"the loops around '{p.name}' do not surely give all of its points")
+                raise self.error(f"the loops around '{p.name_hint}' do not surely give all of its points")
             made = {a.var: a for a in axes_of(p)}
             for written_, read_ in ((w, r) for w in p.writes for r in reads_of(self.block, data_of(w))):
-                assert isinstance(written_, E.Region) and isinstance(read_, E.Region)
+                assert isinstance(written_, E.BufferRegion) and isinstance(read_, E.BufferRegion)
                 for there, here in zip(map(plain_index, written_.starts), map(plain_index, read_.starts)):
                     if here is None or here[0] not in own:
                         continue
@@ -308,7 +308,7 @@ class _Move:
                     first, last = add(a.start, shift), add(add(a.start, a.extent), shift)
                     end = add(b.start, b.extent)
                     if facts.compare("le", b.start, first) is not True or facts.compare("ge", end, last) is not True:
-                        raise self.error(f"'{p.name}' does not surely give all points of its axis '{a.var.name}'")
+                        raise self.error(f"'{p.name_hint}' does not surely give all points of its axis '{a.var.name}'")
 
     # -- the new place
 
@@ -319,7 +319,9 @@ class _Move:
         nest = self._nest(ranges, preserve_unit_loops)
         place = self._position(consumers, index)
         body = edit(self.tree.function.body, {self.block: ()})
-        return edit_loop(body, self.loop.var, lambda s: (s.replace(body=(*s.body[:place], *nest, *s.body[place:])),))
+        return edit_loop(
+            body, self.loop.loop_var, lambda s: (s.replace(body=(*s.body[:place], *nest, *s.body[place:])),)
+        )
 
     def _position(self, consumers: Sequence[S.Block], index: int) -> int:
         inside = [p for p in producers_of(self.tree, self.block) if self.tree.is_inside(p, self.loop)]
@@ -352,7 +354,7 @@ class _Move:
             axes.append(a._replace(binding=binding))
             if start is not a.start:
                 conditions += [Binary("le", a.start, binding), Binary("lt", binding, add(a.start, a.extent))]
-        made: Body = (with_axes(self.block, axes).replace(where=joined(conditions)),)
+        made: Body = (with_axes(self.block, axes).replace(predicate=joined(conditions)),)
         for var, extent in reversed(loops):
             made = (loop(var, extent, made),)
         return made
@@ -382,11 +384,11 @@ def check_only_flow(step: str, tree: Tree, block: S.Block) -> None:
             continue
         later = tree.order[other] > tree.order[block]
         if later and written(other) & (read(block) - written(block)):
-            raise ScheduleError(f"{step} of '{block.name}': '{other.name}' overwrites later what it reads")
+            raise ScheduleError(f"{step} of '{block.name_hint}': '{other.name_hint}' overwrites later what it reads")
         if not later and read(other) & (written(block) - written(other)):
-            raise ScheduleError(f"{step} of '{block.name}': '{other.name}' reads before what it writes")
+            raise ScheduleError(f"{step} of '{block.name_hint}': '{other.name_hint}' reads before what it writes")
 
 
 def unconditional(block: S.Block) -> bool:
     """Whether a block does something at every point of the loops around it."""
-    return not conjuncts(block.where)
+    return not conjuncts(block.predicate)

@@ -37,13 +37,13 @@ class Queries(Base):
             return []
         tree = self.tree(function)
         assert isinstance(key, str)
-        return [self.new_loop(function, s.var) for s in tree.loops_around(tree.blocks[key])]
+        return [self.new_loop(function, s.loop_var) for s in tree.loops_around(tree.blocks[key])]
 
     @instruction("GetChildBlocks", ("block_or_loop",), pure=True)
     def get_child_blocks(self, block_or_loop: BlockRV | LoopRV) -> list[BlockRV]:
         """The blocks directly inside of a block or loop, in order."""
         function, inside = self._inside(block_or_loop)
-        return [self.new_block(function, b.name) for b in inside]
+        return [self.new_block(function, b.name_hint) for b in inside]
 
     def _inside(self, rv: BlockRV | LoopRV) -> tuple[str, list[S.Block]]:
         function, key = self.place(rv)
@@ -56,20 +56,20 @@ class Queries(Base):
     def get_producers(self, block: BlockRV) -> list[BlockRV]:
         """The blocks of the same scope that write, before it, what a block reads or writes."""
         function, tree, s = self.located_block(block)
-        return [self.new_block(function, b.name) for b in producers_of(tree, s)]
+        return [self.new_block(function, b.name_hint) for b in producers_of(tree, s)]
 
     @instruction("GetConsumers", ("block",), pure=True)
     def get_consumers(self, block: BlockRV) -> list[BlockRV]:
         """The blocks of the same scope that read or write, after it, what a block writes."""
         function, tree, s = self.located_block(block)
-        return [self.new_block(function, b.name) for b in consumers_of(tree, s)]
+        return [self.new_block(function, b.name_hint) for b in consumers_of(tree, s)]
 
     @instruction("GetOutputBlocks", ("scope_block",), pure=True)
     def get_output_blocks(self, scope_block: BlockRV) -> list[BlockRV]:
         """The blocks of a scope that write what is needed outside of it."""
         function, inside = self._inside(scope_block)
         tree = self.tree(function)
-        return [self.new_block(function, b.name) for b in inside if is_output(self, function, tree, b)]
+        return [self.new_block(function, b.name_hint) for b in inside if is_output(self, function, tree, b)]
 
 
 def producers_of(tree: Tree, block: S.Block) -> list[S.Block]:

@@ -26,7 +26,7 @@ class Joining(NamedTuple):
     `results`: the joined values, of the variables `old` and `new`. `ordered`: the order of what is joined matters.
     """
 
-    stores: tuple[S.Store, ...]
+    stores: tuple[S.BufferStore, ...]
     sources: tuple[Expr, ...]
     identities: tuple[Expr, ...]
     old: tuple[Var, ...]
@@ -48,9 +48,9 @@ def joining_of(block: S.Block) -> Joining | str:
     return _several(block)
 
 
-def _single(block: S.Block, store: S.Store, source: Expr) -> Joining | str:
+def _single(block: S.Block, store: S.BufferStore, source: Expr) -> Joining | str:
     value = store.value
-    assert isinstance(value, Binary) and isinstance(value.a, E.Load)
+    assert isinstance(value, Binary) and isinstance(value.a, E.BufferLoad)
     alike = all(map(Interner().same, value.a.indices, store.indices))
     if not alike or _reads((source,), {store.buffer.data}):
         return "there is no matching reducer: it does not join what it reads elsewhere to one accumulated element"
@@ -59,7 +59,7 @@ def _single(block: S.Block, store: S.Store, source: Expr) -> Joining | str:
         old, new = Var("old", neutral.dtype), Var("new", neutral.dtype)
         return Joining((store,), (source,), (neutral,), (old,), (new,), (Binary(value.op, old, new),), False)
     first = block.init[0] if len(block.init) == 1 else None
-    given = first.value if isinstance(first, S.Store) else None
+    given = first.value if isinstance(first, S.BufferStore) else None
     same = isinstance(given, (IntImm, FloatImm)) and neutral is not None and given.value == neutral.value
     if given is None or not same:
         begins = "no single value" if given is None else str(given)
@@ -85,8 +85,8 @@ def _several(block: S.Block) -> Joining | str:
     """Values that are joined together: `v = ...` for each of them, then the stores."""
     none = "there is no matching reducer: it is no `B[...] = op(B[...], source)`, nor several values that are joined"
     lets = [s for s in block.body if isinstance(s, S.Let)]
-    stores = [s for s in block.body if isinstance(s, S.Store)]
-    starts = [s for s in block.init if isinstance(s, S.Store)]
+    stores = [s for s in block.body if isinstance(s, S.BufferStore)]
+    starts = [s for s in block.init if isinstance(s, S.BufferStore)]
     count = len(stores)
     if not stores or list(block.body) != [*lets, *stores] or len(starts) != len(block.init) or len(starts) != count:
         return none
@@ -101,7 +101,7 @@ def _several(block: S.Block) -> Joining | str:
 
     def kept(e: Expr) -> Expr | None:
         for s, var in zip(stores, old):
-            if isinstance(e, E.Load) and e.buffer.data is s.buffer.data:
+            if isinstance(e, E.BufferLoad) and e.buffer.data is s.buffer.data:
                 return var if all(map(same, e.indices, s.indices)) else None
         return None
 
@@ -122,7 +122,7 @@ def _several(block: S.Block) -> Joining | str:
 
 def _reads(exprs: Sequence[Expr], buffers: set[Var]) -> bool:
     """Whether expressions read one of these buffers."""
-    return any(isinstance(x, E.Load) and x.buffer.data in buffers for e in exprs for x in walk_exprs(e))
+    return any(isinstance(x, E.BufferLoad) and x.buffer.data in buffers for e in exprs for x in walk_exprs(e))
 
 
 def _source(e: Expr, old: Var) -> Expr | None:
@@ -130,7 +130,7 @@ def _source(e: Expr, old: Var) -> Expr | None:
     if isinstance(e, Binary) and e.a is old:
         return e.b
     if isinstance(e, E.Select):
-        return e.b if e.a is old else e.a if e.b is old else None
+        return e.false_value if e.true_value is old else e.true_value if e.false_value is old else None
     return None
 
 
@@ -145,7 +145,7 @@ def _only(e: Expr, known: set[Var]) -> bool:
         joins = e.op in ("add", "mul") and isinstance(e.a, Var) and isinstance(e.b, Var)
         return (joins or e.op in (*_COMPARING, "min", "max")) and _only(e.a, known) and _only(e.b, known)
     if isinstance(e, E.Select):
-        return all(_only(x, known) for x in (e.cond, e.a, e.b))
+        return all(_only(x, known) for x in (e.condition, e.true_value, e.false_value))
     return isinstance(e, E.Unary) and e.op == "not" and _only(e.a, known)
 
 

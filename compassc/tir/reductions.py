@@ -45,11 +45,13 @@ class Reductions(Base):
         _, _, before = self.located_loop(loop)
         reason = why_no_reduction(tree, s)
         if reason:
-            raise ScheduleError(f"decompose_reduction of '{s.name}': {reason}")
+            raise ScheduleError(f"decompose_reduction of '{s.name_hint}': {reason}")
         if before not in tree.loops_around(s):
-            raise ScheduleError(f"decompose_reduction of '{s.name}': the loop '{before.var.name}' is not around it")
-        names = (self.free_block_name(tree, f"{s.name}_init"), self.free_block_name(tree, f"{s.name}_update"))
-        self.commit(function, decomposed(tree, s, before, names), {s.name: names[1]})
+            raise ScheduleError(
+                f"decompose_reduction of '{s.name_hint}': the loop '{before.loop_var.name}' is not around it"
+            )
+        names = (self.free_block_name(tree, f"{s.name_hint}_init"), self.free_block_name(tree, f"{s.name_hint}_update"))
+        self.commit(function, decomposed(tree, s, before, names), {s.name_hint: names[1]})
         return self.new_block(function, names[0])
 
     @instruction("RFactor", ("loop",), ("factor_axis",))
@@ -60,9 +62,9 @@ class Reductions(Base):
         block = _only_block(tree, s)
         reason = why_no_reduction(tree, block) or why_foreign(tree, block)
         if reason:
-            raise ScheduleError(f"rfactor of '{block.name}' along '{s.var.name}': {reason}")
+            raise ScheduleError(f"rfactor of '{block.name_hint}' along '{s.loop_var.name}': {reason}")
         factoring = Factoring(tree, block, s, factor_axis)
-        name = self.free_block_name(tree, f"{block.name}_rf")
+        name = self.free_block_name(tree, f"{block.name_hint}_rf")
         scope = tree.scope(block)
         body, buffers = factoring.run(name, self.buffers(function))
         for buffer in buffers:
@@ -74,16 +76,18 @@ class Reductions(Base):
 def _only_block(tree: Tree, s: S.For) -> S.Block:
     """The block that is all there is in a plain loop and in the loops around it."""
     if s.kind != "serial":
-        raise ScheduleError(f"rfactor of '{s.var.name}': the loop is {s.kind}")
+        raise ScheduleError(f"rfactor of '{s.loop_var.name}': the loop is {s.kind}")
     inside = tree.inside(s)
     if len(inside) != 1:
-        raise ScheduleError(f"rfactor of '{s.var.name}': there are {len(inside)} blocks in it, not one")
+        raise ScheduleError(f"rfactor of '{s.loop_var.name}': there are {len(inside)} blocks in it, not one")
     for above in [*tree.around(inside[0])]:
         if isinstance(above, S.Block):
             break
         if not isinstance(above, S.For) or len(above.body) != 1:
-            what = above.var.name if isinstance(above, S.For) else "a condition"
-            raise ScheduleError(f"rfactor of '{s.var.name}': '{inside[0].name}' is not all that is in '{what}'")
+            what = above.loop_var.name if isinstance(above, S.For) else "a condition"
+            raise ScheduleError(
+                f"rfactor of '{s.loop_var.name}': '{inside[0].name_hint}' is not all that is in '{what}'"
+            )
     return inside[0]
 
 
@@ -102,22 +106,22 @@ class Factoring:
         self.spatial = [a for a in axes_of(block) if not a.is_reduction]
         self.reduced = [a for a in axes_of(block) if a.is_reduction]
         if outer := around_reduction(tree, block):
-            raise self.error(f"it goes on with a reduction in each point of '{outer.name}', which it is inside of")
+            raise self.error(f"it goes on with a reduction in each point of '{outer.name_hint}', which it is inside of")
         reducing = reduction_loops(tree, block)
         if factor not in reducing:
             raise self.error("nothing is reduced over it")
         self.reducing = [s for s in reducing if s is not factor]
         for s in reducing:
-            if any(uses(a.binding, (s.var,)) for a in self.spatial):
-                raise self.error(f"'{s.var.name}' is reduced over in part only: a spatial axis depends on it, too")
-            if uses(s.stop, [x.var for x in self.loops]):
-                raise self.error(f"the extent of '{s.var.name}' depends on another loop")
+            if any(uses(a.binding, (s.loop_var,)) for a in self.spatial):
+                raise self.error(f"'{s.loop_var.name}' is reduced over in part only: a spatial axis depends on it, too")
+            if uses(s.stop, [x.loop_var for x in self.loops]):
+                raise self.error(f"the extent of '{s.loop_var.name}' depends on another loop")
         joining = joining_of(block)
         if isinstance(joining, str):
             raise self.error(joining)
         if joining.ordered and reducing[0] is not factor:
             raise self.error(
-                f"the order in which it joins values matters, and '{reducing[0].var.name}' is outside of the loop"
+                f"the order in which it joins values matters, and '{reducing[0].loop_var.name}' is outside of the loop"
             )
         self.joining = joining
         rank = len(joining.stores[0].indices)
@@ -126,7 +130,7 @@ class Factoring:
         self.place = place + rank + 1 if place < 0 else place
 
     def error(self, reason: str) -> ScheduleError:
-        return ScheduleError(f"rfactor of '{self.block.name}' along '{self.factor.var.name}': {reason}")
+        return ScheduleError(f"rfactor of '{self.block.name_hint}' along '{self.factor.loop_var.name}': {reason}")
 
     def run(
         self,
@@ -156,17 +160,17 @@ class Factoring:
 
     def _partial(self, name: str, buffers: list[Buffer]) -> S.Block:
         """The block that reduces along all loops but the factored one."""
-        factor = Axis(_axis(self.factor), "spatial", number(0), self.factor.stop, self.factor.var)
-        rest = [Axis(_axis(s), "reduce", number(0), s.stop, s.var) for s in self.reducing]
+        factor = Axis(_axis(self.factor), "spatial", number(0), self.factor.stop, self.factor.loop_var)
+        rest = [Axis(_axis(s), "reduce", number(0), s.stop, s.loop_var) for s in self.reducing]
         spatial, renames = fresh_axes(self.spatial)
-        by_loop: dict[Var, Expr] = {s.var: a.var for s, a in zip([self.factor, *self.reducing], [factor, *rest])}
+        by_loop: dict[Var, Expr] = {s.loop_var: a.var for s, a in zip([self.factor, *self.reducing], [factor, *rest])}
         mapping: dict[Var, Expr] = dict(renames)
         mapping.update({a.var: at(a.binding, by_loop) for a in self.reduced})
-        loops = [self.factor.var, *(s.var for s in self.reducing)]
-        outside = [c for c in conjuncts(self.block.where) if not uses(c, loops)]
-        spatial_loops = {s.var for s in self.loops} - set(loops)
+        loops = [self.factor.loop_var, *(s.loop_var for s in self.reducing)]
+        outside = [c for c in conjuncts(self.block.predicate) if not uses(c, loops)]
+        spatial_loops = {s.loop_var for s in self.loops} - set(loops)
         inside = []
-        for c in conjuncts(self.block.where):
+        for c in conjuncts(self.block.predicate):
             if uses(c, loops):
                 if uses(c, spatial_loops):
                     raise self.error("its condition joins loops that are reduced over and others")
@@ -178,42 +182,42 @@ class Factoring:
         init, update = self._statements(buffers, indices, sources)
         axes = [*([factor] if self.place == 0 else []), *spatial, *([] if self.place == 0 else [factor]), *rest]
         if not rest:  # nothing is left to reduce over
-            init, update = (), tuple(S.Store(view(b), indices, e, None) for b, e in zip(buffers, sources))
+            init, update = (), tuple(S.BufferStore(view(b), indices, e, None) for b, e in zip(buffers, sources))
         return new_block(name, axes, update, init, joined(outside)).replace(annotations=self.block.annotations)
 
     def _statements(
         self, buffers: Sequence[Buffer], indices: tuple[Expr, ...], sources: Sequence[Expr]
     ) -> tuple[Body, Body]:
         """The beginning of a reduction into buffers, and what joins values to what is there."""
-        init = tuple(S.Store(view(b), indices, e, None) for b, e in zip(buffers, self.joining.identities))
-        results = self.joining.combine([E.Load(view(b), indices) for b in buffers], sources)
+        init = tuple(S.BufferStore(view(b), indices, e, None) for b, e in zip(buffers, self.joining.identities))
+        results = self.joining.combine([E.BufferLoad(view(b), indices) for b in buffers], sources)
         if len(buffers) == 1:
-            return init, (S.Store(view(buffers[0]), indices, results[0], None),)
+            return init, (S.BufferStore(view(buffers[0]), indices, results[0], None),)
         kept = [Var(f"v_{b.data.name}", b.dtype) for b in buffers]
         lets = [S.Let(var, e) for var, e in zip(kept, results)]
-        return init, (*lets, *(S.Store(view(b), indices, var, None) for b, var in zip(buffers, kept)))
+        return init, (*lets, *(S.BufferStore(view(b), indices, var, None) for b, var in zip(buffers, kept)))
 
     def _final(self, buffers: list[Buffer]) -> Body:
         """The nest that reduces along the factored loop."""
         kept = [s for s in self.loops if s not in self.reducing]
-        loops = {s.var: fresh(s.var) for s in kept}
+        loops = {s.loop_var: fresh(s.loop_var) for s in kept}
         mapping: dict[Var, Expr] = dict(loops)
-        factor = Axis(_axis(self.factor), "reduce", number(0), self.factor.stop, loops[self.factor.var])
+        factor = Axis(_axis(self.factor), "reduce", number(0), self.factor.stop, loops[self.factor.loop_var])
         spatial, renames = fresh_axes([a._replace(binding=at(a.binding, mapping)) for a in self.spatial])
         axes_map: dict[Var, Expr] = dict(renames)
         stores = self.joining.stores
         indices = tuple(at(i, axes_map) for i in stores[0].indices)
-        sources = [E.Load(view(b), self._at(indices, factor.var)) for b in buffers]
+        sources = [E.BufferLoad(view(b), self._at(indices, factor.var)) for b in buffers]
         init, update = self._statements([x.buffer for x in stores], indices, sources)
         init = init if self.block.init else ()
-        dropped = [self.factor.var, *(s.var for s in self.reducing)]
-        where = [at(c, mapping) for c in conjuncts(self.block.where) if not uses(c, dropped)]
+        dropped = [self.factor.loop_var, *(s.loop_var for s in self.reducing)]
+        where = [at(c, mapping) for c in conjuncts(self.block.predicate) if not uses(c, dropped)]
         axes = [*([factor] if self.place == 0 else []), *spatial, *([] if self.place == 0 else [factor])]
-        made: Body = (new_block(self.block.name, axes, update, init, joined(where)),)
+        made: Body = (new_block(self.block.name_hint, axes, update, init, joined(where)),)
         for s in reversed(kept):
-            made = (loop(loops[s.var], s.stop, made, s if s is not self.factor else None),)
+            made = (loop(loops[s.loop_var], s.stop, made, s if s is not self.factor else None),)
         return made
 
 
 def _axis(s: S.For) -> Var:
-    return Var(f"v{s.var.name}", s.var.dtype)
+    return Var(f"v{s.loop_var.name}", s.loop_var.dtype)

@@ -60,32 +60,32 @@ class _Finder:
         else:
             if isinstance(s, S.Let):
                 self.hidden.add(s.var)
-            roots = [e for e in s.exprs() if not (isinstance(s, S.Store) and e is s.buffer.data)]
+            roots = [e for e in s.exprs() if not (isinstance(s, S.BufferStore) and e is s.buffer.data)]
             for e in roots:
                 self.expr(e)
-            if isinstance(s, S.Store):
+            if isinstance(s, S.BufferStore):
                 self.made.writes.setdefault(s.buffer.data, []).append(self._spans(s.indices))
             for inner in s.bodies():
                 self.body(inner)
 
     def _for(self, s: S.For) -> None:
-        for e in (s.start, s.stop):
+        for e in (s.min, s.stop):
             self.expr(e)
-        last = sub(s.stop, number(1, s.var))
-        low, high = self._span(s.start), self._span(last)
+        last = sub(s.stop, number(1, s.loop_var))
+        low, high = self._span(s.min), self._span(last)
         if low is None or high is None:
-            self.hidden.add(s.var)
+            self.hidden.add(s.loop_var)
         else:
-            self.reach[s.var] = low[0], high[1]
+            self.reach[s.loop_var] = low[0], high[1]
         self.body(s.body)
 
     def _block(self, s: S.Block) -> None:
-        for e in (*s.bindings, s.where):
+        for e in (*s.iter_values, s.predicate):
             self.expr(e)
-        inner: dict[Var, Expr] = dict(zip(s.vars, s.bindings))
+        inner: dict[Var, Expr] = dict(zip(s.vars, s.iter_values))
         for regions, table in ((s.reads, self.made.reads), (s.writes, self.made.writes)):
             for r in regions:
-                assert isinstance(r, E.Region)
+                assert isinstance(r, E.BufferRegion)
                 spans: Spans = []
                 for start, extent in zip(r.starts, r.extents):
                     first = self._span(at(start, inner))
@@ -94,7 +94,7 @@ class _Finder:
                 table.setdefault(r.buffer.data, []).append(spans)
 
     def expr(self, e: Expr) -> None:
-        if isinstance(e, E.Load):
+        if isinstance(e, E.BufferLoad):
             self.made.reads.setdefault(e.buffer.data, []).append(self._spans(e.indices))
             for i in (*e.indices, *([] if e.mask is None else [e.mask])):
                 self.expr(i)
@@ -158,8 +158,8 @@ def _clipped(start: Expr, extent: Expr, whole: Expr) -> tuple[Expr, Expr]:
 def regions(block: S.Block, buffers: Mapping[Var, Buffer], facts: Arith) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
     """What a block reads and writes, by its own statements. `facts` are about its axes."""
     found = touched((*block.init, *block.body))
-    for e in walk_exprs(block.where):  # it is not about the axes: any element may be read
-        if isinstance(e, E.Load):
+    for e in walk_exprs(block.predicate):  # it is not about the axes: any element may be read
+        if isinstance(e, E.BufferLoad):
             found.reads.setdefault(e.buffer.data, []).append([None for _ in buffers[e.buffer.data].shape])
     outside = {data: buffer for data, buffer in buffers.items() if data not in found.own}
     writes = _listed(found.writes, found.opaque, outside, facts)
@@ -172,7 +172,7 @@ def regions(block: S.Block, buffers: Mapping[Var, Buffer], facts: Arith) -> tupl
 
 def _listed(
     table: dict[Var, list[Spans]], opaque: set[Var], buffers: Mapping[Var, Buffer], facts: Arith
-) -> list[E.Region]:
+) -> list[E.BufferRegion]:
     made = []
     for data in [*table, *(d for d in opaque if d not in table)]:
         buffer = buffers.get(data)
@@ -182,5 +182,5 @@ def _listed(
             ranges: list[tuple[Expr, Expr]] = [(number(0, e), e) for e in buffer.shape]
         else:
             ranges = box(table[data], buffer, facts)
-        made.append(E.Region(view(buffer), tuple(r[0] for r in ranges), tuple(r[1] for r in ranges)))
+        made.append(E.BufferRegion(view(buffer), tuple(r[0] for r in ranges), tuple(r[1] for r in ranges)))
     return made

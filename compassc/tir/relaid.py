@@ -30,22 +30,22 @@ class Relaid(Rewriter):
     def rewrite_declaration(self, s: S.DeclBuffer) -> Stmt:
         return S.DeclBuffer(self.new, span=s.span) if s.buffer.data is self.data else s
 
-    @rewrites(E.Load)
-    def rewrite_load(self, e: E.Load) -> Expr:
+    @rewrites(E.BufferLoad)
+    def rewrite_load(self, e: E.BufferLoad) -> Expr:
         indices = tuple(map(self.expr, e.indices))
         if e.buffer.data is not self.data:
-            return E.Load(e.buffer, indices, e.mask)
-        return E.Load(view(self.new), self.place(indices), e.mask)
+            return E.BufferLoad(e.buffer, indices, e.mask)
+        return E.BufferLoad(view(self.new), self.place(indices), e.mask)
 
-    @rewrites(S.Store)
-    def rewrite_store(self, s: S.Store) -> Stmt:
+    @rewrites(S.BufferStore)
+    def rewrite_store(self, s: S.BufferStore) -> Stmt:
         indices, value = tuple(map(self.expr, s.indices)), self.expr(s.value)
         if s.buffer.data is not self.data:
-            return S.Store(s.buffer, indices, value, s.mask, span=s.span)
-        return S.Store(view(self.new), self.place(indices), value, s.mask, span=s.span)
+            return S.BufferStore(s.buffer, indices, value, s.mask, span=s.span)
+        return S.BufferStore(view(self.new), self.place(indices), value, s.mask, span=s.span)
 
-    @rewrites(E.Region)
-    def rewrite_region(self, e: E.Region) -> Expr:
+    @rewrites(E.BufferRegion)
+    def rewrite_region(self, e: E.BufferRegion) -> Expr:
         if e.buffer.data is not self.data:
             return e
-        return E.Region(view(self.new), tuple(number(0) for _ in self.new.shape), self.new.shape)
+        return E.BufferRegion(view(self.new), tuple(number(0) for _ in self.new.shape), self.new.shape)

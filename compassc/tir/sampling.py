@@ -128,7 +128,7 @@ class Sampling(Base):
         if self._possible(lambda t: t.compute_inline(block)):
             candidates.append(-2)
         for i, loop in enumerate(loops):
-            if self._possible(lambda t, v=loop.var: t.compute_at(block, t.new_loop(function, v))):
+            if self._possible(lambda t, v=loop.loop_var: t.compute_at(block, t.new_loop(function, v))):
                 candidates.append(i)
         if decision is None:
             decision = candidates[self._next(len(candidates))]
@@ -137,7 +137,7 @@ class Sampling(Base):
             decision = max(lower, default=-1)
         self.decided = decision
         if decision >= 0:
-            return self.new_loop(function, loops[decision].var)
+            return self.new_loop(function, loops[decision].loop_var)
         made = LoopRV()
         self.symbols[made] = Place("", "@inline" if decision == -2 else "@root")
         return made

@@ -36,9 +36,9 @@ class Tree:
             self.parents[s] = parent
             self.order[s] = len(self.order)
             if isinstance(s, S.For):
-                self.loops[s.var] = s
+                self.loops[s.loop_var] = s
             elif isinstance(s, S.Block):
-                self.blocks[s.name] = s
+                self.blocks[s.name_hint] = s
             for inner in s.bodies():
                 self._enter(inner, s)
 
@@ -70,15 +70,15 @@ class Tree:
         a spatial axis that is bound to the loop."""
         if block not in self._used:
             self._used[block] = frozenset(v for e in all_exprs((*block.init, *block.body)) for v in variables(e))
-        return [s for s in self.loops_around(block, all_of_them=True) if s.var in self._used[block]]
+        return [s for s in self.loops_around(block, all_of_them=True) if s.loop_var in self._used[block]]
 
     def implied_axes(self, block: S.Block) -> list[Axis]:
         """The axes that these loops would be: those of which the block's own axes do not tell the turns apart."""
-        sizes = {s.var: constant(s.stop) or UNKNOWN for s in self.loops_around(block, all_of_them=True)}
+        sizes = {s.loop_var: constant(s.stop) or UNKNOWN for s in self.loops_around(block, all_of_them=True)}
         return [
-            Axis(s.var, "spatial", s.start, sub(s.stop, s.start), s.var)
+            Axis(s.loop_var, "spatial", s.min, sub(s.stop, s.min), s.loop_var)
             for s in self.used_loops(block)
-            if not separates(block.bindings, sizes, s.var)
+            if not separates(block.iter_values, sizes, s.loop_var)
         ]
 
     def inside(self, s: Stmt | None) -> list[S.Block]:
@@ -140,7 +140,7 @@ def edit(body: Body, changes: Mapping[Stmt, Sequence[Stmt]]) -> Body:
 def edit_block(body: Body, name: str, change: Callable[[S.Block], Sequence[Stmt]]) -> Body:
     """A body with the block of a name replaced."""
     for s in _walk(body):
-        if isinstance(s, S.Block) and s.name == name:
+        if isinstance(s, S.Block) and s.name_hint == name:
             return edit(body, {s: change(s)})
     raise KeyError(name)
 
@@ -148,7 +148,7 @@ def edit_block(body: Body, name: str, change: Callable[[S.Block], Sequence[Stmt]
 def edit_loop(body: Body, var: Var, change: Callable[[S.For], Sequence[Stmt]]) -> Body:
     """A body with the loop of a variable replaced."""
     for s in _walk(body):
-        if isinstance(s, S.For) and s.var is var:
+        if isinstance(s, S.For) and s.loop_var is var:
             return edit(body, {s: change(s)})
     raise KeyError(var.name)
 

@@ -166,7 +166,7 @@ def nodes_of(e):
 
 
 def test_what_is_not_known_has_no_value():
-    loaded = E.Load(E.Buffer(E.Var("p", E.pointer_type(INT32, "global")), INT32), (X,))
+    loaded = E.BufferLoad(E.Buffer(E.Var("p", E.pointer_type(INT32, "global")), INT32), (X,))
     for e in (Y, E.Binary("add", X, Y), E.Call("get_local_id", (), INT32), loaded):
         assert evaluate(e, {X: 1}) is None
     assert evaluate(E.Binary("mul", X, E.IntImm(INT32, 1 << 30)), {X: 6}) == -(1 << 31)

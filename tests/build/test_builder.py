@@ -58,7 +58,7 @@ def doubled() -> tuple[Builder, Kernel]:
         S.dma_copy(y, tile, n)
     b.finish()
     types = [(v.name, 'S.ptr("int32", "global")' if v.name[0] == "t" else "S.i32") for v, _ in b.parameters]
-    return b, Kernel(kernel_text(types, b.written(), b.called), (), b.maker("layer"))
+    return b, Kernel(kernel_text(types, b.written()), (), b.maker("layer"))
 
 
 def variable_of(b: Builder) -> build.Value:
@@ -93,7 +93,7 @@ def test_places_are_lines_of_the_python_that_made_the_statements():
     b, kernel = doubled()
     lines = Path(__file__).read_text().splitlines()
     shown = {type(s): lines[s.span.line - 1] for s in kernel.function.body if s.span.file == __file__}
-    assert "for_range" in shown[stmts.For] and "dma_copy" in shown[stmts.Eval]
+    assert "for_range" in shown[stmts.For] and "dma_copy" in shown[stmts.Evaluate]
     # the statements of a macro are those of its own lines
     files = {s.span.file for s in walk_stmts(kernel.function.body)}
     assert files == {__file__, vectors.__file__}

@@ -14,7 +14,8 @@ def test_each_bad_statement_is_named():
     data = E.Var("a", pointer_type(INT32, "global"))
     buffer, mask = E.Buffer(data, INT32), E.TailMask(E.IntImm(INT32, 1), 8)
     stores = tuple(
-        S.Store(buffer, (E.IntImm(INT32, line),), E.IntImm(INT32, 0), mask, span=Span("k.py", line)) for line in (3, 7)
+        S.BufferStore(buffer, (E.IntImm(INT32, line),), E.IntImm(INT32, 0), mask, span=Span("k.py", line))
+        for line in (3, 7)
     )
     module = S.IRModule((S.PrimFunc("k", (data,), stores, VOID),), "k", "X2_1204")
     with pytest.raises(ErrorGroup) as caught:

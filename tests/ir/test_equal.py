@@ -21,7 +21,7 @@ ONE = E.IntImm(INT32, 1)
 
 
 def loop(var: E.Var, value: E.Expr) -> S.For:
-    return S.For(var, "serial", E.IntImm(INT32, 0), E.IntImm(INT32, 8), ONE, (S.Eval(value),))
+    return S.For(var, "serial", E.IntImm(INT32, 0), E.IntImm(INT32, 8), ONE, (S.Evaluate(value),))
 
 
 def test_free_variables_are_themselves_unless_they_are_mapped():
@@ -66,7 +66,7 @@ def test_the_mismatch_says_where_and_what():
 def test_names_of_blocks_and_functions_count():
     def renamed(body: S.Body) -> S.Body:
         made = tuple(s.map(lambda e: e, renamed) for s in body)
-        return tuple(s.replace(name=f"{s.name}_x") if isinstance(s, S.Block) else s for s in made)
+        return tuple(s.replace(name_hint=f"{s.name_hint}_x") if isinstance(s, S.Block) else s for s in made)
 
     f = matmul()
     assert structural_equal(f, f.replace(body=f.body)) and not structural_equal(f, f.replace(body=renamed(f.body)))
@@ -81,15 +81,15 @@ def test_buffers_are_paired_with_the_variables_of_their_shapes():
     a, b, c = buffer("a", X), buffer("b", Y), buffer("c", Y, "lsram")
 
     def copy(to: E.Buffer, of: E.Buffer) -> S.Body:
-        return (S.Store(to, (ONE,), E.Load(of, (ONE,)), None),)
+        return (S.BufferStore(to, (ONE,), E.BufferLoad(of, (ONE,)), None),)
 
     one, other = copy(a, a), copy(b, b)
     assert structural_equal(one, other) and structural_hash(one) == structural_hash(other)
     assert not structural_equal(one, copy(b, a)) and not structural_equal(copy(b, a), one)
     assert not structural_equal(one, copy(c, c))
     assert structural_equal(copy(a, b), copy(b, a))
-    assert not structural_equal((S.Eval(X), *one), (S.Eval(Y), *other))
-    assert structural_equal((*one, S.Eval(X)), (*other, S.Eval(Y)))
+    assert not structural_equal((S.Evaluate(X), *one), (S.Evaluate(Y), *other))
+    assert structural_equal((*one, S.Evaluate(X)), (*other, S.Evaluate(Y)))
 
 
 def test_the_order_of_annotations_does_not_count():

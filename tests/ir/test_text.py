@@ -24,7 +24,7 @@ SCALARS = st.recursive(
     st.one_of(
         st.integers(-(2**31), 2**31 - 1).map(lambda v: E.IntImm(I32, v)),
         st.just(N),
-        st.just(E.Load(E.Buffer(A, I32), (N,))),
+        st.just(E.BufferLoad(E.Buffer(A, I32), (N,))),
     ),
     lambda inner: st.one_of(
         st.builds(E.Binary, OPERATORS, inner, inner),
@@ -61,11 +61,11 @@ def _statement(kind, x, v, span):
     pointer = E.Pointer(I32, A, x)
     table = {
         "assign": (S.Assign, V, v),
-        "store": (S.Store, E.Buffer(A, I32), (x,), x, None),
-        "if": (S.If, E.Binary("ne", x, N), (S.Assign(V, v),), (S.Continue(),)),
-        "for": (S.For, i, "serial", x, N, E.IntImm(I32, 1), (S.Eval(E.Binary("add", i, x)),)),
+        "store": (S.BufferStore, E.Buffer(A, I32), (x,), x, None),
+        "if": (S.IfThenElse, E.Binary("ne", x, N), (S.Assign(V, v),), (S.Continue(),)),
+        "for": (S.For, i, "serial", x, N, E.IntImm(I32, 1), (S.Evaluate(E.Binary("add", i, x)),)),
         "while": (S.While, E.Binary("lt", N, x), (S.SetElement(V, x, x),)),
-        "eval": (S.Eval, E.Call("vstore", (v, pointer, x), VOID, M)),
+        "eval": (S.Evaluate, E.Call("vstore", (v, pointer, x), VOID, M)),
         "element": (S.SetElement, V, x, x),
     }
     make, *fields = table[kind]

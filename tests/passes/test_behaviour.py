@@ -12,7 +12,7 @@ from compassc.analysis.interpret import Interpreter, Undefined
 from compassc.ir import IRModule, PrimFunc, print_module
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, VOID, pointer_type
-from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Load, Select, Unary, Var
+from compassc.ir.exprs import Binary, Buffer, BufferLoad, Expr, IntImm, Select, Unary, Var
 
 SIZE = 8
 N, M = Var("n", INT32), Var("m", INT32)
@@ -63,9 +63,9 @@ class Program:
             return self.access()
         return Select(self.cond(0), a, b)
 
-    def access(self) -> Load:
+    def access(self) -> BufferLoad:
         data, size = self.pick(*self.arrays)
-        return Load(Buffer(data, INT32), (Binary("bitand", self.expr(1), imm(size - 1)),))
+        return BufferLoad(Buffer(data, INT32), (Binary("bitand", self.expr(1), imm(size - 1)),))
 
     def cond(self, depth: int = 1) -> Expr:
         compared = Binary(self.pick("lt", "le", "gt", "ge", "eq", "ne"), self.expr(depth), self.expr(depth))
@@ -95,22 +95,22 @@ class Program:
 
     def make_store(self, depth: int) -> list[S.Stmt]:
         target = self.access()
-        return [S.Store(target.buffer, target.indices, self.expr(), None)]
+        return [S.BufferStore(target.buffer, target.indices, self.expr(), None)]
 
     def make_alloc(self, depth: int) -> list[S.Stmt]:
         data = Var("t", pointer_type(INT32, "lsram"))
         self.arrays.append((data, 2))
         buffer = Buffer(data, INT32)
-        fill = [S.Store(buffer, (imm(i),), imm(i + 5), None) for i in range(2)]
+        fill = [S.BufferStore(buffer, (imm(i),), imm(i + 5), None) for i in range(2)]
         return [S.Alloc(Buffer(data, INT32, (imm(2),))), *fill]
 
     def make_leave(self, depth: int) -> list[S.Stmt]:
         out = self.pick(S.Break, S.Continue)() if self.loops and self.pick(True, False) else S.Return(None)
-        return [S.If(self.cond(), (out,), ())]
+        return [S.IfThenElse(self.cond(), (out,), ())]
 
     def make_if(self, depth: int) -> list[S.Stmt]:
         orelse = self.block(depth - 1) if self.pick(True, False) else ()
-        return [S.If(self.cond(), self.block(depth - 1), orelse)]
+        return [S.IfThenElse(self.cond(), self.block(depth - 1), orelse)]
 
     def make_for(self, depth: int) -> list[S.Stmt]:
         var, start, kind = Var("i", INT32), imm(self.pick(0, 0, 1)), self.pick("serial", "serial", "unrolled")

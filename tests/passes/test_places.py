@@ -84,6 +84,6 @@ def test_located_keeps_the_places_that_are_there():
     outer, inner = Span("k.py", 1, 1), Span("k.py", 2, 5)
     call = E.Call("f", (E.Cast(INT32, E.FuncCall("g", (E.Var("x", INT32),), INT32, span=inner)),), INT32)
     made = located(call, outer)
-    assert [e.span for e in placed_exprs(S.Eval(made))] == [outer, inner]
+    assert [e.span for e in placed_exprs(S.Evaluate(made))] == [outer, inner]
     assert located(made, inner) is made
     assert located(call, None) is call

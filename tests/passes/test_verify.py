@@ -20,33 +20,33 @@ FLAT = E.Buffer(DATA, INT32)
 ALL = E.ConstMask(255, 8)
 
 WRONG = {
-    "other is used but not defined": S.Eval(OTHER),
+    "other is used but not defined": S.Evaluate(OTHER),
     "n is defined twice": S.Let(N, ONE),
     "type int32, its value float32": S.Let(OTHER, FLOAT),
     "assigned but not defined": S.Assign(OTHER, ONE),
     "type int32, its new value float32": S.Assign(N, FLOAT),
     "n is not a vector": S.SetElement(N, ONE, ONE),
     "an element of v is int32, got float32": S.SetElement(V, ONE, FLOAT),
-    "the buffer holds int32, the value is float32": S.Store(FLAT, (ONE,), FLOAT, None),
-    "1 dimensions, got 2 indices": S.Store(FLAT, (ONE, ONE), ONE, None),
-    "index .* is no integer": S.Store(FLAT, (FLOAT,), ONE, None),
-    "8 lanes are accessed under a mask of type boolx4": S.Store(FLAT, (E.Ramp(N, ONE, 8),), V, E.ConstMask(1, 4)),
-    "the condition has type int32": S.If(N, (), ()),
+    "the buffer holds int32, the value is float32": S.BufferStore(FLAT, (ONE,), FLOAT, None),
+    "1 dimensions, got 2 indices": S.BufferStore(FLAT, (ONE, ONE), ONE, None),
+    "index .* is no integer": S.BufferStore(FLAT, (FLOAT,), ONE, None),
+    "8 lanes are accessed under a mask of type boolx4": S.BufferStore(FLAT, (E.Ramp(N, ONE, 8),), V, E.ConstMask(1, 4)),
+    "the condition has type int32": S.IfThenElse(N, (), ()),
     "a bound float32": S.For(OTHER, "serial", ONE, FLOAT, ONE, ()),
     "unknown loop kind": S.For(OTHER, "spiral", ONE, N, ONE, ()),
-    "break outside of a loop": S.If(TRUE, (S.Break(),), ()),
-    "continue outside of a loop": S.If(TRUE, (S.Continue(),), ()),
+    "break outside of a loop": S.IfThenElse(TRUE, (S.Break(),), ()),
+    "continue outside of a loop": S.IfThenElse(TRUE, (S.Continue(),), ()),
     "the function returns void": S.Return(ONE),
-    "have types int32 and float32": S.Eval(E.Binary("add", N, FLOAT)),
-    "are not bool": S.Eval(E.Binary("and", N, N)),
-    "are not integers": S.Eval(E.Binary("shl", FLOAT, FLOAT)),
+    "have types int32 and float32": S.Evaluate(E.Binary("add", N, FLOAT)),
+    "are not bool": S.Evaluate(E.Binary("and", N, N)),
+    "are not integers": S.Evaluate(E.Binary("shl", FLOAT, FLOAT)),
     "no constant shape": S.Alloc(E.Buffer(E.Var("t", pointer_type(INT32, "lsram")), INT32, (N,))),
-    "has a mask of all lanes": S.Eval(E.Call("vadd", (V, V), V.dtype, ALL)),
-    "boolx4 masks none": S.Eval(E.Call("vadd", (V, V), V.dtype, E.ConstMask(1, 4))),
-    "its inactive lanes int32": S.Eval(E.Call("vadd", (V, V), V.dtype, E.ConstMask(1, 8), N)),
-    "a function that the module does not have": S.Eval(E.FuncCall("g", (), VOID)),
-    "the sides of": S.Eval(E.Select(TRUE, N, FLOAT)),
-    "has 1 elements": S.Eval(E.VectorLiteral(V.dtype, (ONE,))),
+    "has a mask of all lanes": S.Evaluate(E.Call("vadd", (V, V), V.dtype, ALL)),
+    "boolx4 masks none": S.Evaluate(E.Call("vadd", (V, V), V.dtype, E.ConstMask(1, 4))),
+    "its inactive lanes int32": S.Evaluate(E.Call("vadd", (V, V), V.dtype, E.ConstMask(1, 8), N)),
+    "a function that the module does not have": S.Evaluate(E.FuncCall("g", (), VOID)),
+    "the sides of": S.Evaluate(E.Select(TRUE, N, FLOAT)),
+    "has 1 elements": S.Evaluate(E.VectorLiteral(V.dtype, (ONE,))),
 }
 
 
@@ -58,8 +58,8 @@ def test_rules(message):
 
 
 def test_scopes_end_with_their_block():
-    inner = S.If(TRUE, (S.Let(OTHER, ONE), S.Eval(OTHER)), ())
-    f = S.PrimFunc("k", (), (inner, S.Eval(OTHER)), VOID)
+    inner = S.IfThenElse(TRUE, (S.Let(OTHER, ONE), S.Evaluate(OTHER)), ())
+    f = S.PrimFunc("k", (), (inner, S.Evaluate(OTHER)), VOID)
     with pytest.raises(VerifyError, match="other is used but not defined here"):
         verify(S.IRModule((f,), "k", "X2_1204"))
 

@@ -295,7 +295,7 @@ def test_operations_of_the_npu_have_no_form():
     from compassc.ir import stmts as S
     from compassc.ir.dtypes import VOID
 
-    barrier = S.PrimFunc("wait", (), (S.Eval(E.Call("barrier", (), VOID)),), VOID)
+    barrier = S.PrimFunc("wait", (), (S.Evaluate(E.Call("barrier", (), VOID)),), VOID)
     with pytest.raises(CompassError, match="has no form on the host"):
         targets.build(barrier, target="c")
 

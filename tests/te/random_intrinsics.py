@@ -121,7 +121,7 @@ def _statements(op: te.ComputeOp, ins: list[te.View], outs: list[te.View]):
         def replace(x):
             if isinstance(x, ProducerLoad):
                 indices = tuple(value(i, values) for i in x.indices)
-                return E.Load(views[tensor_of(x)].buffer, indices or (E.IntImm(te.const(0).dtype, 0),))
+                return E.BufferLoad(views[tensor_of(x)].buffer, indices or (E.IntImm(te.const(0).dtype, 0),))
             return values.get(x)
 
         return rewrite(e, replace)
@@ -139,7 +139,7 @@ def _statements(op: te.ComputeOp, ins: list[te.View], outs: list[te.View]):
         stores = [*map(S.Let, kept, joined), *(o.store(k, *here) for o, k in zip(outs, kept))]
         condition = value(first.condition, v)
         plain = isinstance(condition, E.IntImm) and condition.dtype is BOOL
-        return stores if plain else S.If(condition, tuple(stores), ())
+        return stores if plain else S.IfThenElse(condition, tuple(stores), ())
 
     start = first.init or first.combiner.identity_element
     reset = nest(op.axis, lambda v: [o.store(e, *points(v)) for o, e in zip(outs, start)])

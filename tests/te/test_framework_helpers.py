@@ -26,7 +26,7 @@ def test_nodes_are_replaced():
     f = function()
 
     def twice(node):
-        return E.Binary("mul", node, E.IntImm(node.dtype, 2)) if isinstance(node, E.Load) else None
+        return E.Binary("mul", node, E.IntImm(node.dtype, 2)) if isinstance(node, E.BufferLoad) else None
 
     assert "(a_1[i] * 2) + 1" in ir_transform(f, None, twice).script()
     assert "(a_1[i] * 2) + 1" in ir_transform(f, None, twice, ["tir.BufferLoad"]).script()

@@ -171,7 +171,7 @@ def _inplace(draw, s):
         block = s.get_block(draw.choice(names))
         s.cache_inplace(block, draw.choice(_both(s.get(block))), _scope(draw))
         return
-    name, scope = s.get(block_of(draw, s, reduces)).name, _scope(draw)
+    name, scope = s.get(block_of(draw, s, reduces)).name_hint, _scope(draw)
     for on in (s.copy(), s):  # what is refused changes nothing
         block = on.get_block(name)
         on.decompose_reduction(block, (on.get_loops(block) or [None])[0])
@@ -254,7 +254,7 @@ def _partitioned(draw, s):
 
 def _partition(draw, s):
     loop = loop_of(draw, s)
-    extent = s.get(loop).stop.value - s.get(loop).start.value
+    extent = s.get(loop).stop.value - s.get(loop).min.value
     s.loop_partition(loop, draw.choice(([draw.randint(1, max(extent - 1, 1))], [1, None], [None, 1], [1, 1])))
 
 
@@ -305,13 +305,13 @@ def _reindexing(side):
 def _joined(draw, s):
     tree = s.tree("main")
     bodies = [x.body for x in (*tree.loops.values(), *tree.blocks.values())] + [s.mod["main"].body]
-    rows = [row for row in ([b.name for b in body if isinstance(b, S.Block)] for body in bodies) if len(row) > 1]
+    rows = [row for row in ([b.name_hint for b in body if isinstance(b, S.Block)] for body in bodies) if len(row) > 1]
     if not rows:
         nests = [x for x in s.mod["main"].body if isinstance(x, S.For) and len(tree.inside(x)) == 1]
         if len(nests) < 2:
             raise tir.ScheduleError("no neighbours")
         first = draw.randrange(len(nests) - 1)
-        names = [tree.inside(x)[0].name for x in nests[first : first + 2]]
+        names = [tree.inside(x)[0].name_hint for x in nests[first : first + 2]]
         for on in (s.copy(), s):  # what is refused changes nothing
             on.blockize([on.blockize(on.get_loops(n)[0]) for n in names])
         return

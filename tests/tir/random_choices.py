@@ -32,20 +32,20 @@ def reduces(s: tir.Schedule, block: S.Block) -> bool:
 
 def maps_only(s: tir.Schedule, block: S.Block) -> bool:
     """One store for each point, which somebody reads."""
-    return not block.init and len(block.body) == 1 and bool(s.get_consumers(block.name))
+    return not block.init and len(block.body) == 1 and bool(s.get_consumers(block.name_hint))
 
 
 def follows(s: tir.Schedule, block: S.Block) -> bool:
     """One store for each point, of what another block gives."""
-    return not block.init and len(block.body) == 1 and bool(s.get_producers(block.name))
+    return not block.init and len(block.body) == 1 and bool(s.get_producers(block.name_hint))
 
 
 def read_later(s: tir.Schedule, block: S.Block) -> bool:
-    return bool(s.get_consumers(block.name))
+    return bool(s.get_consumers(block.name_hint))
 
 
 def reads_blocks(s: tir.Schedule, block: S.Block) -> bool:
-    return bool(s.get_producers(block.name))
+    return bool(s.get_producers(block.name_hint))
 
 
 def own(s: tir.Schedule, block: S.Block) -> bool:
@@ -56,13 +56,13 @@ def own(s: tir.Schedule, block: S.Block) -> bool:
 def chooses(s: tir.Schedule, block: S.Block) -> bool:
     """A choice between a value and a constant."""
     value = getattr(block.body[0], "value", None)
-    return not block.init and isinstance(value, Select) and isinstance(value.b, (IntImm, FloatImm))
+    return not block.init and isinstance(value, Select) and isinstance(value.false_value, (IntImm, FloatImm))
 
 
 def unscheduled(s: tir.Schedule, block: S.Block) -> bool:
     """A sum in loops of its own, each an axis."""
     around = s.tree("main").loops_around(block)
-    return reduces(s, block) and [x.var for x in around] == list(block.bindings)
+    return reduces(s, block) and [x.loop_var for x in around] == list(block.iter_values)
 
 
 def loop_of(draw: random.Random, s: tir.Schedule, fits: Fits | None = None) -> tir.LoopRV:
@@ -77,9 +77,9 @@ def reduced_loop(draw: random.Random, s: tir.Schedule) -> tir.LoopRV:
     block = block_of(draw, s, reduces)
     found = s.get(block)
     names = {
-        v.name for kind, e in zip(found.kinds, found.bindings, strict=True) if kind == "reduce" for v in variables(e)
+        v.name for kind, e in zip(found.kinds, found.iter_values, strict=True) if kind == "reduce" for v in variables(e)
     }
-    loops = [x for x in s.get_loops(block) if s.get(x).var.name in names]
+    loops = [x for x in s.get_loops(block) if s.get(x).loop_var.name in names]
     if not loops or draw.random() < 0.1:
         return loop_of(draw, s)
     return draw.choice(loops)

@@ -23,7 +23,7 @@ def lanes(draw, s):
         _, inner = on.split(loop, [None, draw.choice((2, 4, 8, 16))])
         made = on.rfactor(inner, draw.choice((0, -1)))
         loops = on.get_loops(made)
-        mine = [x for x in loops if on.get(x).var.name.startswith(on.get(inner).var.name)]
+        mine = [x for x in loops if on.get(x).loop_var.name.startswith(on.get(inner).loop_var.name)]
         on.reorder(*[x for x in loops if x not in mine], *mine)
         on.vectorize(loops_of(on, made)[-1])
 
@@ -52,7 +52,7 @@ def sums_with_readers(draw, s):
         on.decompose_reduction(block, loops_of(on, block)[0])
         loop = draw.choice(loops_of(on, block))
         for other in on.get_producers(block):
-            if on.get(other).name.endswith("_init"):
+            if on.get(other).name_hint.endswith("_init"):
                 continue
             if draw.random() < 0.6:
                 on.compute_at(other, loop)
@@ -81,7 +81,7 @@ def padded(draw, s):
 def tiles(draw, s):
     """What a schedule for the NPU looks like: tiles in the memory of a TEC, made and read there, in vectors."""
     block = block_of(draw, s)
-    name = s.get(block).name
+    name = s.get(block).name_hint
     loops = loops_of(s, block)
     place, tile = draw.randrange(len(loops)), draw.choice((1, 2, 4, 8))
     bound, inner, lanes = draw.random() < 0.7, draw.random() < 0.5, draw.choice((4, 8, 16))
@@ -101,9 +101,12 @@ def tiles(draw, s):
         if inner and on.get_consumers(name):
             on.reverse_compute_at(on.get_consumers(name)[0], outer)
         spatial = {
-            v.name for k, e in zip(on.get(block).kinds, on.get(block).bindings) if k != "reduce" for v in variables(e)
+            v.name
+            for k, e in zip(on.get(block).kinds, on.get(block).iter_values)
+            if k != "reduce"
+            for v in variables(e)
         }
-        axes = [x for x in on.get_loops(block)[1:] if on.get(x).var.name in spatial] or on.get_loops(block)
+        axes = [x for x in on.get_loops(block)[1:] if on.get(x).loop_var.name in spatial] or on.get_loops(block)
         on.vectorize(on.split(axes[-1], [None, lanes])[1])
         if bound:
             on.bind(outer, "threadIdx.x")

@@ -45,8 +45,8 @@ def _backwards(body: S.Body) -> S.Body:
     made = []
     for s in body:
         if isinstance(s, S.For):
-            last = Binary("sub", Binary("sub", s.stop, IntImm(s.var.dtype, 1)), s.var)
-            inner = _bound(s.body, {s.var: last})
+            last = Binary("sub", Binary("sub", s.stop, IntImm(s.loop_var.dtype, 1)), s.loop_var)
+            inner = _bound(s.body, {s.loop_var: last})
             made.append(s.replace(body=_backwards(inner)))
         else:
             made.append(s)

@@ -72,7 +72,7 @@ class Written:
 
     def load(self, buffer: Buffer, axes: list[Axis]) -> Expr:
         self.unread.discard(buffer.data)
-        made = E.Load(view(buffer), tuple(self.index(e.value, axes) for e in buffer.shape))
+        made = E.BufferLoad(view(buffer), tuple(self.index(e.value, axes) for e in buffer.shape))
         return made if buffer.dtype is INT32 else E.Cast(INT32, made)
 
     def value(self, axes: list[Axis], *more: Buffer) -> Expr:
@@ -103,7 +103,7 @@ class Written:
 
     def store(self, buffer: Buffer, indices: Sequence[Expr], value: Expr) -> S.Stmt:
         stored = value if value.dtype is buffer.dtype else E.Cast(buffer.dtype, value)
-        return S.Store(view(buffer), tuple(indices), stored, None)
+        return S.BufferStore(view(buffer), tuple(indices), stored, None)
 
     def under(self, axes: list[Axis], *over: Axis) -> list[Axis]:
         """The axes of another block in the same loops."""
@@ -131,7 +131,7 @@ class Written:
         i, k = axes = self.axes("SR", self.sizes)
         made = self.memory(self.sizes[:1])
         first = number(0) if self.draw.random() < 0.6 else self.load(self.draw.choice(self.given), [i])
-        joined = Binary("add", E.Load(view(made), (i.var,)), self.value(axes))
+        joined = Binary("add", E.BufferLoad(view(made), (i.var,)), self.value(axes))
         block = self.block(axes, self.store(made, [i.var], joined), (self.store(made, [i.var], first),))
         self.body.append(self.nest(axes if self.draw.random() < 0.7 else [k, i], (block,)))
         self.done(made)
@@ -146,13 +146,13 @@ class Written:
         first_block = self.block(first, self.store(kept, points, self.value(first)))
         place = [a.var for a in second]
         if self.draw.random() < 0.3:  # in the same turn of one loop
-            same = E.Load(view(kept), tuple(place[-len(kept.shape) :]))
+            same = E.BufferLoad(view(kept), tuple(place[-len(kept.shape) :]))
             second_block = self.block(second, self.store(made, place, Binary("add", same, number(3))))
-            second_block = second_block.replace(bindings=(i.binding, j.binding))
+            second_block = second_block.replace(iter_values=(i.binding, j.binding))
             inner: tuple[S.Stmt, ...] = (self.nest([j], (first_block, second_block)),)
         else:
             if len(kept.shape) > 1:  # the rest of it belongs to other turns
-                load: Expr = E.Load(view(kept), (second[0].var, self.index(self.sizes[1], second[1:])))
+                load: Expr = E.BufferLoad(view(kept), (second[0].var, self.index(self.sizes[1], second[1:])))
             else:
                 load = self.load(kept, second[1:])
             second_block = self.block(second, self.store(made, place, Binary("sub", load, self.value(second))))
@@ -165,10 +165,10 @@ class Written:
         """Sums, each of which is read."""
         i, k = self.axes("SR", self.sizes)
         kept, made = self.memory(self.sizes[:1]), self.memory(self.sizes)
-        joined = Binary("add", E.Load(view(kept), (i.var,)), self.value([i, k]))
+        joined = Binary("add", E.BufferLoad(view(kept), (i.var,)), self.value([i, k]))
         block = self.block([i, k], self.store(kept, [i.var], joined), (self.store(kept, [i.var], number(0)),))
         second = [a._replace(kind="spatial") for a in self.under([k], i)]
-        value = Binary("add", E.Load(view(kept), (second[0].var,)), second[1].var)
+        value = Binary("add", E.BufferLoad(view(kept), (second[0].var,)), second[1].var)
         self.body.append(
             self.nest([i, k], (block, self.block(second, self.store(made, [a.var for a in second], value))))
         )
@@ -189,7 +189,7 @@ class Written:
         axes = self.axes("SS", self.sizes)
         target = self.changed[0]
         at = [a.var for a in axes]
-        old = E.Load(view(target), tuple(at))
+        old = E.BufferLoad(view(target), tuple(at))
         value = Binary(self.draw.choice(("add", "max", "sub")), old, self.value(axes))
         self.body.append(self.nest(axes, (self.block(axes, self.store(target, at, value)),)))
 
@@ -212,7 +212,7 @@ class Written:
             (j,) = self.axes("S", self.sizes[1:])
             value = self.value([i, j])
             if old:
-                value = Binary("sub", value, E.Load(view(made), (i.var, j.var)))
+                value = Binary("sub", value, E.BufferLoad(view(made), (i.var, j.var)))
             inner.append(self.nest([j], (self.block([j], self.store(made, [i.var, j.var], value)),)))
         self.body[before:] = [self.nest([i], (new_block(self.name("O"), [i], tuple(inner)),))]
         self.done(made)
@@ -231,7 +231,9 @@ class Written:
             self.outputs.append(out)
             axes = self.axes("S" * len(b.shape), tuple(e.value for e in b.shape))
             at = [a.var for a in axes]
-            self.body.append(self.nest(axes, (self.block(axes, self.store(out, at, E.Load(view(b), tuple(at)))),)))
+            self.body.append(
+                self.nest(axes, (self.block(axes, self.store(out, at, E.BufferLoad(view(b), tuple(at)))),))
+            )
         params = [*self.given, *self.changed, *self.outputs]
         heads = [*map(S.DeclBuffer, params), *map(S.Alloc, self.own)]
         return canonical(S.PrimFunc("main", tuple(b.data for b in params), (*heads, *self.body), VOID))

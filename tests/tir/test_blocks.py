@@ -165,7 +165,7 @@ def test_traces_say_which_step_does_not_fit():
 
 def test_queries():
     s = tir.Schedule(row_sums())
-    names = lambda blocks: [s.get(b).name for b in blocks]
+    names = lambda blocks: [s.get(b).name_hint for b in blocks]
     assert names(s.get_child_blocks("root")) == ["B", "C"]
     assert names(s.get_producers("C")) == ["B"] and names(s.get_consumers("B")) == ["C"]
     assert names(s.get_output_blocks("root")) == ["C"]

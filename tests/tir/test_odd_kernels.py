@@ -35,7 +35,7 @@ TWO_SHAPES = "two_views"
 def _begun(body):
     made = []
     for s in body:
-        if isinstance(s, S.Block) and s.name.endswith("_R"):
+        if isinstance(s, S.Block) and s.name_hint.endswith("_R"):
             s = s.replace(init=s.body[:1], body=s.body[1:])
         made.append(s.map(lambda e: e, _begun))
     return tuple(made)
@@ -191,8 +191,8 @@ def _backwards(body):
     for s in body:
         s = s.map(lambda e: e, _backwards)
         if isinstance(s, S.For) and s.kind == "parallel":
-            last = binary("sub", binary("add", s.start, s.stop), number(1, s.var))
-            s = s.replace(kind="serial", body=substitute_body(s.body, {s.var: binary("sub", last, s.var)}))
+            last = binary("sub", binary("add", s.min, s.stop), number(1, s.loop_var))
+            s = s.replace(kind="serial", body=substitute_body(s.body, {s.loop_var: binary("sub", last, s.loop_var)}))
         made.append(s)
     return tuple(made)
 

@@ -30,7 +30,7 @@ def test_turns_in_parts():
     f = chain(9, 4)
     s = tir.Schedule(f)
     parts = s.loop_partition(s.get_loops("B")[0], [2, 4])
-    assert [(x.start.value, x.stop.value) for x in map(s.get, parts)] == [(0, 2), (2, 6), (6, 9)]
+    assert [(x.min.value, x.stop.value) for x in map(s.get, parts)] == [(0, 2), (2, 6), (6, 9)]
     assert {"B_i_common", "B_i0_partition", "B_i1_partition", "B_i2_partition"} <= set(s.tree("main").blocks)
     replayed(f, s)
     assert same(f, s, (9, 4), (9, 4))
@@ -148,7 +148,10 @@ def test_a_block_of_neighbours():
     s = tir.Schedule(f)
     s.reverse_compute_at("C", s.get_loops("B")[1])
     outer = s.blockize([s.get_block("B"), s.get_block("C")])
-    assert s.get(outer).name == "outer_B_C_" and [s.get(b).name for b in s.get_child_blocks(outer)] == ["B", "C"]
+    assert s.get(outer).name_hint == "outer_B_C_" and [s.get(b).name_hint for b in s.get_child_blocks(outer)] == [
+        "B",
+        "C",
+    ]
     replayed(f, s)
     assert same(f, s, (32, 16), (32, 16))
 
@@ -170,7 +173,7 @@ def test_copies_of_a_loop_are_for_its_blocks_alone():
     f = te.create_prim_func([x, b, te.compute((8, 40), lambda i, j: x[7 - i, j] + b[i, j], name="c")])
     s = tir.Schedule(f)
     copy = s.read_at(s.get_loops("b")[0], "b", 0, "lsram")
-    assert [s.get(r).name for r in s.get_consumers(copy)] == ["b"]
+    assert [s.get(r).name_hint for r in s.get_consumers(copy)] == ["b"]
     replayed(f, s)
     assert same(f, s, (8, 40), (8, 40), (8, 40))
 
@@ -233,7 +236,7 @@ def test_what_is_updated_is_not_copied_on_one_side(side):
     _, _, k = s.get_loops("C")
     s.decompose_reduction("C", k)
     outer = s.blockize(s.get_loops("C_update")[2])  # alone in its scope
-    assert s.get(outer).name == "C_update_o"
+    assert s.get(outer).name_hint == "C_update_o"
     with pytest.raises(tir.ScheduleError, match="reads and writes 'C'"):
         s.reindex("C_update", (side, 0))
     with pytest.raises(tir.ScheduleError, match="reads and writes 'C'"):

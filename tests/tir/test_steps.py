@@ -104,9 +104,9 @@ def test_reductions_are_taken_apart():
     _, _, k = s.get_loops("C")
     ko, _ = s.split(k, [4, None])
     made = s.rfactor(ko, 0)
-    assert s.get(made).name == "C_rf" and s.get(made).writes[0].buffer.data.name == "C_rf"
+    assert s.get(made).name_hint == "C_rf" and s.get(made).writes[0].buffer.data.name == "C_rf"
     begin = s.decompose_reduction(made, s.get_loops(made)[2])
-    assert s.get(begin).name == "C_rf_init" and s.get(made).name == "C_rf_update" and not s.get(made).init
+    assert s.get(begin).name_hint == "C_rf_init" and s.get(made).name_hint == "C_rf_update" and not s.get(made).init
     assert same(f, s, (8, 16), (16, 8), (8, 8))
 
 
@@ -193,7 +193,7 @@ def test_blocks_of_blocks():
     _, inner = s.split(j, [2, 4])
     s.reorder(i, inner, k)
     made = s.blockize(inner)
-    assert [s.get(b).name for b in s.get_child_blocks(made)] == ["C_init", "C"]
+    assert [s.get(b).name_hint for b in s.get_child_blocks(made)] == ["C_init", "C"]
     assert [a.stop.value for a in map(s.get, s.get_loops("C"))] == [4, 16]
     assert same(f, s, (8, 16), (16, 8), (8, 8))
 
@@ -311,7 +311,7 @@ def test_an_intrinsic_stands_alone():
     loop, block = f.body[-1], None
     inner = tir.Schedule(f)
     block = inner.get(inner.get_block("Y"))
-    assert block.bindings[0] is loop.var
+    assert block.iter_values[0] is loop.loop_var
     broken = f.replace(body=(*f.body[:-1], block))
     with pytest.raises(tir.ScheduleError, match="no function that stands alone: .* used but not defined"):
         tir.TensorIntrin.register("test.open", broken, f, override=True)

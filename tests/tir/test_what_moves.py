@@ -379,14 +379,14 @@ def test_the_beginning_of_a_block_has_no_copies_of_its_own():
     made = random_kernels.Written(random.Random(0))
     i, k = axes = made.axes("SR", made.sizes)
     given, total = made.given[0], made.changed[1]
-    value = Binary("add", E.Load(view(total), (i.var,)), E.Load(view(given), (i.var, k.var)))
-    first = made.store(total, [i.var], E.Load(view(given), (i.var, number(1))))
+    value = Binary("add", E.BufferLoad(view(total), (i.var,)), E.BufferLoad(view(given), (i.var, k.var)))
+    first = made.store(total, [i.var], E.BufferLoad(view(given), (i.var, number(1))))
     block = made.block(axes, made.store(total, [i.var], value), (first,))
     made.body.append(made.nest(axes, (block,)))
     s = tir.Schedule(made.finished())
-    s.blockize(s.get_loops(block.name)[0])
+    s.blockize(s.get_loops(block.name_hint)[0])
     with pytest.raises(tir.ScheduleError, match="a block of a beginning"):
-        s.cache_read(f"{block.name}_init", 0, "lsram")
+        s.cache_read(f"{block.name_hint}_init", 0, "lsram")
 
 
 @S.prim_func

@@ -132,8 +132,8 @@ class ExprText:
         return f"(~{a})" if e.dtype.is_vector else self.wrapped(f"(~(0 + {a}))", e.a.data_type)
 
     def _select(self, e: E.Select) -> str:
-        cond, a, b = map(self, (e.cond, e.a, e.b))
-        return f"where({cond}, {a}, {b})" if self.points or e.cond.dtype.is_vector else f"({a} if {cond} else {b})"
+        cond, a, b = map(self, (e.condition, e.true_value, e.false_value))
+        return f"where({cond}, {a}, {b})" if self.points or e.condition.dtype.is_vector else f"({a} if {cond} else {b})"
 
     def _cast(self, e: E.Cast) -> str:
         value, source = self(e.value), e.value.data_type
@@ -180,7 +180,7 @@ class ExprText:
             return self(indices[0])
         return f"position(({self._all(buffer.shape)}), ({self._all(indices)}), {mask})"
 
-    def _load(self, e: E.Load) -> str:
+    def _load(self, e: E.BufferLoad) -> str:
         base, kind, mask = self(e.buffer.data), self.kind(e.buffer.dtype), self.optional(e.mask)
         place = self.place(e.buffer, e.indices, mask)
         if e.indices[-1].dtype.is_vector:
@@ -210,7 +210,7 @@ class ExprText:
 _RULES: dict[type, Callable[[ExprText, Any], str]] = {
     E.IntImm: ExprText._integer,
     E.FloatImm: ExprText._real,
-    E.StrImm: lambda self, e: repr(e.value),
+    E.StringImm: lambda self, e: repr(e.value),
     E.Var: ExprText._var,
     E.Binary: ExprText._binary,
     E.Unary: ExprText._unary,
@@ -223,7 +223,7 @@ _RULES: dict[type, Callable[[ExprText, Any], str]] = {
     E.TailMask: ExprText._tail,
     E.ConstMask: ExprText._mask,
     E.GetElement: ExprText._element,
-    E.Load: ExprText._load,
+    E.BufferLoad: ExprText._load,
     E.Pointer: ExprText._pointer,
     E.AddressOf: ExprText._address,
     E.Call: ExprText._call,
@@ -300,7 +300,7 @@ class FunctionText(ExprText):
             depth, f"{self.names.var(s.buffer.data)} = constant({self.names.bind(s.data)}, {s.buffer.data.name!r})"
         )
 
-    def _store(self, s: S.Store, depth: int) -> None:
+    def _store(self, s: S.BufferStore, depth: int) -> None:
         base, kind, mask = self(s.buffer.data), s.buffer.dtype, self.optional(s.mask)
         place, value = self.place(s.buffer, s.indices, mask), self(s.value)
         if s.indices[-1].dtype.is_vector:
@@ -310,32 +310,32 @@ class FunctionText(ExprText):
             value = self.wrapped(f"(0 + {value})", kind)
         self._emit(depth, f"store({base}, {self.kind(kind)}, {place}, {value})")
 
-    def _eval(self, s: S.Eval, depth: int) -> None:
+    def _eval(self, s: S.Evaluate, depth: int) -> None:
         if isinstance(s.value, E.Call) and s.value.op == "barrier":
             self._emit(depth, f"t.finish(); yield {self.names.bind(s.span)}")
         else:
             self._emit(depth, self(s.value))
 
-    def _if(self, s: S.If, depth: int) -> None:
-        self._emit(depth, f"if {self(s.cond)}:")
-        self.body(s.then, depth + 1)
-        if s.orelse:
+    def _if(self, s: S.IfThenElse, depth: int) -> None:
+        self._emit(depth, f"if {self(s.condition)}:")
+        self.body(s.then_case, depth + 1)
+        if s.else_case:
             self._emit(depth, "else:")
-            self.body(s.orelse, depth + 1)
+            self.body(s.else_case, depth + 1)
 
     def _for(self, s: S.For, depth: int) -> None:
         if s.kind in S.THREAD_LOOPS and any(
             isinstance(e, E.Call) and e.op == "barrier" for e in all_exprs(s.body, E.F_CALL)
         ):
             raise unsupported("a grid whose threads meet")
-        start, stop, step = map(self, (s.start, s.stop, s.step))
+        start, stop, step = map(self, (s.min, s.stop, s.step))
         if self._changes(s.stop) or self._changes(s.step):
             turns = f"turns({start}, lambda: {stop}, lambda: {step})"
         else:
             turns = f"range({start}, {stop}, {step})"
         if s.kind == "tec":
             turns = f"t.mine({turns})"
-        self._emit(depth, f"for {self.names.var(s.var)} in {turns}:")
+        self._emit(depth, f"for {self.names.var(s.loop_var)} in {turns}:")
         self.body(s.body, depth + 1)
 
     def _changes(self, e: E.Expr) -> bool:
@@ -347,7 +347,7 @@ class FunctionText(ExprText):
         return bool(e.flags & (E.F_LOAD | E.F_CALL) or variables(e) & self.changing)
 
     def _while(self, s: S.While, depth: int) -> None:
-        self._emit(depth, f"while {self(s.cond)}:")
+        self._emit(depth, f"while {self(s.condition)}:")
         self.body(s.body, depth + 1)
 
     def _return(self, s: S.Return, depth: int) -> None:
@@ -355,8 +355,8 @@ class FunctionText(ExprText):
 
     def _block(self, s: S.Block, depth: int) -> None:
         """A block is done where its condition holds, at each point of the loops around it."""
-        self._emit(depth, f"if {self(s.where)}:")
-        for var, binding in zip(s.vars, s.bindings, strict=True):
+        self._emit(depth, f"if {self(s.predicate)}:")
+        for var, binding in zip(s.vars, s.iter_values, strict=True):
             self._emit(depth + 1, f"{self.names.var(var)} = {self(binding)}")
         if s.init:
             first = [
@@ -385,9 +385,9 @@ _STATEMENTS: dict[type, Callable[[FunctionText, Any, int], None]] = {
     S.Alloc: FunctionText._alloc,
     S.AllocConst: FunctionText._constant,
     S.DeclBuffer: lambda self, s, depth: None,
-    S.Store: FunctionText._store,
-    S.Eval: FunctionText._eval,
-    S.If: FunctionText._if,
+    S.BufferStore: FunctionText._store,
+    S.Evaluate: FunctionText._eval,
+    S.IfThenElse: FunctionText._if,
     S.For: FunctionText._for,
     S.While: FunctionText._while,
     S.Break: lambda self, s, depth: self._emit(depth, "break"),

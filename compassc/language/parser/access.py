@@ -28,7 +28,7 @@ class Subscript:
 
     def load(self) -> Value:
         if self.buffer is not None:
-            return Value(E.Load(self.buffer, self.indices))
+            return Value(E.BufferLoad(self.buffer, self.indices))
         assert self.pointer is not None
         return Value(E.Call("vload", (self.pointer, self.stride), self.dtype))
 
@@ -36,9 +36,9 @@ class Subscript:
         """The statement that stores a value, converted to the element type."""
         e = stored_value(value, self.dtype)
         if self.buffer is not None:
-            return S.Store(self.buffer, self.indices, e, None)
+            return S.BufferStore(self.buffer, self.indices, e, None)
         assert self.pointer is not None
-        return S.Eval(E.Call("vstore", (e, self.pointer, self.stride), VOID))
+        return S.Evaluate(E.Call("vstore", (e, self.pointer, self.stride), VOID))
 
 
 def stored_value(value: Any, to: DataType) -> E.Expr:

@@ -77,7 +77,7 @@ def _guarded(to: Statements, symbol: str, a: Any, b: Operand) -> Any:
     found = E.Var("item", a.dtype)
     to.emit(S.Let, found, a.expr)
     end = to.apart(lambda: to.emit(S.Assign, found, whole.expr.b))[1]
-    to.emit(S.If, found if symbol == "and" else E.Unary("not", found), (*b.statements, *end), ())
+    to.emit(S.IfThenElse, found if symbol == "and" else E.Unary("not", found), (*b.statements, *end), ())
     return Value(found)
 
 
@@ -92,9 +92,9 @@ def chosen(to: Statements, condition: Any, a: Operand, b: Operand) -> Any:
     found = E.Var("item", whole.dtype)
     to.emit(S.Let, found, convert(0, whole.dtype))
     sides = []
-    for x, side in zip((a, b), (whole.expr.a, whole.expr.b)):
+    for x, side in zip((a, b), (whole.expr.true_value, whole.expr.false_value)):
         sides.append((*x.statements, *to.apart(lambda: to.emit(S.Assign, found, side))[1]))  # noqa: B023  called here
-    to.emit(S.If, condition.expr, *sides)
+    to.emit(S.IfThenElse, condition.expr, *sides)
     return Value(found)
 
 

@@ -164,8 +164,8 @@ class Flow:
 def leaves(body: S.Body) -> bool:
     """Whether a block certainly ends by going elsewhere."""
     last = body[-1] if body else None
-    if isinstance(last, S.If):
-        return leaves(last.then) and leaves(last.orelse)
+    if isinstance(last, S.IfThenElse):
+        return leaves(last.then_case) and leaves(last.else_case or ())
     return isinstance(last, (S.Return, S.Break, S.Continue))
 
 

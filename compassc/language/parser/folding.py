@@ -61,7 +61,7 @@ def _without(body: S.Body, gone: AbstractSet[E.Var]) -> S.Body:
         if type(s) is not S.Let or s.var not in gone:
             kept.append(s.map(lambda e: e, lambda inner: _without(inner, gone)))
         elif not is_idle(s.value):
-            kept.append(S.Eval(s.value, span=s.span))
+            kept.append(S.Evaluate(s.value, span=s.span))
     return tuple(kept)
 
 

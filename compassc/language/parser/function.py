@@ -177,7 +177,7 @@ class FunctionParser(FunctionContext):
         value = self.eval(node.value)
         if isinstance(value, Value):
             if type(value.expr) in (E.Call, E.FuncCall):
-                self.emit(S.Eval, value.expr)
+                self.emit(S.Evaluate, value.expr)
         elif isinstance(value, S.Stmt):
             self.append(value)
         elif not (value is None or isinstance(value, (int, bool, str))):
@@ -197,7 +197,7 @@ class FunctionParser(FunctionContext):
             other = self.scope.go_back(before)
             orelse = self.nested(node.orelse)
         self.scope.join(before, other, (leaves(body), leaves(orelse)), self.evaluator.place(node))
-        self.emit(S.If, test, body, orelse)
+        self.emit(S.IfThenElse, test, body, orelse)
 
     def condition(self, value: Any) -> E.Expr:
         """A run-time condition as a scalar bool."""
@@ -225,7 +225,7 @@ class FunctionParser(FunctionContext):
             test = self.condition(cond)
             if before:
                 leave = self.apart(lambda: self.emit(S.Break))[1]
-                before += self.apart(lambda: self.emit(S.If, E.Unary("not", test), leave, ()))[1]
+                before += self.apart(lambda: self.emit(S.IfThenElse, E.Unary("not", test), leave, ()))[1]
                 test = E.IntImm(BOOL, 1)
             self.emit(S.While, test, (*before, *self.nested(node.body)))
             return

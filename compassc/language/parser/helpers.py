@@ -122,7 +122,7 @@ class Helpers:
         self.settle()
         expr = value.expr if isinstance(value, Value) else value.base
         if expr.dtype is VOID:
-            self.append(S.Eval(expr))
+            self.append(S.Evaluate(expr))
             return None
         return self.keep(value)
 

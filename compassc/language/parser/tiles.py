@@ -79,13 +79,13 @@ class IRMachine:
 
     def when(self, condition: Any, body: Callable[[], None]) -> None:
         if isinstance(condition, Value):
-            self.fp.emit(S.If, condition.expr, self._inside(body), ())
+            self.fp.emit(S.IfThenElse, condition.expr, self._inside(body), ())
         elif condition:
             body()
 
     def do(self, name: str, *args: Any) -> None:
         with self.fp.helpers.run(False):
-            self.fp.emit(S.Eval, op(name)(*args).expr)
+            self.fp.emit(S.Evaluate, op(name)(*args).expr)
 
     def let(self, name: str, value: Any) -> Any:
         if not isinstance(value, Value) or isinstance(value.expr, (E.IntImm, E.FloatImm)):

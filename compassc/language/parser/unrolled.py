@@ -94,7 +94,9 @@ def _emit(fp: FunctionContext, copies: list[S.Body]) -> None:
         return
     turn, place = E.Var("turn", INT32), fp.evaluator.place(fp.current)
     zero, one, count = (E.IntImm(INT32, n) for n in (0, 1, len(copies)))
-    body = [S.If(E.Binary("eq", turn, E.IntImm(INT32, i)), copy, (), span=place) for i, copy in enumerate(copies)]
+    body = [
+        S.IfThenElse(E.Binary("eq", turn, E.IntImm(INT32, i)), copy, (), span=place) for i, copy in enumerate(copies)
+    ]
     fp.emit(S.For, turn, "serial", zero, count, one, tuple(body))
 
 

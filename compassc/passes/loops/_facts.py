@@ -45,14 +45,16 @@ class Scoped(Rewriter):
 
     def enter(self, s: S.For) -> None:
         """Learn what holds in a loop; for one over the TECs that begins at the number of the TEC, too."""
-        strided = isinstance(s.start, E.Call)
-        start, step = (ZERO, ONE) if strided else (s.start, s.step)
-        self.facts.bind_loop(s.var, start, s.stop, step)
+        strided = isinstance(s.min, E.Call)
+        start, step = (ZERO, ONE) if strided else (s.min, s.step)
+        self.facts.bind_loop(s.loop_var, start, s.stop, step)
 
-    @rewrites(S.If)
-    def rewrite_if(self, s: S.If) -> Rewritten:
-        then, orelse = self.under(s.cond, True, s.then), self.under(s.cond, False, s.orelse)
-        return s if then is s.then and orelse is s.orelse else s.replace(then=then, orelse=orelse)
+    @rewrites(S.IfThenElse)
+    def rewrite_if(self, s: S.IfThenElse) -> Rewritten:
+        then, orelse = self.under(s.condition, True, s.then_case), self.under(s.condition, False, s.else_case or ())
+        return (
+            s if then is s.then_case and orelse is (s.else_case or ()) else s.replace(then_case=then, else_case=orelse)
+        )
 
     def under(self, cond: Expr, truth: bool, body: Body) -> Body:
         mark = self.facts.mark()
@@ -80,7 +82,7 @@ def joined(conditions: list[Expr]) -> Expr | None:
 def guarded(conditions: list[Expr], body: list[Stmt]) -> list[Stmt]:
     """Statements under conditions."""
     cond = joined(conditions)
-    return body if cond is None or not body else [S.If(cond, tuple(body), ())]
+    return body if cond is None or not body else [S.IfThenElse(cond, tuple(body), ())]
 
 
 class Sum:

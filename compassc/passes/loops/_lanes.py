@@ -55,7 +55,7 @@ class _Loops(VectorLoops):
     def rewrite_for(self, s: S.For) -> Rewritten:
         if s.kind == "vectorized" and _reduces(s):
             s = self.inside(s)
-            return self._reduced(s) or S.For(s.var, "serial", s.start, s.stop, s.step, s.body, span=s.span)
+            return self._reduced(s) or S.For(s.loop_var, "serial", s.min, s.stop, s.step, s.body, span=s.span)
         return super().rewrite_for(s)
 
     def _reduced(self, s: S.For) -> Body | None:
@@ -78,11 +78,11 @@ class _Loops(VectorLoops):
         each = lanes if op in ("add", "mul") else kind.native_lanes
         updates = []
         for first in range(0, lanes, each):
-            start = self.simplify(Binary("add", s.start, IntImm(s.var.data_type, first)))
+            start = self.simplify(Binary("add", s.min, IntImm(s.loop_var.data_type, first)))
             left = extent if not first else self.simplify(Binary("sub", extent, IntImm(extent.data_type, first)))
             whole = isinstance(left, IntImm) and left.value >= each
             mask = None if whole else self._tail(left, each)
-            made = self._update(s.replace(start=start), each, mask, value, conditions)
+            made = self._update(s.replace(min=start), each, mask, value, conditions)
             if made is None:
                 return None
             vector, mask = made
@@ -122,7 +122,7 @@ class _Loops(VectorLoops):
 def _reduces(s: S.For) -> bool:
     """Whether a loop only joins values into one element."""
     found = _reduction(s.body)
-    return found is not None and not any(s.var in set(walk_exprs(i)) for i in found[0].indices)
+    return found is not None and not any(s.loop_var in set(walk_exprs(i)) for i in found[0].indices)
 
 
 def _joins(op: str, dtype: DataType) -> bool:
@@ -132,21 +132,21 @@ def _joins(op: str, dtype: DataType) -> bool:
     return bool(dtype.native_lanes) and not dtype.is_bfloat and dtype.bits <= 32
 
 
-def _reduction(body: Body) -> tuple[S.Store, str, Expr, list[Expr]] | None:
+def _reduction(body: Body) -> tuple[S.BufferStore, str, Expr, list[Expr]] | None:
     """The store of a loop that only joins values into one element, how, the value, and the conditions around it."""
     conditions: list[Expr] = []
-    while len(body) == 1 and isinstance(body[0], S.If) and not body[0].orelse:
-        conditions.append(body[0].cond)
-        body = body[0].then
-    if len(body) != 1 or not isinstance(body[0], S.Store):
+    while len(body) == 1 and isinstance(body[0], S.IfThenElse) and not body[0].else_case:
+        conditions.append(body[0].condition)
+        body = body[0].then_case
+    if len(body) != 1 or not isinstance(body[0], S.BufferStore):
         return None
     store = body[0]
     value = store.value
     if not isinstance(value, Binary) or value.op not in JOINS:
         return None
     for old, new in ((value.a, value.b), (value.b, value.a)):
-        if isinstance(old, E.Load) and old.buffer.data is store.buffer.data and _same(old.indices, store.indices):
-            if any(isinstance(x, E.Load) and x.buffer.data is store.buffer.data for x in walk_exprs(new)):
+        if isinstance(old, E.BufferLoad) and old.buffer.data is store.buffer.data and _same(old.indices, store.indices):
+            if any(isinstance(x, E.BufferLoad) and x.buffer.data is store.buffer.data for x in walk_exprs(new)):
                 return None
             return store, value.op, new, conditions
     return None

@@ -11,8 +11,8 @@ from compassc.ir.exprs import Expr, Var
 from compassc.ir.stmts import Body, PrimFunc, Stmt
 from compassc.ir.visit import Rewriter
 
-_PLAIN = (S.Let, S.Assign, S.Store)
-_TRIVIAL = (Var, E.Load, E.Ramp, E.VectorLiteral, E.IntImm, E.FloatImm, E.TailMask)
+_PLAIN = (S.Let, S.Assign, S.BufferStore)
+_TRIVIAL = (Var, E.BufferLoad, E.Ramp, E.VectorLiteral, E.IntImm, E.FloatImm, E.TailMask)
 
 
 def with_parts(f: PrimFunc, loads: bool) -> PrimFunc:
@@ -61,7 +61,7 @@ class _Parts:
         self.lets: list[S.Let] = []
 
     def _is_named(self, e: Expr) -> bool:
-        return is_part(e) or (self.loads and isinstance(e, E.Load) and e.dtype.is_vector)
+        return is_part(e) or (self.loads and isinstance(e, E.BufferLoad) and e.dtype.is_vector)
 
     def count(self, e: Expr) -> None:
         if is_part(e):
@@ -72,7 +72,7 @@ class _Parts:
         for child in _evaluated(e):
             self.count(child)
             if _widens(e) and self._is_named(child):
-                self.uses[self.interner.key(child)] += 1 + isinstance(child, E.Load)
+                self.uses[self.interner.key(child)] += 1 + isinstance(child, E.BufferLoad)
 
     def put(self, e: Expr) -> Expr:
         """An expression of the variables, which are defined where they are needed first."""
@@ -97,8 +97,8 @@ def is_part(e: Expr) -> bool:
 
 def _evaluated(e: Expr) -> tuple[Expr, ...]:
     """The operands that are evaluated whenever an expression is."""
-    if isinstance(e, E.Select) and e.cond.dtype.lanes == 1:
-        return (e.cond,)
+    if isinstance(e, E.Select) and e.condition.dtype.lanes == 1:
+        return (e.condition,)
     if isinstance(e, E.Binary) and e.op in E.LOGICAL and e.dtype.lanes == 1:
         return (e.a,)
     return tuple(e.children())

@@ -142,10 +142,10 @@ def _added(var: Var, body: Sequence[Stmt]) -> int | None:
             return None
         count = sum(i for i in inner if i is not None)
         if count and isinstance(s, S.For):
-            if not (isinstance(s.start, IntImm) and isinstance(s.stop, IntImm)):
+            if not (isinstance(s.min, IntImm) and isinstance(s.stop, IntImm)):
                 return None
-            count *= max(s.stop.value - s.start.value, 0)
-        elif count and not isinstance(s, S.If):
+            count *= max(s.stop.value - s.min.value, 0)
+        elif count and not isinstance(s, S.IfThenElse):
             return None
         total += count
     return total
@@ -198,7 +198,7 @@ class _Run:
 
     def _whole(self, shared: list[Expr]) -> Var | None:
         """One load of the bytes that all lanes share, where they follow each other in memory."""
-        loads = [e.value for e in shared if isinstance(e, Broadcast) and isinstance(e.value, E.Load)]
+        loads = [e.value for e in shared if isinstance(e, Broadcast) and isinstance(e.value, E.BufferLoad)]
         if len(loads) != len(shared) or len(loads) < 2 or any(x.mask is not None for x in loads):
             return None
         first, facts = loads[0], self.at.facts
@@ -210,7 +210,7 @@ class _Run:
         indices = (*first.indices[:-1], E.Ramp(first.indices[-1], IntImm(INT32, 1), _REGISTER))
         mask = E.ConstMask((1 << len(loads)) - 1, _REGISTER) if len(loads) < _REGISTER else None
         key = ("whole", *map(self.key, loads))
-        return self._let("bytes", key, E.Load(first.buffer, indices, mask))
+        return self._let("bytes", key, E.BufferLoad(first.buffer, indices, mask))
 
     def _word(self, whole: Var, number: int) -> Var:
         """Four bytes of a register in all words of another."""

@@ -52,8 +52,8 @@ class _Copy:
 
     loops: list[S.For] = field(default_factory=list)
     conditions: list[Expr] = field(default_factory=list)
-    store: S.Store | None = None
-    load: E.Load | None = None
+    store: S.BufferStore | None = None
+    load: E.BufferLoad | None = None
     inside: list[Expr] = field(default_factory=list)
     fill: Expr | None = None
 
@@ -66,20 +66,20 @@ def _read(s: S.For) -> _Copy | None:
         if isinstance(at, S.For) and at.kind == "serial" and _counts(at):
             found.loops.append(at)
             inner = at.body
-        elif isinstance(at, S.If) and not at.orelse:
-            found.conditions += conjuncts(at.cond)
-            inner = at.then
+        elif isinstance(at, S.IfThenElse) and not at.else_case:
+            found.conditions += conjuncts(at.condition)
+            inner = at.then_case
         else:
             break
         if len(inner) != 1:
             return None
         at = inner[0]
-    if not isinstance(at, S.Store) or at.mask is not None:
+    if not isinstance(at, S.BufferStore) or at.mask is not None:
         return None
     value = at.value
-    if isinstance(value, E.Select) and isinstance(value.b, (IntImm, FloatImm)):
-        found.inside, found.fill, value = conjuncts(value.cond), value.b, value.a
-    if not isinstance(value, E.Load) or value.mask is not None or value.buffer.dtype is not at.buffer.dtype:
+    if isinstance(value, E.Select) and isinstance(value.false_value, (IntImm, FloatImm)):
+        found.inside, found.fill, value = conjuncts(value.condition), value.false_value, value.true_value
+    if not isinstance(value, E.BufferLoad) or value.mask is not None or value.buffer.dtype is not at.buffer.dtype:
         return None
     to, source = at.buffer.scope, value.buffer.scope
     if (to in SRAM) == (source in SRAM) or not {to, source} <= {*SRAM, "global"}:
@@ -91,7 +91,7 @@ def _read(s: S.For) -> _Copy | None:
 
 
 def _counts(s: S.For) -> bool:
-    return isinstance(s.start, IntImm) and s.start.value == 0 and isinstance(s.step, IntImm) and s.step.value == 1
+    return isinstance(s.min, IntImm) and s.min.value == 0 and isinstance(s.step, IntImm) and s.step.value == 1
 
 
 class _Copies(Scoped):
@@ -113,7 +113,7 @@ class _Copies(Scoped):
 
     def _made(self, copy: _Copy) -> list[Stmt] | None:
         assert copy.store is not None and copy.load is not None
-        variables = [loop.var for loop in copy.loops]
+        variables = [loop.loop_var for loop in copy.loops]
         dst, src = (
             Sum.of(self.simplify(position(x.buffer.shape, x.indices)), variables, self.facts)
             for x in (copy.store, copy.load)
@@ -149,7 +149,7 @@ class _Copies(Scoped):
         """Conditions as those that no loop changes, and bounds of loops (`low`: from it on, `high`: below it)."""
         around: list[Expr] = []
         bounds: list[tuple[Var, str, Expr]] = []
-        variables = [loop.var for loop in loops]
+        variables = [loop.loop_var for loop in loops]
         for cond in conditions:
             if not isinstance(cond, Binary) or cond.op not in ("lt", "le", "gt", "ge") or not cond.a.dtype.is_integer:
                 return None
@@ -174,14 +174,14 @@ class _Copies(Scoped):
 
     def _axes(self, loops: list[S.For], dst: Sum, src: Sum, bounds: list[tuple[Var, str, Expr]]) -> list[_Axis] | None:
         found = []
-        variables = {loop.var for loop in loops}
+        variables = {loop.loop_var for loop in loops}
         for loop in loops:
             if any(v in variables for v in _mentioned(loop.stop)):
                 return None
             low: Expr = ZERO
             high = loop.stop
             for var, side, limit in bounds:
-                if var is not loop.var:
+                if var is not loop.loop_var:
                     continue
                 if side == "low":
                     low = self.simplify(Binary("max", low, limit))
@@ -189,7 +189,14 @@ class _Copies(Scoped):
                     high = self.simplify(Binary("min", high, limit))
             whole = high is loop.stop and low is ZERO
             count = loop.stop if whole else self.simplify(Binary("sub", high, low))
-            axis = _Axis(loop.var, low, count, loop.stop, dst.factors.get(loop.var, 0), src.factors.get(loop.var, 0))
+            axis = _Axis(
+                loop.loop_var,
+                low,
+                count,
+                loop.stop,
+                dst.factors.get(loop.loop_var, 0),
+                src.factors.get(loop.loop_var, 0),
+            )
             if axis.dst <= 0 or axis.src < 0:
                 return None
             found.append(axis)
@@ -216,7 +223,7 @@ class _Copies(Scoped):
         strides = [row, row] if rows is None else [IntImm(INT32, rows.src * size), IntImm(INT32, rows.dst * size)]
         total = row if rows is None else self.simplify(Binary("mul", row, rows.count))
         call = E.Call("dma_copy", (*pointers, row, strides[0], total, strides[1]), VOID)
-        return guarded(self._exists(axes), _around(outer, [S.Eval(call)]))
+        return guarded(self._exists(axes), _around(outer, [S.Evaluate(call)]))
 
     def _bytes(self, count: Expr, size: int) -> Expr:
         return self.simplify(Binary("mul", count, IntImm(INT32, size)))
@@ -246,7 +253,7 @@ class _Copies(Scoped):
             VOID,
             attrs=(("itemsize", buffer.dtype.bytes),),
         )
-        return guarded([any_less, *self._exists(filled)], _around(outer, [S.Eval(call)]))
+        return guarded([any_less, *self._exists(filled)], _around(outer, [S.Evaluate(call)]))
 
 
 def _row(axes: list[_Axis], both: bool) -> tuple[Expr, list[_Axis]]:

@@ -46,7 +46,7 @@ def _function(f: PrimFunc, most: int) -> PrimFunc:
         doubled = isinstance(s, S.Alloc) and s.buffer.data in step.halves
         head.append(S.Alloc(step.halves[s.buffer.data]) if doubled and isinstance(s, S.Alloc) else s)
     starts = [S.Let(event, E.Call("alloc_event", (), INT32)) for event in step.events.values()]
-    ends = [S.Eval(E.Call("free_events", (_bit(event),), VOID)) for event in step.events.values()]
+    ends = [S.Evaluate(E.Call("free_events", (_bit(event),), VOID)) for event in step.events.values()]
     allocations = [s for s in head if isinstance(s, (S.Alloc, S.DeclBuffer))]
     rest = [s for s in head if not isinstance(s, (S.Alloc, S.DeclBuffer))]
     return f.replace(body=(*allocations, *starts, *rest, *ends))
@@ -57,7 +57,7 @@ def _bit(event: Var) -> Expr:
 
 
 def _wait(event: Var) -> Stmt:
-    return S.Eval(E.Call("wait_events", (_bit(event),), VOID))
+    return S.Evaluate(E.Call("wait_events", (_bit(event),), VOID))
 
 
 def _size(buffer: Buffer) -> int:
@@ -130,15 +130,15 @@ class _Overlap(Rewriter):
         event, half, made = self._half(array)
         both = self.halves[array]
         other = Binary("sub", ONE, half)
-        start = _Half(both, ZERO, event).body(substitute_body(transfers, {s.var: s.start}))
-        made.append(S.If(Binary("lt", s.start, s.stop), fresh_copy(start), ()))
-        following = Binary("add", s.var, s.step)
-        ahead = _Half(both, other, event).body(substitute_body(transfers, {s.var: following}))
+        start = _Half(both, ZERO, event).body(substitute_body(transfers, {s.loop_var: s.min}))
+        made.append(S.IfThenElse(Binary("lt", s.min, s.stop), fresh_copy(start), ()))
+        following = Binary("add", s.loop_var, s.step)
+        ahead = _Half(both, other, event).body(substitute_body(transfers, {s.loop_var: following}))
         here = _Half(both, half)
         body: Body = (
             *here.body(s.body[:first]),
             _wait(event),
-            S.If(Binary("lt", following, s.stop), fresh_copy(ahead), ()),
+            S.IfThenElse(Binary("lt", following, s.stop), fresh_copy(ahead), ()),
             *here.body(s.body[first + count :]),
             S.Assign(half, other),
         )
@@ -166,21 +166,21 @@ def _role(s: Stmt, array: Var) -> str:
     """What a statement does with an array: "in" and "out" are transfers alone, "" is nothing."""
     if not any(array in variables(e) for e in all_exprs((s,))) and array not in _written((s,)):
         return ""
-    roles = {_transfer(x, array) for x in walk_stmts((s,)) if not isinstance(x, (S.For, S.If))}
+    roles = {_transfer(x, array) for x in walk_stmts((s,)) if not isinstance(x, (S.For, S.IfThenElse))}
     return roles.pop() if len(roles) == 1 else "other"
 
 
 def _uses(body: Body, array: Var) -> int:
     """How many accesses and addresses of an array there are."""
-    stores = sum(isinstance(s, S.Store) and s.buffer.data is array for s in walk_stmts(body))
+    stores = sum(isinstance(s, S.BufferStore) and s.buffer.data is array for s in walk_stmts(body))
     return stores + sum(
-        isinstance(e, E.Load) and e.buffer.data is array or isinstance(e, E.Pointer) and e.base is array
+        isinstance(e, E.BufferLoad) and e.buffer.data is array or isinstance(e, E.Pointer) and e.base is array
         for e in all_exprs(body)
     )
 
 
 def _transfer(s: Stmt, array: Var) -> str:
-    if not isinstance(s, S.Eval) or not isinstance(s.value, E.Call) or s.value.op not in ("dma_copy", "dma_memset"):
+    if not isinstance(s, S.Evaluate) or not isinstance(s.value, E.Call) or s.value.op not in ("dma_copy", "dma_memset"):
         return "other"
     call = s.value
     if _base(call.args[0]) is array:
@@ -196,11 +196,11 @@ def _written(body: Body) -> set[Var]:
     """The arrays that statements write, and variables that they assign."""
     found: set[Var] = set()
     for s in walk_stmts(body):
-        if isinstance(s, S.Store):
+        if isinstance(s, S.BufferStore):
             found.add(s.buffer.data)
         elif isinstance(s, S.Assign):
             found.add(s.var)
-        elif isinstance(s, S.Eval) and isinstance(s.value, (E.Call, E.FuncCall)):
+        elif isinstance(s, S.Evaluate) and isinstance(s.value, (E.Call, E.FuncCall)):
             transfer = isinstance(s.value, E.Call) and "dma" in s.value.op
             targets = s.value.args[:1] if transfer else s.value.args
             found |= {v for v in map(_base, targets) if isinstance(v, Var)}
@@ -214,15 +214,15 @@ class _Half(Rewriter):
         super().__init__()
         self.both, self.half, self.event = both, half, event
 
-    @rewrites(E.Load)
-    def rewrite_load(self, e: E.Load) -> Expr:
+    @rewrites(E.BufferLoad)
+    def rewrite_load(self, e: E.BufferLoad) -> Expr:
         e = self.default(e)
         if e.buffer.data is not self.both.data:
             return e
-        return E.Load(self.both, (self.half, *e.indices), e.mask)
+        return E.BufferLoad(self.both, (self.half, *e.indices), e.mask)
 
-    @rewrites(S.Store)
-    def rewrite_store(self, s: S.Store) -> Rewritten:
+    @rewrites(S.BufferStore)
+    def rewrite_store(self, s: S.BufferStore) -> Rewritten:
         s = self.default_stmt(s)
         if s.buffer.data is not self.both.data:
             return s

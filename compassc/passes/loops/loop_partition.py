@@ -42,33 +42,35 @@ class _Partition(Scoped):
         if cond is None:
             return self.inside(s)
         fast = _without(s.body, guards)
-        if edge is not None and s.kind != "serial" or not isinstance(s.start, IntImm):
-            cond = cond if edge is None else Binary("lt", s.var, IntImm(s.var.data_type, edge))
+        if edge is not None and s.kind != "serial" or not isinstance(s.min, IntImm):
+            cond = cond if edge is None else Binary("lt", s.loop_var, IntImm(s.loop_var.data_type, edge))
             edge = None
         if edge is None:
-            return self.inside(s.replace(body=(S.If(cond, fast, fresh_copy(s.body)),)))
-        first = Var(s.var.name, s.var.dtype, s.var.nonneg)
-        main = s.replace(var=first, stop=IntImm(s.var.data_type, edge), body=rename_vars(fast, {s.var: first}))
-        rest = s.replace(start=IntImm(s.var.data_type, edge), body=fresh_copy(s.body))
+            return self.inside(s.replace(body=(S.IfThenElse(cond, fast, fresh_copy(s.body)),)))
+        first = Var(s.loop_var.name, s.loop_var.dtype, s.loop_var.nonneg)
+        main = s.replace(
+            loop_var=first, stop=IntImm(s.loop_var.data_type, edge), body=rename_vars(fast, {s.loop_var: first})
+        )
+        rest = s.replace(min=IntImm(s.loop_var.data_type, edge), body=fresh_copy(s.body))
         return [self.inside(main), self.inside(rest)]
 
-    def _holds_for_all(self, s: S.For, inside: list[Stmt]) -> tuple[Expr | None, list[S.If]]:
+    def _holds_for_all(self, s: S.For, inside: list[Stmt]) -> tuple[Expr | None, list[S.IfThenElse]]:
         """A condition on the turn of this loop under which guards hold in all turns of the inner loops, and these guards.
         None where there are none such."""
         mark = self.facts.mark()
         loops = [x for x in inside if isinstance(x, S.For)]
         for loop in loops:
             self.enter(loop)
-        most = {loop.var: self.facts.range_of(loop.var)[1] for loop in loops}
+        most = {loop.loop_var: self.facts.range_of(loop.loop_var)[1] for loop in loops}
         conditions: dict[int, Expr] = {}
-        guards: list[S.If] = []
-        for guard in (x for x in inside if isinstance(x, S.If) and not x.orelse):
-            parts = conjuncts(guard.cond)
-            if not any(s.var in variables(c) and variables(c) & set(most) for c in parts):
+        guards: list[S.IfThenElse] = []
+        for guard in (x for x in inside if isinstance(x, S.IfThenElse) and not x.else_case):
+            parts = conjuncts(guard.condition)
+            if not any(s.loop_var in variables(c) and variables(c) & set(most) for c in parts):
                 continue
             found = [self._strongest(c, most) for c in parts]
             needed = [c for c in found if c is not None and not (isinstance(c, IntImm) and c.value)]
-            if None not in found and needed and all(s.var in variables(c) for c in needed):
+            if None not in found and needed and all(s.loop_var in variables(c) for c in needed):
                 guards.append(guard)
                 conditions |= {self.facts.interner.key(c): c for c in needed}
         self.facts.release(mark)
@@ -86,33 +88,33 @@ class _Partition(Scoped):
 
     def _edge(self, s: S.For, cond: Expr) -> int | None:
         """The turn from which on a condition fails, where it holds before; None where that is not a number."""
-        if not isinstance(s.stop, IntImm) or not (isinstance(s.start, E.Call) or _plain(s)):
+        if not isinstance(s.stop, IntImm) or not (isinstance(s.min, E.Call) or _plain(s)):
             return None
         if not isinstance(cond, Binary) or cond.op not in ("lt", "le"):
             return None
-        form = Sum.of(Binary("sub", cond.a, cond.b), [s.var], self.facts)
+        form = Sum.of(Binary("sub", cond.a, cond.b), [s.loop_var], self.facts)
         rest = None if form is None else self.simplify(form.rest)
-        if form is None or not isinstance(rest, IntImm) or form.factors.get(s.var, 0) <= 0:
+        if form is None or not isinstance(rest, IntImm) or form.factors.get(s.loop_var, 0) <= 0:
             return None
         limit = -rest.value + (1 if cond.op == "le" else 0)  # factor * var < limit
-        return max(0, min(s.stop.value, -(-limit // form.factors[s.var])))
+        return max(0, min(s.stop.value, -(-limit // form.factors[s.loop_var])))
 
 
 def _plain(s: S.For) -> bool:
     """Whether a loop counts from 0 by 1."""
-    return isinstance(s.start, IntImm) and s.start.value == 0 and isinstance(s.step, IntImm) and s.step.value == 1
+    return isinstance(s.min, IntImm) and s.min.value == 0 and isinstance(s.step, IntImm) and s.step.value == 1
 
 
 def _waits(s: Stmt) -> bool:
-    return isinstance(s, S.Eval) and isinstance(s.value, E.Call) and s.value.op == "barrier"
+    return isinstance(s, S.Evaluate) and isinstance(s.value, E.Call) and s.value.op == "barrier"
 
 
-def _without(body: Body, guards: list[S.If]) -> Body:
+def _without(body: Body, guards: list[S.IfThenElse]) -> Body:
     made: list[Stmt] = []
     for s in body:
         if any(s is g for g in guards):
-            assert isinstance(s, S.If)
-            made += _without(s.then, guards)
+            assert isinstance(s, S.IfThenElse)
+            made += _without(s.then_case, guards)
         else:
             made.append(s.map(lambda e: e, lambda inner: _without(inner, guards)))
     return tuple(made)

@@ -55,34 +55,34 @@ class _Bytes(Rewriter):
     def rewrite_decl(self, s: S.DeclBuffer) -> Rewritten:
         return S.DeclBuffer(self._buffer(s.buffer), span=s.span)
 
-    @rewrites(S.Store)
-    def rewrite_store(self, s: S.Store) -> Rewritten:
+    @rewrites(S.BufferStore)
+    def rewrite_store(self, s: S.BufferStore) -> Rewritten:
         mapped = self.default_stmt(s)
         if s.buffer.dtype is not BOOL:
             return mapped
-        assert isinstance(mapped, S.Store)
+        assert isinstance(mapped, S.BufferStore)
         buffer = self._buffer(s.buffer)
         value = self._joined(s, mapped.value)
         if value is None:
             value = _byte(mapped.value)
-        return S.Store(buffer, mapped.indices, value, mapped.mask, span=s.span)
+        return S.BufferStore(buffer, mapped.indices, value, mapped.mask, span=s.span)
 
-    def _joined(self, s: S.Store, made: Expr) -> Expr | None:
+    def _joined(self, s: S.BufferStore, made: Expr) -> Expr | None:
         """The byte of an element that is joined with itself; None where it is not."""
         value = s.value
         if not isinstance(value, Binary) or value.op not in _OF_BYTES or not isinstance(made, Binary):
             return None
-        if not any(isinstance(e, E.Load) and e.buffer.data is s.buffer.data for e in (value.a, value.b)):
+        if not any(isinstance(e, E.BufferLoad) and e.buffer.data is s.buffer.data for e in (value.a, value.b)):
             return None
         return Binary(_OF_BYTES[value.op], _byte(made.a), _byte(made.b))
 
-    @rewrites(E.Load)
-    def rewrite_load(self, e: E.Load) -> Expr:
+    @rewrites(E.BufferLoad)
+    def rewrite_load(self, e: E.BufferLoad) -> Expr:
         indices = tuple(map(self.expr, e.indices))
         mask = None if e.mask is None else self.expr(e.mask)
         if e.buffer.dtype is not BOOL:
-            return E.Load(e.buffer, indices, mask)
-        return Binary("ne", E.Load(self._buffer(e.buffer), indices, mask), _ZERO)
+            return E.BufferLoad(e.buffer, indices, mask)
+        return Binary("ne", E.BufferLoad(self._buffer(e.buffer), indices, mask), _ZERO)
 
     @rewrites(E.Pointer)
     def rewrite_pointer(self, e: E.Pointer) -> Expr:
@@ -99,7 +99,7 @@ def _byte(e: Expr) -> Expr:
     if isinstance(e, IntImm):
         return IntImm(UINT8, e.value)
     if isinstance(e, E.Select):
-        return E.Select(e.cond, _byte(e.a), _byte(e.b))
-    if isinstance(e, Binary) and e.op == "ne" and e.b is _ZERO and isinstance(e.a, E.Load):
+        return E.Select(e.condition, _byte(e.true_value), _byte(e.false_value))
+    if isinstance(e, Binary) and e.op == "ne" and e.b is _ZERO and isinstance(e.a, E.BufferLoad):
         return e.a
     return E.Cast(UINT8, e)

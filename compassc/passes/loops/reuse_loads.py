@@ -25,8 +25,8 @@ from compassc.passes.loops._entry import on_entry
 NAME = "ReuseLoads"
 _MOST = 16
 """Loads that are made before one loop: more would not stay in registers."""
-_PLAIN = (S.Let, S.Assign, S.Store)
-Read = E.Load | E.Cast | E.Call | E.Broadcast
+_PLAIN = (S.Let, S.Assign, S.BufferStore)
+Read = E.BufferLoad | E.Cast | E.Call | E.Broadcast
 """A load, the conversion of one, or either of them in all lanes of a vector."""
 
 
@@ -85,7 +85,7 @@ def _shared(run: list[Stmt]) -> list[Stmt]:
     numbers: list[Read] = []
     uses: Counter[int] = Counter()
     at: list[dict[int, int]] = []
-    plain = {interner.key(read) for s in run for read in _reads(s) if isinstance(read, E.Load)}
+    plain = {interner.key(read) for s in run for read in _reads(s) if isinstance(read, E.BufferLoad)}
 
     def loads(s: Stmt) -> Iterator[Read]:
         for read in _reads(s):
@@ -138,12 +138,12 @@ def _is_costly(e: Expr) -> bool:
 
 def _before(loop: S.For, body: Body) -> tuple[list[Stmt], Body]:
     """Loads that no turn of a loop changes, as statements before it, and the body without them."""
-    if not (isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm) and loop.start.value < loop.stop.value):
+    if not (isinstance(loop.min, IntImm) and isinstance(loop.stop, IntImm) and loop.min.value < loop.stop.value):
         return [], body
     inside = list(walk_stmts(body))
     if not all(isinstance(s, (*_PLAIN, S.For)) for s in inside):
         return [], body
-    own = {loop.var, *defined_vars(body), *(s.var for s in inside if isinstance(s, S.Assign))}
+    own = {loop.loop_var, *defined_vars(body), *(s.var for s in inside if isinstance(s, S.Assign))}
     interner = Interner()
     found: dict[int, tuple[Read, Var]] = {}
     for s in body:
@@ -179,7 +179,7 @@ def _reads(s: Stmt) -> Iterator[Read]:
         for x in _certain(e):
             if _converts(x):
                 outer[-1] = x  # type: ignore[call-overload]
-            elif isinstance(x, E.Load) and x.buffer.scope != "private":
+            elif isinstance(x, E.BufferLoad) and x.buffer.scope != "private":
                 outer.append(x)
         yield from outer
 
@@ -187,7 +187,7 @@ def _reads(s: Stmt) -> Iterator[Read]:
 def _converts(e: Expr) -> bool:
     """Whether an expression is a load that is converted, or in all lanes of a vector, and nothing else."""
     given = _given(e)
-    while given is not None and not isinstance(given, E.Load):
+    while given is not None and not isinstance(given, E.BufferLoad):
         given = _given(given)
     return given is not None and given.buffer.scope != "private"
 
@@ -199,9 +199,9 @@ def _given(e: Expr) -> Expr | None:
     return e.value if isinstance(e, (E.Cast, E.Broadcast)) else None
 
 
-def _load_of(read: Expr) -> E.Load:
+def _load_of(read: Expr) -> E.BufferLoad:
     found: Expr | None = read
-    while not isinstance(found, E.Load):
+    while not isinstance(found, E.BufferLoad):
         assert found is not None
         found = _given(found)
     return found
@@ -213,8 +213,8 @@ def _variable(read: Read) -> Var:
 
 def _certain(e: Expr) -> Iterator[Expr]:
     """The parts of an expression that are evaluated whenever it is, the outer ones last."""
-    if isinstance(e, E.Select) and e.cond.dtype.lanes == 1:
-        yield from _certain(e.cond)
+    if isinstance(e, E.Select) and e.condition.dtype.lanes == 1:
+        yield from _certain(e.condition)
     elif isinstance(e, E.Binary) and e.op in E.LOGICAL and e.dtype.lanes == 1:
         yield from _certain(e.a)
     else:
@@ -232,9 +232,9 @@ def _changes(s: Stmt, read: Read) -> bool:
         if any(isinstance(x, E.Call) and effect_of(x) not in ("pure", "read") for e in s.exprs() for x in _every(e)):
             return True
         return s.var in variables(load)
-    if isinstance(s, S.Store):
+    if isinstance(s, S.BufferStore):
         to, own = s.buffer, load.buffer
-        others = any(isinstance(x, E.Load) and x.buffer.data is to.data for x in _every(load))
+        others = any(isinstance(x, E.BufferLoad) and x.buffer.data is to.data for x in _every(load))
         return others or (to.scope == own.scope and to.scope.startswith("global"))
     return not isinstance(s, S.For)
 
@@ -260,8 +260,8 @@ class _Put(Rewriter):
         var = self.found.get(self.interner.key(e))
         return self.default(e) if var is None else var
 
-    @rewrites(E.Load)
-    def rewrite_load(self, e: E.Load) -> Expr:
+    @rewrites(E.BufferLoad)
+    def rewrite_load(self, e: E.BufferLoad) -> Expr:
         return self._put(e)
 
     @rewrites(E.Cast)

@@ -51,7 +51,7 @@ class _Place:
     indices: tuple[Expr, ...]
     mask: Expr | None
     stores: list[Stmt] = field(default_factory=list)
-    loads: list[E.Load] = field(default_factory=list)
+    loads: list[E.BufferLoad] = field(default_factory=list)
     guards: list[Expr] = field(default_factory=list)
     """Conditions that hold wherever it is accessed, and that the loop does not change."""
     always: bool = True
@@ -102,7 +102,7 @@ class _Promote(Scoped):
     def _loop(self, s: S.For | None, body: Body, before: list[Stmt]) -> list[Stmt]:
         """A loop (None: statements that are run once) with the places that it accumulates in as variables; empty where
         there are none."""
-        inside = set(defined_vars(body)) | ({s.var} if s is not None else set())
+        inside = set(defined_vars(body)) | ({s.loop_var} if s is not None else set())
         mark = self.facts.mark()
         places = _Places(self, inside, _changing(body)).of(body)
         if s is not None:
@@ -172,7 +172,7 @@ class _Promote(Scoped):
 
     def _counts(self, s: S.For) -> int | None:
         """How many statements a loop runs at most; None where that is not known."""
-        most = max(self.facts.difference(s.stop, s.start)[1], 0)
+        most = max(self.facts.difference(s.stop, s.min)[1], 0)
         inner = [self._counts(x) for x in s.body if isinstance(x, S.For)]
         inner += [1 for x in s.body if not isinstance(x, S.For)]
         return most * sum(i for i in inner if i is not None) if None not in inner else None
@@ -198,9 +198,9 @@ def _updates(s: Stmt) -> bool:
     """Whether a statement only changes an element by its old value."""
     if isinstance(s, LaneUpdate):
         return True
-    if not isinstance(s, S.Store):
+    if not isinstance(s, S.BufferStore):
         return False
-    return any(isinstance(e, E.Load) and e.buffer.data is s.buffer.data for e in walk_exprs(s.value))
+    return any(isinstance(e, E.BufferLoad) and e.buffer.data is s.buffer.data for e in walk_exprs(s.value))
 
 
 def _lanes(update: LaneUpdate) -> int:
@@ -211,7 +211,7 @@ def _changing(body: Body) -> set[Var]:
     """What a loop writes: variables and buffers."""
     found: set[Var] = set()
     for s in walk_stmts(body):
-        if isinstance(s, (S.Store, LaneUpdate)):
+        if isinstance(s, (S.BufferStore, LaneUpdate)):
             found.add(s.buffer.data)
         elif isinstance(s, (S.Assign, S.SetElement)):
             found.add(s.var)
@@ -234,18 +234,18 @@ class _Places:
 
     def _walk(self, body: Body, guards: list[Expr]) -> None:
         for s in body:
-            stored = s.buffer.data if isinstance(s, (S.Store, LaneUpdate)) else None
+            stored = s.buffer.data if isinstance(s, (S.BufferStore, LaneUpdate)) else None
             for e in s.exprs():
                 if e is not stored:
                     self._loads(e, guards)
-            if isinstance(s, (S.Store, LaneUpdate)):
-                mask = s.mask if isinstance(s, S.Store) else None
+            if isinstance(s, (S.BufferStore, LaneUpdate)):
+                mask = s.mask if isinstance(s, S.BufferStore) else None
                 place = self._note(s.buffer, s.indices, mask, guards)
                 if place is not None:
                     place.stores.append(s)
-            if isinstance(s, S.If):
-                self._walk(s.then, [*guards, *conjuncts(s.cond)])
-                self._walk(s.orelse, [*guards, E.Unary("not", s.cond)])
+            if isinstance(s, S.IfThenElse):
+                self._walk(s.then_case, [*guards, *conjuncts(s.condition)])
+                self._walk(s.else_case or (), [*guards, E.Unary("not", s.condition)])
             else:
                 shared_out = is_shared_out(s)
                 self.shared_out += shared_out
@@ -257,7 +257,7 @@ class _Places:
         stack = [root]
         while stack:
             e = stack.pop()
-            if isinstance(e, E.Load):
+            if isinstance(e, E.BufferLoad):
                 place = self._note(e.buffer, e.indices, e.mask, guards)
                 if place is not None:
                     place.loads.append(e)
@@ -270,7 +270,7 @@ class _Places:
     def _note(self, buffer: Buffer, indices: tuple[Expr, ...], mask: Expr | None, guards: list[Expr]) -> _Place | None:
         parts = [*indices, *([] if mask is None else [mask])]
         mentioned = {v for e in parts for v in variables(e)}
-        loads = any(isinstance(x, E.Load) for e in parts for x in walk_exprs(e))
+        loads = any(isinstance(x, E.BufferLoad) for e in parts for x in walk_exprs(e))
         if loads or buffer.data in self.inside or mentioned & self.inside or mentioned & self.changing:
             self.other.add(buffer.data)
             return None
@@ -316,10 +316,10 @@ class _Accumulator:
             self.start = [S.Let(self.var, zero), *guarded(guards, [S.Assign(self.var, self._load())])]
         else:
             self.start = [S.Let(self.var, self._load())]
-        self.end = guarded(guards, [S.Store(place.buffer, place.indices, self.var, place.mask)])
+        self.end = guarded(guards, [S.BufferStore(place.buffer, place.indices, self.var, place.mask)])
 
     def _load(self) -> Expr:
-        return E.Load(self.place.buffer, self.place.indices, self.place.mask)
+        return E.BufferLoad(self.place.buffer, self.place.indices, self.place.mask)
 
     def _dots(self, counts: int | None) -> bool:
         """Whether sums of four products cannot leave 32 bits, where they would be clipped."""
@@ -351,7 +351,7 @@ class _Accumulator:
             whole = E.Cast(place.buffer.dtype, whole)
         plain = isinstance(first, IntImm) and first.value == _number(identity(join.op, place.buffer.dtype))
         value = whole if plain else Binary(join.op, self._load() if first is None else first, whole)
-        return guarded(place.guards, [S.Store(place.buffer, place.indices, value, None)])
+        return guarded(place.guards, [S.BufferStore(place.buffer, place.indices, value, None)])
 
     def is_of(self, buffer: Buffer, indices: tuple[Expr, ...], mask: Expr | None) -> bool:
         place = self.place
@@ -406,7 +406,7 @@ def _taken(before: list[Stmt], place: _Place, at: _Promote) -> Expr | None:
     interner = at.facts.interner
     for number in range(len(before) - 1, -1, -1):
         s = before[number]
-        if not isinstance(s, S.Store):
+        if not isinstance(s, S.BufferStore):
             return None
         if s.value.flags & (E.F_LOAD | E.F_FUNC | E.F_CALL):
             return None
@@ -429,13 +429,13 @@ class _Replace(Rewriter):
     def _of(self, buffer: Buffer, indices: tuple[Expr, ...], mask: Expr | None) -> _Accumulator | None:
         return next((a for a in self.accumulators if a.is_of(buffer, indices, mask)), None)
 
-    @rewrites(E.Load)
-    def rewrite_load(self, e: E.Load) -> Expr:
+    @rewrites(E.BufferLoad)
+    def rewrite_load(self, e: E.BufferLoad) -> Expr:
         found = self._of(e.buffer, e.indices, e.mask)
         return self.default(e) if found is None else found.var
 
-    @rewrites(S.Store)
-    def rewrite_store(self, s: S.Store) -> Rewritten:
+    @rewrites(S.BufferStore)
+    def rewrite_store(self, s: S.BufferStore) -> Rewritten:
         found = self._of(s.buffer, s.indices, s.mask)
         if found is None:
             return self.default_stmt(s)

@@ -70,7 +70,7 @@ def _double_buffered(function: PrimFunc) -> set[str]:
             continue
         if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < len(s.writes):
             raise LowerError(
-                f"'{s.name}': the annotation {DOUBLE_BUFFER} is the place of a buffer that it writes, not {place!r}"
+                f"'{s.name_hint}': the annotation {DOUBLE_BUFFER} is the place of a buffer that it writes, not {place!r}"
             )
         data = data_of(s.writes[place])
         if _filled_anew(tree, s, data):

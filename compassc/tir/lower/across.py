@@ -36,7 +36,7 @@ def _bound(tree: Tree, block: S.Block) -> list[S.For]:
     """The loops over threads that a block reduces over."""
     bindings = [a.binding for a in axes_of(block) if a.is_reduction]
     loops = [s for s in tree.loops_around(block) if s.kind.startswith("threadIdx")]
-    return [s for s in loops if any(uses(e, (s.var,)) for e in bindings)]
+    return [s for s in loops if any(uses(e, (s.loop_var,)) for e in bindings)]
 
 
 def _across(function: PrimFunc, tree: Tree, block: S.Block, bound: S.For) -> PrimFunc:
@@ -44,7 +44,7 @@ def _across(function: PrimFunc, tree: Tree, block: S.Block, bound: S.For) -> Pri
         made, buffers = _factored(tree, block, bound)
     except ScheduleError as error:
         raise LowerError(
-            f"'{block.name}' reduces over '{bound.var.name}', which is bound to {bound.kind}: {error.message}",
+            f"'{block.name_hint}' reduces over '{bound.loop_var.name}', which is bound to {bound.kind}: {error.message}",
             "rfactor the loop first, and bind that of the stage it makes",
         ) from error
     for buffer in buffers:
@@ -64,7 +64,7 @@ def _factored(tree: Tree, block: S.Block, bound: S.For) -> tuple[Body, list[Buff
         if not isinstance(above, S.For):
             raise ScheduleError("it stands in a condition inside of a loop that is reduced over")
     factoring = Factoring(tree, block, bound, 0, loops[first:])
-    name = tree.free_block_name(f"{block.name}_part")
+    name = tree.free_block_name(f"{block.name_hint}_part")
     return factoring.run(name, declared(tree.function.body), "shared", _by_one(bound))
 
 
@@ -72,6 +72,8 @@ def _by_one(bound: S.For) -> Callable[[Body], Body]:
     """Statements for one of the TECs."""
 
     def made(body: Body) -> Body:
-        return (loop(Var(f"{bound.var.name}_one", INT32, True), IntImm(INT32, 1), body, bound.replace(annotations=())),)
+        return (
+            loop(Var(f"{bound.loop_var.name}_one", INT32, True), IntImm(INT32, 1), body, bound.replace(annotations=())),
+        )
 
     return made

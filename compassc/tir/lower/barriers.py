@@ -48,7 +48,7 @@ class _Launch:
     def __init__(self, body: Body) -> None:
         self.body, inside = body, list(walk_stmts(body))
         self.tags = sorted({s.kind for s in inside if isinstance(s, S.For) and s.kind in S.THREAD_LOOPS})
-        stores = [s.buffer.data for s in inside if isinstance(s, S.Store)]
+        stores = [s.buffer.data for s in inside if isinstance(s, S.BufferStore)]
         self.stores = {data: stores.count(data) for data in stores if data.pointer_type.scope not in OWN}
         """How many statements write each buffer that threads share."""
         self.keys = Interner()
@@ -101,11 +101,11 @@ class _Launch:
     def _accesses(self, s: Stmt, loops: tuple[S.For, ...]) -> list[Access]:
         """Those of a statement itself."""
         found = []
-        if isinstance(s, S.Store) and s.buffer.data in self.stores:
+        if isinstance(s, S.BufferStore) and s.buffer.data in self.stores:
             found.append(Access(s.buffer.data, s.indices, True, loops))
         for root in s.exprs():
             for e in walk_exprs(root):
-                if isinstance(e, E.Load) and e.buffer.data in self.stores:
+                if isinstance(e, E.BufferLoad) and e.buffer.data in self.stores:
                     found.append(Access(e.buffer.data, e.indices, False, loops))
         return found
 
@@ -160,12 +160,12 @@ class _Launch:
 def _named(access: Access) -> list[tuple[Expr, Mapping[Var, int]] | None]:
     """The indices of an access in variables that are the same for all accesses, and their extents: those of tags, and for
     other loops one for each dimension and place in which a loop comes first. None for what is made of anything else."""
-    loops = {s.var: s for s in access.loops}
+    loops = {s.loop_var: s for s in access.loops}
     mapping: dict[Var, Var] = {}
     made: list[tuple[Expr, Mapping[Var, int]] | None] = []
     for dim, index in enumerate(access.indices):
         nodes = list(walk_exprs(index))
-        if any(isinstance(e, E.Load) or (type(e) is Var and e not in loops) for e in nodes):
+        if any(isinstance(e, E.BufferLoad) or (type(e) is Var and e not in loops) for e in nodes):
             made.append(None)
             continue
         sizes: dict[Var, int] = {}
@@ -184,10 +184,10 @@ def _named(access: Access) -> list[tuple[Expr, Mapping[Var, int]] | None]:
 
 def _elsewhere(a: Access, b: Access) -> bool:
     """Whether two accesses of one statement are elements apart in a dimension whose index is the same for all threads."""
-    own = {s.var for x in (a, b) for s in x.loops if s.kind in S.THREAD_LOOPS}
+    own = {s.loop_var for x in (a, b) for s in x.loops if s.kind in S.THREAD_LOOPS}
     facts = facts_of(a.loops)
     for i, j in zip(a.indices, b.indices):
-        if not any(isinstance(e, E.Load) for x in (i, j) for e in walk_exprs(x)) and not own & {
+        if not any(isinstance(e, E.BufferLoad) for x in (i, j) for e in walk_exprs(x)) and not own & {
             *variables(i),
             *variables(j),
         }:
@@ -203,8 +203,8 @@ def _number(dim: int, place: int) -> Var:
 
 
 def _extent(s: S.For) -> int:
-    return (constant(s.stop) or UNKNOWN) if constant(s.start) == 0 else UNKNOWN
+    return (constant(s.stop) or UNKNOWN) if constant(s.min) == 0 else UNKNOWN
 
 
 def _barrier() -> Stmt:
-    return S.Eval(E.Call("barrier", (), VOID))
+    return S.Evaluate(E.Call("barrier", (), VOID))

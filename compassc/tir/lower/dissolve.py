@@ -29,7 +29,7 @@ def check_begins_first(tree: Tree, block: S.Block) -> None:
     before what is joined to it."""
     if not begins_first(tree, block):
         raise LowerError(
-            f"'{block.name}' begins its sums where its reduced axes do, which is not the first turn in this order of loops",
+            f"'{block.name_hint}' begins its sums where its reduced axes do, which is not the first turn in this order of loops",
             "decompose_reduction it first, or keep the order of the loops that were made of a fused one",
         )
 
@@ -41,11 +41,11 @@ def _flat(body: Body, conditions: list[Expr]) -> Body:
             made.append(s.map(lambda e: e, lambda inner: _flat(inner, conditions)))
             continue
         s = s.replace(annotations=tuple((k, v) for k, v in s.annotations if k not in EXPLICIT.values()))
-        outer = [*conditions, *conjuncts(s.where)]
+        outer = [*conditions, *conjuncts(s.predicate)]
         if not any(isinstance(x, S.Block) for x in _inside(s.body)):
-            made.append(s.replace(where=joined(outer)))
+            made.append(s.replace(predicate=joined(outer)))
             continue
-        mapping: dict[Var, Expr] = dict(zip(s.vars, s.bindings))
+        mapping: dict[Var, Expr] = dict(zip(s.vars, s.iter_values))
         first = [Binary("eq", a.binding, a.start) for a in axes_of(s) if a.is_reduction]
         made += _flat(_inlined(s.init, mapping), [*outer, *first])
         made += _flat(_inlined(s.body, mapping), outer)
@@ -90,12 +90,12 @@ def dissolved(body: Body) -> Body:
 
 
 def _statements(s: S.Block) -> Body:
-    mapping: dict[Var, Expr] = dict(zip(s.vars, s.bindings))
+    mapping: dict[Var, Expr] = dict(zip(s.vars, s.iter_values))
     body = dissolved(substitute_body(s.body, mapping))
     if s.init:
         first = [Binary("eq", a.binding, a.start) for a in axes_of(s) if a.is_reduction]
         init = substitute_body(s.init, mapping)
-        body = (*(init if not first else (S.If(joined(first), init, ()),)), *body)
-    for condition in reversed(conjuncts(s.where)):
-        body = (S.If(condition, body, ()),)
+        body = (*(init if not first else (S.IfThenElse(joined(first), init, ()),)), *body)
+    for condition in reversed(conjuncts(s.predicate)):
+        body = (S.IfThenElse(condition, body, ()),)
     return body

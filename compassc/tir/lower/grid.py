@@ -108,15 +108,15 @@ class _Launch:
             inner = next((s for s in loops[i + 1 :] if s.kind == outer.kind and s.kind in S.THREAD_LOOPS), None)
             if inner is not None and (reason := self._differs(block, outer, inner)):
                 raise LowerError(
-                    f"'{block.name}' is inside of two loops that are bound to {outer.kind.replace('_', '.')}, and {reason}",
-                    f"let '{outer.var.name}' not matter for what the threads of a block compute together: it needs the "
+                    f"'{block.name_hint}' is inside of two loops that are bound to {outer.kind.replace('_', '.')}, and {reason}",
+                    f"let '{outer.loop_var.name}' not matter for what the threads of a block compute together: it needs the "
                     "shared memory for all of them",
                 )
 
     def _differs(self, block: S.Block, outer: S.For, inner: S.For) -> str:
         around = [s for s in self.tree.around(block) if self.tree.is_inside(s, outer)]
-        if any(outer.var in variables(e) for s in (*walk_stmts((block,)), *around) for e in s.exprs()):
-            return f"depends on '{outer.var.name}', the outer one"
+        if any(outer.loop_var in variables(e) for s in (*walk_stmts((block,)), *around) for e in s.exprs()):
+            return f"depends on '{outer.loop_var.name}', the outer one"
         within = [b for b in self.blocks if self.tree.is_inside(b, inner)]
         for region in (*block.reads, *block.writes):
             data = data_of(region)
@@ -124,7 +124,7 @@ class _Launch:
             writers = [b for b in users if any(data_of(r) is data for r in b.writes)]
             between = [w for w in writers if self.tree.is_inside(w, outer) and not self._again(w, outer)]
             if between:
-                return f"uses what '{between[0].name}' computes for a turn of '{outer.var.name}'"
+                return f"uses what '{between[0].name_hint}' computes for a turn of '{outer.loop_var.name}'"
             if _scope(region) in OWN and any(b not in within for b in users):
                 return f"'{data.name}' is a thread's own"
             fixed = [*self.tree.loops_around(inner, all_of_them=True), inner]
@@ -153,7 +153,7 @@ class _Launch:
             bound = next((s for s in reversed(self._loops(block)) if s.kind == tag), None)
             if bound is not None and self._apart(block, bound):
                 continue
-            alike = bound is None or bound.var not in self._depends(block)
+            alike = bound is None or bound.loop_var not in self._depends(block)
             if bound is not None and self._points(block, bound):
                 continue  # the same point in several turns
             if not alike or blocks or scopes & set(OWN):
@@ -167,9 +167,9 @@ class _Launch:
 
     def _refuse(self, block: S.Block, tag: str, bound: S.For | None) -> None:
         shared = next(data_of(r).name for r in block.writes if _scope(r) not in OWN)
-        where = "" if bound is None else f" ('{bound.var.name}')"
+        where = "" if bound is None else f" ('{bound.loop_var.name}')"
         raise LowerError(
-            f"'{block.name}' writes elements of '{shared}' in several threads of {tag.replace('_', '.')}{where} at once",
+            f"'{block.name_hint}' writes elements of '{shared}' in several threads of {tag.replace('_', '.')}{where} at once",
             "bind a loop of which each turn writes elements of its own, or give the buffer memory of a thread "
             "(set_scope 'local')",
         )
@@ -179,9 +179,9 @@ class _Launch:
         mapping: dict[Var, Expr] = {a.var: a.binding for a in axes_of(block)}
         loops = self._loops(block)
         simplify = Simplifier(facts_of(loops)).expr
-        sizes = {s.var: _extent(s) for s in loops}
+        sizes = {s.loop_var: _extent(s) for s in loops}
         for store in _stores(block):
-            if not _separate([simplify(at(i, mapping)) for i in store], sizes, (), bound.var):
+            if not _separate([simplify(at(i, mapping)) for i in store], sizes, (), bound.loop_var):
                 return False
         return True
 
@@ -193,10 +193,10 @@ class _Launch:
             return False
         axes = axes_of(block)
         sizes = {a.var: constant(a.extent) or UNKNOWN for a in axes}
-        if any(bound.var in variables(e) for s in walk_stmts(block.body) for e in s.exprs()):
+        if any(bound.loop_var in variables(e) for s in walk_stmts(block.body) for e in s.exprs()):
             return False
-        chosen = [a.var for a in axes if bound.var in variables(a.binding)]
-        still = [s.var for s in self._loops(block) if not s.kind.startswith("threadIdx")]  # where a window begins
+        chosen = [a.var for a in axes if bound.loop_var in variables(a.binding)]
+        still = [s.loop_var for s in self._loops(block) if not s.kind.startswith("threadIdx")]  # where a window begins
         return all(_separate(i, sizes, still, var) for i in _stores(block) for var in chosen)
 
 
@@ -206,17 +206,17 @@ def _scope(region: Expr) -> str:
 
 def _stores(block: S.Block) -> list[tuple[Expr, ...]]:
     """The indices of stores to memory that threads share."""
-    found = [s for s in walk_stmts((*block.init, *block.body)) if isinstance(s, S.Store)]
+    found = [s for s in walk_stmts((*block.init, *block.body)) if isinstance(s, S.BufferStore)]
     return [s.indices for s in found if s.buffer.scope not in OWN]
 
 
 def _extent(s: S.For) -> int:
-    return (constant(s.stop) or UNKNOWN) if constant(s.start) == 0 else UNKNOWN
+    return (constant(s.stop) or UNKNOWN) if constant(s.min) == 0 else UNKNOWN
 
 
 def _separate(indices: Sequence[Expr], sizes: dict[Var, int], still: Sequence[Var], var: Var) -> bool:
     """Whether different values of a variable are different elements, while some others stand still. Indices of anything
     else do not count."""
     known = [i for i in indices if variables(i) <= {*sizes, *still}]
-    known = [i for i in known if not any(isinstance(x, E.Load) for x in walk_exprs(i))]
+    known = [i for i in known if not any(isinstance(x, E.BufferLoad) for x in walk_exprs(i))]
     return separates(known, sizes, var)

@@ -93,7 +93,7 @@ class Users:
             if found is None:
                 continue
             starts = tuple(start for start, _ in found)
-            if not any(uses(e, [s.var for s in loops]) for e in starts) or turn_writes(
+            if not any(uses(e, [s.loop_var for s in loops]) for e in starts) or turn_writes(
                 self.tree, self.blocks, self.buffer.data, fixed, self.buffer.shape
             ):
                 shape = tuple(number(max(constant(extent) or 1, 1)) for _, extent in found)
@@ -130,7 +130,7 @@ def _regions(block: S.Block, buffer: Buffer) -> bool:
 
 def is_region_of(e: Expr, buffer: Buffer) -> bool:
     """Whether a region is one of a buffer."""
-    return isinstance(e, E.Region) and e.buffer.data is buffer.data
+    return isinstance(e, E.BufferRegion) and e.buffer.data is buffer.data
 
 
 def _names(s: Stmt, data: Var) -> bool:
@@ -202,27 +202,27 @@ class _Moved(Rewriter):
         self.moves = moves
         self.axes: dict[Var, Expr] = {}
 
-    @rewrites(E.Load)
-    def rewrite_load(self, e: E.Load) -> Expr:
+    @rewrites(E.BufferLoad)
+    def rewrite_load(self, e: E.BufferLoad) -> Expr:
         indices = tuple(map(self.expr, e.indices))
         mask = None if e.mask is None else self.expr(e.mask)
         if e.buffer.data not in self.moves:
-            return E.Load(e.buffer, indices, mask)
-        return E.Load(self.moves[e.buffer.data][0], self._indices(e.buffer, indices), mask)
+            return E.BufferLoad(e.buffer, indices, mask)
+        return E.BufferLoad(self.moves[e.buffer.data][0], self._indices(e.buffer, indices), mask)
 
-    @rewrites(S.Store)
-    def rewrite_store(self, s: S.Store) -> Stmt:
+    @rewrites(S.BufferStore)
+    def rewrite_store(self, s: S.BufferStore) -> Stmt:
         indices, value = tuple(map(self.expr, s.indices)), self.expr(s.value)
         mask = None if s.mask is None else self.expr(s.mask)
         if s.buffer.data not in self.moves:
-            return S.Store(s.buffer, indices, value, mask, span=s.span)
-        return S.Store(self.moves[s.buffer.data][0], self._indices(s.buffer, indices), value, mask, span=s.span)
+            return S.BufferStore(s.buffer, indices, value, mask, span=s.span)
+        return S.BufferStore(self.moves[s.buffer.data][0], self._indices(s.buffer, indices), value, mask, span=s.span)
 
-    @rewrites(E.Region)
-    def rewrite_region(self, e: E.Region) -> Expr:
+    @rewrites(E.BufferRegion)
+    def rewrite_region(self, e: E.BufferRegion) -> Expr:
         if e.buffer.data not in self.moves:
             return e
-        return E.Region(self.moves[e.buffer.data][0], self._indices(e.buffer, e.starts), e.extents)
+        return E.BufferRegion(self.moves[e.buffer.data][0], self._indices(e.buffer, e.starts), e.extents)
 
     @rewrites(Var)
     def rewrite_var(self, e: Var) -> Expr:

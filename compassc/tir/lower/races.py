@@ -30,9 +30,9 @@ def check_races(function: PrimFunc) -> None:
 def _check(block: S.Block, bound: S.For, loops: list[S.For], implied: list[Axis]) -> None:
     axes = [*axes_of(block), *implied]
     for a in axes:
-        if a.is_reduction and uses(a.binding, (bound.var,)):
+        if a.is_reduction and uses(a.binding, (bound.loop_var,)):
             raise LowerError(
-                f"'{block.name}' reduces over '{bound.var.name}', which is bound to {bound.kind}: the TECs would join "
+                f"'{block.name_hint}' reduces over '{bound.loop_var.name}', which is bound to {bound.kind}: the TECs would join "
                 "into one element",
                 "rfactor the loop first, and bind that of the stage it makes",
             )
@@ -41,10 +41,10 @@ def _check(block: S.Block, bound: S.For, loops: list[S.For], implied: list[Axis]
         extent = constant(s.stop)
         if extent is None:
             return  # sizes that are not known: the loops are as they were written
-        extents[s.var] = extent
-    if not separates([a.binding for a in axes if not a.is_reduction], extents, bound.var):
+        extents[s.loop_var] = extent
+    if not separates([a.binding for a in axes if not a.is_reduction], extents, bound.loop_var):
         raise LowerError(
-            f"'{block.name}' joins into the same elements in several turns of '{bound.var.name}', which is bound to "
+            f"'{block.name_hint}' joins into the same elements in several turns of '{bound.loop_var.name}', which is bound to "
             f"{bound.kind}",
             "give it memory of the TEC (set_scope 'lsram'), or bind another loop",
         )

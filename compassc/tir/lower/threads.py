@@ -41,8 +41,8 @@ def _same_for_all(body: Body) -> bool:
     calls = [e for root in roots if root.flags & (E.F_CALL | E.F_FUNC) for e in walk_exprs(root)]
     if any(isinstance(e, E.FuncCall) or (isinstance(e, E.Call) and not (e.args and is_pure(e))) for e in calls):
         return True
-    written = {s.buffer.data for s in walk_stmts(body) if isinstance(s, S.Store)}
-    read = {e.buffer.data for root in roots for e in walk_exprs(root) if isinstance(e, E.Load)}
+    written = {s.buffer.data for s in walk_stmts(body) if isinstance(s, S.BufferStore)}
+    read = {e.buffer.data for root in roots for e in walk_exprs(root) if isinstance(e, E.BufferLoad)}
     return not any(data.pointer_type.scope not in OWN for data in written & read)
 
 
@@ -78,7 +78,7 @@ class _Spread:
             pieces.append((self._open(s),))
         if waiting:
             pieces.append(self._alone(tuple(waiting)))
-        barrier = S.Eval(E.Call("barrier", (), VOID))
+        barrier = S.Evaluate(E.Call("barrier", (), VOID))
         made: list[Stmt] = []
         for i, piece in enumerate(pieces):
             made += piece
@@ -90,7 +90,7 @@ class _Spread:
         if not self.alone or not body:
             return body
         tid = E.Call("get_local_id", (), INT32)
-        return (S.If(Binary("eq", tid, IntImm(INT32, 0)), body, ()),)
+        return (S.IfThenElse(Binary("eq", tid, IntImm(INT32, 0)), body, ()),)
 
     def _open(self, s: Stmt) -> Stmt:
         """A statement with a loop over TECs in it."""
@@ -98,17 +98,21 @@ class _Spread:
             if s.kind.startswith("threadIdx"):
                 return self._threads(s)
             return s.replace(kind=_kind(s), body=self.level(s.body, True), annotations=())
-        if isinstance(s, S.If):
-            return S.If(s.cond, self.level(s.then, False), self.level(s.orelse, False), span=s.span)
+        if isinstance(s, S.IfThenElse):
+            return S.IfThenElse(
+                s.condition, self.level(s.then_case, False), self.level(s.else_case or (), False), span=s.span
+            )
         raise LowerError("a loop that is bound to threadIdx.x stands inside of a while loop")
 
     def _threads(self, s: S.For) -> Stmt:
         if any(_shared(x) for x in s.body):
-            raise LowerError(f"inside of '{s.var.name}', which is bound to threadIdx.x, another loop is bound to it")
+            raise LowerError(
+                f"inside of '{s.loop_var.name}', which is bound to threadIdx.x, another loop is bound to it"
+            )
         body = _plain(s.body)
-        if constant(s.start) != 0:
-            raise LowerError(f"'{s.var.name}', which is bound to threads, does not begin at 0")
-        return self.machine.threads(s.kind.replace("_", "."), s.var, s.stop, body)
+        if constant(s.min) != 0:
+            raise LowerError(f"'{s.loop_var.name}', which is bound to threads, does not begin at 0")
+        return self.machine.threads(s.kind.replace("_", "."), s.loop_var, s.stop, body)
 
 
 def _plain(body: Body, kept: Sequence[str] = ()) -> Body:
@@ -124,7 +128,7 @@ def _plain_stmt(s: Stmt, kept: Sequence[str]) -> Stmt:
     if kept and made.kind in S.VIRTUAL_LOOPS and constant(made.stop) is not None:
         kind = "unrolled"
     if kind == "vectorized" and constant(made.stop) is None:
-        raise LowerError(f"the vectorized loop '{made.var.name}' has no constant extent")
+        raise LowerError(f"the vectorized loop '{made.loop_var.name}' has no constant extent")
     return made.replace(kind=kind, annotations=()) if kind != made.kind or made.annotations else made
 
 

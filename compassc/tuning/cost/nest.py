@@ -172,13 +172,15 @@ class _Walk:
     def _nested(self, s: Stmt) -> None:
         if isinstance(s, S.For):
             self._loop(s)
-        elif isinstance(s, S.If):
-            likely = min(max(self.values.mean(s.cond, 0.5), 0.0), 1.0)
-            alone = isinstance(s.cond, E.Binary) and s.cond.op == "eq" and _mentions(s.cond, "get_local_id")
+        elif isinstance(s, S.IfThenElse):
+            likely = min(max(self.values.mean(s.condition, 0.5), 0.0), 1.0)
+            alone = (
+                isinstance(s.condition, E.Binary) and s.condition.op == "eq" and _mentions(s.condition, "get_local_id")
+            )
             with self._where(likely, 1.0 if alone else self.tecs):
-                self._body(s.then, False)
+                self._body(s.then_case, False)
             with self._where(1.0 - likely, self.tecs):
-                self._body(s.orelse, False)
+                self._body(s.else_case or (), False)
             self.nest.branches += self.runs
         elif isinstance(s, S.While):
             self.nest.unknown_loops += 1
@@ -190,19 +192,19 @@ class _Walk:
                 self._body(body, False)
 
     def _loop(self, s: S.For) -> None:
-        turns = self.values.turns(s.start, s.stop, s.step)
+        turns = self.values.turns(s.min, s.stop, s.step)
         count = UNKNOWN_TURNS if turns is None else float(turns.mean())
         self.nest.unknown_loops += turns is None
         kind, tecs = s.kind, self.tecs
         if s.kind == "tec":
             count, tecs = min(count, 1.0), min(count, tecs)
-        elif isinstance(s.start, E.Call) and s.start.op == "get_local_id":
+        elif isinstance(s.min, E.Call) and s.min.op == "get_local_id":
             kind, tecs = "tec", min(self.values.mean(s.stop, tecs), tecs)
         if turns is not None:
-            self.values.enter(s.var, s.start, s.step, turns)
+            self.values.enter(s.loop_var, s.min, s.step, turns)
         before = dict(self.turns)
         self.turns[kind] = self.turns.get(kind, 1.0) * max(count, 1e-3)
-        self.around.append((s.var, max(count, 1e-3)))
+        self.around.append((s.loop_var, max(count, 1e-3)))
         with self._where(count, tecs):
             if s.kind not in ("unrolled", "tec"):
                 self.nest.branches += self.runs
@@ -257,7 +259,7 @@ class _Walk:
         made = Statement(type(s).__name__, self.runs, self.tecs, dict(self.turns), len(self.nest.pieces) - 1)
         self.nest.lines += 1
         found: Results = tuple(x for e in s.exprs() for x in self._expr(e, made))
-        if isinstance(s, S.Store):
+        if isinstance(s, S.BufferStore):
             self._access(s.buffer, s.indices, s.mask, made, True, found)
         elif isinstance(s, (S.Let, S.Assign)):
             if s.var in self.results:
@@ -300,7 +302,7 @@ class _Walk:
 
     def _computed(self, e: Expr, into: Statement) -> Results:
         below: Results = tuple(x for c in e.children() for x in self._expr(c, into))
-        if isinstance(e, E.Load):
+        if isinstance(e, E.BufferLoad):
             return self._access(e.buffer, e.indices, e.mask, into, False, below)
         kind = self._class(e)
         if isinstance(e, E.Call) and (e.op in _DMA or e.op == "dma_memset"):

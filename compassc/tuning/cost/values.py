@@ -67,7 +67,7 @@ class Values:
         if isinstance(e, E.Cast):
             return self.of(e.value)
         if isinstance(e, E.Select):
-            cond, a, b = (self.of(x) for x in (e.cond, e.a, e.b))
+            cond, a, b = (self.of(x) for x in (e.condition, e.true_value, e.false_value))
             return None if cond is None or a is None or b is None else np.where(cond != 0, a, b)
         if isinstance(e, E.Call):
             return self.calls.get(e.op)

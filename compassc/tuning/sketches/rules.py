@@ -139,9 +139,11 @@ def _is_padding(stage: Stage) -> bool:
     if not isinstance(parts, Select):
         return False
     reads = [
-        x for x in (parts.a, parts.b) if isinstance(x, ProducerLoad) and isinstance(tensor_of(x).op, PlaceholderOp)
+        x
+        for x in (parts.true_value, parts.false_value)
+        if isinstance(x, ProducerLoad) and isinstance(tensor_of(x).op, PlaceholderOp)
     ]
-    return len(reads) == 1 and any(isinstance(x, (IntImm, FloatImm)) for x in (parts.a, parts.b))
+    return len(reads) == 1 and any(isinstance(x, (IntImm, FloatImm)) for x in (parts.true_value, parts.false_value))
 
 
 def _cached_inputs(graph: Graph) -> list[Stage]:

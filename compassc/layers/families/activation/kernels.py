@@ -24,8 +24,7 @@ from compassc.layers.emit import (
     wide_kind,
 )
 from compassc.layers.families.activation.reference import (
-    METHOD_OF,
-    PERIODIC,
+    ALONE,
     PLAIN,
     RECTIFIERS,
     TIMES_INPUT,
@@ -159,7 +158,7 @@ def _scales(layer: Layer) -> tuple[Array, Array]:
     return layer.scale_shift(of=layer.output.shape[-1] if layer.output.shape else 1)
 
 
-@elementwise("Activation", *METHOD_OF)
+@elementwise("Activation", *(name for names in ALONE.values() for name in names), *RECTIFIERS.values())
 def activation(k: Steps, layer: Layer, x: Value) -> Value:
     method = method_of(layer)
     k.channel_shape = (1,) * (len(layer.output.shape) - 1) + layer.output.shape[-1:]
@@ -205,7 +204,7 @@ def plain(k: Steps, layer: Layer, x: Value) -> Value:
     return k.let(PLAIN_FORMULAS[layer.type](x))
 
 
-@elementwise(*PERIODIC)
+@elementwise("Sine", "Cosine")
 def trigonometric(k: Steps, layer: Layer, x: Value) -> Value:
     if is_approximated(layer):
         return _approximated(k, layer, layer.type.upper(), x)
@@ -279,6 +278,7 @@ def crelu(layer: Layer) -> Kernel:
             stored = [k.let(k.stored(part, y.dtype)) for part in parts]
         width, tec, tecs = k.number(size), S.get_local_id(), S.get_local_size()
         share = (tec * LANES, width, tecs * LANES) if count == 1 else (0, width, LANES)
+        k.settle_first()
         with ExitStack() as row:
             at: Expression = S.i32(0)
             if count > 1:
