@@ -336,7 +336,7 @@ def read_record(folder: Path) -> ModelRecord:
         graphs = [stage.writes for stage in STAGES if stage.name in stages and stage.name != "gbuild"]
         floats = folder / record["floats"] if record["floats"] else None
         made = stages.get("gbuild")
-        binary = _found(folder, made["output"]) if made else None
+        binary = _found(folder, made["output"], made["sha256"]) if made else None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CompassError(
             f"not the record of a model's build: {error!r:.300}", Span(str(path), 1), code="bad-record"
@@ -347,7 +347,7 @@ def read_record(folder: Path) -> ModelRecord:
             code="unknown-file",
             help="build it without --stop-after",
         )
-    if binary is None or sha256_of(binary) != made["sha256"]:
+    if binary is None:
         raise CompassError(
             f"the aipu.bin of the build in '{folder}' is not there any more",
             code="unknown-file",
@@ -356,7 +356,9 @@ def read_record(folder: Path) -> ModelRecord:
     return ModelRecord(folder / graphs[-1], floats, binary, source)
 
 
-def _found(folder: Path, name: str) -> Path | None:
-    """A file that a record names: in the folder, or beside it, or where it was when seen from the current folder."""
+def _found(folder: Path, name: str, digest: str = "") -> Path | None:
+    """A file that a record names: in the folder, or beside it, or where it was when seen from the current folder; where its
+    `digest` is known, the first one that has it."""
     path = Path(name)
-    return next((p for p in (folder / path.name, folder.parent / path.name, path) if p.is_file()), None)
+    places = (folder / path.name, folder.parent / path.name, path)
+    return next((p for p in places if p.is_file() and digest in ("", sha256_of(p))), None)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from compass_core.errors import CompassError, UsageError
+from compass_runtime import samples
 from compassc.graph import Graph, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
@@ -65,21 +66,9 @@ def named(graph: Graph, given: Sequence[Any] | Mapping[str, Any]) -> dict[str, A
 
 
 def samples_of(graph: Graph, arrays: Mapping[str, Array]) -> Iterator[Sample]:
-    """The runs that arrays are for: one where they have the shapes of the inputs, else one for each index of the first
-    axis, which the graph has 1 of, or not at all. CompassError for other shapes."""
-    counts = {t.name: _count(t, arrays[t.name], short_name(graph, t)) for t in graph.inputs}
-    many = {n for n in counts.values() if n is not None}
-    if len(many) > 1:
-        shown = ", ".join(f"'{name}' {n}" for name, n in counts.items() if n is not None)
-        raise CompassError(f"the inputs have different numbers of samples: {shown}", code="tensor-size")
-    if not many:
-        yield {t.name: arrays[t.name] for t in graph.inputs}
-        return
-    for i in range(many.pop()):
-        yield {
-            t.name: arrays[t.name] if counts[t.name] is None else arrays[t.name][i].reshape(t.shape)
-            for t in graph.inputs
-        }
+    """The runs that arrays are for, by the names of a graph's inputs; see `compass_runtime.samples`."""
+    names = {t.name: short_name(graph, t) for t in graph.inputs}
+    return samples.samples_of({t.name: t.shape for t in graph.inputs}, arrays, names.__getitem__)
 
 
 def the_sample(graph: Graph, given: Sequence[Any] | Mapping[str, Any]) -> Sample:
@@ -116,21 +105,6 @@ def elements_of(tensor: Tensor, numbers: Array, name: str, nan: str) -> Array:
                 help=f"it takes {limits.min} to {limits.max}",
             )
     return to_raw(tensor, numbers)
-
-
-def _count(tensor: Tensor, array: Array, name: str) -> int | None:
-    """How many samples an array has; None where it is one, as it stands."""
-    if array.shape == tensor.shape:
-        return None
-    one_each = tensor.shape[:1] == (1,) and array.shape[1:] == tensor.shape[1:]
-    if array.ndim and (one_each or array.shape[1:] == tensor.shape):
-        return int(array.shape[0])
-    want, have = ("x".join(map(str, shape)) or "scalar" for shape in (tensor.shape, array.shape))
-    raise CompassError(
-        f"the input '{name}' is {want}, but the array is {have}",
-        code="tensor-size",
-        help=f"pass {want}, or several of them along a first axis",
-    )
 
 
 def _listed(graph: Graph) -> str:

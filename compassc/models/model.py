@@ -12,6 +12,7 @@ import numpy as np
 
 from compass_core import files
 from compass_core.errors import UsageError
+from compass_runtime.samples import joined
 from compassc.driver.build import STAGE_FOLDER_SUFFIX
 from compassc.graph import Graph, Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
@@ -206,10 +207,10 @@ class Model:
 
 def _joined(tensor: Tensor, parts: Sequence[Array], raw: bool) -> Array:
     """An output of any number of samples along a first axis, in which each has one entry."""
-    if not parts:
-        one = np.zeros(tensor.shape, numpy_dtype(tensor.dtype))
-        return _joined(tensor, [one if raw else to_real(tensor, one)], raw)[:0]
-    return np.concatenate(parts) if tensor.shape[:1] == (1,) else np.stack(parts)
+    if parts:
+        return joined(tensor.shape, parts)
+    one = np.zeros(tensor.shape, numpy_dtype(tensor.dtype))
+    return joined(tensor.shape, [one if raw else to_real(tensor, one)])[:0]
 
 
 def compile(

@@ -27,6 +27,8 @@ from compass_runtime.files import (
 )
 from compass_runtime.inspection import TensorInspection
 from compass_runtime.progress import Progress
+from compass_runtime.samples import joined, samples_in
+from compass_runtime.sizes import parse_shapes, parse_values
 
 if TYPE_CHECKING:
     import numpy as np
@@ -273,11 +275,14 @@ def run(options: Options) -> int:
     expected = expected_arrays(program, options.expect, options.raw)
     messages = _message_stream(targets, options)
 
+    samples = samples_in(program, arrays)
+    _refuse_samples(options, len(samples), inspection is not None, bool(profiling))
+
     def create(program: Program | RemoteProgram) -> Any:
         return program.create_job(
             shapes=parse_shapes(options.shapes),
             values=parse_values(options.values),
-            arrays={name: tensors[name].elements_of(array) for name, array in arrays.items()},
+            arrays={name: tensors[name].elements_of(array) for name, array in samples[0].items()},
         )
 
     if modes is not None:
@@ -287,7 +292,7 @@ def run(options: Options) -> int:
     plain, program = program, debugger.prepared(program) if debugger else profiling.prepared(program)
     job = create(_there(options, program) if options.is_remote else program)
     _note_zeros(job, sources)
-    results, seconds, printed = _run(job, arrays, options, orders, debugger, bool(profiling), say, inspection)
+    results, seconds, printed = _run_all(job, samples, options, orders, debugger, bool(profiling), say, inspection)
     if options.real:
         results = {slot.info.name: slot.info.quantisation.real(results[slot.info.name]) for slot in job.outputs}
     mismatches = _compare(results, expected, options)
@@ -297,7 +302,9 @@ def run(options: Options) -> int:
         print(for_stream(f"note: {words}", sys.stderr), file=sys.stderr)
     shown = profile if profiling.tables else None
     compared = inspection.finish() if inspection else None
-    outcome = Outcome(job, {**sources, **targets}, seconds, printed, list(expected), mismatches, shown, compared)
+    outcome = Outcome(
+        job, {**sources, **targets}, seconds, printed, list(expected), mismatches, shown, compared, len(samples)
+    )
     if options.json:
         print(as_json(outcome))
     else:
@@ -308,6 +315,28 @@ def run(options: Options) -> int:
     return _told_differences(mismatches, compared, options)
 
 
+def _refuse_samples(options: Options, count: int, inspects: bool, profiles: bool) -> None:
+    """UsageError where an option looks into one run, but there are several samples."""
+    if count > 1 and (other := _looking(options, inspects, profiles)):
+        raise UsageError(
+            f"{other}: one run is looked at, but the inputs have {count} samples",
+            code="inputs-mixed",
+            help="give one of them",
+        )
+
+
+def _looking(options: Options, inspects: bool, profiles: bool) -> str | None:
+    """An option that is given and looks into a run."""
+    known = {
+        "--check": options.check,
+        "--schedule": options.schedule,
+        "--debug": options.debugs,
+        "--profile": profiles,
+        "--dump-layers and --compare": inspects,
+    }
+    return next((name for name, given in known.items() if given), None)
+
+
 def _refuse_remote(options: Options, inspects: bool, profiles: bool) -> None:
     """UsageError where an option needs a run on this machine, but a server is named, or two are."""
     if options.remote is not None and options.tracker is not None:
@@ -316,14 +345,7 @@ def _refuse_remote(options: Options, inspects: bool, profiles: bool) -> None:
         raise UsageError("--tracker needs --key", code="remote-run", help="compassc rpc-query lists the keys")
     if options.key and not options.is_remote:
         raise UsageError("--key needs --remote or --tracker", code="remote-run", help="--remote 127.0.0.1:9090")
-    here = {
-        "--check": options.check,
-        "--schedule": options.schedule,
-        "--debug": options.debugs,
-        "--profile": profiles,
-        "--dump-layers and --compare": inspects,
-    }
-    if other := next((name for name, given in here.items() if given and options.is_remote), None):
+    if options.is_remote and (other := _looking(options, inspects, profiles)):
         raise UsageError(
             f"{other}: not on a server",
             code="remote-run",
@@ -434,6 +456,16 @@ def _check(
             ),
             file=sys.stderr,
         )
+
+
+def _run_all(job: Job, samples: Sequence[dict[str, Array]], *given: Any) -> tuple[dict[str, Array], list[float], str]:
+    """Runs every sample; outputs of several lie along a first axis."""
+    runs = [_run(job, sample, *given) for sample in samples]
+    seconds, printed = [s for run in runs for s in run[1]], "".join(run[2] for run in runs)
+    if len(runs) == 1:
+        return runs[0][0], seconds, printed
+    results = {o.info.name: joined(o.shape, [run[0][o.info.name] for run in runs]) for o in job.outputs}
+    return results, seconds, printed
 
 
 def _run(
@@ -549,31 +581,3 @@ def _compare(
 
     found = [compare(name, results[name], array, options.rtol, options.atol) for name, (_, array) in expected.items()]
     return [mismatch for mismatch in found if mismatch is not None]
-
-
-def parse_values(texts: Sequence[str]) -> dict[str, float]:
-    """Scalars of --set; integers in any Python notation, floats, true and false."""
-    values: dict[str, float] = {}
-    for text in texts:
-        name, _, value = text.partition("=")
-        words: dict[str, float] = {"true": 1, "false": 0}
-        try:
-            values[name] = words[value.lower()] if value.lower() in words else int(value, 0)
-        except ValueError:
-            try:
-                values[name] = float(value)
-            except ValueError:
-                raise UsageError(f"--set: '{text}' is not NAME=NUMBER", code="bad-set") from None
-    return values
-
-
-def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Shapes of --shape: `c=4x1024`."""
-    shapes = {}
-    for text in texts:
-        name, _, dims = text.partition("=")
-        parts = dims.split("x")
-        if not name or not all(part.isdecimal() and len(part) < 12 for part in parts):
-            raise UsageError(f"--shape: '{text}' is not NAME=SIZExSIZE", code="bad-shape", help="--shape c=4x1024")
-        shapes[name] = tuple(int(part) for part in parts)
-    return shapes

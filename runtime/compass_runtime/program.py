@@ -25,6 +25,7 @@ from compass_runtime.job import Job, placed_subs
 from compass_runtime.npu import Device, device_for, kept_origin, leave_device, target_of
 from compass_runtime.plan import OVERREAD, TEXT_OVERREAD
 from compass_runtime.quantisation import NOT_QUANTISED, Quantisation
+from compass_runtime.samples import has_samples
 from compass_runtime.sizes import resolve_shapes, resolve_values, spell
 
 if TYPE_CHECKING:
@@ -75,26 +76,20 @@ class TensorInfo:
                 f"{self.role} '{self.name}' takes {nbytes} bytes ({nbytes // self.dtype.size} elements), "
                 f"but the array has {array.nbytes} ({spell(array.shape)})",
                 code="tensor-size",
-                help=ONE_BY_ONE if _is_many(array.shape, self.shape) else "",
+                help=ONE_BY_ONE if has_samples(array.shape, self.shape) else "",
             )
         if self.has_axes and array.ndim > 1 and _longer(array.shape) != _longer(self.shape or ()):
             raise CompassError(
                 f"{self.role} '{self.name}' has the shape {spell(self.shape or ())}, but the array {spell(array.shape)}",
                 code="tensor-shape",
                 help=ONE_BY_ONE
-                if _is_many(array.shape, self.shape)
+                if has_samples(array.shape, self.shape)
                 else "transpose it; array.reshape(-1), or a file of raw bytes, is taken as it lies in memory",
             )
         return array
 
 
-ONE_BY_ONE = "a run takes one sample; in Python compassc.Model.load(FOLDER)(samples) runs all of them, one by one"
-
-
-def _is_many(given: Sequence[int], wanted: Sequence[int] | None) -> bool:
-    """Whether an array has several of what a tensor has one of, along a first axis."""
-    one = tuple(wanted or ())
-    return len(given) > 1 and (tuple(given[1:]) == one or (one[:1] == (1,) and tuple(given[1:]) == one[1:]))
+ONE_BY_ONE = "a run takes one sample; compass-run, and in Python compassc.Model.load(FOLDER)(samples), run all, one by one"
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:

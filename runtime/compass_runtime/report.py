@@ -24,7 +24,8 @@ COLUMNS = ("name", "role", "dtype", "shape", "bytes", "file")
 
 @dataclass(frozen=True)
 class Outcome:
-    """One use of compass-run: the job, where tensors came from and went to, engine times in seconds, mismatches."""
+    """One use of compass-run: the job, where tensors came from and went to, engine times in seconds, mismatches; how many
+    samples ran, one after the other."""
 
     job: Job | RemoteJob
     files: Mapping[str, Path]
@@ -34,6 +35,7 @@ class Outcome:
     mismatches: Sequence[Mismatch]
     profile: Profile | None = None
     compared_tensors: Comparison | None = None
+    samples: int = 1
 
     @property
     def median(self) -> float:
@@ -69,6 +71,8 @@ def table(columns: Sequence[str], lines: Sequence[Sequence[str]], numbers: Colle
 def text(outcome: Outcome, repeated: bool) -> str:
     """The table, and the engine's times when the run was repeated."""
     lines = [table(COLUMNS, rows(outcome))]
+    if outcome.samples > 1:
+        lines.append(f"{outcome.samples} samples, one after the other")
     if repeated:
         lines.append(
             f"engine time of {len(outcome.seconds)} runs: min {_time(min(outcome.seconds))}, "
@@ -136,6 +140,7 @@ def as_json(outcome: Outcome) -> str:
         "tensors": tensors,
         "scalars": dict(job.values),
         "seconds": {"min": min(outcome.seconds), "median": outcome.median, "runs": list(outcome.seconds)},
+        "samples": outcome.samples,
         "printed": outcome.printed,
         "expected": {name: not any(m.name == name for m in outcome.mismatches) for name in outcome.compared},
         "mismatches": [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from compass_core.aipubin import KernelInfo, Param
 from compass_core.aipubin.dtypes import scalar_bits, scalar_value
-from compass_core.errors import CompassError
+from compass_core.errors import CompassError, UsageError
 from compass_core.errors.suggest import help_for
 
 if TYPE_CHECKING:
@@ -191,3 +191,31 @@ def elements(shape: Sequence[int]) -> str:
 def spell(shape: Sequence[int]) -> str:
     """A shape as the options spell it: `4x1024`."""
     return "x".join(map(str, shape)) or "scalar"
+
+
+def parse_values(texts: Sequence[str]) -> dict[str, float]:
+    """Scalars of --set; integers in any Python notation, floats, true and false."""
+    values: dict[str, float] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        words: dict[str, float] = {"true": 1, "false": 0}
+        try:
+            values[name] = words[value.lower()] if value.lower() in words else int(value, 0)
+        except ValueError:
+            try:
+                values[name] = float(value)
+            except ValueError:
+                raise UsageError(f"--set: '{text}' is not NAME=NUMBER", code="bad-set") from None
+    return values
+
+
+def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Shapes of --shape: `c=4x1024`."""
+    shapes = {}
+    for text in texts:
+        name, _, dims = text.partition("=")
+        parts = dims.split("x")
+        if not name or not all(part.isdecimal() and len(part) < 12 for part in parts):
+            raise UsageError(f"--shape: '{text}' is not NAME=SIZExSIZE", code="bad-shape", help="--shape c=4x1024")
+        shapes[name] = tuple(int(part) for part in parts)
+    return shapes

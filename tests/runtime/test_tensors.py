@@ -184,6 +184,25 @@ def test_an_array_with_its_axes_in_another_order_is_refused(lenet, known, tmp_pa
             assert f"'x_0' has the shape {shapes[0]}, but the array {shapes[1]}" in done.stderr
 
 
+def test_samples_along_a_first_axis_run_one_after_the_other(lenet, known, tmp_path, run):
+    x = known["x_0"]
+    apart = []
+    for each in (x, x[..., ::-1].copy(), -x):
+        np.save(tmp_path / "one.npy", each)
+        assert run(lenet, "-o", tmp_path / "y.npy", given=tmp_path / "one.npy").returncode == 0
+        apart.append(np.load(tmp_path / "y.npy"))
+    for many in (np.concatenate, np.stack):
+        np.save(tmp_path / "many.npy", many([x, x[..., ::-1], -x]))
+        done = run(lenet, "-o", tmp_path / "y.npy", given=tmp_path / "many.npy")
+        assert "3 samples, one after the other" in done.stdout, done.stderr
+        assert np.array_equal(np.load(tmp_path / "y.npy"), np.concatenate(apart))
+    done = run(lenet, "--check", "all", given=tmp_path / "many.npy")
+    assert done.returncode == 2 and "--check: one run is looked at, but the inputs have 3 samples" in done.stderr
+    np.save(tmp_path / "none.npy", x[:0])
+    done = run(lenet, given=tmp_path / "none.npy")
+    assert done.returncode == 1 and "has no samples" in done.stderr
+
+
 def test_numbers_that_no_integer_stands_for_are_refused(lenet, known, tmp_path, run):
     reals = np.zeros(known["x_0"].shape, np.float32)
     reals.flat[7] = np.nan
