@@ -6,16 +6,11 @@ import json
 import sys
 import time
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from compassc.cli.console import Console, artifact, shown
-from compassc.cli.quantizing import pictures_of, request_of, telling
-from compassc.driver.build import STAGE_FOLDER_SUFFIX
-from compassc.models.build import ModelRequest, has_other_build, run_model_build
-
-if TYPE_CHECKING:
-    from compassc.models.model import Model
+from compassc.cli.console import Console, artifact
+from compassc.cli.models import built_model
+from compassc.cli.quantizing import pictures_of
 
 
 def run(console: Console, source: Path, given: dict[str, Any]) -> None:
@@ -23,11 +18,10 @@ def run(console: Console, source: Path, given: dict[str, Any]) -> None:
     from compassc.evaluation.evaluating import check, evaluate
     from compassc.evaluation.metrics import metric_named
     from compassc.evaluation.table import text
-    from compassc.models.model import Model
 
     metric = metric_named(given["metric"])
     console.inputs.append(source)
-    model = Model.load(source) if source.is_dir() else _built(console, source, given)
+    model = built_model(console, source, given)
 
     begun = time.monotonic()
 
@@ -57,28 +51,3 @@ def time_left(seconds: float, count: int, all: int) -> str:
     if left < 2:
         return ""
     return f", {left:.0f} s left" if left < 100 else f", {left / 60:.0f} min left"
-
-
-def _built(console: Console, source: Path, given: dict[str, Any]) -> Model:
-    """Builds a model or a graph, with everything in the folder of its stages; in a temporary one where that has a build of
-    another form, which stays as it is."""
-    from compassc.models.model import Model
-
-    keep = None
-    folder = Path(source.stem + STAGE_FOLDER_SUFFIX)
-    request = ModelRequest(
-        source=source,
-        target=given["target"],
-        shapes=given["shapes"],
-        quantize=request_of(given),
-        folder=folder,
-        output=folder / "aipu.bin",
-    )
-    if has_other_build(request):
-        console.say(f"note: {shown(folder)} has another build, which is left alone: this one is not kept")
-        keep = TemporaryDirectory(prefix="compassc-")
-        request.folder = Path(keep.name)
-        request.output = request.folder / "aipu.bin"
-    console.folder = request.folder
-    with telling(console):
-        return Model.of(run_model_build(request, console.stage, console.waiting), keep)

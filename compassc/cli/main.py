@@ -29,6 +29,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "quantize": "A float graph to a graph of integers (GRAPH.txt, GRAPH.bin).",
         "group": "Which layers of a graph run in one launch, and why no more (launches.txt).",
         "aipubuild": "A model to aipu.bin as a configuration file (.cfg) of the vendor says.",
+        "run": "Build a model, and run it on the simulator: real numbers in files go in and come out.",
         "evaluate": "How good a built model is: accuracy on a data set, and each layer's distance from the float graph.",
     },
     "Tuning": {

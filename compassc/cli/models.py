@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import UsageError
 from compassc.cli.built import tell
-from compassc.cli.console import Console, artifact
+from compassc.cli.console import Console, artifact, shown
 from compassc.cli.outputs import hand_over, is_apart, place
 from compassc.cli.pipeline import graph_pass_options, graph_pipeline_text
 from compassc.cli.quantizing import request_of, summary, telling
-from compassc.models.build import ModelRequest, run_model_build, stage_named
+from compassc.driver.build import STAGE_FOLDER_SUFFIX
+from compassc.models.build import ModelRequest, has_other_build, run_model_build, stage_named
+
+if TYPE_CHECKING:
+    from compassc.models.model import Model
 
 NOT_OF_MODELS = {
     "entry": "--kernel",
@@ -53,6 +58,7 @@ def build_file(console: Console, source: Path, given: dict[str, Any]) -> None:
             final=output if last.name != "gbuild" else None,
             stop_after=last.name,
             aiff=given["aiff"],
+            batch=given["batch"],
         )
         console.folder = request.stage_folder()
         with telling(console):
@@ -65,3 +71,35 @@ def build_file(console: Console, source: Path, given: dict[str, Any]) -> None:
             return
         tell(console, build.built, build.target.name, request.aiff)
         hand_over(console, made, output)
+
+
+def built_model(console: Console, source: Path, given: dict[str, Any]) -> Model:
+    """The model in the folder of a build. A model's file, or a graph, is built first, with everything in the folder of its
+    stages; in a temporary one where that has a build of another form, which stays as it is."""
+    from compassc.models.model import Model
+
+    if source.is_dir():
+        return Model.load(source)
+    keep = None
+    folder = Path(source.stem + STAGE_FOLDER_SUFFIX)
+    request = ModelRequest(
+        source=source,
+        target=given["target"],
+        shapes=given["shapes"],
+        quantize=request_of(given),
+        folder=folder,
+        output=folder / "aipu.bin",
+        batch=given.get("batch", 1),
+    )
+    if has_other_build(request):
+        console.say(f"note: {shown(folder)} has another build, which is left alone: this one is not kept")
+        keep = TemporaryDirectory(prefix="compassc-")
+        request.folder = Path(keep.name)
+        request.output = request.folder / "aipu.bin"
+    console.folder = request.folder
+    with telling(console):
+        build = run_model_build(request, console.stage, console.waiting)
+    console.clear_progress()
+    for line in summary(build.quantised) if build.quantised else ():
+        console.say(line)
+    return Model.of(build, keep)

@@ -337,6 +337,13 @@ model_shape_option = assignments(
     "--shape", "shapes", kind="INPUT=1x3x224x224", parse=shape, help="The shape of an input. Repeatable.", anything=True
 )
 
+batch_option = click.option(
+    "--batch",
+    type=click.IntRange(1),
+    metavar="N",
+    default=1,
+    help="Samples that a run of the model takes (default: 1).",
+)
 output_tensor_option = click.option(
     "--output-tensor",
     "outputs",

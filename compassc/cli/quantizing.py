@@ -91,8 +91,8 @@ MODELS_ONLY = (
 
 def refuse(given: dict[str, Any]) -> None:
     """UsageError when one of the options is given for something that is no model."""
-    for name in (*MODELS_ONLY, "aiff"):
-        if given.get(name) not in (None, (), False):
+    for name in (*MODELS_ONLY, "aiff", "batch"):
+        if given.get(name) not in (None, (), False, 1):
             option = {"settings": "quantize-settings", "outputs": "output-tensor"}.get(name, name.replace("_", "-"))
             raise UsageError(f"--{option} is about models, not about kernels", code="usage")
 

@@ -90,9 +90,12 @@ def import_object(model: Any, shapes: Mapping[str, Sequence[int]] | None = None)
     elif kind.__name__ == "ExportedProgram":
         graph = import_module(IMPORTERS[".pt2"]).import_program(model, shapes)
     else:
+        is_module = any(f"{c.__module__}.{c.__name__}" == "torch.nn.modules.module.Module" for c in kind.__mro__)
         raise UsageError(
             f"{kind.__module__}.{kind.__qualname__} is no model that can be imported",
             code="unknown-model",
-            help="an onnx.ModelProto, a torch.export.ExportedProgram, or the path of a file",
+            help="give inputs of it, too: compassc.compile(module, example_inputs=(x,))"
+            if is_module
+            else "an onnx.ModelProto, a torch.export.ExportedProgram, or the path of a file",
         )
     return graph

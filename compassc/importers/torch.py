@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from compass_core.errors import CompassError
+from compass_core.errors import CompassError, UsageError
 from compassc.graph.graph import Graph
 from compassc.importers.placeholders import placeholder
 
@@ -48,6 +48,31 @@ def import_file(path: Path, shapes: Shapes | None = None, outputs: Sequence[str]
             help=f"save one with {SAVING}",
         ) from None
     return import_program(program, shapes, str(path), outputs)
+
+
+def exported(module: Any, example_inputs: Sequence[Any]) -> Any:
+    """The `torch.export.ExportedProgram` of a `torch.nn.Module` as it infers, for inputs like these: tensors, or arrays. The
+    module stays as it is. UsageError for what is no module, CompassError where it cannot be exported."""
+    _packages()
+    import torch
+
+    if not isinstance(module, torch.nn.Module):
+        raise UsageError(
+            f"{type(module).__name__} is no torch.nn.Module, which alone takes example_inputs", code="usage",
+            help="leave example_inputs out",
+        )  # fmt: skip
+    training = [part for part in module.modules() if part.training]
+    module.eval()
+    try:
+        with _quiet(), torch.no_grad():
+            return torch.export.export(module, tuple(torch.as_tensor(given) for given in example_inputs))
+    except Exception as error:
+        raise CompassError(
+            f"torch.export cannot export {type(module).__name__}: {_first_line(error)}", code="torch-program"
+        ) from error
+    finally:
+        for part in training:
+            part.training = True
 
 
 def import_program(

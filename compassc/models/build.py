@@ -56,7 +56,7 @@ class ModelRequest:
     instead of its own. `passes`: options of the stage optimize.
     `quantize`: how the graph is quantised; None: not at all. `output`: the aipu.bin; the files of the stages go to `folder`, by default `STEM.compass` beside it, and the graph of the last stage
     to `final` where that is not gbuild. `fuse`: element-wise layers join the kernel of the layer before them. `aiff`: 1x1
-    convolutions are built for the AIFF (`GraphOptions`).
+    convolutions are built for the AIFF (`GraphOptions`). `batch`: samples that a run takes.
     """
 
     source: Path | None = None
@@ -73,6 +73,7 @@ class ModelRequest:
     stop_after: str = "gbuild"
     fuse: bool = True
     aiff: bool = False
+    batch: int = 1
 
     def stage_folder(self) -> Path:
         """Where the stage files go."""
@@ -164,6 +165,13 @@ def _quantize(build: ModelBuild) -> list[Path]:
     return outputs
 
 
+def _batch(build: ModelBuild) -> list[Path]:
+    from compassc.quantizer.batching import batched
+
+    graph = build.last_graph()
+    return _keep(build, "batch", batched(graph, build.floats or graph, build.request.batch))
+
+
 def _keep(build: ModelBuild, name: str, graph: Graph) -> list[Path]:
     """Takes over what a stage made, and writes it."""
     from compassc.graph.files import save
@@ -190,7 +198,8 @@ STAGES: tuple[Stage[ModelBuild], ...] = (
     Stage("import", ".onnx", "float.txt", _load_model, _import),
     Stage("optimize", "float.txt", "opt.txt", _load_graph, _optimize),
     Stage("quantize", "opt.txt", "quant.txt", _load_graph, _quantize),
-    Stage("gbuild", "quant.txt", ".bin", _load_graph, _gbuild),
+    Stage("batch", "quant.txt", "batch.txt", _load_graph, _batch),
+    Stage("gbuild", "batch.txt", ".bin", _load_graph, _gbuild),
 )
 
 
@@ -228,6 +237,7 @@ def run_model_build(
 _MISSING = {
     "import": ("is a graph, which is not imported any more", "--stop-after optimize"),
     "quantize": ("is not to be quantised", "--calibrate DATA, or --quantize fp16"),
+    "batch": ("is built for one sample", "--batch N"),
 }
 """Why a stage is none of a build, and what to do."""
 
@@ -236,7 +246,7 @@ def _is_asked(name: str, request: ModelRequest) -> bool:
     """Whether a stage is part of what is asked for."""
     if name == "import":
         return request.graph is None and (request.source is None or not is_graph(request.source))
-    return name != "quantize" or request.quantize is not None
+    return {"quantize": request.quantize is not None, "batch": request.batch > 1}.get(name, True)
 
 
 def _write_record(build: ModelBuild) -> None:
@@ -261,6 +271,7 @@ def _asked(request: ModelRequest) -> dict[str, Any]:
         "output_tensors": list(request.outputs),
         "quantize": _quantising(request.quantize),
         "aiff": request.aiff,
+        "batch": request.batch,
     }
 
 
@@ -330,11 +341,11 @@ def read_record(folder: Path) -> ModelRecord:
     record = _record_in(path)
     try:
         stages = {stage["name"]: stage for stage in record["stages"]}
-        # a model of other outputs is not what its framework computes
-        whole = record["model"] and not record.get("output_tensors")
+        # a model of other outputs, or for several samples, is not what its framework computes
+        whole = record["model"] and not record.get("output_tensors") and record.get("batch", 1) == 1
         source = _found(folder, record["model"]) if whole else None
         graphs = [stage.writes for stage in STAGES if stage.name in stages and stage.name != "gbuild"]
-        floats = folder / record["floats"] if record["floats"] else None
+        floats = folder / record["floats"] if record["floats"] and record.get("batch", 1) == 1 else None
         made = stages.get("gbuild")
         binary = _found(folder, made["output"], made["sha256"]) if made else None
     except (KeyError, TypeError, ValueError, AttributeError) as error:

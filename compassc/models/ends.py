@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from compass_core import samples
 from compass_core.errors import CompassError, UsageError
-from compass_runtime import samples
 from compassc.graph import Graph, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
@@ -66,7 +66,7 @@ def named(graph: Graph, given: Sequence[Any] | Mapping[str, Any]) -> dict[str, A
 
 
 def samples_of(graph: Graph, arrays: Mapping[str, Array]) -> Iterator[Sample]:
-    """The runs that arrays are for, by the names of a graph's inputs; see `compass_runtime.samples`."""
+    """The runs that arrays are for, by the names of a graph's inputs; see `compass_core.samples`."""
     names = {t.name: short_name(graph, t) for t in graph.inputs}
     return samples.samples_of({t.name: t.shape for t in graph.inputs}, arrays, names.__getitem__)
 

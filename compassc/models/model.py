@@ -12,7 +12,7 @@ import numpy as np
 
 from compass_core import files
 from compass_core.errors import UsageError
-from compass_runtime.samples import joined
+from compass_core.samples import joined
 from compassc.driver.build import STAGE_FOLDER_SUFFIX
 from compassc.graph import Graph, Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
@@ -50,7 +50,7 @@ class Model:
     def of(cls, build: ModelBuild, keep: object = None) -> Model:
         """The model of a finished build. `keep`: what its files last as long as."""
         request = build.request
-        floats = build.floats or build.last_graph()
+        floats = build.floats if build.floats is not None and request.batch == 1 else build.last_graph()
         source = request.model if request.model is not None else request.source
         model = cls(build.last_graph(), floats, build.result, build.folder, source)
         model._keep = keep
@@ -224,28 +224,40 @@ def compile(
     folder: Path | str | None = None,
     fuse: bool = True,
     aiff: bool = False,
+    batch: int = 1,
+    example_inputs: Sequence[Any] | None = None,
 ) -> Model:
     """Builds a model: `compassc.compile("model.onnx", target="X3P_1304")`.
 
-    `model` is a file that `compassc import` reads, a graph's text, an `onnx.ModelProto`, a `torch.export.ExportedProgram` or
-    a `compassc.graph.Graph`.
+    `model` is a file that `compassc import` reads, a graph's text, an `onnx.ModelProto`, a `torch.export.ExportedProgram`, a
+    `compassc.graph.Graph`, or with `example_inputs`, the arguments of a call, a `torch.nn.Module`.
     `calibrate`: samples with which it is quantised: a path, arrays, or a sequence (`compassc.quantizer.data.load`);
     `quantize`: how, "int8" (the default, given samples), "auto", "int16", "w8a16", "fp16", "bf16", or
     `compassc.quantizer.Settings`;
     `min_cosine`: layers get more bits until the outputs are as near to the float graph's. `shapes`: of inputs by name, where the model leaves them open. `folder`: where aipu.bin and the files of the stages are
     left, by default a temporary one that lasts as long as the model. `fuse`: element-wise layers join the kernel of the
-    layer before them. `aiff`: 1x1 convolutions are built for the AIFF where results are known to be the same. CompassError naming everything that is not supported.
+    layer before them. `aiff`: 1x1 convolutions are built for the AIFF where results are known to be the same. `batch`:
+    samples that a run takes. CompassError naming everything that is not supported.
     """
+    if not isinstance(target, str):
+        raise UsageError(
+            f"the target is a {type(target).__name__}, expected the name of a configuration", code="usage",
+            help="compassc.compile(module, example_inputs=(x,), target='X2_1204')",
+        )  # fmt: skip
     keep = tempfile.TemporaryDirectory(prefix="compassc-") if folder is None else None
     place = Path(keep.name if keep else str(folder))
     request = ModelRequest(
-        target=target, shapes=shapes or {}, folder=place, output=place / "aipu.bin", fuse=fuse, aiff=aiff
+        target=target, shapes=shapes or {}, folder=place, output=place / "aipu.bin", fuse=fuse, aiff=aiff, batch=batch
     )
     if calibrate is not None or quantize is not None or min_cosine is not None:
         request.quantize = QuantizeRequest(
             calibrate, quantize or "int8", min_cosine, cycles=lambda graph: estimated_cycles(graph, target)
         )
-    if isinstance(model, Graph):
+    if example_inputs is not None:
+        from compassc.importers.torch import exported
+
+        request.model = exported(model, example_inputs)
+    elif isinstance(model, Graph):
         request.graph = model
     elif isinstance(model, (str, Path)):
         request.source = Path(model)

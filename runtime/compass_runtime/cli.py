@@ -15,6 +15,7 @@ from compass_core import VERSION
 from compass_core.errors import CompassError, UsageError
 from compass_core.errors.rendering import for_stream
 from compass_core.files import claims
+from compass_core.samples import has_samples, joined, samples_of
 from compass_runtime.faults import changed_sources, note_changed_sources
 from compass_runtime.files import (
     STDIO,
@@ -27,7 +28,6 @@ from compass_runtime.files import (
 )
 from compass_runtime.inspection import TensorInspection
 from compass_runtime.progress import Progress
-from compass_runtime.samples import joined, samples_in
 from compass_runtime.sizes import parse_shapes, parse_values
 
 if TYPE_CHECKING:
@@ -313,6 +313,18 @@ def run(options: Options) -> int:
             for_stream(text(outcome, options.repeat > 1), messages), file=messages, flush=True
         )  # before what follows on stderr
     return _told_differences(mismatches, compared, options)
+
+
+def samples_in(program: Program, arrays: Mapping[str, Array]) -> list[dict[str, Array]]:
+    """The runs that arrays are for: of a graph of known shapes one for each sample along a first axis, else one."""
+    shapes = {info.name: info.shape for info in program.inputs if info.shape is not None}
+    many = [name for name, shape in shapes.items() if has_samples(arrays[name].shape, shape)]
+    if program.note is None or len(shapes) < len(program.inputs) or not many:
+        return [dict(arrays)]
+    found = list(samples_of(shapes, arrays))
+    if not found:
+        raise CompassError(f"the input '{many[0]}' has no samples", code="tensor-size", help="give at least one")
+    return found
 
 
 def _refuse_samples(options: Options, count: int, inspects: bool, profiles: bool) -> None:

@@ -19,13 +19,13 @@ from compass_core.aipubin.graphnote import GraphNote, NotedTensor, read_ends, re
 from compass_core.aipubin.layout import Kind, StaticSection, SubSection
 from compass_core.elf.hostcode import TextBlob, parse_text_blob
 from compass_core.errors import CompassError
+from compass_core.samples import has_samples
 from compass_runtime.calls import Caller
 from compass_runtime.forks import renew_locks
 from compass_runtime.job import Job, placed_subs
 from compass_runtime.npu import Device, device_for, kept_origin, leave_device, target_of
 from compass_runtime.plan import OVERREAD, TEXT_OVERREAD
 from compass_runtime.quantisation import NOT_QUANTISED, Quantisation
-from compass_runtime.samples import has_samples
 from compass_runtime.sizes import resolve_shapes, resolve_values, spell
 
 if TYPE_CHECKING:
@@ -89,7 +89,9 @@ class TensorInfo:
         return array
 
 
-ONE_BY_ONE = "a run takes one sample; compass-run, and in Python compassc.Model.load(FOLDER)(samples), run all, one by one"
+ONE_BY_ONE = (
+    "a run takes one sample; compass-run, and in Python compassc.Model.load(FOLDER)(samples), run all, one by one"
+)
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:

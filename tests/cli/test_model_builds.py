@@ -143,9 +143,33 @@ def test_passes_are_shown_and_left_out_as_in_optimize(compassc, model):
     assert compassc("build", model, "--print-pipeline").out == compassc("optimize", "--print-pipeline").out
 
 
+def test_a_model_runs_in_one_go_and_so_does_its_build(compassc, model):
+    x, y = np.load(LENET / "x0.npy"), np.load(LENET / "y0.npy")
+    np.save("x.npy", np.concatenate([x, -x]))
+    done = compassc("run", model, "-t", "X2_1204", "--inputs", "x.npy", "-o", "y.npy")
+    assert done.status == 0 and "2 samples, one after the other" in done.out, done.err
+    assert np.allclose(np.load("y.npy")[:1], y, atol=1e-6) and Path("model.compass/aipu.bin").is_file()
+    assert compassc("run", "model.compass", "--inputs", "x.npy", "-o", "again.npy").status == 0
+    assert np.array_equal(np.load("again.npy"), np.load("y.npy"))
+    assert compassc("run", "model.compass", "--inputs", "x.npy", "--expect", "x.npy").status == 1
+
+
+def test_several_samples_are_built_in(compassc, model):
+    x = np.random.default_rng(0).normal(size=(6, 1, 28, 28)).astype("float32")
+    np.save("x.npy", x)
+    built = compassc("build", model, "-t", "X2_1204", "--batch", "3", "--calibrate", "x.npy", "--quantize", "int8")
+    assert built.status == 0, built.err
+    whole = Model.load("model.compass")
+    assert whole.inputs[0].shape == (3, 1, 28, 28) and whole.outputs[0].shape == (3, 10)
+    one = compassc("build", model, "-t", "X2_1204", "--calibrate", "x.npy", "--quantize", "int8", "-o", "one.bin")
+    assert one.status == 0, one.err
+    assert np.array_equal(whole(x[:3]), Model.load("model.compass")(x[:3]))
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["kernel.py", "--batch", "2"], "--batch is about models"),
         (["model.compass/float.txt", "--stop-after", "import"], "not imported any more"),
         (["model.onnx", "--stop-after", "optimise"], "did you mean 'optimize'?"),
         (["model.onnx", "--stop-after", "import", "-o", "-"], "a graph is two files"),

@@ -107,3 +107,24 @@ def test_damaged_programs_are_refused(tmp_path):
     (tmp_path / "m.pt2").write_bytes(b"PK\3\4 not a program")
     with pytest.raises(CompassError, match="no program of torch.export"):
         import_model(tmp_path / "m.pt2")
+
+
+@needs_torch
+def test_modules_are_compiled_with_example_inputs():
+    import torch
+
+    import compassc
+
+    module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU())
+    module[1].eval()
+    x = torch.randn(2, 3, 8, 8)
+    model = compassc.compile(module, "X2_1204", example_inputs=(x[:1],))
+    assert [part.training for part in module.modules()] == [True, True, False, True]
+    with torch.no_grad():
+        np.testing.assert_allclose(model(x.numpy()), module.eval()(x).numpy(), atol=1e-5)
+    for given, help in (({}, "example_inputs="), ({"target": (x,)}, "example_inputs=")):
+        with pytest.raises(CompassError) as caught:
+            compassc.compile(module, **given)
+        assert help in caught.value.help
+    with pytest.raises(CompassError, match="no torch.nn.Module"):
+        compassc.compile(3, example_inputs=(x,))

@@ -30,11 +30,12 @@ compassc build model.onnx --output-tensor boxes --output-tensor scores"""
     "--stop-after",
     metavar="STAGE",
     default="gbuild",
-    help="parse, lower, codegen, cc or gbuild; of a model import, optimize, quantize or gbuild.",
+    help="parse, lower, codegen, cc or gbuild; of a model import, optimize, quantize, batch or gbuild.",
 )
 @click.option("--save-temps-dir", type=options.FOLDER, metavar="DIR", help="Folder of the stage files.")
 @click.option("--depfile", type=options.OutputPath(), metavar="FILE.d", help="Write make rules.")
 @options.output_tensor_option
+@options.batch_option
 @quantizing.quantize_option
 @quantizing.calibration_options
 @options.aiff_option

@@ -6,12 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import CompassError
-from compass_runtime.sizes import spell
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from compass_runtime.program import Program
 
     Array = np.ndarray[Any, np.dtype[Any]]
 Shape = tuple[int, ...]
@@ -38,18 +35,6 @@ def samples_of(
         }
 
 
-def samples_in(program: Program, arrays: Mapping[str, Array]) -> list[dict[str, Array]]:
-    """The runs that arrays are for: of a graph of known shapes one for each sample along a first axis, else one."""
-    shapes = {info.name: info.shape for info in program.inputs if info.shape is not None}
-    many = [name for name, shape in shapes.items() if has_samples(arrays[name].shape, shape)]
-    if program.note is None or len(shapes) < len(program.inputs) or not many:
-        return [dict(arrays)]
-    found = list(samples_of(shapes, arrays))
-    if not found:
-        raise CompassError(f"the input '{many[0]}' has no samples", code="tensor-size", help="give at least one")
-    return found
-
-
 def has_samples(given: Sequence[int], shape: Sequence[int] | None) -> bool:
     """Whether an array has, along a first axis, any number of what a tensor of a shape has one of."""
     one = tuple(shape or ())
@@ -69,7 +54,7 @@ def _count(shape: Shape, given: Shape, name: str) -> int | None:
         return None
     if has_samples(given, shape):
         return given[0]
-    want, have = spell(shape), spell(given)
+    want, have = ("x".join(map(str, each)) or "scalar" for each in (shape, given))
     raise CompassError(
         f"the input '{name}' is {want}, but the array is {have}",
         code="tensor-size",

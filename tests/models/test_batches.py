@@ -1,0 +1,31 @@
+"""Graphs for several samples at once: built in where samples have nothing to do with each other, else refused."""
+
+import numpy as np
+import pytest
+
+import compassc
+from compass_core.errors import CompassError
+from compassc.graph import GraphBuilder
+
+
+def graph(axis, shape=(1, 6)):
+    g = GraphBuilder("net")
+    x = g.input("x", shape, "float32")
+    (y,) = g.layer("Softmax", [x], name="y", outputs=[(shape, "float32")], attributes={"axis": axis})
+    return g.finish([y])
+
+
+def test_a_run_takes_so_many_samples():
+    x = np.random.default_rng(0).normal(size=(4, 6)).astype(np.float32)
+    one, four = compassc.compile(graph(1), "X2_1204"), compassc.compile(graph(1), "X2_1204", batch=4)
+    assert four.inputs[0].shape == (4, 6) and np.array_equal(four(x), one(x))
+    assert four(np.stack([x, -x])).shape == (2, 4, 6)
+
+
+@pytest.mark.parametrize(
+    ("axis", "shape", "message"),
+    [(0, (1, 6), "depends on the samples beside it"), (1, (2, 6), "has no first axis of one sample")],
+)
+def test_samples_that_have_to_do_with_each_other_are_refused(axis, shape, message):
+    with pytest.raises(CompassError, match=message):
+        compassc.compile(graph(axis, shape), "X2_1204", batch=4)
