@@ -213,6 +213,13 @@ def run_model_build(
 ) -> ModelBuild:
     """Runs the stages up to `request.stop_after` and writes build.yaml; see `run_build`."""
     last = stage_named(request.stop_after)
+    constants = [
+        Path(name).with_suffix(".bin").name for name in (EVEN, *(s.writes for s in STAGES if s is not STAGES[-1]))
+    ]
+    if last is STAGES[-1] and request.output.name in constants:
+        raise UsageError(
+            f"'{request.output.name}' is what the constants of a stage are called", code="usage", help="-o NET.bin"
+        )
     build = ModelBuild(request, request.stage_folder(), targets.load(request.target or switches.TARGET.get()))
     stages = [stage for stage in STAGES if _is_asked(stage.name, request)]
     if request.outputs and stages[0].name != "import":
@@ -347,7 +354,7 @@ def read_record(folder: Path) -> ModelRecord:
         graphs = [stage.writes for stage in STAGES if stage.name in stages and stage.name != "gbuild"]
         floats = folder / record["floats"] if record["floats"] and record.get("batch", 1) == 1 else None
         made = stages.get("gbuild")
-        binary = _found(folder, made["output"], made["sha256"]) if made else None
+        binary = _found(folder, made["output"]) if made else None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CompassError(
             f"not the record of a model's build: {error!r:.300}", Span(str(path), 1), code="bad-record"
@@ -358,7 +365,7 @@ def read_record(folder: Path) -> ModelRecord:
             code="unknown-file",
             help="build it without --stop-after",
         )
-    if binary is None:
+    if binary is None or sha256_of(binary) != made["sha256"]:
         raise CompassError(
             f"the aipu.bin of the build in '{folder}' is not there any more",
             code="unknown-file",
@@ -367,9 +374,7 @@ def read_record(folder: Path) -> ModelRecord:
     return ModelRecord(folder / graphs[-1], floats, binary, source)
 
 
-def _found(folder: Path, name: str, digest: str = "") -> Path | None:
-    """A file that a record names: in the folder, or beside it, or where it was when seen from the current folder; where its
-    `digest` is known, the first one that has it."""
+def _found(folder: Path, name: str) -> Path | None:
+    """A file that a record names: in the folder, or beside it, or where it was when seen from the current folder."""
     path = Path(name)
-    places = (folder / path.name, folder.parent / path.name, path)
-    return next((p for p in places if p.is_file() and digest in ("", sha256_of(p))), None)
+    return next((p for p in (folder / path.name, folder.parent / path.name, path) if p.is_file()), None)

@@ -170,6 +170,7 @@ def test_several_samples_are_built_in(compassc, model):
     ("words", "message"),
     [
         (["kernel.py", "--batch", "2"], "--batch is about models"),
+        (["model.onnx", "-o", "quant.bin"], "'quant.bin' is what the constants of a stage are called"),
         (["model.compass/float.txt", "--stop-after", "import"], "not imported any more"),
         (["model.onnx", "--stop-after", "optimise"], "did you mean 'optimize'?"),
         (["model.onnx", "--stop-after", "import", "-o", "-"], "a graph is two files"),
