@@ -14,7 +14,7 @@
 #                tests/README.md says how the record is changed; make test has a sample
 #   make fuzz-layers  N random networks of layers from SEED on, on the simulator and by the references
 #   make fuzz-X  COUNT damaged inputs for the reader X (COUNT=1000000 SEED=0): in Python container, debug, modules, npy,
-#                graphs, stages, cli (command lines), statistics, samples, settings, records, te-traces, tir-traces; in C, under sanitizers and guided by coverage, object, lines, native-container, aiff
+#                graphs, stages, cli (command lines), statistics, samples, settings, records, te-traces, tir-traces; in C, under sanitizers and guided by coverage, object, lines, native-container, aiff, rpcd
 #   make fuzz-te  COUNT random schedules of random tensor expressions, of stages and of blocks (COUNT=10000), built for TARGET (llvm) where one is
 #                given
 #   make storm   COUNT jobs per family through the libraries for the vendor's driver, from many threads (COUNT=10000)

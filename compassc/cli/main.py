@@ -49,6 +49,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "rpc-server": "Offer this machine's simulator to other programs and machines.",
         "rpc-tracker": "Give clients whatever server of a kind is free.",
         "rpc-query": "Show the servers that a tracker knows, and who waits.",
+        "rpc-daemon": "Write compass-rpcd, the server of remote sessions for boards, which need no Python.",
     },
     "Set-up": {
         "sim-plugin": "Write the simulators that the vendor's driver and front end look for.",

@@ -158,15 +158,22 @@ class Caller:
                 self._checked[key] = job
         return job
 
+    def sizes(self, args: Sequence[Any]) -> tuple[dict[str, tuple[int, ...]], dict[str, int]]:
+        """Checks the sizes of a call's arguments; gives shapes, and elements there is to be memory for, see `Program.resolve`."""
+        shapes, _, room = self._resolved(self._arguments(args))
+        return shapes, room
+
+    def _resolved(self, given: Arguments) -> tuple[dict[str, tuple[int, ...]], dict[str, float], dict[str, int]]:
+        program = self._program
+        skipped = {name for name, array in given.arrays.items() if array is None}
+        infos = [info for info in (*program.inputs, *program.outputs) if info.name not in skipped]
+        arrays = {info.name: info.elements_of(given.arrays[info.name]) for info in infos}
+        return program.resolve({}, given.scalars, arrays, skipped, may_be_large=True)
+
     def _new(self, given: Arguments) -> Job:
         """Checks the arguments' sizes; gives a kept job of these sizes or makes one."""
-        program, arrays = self._program, {}
-        skipped = {name for name, array in given.arrays.items() if array is None}
-        for info in (*program.inputs, *program.outputs):
-            if info.name in skipped:
-                continue
-            arrays[info.name] = info.elements_of(given.arrays[info.name])
-        resolved, values, room = program.resolve({}, given.scalars, arrays, skipped, may_be_large=True)
+        program = self._program
+        resolved, values, room = self._resolved(given)
         sizes = given.sizes, tuple(room.items())
         job = self._jobs.get(sizes)
         if job is None:

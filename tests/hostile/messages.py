@@ -72,7 +72,7 @@ _CONVERSATIONS: list[list[tuple[Any, list[Any]]]] = [
         ("rpc.test.remote_return_nd", ["get_elem"]),
         (1, [3]),
         ("module.load", ["x"]),
-        ("program.run", [_yours(1), {}, {}]),
+        ("program.run", [_yours(1), [], [], {}]),
     ],
 ]
 
@@ -82,8 +82,13 @@ def _message(number: int, function: Any, args: list[Any]) -> bytes:
         return dict(value)
 
     encoder = Encoder(other)
-    values = [dict(a) if isinstance(a, _Theirs) else encoder.value(a) for a in args]
-    head = {"f": function, "s": 1, "v": values, "bodies": encoder.sizes, "gone": [99]}
+
+    def value(given: Any) -> Any:
+        if isinstance(given, list):
+            return [value(item) for item in given]
+        return dict(given) if isinstance(given, _Theirs) else encoder.value(given)
+
+    head = {"f": function, "s": 1, "v": value(args), "bodies": encoder.sizes, "gone": [99]}
     return b"".join(bytes(part) for part in wire.packed(Kind.CALL, number, head, encoder.bodies))
 
 
@@ -92,6 +97,24 @@ def _corpus() -> tuple[bytes, ...]:
     return tuple(
         b"".join(_message(n, function, args) for n, (function, args) in enumerate(calls, 1)) for calls in _CONVERSATIONS
     )
+
+
+def conversations(programs: list[bytes]) -> list[bytes]:
+    """The conversations, and some with a program each, which is uploaded, loaded and run."""
+    found = list(_corpus())
+    for content in programs:
+        calls: list[tuple[Any, list[Any]]] = [
+            ("file.write", ["p", 0, Raw(content)]),
+            ("module.load", ["p"]),
+            ("module.function", [_yours(1), "__tvm_main__", True]),
+            ("tensor.empty", [[16], "int32", 1, 0]),
+            ("program.call", [_yours(1), [_yours(3), _yours(3), 4], [0]]),
+            ("program.run", [_yours(1), [_yours(3)], [None], {"shapes": {"out": [4]}, "values": {"n": 4}}]),
+            ("module.time", [_yours(1), "__tvm_main__", _device(), {"number": 1}, _yours(3), _yours(3), 4]),
+            (2, [_yours(3), _yours(3), Inline(np.ones(4, np.int32))]),
+        ]
+        found.append(b"".join(_message(n, function, args) for n, (function, args) in enumerate(calls, 1)))
+    return found
 
 
 def _frames(data: bytes) -> Ranges:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,8 @@ from remote_peers import PORTS
 
 from compass_runtime import rpc
 from compass_runtime.rpc.limits import Quota
+
+SMALL = Quota(memory=64 << 20, disk=8 << 20, sessions=400, strangers=64, greeting_seconds=20)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -27,9 +29,14 @@ def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def server(state_folder: Path) -> Iterator[rpc.Server]:
     """A server with room for many, and small limits."""
-    quota = Quota(memory=64 << 20, disk=8 << 20, sessions=400, strangers=64, greeting_seconds=20)
-    with rpc.Server(**PORTS, silent=True, quota=quota) as made:
+    with rpc.Server(**PORTS, silent=True, quota=SMALL) as made:
         yield made
+
+
+@pytest.fixture
+def start(state_folder: Path) -> Callable[[Quota], rpc.Server]:
+    """Starts a server with limits of its own."""
+    return lambda quota: rpc.Server(**PORTS, silent=True, quota=quota)
 
 
 @pytest.fixture

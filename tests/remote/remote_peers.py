@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 import time
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
 
 from compass_runtime import rpc
 from compass_runtime.rpc import access
 from compass_runtime.rpc.channel import Channel, greet
+from compass_runtime.rpc.limits import Quota
 
 PORTS = {"port": 42000, "port_end": 42999}
 PATIENCE = 120.0
@@ -46,3 +52,46 @@ def ended(sock: socket.socket) -> bool:
     except OSError:  # it was reset, or found to be so before
         pass
     return True
+
+
+@cache
+def board_folder() -> Path:
+    """A folder with compass-rpcd, and what it starts."""
+    from compass_runtime import board_server
+
+    folder = Path(mkdtemp(prefix="compass-board-"))
+    board_server.write(folder)
+    return folder
+
+
+class BoardServer:
+    """A server in C, used like `rpc.Server`. `options`: more of its command line."""
+
+    host = "127.0.0.1"
+
+    def __init__(self, quota: Quota | None = None, *options: str) -> None:
+        quota = quota or Quota()
+        seconds = ("call", "session", "idle", "stall", "greeting")
+        words = [f"--{name}-seconds={getattr(quota, f'{name}_seconds')}" for name in seconds]
+        words += [f"--memory={quota.memory >> 20}", f"--disk={quota.disk >> 20}"]
+        words += [f"--sessions={quota.sessions}", f"--strangers={quota.strangers}"]
+        words += [f"--{name.replace('_', '-')}={value}" for name, value in PORTS.items()]
+        split = [part for word in words for part in word.split("=")]
+        command = [board_folder() / "compass-rpcd", "--token-file", access.default_file(), *split, *options]
+        access.tokens_of(make=True)
+        self.proc = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.proc.stdout is not None
+        said = self.proc.stdout.readline()
+        assert said.startswith("listening on 127.0.0.1:"), said
+        self.port = int(said.rpartition(":")[2])
+
+    def terminate(self) -> None:
+        self.proc.terminate()
+        assert self.proc.wait(PATIENCE) in (0, -9) and self.proc.stdout is not None
+        self.proc.stdout.close()
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.terminate()

@@ -136,7 +136,8 @@ class Channel:
             self._buffer = bytearray(head + body)
         room = memoryview(self._buffer)[: head + body]
         self._exactly(room, end)
-        return Frame(kind, call, wire.parsed(room[:head]), room[head:])
+        text = bytes(room[:head]) if self.greeting else b""
+        return Frame(kind, call, wire.parsed(room[:head]), room[head:], text)
 
     def _exactly(self, view: memoryview, end: float | None) -> None:
         """Fills the view: with what is here already, then with what comes."""
@@ -241,10 +242,9 @@ def greet(channel: Channel, role: str, token: Token, about: dict[str, Any], wait
     channel.begin(GREETING_SECONDS)
     hello = {"role": role, "software": SOFTWARE, "nonce": secrets.token_hex(NONCE), **about}
     channel.send(Kind.HELLO, 0, hello)
-    challenge = _expected(channel, Kind.CHALLENGE, GREETING_SECONDS)
-    said, asked = _canonical(hello), _canonical(challenge)
+    said, asked = wire.text_of(hello), _expected(channel, Kind.CHALLENGE, GREETING_SECONDS).text
     channel.send(Kind.PROOF, 0, {"proof": token.proof("client", said, asked)})
-    welcome = _expected(channel, Kind.WELCOME, GREETING_SECONDS, wait)
+    welcome: dict[str, Any] = _expected(channel, Kind.WELCOME, GREETING_SECONDS, wait).head
     if not _same(token.proof("server", said, asked), welcome.get("proof")):
         channel.close()
         raise RPCError(f"{channel.where} does not know the token: it is somebody else's", code="rpc-refused")
@@ -258,13 +258,7 @@ def _same(right: str, given: Any) -> bool:
     return isinstance(given, str) and given.isascii() and hmac.compare_digest(right, given)
 
 
-def _canonical(head: dict[str, Any]) -> bytes:
-    import json
-
-    return json.dumps(head, sort_keys=True, separators=(",", ":")).encode()
-
-
-def _expected(channel: Channel, kind: Kind, seconds: float, wait: float | None = 0.0) -> dict[str, Any]:
+def _expected(channel: Channel, kind: Kind, seconds: float, wait: float | None = 0.0) -> Frame:
     frame = channel.receive(seconds)
     end = None if wait is None else time.monotonic() + wait
     while frame.kind == Kind.WAIT:
@@ -276,7 +270,7 @@ def _expected(channel: Channel, kind: Kind, seconds: float, wait: float | None =
     if frame.kind != kind or not isinstance(frame.head, dict):
         channel.close()
         raise damaged("a greeting that is none")
-    return frame.head
+    return frame
 
 
 class Greeted:
@@ -291,6 +285,7 @@ class Greeted:
         self._tokens = tokens
         self._challenge = {"software": SOFTWARE, "nonce": secrets.token_hex(NONCE), **about}
         self.hello: dict[str, Any] = {}
+        self._said = b""
         self._asked = False
         self.token: Token | None = None
 
@@ -300,11 +295,10 @@ class Greeted:
         if not isinstance(frame.head, dict):
             raise damaged("a greeting that is none")
         if not self._asked and frame.kind == Kind.HELLO:
-            self.hello, self._asked = frame.head, True
+            self.hello, self._said, self._asked = frame.head, frame.text, True
             return self._challenge
         if self._asked and self.token is None and frame.kind == Kind.PROOF:
-            said, asked = _canonical(self.hello), _canonical(self._challenge)
-            self.token = who_proved(self._tokens, said, asked, frame.head.get("proof"))
+            self.token = who_proved(self._tokens, self._said, wire.text_of(self._challenge), frame.head.get("proof"))
             if self.token is None:
                 raise RPCError("the token is wrong", code="rpc-refused")
             return None
@@ -313,7 +307,7 @@ class Greeted:
     def welcome(self, **about: Any) -> dict[str, Any]:
         """The head of the WELCOME."""
         assert self.token is not None
-        proof = self.token.proof("server", _canonical(self.hello), _canonical(self._challenge))
+        proof = self.token.proof("server", self._said, wire.text_of(self._challenge))
         return {"proof": proof, **about}
 
 

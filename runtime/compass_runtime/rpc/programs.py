@@ -27,12 +27,17 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 
+_ROOM = 64 << 10
+"""Bytes behind a tensor of a kernel that servers have which know nothing of extents (compass-rpcd)."""
+
+
 class RemoteProgram:
     """`program` on the server of a session; `content` is its aipu.bin."""
 
     def __init__(self, session: Session, program: Program, content: bytes) -> None:
         self.session, self.program = session, program
         self.module = session.load_bytes(content)
+        self._knows_extents = bool(session.info.get("extents"))
         outputs = {info.name for info in program.outputs}
         self._outputs = [i for i, name in enumerate(program.caller.names) if name in outputs]
 
@@ -66,7 +71,21 @@ class RemoteProgram:
                 raise CompassError(
                     f"argument {i + 1} ('{names[i]}') is an output, but the array is read-only", code="read-only"
                 )
+        if not self._knows_extents:
+            self.check_room(*self.program.caller.sizes(args))
         return self.session.given(args)
+
+    def check_room(self, shapes: Mapping[str, tuple[int, ...]], room: Mapping[str, int]) -> None:
+        """CompassError where a kernel may touch more behind a tensor than a server has there, which knows nothing of it."""
+        sizes = {info.name: info.dtype.size for info in (*self.program.inputs, *self.program.outputs)}
+        for name, elements in () if self._knows_extents else room.items():
+            if (elements - math.prod(shapes[name])) * sizes[name] > _ROOM:
+                raise CompassError(
+                    f"the kernel may touch {elements} elements of '{name}', which has {math.prod(shapes[name])}; "
+                    f"this server has memory for {_ROOM} bytes behind it",
+                    code="tensor-size",
+                    help="pass a larger array, or build the kernel with --shape",
+                )
 
     def _store(self, args: Sequence[Any], given: Sequence[Any], contents: Any) -> None:
         """Copies the outputs into the arrays of a call."""
@@ -87,7 +106,8 @@ class RemoteProgram:
         arrays: Mapping[str, tuple[int, ...]] | None = None,
     ) -> RemoteJob:
         """A job for certain sizes and scalars, see `Program.create_job`."""
-        resolved, scalars, _ = self.program.resolve(shapes or {}, values or {}, arrays or {})
+        resolved, scalars, room = self.program.resolve(shapes or {}, values or {}, arrays or {})
+        self.check_room(resolved, room)
         return RemoteJob(self, resolved, scalars)
 
 
@@ -121,19 +141,21 @@ class RemoteJob:
         """The outputs for inputs; `initial`: what outputs hold before."""
         from compass_sim import RunResult
 
-        arrays = {**inputs, **(initial or {})}
-        named = dict(zip(arrays, self.remote.session.given(list(arrays.values())), strict=True))
+        arrays = [inputs.get(slot.info.name) for slot in self.inputs]
+        arrays += [(initial or {}).get(slot.info.name) for slot in self.outputs]
+        given = self.remote.session.given(arrays)
         shapes = (
             {slot.info.name: list(slot.shape) for slot in (*self.inputs, *self.outputs)} if self.program.kernel else {}
         )
         options = {"shapes": shapes, "values": self.values, "timeout": timeout}
-        seconds, printed, found = self.remote.session.do("program.run", self.remote.module, named, options)
+        first = len(self.inputs)
+        made = self.remote.session.do("program.run", self.remote.module, given[:first], given[first:], options)
+        seconds, printed, found = made
         self.result = RunResult(seconds, printed)
         outputs = {}
-        for slot in self.outputs:
-            content = found.get(slot.info.name) if isinstance(found, dict) else None
+        for slot, content in zip(self.outputs, found, strict=True):
             content = content.numpy() if isinstance(content, RemoteArray) else content
             if not isinstance(content, np.ndarray) or content.nbytes != slot.nbytes:
                 raise damaged("an output of another size")
-            outputs[slot.info.name] = content
+            outputs[slot.info.name] = content.view(slot.info.numpy_dtype).reshape(slot.shape)
         return outputs

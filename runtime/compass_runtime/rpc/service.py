@@ -267,6 +267,7 @@ def _info(session: Service) -> dict[str, Any]:
         "host": host.triple(),
         "features": host.current().features,
         "targets": list(targets.names()),
+        "extents": True,
         "rights": sorted(session.token.rights),
         "memory": session.quota.memory,
         "disk": session.quota.disk,
@@ -393,24 +394,27 @@ def _content(array: Any, given: Any) -> Any:
     return None if isinstance(given, NDArray) else Inline(array)
 
 
-def _program_run(session: Service, module: Module, inputs: dict[str, Any], options: dict[str, Any]) -> list[Any]:
-    """Runs with tensors by name: its seconds, what was printed, and the outputs by name."""
+def _program_run(
+    session: Service, module: Module, inputs: list[Any], outputs: list[Any], options: dict[str, Any]
+) -> list[Any]:
+    """Runs with tensors in their order, None for what is not given: its seconds, what was printed, and the outputs."""
     program = _program(module)
-    arrays = {name: np.asarray(a) for name, a in inputs.items()}
     infos = {info.name: info for info in (*program.inputs, *program.outputs)}
-    if unknown := [name for name in arrays if name not in infos]:
-        raise RPCError(f"the program has no tensor '{unknown[0]:.200}'", code="invalid-tensor-id")
+    if len(inputs) != len(program.inputs) or len(outputs) != len(program.outputs):
+        raise RPCError(
+            f"the program has {len(program.inputs)} inputs and {len(program.outputs)} outputs", code="invalid-tensor-id"
+        )
+    arrays = {n: np.asarray(a) for n, a in zip(infos, (*inputs, *outputs), strict=True) if a is not None}
     shapes = {name: shape_of(shape) for name, shape in options.get("shapes", {}).items()}
     sizes = {name: infos[name].elements_of(array) for name, array in arrays.items()}
     job = program.create_job(shapes, options.get("values", {}), sizes)
     given = {slot.info.name: arrays[slot.info.name] for slot in job.inputs if slot.info.name in arrays}
     initial = {slot.info.name: arrays[slot.info.name] for slot in job.outputs if slot.info.name in arrays}
-    outputs = job.run(given, options.get("timeout"), initial)
     room = PIECE
-    found: dict[str, Any] = {}
-    for name, array in outputs.items():
+    found: list[Any] = []
+    for array in job.run(given, options.get("timeout"), initial).values():
         room -= array.nbytes
-        found[name] = Inline(array) if room >= 0 else NDArray(array)
+        found.append(Inline(array) if room >= 0 else NDArray(array))
     return [job.result.seconds, job.result.printf, found]
 
 
@@ -464,7 +468,7 @@ _FUNCTIONS: dict[str, Declared] = {
     "device.sync": ((Device,), lambda session, dev: device_api(dev).stream_sync(dev)),
     "program.call": ((Module, list, list), _program_call),
     "program.time": ((Module, list, list, dict), _program_time),
-    "program.run": ((Module, dict, dict), _program_run),
+    "program.run": ((Module, list, list, dict), _program_run),
 }
 
 

@@ -56,7 +56,8 @@ class Connection:
         kind, call, head, body = wire.header(data, self.greeting)
         if body:
             raise damaged("a message with a body, which nobody asks for here")
-        return Frame(kind, call, wire.parsed(await self.reader.readexactly(head)), memoryview(b""))
+        text = await self.reader.readexactly(head)
+        return Frame(kind, call, wire.parsed(text), memoryview(b""), text if self.greeting else b"")
 
     async def greet(self, tokens: Sequence[Token], **about: Any) -> None:
         """The greeting of who has connected; RPCError, said to him too, where he does not prove that he knows a token."""

@@ -19,7 +19,7 @@ from compass_core.reading.limits import RPC_BODY, RPC_GREETING, RPC_HEAD
 from compass_runtime.rpc.errors import damaged
 
 MAGIC = b"CPSRPC"
-VERSION = 1
+VERSION = 2
 PREAMBLE = struct.Struct("<6sH")
 HEADER = struct.Struct("<B3xIII")
 """Kind, three bytes that are 0, number of the call, bytes of the head, bytes of the body."""
@@ -50,12 +50,14 @@ GREETINGS = frozenset((Kind.HELLO, Kind.CHALLENGE, Kind.PROOF, Kind.WELCOME, Kin
 
 
 class Frame(NamedTuple):
-    """One message. `body` lies in a buffer of the connection until the next message is read."""
+    """One message. `body` lies in a buffer of the connection until the next message is read. `text`: of a greeting, its head as it
+    was sent, which proofs are made of."""
 
     kind: Kind
     call: int
     head: Any
     body: memoryview
+    text: bytes = b""
 
 
 def _refused(constant: str) -> Any:
@@ -65,6 +67,11 @@ def _refused(constant: str) -> Any:
 _KINDS = {int(kind): kind for kind in Kind}
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _decode = json.JSONDecoder(parse_constant=_refused).decode
+
+
+def text_of(head: Any) -> bytes:
+    """The head of a message, as it is sent."""
+    return _encode(head).encode()
 
 
 def preamble() -> bytes:
@@ -87,7 +94,7 @@ def header(data: Buffer, greeting: bool) -> tuple[Kind, int, int, int]:
 
 def packed(kind: Kind, call: int, head: Any, bodies: Sequence[Buffer] = ()) -> list[Buffer]:
     """The parts of a frame."""
-    text = _encode(head).encode()
+    text = text_of(head)
     size = sum(len(body) for body in bodies)
     if len(text) > RPC_HEAD.most or size > RPC_BODY.most:
         where = "a remote call"

@@ -18,8 +18,8 @@ from compass_core.errors import CompassError
 from compass_core.hostcc.clang import find_clang
 
 ROOT = Path(__file__).parents[3]
-FLAGS = ("-g", "-O1", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all")
-INCLUDES = ("sim/engine", "runtime/native", "runtime/include")
+FLAGS = ("-g", "-O1", '-DCOMPASS_VERSION="0"', "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all")
+INCLUDES = ("sim/engine", "runtime/native", "runtime/include", "runtime/daemon")
 LIMITS = (
     "-timeout=5",
     "-rss_limit_mb=1024",
@@ -57,6 +57,19 @@ def _containers() -> list[bytes]:
     from tests.hostile.container import corpus
 
     return corpus()
+
+
+def _conversations() -> list[bytes]:
+    """What clients of a server send: greetings, and calls, with programs that they upload."""
+    from compass_runtime.rpc import wire
+    from tests.hostile.messages import conversations
+
+    hello = b"".join(
+        wire.packed(wire.Kind.HELLO, 0, {"role": "client", "nonce": "0" * 64, "key": "", "session_timeout": 1.5})
+    )
+    proof = b"".join(wire.packed(wire.Kind.PROOF, 0, {"proof": "0" * 64}))
+    programs = sorted(_containers(), key=len)[:4]
+    return [b"\1" + wire.preamble() + hello + proof, *(b"\0" + calls for calls in conversations(programs))]
 
 
 def _descriptors() -> list[bytes]:
@@ -98,6 +111,25 @@ NATIVE = {
             _descriptors,
         ),
         NativeTarget("object", ("sim/engine/object.c",), _objects),
+        NativeTarget(
+            "rpcd",
+            tuple(
+                f"runtime/daemon/{part}.c"
+                for part in (
+                    "calls",
+                    "channel",
+                    "container",
+                    "driver",
+                    "folder",
+                    "greeting",
+                    "json",
+                    "programs",
+                    "session",
+                    "sha256",
+                )
+            ),
+            _conversations,
+        ),
         NativeTarget("lines", ("runtime/native/lines.c",), _texts),
         NativeTarget(
             "native-container",
