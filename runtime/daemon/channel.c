@@ -22,8 +22,8 @@ static bool wait_for(int socket, short events, double end) {
   }
 }
 
-enum receipt channel_read(struct channel* channel, void* data, size_t size, double begin, double end) {
-  uint8_t* at = data;
+enum receipt channel_read(struct channel *channel, void *data, size_t size, double begin, double end) {
+  uint8_t *at = data;
   bool begun = begin < 0;
   while (size) {
     ssize_t n = recv(channel->socket, at, size, MSG_DONTWAIT);
@@ -40,8 +40,8 @@ enum receipt channel_read(struct channel* channel, void* data, size_t size, doub
   return RECEIVED;
 }
 
-bool channel_write(struct channel* channel, const void* data, size_t size) {
-  const uint8_t* at = data;
+bool channel_write(struct channel *channel, const void *data, size_t size) {
+  const uint8_t *at = data;
   while (size) {
     ssize_t n = send(channel->socket, at, size, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n > 0) {
@@ -58,12 +58,12 @@ bool channel_write(struct channel* channel, const void* data, size_t size) {
 
 static bool is_greeting(uint8_t kind) { return (kind >= HELLO && kind <= REFUSED) || kind == WAIT; }
 
-static enum receipt damaged(struct channel* channel, const char* why) {
+static enum receipt damaged(struct channel *channel, const char *why) {
   channel->why = why;
   return DAMAGED;
 }
 
-enum receipt channel_receive(struct channel* channel, double begin, struct frame* frame) {
+enum receipt channel_receive(struct channel *channel, double begin, struct frame *frame) {
   uint8_t header[HEADER];
   double end = channel->greeting ? begin : 1e18;
   enum receipt receipt = channel_read(channel, header, sizeof header, begin, end);
@@ -80,19 +80,19 @@ enum receipt channel_receive(struct channel* channel, double begin, struct frame
     return damaged(channel, "a message that is too large");
   size_t body = ((size_t)frame->head_size + 1 + 15) / 16 * 16, size = body + frame->body_size + 1;
   if (size > channel->room) {
-    uint8_t* grown = realloc(channel->buffer, size);
+    uint8_t *grown = realloc(channel->buffer, size);
     if (!grown) return damaged(channel, "a message for which there is no memory");
     channel->buffer = grown;
     channel->room = size;
   }
-  frame->head = (char*)channel->buffer;
+  frame->head = (char *)channel->buffer;
   frame->body = channel->buffer + body;
   receipt = channel_read(channel, frame->head, frame->head_size, -1, end);
   return receipt == RECEIVED ? channel_read(channel, frame->body, frame->body_size, -1, end) : receipt;
 }
 
-bool channel_send(struct channel* channel, enum kind kind, uint32_t call, const struct text* head,
-                  const struct part* parts, int count) {
+bool channel_send(struct channel *channel, enum kind kind, uint32_t call, const struct text *head,
+                  const struct part *parts, int count) {
   size_t size = 0;
   uint8_t header[HEADER] = {(uint8_t)kind};
   for (int i = 0; i < count; i++) size += parts[i].size;
@@ -100,7 +100,7 @@ bool channel_send(struct channel* channel, enum kind kind, uint32_t call, const 
   uint32_t sizes[3] = {call, (uint32_t)head->size, (uint32_t)size};
   memcpy(header + 4, sizes, sizeof sizes);
   struct text first = {0};
-  text_add(&first, (const char*)header, sizeof header);
+  text_add(&first, (const char *)header, sizeof header);
   text_add(&first, head->data, head->size);
   bool together = size < 65536;
   for (int i = 0; together && i < count; i++) text_add(&first, parts[i].data, parts[i].size);
@@ -110,7 +110,7 @@ bool channel_send(struct channel* channel, enum kind kind, uint32_t call, const 
   return good;
 }
 
-enum receipt channel_peek(const struct channel* channel) {
+enum receipt channel_peek(const struct channel *channel) {
   uint8_t header[HEADER];
   ssize_t n = recv(channel->socket, header, sizeof header, MSG_PEEK | MSG_DONTWAIT);
   if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return LOST;

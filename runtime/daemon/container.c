@@ -2,7 +2,7 @@
 
 /* A reading position in a part of the file; after the first failure everything reads as 0. */
 struct cursor {
-  const uint8_t* data; /* the whole file */
+  const uint8_t *data; /* the whole file */
   size_t at, end;
   bool failed;
 };
@@ -18,7 +18,7 @@ static const struct element_type TYPES[] = {
     {"bfloat16", 2, 'g'},     {"aligned_uint4", 1, 'u'}, {"aligned_int4", 1, 'i'}, {"aligned_uint12", 2, 'u'},
     {"aligned_int12", 2, 'i'}};
 
-const struct element_type* element_type(const char* name, size_t size) {
+const struct element_type *element_type(const char *name, size_t size) {
   if (size == 4 && !memcmp(name, "void", 4)) return &TYPES[1];
   size_t base = size;
   while (base && name[base - 1] >= '0' && name[base - 1] <= '9') base--;
@@ -28,28 +28,28 @@ const struct element_type* element_type(const char* name, size_t size) {
   return NULL;
 }
 
-static size_t take(struct cursor* c, size_t size) {
+static size_t take(struct cursor *c, size_t size) {
   if (c->failed || size > c->end - c->at) return c->failed = true, 0;
   c->at += size;
   return c->at - size;
 }
 
-static uint32_t word(struct cursor* c) {
+static uint32_t word(struct cursor *c) {
   uint32_t value = 0;
   size_t at = take(c, 4);
   if (!c->failed) memcpy(&value, c->data + at, 4);
   return value;
 }
 
-static struct cursor part(struct cursor* c, size_t at, size_t size) {
+static struct cursor part(struct cursor *c, size_t at, size_t size) {
   if (at > c->end || size > c->end - at) c->failed = true;
   return c->failed ? (struct cursor){.failed = true} : (struct cursor){c->data, at, at + size, false};
 }
 
-static void find_notes(struct cursor* c, struct notes* notes) {
+static void find_notes(struct cursor *c, struct notes *notes) {
   struct {
-    const char* name;
-    struct cursor* found;
+    const char *name;
+    struct cursor *found;
   } wanted[] = {{"fmlist", &notes->features},
                 {"subgraphs", &notes->graphs},
                 {"weight", &notes->weights},
@@ -62,7 +62,7 @@ static void find_notes(struct cursor* c, struct notes* notes) {
     size_t content = take(c, size);
     if (c->failed || !name_size || c->data[name + name_size - 1]) break;
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
-      if (!strcmp((const char*)c->data + name, wanted[i].name) && !wanted[i].found->end)
+      if (!strcmp((const char *)c->data + name, wanted[i].name) && !wanted[i].found->end)
         *wanted[i].found = (struct cursor){c->data, content, content + size, false};
     size_t padding = -size & 3;
     take(c, padding < c->end - c->at ? padding : c->end - c->at);
@@ -70,7 +70,7 @@ static void find_notes(struct cursor* c, struct notes* notes) {
 }
 
 /* Finds the notes in the section `.note.aipu`. */
-static bool read_elf(const uint8_t* data, uint32_t size, struct notes* notes) {
+static bool read_elf(const uint8_t *data, uint32_t size, struct notes *notes) {
   struct cursor file = {data, 0, size, false};
   uint16_t half[26];
   uint32_t table, header[10], names[10];
@@ -93,9 +93,9 @@ static bool read_elf(const uint8_t* data, uint32_t size, struct notes* notes) {
   return false;
 }
 
-static bool read_parameter(const struct json* given, uint32_t at, uint32_t base, struct parameter* out) {
+static bool read_parameter(const struct json *given, uint32_t at, uint32_t base, struct parameter *out) {
   static const struct {
-    const char* name;
+    const char *name;
     enum role role;
   } roles[] = {{"input", ROLE_INPUT},
                {"output", ROLE_OUTPUT},
@@ -117,19 +117,19 @@ static bool read_parameter(const struct json* given, uint32_t at, uint32_t base,
 }
 
 /* The parameters of a kernel, from the note that its builder wrote. */
-static bool read_kernel(struct container* container, const struct cursor* note, uint32_t base) {
+static bool read_kernel(struct container *container, const struct cursor *note, uint32_t base) {
   size_t size = note->end - note->at;
-  char* copy = malloc(size + 1);
+  char *copy = malloc(size + 1);
   if (!copy) return false;
   memcpy(copy, note->data + note->at, size);
   while (size && !copy[size - 1]) size--;
-  struct json* about = json_parse(copy, size);
+  struct json *about = json_parse(copy, size);
   const struct json *name = json_find(about, "kernel"), *list = json_find(about, "params");
   bool good = name && name->kind == JSON_TEXT && name->size <= 200 && list && list->kind == JSON_LIST &&
               list->size <= MOST_PARAMETERS;
   if (good) {
     memcpy(container->kernel, name->text, name->size);
-    for (const struct json* item = list->first; good && item; item = item->next, container->count++)
+    for (const struct json *item = list->first; good && item; item = item->next, container->count++)
       good = read_parameter(item, container->count, base, &container->parameters[container->count]);
   }
   container->is_kernel = true;
@@ -138,11 +138,11 @@ static bool read_kernel(struct container* container, const struct cursor* note, 
   return good;
 }
 
-static struct parameter* tensor(struct container* container, enum role role, uint32_t id) {
+static struct parameter *tensor(struct container *container, enum role role, uint32_t id) {
   for (uint32_t i = 0; i < container->count; i++)
     if (container->parameters[i].role == role && container->parameters[i].index == id) return &container->parameters[i];
   if (container->is_kernel || container->count == MOST_PARAMETERS) return NULL;
-  struct parameter* made = &container->parameters[container->count++];
+  struct parameter *made = &container->parameters[container->count++];
   snprintf(made->name, sizeof made->name, "%s%u", role == ROLE_INPUT ? "input" : "output", id);
   made->role = role;
   made->index = id;
@@ -151,12 +151,12 @@ static struct parameter* tensor(struct container* container, enum role role, uin
 }
 
 /* The constant whose address goes to a word of the parameter blocks. */
-static void note_constant(struct container* container, struct cursor references, uint32_t count, size_t source,
+static void note_constant(struct container *container, struct cursor references, uint32_t count, size_t source,
                           uint32_t size) {
   for (uint32_t i = 0; i < count; i++) {
     uint32_t reference = word(&references);
     for (uint32_t k = 0; k < container->count; k++) {
-      struct parameter* found = &container->parameters[k];
+      struct parameter *found = &container->parameters[k];
       if (found->role != ROLE_CONSTANT || found->word != reference) continue;
       found->source = source;
       found->nbytes = size;
@@ -165,7 +165,7 @@ static void note_constant(struct container* container, struct cursor references,
 }
 
 /* Reads a section, of constants (`weights` given) or of a job's memory. */
-static void read_section(struct container* container, struct cursor* c, const struct cursor* weights) {
+static void read_section(struct container *container, struct cursor *c, const struct cursor *weights) {
   uint32_t source = weights ? word(c) : 0;
   size_t section_at = c->at;
   uint32_t section_size = word(c);
@@ -183,7 +183,7 @@ static void read_section(struct container* container, struct cursor* c, const st
     take(c, references > (c->end - c->at) / 4 ? c->end - c->at + 1 : 4 * (size_t)references);
     if (c->failed) return;
     if (weights) note_constant(container, there, references, weights->at + source, section_size);
-    struct parameter* found =
+    struct parameter *found =
         !weights && kind <= 1 ? tensor(container, kind == 0 ? ROLE_INPUT : ROLE_OUTPUT, id) : NULL;
     if (!found || found->size_at) continue;
     found->nbytes = size;
@@ -192,7 +192,7 @@ static void read_section(struct container* container, struct cursor* c, const st
   }
 }
 
-static bool read_features(struct container* container, struct cursor* c, const struct cursor* weights) {
+static bool read_features(struct container *container, struct cursor *c, const struct cursor *weights) {
   take(c, 8);
   uint32_t bss = word(c);
   for (uint32_t b = 0; !c->failed && b < bss; b++) {
@@ -204,13 +204,13 @@ static bool read_features(struct container* container, struct cursor* c, const s
   return !c->failed;
 }
 
-static int by_place(const void* a, const void* b) {
+static int by_place(const void *a, const void *b) {
   const struct parameter *one = a, *other = b;
   if (one->role != other->role) return one->role < other->role ? -1 : 1;
   return one->index < other->index ? -1 : one->index > other->index;
 }
 
-bool container_read(struct container* container, uint8_t* data, uint32_t size, struct failure* failure) {
+bool container_read(struct container *container, uint8_t *data, uint32_t size, struct failure *failure) {
   struct notes notes = {0};
   *container = (struct container){.data = data, .size = size};
   if (!read_elf(data, size, &notes)) return wrong(failure, "invalid-gbin", "the file is no aipu.bin that can be read");
@@ -230,17 +230,17 @@ bool container_read(struct container* container, uint8_t* data, uint32_t size, s
   return wrong(failure, "invalid-gbin", "the notes of the file are damaged");
 }
 
-void container_free(struct container* container) {
+void container_free(struct container *container) {
   free(container->parameters);
   free(container->data);
 }
 
-uint8_t* container_sized(const struct container* container, const uint64_t* sizes) {
-  uint8_t* copy = malloc(container->size);
+uint8_t *container_sized(const struct container *container, const uint64_t *sizes) {
+  uint8_t *copy = malloc(container->size);
   if (!copy) return NULL;
   memcpy(copy, container->data, container->size);
   for (uint32_t i = 0; i < container->count; i++) {
-    const struct parameter* p = &container->parameters[i];
+    const struct parameter *p = &container->parameters[i];
     if (p->role > ROLE_OUTPUT || p->nbytes || !sizes[i]) continue;
     uint32_t size = (uint32_t)sizes[i], section = (size + ROOM + 4095) / 4096 * 4096;
     memcpy(copy + p->size_at, &size, 4);

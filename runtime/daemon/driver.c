@@ -3,10 +3,10 @@
 #define LOOK_MS 20
 #define NULL_POINTER (~0ull)
 
-bool driver_open(struct driver* driver, const char* library, const char* engine, struct failure* failure) {
+bool driver_open(struct driver *driver, const char *library, const char *engine, struct failure *failure) {
   *driver = (struct driver){.engine = engine, .library = dlopen(library, RTLD_NOW)};
   if (!driver->library) return wrong(failure, "rpc-driver", "the driver's library cannot be loaded: %.400s", dlerror());
-  void* found;
+  void *found;
 #define X(name, parameters)                                                                           \
   if (!(found = dlsym(driver->library, "aipu_" #name)))                                               \
     return wrong(failure, "rpc-driver", "the library '%.200s' has no function aipu_" #name, library); \
@@ -19,52 +19,52 @@ bool driver_open(struct driver* driver, const char* library, const char* engine,
 }
 
 /* What the driver says of a status, in the thread that got it. */
-static void explain(const struct driver* driver, aipu_status_t status, char* out, size_t size) {
-  const char* text = driver->detail ? driver->detail() : NULL;
+static void explain(const struct driver *driver, aipu_status_t status, char *out, size_t size) {
+  const char *text = driver->detail ? driver->detail() : NULL;
   if (!text || !*text) driver->get_error_message(driver->context, status, &text);
   snprintf(out, size, "%s (status %#x)", text && *text ? text : "the driver says no more", (unsigned)status);
 }
 
-static bool refused(const struct driver* driver, aipu_status_t status, const char* what, struct failure* failure) {
+static bool refused(const struct driver *driver, aipu_status_t status, const char *what, struct failure *failure) {
   char text[400];
   explain(driver, status, text, sizeof text);
   return wrong(failure, status == AIPU_STATUS_ERROR_INVALID_GBIN ? "invalid-gbin" : "rpc-driver", "%s: %s", what, text);
 }
 
-bool driver_begin(struct driver* driver, struct failure* failure) {
+bool driver_begin(struct driver *driver, struct failure *failure) {
   aipu_status_t status = driver->init_context(&driver->context);
   if (status) return refused(driver, status, "the driver does not open its device", failure);
   if (!driver->detail || !driver->engine) return true;
-  char* engine = strdup(driver->engine);
+  char *engine = strdup(driver->engine);
   aipu_global_config_simulation_t config = {.simulator = engine};
   status = driver->config_global(driver->context, AIPU_CONFIG_TYPE_SIMULATION, &config);
   free(engine);
   return !status || refused(driver, status, "the simulator is not there", failure);
 }
 
-bool program_load(struct program* program, struct driver* driver, uint8_t* data, uint32_t size,
-                  struct failure* failure) {
+bool program_load(struct program *program, struct driver *driver, uint8_t *data, uint32_t size,
+                  struct failure *failure) {
   *program = (struct program){.driver = driver};
   return container_read(&program->container, data, size, failure);
 }
 
-static void forget(struct program* program, struct made_job* job) {
+static void forget(struct program *program, struct made_job *job) {
   if (job->graph) program->driver->unload_graph(program->driver->context, job->graph);
   free(job->content);
   free(job->sizes);
   *job = (struct made_job){0};
 }
 
-void program_free(struct program* program) {
+void program_free(struct program *program) {
   for (int i = 0; i < MOST_JOBS; i++) forget(program, &program->jobs[i]);
   container_free(&program->container);
 }
 
-static const char* role_name(enum role role) { return role == ROLE_INPUT ? "input" : "output"; }
+static const char *role_name(enum role role) { return role == ROLE_INPUT ? "input" : "output"; }
 
 /* Whether what is given for a tensor fits; its bytes, or NULL_POINTER. */
-static bool tensor_size(const struct parameter* p, const struct operand* given, uint64_t* size,
-                        struct failure* failure) {
+static bool tensor_size(const struct parameter *p, const struct operand *given, uint64_t *size,
+                        struct failure *failure) {
   if (given->is_number && !(given->is_integer && !given->integer))
     return wrong(failure, "argument-type", "%s '%s' takes a tensor, not a number", role_name(p->role), p->name);
   bool nothing = !given->data && !given->is_absent;
@@ -82,8 +82,8 @@ static bool tensor_size(const struct parameter* p, const struct operand* given, 
   return true;
 }
 
-static bool same_constant(const struct container* file, const struct parameter* p, const struct operand* given,
-                          struct failure* failure) {
+static bool same_constant(const struct container *file, const struct parameter *p, const struct operand *given,
+                          struct failure *failure) {
   if (given->is_absent) return true;
   if (p->source && given->data && given->nbytes == p->nbytes &&
       !memcmp(file->data + p->source, given->data, given->nbytes))
@@ -93,11 +93,11 @@ static bool same_constant(const struct container* file, const struct parameter* 
 }
 
 /* The bytes of all tensors, by parameter. */
-static bool all_sizes(const struct container* file, const struct operand* operands, uint64_t memory, uint64_t* sizes,
-                      struct failure* failure) {
+static bool all_sizes(const struct container *file, const struct operand *operands, uint64_t memory, uint64_t *sizes,
+                      struct failure *failure) {
   uint64_t whole = 0;
   for (uint32_t i = 0; i < file->count; i++) {
-    const struct parameter* p = &file->parameters[i];
+    const struct parameter *p = &file->parameters[i];
     if (p->role == ROLE_CONSTANT && !same_constant(file, p, &operands[i], failure)) return false;
     if (p->role > ROLE_OUTPUT) continue;
     if (!tensor_size(p, &operands[i], &sizes[i], failure)) return false;
@@ -109,10 +109,10 @@ static bool all_sizes(const struct container* file, const struct operand* operan
 }
 
 /* Loads the file with these sizes, and makes a job of it. */
-static bool make_job(struct program* program, struct made_job* job, struct failure* failure) {
-  struct driver* driver = program->driver;
-  const struct container* file = &program->container;
-  uint64_t* sizes = calloc(file->count + 1, sizeof *sizes);
+static bool make_job(struct program *program, struct made_job *job, struct failure *failure) {
+  struct driver *driver = program->driver;
+  const struct container *file = &program->container;
+  uint64_t *sizes = calloc(file->count + 1, sizeof *sizes);
   for (uint32_t i = 0; sizes && i < file->count; i++) sizes[i] = job->sizes[i] == NULL_POINTER ? 1 : job->sizes[i];
   job->content = sizes ? container_sized(file, sizes) : NULL;
   free(sizes);
@@ -120,12 +120,12 @@ static bool make_job(struct program* program, struct made_job* job, struct failu
   aipu_create_job_cfg_t config = {0};
   aipu_load_graph_cfg_t load = {0};
   aipu_status_t status =
-      driver->load_graph_helper(driver->context, (const char*)job->content, file->size, &job->graph, &load);
+      driver->load_graph_helper(driver->context, (const char *)job->content, file->size, &job->graph, &load);
   if (status) return job->graph = 0, refused(driver, status, "the driver does not load the program", failure);
   status = driver->create_job(driver->context, job->graph, &job->job, &config);
   if (status) return refused(driver, status, "the driver makes no job of the program", failure);
   for (uint32_t i = 0; i < file->count; i++) {
-    const struct parameter* p = &file->parameters[i];
+    const struct parameter *p = &file->parameters[i];
     if (p->role > ROLE_OUTPUT) continue;
     aipu_tensor_desc_t tensor;
     aipu_tensor_type_t type = p->role == ROLE_INPUT ? AIPU_TENSOR_TYPE_INPUT : AIPU_TENSOR_TYPE_OUTPUT;
@@ -141,11 +141,11 @@ static bool make_job(struct program* program, struct made_job* job, struct failu
 }
 
 /* The job for these sizes, one that was made before where there is one; `sizes` is taken. */
-static struct made_job* job_for(struct program* program, uint64_t* sizes, struct failure* failure) {
+static struct made_job *job_for(struct program *program, uint64_t *sizes, struct failure *failure) {
   size_t bytes = program->container.count * sizeof *sizes;
   for (int i = 0; i < MOST_JOBS; i++)
     if (program->jobs[i].job && !memcmp(program->jobs[i].sizes, sizes, bytes)) return free(sizes), &program->jobs[i];
-  struct made_job* job = &program->jobs[program->next];
+  struct made_job *job = &program->jobs[program->next];
   program->next = (program->next + 1) % MOST_JOBS;
   forget(program, job);
   job->sizes = sizes;
@@ -174,8 +174,8 @@ static uint32_t narrow(float value, int fraction) {
 }
 
 /* The word that passes a scalar. */
-static bool scalar_word(const struct parameter* p, const struct operand* given, uint32_t* word,
-                        struct failure* failure) {
+static bool scalar_word(const struct parameter *p, const struct operand *given, uint32_t *word,
+                        struct failure *failure) {
   if (!given->is_number) return wrong(failure, "argument-type", "'%s' must be a number", p->name);
   bool is_float = p->type->kind == 'f' || p->type->kind == 'g', is_signed = p->type->kind == 'i';
   uint32_t bits = 8 * p->type->size;
@@ -201,27 +201,27 @@ static bool scalar_word(const struct parameter* p, const struct operand* given, 
   return true;
 }
 
-static aipu_status_t put(struct driver* driver, const struct made_job* job, const struct parameter* p,
-                         const struct operand* given) {
+static aipu_status_t put(struct driver *driver, const struct made_job *job, const struct parameter *p,
+                         const struct operand *given) {
   if (p->role == ROLE_INPUT) return driver->load_tensor(driver->context, job->job, p->index, given->data);
-  void* zeros = given->is_absent ? calloc(1, given->nbytes + 1) : given->data;
+  void *zeros = given->is_absent ? calloc(1, given->nbytes + 1) : given->data;
   aipu_status_t status =
       zeros ? driver->load_output_tensor(driver->context, job->job, p->index, zeros) : AIPU_STATUS_ERROR_BUF_ALLOC_FAIL;
   if (given->is_absent) free(zeros);
   return status;
 }
 
-bool program_fill(struct program* program, const struct operand* operands, uint64_t memory, struct made_job** job,
-                  struct failure* failure) {
-  struct driver* driver = program->driver;
-  const struct container* file = &program->container;
-  uint64_t* sizes = calloc(file->count + 1, sizeof *sizes);
+bool program_fill(struct program *program, const struct operand *operands, uint64_t memory, struct made_job **job,
+                  struct failure *failure) {
+  struct driver *driver = program->driver;
+  const struct container *file = &program->container;
+  uint64_t *sizes = calloc(file->count + 1, sizeof *sizes);
   if (!sizes) return wrong(failure, "buf-alloc-fail", "there is no memory for a job");
   if (!all_sizes(file, operands, memory, sizes, failure)) return free(sizes), false;
   *job = job_for(program, sizes, failure);
   if (!*job) return false;
   for (uint32_t i = 0; i < file->count; i++) {
-    const struct parameter* p = &file->parameters[i];
+    const struct parameter *p = &file->parameters[i];
     aipu_status_t status = AIPU_STATUS_SUCCESS;
     uint32_t bits;
     if (p->role == ROLE_SCALAR) {
@@ -237,7 +237,7 @@ bool program_fill(struct program* program, const struct operand* operands, uint6
 
 /* A run in a thread of its own: the driver waits for its end, and does nothing else meanwhile. */
 struct thread_run {
-  struct driver* driver;
+  struct driver *driver;
   uint64_t job;
   int32_t milliseconds;
   int done; /* the end of a pipe to which a byte goes when it has ended */
@@ -246,8 +246,8 @@ struct thread_run {
   char text[400];
 };
 
-static void* finish(void* argument) {
-  struct thread_run* run = argument;
+static void *finish(void *argument) {
+  struct thread_run *run = argument;
   double start = now();
   run->status = run->driver->finish_job(run->driver->context, run->job, run->milliseconds);
   run->seconds = now() - start;
@@ -259,7 +259,7 @@ static void* finish(void* argument) {
 
 /* Waits for the run, which its own limit ends: a driver has no other way. LOST ends this process, and with it all that
  * it runs. */
-static enum receipt wait_run(int done, const struct watch* watch) {
+static enum receipt wait_run(int done, const struct watch *watch) {
   struct pollfd wait = {.fd = done, .events = POLLIN};
   enum receipt why = QUIET;
   while (poll(&wait, 1, LOOK_MS) <= 0) {
@@ -270,7 +270,7 @@ static enum receipt wait_run(int done, const struct watch* watch) {
 }
 
 /* What the driver and its device wrote to stdout, which is a file in memory. */
-static void take_printed(struct text* out) {
+static void take_printed(struct text *out) {
   char part[4096];
   ssize_t n;
   long end = lseek(1, 0, 1);
@@ -279,8 +279,8 @@ static void take_printed(struct text* out) {
   if (end > 0 && ftruncate(1, 0) == 0) lseek(1, 0, 0);
 }
 
-bool program_run(struct program* program, struct made_job* job, double seconds, const struct watch* watch,
-                 struct run* run, struct failure* failure) {
+bool program_run(struct program *program, struct made_job *job, double seconds, const struct watch *watch,
+                 struct run *run, struct failure *failure) {
   int ends[2];
   pthread_t thread;
   enum receipt before = watch->look(watch->context);
@@ -312,10 +312,10 @@ bool program_run(struct program* program, struct made_job* job, double seconds, 
   return wrong(failure, late ? "kernel-timeout" : "job-exception", "%s", there.text);
 }
 
-bool program_store(struct program* program, struct made_job* job, struct operand* operands, struct failure* failure) {
-  struct driver* driver = program->driver;
+bool program_store(struct program *program, struct made_job *job, struct operand *operands, struct failure *failure) {
+  struct driver *driver = program->driver;
   for (uint32_t i = 0; i < program->container.count; i++) {
-    const struct parameter* p = &program->container.parameters[i];
+    const struct parameter *p = &program->container.parameters[i];
     if (p->role != ROLE_OUTPUT || !operands[i].data || !job->sizes[i] || job->sizes[i] == NULL_POINTER) continue;
     aipu_status_t status =
         driver->get_tensor(driver->context, job->job, AIPU_TENSOR_TYPE_OUTPUT, p->index, operands[i].data);

@@ -10,8 +10,8 @@ struct failure {
 };
 
 /* Sets a failure; returns false, so that it can be returned. */
-__attribute__((format(printf, 3, 4))) static inline bool wrong(struct failure* failure, const char* code,
-                                                               const char* format, ...) {
+__attribute__((format(printf, 3, 4))) static inline bool wrong(struct failure *failure, const char *code,
+                                                               const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(failure->message, sizeof failure->message, format, arguments);

@@ -5,7 +5,7 @@
 
 /* Reads the tokens of a text, a line each; rights, which stand behind them, are of servers that have what they allow.
  */
-static bool read_tokens(struct tokens* tokens, char* text, const char* path, struct failure* failure) {
+static bool read_tokens(struct tokens *tokens, char *text, const char *path, struct failure *failure) {
   int number = 1;
   for (char *line = text, *end; line; line = end ? end + 1 : NULL, number++) {
     end = strchr(line, '\n');
@@ -23,7 +23,7 @@ static bool read_tokens(struct tokens* tokens, char* text, const char* path, str
   return tokens->count || wrong(failure, "rpc-token", "there is no token in '%s'", path);
 }
 
-bool tokens_read(struct tokens* tokens, const char* path, struct failure* failure) {
+bool tokens_read(struct tokens *tokens, const char *path, struct failure *failure) {
   static char text[TOKEN_FILE_BYTES];
   struct about_file about = {0};
   int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -36,7 +36,7 @@ bool tokens_read(struct tokens* tokens, const char* path, struct failure* failur
   return read_tokens(tokens, text, path, failure);
 }
 
-static bool refuse(struct channel* channel, const char* message, const char* code) {
+static bool refuse(struct channel *channel, const char *message, const char *code) {
   struct text head = {0};
   text_put(&head, "{\"message\":");
   text_string(&head, message, strlen(message));
@@ -47,7 +47,7 @@ static bool refuse(struct channel* channel, const char* message, const char* cod
 }
 
 /* Sends the preamble, and holds that of the other side against ours. */
-static bool begin(struct channel* channel, double end) {
+static bool begin(struct channel *channel, double end) {
   uint8_t ours[8] = {'C', 'P', 'S', 'R', 'P', 'C', PROTOCOL, 0}, theirs[8];
   char text[120];
   if (!channel_write(channel, ours, sizeof ours) || channel_read(channel, theirs, sizeof theirs, end, end) != RECEIVED)
@@ -61,12 +61,12 @@ static bool begin(struct channel* channel, double end) {
 }
 
 /* The next greeting of a kind, as a text with room behind it, which is the caller's to free; NULL with a refusal. */
-static char* expected(struct channel* channel, enum kind kind, double end, size_t* size) {
+static char *expected(struct channel *channel, enum kind kind, double end, size_t *size) {
   struct frame frame;
   enum receipt receipt = channel_receive(channel, end, &frame);
   if (receipt == DAMAGED || (receipt == RECEIVED && frame.kind != kind))
     return refuse(channel, receipt == DAMAGED ? channel->why : "a greeting that is none", "rpc-protocol"), NULL;
-  char* text = receipt == RECEIVED ? malloc(frame.head_size + 1) : NULL;
+  char *text = receipt == RECEIVED ? malloc(frame.head_size + 1) : NULL;
   if (!text) return NULL;
   memcpy(text, frame.head, frame.head_size);
   *size = frame.head_size;
@@ -74,7 +74,7 @@ static char* expected(struct channel* channel, enum kind kind, double end, size_
 }
 
 /* Whether two proofs are the same; the time tells nothing of where they differ. */
-static bool same(const char* right, const struct json* given) {
+static bool same(const char *right, const struct json *given) {
   unsigned difference = 0;
   if (!given || given->kind != JSON_TEXT || given->size != 64) return false;
   for (int i = 0; i < 64; i++) difference |= (unsigned char)right[i] ^ (unsigned char)given->text[i];
@@ -82,8 +82,8 @@ static bool same(const char* right, const struct json* given) {
 }
 
 /* Holds a proof against all tokens, and makes the server's. */
-static bool is_proved(const struct tokens* tokens, const struct part* hello, const struct part* challenge,
-                      const struct json* given, char proof[65]) {
+static bool is_proved(const struct tokens *tokens, const struct part *hello, const struct part *challenge,
+                      const struct json *given, char proof[65]) {
   bool found = false;
   for (uint32_t i = 0; i < tokens->count; i++) {
     struct part client[] = {{"client", 7}, *hello, {"", 1}, *challenge},
@@ -98,14 +98,14 @@ static bool is_proved(const struct tokens* tokens, const struct part* hello, con
 }
 
 /* What HELLO wants: the key of this server, and some time. */
-static bool is_wanted(struct channel* channel, const struct server* server, const struct json* hello,
-                      struct greeted* greeted) {
+static bool is_wanted(struct channel *channel, const struct server *server, const struct json *hello,
+                      struct greeted *greeted) {
   const struct json *key = json_find(hello, "key"), *seconds = json_find(hello, "session_timeout");
   char text[300];
   greeted->seconds = server->options.quota.session_seconds;
   if (seconds && (seconds->kind == JSON_INTEGER || seconds->kind == JSON_FLOAT) && seconds->number > 0 &&
-      seconds->number < greeted->seconds)
-    greeted->seconds = seconds->number;
+      (seconds->number < greeted->seconds || !greeted->seconds))
+    greeted->seconds = seconds->number < 1e9 ? seconds->number : 0;
   if (json_is(key, server->options.key) || (!key && !server->options.key[0])) return true;
   snprintf(text, sizeof text, "cannot find server that matches key=client:%.*s",
            key && key->kind == JSON_TEXT ? (int)(key->size < 200 ? key->size : 200) : 0,
@@ -113,7 +113,7 @@ static bool is_wanted(struct channel* channel, const struct server* server, cons
   return refuse(channel, text, "rpc-key");
 }
 
-bool greet(struct channel* channel, const struct server* server, double end, struct greeted* greeted) {
+bool greet(struct channel *channel, const struct server *server, double end, struct greeted *greeted) {
   uint8_t random[32];
   struct text challenge = {0};
   size_t hello_size = 0, proof_size = 0;
@@ -127,7 +127,7 @@ bool greet(struct channel* channel, const struct server* server, double end, str
   for (size_t i = 0; i < sizeof random; i++) text_print(&challenge, "%02x", random[i]);
   text_put(&challenge, "\"}");
   good = good && channel_send(channel, CHALLENGE, 0, &challenge, NULL, 0);
-  char* proof = good ? expected(channel, PROOF, end, &proof_size) : NULL;
+  char *proof = good ? expected(channel, PROOF, end, &proof_size) : NULL;
   if (proof) {
     struct part said = {hello, hello_size}, asked = {challenge.data, challenge.size};
     given = json_parse(proof, proof_size);

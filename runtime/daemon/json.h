@@ -17,28 +17,28 @@ struct json {
 
 /* The value of a text, which is changed, and which a byte follows that may be written; NULL where it is no JSON, or
  * there is no memory. free() the result: it is one piece, and its texts lie in the given one. */
-struct json* json_parse(char* text, size_t size);
+struct json *json_parse(char *text, size_t size);
 /* The item of a dict; NULL where there is none, or it is no dict. */
-const struct json* json_find(const struct json* dict, const char* key);
-bool json_is(const struct json* value, const char* text);
+const struct json *json_find(const struct json *dict, const char *key);
+bool json_is(const struct json *value, const char *text);
 
 /* A text that grows. `failed`: there was no memory for it. */
 struct text {
-  char* data;
+  char *data;
   size_t size, room;
   bool failed;
 };
 
-void text_add(struct text* text, const char* data, size_t size);
-void text_put(struct text* text, const char* data);
-__attribute__((format(printf, 2, 3))) void text_print(struct text* text, const char* format, ...);
+void text_add(struct text *text, const char *data, size_t size);
+void text_put(struct text *text, const char *data);
+__attribute__((format(printf, 2, 3))) void text_print(struct text *text, const char *format, ...);
 /* A string of JSON; bytes that are no UTF-8 become question marks. */
-void text_string(struct text* text, const char* data, size_t size);
+void text_string(struct text *text, const char *data, size_t size);
 /* A number; those that JSON has not as the objects of the protocol. */
-void text_number(struct text* text, double number);
+void text_number(struct text *text, double number);
 /* A value as it was read. */
-void text_value(struct text* text, const struct json* value);
+void text_value(struct text *text, const struct json *value);
 /* Length of the UTF-8 character at `at`; 0 where there is none. */
-size_t utf8_size(const char* at, const char* end);
+size_t utf8_size(const char *at, const char *end);
 
 #endif

@@ -22,7 +22,7 @@ static const char usage[] =
     "                           limits (600, 86400, 3600, 30, 5)\n"
     "  --version, --help\n";
 
-static int complain(const char* format, const char* what) {
+static int complain(const char *format, const char *what) {
   char line[900];
   int size = snprintf(line, sizeof line, format, what);
   write_all(2, "compass-rpcd: error: ", 21);
@@ -34,11 +34,11 @@ static int complain(const char* format, const char* what) {
 enum kind_of_option { OPTION_TEXT, OPTION_COUNT, OPTION_PORT, OPTION_MEGABYTES, OPTION_SECONDS, OPTION_HOST };
 
 /* An address of loopback as the system has it; 0 for others. */
-static uint32_t loopback(const char* text) {
+static uint32_t loopback(const char *text) {
   uint32_t parts[4] = {0};
   if (!strcmp(text, "localhost")) text = "127.0.0.1";
   for (int i = 0; i < 4; i++) {
-    char* end;
+    char *end;
     if (*text < '0' || *text > '9') return 0;
     parts[i] = (uint32_t)strtoul(text, &end, 10);
     if (parts[i] > 255 || *end != (i < 3 ? '.' : 0)) return 0;
@@ -47,25 +47,25 @@ static uint32_t loopback(const char* text) {
   return parts[0] == 127 ? parts[0] | parts[1] << 8 | parts[2] << 16 | parts[3] << 24 : 0;
 }
 
-static bool read_value(enum kind_of_option kind, const char* text, void* out) {
-  char* end = NULL;
-  if (kind == OPTION_TEXT) return *(const char**)out = text, true;
-  if (kind == OPTION_HOST) return (*(uint32_t*)out = loopback(text)) != 0;
+static bool read_value(enum kind_of_option kind, const char *text, void *out) {
+  char *end = NULL;
+  if (kind == OPTION_TEXT) return *(const char **)out = text, true;
+  if (kind == OPTION_HOST) return (*(uint32_t *)out = loopback(text)) != 0;
   double value = strtod(text, &end);
   if (!*text || *end || !(value >= 0) || value > 1e9) return false;
-  if (kind == OPTION_SECONDS) return *(double*)out = value, value > 0;
+  if (kind == OPTION_SECONDS) return *(double *)out = value, true;
   if (value != (double)(uint32_t)value) return false;
-  if (kind == OPTION_PORT) return *(uint16_t*)out = (uint16_t)value, value <= 65535;
-  if (kind == OPTION_MEGABYTES) return *(uint64_t*)out = (uint64_t)value << 20, value > 0 && value < 1 << 20;
-  return *(uint32_t*)out = (uint32_t)value, value > 0 && value <= 1000;
+  if (kind == OPTION_PORT) return *(uint16_t *)out = (uint16_t)value, value <= 65535;
+  if (kind == OPTION_MEGABYTES) return *(uint64_t *)out = (uint64_t)value << 20, value > 0 && value < 1 << 20;
+  return *(uint32_t *)out = (uint32_t)value, value > 0 && value <= 1000;
 }
 
 /* The exit status, or -1 when there is something to serve. */
-static int read_options(struct options* o, char** arguments) {
+static int read_options(struct options *o, char **arguments) {
   const struct {
-    const char* name;
+    const char *name;
     enum kind_of_option kind;
-    void* out;
+    void *out;
   } known[] = {{"--token-file", OPTION_TEXT, &o->token_file},
                {"--driver", OPTION_TEXT, &o->driver},
                {"--key", OPTION_TEXT, &o->key},
@@ -82,7 +82,7 @@ static int read_options(struct options* o, char** arguments) {
                {"--idle-seconds", OPTION_SECONDS, &o->quota.idle_seconds},
                {"--stall-seconds", OPTION_SECONDS, &o->quota.stall_seconds},
                {"--greeting-seconds", OPTION_SECONDS, &o->quota.greeting_seconds}};
-  for (char** at = arguments + 1; *at; at++) {
+  for (char **at = arguments + 1; *at; at++) {
     size_t i = 0, count = sizeof known / sizeof *known;
     if (!strcmp(*at, "--help") || !strcmp(*at, "-h")) return write_all(1, usage, sizeof usage - 1), 0;
     if (!strcmp(*at, "--version"))
@@ -97,25 +97,28 @@ static int read_options(struct options* o, char** arguments) {
                                                 *at)
                                           : complain("'%.200s' is no value of this option, see --help", *at);
   }
+  const struct quota *quota = &o->quota;
+  if (!quota->call_seconds || !quota->idle_seconds || !quota->stall_seconds || !quota->greeting_seconds)
+    return complain("%s can be 0: no end", "of these limits only --session-seconds");
   return o->token_file ? -1 : complain("%s is needed: a file of tokens", "--token-file");
 }
 
 /* The path of a file beside this program; NULL where there is none. */
-static const char* beside(const char* name) {
+static const char *beside(const char *name) {
   static char paths[2][4200];
   static int next;
-  char* path = paths[next++ % 2];
+  char *path = paths[next++ % 2];
   ssize_t size = readlink("/proc/self/exe", path, 4095);
   if (size <= 0) return NULL;
   path[size] = 0;
-  char* slash = strrchr(path, '/');
+  char *slash = strrchr(path, '/');
   snprintf(slash + 1, 100, "%s", name);
   int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file >= 0) close(file);
   return file < 0 ? NULL : path;
 }
 
-void write_all(int file, const char* text, size_t size) {
+void write_all(int file, const char *text, size_t size) {
   while (size) {
     ssize_t n = write(file, text, size);
     if (n <= 0) return;
@@ -124,7 +127,7 @@ void write_all(int file, const char* text, size_t size) {
   }
 }
 
-int main(int count, char** arguments) {
+int main(int count, char **arguments) {
   static struct server server;
   struct failure failure;
   (void)count;
@@ -144,7 +147,7 @@ int main(int count, char** arguments) {
                                               .strangers = 32}};
   int status = read_options(&server.options, arguments);
   if (status >= 0) return status;
-  const char* driver = server.options.driver ? server.options.driver : beside("libcompass_runtime.so");
+  const char *driver = server.options.driver ? server.options.driver : beside("libcompass_runtime.so");
   if (!driver) return complain("%s is needed: the driver's library, such as libaipudrv.so", "--driver");
   if (!tokens_read(&server.tokens, server.options.token_file, &failure) ||
       !driver_open(&server.driver, driver, beside("compass-worker"), &failure) || !server_open(&server, &failure))

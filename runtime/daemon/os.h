@@ -36,37 +36,37 @@ int fork(void);
 int setsid(void);
 int getuid(void);
 int prctl(int, unsigned long, unsigned long, unsigned long, unsigned long);
-int setrlimit(int, const struct limit*);
-int getrlimit(int, struct limit*);
+int setrlimit(int, const struct limit *);
+int getrlimit(int, struct limit *);
 void (*signal(int, void (*)(int)))(int);
 int socket(int, int, int);
-int bind(int, const void*, uint32_t);
+int bind(int, const void *, uint32_t);
 int listen(int, int);
-int accept4(int, void*, uint32_t*, int);
-int setsockopt(int, int, int, const void*, uint32_t);
-int getsockname(int, void*, uint32_t*);
-ssize_t pread(int, void*, size_t, long);
-ssize_t pwrite(int, const void*, size_t, long);
+int accept4(int, void *, uint32_t *, int);
+int setsockopt(int, int, int, const void *, uint32_t);
+int getsockname(int, void *, uint32_t *);
+ssize_t pread(int, void *, size_t, long);
+ssize_t pwrite(int, const void *, size_t, long);
 int dup2(int, int);
 int flock(int, int);
-int openat(int, const char*, int, ...);
-int mkdirat(int, const char*, uint32_t);
-int unlinkat(int, const char*, int);
-int chdir(const char*);
-int statx(int, const char*, int, unsigned, struct about_file*);
-char* mkdtemp(char*);
-char* realpath(const char*, char*);
-void* fdopendir(int);
-struct dirent* readdir(void*);
-int closedir(void*);
-int nanosleep(const struct timespec*, struct timespec*);
-long strtol(const char*, char**, int);
-void* memmove(void*, const void*, size_t);
-char* strchr(const char*, int);
-ssize_t readlink(const char*, char*, size_t);
-void* dlopen(const char*, int);
-void* dlsym(void*, const char*);
-char* dlerror(void);
+int openat(int, const char *, int, ...);
+int mkdirat(int, const char *, uint32_t);
+int unlinkat(int, const char *, int);
+int chdir(const char *);
+int statx(int, const char *, int, unsigned, struct about_file *);
+char *mkdtemp(char *);
+char *realpath(const char *, char *);
+void *fdopendir(int);
+struct dirent *readdir(void *);
+int closedir(void *);
+int nanosleep(const struct timespec *, struct timespec *);
+long strtol(const char *, char **, int);
+void *memmove(void *, const void *, size_t);
+char *strchr(const char *, int);
+ssize_t readlink(const char *, char *, size_t);
+void *dlopen(const char *, int);
+void *dlsym(void *, const char *);
+char *dlerror(void);
 
 #define AF_INET 2
 #define SOCK_STREAM 1
@@ -117,7 +117,7 @@ char* dlerror(void);
 #endif
 #define O_NONBLOCK 04000
 
-void write_all(int file, const char* text, size_t size);
+void write_all(int file, const char *text, size_t size);
 
 /* Seconds of a clock that only goes forward. */
 static inline double now(void) {

@@ -3,19 +3,19 @@
 
 #define MOST_FILE (1u << 30)
 
-static bool nothing(struct call* call) { return text_put(&call->result, "null"), true; }
+static bool nothing(struct call *call) { return text_put(&call->result, "null"), true; }
 
-static const struct object* module_argument(struct call* call) { return argument_object(call, call->arguments[0]); }
+static const struct object *module_argument(struct call *call) { return argument_object(call, call->arguments[0]); }
 
 /* The content of a file of the session, which is the caller's to free. */
-static uint8_t* content_of(struct call* call, uint32_t* size) {
+static uint8_t *content_of(struct call *call, uint32_t *size) {
   struct name name = argument_name(call, 0);
   int file = folder_file(&call->session->folder, name, &call->failure);
   if (file < 0 && !memchr(name.data, '/', name.size) && name.size && strncmp(name.data, ".", 1) != 0)
     wrong(&call->failure, "rpc-file", "there is no file '%.*s' in this session", name.size < 200 ? (int)name.size : 200,
           name.data);
   long end = file < 0 ? -1 : lseek(file, 0, 2);
-  uint8_t* data = end >= 0 && end <= MOST_FILE ? malloc((size_t)end + 1) : NULL;
+  uint8_t *data = end >= 0 && end <= MOST_FILE ? malloc((size_t)end + 1) : NULL;
   ssize_t n = 1;
   size_t have = 0;
   for (; data && have < (size_t)end && n > 0; have += n > 0 ? (size_t)n : 0)
@@ -30,11 +30,11 @@ static uint8_t* content_of(struct call* call, uint32_t* size) {
   return data;
 }
 
-static bool load(struct call* call) {
+static bool load(struct call *call) {
   uint32_t size;
-  uint8_t* data = content_of(call, &size);
+  uint8_t *data = content_of(call, &size);
   if (!data) return false;
-  struct module* module = calloc(1, sizeof *module);
+  struct module *module = calloc(1, sizeof *module);
   bool is_elf = size > 4 && !memcmp(data, "\177ELF", 4);
   if (!is_elf)
     wrong(&call->failure, "rpc-right",
@@ -52,13 +52,13 @@ static bool load(struct call* call) {
   return false;
 }
 
-static bool is_function(const struct module* module, const struct json* name) {
+static bool is_function(const struct module *module, const struct json *name) {
   return json_is(name, "__tvm_main__") ||
          (module->program.container.is_kernel && json_is(name, module->program.container.kernel));
 }
 
-static bool find_function(struct call* call) {
-  struct module* module = module_argument(call)->module;
+static bool find_function(struct call *call) {
+  struct module *module = module_argument(call)->module;
   if (!is_function(module, call->arguments[1])) return nothing(call);
   struct object found = {.kind = OBJECT_FUNCTION, .module = module};
   if (!answer_object(call, &call->result, &found)) return false;
@@ -66,16 +66,16 @@ static bool find_function(struct call* call) {
   return true;
 }
 
-static bool no_imports(struct call* call) { return text_put(&call->result, "[]"), true; }
+static bool no_imports(struct call *call) { return text_put(&call->result, "[]"), true; }
 
-static bool no_text(struct call* call) { return text_put(&call->result, "\"\""), true; }
+static bool no_text(struct call *call) { return text_put(&call->result, "\"\""), true; }
 
 /* -- runs */
 
-static bool operand_of(struct call* call, const struct json* value, struct operand* out) {
-  const struct object* tensor = argument_object(call, value);
-  const struct part* part = argument_part(call, value);
-  const struct json* dtype = json_find(value, "dtype");
+static bool operand_of(struct call *call, const struct json *value, struct operand *out) {
+  const struct object *tensor = argument_object(call, value);
+  const struct part *part = argument_part(call, value);
+  const struct json *dtype = json_find(value, "dtype");
   *out = (struct operand){0};
   if (value->kind == JSON_NULL) return true;
   if (value->kind == JSON_INTEGER || value->kind == JSON_FLOAT || value->kind == JSON_TRUE ||
@@ -88,7 +88,7 @@ static bool operand_of(struct call* call, const struct json* value, struct opera
     return true;
   }
   if (json_is(json_find(value, "$"), "float")) {
-    const struct json* is = json_find(value, "is");
+    const struct json *is = json_find(value, "is");
     *out = (struct operand){.is_number = true,
                             .number = json_is(is, "nan")   ? __builtin_nan("")
                                       : json_is(is, "inf") ? __builtin_inf()
@@ -99,14 +99,14 @@ static bool operand_of(struct call* call, const struct json* value, struct opera
     *out = (struct operand){.data = tensor->data, .nbytes = tensor->nbytes, .type = tensor->type};
   else if (part && json_is(json_find(value, "$"), "array") && dtype && dtype->kind == JSON_TEXT)
     *out = (struct operand){
-        .data = (void*)part->data, .nbytes = part->size, .type = element_type(dtype->text, dtype->size)};
+        .data = (void *)part->data, .nbytes = part->size, .type = element_type(dtype->text, dtype->size)};
   else
     return wrong(&call->failure, "argument-type", "an argument is neither a tensor nor a number");
   return true;
 }
 
 /* The operands of a program, one per parameter, from the values of a call, one for each that is no descriptor. */
-static struct operand* operands_of(struct call* call, const struct container* file, const struct json* const* values,
+static struct operand *operands_of(struct call *call, const struct container *file, const struct json *const *values,
                                    uint32_t count) {
   uint32_t wanted = 0, at = 0;
   for (uint32_t i = 0; i < file->count; i++) wanted += file->parameters[i].role != ROLE_DESCRIPTOR;
@@ -114,7 +114,7 @@ static struct operand* operands_of(struct call* call, const struct container* fi
     return wrong(&call->failure, "argument-count", "%s takes %u arguments, %u given",
                  file->kernel[0] ? file->kernel : "the program", wanted, count),
            NULL;
-  struct operand* operands = calloc(file->count + 1, sizeof *operands);
+  struct operand *operands = calloc(file->count + 1, sizeof *operands);
   for (uint32_t i = 0; operands && i < file->count; i++) {
     if (file->parameters[i].role == ROLE_DESCRIPTOR) continue;
     if (!operand_of(call, values[at++], &operands[i])) return free(operands), NULL;
@@ -124,17 +124,17 @@ static struct operand* operands_of(struct call* call, const struct container* fi
 }
 
 /* Runs with operands, which are freed; with `run` given that is all, and outputs are stored. */
-static bool run_operands(struct call* call, struct module* module, struct operand* operands, double seconds,
-                         struct run* run) {
-  struct made_job* job;
+static bool run_operands(struct call *call, struct module *module, struct operand *operands, double seconds,
+                         struct run *run) {
+  struct made_job *job;
   struct watch watch = watch_of(call->session);
   return program_fill(&module->program, operands, call->session->quota.memory, &job, &call->failure) &&
          program_run(&module->program, job, seconds, &watch, run, &call->failure) &&
          program_store(&module->program, job, operands, &call->failure);
 }
 
-bool run_module(struct call* call, struct module* module, uint32_t first) {
-  struct operand* operands =
+bool run_module(struct call *call, struct module *module, uint32_t first) {
+  struct operand *operands =
       operands_of(call, &module->program.container, call->arguments + first, call->count - first);
   struct run run = {0};
   bool done = operands && run_operands(call, module, operands, 0, &run);
@@ -144,27 +144,27 @@ bool run_module(struct call* call, struct module* module, uint32_t first) {
   return done;
 }
 
-static uint32_t values_of(const struct json* list, const struct json** out) {
+static uint32_t values_of(const struct json *list, const struct json **out) {
   uint32_t count = 0;
-  for (const struct json* item = list->first; item && count < MOST_ARGUMENTS; item = item->next) out[count++] = item;
+  for (const struct json *item = list->first; item && count < MOST_ARGUMENTS; item = item->next) out[count++] = item;
   return count;
 }
 
-static double seconds_of(const struct call* call, uint32_t at) {
-  const struct json* value = call->count > at ? call->arguments[at] : NULL;
+static double seconds_of(const struct call *call, uint32_t at) {
+  const struct json *value = call->count > at ? call->arguments[at] : NULL;
   return value && (value->kind == JSON_INTEGER || value->kind == JSON_FLOAT) ? value->number : 0;
 }
 
 /* The contents of some arguments after a run: null for those that live here. */
-static bool answer_contents(struct call* call, const struct json* arguments, const struct json* wanted) {
-  const struct json* values[MOST_ARGUMENTS];
+static bool answer_contents(struct call *call, const struct json *arguments, const struct json *wanted) {
+  const struct json *values[MOST_ARGUMENTS];
   uint32_t count = values_of(arguments, values);
   text_put(&call->result, "[");
-  for (const struct json* item = wanted->first; item; item = item->next) {
+  for (const struct json *item = wanted->first; item; item = item->next) {
     if (item->kind != JSON_INTEGER || item->integer < 0 || item->integer >= count)
       return wrong(&call->failure, "rpc-call", "an output that is no argument");
-    const struct json* value = values[item->integer];
-    const struct part* part = argument_part(call, value);
+    const struct json *value = values[item->integer];
+    const struct part *part = argument_part(call, value);
     const struct json *dtype = json_find(value, "dtype"), *shape = json_find(value, "shape");
     uint64_t sizes[MOST_RANK];
     uint32_t rank = 0;
@@ -174,7 +174,7 @@ static bool answer_contents(struct call* call, const struct json* arguments, con
     } else {
       char name[24] = "";
       memcpy(name, dtype->text, dtype->size);
-      for (const struct json* size = shape->first; size; size = size->next) sizes[rank++] = (uint64_t)size->integer;
+      for (const struct json *size = shape->first; size; size = size->next) sizes[rank++] = (uint64_t)size->integer;
       if (!answer_array(call, &call->result, part->data, part->size, name, sizes, rank)) return false;
     }
     if (item->next) text_put(&call->result, ",");
@@ -184,13 +184,13 @@ static bool answer_contents(struct call* call, const struct json* arguments, con
 }
 
 /* [module, arguments, which of them to give back, seconds, record]: [seconds, what was printed, contents, null] */
-static bool call_program(struct call* call) {
-  struct module* module = module_argument(call)->module;
-  const struct json* values[MOST_ARGUMENTS];
+static bool call_program(struct call *call) {
+  struct module *module = module_argument(call)->module;
+  const struct json *values[MOST_ARGUMENTS];
   uint32_t count = values_of(call->arguments[1], values);
   if (call->count > 4 && call->arguments[4]->kind == JSON_TRUE)
     return wrong(&call->failure, "rpc-call", "this server records nothing");
-  struct operand* operands = operands_of(call, &module->program.container, values, count);
+  struct operand *operands = operands_of(call, &module->program.container, values, count);
   struct run run = {0};
   bool done = operands && run_operands(call, module, operands, seconds_of(call, 3), &run);
   if (done) {
@@ -207,31 +207,31 @@ static bool call_program(struct call* call) {
 
 /* -- runs with tensors in the driver's order */
 
-static const struct json* item_of(const struct json* list, uint32_t at) {
-  const struct json* item = list && list->kind == JSON_LIST ? list->first : NULL;
+static const struct json *item_of(const struct json *list, uint32_t at) {
+  const struct json *item = list && list->kind == JSON_LIST ? list->first : NULL;
   while (item && at--) item = item->next;
   return item;
 }
 
 /* Options of a run: an item of a dict in them, by the name of a parameter. */
-static const struct json* option(const struct call* call, const char* table, const char* name) {
-  const struct json* found = json_find(json_find(call->arguments[3], "items"), table);
+static const struct json *option(const struct call *call, const char *table, const char *name) {
+  const struct json *found = json_find(json_find(call->arguments[3], "items"), table);
   return json_find(json_find(found, "items") ? json_find(found, "items") : found, name);
 }
 
 /* Bytes of a tensor whose size was left open, from the shape that is given for it. */
-static uint64_t open_bytes(const struct call* call, const struct parameter* p) {
-  const struct json* shape = option(call, "shapes", p->name);
+static uint64_t open_bytes(const struct call *call, const struct parameter *p) {
+  const struct json *shape = option(call, "shapes", p->name);
   uint64_t bytes = p->type->size;
-  for (const struct json* item = shape && shape->kind == JSON_LIST ? shape->first : NULL; item; item = item->next)
+  for (const struct json *item = shape && shape->kind == JSON_LIST ? shape->first : NULL; item; item = item->next)
     bytes = item->kind == JSON_INTEGER && item->integer >= 0 && bytes <= 3u << 30
                 ? bytes * ((uint64_t)item->integer & 0xffffffff)
                 : 4ull << 30;
   return shape ? bytes : 0;
 }
 
-static bool run_operand(struct call* call, const struct parameter* p, struct operand* out) {
-  const struct json* value = p->role == ROLE_SCALAR ? option(call, "values", p->name)
+static bool run_operand(struct call *call, const struct parameter *p, struct operand *out) {
+  const struct json *value = p->role == ROLE_SCALAR ? option(call, "values", p->name)
                              : p->role <= ROLE_OUTPUT
                                  ? item_of(call->arguments[p->role == ROLE_INPUT ? 1 : 2], p->index)
                                  : NULL;
@@ -245,10 +245,10 @@ static bool run_operand(struct call* call, const struct parameter* p, struct ope
 }
 
 /* An output of a run as a value, in the message while there is room, else as a tensor that is kept here. */
-static bool answer_output(struct call* call, struct made_job* job, const struct parameter* p, uint64_t nbytes,
-                          uint64_t* room) {
-  struct driver* driver = call->session->driver;
-  struct storage* storage = calloc(1, sizeof *storage + nbytes + 1);
+static bool answer_output(struct call *call, struct made_job *job, const struct parameter *p, uint64_t nbytes,
+                          uint64_t *room) {
+  struct driver *driver = call->session->driver;
+  struct storage *storage = calloc(1, sizeof *storage + nbytes + 1);
   if (!storage) return wrong(&call->failure, "rpc-quota", "there is no memory for an output");
   aipu_status_t status =
       nbytes ? driver->get_tensor(driver->context, job->job, AIPU_TENSOR_TYPE_OUTPUT, p->index, storage->data)
@@ -278,15 +278,15 @@ static bool answer_output(struct call* call, struct made_job* job, const struct 
 }
 
 /* [module, inputs, what outputs hold before, options]: [seconds, what was printed, outputs] */
-static bool run_program(struct call* call) {
-  struct module* module = module_argument(call)->module;
-  const struct container* file = &module->program.container;
-  struct operand* operands = calloc(file->count + 1, sizeof *operands);
+static bool run_program(struct call *call) {
+  struct module *module = module_argument(call)->module;
+  const struct container *file = &module->program.container;
+  struct operand *operands = calloc(file->count + 1, sizeof *operands);
   struct run run = {0};
-  struct made_job* job;
+  struct made_job *job;
   struct watch watch = watch_of(call->session);
   uint64_t room = PIECE;
-  const struct json* limit = json_find(json_find(call->arguments[3], "items"), "timeout");
+  const struct json *limit = json_find(json_find(call->arguments[3], "items"), "timeout");
   bool done = operands != NULL || wrong(&call->failure, "buf-alloc-fail", "there is no memory for a run");
   for (uint32_t i = 0; done && i < file->count; i++) done = run_operand(call, &file->parameters[i], &operands[i]);
   done = done && program_fill(&module->program, operands, call->session->quota.memory, &job, &call->failure) &&
@@ -314,14 +314,14 @@ struct plan {
   double number, repeat, least_ms, zeros, pause_ms, between;
 };
 
-static double planned(const struct json* plan, const char* name, double usual) {
-  const struct json* value = json_find(json_find(plan, "items"), name);
+static double planned(const struct json *plan, const char *name, double usual) {
+  const struct json *value = json_find(json_find(plan, "items"), name);
   return value && (value->kind == JSON_INTEGER || value->kind == JSON_FLOAT) ? value->number : usual;
 }
 
 /* Runs a job `number` times; seconds by the clock, and those that the driver was busy. */
-static bool group(struct call* call, struct module* module, struct made_job* job, double number, double* seconds,
-                  struct run* run) {
+static bool group(struct call *call, struct module *module, struct made_job *job, double number, double *seconds,
+                  struct run *run) {
   struct watch watch = watch_of(call->session);
   double start = now();
   run->seconds = 0;
@@ -332,8 +332,8 @@ static bool group(struct call* call, struct module* module, struct made_job* job
 }
 
 /* Measures runs of a job; the times of the groups go to two lists. */
-static bool measure(struct call* call, struct module* module, struct made_job* job, const struct json* given,
-                    struct text* groups, struct text* busy) {
+static bool measure(struct call *call, struct module *module, struct made_job *job, const struct json *given,
+                    struct text *groups, struct text *busy) {
   struct plan plan = {planned(given, "number", 10),
                       planned(given, "repeat", 1),
                       planned(given, "min_repeat_ms", 0),
@@ -363,20 +363,20 @@ static bool measure(struct call* call, struct module* module, struct made_job* j
   return done;
 }
 
-static bool fill_and_measure(struct call* call, struct module* module, struct operand* operands,
-                             const struct json* plan, struct text* groups, struct text* busy) {
-  struct made_job* job;
+static bool fill_and_measure(struct call *call, struct module *module, struct operand *operands,
+                             const struct json *plan, struct text *groups, struct text *busy) {
+  struct made_job *job;
   return operands && program_fill(&module->program, operands, call->session->quota.memory, &job, &call->failure) &&
          measure(call, module, job, plan, groups, busy) &&
          program_store(&module->program, job, operands, &call->failure);
 }
 
 /* [module, arguments, which of them to give back, plan]: [groups, of them busy, contents] */
-static bool time_program(struct call* call) {
-  struct module* module = module_argument(call)->module;
-  const struct json* values[MOST_ARGUMENTS];
+static bool time_program(struct call *call) {
+  struct module *module = module_argument(call)->module;
+  const struct json *values[MOST_ARGUMENTS];
   uint32_t count = values_of(call->arguments[1], values);
-  struct operand* operands = operands_of(call, &module->program.container, values, count);
+  struct operand *operands = operands_of(call, &module->program.container, values, count);
   struct text groups = {0}, busy = {0};
   bool done = fill_and_measure(call, module, operands, call->arguments[3], &groups, &busy);
   if (done) {
@@ -395,15 +395,15 @@ static bool time_program(struct call* call) {
 }
 
 /* [module, function, device, plan, arguments ...]: seconds of the groups */
-static bool time_function(struct call* call) {
-  struct module* module = module_argument(call)->module;
+static bool time_function(struct call *call) {
+  struct module *module = module_argument(call)->module;
   if (!is_function(module, call->arguments[1]))
     return wrong(&call->failure, "no-function", "the module has no such function");
   if (planned(call->arguments[3], "cache_flush_bytes", 0) != 0 ||
       (json_find(json_find(call->arguments[3], "items"), "f_preproc") &&
        json_find(json_find(call->arguments[3], "items"), "f_preproc")->size))
     return wrong(&call->failure, "rpc-call", "this server flushes no caches, and calls nothing before");
-  struct operand* operands = operands_of(call, &module->program.container, call->arguments + 4, call->count - 4);
+  struct operand *operands = operands_of(call, &module->program.container, call->arguments + 4, call->count - 4);
   struct text groups = {0}, busy = {0};
   bool done = fill_and_measure(call, module, operands, call->arguments[3], &groups, &busy);
   text_put(&call->result, "[");

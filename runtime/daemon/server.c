@@ -16,7 +16,7 @@ struct child {
 };
 
 struct children {
-  struct child* at;
+  struct child *at;
   uint32_t count, most, turns;
 };
 
@@ -27,10 +27,10 @@ static void stop(int number) {
 }
 
 /* Removes the folders of servers that were killed: nobody holds their locks. */
-static void sweep_folders(const char* folder) {
+static void sweep_folders(const char *folder) {
   int parent = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  void* list = parent < 0 ? NULL : fdopendir(fcntl(parent, F_DUPFD_CLOEXEC, 3));
-  struct dirent* item;
+  void *list = parent < 0 ? NULL : fdopendir(fcntl(parent, F_DUPFD_CLOEXEC, 3));
+  struct dirent *item;
   while (list && (item = readdir(list))) {
     struct about_file about = {0};
     if (strncmp(item->name, PREFIX, sizeof PREFIX - 1) != 0) continue;
@@ -45,7 +45,7 @@ static void sweep_folders(const char* folder) {
 }
 
 /* A folder that is locked, and still there when it is: who sweeps could have come in between. */
-static bool make_root(struct server* server) {
+static bool make_root(struct server *server) {
   for (int tries = 0; tries < 10; tries++) {
     struct about_file about = {0};
     snprintf(server->root, sizeof server->root, "%s/" PREFIX "XXXXXX", server->options.folder);
@@ -59,7 +59,7 @@ static bool make_root(struct server* server) {
   return false;
 }
 
-static int listening(struct options* options, uint16_t* port) {
+static int listening(struct options *options, uint16_t *port) {
   for (uint32_t number = options->port; number < options->port_end || number == options->port; number++) {
     struct address_in address = {AF_INET, (uint16_t)(number << 8 | (number >> 8 & 0xff)), options->host, {0}};
     uint32_t size = sizeof address;
@@ -75,7 +75,7 @@ static int listening(struct options* options, uint16_t* port) {
   return -1;
 }
 
-bool server_open(struct server* server, struct failure* failure) {
+bool server_open(struct server *server, struct failure *failure) {
   uint16_t port = 0;
   char line[120];
   struct limit files;
@@ -101,7 +101,7 @@ bool server_open(struct server* server, struct failure* failure) {
 /* -- the child */
 
 /* Waits for the turn, which the parent gives; says to the client that others are served. */
-static bool wait_turn(struct channel* channel, int control, double seconds) {
+static bool wait_turn(struct channel *channel, int control, double seconds) {
   struct text empty = {0};
   char given;
   bool sent = send(control, &seconds, sizeof seconds, MSG_NOSIGNAL) == sizeof seconds;
@@ -119,7 +119,7 @@ static bool wait_turn(struct channel* channel, int control, double seconds) {
   return sent;
 }
 
-static void confine(const struct quota* quota) {
+static void confine(const struct quota *quota) {
   struct limit core = {0, 0}, data = {quota->memory * 2 + (512ull << 20), quota->memory * 2 + (512ull << 20)};
   setrlimit(RLIMIT_CORE, &core);
   setrlimit(RLIMIT_DATA, &data);
@@ -127,7 +127,7 @@ static void confine(const struct quota* quota) {
   if (out >= 0) dup2(out, 1);
 }
 
-static void serve(struct server* server, int socket, int control, volatile double* clock, const char* folder) {
+static void serve(struct server *server, int socket, int control, volatile double *clock, const char *folder) {
   struct session session = {
       .channel = {.socket = socket, .greeting = true, .stall = server->options.quota.stall_seconds},
       .driver = &server->driver,
@@ -143,7 +143,7 @@ static void serve(struct server* server, int socket, int control, volatile doubl
   if (!channel_send(&session.channel, WELCOME, 0, &welcome, NULL, 0)) return;
   session.channel.greeting = false;
   session.seconds = greeted.seconds;
-  session.end = now() + greeted.seconds;
+  session.end = greeted.seconds ? now() + greeted.seconds : 1e18;
   confine(&session.quota);
   if (mkdirat(AT_FDCWD, folder, 0700) != 0 || !folder_open(&session.folder, folder, session.quota.disk) ||
       chdir(folder) != 0)
@@ -152,8 +152,8 @@ static void serve(struct server* server, int socket, int control, volatile doubl
   session_end(&session);
 }
 
-static _Noreturn void be_child(struct server* server, struct children* children, int socket, int control,
-                               volatile double* clock, const char* folder) {
+static _Noreturn void be_child(struct server *server, struct children *children, int socket, int control,
+                               volatile double *clock, const char *folder) {
   setsid();
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   signal(SIGINT, SIG_DFL);
@@ -167,20 +167,20 @@ static _Noreturn void be_child(struct server* server, struct children* children,
 
 /* -- the parent */
 
-static uint32_t in_state(const struct children* children, enum state state) {
+static uint32_t in_state(const struct children *children, enum state state) {
   uint32_t found = 0;
   for (uint32_t i = 0; i < children->count; i++) found += children->at[i].state == state;
   return found;
 }
 
-static void folder_of(const struct server* server, int process, char out[4200]) {
+static void folder_of(const struct server *server, int process, char out[4200]) {
   snprintf(out, 4200, "%s/%d", server->root, process);
 }
 
-static void accept_client(struct server* server, struct children* children) {
+static void accept_client(struct server *server, struct children *children) {
   int ends[2], socket = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC);
   if (socket < 0) return;
-  double* clock = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  double *clock = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (clock == MAP_FAILED || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     if (clock != MAP_FAILED) munmap(clock, 4096);
     close(socket);
@@ -206,7 +206,7 @@ static void accept_client(struct server* server, struct children* children) {
       process, ends[0], clock, now() + server->options.quota.greeting_seconds + HARD_SECONDS, 0, STRANGER, 0};
 }
 
-static void end_child(struct server* server, struct children* children, uint32_t at) {
+static void end_child(struct server *server, struct children *children, uint32_t at) {
   struct child child = children->at[at];
   char folder[4200];
   kill(-child.process, SIGKILL);
@@ -220,21 +220,21 @@ static void end_child(struct server* server, struct children* children, uint32_t
 }
 
 /* Lets those in who wait, as long as there is room. */
-static void give_turns(const struct server* server, struct children* children) {
+static void give_turns(const struct server *server, struct children *children) {
   while (in_state(children, SESSION) < server->options.quota.sessions) {
-    struct child* next = NULL;
+    struct child *next = NULL;
     for (uint32_t i = 0; i < children->count; i++)
       if (children->at[i].state == WAITING && (!next || children->at[i].turn < next->turn)) next = &children->at[i];
     if (!next) return;
     next->state = SESSION;
-    next->end = now() + next->seconds + HARD_SECONDS;
+    next->end = next->seconds ? now() + next->seconds + HARD_SECONDS : 1e18;
     send(next->control, "g", 1, MSG_NOSIGNAL);
   }
 }
 
 /* What a child says: that its client is known, and for how long he wants to stay; or its end. */
-static void hear_child(struct server* server, struct children* children, uint32_t at) {
-  struct child* child = &children->at[at];
+static void hear_child(struct server *server, struct children *children, uint32_t at) {
+  struct child *child = &children->at[at];
   ssize_t n = recv(child->control, &child->seconds, sizeof child->seconds, MSG_DONTWAIT);
   if (n == sizeof child->seconds && child->state == STRANGER) {
     child->state = WAITING;
@@ -245,10 +245,10 @@ static void hear_child(struct server* server, struct children* children, uint32_
   }
 }
 
-void server_run(struct server* server) {
-  const struct quota* quota = &server->options.quota;
+void server_run(struct server *server) {
+  const struct quota *quota = &server->options.quota;
   struct children children = {.most = 4 * quota->strangers + quota->sessions};
-  struct pollfd* look = calloc(children.most + 1, sizeof *look);
+  struct pollfd *look = calloc(children.most + 1, sizeof *look);
   children.at = calloc(children.most + 1, sizeof *children.at);
   while (look && children.at && !stopped) {
     bool accepting = in_state(&children, STRANGER) < quota->strangers && children.count < children.most;

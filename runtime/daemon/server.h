@@ -15,7 +15,7 @@ struct options {
 };
 
 struct tokens {
-  char* text[MOST_TOKENS];
+  char *text[MOST_TOKENS];
   uint32_t count;
 };
 
@@ -31,14 +31,14 @@ struct server {
 /* What a client who is known wants. */
 struct greeted {
   char proof[65]; /* that the server knows the token */
-  double seconds;
+  double seconds; /* 0: no end */
 };
 
-bool tokens_read(struct tokens* tokens, const char* path, struct failure* failure);
+bool tokens_read(struct tokens *tokens, const char *path, struct failure *failure);
 /* The greeting of a client; false: nothing comes of it, which was said to him. */
-bool greet(struct channel* channel, const struct server* server, double end, struct greeted* greeted);
-bool server_open(struct server* server, struct failure* failure);
+bool greet(struct channel *channel, const struct server *server, double end, struct greeted *greeted);
+bool server_open(struct server *server, struct failure *failure);
 /* Serves until a signal ends it. */
-void server_run(struct server* server);
+void server_run(struct server *server);
 
 #endif

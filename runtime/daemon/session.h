@@ -26,14 +26,14 @@ enum object_kind { OBJECT_NONE, OBJECT_TENSOR, OBJECT_MODULE, OBJECT_FUNCTION };
 
 struct object {
   enum object_kind kind;
-  struct storage* storage; /* of a tensor; `data` lies in it */
-  uint8_t* data;
+  struct storage *storage; /* of a tensor; `data` lies in it */
+  uint8_t *data;
   uint64_t nbytes, shape[MOST_RANK];
   uint32_t rank, device[2];
-  const struct element_type* type;
+  const struct element_type *type;
   char dtype[24];
-  struct module* module;         /* of a module, and of its function */
-  const struct builtin* builtin; /* of a function of the server */
+  struct module *module;         /* of a module, and of its function */
+  const struct builtin *builtin; /* of a function of the server */
 };
 
 /* A loaded program, which the module and its functions hold. */
@@ -45,28 +45,28 @@ struct module {
 struct session {
   struct channel channel;
   struct folder folder;
-  struct driver* driver;
+  struct driver *driver;
   struct quota quota;
   double end;             /* when the session ends */
   double seconds;         /* that it was given */
   double call_end;        /* when the call that runs ends */
-  volatile double* clock; /* where the parent reads that */
-  struct object* objects; /* by number, from 1 */
+  volatile double *clock; /* where the parent reads that */
+  struct object *objects; /* by number, from 1 */
   uint32_t object_room;
   uint64_t taken; /* bytes of its tensors */
 };
 
 /* A call: its arguments, and the answer that is made. */
 struct call {
-  struct session* session;
-  const struct json* arguments[MOST_ARGUMENTS];
+  struct session *session;
+  const struct json *arguments[MOST_ARGUMENTS];
   uint32_t count;
   struct part given[MOST_BODIES]; /* the bodies that came with it */
   uint32_t given_count;
   struct text result; /* JSON */
   struct part bodies[MOST_BODIES];
   uint32_t body_count;
-  void* owned[MOST_BODIES]; /* memory that ends with the call */
+  void *owned[MOST_BODIES]; /* memory that ends with the call */
   uint32_t owned_count;
   double seconds; /* that the client gives it; 0: none */
   struct failure failure;
@@ -76,33 +76,33 @@ struct call {
  * bytes, l list, d dict, B bool, D device, T tensor, M module; a anything; `*`: any more. */
 struct builtin {
   const char *name, *types;
-  bool (*run)(struct call*);
+  bool (*run)(struct call *);
 };
 
 extern const struct builtin BUILTINS[], PROGRAM_BUILTINS[];
 
 /* Answers calls until the client goes, or time is over. */
-void session_serve(struct session* session);
+void session_serve(struct session *session);
 /* Frees what it holds. */
-void session_end(struct session* session);
+void session_end(struct session *session);
 
 /* What arguments are; checked before a function runs. */
-struct object* argument_object(struct call* call, const struct json* value);
-struct name argument_name(const struct call* call, uint32_t at);
-int64_t argument_integer(const struct call* call, uint32_t at);
+struct object *argument_object(struct call *call, const struct json *value);
+struct name argument_name(const struct call *call, uint32_t at);
+int64_t argument_integer(const struct call *call, uint32_t at);
 /* The bytes of an argument that lies in a body; NULL where it is none. */
-const struct part* argument_part(const struct call* call, const struct json* value);
+const struct part *argument_part(const struct call *call, const struct json *value);
 
 /* Keeps an object for the client, and describes it in the result. */
-bool answer_object(struct call* call, struct text* out, const struct object* object);
-void object_end(struct session* session, struct object* object);
-bool new_tensor(struct call* call, const struct json* shape, const struct json* dtype, uint32_t kind, uint32_t index,
-                struct object* out);
+bool answer_object(struct call *call, struct text *out, const struct object *object);
+void object_end(struct session *session, struct object *object);
+bool new_tensor(struct call *call, const struct json *shape, const struct json *dtype, uint32_t kind, uint32_t index,
+                struct object *out);
 /* An array as a value of the answer. */
-bool answer_array(struct call* call, struct text* out, const void* data, uint64_t nbytes, const char* dtype,
-                  const uint64_t* shape, uint32_t rank);
+bool answer_array(struct call *call, struct text *out, const void *data, uint64_t nbytes, const char *dtype,
+                  const uint64_t *shape, uint32_t rank);
 /* How the wait for a run looks at the client. */
-struct watch watch_of(struct session* session);
-bool run_module(struct call* call, struct module* module, uint32_t first);
+struct watch watch_of(struct session *session);
+bool run_module(struct call *call, struct module *module, uint32_t first);
 
 #endif

@@ -18,11 +18,11 @@ static const uint32_t constants[64] = {
 
 static uint32_t turned(uint32_t x, int n) { return x >> n | x << (32 - n); }
 
-static uint32_t big(const uint8_t* at) {
+static uint32_t big(const uint8_t *at) {
   return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-static void mix(struct sha* sha) {
+static void mix(struct sha *sha) {
   uint32_t w[64], s[8];
   for (int i = 0; i < 16; i++) w[i] = big(sha->block + 4 * i);
   for (int i = 16; i < 64; i++) {
@@ -42,20 +42,20 @@ static void mix(struct sha* sha) {
   for (int i = 0; i < 8; i++) sha->state[i] += s[i];
 }
 
-static void begin(struct sha* sha) {
+static void begin(struct sha *sha) {
   *sha = (struct sha){
       .state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
 }
 
-static void add(struct sha* sha, const void* data, size_t size) {
-  const uint8_t* at = data;
+static void add(struct sha *sha, const void *data, size_t size) {
+  const uint8_t *at = data;
   for (; size; size--) {
     sha->block[sha->size++ % 64] = *at++;
     if (sha->size % 64 == 0) mix(sha);
   }
 }
 
-static void finish(struct sha* sha, uint8_t out[32]) {
+static void finish(struct sha *sha, uint8_t out[32]) {
   uint64_t bits = sha->size * 8;
   uint8_t end[8];
   add(sha, "\x80", 1);
@@ -65,7 +65,7 @@ static void finish(struct sha* sha, uint8_t out[32]) {
   for (int i = 0; i < 32; i++) out[i] = (uint8_t)(sha->state[i / 4] >> (24 - 8 * (i % 4)));
 }
 
-void hmac_hex(const void* key, size_t key_size, const struct part* parts, int count, char out[65]) {
+void hmac_hex(const void *key, size_t key_size, const struct part *parts, int count, char out[65]) {
   uint8_t padded[64] = {0}, digest[32];
   struct sha sha;
   begin(&sha);

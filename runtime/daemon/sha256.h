@@ -5,11 +5,11 @@
 #include "os.h"
 
 struct part {
-  const void* data;
+  const void *data;
   size_t size;
 };
 
 /* Of the parts one after the other, in hexadecimal, with a NUL. */
-void hmac_hex(const void* key, size_t key_size, const struct part* parts, int count, char out[65]);
+void hmac_hex(const void *key, size_t key_size, const struct part *parts, int count, char out[65]);
 
 #endif

@@ -31,7 +31,7 @@ SHARED = {
         the_last_object_keeps_the_session""",
     test_remote_runs: """an_executor_runs_there what_it_prints_and_its_times a_model_runs_there""",
     test_hostile_peers: """a_wrong_token_is_refused a_recorded_proof_is_worth_nothing
-        another_version_is_named_on_both_sides a_wrong_key strangers_with_damaged_greetings
+        another_version_is_named_on_both_sides a_wrong_key what_a_known_client_asks_for_does_not_end_the_server strangers_with_damaged_greetings
         a_stranger_who_says_nothing_is_sent_away damaged_messages_end_the_session_and_no_other
         calls_of_what_is_not_there_are_answered_with_errors names_that_leave_the_folder files_have_a_limit
         a_damaged_program_is_refused a_call_that_takes_too_long_is_stopped a_call_can_be_cancelled a_session_has_an_end
@@ -48,6 +48,12 @@ for _module, _names in SHARED.items():
 @pytest.fixture(scope="module")
 def server(state_folder: Path) -> Iterator[BoardServer]:
     with BoardServer(SMALL) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def patient(state_folder: Path) -> Iterator[BoardServer]:
+    with BoardServer(Quota(session_seconds=0, sessions=64)) as made:
         yield made
 
 

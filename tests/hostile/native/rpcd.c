@@ -2,29 +2,29 @@
  * nothing. */
 #include "server.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
-int mkdir(const char*, uint32_t);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int mkdir(const char *, uint32_t);
 
-void write_all(int file, const char* text, size_t size) { (void)file, (void)text, (void)size; }
+void write_all(int file, const char *text, size_t size) { (void)file, (void)text, (void)size; }
 
 /* -- a driver that has the sizes of the file it was given last */
 
 static struct container loaded;
 
-static aipu_status_t init_context(aipu_ctx_handle_t** context) { return *context = NULL, 0; }
-static aipu_status_t deinit_context(const aipu_ctx_handle_t* context) { return context != NULL; }
-static aipu_status_t get_error_message(const aipu_ctx_handle_t* context, aipu_status_t status, const char** text) {
+static aipu_status_t init_context(aipu_ctx_handle_t **context) { return *context = NULL, 0; }
+static aipu_status_t deinit_context(const aipu_ctx_handle_t *context) { return context != NULL; }
+static aipu_status_t get_error_message(const aipu_ctx_handle_t *context, aipu_status_t status, const char **text) {
   (void)context, (void)status;
   return *text = "no", 0;
 }
-static aipu_status_t config_global(const aipu_ctx_handle_t* context, uint64_t types, void* config) {
+static aipu_status_t config_global(const aipu_ctx_handle_t *context, uint64_t types, void *config) {
   (void)context, (void)types, (void)config;
   return 0;
 }
-static aipu_status_t load_graph_helper(const aipu_ctx_handle_t* context, const char* data, uint32_t size,
-                                       uint64_t* graph, aipu_load_graph_cfg_t* config) {
+static aipu_status_t load_graph_helper(const aipu_ctx_handle_t *context, const char *data, uint32_t size,
+                                       uint64_t *graph, aipu_load_graph_cfg_t *config) {
   struct failure failure;
-  uint8_t* copy = malloc(size + 1);
+  uint8_t *copy = malloc(size + 1);
   (void)context, (void)config;
   memcpy(copy, data, size);
   container_free(&loaded);
@@ -37,20 +37,20 @@ static aipu_status_t load_graph_helper(const aipu_ctx_handle_t* context, const c
   *graph = 1ull << 32;
   return good ? 0 : AIPU_STATUS_ERROR_INVALID_GBIN;
 }
-static aipu_status_t unload_graph(const aipu_ctx_handle_t* context, uint64_t graph) {
+static aipu_status_t unload_graph(const aipu_ctx_handle_t *context, uint64_t graph) {
   return context != NULL || !graph;
 }
-static aipu_status_t create_job(const aipu_ctx_handle_t* context, uint64_t graph, uint64_t* job,
-                                aipu_create_job_cfg_t* config) {
+static aipu_status_t create_job(const aipu_ctx_handle_t *context, uint64_t graph, uint64_t *job,
+                                aipu_create_job_cfg_t *config) {
   (void)context, (void)config;
   return *job = graph + 1, 0;
 }
-static aipu_status_t finish_job(const aipu_ctx_handle_t* context, uint64_t job, int32_t timeout) {
+static aipu_status_t finish_job(const aipu_ctx_handle_t *context, uint64_t job, int32_t timeout) {
   (void)context, (void)timeout;
   return job % 7 ? 0 : AIPU_STATUS_ERROR_JOB_EXCEPTION;
 }
-static aipu_status_t get_tensor_count(const aipu_ctx_handle_t* context, uint64_t job, aipu_tensor_type_t type,
-                                      uint32_t* count) {
+static aipu_status_t get_tensor_count(const aipu_ctx_handle_t *context, uint64_t job, aipu_tensor_type_t type,
+                                      uint32_t *count) {
   (void)context, (void)job, (void)type;
   return *count = loaded.count, 0;
 }
@@ -62,32 +62,32 @@ static uint32_t bytes_of(aipu_tensor_type_t type, uint32_t tensor) {
       return (uint32_t)loaded.parameters[i].nbytes;
   return 0;
 }
-static aipu_status_t get_tensor_descriptor(const aipu_ctx_handle_t* context, uint64_t job, aipu_tensor_type_t type,
-                                           uint32_t tensor, aipu_tensor_desc_t* out) {
+static aipu_status_t get_tensor_descriptor(const aipu_ctx_handle_t *context, uint64_t job, aipu_tensor_type_t type,
+                                           uint32_t tensor, aipu_tensor_desc_t *out) {
   (void)context, (void)job;
   return *out = (aipu_tensor_desc_t){.size = bytes_of(type, tensor)}, 0;
 }
-static aipu_status_t read_bytes(const void* data, uint32_t size) {
+static aipu_status_t read_bytes(const void *data, uint32_t size) {
   uint8_t sum = 0;
-  for (uint32_t i = 0; i < size; i++) sum = (uint8_t)(sum + ((const volatile uint8_t*)data)[i]);
+  for (uint32_t i = 0; i < size; i++) sum = (uint8_t)(sum + ((const volatile uint8_t *)data)[i]);
   return (sum & 0) != 0;
 }
-static aipu_status_t load_tensor(const aipu_ctx_handle_t* context, uint64_t job, uint32_t tensor, const void* data) {
+static aipu_status_t load_tensor(const aipu_ctx_handle_t *context, uint64_t job, uint32_t tensor, const void *data) {
   (void)context, (void)job;
   return read_bytes(data, bytes_of(AIPU_TENSOR_TYPE_INPUT, tensor));
 }
-static aipu_status_t load_output_tensor(const aipu_ctx_handle_t* context, uint64_t job, uint32_t tensor,
-                                        const void* data) {
+static aipu_status_t load_output_tensor(const aipu_ctx_handle_t *context, uint64_t job, uint32_t tensor,
+                                        const void *data) {
   (void)context, (void)job;
   return read_bytes(data, bytes_of(AIPU_TENSOR_TYPE_OUTPUT, tensor));
 }
-static aipu_status_t get_tensor(const aipu_ctx_handle_t* context, uint64_t job, aipu_tensor_type_t type,
-                                uint32_t tensor, void* data) {
+static aipu_status_t get_tensor(const aipu_ctx_handle_t *context, uint64_t job, aipu_tensor_type_t type,
+                                uint32_t tensor, void *data) {
   (void)context, (void)job;
   memset(data, 1, bytes_of(type, tensor));
   return 0;
 }
-static aipu_status_t rewrite_rodata(const aipu_ctx_handle_t* context, uint64_t job, uint32_t offset, uint32_t value) {
+static aipu_status_t rewrite_rodata(const aipu_ctx_handle_t *context, uint64_t job, uint32_t offset, uint32_t value) {
   (void)context, (void)job, (void)value;
   return offset % 4;
 }
@@ -96,13 +96,13 @@ static aipu_status_t rewrite_rodata(const aipu_ctx_handle_t* context, uint64_t j
 
 struct pipe {
   int socket;
-  const uint8_t* data;
+  const uint8_t *data;
   size_t size;
 };
 
 /* Sends the input, and takes all that comes. */
-static void* talk(void* argument) {
-  struct pipe* pipe = argument;
+static void *talk(void *argument) {
+  struct pipe *pipe = argument;
   uint8_t taken[4096];
   struct pollfd look = {.fd = pipe->socket};
   for (bool open = true; open;) {
@@ -117,13 +117,13 @@ static void* talk(void* argument) {
   return NULL;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static struct server server = {.options = {.key = ""},
                                  .tokens = {.text = {"0123456789012345678901234567890123456789"}, .count = 1}};
   static double clock;
   int ends[2];
   pthread_t thread;
-  const char* folder = "fuzz-folder";
+  const char *folder = "fuzz-folder";
 #define X(name, parameters) server.driver.name = name;
   DRIVER_FUNCTIONS(X)
 #undef X
