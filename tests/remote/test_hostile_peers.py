@@ -157,10 +157,12 @@ def test_what_a_known_client_asks_for_does_not_end_the_server(patient: rpc.Serve
     with raw(patient) as sock:
         sock.sendall(wire.preamble() + wire.HEADER.pack(Kind.HELLO, 0, len(text.encode()), 0) + text.encode())
         read_exactly(sock, wire.PREAMBLE.size)
-        _, _, size, _ = wire.header(read_exactly(sock, wire.HEADER.size), greeting=True)
-        proof = access.tokens_of()[0].proof("client", text.encode(), read_exactly(sock, size))
-        sock.sendall(b"".join(wire.packed(Kind.PROOF, 0, {"proof": proof})))
-        kind, _ = read_frame(sock)
+        kind, _, size, _ = wire.header(read_exactly(sock, wire.HEADER.size), greeting=True)
+        answer = read_exactly(sock, size)
+        if kind == Kind.CHALLENGE:  # half a character may be refused before
+            proof = access.tokens_of()[0].proof("client", text.encode(), answer)
+            sock.sendall(b"".join(wire.packed(Kind.PROOF, 0, {"proof": proof})))
+            kind, _ = read_frame(sock)
         assert kind == (Kind.REFUSED if key else Kind.WELCOME)
     works(patient)
 
