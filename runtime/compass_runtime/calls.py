@@ -180,7 +180,7 @@ class Caller:
             while len(self._jobs) >= MAX_JOBS:
                 self._forget(next(iter(self._jobs)))
             nulls = frozenset(name for name, array in given.arrays.items() if array is None)
-            job = self._jobs[sizes] = Job(program, resolved, values, nulls, room=room)
+            job = self._jobs[sizes] = program.make_job(resolved, values, nulls, room)
         return job
 
     def _forget(self, sizes: Any) -> None:

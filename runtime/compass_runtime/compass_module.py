@@ -54,9 +54,12 @@ class CompassModule(Module):
         *,
         source: str = "",
         description: dict[str, Any] | None = None,
+        program: Program | None = None,
     ) -> None:
         super().__init__()
         self.content = content
+        if program is not None:
+            self.program = program
         if not names.is_label(func_name) or "/" in func_name:
             raise CompassError(f"the function name {func_name!r:.80} is no name", code="bad-name")
         self.func_name = func_name

@@ -151,7 +151,7 @@ class Program:
         self.content = content
         self.where = where
         self.trusted = trusted
-        self.code: TextBlob = parse_text_blob(content.text)
+        self.code: Any = self.read_code()
         self.kernel: KernelInfo | None = content.kernel
         ends = None if self.kernel else read_ends(content.graph_json)
         self.inputs = _tensors(content, Kind.INPUT, ends.inputs if ends else ())
@@ -194,7 +194,21 @@ class Program:
         the build or from the kernel's extents. CompassError naming the tensor or scalar that stays unknown.
         """
         resolved, scalars, room = self.resolve(shapes or {}, values or {}, arrays or {})
-        return Job(self, resolved, scalars, room=room)
+        return self.make_job(resolved, scalars, room=room)
+
+    def make_job(
+        self,
+        shapes: Mapping[str, tuple[int, ...]],
+        values: Mapping[str, float],
+        nulls: Collection[str] = (),
+        room: Mapping[str, int] | None = None,
+    ) -> Job:
+        """A job for sizes and scalars that are resolved, see `Job`."""
+        return Job(self, shapes, values, nulls, room=room)
+
+    def read_code(self) -> TextBlob | None:
+        """The code of the host in `.text`; None for code that is not looked at."""
+        return parse_text_blob(self.content.text)
 
     def resolve(
         self,

@@ -20,6 +20,7 @@ compassc rpc-server --tracker 127.0.0.1:9190 --key board"""
 @click.option("--tracker", metavar="HOST:PORT", help="Tracker at which it registers, under the key.")
 @click.option("--key", default="", help="What kind of device this is; clients ask for it.")
 @click.option("--custom-addr", metavar="HOST[:PORT]", help="Address that the tracker gives to clients.")
+@click.option("--driver", metavar="LIBRARY", help="Run on a real NPU, by its driver's library (libaipudrv.so).")
 @remote.ca_option
 @click.option("--sessions", type=click.IntRange(1, 1000), default=1, show_default=True, help="Clients at once.")
 @click.option(

@@ -137,7 +137,7 @@ class Server(_Process):
     It listens on the first free port of `[port, port_end)`, on loopback; other addresses need `certificate` and `private_key`.
     `tracker_addr`: where it registers, under `key`; `custom_addr`: the address that it tells the tracker.
     `server_init_callback` is called in the server before it serves: what it registers (`register_func`) clients may call.
-    `quota`: what sessions may take. `silent`: no log. `no_fork` and `timeout` have no effect: sessions are processes, and the
+    `quota`: what sessions may take. `driver`: a driver's library (libaipudrv.so), which runs programs on a real NPU. `silent`: no log. `no_fork` and `timeout` have no effect: sessions are processes, and the
     socket that listens never waits. ValueError where no port is free, CompassError where it may not listen.
     """
 
@@ -162,6 +162,7 @@ class Server(_Process):
         certificate: Path | str | None = None,
         private_key: Path | str | None = None,
         ca: Path | str | None = None,
+        driver: str | None = None,
     ) -> None:
         if is_proxy:
             raise CompassError(
@@ -187,6 +188,7 @@ class Server(_Process):
             "certificate": _text(certificate),
             "private_key": _text(private_key),
             "ca": _text(ca),
+            "driver": driver,
         }
         super().__init__("server", options, server_init_callback)
 

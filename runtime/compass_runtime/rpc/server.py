@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from compass_runtime.rpc import access
 from compass_runtime.rpc.access import Token
@@ -32,6 +32,9 @@ from compass_runtime.rpc.channel import Channel, Greeted, tuned
 from compass_runtime.rpc.errors import RPCError
 from compass_runtime.rpc.limits import Quota
 from compass_runtime.rpc.wire import Kind
+
+if TYPE_CHECKING:
+    from compass_runtime.vendor_driver import VendorDriver
 
 LOG = logging.getLogger("RPCServer")
 SWEEP_SECONDS = 0.5
@@ -46,7 +49,8 @@ MOST_SECONDS = 365 * 24 * 3600.0
 @dataclass(frozen=True)
 class Offer:
     """What a server offers, and to whom. `tracker`: where it registers, under `key`; `announced`: the address that it tells the
-    tracker, when clients reach it by another one; `offered`: names of global functions that clients may call."""
+    tracker, when clients reach it by another one; `offered`: names of global functions that clients may call; `driver`: the
+    library of a driver (libaipudrv.so) that runs programs, in the place of the simulator."""
 
     host: str = "127.0.0.1"
     port: int = 9090
@@ -61,6 +65,7 @@ class Offer:
     private_key: Path | None = None
     ca: Path | None = None
     offered: frozenset[str] = frozenset()
+    driver: str | None = None
 
 
 def listening(host: str, port: int, port_end: int, reuse: bool = True) -> socket.socket:
@@ -122,6 +127,7 @@ class Server:
         """CompassError where it may not listen there, ValueError where no port is free."""
         self.offer = offer
         self.tokens = access.tokens_of(offer.token_file, make=True)
+        self._driver = _driver(offer.driver)
         self._tls = access.server_context(offer.host, offer.certificate, offer.private_key)
         self.listener = listening(offer.host, offer.port, offer.port_end, offer.reuse)
         self.listener.setblocking(False)
@@ -302,7 +308,7 @@ class Server:
                 held.close()
             if self.link is not None:
                 self.link.drop()
-            serve(sock, self.tokens, self.offer, self._tls, address, control, clock, folder)
+            serve(sock, self.tokens, self.offer, self._tls, address, control, clock, folder, self._driver)
             status = 0
         except RPCError as error:
             if error.code not in ("rpc-lost",):
@@ -312,6 +318,13 @@ class Server:
         finally:
             logging.shutdown()
             os._exit(status)
+
+
+def _driver(library: str | None) -> VendorDriver | None:
+    """The driver that is named. Its library is loaded here, and opens its device in the process of each client."""
+    from compass_runtime.vendor_driver import VendorDriver
+
+    return None if library is None else VendorDriver(library)
 
 
 def _die_with_parent() -> None:
@@ -331,6 +344,7 @@ def serve(
     control: socket.socket,
     clock: mmap.mmap,
     folder: Path,
+    driver: VendorDriver | None,
 ) -> None:
     """One connection, from the greeting to its end."""
     quota = offer.quota
@@ -371,7 +385,7 @@ def serve(
     os.chdir(folder)
     assert greeted.token is not None
     service.confine(quota)
-    session = service.Service(channel, folder, quota, greeted.token, seconds, offer.offered)
+    session = service.Service(channel, folder, quota, greeted.token, seconds, offer.offered, driver)
     session.note_deadline = lambda end: struct.pack_into("<d", clock, 0, end if end != float("inf") else 0)
     LOG.info("start serving at %s", folder)
     session.serve()

@@ -7,11 +7,12 @@ server registered for this.
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +28,10 @@ from compass_runtime.rpc.folder import Folder
 from compass_runtime.rpc.limits import MOST_DEVICES, MOST_OBJECTS, Quota
 from compass_runtime.rpc.remote import RemoteFunction
 from compass_runtime.rpc.wire import PIECE, Buffer, Inline, Kind, Raw, dtype_of, shape_of
+
+if TYPE_CHECKING:
+    from compass_runtime.program import Program
+    from compass_runtime.vendor_driver import VendorDriver
 
 _TICK = 0.05
 """Seconds between two looks at the clock and the connection while a call runs."""
@@ -49,11 +54,19 @@ class Service(Peer):
     """Answers the calls of one client until he goes. `offered`: names of global functions that he may call."""
 
     def __init__(
-        self, channel: Channel, folder: Path, quota: Quota, token: Token, seconds: float, offered: frozenset[str]
+        self,
+        channel: Channel,
+        folder: Path,
+        quota: Quota,
+        token: Token,
+        seconds: float,
+        offered: frozenset[str],
+        driver: VendorDriver | None = None,
     ) -> None:
+        """`driver`: what runs programs, in the place of the simulator."""
         super().__init__(channel)
         self.folder = Folder(folder, quota.disk)
-        self.quota, self.token, self.offered = quota, token, offered
+        self.quota, self.token, self.offered, self.driver = quota, token, offered, driver
         self._session_end = time.monotonic() + seconds if seconds else float("inf")
         self.session_seconds = seconds
         self._taken: dict[int, int] = {}
@@ -137,8 +150,14 @@ class Service(Peer):
             self._stop("cancelled" if self.channel.is_ahead else "gone")
 
     def _stop(self, why: str) -> None:
+        if why == "gone" and self.driver is not None:  # no driver stops a run; with the process it goes
+            os._exit(0)
         self._busy, self._why = False, why
         raise _Stopped
+
+    def time_left(self) -> float:
+        """Seconds that the call which runs may still take."""
+        return self._call_end - time.monotonic()
 
     def cancelled(self) -> None:
         self._stop("cancelled")
@@ -267,6 +286,7 @@ def _info(session: Service) -> dict[str, Any]:
         "host": host.triple(),
         "features": host.current().features,
         "targets": list(targets.names()),
+        "device": "simulator" if session.driver is None else session.driver.name,
         "extents": True,
         "rights": sorted(session.token.rights),
         "memory": session.quota.memory,
@@ -301,10 +321,10 @@ def _load(session: Service, name: str) -> Module:
         raise RPCError(f"there is no file '{name:.200}' in this session", code="rpc-file", help="upload it first")
     data = files.read(path)
     if data[:4] == b"\x7fELF":
-        program = CompassModule(data)
+        program = CompassModule(data, program=_by_driver(session, data))
         assert program.program is not None  # what is no aipu.bin is refused now
         return program
-    module = unpack(data, name)
+    module: Module = unpack(data, name)
     for part in module.tree():
         right = _NEEDS.get(part.type_key)
         if right is None or (right and right not in session.token.rights):
@@ -315,7 +335,14 @@ def _load(session: Service, name: str) -> Module:
             )
         if isinstance(part, HostLibrary):
             part.trust()
+        if isinstance(part, CompassModule) and session.driver is not None:
+            part.program = session.driver.program(part.content, name, session.time_left)
     return module
+
+
+def _by_driver(session: Service, data: bytes) -> Program | None:
+    """The program on the driver that this server was started with; None where it is the simulator's."""
+    return None if session.driver is None else session.driver.program(data, "aipu.bin", session.time_left)
 
 
 def _module_function(session: Service, module: Module, name: str, imports: bool) -> Any:
