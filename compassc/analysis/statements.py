@@ -82,3 +82,13 @@ def used_vars(body: Body) -> Iterator[Var]:
     for s in walk_stmts(body):
         for root in s.exprs():
             yield from (e for e in walk_exprs(root) if type(e) is Var)
+
+
+def has_blocks(f: PrimFunc) -> bool:
+    """Whether a function is still one of blocks."""
+    return any(isinstance(s, S.Block) for s in walk_stmts(f.body))
+
+
+def is_lowered(f: PrimFunc) -> bool:
+    """Whether a function says what each TEC does: it is none of blocks, nor one of plain loops for one processor."""
+    return not f.attr(S.EXPRESSIONS) and not has_blocks(f)

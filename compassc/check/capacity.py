@@ -42,7 +42,7 @@ def run(subject: Subject) -> Iterator[CompassError]:
 def _laid_out(module: IRModule) -> IRModule:
     """The module with its arrays as they will be: arrays that are never needed together share storage."""
     names = passes.pipeline_names("lower")
-    return passes.run_pipeline(names[: names.index("StorageRewrite") + 1], module)
+    return passes.run_pipeline(names[: names.index("StorageRewrite") + 1], passes.lower_schedules(module))
 
 
 def _allocs(function: PrimFunc, scope: str) -> list[S.Alloc]:

@@ -25,12 +25,12 @@ from ..ir.errors import ExpressionTypeError
 from ..ir.exprs import Buffer, Expr, IntImm, Var
 from ..ir.names import NamePool
 from ..ir.operators import as_expr, data_type
+from ..ir.stmts import EXPRESSIONS
 from ..language.source import definition, file_of, node_span
 from ..te.lowering import IMPLIED_SIZES
 from ..te.opaque import View
 from ..tir.blocks import TRUE, Axis, new_block, view
 from ..tir.canonical import canonical
-from ..tir.create import EXPRESSIONS
 from .names import SCALARS
 
 handle = "handle"

@@ -139,10 +139,9 @@ def _sources(build: Build) -> frozenset[str]:
 
 def check_resources(module: IRModule) -> None:
     """CompassError for arrays that do not fit the target's memories, and for more events than a TEC has."""
-    from compassc import passes
     from compassc.check import Subject, capacity, event_limit
 
-    subject = Subject(passes.run_pipeline(("LowerBlocks",), module))  # with it memory has its size and its place
+    subject = Subject(module)
     found = [*capacity.run(subject), *event_limit.run(subject)]
     if found:
         raise together(found)

@@ -94,6 +94,11 @@ OPEN_MEMORY = "open_memory"
 """The attribute of functions for hosts whose arrays may have sizes of their parameters."""
 
 
+EXPRESSIONS = "expressions"
+"""The attribute of functions that were made of expressions: what is not shared out over the TECs is run by one of them, not by
+each. While a schedule is lowered its functions have it with another value, too: false for blocks that the user wrote, and
+`STAGES` for the loops of stages (te), which never read what another turn of theirs computes."""
+STAGES = "stages"
 SCALAR_LOOPS = "scalar_loops"
 """The attribute of a function of loops over scalars, of which the passes of the stage `loops` make transfers, vectors and
 accumulators. Its value: the names of arrays that are to be filled and emptied beside the work."""
@@ -160,7 +165,7 @@ class For(Stmt):
 
 @node()
 class Block(Stmt):
-    """What is computed for one point of the block's axes; schedules move it as a whole. It ends in `LowerBlocks`.
+    """What is computed for one point of the block's axes; schedules move it as a whole. It ends in `LowerOpaqueBlock`.
 
     Axis `vars[i]` of kind `kinds[i]` (spatial, reduce, scan, opaque) runs over `extents[i]` values from `starts[i]` on and
     is `iter_values[i]` here; nothing happens where `predicate` does not hold. These and `predicate` are expressions of the

@@ -256,17 +256,22 @@ def lower(
 
 
 def lower_schedules(module: IRModule, options: PassOptions | None = None) -> IRModule:
-    """The module after the stage `loops` where its entry is what a schedule became (`SCALAR_LOOPS`), else as it is."""
+    """The module after the stages of what it has: `blocks` and `threads` for functions of blocks, `loops` where the entry is
+    what a schedule became (`SCALAR_LOOPS`)."""
+    from compassc.analysis.statements import is_lowered
     from compassc.ir.stmts import SCALAR_LOOPS
 
     entry = module.entry_func
-    if entry.attr(SCALAR_LOOPS) is None:
-        return module
     try:
-        return run_pipeline(pipeline_names("loops"), module, options)
+        if not all(map(is_lowered, module.functions)):
+            module = run_pipeline((*pipeline_names("blocks"), *pipeline_names("threads")), module, options)
+        if module.entry_func.attr(SCALAR_LOOPS) is not None:
+            module = run_pipeline(pipeline_names("loops"), module, options)
     except CompassError as error:
-        error.span = entry.span or error.span  # its statements have no places of their own
+        if error.code == "te-lower":  # which is about no statement, and knows only who called the compiler
+            error.span = entry.span or error.span
         raise
+    return module
 
 
 def legalize(lowered: IRModule, options: PassOptions | None = None) -> IRModule:

@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
+BLOCKS: tuple[str, ...] = (
+    "FlattenNestedBlocks",
+    "LowerCrossThreadReduction",
+    "LowerInitBlock",
+    "CompactBufferAllocation",
+    "GuardThreadStores",
+    "LowerOpaqueBlock",
+)
+"""From functions of blocks to loops."""
+
+THREADS: tuple[str, ...] = ("NarrowDataType", "LowerThreadBinding", "LowerFloorDiv")
+"""From loops of blocks, and those of stages (te), to what each TEC or thread does."""
+
+GRID: tuple[str, ...] = ("ThreadSync",)
+"""What loops for a grid of threads need besides."""
+
 LOOPS: tuple[str, ...] = (
     "VerifyConstants",
     "LowerBoolStorage",
@@ -26,7 +42,6 @@ LOOPS: tuple[str, ...] = (
 """What the NPU is fast with, of a function of loops over scalars: transfers, vectors, accumulators."""
 
 LOWER: tuple[str, ...] = (
-    "LowerBlocks",
     "PipelineLoops",
     "AnnotateNonNegative",
     "ConstantPropagation",
@@ -74,4 +89,11 @@ LEGALIZE: tuple[str, ...] = (
     "UniquifyVarName",
 )
 
-STAGES: dict[str, tuple[str, ...]] = {"loops": LOOPS, "lower": LOWER, "legalize": LEGALIZE}
+STAGES: dict[str, tuple[str, ...]] = {
+    "blocks": BLOCKS,
+    "threads": THREADS,
+    "grid": GRID,
+    "loops": LOOPS,
+    "lower": LOWER,
+    "legalize": LEGALIZE,
+}

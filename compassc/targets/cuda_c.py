@@ -17,7 +17,7 @@ from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.targets.ctext import CText, NoForm, helpers, identifier, typedefs
 from compassc.targets.signature import Size, names_of
-from compassc.te.meetings import launches
+from compassc.te.machine import launches
 
 _HALVES = """\
 struct float16 {

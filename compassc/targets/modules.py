@@ -47,6 +47,6 @@ def _module(inputs: Any, args: Sequence[Any] | None, target: Target, name: str) 
             code="other-target",
             help="lower it for the target: `with Target(...):` around, or `target=`; or build the schedule",
         )
-    from compassc.tir.lower import lower as without_blocks
+    from compassc.tir.lowering import lower as without_blocks
 
     return without_blocks(module, target).replace(target=wanted)

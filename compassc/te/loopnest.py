@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from compassc.language.functions import PyPrimFunc
 
 _ZERO, _ONE = IntImm(INT32, 0), IntImm(INT32, 1)
+_UNTOLD = {"vthread": "vthread_x"}
+"""Kinds of loops of threads that are named without a dimension."""
 
 
 @dataclass(frozen=True)
@@ -365,7 +367,8 @@ class _Nest:
             raise LowerError(
                 f"{thread.thread_tag} has {declared.value} threads, '{self.stage.label}' has {extent.value} turns"
             )
-        return self.nests.machine.threads(thread.thread_tag, var, extent, body)
+        kind = thread.thread_tag.replace(".", "_")
+        return S.For(var, kind if kind in S.LOOP_KINDS else _UNTOLD.get(kind, "serial"), _ZERO, extent, _ONE, body)
 
     # -- stores
 

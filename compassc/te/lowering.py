@@ -7,29 +7,23 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from compass_core.operators import is_power_of_two
-from compassc.analysis.arith import Arith
-from compassc.analysis.simplify import Simplifier
-from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import BOOL, INT32, VOID, PointerType, pointer_type
 from compassc.ir.equal import structural_equal
 from compassc.ir.errors import ExpressionTypeError
-from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
+from compassc.ir.exprs import Buffer, Expr, IntImm, Var
 from compassc.ir.iter_vars import IterKind, IterVar, Range
 from compassc.ir.names import NamePool, identifier
-from compassc.ir.operators import kind_of
-from compassc.ir.stmts import Body, IRModule, PrimFunc, Stmt
+from compassc.ir.stmts import IRModule, PrimFunc, Stmt
 from compassc.ir.tensor_exprs import ProducerLoad, reads
 from compassc.ir.verify import verify
-from compassc.ir.visit import Rewriter, all_exprs, rename_vars, rewrite, rewrites, substitute, walk_stmts
+from compassc.ir.visit import all_exprs, rename_vars, rewrite, substitute, walk_stmts
 from compassc.te.bounds import Bounds, infer_bounds
 from compassc.te.buffers import View, check_bound
 from compassc.te.errors import LowerError, ScheduleError
 from compassc.te.external import imported, with_declarations
 from compassc.te.loopnest import loop_nest
 from compassc.te.machine import Machine
-from compassc.te.narrow import narrowed
 from compassc.te.opaque import ScanOp
 from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.relations import roots_of
@@ -110,6 +104,8 @@ def _plain_loops(
     machine: Machine,
     binds: Mapping[Tensor, View] | None = None,
 ) -> IRModule:
+    from compassc.passes import pipeline_names
+
     parameters, declared, variables, implied = parameters_of(args, machine, binds or {})
     for stage in plain.stages:
         for tensor in stage.origin_op.outputs if stage.is_output else ():
@@ -118,16 +114,18 @@ def _plain_loops(
     nest = loop_nest(plain, bounds, parameters, machine)
     body = (*declared, *nest.allocations, *machine.sequence(nest.roots))
     renamed = _renamed(variables)
-    made = rename_vars(Finish().body(narrowed(body)), renamed)
+    given = tuple(renamed.get(v, v) for v in variables)
+    loops = PrimFunc(name, given, rename_vars(body, renamed), VOID, ((S.EXPRESSIONS, S.STAGES),))
+    made = machine.passed(IRModule((loops,), name, machine.name), pipeline_names("threads")).entry_func.body
     sized = all(isinstance(e, IntImm) for s in walk_stmts(made) if isinstance(s, S.Alloc) for e in s.buffer.shape)
     made, externals = with_declarations(made, {k.__name__ for k in nest.kernels}, machine)
     implied = (*implied, *imported(plain, machine))
     attrs = implied if sized else (*implied, (S.OPEN_MEMORY, 1))
     if machine.kernels:
         attrs = (*attrs, ("shapes", _shapes_of(parameters, renamed)))
-    if machine.stage == "loops":
+    if machine.stage:
         attrs = (*attrs, (S.SCALAR_LOOPS, [v.name for v in nest.double_buffered]))
-    function = PrimFunc(name, tuple(renamed.get(v, v) for v in variables), made, VOID, attrs)
+    function = PrimFunc(name, given, made, VOID, attrs)
     _check_known(function)
     called = (*_called(nest.kernels, name, machine), *externals)
     if any(f.name == name for f in externals):
@@ -337,62 +335,3 @@ def _check_known(function: PrimFunc) -> None:
                 f"'{e.name}' is used, but is neither an argument nor a size of one",
                 "add it to the arguments; a size is known where a tensor among them has it as a dimension",
             )
-
-
-class Finish(Rewriter):
-    """Simplifies indices and conditions by what is known of the loops, and makes divisions that round down as the kernel
-    IR has them: C's where nothing is negative, shifts by powers of two, else a correction of C's."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.facts = Arith()
-        self.simplify = Simplifier(self.facts).expr
-
-    def expr(self, e: Expr) -> Expr:
-        return super().expr(self.simplify(e) if e.dtype.is_integer else e)
-
-    @rewrites(S.For)
-    def rewrite_for(self, s: S.For) -> Stmt:
-        mark = self.facts.mark()
-        over_tecs = isinstance(s.min, E.Call)  # from the TEC's number on, in steps of their number
-        start, step = (_ZERO, IntImm(INT32, 1)) if over_tecs else (s.min, s.step)
-        self.facts.bind_loop(s.loop_var, start, s.stop, step)
-        made = self.default_stmt(s)
-        self.facts.release(mark)
-        return made
-
-    @rewrites(S.Alloc)
-    def rewrite_alloc(self, s: S.Alloc) -> Stmt:
-        shape = tuple(self.expr(e) for e in s.buffer.shape)
-        return S.Alloc(Buffer(s.buffer.data, s.buffer.dtype, shape), span=s.span)
-
-    @rewrites(S.IfThenElse)
-    def rewrite_if(self, s: S.IfThenElse) -> Stmt | Body:
-        condition = self.expr(s.condition)
-        if isinstance(condition, IntImm):
-            return self.body(s.then_case if condition.value else s.else_case or ())
-        mark = self.facts.mark()
-        self.facts.assume(condition)
-        then = self.body(s.then_case)
-        self.facts.release(mark)
-        return s.replace(condition=condition, then_case=then, else_case=self.body(s.else_case or ()))
-
-    @rewrites(E.Binary)
-    def rewrite_binary(self, e: Binary) -> Expr:
-        a, b = self.expr(e.a), self.expr(e.b)
-        if e.op not in ("floordiv", "floormod"):
-            return e if a is e.a and b is e.b else Binary(e.op, a, b)
-        if isinstance(b, IntImm) and is_power_of_two(b.value):
-            return Binary(e.op, a, b)
-        quotient, rest = Binary("div", a, b), Binary("mod", a, b)
-        if self.facts.range_of(a)[0] >= 0 and self.facts.range_of(b)[0] > 0:
-            return quotient if e.op == "floordiv" else rest
-        zero = IntImm(kind_of(a), 0)
-        if isinstance(b, IntImm) and b.value:
-            below = Binary("lt" if b.value > 0 else "gt", rest, zero)
-        else:
-            differ = Binary("lt", Binary("bitxor", rest, b), zero)  # in their signs
-            below = Binary("and", Binary("ne", rest, zero), differ)
-        if e.op == "floordiv":
-            return Binary("sub", quotient, E.Select(below, IntImm(kind_of(a), 1), zero))
-        return Binary("add", rest, E.Select(below, b, zero))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, ClassVar
 
+from compass_core import targets
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.dtypes import BOOL, INT32, STORAGE, DataType, dtype
-from compassc.ir.exprs import Expr, IntImm, Var
+from compassc.ir.dtypes import BOOL, INT32, STORAGE, VOID, DataType, dtype
+from compassc.ir.exprs import IntImm
 from compassc.ir.stmts import Body, IRModule, Stmt
 from compassc.te.errors import LowerError
 
@@ -51,7 +53,7 @@ class Machine:
     open_memory: ClassVar[frozenset[str]] = frozenset(("private",))
     """The scopes of which memory can have a size that is known when the kernel is called."""
     stage: ClassVar[str] = ""
-    """The stage of passes that plain loops go through; empty where they stay."""
+    """The stage of passes that plain loops go through: "loops", "grid", or empty where they stay."""
     meeting_place: ClassVar[str] = ""
     """The memory for what one thread computes and another one reads."""
 
@@ -68,10 +70,6 @@ class Machine:
         """Whether a loop that is bound to this thread is shared out over what runs at the same time."""
         return False
 
-    def threads(self, tag: str, var: Var, extent: Expr, body: Body) -> Stmt:
-        """A loop over the threads of a tag."""
-        return S.For(var, "serial", _ZERO, extent, _ONE, body)
-
     def scope(self, stage: Stage, inside: bool, bound: bool) -> str:
         """The memory of a stage that is no parameter. `inside`: it is computed inside of a loop that is shared out;
         `bound`: there is such a loop somewhere."""
@@ -81,13 +79,22 @@ class Machine:
         """The stages of the outermost level, one after another."""
         return [s for _, body in roots for s in body]
 
-    def form(self, module: IRModule) -> IRModule:
-        """What a kernel of plain loops becomes: that after the passes of its stage."""
-        if not self.stage:
-            return module
-        from compassc.passes import pipeline_names, run_pipeline
+    def passed(self, module: IRModule, names: Sequence[str]) -> IRModule:
+        """The module after passes that ask for whom it is made (`machine_of`)."""
+        from compassc.passes import run_pipeline
 
-        return run_pipeline(pipeline_names(self.stage), module)
+        token = _current.set(self)
+        try:
+            return run_pipeline(tuple(names), module)
+        finally:
+            _current.reset(token)
+
+    def form(self, module: IRModule) -> IRModule:
+        """What a kernel of plain loops (`SCALAR_LOOPS`) becomes: that after the passes of the machine's stage."""
+        from compassc.passes import pipeline_names
+
+        marked = module.entry_func.attr(S.SCALAR_LOOPS) is not None
+        return self.passed(module, pipeline_names(self.stage)) if marked else module
 
 
 class Npu(Machine):
@@ -120,17 +127,6 @@ class Npu(Machine):
     def shares(self, thread: IterVar | None) -> bool:
         return thread is not None and thread.thread_tag.startswith("threadIdx")
 
-    def threads(self, tag: str, var: Var, extent: Expr, body: Body) -> Stmt:
-        """A TEC for each turn, and rounds of them where there are more turns than TECs."""
-        if tag == "threadIdx.x":
-            if isinstance(extent, IntImm) and extent.value <= self.tecs:
-                return S.For(var, "tec", _ZERO, extent, _ONE, body)
-            tid, size = (E.Call(op, (), INT32) for op in ("get_local_id", "get_local_size"))
-            return S.For(var, "serial", tid, extent, size, body)
-        if tag.startswith("threadIdx"):
-            raise LowerError(f"the TECs are threadIdx.x; there is no {tag}")
-        return super().threads(tag, var, extent, body)
-
     def scope(self, stage: Stage, inside: bool, bound: bool) -> str:
         """What the user said; else that of a TEC for what one TEC computes and reads."""
         chosen = stage.scope or ("lsram" if inside or not bound else "shared")
@@ -147,12 +143,6 @@ class Npu(Machine):
             )
         return self._scopes[chosen]
 
-    def sequence(self, roots: Sequence[tuple[Stage, Body]]) -> list[Stmt]:
-        """What is shared out by all TECs, the rest by one, with barriers between."""
-        from compassc.te.threads import shared_out
-
-        return shared_out([s for _, body in roots for s in body], self.tecs)
-
 
 class Grid(Machine):
     """A grid of blocks of threads: loops keep the tag that they are bound to; a launch for each stage of the outermost
@@ -163,6 +153,7 @@ class Grid(Machine):
     open_memory = frozenset(("global",))
     together = True
     everywhere = True
+    stage = "grid"
     single_threads = True
     externals = "values"
     kinds = ("cuda",)
@@ -170,13 +161,6 @@ class Grid(Machine):
 
     def shares(self, thread: IterVar | None) -> bool:
         return thread is not None and thread.thread_tag.replace(".", "_") in S.THREAD_LOOPS
-
-    def threads(self, tag: str, var: Var, extent: Expr, body: Body) -> Stmt:
-        """A thread or a block for each turn; virtual threads are one after another in the program of each thread."""
-        kind = tag.replace(".", "_")
-        if kind not in S.THREAD_LOOPS:
-            kind = "unrolled" if isinstance(extent, IntImm) else "serial"
-        return S.For(var, kind, _ZERO, extent, _ONE, body)
 
     def scope(self, stage: Stage, inside: bool, bound: bool) -> str:
         """Registers or the stack of a thread for what one thread computes; what the threads of a block share for what they
@@ -211,18 +195,49 @@ class Grid(Machine):
             )
         return "private"
 
-    def form(self, module: IRModule) -> IRModule:
-        from compassc.te.meetings import checked_meetings
-        from compassc.tir.lower.barriers import with_meetings
-
-        return module.map_functions(lambda f: checked_meetings(with_meetings(f)))
-
     def sequence(self, roots: Sequence[tuple[Stage, Body]]) -> list[Stmt]:
-        from compassc.te.meetings import between_launches
-
         made: list[Stmt] = []
         for i, (_, body) in enumerate(roots):
             if i:
                 made += between_launches()
             made += body
         return made
+
+
+_current: ContextVar[Machine | None] = ContextVar("machine", default=None)
+
+
+def machine_of(module: IRModule) -> Machine:
+    """The machine that a module is lowered for: the one whose passes run, else the NPU of the module."""
+    current = _current.get()
+    return current if current is not None and current.name == module.target else Npu(targets.load(module.target))
+
+
+# ---------------------------------------------------------------------------------------------------- barriers, launches
+
+
+def barrier() -> Stmt:
+    """The TECs, or the threads of a block, wait for each other."""
+    return S.Evaluate(E.Call("barrier", (), VOID))
+
+
+def is_barrier(s: Stmt) -> bool:
+    """Whether a statement has threads wait for each other."""
+    return isinstance(s, S.Evaluate) and isinstance(s.value, E.Call) and s.value.op == "barrier"
+
+
+def between_launches() -> list[Stmt]:
+    """What stands between launches on the outermost level: nothing is moved past it, and no launch has it inside."""
+    return [barrier(), S.Evaluate(E.Call("wait_events", (_ZERO,), VOID))]
+
+
+def launches(body: Body) -> list[Body]:
+    """The statements of each launch."""
+    found: list[list[Stmt]] = [[]]
+    for s in body:
+        if isinstance(s, S.Evaluate) and isinstance(s.value, E.Call) and s.value.op == "wait_events":
+            found[-1].pop()
+            found.append([])
+        else:
+            found[-1].append(s)
+    return [tuple(part) for part in found]

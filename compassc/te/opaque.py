@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from compassc.analysis.statements import has_blocks
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import BOOL, INT32, UINT8, VOID, DataType, PointerType
@@ -309,7 +310,7 @@ def extern_primfunc(input_tensors: Any, primfunc: Any, name: str = "", **options
 
 def _without_blocks(function: S.PrimFunc) -> Body:
     """The statements of a function as plain loops."""
-    from compassc.tir.lower import has_blocks, plain_statements
+    from compassc.tir.lowering import plain_statements
 
     return plain_statements(function) if has_blocks(function) else function.body
 

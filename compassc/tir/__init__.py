@@ -12,7 +12,7 @@ from compassc.te.errors import LowerError, ScheduleError
 from compassc.tir.create import create_prim_func
 from compassc.tir.index_map import IndexMap
 from compassc.tir.intrinsics import TensorIntrin
-from compassc.tir.lower import lower
+from compassc.tir.lowering import lower
 from compassc.tir.schedule import Schedule
 from compassc.tir.trace import BlockRV, ExprRV, Instruction, LoopRV, Trace
 

@@ -10,11 +10,11 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Expr, IntImm, Var
+from compassc.ir.stmts import EXPRESSIONS
 from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.te.errors import ScheduleError
 from compassc.tir.blocks import Axis, add, at, axes_of, constant, mul, reduction_parts, uses
 from compassc.tir.cover import data_of, facts_of, turn_gives, turn_writes
-from compassc.tir.create import EXPRESSIONS
 from compassc.tir.itermap import UNKNOWN, separates
 from compassc.tir.tree import Tree, direct_blocks
 

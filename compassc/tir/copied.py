@@ -8,7 +8,7 @@ from compassc.analysis.structure import Interner, variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Buffer, Expr, Var
-from compassc.ir.stmts import Stmt
+from compassc.ir.stmts import EXPRESSIONS, Stmt
 from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.te.errors import ScheduleError
 from compassc.tir.blocks import Axis, axes_of, constant, uses
@@ -27,7 +27,6 @@ from compassc.tir.cover import (
     within,
     writes_of,
 )
-from compassc.tir.create import EXPRESSIONS
 from compassc.tir.decompose import around_reduction
 from compassc.tir.itermap import covers
 from compassc.tir.tree import Tree

@@ -13,7 +13,7 @@ from compassc.ir.exprs import Buffer, Expr, IntImm, Var
 from compassc.ir.iter_vars import IterVar
 from compassc.ir.names import NamePool, identifier
 from compassc.ir.operators import kind_of
-from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.ir.stmts import EXPRESSIONS, Body, PrimFunc, Stmt
 from compassc.ir.tensor_exprs import ProducerLoad, Reduce
 from compassc.ir.visit import rewrite
 from compassc.te.lowering import parameters_of
@@ -22,8 +22,6 @@ from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, post
 from compassc.tir.blocks import Axis, add, new_block, view
 from compassc.tir.canonical import canonical
 
-EXPRESSIONS = "expressions"
-"""The attribute of functions made here: what is not shared out over the TECs is run by one of them, not by each."""
 _ANY = Machine("")
 _NOT_COPIED = ("layout_free_placeholders", "const_matrix", "auto_scheduler_simplify_const_tensor_indices", "workload")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Binary, Buffer, Expr, Var
-from compassc.ir.stmts import Body, Stmt
+from compassc.ir.stmts import EXPRESSIONS, Body, Stmt
 from compassc.ir.visit import Rewriter, rewrites, substitute, walk_exprs
 from compassc.te.errors import ScheduleError
 from compassc.tir.addresses import check_no_address
@@ -26,7 +26,6 @@ from compassc.tir.checks import (
 )
 from compassc.tir.copied import why_not_all_points
 from compassc.tir.cover import facts_of, fills, plain_index, turn_writes, writes_of
-from compassc.tir.create import EXPRESSIONS
 from compassc.tir.placement import check_only_flow, unconditional
 from compassc.tir.queries import is_output
 from compassc.tir.trace import BlockRV, instruction

@@ -8,7 +8,7 @@ from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
-from compassc.ir.stmts import Body
+from compassc.ir.stmts import EXPRESSIONS, Body
 from compassc.te.errors import ScheduleError
 from compassc.tir.base import Base, Place
 from compassc.tir.blocks import (
@@ -46,7 +46,6 @@ from compassc.tir.cover import (
     within,
     writes_of,
 )
-from compassc.tir.create import EXPRESSIONS
 from compassc.tir.itermap import bijective, covers
 from compassc.tir.queries import consumers_of, is_output, producers_of
 from compassc.tir.regions import Spans, box

@@ -19,9 +19,9 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, UINT8, VOID, DataType, dtype, pointer_type
 from compassc.ir.exprs import Binary, Buffer, Expr, Var
+from compassc.ir.stmts import EXPRESSIONS
 from compassc.tir.blocks import Axis, loop, new_block, number, view
 from compassc.tir.canonical import canonical
-from compassc.tir.create import EXPRESSIONS
 from tests.te.random_schedules import depth
 from tests.tir import random_blocks
 

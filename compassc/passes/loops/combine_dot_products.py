@@ -17,8 +17,8 @@ from compassc.ir.dtypes import INT32, VECTOR_BITS, DataType, dtype
 from compassc.ir.exprs import Binary, Broadcast, Expr, IntImm, Var
 from compassc.ir.stmts import Body, IRModule, PrimFunc, Stmt
 from compassc.ir.visit import walk_exprs
-from compassc.passes.loops._entry import on_entry
 from compassc.passes.loops._facts import Scoped
+from compassc.passes.loops._functions import on_entry
 
 NAME = "CombineDotProducts"
 _BYTES = ("int8", "uint8")

@@ -17,8 +17,8 @@ from compassc.ir.dtypes import INT32, VOID
 from compassc.ir.exprs import Binary, Expr, FloatImm, IntImm, Var
 from compassc.ir.stmts import IRModule, Stmt
 from compassc.ir.visit import Rewritten, rewrites
-from compassc.passes.loops._entry import on_entry
 from compassc.passes.loops._facts import ONE, ZERO, Scoped, Sum, conjuncts, guarded
+from compassc.passes.loops._functions import on_entry
 
 NAME = "InjectDmaCopy"
 SRAM = ("lsram", "shared")

@@ -16,8 +16,8 @@ from compassc.ir.dtypes import INT32, VOID
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import SCALAR_LOOPS, Body, IRModule, PrimFunc, Stmt
 from compassc.ir.visit import Rewriter, Rewritten, all_exprs, rewrites, substitute_body, walk_stmts
-from compassc.passes.loops._entry import on_entry
 from compassc.passes.loops._facts import ONE, ZERO
+from compassc.passes.loops._functions import on_entry
 from compassc.te.errors import LowerError
 
 NAME = "InjectDoubleBuffer"

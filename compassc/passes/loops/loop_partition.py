@@ -14,8 +14,8 @@ from compassc.ir import stmts as S
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.stmts import Body, IRModule, Stmt
 from compassc.ir.visit import Rewritten, rename_vars, rewrites, walk_stmts
-from compassc.passes.loops._entry import on_entry
 from compassc.passes.loops._facts import Scoped, Sum, conjuncts, joined
+from compassc.passes.loops._functions import on_entry
 
 NAME = "LoopPartition"
 MOST = 400

@@ -13,7 +13,7 @@ from compassc.ir.dtypes import BOOL, UINT8, pointer_type
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import IRModule, PrimFunc
 from compassc.ir.visit import Rewriter, Rewritten, rewrites, walk_stmts
-from compassc.passes.loops._entry import on_entry
+from compassc.passes.loops._functions import on_entry
 
 NAME = "LowerBoolStorage"
 

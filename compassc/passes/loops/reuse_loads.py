@@ -20,7 +20,7 @@ from compassc.ir import stmts as S
 from compassc.ir.exprs import Expr, IntImm, Var
 from compassc.ir.stmts import Body, IRModule, Stmt
 from compassc.ir.visit import Rewriter, rewrites, walk_stmts
-from compassc.passes.loops._entry import on_entry
+from compassc.passes.loops._functions import on_entry
 
 NAME = "ReuseLoads"
 _MOST = 16

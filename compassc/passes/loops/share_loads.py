@@ -7,7 +7,7 @@ of; else it is as ShareVectors leaves it.
 from __future__ import annotations
 
 from compassc.ir.stmts import IRModule
-from compassc.passes.loops._entry import on_entry
+from compassc.passes.loops._functions import on_entry
 from compassc.passes.loops._shared_parts import with_parts
 
 NAME = "ShareLoads"

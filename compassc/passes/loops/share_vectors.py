@@ -8,7 +8,7 @@ ReuseLoads.
 from __future__ import annotations
 
 from compassc.ir.stmts import IRModule
-from compassc.passes.loops._entry import on_entry
+from compassc.passes.loops._functions import on_entry
 from compassc.passes.loops._shared_parts import with_parts
 
 NAME = "ShareVectors"

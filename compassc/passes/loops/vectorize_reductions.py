@@ -22,10 +22,10 @@ from compassc.ir.dtypes import FLOAT32, INT32, DataType, dtype
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Body, IRModule, PrimFunc, Stmt
 from compassc.ir.visit import Rewriter, Rewritten, rewrites, walk_exprs, walk_stmts
-from compassc.passes.loops._entry import on_entry
 from compassc.passes.loops._facts import Scoped, conjuncts, guarded
+from compassc.passes.loops._functions import on_entry
 from compassc.passes.loops._lanes import LaneUpdate, across, identity, vectors
-from compassc.te.threads import is_shared_out
+from compassc.passes.loops.lower_thread_binding import is_shared_out
 
 NAME = "VectorizeReductions"
 OWN = ("private", "lsram")

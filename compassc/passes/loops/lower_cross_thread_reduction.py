@@ -1,5 +1,8 @@
-"""Reductions over loops that are bound to threads: each TEC reduces a part into memory of all, one of them joins the
-parts."""
+"""Have each thread reduce a part where loops that are bound to threads are reduced over, and one of them join the parts.
+
+Before: functions of innermost blocks. After, but for hosts: no block reduces over a loop that is bound to a thread; the parts
+are in memory of all. LowerError where it is not known how they are joined.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ from collections.abc import Callable
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Buffer, IntImm, Var
-from compassc.ir.stmts import Body, PrimFunc
+from compassc.ir.stmts import Body, IRModule, PrimFunc
+from compassc.passes.loops._functions import on_blocks
 from compassc.te.errors import LowerError, ScheduleError
+from compassc.te.machine import machine_of
 from compassc.tir.blocks import axes_of, declared, loop, uses
 from compassc.tir.caching import allocated
 from compassc.tir.canonical import canonical
@@ -18,12 +23,14 @@ from compassc.tir.decompose import reduction_loops
 from compassc.tir.reductions import Factoring
 from compassc.tir.tree import Tree
 
+NAME = "LowerCrossThreadReduction"
 
-def reduced_across(function: PrimFunc) -> PrimFunc:
-    """The function of innermost blocks without reductions over loops that are bound to threads.
 
-    LowerError where it is not known how the parts are joined.
-    """
+def run(module: IRModule) -> IRModule:
+    return on_blocks(module, _function) if machine_of(module).stage else module
+
+
+def _function(function: PrimFunc) -> PrimFunc:
     while True:
         tree = Tree(function)
         found = next(((b, s) for b in tree.blocks.values() for s in _bound(tree, b)), None)

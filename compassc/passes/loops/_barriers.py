@@ -1,43 +1,19 @@
-"""Where the threads of a block wait for each other: all of them have to come there, or none."""
+"""Whether all threads of a block come to a barrier, or none: the second half of ThreadSync."""
 
 from __future__ import annotations
 
 from compassc.analysis.structure import variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.dtypes import INT32, VOID
 from compassc.ir.exprs import Expr, IntImm, Var
 from compassc.ir.stmts import Body, PrimFunc, Stmt
 from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.te.errors import LowerError
-
-_ZERO = IntImm(INT32, 0)
-
-
-def is_meeting(s: Stmt) -> bool:
-    """Whether a statement has threads wait for each other."""
-    return isinstance(s, S.Evaluate) and isinstance(s.value, E.Call) and s.value.op == "barrier"
+from compassc.te.machine import between_launches, is_barrier, launches
 
 
-def between_launches() -> list[Stmt]:
-    """What stands between launches on the outermost level: nothing is moved past it, and no launch has it inside."""
-    return [S.Evaluate(E.Call("barrier", (), VOID)), S.Evaluate(E.Call("wait_events", (_ZERO,), VOID))]
-
-
-def launches(body: Body) -> list[Body]:
-    """The statements of each launch."""
-    found: list[list[Stmt]] = [[]]
-    for s in body:
-        if isinstance(s, S.Evaluate) and isinstance(s.value, E.Call) and s.value.op == "wait_events":
-            found[-1].pop()
-            found.append([])
-        else:
-            found[-1].append(s)
-    return [tuple(part) for part in found]
-
-
-def checked_meetings(function: PrimFunc) -> PrimFunc:
-    """The function without meetings after which nobody did anything. LowerError where threads of a block would wait for
+def checked_barriers(function: PrimFunc) -> PrimFunc:
+    """The function without barriers after which nobody did anything. LowerError where threads of a block would wait for
     others that do not come."""
     body: list[Stmt] = []
     for i, launch in enumerate(launches(function.body)):
@@ -47,7 +23,7 @@ def checked_meetings(function: PrimFunc) -> PrimFunc:
 
 def _checked(launch: list[Stmt]) -> list[Stmt]:
     """The statements of one launch."""
-    if not any(map(is_meeting, walk_stmts(tuple(launch)))):
+    if not any(map(is_barrier, walk_stmts(tuple(launch)))):
         return launch
     sizes: dict[str, Expr] = {}
     for s in walk_stmts(tuple(launch)):
@@ -91,11 +67,11 @@ def _level(body: Body, sizes: dict[str, Expr], own: tuple[Var, ...]) -> Body:
     """Statements with the loops and conditions around them looked at. `own`: variables that differ between threads."""
     made: list[Stmt] = []
     for s in body:
-        if is_meeting(s):
-            if not made or not is_meeting(made[-1]):
+        if is_barrier(s):
+            if not made or not is_barrier(made[-1]):
                 made.append(s)
             continue
-        if not any(map(is_meeting, walk_stmts((s,)))):
+        if not any(map(is_barrier, walk_stmts((s,)))):
             made.append(s)
             continue
         inner = own

@@ -1,4 +1,8 @@
-"""Loops and indices of 64 bits in 32, as far as their values are known to fit: shapes may be of type int64."""
+"""Count in 32 bits in loops and indices of 64, as far as their values are known to fit: shapes may be of type int64.
+
+Before: functions whose schedule is being lowered (`EXPRESSIONS`). After: their loops count in 32 bits, as many turns as a
+loop can have; indices and conditions are of 32 bits, too, where nothing in them can be larger.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +12,23 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, DataType, dtype
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
-from compassc.ir.stmts import Body, Stmt
+from compassc.ir.stmts import IRModule, PrimFunc, Stmt
 from compassc.ir.visit import Rewriter, all_exprs, rewrites, substitute_body
+from compassc.passes.loops._functions import on_schedules
 
+NAME = "NarrowDataType"
 INT64 = dtype("int64")
 _OPERATORS = frozenset("add sub mul div mod floordiv floormod min max".split())
 _LOW, _HIGH = (int(x) for x in INT32.range())
 
 
-def narrowed(body: Body) -> Body:
-    """Statements whose loops count in 32 bits, as many turns as a loop can have; indices and conditions are of 32 bits,
-    too, where nothing in them can be larger."""
-    wide = any(e.dtype is INT64 for e in all_exprs(body))
-    return _Narrow().body(body) if wide else body
+def run(module: IRModule) -> IRModule:
+    return on_schedules(module, _function)
+
+
+def _function(f: PrimFunc) -> PrimFunc:
+    wide = any(e.dtype is INT64 for e in all_exprs(f.body))
+    return _Narrow().function(f) if wide else f
 
 
 class _Narrow(Rewriter):
@@ -37,8 +45,7 @@ class _Narrow(Rewriter):
             start, stop, step = (self._index(e) for e in (s.min, s.stop, s.step))
             s = s.replace(loop_var=var, min=start, stop=stop, step=step, body=inside)
         mark = self.facts.mark()
-        plain = not isinstance(s.min, E.Call)  # else from the TEC's number on, in steps of their number
-        self.facts.bind_loop(s.loop_var, *((s.min, s.stop, s.step) if plain else (_imm(0), s.stop, _imm(1))))
+        self.facts.bind_loop(s.loop_var, s.min, s.stop, s.step)
         made = self.default_stmt(s)
         self.facts.release(mark)
         return made

@@ -1,7 +1,7 @@
-"""Where buffers lie and how large they are: as much as is alive at once.
+"""Give buffers their place, and the size that is alive at once.
 
-A buffer that is used inside of some loops only needs what one of their turns uses, provided that each turn writes
-what it reads. Which memory it lies in depends on who runs the function (`Place`). On an NPU buffers without a memory
+Before: functions of innermost blocks. After: all memory of a function is at its beginning, in its size and place. A buffer that is used inside of some loops only needs what one of their turns uses, provided that each turn writes
+what it reads. Which memory it lies in depends on who runs the function (`_PLACES`). On an NPU buffers without a memory
 (`global`, but no parameters) get one: that of the TEC where a TEC alone uses them, else what the TECs share.
 """
 
@@ -14,20 +14,28 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import pointer_type
 from compassc.ir.exprs import Buffer, Expr, IntImm, Var
-from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.ir.stmts import Body, IRModule, PrimFunc, Stmt
 from compassc.ir.visit import Rewriter, rewrites, walk_exprs, walk_stmts
+from compassc.passes.loops._functions import on_blocks
 from compassc.te.errors import LowerError
+from compassc.te.machine import machine_of
 from compassc.tir.addresses import has_address
 from compassc.tir.blocks import constant, noted, number, sub, uses, view
 from compassc.tir.cover import facts_of, reach_of, spans_of, turn_writes
 from compassc.tir.regions import Spans, box
 from compassc.tir.tree import Tree
 
+NAME = "CompactBufferAllocation"
 OWN = ("lsram", "private")
 """The memories of a single TEC."""
 
 
-def placed_buffers(function: PrimFunc, place: Place) -> PrimFunc:
+def run(module: IRModule) -> IRModule:
+    place = _PLACES[machine_of(module).stage]
+    return on_blocks(module, lambda f: _placed(f, place))
+
+
+def _placed(function: PrimFunc, place: Place) -> PrimFunc:
     """The function with all its memory at its beginning, in the size and the place that it needs."""
     tree = Tree(function)
     moves: dict[Var, tuple[Buffer, tuple[Expr, ...]]] = {}
@@ -146,12 +154,12 @@ Place = Callable[[Buffer, Users], tuple[str, Sequence[S.For]]]
 """The memory of a buffer, and the loops of which it needs one turn only."""
 
 
-def of_one(buffer: Buffer, users: Users) -> tuple[str, Sequence[S.For]]:
+def _of_one(buffer: Buffer, users: Users) -> tuple[str, Sequence[S.For]]:
     """A processor with one memory."""
     return "private", users.loops
 
 
-def of_tecs(buffer: Buffer, users: Users) -> tuple[str, Sequence[S.For]]:
+def _of_tecs(buffer: Buffer, users: Users) -> tuple[str, Sequence[S.For]]:
     """What the user said, where the TECs can use it so."""
     name, given = buffer.data.name, buffer.scope
     bound = any(s.kind.startswith("threadIdx") for s in users.tree.loops.values())
@@ -166,6 +174,37 @@ def of_tecs(buffer: Buffer, users: Users) -> tuple[str, Sequence[S.For]]:
     if bound and users.blocks and not users.in_threads and given in OWN:
         raise LowerError(f"'{name}' is used by several TECs but lies in the {given} of one", "set_scope('shared')")
     return given, users.loops
+
+
+def _of_threads(buffer: Buffer, users: Users) -> tuple[str, Sequence[S.For]]:
+    """The memory of a buffer: what the user said, where the threads can use it so. `global`, which is no parameter, is
+    memory of the device, or a thread's own where one thread alone uses it."""
+    name, given = buffer.data.name, buffer.scope
+    apart = [s for chain in users.chains for s in chain if s.kind in S.THREAD_LOOPS and s not in users.loops]
+    own = not apart and len(users.roots) <= 1
+    if given in OWN:
+        if not own:
+            whom = "launches" if len(users.roots) > 1 else "threads"
+            raise LowerError(
+                f"'{name}' is used by several {whom} but lies in the {given} memory of a thread",
+                "set_scope('shared'), or compute what writes it at a loop that is bound to threads",
+            )
+        return "private", users.loops
+    if given == "shared":
+        if len(users.roots) > 1 or any(s.kind.startswith("blockIdx") for s in apart):
+            whom = "launches" if len(users.roots) > 1 else "blocks of threads"
+            raise LowerError(
+                f"'{name}' is used by several {whom} but lies in the shared memory of a block",
+                "set_scope('global'), or compute what writes it at a loop that is bound to blockIdx",
+            )
+        return "shared", [s for s in users.loops if not s.kind.startswith("threadIdx")]
+    if not given.startswith("global"):
+        raise LowerError(f"'{name}' lies in {given} memory, which these devices do not have", "use shared or local")
+    return ("private", users.loops) if own else ("global", [])
+
+
+_PLACES: Mapping[str, Place] = {"": _of_one, "loops": _of_tecs, "grid": _of_threads}
+"""By the stage of the machine."""
 
 
 def _aligned(tree: Tree, buffer: Buffer, shape: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -1,8 +1,9 @@
-"""Blocks on a grid of threads: where their buffers lie, and which thread stores what.
+"""Say which thread stores what in memory that threads share, and refuse what more than one would store.
 
-Turns of a loop that is bound to a thread run at the same time. So memory that threads share is written in one of three ways:
-each turn writes elements of its own; several turns compute the same point of a block, which is the same value; or all turns
-do the same, then one thread does it. Anything else is refused.
+Before: functions of innermost blocks, whose memory has its place. After: on an NPU the same; on a grid what all threads would
+do alike is in loops of one turn. Turns of a loop that is bound to a thread run at the same time. So memory that threads of a
+grid share is written in one of three ways: each turn writes elements of its own; several turns compute the same point of a
+block, which is the same value; or all turns do the same, then one thread does it. TECs must not join values into one element.
 """
 
 from __future__ import annotations
@@ -14,46 +15,28 @@ from compassc.analysis.structure import variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32
-from compassc.ir.exprs import Buffer, Expr, IntImm, Var
-from compassc.ir.stmts import PrimFunc, Stmt
+from compassc.ir.exprs import Expr, IntImm, Var
+from compassc.ir.stmts import IRModule, PrimFunc, Stmt
 from compassc.ir.visit import walk_exprs, walk_stmts
+from compassc.passes.loops._functions import on_blocks
+from compassc.passes.loops.compact_buffer_allocation import OWN
 from compassc.te.errors import LowerError
+from compassc.te.machine import machine_of
 from compassc.tir.base import loose_statement
-from compassc.tir.blocks import at, axes_of, constant, loop
+from compassc.tir.blocks import Axis, at, axes_of, constant, loop, uses
 from compassc.tir.cover import data_of, facts_of, reads_of, turn_writes
 from compassc.tir.itermap import UNKNOWN, separates
-from compassc.tir.lower.memory import OWN, Users
 from compassc.tir.tree import Tree, edit
 
-
-def of_threads(buffer: Buffer, users: Users) -> tuple[str, Sequence[S.For]]:
-    """The memory of a buffer: what the user said, where the threads can use it so. `global`, which is no parameter, is
-    memory of the device, or a thread's own where one thread alone uses it."""
-    name, given = buffer.data.name, buffer.scope
-    apart = [s for chain in users.chains for s in chain if s.kind in S.THREAD_LOOPS and s not in users.loops]
-    own = not apart and len(users.roots) <= 1
-    if given in OWN:
-        if not own:
-            whom = "launches" if len(users.roots) > 1 else "threads"
-            raise LowerError(
-                f"'{name}' is used by several {whom} but lies in the {given} memory of a thread",
-                "set_scope('shared'), or compute what writes it at a loop that is bound to threads",
-            )
-        return "private", users.loops
-    if given == "shared":
-        if len(users.roots) > 1 or any(s.kind.startswith("blockIdx") for s in apart):
-            whom = "launches" if len(users.roots) > 1 else "blocks of threads"
-            raise LowerError(
-                f"'{name}' is used by several {whom} but lies in the shared memory of a block",
-                "set_scope('global'), or compute what writes it at a loop that is bound to blockIdx",
-            )
-        return "shared", [s for s in users.loops if not s.kind.startswith("threadIdx")]
-    if not given.startswith("global"):
-        raise LowerError(f"'{name}' lies in {given} memory, which these devices do not have", "use shared or local")
-    return ("private", users.loops) if own else ("global", [])
+NAME = "GuardThreadStores"
 
 
-def by_threads(function: PrimFunc) -> PrimFunc:
+def run(module: IRModule) -> IRModule:
+    step = {"loops": _checked, "grid": _by_threads}.get(machine_of(module).stage)
+    return module if step is None else on_blocks(module, step)
+
+
+def _by_threads(function: PrimFunc) -> PrimFunc:
     """The function with what all threads would do alike in loops of one turn. LowerError for what comes out otherwise when
     the turns of loops that are bound to threads run at the same time."""
     if (loose := loose_statement(function)) is not None:
@@ -220,3 +203,45 @@ def _separate(indices: Sequence[Expr], sizes: dict[Var, int], still: Sequence[Va
     known = [i for i in indices if variables(i) <= {*sizes, *still}]
     known = [i for i in known if not any(isinstance(x, E.BufferLoad) for x in walk_exprs(i))]
     return separates(known, sizes, var)
+
+
+# ------------------------------------------------------------------------------------------------------------------ TECs
+
+
+def _checked(function: PrimFunc) -> PrimFunc:
+    """The function. LowerError where TECs would join values into one element that they share."""
+    tree = Tree(function)
+    for block in tree.blocks.values():
+        written = {r.buffer.data for r in block.writes}  # type: ignore[attr-defined]
+        joins = block.init or any(r.buffer.data in written for r in block.reads)  # type: ignore[attr-defined]
+        shared = any(w.pointer_type.scope not in OWN for w in written)
+        if not joins or not shared:
+            continue
+        loops = tree.loops_around(block, all_of_them=True)
+        for s in loops:
+            if s.kind.startswith("threadIdx"):
+                _check(block, s, loops, tree.implied_axes(block))
+    return function
+
+
+def _check(block: S.Block, bound: S.For, loops: list[S.For], implied: list[Axis]) -> None:
+    axes = [*axes_of(block), *implied]
+    for a in axes:
+        if a.is_reduction and uses(a.binding, (bound.loop_var,)):
+            raise LowerError(
+                f"'{block.name_hint}' reduces over '{bound.loop_var.name}', which is bound to {bound.kind}: the TECs would join "
+                "into one element",
+                "rfactor the loop first, and bind that of the stage it makes",
+            )
+    extents: dict[Var, int] = {}
+    for s in loops:
+        extent = constant(s.stop)
+        if extent is None:
+            return  # sizes that are not known: the loops are as they were written
+        extents[s.loop_var] = extent
+    if not separates([a.binding for a in axes if not a.is_reduction], extents, bound.loop_var):
+        raise LowerError(
+            f"'{block.name_hint}' joins into the same elements in several turns of '{bound.loop_var.name}', which is bound to "
+            f"{bound.kind}",
+            "give it memory of the TEC (set_scope 'lsram'), or bind another loop",
+        )

@@ -1,7 +1,8 @@
-"""Where the threads of a block wait for each other: between two accesses of memory that they share, one of them a store, of
-which it is not known that each thread has elements of its own.
+"""Have the threads of a block wait for each other where they share memory.
 
-Whether all threads come to a barrier is checked later (`compassc.te.meetings`).
+Before: a function of loops for a grid. After: between two accesses of memory that threads share, one of them a store, of which
+it is not known that each thread has elements of its own, is a barrier, to which all threads of a block come (`_barriers`);
+the mark `SCALAR_LOOPS` is gone. LowerError for what barriers do not help.
 """
 
 from __future__ import annotations
@@ -13,17 +14,19 @@ from typing import NamedTuple
 from compassc.analysis.structure import Interner, variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.dtypes import INT32, VOID
+from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Expr, Var
-from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.ir.stmts import SCALAR_LOOPS, Body, IRModule, PrimFunc, Stmt
 from compassc.ir.visit import substitute, walk_exprs, walk_stmts
+from compassc.passes.loops._barriers import checked_barriers
+from compassc.passes.loops.compact_buffer_allocation import OWN
 from compassc.te.errors import LowerError
-from compassc.te.meetings import between_launches, launches
+from compassc.te.machine import barrier, between_launches, launches
 from compassc.tir.blocks import constant
 from compassc.tir.cover import facts_of
 from compassc.tir.itermap import UNKNOWN, separates
-from compassc.tir.lower.memory import OWN
 
+NAME = "ThreadSync"
 _TAGS = {tag: Var(tag, INT32, True) for tag in S.THREAD_LOOPS}
 
 
@@ -36,8 +39,12 @@ class Access(NamedTuple):
     loops: tuple[S.For, ...]
 
 
-def with_meetings(function: PrimFunc) -> PrimFunc:
-    """The function with barriers in its launches. LowerError for what barriers do not help."""
+def run(module: IRModule) -> IRModule:
+    return module.map_functions(lambda f: checked_barriers(_with_barriers(f.without_attr(SCALAR_LOOPS))))
+
+
+def _with_barriers(function: PrimFunc) -> PrimFunc:
+    """The function with barriers in its launches."""
     body: list[Stmt] = []
     for i, launch in enumerate(launches(function.body)):
         body += [*(between_launches() if i else ()), *_Launch(launch).statements()]
@@ -70,14 +77,14 @@ class _Launch:
         for s in body:
             new, accesses = self._statement(s, loops)
             if self._conflict(pending, accesses):
-                made.append(_barrier())
+                made.append(barrier())
                 first = pending if first is None else first
                 pending = []
             made.append(new)
             pending = [*pending, *accesses]
             everything += accesses
         if repeated and self._conflict(pending, pending if first is None else first):
-            made.append(_barrier())
+            made.append(barrier())
         return tuple(made), everything
 
     def _statement(self, s: Stmt, loops: tuple[S.For, ...]) -> tuple[Stmt, list[Access]]:
@@ -204,7 +211,3 @@ def _number(dim: int, place: int) -> Var:
 
 def _extent(s: S.For) -> int:
     return (constant(s.stop) or UNKNOWN) if constant(s.min) == 0 else UNKNOWN
-
-
-def _barrier() -> Stmt:
-    return S.Evaluate(E.Call("barrier", (), VOID))
