@@ -100,7 +100,8 @@ def _shared(run: list[Stmt]) -> list[Stmt]:
                 numbers.append(load)
             uses[names[key]] += 1
         at.append(dict(names))
-        names = {k: n for k, n in names.items() if not _changes(s, numbers[n])}
+        effect = _Effect(s)
+        names = {k: n for k, n in names.items() if not effect.changes(numbers[n])}
     kept = {n: _variable(numbers[n]) for n, count in uses.items() if count > 1}
     if not kept:
         return run
@@ -143,12 +144,13 @@ def _before(loop: S.For, body: Body) -> tuple[list[Stmt], Body]:
     inside = list(walk_stmts(body))
     if not all(isinstance(s, (*_PLAIN, S.For)) for s in inside):
         return [], body
+    effects = [_Effect(s) for s in inside]
     own = {loop.loop_var, *defined_vars(body), *(s.var for s in inside if isinstance(s, S.Assign))}
     interner = Interner()
     found: dict[int, tuple[Read, Var]] = {}
     for s in body:
         for load in _reads(s) if isinstance(s, _PLAIN) else ():
-            fixed = not (variables(load) & own) and not any(_changes(x, load) for x in inside)
+            fixed = not (variables(load) & own) and not any(x.changes(load) for x in effects)
             if fixed and len(found) < _MOST:
                 found.setdefault(interner.key(load), (load, _variable(load)))
     put = _Put({k: v for k, (_, v) in found.items()}, interner)
@@ -223,20 +225,35 @@ def _certain(e: Expr) -> Iterator[Expr]:
     yield e
 
 
-def _changes(s: Stmt, read: Read) -> bool:
-    """Whether a statement may change what a load gives."""
-    load = _load_of(read)
-    if any(e.flags & E.F_FUNC for e in s.exprs()):
-        return True
-    if isinstance(s, (S.Let, S.Assign)):
-        if any(isinstance(x, E.Call) and effect_of(x) not in ("pure", "read") for e in s.exprs() for x in _every(e)):
+class _Effect:
+    """What a statement may change: everything, a variable, or elements of a buffer."""
+
+    def __init__(self, s: Stmt) -> None:
+        self.everything = any(e.flags & E.F_FUNC for e in s.exprs())
+        self.var, self.buffer = None, None
+        if isinstance(s, (S.Let, S.Assign)):
+            self.var = s.var
+            calls = (x for e in s.exprs() if e.flags & E.F_CALL for x in _every(e) if isinstance(x, E.Call))
+            self.everything |= any(effect_of(x) not in ("pure", "read") for x in calls)
+        elif isinstance(s, S.BufferStore):
+            self.buffer = s.buffer
+        else:
+            self.everything |= not isinstance(s, S.For)
+
+    def changes(self, read: Read) -> bool:
+        """Whether the statement may change what a load gives."""
+        if self.everything:
             return True
-        return s.var in variables(load)
-    if isinstance(s, S.BufferStore):
-        to, own = s.buffer, load.buffer
-        others = any(isinstance(x, E.BufferLoad) and x.buffer.data is to.data for x in _every(load))
-        return others or (to.scope == own.scope and to.scope.startswith("global"))
-    return not isinstance(s, S.For)
+        load = _load_of(read)
+        if self.var is not None:
+            return self.var in variables(load)
+        if self.buffer is None:
+            return False
+        if self.buffer.scope == load.buffer.scope and self.buffer.scope.startswith("global"):
+            return True
+        nested = any(e.flags & E.F_LOAD for e in load.children())
+        loads = _every(load) if nested else (load,)
+        return any(isinstance(x, E.BufferLoad) and x.buffer.data is self.buffer.data for x in loads)
 
 
 def _every(e: Expr) -> Iterator[Expr]:
