@@ -17,7 +17,6 @@ from ..ir.node import Node
 from ..ir.visit import substitute as substituted
 from ..ir.visit import substitute_body
 from . import nodes
-from .names import IR_NODES
 
 FORMAT = "compassc-ir/2"
 
@@ -190,15 +189,13 @@ def _expression(value: Any) -> E.Expr:
     return as_expr(value)
 
 
-def _kind(name: str) -> type[Node]:
+def _kind(name: str) -> type:
     """The class of nodes of a name of the framework."""
     short = name.rpartition(".")[2]
-    made = getattr(nodes, short, None)
-    if isinstance(made, nodes.NodeType):
-        return made.node
-    home, _, there = IR_NODES.get(short, f":{short}").partition(":")
-    for module in {"exprs": (E,), "stmts": (S,)}.get(home, (S, E)):
-        found = getattr(module, there, None)
+    if short in nodes.TYPES:
+        return nodes.TYPES[short]
+    for module in (S, E):
+        found = getattr(module, short, None)
         if isinstance(found, type) and issubclass(found, Node):
             return found
     raise UsageError(f"there are no nodes of kind '{name}'", code="compat-name")

@@ -80,10 +80,10 @@ def _lookup(module: ModuleType, name: str) -> Any:
         return importlib.import_module(full)
     if full not in MISSING:
         for home, there in _homes(module.__name__, name):
-            try:
-                return getattr(importlib.import_module(home), there)
-            except AttributeError:
-                continue
+            found = importlib.import_module(home)
+            offered = name in MODULES[module.__name__].given or there in getattr(found, "__all__", (there,))
+            if offered and hasattr(found, there):
+                return getattr(found, there)
     if name.startswith("__"):  # requested by Python itself, which has a fallback
         raise AttributeError(name)
     raise _missing(MissingName, full)

@@ -54,20 +54,12 @@ _REGISTRY = "convert get_global_func list_global_func_names register_func remove
 _SCRIPT = "compassc.compat.tvmscript:"
 _DIALECT = """Buffer alloc_buffer axis block block_attr evaluate func_attr handle init match_buffer parallel prim_func reads where
     writes"""
-_VALUES = """Select IterVar abs acos acosh all any asin asinh atan atanh call_extern call_intrin call_packed call_pure_extern ceil comm_reducer const cos cosh decl_buffer div erf exp exp2 floor floordiv floormod fmod if_then_else
+_VALUES = """IterVar abs acos acosh all any asin asinh atan atanh call_extern call_intrin call_packed call_pure_extern ceil comm_reducer const cos cosh decl_buffer div erf exp exp2 floor floordiv floormod fmod if_then_else
     indexdiv indexmod isfinite isinf isnan log log10 log2 max max_value min min_value nearbyint popcount power round rsqrt sigmoid sin
     sinh sqrt sum tan tanh trunc truncdiv truncmod"""
 _TAGS = "BROADCAST COMM_REDUCE COMM_REDUCE_IDX ELEMWISE INJECTIVE is_broadcast is_injective"
 _PADS = "get_pad_tuple get_pad_tuple1d get_pad_tuple3d get_pad_tuple_generic"
 _TENSORS = "ComputeOp ExternOp Operation PlaceholderOp ScanOp Tensor TensorSlice"
-IR_NODES = {
-    "LetStmt": "stmts:Let",
-    "Call": "exprs:Call",
-    "PrimExpr": "exprs:Expr",
-    "Stmt": "stmts:Stmt",
-}
-MADE_NODES = "Broadcast BufferLoad BufferStore Cast Evaluate FloatImm For IfThenElse IntImm Ramp Var"
-"""Nodes that programs make, with the framework's arguments."""
 _PASS_CONTEXT = "compassc.compat.pass_context:"
 _CONTEXTS = {
     name: _PASS_CONTEXT for name in ("Pass", "PassContext", "PassInfo", "PrintIR", "Sequential", "module_pass")
@@ -174,11 +166,11 @@ MODULES: dict[str, Names] = {
         {"build": f"{FRAMEWORK}:build_functions"}
         | _from(framework="IRModule likely", ir="PrimFunc", te=_VALUES)
         | {"Buffer": "compassc.ir.exprs:", "CallEffectKind": "compassc.te.intrinsics:"}
-        | {n: "compassc.ir.stmts:" for n in ("Block", "While")}
-        | {n: "compassc.compat.nodes:" for n in ("ForKind", *MADE_NODES.split())}
-        | {n: "compassc.tir:" for n in ("IndexMap", "Schedule", "ScheduleError", "TensorIntrin")}
-        | {there: f"compassc.ir.{home}" for there, home in IR_NODES.items()}
+        | {n: "compassc.tir:" for n in ("IndexMap", "Schedule", "ScheduleError", "TensorIntrin")},
+        like=("compassc.compat.nodes",),
     ),
+    "tvm.tir.expr": Names(like=("compassc.compat.nodes",)),
+    "tvm.tir.stmt": Names(like=("compassc.compat.nodes",)),
     "tvm.tir.analysis": Names(
         {n: f"{_IR_FUNCTIONS}:" for n in ("expr_deep_equal", "get_block_access_region", "verify_well_formed")}
     ),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from operator import is_
 from typing import Any, TypeVar
 
@@ -13,10 +15,13 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import DataType
 from compassc.ir.exprs import Buffer, Expr
+from compassc.ir.node import Node
 from compassc.ir.operators import as_expr, binary, cast, immediate, kind_of
+from compassc.ir.verify import VerifyError, check_node
 from compassc.language.specs import VALUE_ATTRIBUTES
+from compassc.te import math
 from compassc.te.buffers import View, whole
-from compassc.te.construct import data_type, var
+from compassc.te.construct import data_type, size_var, var
 from compassc.te.ir_builder import truth
 from compassc.te.opaque import body_of
 
@@ -95,6 +100,7 @@ class Statements(tuple[S.Stmt, ...]):
     with a `Let` or an `Alloc` is that statement, whose `body` is the rest. Declared buffers do not count."""
 
     __slots__ = ()
+    seq = property(lambda self: tuple(self))
 
     def alone(self) -> S.Stmt | None:
         """The statement that the body is; None for several, or none."""
@@ -171,168 +177,250 @@ class ForKind(metaclass=_Kinds):
 
 
 class NodeType(type):
-    """A name that stands for nodes of the class `node`, and makes them of the framework's arguments."""
+    """A name that stands for some nodes of the class `node`, and makes them of the framework's arguments."""
 
-    node: type
+    node: type | tuple[type, ...]
+    holds: Callable[[Any], bool]
     make: Callable[..., Any]
 
     def __instancecheck__(cls, value: object) -> bool:
-        return isinstance(value.alone() if isinstance(value, Statements) else value, cls.node)
+        seen_as = (value, value.alone()) if isinstance(value, Statements) else (value,)
+        return any(isinstance(found, cls.node) and cls.holds(found) for found in seen_as)
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
         return cls.make(*args, **options)
 
 
-class For(metaclass=NodeType):
-    """A loop: `For(loop_var, min, extent, kind, body)`; `kind` is one of `ForKind`."""
-
-    node = S.For
-
-    @staticmethod
-    def make(
-        loop_var: Any,
-        min: Any,
-        extent: Any,
-        kind: str,
-        body: Any,
-        thread_binding: None = None,
-        annotations: Mapping[str, Any] | None = None,
-    ) -> S.For:
-        """The loop. TypeError for a variable that is none, and for kinds that there are not."""
-        var = variable(loop_var)
-        if thread_binding is not None or kind not in KINDS.values():
-            raise _WrongArgument(
-                f"there is no loop of the kind {kind!r}",
-                code="input",
-                help=f"ForKind has {', '.join(KINDS)}; threads are bound by schedules",
-            )
-        start, size = (cast(whole(e, f"an end of the loop '{var.name}'"), var.data_type) for e in (min, extent))
-        stop = size if isinstance(start, E.IntImm) and start.value == 0 else binary("add", start, size)
-        one, notes = E.IntImm(var.data_type, 1), tuple((annotations or {}).items())
-        return S.For(var, kind, start, stop, one, seen(body_of(body, "For")), notes)
+def _indices(given: Any) -> tuple[Expr, ...]:
+    return tuple(map(as_expr, given))
 
 
-class IfThenElse(metaclass=NodeType):
-    """A condition: `IfThenElse(condition, then_case, else_case=None)`."""
-
-    node = S.IfThenElse
-
-    @staticmethod
-    def make(condition: Any, then_case: Any, else_case: Any = None) -> S.IfThenElse:
-        """The condition. TypeError for what is no bool."""
-        other = None if else_case is None else seen(body_of(else_case, "IfThenElse"))
-        return S.IfThenElse(truth(condition), seen(body_of(then_case, "IfThenElse")), other)
+def _else(given: Any) -> S.Body | None:
+    return None if given is None else seen(body_of(given, "else_case"))
 
 
-class BufferStore(metaclass=NodeType):
-    """What writes an element: `BufferStore(buffer, value, indices)`."""
-
-    node = S.BufferStore
-
-    @staticmethod
-    def make(buffer: Any, value: Any, indices: Sequence[Any]) -> S.BufferStore:
-        """The statement; a number takes the elements' type. ExpressionTypeError for values of other types."""
-        written = View(_stored(buffer)).store(value, *indices)
-        assert isinstance(written, S.BufferStore)
-        return written
-
-
-class BufferLoad(metaclass=NodeType):
-    """The value of an element: `BufferLoad(buffer, indices)`."""
-
-    node = E.BufferLoad
-
-    @staticmethod
-    def make(buffer: Any, indices: Sequence[Any]) -> Expr:
-        """The expression."""
-        return View(_stored(buffer))[tuple(indices)]
+_CONVERTED: Mapping[str, Callable[[Any], Any]] = {
+    "Expr": as_expr,
+    "Var": variable,
+    "Buffer": _stored,
+    "DataType": data_type,
+    "Type": data_type,
+    "Body": lambda given: seen(body_of(given, "body")),
+    "Body | None": _else,
+    "tuple[Expr, ...]": _indices,
+}
+"""What arguments become, by the annotation of the field that they are for; others stay what they are."""
 
 
-class Evaluate(metaclass=NodeType):
-    """An expression that is evaluated: `Evaluate(value)`."""
+def _maker(name: str, node: type[Node], arguments: str, build: Callable[..., Any]) -> Callable[..., Any]:
+    """The constructor that takes `arguments`, names of fields; an ending `?` stands for None where it is left out."""
+    annotations = {f.name: f.annotation for f in node.declared}
+    kinds = {a.rstrip("?"): inspect.Parameter.empty if a[-1] != "?" else None for a in arguments.split()}
+    place = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature(
+        [inspect.Parameter(a, place, default=default) for a, default in {**kinds, "span": None}.items()]
+    )
 
-    node = S.Evaluate
+    def make(*args: Any, **options: Any) -> Any:
+        try:
+            given = signature.bind(*args, **options)
+        except TypeError as error:
+            raise _WrongArgument(f"{name}{signature}: {error}", code="input", help="its fields in order") from None
+        given.apply_defaults()
+        del given.arguments["span"]
+        found = {a: _CONVERTED.get(annotations[a], _same)(value) for a, value in given.arguments.items()}
+        made = build(**found)
+        if isinstance(made, Expr):
+            try:
+                check_node(made)
+            except VerifyError as error:
+                raise _WrongArgument(f"{name}: {error}", code="input", help="cast one of them") from None
+        return made
 
-    @staticmethod
-    def make(value: Any) -> S.Evaluate:
-        """The statement."""
-        return S.Evaluate(as_expr(value))
-
-
-class Var(metaclass=NodeType):
-    """A variable: `Var(name, dtype="int32")`."""
-
-    node = E.Var
-    make = staticmethod(var)
-
-
-class IntImm(metaclass=NodeType):
-    """A whole number: `IntImm(dtype, value)`."""
-
-    node = E.IntImm
-
-    @staticmethod
-    def make(dtype: Any, value: int) -> Expr:
-        """The node. ExpressionError for what the type does not hold, TypeError for types of other numbers."""
-        return _number(dtype, value, "whole numbers", lambda kind: kind.is_integer)
-
-
-class FloatImm(metaclass=NodeType):
-    """A real number: `FloatImm(dtype, value)`."""
-
-    node = E.FloatImm
-
-    @staticmethod
-    def make(dtype: Any, value: float) -> Expr:
-        """The node. TypeError for types of other numbers."""
-        return _number(dtype, value, "real numbers", lambda kind: kind.is_floating)
+    return make
 
 
-def _number(dtype: Any, value: float, what: str, fits: Callable[[DataType], bool]) -> Expr:
-    kind = data_type(dtype)
-    if not kind.is_scalar or not fits(kind):
+def _same(given: Any) -> Any:
+    return given
+
+
+def _any(node: object) -> bool:
+    return True
+
+
+def _int_imm(dtype: DataType, value: int) -> Expr:
+    """ExpressionError for what the type does not hold, TypeError for types of other numbers."""
+    return _number(dtype, value, "whole numbers", dtype.is_integer)
+
+
+def _float_imm(dtype: DataType, value: float) -> Expr:
+    return _number(dtype, value, "real numbers", dtype.is_floating)
+
+
+def _number(kind: DataType, value: float, what: str, fits: bool) -> Expr:
+    if not kind.is_scalar or not fits:
         raise _WrongArgument(f"{kind} is no type of {what}", code="input", help="tvm.tir.const(value, dtype) takes any")
     return immediate(value, kind)
 
 
-class Cast(metaclass=NodeType):
-    """A value converted to another type: `Cast(dtype, value)`, which is `value.astype(dtype)`."""
-
-    node = E.Cast
-
-    @staticmethod
-    def make(dtype: Any, value: Any) -> Any:
-        """The value, by the rules of C: an expression, or in kernels what `S.cast` gives. TypeError for expressions of
-        vectors."""
-        kind = data_type(dtype)
-        if getattr(type(value), "attributes", None) is VALUE_ATTRIBUTES:  # of a kernel that is called or built
-            return script.cast(value, kind)
-        given = as_expr(value)
-        if not kind.is_scalar or not kind_of(given).is_scalar:
-            raise _WrongArgument(
-                f"a cast of {given.dtype} to {kind}", code="input", help="expressions are made of scalars"
-            )
-        return cast(given, kind)
+def _cast(dtype: Any, value: Any) -> Any:
+    """A value by the rules of C: an expression, or in kernels what `S.cast` gives. TypeError for vectors of expressions."""
+    kind = data_type(dtype)
+    if getattr(type(value), "attributes", None) is VALUE_ATTRIBUTES:  # of a kernel that is called or built
+        return script.cast(value, kind)
+    given = as_expr(value)
+    if not kind.is_scalar or not kind_of(given).is_scalar:
+        raise _WrongArgument(f"a cast of {given.dtype} to {kind}", code="input", help="expressions are made of scalars")
+    return cast(given, kind)
 
 
-class Broadcast(metaclass=NodeType):
-    """A scalar in every lane: `Broadcast(value, lanes)`."""
-
-    node = E.Broadcast
-
-    @staticmethod
-    def make(value: Any, lanes: int) -> Expr:
-        """The vector."""
-        return E.Broadcast(as_expr(value), lanes)
+def _ramp(base: Expr, stride: Expr, lanes: int) -> Expr:
+    return E.Ramp(base, cast(stride, kind_of(base)), lanes)
 
 
-class Ramp(metaclass=NodeType):
-    """The numbers `base`, `base + stride`, ... as lanes: `Ramp(base, stride, lanes)`."""
+def _load(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
+    return View(buffer)[indices]
 
-    node = E.Ramp
 
-    @staticmethod
-    def make(base: Any, stride: Any, lanes: int) -> Expr:
-        """The vector; the stride takes the type of the base."""
-        first = as_expr(base)
-        return E.Ramp(first, cast(stride, kind_of(first)), lanes)
+def _store(buffer: Buffer, value: Expr, indices: tuple[Expr, ...]) -> S.Stmt:
+    """A number takes the elements' type. ExpressionTypeError for values of other types."""
+    return View(buffer).store(value, *indices)
+
+
+def _if(condition: Expr, then_case: S.Body, else_case: S.Body | None) -> S.Stmt:
+    return S.IfThenElse(truth(condition), then_case, else_case)
+
+
+def _while(condition: Expr, body: S.Body) -> S.Stmt:
+    return S.While(truth(condition), body)
+
+
+def _for(
+    loop_var: Any,
+    min: Any,
+    extent: Any,
+    kind: str,
+    body: Any,
+    thread_binding: None = None,
+    annotations: Mapping[str, Any] | None = None,
+    span: None = None,
+) -> S.For:
+    """The loop; `kind` is one of `ForKind`. TypeError for a variable that is none, and for kinds that there are not."""
+    var = variable(loop_var)
+    if thread_binding is not None or kind not in KINDS.values():
+        raise _WrongArgument(
+            f"there is no loop of the kind {kind!r}",
+            code="input",
+            help=f"ForKind has {', '.join(KINDS)}; threads are bound by schedules",
+        )
+    start, size = (cast(whole(e, f"an end of the loop '{var.name}'"), var.data_type) for e in (min, extent))
+    stop = size if isinstance(start, E.IntImm) and start.value == 0 else binary("add", start, size)
+    one, notes = E.IntImm(var.data_type, 1), tuple((annotations or {}).items())
+    return S.For(var, kind, start, stop, one, seen(body_of(body, "For")), notes)
+
+
+def _let(var: Any, value: Any, body: Any, span: None = None) -> Statements:
+    """A variable for the rest of a body, which is what is made."""
+    defined = variable(var)
+    return Statements((S.Let(defined, cast(value, defined.dtype)), *seen(body_of(body, "LetStmt"))))
+
+
+def _sequence(seq: Any, span: None = None) -> Statements:
+    """Several statements as a body."""
+    made = Statements(seen(body_of(seq, "SeqStmt")))
+    if len(made) < 2:
+        raise _WrongArgument(f"a sequence of {len(made)} statements", code="input", help="take the statement itself")
+    return made
+
+
+_BINARY = {
+    name: name.lower() for name in "Add Sub Mul Div Mod FloorDiv FloorMod Min Max EQ NE LT LE GT GE And Or".split()
+}
+"""The framework's classes of operators, each a `Binary` of one operator."""
+_NODES: tuple[tuple[str, type[Node], str, Callable[..., Any]], ...] = (
+    ("IntImm", E.IntImm, "dtype value", _int_imm),
+    ("FloatImm", E.FloatImm, "dtype value", _float_imm),
+    ("StringImm", E.StringImm, "value", E.StringImm),
+    ("Ramp", E.Ramp, "base stride lanes", _ramp),
+    ("Broadcast", E.Broadcast, "value lanes", E.Broadcast),
+    ("BufferLoad", E.BufferLoad, "buffer indices", _load),
+    ("BufferStore", S.BufferStore, "buffer value indices", _store),
+    ("Evaluate", S.Evaluate, "value", S.Evaluate),
+    ("IfThenElse", S.IfThenElse, "condition then_case else_case?", _if),
+    ("While", S.While, "condition body", _while),
+)
+"""Names of nodes with the fields that programs give, in order, and what is made of these."""
+_MADE: Mapping[str, tuple[Any, Callable[..., Any]]] = {
+    "Var": (E.Var, var),
+    "SizeVar": (E.Var, size_var),
+    "Cast": (E.Cast, _cast),
+    "Select": (E.Select, math.Select),
+    "For": (S.For, _for),
+    "LetStmt": (S.Let, _let),
+    "SeqStmt": (Statements, _sequence),
+}
+"""Nodes that are made by functions of their own."""
+_KNOWN: Mapping[str, Any] = {
+    "Call": E.Call,
+    "ConstExpr": (E.IntImm, E.FloatImm, E.StringImm),
+    "PrimExpr": Expr,
+    "Stmt": S.Stmt,
+    "Allocate": S.Alloc,
+    "AllocateConst": S.AllocConst,
+    "DeclBuffer": S.DeclBuffer,
+    "Block": S.Block,
+    "BufferRegion": E.BufferRegion,
+}
+"""Nodes that programs ask for, and do not make."""
+_OPERATORS = {
+    "BinaryOpExpr": "add sub mul div mod floordiv floormod min max",
+    "CmpExpr": "eq ne lt le gt ge",
+    "LogicalExpr": "and or not",
+}
+"""Classes of the framework by the operators of their nodes."""
+
+
+def _unmade(name: str) -> Callable[..., Any]:
+    def make(*args: Any, **options: Any) -> Any:
+        raise _WrongArgument(f"programs make no {name}", code="input", help="its subclasses, or schedules, are made")
+
+    return make
+
+
+def _types() -> dict[str, NodeType]:
+    """The names of nodes."""
+
+    def named(name: str, node: Any, make: Callable[..., Any], holds: Callable[[Any], bool] = _any) -> None:
+        made[name] = NodeType(name, (), {"node": node, "make": staticmethod(make), "holds": staticmethod(holds)})
+
+    made: dict[str, NodeType] = {}
+    for name, node, arguments, build in _NODES:
+        named(name, node, _maker(name, node, arguments, build))
+    for name, (node, make) in _MADE.items():
+        named(name, node, make)
+    made["SizeVar"].holds = lambda e: e.nonneg
+    made["SeqStmt"].holds = lambda body: body.alone() is None and len(body) > 1
+    for name, node in _KNOWN.items():
+        named(name, node, _unmade(name))
+    made["Stmt"].node = (S.Stmt, Statements)
+    for name, op in _BINARY.items():
+        named(name, E.Binary, _maker(name, E.Binary, "a b", partial(E.Binary, op)), partial(_is_one_of, (op,)))
+    named("Not", E.Unary, _maker("Not", E.Unary, "a", partial(E.Unary, "not")), partial(_is_one_of, ("not",)))
+    for name, ops in _OPERATORS.items():
+        named(name, (E.Binary, E.Unary), _unmade(name), partial(_is_one_of, tuple(ops.split())))
+    return made
+
+
+def _is_one_of(ops: tuple[str, ...], e: Any) -> bool:
+    return e.op in ops
+
+
+TYPES = _types()
+__all__ = ["ForKind"]
+__all__.extend(TYPES)
+
+
+def __getattr__(name: str) -> NodeType:
+    if name not in TYPES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return TYPES[name]

@@ -220,12 +220,7 @@ class _Verifier:
             stack += e.children()
 
     def _binary(self, e: E.Binary) -> None:
-        _check(e.op in E.ARITHMETIC or e.op in E.COMPARISON or e.op in E.LOGICAL, "unknown operator {}", e.op)
-        _check(e.a.dtype is e.b.dtype, "operands of {} have types {} and {}", e, _type(e.a), _type(e.b))
-        if e.op in E.LOGICAL:
-            _check(e.a.dtype is bool_of(1), "operands of {} are not bool", e)
-        if e.op in _INTEGER_ONLY:
-            _check(getattr(e.a.dtype, "is_integer", False), "operands of {} are not integers", e)
+        _binary(e)
         if e.flags & E.F_FLOORDIV and e.op in ("floordiv", "floormod"):
             power = type(e.b) is E.IntImm and is_power_of_two(e.b.value)
             _check(
@@ -234,45 +229,6 @@ class _Verifier:
                 e,
             )
 
-    def _unary(self, e: E.Unary) -> None:
-        if e.op == "isnull":
-            _check(isinstance(e.a.dtype, PointerType), "{} needs a pointer", e)
-        else:
-            ok = e.a.dtype is bool_of(1) if e.op == "not" else e.op == "bitnot" and e.a.dtype.is_integer
-            _check(ok, "{} has an operand of type {}", e, _type(e.a))
-
-    def _cast(self, e: E.Cast) -> None:
-        scalar = isinstance(e.value.dtype, DataType) and e.value.dtype.is_scalar and e.dtype.is_scalar
-        _check(scalar, "{} is not a conversion of scalars", e)
-
-    def _select(self, e: E.Select) -> None:
-        _check(
-            e.condition.dtype in (bool_of(1), bool_of(e.true_value.dtype.lanes)),
-            "condition of {} is {}",
-            e,
-            _type(e.condition),
-        )
-        _check(
-            e.true_value.dtype is e.false_value.dtype,
-            "the sides of {} have types {} and {}",
-            e,
-            _type(e.true_value),
-            _type(e.false_value),
-        )
-
-    def _broadcast(self, e: E.Broadcast) -> None:
-        _check(e.value.dtype.is_scalar and e.lanes > 1, "{} is not a scalar in several lanes", e)
-
-    def _ramp(self, e: E.Ramp) -> None:
-        _check(e.base.dtype.is_integer and e.base.dtype.is_scalar, "{} has no integer base", e)
-        _check(e.base.dtype is e.stride.dtype, "base and stride of {} have different types", e)
-
-    def _literal(self, e: E.VectorLiteral) -> None:
-        _check(len(e.elems) == e.dtype.lanes, "{} has {} elements", e, len(e.elems))
-
-    def _tail(self, e: E.TailMask) -> None:
-        _check(e.count.dtype.is_integer and e.count.dtype.is_scalar, "the count of {} is no integer", e)
-
     def _pointer(self, e: E.Pointer) -> None:
         _check(isinstance(e.base.dtype, PointerType), "the base of {} is no pointer", e)
         _check(e.offset.dtype.is_integer and e.offset.dtype.is_scalar, "the offset of {} is no integer", e)
@@ -280,10 +236,6 @@ class _Verifier:
     def _load(self, e: E.BufferLoad) -> None:
         self._buffer(e.buffer)
         self._access(e.buffer, e.indices, e.mask)
-
-    def _element(self, e: E.GetElement) -> None:
-        _check(e.vector.dtype.is_vector, "{} is not of a vector", e)
-        _check(e.index.dtype.is_integer, "the index of {} is no integer", e)
 
     def _call(self, e: E.Call) -> None:
         if e.mask is not None:
@@ -349,6 +301,94 @@ def _statement_text(s: Stmt) -> str:
     return f"{type(s).__name__} {', '.join(parts)}{where}"
 
 
+def _binary(e: E.Binary) -> None:
+    _check(e.op in E.ARITHMETIC or e.op in E.COMPARISON or e.op in E.LOGICAL, "unknown operator {}", e.op)
+    _check(e.a.dtype is e.b.dtype, "operands of {} have types {} and {}", e, _type(e.a), _type(e.b))
+    if e.op in E.LOGICAL:
+        _check(e.a.dtype is bool_of(1), "operands of {} are not bool", e)
+    if e.op in _INTEGER_ONLY:
+        _check(getattr(e.a.dtype, "is_integer", False), "operands of {} are not integers", e)
+
+
+def _unary(e: E.Unary) -> None:
+    if e.op == "isnull":
+        _check(isinstance(e.a.dtype, PointerType), "{} needs a pointer", e)
+    else:
+        ok = e.a.dtype is bool_of(1) if e.op == "not" else e.op == "bitnot" and e.a.dtype.is_integer
+        _check(ok, "{} has an operand of type {}", e, _type(e.a))
+
+
+def _cast(e: E.Cast) -> None:
+    scalar = isinstance(e.value.dtype, DataType) and e.value.dtype.is_scalar and e.dtype.is_scalar
+    _check(scalar, "{} is not a conversion of scalars", e)
+
+
+def _select(e: E.Select) -> None:
+    _check(
+        e.condition.dtype in (bool_of(1), bool_of(e.true_value.dtype.lanes)),
+        "condition of {} is {}",
+        e,
+        _type(e.condition),
+    )
+    _check(
+        e.true_value.dtype is e.false_value.dtype,
+        "the sides of {} have types {} and {}",
+        e,
+        _type(e.true_value),
+        _type(e.false_value),
+    )
+
+
+def _broadcast(e: E.Broadcast) -> None:
+    _check(e.value.dtype.is_scalar and e.lanes > 1, "{} is not a scalar in several lanes", e)
+
+
+def _ramp(e: E.Ramp) -> None:
+    _check(e.base.dtype.is_integer and e.base.dtype.is_scalar, "{} has no integer base", e)
+    _check(e.base.dtype is e.stride.dtype, "base and stride of {} have different types", e)
+
+
+def _literal(e: E.VectorLiteral) -> None:
+    _check(len(e.elems) == e.dtype.lanes, "{} has {} elements", e, len(e.elems))
+
+
+def _tail(e: E.TailMask) -> None:
+    _check(e.count.dtype.is_integer and e.count.dtype.is_scalar, "the count of {} is no integer", e)
+
+
+def _element(e: E.GetElement) -> None:
+    _check(e.vector.dtype.is_vector, "{} is not of a vector", e)
+    _check(e.index.dtype.is_integer, "the index of {} is no integer", e)
+
+
+_NODE_RULES: dict[type, Callable[[Any], None]] = {
+    E.Binary: _binary,
+    E.Unary: _unary,
+    E.Cast: _cast,
+    E.Select: _select,
+    E.Broadcast: _broadcast,
+    E.Ramp: _ramp,
+    E.VectorLiteral: _literal,
+    E.TailMask: _tail,
+    E.GetElement: _element,
+}
+"""What an expression must be whatever is around it."""
+
+
+def check_node(e: Expr) -> None:
+    """VerifyError where the operands of an expression do not go together."""
+    rule = _NODE_RULES.get(type(e))
+    try:
+        if rule is not None:
+            rule(e)
+    except _Wrong as error:
+        raise VerifyError(str(error)) from None
+
+
+def _alone(rule: Callable[[Any], None]) -> Callable[[_Verifier, Any], None]:
+    return lambda verifier, e: rule(e)
+
+
 _STMT_RULES: dict[type, Callable[[_Verifier, Any], None]] = {
     S.Let: _Verifier._let,
     S.Assign: _Verifier._assign,
@@ -366,18 +406,11 @@ _STMT_RULES: dict[type, Callable[[_Verifier, Any], None]] = {
     S.Return: _Verifier._return,
 }
 _EXPR_RULES: dict[type, Callable[[_Verifier, Any], None]] = {
+    **{cls: _alone(rule) for cls, rule in _NODE_RULES.items()},
     E.Binary: _Verifier._binary,
-    E.Unary: _Verifier._unary,
-    E.Cast: _Verifier._cast,
-    E.Select: _Verifier._select,
-    E.Broadcast: _Verifier._broadcast,
-    E.Ramp: _Verifier._ramp,
-    E.VectorLiteral: _Verifier._literal,
-    E.TailMask: _Verifier._tail,
     E.Pointer: _Verifier._pointer,
     E.BufferLoad: _Verifier._load,
     E.BufferRegion: _Verifier._region,
-    E.GetElement: _Verifier._element,
     E.Call: _Verifier._call,
     E.FuncCall: _Verifier._func_call,
 }
