@@ -39,7 +39,7 @@ def processes(jobs: int) -> Iterator[Cluster]:
         made.close()
 
 
-class _Worker:
+class Worker:
     """A process, and what it has of the parts: nothing, or one."""
 
     def __init__(self) -> None:
@@ -69,6 +69,12 @@ class _Worker:
         except (EOFError, OSError):
             return None
 
+    def kill(self) -> None:
+        """Its end at once, whatever it does."""
+        self.link.close()
+        self._process.kill()
+        self._process.wait()
+
     def close(self) -> str:
         """Its end. The process of a part that is not done is ended in the middle. How it ended, in words."""
         self.link.close()
@@ -91,7 +97,7 @@ class _Processes:
 
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
-        self._idle: list[_Worker] = []
+        self._idle: list[Worker] = []
         self._sent: tuple[Any, bytes] | None = None
         """What was shared last, and its bytes."""
 
@@ -101,31 +107,31 @@ class _Processes:
 
     def run(self, function: Function, shared: Any, parts: Iterable[Any]) -> Iterator[tuple[int, Any]]:
         if self._sent is None or self._sent[0] is not shared:
-            self._sent = shared, _packed(shared)
+            self._sent = shared, packed(shared)
         left = enumerate(parts)
         ahead: deque[tuple[int, bytes, int]] = deque()
         """Parts that can be given: number, bytes, and how many processes were lost with them."""
-        busy: dict[Any, tuple[_Worker, int, bytes, int]] = {}
+        busy: dict[Any, tuple[Worker, int, bytes, int]] = {}
         more = True
         try:
             while more or ahead or busy:
                 while ahead and len(busy) < self.jobs:
                     number, data, lost = ahead.popleft()
-                    worker = self._idle.pop() if self._idle else _Worker()
+                    worker = self._idle.pop() if self._idle else Worker()
                     busy[worker.link] = worker, number, data, lost
                     worker.send(self._sent[1], data)
                 makes = more and len(ahead) < self.jobs
                 ready = wait(list(busy), 0 if makes else None)
                 if makes and not ready:
                     more = (one := next(left, None)) is not None
-                    ahead += [] if one is None else [(one[0], _packed((identity(), function, one[1])), 0)]
+                    ahead += [] if one is None else [(one[0], packed((identity(), function, one[1])), 0)]
                 for link in ready:
                     worker, number, data, lost = busy[link]
                     answer = worker.answer()
                     del busy[link]
                     if answer is not None:
                         self._idle.append(worker)
-                        yield number, _outcome(answer)
+                        yield number, outcome_of(answer)
                     elif (why := worker.close()) and lost + 1 >= ATTEMPTS:
                         yield number, Lost(why)
                     else:
@@ -135,8 +141,8 @@ class _Processes:
                 worker.close()
 
 
-def _packed(content: Any) -> bytes:
-    """CompassError for what cannot go to another process."""
+def packed(content: Any) -> bytes:
+    """What goes to a process, as bytes. CompassError for what cannot go to another process."""
     try:
         return pickle.dumps(content, pickle.HIGHEST_PROTOCOL)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -158,7 +164,8 @@ class _InWorker(Exception):
         return "\n" + str(self.args[0])
 
 
-def _outcome(answer: tuple[str, Any, str]) -> Any:
+def outcome_of(answer: tuple[str, Any, str]) -> Any:
+    """The outcome in an answer of a process; what was raised there is raised here."""
     kind, content, place = answer
     if kind == "raised":
         raise content from _InWorker(place)

@@ -86,6 +86,40 @@ MODULES: dict[str, Names] = {
     "tvm.aipu.script": Names(like=(f"{DSL}.script",)),
     "tvm.aipu.tir": Names(like=(DSL,)),
     "tvm.arith": Names(like=("compassc.te.analyzer",)),
+    "tvm.autotvm": Names(
+        {
+            name: f"compassc.compat.autotvm.{home}:"
+            for home, names in {
+                "measure": "LocalBuilder LocalRunner MeasureErrorNo MeasureInput MeasureResult RPCRunner measure_option",
+                "space": "ConfigEntity ConfigSpace FallbackConfigEntity",
+                "task": "get_config register_topi_compute register_topi_schedule template",
+                "contexts": "ApplyFixedConfig ApplyGraphBest ApplyHistoryBest DispatchContext FallbackContext",
+                "env": "GLOBAL_SCOPE",
+            }.items()
+            for name in names.split()
+        }
+        | {
+            "create": "compassc.compat.autotvm.task:",
+            "apply_history_best": "compassc.compat.autotvm.contexts:ApplyHistoryBest",
+            "apply_graph_best": "compassc.compat.autotvm.contexts:ApplyGraphBest",
+        }
+    ),
+    **{
+        f"tvm.autotvm.{name}": Names(like=tuple(f"compassc.compat.autotvm.{home}" for home in homes.split()))
+        for name, homes in {
+            "callback": "callback",
+            "env": "env",
+            "measure": "measure",
+            "record": "record",
+            "task": "task contexts space flops",
+            "task.dispatcher": "contexts",
+            "task.space": "space entities",
+            "task.task": "task flops",
+            "tophub": "tophub",
+            "tuner": "tuner callback",
+            "utils": "tophub",
+        }.items()
+    },
     "tvm.compass": Names(_from(framework="__version__", info="CompassInfo")),
     "tvm.compass.dsl": Names(like=(DSL,)),
     "tvm.compass.dsl.aiff": Names(like=(f"{DSL}.aiff",)),
@@ -201,7 +235,7 @@ _BUILD = "kernels are built by `BuildManager(target).build(kernel)`"
 _GRAPH_TEXT = "only functions of blocks are read from the framework's script, not graphs"
 
 MISSING: dict[str, str] = {
-    **dict.fromkeys(("tvm.auto_scheduler", "tvm.autotvm", "tvm.meta_schedule", "tvm.dlight"), _TUNING),
+    **dict.fromkeys(("tvm.auto_scheduler", "tvm.meta_schedule", "tvm.dlight"), _TUNING),
     **dict.fromkeys(
         ("tvm.relax", "tvm.relay", "tvm.compass.relax", "tvm.compass.frontend", "tvm.compass.CompassConfig"), _GRAPHS
     ),

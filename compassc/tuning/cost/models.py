@@ -6,7 +6,7 @@ has seen nothing ranks by the bound. The same data and seed give the same model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -42,10 +42,15 @@ def rank(model: CostModel, features: Array) -> list[int]:
     return [int(i) for i in np.argsort(model.predict(features), kind="stable")]
 
 
-def create(name: str = "auto", seed: int = 0) -> CostModel:
+def create(name: str = "auto", seed: int = 0, fields: Sequence[str] | None = None) -> CostModel:
     """A model by name: `ridge`, `xgboost` (UsageError where the package is not installed), or `auto`, the better one
-    of those that can be used."""
-    makers: Mapping[str, Callable[[], CostModel]] = {"ridge": Ridge, "xgboost": lambda: Trees(seed), "auto": Ridge}
+    of those that can be used. `fields`: the names of its features, where they are not those of programs."""
+    columns = tuple(fields) if fields is not None else tuple(names())
+    makers: Mapping[str, Callable[[], CostModel]] = {
+        "ridge": lambda: Ridge(columns),
+        "xgboost": lambda: Trees(seed, columns),
+        "auto": lambda: Ridge(columns),
+    }
     if name not in makers:
         raise UsageError(
             f"there is no cost model '{name}'", code="tuning-model", help=f"one of {', '.join(sorted(makers))}"
@@ -53,19 +58,22 @@ def create(name: str = "auto", seed: int = 0) -> CostModel:
     return makers[name]()
 
 
-def _checked(features: Array, costs: Array) -> tuple[Array, Array]:
+def _checked(features: Array, costs: Array, fields: Sequence[str]) -> tuple[Array, Array]:
     """Features and logarithms of costs; ValueError where they do not belong together."""
     x, y = np.asarray(features, np.float64), np.asarray(costs, np.float64)
-    if x.ndim != 2 or x.shape != (len(y), len(names())):
-        raise ValueError(f"{x.shape} features do not go with {y.shape} costs: {len(names())} features each")
+    if x.ndim != 2 or x.shape != (len(y), len(fields)):
+        raise ValueError(f"{x.shape} features do not go with {y.shape} costs: {len(fields)} features each")
     if not (np.isfinite(x).all() and np.isfinite(y).all() and (y > 0).all()):
         raise ValueError("features are finite and costs positive")
     return x, np.log2(y)
 
 
-def _bound(x: Array) -> Array:
-    """The logarithm of the bound of each program."""
-    return np.asarray(x[:, names().index("cycles.bound")])
+_BOUND = "cycles.bound"
+
+
+def _bound(x: Array, fields: Sequence[str]) -> Array:
+    """The logarithm of the bound of each program; 0 where it is no feature."""
+    return np.asarray(x[:, fields.index(_BOUND)]) if _BOUND in fields else np.zeros(len(x))
 
 
 class Ridge:
@@ -73,16 +81,17 @@ class Ridge:
 
     name = "ridge"
 
-    def __init__(self) -> None:
-        self._mean, self._scale = np.zeros(len(names())), np.ones(len(names()))
-        self._weights, self._start = np.zeros(len(names())), 0.0
+    def __init__(self, fields: Sequence[str] | None = None) -> None:
+        self._fields = tuple(names() if fields is None else fields)
+        count = len(self._fields)
+        self._mean, self._scale, self._weights, self._start = np.zeros(count), np.ones(count), np.zeros(count), 0.0
 
     def fit(self, features: Array, costs: Array) -> None:
-        x, y = _checked(features, costs)
-        self.__init__()  # type: ignore[misc]  # forget
+        x, y = _checked(features, costs, self._fields)
+        self.__init__(self._fields)  # type: ignore[misc]  # forget
         if len(y) < _LEAST:
             return
-        rest = y - _bound(x)
+        rest = y - _bound(x, self._fields)
         spread = x.std(axis=0)
         self._mean, self._scale = x.mean(axis=0), np.where(spread > 1e-9, spread, 1.0)
         self._start = float(rest.mean())
@@ -103,12 +112,11 @@ class Ridge:
         x = np.asarray(features, np.float64)
         rest = self._start + (x - self._mean) / self._scale @ self._weights
         # Far from what was measured the bound is the better guess.
-        return np.asarray(np.exp2(_bound(x) + np.clip(rest, self._start - 2.0, self._start + 2.0)))
+        return np.asarray(np.exp2(_bound(x, self._fields) + np.clip(rest, self._start - 2.0, self._start + 2.0)))
 
     def importance(self) -> dict[str, float]:
         shares = np.abs(self._weights)
-        shares[names().index("cycles.bound")] += 1.0 if not shares.any() else 0.0
-        return _shares(shares)
+        return _shares(shares, self._fields)
 
 
 class Trees:
@@ -116,7 +124,7 @@ class Trees:
 
     name = "xgboost"
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, fields: Sequence[str] | None = None) -> None:
         """UsageError where the package is not installed."""
         try:
             import xgboost
@@ -127,10 +135,11 @@ class Trees:
                 help="pip install 'compassc[tuning]', or use the model 'ridge'",
             ) from None
         self._package, self._seed = xgboost, seed
+        self._fields = tuple(names() if fields is None else fields)
         self._trees: Any = None
 
     def fit(self, features: Array, costs: Array) -> None:
-        x, y = _checked(features, costs)
+        x, y = _checked(features, costs, self._fields)
         self._trees = None
         if len(y) < _LEAST:
             return
@@ -143,25 +152,27 @@ class Trees:
             "nthread": 1,
             "seed": self._seed,
             "verbosity": 0,
-            "base_score": float((y - _bound(x)).mean()),
+            "base_score": float((y - _bound(x, self._fields)).mean()),
         }
-        data = self._package.DMatrix(x, label=y - _bound(x), feature_names=names())
+        data = self._package.DMatrix(x, label=y - _bound(x, self._fields), feature_names=list(self._fields))
         self._trees = self._package.train(options, data, num_boost_round=60)
 
     def predict(self, features: Array) -> Array:
         x = np.asarray(features, np.float64)
         if self._trees is None:
-            return np.asarray(np.exp2(_bound(x)))
-        rest = self._trees.predict(self._package.DMatrix(x, feature_names=names()))
-        return np.asarray(np.exp2(_bound(x) + rest))
+            return np.asarray(np.exp2(_bound(x, self._fields)))
+        rest = self._trees.predict(self._package.DMatrix(x, feature_names=list(self._fields)))
+        return np.asarray(np.exp2(_bound(x, self._fields) + rest))
 
     def importance(self) -> dict[str, float]:
         found = self._trees.get_score(importance_type="total_gain") if self._trees is not None else {}
-        shares = np.array([float(found.get(n, 0.0)) for n in names()])
-        shares[names().index("cycles.bound")] += 1.0 if not shares.any() else 0.0
-        return _shares(shares)
+        shares = np.array([float(found.get(n, 0.0)) for n in self._fields])
+        return _shares(shares, self._fields)
 
 
-def _shares(values: Array) -> dict[str, float]:
-    total = float(values.sum())
-    return {n: float(v) / total for n, v in zip(names(), values)}
+def _shares(values: Array, fields: Sequence[str]) -> dict[str, float]:
+    """Parts of 1; without data all is the bound's."""
+    if not values.any() and _BOUND in fields:
+        values[fields.index(_BOUND)] = 1.0
+    total = float(values.sum()) or 1.0
+    return {n: float(v) / total for n, v in zip(fields, values)}

@@ -40,12 +40,18 @@ class RankedSearch:
     generation = 8
 
     def __init__(
-        self, task: Task, seed: int, model: str = "auto", fresh: int = 6, pool: int = 256, random: float = 0.1
+        self,
+        task: Task,
+        seed: int,
+        model: str | cost.CostModel = "auto",
+        fresh: int = 6,
+        pool: int = 256,
+        random: float = 0.1,
     ) -> None:
         """`fresh`: new ideas for each candidate that is asked for. `pool`: how many are kept. `random`: the share of
         what is asked for that the model does not choose."""
         self._task, self._rng = task, Random(seed)
-        self.model = cost.create(model, seed)
+        self.model = cost.create(model, seed) if isinstance(model, str) else model
         self._fresh, self._size, self._random = fresh, pool, random
         self._seen: set[str] = set()
         self._asked: dict[str, _Idea] = {}

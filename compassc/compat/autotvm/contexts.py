@@ -1,0 +1,222 @@
+"""Contexts: where templates get their configuration from."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .space import ConfigSpace, FallbackConfigEntity
+
+_log = logging.getLogger("autotvm")
+
+
+class DispatchContext:
+    """A place to look for configurations; as a context it is asked first, and those around it then."""
+
+    current: ClassVar[DispatchContext | None] = None
+
+    def __init__(self) -> None:
+        self._around: list[DispatchContext | None] = []
+
+    def query(self, target: Any, workload: Any) -> Any:
+        """The configuration for a workload on a target."""
+        found = self._query_inside(target, workload)
+        if found is None and self._around and self._around[-1] is not None:
+            return self._around[-1].query(target, workload)
+        return found
+
+    def _query_inside(self, target: Any, workload: Any) -> Any:
+        raise NotImplementedError
+
+    def update(self, target: Any, workload: Any, cfg: Any) -> None:
+        """Takes a configuration for a workload from now on."""
+
+    def __enter__(self) -> DispatchContext:  # noqa: PYI034 - typing.Self is younger than Python 3.10
+        self._around.append(DispatchContext.current)
+        DispatchContext.current = self
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        DispatchContext.current = self._around.pop()
+
+
+class ApplyConfig(DispatchContext):
+    """One configuration for everything."""
+
+    def __init__(self, config: ConfigSpace) -> None:
+        super().__init__()
+        self._config = config
+        self.workload: Any = None
+
+    def _query_inside(self, target: Any, workload: Any) -> Any:
+        self.workload = workload
+        return self._config
+
+
+class ApplyFixedConfig(DispatchContext):
+    """The first configuration of tasks, those whose schedules are named as good as possible."""
+
+    def __init__(self, tasks: Any, schedule_names: Any) -> None:
+        super().__init__()
+        self._tasks = list(tasks)
+        self._names = [schedule_names] if isinstance(schedule_names, str) else list(schedule_names)
+
+    def _query_inside(self, target: Any, workload: Any) -> Any:
+        for task in self._tasks:
+            if workload is not None and task.workload[0] == workload[0]:
+                found = task.config_space.get(0)
+                found.cost = 0.000001 if workload[0] in self._names else 100000
+                return found
+        return None
+
+
+def keys_of(target: Any) -> list[str]:
+    """The words by which records of a target are found."""
+    return list(dict.fromkeys([*target.keys, target.kind.name]))
+
+
+class ApplyHistoryBest(DispatchContext):
+    """The best configurations of records: those of a file, or pairs of inputs and results."""
+
+    def __init__(self, records: Any) -> None:
+        super().__init__()
+        self.best_by_targetkey: dict[Any, Any] = {}
+        self.best_by_model: dict[Any, Any] = {}
+        self._own: dict[Any, Any] = {}
+        if records is not None:
+            self.load(records)
+
+    def load(self, records: Any) -> None:
+        """Adds records."""
+        for inp, result in _pairs(records):
+            if result.error_no != 0:
+                continue
+            workload = inp.task.workload
+            for key in _places(inp.target):
+                best = self.best_by_model if key[0] == "model" else self.best_by_targetkey
+                old = best.get((key[1], workload))
+                if old is None or np.mean(result.costs) < np.mean(old[1].costs):
+                    best[key[1], workload] = inp, result
+
+    def _query_inside(self, target: Any, workload: Any) -> Any:
+        if target is None:
+            raise RuntimeError(
+                "Need a target context to find the history best. Hint: If your target is llvm, use `with tvm.target.Target('llvm'):` above the dispatcher call."
+            )
+        for key in _places(target):
+            if (key, workload) in self._own:
+                return self._own[key, workload]
+            best = self.best_by_model if key[0] == "model" else self.best_by_targetkey
+            if (key[1], workload) in best:
+                inp, result = best[key[1], workload]
+                inp.config.cost = float(np.mean(result.costs))
+                return inp.config
+        return None
+
+    def update(self, target: Any, workload: Any, cfg: Any) -> None:
+        for key in _places(target):
+            self._own[key, workload] = cfg
+        cfg.cost = 0
+
+
+def _places(target: Any) -> list[tuple[str, str]]:
+    """Where records of a target are kept: by its model, then by its keys."""
+    model = str(target.attrs.get("model", "unknown"))
+    return [*([("model", model)] if model != "unknown" else []), *(("key", key) for key in keys_of(target))]
+
+
+def _pairs(records: Any) -> Iterable[Any]:
+    from os import PathLike
+
+    from . import record
+
+    if isinstance(records, (str, PathLike)):
+        yield from record.load_from_file(records)
+    elif hasattr(records, "readline"):
+        yield from record.load_from_buffer(records)
+    else:
+        for one in records:
+            if isinstance(one, tuple) and len(one) == 2 and not isinstance(one[0], tuple):
+                yield one
+            elif hasattr(one, "task"):
+                raise TypeError("records are pairs of an input and a result")
+            elif isinstance(one, tuple) and len(one) == 2 and hasattr(one[0], "task"):
+                yield one
+            else:
+                yield from _pairs(one)
+
+
+class ApplyGraphBest(DispatchContext):
+    """The n-th of some records for the n-th question."""
+
+    def __init__(self, records: Any) -> None:
+        super().__init__()
+        self._records = list(_pairs(records))
+        self._asked = 0
+        self._known: dict[Any, Any] = {}
+
+    def _query_inside(self, target: Any, workload: Any) -> Any:
+        if self._asked < len(self._records):
+            config = self._records[self._asked][0].config
+            self._asked += 1
+            self._known[str(target), workload] = config
+            return config
+        found = self._known.get((str(target), workload))
+        if found is None:
+            _log.warning(
+                "Config for target=%s, workload=%s is missing in ApplyGraphBest context. A fallback configuration is used, which may bring great performance regression.",
+                target,
+                workload,
+            )
+            return FallbackConfigEntity()
+        return found
+
+    def update(self, target: Any, workload: Any, cfg: Any) -> None:
+        self._known[str(target), workload] = cfg
+
+
+class FallbackContext(DispatchContext):
+    """What there is without records: the template's own choice, with one warning for each workload."""
+
+    silent = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: set[Any] = set()
+        self._known: dict[Any, Any] = {}
+
+    def _query_inside(self, target: Any, workload: Any) -> Any:
+        key = str(target), workload
+        if key in self._known:
+            return self._known[key]
+        if key not in self._told and not FallbackContext.silent:
+            self._told.add(key)
+            _log.warning(
+                "Cannot find config for target=%s, workload=%s. A fallback configuration is used, which may bring great performance regression.",
+                target,
+                workload,
+            )
+        return FallbackConfigEntity()
+
+    def update(self, target: Any, workload: Any, cfg: Any) -> None:
+        self._known[str(target), workload] = cfg
+
+    def clear_cache(self, target: Any, workload: Any) -> None:
+        """Has a workload be told of again."""
+        self._told.discard((str(target), workload))
+        self._known.pop((str(target), workload), None)
+
+
+DispatchContext.current = FallbackContext()
+
+
+def clear_fallback_cache(target: Any, workload: Any) -> None:
+    """Forgets what the outermost context knows of a workload."""
+    context = DispatchContext.current
+    while context is not None and context._around:
+        context = context._around[-1]
+    if isinstance(context, FallbackContext):
+        context.clear_cache(target, workload)

@@ -1,0 +1,243 @@
+"""Templates by name, tasks of them, and the contexts that say which configuration a template runs with."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from compassc import te
+from compassc.ir.exprs import Expr, FloatImm, IntImm, Var
+from compassc.targets import Target
+from compassc.te.schedule import Schedule
+from compassc.te.tensor import Operation, Tensor
+
+from .contexts import ApplyConfig, DispatchContext
+from .flops import compute_flop
+from .space import ConfigSpace
+
+Workload = tuple[Any, ...]
+
+
+class InstantiationError(ValueError):
+    """A configuration of which a template makes no program."""
+
+
+class _Template:
+    """What is registered under a name: one function, or a computation and its schedule."""
+
+    def __init__(self) -> None:
+        self.whole: Callable[..., Any] | None = None
+        self.compute: Callable[..., Any] | None = None
+        self.schedule: Callable[..., Any] | None = None
+
+    def __call__(self, *args: Any, **options: Any) -> tuple[Schedule, list[Any]]:
+        assert not options, "Do not support kwargs in template function call"
+        if self.whole is not None:
+            made: tuple[Schedule, list[Any]] = self.whole(*args)
+            return made
+        if self.compute is None:
+            raise RuntimeError("Attempting to invoke a missing task: it has no computation")
+        out = self.compute(*args)
+        outs = [out] if isinstance(out, Tensor) else list(out)
+        schedule = self.schedule(outs) if self.schedule else te.create_schedule([t.op for t in outs])
+        inputs = [a for a in _flat(args) if isinstance(a, Tensor)]
+        return schedule, [*inputs, *outs]
+
+
+TASK_TABLE: dict[str, _Template] = {}
+
+
+def _entry(name: str, part: str, kind: str) -> _Template:
+    found = TASK_TABLE.setdefault(name, _Template())
+    if getattr(found, part) is not None:
+        raise ValueError(f"{kind} is already registered in autoTVM task {name}")
+    return found
+
+
+def template(task_name: str, func: Any = None) -> Any:
+    """Registers a function that makes a schedule and its tensors. A call of it runs with the configuration that the current
+    context has for it."""
+
+    def register(f: Any) -> Any:
+        _entry(task_name, "whole", "Customized func").whole = f
+
+        @functools.wraps(f)
+        def called(*args: Any, **options: Any) -> Any:
+            assert not options, "Do not support kwargs in template function call"
+            with _chosen(args_to_workload(args, task_name)):
+                return f(*args)
+
+        return called
+
+    return register if func is None else register(func)
+
+
+def _chosen(workload: Workload) -> ApplyConfig:
+    """The context of the configuration that the current one has for a workload."""
+    current = DispatchContext.current
+    assert current is not None
+    return current if isinstance(current, ApplyConfig) else ApplyConfig(current.query(Target.current(), workload))
+
+
+def register_topi_compute(task_name: str, func: Any = None) -> Any:
+    """Registers a computation `f(cfg, *args)`; what it gives knows its workload."""
+
+    def register(f: Any) -> Any:
+        @functools.wraps(f)
+        def called(*args: Any, **options: Any) -> Any:
+            workload = args_to_workload(args, task_name)
+            current = DispatchContext.current
+            assert current is not None
+            made = f(current.query(Target.current(), workload), *args)
+            for tensor in [made] if isinstance(made, Tensor) else made:
+                tensor.op.attrs = {**(tensor.op.attrs or {}), "workload": workload}
+            return made
+
+        _entry(task_name, "compute", "Compute").compute = called
+        return called
+
+    return register if func is None else register(func)
+
+
+def register_topi_schedule(task_name: str, func: Any = None) -> Any:
+    """Registers a schedule `f(cfg, outs, ...)` of what a registered computation gives."""
+
+    def register(f: Any) -> Any:
+        @functools.wraps(f)
+        def called(outs: Any, *args: Any, **options: Any) -> Any:
+            workload = get_workload(outs, task_name)
+            if workload is None:
+                raise RuntimeError(
+                    f"Cannot find TOPI workload {task_name}. Is it registered with `register_topi_compute`?"
+                )
+            current = DispatchContext.current
+            assert current is not None
+            return f(current.query(Target.current(), workload), outs, *args, **options)
+
+        _entry(task_name, "schedule", "Schedule").schedule = called
+        return called
+
+    return register if func is None else register(func)
+
+
+def get_workload(outs: Any, task_name: str | None = None) -> Workload | None:
+    """The workload that an operation behind these tensors knows, of a task where one is named."""
+    waiting: list[Operation] = [t.op for t in ([outs] if isinstance(outs, Tensor) else outs)]
+    seen: set[Operation] = set()
+    while waiting:
+        op = waiting.pop()
+        if op in seen:
+            continue
+        seen.add(op)
+        found = (op.attrs or {}).get("workload")
+        if found is not None and task_name in (None, found[0]):
+            return deserialized(found)
+        waiting += [t.op for t in op.input_tensors]
+    return None
+
+
+def deserialized(workload: Any) -> Workload:
+    """A workload with tuples where attributes or JSON have lists."""
+    return tuple(deserialized(x) if isinstance(x, (list, tuple)) else x for x in workload)
+
+
+def _flat(args: Any) -> list[Any]:
+    return [x for a in args for x in (_flat(a) if isinstance(a, (list, tuple)) else [a])]
+
+
+def serialize_args(args: Sequence[Any]) -> Workload:
+    """Arguments as plain values: tensors by shape and type, lists as tuples. RuntimeError for others."""
+
+    def plain(x: Any) -> Any:
+        if isinstance(x, Tensor):
+            return "TENSOR", tuple(map(plain, x.shape)), str(x.dtype)
+        if isinstance(x, (list, tuple)):
+            return tuple(map(plain, x))
+        if x is None or isinstance(x, (str, int, float)):
+            return x
+        if isinstance(x, (IntImm, FloatImm)):
+            return x.value
+        if isinstance(x, Var):
+            return x.name
+        if isinstance(x, Expr):
+            return str(x)
+        raise RuntimeError(
+            f"Do not support type '{type(x)}' in argument. Consider to use primitive types or te.Var only"
+        )
+
+    return tuple(map(plain, args))
+
+
+def deserialize_args(args: Sequence[Any]) -> list[Any]:
+    """Arguments of which those that were tensors are placeholders."""
+    return [
+        te.placeholder(x[1], str(x[2])) if isinstance(x, (list, tuple)) and x and x[0] == "TENSOR" else x for x in args
+    ]
+
+
+def args_to_workload(args: Sequence[Any], task_name: str | None = None) -> Workload:
+    """The workload of arguments, with the name of the task before them."""
+    plain = serialize_args(args)
+    return plain if task_name is None else (task_name, *plain)
+
+
+class Task:
+    """A template for some arguments, and the space of its configurations."""
+
+    def __init__(self, name: str, args: Sequence[Any]) -> None:
+        self.name, self.args, self.kwargs = name, tuple(args), dict[str, Any]()
+        self.config_space = ConfigSpace()
+        self.flop: float | None = None
+        self.target: Any = None
+        self.target_host: Any = None
+
+    @property
+    def func(self) -> Callable[..., Any]:
+        """The template. RuntimeError where it is not registered in this process."""
+        if self.name not in TASK_TABLE:
+            raise RuntimeError(f"Attempting to invoke a missing task {self.name}. Is its template registered?")
+        return TASK_TABLE[self.name]
+
+    @property
+    def workload(self) -> Workload:
+        return args_to_workload(self.args, self.name)
+
+    def instantiate(self, config: ConfigSpace) -> tuple[Schedule, list[Any]]:
+        """The schedule of a configuration, and its tensors. InstantiationError where it is none."""
+        config.flop, config.errors = 0.0, []
+        with ApplyConfig(config), Target.of(self.target):
+            schedule, tensors = self.func(*deserialize_args(self.args))
+        if not self.flop:
+            self.flop = config.flop or compute_flop(schedule)
+        if not config.valid():
+            raise InstantiationError(config.errors)
+        return schedule, tensors
+
+    # what strategies of `compassc.tuning` need of a task
+    @property
+    def space(self) -> ConfigSpace:
+        return self.config_space
+
+    default = None
+
+    def __repr__(self) -> str:
+        return f"Task(func_name={self.name}, args={self.args}, kwargs={self.kwargs}, workload={self.workload})"
+
+
+def create(task_name: str, args: Sequence[Any], target: Any, target_host: Any = None) -> Task:
+    """The task of a template: it runs once, with the first value of each knob."""
+    task = Task(task_name, serialize_args(args))
+    task.target, task.target_host = Target.of(target), target_host
+    with ApplyConfig(task.config_space), task.target:
+        schedule, _ = task.func(*deserialize_args(task.args))
+    task.flop = task.config_space.flop or compute_flop(schedule)
+    return task
+
+
+def get_config() -> ConfigSpace:
+    """The configuration of the current context."""
+    current = DispatchContext.current
+    assert current is not None
+    found: ConfigSpace = current.query(Target.current(), None)
+    return found
