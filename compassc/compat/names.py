@@ -157,6 +157,47 @@ MODULES: dict[str, Names] = {
         | {n: "compassc.te.intrinsics:" for n in ("register_intrin_lowering", "register_op_attr")}
         | {"GlobalVar": "compassc.ir.members:", "Range": "compassc.te:"}
     ),
+    "tvm.meta_schedule": Names(
+        {
+            name: f"compassc.compat.meta_schedule.{home}:"
+            for home, names in {
+                "cost": "CostModel",
+                "database": "Database MeasureCandidate",
+                "measure": "Builder MeasureCallback Runner",
+                "mutators": "Mutator",
+                "postprocs": "Postproc",
+                "rules": "ScheduleRule",
+                "search": "SearchStrategy",
+                "space": "SpaceGenerator",
+                "tune": "TaskScheduler TuneContext is_meta_schedule_enabled tune_tasks tune_tir",
+                "utils": "Profiler derived_object",
+            }.items()
+            for name in names.split()
+        }
+    ),
+    **{
+        f"tvm.meta_schedule.{name}": Names(
+            like=tuple(f"compassc.compat.meta_schedule.{home}" for home in homes.split())
+        )
+        for name, homes in {
+            "arg_info": "database",
+            "builder": "measure",
+            "cost_model": "cost",
+            "database": "database",
+            "measure_callback": "measure",
+            "mutator": "mutators",
+            "postproc": "postprocs",
+            "runner": "measure",
+            "schedule_rule": "rules",
+            "search_strategy": "search database",
+            "space_generator": "space",
+            "task_scheduler": "tune",
+            "tir_integration": "tune",
+            "tune": "tune",
+            "tune_context": "tune",
+            "utils": "utils",
+        }.items()
+    },
     "tvm.nd": Names(_from(runtime="NDArray array cpu cuda device empty from_dlpack")),
     "tvm.rpc": Names(
         {name: f"{RUNTIME}.rpc:" for name in ("Server", "TrackerSession", "connect", "connect_tracker")}
@@ -235,7 +276,7 @@ _BUILD = "kernels are built by `BuildManager(target).build(kernel)`"
 _GRAPH_TEXT = "only functions of blocks are read from the framework's script, not graphs"
 
 MISSING: dict[str, str] = {
-    **dict.fromkeys(("tvm.auto_scheduler", "tvm.meta_schedule", "tvm.dlight"), _TUNING),
+    **dict.fromkeys(("tvm.auto_scheduler", "tvm.dlight"), _TUNING),
     **dict.fromkeys(
         ("tvm.relax", "tvm.relay", "tvm.compass.relax", "tvm.compass.frontend", "tvm.compass.CompassConfig"), _GRAPHS
     ),

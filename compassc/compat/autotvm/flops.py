@@ -29,7 +29,7 @@ def _count(e: Any) -> float:
         turns = prod(map(_extent, e.axis))
         return turns * (sum(map(_count, e.combiner.result)) + sum(map(_count, e.source)))
     if isinstance(e, E.Select):
-        return _count(e.cond) + max(_count(e.a), _count(e.b))
+        return _count(e.condition) + max(_count(e.true_value), _count(e.false_value))
     if isinstance(e, E.Binary):
         return 1 + _count(e.a) + _count(e.b)
     if isinstance(e, E.Unary):

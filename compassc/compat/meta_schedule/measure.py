@@ -1,0 +1,263 @@
+"""Builders and runners, and what is told of each measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compass_runtime import get_global_func
+from compassc.targets import Target, build
+from compassc.tuning.hosted import Bench, Plan
+
+from .database import FAILED, MeasureCandidate, TensorInfo, TuningRecord
+
+
+@dataclass
+class BuilderInput:
+    """A module to build for a target."""
+
+    mod: Any
+    target: Any
+    params: Any = None
+
+
+@dataclass
+class BuilderResult:
+    """The file of a module, or what was the matter."""
+
+    artifact_path: str | None
+    error_msg: str | None
+
+
+@dataclass
+class RunnerInput:
+    """A module's file, the kind of device, and its arguments."""
+
+    artifact_path: str
+    device_type: str
+    args_info: Sequence[TensorInfo]
+
+
+@dataclass
+class RunnerResult:
+    """The seconds of calls, or what was the matter."""
+
+    run_secs: list[float] | None
+    error_msg: str | None
+
+
+class RunnerFuture:
+    """A result that is there, or will be."""
+
+    def __init__(self, f_done: Callable[[], bool], f_result: Callable[[], RunnerResult]) -> None:
+        self.f_done, self.f_result = f_done, f_result
+
+    def done(self) -> bool:
+        """Whether it is there."""
+        return bool(self.f_done())
+
+    def result(self) -> RunnerResult:
+        """The result."""
+        return self.f_result()
+
+
+PyRunnerFuture = RunnerFuture
+
+
+def _function(given: Any) -> Callable[..., Any] | None:
+    """A function, or the global one of that name. ValueError where there is none."""
+    if isinstance(given, str):
+        found = get_global_func(given, allow_missing=True)
+        if found is None:
+            raise ValueError(f"Cannot find global function {given}")
+        return found.body
+    made: Callable[..., Any] | None = given
+    return made
+
+
+class Builder:
+    """The base of builders."""
+
+    def build(self, build_inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
+        """The files of modules, in order."""
+        raise NotImplementedError
+
+    @staticmethod
+    def create(kind: Any = "local", **options: Any) -> Any:
+        """A builder by name. ValueError for others than `local`."""
+        if not isinstance(kind, str):
+            return kind
+        if kind != "local":
+            raise ValueError(f"Unknown Builder: {kind}")
+        return LocalBuilder(**options)
+
+
+PyBuilder = Builder
+create = Builder.create
+
+
+class LocalBuilder(Builder):
+    """Builds modules in this process. `f_build(mod, target, params)` makes a module in another way."""
+
+    def __init__(
+        self, *, max_workers: int | None = None, timeout_sec: float = 30.0, f_build: Any = None, f_export: Any = None,
+        initializer: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
+        """ValueError for names of functions that there are not."""
+        self.timeout_sec = timeout_sec
+        self._build, self._export = _function(f_build), _function(f_export)
+        self._bench = Bench()
+        if initializer is not None:
+            initializer()
+
+    def build(self, build_inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
+        return [self._one(given) for given in build_inputs]
+
+    def _one(self, given: BuilderInput) -> BuilderResult:
+        def made() -> Any:
+            if self._build is not None:
+                return self._build(given.mod, given.target, given.params)
+            return build(given.mod, None, Target.of(given.target))
+
+        if self._export is not None:
+            try:
+                return BuilderResult(str(self._export(made())), None)
+            except Exception as error:  # noqa: BLE001 - what a candidate raises is about this candidate
+                return BuilderResult(None, f"LocalBuilder: An exception occurred\n{error}")
+        found = self._bench.build(made, self.timeout_sec)
+        if found.error == "timeout":
+            return BuilderResult(None, f"LocalBuilder: Timeout, killed after {self.timeout_sec} seconds")
+        if found.error:
+            return BuilderResult(None, f"LocalBuilder: An exception occurred\n{found.message}")
+        return BuilderResult(found.path, None)
+
+
+@dataclass(frozen=True)
+class EvaluatorConfig:
+    """How calls are timed: see `compassc.tuning.hosted.Plan`."""
+
+    number: int = 3
+    repeat: int = 1
+    min_repeat_ms: float = 100
+    enable_cpu_cache_flush: bool = False
+
+
+class Runner:
+    """The base of runners."""
+
+    def run(self, runner_inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
+        """What modules take, in order."""
+        raise NotImplementedError
+
+    @staticmethod
+    def create(kind: Any = "local", **options: Any) -> Any:
+        """A runner by name. ValueError for others than `local`."""
+        if not isinstance(kind, str):
+            return kind
+        if kind != "local":
+            raise ValueError(f"Unknown Runner: {kind}")
+        return LocalRunner(**options)
+
+
+PyRunner = Runner
+
+
+class LocalRunner(Runner):
+    """Runs modules on this machine, in a process of their own."""
+
+    def __init__(
+        self, timeout_sec: float = 30.0, evaluator_config: EvaluatorConfig | None = None, cooldown_sec: float = 0.0,
+        alloc_repeat: int = 1, initializer: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
+        config = evaluator_config or EvaluatorConfig()
+        self.timeout_sec = timeout_sec
+        self._plan = Plan(config.number, config.repeat, config.min_repeat_ms, timeout_sec, cooldown_sec)
+        self._bench = Bench()
+        if initializer is not None:
+            initializer()
+
+    def run(self, runner_inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
+        made = []
+        for given in runner_inputs:
+            result = self._one(given)
+            made.append(RunnerFuture(lambda: True, lambda result=result: result))  # type: ignore[misc]
+        return made
+
+    def _one(self, given: RunnerInput) -> RunnerResult:
+        arguments = [(info.shape, info.dtype) for info in given.args_info]
+        found = self._bench.run(str(given.artifact_path), given.device_type, arguments, self._plan)
+        if found.error == "timeout":
+            return RunnerResult(None, f"LocalRunner: Timeout, killed after {self.timeout_sec} seconds")
+        if found.error:
+            return RunnerResult(None, f"LocalRunner: An exception occurred\n{found.message}")
+        return RunnerResult(list(found.seconds), None)
+
+
+class MeasureCallback:
+    """The base of what is called after each measurement."""
+
+    def apply(
+        self, task_scheduler: Any, task_id: int, measure_candidates: Sequence[MeasureCandidate],
+        builder_results: Sequence[BuilderResult], runner_results: Sequence[RunnerResult],
+    ) -> None:  # fmt: skip
+        """Takes results. ValueError where a subclass has none."""
+        raise ValueError("apply is not defined")
+
+    @staticmethod
+    def create(kind: Any = "default") -> list[Any]:
+        """Callbacks by name. ValueError for others."""
+        kinds: dict[str, Callable[[], list[Any]]] = {
+            "default": lambda: [AddToDatabase(), RemoveBuildArtifact(), UpdateCostModel()],
+            "add-to-database": lambda: [AddToDatabase()],
+            "remove-build-artifact": lambda: [RemoveBuildArtifact()],
+            "update-cost-model": lambda: [UpdateCostModel()],
+        }
+        if not isinstance(kind, str):
+            return list(kind) if isinstance(kind, (list, tuple)) else [kind]
+        if kind not in kinds:
+            raise ValueError(f"Unknown MeasureCallback: {kind}")
+        return kinds[kind]()
+
+
+PyMeasureCallback = MeasureCallback
+
+
+class AddToDatabase(MeasureCallback):
+    """Keeps records."""
+
+    def apply(
+        self, task_scheduler: Any, task_id: int, measure_candidates: Any, builder_results: Any, runner_results: Any
+    ) -> None:
+        database, context = task_scheduler.database, task_scheduler.tasks_[task_id].ctx
+        if database is None:
+            return
+        workload = database.commit_workload(context.mod)
+        for one, result in zip(measure_candidates, runner_results):
+            seconds = list(result.run_secs) if result.run_secs else [FAILED]
+            database.commit_tuning_record(TuningRecord(one.sch.trace, workload, seconds, context.target, one.args_info))
+
+
+class RemoveBuildArtifact(MeasureCallback):
+    """Removes the files of modules."""
+
+    def apply(
+        self, task_scheduler: Any, task_id: int, measure_candidates: Any, builder_results: Any, runner_results: Any
+    ) -> None:
+        import os
+        from contextlib import suppress
+
+        for result in builder_results:
+            if result.artifact_path:
+                with suppress(OSError):
+                    os.unlink(result.artifact_path)
+
+
+class UpdateCostModel(MeasureCallback):
+    """Has a model learn."""
+
+    def apply(
+        self, task_scheduler: Any, task_id: int, measure_candidates: Any, builder_results: Any, runner_results: Any
+    ) -> None:
+        if task_scheduler.cost_model is not None:
+            task_scheduler.cost_model.update(task_scheduler.tasks_[task_id].ctx, measure_candidates, runner_results)
