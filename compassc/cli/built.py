@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from compassc.cli.console import Console
 if TYPE_CHECKING:
     from compassc.gbuilder.build import GraphBuild
     from compassc.graph import Layer
+    from compassc.models.model import Model
 
 MOST_OPERATIONS = 1 << 28
 """Of a layer that is run for its cycles: the simulator takes seconds for so many."""
@@ -27,6 +29,21 @@ def tell(console: Console, built: GraphBuild, target: str, aiff: bool) -> None:
     for where in built.on_aiff:
         console.say(str(where) if where.reason else f"{where}; {_compared(where.layer, target)}")
     console.say(built.summary())
+
+
+def costs(console: Console, model: Model) -> Iterator[str]:
+    """What a model holds; where somebody looks, or asks for more words, also what a run takes, which is run for that."""
+    from compassc.layers.costs import cost_of
+
+    weights = sum(a.nbytes for layer in model.graph.layers for a in layer.constants.values())
+    yield f"constants: {weights:,} bytes"
+    if not (console.verbose or sys.stderr.isatty()):
+        return
+    if sum(cost_of(layer).operations for layer in model.layers) > MOST_OPERATIONS:
+        yield f"`compassc run {model.folder} --inputs FILE --profile` tells what a run takes"
+        return
+    with _without_warnings():
+        yield f"a run takes {model.profile().cycles:,.0f} cycles (estimated)"
 
 
 def _compared(layer: Layer, target: str) -> str:

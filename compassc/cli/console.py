@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from compass_core import progress
 from compass_core.errors import CompassError
 from compass_core.errors.boundary import complain
 
@@ -93,6 +94,7 @@ class Console:
 
     def clear_progress(self) -> None:
         """Clear the progress line."""
+        progress.clear()
         if self._progress_shown:
             complain("\r\x1b[K", end="")
             self._progress_shown = False

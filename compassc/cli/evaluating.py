@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from compass_core.progress import time_left
 from compassc.cli.console import Console, artifact
 from compassc.cli.models import built_model
 from compassc.cli.quantizing import pictures_of
@@ -43,11 +44,3 @@ def run(console: Console, source: Path, given: dict[str, Any]) -> None:
         files.write(given["html"], page(found))
         console.made(given["html"])
     check(found)
-
-
-def time_left(seconds: float, count: int, all: int) -> str:
-    """What to say of the time that is left after `count` of `all` took some seconds; nothing of less than two seconds."""
-    left = seconds * (all - count) / max(count, 1)
-    if left < 2:
-        return ""
-    return f", {left:.0f} s left" if left < 100 else f", {left / 60:.0f} min left"

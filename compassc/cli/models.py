@@ -7,7 +7,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import UsageError
-from compassc.cli.built import tell
+from compass_core.progress import shown as shown_progress
+from compassc.cli.built import costs, tell
 from compassc.cli.console import Console, artifact, shown
 from compassc.cli.outputs import hand_over, is_apart, place
 from compassc.cli.pipeline import graph_pass_options, graph_pipeline_text
@@ -34,6 +35,8 @@ NOT_OF_MODELS = {
 
 def build_file(console: Console, source: Path, given: dict[str, Any]) -> None:
     """Builds the model, or the graph, in a file: all its stages."""
+    from compassc.models.model import Model
+
     for name, option in NOT_OF_MODELS.items():
         if given.get(name):
             raise UsageError(f"{option} is about kernels, not about models", code="usage")
@@ -61,7 +64,7 @@ def build_file(console: Console, source: Path, given: dict[str, Any]) -> None:
             batch=given["batch"],
         )
         console.folder = request.stage_folder()
-        with telling(console):
+        with telling(console), shown_progress(console.verbose):
             build = run_model_build(request, console.stage, console.waiting)
         console.clear_progress()
         for line in summary(build.quantised) if build.quantised else ():
@@ -70,6 +73,8 @@ def build_file(console: Console, source: Path, given: dict[str, Any]) -> None:
             console.made(build.result)
             return
         tell(console, build.built, build.target.name, request.aiff)
+        for line in costs(console, Model.of(build)):
+            console.say(line)
         hand_over(console, made, output)
 
 
@@ -97,7 +102,7 @@ def built_model(console: Console, source: Path, given: dict[str, Any]) -> Model:
         request.folder = Path(keep.name)
         request.output = request.folder / "aipu.bin"
     console.folder = request.folder
-    with telling(console):
+    with telling(console), shown_progress(console.verbose):
         build = run_model_build(request, console.stage, console.waiting)
     console.clear_progress()
     for line in summary(build.quantised) if build.quantised else ():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from compass_core import progress
 from compass_core.errors import UsageError
 from compassc.cli import options
 from compassc.cli.console import Console
@@ -135,7 +136,7 @@ def quantised(console: Console, graph: Any, given: dict[str, Any], **more: Any) 
     """The graph quantised as the options say; tells which layers stay floats."""
     from compassc.quantizer.model import quantize_model
 
-    with telling(console):
+    with telling(console), progress.shown(console.verbose):
         return quantize_model(
             graph, given.get("calibrate"), settings_of(given), min_cosine=given.get("min_cosine"),
             pictures=pictures_of(given), limit=given.get("samples"), min_sqnr=given.get("min_sqnr"), judged=True,

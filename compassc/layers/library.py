@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compass_core.errors import CompassError
+from compass_core.progress import told
 from compassc.gbuilder import plugin_api
 from compassc.gbuilder.memory import owner
 from compassc.gbuilder.nodes import Node, Nodes, content_of
@@ -171,4 +172,4 @@ class LayerLibrary:
         found = [(m.plugin.instance.work, m.nodes) for m in matches if isinstance(m.plugin.instance, GroupPlugin)]
         distinct = {work.name: (work, nodes[0].layer) for work, nodes in found}.values()
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            list(pool.map(lambda item: compiled(*item), distinct))
+            list(told("kernels", pool.map(lambda item: compiled(*item), distinct), len(distinct)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from compass_core import files
+from compass_core import files, progress
 from compass_core.errors import UsageError
 from compass_core.samples import joined
 from compassc.driver.build import STAGE_FOLDER_SUFFIX
@@ -179,7 +179,8 @@ class Model:
 
         given = by_name or inputs or [np.zeros(t.shape, np.float32) for t in self.inputs]
         sample = the_sample(self.graph, given)
-        job = counting(self.program).program.create_job()
+        with progress.shown():
+            job = counting(self.program).program.create_job()
         job.run(self.raw_inputs(sample, raw), record=True)
         return profile_of(self.program, job.result)
 
@@ -263,7 +264,8 @@ def compile(
         request.source = Path(model)
     else:
         request.model = model
-    return Model.of(run_model_build(request), keep)
+    with progress.shown():
+        return Model.of(run_model_build(request), keep)
 
 
 def estimated_cycles(graph: Graph, target: str = "") -> float:

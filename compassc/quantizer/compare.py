@@ -67,10 +67,41 @@ def _compare(
             sums.setdefault(t.name, Similarity()).add(values[t.name], array)
 
 
+Known = Sequence[tuple[Sample, Mapping[str, Array]]]
+"""Samples, and the outputs of a float graph by name."""
+
+
+def known_outputs(graph: Graph, samples: Iterable[Sample], limit: int | None = 8) -> Known:
+    """What a float graph gives for samples."""
+    ends = {t.name for t in graph.outputs}
+    found = []
+    for sample in _some(samples, limit):
+        made: dict[str, Array] = {}
+
+        def seen(layer: Layer, _: Sequence[Array], outputs: Sequence[Array], made: dict[str, Array] = made) -> None:
+            made.update({t.name: a for t, a in zip(layer.outputs, outputs, strict=True) if t.name in ends})
+
+        run(graph, sample, seen)
+        found.append((sample, made))
+    return found
+
+
 def outputs_of(graph: Graph, quantised: Graph, samples: Iterable[Sample], limit: int | None = 8) -> list[Compared]:
     """The outputs of the graph that hold real numbers."""
-    ends = {t.name for t in graph.outputs}
-    return [row for row in similarity(graph, quantised, samples, limit) if row.name in ends]
+    return against(graph, quantised, known_outputs(graph, samples, limit))
+
+
+def against(graph: Graph, quantised: Graph, known: Known) -> list[Compared]:
+    """The outputs of the graph that hold real numbers, where what they should be is known."""
+    ends = {t.name: t for t in quantised.outputs}
+    sums: dict[str, Similarity] = {}
+    for sample, right in known:
+        made = run_graph(quantised, {t.name: to_raw(t, sample[t.name]) for t in quantised.inputs})
+        for t in graph.outputs:
+            if is_float(t) and t.name in ends:
+                sums.setdefault(t.name, Similarity()).add(to_real(ends[t.name], made[t.name]), right[t.name])
+    places = graph.producer()
+    return [Compared(name, places[name].name, places[name].type, s.cosine, s.mse, s.sqnr) for name, s in sums.items()]
 
 
 def output_cosine(graph: Graph, quantised: Graph, samples: Iterable[Sample], limit: int | None = 8) -> float:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from compass_core import progress
 from compass_core.errors import CompassError
 from compassc.graph import Graph
 from compassc.quantizer.convert import quantize_with_reasons
@@ -81,7 +83,7 @@ def quantize_model(
             raise CompassError(
                 "integers need calibration data", code="calibration-data", help="--calibrate DATA, or --quantize fp16"
             )
-        calibration = calibrate(graph, samples, wanted, done)
+        calibration = calibrate(graph, samples, wanted, done or _told(len(samples)))
     made = None
     if measured is not None and calibration is not None and (auto or min_cosine is not None):
         made = _mixture(graph, measured, calibration, settings, wanted, min_cosine, min_sqnr, cycles)
@@ -94,6 +96,17 @@ def quantize_model(
         made.verdict = judge(prepared(graph, wanted), made.graph, made.settings, measured, held_back)
         made.verdict.check(min_cosine, min_sqnr)
     return made
+
+
+def _told(count: int) -> Callable[[int], None]:
+    """Tells how many samples are done."""
+    numbers = itertools.count(1)
+
+    def done(many: int) -> None:
+        for _ in range(many):
+            progress.tell("samples of the calibration", next(numbers), count)
+
+    return done
 
 
 def _mixture(

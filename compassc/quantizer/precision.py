@@ -3,16 +3,18 @@ near enough to the float graph's; of several forms the one that takes the fewest
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from glob import escape
 from typing import Any, NamedTuple
 
+from compass_core import progress
 from compass_core.errors import CompassError
 from compassc.graph import Graph, Layer, LayerError
 from compassc.layers.costs import cost_of
-from compassc.quantizer.compare import Compared, outputs_of
+from compassc.quantizer.compare import Compared, against, known_outputs
 from compassc.quantizer.convert import quantize_with_reasons
 from compassc.quantizer.data import Samples
 from compassc.quantizer.job import is_float
@@ -31,6 +33,10 @@ LEFT_OUT = 4
 """Layers that are tried in their first form again, those of the most operations."""
 WIDE, WIDEST = 2, 4
 """Cycles of an operation to those of one of bytes: of 16-bit numbers with bytes; of those with each other, and of floats."""
+
+SECONDS = 300.0
+"""After which a search ends: with the mixture that holds, or, where none does yet, the first that does with a form for all
+layers."""
 
 Cycles = Callable[[Graph], float]
 
@@ -73,12 +79,23 @@ class _Search:
         self.graph, self.samples, self.calibration, self.settings = graph, samples, calibration, settings
         self.wanted, self.cycles = wanted, cycles
         self.layers = {layer.name: layer for layer in graph.layers}
+        self.known = known_outputs(graph, samples)
+        self.until = time.monotonic() + SECONDS
+        self.tries = 0
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the search has taken as long as it may."""
+        return time.monotonic() > self.until
 
     def tried(self, raised: Mapping[str, str]) -> Tried:
         """The mixture in which some layers have another form, by name."""
+        most = 2 * len(FORMS) * 2 * len(self.layers).bit_length()
+        progress.tell("mixtures of forms, at most", min(self.tries, most), most)
+        self.tries += 1
         chosen = self.settings.overridden({escape(n): self._form(self.layers[n], form) for n, form in raised.items()})
         made = quantize_with_reasons(self.graph, self.calibration, chosen)
-        rows = outputs_of(self.graph, made.graph, self.samples)
+        rows = against(self.graph, made.graph, self.known)
         outcome = Outcome(made.graph, self.calibration, made.floats, chosen, dict(raised))
         found = Tried(outcome, rows, self.wanted.holds(rows))
         outcome.cosine = found.cosine
@@ -95,12 +112,16 @@ class _Search:
         forms are tried for some of these."""
         order, most = self.order(first), len(self.layers)
         wholes: list[Tried] = []
+        held = False
         for form in FORMS:
+            if self.is_late and (held or form != FORMS[-1]):
+                continue
             found = self.fewest({}, order, form, most)
             yield found
+            held = held or found.holds
             if found.holds:  # a form that costs more is worth it for fewer layers alone
                 most = min(most, len(found.outcome.raised))
-            for whole in wholes:
+            for whole in () if self.is_late else wholes:
                 yield self.fewest(whole.outcome.raised, self.order(whole), form, most)
             wholes += [] if found.holds or form == FORMS[-1] else [found]
 
@@ -111,13 +132,17 @@ class _Search:
 
     def fewest(self, base: Mapping[str, str], order: Sequence[str], form: str, most: int) -> Tried:
         """`base` with a form for the first layers in an order, as few as hold, at most so many."""
-        return fewest(lambda many: self.tried({**base, **dict.fromkeys(order[:many], form)}), min(most, len(order)))
+        return fewest(
+            lambda many: self.tried({**base, **dict.fromkeys(order[:many], form)}),
+            min(most, len(order)),
+            lambda: self.is_late,
+        )
 
     def without_needless(self, found: Tried) -> Tried:
         """The mixture without layers that need not have another form, the costliest first."""
         named = sorted(found.outcome.raised, key=lambda name: -operations(self.layers[name]))
         for name in named[:LEFT_OUT]:
-            if len(found.outcome.raised) < 2:
+            if len(found.outcome.raised) < 2 or self.is_late:
                 break
             fewer = self.tried({n: form for n, form in found.outcome.raised.items() if n != name})
             found = fewer if fewer.holds else found
@@ -156,13 +181,15 @@ def raised(
                 help="ask for less, or for --quantize fp16",
             )
         return replace(best.outcome, why=f"no mixture keeps {wanted}; the nearest one has {best.cosine:.5f}")
-    costs = [(search.cycles(one.outcome.graph), one) for one in near]
+    cost = estimated_cycles if search.is_late else search.cycles
+    costs = [(cost(one.outcome.graph), one) for one in near]
     least = min(costs, key=lambda pair: pair[0])
     best = search.without_needless(least[1])
     why = [
         f"{base} has a cosine of {first.cosine:.5f}, {wanted} is asked for; estimated cycles of mixtures that keep it:"
     ]
     why += [f"  {_forms_of(one)}: {cost:,.0f}" for cost, one in costs]
+    why += [f"the search ended after {SECONDS:.0f} s: another one might take fewer cycles"] if search.is_late else []
     return replace(best.outcome, why="\n".join(why))
 
 
@@ -172,17 +199,17 @@ def _forms_of(found: Tried) -> str:
     return ", ".join(f"{counts[form]} layer{'s' * (counts[form] > 1)} {form}" for form in FORMS if counts[form])
 
 
-def fewest(attempt: Callable[[int], Tried], most: int) -> Tried:
+def fewest(attempt: Callable[[int], Tried], most: int, is_late: Callable[[], bool] = lambda: False) -> Tried:
     """The attempt with the fewest layers that holds, to a quarter of them, by doubling and halving; the last one where none
-    does."""
+    does. Once it `is_late` the one that holds, or that with all layers."""
     low, high = 0, min(1, most)
     found = attempt(high)
     while not found.holds and high < most:
-        low, high = high, min(2 * high, most)
+        low, high = high, most if is_late() else min(2 * high, most)
         found = attempt(high)
     if not found.holds:
         return found
-    while high - low > max(1, high // 4):
+    while high - low > max(1, high // 4) and not is_late():
         middle = (low + high) // 2
         tried = attempt(middle)
         if tried.holds:

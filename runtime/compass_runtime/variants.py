@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,7 @@ from compass_core.elf.link import Part, link
 from compass_core.hostcc import host
 from compass_core.hostcc.foreign import compile_source
 from compass_core.hostcc.sources import Source, read_sources
+from compass_core.progress import told
 from compass_core.reading.limits import COMPILE_ALL_SECONDS
 
 if TYPE_CHECKING:
@@ -30,7 +33,10 @@ def variant(
     """
     sources = sources or read_sources(program.code.elf, program.trusted)
     until = time.monotonic() + COMPILE_ALL_SECONDS.most
-    parts = [Part(s.name, compile_source(s, flags, clang, until), s.entries) for s in sources]
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:  # clang runs beside clang
+        objects = pool.map(lambda source: compile_source(source, flags, clang, until), sources)
+        made = list(told("kernels compiled for this run", objects, len(sources)))
+    parts = [Part(s.name, data, s.entries) for s, data in zip(sources, made, strict=True)]
     elf = parts[0].data if len(parts) == 1 else link(parts)
     return with_object(program, elf)
 

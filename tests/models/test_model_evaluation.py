@@ -125,7 +125,7 @@ def test_references_may_be_asked_for_some_samples(classifier, found, compassc):
 
 
 def test_the_time_left_is_told():
-    from compassc.cli.evaluating import time_left
+    from compass_core.progress import time_left
 
     assert time_left(10, 10, 100) == ", 90 s left" and time_left(10, 10, 1000) == ", 16 min left"
     assert time_left(1, 99, 100) == "" and time_left(0, 0, 5) == ""

@@ -8,7 +8,7 @@ from test_quantised_networks import network, samples
 
 from compass_core.errors import CompassError
 from compassc.graph import Graph
-from compassc.quantizer import Settings, calibrate, quantize_model
+from compassc.quantizer import Settings, calibrate, precision, quantize_model
 from compassc.quantizer.compare import output_cosine
 from compassc.quantizer.data import Samples
 from compassc.quantizer.precision import FORMS, Wanted, raised
@@ -65,6 +65,15 @@ def test_of_mixtures_that_keep_it_the_one_with_the_fewest_cycles_is_taken(mixtur
     assert len(seen) > 1 and set(made.raised.values()) <= set(FORMS)
     assert {"float16": "float16"}.get(min(seen, key=lambda form: seen[form]), "w8a16") in set(made.raised.values())
     assert len(made.why.splitlines()) > 2
+
+
+def test_a_search_that_is_late_ends_with_what_holds(monkeypatch):
+    graph = network("depthwise")
+    first = output_cosine(graph, quantize_model(graph, samples(graph), "int8").graph, samples(graph))
+    monkeypatch.setattr(precision, "SECONDS", -1.0)
+    made = quantize_model(graph, samples(graph), "auto", min_cosine=1 - (1 - first) / 4, cycles=lambda graph: 1 / 0)
+    assert set(made.raised.values()) == {FORMS[-1]} and "the search ended after" in made.why
+    assert output_cosine(graph, made.graph, samples(graph)) > first
 
 
 def test_what_no_form_keeps_is_an_error_only_where_it_was_asked_for():
