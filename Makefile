@@ -10,6 +10,7 @@
 #   make test-onnx  ONNX's node tests by the references, and on a simulator (DEVICE=X2_1204); make test has a sample
 #   make test-networks  whole networks in every form of numbers, each layer on the simulator against its reference
 #                (NETWORKS=resnet18 FORMS=int8,w8a16); make test has a sample
+#   make zoo     trained networks in every form of numbers: the table of docs/zoo.md (NETWORKS=vit,words); make test has a sample
 #   make replay  what every kernel gave and cost when the record was made, held against today (JOBS=4, CASES='layers/Softmax forms');
 #                tests/README.md says how the record is changed; make test has a sample
 #   make fuzz-layers  N random networks of layers from SEED on, on the simulator and by the references
@@ -48,7 +49,7 @@ TYPED := compass_core compass_runtime compass_sim \
   $(addprefix compassc.,analysis build check cli cluster codegen compat driver dsl errors evaluation gbuilder importers graph ir language layers models onnx_backend operators ops passes pysim quantizer reference settings targets te tir toolchain topi tuning)
 DEMO := build/demo
 
-.PHONY: demo test test-whole test-onnx test-security test-networks replay fuzz fuzz-layers fuzz-replies fuzz-te soak fuzz-extents soak-builds storm bench docs lint format setup \
+.PHONY: demo test test-whole test-onnx test-security test-networks zoo replay fuzz fuzz-layers fuzz-replies fuzz-te soak fuzz-extents soak-builds storm bench docs lint format setup \
   clean distclean
 .DELETE_ON_ERROR:
 
@@ -78,6 +79,9 @@ test-onnx: $(ENGINE)
 
 test-networks: $(ENGINE)
 	@$(BIN)/python -m tests.networks --jobs $(JOBS) $(if $(NETWORKS),--networks $(NETWORKS)) $(if $(FORMS),--forms $(FORMS))
+
+zoo: $(ENGINE)
+	@$(BIN)/python -m tests.zoo $(if $(NETWORKS),--networks $(NETWORKS))
 
 replay: $(ENGINE)
 	@$(BIN)/python -m tests.replay compare --jobs $(JOBS) $(foreach case,$(CASES),'$(case)')

@@ -1,0 +1,60 @@
+"""`python -m tests.zoo [--networks A,B] [--forms C,D] [--folder DIR]`: the zoo's networks in each form of numbers. All of
+them make the table of docs/zoo.md; the exit status is 1 where `auto` loses more than it may."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from compass_core import files
+from tests.zoo.measuring import FORMS, Measured, faults, measure
+from tests.zoo.tasks import TASKS
+
+PAGE = Path(__file__).parents[2] / "docs" / "zoo.md"
+BEGIN, END = "<!-- made by `make zoo` -->", "<!-- end -->"
+"""Around the table in the page."""
+
+
+def row(name: str, found: Mapping[str, Measured]) -> str:
+    """A line of the table."""
+    cells = [f"{one.score:.1f}, {one.cycles:,.0f}" for one in found.values()]
+    return f"| {name} | {TASKS[name].about} | {TASKS[name].unit} | {' | '.join(cells)} |"
+
+
+def table(rows: list[str]) -> str:
+    """All lines."""
+    head = f"| network | what it does | in | {' | '.join(FORMS)} |\n|{'---|' * (3 + len(FORMS))}\n"
+    return head + "\n".join(rows) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.zoo", description="The zoo in each form of numbers.")
+    parser.add_argument("--networks", default=",".join(TASKS), help="names, apart by commas")
+    parser.add_argument("--forms", default=",".join(FORMS), help=", ".join(FORMS))
+    parser.add_argument("--folder", type=Path, help="where builds are left (default: nowhere)")
+    given = parser.parse_args()
+    names, forms = given.networks.split(","), given.forms.split(",")
+    rows, bad = [], []
+    with tempfile.TemporaryDirectory(prefix="zoo-") as apart:
+        for name in names:
+            folder = (given.folder or Path(apart)) / name
+            folder.mkdir(parents=True, exist_ok=True)
+            found: dict[str, Measured] = {}
+            for form in forms:
+                one = found[form] = measure(name, form, folder)
+                print(f"{name} {form}: {one.score:.2f} {TASKS[name].unit}, {one.cycles:,.0f} cycles", flush=True)
+            rows.append(row(name, found))
+            bad += faults(name, found) if {"float", "auto"} <= set(found) else []
+    if names == list(TASKS) and forms == list(FORMS):
+        page = files.read_text(PAGE)
+        files.write(PAGE, f"{page.split(BEGIN)[0]}{BEGIN}\n\n{table(rows)}\n{END}{page.split(END)[1]}")
+    for fault in bad:
+        print(f"error: {fault}", file=sys.stderr)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
