@@ -86,6 +86,35 @@ MODULES: dict[str, Names] = {
     "tvm.aipu.script": Names(like=(f"{DSL}.script",)),
     "tvm.aipu.tir": Names(like=(DSL,)),
     "tvm.arith": Names(like=("compassc.te.analyzer",)),
+    "tvm.auto_scheduler": Names(
+        {
+            name: f"compassc.compat.auto_scheduler.{home}:"
+            for home, names in {
+                "policy": """EmptyPolicy PreloadCustomSketchRule PreloadMeasuredStates RandomModel SketchPolicy TaskScheduler
+                    TuningOptions XGBModel""",
+                "record": """LocalBuilder LocalRPCMeasureContext LocalRunner MeasureInput MeasureResult RPCRunner RecordReader
+                    RecordToFile load_best_record load_records save_records""",
+                "workload": """ComputeDAG HardwareParams LayoutRewriteOption SearchTask auto_schedule create_task
+                    make_workload_key register_workload""",
+            }.items()
+            for name in names.split()
+        }
+    ),
+    **{
+        f"tvm.auto_scheduler.{name}": Names(like=(f"compassc.compat.auto_scheduler.{home}",))
+        for name, home in {
+            "compute_dag": "workload",
+            "cost_model": "policy",
+            "loop_state": "state",
+            "measure": "record",
+            "measure_record": "record",
+            "search_policy": "policy",
+            "search_task": "workload",
+            "task_scheduler": "policy",
+            "utils": "workload",
+            "workload_registry": "workload",
+        }.items()
+    },
     "tvm.autotvm": Names(
         {
             name: f"compassc.compat.autotvm.{home}:"
@@ -276,7 +305,7 @@ _BUILD = "kernels are built by `BuildManager(target).build(kernel)`"
 _GRAPH_TEXT = "only functions of blocks are read from the framework's script, not graphs"
 
 MISSING: dict[str, str] = {
-    **dict.fromkeys(("tvm.auto_scheduler", "tvm.dlight"), _TUNING),
+    **dict.fromkeys(("tvm.dlight",), _TUNING),
     **dict.fromkeys(
         ("tvm.relax", "tvm.relay", "tvm.compass.relax", "tvm.compass.frontend", "tvm.compass.CompassConfig"), _GRAPHS
     ),
