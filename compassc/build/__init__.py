@@ -35,20 +35,25 @@ leads from a line of C to the code that made it. Statements of a macro are at th
 **Frames.** A frame makes loops around what somebody else makes. Steps that must know nothing of loops are made `apart`,
 and the frame splices their lines where they belong, or some of them outside of an inner loop (`invariant`).
 
+**Macros** are called as in a kernel file (`multiply_wide(high, low, scale)`), and are the form for a part that is one
+algorithm: real code, whose places are its own lines. The text has the call; `Builder.called` says of which module.
+
 Kernels of layers (`compassc.layers`): a step of an element-wise layer is written against `layers.steps.Steps`, so that it
 serves kernels of both kinds: `layers.layer_kernel.LayerKernel`, which is a builder, and `layers.source.KernelSource`, the
 text of those that are not ported yet, into which a step's values go by their text. Both end in a `layers.source.Kernel`:
 text, arguments, and of those made here the function. Nothing else asks which kind a kernel is.
 
 To port a family: steps first, which is a change of spelling (`k.let(f"{a.name} + {b.name}", "int32", low, high)` becomes
-`k.let(a + b)`, `k.do("macro(...)")` becomes `k.paste(macro, ...)`, `k.scalar` becomes `k.number`); then its frame, as
-`layers.loops` has it; then what only that frame used of `source` goes. After each, `make replay` of the family's types.
+`k.let(a + b)`, `k.do("macro(...)")` becomes `macro(...)`, `k.scalar` becomes `k.number`); then its loops, with `k.held`,
+`k.when`, `k.for_range`, `k.shared` (items of all TECs) and `k.scratch` (LSRAM), as `layers.moving` has it; then what only
+it used of `source` goes. After each, `make replay` of the family's types, and its name in `PORTED` of
+`tests/layers/test_made_kernels.py`.
 """
 
 from __future__ import annotations
 
 from compassc.build.builder import Builder, Line, invariant
-from compassc.build.recorder import Recorder, call_text, formula
+from compassc.build.recorder import Recorder, both, call_text, either, formula
 from compassc.build.values import (
     Address,
     Expression,
@@ -69,7 +74,9 @@ __all__ = [
     "Pointer",
     "Recorder",
     "Value",
+    "both",
     "call_text",
+    "either",
     "formula",
     "invariant",
     "pointer",

@@ -66,6 +66,8 @@ class Line:
     def made(self) -> S.Body:
         """Its statements, with their blocks."""
         *first, last = (placed(s if s.span is not None else s.at(self.place)) for s in self.make())
+        if not (self.body or self.orelse):  # a macro's blocks are its own
+            return *first, last
         if isinstance(last, (S.For, S.While)):
             last = last.replace(body=made(self.body))
         elif isinstance(last, S.IfThenElse):
@@ -100,6 +102,7 @@ class Builder(Recorder):
     def __init__(self) -> None:
         self.lines: list[Line] = []
         self.parameters: list[tuple[E.Var, Any]] = []
+        super().__init__()
         self._names: set[str] = set()
         self._counts: Counter[str] = Counter()
 
@@ -225,6 +228,7 @@ class Builder(Recorder):
             every = {s.var for s in walk_stmts(made()) if isinstance(s, (S.Assign, S.SetElement))}
             _CHANGED[key] = tuple(isinstance(x, Value) and x.expr in every for x in arguments)
         changed = tuple(x.expr for x, changes in zip(arguments, _CHANGED[key], strict=True) if changes)
+        self.called[macro.__name__] = macro.py_func.__module__
         self.add(call_text(macro.__name__, args, kwargs), made, variables, changed)
 
     def paste(self, macro: Macro, *arguments: Any) -> None:

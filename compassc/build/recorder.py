@@ -16,10 +16,10 @@ from typing import Any, ClassVar, NoReturn, TypeVar, cast
 import numpy as np
 
 from compassc.build import ranges
-from compassc.build.values import EFFECT, Pointer, Range, Value
+from compassc.build.values import EFFECT, Expression, Pointer, Range, Value, recorded
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.dtypes import VOID, DataType
+from compassc.ir.dtypes import BOOL, VOID, DataType
 from compassc.language.dispatch import LOCAL, parsing
 from compassc.language.parser.values import PointerValue
 from compassc.language.parser.values import Value as Plain
@@ -34,6 +34,10 @@ class Recorder:
     functions: ClassVar[tuple[Any, ...]] = ()
     _adapt = True
     """Whether literals take the types of the values beside them, as in a kernel's own text."""
+
+    def __init__(self) -> None:
+        self.called: dict[str, str] = {}
+        """Functions and macros that the text calls: the module of each."""
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -137,7 +141,9 @@ class Recorder:
             self._adapt = outer
         if not isinstance(found, Value) or any(found is x for x in args):
             return found
-        return found.called(call_text(function.__name__, args, kwargs))
+        if outer:
+            self.called[function.__name__] = function.__module__
+        return found.named(call_text(function.__name__, args, kwargs))
 
     def statement(self, text: str, made: Callable[[], S.Stmt], variables: Sequence[E.Var]) -> None:
         """A call that has an effect."""
@@ -161,6 +167,24 @@ class Recorder:
     @property
     def machine(self) -> Any:
         raise TypeError("a kernel in the making has no tiles")
+
+
+def either(a: Expression, b: Expression) -> Expression:
+    """`a or b` of conditions."""
+    return _logical("or", a, b)
+
+
+def both(a: Expression, b: Expression) -> Expression:
+    """`a and b` of conditions."""
+    return _logical("and", a, b)
+
+
+def _logical(symbol: str, a: Expression, b: Expression) -> Value:
+    from compassc.language.parser.operators import logical
+
+    variables = (*recorded(a).variables, *recorded(b).variables)
+    text = f"{shown(a)} {symbol} {shown(b)}"
+    return Value.lazy(BOOL, lambda: logical(symbol, a, b).expr, text, variables, (0, 0), False)
 
 
 def formula(function: _F) -> _F:

@@ -105,7 +105,7 @@ class Value(Expression):
         found = (self.low if low is None else low, self.high if high is None else high)
         return Value.lazy(self._type, lambda: self.expr, self.source, self.variables, found, self.whole)
 
-    def called(self, source: str) -> Value:
+    def named(self, source: str) -> Value:
         """The same value under another text, which is a call."""
         return Value.lazy(self._type, lambda: self.expr, source, self.variables, lambda _: self.range)
 

@@ -18,6 +18,8 @@ from compass_core.hostcc.clang import find_clang
 from compass_core.hostcc.command import headers_hash
 from compassc.layers.source import Kernel
 
+SHARED = ("vectors", "joins", "inverse")
+"""The modules of layers whose functions and macros those of other modules may call."""
 _COMPILER = (
     "ir",
     "ops",
@@ -29,9 +31,7 @@ _COMPILER = (
     "codegen",
     "toolchain",
     "driver",
-    "layers/vectors.py",
-    "layers/joins.py",
-    "layers/inverse.py",
+    *(f"layers/{name}.py" for name in SHARED),
 )
 """The parts of this package that compile a kernel's text. Those that make kernels as IR are no part of it: what they make
 is what their text means."""
@@ -84,7 +84,7 @@ class KernelCache:
         return self._cache.put("kernel", f"{key_of(kernel.text)}.py", kernel.text.encode())
 
     def _key(self, kernel: Kernel) -> str:
-        return key_of("1", self._target, kernel.text, self._compiler)
+        return key_of("2", self._target, kernel.text, self._compiler, *map(_state_of, sorted(kernel.modules)))
 
 
 def compiler_identity() -> str:
@@ -99,8 +99,18 @@ def _own_identity() -> str:
     """The part of `compiler_identity` for this package."""
     here = Path(__file__).parents[1]
     listed = [path for part in _COMPILER for path in _python_files(here / part)]
-    states = (f"{path.relative_to(here)} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in listed)
-    return key_of(VERSION, sys.version, *states)
+    return key_of(VERSION, sys.version, *(_state(path, here) for path in listed))
+
+
+@cache
+def _state_of(module: str) -> str:
+    """The state of a module's file."""
+    here = Path(__file__).parents[2]
+    return _state(here / f"{module.replace('.', '/')}.py", here)
+
+
+def _state(path: Path, here: Path) -> str:
+    return f"{path.relative_to(here)} {path.stat().st_size} {path.stat().st_mtime_ns}"
 
 
 def _python_files(place: Path) -> Iterable[Path]:

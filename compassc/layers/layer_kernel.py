@@ -16,7 +16,12 @@ from compassc.ir.exprs import Var
 from compassc.layers.arithmetic import Array
 from compassc.layers.source import Kernel, kernel_text
 from compassc.layers.steps import LANES, Steps
-from compassc.layers.vectors import LANE_KINDS, WIDE, pointee
+from compassc.layers.vectors import LANE_KINDS, WIDE, bits_of, pointee
+
+
+def tail(left: Expression) -> Expression:
+    """The mask of a pass of which so many elements are left."""
+    return S.tail_mask(S.min(left, LANES), LANES)
 
 
 class Lanes:
@@ -53,7 +58,7 @@ class Lanes:
 
 
 class LayerKernel(Builder, Steps):
-    """The kernel of element-wise layers in the making. Steps are made apart, the loop around them afterwards."""
+    """The kernel of layers in the making. Steps are made apart, the loop around them afterwards."""
 
     inside = (*Builder.inside, __file__)
     one_for_all = any_lanes = lanes_are_channels = False
@@ -68,6 +73,7 @@ class LayerKernel(Builder, Steps):
         """Whether a step asked which lanes are elements."""
         self.lanes_mask = self.variable("mask", bool_of(LANES))
         self._once: list[Line] = []
+        self._scratch: dict[tuple[int, str, str], Pointer] = {}
 
     def let(self, expression: Expression, kind: str = "", low: int | None = None, high: int | None = None) -> Value:
         return self._named(self.fresh("v"), recorded(expression).within(low, high))
@@ -86,10 +92,6 @@ class LayerKernel(Builder, Steps):
             yield
         self._once += lines
 
-    def settle_first(self) -> None:
-        """The statements that run before all loops, here."""
-        self.splice(self._once)
-
     def once(self, value: Expression) -> Value:
         with self.first():
             return self.held("entries", value)
@@ -105,6 +107,27 @@ class LayerKernel(Builder, Steps):
     def tensor(self, tensor: Tensor) -> Pointer:
         """A pointer parameter for a tensor of the graph."""
         return pointer_of(self.parameter("t", pointer_type(dtype(pointee(tensor.dtype)), "global"), tensor))
+
+    def raw(self, tensor: Tensor) -> Pointer:
+        """A pointer parameter whose elements are integers of the tensor's element size."""
+        return self.tensor(tensor).as_ptr(bits_of(tensor.dtype))
+
+    def scratch(self, size: int, kind: str, hint: str) -> Pointer:
+        """An array in LSRAM that is the same one wherever it is asked for."""
+        found = self._scratch.get((size, kind, hint))
+        if found is None:
+            with self.first():
+                found = self._scratch[size, kind, hint] = self.alloc(size, kind, hint)
+        return found
+
+    @contextmanager
+    def shared(self, count: Value, name: str, step: int = 1) -> Iterator[Value]:
+        """The loop over so many items of which each TEC takes every so manieth; `step` of them at a time."""
+        first, leap = S.get_local_id(), S.get_local_size()
+        if step > 1:
+            first, leap = first * step, leap * step
+        with self.for_range(first, count, leap, name) as item:
+            yield item
 
     def pointer(self, array: Array) -> Pointer:
         return pointer_of(self.parameter("c", pointer_type(dtype(array.dtype.name), "global"), array))
@@ -143,9 +166,12 @@ class LayerKernel(Builder, Steps):
 
     def kernel(self) -> Kernel:
         """The finished kernel."""
+        self.lines[:0] = self._once
         self.finish(needed={v for v, a in self.parameters if isinstance(a, Tensor)})
-        text = kernel_text([(v.name, _annotation(v)) for v, _ in self.parameters], self.written())
-        return Kernel(text, tuple(a for _, a in self.parameters), self.maker("layer"))
+        text = kernel_text(
+            [(v.name, _annotation(v)) for v, _ in self.parameters], self.written() or ["pass"], self.called
+        )
+        return Kernel(text, tuple(a for _, a in self.parameters), self.maker("layer"), tuple(set(self.called.values())))
 
 
 def _annotation(parameter: Var) -> str:

@@ -14,7 +14,7 @@ from compassc.ir.dtypes import INT32
 from compassc.layers.broadcast import common_shape
 from compassc.layers.byte_functions import runs
 from compassc.layers.kernels import compute
-from compassc.layers.layer_kernel import Lanes, LayerKernel
+from compassc.layers.layer_kernel import Lanes, LayerKernel, tail
 from compassc.layers.machine import Share
 from compassc.layers.source import Kernel
 from compassc.layers.steps import LANES
@@ -186,7 +186,6 @@ def _tiles(nest: Nest) -> bool:
     tile = streams.tile(count, 2 * step if paired and count >= COLUMN * step else step)
     if not tile:
         return False
-    k.settle_first()
     held: list[tuple[Operand, Pointer]] = []
     with_first: list[Transfer] = []
     for o in operands:
@@ -217,7 +216,7 @@ PAIRED = 512
 
 
 def _tail(k: LayerKernel, left: Expression) -> None:
-    k.define(k.lanes_mask, S.tail_mask(S.min(left, LANES), LANES))
+    k.define(k.lanes_mask, tail(left))
 
 
 def _pass(nest: Nest, full: Sequence[Operand], turn: Turn, place: Expression) -> None:
@@ -320,7 +319,6 @@ def _rows(nest: Nest) -> None:
         rows *= d
     sizes = [k.number(d) for d in outer]
     width = k.number(cols)
-    k.settle_first()
     with k.for_range(S.get_local_id(), k.number(rows), S.get_local_size(), "r") as r:
         at = _indices(k, r, sizes)
         loads: list[tuple[Operand, Address]] = []
@@ -332,7 +330,7 @@ def _rows(nest: Nest) -> None:
             else:
                 o.lanes.fill(k, o.pointer + offset)
         with k.for_range(0, width, LANES, "i") as i:
-            k.define(k.lanes_mask, S.tail_mask(S.min(width - i, LANES), LANES))
+            k.define(k.lanes_mask, tail(width - i))
             for o, place in loads:
                 o.lanes.load(k, place + i, k.lanes_mask)
             k.splice(steps)

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import prod
 from typing import NamedTuple
 
-from compassc.graph import LayerError, Tensor
-from compassc.layers.source import LANES, KernelSource
-
-BITS = {
-    "bool": "uint8",
-    "int8": "uint8",
-    "uint8": "uint8",
-    "int16": "uint16",
-    "uint16": "uint16",
-    "float16": "uint16",
-    "bfloat16": "uint16",
-    "int32": "int32",
-    "uint32": "int32",
-    "float32": "int32",
-}
-"""Data type -> the type that moves it unchanged."""
-
-
-def bits_of(dtype: str) -> str:
-    """The type that moves elements of `dtype` unchanged. LayerError for types that kernels do not hold."""
-    if dtype not in BITS:
-        raise LayerError(f"kernels do not move {dtype}")
-    return BITS[dtype]
+from compassc.build import Expression, Pointer, Value
+from compassc.dsl import script as S
+from compassc.graph import Tensor
+from compassc.layers.layer_kernel import LayerKernel, tail
+from compassc.layers.steps import LANES, everywhere
+from compassc.layers.vectors import bits_of, shared_part
 
 
 class Copy(NamedTuple):
@@ -67,36 +51,44 @@ def merged(copy: Copy) -> Copy:
     return Copy(tuple(dims), copy.source, tuple(near), copy.target, tuple(far))
 
 
-def raw_pointer(k: KernelSource, tensor: Tensor) -> str:
-    """A pointer parameter whose elements are integers of the tensor's element size."""
-    return f'{k.tensor(tensor)}.as_ptr("{bits_of(tensor.dtype)}")'
-
-
 UNITS = 16
 """Parts into which a copy is cut at least where its size allows, so that every TEC has some."""
 SHORTEST = 32
 """Rows of a matrix that are transposed at once at least."""
 
 
-def copy_lines(k: KernelSource, copy: Copy, source: str, target: str, tag: str) -> list[str]:
+def copied(k: LayerKernel, copy: Copy, source: Pointer, target: Pointer) -> None:
     """A copy by DMA: of rows that are contiguous on both sides, or of transposed matrices; else of single elements, 32 at
     a time."""
     c = merged(copy)
     if len(c.dims) == 1 and c.source_strides == c.target_strides == (1,):
-        n = k.scalar(c.dims[0])
-        return [
-            f"part{tag} = shared_part({n}, {LANES})",
-            f"at{tag} = S.get_local_id() * part{tag}",
-            f"if at{tag} < {n}:",
-            f"    to{tag} = {target} + ({k.scalar(c.target)} + at{tag})",
-            f"    S.dma_copy(to{tag}, {source} + ({k.scalar(c.source)} + at{tag}), S.min({n} - at{tag}, part{tag}))",
-        ]
-    if c.source_strides[-1] == c.target_strides[-1] == 1:
-        return _row_copies(k, c, source, target, tag)
-    return _transposes(k, c, source, target, tag)
+        n = k.number(c.dims[0])
+        part = k.held("part", shared_part(n, LANES))
+        at = k.held("at", S.get_local_id() * part)
+        with k.when(at < n):
+            to = k.hold(target + (k.number(c.target) + at), "to")
+            S.dma_copy(to, source + (k.number(c.source) + at), S.min(n - at, part))
+    elif c.source_strides[-1] == c.target_strides[-1] == 1:
+        _row_copies(k, c, source, target)
+    else:
+        _transposes(k, c, source, target)
 
 
-def _row_copies(k: KernelSource, c: Copy, source: str, target: str, tag: str) -> list[str]:
+def copied_whole(k: LayerKernel, count: int, source: Pointer, target: Pointer) -> None:
+    """A copy of so many elements that lie behind each other."""
+    copied(k, Copy((count,), 0, (1,), 0, (1,)), source, target)
+
+
+class Block(NamedTuple):
+    """What one DMA moves: its addresses, the first of the rows, and how many these are at most."""
+
+    to: Pointer
+    near: Pointer
+    first: Value
+    many: Value
+
+
+def _row_copies(k: LayerKernel, c: Copy, source: Pointer, target: Pointer) -> None:
     width, many = c.dims[-1], len(c.dims) - 2
     if c.source_strides[many] < width or c.target_strides[many] < width:
         # a DMA takes rows only forward
@@ -108,29 +100,31 @@ def _row_copies(k: KernelSource, c: Copy, source: str, target: str, tag: str) ->
             (*c.target_strides[:-1], width, 1),
         )
         many += 1
-    step, leap, size = k.scalar(c.source_strides[many]), k.scalar(c.target_strides[many]), k.scalar(c.dims[many])
-    block = (
-        "S.dma_copy({to} + i{tag} * {leap}, {near} + i{tag} * {step}, {width}, {step}, "
-        "S.min({size} - i{tag}, {chunk}), {leap})"
-    )
-    fields = {"leap": leap, "step": step, "width": k.scalar(width), "size": size}
-    return _blocks(k, c, (many, len(c.dims) - 1), c.dims[many], 1, block, fields, source, target, tag)
+    step, leap, size = (k.number(n) for n in (c.source_strides[many], c.target_strides[many], c.dims[many]))
+    wide = k.number(width)
+
+    def move(b: Block) -> None:
+        rows = S.min(size - b.first, b.many)
+        S.dma_copy(b.to + b.first * leap, b.near + b.first * step, wide, step, rows, leap)
+
+    _blocks(k, c, (many, len(c.dims) - 1), c.dims[many], 1, move, source, target)
 
 
-def _transposes(k: KernelSource, c: Copy, source: str, target: str, tag: str) -> list[str]:
+def _transposes(k: LayerKernel, c: Copy, source: Pointer, target: Pointer) -> None:
     last = len(c.dims) - 1
     near = [d for d in range(last) if c.source_strides[d] == 1]
     if c.target_strides[last] != 1 or not near or _overlap(c, near[0]):
-        return _rows(k, c, source, target, tag)
+        _rows(k, c, source, target)
+        return
     across = near[0]
-    many, cols = c.dims[last], c.dims[across]
-    step, leap, size = k.scalar(c.source_strides[last]), k.scalar(c.target_strides[across]), k.scalar(many)
-    block = (
-        "S.dma_transpose2d({to} + i{tag}, {near} + i{tag} * {step}, S.min({size} - i{tag}, {chunk}), {width}, "
-        "{leap}, {step})"
-    )
-    fields = {"leap": leap, "step": step, "width": k.scalar(cols), "size": size}
-    return _blocks(k, c, (across, last), many, SHORTEST, block, fields, source, target, tag)
+    step, leap, size = (k.number(n) for n in (c.source_strides[last], c.target_strides[across], c.dims[last]))
+    wide = k.number(c.dims[across])
+
+    def move(b: Block) -> None:
+        rows = S.min(size - b.first, b.many)
+        S.dma_transpose2d(b.to + b.first, b.near + b.first * step, rows, wide, leap, step)
+
+    _blocks(k, c, (across, last), c.dims[last], SHORTEST, move, source, target)
 
 
 def _overlap(c: Copy, across: int) -> bool:
@@ -139,90 +133,76 @@ def _overlap(c: Copy, across: int) -> bool:
 
 
 def _blocks(
-    k: KernelSource,
+    k: LayerKernel,
     c: Copy,
     taken: tuple[int, int],
     size: int,
     least: int,
-    block: str,
-    fields: dict[str, str],
-    source: str,
-    target: str,
-    tag: str,
-) -> list[str]:
+    move: Callable[[Block], None],
+    source: Pointer,
+    target: Pointer,
+) -> None:
     """The loop over all dimensions that are not `taken` by one DMA, and over parts of one of these of `size` elements."""
     outer = [d for d in range(len(c.dims)) if d not in taken]
-    count = 1
-    for d in outer:
-        count *= c.dims[d]
+    count = prod(c.dims[d] for d in outer)
     chunk = max(least, -(-size // -(-UNITS // count)))
     chunks = -(-size // chunk)
-    parts, indices = k.scalar(chunks), []
-    near, far = [k.scalar(c.source)], [k.scalar(c.target)]
-    rest = f"u{tag} / {parts}"
-    for d in reversed(outer):
-        n, name = k.scalar(c.dims[d]), f"i{tag}_{d}"
-        indices.append(f"{name} = {rest} % {n}")
-        rest = f"({rest}) / {n}"
-        near.append(f"{name} * {k.scalar(c.source_strides[d])}")
-        far.append(f"{name} * {k.scalar(c.target_strides[d])}")
-    length = k.scalar(chunk)
-    fields |= {"to": f"to{tag}", "near": f"near{tag}", "tag": tag, "chunk": length}
-    return [
-        f"for u{tag} in range(S.get_local_id(), {k.scalar(count * chunks)}, S.get_local_size()):",
-        f"    i{tag} = u{tag} % {parts} * {length}",
-        *(f"    {i}" for i in indices),
-        f"    near{tag} = {source} + ({' + '.join(near)})",
-        f"    to{tag} = {target} + ({' + '.join(far)})",
-        f"    {block.format(**fields)}",
-    ]
+    parts, length = k.number(chunks), k.number(chunk)
+    with k.shared(k.number(count * chunks), "u") as u:
+        first = k.held("i", u % parts * length)
+        near, far = _places(k, c, outer, u / parts)
+        at = k.hold(source + near, "near")
+        move(Block(k.hold(target + far, "to"), at, first, length))
 
 
-def _rows(k: KernelSource, c: Copy, source: str, target: str, tag: str) -> list[str]:
+def _places(k: LayerKernel, c: Copy, dims: Sequence[int], item: Expression) -> tuple[Expression, Expression]:
+    """The elements of both sides at which the item of a number begins, counted along these dimensions."""
+    near: Expression = k.number(c.source)
+    far: Expression = k.number(c.target)
+    rest = item
+    for d in reversed(dims):
+        size = k.number(c.dims[d])
+        at = k.held("i", rest % size)
+        rest = rest / size
+        near = near + at * k.number(c.source_strides[d])
+        far = far + at * k.number(c.target_strides[d])
+    return near, far
+
+
+def _rows(k: LayerKernel, c: Copy, source: Pointer, target: Pointer) -> None:
     """The loops of a copy of single elements."""
     *outer, cols = c.dims
-    count = 1
-    for n in outer:
-        count *= n
-    width = k.scalar(cols)
-    near, far = [f"{k.scalar(c.source)}"], [f"{k.scalar(c.target)}"]
-    indices = []
-    rest = f"r{tag}"
-    for d in reversed(range(len(outer))):
-        name = f"i{tag}_{d}"
-        indices.append(f"{name} = {rest} % {k.scalar(outer[d])}" if d else f"{name} = {rest} + 0")
-        if d:
-            indices.append(f"{rest}_{d} = {rest} / {k.scalar(outer[d])}")
-            rest = f"{rest}_{d}"
-        near.append(f"{name} * {k.scalar(c.source_strides[d])}")
-        far.append(f"{name} * {k.scalar(c.target_strides[d])}")
-    # one long row is cut, so that every TEC has a part of it
+    count, width = prod(outer), k.number(cols)
     if count == 1:
-        loop = [f"for j{tag} in range(S.get_local_id() * {LANES}, {width}, S.get_local_size() * {LANES}):"]
-        return [
-            f"src{tag} = {source} + {near[0]}",
-            f"dst{tag} = {target} + {far[0]}",
-            *loop,
-            *(f"    {line}" for line in _row(k, c, width, tag)),
-        ]
-    return [
-        f"for r{tag} in range(S.get_local_id(), {k.scalar(count)}, S.get_local_size()):",
-        *(f"    {line}" for line in indices),
-        f"    src{tag} = {source} + ({' + '.join(near)})",
-        f"    dst{tag} = {target} + ({' + '.join(far)})",
-        f"    for j{tag} in range(0, {width}, {LANES}):",
-        *(f"        {line}" for line in _row(k, c, width, tag)),
-    ]
+        # one long row is cut, so that every TEC has a part of it
+        near, far = k.hold(source + k.number(c.source), "src"), k.hold(target + k.number(c.target), "dst")
+        with k.shared(width, "j", LANES) as j:
+            _row(k, c, width, near, far, j)
+        return
+    with k.shared(k.number(count), "r") as r:
+        places = _places(k, c, range(len(outer)), r)
+        near, far = k.hold(source + places[0], "src"), k.hold(target + places[1], "dst")
+        with k.for_range(0, width, LANES, "j") as j:
+            _row(k, c, width, near, far, j)
 
 
-def _row(k: KernelSource, c: Copy, width: str, tag: str) -> list[str]:
-    step, leap = k.scalar(c.source_strides[-1]), k.scalar(c.target_strides[-1])
-    near = f"src{tag} + j{tag}" + ("" if c.source_strides[-1] == 1 else f" * {step}")
-    far = f"dst{tag} + j{tag}" + ("" if c.target_strides[-1] == 1 else f" * {leap}")
-    near_stride = "" if c.source_strides[-1] == 1 else f", stride={step}"
-    far_stride = "" if c.target_strides[-1] == 1 else f", stride={leap}"
-    return [
-        f"mask = S.tail_mask(S.min({width} - j{tag}, {LANES}), {LANES})",
-        f"x = S.vload({near}, mask, lanes={LANES}{near_stride})",
-        f"S.vstore(x, {far}, mask{far_stride})",
-    ]
+def _row(k: LayerKernel, c: Copy, width: Value, near: Pointer, far: Pointer, j: Value) -> None:
+    mask = k.held("mask", tail(width - j))
+    if c.source_strides[-1] == 1:
+        x = S.vload(near + j, mask, lanes=LANES)
+    else:
+        step = k.number(c.source_strides[-1])
+        x = S.vload(near + j * step, mask, lanes=LANES, stride=step)
+    if c.target_strides[-1] == 1:
+        S.vstore(x, far + j, mask)
+    else:
+        leap = k.number(c.target_strides[-1])
+        S.vstore(x, far + j * leap, mask, stride=leap)
+
+
+def filled(k: LayerKernel, y: Tensor, target: Pointer, word: int) -> None:
+    """All elements of a tensor, of which `target` is the raw pointer, become one number, given by its bits."""
+    n = k.number(y.count)
+    border = k.held("border", everywhere(k.number(word), bits_of(y.dtype)))
+    with k.shared(n, "j", LANES) as j:
+        S.vstore(border, target + j, tail(n - j))

@@ -10,8 +10,10 @@ import numpy as np
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.declare import evaluate
-from compassc.layers.moving import Copy, bits_of, copy_lines, raw_pointer
-from compassc.layers.source import Kernel, KernelSource, finish
+from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.moving import copied_whole
+from compassc.layers.source import Kernel
+from compassc.layers.vectors import bits_of
 
 
 def kernel_of_nothing(layers: Sequence[Layer]) -> Kernel | None:
@@ -24,10 +26,11 @@ def kernel_of_nothing(layers: Sequence[Layer]) -> Kernel | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing are known to be none
         values = evaluate(layer, [np.zeros(t.shape, numpy_dtype(t.dtype)) for t in layer.inputs])
-    k, lines = KernelSource(), list[str]()
-    for i, (y, array) in enumerate(zip(layer.outputs, values, strict=True)):
-        target = raw_pointer(k, y)
-        if y.count:
-            raw = k.constant(np.ascontiguousarray(array).reshape(-1).view(bits_of(y.dtype)))
-            lines += copy_lines(k, Copy((y.count,), 0, (1,), 0, (1,)), raw, target, str(i))
-    return finish(k, lines or ["pass"])
+    k = LayerKernel()
+    with k.active():
+        for y, array in zip(layer.outputs, values, strict=True):
+            target = k.raw(y)
+            if y.count:
+                raw = k.pointer(np.ascontiguousarray(array).reshape(-1).view(bits_of(y.dtype)))
+                copied_whole(k, y.count, raw, target)
+    return k.kernel()

@@ -7,15 +7,20 @@ DMA copies, or elements that are picked out of a part of the input in LSRAM.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 
+from compassc.build import Address, Expression, Pointer, Value, either
+from compassc.dsl import script as S
 from compassc.graph import LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
+from compassc.layers.layer_kernel import LayerKernel, tail
 from compassc.layers.machine import Share
-from compassc.layers.moving import bits_of, raw_pointer
-from compassc.layers.source import LANES, Kernel, KernelSource, finish
+from compassc.layers.source import Kernel
+from compassc.layers.steps import LANES, everywhere
+from compassc.layers.vectors import bits_of
 
 PART = Share(3)
 """Bytes of LSRAM for the part of the input that holds a row's elements. A constant, so that all sizes share a kernel."""
@@ -50,21 +55,22 @@ def remap_kernel(x: Tensor, y: Tensor, places: Sequence[Array], fill: int = 0) -
 
     A negative number stands for elements outside of the input, which are `fill` (its bits as an integer).
     """
-    k = KernelSource()
-    lines = remap_lines(k, x, y, places, raw_pointer(k, x), raw_pointer(k, y), "", fill)
-    return finish(k, [*k.head, *lines])
+    k = LayerKernel()
+    with k.active():
+        remapped(k, x, y, places, (k.raw(x), k.raw(y)), fill)
+    return k.kernel()
 
 
-def remap_lines(
-    k: KernelSource, x: Tensor, y: Tensor, places: Sequence[Array], source: str, target: str, tag: str, fill: int = 0
-) -> list[str]:
-    """`remap_kernel` as statements within another kernel; its arrays are declared in `k.head`."""
+def remapped(
+    k: LayerKernel, x: Tensor, y: Tensor, places: Sequence[Array], pointers: tuple[Pointer, Pointer], fill: int = 0
+) -> None:
+    """`remap_kernel` as statements within another kernel, from one pointer to the other."""
     if int(np.prod([len(p) for p in places])) != y.count:
         raise LayerError(f"its attributes do not lead to the shape {list(y.shape)}")
     if x.dtype != y.dtype:
         raise LayerError(f"its input is {x.dtype}, its output {y.dtype}")
     if not y.count:
-        return []
+        return
     size = numpy_dtype(x.dtype).itemsize
     tables = [np.asarray(p, np.int64) for p in places] or [np.zeros(1, np.int64)]
     row = tables.pop()
@@ -82,7 +88,7 @@ def remap_lines(
         # a row too long to be picked from LSRAM is cut into elements
         tables.append(row)
         row = np.zeros(1, np.int64)
-    return _lines(k, y, _joined(tables), row, source, target, tag, fill)
+    _rows(k, y, _joined(tables), row, pointers, fill)
 
 
 def _joined(tables: list[Array]) -> list[Array]:
@@ -95,68 +101,59 @@ def _joined(tables: list[Array]) -> list[Array]:
     return found
 
 
-def _lines(
-    k: KernelSource, y: Tensor, tables: list[Array], row: Array, source: str, target: str, tag: str, fill: int
-) -> list[str]:
-    bits = bits_of(y.dtype)
+def _rows(
+    k: LayerKernel, y: Tensor, tables: list[Array], row: Array, pointers: tuple[Pointer, Pointer], fill: int
+) -> None:
+    """The loop over rows, whose places are sums of one entry of each table."""
+    (source, target), bits = pointers, bits_of(y.dtype)
     run, holes = is_run(row), any((t < 0).any() for t in tables)
-    width, base = len(row), int(row[row >= 0].min()) if (row >= 0).any() else 0
-    n = k.scalar(width)
-    around, body = [], []
-    if holes or not run:
-        around.append(f'border{tag} = S.vbcast(S.cast({k.scalar(fill)}, "{bits}"), lanes={LANES})')
-    rest, terms, outside = f"r{tag}", [k.scalar(base)], []
-    for d in reversed(range(len(tables))):
-        table, length, at = k.constant(tables[d].astype(np.int32)), k.scalar(len(tables[d])), f"at{tag}_{d}"
-        body.append(f"{at} = {table}[{rest} % {length}] + 0" if d else f"{at} = {table}[{rest}] + 0")
-        rest = f"({rest} / {length})"
-        terms.append(at)
-        outside.append(f"{at} < 0")
-    near, to = f"{source} + ({' + '.join(terms)})", f"{target} + r{tag} * {n}"
-    if run:
-        inside = [f"S.dma_copy({to}, {near}, {n})"]
-    else:
-        made, inside = _picked(k, row, base, bits, near, to, tag)
-        around += made
-    if holes:
-        fills = [
-            f"for j{tag} in range(0, {n}, {LANES}):",
-            f"    S.vstore(border{tag}, {to} + j{tag}, S.tail_mask(S.min({n} - j{tag}, {LANES}), {LANES}))",
-        ]
-        inside = [f"if {' or '.join(outside)}:", *(f"    {f}" for f in fills), "else:", *(f"    {i}" for i in inside)]
-    return [
-        *around,
-        f"for r{tag} in range(S.get_local_id(), {k.scalar(y.count // width)}, S.get_local_size()):",
-        *(f"    {b}" for b in (*body, *inside)),
-    ]
+    base, n = int(row[row >= 0].min()) if (row >= 0).any() else 0, k.number(len(row))
+    border = None if run and not holes else k.held("border", everywhere(k.number(fill), bits))
+    picked = None if run or border is None else _Picked(k, row, base, bits, border)
+    with k.shared(k.number(y.count // len(row)), "r") as r:
+        outside: list[Expression] = []
+        rest: Expression = r
+        place: Expression = k.number(base)
+        for table in reversed(tables):
+            entries, length = k.pointer(table.astype(np.int32)), k.number(len(table))
+            at = k.held("at", entries[rest % length if table is not tables[0] else rest])
+            rest, place = rest / length, place + at
+            outside.append(at < 0)
+        near, to = source + place, target + r * n
+
+        def moved() -> None:
+            if picked is None:
+                S.dma_copy(to, near, n)
+            else:
+                picked.move(k, near, to)
+
+        if border is None or not holes:
+            moved()
+            return
+        with k.when(reduce(either, outside)), k.for_range(0, n, LANES, "j") as j:
+            S.vstore(border, to + j, tail(n - j))
+        with k.otherwise():
+            moved()
 
 
-def _picked(
-    k: KernelSource, row: Array, base: int, bits: str, near: str, to: str, tag: str
-) -> tuple[list[str], list[str]]:
-    """The statements before all rows, and those for each row, that pick the elements of a row."""
-    inside = row >= 0
-    span = int(row[inside].max()) - base + 1 if inside.any() else 0
-    index = np.where(inside, row - base, span).astype(np.int16)
-    width, length = k.scalar(len(row)), k.scalar(span)
-    room = [
-        f'part = S.alloc({PART.size // int(np.dtype(bits).itemsize)}, "{bits}", scope="lsram")',
-        f'out = S.alloc({LONGEST_ROW}, "{bits}", scope="lsram")',
-        f'table = S.alloc({LONGEST_ROW}, "int16", scope="lsram")',
-    ]
-    if room[0] not in k.head:
-        k.head += room
-    # behind the part stands what fills places outside
-    around = [
-        f"S.dma_copy(table, {k.constant(index)}, {width})",
-        f"S.vstore(border{tag}, part + {length}, S.tail_mask(1, {LANES}))",
-    ]
-    body = [
-        f"S.dma_copy(part, {near}, {length})",
-        f"for j{tag} in range(0, {width}, {LANES}):",
-        f"    mask = S.tail_mask(S.min({width} - j{tag}, {LANES}), {LANES})",
-        f"    places = S.vload(table + j{tag}, mask, lanes={LANES})",
-        f"    S.vstore(S.vload_gather(part, places, mask), out + j{tag}, mask)",
-        f"S.dma_copy({to}, out, {width})",
-    ]
-    return around, body if span else body[1:]
+class _Picked:
+    """Rows whose elements are picked out of a part of the input in LSRAM; what fills places outside stands behind it."""
+
+    def __init__(self, k: LayerKernel, row: Array, base: int, bits: str, border: Value) -> None:
+        inside = row >= 0
+        span = int(row[inside].max()) - base + 1 if inside.any() else 0
+        self.span, self.width, self.length = span, k.number(len(row)), k.number(span)
+        self.part = k.scratch(PART.size // int(np.dtype(bits).itemsize), bits, "part")
+        self.out = k.scratch(LONGEST_ROW, bits, "out")
+        self.table = k.scratch(LONGEST_ROW, "int16", "table")
+        S.dma_copy(self.table, k.pointer(np.where(inside, row - base, span).astype(np.int16)), self.width)
+        S.vstore(border, self.part + self.length, S.tail_mask(1, LANES))
+
+    def move(self, k: LayerKernel, near: Address, to: Address) -> None:
+        if self.span:
+            S.dma_copy(self.part, near, self.length)
+        with k.for_range(0, self.width, LANES, "j") as j:
+            mask = k.held("mask", tail(self.width - j))
+            places = k.held("places", S.vload(self.table + j, mask, lanes=LANES))
+            S.vstore(S.vload_gather(self.part, places, mask), self.out + j, mask)
+        S.dma_copy(to, self.out, self.width)

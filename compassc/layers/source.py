@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from itertools import chain
@@ -173,11 +173,13 @@ class Kernel:
     """A finished kernel: its text, and the arguments in the order of its parameters.
 
     `make`: gives the IR of one that was made as such; its text means the same. The parser makes that of all others.
+    `modules`: those whose functions and macros the text calls.
     """
 
     text: str
     arguments: tuple[Tensor | Array | int | float, ...]
     make: Callable[[], PrimFunc] | None = field(default=None, compare=False)
+    modules: tuple[str, ...] = field(default=(), compare=False)
 
     @cached_property
     def function(self) -> PrimFunc | None:
@@ -312,19 +314,19 @@ def finish(source: KernelSource, lines: list[str]) -> Kernel:
     kept = _tidy(source, lines)
     used = set(chain.from_iterable(map(_words, kept)))
     parameters = [p for p in source.parameters if p.name in used or isinstance(p.argument, Tensor)]
-    text = kernel_text([(p.name, p.type) for p in parameters], kept)
-    return Kernel(text, tuple(p.argument for p in parameters))
+    known = _functions()
+    called = {name: known[name] for name in chain.from_iterable(map(_calls, kept)) if name in known}
+    text = kernel_text([(p.name, p.type) for p in parameters], kept, called)
+    return Kernel(text, tuple(p.argument for p in parameters), None, tuple(set(called.values())))
 
 
-def kernel_text(parameters: Sequence[tuple[str, str]], lines: Sequence[str]) -> str:
-    """The file of a kernel with these lines as its body, and imports of the functions they use. A parameter is a name and
-    its type as it is annotated."""
+def kernel_text(parameters: Sequence[tuple[str, str]], lines: Sequence[str], functions: Mapping[str, str]) -> str:
+    """The file of a kernel with these lines as its body, and imports of the functions they use: the module of each. A
+    parameter is a name and its type as it is annotated."""
     body = "\n".join("    " + line if line else "" for line in lines)
-    modules = _functions()
-    called = sorted({(modules[name], name) for name in chain.from_iterable(map(_calls, lines)) if name in modules})
     listed = "\n".join(f"    {name}: {kind}," for name, kind in parameters)
     imports = "\n".join(
-        f"from {module} import {', '.join(name for m, name in called if m == module)}"
-        for module in dict.fromkeys(m for m, _ in called)
+        f"from {module} import {', '.join(sorted(name for name, m in functions.items() if m == module))}"
+        for module in sorted(set(functions.values()))
     )
     return HEADER.format(imports=imports, name="layer", parameters=listed, body=body)

@@ -26,7 +26,7 @@ TABLES = Share(2)
 """LSRAM for the tables of a kernel."""
 
 
-def everywhere(number: float, kind: str = "int32") -> Expression:
+def everywhere(number: float | Expression, kind: str = "int32") -> Expression:
     """A number in all lanes."""
     return S.vbcast(S.cast(number, kind), lanes=LANES)
 

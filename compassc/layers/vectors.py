@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from compassc.build import formula
 from compassc.dsl import script as S
+from compassc.graph import LayerError
 
 WIDE = {
     "bool": "int32",
@@ -37,6 +38,28 @@ def pointee(dtype: str) -> str:
 def wide(value: Any, dtype: str) -> Any:
     """A stored vector in its wide form."""
     return value if dtype == WIDE[dtype] else S.cast(value, WIDE[dtype])
+
+
+BITS = {
+    "bool": "uint8",
+    "int8": "uint8",
+    "uint8": "uint8",
+    "int16": "uint16",
+    "uint16": "uint16",
+    "float16": "uint16",
+    "bfloat16": "uint16",
+    "int32": "int32",
+    "uint32": "int32",
+    "float32": "int32",
+}
+"""Data type -> the type that moves it unchanged."""
+
+
+def bits_of(dtype: str) -> str:
+    """The type that moves elements of `dtype` unchanged. LayerError for types that kernels do not hold."""
+    if dtype not in BITS:
+        raise LayerError(f"kernels do not move {dtype}")
+    return BITS[dtype]
 
 
 LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38}

@@ -58,7 +58,7 @@ def doubled() -> tuple[Builder, Kernel]:
         S.dma_copy(y, tile, n)
     b.finish()
     types = [(v.name, 'S.ptr("int32", "global")' if v.name[0] == "t" else "S.i32") for v, _ in b.parameters]
-    return b, Kernel(kernel_text(types, b.written()), (), b.maker("layer"))
+    return b, Kernel(kernel_text(types, b.written(), b.called), (), b.maker("layer"))
 
 
 def variable_of(b: Builder) -> build.Value:

@@ -278,7 +278,6 @@ def crelu(layer: Layer) -> Kernel:
             stored = [k.let(k.stored(part, y.dtype)) for part in parts]
         width, tec, tecs = k.number(size), S.get_local_id(), S.get_local_size()
         share = (tec * LANES, width, tecs * LANES) if count == 1 else (0, width, LANES)
-        k.settle_first()
         with ExitStack() as row:
             at: Expression = S.i32(0)
             if count > 1:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from compassc.graph import Layer
 from compassc.layers.families.control.reference import chosen
 from compassc.layers.kernels import kernel
-from compassc.layers.moving import Copy, copy_lines, raw_pointer
-from compassc.layers.source import Kernel, KernelSource, finish
+from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.moving import copied_whole
+from compassc.layers.source import Kernel
 
 
 @kernel("Switch")
 def switch(layer: Layer) -> Kernel:
-    x, k = layer.inputs[chosen(layer)], KernelSource()
-    copy = Copy((x.count,), 0, (1,), 0, (1,))
-    return finish(k, copy_lines(k, copy, raw_pointer(k, x), raw_pointer(k, layer.output), ""))
+    x, k = layer.inputs[chosen(layer)], LayerKernel()
+    with k.active():
+        copied_whole(k, x.count, k.raw(x), k.raw(layer.output))
+    return k.kernel()

@@ -21,9 +21,9 @@ from compassc.layers.families.detection.yolo import (
     valid_sizes,
 )
 from compassc.layers.kernels import kernel
-from compassc.layers.moving import bits_of
 from compassc.layers.scripts import Substitutions, script
 from compassc.layers.source import Kernel
+from compassc.layers.vectors import bits_of
 
 REGION = """
 lanes = S.vload(counting, lanes=32)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from compassc.build import Value
+from compassc.build import Pointer
+from compassc.dsl import script as S
 from compassc.graph import Tensor
+from compassc.layers.arithmetic import Array
+from compassc.layers.emit import requantise_rounded
+from compassc.layers.layer_kernel import Lanes, LayerKernel
 from compassc.layers.machine import Share, tasks
-from compassc.layers.source import LANES, KernelSource, last_cleared, loaded
+from compassc.layers.steps import LANES, everywhere
+from compassc.layers.streams import bytes_of
 from compassc.layers.vectors import pointee
 
 TILE = Share(2)
 """LSRAM for a tile of each side."""
-_BYTES = {"8": 1, "6": 2, "2": 4}
 
 
 class Branch(NamedTuple):
@@ -24,45 +28,37 @@ class Branch(NamedTuple):
     step: int
 
 
-def rescaled(
-    k: KernelSource,
-    x: Tensor,
-    y: Tensor,
-    b: Branch,
-    pointers: tuple[str, str],
-    body: list[str],
-    result: Value,
-    tag: str,
-) -> list[str]:
-    """The loops around `body`, which leads from the lanes `x` to `result`."""
-    elements = TILE.size // max(_BYTES[t.dtype[-1]] for t in (x, y))
+class Side(NamedTuple):
+    """A tensor and its address."""
+
+    tensor: Tensor
+    pointer: Pointer
+
+
+def rescaled(k: LayerKernel, b: Branch, sides: tuple[Side, Side], scale: Array, shift: Array) -> None:
+    """Brings the elements of a branch, from one side to the other, to the output's scale."""
+    (x, source), (y, target) = sides
+    elements = TILE.size // max(bytes_of(t.dtype) for t in (x, y))
     wide = min(b.width, elements)
     tall = 1 if wide < b.width else max(1, min(elements // wide, -(-b.rows // tasks())))
     across = -(-b.width // wide)
-    for name in ("from_tile", "to_tile"):
-        line = f'{name} = S.alloc({TILE.size // 4 + LANES}, "int32", scope="lsram")'
-        if line not in k.head:
-            k.head.append(line)
-    n = {name: k.scalar(v) for name, v in {
-        "items": -(-b.rows // tall) * across, "across": across, "tall": tall, "wide": wide, "rows": b.rows,
-        "width": b.width, "first": b.first, "step": b.step,
-    }.items()}  # fmt: skip
-    n |= {"t": tag, "x": pointers[0], "y": pointers[1], "in_": pointee(x.dtype), "out_": pointee(y.dtype)}
-    n |= {"lanes": str(LANES), "y_type": y.dtype, "result": result.name}
-    lines = [
-        'here{t} = from_tile.as_ptr("{in_}")',
-        'there{t} = to_tile.as_ptr("{out_}")',
-        "for item{t} in range(S.get_local_id(), {items}, S.get_local_size()):",
-        "    row{t} = item{t} / {across} * {tall}",
-        "    at{t} = item{t} % {across} * {wide}",
-        "    high{t} = S.min({tall}, {rows} - row{t})",
-        "    now{t} = S.min({wide}, {width} - at{t})",
-        "    " + last_cleared("here{t}", "(high{t} * now{t})", x.dtype),
-        "    S.dma_copy(here{t}, {x} + row{t} * {width} + at{t}, now{t}, {width}, high{t}, now{t})",
-        "    for e{t} in range(0, high{t} * now{t}, {lanes}):",
-        *(f"        {line}" for line in loaded("x", "here{t} + e{t}", x.dtype)),
-        *("        " + line.replace("{", "{{").replace("}", "}}") for line in body),
-        '        S.vstore(narrow({result}, "{y_type}"), there{t} + e{t})',
-        "    S.dma_copy({y} + {first} + row{t} * {step} + at{t}, there{t}, now{t}, now{t}, high{t}, {step})",
-    ]
-    return [line.format(**n) for line in lines]
+    here, there = (
+        k.scratch(TILE.size // 4 + LANES, "int32", hint).as_ptr(pointee(t.dtype))
+        for hint, t in (("from_tile", x), ("to_tile", y))
+    )
+    lanes = Lanes(k, "x", x.dtype)
+    with k.apart() as steps:
+        value = k.shifted(lanes.value.within(x.low, x.high), x.scalar_zero)
+        stored = k.stored(requantise_rounded(k, value, scale, shift, y), y.dtype)
+    many, columns, high, width = (k.number(n) for n in (-(-b.rows // tall) * across, across, tall, wide))
+    rows, length, first, step = (k.number(n) for n in (b.rows, b.width, b.first, b.step))
+    with k.shared(many, "item") as item:
+        row, at = k.held("row", item / columns * high), k.held("at", item % columns * width)
+        some, now = k.held("high", S.min(high, rows - row)), k.held("now", S.min(width, length - at))
+        S.vstore(everywhere(0, pointee(x.dtype)), here + (some * now & -LANES))
+        S.dma_copy(here, source + row * length + at, now, length, some, now)
+        with k.for_range(0, some * now, LANES, "e") as e:
+            lanes.load(k, here + e)
+            k.splice(steps)
+            S.vstore(stored, there + e)
+        S.dma_copy(target + first + row * step + at, there, now, now, some, step)

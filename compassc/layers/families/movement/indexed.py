@@ -7,9 +7,13 @@ picks vectors out of LSRAM where the part of the input fits there.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import reduce
 
 import numpy as np
 
+from compassc.build import Address, Expression, Pointer, Value, both
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
@@ -17,9 +21,12 @@ from compassc.layers.declare import store
 from compassc.layers.emit import wide_kind
 from compassc.layers.families.movement.reference import check_selector, gathered
 from compassc.layers.kernels import kernel
-from compassc.layers.moving import bits_of, raw_pointer, strides_of
+from compassc.layers.layer_kernel import LayerKernel, tail
+from compassc.layers.moving import strides_of
 from compassc.layers.remapping import PART
-from compassc.layers.source import LANES, Kernel, KernelSource, finish
+from compassc.layers.source import Kernel
+from compassc.layers.steps import LANES, everywhere
+from compassc.layers.vectors import bits_of, clamp, load
 
 BY_DMA = 16
 """Elements of a row from which on it is copied by DMA."""
@@ -37,43 +44,47 @@ def keeps_type(layer: Layer, *tensors: Tensor) -> None:
             raise LayerError(f"'{t.name}' is {t.dtype}, the output {layer.output.dtype}; it keeps the type")
 
 
-def _row_copy(to: str, near: str, width: str, inner: int) -> list[str]:
+def _row_copy(k: LayerKernel, to: Address, near: Address, width: Value, inner: int) -> None:
     if inner >= BY_DMA:
-        return [f"S.dma_copy({to}, {near}, {width})"]
-    return [f"row_to = {to}", f"row_from = {near}", f"for e in range({width}):", "    row_to[e] = row_from[e]"]
+        S.dma_copy(to, near, width)
+        return
+    target, source = k.hold(to, "row_to"), k.hold(near, "row_from")
+    with k.for_range(0, width, name="e") as e:
+        target[e] = source[e]
+
+
+Decide = Callable[[Value, Value], tuple[Value, Value]]
+"""`decide(o, p)`: for element `p` of those that say so, the row, and how often it comes; `o` is the index of all axes
+before."""
 
 
 def _packed(
-    k: KernelSource, x: Tensor, y: Tensor, axis: int, number: int, decide: list[str], table: Array | None = None
-) -> list[str]:
+    k: LayerKernel, x: Tensor, y: Tensor, axis: int, number: int, decide: Decide, table: Array | None = None
+) -> None:
     """Rows of `x`, which `table` holds where it is a constant, along an axis one behind the other, zeros behind them.
 
-    `decide`: for element `p` of the `number` ones that say so, the row `at` and how `often` it comes; `o` is the index
-    of all axes before. Every TEC reads them all and copies the rows that are its own.
+    Every TEC decides of all `number` elements, and copies the rows that are its own.
     """
     inner, outer = math.prod(x.shape[axis + 1 :]), math.prod(x.shape[:axis])
     room = y.count // (inner * outer) if inner * outer else 0
-    source = raw_pointer(k, x) if table is None else k.constant(table.view(bits_of(x.dtype)))
-    target = raw_pointer(k, y)
-    width, rows, size = k.scalar(inner), k.scalar(room), k.scalar(x.shape[axis])
-    copy = _row_copy(f"{target} + (o * {rows} + w) * {width}", f"{source} + (o * {size} + at) * {width}", width, inner)
-    return [
-        f'nothing = S.vbcast(S.cast(S.i32(0), "{bits_of(x.dtype)}"), lanes={LANES})',
-        f"for o in range({k.scalar(outer)}):",
-        "    w = S.i32(0)",
-        f"    for p in range({k.scalar(number)}):",
-        *(f"        {d}" for d in decide),
-        "        for q in range(often):",
-        f"            if w < {rows}:",
-        f"                if (o * {rows} + w) % S.get_local_size() == S.get_local_id():",
-        *(f"                    {c}" for c in copy),
-        "                w += 1",
-        f"    for z in range(w, {rows}):",
-        "        if z % S.get_local_size() == S.get_local_id():",
-        f"            for e in range(0, {width}, {LANES}):",
-        f"                rest = S.tail_mask(S.min({width} - e, {LANES}), {LANES})",
-        f"                S.vstore(nothing, {target} + ((o * {rows} + z) * {width} + e), rest)",
-    ]
+    source = k.raw(x) if table is None else k.pointer(table.view(bits_of(x.dtype)))
+    target = k.raw(y)
+    width, rows, size = k.number(inner), k.number(room), k.number(x.shape[axis])
+    nothing = k.held("nothing", everywhere(S.i32(0), bits_of(x.dtype)))
+    with k.for_range(0, k.number(outer), name="o") as o:
+        w = k.held("w", S.i32(0))
+        with k.for_range(0, k.number(number), name="p") as p:
+            at, often = decide(o, p)
+            with k.for_range(0, often, name="q"), k.when(w < rows):
+                with k.when((o * rows + w) % S.get_local_size() == S.get_local_id()):
+                    _row_copy(k, target + (o * rows + w) * width, source + (o * size + at) * width, width, inner)
+                k.assign(w, w + 1)
+        with (
+            k.for_range(w, rows, name="z") as z,
+            k.when(z % S.get_local_size() == S.get_local_id()),
+            k.for_range(0, width, LANES, "e") as e,
+        ):
+            S.vstore(nothing, target + ((o * rows + z) * width + e), tail(width - e))
 
 
 @kernel("Gather")
@@ -87,19 +98,28 @@ def gather(layer: Layer) -> Kernel:
     if y.shape != (*x.shape[:axis], *index.shape[batch:], *x.shape[axis + 1 :]):
         raise LayerError(f"{list(x.shape)} and {list(index.shape)} do not lead to the shape {list(y.shape)}")
     keeps_type(layer, x)
-    k, number = KernelSource(), math.prod(index.shape[batch:])
+    k, number = LayerKernel(), math.prod(index.shape[batch:])
     given, table = (operands.table, None) if operands.is_index else (None, operands.table)
-    places, n = k.tensor(index) if given is None else k.constant(given), k.scalar(x.shape[axis])
-    per = k.scalar(max(1, math.prod(x.shape[batch:axis])))
-    decide = [
-        f"at = S.i32({places}[o / {per} * {k.scalar(number)} + p])",
-        "if at < 0:",
-        f"    at += {n}",
-        "often = S.i32(0)",
-        f"if at >= 0 and at < {n}:",
-        "    often = S.i32(1)",
-    ]
-    return finish(k, _packed(k, x, y, axis, number, decide, table))
+    with k.active():
+        places, n = k.tensor(index) if given is None else k.pointer(given), k.number(x.shape[axis])
+        per, many = k.number(max(1, math.prod(x.shape[batch:axis]))), k.number(number)
+
+        def decide(o: Value, p: Value) -> tuple[Value, Value]:
+            at = k.held("at", S.i32(places[o / per * many + p]))
+            with k.when(at < 0):
+                k.assign(at, at + n)
+            return at, _once_if(k, both(at >= 0, at < n))
+
+        _packed(k, x, y, axis, number, decide, table)
+    return k.kernel()
+
+
+def _once_if(k: LayerKernel, condition: Expression) -> Value:
+    """1 where a condition holds, else 0."""
+    often = k.held("often", S.i32(0))
+    with k.when(condition):
+        k.assign(often, S.i32(1))
+    return often
 
 
 @kernel("Repeat")
@@ -117,48 +137,47 @@ def repeat(layer: Layer) -> Kernel:
     )
     if not kept or y.shape[axis] < 1:
         raise LayerError(f"'{y.name}' is {list(y.shape)}, but '{x.name}' {list(x.shape)}; axis {axis} alone is another")
-    k = KernelSource()
-    many = f"S.i32({k.tensor(counts)}[{'p' if counts.count == n else '0'}])"
-    return finish(k, _packed(k, x, y, axis, n, ["at = p + 0", f"often = {many}"]))
+    k = LayerKernel()
+    with k.active():
+        many = k.tensor(counts)
+        _packed(k, x, y, axis, n, lambda o, p: (p, k.held("often", S.i32(many[p if counts.count == n else 0]))))
+    return k.kernel()
 
 
-def _where_set(k: KernelSource, selector: Tensor) -> list[str]:
-    given = k.tensor(selector)
-    return ["at = p + 0", "often = S.i32(0)", f"if S.i32({given}[p]) != 0:", "    often = S.i32(1)"]
+def _where_set(k: LayerKernel, given: Pointer) -> Decide:
+    return lambda o, p: (p, _once_if(k, S.i32(given[p]) != 0))
 
 
 @kernel("Compress")
 def compress(layer: Layer) -> Kernel:
     x, condition, axis = layer.inputs[0], indices_of(layer, layer.inputs[1]), layer.axis("axis", 0)
     keeps_type(layer, x)
-    k = KernelSource()
-    decide = _where_set(k, condition)
-    return finish(k, _packed(k, x, layer.output, axis, min(condition.count, x.shape[axis]), decide))
+    k = LayerKernel()
+    with k.active():
+        decide = _where_set(k, k.tensor(condition))
+        _packed(k, x, layer.output, axis, min(condition.count, x.shape[axis]), decide)
+    return k.kernel()
 
 
 @kernel("Filter")
 def filter_rows(layer: Layer) -> Kernel:
-    k, axis, selector = KernelSource(), layer.axis("axis", 0), indices_of(layer, layer.inputs[-1])
-    lines: list[str] = []
-    for x, y in zip(layer.inputs[:-1], layer.outputs[:-1], strict=True):
-        check_selector(layer, x)
-        if (x.dtype, x.shape) != (y.dtype, y.shape):
-            raise LayerError(f"'{y.name}' is {y.dtype} {list(y.shape)}, but '{x.name}' is {x.dtype} {list(x.shape)}")
-        lines += _packed(k, x, y, axis, x.shape[axis], _where_set(k, selector))
-    count = k.tensor(indices_of(layer, layer.outputs[-1]))
-    number = f'S.cast(found, "{layer.outputs[-1].dtype}")'
-    return finish(
-        k,
-        [
-            *lines,
-            "found = S.i32(0)",
-            f"for p in range({k.scalar(selector.count)}):",
-            f"    if S.i32({k.tensor(selector)}[p]) != 0:",
-            "        found += 1",
-            "if S.get_local_id() == 0:",
-            f"    {count}[0] = {number}",
-        ],
-    )
+    k, axis, selector = LayerKernel(), layer.axis("axis", 0), indices_of(layer, layer.inputs[-1])
+    last = indices_of(layer, layer.outputs[-1])
+    with k.active():
+        given = k.tensor(selector)
+        for x, y in zip(layer.inputs[:-1], layer.outputs[:-1], strict=True):
+            check_selector(layer, x)
+            if (x.dtype, x.shape) != (y.dtype, y.shape):
+                raise LayerError(
+                    f"'{y.name}' is {y.dtype} {list(y.shape)}, but '{x.name}' is {x.dtype} {list(x.shape)}"
+                )
+            _packed(k, x, y, axis, x.shape[axis], _where_set(k, given))
+        found = k.held("found", S.i32(0))
+        with k.for_range(0, k.number(selector.count), name="p") as p, k.when(S.i32(given[p]) != 0):
+            k.assign(found, found + 1)
+        with k.when(S.get_local_id() == 0):
+            k.tensor(last)[0] = S.cast(found, last.dtype)
+    return k.kernel()
 
 
 @kernel("ReverseSequence")
@@ -169,31 +188,25 @@ def reverse_sequence(layer: Layer) -> Kernel:
         raise LayerError(f"'batch_axis' is {batch} and 'time_axis' is {time}, expected two of {rank} axes")
     batch, time = batch % rank, time % rank
     keeps_type(layer, x)
-    k, deepest = KernelSource(), max(batch, time)
+    k, deepest = LayerKernel(), max(batch, time)
     lead = strides_of(x.shape[: deepest + 1])
-    inner, size = math.prod(x.shape[deepest + 1 :]), k.scalar(x.shape[time])
-    source, target, width = raw_pointer(k, x), raw_pointer(k, layer.output), k.scalar(inner)
-    length = f"S.i32({size})"
-    if len(layer.inputs) > 1:
-        given = indices_of(layer, layer.inputs[1])
-        which = f"r / {k.scalar(lead[batch])} % {k.scalar(x.shape[batch])}" if given.count == x.shape[batch] else "0"
-        length = f"S.min(S.i32({k.tensor(given)}[{which}]), {size})"
-    step = k.scalar(lead[time])
-    return finish(
-        k,
-        [
-            f"for r in range(S.get_local_id(), {k.scalar(math.prod(x.shape[: deepest + 1]))}, S.get_local_size()):",
-            f"    length = {length}",
-            f"    t = r / {step} % {size}",
-            "    move = S.i32(0)",
-            "    if t < length:",
-            f"        move = (length - 1 - t - t) * {step}",
-            *(
-                f"    {c}"
-                for c in _row_copy(f"{target} + r * {width}", f"{source} + (r + move) * {width}", width, inner)
-            ),
-        ],
-    )
+    inner, rows = math.prod(x.shape[deepest + 1 :]), math.prod(x.shape[: deepest + 1])
+    with k.active():
+        size, source, target, width = k.number(x.shape[time]), k.raw(x), k.raw(layer.output), k.number(inner)
+        step = k.number(lead[time])
+        with k.shared(k.number(rows), "r") as r:
+            length: Expression = S.i32(size)
+            if len(layer.inputs) > 1:
+                given = indices_of(layer, layer.inputs[1])
+                each = given.count == x.shape[batch]
+                which = r / k.number(lead[batch]) % k.number(x.shape[batch]) if each else 0
+                length = S.min(S.i32(k.tensor(given)[which]), size)
+            length, t = k.held("length", length), k.held("t", r / step % size)
+            move = k.held("move", S.i32(0))
+            with k.when(t < length):
+                k.assign(move, (length - 1 - t - t) * step)
+            _row_copy(k, target + r * width, source + (r + move) * width, width, inner)
+    return k.kernel()
 
 
 @kernel("OneHot")
@@ -208,40 +221,24 @@ def one_hot(layer: Layer) -> Kernel:
     if len(values) != 2:
         raise LayerError(f"'values' is {values}, expected two numbers, elsewhere and at the index")
     off, on = (fill_value(v, y) for v in values)
-    k = KernelSource()
-    places, target = k.tensor(index), raw_pointer(k, y)
-    bits, n = bits_of(y.dtype), k.scalar(depth)
-    after = math.prod(index.shape[axis:])
-    head = [
-        f'{name} = S.vbcast(S.cast({k.scalar(v)}, "{bits}"), lanes={LANES})' for name, v in (("off", off), ("on", on))
-    ]
-    if after == 1:
-        lanes = k.constant(np.arange(LANES, dtype=np.int32))
-        return finish(
-            k,
-            [
-                *head,
-                f"lane = S.vload({lanes}, lanes={LANES})",
-                f"for r in range(S.get_local_id(), {k.scalar(index.count)}, S.get_local_size()):",
-                f"    place = S.i32({places}[r])",
-                f"    for j in range(0, {n}, {LANES}):",
-                f"        mask = S.tail_mask(S.min({n} - j, {LANES}), {LANES})",
-                "        hot = lane == place - j",
-                f"        S.vstore(S.vsel(on, off, hot), {target} + (r * {n} + j), mask)",
-            ],
-        )
-    width = k.scalar(after)
-    return finish(
-        k,
-        [
-            *head,
-            f"for r in range(S.get_local_id(), {k.scalar(y.count // after)}, S.get_local_size()):",
-            f"    for j in range(0, {width}, {LANES}):",
-            f"        mask = S.tail_mask(S.min({width} - j, {LANES}), {LANES})",
-            f'        hot = load({places} + (r / {n} * {width} + j), mask, "{index.dtype}", {LANES}) == r % {n}',
-            f"        S.vstore(S.vsel(on, off, hot), {target} + (r * {width} + j), mask)",
-        ],
-    )
+    k = LayerKernel()
+    with k.active():
+        places, target, n = k.tensor(index), k.raw(y), k.number(depth)
+        cold, hot = (k.held(hint, everywhere(k.number(v), bits_of(y.dtype))) for hint, v in (("off", off), ("on", on)))
+        after = math.prod(index.shape[axis:])
+        if after == 1:
+            lane = k.held("lane", S.vload(k.pointer(np.arange(LANES, dtype=np.int32)), lanes=LANES))
+            with k.shared(k.number(index.count), "r") as r:
+                place = k.held("place", S.i32(places[r]))
+                with k.for_range(0, n, LANES, "j") as j:
+                    S.vstore(S.vsel(hot, cold, lane == place - j), target + (r * n + j), tail(n - j))
+            return k.kernel()
+        width = k.number(after)
+        with k.shared(k.number(y.count // after), "r") as r, k.for_range(0, width, LANES, "j") as j:
+            mask = k.held("mask", tail(width - j))
+            found = load(places + (r / n * width + j), mask, index.dtype, LANES) == r % n
+            S.vstore(S.vsel(hot, cold, found), target + (r * width + j), mask)
+    return k.kernel()
 
 
 def fill_value(value: float, tensor: Tensor) -> int:
@@ -261,7 +258,7 @@ def _offsets(shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
 class IndexedAxis:
     """Elements addressed by an index along one axis: their places before and behind it in `x`."""
 
-    def __init__(self, k: KernelSource, x: Tensor, index: Tensor, axis: int) -> None:
+    def __init__(self, x: Tensor, index: Tensor, axis: int) -> None:
         if len(x.shape) != len(index.shape) or any(
             m > n for i, (m, n) in enumerate(zip(index.shape, x.shape, strict=True)) if i != axis
         ):
@@ -280,58 +277,51 @@ def gather_elements(layer: Layer) -> Kernel:
     if y.shape != index.shape:
         raise LayerError(f"the output is {list(y.shape)}, the indices are {list(index.shape)}")
     wide_kind(index)
-    k = KernelSource()
-    a = IndexedAxis(k, x, index, layer.axis("axis", 0))
-    source, target, places = raw_pointer(k, x), raw_pointer(k, y), k.tensor(index)
-    lanes = k.constant(np.tile(a.behind, a.number))
-    before, count = k.constant(a.before), k.scalar(a.number * a.behind.size)
-    n, step, span = k.scalar(a.size), k.scalar(a.step), a.size * a.step
-    bits = bits_of(x.dtype)
-    if span * numpy_dtype(x.dtype).itemsize > PART.size:
-        return finish(
-            k,
-            [
-                f"for r in range(S.get_local_id(), {k.scalar(y.count)}, S.get_local_size()):",
-                f"    at = S.min(S.i32({places}[r]), {n} - 1)",
-                "    if at < 0:",
-                f"        at += {n}",
-                "    if at < 0:",
-                f"        at = {n} - 1",
-                f"    {target}[r] = {source}[{before}[r / {count}] + at * {step} + {lanes}[r % {count}]]",
-            ],
-        )
-    return finish(
-        k,
-        [
-            f'part = S.alloc({PART.size // int(np.dtype(bits).itemsize)}, "{bits}", scope="lsram")',
-            f"for o in range({k.scalar(a.before.size)}):",
-            f"    S.dma_copy(part, {source} + {before}[o], {k.scalar(span)})",
-            f"    for j in range(S.get_local_id() * {LANES}, {count}, S.get_local_size() * {LANES}):",
-            f"        mask = S.tail_mask(S.min({count} - j, {LANES}), {LANES})",
-            f'        at = S.min(load({places} + (o * {count} + j), mask, "{index.dtype}", {LANES}), {n} - 1)',
-            f"        at = S.vsel(at + {n}, at, at < 0)",
-            f"        at = S.vsel(at * 0 + ({n} - 1), at, at < 0) * {step} + S.vload({lanes} + j, mask, lanes={LANES})",
-            '        found = S.vload_gather(part, S.cast(at, "int16"), mask)',
-            f"        S.vstore(found, {target} + (o * {count} + j), mask)",
-        ],
-    )
+    k, a = LayerKernel(), IndexedAxis(x, index, layer.axis("axis", 0))
+    bits, span = bits_of(x.dtype), a.size * a.step
+    with k.active():
+        source, target, places = k.raw(x), k.raw(y), k.tensor(index)
+        lanes, before = k.pointer(np.tile(a.behind, a.number)), k.pointer(a.before)
+        count, n, step = k.number(a.number * a.behind.size), k.number(a.size), k.number(a.step)
+        if span * numpy_dtype(x.dtype).itemsize > PART.size:
+            gather_apart(source, target, places, before, lanes, count, n, step, k.number(y.count))
+            return k.kernel()
+        part = k.alloc(PART.size // int(np.dtype(bits).itemsize), bits, "part")
+        with k.for_range(0, k.number(a.before.size), name="o") as o:
+            S.dma_copy(part, source + before[o], k.number(span))
+            with k.shared(count, "j", LANES) as j:
+                mask = k.held("mask", tail(count - j))
+                at = k.held("at", S.min(load(places + (o * count + j), mask, index.dtype, LANES), n - 1))
+                k.assign(at, S.vsel(at + n, at, at < 0))
+                place = S.vsel(at * 0 + (n - 1), at, at < 0) * step + S.vload(lanes + j, mask, lanes=LANES)
+                found = S.vload_gather(part, S.cast(k.held("place", place), "int16"), mask)
+                S.vstore(found, target + (o * count + j), mask)
+    return k.kernel()
 
 
-def addressed(k: KernelSource, index: Tensor, places: str, shape: tuple[int, ...]) -> list[str]:
-    """Statements that add to `place` what the indices in row `r` say: too large ones are the last, negative ones wrap."""
+@S.macro
+def gather_apart(source, target, places, before, lanes, count, n, step, total):
+    """Elements one by one: an index along an axis of `n` elements, `step` from one to the next; others wrap or are the last."""
+    for r in range(S.get_local_id(), total, S.get_local_size()):
+        at = S.min(S.i32(places[r]), n - 1)
+        if at < 0:
+            at += n
+        if at < 0:
+            at = n - 1
+        target[r] = source[before[r / count] + at * step + lanes[r % count]]
+
+
+def addressed(k: LayerKernel, place: Value, r: Value, index: Tensor, places: Pointer, shape: tuple[int, ...]) -> None:
+    """Adds to `place` what the indices in row `r` say: too large ones are the last, negative ones wrap."""
     many, strides = index.shape[-1], strides_of(shape)
     if not 1 <= many <= len(shape):
         raise LayerError(f"{many} indices address {len(shape)} dimensions")
-    lines = []
     for i in range(many):
-        n = k.scalar(shape[i])
-        lines += [
-            f"v{i} = S.min(S.i32({places}[r * {k.scalar(many)} + {i}]), {n} - 1)",
-            f"if v{i} < 0:",
-            f"    v{i} = S.max(v{i} + {n}, 0)",
-            f"place += v{i} * {k.scalar(strides[i])}",
-        ]
-    return lines
+        n = k.number(shape[i])
+        v = k.held("v", S.min(S.i32(places[r * k.number(many) + i]), n - 1))
+        with k.when(v < 0):
+            k.assign(v, S.max(v + n, 0))
+        k.assign(place, place + v * k.number(strides[i]))
 
 
 @kernel("GatherND")
@@ -341,26 +331,24 @@ def gather_nd(layer: Layer) -> Kernel:
     batch = layer.integer("batch_dims", 0)
     if x.shape[:batch] != index.shape[:batch] or not 0 <= batch < len(index.shape):
         raise LayerError(f"'batch_dims' is {batch}, which does not fit {list(x.shape)} and {list(index.shape)}")
-    k, shape = KernelSource(), x.shape[batch:]
+    k, shape = LayerKernel(), x.shape[batch:]
     inner, rows = math.prod(shape[index.shape[-1] :]), math.prod(index.shape[:-1])
     if rows * inner != y.count:
         raise LayerError(f"{list(x.shape)} and {list(index.shape)} do not lead to the shape {list(y.shape)}")
-    source, target, places = raw_pointer(k, x), raw_pointer(k, y), k.tensor(index)
-    per, whole, width = k.scalar(max(1, math.prod(index.shape[batch:-1]))), k.scalar(math.prod(shape)), k.scalar(inner)
-    return finish(
-        k,
-        [
-            f"for r in range(S.get_local_id(), {k.scalar(rows)}, S.get_local_size()):",
-            f"    place = r / {per} * {whole}",
-            *(f"    {a}" for a in addressed(k, index, places, shape)),
-            *(f"    {c}" for c in _row_copy(f"{target} + r * {width}", f"{source} + place", width, inner)),
-        ],
-    )
+    with k.active():
+        source, target, places = k.raw(x), k.raw(y), k.tensor(index)
+        per, whole = k.number(max(1, math.prod(index.shape[batch:-1]))), k.number(math.prod(shape))
+        width = k.number(inner)
+        with k.shared(k.number(rows), "r") as r:
+            place = k.held("place", r / per * whole)
+            addressed(k, place, r, index, places, shape)
+            _row_copy(k, target + r * width, source + place, width, inner)
+    return k.kernel()
 
 
 def sliced_at_run_time(layer: Layer) -> Kernel:
     """A slice whose begin, end, axes and steps are inputs. Where they make fewer elements than the output has, 0 follows."""
-    x, y, k = layer.input, layer.output, KernelSource()
+    x, y, k = layer.input, layer.output, LayerKernel()
     rank, given = len(x.shape), [indices_of(layer, t) for t in layer.inputs[1:]]
     if not 2 <= len(given) <= 4 or len({t.count for t in given}) != 1 or not 1 <= given[0].count <= rank:
         raise LayerError(
@@ -369,67 +357,65 @@ def sliced_at_run_time(layer: Layer) -> Kernel:
     keeps_type(layer, x)
     if len(y.shape) != rank:
         raise LayerError(f"its input is {list(x.shape)}, its output {list(y.shape)}")
-    names = [k.tensor(t) for t in given]
-    sizes, near = [k.scalar(n) for n in x.shape], strides_of(x.shape)
-    lines = [f"first{a} = S.i32(0)\nstep{a} = S.i32(1)\ncount{a} = S.i32({sizes[a]})" for a in range(rank)]
-    reads = [f"b = S.i32({names[0]}[j])", f"e = S.i32({names[1]}[j])"]
-    reads.append(f"axis = S.i32({names[2]}[j])" if len(names) > 2 else "axis = j + 0")
-    reads += [f"if axis < 0:\n    axis += {rank}", f"s = S.i32({names[3]}[j])" if len(names) > 3 else "s = S.i32(1)"]
-    for a, n in enumerate(sizes):
-        reads.append(SLICED.format(a=a, n=n))
-    loop = "\n".join(reads).replace("\n", "\n    ")
-    text = [*lines, f"for j in range({k.scalar(given[0].count)}):\n    {loop}"]
-    source, target, width = raw_pointer(k, x), raw_pointer(k, y), k.scalar(y.shape[-1])
-    indices, rest = [], "r"
-    for a in reversed(range(rank - 1)):
-        m = k.scalar(y.shape[a])
-        indices.append(f"i{a} = {rest} % {m}")
-        rest = f"({rest} / {m})"
-    place = [f"(first{a} + i{a} * step{a}) * {k.scalar(near[a])}" for a in range(rank - 1)]
-    inside = " and ".join(["here > 0", *(f"i{a} < count{a}" for a in range(rank - 1))])
-    last, nothing = rank - 1, f'S.cast(S.i32(0), "{bits_of(y.dtype)}")'
-    rows = k.scalar(math.prod(y.shape[:-1]))
-    body = [
-        f"for r in range(S.get_local_id(), {rows}, S.get_local_size()):",
-        *(f"    {i}" for i in indices),
-        f"    here = S.min(count{last}, {width})",
-        f"    for e in range({width}):",
-        f"        {target}[r * {width} + e] = {nothing}",
-        f"    if {inside}:",
-        f"        near = {source} + ({' + '.join([f'first{last}', *place])})",
-        f"        if step{last} == 1:",
-        f"            S.dma_copy({target} + r * {width}, near, here)",
-        "        else:",
-        "            for e in range(here):",
-        f"                {target}[r * {width} + e] = near[e * step{last}]",
-    ]
-    return finish(k, [line for block in (*text, *body) for line in block.split("\n")])
+    last, near = rank - 1, strides_of(x.shape)
+    with k.active():
+        reads, sizes = [k.tensor(t) for t in given], [k.number(n) for n in x.shape]
+        first = [k.held("first", S.i32(0)) for _ in sizes]
+        step = [k.held("step", S.i32(1)) for _ in sizes]
+        count = [k.held("count", S.i32(n)) for n in sizes]
+        with k.for_range(0, k.number(given[0].count), name="j") as j:
+            begin, end = (k.held(hint, S.i32(t[j])) for hint, t in zip(("begin", "end"), reads, strict=False))
+            axis = k.held("axis", S.i32(reads[2][j]) if len(reads) > 2 else j + 0)
+            with k.when(axis < 0):
+                k.assign(axis, axis + rank)
+            stride = k.held("stride", S.i32(reads[3][j]) if len(reads) > 3 else S.i32(1))
+            for a, n in enumerate(sizes):
+                with k.when(axis == a):
+                    slice_along(first[a], step[a], count[a], begin, end, stride, n)
+        source, target, width = k.raw(x), k.raw(y), k.number(y.shape[-1])
+        with k.shared(k.number(math.prod(y.shape[:-1])), "r") as r:
+            rest: Expression = r
+            at: dict[int, Value] = {}
+            for a in reversed(range(last)):
+                m = k.number(y.shape[a])
+                at[a], rest = k.held("i", rest % m), rest / m
+            here = k.held("here", S.min(count[last], width))
+            with k.for_range(0, width, name="e") as e:
+                target[r * width + e] = S.cast(S.i32(0), bits_of(y.dtype))
+            with k.when(reduce(both, [at[a] < count[a] for a in range(last)], here > 0)):
+                places = [(first[a] + at[a] * step[a]) * k.number(near[a]) for a in range(last)]
+                row = k.hold(source + sum(places, first[last]), "near")
+                with k.when(step[last] == 1):
+                    S.dma_copy(target + r * width, row, here)
+                with k.otherwise(), k.for_range(0, here, name="e") as e:
+                    target[r * width + e] = row[e * step[last]]
+    return k.kernel()
 
 
-SLICED = """\
-if axis == {a}:
-    step{a} = s + 0
-    if s == 0:
-        step{a} = S.i32(1)
-    stop = S.min({n}, e)
-    empty = (b >= {n} and stop >= {n}) or (b < 0 - {n} and stop < 0 - {n})
-    if b < 0:
-        b += {n}
+@S.macro
+def slice_along(first, step, count, begin, end, stride, n):
+    """The start of a slice along an axis of `n` elements, its step, and its number of elements."""
+    step = stride + 0
+    if stride == 0:
+        step = S.i32(1)
+    stop = S.min(n, end)
+    empty = (begin >= n and stop >= n) or (begin < 0 - n and stop < 0 - n)
+    if begin < 0:
+        begin += n
     if stop < 0:
-        stop += {n}
-    first{a} = clamp(b, 0, {n} - 1)
-    stop = clamp(stop, -1, {n})
-    far = stop - first{a}
+        stop += n
+    first = clamp(begin, 0, n - 1)
+    stop = clamp(stop, -1, n)
+    far = stop - first
     if far < 0:
         far = 0 - far
-    size = step{a} + 0
+    size = step + 0
     if size < 0:
         size = 0 - size
-    count{a} = S.i32(0)
+    count = S.i32(0)
     if far > 0 and not empty:
-        count{a} = (far - 1) / size + 1
-        if step{a} > 0:
-            count{a} = S.min(count{a}, ({n} - 1 - first{a}) / size + 1)
+        count = (far - 1) / size + 1
+        if step > 0:
+            count = S.min(count, (n - 1 - first) / size + 1)
         else:
-            count{a} = S.min(count{a}, first{a} / size + 1)"""
-"""The start of a slice along one axis, and its number of elements."""
+            count = S.min(count, first / size + 1)

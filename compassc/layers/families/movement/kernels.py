@@ -7,19 +7,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from compass_core.aipubin.layout import REGION_SIZE
-from compassc.graph import Layer, LayerError, Tensor
+from compassc.dsl import script as S
+from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
-from compassc.layers.emit import requantise_rounded, wide_kind
+from compassc.layers.emit import wide_kind
 from compassc.layers.families.eltwise.reference import keeps_bits
-from compassc.layers.families.movement.branches import Branch, rescaled
+from compassc.layers.families.movement.branches import Branch, Side, rescaled
 from compassc.layers.families.movement.indexed import fill_value, sliced_at_run_time
 from compassc.layers.families.movement.reference import PAD_MODES, branch_factors, kept_of, slice_indices, stride_places
 from compassc.layers.families.movement.reference import batch_to_space_nd as batch_to_space_nd_reference
 from compassc.layers.kernels import form_kernel, kernel
-from compassc.layers.moving import Copy, bits_of, copy_lines, raw_pointer, strides_of
-from compassc.layers.remapping import OUTSIDE, remap_kernel, remap_lines
-from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
+from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.moving import Copy, copied, copied_whole, filled, strides_of
+from compassc.layers.remapping import OUTSIDE, remap_kernel, remapped
+from compassc.layers.source import Kernel
+from compassc.layers.vectors import bits_of
 
 
 def same_type(layer: Layer) -> None:
@@ -35,12 +38,13 @@ def _copied(layer: Layer, copies: list[Copy]) -> Kernel:
 
 def _raw(layer: Layer, copies: list[Copy]) -> Kernel:
     """A copy of the input's bits for each output."""
-    k, x = KernelSource(), layer.input
-    source, lines = raw_pointer(k, x), []
-    for i, (y, copy) in enumerate(zip(layer.outputs, copies, strict=True)):
-        if y.count:
-            lines += copy_lines(k, copy, source, raw_pointer(k, y), str(i))
-    return finish(k, lines or ["pass"])
+    k = LayerKernel()
+    with k.active():
+        source = k.raw(layer.input)
+        for y, copy in zip(layer.outputs, copies, strict=True):
+            if y.count:
+                copied(k, copy, source, k.raw(y))
+    return k.kernel()
 
 
 @kernel("Reshape", "Squeeze", "Unsqueeze", "Flatten", "NoOp", "Dummy")
@@ -89,11 +93,37 @@ def split(layer: Layer) -> Kernel:
 @kernel("Concat")
 def concat(layer: Layer) -> Kernel:
     """Each branch is copied to its place, after being brought to the output's scale."""
-    k, y, axis = KernelSource(), layer.output, layer.axis()
+    _check_branches(layer)
+    k, y, axis, first = LayerKernel(), layer.output, layer.axis(), 0
+    strides, (scale, shift) = strides_of(y.shape), branch_factors(layer)
+    with k.active():
+        target = k.tensor(y)
+        for i, x in enumerate(layer.inputs):
+            place = Copy(x.shape, 0, strides_of(x.shape), first * strides[axis], strides)
+            first += x.shape[axis]
+            if not x.count:
+                continue
+            pointer = k.tensor(x)
+            m, n = (v.reshape(-1)[i % v.size].reshape(()) for v in (scale, shift))
+            plain = not layer.is_quantised or (
+                (int(m) == 1 and not int(n)) and x.scalar_zero == y.scalar_zero and y.low <= x.low and x.high <= y.high
+            )
+            if plain and x.dtype == y.dtype:
+                copied(k, place, *(p.as_ptr(bits_of(y.dtype)) for p in (pointer, target)))
+                continue
+            wide_kind(x)
+            inner = x.shape[axis] * strides[axis]
+            branch = Branch(x.count // inner, inner, place.target, y.shape[axis] * strides[axis])
+            rescaled(k, branch, (Side(x, pointer), Side(y, target)), m, n)
+    return k.kernel()
+
+
+def _check_branches(layer: Layer) -> None:
+    """LayerError where branches do not make the output."""
+    y, axis = layer.output, layer.axis()
     for x in layer.inputs:
         if len(x.shape) != len(layer.input.shape):
             raise LayerError(f"'{x.name}' is {list(x.shape)}, but '{layer.input.name}' is {list(layer.input.shape)}")
-    strides = strides_of(y.shape)
     scale, shift = branch_factors(layer)
     made = [sum(x.shape[axis] for x in layer.inputs) if a == axis else n for a, n in enumerate(layer.input.shape)]
     shapes = [list(x.shape) for x in layer.inputs]
@@ -105,30 +135,6 @@ def concat(layer: Layer) -> Kernel:
         raise LayerError(
             f"'scale_value' has {scale.size} and 'shift_value' {shift.size} values, expected {len(shapes)} for the inputs"
         )
-    target, raw = k.tensor(y), f'.as_ptr("{bits_of(y.dtype)}")'
-    lines: list[str] = []
-    first = 0
-    for i, x in enumerate(layer.inputs):
-        place = Copy(x.shape, 0, strides_of(x.shape), first * strides[axis], strides)
-        first += x.shape[axis]
-        if not x.count:
-            continue
-        pointer = k.tensor(x)
-        m, n = (v.reshape(-1)[i % v.size].reshape(()) for v in (scale, shift))
-        plain = not layer.is_quantised or (
-            (int(m) == 1 and not int(n)) and x.scalar_zero == y.scalar_zero and y.low <= x.low and x.high <= y.high
-        )
-        if plain and x.dtype == y.dtype:
-            lines += copy_lines(k, place, pointer + raw, target + raw, str(i))
-            continue
-        wide_kind(x)
-        k.body = []
-        value = k.shifted(named("x", "int32", x.low, x.high), x.scalar_zero)
-        result = requantise_rounded(k, value, m, n, y)
-        inner = x.shape[axis] * strides[axis]
-        branch = Branch(x.count // inner, inner, place.target, y.shape[axis] * strides[axis])
-        lines += rescaled(k, x, y, branch, (pointer, target), k.body, result, str(i))
-    return finish(k, [*k.head, *lines] if lines else ["pass"])
 
 
 @kernel("Pad")
@@ -152,28 +158,21 @@ def pad(layer: Layer) -> Kernel:
 
 def _bordered(layer: Layer, kept: list[slice], pads: list[tuple[int, int]]) -> Kernel:
     same_type(layer)
-    k, x, y = KernelSource(), layer.input, layer.output
+    k, x, y = LayerKernel(), layer.input, layer.output
     value = layer.number("constant_value", 0)
     if y.is_integer and not y.integer.low <= round(value) <= y.integer.high:
         raise LayerError(f"'constant_value' is {value:g}, which {y.dtype} does not hold")
-    source, target, strides = raw_pointer(k, x), raw_pointer(k, y), strides_of(y.shape)
+    near, strides = strides_of(x.shape), strides_of(y.shape)
     first = sum(before * s for (before, _), s in zip(pads, strides, strict=True))
-    lines = [*filling(k, y, target, fill_value(round(value) if y.is_integer else value, y)), "S.barrier()"]
-    near, part = strides_of(x.shape), tuple(p.stop - p.start for p in kept)
-    if 0 not in part:
-        begin = sum(p.start * s for p, s in zip(kept, near, strict=True))
-        lines += copy_lines(k, Copy(part, begin, near, first, strides), source, target, "0")
-    return finish(k, lines)
-
-
-def filling(k: KernelSource, y: Tensor, target: str, word: int) -> list[str]:
-    """All elements of a tensor, of which `target` is the raw pointer, become one number, given by its bits."""
-    n = k.scalar(y.count)
-    return [
-        f'border = S.vbcast(S.cast({k.scalar(word)}, "{bits_of(y.dtype)}"), lanes={LANES})',
-        f"for j in range(S.get_local_id() * {LANES}, {n}, S.get_local_size() * {LANES}):",
-        f"    S.vstore(border, {target} + j, S.tail_mask(S.min({n} - j, {LANES}), {LANES}))",
-    ]
+    begin = sum(p.start * s for p, s in zip(kept, near, strict=True))
+    part = tuple(p.stop - p.start for p in kept)
+    with k.active():
+        source, target = k.raw(x), k.raw(y)
+        filled(k, y, target, fill_value(round(value) if y.is_integer else value, y))
+        S.barrier()
+        if 0 not in part:
+            copied(k, Copy(part, begin, near, first, strides), source, target)
+    return k.kernel()
 
 
 def _taken(layer: Layer, indices: Sequence[Sequence[int] | Array]) -> Kernel:
@@ -351,16 +350,16 @@ def channel_shuffle(layer: Layer) -> Kernel:
         raise LayerError(f"{c} channels do not divide into {group} groups and {many} outputs")
     channels = np.arange(c).reshape(group, c // group).T.reshape(-1)
     pixels = np.arange(x.count // c) * c
-    k, lines = KernelSource(), []
-    source = raw_pointer(k, x)
-    for i, (y, part) in enumerate(zip(layer.outputs, np.split(channels, many), strict=True)):
-        lines += remap_lines(k, x, y, [pixels, part], source, raw_pointer(k, y), str(i))
-    return finish(k, [*k.head, *lines])
+    k = LayerKernel()
+    with k.active():
+        source = k.raw(x)
+        for y, part in zip(layer.outputs, np.split(channels, many), strict=True):
+            remapped(k, x, y, [pixels, part], (source, k.raw(y)))
+    return k.kernel()
 
 
 @kernel("Meshgrid")
 def meshgrid(layer: Layer) -> Kernel:
-    k, lines = KernelSource(), []
     turned = layer.word("indexing", "xy", ("XY", "IJ")) == "XY"
     if len(layer.inputs) != 2 or len(layer.outputs) != 2:
         raise LayerError(f"it has {len(layer.inputs)} inputs and {len(layer.outputs)} outputs, expected two of each")
@@ -370,23 +369,27 @@ def meshgrid(layer: Layer) -> Kernel:
         want = tuple(reversed(whole)) if turned else tuple(whole)
         if y.shape != want:
             raise LayerError(f"'{y.name}' is {list(y.shape)}, expected {list(want)}")
-    for i, (x, y) in enumerate(zip(layer.inputs, layer.outputs, strict=True)):
-        own = 1 - i if turned else i
-        places = [np.arange(n) if axis == own else np.zeros(n, np.int64) for axis, n in enumerate(y.shape)]
-        if len(x.shape) != 1 or len(y.shape) != 2 or y.shape[own] != x.count:
-            raise LayerError(f"{list(x.shape)} does not lead to a grid of {list(y.shape)}")
-        lines += remap_lines(k, x, y, places, raw_pointer(k, x), raw_pointer(k, y), str(i))
-    return finish(k, [*k.head, *lines])
+    k = LayerKernel()
+    with k.active():
+        for i, (x, y) in enumerate(zip(layer.inputs, layer.outputs, strict=True)):
+            own = 1 - i if turned else i
+            places = [np.arange(n) if axis == own else np.zeros(n, np.int64) for axis, n in enumerate(y.shape)]
+            if len(x.shape) != 1 or len(y.shape) != 2 or y.shape[own] != x.count:
+                raise LayerError(f"{list(x.shape)} does not lead to a grid of {list(y.shape)}")
+            remapped(k, x, y, places, (k.raw(x), k.raw(y)))
+    return k.kernel()
 
 
 def _given(layer: Layer, values: Array) -> Kernel:
     """An output that is known when the graph is built."""
-    k, y = KernelSource(), layer.output
+    k, y = LayerKernel(), layer.output
     stored = np.ascontiguousarray(values.astype(numpy_dtype(y.dtype))).reshape(-1)
     if stored.size != y.count:
         raise LayerError(f"{stored.size} values do not make the shape {list(y.shape)}")
-    raw = k.constant(stored.view({1: "uint8", 2: "uint16", 4: "int32"}[stored.itemsize]))
-    return finish(k, copy_lines(k, Copy((y.count,), 0, (1,), 0, (1,)), raw, raw_pointer(k, y), "0"))
+    with k.active():
+        raw = k.pointer(stored.view({1: "uint8", 2: "uint16", 4: "int32"}[stored.itemsize]))
+        copied_whole(k, y.count, raw, k.raw(y))
+    return k.kernel()
 
 
 @kernel("Constant")
@@ -402,5 +405,7 @@ def shape_of(layer: Layer) -> Kernel:
 
 @kernel("ConstantOfShape")
 def constant_of_shape(layer: Layer) -> Kernel:
-    k, y = KernelSource(), layer.output
-    return finish(k, filling(k, y, raw_pointer(k, y), fill_value(layer.number("value"), y)))
+    k, y = LayerKernel(), layer.output
+    with k.active():
+        filled(k, y, k.raw(y), fill_value(layer.number("value"), y))
+    return k.kernel()

@@ -8,47 +8,62 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from compassc.build import Value
+from compassc.build import Address, Expression, Value, both
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.emit import INT32_MAX, as_stored, requantise, wide_kind
-from compassc.layers.families.movement.indexed import IndexedAxis, addressed, indices_of, keeps_type
+from compassc.layers.emit import INT32_MAX, as_stored, limited, requantise, wide_kind
+from compassc.layers.families.movement.indexed import IndexedAxis, addressed, fill_value, indices_of, keeps_type
 from compassc.layers.families.movement.reference import REDUCTIONS
+from compassc.layers.families.pooling.reference import FLATTENED
+from compassc.layers.joins import halve
 from compassc.layers.kernels import kernel
-from compassc.layers.moving import Copy, bits_of, copy_lines
-from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
+from compassc.layers.layer_kernel import LayerKernel, tail
+from compassc.layers.moving import copied_whole, filled
+from compassc.layers.source import Kernel
+from compassc.layers.steps import LANES
+from compassc.layers.vectors import clamp, load, multiply_wide
 
 TILE = 2048
 """Elements of the output that are in LSRAM at once."""
-Steps = Callable[[Value], Value]
+Join = Callable[[Value, Expression], Expression]
 
 
 class Updates:
-    """The destinations of updates: `count` rows of `width` neighbours, and the statements that find the `place` of row `r`."""
+    """The destinations of updates: `count` rows of `width` neighbours."""
 
-    def __init__(self, k: KernelSource, layer: Layer) -> None:
-        x, index = layer.inputs[0], indices_of(layer, layer.inputs[1])
-        self.layer, places = layer, k.tensor(index)
+    def __init__(self, k: LayerKernel, layer: Layer) -> None:
+        self.k, self.shape = k, layer.inputs[0].shape
+        self.index = indices_of(layer, layer.inputs[1])
+        self.places = k.tensor(self.index)
+        self.axis: IndexedAxis | None = None
         if layer.type == "ScatterND":
-            self.width, self.count = math.prod(x.shape[index.shape[-1] :]), math.prod(index.shape[:-1])
-            self.lines = ["place = S.i32(0)", *addressed(k, index, places, x.shape)]
+            many = self.index.shape[-1]
+            self.width, self.count = math.prod(self.shape[many:]), math.prod(self.index.shape[:-1])
             self.repeated = self.count
         else:
-            a, n = IndexedAxis(k, x, index, layer.axis("axis", 0)), k.scalar(x.shape[layer.axis("axis", 0)])
-            self.width, self.count, self.repeated = 1, index.count, a.number
-            cols, block = k.scalar(a.behind.size), k.scalar(a.behind.size * a.number)
-            self.lines = [
-                f"v = S.i32({places}[r])",
-                "if v < 0:",
-                f"    v += {n}",
-                f"place = {k.constant(a.before)}[r / {block}] + {k.constant(a.behind)}[r % {cols}]",
-                f"place += clamp(v, 0, {n} - 1) * {k.scalar(a.step)}",
-            ]
+            self.axis = IndexedAxis(layer.inputs[0], self.index, layer.axis("axis", 0))
+            self.width, self.count, self.repeated = 1, self.index.count, self.axis.number
         if layer.inputs[2].count != self.count * self.width:
             shapes = [list(t.shape) for t in layer.inputs]
             raise LayerError(f"data, indices and updates of {shapes} do not go together")
+
+    def place(self, r: Value) -> Value:
+        """The element at which row `r` goes."""
+        k, a = self.k, self.axis
+        if a is None:
+            place = k.held("place", S.i32(0))
+            addressed(k, place, r, self.index, self.places, self.shape)
+            return place
+        n, cols, block = k.number(a.size), k.number(a.behind.size), k.number(a.behind.size * a.number)
+        v = k.held("v", S.i32(self.places[r]))
+        with k.when(v < 0):
+            k.assign(v, v + n)
+        row = k.pointer(a.before)[r / block] + k.pointer(a.behind)[r % cols]
+        return k.held("place", row + clamp(v, 0, n - 1) * k.number(a.step))
 
 
 @kernel("ScatterElements", "ScatterND")
@@ -58,10 +73,13 @@ def scatter(layer: Layer) -> Kernel:
             f"its inputs are {[list(t.shape) for t in layer.inputs]}, its output {list(layer.output.shape)}"
         )
     reduction, out = layer.word("reduction", "NONE", ("NONE", *REDUCTIONS)), layer.output
-    k = KernelSource()
-    if reduction == "NONE" and _is_plain(layer):
-        return _moved(k, layer)
-    return _tiled(k, layer, reduction, wide_kind(out))
+    k = LayerKernel()
+    with k.active():
+        if reduction == "NONE" and _is_plain(layer):
+            _moved(k, layer)
+        else:
+            _tiled(k, layer, reduction, wide_kind(out))
+    return k.kernel()
 
 
 def _is_plain(layer: Layer) -> bool:
@@ -77,94 +95,86 @@ def _is_plain(layer: Layer) -> bool:
     return bool(same and whole and (scale == 1).all() and not shift.any() and (out.integer.signed or min(zeros) >= 0))
 
 
-def _moved(k: KernelSource, layer: Layer) -> Kernel:
+def _moved(k: LayerKernel, layer: Layer) -> None:
     """Every TEC reads all updates and applies those to its own part, so that their order is kept."""
     x, _, updates = layer.inputs
     keeps_type(layer, x, updates)
-    raw = f'.as_ptr("{bits_of(x.dtype)}")'
-    to, source, given = (k.tensor(t) + raw for t in (layer.output, x, updates))
+    to, source, given = (k.raw(t) for t in (layer.output, x, updates))
     u = Updates(k, layer)
-    width = k.scalar(u.width)
-    return finish(
-        k,
-        [
-            *copy_lines(k, Copy((x.count,), 0, (1,), 0, (1,)), source, to, "0"),
-            "S.barrier()",
-            f"for r in range({k.scalar(u.count)}):",
-            *(f"    {line}" for line in u.lines),
-            f"    if place / {width} % S.get_local_size() == S.get_local_id():",
-            f"        for e in range({width}):",
-            f"            {to}[place + e] = {given}[r * {width} + e]",
-        ],
-    )
+    width = k.number(u.width)
+    copied_whole(k, x.count, source, to)
+    S.barrier()
+    with k.for_range(0, k.number(u.count), name="r") as r:
+        place = u.place(r)
+        with k.when(place / width % S.get_local_size() == S.get_local_id()), k.for_range(0, width, name="e") as e:
+            to[place + e] = given[r * width + e]
 
 
-def _tiled(k: KernelSource, layer: Layer, reduction: str, kind: str) -> Kernel:
+def _tiled(k: LayerKernel, layer: Layer, reduction: str, kind: str) -> None:
     x, _, updates = layer.inputs
     out, u = layer.output, Updates(k, layer)
     if wide_kind(x) != kind or wide_kind(updates) != kind:
         raise LayerError(f"'{x.name}' is {x.dtype}, '{updates.name}' {updates.dtype}, the output {out.dtype}")
-    first, second, join, last = _steps(k, layer, reduction, kind, u.repeated)
+    how = _steps(k, layer, reduction, kind, u.repeated)
+    data, given, target = (k.tensor(t) for t in (x, updates, out))
 
-    def lines_of(step: Steps, value: Value) -> tuple[list[str], str]:
-        k.body = []
-        result = step(value)
-        return k.body, result.name
+    def loaded(t: Tensor, place: Address, mask: Value) -> Value:
+        lanes = load(place, mask, t.dtype, LANES)
+        return k.let(lanes, low=t.low, high=t.high) if t.is_integer else k.let(lanes)
 
-    def value_of(name: str, t: Tensor) -> Value:
-        return named(name, kind, t.low, t.high) if t.is_integer else named(name, kind)
-
-    data, data_name = lines_of(first, value_of("v", x))
-    new, new_name = lines_of(second, value_of("w", updates))
-    done, done_name = lines_of(last, named("acc", kind))
-    width, total = k.scalar(u.width), k.scalar(out.count)
-    return finish(
-        k,
-        [
-            f'tile = S.alloc({TILE}, "{kind}", scope="lsram")',
-            f"for base in range(S.get_local_id() * {TILE}, {total}, S.get_local_size() * {TILE}):",
-            f"    now = S.min({total} - base, {TILE})",
-            f"    for i in range(0, now, {LANES}):",
-            f"        mask = S.tail_mask(S.min(now - i, {LANES}), {LANES})",
-            f'        v = load({k.tensor(x)} + base + i, mask, "{x.dtype}", {LANES})',
-            *(f"        {line}" for line in data),
-            f"        S.vstore({data_name}, tile + i)",
-            f"    for r in range({k.scalar(u.count)}):",
-            *(f"        {line}" for line in u.lines),
-            "        begin = S.max(place, base)",
-            f"        for e in range(begin, S.min(place + {width}, base + now), {LANES}):",
-            f"            part = S.tail_mask(S.min(S.min(place + {width}, base + now) - e, {LANES}), {LANES})",
-            f'            w = load({k.tensor(updates)} + (r * {width} + e - place), part, "{updates.dtype}", {LANES})',
-            f"            old = S.vload(tile + (e - base), part, lanes={LANES})",
-            *(f"            {line}" for line in new),
-            f"            S.vstore({join.format(a='old', b=new_name)}, tile + (e - base), part)",
-            f"    for i in range(0, now, {LANES}):",
-            f"        mask = S.tail_mask(S.min(now - i, {LANES}), {LANES})",
-            f"        acc = S.vload(tile + i, lanes={LANES})",
-            *(f"        {line}" for line in done),
-            f'        S.vstore(narrow({done_name}, "{out.dtype}"), {k.tensor(out)} + base + i, mask)',
-        ],
-    )
+    width, total = k.number(u.width), k.number(out.count)
+    tile = k.alloc(TILE, kind, "tile")
+    with k.shared(total, "base", TILE) as base:
+        now = k.held("now", S.min(total - base, TILE))
+        with k.for_range(0, now, LANES, "i") as i:
+            S.vstore(how.first(loaded(x, data + base + i, k.held("mask", tail(now - i)))), tile + i)
+        with k.for_range(0, k.number(u.count), name="r") as r:
+            place = u.place(r)
+            past = S.min(place + width, base + now)
+            with k.for_range(k.held("begin", S.max(place, base)), past, LANES, "e") as e:
+                part = k.held("part", tail(past - e))
+                new = loaded(updates, given + (r * width + e - place), part)
+                old = k.held("old", S.vload(tile + (e - base), part, lanes=LANES))
+                S.vstore(how.join(old, how.second(new, old)), tile + (e - base), part)
+        with k.for_range(0, now, LANES, "i") as i:
+            mask = k.held("mask", tail(now - i))
+            done = how.last(k.held("done", S.vload(tile + i, lanes=LANES)))
+            S.vstore(k.stored(done, out.dtype), target + base + i, mask)
 
 
-JOINS = {
-    "NONE": "{b}",
-    "ADD": "{a} + {b}",
-    "MUL": "{a} * {b}",
-    "MAX": "S.max({a}, {b})",
-    "MIN": "S.min({a}, {b})",
+JOINS: dict[str, Join] = {
+    "NONE": lambda a, b: b,
+    "ADD": lambda a, b: a + b,
+    "MUL": lambda a, b: a * b,
+    "MAX": lambda a, b: S.max(a, b),
+    "MIN": lambda a, b: S.min(a, b),
 }
-NUMBERS_ONLY = "S.vsel({join}, {{a}} + {{b}}, ({{a}} == {{a}}) & ({{b}} == {{b}}))"
-"""NaN is the result where one operand is NaN."""
 
 
-def _steps(k: KernelSource, layer: Layer, reduction: str, kind: str, repeated: int) -> tuple[Steps, Steps, str, Steps]:
-    """(step on data, step on an update, how both are combined, last step)."""
+def _of_numbers(join: Join) -> Join:
+    """NaN is the result where one operand is NaN."""
+    return lambda a, b: S.vsel(join(a, b), a + b, (a == a) & (b == b))  # noqa: PLR0124 (lanes)
+
+
+def _not_negative(join: Join) -> Join:
+    return lambda a, b: S.max(join(a, b), 0)
+
+
+class Scattering(NamedTuple):
+    """The steps on data, on an update (beside what is there), how both are combined, and the last step."""
+
+    first: Callable[[Value], Value]
+    second: Callable[[Value, Value], Value]
+    join: Join
+    last: Callable[[Value], Value]
+
+
+def _steps(k: LayerKernel, layer: Layer, reduction: str, kind: str, repeated: int) -> Scattering:
     out = layer.output
     join = JOINS[reduction]
     if kind == "float32":
-        join = NUMBERS_ONLY.format(join=join) if reduction in ("MAX", "MIN") else join
-        return _same, _same, join, lambda acc: as_stored(k, acc, out)
+        join = _of_numbers(join) if reduction in ("MAX", "MIN") else join
+        return Scattering(lambda v: v, lambda w, _: w, join, lambda done: as_stored(k, done, out))
     if reduction == "MUL":
         return _products(k, layer, repeated)
     x, _, updates = layer.inputs
@@ -190,31 +200,31 @@ def _steps(k: KernelSource, layer: Layer, reduction: str, kind: str, repeated: i
             f"data and {repeated} updates of up to {largest} do not fit 32 bits, which no kernel here computes with"
         )
     if layer.type == "ScatterND" and layer.is_quantised and not out.integer.signed and reduction != "NONE":
-        join = f"S.max({join}, 0)"
+        join = _not_negative(join)
 
     def brought(which: int, value: Value) -> Value:
         moved = k.shifted(value, zeros[which])
         if factors[which] != 1:
-            moved = k.let(f"{moved.name} * {k.scalar(factors[which])}", "int32", *ends[which])
+            moved = k.let(moved * k.number(factors[which]), low=ends[which][0], high=ends[which][1])
         # rows of ScatterND are limited after they were joined
         free = layer.type == "ScatterND" and (which == 0 or reduction != "NONE")
         if free or (limits[0] <= moved.low and moved.high <= limits[1]):
             return moved
-        return k.let(f"clamp({moved.name}, {k.scalar(limits[0])}, {k.scalar(limits[1])})", "int32", *limits)
+        return limited(k, moved, *limits)
 
-    def closing(acc: Value) -> Value:
+    def closing(done: Value) -> Value:
         bound = largest * (1 + many)
-        value = named(acc.name, "int32", -bound, bound)
+        value = done.within(-bound, bound)
         if not layer.is_quantised:
             return as_stored(k, value, out)
         if layer.type == "ScatterND" and out.integer.bits > 8:
             return _rounded_down(k, value, own, shift, out)
         return requantise(k, value, own, shift, out.scalar_zero, out.low, out.high)
 
-    return lambda v: brought(0, v), lambda w: brought(1, w), join, closing
+    return Scattering(lambda v: brought(0, v), lambda w, _: brought(1, w), join, closing)
 
 
-def _products(k: KernelSource, layer: Layer, repeated: int) -> tuple[Steps, Steps, str, Steps]:
+def _products(k: LayerKernel, layer: Layer, repeated: int) -> Scattering:
     """The steps of products of integers, which are brought to 16 bits after each update."""
     x, _, updates = layer.inputs
     out, signed = layer.output, layer.output.integer.signed
@@ -236,43 +246,72 @@ def _products(k: KernelSource, layer: Layer, repeated: int) -> tuple[Steps, Step
             )
         largest = max(high + 1, largest * widest * factor // 2**down + factor * 2 ** max(0, 16 - down) + 2)
 
-    def multiplied(value: Value) -> Value:
-        product = k.let(f"old * {k.shifted(value, updates.scalar_zero).name}", "int32").name
-        count = k.let(f"{product} & 0", "int32").name
-        k.do(f"halve({product}, {count}, {15 if signed else 16})")
-        move = k.let(f"{k.scalar(down)} - {count}", "int32").name
-        scaled = k.let(f"{product} * {k.scalar(factor)}", "int32").name
-        near = f"S.vsel({scaled} >> S.max({move}, 0), {scaled} << S.max(0 - {move}, 0), {move} >= 0)"
-        return k.let(near, "int32", -largest, largest)
-
-    def limited(acc: Value) -> Value:
-        return k.let(f"clamp({acc.name}, {k.scalar(out.low)}, {k.scalar(out.high)})", "int32", out.low, out.high)
+    def multiplied(value: Value, old: Value) -> Value:
+        product = k.let(old * k.shifted(value, updates.scalar_zero))
+        count = k.let(product & 0)
+        halve(product, count, 15 if signed else 16)
+        move = k.let(k.number(down) - count)
+        scaled = k.let(product * k.number(factor))
+        near = S.vsel(scaled >> S.max(move, 0), scaled << S.max(0 - move, 0), move >= 0)
+        return k.let(near, low=-largest, high=largest)
 
     def begun(value: Value) -> Value:
         return requantise(k, k.shifted(value, x.scalar_zero), int(scale[0]), int(shift[0]), 0, low, high)
 
-    return begun, multiplied, "{b}", limited
+    return Scattering(begun, multiplied, JOINS["NONE"], lambda done: limited(k, done, out.low, out.high))
 
 
-def _same(value: Value) -> Value:
-    return value
-
-
-def _rounded_down(k: KernelSource, value: Value, scale: int, shift: int, out: Tensor) -> Value:
+def _rounded_down(k: LayerKernel, value: Value, scale: int, shift: int, out: Tensor) -> Value:
     """((value * scale) >> shift) - zero, within the output's limits."""
     scale, shift = scale << max(-shift, 0), max(shift, 0)
     if scale >> 16 or value.magnitude * scale >= 1 << 46:
         raise LayerError(f"values of up to {value.magnitude} times {scale} are beyond what kernels compute")
     if value.magnitude * scale <= INT32_MAX:
-        found = f"({value.name} * {k.scalar(scale)}) >> {k.scalar(min(shift, 31))}"
+        found = (value * k.number(scale)) >> k.number(min(shift, 31))
     else:
-        high, low = k.let(f"{value.name} >> 16").name, k.let(f"{value.name} & 65535").name
-        k.do(f"multiply_wide({high}, {low}, {k.scalar(scale)})")
+        high, low = k.let(value >> 16), k.let(value & 65535)
+        multiply_wide(high, low, k.number(scale))
         if shift >= 16:
-            found = f"{high} >> {k.scalar(min(shift - 16, 31))}"
+            found = high >> k.number(min(shift - 16, 31))
         else:
             # results beyond every limit need not be distinguished
             bound = 1 << (14 + shift)
-            found = f"(clamp({high}, {-bound}, {bound - 1}) << {k.scalar(16 - shift)}) | ({low} >> {k.scalar(shift)})"
-    moved = k.let(f"{k.let(found).name} - {k.scalar(out.scalar_zero)}")
-    return k.let(f"clamp({moved.name}, {k.scalar(out.low)}, {k.scalar(out.high)})", "int32", out.low, out.high)
+            found = (clamp(high, -bound, bound - 1) << k.number(16 - shift)) | (low >> k.number(shift))
+    return limited(k, k.let(k.let(found) - k.number(out.scalar_zero)), out.low, out.high)
+
+
+@kernel("MaxUnpool", "UpsampleByIndex")
+def unpooling(layer: Layer) -> Kernel:
+    """Every TEC reads all values in order and stores those of its own part, so that their order is kept."""
+    values, index, y = *layer.inputs[:2], layer.output
+    if len(layer.inputs) != 2 or values.shape != index.shape or len(values.shape) != 4 or len(y.shape) != 4:
+        raise LayerError(f"its inputs are {[list(t.shape) for t in layer.inputs]}, expected values and indices, NHWC")
+    if values.dtype != y.dtype or index.dtype not in ("int32", "int16", "uint16", "int8", "uint8"):
+        raise LayerError(f"'{values.name}' is {values.dtype}, the output {y.dtype}, the indices {index.dtype}")
+    if (values.shape[0], values.shape[3]) != (y.shape[0], y.shape[3]):
+        raise LayerError(
+            f"values of {list(values.shape)} have other images or channels than the output {list(y.shape)}"
+        )
+    form = layer.word("flatten_dim", "HW" if layer.type == "MaxUnpool" else "HWC", FLATTENED)
+    k, (n, h, w, c) = LayerKernel(), values.shape
+    planes, zero = form in ("HW", "NCHW"), -y.scalar_zero if layer.is_quantised else 0
+    with k.active():
+        whole, image = k.number(y.count), k.number(y.count // n if n else 0)
+        size, channels, area = k.number(h * w), k.number(c), k.number(y.shape[1] * y.shape[2])
+        target, source, indices = k.raw(y), k.raw(values), k.tensor(index)
+        filled(k, y, target, fill_value(zero, y))
+        S.barrier()
+        with k.for_range(0, k.number(values.count), name="r") as r:
+            b = k.held("b", r / (size * channels))
+            channel = k.held("channel", r / size % channels if planes else r % channels)
+            at = k.held("at", (b * size + r % size) * channels + channel if planes else r)
+            offset = {"HW": b * image + channel * area, "HWC": b * image}.get(form)
+            g = k.held("g", S.i32(indices[at]) + (0 if offset is None else offset))
+            with k.when(g < 0):
+                k.assign(g, g + whole)
+            # in planes the index counts by channels first, the output does not
+            moved = (g / (area * channels) * area + g % area) * channels + g / area % channels
+            own = both(both(g >= 0, g < whole), g % S.get_local_size() == S.get_local_id())
+            with k.when(own):
+                target[moved if planes else g] = source[at]
+    return k.kernel()

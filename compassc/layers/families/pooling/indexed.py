@@ -1,4 +1,4 @@
-"""Kernels of the maximum with its place, and of values put back at such places."""
+"""Kernels of the maximum with its place."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ import numpy as np
 
 from compassc.graph import Layer, LayerError
 from compassc.layers.emit import wide_kind
-from compassc.layers.families.movement.indexed import fill_value
-from compassc.layers.families.movement.kernels import filling
 from compassc.layers.families.pooling.reference import FLATTENED, check_positions
 from compassc.layers.kernels import kernel
-from compassc.layers.moving import raw_pointer
 from compassc.layers.sliding import load_cell, slides_of, window_loops
 from compassc.layers.source import LANES, Kernel, KernelSource, finish
 from compassc.layers.windows import window_of
@@ -59,43 +56,3 @@ def max_pooling_with_index(layer: Layer) -> Kernel:
         f"S.vstore(whole, {k.tensor(index)} + place, mask)",
     ]
     return finish(k, [*k.head, *window_loops(k, x, slides_of(k, window, layer), begin, step, end)])
-
-
-@kernel("MaxUnpool", "UpsampleByIndex")
-def unpooling(layer: Layer) -> Kernel:
-    """Every TEC reads all values in order and stores those of its own part, so that their order is kept."""
-    values, index, y = *layer.inputs[:2], layer.output
-    if len(layer.inputs) != 2 or values.shape != index.shape or len(values.shape) != 4 or len(y.shape) != 4:
-        raise LayerError(f"its inputs are {[list(t.shape) for t in layer.inputs]}, expected values and indices, NHWC")
-    if values.dtype != y.dtype or index.dtype not in ("int32", "int16", "uint16", "int8", "uint8"):
-        raise LayerError(f"'{values.name}' is {values.dtype}, the output {y.dtype}, the indices {index.dtype}")
-    if (values.shape[0], values.shape[3]) != (y.shape[0], y.shape[3]):
-        raise LayerError(
-            f"values of {list(values.shape)} have other images or channels than the output {list(y.shape)}"
-        )
-    form = layer.word("flatten_dim", "HW" if layer.type == "MaxUnpool" else "HWC", FLATTENED)
-    k, (n, h, w, c) = KernelSource(), values.shape
-    whole, image = k.scalar(y.count), k.scalar(y.count // n if n else 0)
-    planes, size, channels = form in ("HW", "NCHW"), k.scalar(h * w), k.scalar(c)
-    zero = -y.scalar_zero if layer.is_quantised else 0
-    target = raw_pointer(k, y)
-    offset = {"HW": f"b * {image} + ch * {k.scalar(y.shape[1] * y.shape[2])}", "HWC": f"b * {image}"}.get(form, "0")
-    lines = [*filling(k, y, target, fill_value(zero, y)), "S.barrier()"]
-    area = k.scalar(y.shape[1] * y.shape[2])
-    # in planes the index counts by channels first, the output does not
-    moved = f"(g / ({area} * {channels}) * {area} + g % {area}) * {channels} + g / {area} % {channels}"
-    return finish(
-        k,
-        [
-            *lines,
-            f"for r in range({k.scalar(values.count)}):",
-            f"    b = r / ({size} * {channels})",
-            f"    ch = {f'r / {size} % {channels}' if planes else f'r % {channels}'}",
-            f"    from_at = {f'(b * {size} + r % {size}) * {channels} + ch' if planes else 'r'}",
-            f"    g = S.i32({k.tensor(index)}[from_at]) + {offset}",
-            "    if g < 0:",
-            f"        g += {whole}",
-            f"    if g >= 0 and g < {whole} and g % S.get_local_size() == S.get_local_id():",
-            f"        {target}[{moved if planes else 'g'}] = {raw_pointer(k, values)}[from_at]",
-        ],
-    )

@@ -40,9 +40,9 @@ from compassc.layers.families.regions.texts import (
     image_lines,
     sizes_of,
 )
-from compassc.layers.moving import bits_of
 from compassc.layers.scripts import Substitutions, script
 from compassc.layers.source import Kernel, KernelSource, named
+from compassc.layers.vectors import bits_of
 
 SIZES = (("y", "height"), ("x", "width"))
 CELLS = (("y", "height", "down"), ("x", "width", "across"))

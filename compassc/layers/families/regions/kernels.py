@@ -36,9 +36,9 @@ from compassc.layers.families.regions.texts import (
     sizes_of,
 )
 from compassc.layers.kernels import kernel
-from compassc.layers.moving import bits_of
 from compassc.layers.scripts import Substitutions, script
 from compassc.layers.source import Kernel
+from compassc.layers.vectors import bits_of
 
 
 def _float_ends(mode: str) -> Lines:

@@ -19,9 +19,9 @@ from compassc.layers.families.rows.reference import (
     slot_sizes,
 )
 from compassc.layers.kernels import kernel
-from compassc.layers.moving import bits_of
 from compassc.layers.scripts import Substitutions, script
 from compassc.layers.source import Kernel, KernelSource, named
+from compassc.layers.vectors import bits_of
 
 
 def _whole(*tensors: Tensor) -> None:
