@@ -14,9 +14,8 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from compass_core.errors import Span, together
-from compassc.build.ranges import of_type
 from compassc.build.recorder import Recorder, argument, call_text, once, shown, types_of
-from compassc.build.values import EFFECT, Expression, Pointer, Value, pointer_of, recorded, variable
+from compassc.build.values import EFFECT, Expression, Pointer, Value, pointer_of, recorded, variable, whole_range
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, VOID, DataType, PointerType, dtype, pointer_type
@@ -144,20 +143,30 @@ class Builder(Recorder):
         return variable(self.name(hint), kind, low, high)
 
     def assign(self, variable: Value, value: Expression) -> None:
-        """Gives a variable another value."""
+        """Gives a variable another value, of any size."""
         found, var = recorded(value), self._variable(variable, value)
+        variable.forget()
         used = (var, *found.variables)
         self.add(f"{var.name} = {found.source}", lambda: (S.Assign(var, found.expr),), used, (var,))
 
     def hold(self, address: Any, hint: str) -> Pointer:
         """A pointer variable with an address."""
+        return self.define_pointer(self.pointer_variable(hint, address.elem, address.scope), address)
+
+    def pointer_variable(self, hint: str, elem: DataType | str, scope: str) -> Pointer:
+        """A pointer variable that is to be defined."""
+        return pointer_of(E.Var(self.name(hint), pointer_type(dtype(elem), scope)))
+
+    def define_pointer(self, pointer: Pointer, address: Any) -> Pointer:
+        """The statement that defines a pointer variable which was made before."""
         found: Pointer = address
-        var = E.Var(self.name(hint), pointer_type(found.elem, found.scope))
-        text = f"{var.name} = {found.source}"
-        self.add(
-            text, lambda: (S.Let(var, E.Pointer(found.elem, found.base, found.offset)),), found.variables, (var,), True
-        )
-        return pointer_of(var)
+        (var,) = pointer.variables
+
+        def made() -> S.Body:
+            return (S.Let(var, E.Pointer(found.elem, found.base, found.offset)),)
+
+        self.add(f"{var.name} = {found.source}", made, found.variables, (var,), True)
+        return pointer
 
     def alloc(self, size: int, kind: str, hint: str, scope: str = "lsram") -> Pointer:
         """An array of so many elements."""
@@ -213,7 +222,7 @@ class Builder(Recorder):
         key = ("[]=", *types_of((target, index, value), variables))
         text = f"{shown(target)}[{argument(index)}] = {argument(value)}"
         self._result(
-            key, lambda: resolve(target, index).store(value), text, variables, lambda value: of_type(value.dtype)
+            key, lambda: resolve(target, index).store(value), text, variables, lambda value: whole_range(value.dtype)
         )
 
     def macro(self, macro: Macro, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -248,15 +257,17 @@ class Builder(Recorder):
         self.lines.extend(lines)
 
     @contextmanager
-    def for_range(self, start: Any, stop: Any, step: Any = 1, name: str = "i", kind: str = "range") -> Iterator[Value]:
-        """A loop, with its variable. `kind`: `range`, `unroll` and the others of the language."""
+    def for_range(
+        self, start: Any, stop: Any, step: Any = 1, name: str | Value = "i", kind: str = "range"
+    ) -> Iterator[Value]:
+        """A loop, with its variable, or one that was made before. `kind`: `range`, `unroll` and the others of the language."""
         from compassc.language.parser.loops import KINDS, bound_types
 
         variables: list[E.Var] = []
         key = ("for", *types_of((start, stop), variables))
         t = _LOOPS.get(key) or _LOOPS.setdefault(key, bound_types(start, stop)[0])
         types_of((step,), variables)
-        var = E.Var(self.name(name), t)
+        var = E.Var(self.name(name), t) if isinstance(name, str) else name.variables[0]
         plain = type(step) is int and step == 1
         bounds = ", ".join(map(argument, (start, stop) if plain else (start, stop, step)))
         text = f"for {var.name} in {'' if kind == 'range' else 'S.'}{kind}({bounds}):"
@@ -267,7 +278,7 @@ class Builder(Recorder):
 
         line = self.add(text, made, variables, (var,))
         with self._within(line.body):
-            yield Value.lazy(t, var, var.name, (var,), of_type(t))
+            yield Value.lazy(t, var, var.name, (var,), whole_range(t))
 
     @contextmanager
     def when(self, condition: Expression) -> Iterator[None]:
@@ -351,18 +362,16 @@ def _swept(lines: list[Line], uses: Counter[E.Var]) -> bool:
     return found
 
 
-def invariant(lines: Sequence[Line], changing: Collection[Value]) -> tuple[list[Line], list[Line]]:
+def invariant(lines: Sequence[Line], changing: Collection[Value | Pointer]) -> tuple[list[Line], list[Line]]:
     """(definitions that are the same in every turn of a loop over `lines`, the other lines); `changing` are its
     variables."""
     every = [inner for line in lines for inner in line.all()]
-    varying = {v.expr for v in changing}
-    varying |= {v for line in every for v in line.changed}
-    # what a statement that defines nothing is given may be changed by it
-    given = {v for line in every if line.defined is None for v in line.variables}
+    often = Counter(v for line in every for v in line.changed)
+    varying = {v.variables[0] for v in changing} | often.keys()
     shared: list[Line] = []
     for line in lines:
         var = line.defined
-        if var is not None and var not in given and varying.isdisjoint(line.variables):
+        if var is not None and often[var] == 1 and varying.isdisjoint(line.variables):
             shared.append(line)
             varying.discard(var)
     return shared, [line for line in lines if line not in shared]

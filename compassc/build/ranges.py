@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from compass_core.operators import OPERATORS, Range
-from compassc.build.values import Value
+from compassc.build.values import Value, whole_range
 from compassc.ir import exprs as E
 from compassc.ir.dtypes import DataType
 
@@ -18,24 +18,16 @@ def range_of(x: Any) -> Range:
     return (x, x) if isinstance(x, int) else (0, 0)
 
 
-def of_type(t: DataType) -> Range:
-    """All that a type holds; (0, 0) for floats and masks."""
-    if not t.is_integer or t.is_bool:
-        return 0, 0
-    low, high = t.range()
-    return int(low), int(high)
-
-
 def kept(found: Range | None, t: DataType) -> Range:
     """The range where the type holds all of it; else everything that the type holds, for numbers wrap around."""
-    whole = of_type(t)
+    whole = whole_range(t)
     return found if found is not None and whole[0] <= found[0] and found[1] <= whole[1] else whole
 
 
 def of_operator(e: E.Expr, operands: Sequence[Any]) -> Range:
     """The range of an operator's expression."""
     if not isinstance(e, E.Binary) or len(operands) != 2:
-        return of_type(e.data_type)
+        return whole_range(e.data_type)
     if e.data_type.is_bool or not e.data_type.is_integer:
         return 0, 0
     rule = OPERATORS[e.op].range
@@ -46,9 +38,9 @@ def of_operation(name: str, t: DataType, operands: Sequence[Any]) -> Range:
     """The range of an operation's value, by its name and its type."""
     rule = RULES.get(name)
     if rule is None or not t.is_integer or t.is_bool:
-        return of_type(t)
+        return whole_range(t)
     if any(isinstance(x, float) or (isinstance(x, Value) and not x.dtype.is_integer) for x in operands[:2]):
-        return of_type(t)
+        return whole_range(t)
     return kept(rule([range_of(x) for x in operands]), t)
 
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NoReturn, TypeVar, cast
 import numpy as np
 
 from compassc.build import ranges
-from compassc.build.values import EFFECT, Expression, Pointer, Range, Value, recorded
+from compassc.build.values import EFFECT, Expression, Pointer, Range, Value, recorded, whole_range
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import BOOL, VOID, DataType
@@ -129,7 +129,7 @@ class Recorder:
             return load(target, index)
 
         return self._result(
-            key, made, f"{shown(target)}[{argument(index)}]", variables, lambda value: ranges.of_type(value.dtype)
+            key, made, f"{shown(target)}[{argument(index)}]", variables, lambda value: whole_range(value.dtype)
         )
 
     def formula(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -105,6 +105,10 @@ class Value(Expression):
         found = (self.low if low is None else low, self.high if high is None else high)
         return Value.lazy(self._type, lambda: self.expr, self.source, self.variables, found, self.whole)
 
+    def forget(self) -> None:
+        """From here on it may be all that its type holds."""
+        self._range = whole_range(self._type)
+
     def named(self, source: str) -> Value:
         """The same value under another text, which is a call."""
         return Value.lazy(self._type, lambda: self.expr, source, self.variables, lambda _: self.range)
@@ -162,9 +166,17 @@ class Pointer(Address):
         return self.name
 
 
+def whole_range(t: DataType) -> Range:
+    """All that a type holds; (0, 0) for floats and masks."""
+    if not t.is_integer or t.is_bool:
+        return 0, 0
+    low, high = t.range()
+    return int(low), int(high)
+
+
 def variable(name: str, dtype: DataType, low: int | None = None, high: int | None = None) -> Value:
     """A variable of the kernel that is defined elsewhere; of integers, without a range, all that the type holds."""
-    least, most = (int(x) for x in dtype.range()) if dtype.is_integer and not dtype.is_bool else (0, 0)
+    least, most = whole_range(dtype)
     return variable_within(name, dtype, (least if low is None else low, most if high is None else high))
 
 

@@ -14,7 +14,7 @@ from compassc.layers.choices import recorded
 from compassc.layers.consistency import check
 from compassc.layers.declare import all_types, consistent
 from compassc.layers.machine import settled
-from compassc.layers.source import LANES, Kernel, KernelSource
+from compassc.layers.source import Kernel
 from compassc.layers.steps import Steps
 from compassc.layers.stored_weights import with_real_weights
 
@@ -207,20 +207,14 @@ def compute(k: Steps, run: Sequence[Layer], values: dict[str, Value]) -> None:
 
 
 def follow(
-    k: KernelSource,
-    head: Layer,
-    value: Value,
-    tail: Sequence[Layer],
-    place: str,
-    pointer: Callable[[Tensor], str] | None = None,
+    k: Steps, head: Layer, value: Value, tail: Sequence[Layer], operand: Callable[[Tensor], Value]
 ) -> tuple[Value, Tensor]:
     """The element-wise layers behind `head`, on its value: (the last value, the last output).
 
-    `place` is the expression of the pass's first element in the output; operands of the same shape are loaded there,
-    under `mask`, from a parameter or what `pointer` names.
+    `operand`: the lanes of a pass of a further operand, which has the shape of the output.
     """
     from compassc.layers.byte_functions import runs
-    from compassc.layers.emit import as_stored, wide_kind
+    from compassc.layers.emit import as_stored
 
     out = head.output
     values = {out.name: as_stored(k, value, out)}
@@ -232,10 +226,7 @@ def follow(
                 continue
             if t.shape != out.shape:
                 raise LayerError(f"'{t.name}' has another shape than what it meets, which cannot join the kernel")
-            kind = wide_kind(t)
-            low, high = (t.low, t.high) if kind == "int32" else (0, 0)
-            load = f'load({(pointer or k.tensor)(t)} + {place}, mask, "{t.dtype}", {LANES})'
-            values[t.name] = k.let(load, kind, low, high)
+            values[t.name] = operand(t)
         if any(len(member.outputs) > 1 for member in run):
             raise LayerError(f"a {run[0].type} has several outputs, which cannot join the kernel")
         compute(k, run, values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -14,9 +14,10 @@ from compassc.graph import LayerError, Tensor
 from compassc.ir.dtypes import FLOAT32, INT32, PointerType, bool_of, dtype, pointer_type
 from compassc.ir.exprs import Var
 from compassc.layers.arithmetic import Array
+from compassc.layers.emit import wide_kind
 from compassc.layers.source import Kernel, kernel_text
 from compassc.layers.steps import LANES, Steps
-from compassc.layers.vectors import LANE_KINDS, WIDE, bits_of, pointee
+from compassc.layers.vectors import LANE_KINDS, WIDE, bits_of, load, pointee
 
 
 def tail(left: Expression) -> Expression:
@@ -62,9 +63,13 @@ class LayerKernel(Builder, Steps):
 
     inside = (*Builder.inside, __file__)
     one_for_all = any_lanes = lanes_are_channels = False
+    lanes_of: Callable[[Array], Expression] | None = None
+    """The stored lanes of a pass of numbers per channel, in kernels that say how these lie."""
 
-    def __init__(self) -> None:
+    def __init__(self, spreads: bool = False) -> None:
+        """`spreads`: numbers that broadcast to the output may become operands, which whoever makes the loops brings."""
         super().__init__()
+        self.spreads = spreads
         self.stored_forms, self.shifted_from, self.rounded_from, self.float_forms = {}, {}, {}, {}
         self.channel_shape = ()
         self.spread: list[tuple[Lanes, Array]] = []
@@ -84,6 +89,20 @@ class LayerKernel(Builder, Steps):
 
     def _named(self, name: str, value: Value) -> Value:
         return self.define(variable_within(name, value.dtype, lambda _: value.range), value)
+
+    def changing(self, hint: str, expression: Expression) -> Value:
+        """As `held`, of a variable that will have other values, too."""
+        return self.define(self.variable(hint, expression.dtype), expression)
+
+    def loaded(self, place: Address, tensor: Tensor) -> Value:
+        """The lanes of a pass of a tensor, at a place, in their wide form."""
+        wide_kind(tensor)
+        known = (tensor.low, tensor.high) if tensor.is_integer else (None, None)
+        return self.let(load(place, self.mask, tensor.dtype, LANES), "", *known)
+
+    def renew_mask(self) -> None:
+        """From here on, the mask is another variable."""
+        self.lanes_mask = self.variable("mask", bool_of(LANES))
 
     @contextmanager
     def first(self) -> Iterator[None]:
@@ -150,11 +169,17 @@ class LayerKernel(Builder, Steps):
         return self._spread(numbers).value
 
     def _per_channel(self, numbers: Array) -> Lanes:
+        if self.lanes_of is not None:
+            lanes = Lanes(self, "per", numbers.dtype.name)
+            lanes.define(self, self.lanes_of(numbers))
+            return lanes
         if not self.channel_shape:
             raise LayerError("it has numbers per channel, but the channels are not the last axis")
         return self._spread(numbers.reshape(self.channel_shape))
 
     def _spread(self, numbers: Array) -> Lanes:
+        if not self.spreads:
+            raise LayerError("it has numbers that differ along the output, for which this kernel has no form")
         lanes = Lanes(self, "per", numbers.dtype.name)
         self.spread.append((lanes, numbers))
         return lanes

@@ -81,7 +81,7 @@ class Result(NamedTuple):
 
 def elementwise_kernel(layers: Sequence[Layer]) -> Kernel:
     """One kernel for a chain of element-wise layers; each takes the output of the one before among its operands."""
-    k, out = LayerKernel(), layers[-1].output
+    k, out = LayerKernel(spreads=True), layers[-1].output
     with k.active():
         operands = [Operand(Lanes(k, f"x{i}", t.dtype), t, k.tensor(t)) for i, t in enumerate(_operands(layers))]
         for o in operands:

@@ -24,8 +24,9 @@ from compassc.ir.dtypes import FLOAT32, INT32, dtype
 from compassc.ir.stmts import PrimFunc
 from compassc.language.functions import Macro
 from compassc.layers.arithmetic import Array
+from compassc.layers.emit import wide_kind
 from compassc.layers.steps import LANES, Steps
-from compassc.layers.vectors import LANE_KINDS, WIDE, pointee
+from compassc.layers.vectors import WIDE, pointee
 
 
 def named(name: str, kind: str, low: int = 0, high: int = 0) -> Value:
@@ -58,10 +59,6 @@ class KernelSource(Steps):
     """How numbers of all channels lie in memory, where groups of channels are padded."""
     loads: list[str] | None = None
     """Where vectors of numbers per channel are loaded, in kernels whose passes share them; None: in the body."""
-    channel_shape: tuple[int, ...] = ()
-    """Instead, in kernels of any shape: how the numbers of the present step lie along the output; set by the step."""
-    lanes_of: Callable[[str], str] | None = None
-    """Instead, where channels lie in any way: the expression of a pass's numbers, of the pointer to those of all channels."""
     stored_forms: dict[tuple[str, str], Value] = field(default_factory=dict)
     shifted_from: dict[str, tuple[Value, Value]] = field(default_factory=dict)
     rounded_from: dict[str, Value] = field(default_factory=dict)
@@ -111,9 +108,6 @@ class KernelSource(Steps):
         if self.choice:
             self.body.append(f"{name} = {self.constant(numbers)}[{self.choice}]")
             return build.variable(name, kind)
-        if self.lanes_of is not None:
-            self.body.append(f"{name} = {self.lanes_of(self.constant(numbers))}")
-            return per_lane
         if not self.channel:
             raise LayerError("it has numbers per channel, but the channels are not the last axis")
         numbers = self.arrange(numbers) if self.arrange else numbers
@@ -133,7 +127,7 @@ class KernelSource(Steps):
 
     @property
     def any_lanes(self) -> bool:
-        return self.lanes_of is not None
+        return False
 
     def broadcast(self, numbers: Array) -> Value:
         raise LayerError(f"its numbers differ along {numbers.ndim} axes, for which this kernel has no form")
@@ -166,6 +160,12 @@ class KernelSource(Steps):
 
     def do(self, statement: str) -> None:
         self.body.append(statement)
+
+    def at_place(self, tensor: Tensor) -> Value:
+        """The lanes of a pass of a tensor that has the shape of the output, which begins at the variable `place`."""
+        kind = wide_kind(tensor)
+        known = (tensor.low, tensor.high) if kind == "int32" else (0, 0)
+        return self.let(f'load({self.tensor(tensor)} + place, mask, "{tensor.dtype}", {LANES})', kind, *known)
 
 
 @dataclass(frozen=True)
@@ -205,54 +205,10 @@ def {name}(
 """
 
 
-def loaded(name: str, place: str, dtype: str, mask: str = "") -> list[str]:
-    """Statements that load lanes in their wide form into a variable."""
-    given = f"S.vload({place}, {mask}, lanes={LANES})" if mask else f"S.vload({place}, lanes={LANES})"
-    return widened(name, given, dtype)
-
-
-def widened(name: str, given: str, dtype: str) -> list[str]:
-    """Statements that put stored lanes in their wide form into a variable; each step has a name, so that it is done
-    once."""
-    if LANE_KINDS[dtype] == dtype:
-        return [f"{name} = {given}"]
-    lines, held = [f"{name}_raw = {given}"], f"{name}_raw"
-    if dtype in ("int8", "uint8", "bool"):
-        lines.append(f'{name}_half = S.cast({held}, "{pointee(dtype).replace("8", "16")}")')
-        held = f"{name}_half"
-    return [*lines, f'{name} = S.cast({held}, "{WIDE[dtype]}")']
-
-
-def last_cleared(tile: str, count: str, dtype: str) -> str:
-    """The statement that sets the vector in which `count` elements end to 0, so that whole vectors may be read."""
-    return f'S.vstore(S.vbcast(S.cast(0, "{pointee(dtype)}"), lanes={LANES}), {tile} + ({count} & {-LANES}))'
-
-
 STORED = re.compile(r'\bnarrow\((\w+), "(\w+)"\)')
 """Lanes that are made what a data type stores."""
 ASSIGNED = re.compile(r"\s*(\w+) = ")
 WORD = re.compile(r"\w+")
-
-
-def invariant(lines: list[str], changing: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """(assignments that are the same in every pass of a loop over `lines`, the others); `changing` are its variables."""
-    assigned = [m[1] if (m := ASSIGNED.match(line)) else "" for line in lines]
-    # what a statement that assigns nothing is given may be changed by it
-    told = {word for line, name in zip(lines, assigned, strict=True) if not name for word in WORD.findall(line)}
-    once = {name for name, uses in Counter(assigned).items() if uses == 1}
-    varying = {*changing, *assigned} - {""}
-    shared: list[str] = []
-    for line, name in zip(lines, assigned, strict=True):
-        if (
-            name
-            and name in once
-            and line[0] != " "
-            and name not in told
-            and not varying & set(WORD.findall(line[line.index("=") :]))
-        ):
-            shared.append(line)
-            varying.remove(name)
-    return shared, [line for line in lines if line not in shared]
 
 
 @lru_cache(4096)

@@ -18,7 +18,7 @@ from compassc.ir.dtypes import VECTOR_BITS, bool_of
 from compassc.language.functions import Macro
 from compassc.layers.arithmetic import Array
 from compassc.layers.machine import Share
-from compassc.layers.vectors import narrow
+from compassc.layers.vectors import WIDE, narrow
 
 LANES = VECTOR_BITS // 8
 """Elements that one pass of an element-wise loop takes: bytes of a register."""
@@ -130,6 +130,8 @@ class Steps(build.Recorder):
 
     def stored(self, value: Value, dtype: str) -> Value:
         """The lanes of a value as a data type stores them."""
+        if dtype not in WIDE:
+            raise LayerError(f"kernels do not compute with {dtype}")
         known = self.stored_forms.get((value.name, dtype))
         found: Value = narrow(value, dtype) if known is None else known
         return found

@@ -29,13 +29,13 @@ from tests.choosing import some
 PACKAGE = Path(layers.__file__).parent
 
 
-PORTED = ("movement", "control")
-"""Families whose own kernels are made as IR, too."""
+PORTED = ("movement", "control", "reduce", "softmax", "normalise.kernels", "normalise.norms")
+"""Families, or modules of them, whose own kernels are made as IR, too."""
 
 
 def types_made() -> list[str]:
     load_kernels()
-    own = {name for name, builder in BUILDERS.items() if builder.__module__.split(".")[3] in PORTED}
+    own = {name for name, builder in BUILDERS.items() if any(f".{p}." in f"{builder.__module__}." for p in PORTED)}
     return list(some(sorted((STEPS.keys() | own) & SAMPLES.keys())))
 
 

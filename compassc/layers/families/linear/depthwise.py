@@ -130,7 +130,7 @@ def _by_quads(layer: Layer, s: Shape, tail: Sequence[Layer], padded: int) -> Ker
     x, w = k.tensor(layer.input), k.constant(quads.packed_words(s, f.planes[0].reshape(weights.shape), padded))
     begin = k.channels(f.start.astype(np.int32))
     result = _rectified(k, layer, s, (f.low, f.high), False)
-    result, out = follow(k, layer, result, tail, "place")
+    result, out = follow(k, layer, result, tail, k.at_place)
     store = f'S.vstore(narrow({result.name}, "{out.dtype}"), {k.tensor(out)} + place, mask)'
     k.loads = [*(k.loads or []), f"begin = {begin}"]
     return finish(k, [*k.head, *quads.loops(k, layer, s, *tile, (x, w), k.body, store)])
@@ -154,7 +154,7 @@ def _by_pixels(layer: Layer, s: Shape, tail: Sequence[Layer], padded: int) -> Ke
     x = k.tensor(layer.input)
     w = k.constant(_packed(s, sums, padded))
     result = _closing(k, layer, s, sums)
-    result, out = follow(k, layer, result, tail, "place")
+    result, out = follow(k, layer, result, tail, k.at_place)
     y = k.tensor(out)
     store = f'S.vstore(narrow({result.name}, "{out.dtype}"), {y} + place, mask)'
     return finish(k, [*k.head, *_loops(k, layer, s, tile, sums, (x, w), store)])

@@ -151,7 +151,7 @@ def matrix_product(layer: Layer, tail: Sequence[Layer]) -> Kernel:
     p = product_of(layer)
     k = KernelSource()
     a, b, where = k.tensor(layer.inputs[0]), k.tensor(layer.inputs[1]), k.constant(p.offsets)
-    result, out = follow(k, layer, _closing(k, layer, p), tail, "place")
+    result, out = follow(k, layer, _closing(k, layer, p), tail, k.at_place)
     y = k.tensor(out)
     store = f'S.vstore(narrow({result.name}, "{out.dtype}"), {y} + place, mask)'
     return finish(k, [*k.head, *_loops(k, p, (a, b, where), store)])

@@ -59,7 +59,7 @@ def convolution(layer: Layer, s: Shape, tail: Sequence[Layer]) -> Kernel:
     kind = np.float32 if f.staged == FLOAT else np.int32
     names = [k.constant(padded(s, start.astype(kind))) for start in starts]
     own = closing(k, layer, s, f)
-    result, out = follow(k, layer, own, tail, "place")
+    result, out = follow(k, layer, own, tail, k.at_place)
     y = k.tensor(out)
     store = f'S.vstore(narrow({result.name}, "{out.dtype}"), {y} + place, mask)'
     return finish(k, [*k.head, *_loops(k, layer, s, t, f, (x, w, names), store)])

@@ -5,23 +5,29 @@ Transfers bring the group's channels of many pixels to LSRAM, one pixel behind t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import lcm
+from typing import NamedTuple
 
 import numpy as np
 
-from compassc.build import Value
-from compassc.graph import Layer, LayerError
+from compassc.build import Expression, Pointer, Value, invariant
+from compassc.dsl import script as S
+from compassc.graph import Layer, LayerError, Tensor
+from compassc.ir.dtypes import INT32
 from compassc.layers.arithmetic import Array
 from compassc.layers.byte_functions import BYTES
 from compassc.layers.emit import requantise
 from compassc.layers.families.normalise.of_bytes import MOST, deviation, normalised
 from compassc.layers.families.normalise.reference import affine, factors
+from compassc.layers.joins import across_sum, square_of
 from compassc.layers.kernels import follow
+from compassc.layers.layer_kernel import Lanes, LayerKernel, tail
 from compassc.layers.machine import Share
-from compassc.layers.source import LANES, Kernel, KernelSource, finish, invariant, named, widened
+from compassc.layers.source import Kernel
+from compassc.layers.steps import LANES, everywhere
 from compassc.layers.streams import bytes_of
-from compassc.layers.vectors import WIDE, pointee
+from compassc.layers.vectors import WIDE, halves_of, pointee, product_of_halves
 
 TILE = Share(5)
 """LSRAM for pixels of the input and of the output."""
@@ -47,11 +53,19 @@ def in_groups(layer: Layer, tail: Sequence[Layer]) -> Kernel | None:
     return _Groups(layer, tail, each, count, whole).kernel()
 
 
+class Side(NamedTuple):
+    """A tensor, its address, and the tile of its pixels in LSRAM."""
+
+    tensor: Tensor
+    pointer: Pointer
+    tile: Pointer
+
+
 class _Groups:
     """The kernel in the making: `each` channels in a group of `count` elements, which repeat after `whole`."""
 
     def __init__(self, layer: Layer, tail: Sequence[Layer], each: int, count: int, whole: int) -> None:
-        self.layer, self.tail, self.k = layer, tail, KernelSource()
+        self.layer, self.tail, self.k = layer, tail, LayerKernel()
         k, x, y = self.k, layer.input, (tail[-1] if tail else layer).output
         self.out, self.count, self.each = y, count, each
         self.groups, self.channels = x.shape[-1] // each, x.shape[-1]
@@ -60,108 +74,121 @@ class _Groups:
         others = {t.name: t for member in tail for t in member.inputs if t.name not in made}
         if any(t.shape != y.shape for t in others.values()):
             raise LayerError("the layers behind it have operands of other shapes, which cannot join the kernel")
-        self.others = {name: (k.tensor(t), f"tile_{i}", t) for i, (name, t) in enumerate(others.items())}
         room = TILE.size // sum(bytes_of(t.dtype) for t in (x, y, *others.values())) - whole
-        step = whole // each
-        self.rows = pixels if pixels * each <= room else max(step, room // whole * step)
+        self.repeats = whole // each
+        self.rows = pixels if pixels * each <= room else max(self.repeats, room // whole * self.repeats)
         self.once, self.span = self.rows >= pixels, self.rows * each + whole
-        self.source, self.target = k.tensor(x), k.tensor(y)
-        self.pixels, self.n = k.scalar(pixels), k.scalar(count)
-        self.width, self.all, self.whole = k.scalar(each), k.scalar(self.channels), k.scalar(whole)
-        k.channel, k.arrange = "pattern + i", self._repeated
-        self.repeats = step
+        with k.active():
+            self.x, self.y, *rest = (self._side(t) for t in (x, y, *others.values()))
+        self.others = {s.tensor.name: s for s in rest}
+        self.pixels, self.n = k.number(pixels), k.number(count)
+        self.width, self.all, self.whole = k.number(each), k.number(self.channels), k.number(whole)
+        k.lanes_are_channels = True
 
-    def _repeated(self, numbers: Array) -> Array:
-        return np.tile(numbers.reshape(self.groups, 1, -1), (1, self.repeats, 1)).reshape(-1)
+    def _side(self, t: Tensor) -> Side:
+        return Side(t, self.k.tensor(t), self.k.alloc(self.span, pointee(t.dtype), "tile"))
 
     def kernel(self) -> Kernel:
-        k, x = self.k, self.layer.input
-        groups, images = k.scalar(self.groups), k.scalar(self.groups * x.shape[0])
-        lines = [
-            f'x_tile = S.alloc({self.span}, "{pointee(x.dtype)}", scope="lsram")',
-            f'y_tile = S.alloc({self.span}, "{pointee(self.out.dtype)}", scope="lsram")',
-            *(
-                f'{tile} = S.alloc({self.span}, "{pointee(t.dtype)}", scope="lsram")'
-                for _, tile, t in self.others.values()
-            ),
-        ]
-        inner = [
-            f"pattern = (item % {groups}) * {self.whole}",
-            f"first = (item / {groups}) * {self.pixels} * {self.all} + (item % {groups}) * {self.width}",
-        ]
-        if self.once:
-            inner += [f"now = {self.n} + 0", self._copied(self.source, "x_tile", "0", self.pixels), *self._cleared()]
-        inner += self._of_bytes() if x.dtype in BYTES else self._of_floats()
-        loop = f"for item in range(S.get_local_id(), {images}, S.get_local_size()):"
-        return finish(k, [*k.head, *lines, loop, *("    " + line for line in inner)])
-
-    def _copied(self, far: str, tile: str, row: str, rows: str, back: bool = False) -> str:
-        """The transfer of pixels from a row on to a tile, or back from it."""
-        far = f"{far} + first + {row} * {self.all}"
-        if back:
-            return f"S.dma_copy({far}, {tile}, {self.width}, {self.width}, {rows}, {self.all})"
-        return f"S.dma_copy({tile}, {far}, {self.width}, {self.all}, {rows}, {self.width})"
-
-    def _ends(self, row: str, rows: str) -> tuple[list[str], list[str]]:
-        """The transfers around what writes a tile of results."""
-        given = [self._copied(pointer, tile, row, rows) for pointer, tile, _ in self.others.values()]
-        return given, [self._copied(self.target, "y_tile", row, rows, True)]
-
-    def _cleared(self) -> list[str]:
-        """Zeros behind the elements of a tile."""
-        kind = pointee(self.layer.input.dtype)
-        return [f'S.vstore(S.vbcast(S.cast(0, "{kind}"), lanes={LANES}), x_tile + now)']
-
-    def _tiles(self, body: list[str], written: bool = False) -> list[str]:
-        """Lines for the `now` elements of every tile."""
-        row, some = ("0", self.pixels) if self.once else ("row", "some")
-        given, made = self._ends(row, some) if written else ([], [])
-        if self.once:
-            return [*given, *body, *made]
-        rows = self.k.scalar(self.rows)
-        lines = [f"some = S.min({self.pixels} - row, {rows})", f"now = some * {self.width}"]
-        lines += [self._copied(self.source, "x_tile", row, some), *self._cleared(), *given, *body, *made]
-        return [f"for row in range(0, {self.pixels}, {rows}):", *("    " + line for line in lines)]
-
-    def _vectors(self, body: list[str]) -> list[str]:
-        return self._tiles([f"for place in range(0, now, {LANES}):", *("    " + line for line in body)])
-
-    def _results(self, value: Value) -> list[str]:
-        """Lines for the vectors of all tiles, those with the same channels one after the other; `value` is the layer's."""
         k = self.k
-        last, out = follow(k, self.layer, value, self.tail, "place", lambda t: self.others[t.name][1])
-        body = [*k.body, f'S.vstore(narrow({last.name}, "{out.dtype}"), y_tile + place)']
-        if any("mask" in line for line in body):
-            body = [f"mask = {self._mask()}", *body]
-        shared, inner = invariant(body, ("place", "mask"))
-        lines = [f"for i in range(0, {self.whole}, {LANES}):", *("    " + line for line in shared)]
-        lines += [f"    for place in range(i, now, {self.whole}):", *("        " + line for line in inner)]
-        return self._tiles(lines, written=True)
+        with k.active(), k.shared(k.number(self.groups * self.layer.input.shape[0]), "item") as item:
+            groups = k.number(self.groups)
+            self.pattern = k.held("pattern", (item % groups) * self.whole)
+            self.first = k.held("first", (item / groups) * self.pixels * self.all + (item % groups) * self.width)
+            if self.once:
+                self._copy(self.x, S.i32(0), self.pixels)
+                self._clear(self.n)
+            (self._of_bytes if self.layer.input.dtype in BYTES else self._of_floats)()
+        return k.kernel()
 
-    def _mask(self) -> str:
-        return f"S.tail_mask(S.min(now - place, {LANES}), {LANES})"
+    def _copy(self, side: Side, row: Expression, rows: Expression, back: bool = False) -> None:
+        """The transfer of pixels from a row on to a tile, or back from it."""
+        far = side.pointer + self.first + row * self.all
+        if back:
+            S.dma_copy(far, side.tile, self.width, self.width, rows, self.all)
+        else:
+            S.dma_copy(side.tile, far, self.width, self.all, rows, self.width)
 
-    def _done(self) -> list[str]:
-        """The lines of the body so far, which is empty then."""
-        lines, self.k.body = self.k.body, []
-        return lines
+    def _clear(self, now: Expression) -> None:
+        """Zeros behind the elements of a tile."""
+        S.vstore(everywhere(0, pointee(self.layer.input.dtype)), self.x.tile + now)
 
-    def _of_bytes(self) -> list[str]:
+    def _tiles(self, body: Callable[[Value], None], written: bool = False) -> None:
+        """Statements for the elements of every tile, whose number `body` is given."""
+        k = self.k
+        if self.once:
+            self._tile(body, S.i32(0), self.pixels, self.n, written)
+            return
+        rows = k.number(self.rows)
+        with k.for_range(0, self.pixels, rows, "row") as row:
+            some = k.held("some", S.min(self.pixels - row, rows))
+            now = k.held("now", some * self.width)
+            self._copy(self.x, row, some)
+            self._clear(now)
+            self._tile(body, row, some, now, written)
+
+    def _tile(
+        self, body: Callable[[Value], None], row: Expression, some: Expression, now: Value, written: bool
+    ) -> None:
+        for side in self.others.values() if written else ():
+            self._copy(side, row, some)
+        body(now)
+        if written:
+            self._copy(self.y, row, some, True)
+
+    def _vectors(self, body: Callable[[Value, Value], None]) -> None:
+        """Statements for every vector: `body` is given its place, and the number of elements of the tile."""
+
+        def vectors(now: Value) -> None:
+            with self.k.for_range(0, now, LANES, "place") as place:
+                body(place, now)
+
+        self._tiles(vectors)
+
+    def _results(self, make: Callable[[Value], Value]) -> None:
+        """The vectors of all tiles, those with the same channels one after the other; `make` gives the layer's value at a
+        place."""
+        k = self.k
+
+        def vectors(now: Value) -> None:
+            i, place = k.variable("i", INT32), k.variable("place", INT32)
+            k.lanes_of = lambda numbers: S.vload(self._pattern_of(numbers) + (self.pattern + i), lanes=LANES)
+            with k.apart() as lines:
+                operand = lambda t: k.loaded(self.others[t.name].tile + place, t)
+                last, out = follow(k, self.layer, make(place), self.tail, operand)
+                S.vstore(k.stored(last, out.dtype), self.y.tile + place)
+            k.lanes_of = None
+            shared, inner = invariant(lines, (place, k.lanes_mask))
+            with k.for_range(0, self.whole, LANES, i):
+                k.splice(shared)
+                with k.for_range(i, now, self.whole, place):
+                    if k.masked:
+                        k.define(k.lanes_mask, tail(now - place))
+                    k.splice(inner)
+
+        self._tiles(vectors, written=True)
+
+    def _pattern_of(self, numbers: Array) -> Pointer:
+        """Numbers of all channels, those of a group as often as they take to begin at a vector again."""
+        tiled = np.tile(numbers.reshape(self.groups, 1, -1), (1, self.repeats, 1))
+        return self.k.pointer(tiled.reshape(-1))
+
+    def _of_bytes(self) -> None:
         k, dtype = self.k, self.layer.input.dtype
-        wide = f"{'u' if dtype == 'uint8' else ''}int32"
-        lines = [f'{s} = S.vbcast(S.cast(0, "{wide}"), lanes={LANES // 4})' for s in ("sums", "both")]
-        lines += self._vectors(
-            [
-                f"held = S.vload(x_tile + place, lanes={LANES})",
-                f'sums = S.vqdpa(sums, held, S.vbcast(S.cast(1, "{dtype}"), lanes={LANES}))',
-                "both = S.vqdpa(both, held, held)",
-            ]
-        )
-        lines += ["total = S.i32(S.vrpadd(sums)[0])", "squares = S.i32(S.vrpadd(both)[0])"]
-        deviation(k, self.layer, self.count)
-        lines += self._done()
-        k.do(f"held = S.vload(x_tile + place, lanes={LANES})")
-        return [*lines, *self._results(self._with_channels(normalised(k, self.layer, "held", "norm_")))]
+        zeros = S.vbcast(S.cast(0, f"{'u' if dtype == 'uint8' else ''}int32"), lanes=LANES // 4)
+        sums, both = k.changing("sums", zeros), k.changing("both", zeros)
+
+        def held(place: Value) -> Value:
+            return k.held("held", S.vload(self.x.tile + place, lanes=LANES))
+
+        def add(place: Value, now: Value) -> None:
+            own = held(place)
+            k.assign(sums, S.vqdpa(sums, own, everywhere(1, dtype)))
+            k.assign(both, S.vqdpa(both, own, own))
+
+        self._vectors(add)
+        total, squares = (k.held(hint, S.i32(S.vrpadd(v)[0])) for hint, v in (("total", sums), ("squares", both)))
+        d = deviation(k, self.layer, self.count, total, squares)
+        self._results(lambda place: self._with_channels(normalised(k, self.layer, held(place), d, "norm_")))
 
     def _with_channels(self, n: Value) -> Value:
         """Factors and addends of the channels on normalised integers, requantised to the output."""
@@ -174,38 +201,47 @@ class _Groups:
         elif (n.magnitude * np.abs(weights) + np.abs(biases)).max() >= 1 << 31:
             raise LayerError("its sums do not fit 32 bits, which no kernel here computes with")
         low, high = (int(f(np.stack([n.low * weights, n.high * weights]) + biases)) for f in (np.min, np.max))
-        held = k.let(f'halves_of(narrow({n.name}, "{"int8" if n.low < 0 else "uint8"}"))').name
+        held = k.let(halves_of(k.stored(n, "int8" if n.low < 0 else "uint8")))
         if np.abs(weights).max() < 1 << 15:
-            total = k.let(f"product_of_halves({held}, {k.channels(weights.astype(np.int16))})").name
+            total = k.let(product_of_halves(held, k.stored_channels(weights.astype(np.int16))))
         else:
-            total = k.let(f"{n.name} * {k.channels(weights.astype(np.int32))}").name
+            total = k.let(n * k.channels(weights.astype(np.int32)))
         if biases.any():
-            total = k.let(f"{total} + {k.channels(biases.astype(np.int32))}").name
+            total = k.let(total + k.channels(biases.astype(np.int32)))
         scale, shift = (v[:1] if (v == v[0]).all() else v for v in (scale, shift))
-        return requantise(k, named(total, "int32", low, high), scale, shift, out.scalar_zero, out.low, out.high)
+        return requantise(k, total.within(low, high), scale, shift, out.scalar_zero, out.low, out.high)
 
     def _numbers(self, key: str) -> Array:
         """Factors or addends of all channels."""
         values = affine(self.layer, key)
         return np.broadcast_to(np.float32(key == "weights") if values is None else values.reshape(-1), self.channels)
 
-    def _of_floats(self) -> list[str]:
-        k, layer, dtype = self.k, self.layer, self.layer.input.dtype
-        load = widened("real", f"S.vload(x_tile + place, lanes={LANES})", dtype)
-        square = "square_of(real - mean)"
-        partial = self.count % LANES
-        if partial:
-            square = f"S.vsel({square}, S.vbcast(S.fp32(0.0), lanes={LANES}), {self._mask()})"
-        n, small = k.scalar(float(self.count)), k.scalar(float(np.float32(layer.number("epsilon", 1e-5))))
-        lines = [f"mean = S.vbcast(S.fp32(0.0), lanes={LANES})", f"squares = S.vbcast(S.fp32(0.0), lanes={LANES})"]
-        lines += self._vectors([*load, "mean = mean + real"])
-        lines += [f"mean = across_sum(mean) / {n}"]
-        lines += self._vectors([*load, f"squares = squares + {square}"])
-        lines += [f"factor = 1.0 / S.sqrt(across_sum(squares) / {n} + {small})"]
-        for line in load:
-            k.do(line)
-        y = k.let("(real - mean) * factor", "float32")
-        for key, sign in (("weights", "*"), ("biases", "+")):
-            if key in layer.constants:
-                y = k.let(f"{y.name} {sign} {k.channels(self._numbers(key).astype(np.float32))}", "float32")
-        return [*lines, *self._results(y)]
+    def _of_floats(self) -> None:
+        k, layer = self.k, self.layer
+        n, small = k.number(float(self.count)), k.number(float(np.float32(layer.number("epsilon", 1e-5))))
+        zeros = S.vbcast(S.fp32(0.0), lanes=LANES)
+        total, squares = k.changing("total", zeros), k.changing("squares", zeros)
+
+        def real(place: Value) -> Value:
+            lanes = Lanes(k, "real", layer.input.dtype)
+            lanes.define(k, S.vload(self.x.tile + place, lanes=LANES))
+            return lanes.value
+
+        def add_square(place: Value, now: Value) -> None:
+            square = square_of(real(place) - mean)
+            k.assign(squares, squares + (S.vsel(square, zeros, tail(now - place)) if self.count % LANES else square))
+
+        def result(place: Value) -> Value:
+            y = k.let((real(place) - mean) * factor)
+            if "weights" in layer.constants:
+                y = k.let(y * k.channels(self._numbers("weights").astype(np.float32)))
+            if "biases" in layer.constants:
+                y = k.let(y + k.channels(self._numbers("biases").astype(np.float32)))
+            return y
+
+        self._vectors(lambda place, now: k.assign(total, total + real(place)))
+        mean = k.held("mean", across_sum(total) / n)
+        self._vectors(add_square)
+        root: Expression = S.sqrt(across_sum(squares) / n + small)
+        factor = k.held("factor", 1.0 / root)  # type: ignore[arg-type]
+        self._results(result)

@@ -7,18 +7,22 @@ from dataclasses import replace
 
 import numpy as np
 
-from compassc.build import Value
+from compassc.build import Expression, Value
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array, inverse_root_table
 from compassc.layers.axes import AxisLoop, ending
 from compassc.layers.axis_sums import divide, mean_and_squares, squares, sums_of_bytes
 from compassc.layers.byte_functions import BYTES
-from compassc.layers.emit import requantise
+from compassc.layers.emit import limited, requantise
 from compassc.layers.families.normalise import of_bytes
 from compassc.layers.families.normalise.groups import in_groups
 from compassc.layers.families.normalise.reference import affine, factors, norm_axes
+from compassc.layers.joins import divide_pair, inverse_root, shift_pair, square_of
 from compassc.layers.kernels import kernel
-from compassc.layers.source import Kernel, KernelSource, named
+from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.source import Kernel
+from compassc.layers.vectors import halves_of, product_of_halves
 
 Operands = dict[str, Tensor | Array]
 
@@ -27,7 +31,7 @@ class NormalisationKernel:
     """A normalisation in the making: the walk over its positions, with factors and addends as operands."""
 
     def __init__(self, layer: Layer, tail: Sequence[Layer] = ()) -> None:
-        self.layer, self.tail, self.k = layer, tail, KernelSource()
+        self.layer, self.tail, self.k = layer, tail, LayerKernel()
         self.quantised = layer.is_quantised
         shape, axes = layer.input.shape, self._axes()
         operands: Operands = {"x": layer.input, "y": ending(layer, tail)}
@@ -46,7 +50,8 @@ class NormalisationKernel:
         for t in outputs.values():
             if t.shape != tuple(1 if i in axes else n for i, n in enumerate(shape)):
                 raise LayerError(f"'{t.name}' is declared as {list(t.shape)}, which has no kernel")
-        self.w = AxisLoop(self.k, axes, {**operands, **self.affine, **outputs}, ("x", "y"), ("y",))
+        with self.k.active():
+            self.w = AxisLoop(self.k, axes, {**operands, **self.affine, **outputs}, ("x", "y"), ("y",))
 
     def _axes(self) -> list[int]:
         layer = self.layer
@@ -86,66 +91,71 @@ class NormalisationKernel:
 
     def float_kernel(self, centred: bool, epsilon: float) -> Kernel:
         k, w, layer = self.k, self.w, self.layer
-        if centred:
-            w.mean("x")
-        away = " - mean" if centred else ""
-        w.sum_of("squares", lambda: f"square_of({w.load('x').name}{away})", "float32")
-        small = k.scalar(float(np.float32(layer.number("epsilon", epsilon))))
-        k.do(f"factor = 1.0 / S.sqrt(squares / {k.scalar(float(w.count))} + {small})")
-        with w.each():
-            y = k.let(f"({w.load('x').name}{away}) * factor", "float32")
-            for key, sign in (("weights", "*"), ("biases", "+")):
-                if key in self.affine:
-                    y = k.let(f"{y.name} {sign} {w.load(key).name}", "float32")
-            w.settle(layer, self.tail, y)
-        for name, value in zip(self.outputs, ("mean", "factor"), strict=False):
-            w.store(name, value)
-        return w.kernel()
+        small = k.number(float(np.float32(layer.number("epsilon", epsilon))))
+        with k.active(), w.positions():
+            mean = w.mean("x") if centred else None
 
-    def normalised(self, prefix: str = "norm_") -> Value:
-        """An element around its mean in the scale of the normalised values; `factor` must be known."""
+            def away() -> Expression:
+                x = w.load("x")
+                return x if mean is None else x - mean
+
+            total = w.sum_of("squares", lambda: square_of(away()), "float32")
+            root: Expression = S.sqrt(total / k.number(float(w.count)) + small)
+            factor = k.held("factor", 1.0 / root)  # type: ignore[arg-type]
+            with w.each():
+                y = k.let(away() * factor)
+                if "weights" in self.affine:
+                    y = k.let(y * w.load("weights"))
+                if "biases" in self.affine:
+                    y = k.let(y + w.load("biases"))
+                w.settle(layer, self.tail, y)
+            for name, value in zip(self.outputs, (factor if mean is None else mean, factor), strict=False):
+                w.store(name, value)
+        return k.kernel()
+
+    def normalised(self, mean: Value, factor: Value, prefix: str = "norm_") -> Value:
+        """An element around its mean in the scale of the normalised values."""
         k, x, out = self.k, self.layer.input.integer, self.layer.output.integer
         low, high = (-(1 << (out.bits - 1)), (1 << (out.bits - 1)) - 1) if out.signed else (0, (1 << out.bits) - 1)
         span = self.layer.input.high - self.layer.input.low
         if self.layer.input.dtype in BYTES:
             scale, shift = self.layer.scale_shift(prefix, of=1)
-            k.do('mean_half = S.cast(mean, "int16")')
-            k.do('factor_half = S.cast(factor, "uint16")')
-            parts = k.let(f"halves_of({self.w.raw('x')}) - mean_half").name
-            both = k.let(f"product_of_halves({parts}, factor_half)", "int32", -span * 32768, span * 32768)
+            half, own = k.held("mean_half", S.cast(mean, "int16")), k.held("factor_half", S.cast(factor, "uint16"))
+            parts = k.let(halves_of(self.w.raw("x")) - half)
+            both = k.let(product_of_halves(parts, own), low=-span * 32768, high=span * 32768)
             return requantise(k, both, scale, shift + 8, 0, low, high)
-        away = k.let(f"{self.w.load('x').name} - mean", "int32", -span, span)
+        away = k.let(self.w.load("x") - mean, low=-span, high=span)
         if x.bits <= 8:
             scale, shift = self.layer.scale_shift(prefix, of=1)
-            product = k.let(f"{away.name} * factor", "int32", -span * 32768, span * 32768)
+            product = k.let(away * factor, low=-span * 32768, high=span * 32768)
             return requantise(k, product, scale, shift + 8, 0, low, high)
-        product = k.let(f"({away.name} >> 1) * factor", "int32", -32768 * 65535, 32767 * 65535)
+        product = k.let((away >> 1) * factor, low=-32768 * 65535, high=32767 * 65535)
         return requantise(k, product, 1, 7, 0, low, high)
 
-    def integer_factor(self, variance_bits: bool, prefix: str = "norm_") -> None:
-        """`factor`: 2^15 over the root of the mean (of 8 bits: the sum shifted) of `squares`, requantised."""
+    def integer_factor(self, lower: Value, upper: Value, variance_bits: bool, prefix: str = "norm_") -> Value:
+        """2^15 over the root of the mean (of 8 bits: the sum shifted) of squares, requantised."""
         k, w, layer = self.k, self.w, self.layer
         table = k.table(inverse_root_table().astype(np.uint16))
         count, move = w.count, layer.factor("var_shift_value", 0) if variance_bits else 0
-        w.start("factor", "0", "int32")
+        factor = w.start("factor", 0, "int32")
         if variance_bits and move >= 0:
             if move > 16:
-                k.do(f"lower = upper >> S.u32({k.scalar(min(move - 16, 31))})")
-                k.do("upper = lower >> S.u32(16)")
-                k.do("lower = lower & S.u32(0xFFFF)")
+                k.assign(lower, upper >> S.u32(k.number(min(move - 16, 31))))
+                k.assign(upper, lower >> S.u32(16))
+                k.assign(lower, lower & S.u32(0xFFFF))
                 move = 0
-            k.do(f"shift_pair(factor, lower, upper, {k.scalar(move)})")
+            shift_pair(factor, lower, upper, k.number(move))
         elif not variance_bits and count < 1 << 16:
-            k.do(f"divide_pair(factor, lower, upper, {w.filled(k.scalar(count), 'uint32')})")
+            divide_pair(factor, lower, upper, w.filled(k.number(count), "uint32"))
         elif not variance_bits:
-            divide(w, "whole", "left")
-            k.do('factor = S.cast(S.min(whole, S.u32(0x7FFFFFFF)), "int32")')
-        k.do(f"inverse_root(factor, {table}, mask)")
-        k.do("factor = (factor + 32768) >> 16")
-        if not variance_bits:
-            scale, shift = layer.scale_shift(prefix, of=1)
-            found = requantise(k, named("factor", "int32", 0, 32768), scale, shift, 0, 0, 65535)
-            k.do(f"factor = {found.name} + 0")
+            whole, _ = divide(w, lower, upper)
+            k.assign(factor, S.cast(S.min(whole, S.u32(0x7FFFFFFF)), "int32"))
+        inverse_root(factor, table, k.mask)
+        k.assign(factor, (factor + 32768) >> 16)
+        if variance_bits:
+            return factor
+        scale, shift = layer.scale_shift(prefix, of=1)
+        return requantise(k, factor.within(0, 32768), scale, shift, 0, 0, 65535)
 
     def _combined(self) -> tuple[dict[str, Array], Array, Array]:
         """(factors and addends, scale, shift): where 16 and 32 bits hold the factors and the sums times the scale, it is
@@ -175,23 +185,23 @@ class NormalisationKernel:
             ends = (int(array.min()), int(array.max()))
             if key == "weights":
                 products = [a * b for a in (n.low, n.high) for b in ends]
-                n = k.let(self._times(n, key), "int32", min(products), max(products))
+                n = k.let(self._times(n, key), low=min(products), high=max(products))
             else:
-                n = k.let(f"{n.name} + {w.load(key).name}", "int32", n.low + ends[0], n.high + ends[1])
+                n = k.let(n + w.load(key), low=n.low + ends[0], high=n.high + ends[1])
         if "factors" in self.affine:
-            k.lanes_of = lambda pointer: w.lanes_at(pointer, "factors")
+            k.any_lanes, k.lanes_of = True, lambda numbers: w.lanes_at(k.pointer(numbers), "factors")
         y = requantise(k, n, self.scale, self.shift, out.scalar_zero, out.low, out.high)
-        k.lanes_of = None
+        k.any_lanes, k.lanes_of = False, None
         w.settle(self.layer, self.tail, y)
 
-    def _times(self, n: Value, key: str) -> str:
-        """The expression of normalised integers times their factors."""
+    def _times(self, n: Value, key: str) -> Expression:
+        """Normalised integers times their factors."""
         k, w = self.k, self.w
         dtype = next((d for d in BYTES if (n.name, d) in k.stored_forms), "")
         if self.affine[key].dtype != np.int16 or not dtype or w.lane.steps[w.names.index(key)] != 1:
-            return f"{n.name} * {w.load(key).name}"
-        held = k.let(f'halves_of(narrow({n.name}, "{dtype}"))').name
-        return f"product_of_halves({held}, {k.let(w.raw(key)).name})"
+            return n * w.load(key)
+        held = k.let(halves_of(k.stored(n, dtype)))
+        return product_of_halves(held, k.let(w.raw(key)))
 
     def in_bytes(self) -> bool:
         """Whether the sums of a position are those of joined bytes, and fit 32 bits."""
@@ -201,15 +211,15 @@ class NormalisationKernel:
 
     def kernel_of_bytes(self, prefix: str) -> Kernel:
         k, w, layer, out = self.k, self.w, self.layer, self.layer.output
-        sums_of_bytes(w, "x")
-        of_bytes.deviation(k, layer, w.count)
-        with w.each():
-            n = of_bytes.normalised(k, layer, w.raw("x"), prefix)
-            if layer.type == "MVN":
-                w.settle(layer, self.tail, requantise(k, n, 1, 0, out.scalar_zero, out.low, out.high))
-            else:
-                self.store(n)
-        return w.kernel()
+        with k.active(), w.positions():
+            d = of_bytes.deviation(k, layer, w.count, *sums_of_bytes(w))
+            with w.each():
+                n = of_bytes.normalised(k, layer, w.raw("x"), d, prefix)
+                if layer.type == "MVN":
+                    w.settle(layer, self.tail, requantise(k, n, 1, 0, out.scalar_zero, out.low, out.high))
+                else:
+                    self.store(n)
+        return k.kernel()
 
 
 @kernel("LayerNorm", "InstanceNorm", "GroupNorm", "MVN", tail=True)
@@ -222,23 +232,23 @@ def norm(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     k, w, x, prefix = own.k, own.w, layer.input, "" if layer.type == "MVN" else "norm_"
     if own.in_bytes():
         return own.kernel_of_bytes(prefix)
-    mean_and_squares(w, x.high - x.low)
-    own.integer_factor(x.integer.bits <= 8, prefix)
-    with w.each():
-        n = own.normalised(prefix)
-        if layer.type == "MVN":
-            y = requantise(k, n, 1, 0, layer.output.scalar_zero, layer.output.low, layer.output.high)
-            w.settle(layer, tail, y)
-        else:
-            own.store(n)
-    if own.outputs:
-        out = layer.outputs[1]
-        k.do(f"mean = clamp(mean - {k.scalar(out.scalar_zero)}, {k.scalar(out.low)}, {k.scalar(out.high)})")
-        w.store("mean_out", "mean")
-    if len(own.outputs) > 1:
-        kind = layer.outputs[2].integer
-        w.store("factor_out", f"clamp(factor, {max(kind.low, 0)}, {min(kind.high, 65535)})")
-    return w.kernel()
+    with k.active(), w.positions():
+        mean, lower, upper = mean_and_squares(w, x.high - x.low)
+        factor = own.integer_factor(lower, upper, x.integer.bits <= 8, prefix)
+        with w.each():
+            n = own.normalised(mean, factor, prefix)
+            if layer.type == "MVN":
+                y = requantise(k, n, 1, 0, layer.output.scalar_zero, layer.output.low, layer.output.high)
+                w.settle(layer, tail, y)
+            else:
+                own.store(n)
+        if own.outputs:
+            out = layer.outputs[1]
+            w.store("mean_out", limited(k, k.let(mean - k.number(out.scalar_zero)), out.low, out.high))
+        if len(own.outputs) > 1:
+            kind = layer.outputs[2].integer
+            w.store("factor_out", limited(k, factor, max(kind.low, 0), min(kind.high, 65535)))
+    return k.kernel()
 
 
 @kernel("RMSNorm", tail=True)
@@ -249,12 +259,12 @@ def rms_norm(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     k, w, x = own.k, own.w, layer.input
     zero = x.scalar_zero
     largest = max(abs(x.low + zero), abs(x.high + zero))
-    name = k.scalar(zero)
-    squares(w, f"{{x}} + {name}", largest)
-    own.integer_factor(False)
+    name = k.number(zero)
     top = (1 << (layer.output.integer.bits - 1)) - 1
-    with w.each():
-        u = k.let(f"{w.load('x').name} + {name}", "int32", x.low + zero, x.high + zero)
-        shares = f"({u.name} >> 8) * factor + (((({u.name} & 255) * factor) + 128) >> 8)"
-        own.store(k.let(f"clamp({shares}, {k.scalar(-top - 1)}, {k.scalar(top)})", "int32", -top - 1, top))
-    return w.kernel()
+    with k.active(), w.positions():
+        factor = own.integer_factor(*squares(w, lambda v: v + name, largest), False)
+        with w.each():
+            u = k.let(w.load("x") + name, low=x.low + zero, high=x.high + zero)
+            shares = (u >> 8) * factor + ((((u & 255) * factor) + 128) >> 8)
+            own.store(limited(k, k.let(shares), -top - 1, top))
+    return k.kernel()

@@ -2,37 +2,46 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from compassc.build import Value
+from compassc.build import Expression, Value
+from compassc.dsl import script as S
 from compassc.graph import Layer
 from compassc.layers.arithmetic import inverse_root_table
 from compassc.layers.emit import requantise
-from compassc.layers.source import KernelSource
+from compassc.layers.joins import inverse_root_of, rounded_quotient
+from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.vectors import halves, products_by
 
 MOST = 1 << 14
 """Bytes whose sums, and what is made of them on the way to their deviation, fit 32 bits."""
 
 
-def deviation(k: KernelSource, layer: Layer, count: int) -> None:
-    """`mean` and `factor` of the bytes whose sum is `total` and sum of squares `squares`; all are scalars."""
-    table, n, move = (
-        k.table(inverse_root_table().astype(np.uint16)),
-        k.scalar(count),
-        layer.factor("var_shift_value", 0),
-    )
-    k.do(f"mean = rounded_quotient(total, {n})")
-    k.do(f"spread = squares - mean * (total + total) + {n} * mean * mean")
-    spread = f"spread >> {k.scalar(min(move, 31))}" if move >= 0 else "S.i32(0)"
-    k.do(f"factor = (inverse_root_of({spread}, {table}) + 32768) >> 16")
+class Deviation(NamedTuple):
+    """The mean of a position's bytes, and the factor that brings them to the scale of the normalised values; scalars."""
+
+    mean: Value
+    factor: Value
 
 
-def normalised(k: KernelSource, layer: Layer, stored: str, prefix: str) -> Value:
-    """Bytes around `mean` times `factor`, in the scale of the normalised values."""
+def deviation(k: LayerKernel, layer: Layer, count: int, total: Value, squares: Value) -> Deviation:
+    """That of bytes with a sum and a sum of squares, scalars."""
+    table, n = k.table(inverse_root_table().astype(np.uint16)), k.number(count)
+    move = layer.factor("var_shift_value", 0)
+    mean = k.held("mean", rounded_quotient(total, n))
+    spread: Expression = k.held("spread", squares - mean * (total + total) + n * mean * mean)
+    spread = spread >> k.number(min(move, 31)) if move >= 0 else S.i32(0)
+    return Deviation(mean, k.held("factor", (inverse_root_of(spread, table) + 32768) >> 16))
+
+
+def normalised(k: LayerKernel, layer: Layer, stored: Expression, d: Deviation, prefix: str) -> Value:
+    """Bytes around their mean times the factor, in the scale of the normalised values."""
     source, out = layer.input, layer.output.integer
     low, high = (-128, 127) if out.signed else (0, 255)
     span = (source.high - source.low) * 32768
-    away = k.let(f"halves({stored}, 0 - mean)").name
+    away = k.let(halves(stored, 0 - d.mean))
     scale, shift = layer.scale_shift(prefix, of=1)
-    product = k.let(f"products_by({away}, factor)", "int32", -span, span)
+    product = k.let(products_by(away, d.factor), low=-span, high=span)
     return requantise(k, product, scale, shift + 8, 0, low, high)

@@ -17,6 +17,7 @@ from compassc.layers.emit import look_up, requantise, requantise_rounded, wide_k
 from compassc.layers.families.pooling import fractional  # noqa: F401 (its kernel is registered)
 from compassc.layers.families.pooling.reference import METHODS, area_of, check_positions, window_for
 from compassc.layers.kernels import follow, kernel
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.pairs import held_pair, requantise_pair
 from compassc.layers.sliding import CELL, load_cell, slides_of, window_loops
 from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
@@ -168,7 +169,7 @@ def area_line(k: KernelSource, areas: Array) -> str:
 
 def stored(k: KernelSource, layer: Layer, result: Value, tail: Sequence[Layer]) -> list[str]:
     """The statements of the body, after the layers that follow, with the store of their value."""
-    result, out = follow(k, layer, result, tail, "place")
+    result, out = follow(k, layer, result, tail, k.at_place)
     lines, k.body = k.body, []
     return [*lines, f'S.vstore(narrow({result.name}, "{out.dtype}"), {k.tensor(out)} + place, mask)']
 
@@ -182,20 +183,19 @@ def _mean_of_all(layer: Layer, tail: Sequence[Layer], window: Window) -> Kernel 
         return None
     if layer.is_quantised and sum_of_cells(x, "AVG", cells).pair:
         return None
-    k = KernelSource()
-    w = AxisLoop(k, range(1, len(size) + 1), {"x": x, "y": ending(layer, tail)}, ("x",))
-    areas = np.full(1, cells)
-    if not layer.is_quantised:
-        w.sum_of("acc", lambda: w.load("x").name, "float32")
-        w.finish(layer, tail, k.let(f"acc / {k.scalar(float(cells))}", "float32"))
-        return w.kernel()
-    sum_of_elements(w, "acc", "x", x.scalar_zero)
-    ratio = np.float32(layer.output.scalar_scale) / np.float32(x.scalar_scale)
-    scale, shift = approximate_factor(ratio / areas.astype(np.float32), 8)
-    out = layer.output
-    total = named("acc", "int32", *sum_of_cells(x, "AVG", cells).span)
-    w.finish(layer, tail, requantise(k, total, scale, shift, out.scalar_zero, out.low, out.high))
-    return w.kernel()
+    k, out = LayerKernel(), layer.output
+    with k.active():
+        w = AxisLoop(k, range(1, len(size) + 1), {"x": x, "y": ending(layer, tail)}, ("x",))
+        with w.positions():
+            if layer.is_quantised:
+                total = sum_of_elements(w, x.scalar_zero).within(*sum_of_cells(x, "AVG", cells).span)
+                ratio = np.float32(out.scalar_scale) / np.float32(x.scalar_scale)
+                scale, shift = approximate_factor(ratio / np.full(1, cells, np.float32), 8)
+                result = requantise(k, total, scale, shift, out.scalar_zero, out.low, out.high)
+            else:
+                result = k.let(w.sum_of("acc", lambda: w.load("x"), "float32") / k.number(float(cells)))
+            w.finish(layer, tail, result)
+    return k.kernel()
 
 
 @kernel("Pooling", "GlobalPool", tail=True)

@@ -6,12 +6,16 @@ needed, and of equal elements every core finds the same.
 
 from __future__ import annotations
 
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.axes import AxisLoop
 from compassc.layers.emit import wide_kind
 from compassc.layers.families.reduce.reference import selects_last
+from compassc.layers.joins import across_max, across_min
 from compassc.layers.kernels import kernel
-from compassc.layers.source import LANES, Kernel, KernelSource
+from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.source import Kernel
+from compassc.layers.steps import LANES
 
 INDEX_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 
@@ -42,48 +46,52 @@ def _wanted(layer: Layer, axis: int) -> int:
 
 @kernel("TopK", "Sort")
 def ordered(layer: Layer) -> Kernel:
-    axis, k, x = layer.axis("axis", -1), KernelSource(), layer.input
-    many, kind = _wanted(layer, axis), wide_kind(x)
+    axis, k, x = layer.axis("axis", -1), LayerKernel(), layer.input
+    many = _wanted(layer, axis)
+    with k.active():
+        w = AxisLoop(k, [axis], dict(zip(("x", "y", "index"), (x, *layer.outputs), strict=False)), ("x",))
+        with w.positions():
+            _ranked(k, layer, w, many)
+    return k.kernel()
+
+
+def _ranked(k: LayerKernel, layer: Layer, w: AxisLoop, many: int) -> None:
+    """Finds the elements of a position one after the other."""
+    kind, backwards = wide_kind(layer.input), selects_last(layer)
     falling = layer.flag("largest" if layer.type == "TopK" else "descending", True)
-    w = AxisLoop(k, [axis], dict(zip(("x", "y", "index"), (x, *layer.outputs), strict=False)), ("x",))
-    top, bottom = ('"inf"', '"-inf"') if kind == "float32" else (str(2**31 - 1), str(-(2**31)))
-    first, none, above, below = (top, bottom, ">", "<") if falling else (bottom, top, "<", ">")
-    number = k.scalar(w.count)
-    w.start("ahead", first, kind)
-    w.start("ahead_at", "-1", "int32")
-    if w.across:
-        k.do(f"own = {w.lanes()}")
-    outer, k.body = k.body, []
-    w.start("best", none, kind)
-    w.start("kept", none, kind)
-    w.start("place", number, "int32")
-    with w.each() as index:
-        k.do(f"v = {w.load('x').name}")
-        k.do(f"key = {f'S.vsel({w.filled(top, kind)}, v, v != v)' if kind == 'float32' else 'v + 0'}")
-        here = f"own + {index}" if w.across else w.filled(index, "int32")
-        # of equal elements the one with the largest index is first: indices count from the end
-        k.do(f"here = {f'{number} - 1 - ({here})' if selects_last(layer) else here}")
-        k.do(f"left = (key {below} ahead) | ((key == ahead) & (here > ahead_at))")
-        k.do(f"better = left & ((key {above} best) | ((key == best) & (here < place)))")
-        k.do("better = better & mask")
-        k.do("best = S.vsel(key, best, better)")
-        k.do("kept = S.vsel(v, kept, better)")
-        k.do("place = S.vsel(here, place, better)")
-    if w.across:
-        k.do("mine = best + 0" if kind == "int32" else "mine = best + 0.0")
-        w.join("best", "across_max" if falling else "across_min")
-        k.do(f"place = S.vsel(place, {w.filled(number, 'int32')}, mine == best)")
-        w.join("place", "across_min")
-    k.do("ahead = best")
-    k.do("ahead_at = place")
-    k.do(f"found = {f'{number} - 1 - place' if selects_last(layer) else 'place + 0'}")
-    value = f'narrow(kept, "{x.dtype}")'
-    if w.across:
-        value = f"S.vbcast({w.pointer('x')}[{w.along('x', 'found[0]')}], lanes={LANES})"
-    w.put("y", "r", value)
-    if len(layer.outputs) > 1:
-        kept = layer.outputs[1].dtype
-        w.put("index", "r", "found" if kept == "int32" else f'S.cast(found, "{kept}")')
-    body, k.body = k.body, outer
-    k.body += [f"for r in range({k.scalar(many)}):", *(f"    {line}" for line in body)]
-    return w.kernel()
+    top, bottom = ("inf", "-inf") if kind == "float32" else (2**31 - 1, -(2**31))
+    first, none = (top, bottom) if falling else (bottom, top)
+    number = k.number(w.count)
+    ahead, ahead_at = w.start("ahead", first, kind), w.start("ahead_at", -1, "int32")
+    own = k.held("own", w.lanes()) if w.across else None
+    with k.for_range(0, k.number(many), name="r") as r:
+        best, kept = w.start("best", none, kind), w.start("kept", none, kind)
+        place = w.start("place", number, "int32")
+        with w.each() as index:
+            v = w.load("x")
+            # NaN is larger than all numbers
+            key = k.held("key", S.vsel(w.filled(top, kind), v, v != v) if kind == "float32" else v + 0)  # noqa: PLR0124
+            here = k.held("here", w.filled(index, "int32") if own is None else own + index)
+            # of equal elements the one with the largest index is first: indices count from the end
+            here = k.held("here", number - 1 - here) if backwards else here
+            left = ((key < ahead) if falling else (key > ahead)) | ((key == ahead) & (here > ahead_at))
+            better = ((key > best) if falling else (key < best)) | ((key == best) & (here < place))
+            taken = k.held("better", k.held("left", left) & better & k.mask)
+            k.assign(best, S.vsel(key, best, taken))
+            k.assign(kept, S.vsel(v, kept, taken))
+            k.assign(place, S.vsel(here, place, taken))
+        if w.across:
+            mine = k.held("mine", best + (0 if kind == "int32" else 0.0))
+            w.join(best, across_max if falling else across_min)
+            k.assign(place, S.vsel(place, w.filled(number, "int32"), mine == best))
+            w.join(place, across_min)
+        k.assign(ahead, best)
+        k.assign(ahead_at, place)
+        found = k.held("found", number - 1 - place if backwards else place + 0)
+        if w.across:
+            w.put("y", r, S.vbcast(w.pointer("x")[w.along("x", found[0])], lanes=LANES))
+        else:
+            w.put("y", r, k.stored(kept, layer.input.dtype))
+        if len(layer.outputs) > 1:
+            index_type = layer.outputs[1].dtype
+            w.put("index", r, found if index_type == "int32" else S.cast(found, index_type))

@@ -6,89 +6,92 @@ from collections.abc import Callable
 
 import numpy as np
 
+from compassc.build import Expression, Value
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.axes import AxisLoop
-from compassc.layers.emit import requantise
-from compassc.layers.families.reduce.kernels import begin_product, multiply
+from compassc.layers.emit import limited, requantise
+from compassc.layers.families.reduce.kernels import Product
+from compassc.layers.joins import add_to_pair
 from compassc.layers.kernels import kernel
-from compassc.layers.pairs import held_pair, requantise_pair, saturated_pair
-from compassc.layers.source import Kernel, KernelSource, named
+from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.pairs import Pair, requantise_pair, saturated_pair
+from compassc.layers.source import Kernel
 
-Steps = tuple[Callable[[], None], Callable[[], str]]
+Steps = tuple[Callable[[], None], Callable[[], Value]]
 """The functions that add an element, and that return the running value."""
-NEUTRAL = {"SUM": "0.0", "PROD": "1.0"}
-SYMBOL = {"SUM": "+", "PROD": "*"}
 
 
 @kernel("Cumulate")
 def cumulate(layer: Layer) -> Kernel:
-    method, x, y, k = layer.word("method", choices=("SUM", "PROD")), layer.input, layer.output, KernelSource()
+    method, x, y, k = layer.word("method", choices=("SUM", "PROD")), layer.input, layer.output, LayerKernel()
     if x.shape != y.shape:
         raise LayerError(f"its input is {list(x.shape)}, its output {list(y.shape)}")
     exclusive = layer.flag("exclusive", False)
-    w = AxisLoop(k, [layer.axis()], {"x": x, "y": y}, sequential=True)
-    steps = _float if not layer.is_quantised else _sums if method == "SUM" else _products
-    add, made = steps(k, layer, w, method)
-    with w.each(layer.flag("reverse", False)):
-        if not exclusive:
-            add()
-        w.store("y", made())
-        if exclusive:
-            add()
-    return w.kernel()
+    with k.active():
+        w = AxisLoop(k, [layer.axis()], {"x": x, "y": y}, sequential=True)
+        steps = _float if not layer.is_quantised else _sums if method == "SUM" else _products
+        with w.positions():
+            add, made = steps(k, layer, w, method)
+            with w.each(layer.flag("reverse", False)):
+                if not exclusive:
+                    add()
+                w.store("y", made())
+                if exclusive:
+                    add()
+    return k.kernel()
 
 
-def _float(k: KernelSource, layer: Layer, w: AxisLoop, method: str) -> Steps:
+def _float(k: LayerKernel, layer: Layer, w: AxisLoop, method: str) -> Steps:
     if layer.output.is_integer or layer.input.is_integer:
         raise LayerError(f"its input is {layer.input.dtype}, its output {layer.output.dtype}, expected floats")
-    w.start("acc", NEUTRAL[method], "float32")
-    return lambda: k.do(f"acc = acc {SYMBOL[method]} {w.load('x').name}"), lambda: "acc"
+    acc = w.start("acc", 0.0 if method == "SUM" else 1.0, "float32")
+
+    def add() -> None:
+        v: Expression = w.load("x")
+        k.assign(acc, acc + v if method == "SUM" else acc * v)
+
+    return add, lambda: acc
 
 
-def _sums(k: KernelSource, layer: Layer, w: AxisLoop, method: str) -> Steps:
+def _sums(k: LayerKernel, layer: Layer, w: AxisLoop, method: str) -> Steps:
     out, x = layer.output, layer.input
     zero = x.scalar_zero
     span = w.count * min(x.low + zero, 0), w.count * max(x.high + zero, 0)
     scale, shift = layer.scale_shift(of=1)
-    names = ("high", "low") if max(map(abs, span)) >= 2**31 else ("acc",)
-    for name in names:
-        w.start(name, "0", "int32")
-
-    def add() -> None:
-        v = k.shifted(w.load("x"), zero).name
-        k.do(f"add_to_pair(high, low, {v})" if len(names) > 1 else f"acc = acc + {v}")
-
+    wide = max(map(abs, span)) >= 2**31
     plain = out.dtype == "int32" and int(scale) == 1 and int(shift) == 0 and not out.scalar_zero
     if plain and max(map(abs, span)) >= 2**47:
         raise LayerError(f"sums of {w.count} elements of {x.dtype} do not fit 48 bits")
+    if not wide:
+        acc = w.start("acc", 0, "int32")
+        return (
+            lambda: k.assign(acc, acc + k.shifted(w.load("x"), zero)),
+            lambda: requantise(k, acc.within(*span), scale, shift, out.scalar_zero, out.low, out.high),
+        )
+    high, low = w.start("high", 0, "int32"), w.start("low", 0, "int32")
+    pair = Pair(high, low, *span)
 
-    def made() -> str:
-        if len(names) > 1 and plain:
-            limits = f"{k.scalar(out.low)}, {k.scalar(out.high)}"
-            return k.let(f"clamp({saturated_pair(k, held_pair()).name}, {limits})").name
-        if len(names) > 1:
-            return requantise_pair(k, held_pair(span), scale, shift, out.scalar_zero, out.low, out.high).name
-        return requantise(k, named("acc", "int32", *span), scale, shift, out.scalar_zero, out.low, out.high).name
+    def made() -> Value:
+        if plain:
+            return limited(k, saturated_pair(k, pair), out.low, out.high)
+        return requantise_pair(k, pair, scale, shift, out.scalar_zero, out.low, out.high)
 
-    return add, made
+    return lambda: add_to_pair(high, low, k.shifted(w.load("x"), zero)), made
 
 
-def _products(k: KernelSource, layer: Layer, w: AxisLoop, method: str) -> Steps:
+def _products(k: LayerKernel, layer: Layer, w: AxisLoop, method: str) -> Steps:
     out, x, signed = layer.output, layer.input, layer.input.integer.signed
     scale, shift = (np.resize(v, w.count) for v in layer.scale_shift(of=w.count))
     if scale.min() < 0 or scale.max() >= 1 << 15:
         raise LayerError(f"'scale' is {int(scale.max())}, expected at most 15 bits")
-    begin_product(k, layer, w, signed)
-    factors, shifts = (k.constant(v.astype(np.int32)) for v in (scale, shift))
-    k.do("step = S.i32(-1)")
+    running = Product(k, layer, w, signed)
+    factors, shifts = (k.pointer(v.astype(np.int32)) for v in (scale, shift))
+    step = k.changing("step", S.i32(-1))
 
-    def add() -> None:
-        multiply(k, w, k.shifted(w.load("x"), x.scalar_zero).name, signed)
+    def made() -> Value:
+        k.assign(step, step + 1)
+        value = running.scaled(factors[step], shifts[step])
+        return requantise(k, value, 1, 0, out.scalar_zero, out.low, out.high)
 
-    def made() -> str:
-        k.do("step = step + 1")
-        k.do('p = S.cast(product, "int32")')
-        k.do(f"requantise_by(p, {factors}[step], {shifts}[step] - halvings)")
-        return requantise(k, named("p", "int32", -(1 << 18), 1 << 18), 1, 0, out.scalar_zero, out.low, out.high).name
-
-    return add, made
+    return lambda: running.multiply(k.shifted(w.load("x"), x.scalar_zero)), made
