@@ -1,4 +1,4 @@
-"""Integer arithmetic on expressions: folding with C wrap-around, value ranges, linear forms, known facts.
+"""Integer arithmetic on expressions: value ranges, linear forms, known facts.
 
 Everything here is exact for fixed-width integers that wrap. An inequality is only taken apart (`a + 1 < b + 1`) when
 the ranges show that nothing wraps. What an operator gives, and what it can give over ranges, is in
@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from compass_core import operators
 from compass_core.operators import OPERATORS, Range
 
 from ..ir import exprs as E
 from ..ir.dtypes import DataType
 from ..ir.exprs import Binary, Call, Expr, IntImm, Var
+from ..ir.folding import wrap
 from .structure import Interner, is_stable
 
 _K = TypeVar("_K")
@@ -26,21 +26,6 @@ _CALL_RANGES: dict[str, Range] = dict.fromkeys(
 )
 SWAPPED = {"gt": "lt", "ge": "le"}
 NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
-
-
-def wrap(value: int, dtype: DataType) -> int:
-    """The value a fixed-width integer holds after wrap-around (a bool: whether it is not zero)."""
-    if dtype.is_bool:
-        return int(value != 0)
-    return operators.wrap(value, dtype.bits, dtype.is_int)
-
-
-def fold(op: str, a: int, b: int, dtype: DataType) -> int | None:
-    """The value of an operator on two integers of type `dtype`; None where C leaves it undefined."""
-    if op in ("shl", "shr") and not 0 <= b < dtype.bits:
-        return None
-    value = OPERATORS[op].evaluate(a, b)
-    return wrap(value, dtype) if op in E.ARITHMETIC else value
 
 
 class Linear:

@@ -13,8 +13,9 @@ from typing import Any
 from ..ir import exprs as E
 from ..ir.dtypes import BOOL
 from ..ir.exprs import Binary, Call, Expr, IntImm
+from ..ir.folding import ABSORBING, NEUTRAL, fold, wrap
 from ..ir.visit import located
-from .arith import NEGATED, SWAPPED, Arith, Linear, fold, wrap
+from .arith import NEGATED, SWAPPED, Arith, Linear
 from .structure import is_pure, scalar_min_max
 
 _SUMS = frozenset(("add", "sub", "mul"))
@@ -23,7 +24,8 @@ _INDEX_TYPES = ("int32", "int64")
 _EXACT_FLOAT = {"float32": 1 << 24, "float16": 1 << 11, "bfloat16": 1 << 8}
 _ROUNDS = 8
 """The maximum number of times a node is simplified again after a rule changed it; one or two reach the normal form."""
-_NEUTRAL = {"add": 0, "sub": 0, "mul": 1, "bitor": 0, "bitxor": 0}
+_NEUTRAL = {**NEUTRAL, "bitor": 0, "bitxor": 0}
+_ABSORBING = {**ABSORBING, "bitand": 0}
 _LEAVES = (E.Var, IntImm, E.FloatImm, E.StringImm, E.ConstMask, E.AddressOf)
 
 
@@ -170,12 +172,12 @@ class Simplifier:
         return out if const == 0 else Binary("sub", out, IntImm(dtype, -const))
 
     def _neutral(self, e: Binary) -> Expr:
-        """`x + 0`, `x * 1`, `x & 0`, ... on any integer type."""
+        """`x + 0`, `x * 1`, `x << 0`, `x & 0`, ... on any integer type."""
         if type(e.b) is not IntImm:
             return e
         if e.b.value == _NEUTRAL.get(e.op):
             return e.a
-        return e.b if e.op in ("mul", "bitand") and e.b.value == 0 and is_pure(e.a) else e
+        return e.b if e.b.value == _ABSORBING.get(e.op) and is_pure(e.a) else e
 
     def _min_max(self, e: Binary) -> Expr:
         low, high = self.arith.difference(e.a, e.b)
@@ -234,9 +236,6 @@ class Simplifier:
         if div:
             rest = Linear({k: f // by for k, f in whole.terms.items()}, whole.const // by)
         return self._rebuild(e, rest, self.arith.atoms)
-
-    def _shift(self, e: Binary) -> Expr:
-        return e.a if type(e.b) is IntImm and e.b.value == 0 else e
 
     def _comparison(self, e: Binary) -> Expr:
         if e.op in SWAPPED:
@@ -367,7 +366,7 @@ def negate(cond: Expr) -> Expr:
 
 _BINARY_RULES: dict[str, Callable[[Simplifier, Binary], Expr]] = {
     **dict.fromkeys(("add", "sub", "mul", "bitand", "bitor", "bitxor"), Simplifier._neutral),
-    **dict.fromkeys(("shl", "shr"), Simplifier._shift),
+    **dict.fromkeys(("shl", "shr"), Simplifier._neutral),
     **dict.fromkeys(("min", "max"), Simplifier._min_max),
     **dict.fromkeys(("div", "mod", "floordiv", "floormod"), Simplifier._quotient),
     **dict.fromkeys(E.COMPARISON, Simplifier._comparison),

@@ -211,7 +211,7 @@ class _Settle(Rewriter):
 
     @rewrites(E.Binary)
     def rewrite_binary(self, e: E.Binary) -> E.Expr:
-        from ..analysis.arith import fold
+        from ..ir.folding import fold
 
         a, b = self.expr(e.a), self.expr(e.b)
         if type(a) is type(b) is IntImm and e.op in _FOLDABLE:
@@ -224,7 +224,7 @@ class _Settle(Rewriter):
     def rewrite_cast(self, e: E.Cast) -> E.Expr:
         value = self.expr(e.value)
         if type(value) is IntImm and e.dtype.is_integer and not e.dtype.is_bool:
-            from ..analysis.arith import wrap
+            from ..ir.folding import wrap
 
             return IntImm(e.dtype, wrap(value.value, e.dtype))
         return e if value is e.value else E.Cast(e.dtype, value)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from compass_core.operators import OPERATORS, wrap
+from compass_core.operators import OPERATORS
 
 from . import exprs as E
 from .dtypes import BOOL, FLOAT32, INT32, VOID, DataType, DTypeError, dtype
 from .errors import ExpressionError, ExpressionTypeError
 from .expr_op import ExprOp
 from .exprs import Binary, Expr, FloatImm, IntImm
+from .folding import ABSORBING, NEUTRAL, fold
 
 INT64 = dtype("int64")
 _BITWISE = frozenset("bitand bitor bitxor shl shr".split())
@@ -202,28 +203,20 @@ def _folded(op: str, a: Expr, b: Expr) -> Expr | None:
         return _fold_integers(op, a, b)
     if isinstance(a, FloatImm) and isinstance(b, FloatImm) and a.dtype in _FOLDED_FLOATS:
         return _fold_floats(op, a, b)
-    for this, other in ((b, a), (a, b)):
-        value = this.value if isinstance(this, (IntImm, FloatImm)) else None
-        if value == 0 and (op == "add" or (op in ("sub", "shl", "shr") and this is b)) and not _signed_zero(this):
+    for this, other in ((b, a), (a, b)) if op in E.COMMUTATIVE else ((b, a),):
+        if not isinstance(this, (IntImm, FloatImm)):
+            continue
+        whole = isinstance(this, IntImm)
+        if this.value == NEUTRAL.get(op) and (whole or this.value):  # adding 0.0 changes -0.0
             return other
-        if value == 1 and (op == "mul" or (op in ("div", "floordiv") and this is b)):
-            return other
-        if value == 0 and op == "mul" and isinstance(this, IntImm):
+        if whole and this.value == ABSORBING.get(op):
             return this
     return None
 
 
-def _signed_zero(e: Expr) -> bool:
-    """Whether adding a zero changes something: -0.0 + 0.0 is 0.0."""
-    return isinstance(e, FloatImm)
-
-
-def _fold_integers(op: str, a: IntImm, b: IntImm) -> Expr:
-    value = OPERATORS[op].evaluate(a.value, b.value)
-    if OPERATORS[op].truth:
-        return IntImm(BOOL, value)
-    kind = a.dtype
-    return IntImm(kind, int(bool(value)) if kind.is_bool else wrap(value, kind.bits, kind.is_int))
+def _fold_integers(op: str, a: IntImm, b: IntImm) -> Expr | None:
+    value = fold(op, a.value, b.value, a.dtype)
+    return None if value is None else IntImm(BOOL if OPERATORS[op].truth else a.dtype, value)
 
 
 def _fold_floats(op: str, a: FloatImm, b: FloatImm) -> Expr | None:

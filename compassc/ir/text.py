@@ -27,26 +27,8 @@ from .visit import placed_exprs, with_places
 
 GraphReader = Callable[[str, bytes, str], GraphMember]
 """Makes a graph of its text, its constants and the name of the file: `compassc.graph.read`."""
-_AST_OPS = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.FloorDiv: "floordiv",
-    ast.Mod: "floormod",
-    ast.BitAnd: "bitand",
-    ast.BitOr: "bitor",
-    ast.BitXor: "bitxor",
-    ast.LShift: "shl",
-    ast.RShift: "shr",
-    ast.Eq: "eq",
-    ast.NotEq: "ne",
-    ast.Lt: "lt",
-    ast.LtE: "le",
-    ast.Gt: "gt",
-    ast.GtE: "ge",
-    ast.And: "and",
-    ast.Or: "or",
-}
+_NAMES = {symbol: name for name, symbol in SYMBOLS.items()}
+_AST_OPS = {cls: _NAMES[symbol] for cls, symbol in pyast.SYMBOLS.items() if symbol in _NAMES}
 assert set(_AST_OPS.values()) == set(SYMBOLS)
 _NAMED_OPS = {text: op for op, text in NAMED.items()}
 _PLACE = r"(?:(.*?):)??(\d+):(\d+)-(?:(\d+):)?(\d+)"

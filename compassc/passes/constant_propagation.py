@@ -11,11 +11,11 @@ from collections.abc import Set as AbstractSet
 
 from compass_core.operators import DIVISIONS, div
 
-from ..analysis.arith import fold
 from ..analysis.statements import mutable_vars
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.exprs import Expr
+from ..ir.folding import fold
 from ..ir.stmts import IRModule, PrimFunc
 from ..ir.visit import Rewriter, Rewritten, rewrites, walk_stmts
 

@@ -21,7 +21,7 @@ from .meanings.memory import AT
 from .memory import PyPointer
 from .values import PyVar
 
-_SYMBOLS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
+_SYMBOLS = {op: symbol for op, symbol in pyast.BINARY.items() if symbol in ("+", "-", "*")}
 _LOW, _HIGH = INT32.range()
 _MAX_LEAVES = 12
 

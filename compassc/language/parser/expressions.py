@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from compass_core.errors import CompassError, Note, Span, together
+from compass_core.reading import pyast
 
 from ...ir import exprs as E
 from ...ir.visit import located
@@ -29,23 +30,7 @@ from .texts import RuntimeText, format_text, joined, no_text, percent_text, text
 from .values import BufferValue, PointerValue, Value, is_runtime, kind_name, plain, unknown_here
 
 _T = TypeVar("_T")
-BINARY_OPERATORS = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
-    ast.LShift: "<<",
-    ast.RShift: ">>",
-    ast.BitAnd: "&",
-    ast.BitOr: "|",
-    ast.BitXor: "^",
-    ast.MatMult: "@",
-}
 _UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
-_COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _IDENTITY: dict[type, Callable[[Any, Any], bool]] = {
     ast.Is: lambda a, b: a is b,
     ast.IsNot: lambda a, b: a is not b,
@@ -369,7 +354,7 @@ class Evaluator:
     def eval_BinOp(self, node: ast.BinOp) -> Any:
         a, b = self.all((node.left, node.right))
         self.operands = node, ((node.left, a), (node.right, b))
-        symbol = BINARY_OPERATORS[type(node.op)]
+        symbol = pyast.BINARY[type(node.op)]
         if symbol == "%" and type(a) is str and any(map(is_runtime, b if type(b) is tuple else (b,))):
             return percent_text(a, b)
         if is_runtime(a) or is_runtime(b):
@@ -421,7 +406,7 @@ class Evaluator:
                     help="join comparisons with `or`",
                 )
             return identity(a, b)
-        return self.python("the comparison", ops.binary, _COMPARE[type(op)], a, b)
+        return self.python("the comparison", ops.binary, pyast.COMPARISON[type(op)], a, b)
 
     def eval_IfExp(self, node: ast.IfExp) -> Any:
         cond = plain(self.eval(node.test))

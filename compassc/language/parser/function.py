@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from compass_core.errors import CompassError, flat
+from compass_core.reading import pyast
 
 from ...ir import exprs as E
 from ...ir import stmts as S
@@ -17,7 +18,6 @@ from ..source import SET_TRACE, node_span
 from ..specs import BlockSpec
 from . import assign, loops, tuples
 from .context import FunctionContext
-from .expressions import BINARY_OPERATORS
 from .flow import leaves
 from .folding import without_needless
 from .helpers import calls
@@ -148,7 +148,7 @@ class FunctionParser(FunctionContext):
         )
 
     def stmt_AugAssign(self, node: ast.AugAssign) -> None:
-        symbol = BINARY_OPERATORS[type(node.op)]
+        symbol = pyast.BINARY[type(node.op)]
         if isinstance(node.target, ast.Name):
             old = self.eval(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
             assign.assign(self, node.target, self.combine(symbol, old, self.eval(node.value)))

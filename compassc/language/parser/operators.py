@@ -94,7 +94,7 @@ def _of_constants(symbol: str, a: Any, b: Any, adapt: bool) -> Any:
     e = found.expr
     if not (isinstance(e, E.Binary) and isinstance(e.a, E.IntImm) and isinstance(e.b, E.IntImm)):
         return Constant(e) if isinstance(e, E.IntImm) else found
-    from ...analysis.arith import fold
+    from ...ir.folding import fold
 
     value = fold(e.op, e.a.value, e.b.value, e.a.dtype)
     if value is None:
