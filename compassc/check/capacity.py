@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from compass_core.errors import CompassError, Note
 
 from .. import passes
+from ..analysis.buffers import size_of
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.stmts import IRModule, PrimFunc
@@ -50,11 +51,7 @@ def _allocs(function: PrimFunc, scope: str) -> list[S.Alloc]:
 
 
 def _bytes(s: S.Alloc) -> int:
-    count = 1
-    for extent in s.buffer.shape:
-        assert isinstance(extent, E.IntImm)
-        count *= extent.value
-    return count * s.buffer.dtype.total_bytes
+    return size_of(s.buffer)
 
 
 def _called(module: IRModule, function: PrimFunc) -> list[PrimFunc]:

@@ -17,6 +17,7 @@ from typing import Any
 from compass_core.errors import CompassError
 
 from .. import te
+from ..analysis.conditions import TRUE
 from ..ir import PrimFunc
 from ..ir import exprs as E
 from ..ir import stmts as S
@@ -29,7 +30,7 @@ from ..ir.stmts import EXPRESSIONS
 from ..language.source import definition, file_of, node_span
 from ..te.lowering import IMPLIED_SIZES
 from ..te.opaque import View
-from ..tir.blocks import TRUE, Axis, new_block, view
+from ..tir.blocks import Axis, new_block, view
 from ..tir.canonical import canonical
 from .names import SCALARS
 

@@ -7,7 +7,7 @@ allocation has one extent.
 
 from __future__ import annotations
 
-from ..analysis.positions import as_type, position
+from ..analysis.buffers import as_type, position
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import INT32

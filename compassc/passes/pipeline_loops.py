@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from compass_core import targets
 from compass_core.errors import CompassError, Span
 
+from ..analysis.buffers import size_of
 from ..analysis.statements import defined_vars, fresh_copy, mutable_vars, used_vars
 from ..ir import exprs as E
 from ..ir import stmts as S
@@ -23,7 +24,8 @@ from ..ir.dtypes import INT32, VOID, DataType, PointerType
 from ..ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
 from ..ir.visit import Rewriter, Rewritten, all_exprs, rewrites, substitute_body, walk_stmts
-from . import flatten_buffer, storage_rewrite
+from ._events import Started, bit, wait
+from ._rooms import Room, rooms
 from ._turns import Move, Turn, Turns, refusal, shown
 
 NAME = "PipelineLoops"
@@ -46,8 +48,8 @@ def _function(module: IRModule, f: PrimFunc) -> PrimFunc:
     held = sum(type(e) is E.Call and e.op == "alloc_event" for e in all_exprs(f.body, E.F_CALL))
     for spare in (1, 0):
         new = _Pipeline(turns, plans, target.events - held, spare).function(f)
-        taken = _lsram(new)
-        if sum(taken.values()) <= target.lsram_bytes:
+        taken = [room for room in rooms(new) if room.scope == "lsram"]
+        if sum(room.bytes for room in taken) <= target.lsram_bytes:
             return new
     raise _too_large(turns, taken, target.lsram_bytes, target.name)
 
@@ -73,32 +75,10 @@ def _own(turns: Turns, plans: list[Turn]) -> None:
                 stack += body
 
 
-def _lsram(f: PrimFunc) -> dict[str, int]:
-    """The bytes of the LSRAM arrays of a function, those that share storage under one name."""
-    flat = flatten_buffer.run(IRModule((f,), f.name, "")).entry_func
-    found = {}
-    for group in storage_rewrite.storage_groups(flat):
-        if group[0].scope == "lsram":
-            found[shown(group[0].data)] = max(map(_bytes, group))
-    return found
-
-
-def _bytes(buffer: Buffer) -> int:
-    return _count(buffer) * buffer.dtype.total_bytes
-
-
-def _count(buffer: Buffer) -> int:
-    count = 1
-    for extent in buffer.shape:
-        assert isinstance(extent, IntImm)
-        count *= extent.value
-    return count
-
-
-def _too_large(turns: Turns, taken: dict[str, int], size: int, target: str) -> CompassError:
-    table = "".join(f"\n  {n:>9,}  {name}" for name, n in sorted(taken.items(), key=lambda item: -item[1]))
+def _too_large(turns: Turns, taken: list[Room], size: int, target: str) -> CompassError:
+    table = "".join(f"\n  {room.bytes:>9,}  {room.arrays[0].removesuffix('_buf')}" for room in taken)
     loop = next(s for s in walk_stmts(turns.f.body) if type(s) is S.For and s.kind == "pipelined")
-    total = sum(taken.values())
+    total = sum(room.bytes for room in taken)
     return CompassError(
         f"with room for the tiles of several turns the arrays take {total:,} bytes of the LSRAM of a TEC, which has "
         f"{size:,} on {target}:{table}",
@@ -106,10 +86,6 @@ def _too_large(turns: Turns, taken: dict[str, int], size: int, target: str) -> C
         code="over-allocation",
         help="use smaller tiles or fewer stages",
     )
-
-
-def _bit(event: Expr) -> Expr:
-    return Binary("shl", ONE, event)
 
 
 def _const(value: int, like: DataType = INT32) -> Expr:
@@ -232,7 +208,7 @@ class _Loop:
         allocs = [s for s in self.loop.body if self._moved_out(s)]
         bits: Expr | None = None
         for event in self.events.all:
-            bits = _bit(event) if bits is None else Binary("bitor", bits, _bit(event))
+            bits = bit(event) if bits is None else Binary("bitor", bits, bit(event))
         assert bits is not None
         body = (*self._work(), *self._next())
         loop = self.loop.replace(
@@ -268,7 +244,7 @@ class _Loop:
             if isinstance(move.stmt, S.IfThenElse):
                 chosen[id(move.stmt)] = _waiting(move.stmt, event)
             else:
-                plain[group] = _wait(event)
+                plain[group] = wait(event)
         return list(plain.values()), chosen
 
     def _ahead(self) -> list[Stmt]:
@@ -297,7 +273,7 @@ class _Loop:
         """Wait for the copies outward of the turn before."""
         if not groups:
             return []
-        waits = tuple(_wait(self.events.behind[g]) for g in sorted(groups))
+        waits = tuple(wait(self.events.behind[g]) for g in sorted(groups))
         return [S.IfThenElse(Binary("lt", self.start, self.loop.loop_var), waits, ())]
 
     def _copies(self, value: Expr, slots: dict[int, Expr], k: int) -> Body:
@@ -307,7 +283,7 @@ class _Loop:
         for move in self.turn.ins:
             event = self.events.ahead[self.events.of[move]][k]
             moved += [_waiting(busy[event].stmt, event)] if event in busy and move.far is not None else []
-            moved += _Started(event).body((move.stmt,))
+            moved += Started(event).body((move.stmt,))
             busy |= {event: move} if move.far is not None else {}
         mapping, lets = self._placed(slots, "ahead", set(used_vars(tuple(moved))))
         var = Var(self.loop.loop_var.name, self.loop.loop_var.dtype, self.loop.loop_var.nonneg)
@@ -324,7 +300,7 @@ class _Loop:
             buffer = self.at.turns.allocs[array].buffer
             elem = var.pointer_type.elem
             slot = slots[self.at.rooms[array]]
-            offset = Binary("mul", slot, _const(_bytes(buffer) // elem.total_bytes))
+            offset = Binary("mul", slot, _const(size_of(buffer) // elem.total_bytes))
             new = Var(f"{shown(var)}_{word}", var.dtype)
             made.append(S.Let(new, E.Pointer(elem, var, offset)))
             mapping[var] = new
@@ -348,8 +324,8 @@ class _Loop:
                 made += self._ahead()
             if move is not None:
                 group = self.events.of[move]
-                made += self._gone({group}) if first[group] is move else [_wait(self.events.behind[group])]
-                made += substitute_body(_Started(self.events.behind[group]).body((s,)), here)
+                made += self._gone({group}) if first[group] is move else [wait(self.events.behind[group])]
+                made += substitute_body(Started(self.events.behind[group]).body((s,)), here)
             elif id(s) not in ins and not self._moved_out(s):
                 made += substitute_body((s,), here)
         return tuple(made)
@@ -374,30 +350,12 @@ class _Loop:
         return made
 
 
-def _wait(event: Expr) -> Stmt:
-    return S.Evaluate(E.Call("wait_events", (_bit(event),), VOID))
-
-
 def _waiting(s: Stmt, event: Expr) -> Stmt:
     """Wait for the copies of a statement, under its condition."""
     if not isinstance(s, S.IfThenElse):
-        return _wait(event)
-    then, orelse = ((_wait(event),) if body else () for body in (s.then_case, s.else_case))
+        return wait(event)
+    then, orelse = ((wait(event),) if body else () for body in (s.then_case, s.else_case))
     return S.IfThenElse(s.condition, then, orelse)
-
-
-class _Started(Rewriter):
-    """Copies are started, with an event."""
-
-    def __init__(self, event: Var) -> None:
-        super().__init__()
-        self.event = event
-
-    @rewrites(E.Call)
-    def rewrite_call(self, e: E.Call) -> Expr:
-        if e.op != "dma_copy":
-            return e
-        return E.Call("async_dma_copy", (*e.args, self.event), VOID, span=e.span)
 
 
 def _at(body: list[Stmt], span: Span | None) -> list[Stmt]:

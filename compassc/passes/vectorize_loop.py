@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from compass_core.errors import CompassError
 
 from ..analysis.arith import Arith
-from ..analysis.positions import position
+from ..analysis.buffers import position
 from ..analysis.simplify import Simplifier
 from ..analysis.statements import is_const, mutable_vars
 from ..analysis.structure import is_pure, may_be_reported, may_divide_by_zero, variables

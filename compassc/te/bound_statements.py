@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compassc.analysis.arith import Arith
-from compassc.analysis.positions import position
+from compassc.analysis.buffers import position
 from compassc.analysis.simplify import Simplifier
 from compassc.analysis.statements import fresh_copy
 from compassc.analysis.structure import Interner, variables

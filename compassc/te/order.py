@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compassc.analysis.arith import Arith
-from compassc.analysis.positions import position
+from compassc.analysis.buffers import position
 from compassc.analysis.simplify import Simplifier
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Binary, IntImm, Var

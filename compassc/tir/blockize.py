@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from compassc.analysis.arith import Arith, Linear
+from compassc.analysis.conditions import conjuncts, joined
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Binary, Expr, Var
@@ -19,10 +20,8 @@ from compassc.tir.blocks import (
     add,
     at,
     axes_of,
-    conjuncts,
     constant,
     fresh,
-    joined,
     loop,
     loop_axes,
     mul,

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from compassc.analysis.conditions import TRUE
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.dtypes import BOOL, INT32
+from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.operators import binary, kind_of
 from compassc.ir.stmts import Body, Notes, Stmt
 from compassc.ir.visit import rename_vars, substitute
-
-TRUE = IntImm(BOOL, 1)
 
 
 class Axis(NamedTuple):
@@ -124,21 +123,6 @@ def sub(a: Expr, b: Expr) -> Expr:
 
 def mul(a: Expr, b: Expr) -> Expr:
     return binary("mul", a, b)
-
-
-def conjuncts(where: Expr) -> list[Expr]:
-    """The conditions that a condition joins."""
-    if isinstance(where, Binary) and where.op == "and":
-        return [*conjuncts(where.a), *conjuncts(where.b)]
-    return [] if isinstance(where, IntImm) and where.value else [where]
-
-
-def joined(conditions: Iterable[Expr]) -> Expr:
-    """All conditions as one."""
-    made: Expr | None = None
-    for c in conditions:
-        made = c if made is None else Binary("and", made, c)
-    return TRUE if made is None else made
 
 
 def view(buffer: Buffer) -> Buffer:

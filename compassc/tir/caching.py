@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from compassc.analysis.conditions import joined
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import pointer_type
@@ -16,18 +17,7 @@ from compassc.ir.visit import Rewriter, rewrites, walk_exprs, walk_stmts
 from compassc.te.errors import ScheduleError
 from compassc.tir.addresses import check_no_address
 from compassc.tir.base import Base
-from compassc.tir.blocks import (
-    Axis,
-    add,
-    axes_of,
-    constant,
-    is_declaration,
-    joined,
-    loop,
-    new_block,
-    number,
-    view,
-)
+from compassc.tir.blocks import Axis, add, axes_of, constant, is_declaration, loop, new_block, number, view
 from compassc.tir.checks import read, writers, written
 from compassc.tir.copied import (
     check_all_points,

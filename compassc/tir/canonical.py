@@ -6,11 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 from compassc.analysis.arith import Arith
+from compassc.analysis.conditions import conjuncts, joined
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Expr, IntImm
 from compassc.ir.stmts import Body, PrimFunc, Stmt
-from compassc.tir.blocks import add, conjuncts, declared, joined, number
+from compassc.tir.blocks import add, declared, number
 from compassc.tir.regions import regions
 
 EXPLICIT = {"reads": "explicit_read_region", "writes": "explicit_write_region"}

@@ -302,8 +302,8 @@ def _shapes(tree: Tree) -> dict[Var, Sequence[Expr]]:
 
 def why_foreign(tree: Tree, block: S.Block) -> str:
     """Why the condition of a block says more than that its axes are in their ranges; an empty text where it does not."""
+    from compassc.analysis.conditions import conjuncts
     from compassc.analysis.simplify import Simplifier
-    from compassc.tir.blocks import conjuncts
     from compassc.tir.implied import implied
 
     facts = facts_of(tree.loops_around(block, all_of_them=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from compassc.analysis.arith import Arith
+from compassc.analysis.conditions import conjuncts
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
@@ -12,8 +13,8 @@ from compassc.ir.exprs import Binary, Expr, Var
 from compassc.ir.stmts import Stmt
 from compassc.ir.visit import walk_exprs
 from compassc.te.bounds import Interval, Unbounded, interval
-from compassc.tir.blocks import add, at, axes_of, conjuncts, constant, number, sub, uses
-from compassc.tir.itermap import covers
+from compassc.tir.blocks import add, at, axes_of, constant, number, sub, uses
+from compassc.tir.itermap import UNKNOWN, covers
 from compassc.tir.regions import Spans
 from compassc.tir.tree import Tree
 
@@ -24,6 +25,11 @@ def facts_of(loops: Iterable[S.For]) -> Arith:
     for s in loops:
         facts.bind_loop(s.loop_var, s.min, s.stop, s.step)
     return facts
+
+
+def turns_of(s: S.For) -> int:
+    """How many turns a loop has; UNKNOWN where that is no number, or it does not begin at 0."""
+    return (constant(s.stop) or UNKNOWN) if constant(s.min) == 0 else UNKNOWN
 
 
 def data_of(region: Expr) -> Var:

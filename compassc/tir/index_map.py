@@ -9,6 +9,7 @@ from typing import Any
 
 from compass_core.reading.names import is_label, is_name
 from compassc.analysis.arith import Arith
+from compassc.analysis.conditions import TRUE, joined
 from compassc.analysis.simplify import Simplifier
 from compassc.analysis.structure import variables
 from compassc.ir import stmts as S
@@ -19,7 +20,7 @@ from compassc.ir.operators import as_expr, binary
 from compassc.ir.printer import Printer
 from compassc.ir.visit import substitute
 from compassc.te.axes import AXIS_SEPARATOR
-from compassc.tir.blocks import TRUE, add, joined, mul, number
+from compassc.tir.blocks import add, mul, number
 from compassc.tir.itermap import UNKNOWN, bijective, digits_of, once
 
 

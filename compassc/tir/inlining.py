@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from compassc.analysis.conditions import conjuncts, joined
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Binary, Buffer, Expr, Var
@@ -12,7 +13,7 @@ from compassc.ir.visit import Rewriter, rewrites, substitute, walk_exprs
 from compassc.te.errors import ScheduleError
 from compassc.tir.addresses import check_no_address
 from compassc.tir.base import Base
-from compassc.tir.blocks import Axis, add, at, axes_of, conjuncts, constant, joined, number, with_axes
+from compassc.tir.blocks import Axis, add, at, axes_of, constant, number, with_axes
 from compassc.tir.checks import (
     has_effects,
     is_load_of,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from compassc.analysis.arith import Arith
+from compassc.analysis.conditions import joined
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
@@ -17,20 +18,7 @@ from compassc.ir.stmts import Body, Stmt
 from compassc.ir.visit import Rewriter, rewrites
 from compassc.te.errors import ScheduleError
 from compassc.tir.addresses import check_no_address
-from compassc.tir.blocks import (
-    Axis,
-    add,
-    at,
-    axes_of,
-    constant,
-    joined,
-    loop,
-    new_block,
-    number,
-    uses,
-    view,
-    with_axes,
-)
+from compassc.tir.blocks import Axis, add, at, axes_of, constant, loop, new_block, number, uses, view, with_axes
 from compassc.tir.caching import allocated, insert, loops_of
 from compassc.tir.checks import accumulates, has_effects, read, single_store, why_foreign, why_unordered, written
 from compassc.tir.cover import always_stores, facts_of

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from compassc.analysis.conditions import conjuncts, joined
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import stmts as S
 from compassc.ir.errors import ExpressionTypeError
@@ -17,7 +18,7 @@ from compassc.ir.visit import substitute_body
 from compassc.te.errors import ScheduleError
 from compassc.te.schedule.stage import ceildiv
 from compassc.tir.base import Base
-from compassc.tir.blocks import add, axes_of, conjuncts, constant, joined, loop, mul, number, uses, with_axes
+from compassc.tir.blocks import add, axes_of, constant, loop, mul, number, uses, with_axes
 from compassc.tir.checks import check_unordered, read, why_not_apart, why_unordered, written
 from compassc.tir.cover import facts_of
 from compassc.tir.trace import BlockRV, LoopRV, instruction

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from compassc.analysis.conditions import conjuncts, joined
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
@@ -17,18 +18,7 @@ from compassc.ir.visit import all_exprs, substitute_body, walk_stmts
 from compassc.te.errors import ScheduleError
 from compassc.tir.addresses import check_no_address
 from compassc.tir.base import Base
-from compassc.tir.blocks import (
-    axes_of,
-    conjuncts,
-    constant,
-    fresh,
-    joined,
-    loop_axes,
-    new_block,
-    number,
-    renamed,
-    uses,
-)
+from compassc.tir.blocks import axes_of, constant, fresh, loop_axes, new_block, number, renamed, uses
 from compassc.tir.caching import Caching
 from compassc.tir.checks import why_foreign, written
 from compassc.tir.cover import data_of, facts_of, plain_index, reach_of, turn_writes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compassc.analysis.conditions import conjuncts, joined
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
@@ -11,19 +12,7 @@ from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.stmts import EXPRESSIONS, Body
 from compassc.te.errors import ScheduleError
 from compassc.tir.base import Base, Place
-from compassc.tir.blocks import (
-    Axis,
-    add,
-    axes_of,
-    conjuncts,
-    constant,
-    is_declaration,
-    joined,
-    loop,
-    number,
-    sub,
-    with_axes,
-)
+from compassc.tir.blocks import Axis, add, axes_of, constant, is_declaration, loop, number, sub, with_axes
 from compassc.tir.checks import (
     read,
     why_foreign,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from compassc.analysis.conditions import conjuncts, joined
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import pointer_type
@@ -12,20 +13,7 @@ from compassc.ir.names import NamePool
 from compassc.ir.stmts import Body
 from compassc.te.errors import ScheduleError
 from compassc.tir.base import Base
-from compassc.tir.blocks import (
-    Axis,
-    at,
-    axes_of,
-    conjuncts,
-    fresh,
-    fresh_axes,
-    joined,
-    loop,
-    new_block,
-    number,
-    uses,
-    view,
-)
+from compassc.tir.blocks import Axis, at, axes_of, fresh, fresh_axes, loop, new_block, number, uses, view
 from compassc.tir.caching import allocated
 from compassc.tir.checks import why_foreign, why_no_reduction
 from compassc.tir.decompose import around_reduction, decomposed, reduction_loops

@@ -9,7 +9,7 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
-from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.ir.stmts import Body, PrimFunc
 from compassc.ir.visit import Rewriter, Rewritten, rewrites
 
 ZERO, ONE = IntImm(INT32, 0), IntImm(INT32, 1)
@@ -62,27 +62,6 @@ class Scoped(Rewriter):
         made = self.body(body)
         self.facts.release(mark)
         return made
-
-
-def conjuncts(cond: Expr) -> list[Expr]:
-    """The conditions that together are `cond`."""
-    if isinstance(cond, Binary) and cond.op == "and":
-        return [*conjuncts(cond.a), *conjuncts(cond.b)]
-    return [cond]
-
-
-def joined(conditions: list[Expr]) -> Expr | None:
-    """All of the conditions; None for none."""
-    made: Expr | None = None
-    for c in conditions:
-        made = c if made is None else Binary("and", made, c)
-    return made
-
-
-def guarded(conditions: list[Expr], body: list[Stmt]) -> list[Stmt]:
-    """Statements under conditions."""
-    cond = joined(conditions)
-    return body if cond is None or not body else [S.IfThenElse(cond, tuple(body), ())]
 
 
 class Sum:

@@ -11,6 +11,7 @@ from functools import reduce
 from typing import Any
 
 from compass_core.targets import Target
+from compassc.analysis.conditions import guarded
 from compassc.analysis.statements import is_const, mutable_vars
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
@@ -19,7 +20,6 @@ from compassc.ir.exprs import Binary, Buffer, Expr, FloatImm, IntImm, Var
 from compassc.ir.node import node
 from compassc.ir.stmts import Body, PrimFunc
 from compassc.ir.visit import Rewritten, rewrites, walk_exprs
-from compassc.passes.loops._facts import guarded
 from compassc.passes.vectorize_loop import NoVectorForm, Vectorizer, VectorLoops
 
 JOINS = ("add", "mul", "min", "max")

@@ -7,6 +7,7 @@ which arrays are to have two halves.
 
 from __future__ import annotations
 
+from compassc.analysis.conditions import conjuncts, joined
 from compassc.analysis.statements import has_blocks, is_lowered
 from compassc.analysis.structure import is_pure
 from compassc.ir import stmts as S
@@ -18,7 +19,7 @@ from compassc.passes.loops.lower_init_block import check_begins_first
 from compassc.te.errors import LowerError
 from compassc.te.machine import Machine, machine_of
 from compassc.tir.base import loose_statement
-from compassc.tir.blocks import axes_of, conjuncts, declared, joined
+from compassc.tir.blocks import axes_of, declared
 from compassc.tir.canonical import EXPLICIT, canonical
 from compassc.tir.cover import data_of, turn_writes
 from compassc.tir.tree import Tree

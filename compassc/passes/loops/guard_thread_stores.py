@@ -24,7 +24,7 @@ from compassc.te.errors import LowerError
 from compassc.te.machine import machine_of
 from compassc.tir.base import loose_statement
 from compassc.tir.blocks import Axis, at, axes_of, constant, loop, uses
-from compassc.tir.cover import data_of, facts_of, reads_of, turn_writes
+from compassc.tir.cover import data_of, facts_of, reads_of, turn_writes, turns_of
 from compassc.tir.itermap import UNKNOWN, separates
 from compassc.tir.tree import Tree, edit
 
@@ -162,7 +162,7 @@ class _Launch:
         mapping: dict[Var, Expr] = {a.var: a.binding for a in axes_of(block)}
         loops = self._loops(block)
         simplify = Simplifier(facts_of(loops)).expr
-        sizes = {s.loop_var: _extent(s) for s in loops}
+        sizes = {s.loop_var: turns_of(s) for s in loops}
         for store in _stores(block):
             if not _separate([simplify(at(i, mapping)) for i in store], sizes, (), bound.loop_var):
                 return False
@@ -191,10 +191,6 @@ def _stores(block: S.Block) -> list[tuple[Expr, ...]]:
     """The indices of stores to memory that threads share."""
     found = [s for s in walk_stmts((*block.init, *block.body)) if isinstance(s, S.BufferStore)]
     return [s.indices for s in found if s.buffer.scope not in OWN]
-
-
-def _extent(s: S.For) -> int:
-    return (constant(s.stop) or UNKNOWN) if constant(s.min) == 0 else UNKNOWN
 
 
 def _separate(indices: Sequence[Expr], sizes: dict[Var, int], still: Sequence[Var], var: Var) -> bool:

@@ -10,14 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from compassc.analysis.arith import SWAPPED
-from compassc.analysis.positions import position
+from compassc.analysis.buffers import position
+from compassc.analysis.conditions import conjuncts, guarded
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, VOID
 from compassc.ir.exprs import Binary, Expr, FloatImm, IntImm, Var
 from compassc.ir.stmts import IRModule, Stmt
 from compassc.ir.visit import Rewritten, rewrites
-from compassc.passes.loops._facts import ONE, ZERO, Scoped, Sum, conjuncts, guarded
+from compassc.passes.loops._facts import ONE, ZERO, Scoped, Sum
 from compassc.passes.loops._functions import on_entry
 
 NAME = "InjectDmaCopy"

@@ -8,6 +8,7 @@ transfers out are waited for a turn later; there is one event per array, for tra
 from __future__ import annotations
 
 from compass_core import targets
+from compassc.analysis.buffers import elements
 from compassc.analysis.statements import fresh_copy
 from compassc.analysis.structure import variables
 from compassc.ir import exprs as E
@@ -16,6 +17,7 @@ from compassc.ir.dtypes import INT32, VOID
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import SCALAR_LOOPS, Body, IRModule, PrimFunc, Stmt
 from compassc.ir.visit import Rewriter, Rewritten, all_exprs, rewrites, substitute_body, walk_stmts
+from compassc.passes._events import Started, bit, wait
 from compassc.passes.loops._facts import ONE, ZERO
 from compassc.passes.loops._functions import on_entry
 from compassc.te.errors import LowerError
@@ -46,26 +48,10 @@ def _function(f: PrimFunc, most: int) -> PrimFunc:
         doubled = isinstance(s, S.Alloc) and s.buffer.data in step.halves
         head.append(S.Alloc(step.halves[s.buffer.data]) if doubled and isinstance(s, S.Alloc) else s)
     starts = [S.Let(event, E.Call("alloc_event", (), INT32)) for event in step.events.values()]
-    ends = [S.Evaluate(E.Call("free_events", (_bit(event),), VOID)) for event in step.events.values()]
+    ends = [S.Evaluate(E.Call("free_events", (bit(event),), VOID)) for event in step.events.values()]
     allocations = [s for s in head if isinstance(s, (S.Alloc, S.DeclBuffer))]
     rest = [s for s in head if not isinstance(s, (S.Alloc, S.DeclBuffer))]
     return f.replace(body=(*allocations, *starts, *rest, *ends))
-
-
-def _bit(event: Var) -> Expr:
-    return Binary("shl", ONE, event)
-
-
-def _wait(event: Var) -> Stmt:
-    return S.Evaluate(E.Call("wait_events", (_bit(event),), VOID))
-
-
-def _size(buffer: Buffer) -> int:
-    size = 1
-    for extent in buffer.shape:
-        assert isinstance(extent, IntImm)
-        size *= extent.value
-    return size
 
 
 class _Overlap(Rewriter):
@@ -130,14 +116,15 @@ class _Overlap(Rewriter):
         event, half, made = self._half(array)
         both = self.halves[array]
         other = Binary("sub", ONE, half)
-        start = _Half(both, ZERO, event).body(substitute_body(transfers, {s.loop_var: s.min}))
+        started = Started(event).body(transfers)
+        start = _Half(both, ZERO).body(substitute_body(started, {s.loop_var: s.min}))
         made.append(S.IfThenElse(Binary("lt", s.min, s.stop), fresh_copy(start), ()))
         following = Binary("add", s.loop_var, s.step)
-        ahead = _Half(both, other, event).body(substitute_body(transfers, {s.loop_var: following}))
+        ahead = _Half(both, other).body(substitute_body(started, {s.loop_var: following}))
         here = _Half(both, half)
         body: Body = (
             *here.body(s.body[:first]),
-            _wait(event),
+            wait(event),
             S.IfThenElse(Binary("lt", following, s.stop), fresh_copy(ahead), ()),
             *here.body(s.body[first + count :]),
             S.Assign(half, other),
@@ -154,12 +141,12 @@ class _Overlap(Rewriter):
         here = _Half(both, half)
         body: Body = (
             *here.body(s.body[:first]),
-            _wait(event),
-            *_Half(both, half, event).body(transfers),
+            wait(event),
+            *here.body(Started(event).body(transfers)),
             *here.body(s.body[first + count :]),
             S.Assign(half, Binary("sub", ONE, half)),
         )
-        return [*made, s.replace(body=body), _wait(event)]
+        return [*made, s.replace(body=body), wait(event)]
 
 
 def _role(s: Stmt, array: Var) -> str:
@@ -208,11 +195,11 @@ def _written(body: Body) -> set[Var]:
 
 
 class _Half(Rewriter):
-    """Statements on one half of an array; with an event, its copies are started in the background."""
+    """Statements on one half of an array."""
 
-    def __init__(self, both: Buffer, half: Expr, event: Var | None = None) -> None:
+    def __init__(self, both: Buffer, half: Expr) -> None:
         super().__init__()
-        self.both, self.half, self.event = both, half, event
+        self.both, self.half = both, half
 
     @rewrites(E.BufferLoad)
     def rewrite_load(self, e: E.BufferLoad) -> Expr:
@@ -233,12 +220,5 @@ class _Half(Rewriter):
         e = self.default(e)
         if e.base is not self.both.data:
             return e
-        offset = Binary("mul", self.half, IntImm(INT32, _size(self.both) // 2))
+        offset = Binary("mul", self.half, IntImm(INT32, elements(self.both) // 2))
         return E.Pointer(e.elem, e.base, Binary("add", offset, e.offset))
-
-    @rewrites(E.Call)
-    def rewrite_call(self, e: E.Call) -> Expr:
-        e = self.default(e)
-        if self.event is None or e.op != "dma_copy":
-            return e
-        return E.Call("async_dma_copy", (*e.args, self.event), VOID)

@@ -7,6 +7,7 @@ hold, else its body is an If with both forms.
 
 from __future__ import annotations
 
+from compassc.analysis.conditions import conjuncts, joined
 from compassc.analysis.statements import fresh_copy
 from compassc.analysis.structure import variables
 from compassc.ir import exprs as E
@@ -14,7 +15,7 @@ from compassc.ir import stmts as S
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.stmts import Body, IRModule, Stmt
 from compassc.ir.visit import Rewritten, rename_vars, rewrites, walk_stmts
-from compassc.passes.loops._facts import Scoped, Sum, conjuncts, joined
+from compassc.passes.loops._facts import Scoped, Sum
 from compassc.passes.loops._functions import on_entry
 
 NAME = "LoopPartition"
@@ -74,7 +75,7 @@ class _Partition(Scoped):
                 guards.append(guard)
                 conditions |= {self.facts.interner.key(c): c for c in needed}
         self.facts.release(mark)
-        return joined(list(conditions.values())), guards
+        return joined(conditions.values()) if conditions else None, guards
 
     def _strongest(self, cond: Expr, most: dict[Var, int]) -> Expr | None:
         """What has to hold so that `cond` does for all values of the inner variables; None where it is not known."""

@@ -6,12 +6,13 @@ that still is in it one for the first turn.
 
 from __future__ import annotations
 
+from compassc.analysis.conditions import conjuncts, joined
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Binary, Expr, Var
 from compassc.ir.stmts import Body, IRModule, Stmt
 from compassc.ir.visit import substitute_body
 from compassc.passes.loops._functions import on_blocks
-from compassc.tir.blocks import axes_of, conjuncts, joined
+from compassc.tir.blocks import axes_of
 
 NAME = "LowerOpaqueBlock"
 

@@ -23,8 +23,8 @@ from compassc.passes.loops.compact_buffer_allocation import OWN
 from compassc.te.errors import LowerError
 from compassc.te.machine import barrier, between_launches, launches
 from compassc.tir.blocks import constant
-from compassc.tir.cover import facts_of
-from compassc.tir.itermap import UNKNOWN, separates
+from compassc.tir.cover import facts_of, turns_of
+from compassc.tir.itermap import separates
 
 NAME = "ThreadSync"
 _TAGS = {tag: Var(tag, INT32, True) for tag in S.THREAD_LOOPS}
@@ -154,7 +154,7 @@ class _Launch:
             found = [next((s for s in reversed(x.loops) if s.kind == tag), None) for x in (a, b)]
             if None in found:
                 return False
-            sizes[_TAGS[tag]] = max(_extent(s) for s in found if s is not None)
+            sizes[_TAGS[tag]] = max(turns_of(s) for s in found if s is not None)
         known = []
         for own, others in zip(_named(a), _named(b)):
             if own is not None and others is not None and self.keys.key(own[0]) == self.keys.key(others[0]):
@@ -184,7 +184,7 @@ def _named(access: Access) -> list[tuple[Expr, Mapping[Var, int]] | None]:
                 tag = loops[e].kind in S.THREAD_LOOPS
                 mapping[e] = _TAGS[loops[e].kind] if tag else _number(dim, first)
                 first += not tag
-            sizes[mapping[e]] = max(_extent(loops[e]), sizes.get(mapping[e], 0))
+            sizes[mapping[e]] = max(turns_of(loops[e]), sizes.get(mapping[e], 0))
         made.append((substitute(index, mapping), sizes))
     return made
 
@@ -207,7 +207,3 @@ def _elsewhere(a: Access, b: Access) -> bool:
 @cache
 def _number(dim: int, place: int) -> Var:
     return Var(f"i{dim}_{place}", INT32, True)
-
-
-def _extent(s: S.For) -> int:
-    return (constant(s.stop) or UNKNOWN) if constant(s.min) == 0 else UNKNOWN

@@ -13,7 +13,8 @@ from typing import Any
 
 from compass_core import targets
 from compassc.analysis.arith import Linear
-from compassc.analysis.positions import position
+from compassc.analysis.buffers import position
+from compassc.analysis.conditions import conjuncts, guarded
 from compassc.analysis.statements import defined_vars
 from compassc.analysis.structure import variables
 from compassc.ir import exprs as E
@@ -22,7 +23,7 @@ from compassc.ir.dtypes import FLOAT32, INT32, DataType, dtype
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Body, IRModule, PrimFunc, Stmt
 from compassc.ir.visit import Rewriter, Rewritten, rewrites, walk_exprs, walk_stmts
-from compassc.passes.loops._facts import Scoped, conjuncts, guarded
+from compassc.passes.loops._facts import Scoped
 from compassc.passes.loops._functions import on_entry
 from compassc.passes.loops._lanes import LaneUpdate, across, identity, vectors
 from compassc.passes.loops.lower_thread_binding import is_shared_out

@@ -1,11 +1,25 @@
-"""Where an element of a buffer with several dimensions is in its memory."""
+"""Buffers of several dimensions in memory: where an element is, and how much of it they take."""
 
 from __future__ import annotations
 
 from ..ir import exprs as E
 from ..ir.dtypes import INT32
-from ..ir.exprs import Binary, Expr, IntImm
+from ..ir.exprs import Binary, Buffer, Expr, IntImm
 from .structure import Interner
+
+
+def elements(buffer: Buffer) -> int:
+    """How many elements a buffer of constant extents has."""
+    count = 1
+    for extent in buffer.shape:
+        assert isinstance(extent, IntImm)
+        count *= extent.value
+    return count
+
+
+def size_of(buffer: Buffer) -> int:
+    """The bytes of a buffer of constant extents."""
+    return elements(buffer) * buffer.dtype.total_bytes
 
 
 def position(shape: tuple[Expr, ...], indices: tuple[Expr, ...]) -> Expr:
