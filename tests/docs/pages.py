@@ -18,7 +18,7 @@ import itertools
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -98,6 +98,8 @@ class Runner:
     """Does the steps of a page in a folder."""
 
     folder: Path
+    programs: Mapping[str, str] = field(default_factory=lambda: PROGRAMS)
+    """Commands that are this Python with some arguments; others are those of PATH."""
     status: int = 0
     """The exit status of the last command; of a pipeline, of the last one in it that failed."""
     namespace: dict[str, Any] = field(default_factory=lambda: {"__name__": "page"})
@@ -105,7 +107,7 @@ class Runner:
     def __post_init__(self) -> None:
         programs = self.folder / ".bin"
         programs.mkdir()
-        for name, arguments in PROGRAMS.items():
+        for name, arguments in self.programs.items():
             path = programs / name
             path.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
             path.chmod(0o755)
@@ -150,3 +152,28 @@ def matches(want: str, got: str) -> bool:
     """Whether output is as shown, `...` standing for any text and white space at ends of lines ignored."""
     tidy = ["\n".join(line.rstrip() for line in text.strip("\n").split("\n")) + "\n" for text in (want, got)]
     return doctest.OutputChecker().check_output(tidy[0], tidy[1], doctest.ELLIPSIS)
+
+
+def outcomes(lines: list[str], runner: Runner) -> Iterator[tuple[Step, str, str]]:
+    """Does the steps of a page; each with what the page shows, and what it wrote."""
+    for step in steps(lines):
+        start, stop = step.shown or (0, 0)
+        yield step, "\n".join(lines[start:stop]), runner.do(step)
+
+
+def difference(page: str, step: Step, want: str, got: str) -> str:
+    """What is said of a step that writes something else."""
+    return f"{page}:{step.line}: {step.code}\nshown:\n{want}\nwritten:\n{got}"
+
+
+def main(page: str) -> int:
+    """Follows a page in the current folder with the commands on PATH; the exit status."""
+    sys.path.insert(0, str(Path.cwd()))
+    done = list(outcomes(Path(page).read_text().split("\n"), Runner(Path.cwd(), {})))
+    wrong = [difference(page, *outcome) for outcome in done if not matches(*outcome[1:])]
+    print("\n\n".join(wrong) if wrong else f"{len(done)} steps of {page} do what it shows")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

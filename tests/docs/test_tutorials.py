@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from pages import Runner, matches, steps
-
-from tests.choosing import some
+from pages import Runner, difference, matches, outcomes
 
 DOCS = Path(__file__).parents[2] / "docs"
 RECIPES = "contributing.md"
 """Its steps change the tree, and are done in a copy (test_contributing.py)."""
-PAGES = sorted([*(DOCS / "tutorials").glob("*.md"), *(p for p in DOCS.glob("*.md") if p.name != RECIPES)])
+PAGES = [
+    DOCS.parent / "README.md",
+    *sorted([*(DOCS / "tutorials").glob("*.md"), *(p for p in DOCS.glob("*.md") if p.name != RECIPES)]),
+]
 
 
 @pytest.fixture
@@ -34,14 +35,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_page(path: Path, folder: Path, request: pytest.FixtureRequest) -> None:
     lines = path.read_text().split("\n")
-    runner, wrong, changes, written = Runner(folder), [], [], []
-    for step in steps(lines):
-        got = runner.do(step)
+    wrong, changes, written = [], [], []
+    for step, want, got in outcomes(lines, Runner(folder)):
         written.append(got)
-        start, stop = step.shown or (0, 0)
-        want = "\n".join(lines[start:stop])
         if not matches(want, got):
-            wrong.append(f"{path.name}:{step.line}: {step.code}\nshown:\n{want}\nwritten:\n{got}")
+            start, stop = step.shown or (0, 0)
+            wrong.append(difference(path.name, step, want, got))
             changes.append((start, stop, got.rstrip("\n").split("\n") if got else []))
     if wrong and request.config.getoption("--update-golden"):
         for start, stop, new in reversed(changes):
@@ -60,10 +59,3 @@ def figures(text: str) -> list[float]:
     found = re.search(r"^digits for X2_1204, .*?^simulator, X2_1204 .*?$", text, re.DOTALL | re.MULTILINE)
     assert found
     return [float(n.replace(",", "")) for n in re.findall(r"(?<![\w_])\d[\d,.]*\b", found.group())]
-
-
-def test_links_lead_somewhere() -> None:
-    pages = [*DOCS.glob("*.md"), *DOCS.glob("tutorials/*.md"), DOCS.parent / "README.md"]
-    links = ((path, to) for path in pages for to in re.findall(r"\]\(([^)#:\s]+)[^)]*\)", path.read_text()))
-    for path, target in some(links):
-        assert (path.parent / target).exists(), f"{path.name} links to {target}"
