@@ -48,6 +48,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "Other machines": {
         "rpc-server": "Offer this machine's simulator to other programs and machines.",
         "rpc-tracker": "Give clients whatever server of a kind is free.",
+        "rpc-proxy": "Bring together clients and servers that nobody reaches.",
         "rpc-query": "Show the servers that a tracker knows, and who waits.",
         "rpc-daemon": "Write compass-rpcd, the server of remote sessions for boards, which need no Python.",
     },

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from compass_core import vendor
@@ -104,6 +104,17 @@ class _Loader(importlib.abc.Loader):
         module.__dir__ = partial(_names, module.__name__)  # type: ignore[method-assign]
 
 
+class _Program(_Loader):
+    """What `python -m MODULE` runs, of a module that has a `main`."""
+
+    def get_code(self, name: str) -> CodeType:
+        module = name.removesuffix(_MAIN)
+        return compile(f"from {module} import main; main()", module, "exec")
+
+
+_MAIN = ".__main__"
+
+
 class _Finder(importlib.abc.MetaPathFinder):
     """The first finder, so that a folder called `tvm` is not imported in its place."""
 
@@ -112,6 +123,8 @@ class _Finder(importlib.abc.MetaPathFinder):
     ) -> importlib.machinery.ModuleSpec | None:
         if name in MODULES:
             return importlib.machinery.ModuleSpec(name, _Loader(), is_package=True)
+        if name.endswith(_MAIN) and "main" in getattr(MODULES.get(name.removesuffix(_MAIN)), "given", ()):
+            return importlib.machinery.ModuleSpec(name, _Program())
         if name.startswith(f"{_ROOT}."):
             raise _missing(MissingModule, name)
         return None

@@ -66,6 +66,8 @@ _CONTEXTS = {
 }
 _INSTRUMENTS = "PassInstrument PassTimingInstrument PrintAfterAll PrintBeforeAll pass_instrument"
 
+_SESSIONS = "LocalSession Server TrackerSession connect connect_tracker"
+
 MODULES: dict[str, Names] = {
     "tvm": Names(
         _from(
@@ -228,11 +230,17 @@ MODULES: dict[str, Names] = {
         }.items()
     },
     "tvm.nd": Names(_from(runtime="NDArray array cpu cuda device empty from_dlpack")),
+    "tvm.exec": Names({}),
+    **{
+        f"tvm.exec.{name}": Names({"main": f"compassc.compat.programs:{name}"})
+        for name in ("query_rpc_tracker", "rpc_proxy", "rpc_server", "rpc_tracker")
+    },
     "tvm.rpc": Names(
-        {name: f"{RUNTIME}.rpc:" for name in ("Server", "TrackerSession", "connect", "connect_tracker")}
-        | {"RPCSession": f"{RUNTIME}.rpc:Session"}
+        {name: f"{RUNTIME}.rpc:" for name in _SESSIONS.split()} | {"RPCSession": f"{RUNTIME}.rpc:Session"}
     ),
+    "tvm.rpc.proxy": Names({"Proxy": f"{RUNTIME}.rpc:"}),
     "tvm.rpc.server": Names({"Server": f"{RUNTIME}.rpc:"}),
+    "tvm.rpc.testing": Names(like=(f"{RUNTIME}.rpc.testing",)),
     "tvm.rpc.tracker": Names({"Tracker": f"{RUNTIME}.rpc:"}),
     "tvm.runtime": Names(_from(dtypes="DataType", runtime=_RUNTIME, framework="enabled num_threads", te="const")),
     "tvm.runtime.ndarray": Names(_from(runtime="NDArray array cpu cuda device empty from_dlpack")),
@@ -300,7 +308,7 @@ MODULES: dict[str, Names] = {
 
 _GRAPHS = "models are compiled from ONNX or TFLite files: `compassc build model.onnx`, in Python `compassc.compile`"
 _TUNING = "schedules are searched for with `compassc tune`"
-_REMOTE = "servers are reached directly or through a tunnel, and made by `rpc.Server`"
+_REMOTE = "servers are made by `rpc.Server`, or `compass-rpcd` where there is no Python"
 _BUILD = "kernels are built by `BuildManager(target).build(kernel)`"
 _GRAPH_TEXT = "only functions of blocks are read from the framework's script, not graphs"
 
@@ -310,9 +318,7 @@ MISSING: dict[str, str] = {
         ("tvm.relax", "tvm.relay", "tvm.compass.relax", "tvm.compass.frontend", "tvm.compass.CompassConfig"), _GRAPHS
     ),
     "tvm.driver": _BUILD,
-    **dict.fromkeys(
-        [f"tvm.rpc.{n}" for n in ("LocalSession", "PopenSession", "minrpc", "proxy", "with_minrpc")], _REMOTE
-    ),
+    **dict.fromkeys([f"tvm.rpc.{n}" for n in ("PopenSession", "minrpc", "with_minrpc")], _REMOTE),
     "tvm.compass.utils.sync_compass_output_dir": "runs leave no files on a server; `session.list_files` and `download` get what there is",
     **dict.fromkeys(("tvm.script.relax", "tvm.script.from_source"), _GRAPH_TEXT),
     "tvm.compass.dsl.testing.run_op_case": "it needs the vendor's reference implementation of every layer; compare an aipu.bin with `compass-run --expect`",

@@ -34,7 +34,7 @@ SELDOM = {"sim-plugin": 0.02, "cache": 0.05, "doctor": 0.1, "build": 0.7, "cc": 
 """Commands that take long are tried less often than others."""
 LEFT_OUT = frozenset({"--debug", "--debugger", "--debug-commands", "--write-docs", "--help", "--version"})
 """A debugger is a program of its own, and the documents are written by `make docs`."""
-SERVERS = frozenset({"rpc-server", "rpc-tracker", "rpc-query"})
+SERVERS = frozenset({"rpc-server", "rpc-tracker", "rpc-proxy", "rpc-query"})
 """Commands that run until they are interrupted, and who looks for such; tests/remote tries them."""
 _NAMES = (
     "a",

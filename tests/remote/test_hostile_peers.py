@@ -18,6 +18,7 @@ import pytest
 from remote_peers import PATIENCE, PORTS, ended, eventually, known, raw
 
 from compass_runtime import rpc
+from compass_runtime.clibrary import library_path
 from compass_runtime.rpc import access, wire
 from compass_runtime.rpc.limits import Quota
 from compass_runtime.rpc.wire import Kind
@@ -453,10 +454,13 @@ def test_a_session_of_which_nothing_is_asked_ends(start: Start) -> None:
         works(own)
 
 
-def test_what_servers_do_not_do_is_said(state_folder: Path) -> None:
-    for wrong in ({"is_proxy": True}, {"load_library": "lib.so"}):
-        with pytest.raises(RuntimeError, match="do not connect to a proxy|loads no libraries"):
-            rpc.Server(**PORTS, **wrong)
+def test_libraries_that_a_server_loads(state_folder: Path) -> None:
+    with rpc.Server(**PORTS, silent=True, load_library=f"libm.so.6:{library_path()}") as own:
+        works(own)
+        (maps,) = [Path(f"/proc/{own.proc.pid}/maps").read_text()]
+        assert str(library_path()) in maps
+    with pytest.raises(RuntimeError, match="cannot be loaded"):
+        rpc.Server(**PORTS, load_library=["none.so"])
 
 
 def test_a_slow_writer_and_a_slow_reader_lose_their_sessions(start: Start) -> None:

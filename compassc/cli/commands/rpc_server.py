@@ -19,6 +19,8 @@ compassc rpc-server --tracker 127.0.0.1:9190 --key board"""
 @remote.listen_options(9090)
 @click.option("--tracker", metavar="HOST:PORT", help="Tracker at which it registers, under the key.")
 @click.option("--key", default="", help="What kind of device this is; clients ask for it.")
+@click.option("--through-proxy", is_flag=True, help="Host and port are a proxy's: connect to it.")
+@click.option("--load-library", metavar="LIB[:LIB]", help="Shared libraries to load first.")
 @click.option("--custom-addr", metavar="HOST[:PORT]", help="Address that the tracker gives to clients.")
 @click.option("--driver", metavar="LIBRARY", help="Run on a real NPU, by its driver's library (libaipudrv.so).")
 @remote.ca_option
@@ -44,13 +46,20 @@ compassc rpc-server --tracker 127.0.0.1:9190 --key board"""
 )
 @options.talk_options
 @click.pass_obj
-def command(console: Console, tracker: str | None, custom_addr: str | None, **given: Any) -> None:
+def command(
+    console: Console,
+    tracker: str | None,
+    custom_addr: str | None,
+    through_proxy: bool,
+    load_library: str | None,
+    **given: Any,
+) -> None:
     """Offer this machine's simulator to other programs and machines.
 
     Clients show a token; each has a process and a folder of its own. Beyond loopback TLS is needed. Runs until interrupted.
     """
     from compass_runtime.rpc.limits import Quota
-    from compass_runtime.rpc.server import Offer, main
+    from compass_runtime.rpc.server import Offer, load, main
 
     if tracker is not None and not given["key"]:
         raise UsageError(
@@ -61,8 +70,10 @@ def command(console: Console, tracker: str | None, custom_addr: str | None, **gi
     seconds = {name: given.pop(name) for name in ("call_seconds", "session_seconds", "idle_seconds")}
     memory, disk = given.pop("memory") << 20, given.pop("disk") << 20
     quota = Quota(memory=memory, disk=disk, sessions=given.pop("sessions"), **seconds)
-    offer = Offer(tracker=address, announced=custom_addr, quota=quota, **given)
+    load(load_library.split(":") if load_library else ())
+    offer = Offer(tracker=address, announced=custom_addr, proxied=through_proxy, quota=quota, **given)
+    how = "by the proxy at" if through_proxy else "listening on"
     try:
-        main(offer, lambda server: console.say(f"listening on {offer.host}:{server.port}"))
+        main(offer, lambda server: console.say(f"{how} {offer.host}:{server.port}"))
     except ValueError as error:
         raise remote.no_port(error) from None

@@ -19,11 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from compass_runtime.rpc.errors import RPCError, RPCSessionTimeoutError
-    from compass_runtime.rpc.local import Server, Tracker
+    from compass_runtime.rpc.local import Proxy, Server, Tracker
+    from compass_runtime.rpc.local_session import LocalSession
     from compass_runtime.rpc.session import Session
     from compass_runtime.rpc.tracker_session import TrackerSession
 
 _HOMES = {
+    "LocalSession": "local_session",
+    "Proxy": "local",
     "RPCError": "errors",
     "RPCSessionTimeoutError": "errors",
     "Server": "local",
@@ -32,6 +35,8 @@ _HOMES = {
     "TrackerSession": "tracker_session",
 }
 __all__ = [
+    "LocalSession",
+    "Proxy",
     "RPCError",
     "RPCSessionTimeoutError",
     "Server",

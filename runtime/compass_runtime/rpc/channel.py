@@ -242,7 +242,7 @@ def greet(channel: Channel, role: str, token: Token, about: dict[str, Any], wait
     channel.begin(GREETING_SECONDS)
     hello = {"role": role, "software": SOFTWARE, "nonce": secrets.token_hex(NONCE), **about}
     channel.send(Kind.HELLO, 0, hello)
-    said, asked = wire.text_of(hello), _expected(channel, Kind.CHALLENGE, GREETING_SECONDS).text
+    said, asked = wire.text_of(hello), _expected(channel, Kind.CHALLENGE, GREETING_SECONDS, wait).text
     channel.send(Kind.PROOF, 0, {"proof": token.proof("client", said, asked)})
     welcome: dict[str, Any] = _expected(channel, Kind.WELCOME, GREETING_SECONDS, wait).head
     if not _same(token.proof("server", said, asked), welcome.get("proof")):

@@ -135,7 +135,8 @@ class Server(_Process):
     """A server: `Server(key="board")`, then `connect(server.host, server.port, key="board")`.
 
     It listens on the first free port of `[port, port_end)`, on loopback; other addresses need `certificate` and `private_key`.
-    `tracker_addr`: where it registers, under `key`; `custom_addr`: the address that it tells the tracker.
+    `is_proxy`: host and port are a proxy's, to which it connects. `load_library`: shared libraries that it loads first, by their
+    paths, as a list or with colons between them. `tracker_addr`: where it registers, under `key`; `custom_addr`: the address that it tells the tracker.
     `server_init_callback` is called in the server before it serves: what it registers (`register_func`) clients may call.
     `quota`: what sessions may take. `driver`: a driver's library (libaipudrv.so), which runs programs on a real NPU. `silent`: no log. `no_fork` and `timeout` have no effect: sessions are processes, and the
     socket that listens never waits. ValueError where no port is free, CompassError where it may not listen.
@@ -164,16 +165,6 @@ class Server(_Process):
         ca: Path | str | None = None,
         driver: str | None = None,
     ) -> None:
-        if is_proxy:
-            raise CompassError(
-                "servers do not connect to a proxy", code="rpc-call", help="a tunnel leads to a server: ssh -R, ssh -L"
-            )
-        if load_library:
-            raise CompassError(
-                "a server loads no libraries of other makers",
-                code="rpc-call",
-                help="server_init_callback registers functions",
-            )
         options = {
             "host": host,
             "port": port,
@@ -189,8 +180,50 @@ class Server(_Process):
             "private_key": _text(private_key),
             "ca": _text(ca),
             "driver": driver,
+            "proxied": is_proxy,
+            "libraries": load_library.split(":") if isinstance(load_library, str) else list(load_library or ()),
         }
         super().__init__("server", options, server_init_callback)
+
+
+class Proxy(_Process):
+    """A proxy: servers connect to it (`Server(host, port, is_proxy=True, key=...)`), clients as to a server. `timeout_client`,
+    `timeout_server`: seconds that each waits for the other at most. `web_port`, `index_page` and `resource_files` are for devices in
+    browsers, which there are none of: CompassError."""
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 9091,
+        port_end: int = 9199,
+        web_port: int = 0,
+        timeout_client: float = 600,
+        timeout_server: float = 600,
+        tracker_addr: tuple[str, int] | None = None,
+        index_page: str | None = None,
+        resource_files: Sequence[str] | None = None,
+        silent: bool = False,
+        *,
+        token_file: Path | str | None = None,
+        certificate: Path | str | None = None,
+        private_key: Path | str | None = None,
+        ca: Path | str | None = None,
+    ) -> None:
+        if web_port or index_page or resource_files:
+            raise CompassError("a proxy serves no pages", code="rpc-call", help="web_port=0")
+        options = {
+            "host": host,
+            "port": port,
+            "port_end": port_end,
+            "timeouts": [timeout_client, timeout_server],
+            "tracker": list(tracker_addr) if tracker_addr is not None else None,
+            "silent": silent,
+            "token_file": _text(token_file),
+            "certificate": _text(certificate),
+            "private_key": _text(private_key),
+            "ca": _text(ca),
+        }
+        super().__init__("proxy", options)
 
 
 class Tracker(_Process):

@@ -45,7 +45,7 @@ def main(role: str, options: dict[str, Any], told: TextIO, callback: Callable[[]
 
 def _server(options: dict[str, Any], say: Say, callback: Callable[[], object] | None) -> None:
     from compass_runtime.rpc.limits import Quota
-    from compass_runtime.rpc.server import Offer
+    from compass_runtime.rpc.server import Offer, load
     from compass_runtime.rpc.server import main as serve
 
     def ready(server: Any) -> None:
@@ -54,6 +54,7 @@ def _server(options: dict[str, Any], say: Say, callback: Callable[[], object] | 
 
     tracker = options.pop("tracker")
     quota = Quota(**options.pop("quota"))
+    load(options.pop("libraries"))
     serve(Offer(**_paths(options), tracker=tuple(tracker) if tracker else None, quota=quota), ready, callback)
 
 
@@ -76,7 +77,21 @@ def _paths(options: dict[str, Any]) -> dict[str, Any]:
     return {name: Path(value) if name in names and value is not None else value for name, value in options.items()}
 
 
-_STARTS = {"server": _server, "tracker": _tracker}
+def _proxy(options: dict[str, Any], say: Say, callback: object) -> None:
+    import asyncio
+
+    from compass_runtime.rpc.proxy import main as serve
+
+    def ready(proxy: Any) -> None:
+        asyncio.get_running_loop().add_reader(0, proxy.stop)
+        say({"port": proxy.port})
+
+    tracker, timeouts = options.pop("tracker"), tuple(options.pop("timeouts"))
+    where = options.pop("host"), options.pop("port"), options.pop("port_end")
+    serve(*where, ready, **_paths(options), tracker=tuple(tracker) if tracker else None, timeouts=timeouts)
+
+
+_STARTS = {"server": _server, "tracker": _tracker, "proxy": _proxy}
 
 
 if __name__ == "__main__":

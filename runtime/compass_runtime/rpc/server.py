@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from compass_core.errors import CompassError
 from compass_runtime.rpc import access
 from compass_runtime.rpc.access import Token
 from compass_runtime.rpc.channel import Channel, Greeted, tuned
@@ -50,7 +51,8 @@ MOST_SECONDS = 365 * 24 * 3600.0
 class Offer:
     """What a server offers, and to whom. `tracker`: where it registers, under `key`; `announced`: the address that it tells the
     tracker, when clients reach it by another one; `offered`: names of global functions that clients may call; `driver`: the
-    library of a driver (libaipudrv.so) that runs programs, in the place of the simulator."""
+    library of a driver (libaipudrv.so) that runs programs, in the place of the simulator; `proxied`: `host` and
+    `port` are a proxy, to which it connects, and it does not listen."""
 
     host: str = "127.0.0.1"
     port: int = 9090
@@ -66,6 +68,7 @@ class Offer:
     ca: Path | None = None
     offered: frozenset[str] = frozenset()
     driver: str | None = None
+    proxied: bool = False
 
 
 def listening(host: str, port: int, port_end: int, reuse: bool = True) -> socket.socket:
@@ -92,6 +95,7 @@ class _Child:
         self, pid: int, control: socket.socket, clock: mmap.mmap, address: Any, folder: Path, greeting: float
     ) -> None:
         self.pid, self.control, self.clock, self.address, self.folder = pid, control, clock, address, folder
+        self.proxied = False
         self.began = time.monotonic()
         self.end = self.began + greeting + HARD_SECONDS
         self.state = "stranger"
@@ -129,9 +133,10 @@ class Server:
         self.tokens = access.tokens_of(offer.token_file, make=True)
         self._driver = _driver(offer.driver)
         self._tls = access.server_context(offer.host, offer.certificate, offer.private_key)
-        self.listener = listening(offer.host, offer.port, offer.port_end, offer.reuse)
-        self.listener.setblocking(False)
-        self.port: int = self.listener.getsockname()[1]
+        self.listener = None if offer.proxied else listening(offer.host, offer.port, offer.port_end, offer.reuse)
+        if self.listener is not None:
+            self.listener.setblocking(False)
+        self.port: int = offer.port if self.listener is None else self.listener.getsockname()[1]
         self._selector = selectors.DefaultSelector()
         self._accepting = False
         self._children: dict[int, _Child] = {}
@@ -139,14 +144,16 @@ class Server:
         self._root = Path(tempfile.mkdtemp(prefix="compass-rpc-"))
         self.stopped = False
         from compass_runtime.rpc.link import TrackerLink
+        from compass_runtime.rpc.proxy_link import ProxyLink
 
         self.link = TrackerLink(offer, self.port) if offer.tracker is not None else None
+        self.proxy = ProxyLink(offer, self.take_channel) if offer.proxied else None
 
     # -- the loop
 
     def run(self) -> None:
         """Serves until `stop`, or a signal that ends the process."""
-        LOG.info("bind to %s:%d", self.offer.host, self.port)
+        LOG.info("%s %s:%d", "by the proxy" if self.offer.proxied else "bind to", self.offer.host, self.port)
         try:
             while not self.stopped:
                 self._accept_or_not()
@@ -173,9 +180,9 @@ class Server:
 
     def close(self) -> None:
         """Ends all sessions, and the socket."""
-        self.listener.close()
-        if self.link is not None:
-            self.link.close()
+        for held in (self.listener, self.link, self.proxy):
+            if held is not None:
+                held.close()
         for child in list(self._children.values()):
             child.kill()
             self._gone(child)
@@ -184,6 +191,8 @@ class Server:
 
     def _accept_or_not(self) -> None:
         """Strangers beyond the limit wait in the system's queue."""
+        if self.listener is None:
+            return
         strangers = sum(child.state == "stranger" for child in self._children.values())
         wanted = strangers < self.offer.quota.strangers and len(self._children) < 4 * self.offer.quota.strangers + (
             self.offer.quota.sessions
@@ -196,14 +205,19 @@ class Server:
                 self._selector.unregister(self.listener)
 
     def _accept(self) -> None:
+        assert self.listener is not None
         try:
             sock, address = self.listener.accept()
         except OSError:
             return
         self.take(sock, address)
 
-    def take(self, sock: socket.socket, address: Any) -> None:
-        """Gives a connection a process."""
+    def take_channel(self, channel: Channel) -> None:
+        """Gives a connection to the proxy, at whose other end a client is, a process."""
+        self.take(channel.sock, channel.where, channel)
+
+    def take(self, sock: socket.socket, address: Any, channel: Channel | None = None) -> None:
+        """Gives a connection a process. `channel`: the proxy's, of whose bytes some may have been read."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         clock = mmap.mmap(-1, mmap.PAGESIZE)
         folder = self._root / f"{time.monotonic_ns()}"
@@ -215,10 +229,11 @@ class Server:
                 held.close()
             return
         if pid == 0:
-            self._in_child(sock, theirs, ours, clock, address, folder)
+            self._in_child(channel or sock, theirs, ours, clock, address, folder)
         sock.close()
         theirs.close()
         child = _Child(pid, ours, clock, address, folder, self.offer.quota.greeting_seconds)
+        child.proxied = channel is not None
         self._children[pid] = child
         self._selector.register(child.pidfd, selectors.EVENT_READ, lambda: self._gone(child))
         self._selector.register(ours, selectors.EVENT_READ, lambda: self._said(child))
@@ -236,7 +251,7 @@ class Server:
             return
         said = json.loads(data)
         child.seconds = said["seconds"]
-        if not self._admits(said["key"]):
+        if not (child.proxied or self._admits(said["key"])):  # a proxy brings those of this key alone
             LOG.info("mismatch key from %s", child.address)
             child.control.send(_NO)
             return
@@ -285,12 +300,14 @@ class Server:
         if self.link is not None:
             busy = sum(child.state in ("session", "waiting") for child in self._children.values())
             self.link.step(now, self.offer.quota.sessions - busy, self._selector)
+        if self.proxy is not None:
+            self.proxy.step(now, self.offer.quota.sessions - len(self._children), self._selector)
 
     # -- the child
 
     def _in_child(
         self,
-        sock: socket.socket,
+        sock: socket.socket | Channel,
         control: socket.socket,
         parents: socket.socket,
         clock: mmap.mmap,
@@ -305,9 +322,11 @@ class Server:
                 signal.signal(number, signal.SIG_DFL)
             self._selector.close()
             for held in (self.listener, parents, *(child.control for child in self._children.values())):
-                held.close()
-            if self.link is not None:
-                self.link.drop()
+                if held is not None:
+                    held.close()
+            for link in (self.link, self.proxy):
+                if link is not None:
+                    link.drop()
             serve(sock, self.tokens, self.offer, self._tls, address, control, clock, folder, self._driver)
             status = 0
         except RPCError as error:
@@ -318,6 +337,17 @@ class Server:
         finally:
             logging.shutdown()
             os._exit(status)
+
+
+def load(libraries: Sequence[str]) -> None:
+    """Loads shared libraries, whose functions all that follow may use. CompassError for one that cannot be loaded."""
+    import ctypes
+
+    for library in libraries:
+        try:
+            ctypes.CDLL(library, ctypes.RTLD_GLOBAL)
+        except OSError as error:
+            raise CompassError(f"the library '{library}' cannot be loaded: {error}", code="rpc-call") from None
 
 
 def _driver(library: str | None) -> VendorDriver | None:
@@ -336,7 +366,7 @@ def _die_with_parent() -> None:
 
 
 def serve(
-    sock: socket.socket,
+    sock: socket.socket | Channel,
     tokens: Sequence[Token],
     offer: Offer,
     tls: ssl.SSLContext | None,
@@ -348,14 +378,7 @@ def serve(
 ) -> None:
     """One connection, from the greeting to its end."""
     quota = offer.quota
-    tuned(sock)
-    if tls is not None:
-        sock.settimeout(quota.greeting_seconds)
-        try:
-            sock = tls.wrap_socket(sock, server_side=True)
-        except OSError as error:
-            raise RPCError(f"no TLS: {error}", code="rpc-lost") from None
-    channel = Channel(sock, str(address), quota.stall_seconds)
+    channel = sock if isinstance(sock, Channel) else _accepted(sock, tls, address, quota)
     greeted = greet_client(channel, tokens, quota.greeting_seconds)
     wanted = greeted.hello.get("session_timeout", 0)
     seconds = quota.session_seconds
@@ -389,6 +412,18 @@ def serve(
     session.note_deadline = lambda end: struct.pack_into("<d", clock, 0, end if end != float("inf") else 0)
     LOG.info("start serving at %s", folder)
     session.serve()
+
+
+def _accepted(sock: socket.socket, tls: ssl.SSLContext | None, address: Any, quota: Quota) -> Channel:
+    """The channel of a connection that was accepted."""
+    tuned(sock)
+    if tls is not None:
+        sock.settimeout(quota.greeting_seconds)
+        try:
+            sock = tls.wrap_socket(sock, server_side=True)
+        except OSError as error:
+            raise RPCError(f"no TLS: {error}", code="rpc-lost") from None
+    return Channel(sock, str(address), quota.stall_seconds)
 
 
 def greet_client(channel: Channel, tokens: Sequence[Token], seconds: float) -> Greeted:

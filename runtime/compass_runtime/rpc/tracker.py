@@ -59,22 +59,31 @@ class Connection:
         text = await self.reader.readexactly(head)
         return Frame(kind, call, wire.parsed(text), memoryview(b""), text if self.greeting else b"")
 
-    async def greet(self, tokens: Sequence[Token], **about: Any) -> None:
-        """The greeting of who has connected; RPCError, said to him too, where he does not prove that he knows a token."""
+    async def begin(self) -> None:
+        """The preambles. RPCError, said to the other side too, where his is another one."""
         self.writer.write(wire.preamble())
         magic, version = wire.PREAMBLE.unpack(await self.reader.readexactly(wire.PREAMBLE.size))
+        if magic != wire.MAGIC:
+            raise self._refused(RPCError("this is a server of compassc's remote sessions", code="rpc-stranger"))
+        if version != wire.VERSION:
+            raise self._refused(RPCError(_other_version(version), code="rpc-version"))
+
+    def _refused(self, error: RPCError) -> RPCError:
+        self.send(Kind.REFUSED, 0, {"message": error.message, "code": error.code})
+        return error
+
+    async def greet(self, tokens: Sequence[Token], first: Frame | None = None, **about: Any) -> None:
+        """The greeting of who has connected, after the preambles; `first`: its first message, where that was read. RPCError, said to
+        him too, where he does not prove that he knows a token."""
         greeted = Greeted(tokens, {})
         try:
-            if magic != wire.MAGIC:
-                raise RPCError("this is a server of compassc's remote sessions", code="rpc-stranger")
-            if version != wire.VERSION:
-                raise RPCError(_other_version(version), code="rpc-version")
             while greeted.token is None:
-                if (challenge := greeted.answer(await self.receive())) is not None:
+                challenge = greeted.answer(first or await self.receive())
+                first = None
+                if challenge is not None:
                     self.send(Kind.CHALLENGE, 0, challenge)
         except RPCError as error:
-            self.send(Kind.REFUSED, 0, {"message": error.message, "code": error.code})
-            raise
+            raise self._refused(error) from None
         self.hello = greeted.hello
         self.about = greeted.welcome(**about)
 
@@ -104,8 +113,7 @@ class EventServer:
         self._open += 1
         try:
             if self._open <= MOST_CONNECTIONS:
-                await asyncio.wait_for(connection.greet(self.tokens, **self.about()), GREETING_SECONDS)
-                await self.handle(connection)
+                await self.meet(connection)
         except (OSError, EOFError, TimeoutError, asyncio.TimeoutError, ssl.SSLError):
             pass  # it went, which is all that can be said of it
         except RPCError as error:
@@ -116,6 +124,16 @@ class EventServer:
             self._open -= 1
             with contextlib.suppress(OSError, RuntimeError):
                 writer.close()
+
+    async def meet(self, connection: Connection) -> None:
+        """The greeting, and what follows."""
+
+        async def greet() -> None:
+            await connection.begin()
+            await connection.greet(self.tokens, **self.about())
+
+        await asyncio.wait_for(greet(), GREETING_SECONDS)
+        await self.handle(connection)
 
     def about(self) -> dict[str, Any]:
         """What it says of itself in the greeting."""

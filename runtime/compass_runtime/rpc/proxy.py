@@ -1,0 +1,247 @@
+"""The proxy: servers that nobody reaches connect out to it, clients connect to it as to a server, and it brings together who has
+the same key.
+
+A server shows the proxy that it knows the token. A client does so to the server: the proxy reads his first message, where the key
+is, and from then on passes on what comes, in both directions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import ssl
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compass_runtime.rpc import access, wire
+from compass_runtime.rpc.access import Credentials, Token
+from compass_runtime.rpc.channel import GREETING_SECONDS
+from compass_runtime.rpc.errors import RPCError, damaged
+from compass_runtime.rpc.link import CLAIM_SECONDS
+from compass_runtime.rpc.tracker import Connection, EventServer
+from compass_runtime.rpc.wire import Frame, Kind
+
+if TYPE_CHECKING:
+    from compass_runtime.rpc.channel import Channel
+
+LOG = logging.getLogger("RPCProxy")
+TIMEOUT_SECONDS = 600.0
+"""So long a client waits for a server of his key, and a server for a client."""
+_MOST_EACH = 256
+"""Who waits for one key, on either side."""
+_PIECE = 1 << 18
+
+
+@dataclass(eq=False)
+class _End:
+    """One side that waits for the other: `other` is its connection, as soon as there is one. `greeting`: what a client has said."""
+
+    connection: Connection
+    key: str
+    greeting: bytes = b""
+    other: Connection | None = None
+    paired: asyncio.Event = field(default_factory=asyncio.Event)
+    tracker: Channel | None = None
+
+
+class Proxy(EventServer):
+    """Who waits, by key. `tracker`: where servers are registered, with the address of the proxy."""
+
+    log = LOG
+
+    def __init__(
+        self,
+        host: str,
+        tokens: Sequence[Token],
+        tls: ssl.SSLContext | None = None,
+        tracker: tuple[str, int] | None = None,
+        credentials: Credentials | None = None,
+        timeouts: tuple[float, float] = (TIMEOUT_SECONDS, TIMEOUT_SECONDS),
+    ) -> None:
+        super().__init__(host, tokens, tls)
+        self._servers: dict[str, deque[_End]] = {}
+        self._clients: dict[str, deque[_End]] = {}
+        self._tracker, self._credentials = tracker, credentials or Credentials()
+        self._client_seconds, self._server_seconds = timeouts
+
+    def about(self) -> dict[str, Any]:
+        return {"is": "proxy"}
+
+    async def meet(self, connection: Connection) -> None:
+        first, said = await asyncio.wait_for(self._first(connection), GREETING_SECONDS)
+        if isinstance(first.head, dict) and first.head.get("role") == "server":
+            await asyncio.wait_for(connection.greet(self.tokens, first, **self.about()), GREETING_SECONDS)
+            connection.welcome()
+            await self._serve(connection)
+        else:
+            await self._pass_on(connection, first, said)
+
+    async def _first(self, connection: Connection) -> tuple[Frame, bytes]:
+        """The first message, and the bytes that came until its end."""
+        await connection.begin()
+        header = await connection.reader.readexactly(wire.HEADER.size)
+        kind, call, size, _ = wire.header(header, greeting=True)
+        if kind != Kind.HELLO:
+            raise damaged("a greeting that is none")
+        text = await connection.reader.readexactly(size)
+        return Frame(kind, call, wire.parsed(text), memoryview(b""), text), wire.preamble() + header + text
+
+    # -- the two sides
+
+    async def _serve(self, connection: Connection) -> None:
+        """A server, until it or its client goes."""
+        key = str(connection.hello.get("key", "")).removeprefix("server:")
+        end = _End(connection, key)
+        if self._tracker is not None:
+            await self._register(end)
+        self._wait(self._servers, end)
+        skip = wire.PREAMBLE.size  # the client has got ours
+        try:
+            while True:
+                limit = None if end.other is not None else self._server_seconds
+                data = await asyncio.wait_for(connection.reader.read(_PIECE), limit)
+                if not data or end.other is None:
+                    return
+                data, skip = data[skip:], max(skip - len(data), 0)
+                end.other.writer.write(data)
+                await end.other.writer.drain()
+        finally:
+            self._leave(self._servers, end)
+
+    async def _pass_on(self, connection: Connection, first: Frame, said: bytes) -> None:
+        """A client, until he or his server goes."""
+        key = first.head.get("key", "") if isinstance(first.head, dict) else ""
+        end = _End(connection, key if isinstance(key, str) else "", said)
+        self._wait(self._clients, end)
+        try:
+            if not await self._paired(end):
+                what = f"cannot find server that matches key=client:{end.key}"
+                connection.send(Kind.REFUSED, 0, {"message": what[:1000], "code": "rpc-key"})
+                return
+            assert end.other is not None
+            while data := await connection.reader.read(_PIECE):
+                end.other.writer.write(data)
+                await end.other.writer.drain()
+        finally:
+            self._leave(self._clients, end)
+
+    async def _paired(self, end: _End) -> bool:
+        """Waits for a server, and says so to the client; False when none comes, or the client has gone."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._client_seconds
+        while not end.paired.is_set():
+            with suppress(asyncio.TimeoutError, TimeoutError):
+                await asyncio.wait_for(end.paired.wait(), 1.0)
+                break
+            if loop.time() > until or end.connection.reader.at_eof():
+                return False
+            end.connection.send(Kind.WAIT, 0, {})
+        return True
+
+    def _wait(self, table: dict[str, deque[_End]], end: _End) -> None:
+        waiting = table.setdefault(end.key, deque())
+        if len(waiting) >= _MOST_EACH:
+            raise RPCError("too many wait for this key", code="rpc-quota")
+        waiting.append(end)
+        self._match(end.key)
+
+    def _match(self, key: str) -> None:
+        servers, clients = self._servers.get(key), self._clients.get(key)
+        while servers and clients:
+            server, client = servers.popleft(), clients.popleft()
+            server.other, client.other = client.connection, server.connection
+            self._unregister(server)
+            server.connection.writer.write(client.greeting)
+            client.paired.set()
+            self.log.info("%s is served by %s", client.connection.address, server.connection.address)
+
+    def _leave(self, table: dict[str, deque[_End]], end: _End) -> None:
+        """The side that has gone takes the other one along."""
+        self._unregister(end)
+        waiting = table.get(end.key)
+        if waiting is not None and end in waiting:
+            waiting.remove(end)
+        if waiting is not None and not waiting:
+            del table[end.key]
+        if end.other is not None:
+            with suppress(OSError, RuntimeError):
+                end.other.writer.close()
+
+    # -- the tracker
+
+    async def _register(self, end: _End) -> None:
+        """Tells the tracker of a server, under a key that is good for one client; RPCError where there is no tracker."""
+        plain = end.key
+        loop = asyncio.get_running_loop()
+        end.tracker = await loop.run_in_executor(None, self._opened, plain)
+        loop.add_reader(end.tracker.sock, self._noted, end, plain)
+        self._put(end, plain)
+
+    def _opened(self, key: str) -> Channel:
+        from compass_runtime.rpc.session import opened
+
+        assert self._tracker is not None
+        about = {"key": f"server:{key}", "port": self.port, "announced": None}
+        channel, welcome = opened(*self._tracker, "server", about, credentials=self._credentials, seconds=2.0, wait=0)
+        if welcome.get("is") != "tracker":
+            channel.close()
+            raise RPCError(f"{channel.where} is not RPC Tracker", code="rpc-stranger")
+        return channel
+
+    def _put(self, end: _End, plain: str) -> None:
+        assert end.tracker is not None
+        end.key = f"{plain}:{secrets.randbits(62)}"
+        end.tracker.send(Kind.CALL, 1, {"f": "tracker.put", "v": [plain, end.key, None, self.port]})
+
+    def _noted(self, end: _End, plain: str) -> None:
+        """Takes what the tracker says: that the key was given to a client, who has some time to come."""
+        if end.tracker is None:
+            return
+        try:
+            while end.tracker.begins(0.001):
+                if end.tracker.receive(2.0).kind == Kind.NOTE:
+                    asyncio.get_running_loop().call_later(CLAIM_SECONDS, self._unclaimed, end, plain, end.key)
+        except RPCError as error:
+            self.log.warning("the tracker is gone: %s", error.message)
+            self._unregister(end)
+            end.connection.writer.close()  # the server comes again, and is registered anew
+
+    def _unclaimed(self, end: _End, plain: str, key: str) -> None:
+        if end.other is not None or end.tracker is None or end.key != key:
+            return
+        self.log.info("no incoming connections, regenerate key ...")
+        tracker, end.tracker = end.tracker, None
+        self._leave(self._servers, end)
+        end.tracker = tracker
+        self._put(end, plain)
+        self._wait(self._servers, end)
+
+    def _unregister(self, end: _End) -> None:
+        if end.tracker is not None:
+            asyncio.get_running_loop().remove_reader(end.tracker.sock)
+            end.tracker.close()
+            end.tracker = None
+
+
+def main(
+    host: str,
+    port: int,
+    port_end: int,
+    ready: Callable[[Proxy], object],
+    token_file: Path | None = None,
+    certificate: Path | None = None,
+    private_key: Path | None = None,
+    tracker: tuple[str, int] | None = None,
+    ca: Path | None = None,
+    timeouts: tuple[float, float] = (TIMEOUT_SECONDS, TIMEOUT_SECONDS),
+) -> None:
+    """Runs a proxy in this process until SIGINT or SIGTERM."""
+    tls = access.server_context(host, certificate, private_key)
+    tokens = access.tokens_of(token_file, make=True)
+    proxy = Proxy(host, tokens, tls, tracker, Credentials(token_file, ca), timeouts)
+    asyncio.run(proxy.serve(port, port_end, ready))
