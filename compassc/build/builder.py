@@ -73,15 +73,16 @@ class Line:
             last = last.replace(then_case=made(self.body), else_case=made(self.orelse))
         return *first, last
 
-    def lines(self, depth: int) -> Iterator[str]:
-        """Its text, and that of the lines below it."""
-        yield "    " * depth + self.text
+    def lines(self, depth: int, placed: bool = False) -> Iterator[str]:
+        """Its text, and that of the lines below it; `placed`: with the line of Python that made each as a comment."""
+        comment = f"  # {self.place.file.removeprefix(f'{_PACKAGE.parent}/')}:{self.place.line}" if placed else ""
+        yield "    " * depth + self.text + comment
         for inner in self.body:
-            yield from inner.lines(depth + 1)
+            yield from inner.lines(depth + 1, placed)
         if self.orelse:
             yield "    " * depth + "else:"
             for inner in self.orelse:
-                yield from inner.lines(depth + 1)
+                yield from inner.lines(depth + 1, placed)
 
 
 def made(lines: Sequence[Line]) -> S.Body:
@@ -330,9 +331,10 @@ class Builder(Recorder):
 
         return function
 
-    def written(self) -> list[str]:
-        """The statements as lines of a kernel file, without the indentation of a function's body."""
-        return [text for line in self.lines for text in line.lines(0)]
+    def written(self, placed: bool = False) -> list[str]:
+        """The statements as lines of a kernel file, without the indentation of a function's body; `placed`: with the
+        places of this package that made them."""
+        return [text for line in self.lines for text in line.lines(0, placed)]
 
 
 _CHANGED: dict[tuple[Any, ...], tuple[bool, ...]] = {}

@@ -140,7 +140,7 @@ class LayerKernel(Builder, Steps):
         return found
 
     @contextmanager
-    def shared(self, count: Value, name: str, step: int = 1) -> Iterator[Value]:
+    def shared(self, count: Expression, name: str, step: int = 1) -> Iterator[Value]:
         """The loop over so many items of which each TEC takes every so manieth; `step` of them at a time."""
         first, leap = S.get_local_id(), S.get_local_size()
         if step > 1:
@@ -193,10 +193,17 @@ class LayerKernel(Builder, Steps):
         """The finished kernel."""
         self.lines[:0] = self._once
         self.finish(needed={v for v, a in self.parameters if isinstance(a, Tensor)})
-        text = kernel_text(
-            [(v.name, _annotation(v)) for v, _ in self.parameters], self.written() or ["pass"], self.called
+        return Kernel(
+            self._text(),
+            tuple(a for _, a in self.parameters),
+            self.maker("layer"),
+            tuple(set(self.called.values())),
+            lambda: self._text(placed=True),
         )
-        return Kernel(text, tuple(a for _, a in self.parameters), self.maker("layer"), tuple(set(self.called.values())))
+
+    def _text(self, placed: bool = False) -> str:
+        types = [(v.name, _annotation(v)) for v, _ in self.parameters]
+        return kernel_text(types, self.written(placed) or ["pass"], self.called)
 
 
 def _annotation(parameter: Var) -> str:

@@ -1,6 +1,5 @@
-"""Kernels written as whole texts: the text names its parameters, and has `$name` where layers differ.
-
-Fit for kernels that are one algorithm, such as the suppression of boxes. Kernels put together of steps use `source`.
+"""Kernels that are one algorithm, such as the suppression of boxes: a macro, or a whole text that names its parameters,
+and has `$name` where layers differ.
 """
 
 from __future__ import annotations
@@ -10,8 +9,11 @@ from textwrap import dedent
 
 import numpy as np
 
+from compassc.build import Pointer, Value
 from compassc.graph import LayerError, Tensor
+from compassc.language.functions import Macro
 from compassc.layers.arithmetic import Array
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.source import Kernel, KernelSource, Parameter, finish
 from compassc.layers.vectors import pointee
 
@@ -37,6 +39,23 @@ def script(
     for line in dedent(text).strip("\n").splitlines():
         lines += filled(line, words or {})
     return finish(k, lines)
+
+
+def kernel_of_macro(macro: Macro, **arguments: Tensor | Array | float | str | None) -> Kernel:
+    """The kernel whose statements are those of a macro. Tensors, arrays and numbers become parameters; texts, truth values
+    and None are what they are."""
+    k = LayerKernel()
+    with k.active():
+        macro(**{name: _argument(k, given) for name, given in arguments.items()})
+    return k.kernel()
+
+
+def _argument(k: LayerKernel, given: Tensor | Array | float | str | None) -> Pointer | Value | str | bool | None:
+    if isinstance(given, Tensor):
+        return k.tensor(given)
+    if isinstance(given, np.ndarray):
+        return k.pointer(given)
+    return given if given is None or isinstance(given, (str, bool)) else k.number(given)
 
 
 def _annotation(argument: Tensor | Array | float) -> str:

@@ -173,18 +173,25 @@ class Kernel:
     """A finished kernel: its text, and the arguments in the order of its parameters.
 
     `make`: gives the IR of one that was made as such; its text means the same. The parser makes that of all others.
-    `modules`: those whose functions and macros the text calls.
+    `modules`: those whose functions and macros the text calls. `read`: gives the text with the line of Python that made
+    each line.
     """
 
     text: str
     arguments: tuple[Tensor | Array | int | float, ...]
     make: Callable[[], PrimFunc] | None = field(default=None, compare=False)
     modules: tuple[str, ...] = field(default=(), compare=False)
+    read: Callable[[], str] | None = field(default=None, compare=False)
 
     @cached_property
     def function(self) -> PrimFunc | None:
         """The IR of a kernel that was made as such."""
         return self.make() if self.make else None
+
+    @property
+    def listing(self) -> str:
+        """The text for whoever wants to read it."""
+        return self.read() if self.read else self.text
 
     @cached_property
     def name(self) -> str:

@@ -10,6 +10,7 @@ import yaml
 
 from compass_core.errors import CompassError
 from compassc.models.model import Model
+from tests.choosing import some
 
 LENET = Path(__file__).parents[1] / "data" / "graphs" / "lenet"
 GRAPHS = {"import": "float.txt", "optimize": "opt.txt"}
@@ -69,7 +70,13 @@ def test_a_quantised_build_is_that_of_the_stages_by_hand(compassc, model):
         assert Path("by_hand/quant.txt").read_text() == quant
     assert compassc("build", "by_hand/quant.txt", "-t", "X2_1204", "-o", "again.bin").status == 0
     assert Path("again.bin").read_bytes() == whole
-    assert compassc("gbuild", "by_hand/quant.txt", "-t", "X2_1204", "-o", "graph.bin").status == 0
+    assert compassc("gbuild", "by_hand/quant.txt", "-t", "X2_1204", "-o", "graph.bin", "--save-temps").status == 0
+    kernels = list(Path("quant.compass").glob("layer_*.py"))
+    for kernel in some(kernels):
+        text = kernel.read_text()
+        assert "# computes '" in text and "def layer(" in text
+        compile(text, str(kernel), "exec")
+    assert any("# compassc/layers/" in kernel.read_text() for kernel in kernels)
     half = compassc("build", model, "--quantize", "fp16", "--stop-after", "quantize", "-o", "half.txt")
     assert half.status == 0 and "layers are float16" in half.err and "quantised" not in half.err
     assert "float16" in Path("half.txt").read_text()

@@ -29,7 +29,17 @@ from tests.choosing import some
 PACKAGE = Path(layers.__file__).parent
 
 
-PORTED = ("movement", "control", "reduce", "softmax", "normalise.kernels", "normalise.norms")
+PORTED = (
+    "movement",
+    "control",
+    "reduce",
+    "softmax",
+    "normalise.kernels",
+    "normalise.norms",
+    "rows",
+    "counting",
+    "sampling",
+)
 """Families, or modules of them, whose own kernels are made as IR, too."""
 
 

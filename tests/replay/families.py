@@ -63,6 +63,19 @@ ALIKE = (("float32",), ("float16", "bfloat16"), ("int8",), ("uint8", "int16", "u
 """Data types of which a layer type is tried with one."""
 
 
+OWN_KERNELS: Mapping[str, tuple[str, dict[str, Any], tuple[int, ...], str]] = {
+    "Activation CRELU": (
+        "Activation",
+        {"method": "CRELU", "axis": 1, "scale_value": 171, "shift_value": 8},
+        (3, 18, 5),
+        "",
+    ),
+    "Select of one": ("Select", {}, (135, 3), "int32"),
+    "Where of one": ("Where", {}, (135, 3), "int32"),
+}
+"""Forms with kernels of their own that samples are not: type, attributes, shape and type of the output, "" for the input's."""
+
+
 def _layer_names() -> Iterator[str]:
     from compassc.layers.declare import all_types
     from compassc.layers.support import forms_of
@@ -71,6 +84,7 @@ def _layer_names() -> Iterator[str]:
         known = {form.dtype for form in forms_of(declared) if form.kernel}
         for group in ALIKE:
             yield from sorted(chosen((f"{name}/{dtype}" for dtype in group if dtype in known), len(group)))
+    yield from (f"{name}/{dtype}" for name in OWN_KERNELS for dtype in ("float32", "int8"))
 
 
 def _sampled_layer(name: str, dtype: str) -> Layer:
@@ -79,6 +93,10 @@ def _sampled_layer(name: str, dtype: str) -> Layer:
     from compassc.layers.samples import Draw, drawn
     from compassc.layers.support import SHAPES, TRIES
 
+    if name in OWN_KERNELS:
+        kind, attributes, shape, out = OWN_KERNELS[name]
+        x, y = Tensor("x", (3, 9, 5), dtype), Tensor("y", shape, out or dtype)
+        return Layer("layer", kind, (x,), (y,), attributes, {})
     reason = LayerError("there is no sample")
     for seed, shape in enumerate(SHAPES * TRIES):
         layer = drawn(Draw(np.random.default_rng(seed)), name, Tensor("x", shape, dtype))

@@ -49,6 +49,9 @@ compassc gbuild graph.txt -w weight.bin -t X2_1204"""
     metavar="FILE",
     help="For --html: cycles, as compass-run --profile --json printed them.",
 )
+@click.option(
+    "--save-temps", is_flag=True, help="Graph: leave each kernel as a file to read, KERNEL.py in GRAPH.compass."
+)
 @options.output_option
 @options.parameter_options
 @options.talk_options
@@ -100,7 +103,24 @@ def _graph(console: Console, source: Path, output: Path | None, target: str, giv
         tell(console, built, name, given["aiff"])
         if given["html"] is not None:
             _picture(built, source.name, given["html"], given["profile"])
+        if given["save_temps"]:
+            _kernels(built, made.parent / f"{source.stem}.compass")
         hand_over(console, made, output)
+
+
+def _kernels(built: GraphBuild, folder: Path) -> None:
+    """Writes the kernels of a built graph as kernel files, with the layers that each computes behind it."""
+    from compass_core import files
+
+    texts: dict[str, str] = {}
+    for launch in built.grouping.launches:
+        if launch.kernel is not None:
+            layers = ", ".join(f"{layer.name!r} ({layer.type})" for layer in launch.layers)
+            name = launch.kernel.name
+            texts[name] = (texts.get(name) or f"{launch.kernel.listing}\n") + f"# computes {layers}\n"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        files.write(folder / f"{name}.py", text)
 
 
 def _picture(built: GraphBuild, title: str, page: Path, profile: Path | None) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from compassc.build import Address, Expression, Value, both
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.emit import requantise_rounded, wide_kind
 from compassc.layers.families.rows.reference import (
@@ -18,10 +20,13 @@ from compassc.layers.families.rows.reference import (
     segment_sizes,
     slot_sizes,
 )
+from compassc.layers.joins import across_max, across_min
 from compassc.layers.kernels import kernel
-from compassc.layers.scripts import Substitutions, script
-from compassc.layers.source import Kernel, KernelSource, named
-from compassc.layers.vectors import bits_of
+from compassc.layers.layer_kernel import LayerKernel, tail
+from compassc.layers.scripts import kernel_of_macro
+from compassc.layers.source import Kernel
+from compassc.layers.steps import LANES, everywhere
+from compassc.layers.vectors import bits_of, clamp, load, narrow
 
 
 def _whole(*tensors: Tensor) -> None:
@@ -30,111 +35,98 @@ def _whole(*tensors: Tensor) -> None:
             raise LayerError(f"'{t.name}' is {t.dtype}, expected whole numbers")
 
 
-def _summed(k: KernelSource, layer: Layer, terms: int) -> Substitutions:
-    """Substitutions for a sum of up to `terms` elements in `acc`: how an element is added, and the stored value."""
-    x, y = layer.input, layer.output
-    kind = wide_kind(x)
-    if (kind == "int32") != layer.is_quantised or wide_kind(y) != kind:
-        raise LayerError(f"{x.dtype} to {y.dtype} has no kernel")
-    words: Substitutions = {"dtype": x.dtype, "to": y.dtype, "more": "", "body": [], "result": "acc"}
-    words["nothing"] = "S.i32(0)" if layer.is_quantised else "S.fp32(0)"
-    if layer.is_quantised:
-        low, high = (v + x.scalar_zero for v in (x.low, x.high))
-        scale, shift = layer.scale_shift(of=1)
-        result = requantise_rounded(
-            k, named("acc", "int32", min(low, 0) * terms, max(high, 0) * terms), scale, shift, y
-        )
-        words |= {"body": k.body, "result": result.name, "more": f" + {x.scalar_zero}" if x.scalar_zero else ""}
-    return words
+class _Total:
+    """A sum of up to `terms` elements of the input, which is stored in the output's scale."""
 
+    def __init__(self, k: LayerKernel, layer: Layer, terms: int) -> None:
+        x, y = layer.input, layer.output
+        self.k, self.layer, self.terms, self.kind = k, layer, terms, wide_kind(x)
+        if (self.kind == "int32") != layer.is_quantised or wide_kind(y) != self.kind:
+            raise LayerError(f"{x.dtype} to {y.dtype} has no kernel")
 
-OVERLAP = """
-lanes = S.vload(counting, lanes=32)
-blocks = S.ceildiv(size, 32)
-for p in range(S.get_local_id(), lead * blocks, S.get_local_size()):
-    at = p % blocks * 32
-    own = x + p / blocks * (frames * length)
-    acc = S.vbcast($nothing, lanes=32)
-    for f in range(S.max((at - length + step) / step, 0), S.min((at + 31) / step + 1, frames)):
-        inner = lanes + (at - f * step)
-        mask = (inner >= 0) & (inner < length)
-        taken = wide(S.vload(own + (f * length + at - f * step), mask, lanes=32), "$dtype")$more
-        acc = acc + S.vsel(taken, acc - acc, mask)
-    mask = S.tail_mask(S.min(size - at, 32), 32)
-    $body
-    S.vstore(narrow($result, "$to"), y + (p / blocks * size + at), mask)
-"""
+    def start(self) -> Value:
+        """The sum of nothing."""
+        return self.k.changing("acc", self.nothing())
+
+    def nothing(self) -> Expression:
+        return everywhere(0, self.kind)
+
+    def taken(self, place: Address, mask: Expression) -> Expression:
+        """What elements at a place add."""
+        x = self.layer.input
+        lanes: Expression = load(place, mask, x.dtype, LANES)
+        return lanes + x.scalar_zero if self.layer.is_quantised and x.scalar_zero else lanes
+
+    def store(self, acc: Value, place: Address, mask: Value) -> None:
+        k, x, y = self.k, self.layer.input, self.layer.output
+        if self.layer.is_quantised:
+            low, high = (v + x.scalar_zero for v in (x.low, x.high))
+            span = min(low, 0) * self.terms, max(high, 0) * self.terms
+            acc = requantise_rounded(k, acc.within(*span), *self.layer.scale_shift(of=1), y)
+        S.vstore(k.stored(acc, y.dtype), place, mask)
 
 
 @kernel("OverlapAdd")
 def overlap_add(layer: Layer) -> Kernel:
-    lead, frames, length, step = frame_step(layer)
-    k = KernelSource()
-    words = _summed(k, layer, -(-length // step))
-    # infinities less themselves are no zeros
-    words["nothing"] = str(words["nothing"])
-    return script(
-        OVERLAP.replace("acc - acc", f"S.vbcast({words['nothing']}, lanes=32)"),
-        k,
-        words,
-        x=layer.input,
-        y=layer.output,
-        counting=np.arange(32, dtype=np.int32),
-        lead=lead,
-        frames=frames,
-        length=length,
-        step=step,
-        size=(frames - 1) * step + length,
-    )
-
-
-SEGMENTS = """
-for s in range(S.get_local_id(), segments, S.get_local_size()):
-    for j in range(0, width, 32):
-        mask = S.tail_mask(S.min(width - j, 32), 32)
-        acc = S.vbcast($nothing, lanes=32)
-        for r in range(rows):
-            if S.i32(ids[S.min(r, many - 1)]) == s:
-                acc = acc + (load(x + (r * width + j), mask, "$dtype", 32)$more)
-        $body
-        S.vstore(narrow($result, "$to"), y + (s * width + j), mask)
-"""
+    sizes = frame_step(layer)
+    k = LayerKernel()
+    total = _Total(k, layer, -(-sizes[2] // sizes[3]))
+    with k.active():
+        x, y = k.tensor(layer.input), k.tensor(layer.output)
+        lead, frames, length, step = (k.number(n) for n in sizes)
+        size = k.number((sizes[1] - 1) * sizes[3] + sizes[2])
+        lanes = k.held("lanes", S.vload(k.pointer(np.arange(LANES, dtype=np.int32)), lanes=LANES))
+        blocks = k.held("blocks", S.ceildiv(size, LANES))
+        with k.shared(lead * blocks, "p") as p:
+            at = k.held("at", p % blocks * LANES)
+            own = k.hold(x + p / blocks * (frames * length), "own")
+            acc = total.start()
+            first, past = S.max((at - length + step) / step, 0), S.min((at + (LANES - 1)) / step + 1, frames)
+            with k.for_range(first, past, name="f") as f:
+                inner = k.held("inner", lanes + (at - f * step))
+                mask = k.held("mask", (inner >= 0) & (inner < length))
+                taken = total.taken(own + (f * length + at - f * step), mask)
+                # infinities less themselves are no zeros
+                k.assign(acc, acc + S.vsel(taken, total.nothing(), mask))
+            total.store(acc, y + (p / blocks * size + at), k.held("mask", tail(size - at)))
+    return k.kernel()
 
 
 @kernel("SegmentReduce")
 def segment_reduce(layer: Layer) -> Kernel:
-    rows, width, many, segments = segment_sizes(layer)
+    sizes = segment_sizes(layer)
     _whole(layer.inputs[1])
-    k = KernelSource()
-    return script(
-        SEGMENTS,
-        k,
-        _summed(k, layer, rows),
-        x=layer.input,
-        ids=layer.inputs[1],
-        y=layer.output,
-        rows=rows,
-        width=width,
-        many=many,
-        segments=segments,
-    )
+    k = LayerKernel()
+    total = _Total(k, layer, sizes[0])
+    with k.active():
+        x, ids, y = (k.tensor(t) for t in (*layer.inputs[:2], layer.output))
+        rows, width, many, segments = (k.number(n) for n in sizes)
+        with k.shared(segments, "s") as s, k.for_range(0, width, LANES, "j") as j:
+            mask, acc = k.held("mask", tail(width - j)), total.start()
+            with k.for_range(0, rows, name="r") as r, k.when(S.i32(ids[S.min(r, many - 1)]) == s):
+                k.assign(acc, acc + total.taken(x + (r * width + j), mask))
+            total.store(acc, y + (s * width + j), mask)
+    return k.kernel()
 
 
-LOOKUP = """
-for r in range(S.get_local_id(), many, S.get_local_size()):
-    for j in range(0, width, 32):
-        mask = S.tail_mask(S.min(width - j, 32), 32)
-        acc = S.vbcast(S.fp32(0), lanes=32)
-        weight = S.fp32(0)
-        for e in range(number):
-            at = S.i32(ids[e])
-            if S.i32(rows[e]) == r and at >= 0 and at < size:
-                factor = S.cast(weights[e], "float32")
-                acc = acc + load(x + (at * width + j), mask, "$dtype", 32) * factor
-                weight = weight + $weight
-        $divide
-        S.vstore(narrow(acc, "$to"), y + (r * width + j), mask)
-"""
+@S.macro
+def looked_up(x, rows, ids, weights, y, size, width, number, many, dtype, to, combiner):
+    """Rows of a table that belong to a row of the output, each times its weight: their sum, or a mean of them."""
+    for r in range(S.get_local_id(), many, S.get_local_size()):
+        for j in range(0, width, 32):
+            mask = S.tail_mask(S.min(width - j, 32), 32)
+            acc = S.vbcast(S.fp32(0), lanes=32)
+            weight = S.fp32(0)
+            for e in range(number):
+                at = S.i32(ids[e])
+                if S.i32(rows[e]) == r and at >= 0 and at < size:
+                    factor = S.cast(weights[e], "float32")
+                    acc = acc + load(x + (at * width + j), mask, dtype, 32) * factor
+                    weight = weight + (factor * factor if combiner == "SQRTN" else factor)
+            if combiner != "SUM":
+                acc = acc / (S.sqrt(weight) if combiner == "SQRTN" else weight)
+                acc = S.vsel(acc, S.vbcast(S.fp32(0), lanes=32), S.isfinite(acc))
+            S.vstore(narrow(acc, to), y + (r * width + j), mask)
 
 
 @kernel("EmbeddingLookupSparse")
@@ -145,22 +137,8 @@ def embedding_lookup(layer: Layer) -> Kernel:
     _whole(rows, ids)
     if any(wide_kind(t) != "float32" for t in (table, weights, layer.output)):
         raise LayerError(f"a table of {table.dtype} with weights of {weights.dtype} has no kernel")
-    divide = []
-    if combiner != "SUM":
-        divide = [
-            f"acc = acc / {'S.sqrt(weight)' if combiner == 'SQRTN' else 'weight'}",
-            "acc = S.vsel(acc, S.vbcast(S.fp32(0), lanes=32), S.isfinite(acc))",
-        ]
-    words: Substitutions = {
-        "dtype": table.dtype,
-        "to": layer.output.dtype,
-        "divide": divide,
-        "weight": "factor * factor" if combiner == "SQRTN" else "factor",
-    }
-    return script(
-        LOOKUP,
-        None,
-        words,
+    return kernel_of_macro(
+        looked_up,
         x=table,
         rows=rows,
         ids=ids,
@@ -170,119 +148,78 @@ def embedding_lookup(layer: Layer) -> Kernel:
         width=width,
         number=number,
         many=many,
+        dtype=table.dtype,
+        to=layer.output.dtype,
+        combiner=combiner,
     )
-
-
-SLOTS = """
-for p in range(S.get_local_id(), images * rows, S.get_local_size()):
-    r = p % rows
-    own = x + p / rows * (lists * length * width)
-    for j in range(0, width, 32):
-        mask = S.tail_mask(S.min(width - j, 32), 32)
-        acc = S.vbcast($nothing, lanes=32)
-        $sums
-        $body
-        S.vstore(narrow($result, "$to"), y + (p * width + j), mask)
-"""
 
 
 @kernel("SlotUpdate")
 def slot_update(layer: Layer) -> Kernel:
-    n, lists, length, width, rows = slot_sizes(layer)
-    _whole(*layer.inputs[1:])
-    k, sums = KernelSource(), []
-    words = _summed(k, layer, sum(t.count for t in layer.inputs[1:]))
-    for s, t in enumerate(layer.inputs[1:]):
-        sums += [
-            f"for e in range(many{s}):",
-            f"    if S.i32(list{s}[e]) == r:",
-            f'        acc = acc + (load(own + (({s} * length + e) * width + j), mask, "$dtype", 32)$more)'.replace(
-                "$dtype", str(words["dtype"])
-            ).replace("$more", str(words["more"])),
-        ]
-    words["sums"] = sums
-    given: dict[str, Tensor | int] = {f"list{s}": t for s, t in enumerate(layer.inputs[1:])}
-    given |= {f"many{s}": t.count for s, t in enumerate(layer.inputs[1:])}
-    return script(
-        SLOTS,
-        k,
-        words,
-        x=layer.input,
-        y=layer.output,
-        images=n,
-        lists=lists,
-        length=length,
-        width=width,
-        rows=rows,
-        **given,
-    )
-
-
-QUERIES = """
-nothing = S.vbcast(S.cast($fill, "$bits"), lanes=32)
-source = x.as_ptr("$bits")
-target = y.as_ptr("$bits")
-for n in range(images):
-    $lists
-"""
+    sizes = slot_sizes(layer)
+    lists = layer.inputs[1:]
+    _whole(*lists)
+    k = LayerKernel()
+    total = _Total(k, layer, sum(t.count for t in lists))
+    with k.active():
+        x, *slots = (k.tensor(t) for t in layer.inputs)
+        y = k.tensor(layer.output)
+        images, _, length, width, rows = (k.number(n) for n in sizes)
+        with k.shared(images * rows, "p") as p:
+            r = k.held("r", p % rows)
+            own = k.hold(x + p / rows * (k.number(sizes[1]) * length * width), "own")
+            with k.for_range(0, width, LANES, "j") as j:
+                mask, acc = k.held("mask", tail(width - j)), total.start()
+                for s, t in enumerate(lists):
+                    with k.for_range(0, k.number(t.count), name="e") as e, k.when(S.i32(slots[s][e]) == r):
+                        k.assign(acc, acc + total.taken(own + ((s * length + e) * width + j), mask))
+                total.store(acc, y + (p * width + j), mask)
+    return k.kernel()
 
 
 @kernel("QueryRebatch")
 def query_rebatch(layer: Layer) -> Kernel:
-    n, rows, width, lists, room = query_sizes(layer)
+    n, rows_, width_, lists, room_ = query_sizes(layer)
     _whole(*layer.inputs[1:])
-    lines: list[str] = []
-    for s in range(lists):
-        lines += [
-            f"for e in range(S.get_local_id(), room, S.get_local_size()):",  # noqa: F541
-            "    at = S.i32(-1)",
-            f"    if e < many{s}:",
-            f"        at = S.i32(list{s}[e])",
-            f"    to = target + ((n * {lists} + {s}) * room + e) * width",
-            "    if at >= 0 and at < rows:",
-            "        S.dma_copy(to, source + (n * rows + at) * width, width)",
-            "    else:",
-            "        for j in range(0, width, 32):",
-            "            S.vstore(nothing, to + j, S.tail_mask(S.min(width - j, 32), 32))",
-        ]
-    given: dict[str, Tensor | int] = {f"list{s}": t for s, t in enumerate(layer.inputs[1:])}
-    given |= {f"many{s}": t.count for s, t in enumerate(layer.inputs[1:])}
-    bits = bits_of(layer.input.dtype)
-    fill = filling(layer)
+    bits, fill = bits_of(layer.input.dtype), filling(layer)
     if fill < 0 and bits.startswith("u"):
         fill += 1 << int(bits[4:])
-    words: Substitutions = {"bits": bits, "fill": "fill", "lists": lines}
-    return script(
-        QUERIES,
-        None,
-        words,
-        x=layer.input,
-        y=layer.output,
-        images=n,
-        rows=rows,
-        width=width,
-        room=room,
-        fill=fill,
-        **given,
-    )
+    k = LayerKernel()
+    with k.active():
+        source, target, slots = k.raw(layer.input), k.raw(layer.output), [k.tensor(t) for t in layer.inputs[1:]]
+        rows, width, room = k.number(rows_), k.number(width_), k.number(room_)
+        nothing = k.held("nothing", everywhere(k.number(fill), bits))
+        with k.for_range(0, k.number(n), name="n") as image:
+            for s, t in enumerate(layer.inputs[1:]):
+                with k.shared(room, "e") as e:
+                    at = k.changing("at", S.i32(-1))
+                    with k.when(e < k.number(t.count)):
+                        k.assign(at, S.i32(slots[s][e]))
+                    to = k.hold(target + ((image * lists + s) * room + e) * width, "to")
+                    with k.when(both(at >= 0, at < rows)):
+                        S.dma_copy(to, source + (image * rows + at) * width, width)
+                    with k.otherwise(), k.for_range(0, width, LANES, "j") as j:
+                        S.vstore(nothing, to + j, tail(width - j))
+    return k.kernel()
 
 
-COLLAPSE = """
-for n in range(S.get_local_id(), images, S.get_local_size()):
-    filled = S.i32(0)
-    length = clamp(S.i32(lengths[n]), 0, steps)
-    for t in range(length):
-        fresh = S.i32(1)
-        if t > 0:
-            if x[n * steps + t] == x[n * steps + t - 1]:
-                fresh = S.i32(0)
-        if fresh != 0:
-            y[n * steps + filled] = x[n * steps + t]
-            filled += 1
-    many[n] = narrow(filled, "$many")
-    for t in range(filled, steps):
-        y[n * steps + t] = narrow(S.i32(fill), "$dtype")
-"""
+@S.macro
+def collapsed(x, lengths, y, many, images, steps, fill, dtype, many_type):
+    """Labels without those that are the same as the one before."""
+    for n in range(S.get_local_id(), images, S.get_local_size()):
+        filled = S.i32(0)
+        length = clamp(S.i32(lengths[n]), 0, steps)
+        for t in range(length):
+            fresh = S.i32(1)
+            if t > 0:  # noqa: SIM102 (what stands before the first label is not read)
+                if x[n * steps + t] == x[n * steps + t - 1]:
+                    fresh = S.i32(0)
+            if fresh != 0:
+                y[n * steps + filled] = x[n * steps + t]
+                filled += 1
+        many[n] = narrow(filled, many_type)
+        for t in range(filled, steps):
+            y[n * steps + t] = narrow(S.i32(fill), dtype)
 
 
 @kernel("CollapseRepeated")
@@ -292,10 +229,8 @@ def collapse_repeated(layer: Layer) -> Kernel:
     _whole(x, layer.inputs[1], many)
     if x.dtype != y.dtype:
         raise LayerError(f"labels are {x.dtype}, the output {y.dtype}; it keeps the type")
-    return script(
-        COLLAPSE,
-        None,
-        {"dtype": y.dtype, "many": many.dtype},
+    return kernel_of_macro(
+        collapsed,
         x=x,
         lengths=layer.inputs[1],
         y=y,
@@ -303,37 +238,41 @@ def collapse_repeated(layer: Layer) -> Kernel:
         images=n,
         steps=steps,
         fill=filling(layer),
+        dtype=y.dtype,
+        many_type=many.dtype,
     )
 
 
-CTC = """
-lanes = S.vload(counting, lanes=32)
-far = S.vbcast(S.i32(0x7FFFFFFF), lanes=32)
-for n in range(S.get_local_id(), images, S.get_local_size()):
-    filled = S.i32(0)
-    last = S.i32(-1)
-    length = S.min(S.i32(lengths[n]), steps)
-    if length <= 0:
-        length = steps + 0
-    for t in range(length):
-        own = x + (n * steps + t) * classes
-        best = S.vbcast($lowest, lanes=32)
-        place = far + 0
-        for j in range(0, classes, 32):
-            mask = S.tail_mask(S.min(classes - j, 32), 32)
-            value = S.vsel(load(own + j, mask, "$dtype", 32), S.vbcast($lowest, lanes=32), mask)
-            better = (value > best) | ((place == far) & mask)
-            place = S.vsel(lanes + j, place, better)
-            best = S.max(best, value)
-        own_best = across_max(best)
-        label = across_min(S.vsel(place, far, best == own_best))[0]
-        if label != classes - 1 and filled < room$fresh:
-            y[n * room + filled] = narrow(label, "$to")
-            filled += 1
-        last = label + 0
-    for z in range(filled, room):
-        y[n * room + z] = narrow(S.i32(fill), "$to")
-"""
+@S.macro
+def decoded(x, lengths, y, counting, images, steps, classes, room, fill, dtype, to, real, merges):
+    """The most likely label of every step, without the last class, which is none."""
+    lanes = S.vload(counting, lanes=32)
+    far = S.vbcast(S.i32(0x7FFFFFFF), lanes=32)
+    lowest = S.fp32("-inf") if real else S.i32(-0x7FFFFFFF)
+    for n in range(S.get_local_id(), images, S.get_local_size()):
+        filled = S.i32(0)
+        last = S.i32(-1)
+        length = S.min(S.i32(lengths[n]), steps)
+        if length <= 0:
+            length = steps + 0
+        for t in range(length):
+            own = x + (n * steps + t) * classes
+            best = S.vbcast(lowest, lanes=32)
+            place = far + 0
+            for j in range(0, classes, 32):
+                mask = S.tail_mask(S.min(classes - j, 32), 32)
+                value = S.vsel(load(own + j, mask, dtype, 32), S.vbcast(lowest, lanes=32), mask)
+                better = (value > best) | ((place == far) & mask)
+                place = S.vsel(lanes + j, place, better)
+                best = S.max(best, value)
+            own_best = across_max(best)
+            label = across_min(S.vsel(place, far, best == own_best))[0]
+            if label != classes - 1 and filled < room and (not merges or label != last):
+                y[n * room + filled] = narrow(label, to)
+                filled += 1
+            last = label + 0
+        for z in range(filled, room):
+            y[n * room + z] = narrow(S.i32(fill), to)
 
 
 @kernel("CTCGreedyDecoder")
@@ -343,44 +282,40 @@ def ctc_greedy(layer: Layer) -> Kernel:
     _whole(layer.inputs[1])
     if wide_kind(y) != "int32":
         raise LayerError(f"labels are {y.dtype}, which has no kernel")
-    lowest = 'S.fp32("-inf")' if wide_kind(x) == "float32" else "S.i32(-0x7FFFFFFF)"
-    words: Substitutions = {
-        "dtype": x.dtype,
-        "to": y.dtype,
-        "lowest": lowest,
-        "fresh": " and label != last" if layer.flag("merge_repeated", True) else "",
-    }
-    return script(
-        CTC,
-        None,
-        words,
+    return kernel_of_macro(
+        decoded,
         x=x,
         lengths=layer.inputs[1],
         y=y,
-        counting=np.arange(32, dtype=np.int32),
+        counting=np.arange(LANES, dtype=np.int32),
         images=n,
         steps=steps,
         classes=classes,
         room=room,
         fill=y.integer.high,
+        dtype=x.dtype,
+        to=y.dtype,
+        real=wide_kind(x) == "float32",
+        merges=layer.flag("merge_repeated", True),
     )
 
 
-HITS = """
-if S.get_local_id() == 0:
-    filled = S.i32(0)
-    for r in range(rows):
-        for c in range(columns):
-            for p in range(samples):
-                if filled < room and S.i32(classes[r * columns + c]) == S.i32(sampled[p]):
-                    y[filled] = narrow(r + 0, "$y")
-                    places[filled] = narrow(p + 0, "$places")
-                    filled += 1
-    many[0] = narrow(filled, "$many")
-    for z in range(filled, room):
-        y[z] = narrow(S.i32(0), "$y")
-        places[z] = narrow(S.i32(0), "$places")
-"""
+@S.macro
+def hits(classes, sampled, y, places, many, rows, columns, samples, room, y_type, places_type, many_type):
+    """The samples that are among the classes of a row: pairs of their indices."""
+    if S.get_local_id() == 0:
+        filled = S.i32(0)
+        for r in range(rows):
+            for c in range(columns):
+                for p in range(samples):
+                    if filled < room and S.i32(classes[r * columns + c]) == S.i32(sampled[p]):
+                        y[filled] = narrow(r + 0, y_type)
+                        places[filled] = narrow(p + 0, places_type)
+                        filled += 1
+        many[0] = narrow(filled, many_type)
+        for z in range(filled, room):
+            y[z] = narrow(S.i32(0), y_type)
+            places[z] = narrow(S.i32(0), places_type)
 
 
 @kernel("AccidentalHits")
@@ -388,10 +323,8 @@ def accidental_hits(layer: Layer) -> Kernel:
     rows, columns, samples, room = hits_sizes(layer)
     y, places, many = layer.outputs
     _whole(*layer.inputs, *layer.outputs)
-    return script(
-        HITS,
-        None,
-        {"y": y.dtype, "places": places.dtype, "many": many.dtype},
+    return kernel_of_macro(
+        hits,
         classes=layer.inputs[0],
         sampled=layer.inputs[1],
         y=y,
@@ -401,4 +334,7 @@ def accidental_hits(layer: Layer) -> Kernel:
         columns=columns,
         samples=samples,
         room=room,
+        y_type=y.dtype,
+        places_type=places.dtype,
+        many_type=many.dtype,
     )

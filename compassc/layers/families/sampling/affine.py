@@ -6,12 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from compassc.graph import Layer, LayerError, Tensor
+from compassc.build import Expression, Value
+from compassc.dsl import script as S
+from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, requantise, saturate_int32
 from compassc.layers.emit import requantise_rounded, wide_kind
 from compassc.layers.kernels import kernel
-from compassc.layers.scripts import script
-from compassc.layers.source import Kernel, KernelSource, named
+from compassc.layers.layer_kernel import LayerKernel, tail
+from compassc.layers.source import Kernel
+from compassc.layers.steps import LANES
 
 
 def sizes_of(layer: Layer) -> tuple[int, tuple[int, ...]]:
@@ -69,20 +72,6 @@ def affine_grid(layer: Layer, theta: Array, *_size: Array) -> Array:
     return np.moveaxis(found, 1, 2).reshape(n, *sizes, len(sizes))
 
 
-GRID = """
-for p in range(S.get_local_id(), rows, S.get_local_size()):
-    at_y = p % height
-    at_z = p / height % depth
-    map_ = theta + p / (height * depth) * $entries
-    y = $wide(of_y[at_y])
-    $outer
-    for j in range(0, width, 32):
-        mask = S.tail_mask(S.min(width - j, 32), 32)
-        x = S.vload(of_x + j, mask, lanes=32)
-        $each
-"""
-
-
 @kernel("AffineGrid")
 def affine_grid_kernel(layer: Layer) -> Kernel:
     n, sizes = sizes_of(layer)
@@ -92,10 +81,6 @@ def affine_grid_kernel(layer: Layer) -> Kernel:
         raise LayerError(f"maps of {theta.dtype} to {out.dtype} have no kernel")
     along = tables(layer, sizes)
     stored = [t.astype(np.int32 if layer.is_quantised else np.float32) for t in along]
-    wide = "S.i32" if layer.is_quantised else "S.fp32"
-    one = "S.i32({})" if layer.is_quantised else 'S.cast({}, "float32")'
-    k, names = KernelSource(), "xyz"[:axes]
-    each: list[str] = []
     bits = layer.integer("multiplier_bits") if layer.is_quantised else 0
     if not 0 <= bits <= 14:
         raise LayerError(f"'multiplier_bits' is {bits}, expected 0 to 14")
@@ -103,30 +88,32 @@ def affine_grid_kernel(layer: Layer) -> Kernel:
     bound = (
         most * (sum(int(np.abs(t.astype(np.int64)).max()) for t in stored) + (1 << bits)) if layer.is_quantised else 0
     )
-    for a in range(axes):
-        terms = [f"{c} * {one.format(f'map_[{a * (axes + 1) + i}]')}" for i, c in enumerate(names)]
-        last = one.format(f"map_[{a * (axes + 1) + axes}]")
-        total = " + ".join([*terms, f"({last} << {bits})" if layer.is_quantised else last])
-        each.append(f"acc{a} = {total}")
-        result = f"acc{a}"
-        if layer.is_quantised:
-            k.body = []
-            scale, shift = layer.scale_shift(of=1)
-            result = requantise_rounded(k, named(f"acc{a}", "int32", -bound, bound), scale, shift, out).name
-            each += k.body
-        place = f"grid + ((p * width + j) * {axes} + {a})"
-        each.append(f'S.vstore(narrow({result}, "{out.dtype}"), {place}, mask, stride={axes})')
-    given: dict[str, Tensor | Array | int] = {f"of_{c}": t for c, t in zip(names, reversed(stored), strict=True)}
-    outer = [f"z = {wide}(of_z[at_z])"] if axes == 3 else []
-    return script(
-        GRID,
-        k,
-        {"entries": str(axes * (axes + 1)), "wide": wide, "outer": outer, "each": each},
-        theta=theta,
-        grid=out,
-        rows=n * int(np.prod(sizes[:-1])),
-        height=sizes[-2],
-        depth=sizes[0] if axes == 3 else 1,
-        width=sizes[-1],
-        **given,
-    )
+
+    def wide(value: Expression) -> Expression:
+        return S.cast(value, kind)
+
+    k = LayerKernel()
+    with k.active():
+        maps, grid, along_axes = k.tensor(theta), k.tensor(out), [k.pointer(t) for t in reversed(stored)]
+        height, depth = k.number(sizes[-2]), k.number(sizes[0] if axes == 3 else 1)
+        width = k.number(sizes[-1])
+        with k.shared(k.number(n * int(np.prod(sizes[:-1]))), "p") as p:
+            at = [p % height, p / height % depth]
+            entries = k.hold(maps + p / (height * depth) * (axes * (axes + 1)), "entries")
+            outer = [k.held("of", wide(t[i])) for t, i in zip(along_axes[1:], at, strict=False)]
+            with k.for_range(0, width, LANES, "j") as j:
+                mask = k.held("mask", tail(width - j))
+                point: list[Value] = [k.held("x", S.vload(along_axes[0] + j, mask, lanes=LANES)), *outer]
+                for a in range(axes):
+                    first = a * (axes + 1)
+                    total = point[0] * wide(entries[first])
+                    for i, c in enumerate(point[1:], 1):
+                        total = total + c * wide(entries[first + i])
+                    last = wide(entries[first + axes])
+                    if layer.is_quantised:
+                        acc = k.let(total + (last << bits), low=-bound, high=bound)
+                        acc = requantise_rounded(k, acc, *layer.scale_shift(of=1), out)
+                    else:
+                        acc = k.let(total + last)
+                    S.vstore(k.stored(acc, out.dtype), grid + ((p * width + j) * axes + a), mask, stride=axes)
+    return k.kernel()
