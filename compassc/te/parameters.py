@@ -4,21 +4,18 @@ run side by side none of the same."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
 
-import numpy as np
-
-from compassc.analysis.interpret import evaluate
+from compassc.analysis.itermap import UNKNOWN, Digit, digits_of, disjoint, is_dense, separates
 from compassc.analysis.structure import variables
+from compassc.ir import exprs as E
+from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.iter_vars import IterVar
+from compassc.ir.visit import rewrite
 from compassc.te.bounds import Bounds, Region
 from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.stage import Stage, ceildiv, loops_around
-
-MOST = 1 << 20
-"""Elements that are looked at one by one."""
 
 
 def why_not_whole(stage: Stage, bounds: Bounds, side_by_side: Callable[[Annotation], bool]) -> str:
@@ -27,89 +24,78 @@ def why_not_whole(stage: Stage, bounds: Bounds, side_by_side: Callable[[Annotati
     around = [(parent.annotations.get(leaf, Annotation()), bounds.loops[parent][leaf], bounds.extents[parent][leaf])
               for parent, leaf in loops_around(stage)]  # fmt: skip
     turns = {var: extent for _, var, extent in around if isinstance(var, Var)}
-    shared = {var for note, var, _ in around if isinstance(var, Var) and side_by_side(note)}
-    groups: list[tuple[list[IterVar], set[Var]]] = []
-    for axis in stage.axis:
-        group, used = [axis], variables(bounds.regions[stage][axis].min) & set(turns)
-        for other in [g for g in groups if g[1] & used]:  # they move together
-            groups.remove(other)
-            group, used = [*other[0], *group], other[1] | used
-        groups.append((group, used))
-    for axes, used in groups:
-        regions = {axis: bounds.regions[stage][axis] for axis in axes}
-        reason = _along(regions, {var: turns[var] for var in used}, shared & used)
-        if reason:
-            return reason
-    idle = shared - {v for _, used in groups for v in used}
-    return f"all turns of '{min(v.name for v in idle)}' compute the same elements, side by side" if idle else ""
+    shared = sorted((v.name, v) for note, v, _ in around if isinstance(v, Var) and side_by_side(note))
+    parts = _Parts(turns, {axis: bounds.regions[stage][axis] for axis in stage.axis})
+    return parts.why_not_all() or next((why for _, v in shared if (why := parts.why_not_apart(v))), "")
 
 
-def _along(regions: Mapping[IterVar, Region], turns: Mapping[Var, Expr], shared: set[Var]) -> str:
-    """Why not all of some axes is computed, or some of it twice at the same time."""
-    if all(region.whole for region in regions.values()) and not shared:
-        return ""
-    names = ", ".join(f"'{axis.name}'" for axis in regions)
-    loops = f"the turns of {', '.join(sorted(v.name for v in turns)) or 'its loop'}"
-    unknown = f"it is not known whether {loops} compute all of {names}"
-    ordered = sorted(turns, key=lambda v: (v not in shared, v.name))
-    counts = [_number(turns[v]) for v in ordered]
-    boxes = [
-        _Box(region.min, *map(_number, (axis.dom.min, axis.dom.extent, region.extent)))
-        for axis, region in regions.items()
-        if axis.dom is not None
-    ]
-    if None in counts or any(None in (x.begin, x.count, x.extent) for x in boxes):
-        return "" if len(regions) == 1 and _steps_through(next(iter(regions.items())), turns) else unknown
-    if max(math.prod([*counts, *(x.extent for x in boxes)]), math.prod(x.count for x in boxes)) > MOST:
-        return f"{names} have too many elements to look at"
-    values = dict(zip(ordered, np.meshgrid(*[np.arange(n) for n in counts], indexing="ij")))
-    own = math.prod(n for v, n in zip(ordered, counts) if v in shared)
-    times = _times(boxes, values, tuple(counts), own)
-    if times is None:
-        return unknown
-    if (times > 1).any():
-        return f"turns of {', '.join(sorted(v.name for v in shared))} that run side by side compute the same elements"
-    return "" if times.all() else f"{loops} compute a part of {names} only"
+class _Parts:
+    """What the turns of loops compute of some axes, by the digits of the loops."""
+
+    def __init__(self, turns: dict[Var, Expr], regions: dict[IterVar, Region]) -> None:
+        self.turns, self.regions = turns, regions
+        self.sizes = {var: _number(extent, UNKNOWN) for var, extent in turns.items()}
+        self.indices: dict[IterVar, Expr] = {}
+        """For each axis the index of an element, from the first one of the axis on."""
+        for axis, region in regions.items():
+            inner = Var(axis.name, INT32, True)
+            self.sizes[inner] = _number(region.extent, UNKNOWN)
+            first = region.min if axis.dom is None else Binary("sub", region.min, axis.dom.min)
+            self.indices[axis] = rewrite(Binary("add", inner, first), _narrow)
+
+    def _used(self, axis: IterVar) -> set[Var]:
+        return variables(self.regions[axis].min) & set(self.turns)
+
+    def why_not_all(self) -> str:
+        """Why the turns compute not all elements; an empty text where they do."""
+        digits: list[Digit] = []
+        for axis, region in self.regions.items():
+            if region.whole or axis.dom is None:
+                continue
+            loops = f"the turns of {', '.join(sorted(v.name for v in self._used(axis))) or 'its loop'}"
+            unknown = f"it is not known whether {loops} compute all of '{axis.name}'"
+            count, extent = _number(axis.dom.extent, 0), _number(region.extent, 0)
+            if not count or not extent or any(self.sizes[v] == UNKNOWN for v in self._used(axis)):
+                if self._steps_through(axis, region):
+                    continue
+                return unknown
+            if extent * math.prod(self.sizes[v] for v in self._used(axis)) < count:
+                return f"{loops} compute a part of '{axis.name}' only"
+            form = digits_of(self.indices[axis], self.sizes, down=True)
+            if form is None or form.moved or not is_dense(form):
+                return unknown
+            if form.base > 0 or form.base + form.span < count - 1:
+                return f"{loops} compute a part of '{axis.name}' only"
+            digits += form.digits
+        return "" if disjoint(digits) else "it is not known whether the turns compute all of it: its axes move together"
+
+    def why_not_apart(self, var: Var) -> str:
+        """Why turns of a loop compute the same elements, as far as is known; an empty text where they do not."""
+        if not any(var in self._used(axis) for axis in self.regions):
+            return f"all turns of '{var.name}' compute the same elements, side by side"
+        if separates(list(self.indices.values()), self.sizes, var, down=True):
+            return ""
+        return f"turns of {var.name} that run side by side compute the same elements, as far as is known"
+
+    def _steps_through(self, axis: IterVar, region: Region) -> bool:
+        """Whether one loop steps through an axis of open size, without a gap and without meeting anything twice."""
+        used = self._used(axis)
+        others = {v for a in self.regions if a is not axis for v in self._used(a)}
+        if len(used) != 1 or used & others or not isinstance(region.extent, IntImm) or axis.dom is None:
+            return False
+        (var,) = used
+        step = region.extent
+        moving: Expr = var if step.value == 1 else Binary("mul", var, step)
+        whole = axis.dom.extent if step.value == 1 else ceildiv(axis.dom.extent, step)
+        return _number(axis.dom.min, 1) == 0 and str(region.min) == str(moving) and str(self.turns[var]) == str(whole)
 
 
-class _Box(NamedTuple):
-    """What a turn computes of an axis: `extent` elements from `first` on, of the `count` from `begin` on."""
-
-    first: Expr
-    begin: Any
-    count: Any
-    extent: Any
+def _number(e: Expr, otherwise: int) -> int:
+    return e.value if isinstance(e, IntImm) else otherwise
 
 
-def _times(boxes: Sequence[_Box], values: Mapping[Var, Any], turns: tuple[int, ...], own: int) -> Any:
-    """How many threads compute each element; None where that is not known. `own`: how many threads there are; the turns of
-    one are next to each other."""
-    place, inside, total = np.zeros((*turns, *(1 for _ in boxes)), int), np.True_, 1
-    for i, box in enumerate(boxes):
-        first = evaluate(box.first, values, points=True)
-        if first is None:
-            return None
-        steps = np.arange(box.extent).reshape([-1 if k == i else 1 for k in range(len(boxes))])
-        index = np.broadcast_to(first, turns).reshape(*turns, *(1 for _ in boxes)) - box.begin + steps
-        place, inside, total = place * box.count + index, inside & (0 <= index) & (index < box.count), total * box.count
-    where = np.broadcast_to(inside, place.shape).reshape(own, -1)
-    thread = np.arange(own)[:, None] * total
-    computed = np.unique((thread + place.reshape(own, -1))[where]) % max(total, 1)
-    return np.bincount(computed, minlength=total)
-
-
-def _number(e: Expr) -> Any:
-    return e.value if isinstance(e, IntImm) else None
-
-
-def _steps_through(part: tuple[IterVar, Region], turns: Mapping[Var, Expr]) -> bool:
-    """Whether one loop steps through an axis of open size, without a gap and without meeting anything twice."""
-    axis, region = part
-    if len(turns) != 1 or not isinstance(region.extent, IntImm) or axis.dom is None:
-        return False
-    ((var, extent),) = turns.items()
-    step = region.extent
-    moving: list[Expr] = [var] if step.value == 1 else [Binary("mul", var, step)]
-    whole = axis.dom.extent if step.value == 1 else ceildiv(axis.dom.extent, step)
-    at_zero = isinstance(axis.dom.min, IntImm) and axis.dom.min.value == 0
-    return at_zero and str(region.min) == str(moving[0]) and str(extent) == str(whole)
+def _narrow(e: Expr) -> Expr | None:
+    """Index arithmetic without its conversions between types of integers."""
+    if isinstance(e, E.Cast) and e.dtype.is_integer:
+        return rewrite(e.value, _narrow)
+    return None

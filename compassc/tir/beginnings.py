@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from compassc.analysis.conditions import conjuncts
+from compassc.analysis.itermap import UNKNOWN, Digit, complete, digits_of, disjoint, is_injective
 from compassc.analysis.simplify import negate
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Binary, Expr, Var
 from compassc.ir.visit import rewrite
 from compassc.tir.blocks import Axis, add, at, axes_of, constant, uses
-from compassc.tir.itermap import UNKNOWN, Digit, complete, digits_of, disjoint, is_injective
 from compassc.tir.tree import Tree
 
 Terms = tuple[tuple[Var, int], ...]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from compassc.analysis.itermap import UNKNOWN, separates
 from compassc.analysis.structure import Interner
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
@@ -15,7 +16,6 @@ from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.te.errors import ScheduleError
 from compassc.tir.blocks import Axis, add, at, axes_of, constant, mul, reduction_parts, uses
 from compassc.tir.cover import data_of, facts_of, turn_gives, turn_writes
-from compassc.tir.itermap import UNKNOWN, separates
 from compassc.tir.tree import Tree, direct_blocks
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from compassc.analysis.itermap import covers
 from compassc.analysis.structure import Interner, variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
@@ -28,7 +29,6 @@ from compassc.tir.cover import (
     writes_of,
 )
 from compassc.tir.decompose import around_reduction
-from compassc.tir.itermap import covers
 from compassc.tir.tree import Tree
 
 

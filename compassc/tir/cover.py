@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from compassc.analysis.arith import Arith
 from compassc.analysis.conditions import conjuncts
+from compassc.analysis.itermap import UNKNOWN, covers
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
@@ -14,7 +15,6 @@ from compassc.ir.stmts import Stmt
 from compassc.ir.visit import walk_exprs
 from compassc.te.bounds import Interval, Unbounded, interval
 from compassc.tir.blocks import add, at, axes_of, constant, number, sub, uses
-from compassc.tir.itermap import UNKNOWN, covers
 from compassc.tir.regions import Spans
 from compassc.tir.tree import Tree
 

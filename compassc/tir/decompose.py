@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compassc.analysis.conditions import conjuncts, joined
+from compassc.analysis.itermap import UNKNOWN, once
 from compassc.analysis.structure import variables
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Expr, Var
@@ -11,7 +12,6 @@ from compassc.ir.visit import all_exprs, substitute_body
 from compassc.te.errors import ScheduleError
 from compassc.tir.blocks import add, at, axes_of, constant, fresh, fresh_axes, loop, new_block, renamed, sub, uses
 from compassc.tir.cover import data_of
-from compassc.tir.itermap import UNKNOWN, once
 from compassc.tir.regions import touched
 from compassc.tir.tree import Tree, edit
 

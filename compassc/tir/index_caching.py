@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from compassc.analysis.itermap import once
 from compassc.analysis.structure import Interner, is_pure, variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
@@ -18,7 +19,6 @@ from compassc.tir.blocks import Axis, at, axes_of, constant, new_block, uses, vi
 from compassc.tir.caching import Caching, allocated, insert, loops_of, memory_scope
 from compassc.tir.copied import only_access
 from compassc.tir.index_map import as_index_map
-from compassc.tir.itermap import once
 from compassc.tir.trace import BlockRV, instruction
 from compassc.tir.tree import edit_block
 

@@ -10,6 +10,7 @@ from typing import Any
 from compass_core.reading.names import is_label, is_name
 from compassc.analysis.arith import Arith
 from compassc.analysis.conditions import TRUE, joined
+from compassc.analysis.itermap import UNKNOWN, bijective, digits_of, once
 from compassc.analysis.simplify import Simplifier
 from compassc.analysis.structure import variables
 from compassc.ir import stmts as S
@@ -21,7 +22,6 @@ from compassc.ir.printer import Printer
 from compassc.ir.visit import substitute
 from compassc.te.axes import AXIS_SEPARATOR
 from compassc.tir.blocks import add, mul, number
-from compassc.tir.itermap import UNKNOWN, bijective, digits_of, once
 
 
 class IndexMap:

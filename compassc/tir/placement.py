@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compassc.analysis.conditions import conjuncts, joined
+from compassc.analysis.itermap import bijective, covers
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
@@ -35,7 +36,6 @@ from compassc.tir.cover import (
     within,
     writes_of,
 )
-from compassc.tir.itermap import bijective, covers
 from compassc.tir.queries import consumers_of, is_output, producers_of
 from compassc.tir.regions import Spans, box
 from compassc.tir.trace import BlockRV, LoopRV, instruction

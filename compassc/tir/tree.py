@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from compassc.analysis.itermap import UNKNOWN, separates
 from compassc.analysis.structure import variables
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Var
@@ -12,7 +13,6 @@ from compassc.ir.stmts import Body, PrimFunc, Stmt
 from compassc.ir.visit import all_exprs
 from compassc.te.errors import ScheduleError
 from compassc.tir.blocks import Axis, constant, is_declaration, sub
-from compassc.tir.itermap import UNKNOWN, separates
 
 Node = S.For | S.Block
 

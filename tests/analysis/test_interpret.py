@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from compass_core.errors import CompassError
 from compassc import passes, te, tir
@@ -132,37 +130,6 @@ def test_what_is_wrong_is_refused_at_its_line(written, name, more, error, says, 
 
 
 X, Y = E.Var("x", INT32), E.Var("y", INT32)
-NUMBERS = st.integers(-9, 9).map(lambda n: E.IntImm(INT32, n))
-OPERATORS = "add sub mul div mod floordiv floormod min max bitand bitor bitxor shl shr".split()
-
-
-def _deeper(inner):
-    compared = st.builds(E.Binary, st.sampled_from(("lt", "le", "eq", "ne")), inner, inner)
-    either = st.builds(E.Binary, st.sampled_from(("and", "or")), compared, compared)
-    return st.one_of(
-        st.builds(E.Binary, st.sampled_from(OPERATORS), inner, inner),
-        st.builds(E.Select, st.one_of(compared, either), inner, inner),
-    )
-
-
-EXPRESSIONS = st.recursive(st.one_of(st.sampled_from((X, Y)), NUMBERS), _deeper, max_leaves=8)
-
-
-@given(e=EXPRESSIONS, points=st.lists(st.tuples(st.integers(-20, 20), st.integers(-3, 33)), min_size=1, max_size=6))
-def test_many_points_at_once_are_each_point(e, points):
-    xs, ys = np.array(points).T
-    together = evaluate(e, {X: xs, Y: ys}, points=True)
-    apart = [evaluate(e, {X: x, Y: y}) for x, y in points]
-    if together is not None:
-        np.testing.assert_array_equal(np.broadcast_to(together, len(points)), apart)
-    else:  # of choices both sides are computed, and one of them is open
-        assert None in apart or any(isinstance(x, E.Binary) and x.op in ("shl", "shr") for x in nodes_of(e))
-
-
-def nodes_of(e):
-    yield e
-    for child in e.children():
-        yield from nodes_of(child)
 
 
 def test_what_is_not_known_has_no_value():

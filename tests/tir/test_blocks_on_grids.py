@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from compassc import targets, te, tir
+from compassc.analysis.itermap import separates
 from compassc.ir import parse_module
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Binary, IntImm, Var
 from compassc.targets import nvrtc
-from compassc.tir.itermap import separates
 from tests.targets import random_grids
 from tests.targets.emulated_cuda import emulated
 from tests.tir import random_blocks

@@ -35,17 +35,16 @@ class Undefined(CompassError):
 # ---------------------------------------------------------------------------------------------------- expressions
 
 
-def evaluate(e: E.Expr, values: Mapping[E.Var, Any], points: bool = False) -> Any:
+def evaluate(e: E.Expr, values: Mapping[E.Var, Any]) -> Any:
     """The value of an expression for values of its variables: a Python int, a NumPy scalar for reals, an array for vectors.
 
-    `points`: values are arrays (or numbers) of many points, and so is the result. None where the value is not known: a
-    variable has none, memory is read, something is called, or C leaves it open.
+    None where the value is not known: a variable has none, memory is read, something is called, or C leaves it open.
     """
     if type(e) is E.IntImm:
         return e.value
     if type(e) is E.Var:
         return values.get(e)
-    compiled = _compiled(e, points)
+    compiled = _compiled(e)
     if compiled is None:
         return None
     function, variables, whole = compiled
@@ -63,19 +62,19 @@ def evaluate(e: E.Expr, values: Mapping[E.Var, Any], points: bool = False) -> An
 
 
 @lru_cache(maxsize=1 << 12)
-def _compiled(e: E.Expr, points: bool) -> tuple[Callable[..., Any], list[E.Var], bool] | None:
+def _compiled(e: E.Expr) -> tuple[Callable[..., Any], list[E.Var], bool] | None:
     """An expression as a function of its variables, and whether only whole numbers occur, which need no NumPy; None where
     it needs more than variables."""
     names = Names()
     if e.flags & (E.F_LOAD | E.F_FUNC | E.F_POINTER) or not all(map(_is_value, walk_exprs(e))):
         return None
     try:
-        text = ExprText(names, points)(e)
+        text = ExprText(names)(e)
     except CompassError:
         return None
-    scope = {**(_AT_POINTS if points else _HELPERS), **names.bound}
+    scope = {**_HELPERS, **names.bound}
     function = eval(f"lambda {', '.join(names.of.values())}: {text}", scope)  # text that was made here
-    whole = not points and all(e.data_type.is_integer and e.dtype.is_scalar for e in walk_exprs(e))
+    whole = all(e.data_type.is_integer and e.dtype.is_scalar for e in walk_exprs(e))
     return function, list(names.of), whole
 
 
@@ -274,15 +273,6 @@ def _cell(name: str, kind: DataType, value: Any) -> M.Address:
     return address
 
 
-def _at_points(scalar: Callable[..., int]) -> Callable[..., Any]:
-    """A function of integers on arrays of them."""
-    return lambda *operands: np.asarray(np.frompyfunc(scalar, len(operands), 1)(*operands)).astype(np.int64)
-
-
-def _quotient_at_points(a: Any, b: Any) -> Any:
-    return np.where(np.equal(b, 0), 0, np.floor_divide(a, np.where(np.equal(b, 0), 1, b)))
-
-
 _HELPERS: dict[str, Any] = {
     "__builtins__": {"range": range},
     "truth": bool,
@@ -307,17 +297,4 @@ _HELPERS: dict[str, Any] = {
     "store": M.store,
     "load_lanes": M.load_lanes,
     "store_lanes": M.store_lanes,
-}
-_AT_POINTS: dict[str, Any] = {
-    **_HELPERS,
-    "minimum": lambda a, b: np.minimum(a, b),
-    "maximum": lambda a, b: np.maximum(a, b),
-    "both": lambda a, b: np.logical_and(a, b),
-    "either": lambda a, b: np.logical_or(a, b),
-    "operators": {
-        **{name: _at_points(function) for name, function in INTEGERS.items()},
-        "floordiv": _quotient_at_points,
-        "floormod": lambda a, b: np.where(np.equal(b, 0), 0, a - _quotient_at_points(a, b) * b),
-    },
-    "shift": lambda op, a, b, bits: _at_points(lambda x, y: _shift(op, x, y, bits))(a, b),
 }

@@ -1,7 +1,6 @@
 """Kernel IR as Python text: expressions as Python expressions, functions as Python functions of a TEC.
 
-Integers are Python's, wrapped where the IR's would, so that the same text computes with NumPy's arrays of them too: that
-is how an expression is evaluated at many points at once.
+Integers are Python's, wrapped where the IR's would.
 """
 
 from __future__ import annotations
@@ -53,10 +52,10 @@ class Names:
 
 
 class ExprText:
-    """Writes expressions. `points`: values are arrays of points, at which both sides of a choice are computed."""
+    """Writes expressions."""
 
-    def __init__(self, names: Names, points: bool = False, in_memory: Iterable[E.Var] = ()) -> None:
-        self.names, self.points, self.in_memory = names, points, frozenset(in_memory)
+    def __init__(self, names: Names, in_memory: Iterable[E.Var] = ()) -> None:
+        self.names, self.in_memory = names, frozenset(in_memory)
 
     def __call__(self, e: E.Expr) -> str:
         rule = _RULES.get(type(e))
@@ -99,11 +98,7 @@ class ExprText:
         if e.op in _COMPARED:
             return f"({a} {_COMPARED[e.op]} {b})"
         if e.op in E.LOGICAL:
-            return (
-                f"{'both' if e.op == 'and' else 'either'}({a}, {b})"
-                if self.points
-                else f"(truth({a}) {e.op} truth({b}))"
-            )
+            return f"(truth({a}) {e.op} truth({b}))"
         if e.op in ("min", "max"):
             return f"{e.op}imum({a}, {b})"
         if kind.is_floating:
@@ -133,7 +128,7 @@ class ExprText:
 
     def _select(self, e: E.Select) -> str:
         cond, a, b = map(self, (e.condition, e.true_value, e.false_value))
-        return f"where({cond}, {a}, {b})" if self.points or e.condition.dtype.is_vector else f"({a} if {cond} else {b})"
+        return f"where({cond}, {a}, {b})" if e.condition.dtype.is_vector else f"({a} if {cond} else {b})"
 
     def _cast(self, e: E.Cast) -> str:
         value, source = self(e.value), e.value.data_type

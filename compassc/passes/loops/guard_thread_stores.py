@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compassc.analysis.itermap import UNKNOWN, separates
 from compassc.analysis.simplify import Simplifier
 from compassc.analysis.structure import variables
 from compassc.ir import exprs as E
@@ -25,7 +26,6 @@ from compassc.te.machine import machine_of
 from compassc.tir.base import loose_statement
 from compassc.tir.blocks import Axis, at, axes_of, constant, loop, uses
 from compassc.tir.cover import data_of, facts_of, reads_of, turn_writes, turns_of
-from compassc.tir.itermap import UNKNOWN, separates
 from compassc.tir.tree import Tree, edit
 
 NAME = "GuardThreadStores"

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
+from compassc.analysis.itermap import separates
 from compassc.analysis.structure import Interner, variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
@@ -24,7 +25,6 @@ from compassc.te.errors import LowerError
 from compassc.te.machine import barrier, between_launches, launches
 from compassc.tir.blocks import constant
 from compassc.tir.cover import facts_of, turns_of
-from compassc.tir.itermap import separates
 
 NAME = "ThreadSync"
 _TAGS = {tag: Var(tag, INT32, True) for tag in S.THREAD_LOOPS}

@@ -40,8 +40,9 @@ class Digits(NamedTuple):
         return sum((d.extent - 1) * d.scale for d in self.digits)
 
 
-def digits_of(e: Expr, loops: Mapping[Var, int]) -> Digits | None:
-    """An index by the digits of the loops (variable: extent, from 0 on); None for what is no such sum."""
+def digits_of(e: Expr, loops: Mapping[Var, int], down: bool = False) -> Digits | None:
+    """An index by the digits of the loops (variable: extent, from 0 on); None for what is no such sum. `down`: digits that
+    count down are some, too, for they take the same values: a digit then says which values there are, and not when."""
     if isinstance(e, IntImm):
         return Digits((), e.value)
     if isinstance(e, Var):
@@ -50,15 +51,15 @@ def digits_of(e: Expr, loops: Mapping[Var, int]) -> Digits | None:
         return Digits((Digit(e, 1, loops[e], 1),) if loops[e] > 1 else (), 0)
     if not isinstance(e, Binary):
         return None
-    a, b = digits_of(e.a, loops), digits_of(e.b, loops)
+    a, b = digits_of(e.a, loops, down), digits_of(e.b, loops, down)
     if a is None or b is None:
         return None
     if not a.digits and not b.digits and (a.moved or b.moved):
         return Digits((), 0, True)
     if e.op == "add":
         return Digits((*a.digits, *b.digits), a.base + b.base, a.moved or b.moved)
-    if e.op == "sub" and not b.digits:
-        return Digits(a.digits, a.base - b.base, a.moved or b.moved)
+    if e.op == "sub" and (down or not b.digits):
+        return Digits((*a.digits, *b.digits), a.base - b.base - b.span, a.moved or b.moved)
     if e.op == "mul":
         return _scaled(a, b) or _scaled(b, a)
     if e.op in ("floordiv", "floormod") and not b.digits and not b.moved and b.base > 0 and not a.moved:
@@ -93,7 +94,7 @@ def _divided(a: Digits, by: int, quotient: bool) -> Digits | None:
     return Digits(tuple(low), rest)
 
 
-def _is_dense(digits: Digits) -> bool:
+def is_dense(digits: Digits) -> bool:
     """Whether the sum takes every value from its base on."""
     count = 1
     for d in sorted(digits.digits, key=lambda d: d.scale):
@@ -132,7 +133,7 @@ def covers(exprs: Sequence[Expr], loops: Mapping[Var, int]) -> bool:
     forms = _forms(exprs, loops)
     if forms is None:
         return False
-    return all(map(_is_dense, forms)) and disjoint([d for f in forms for d in f.digits])
+    return all(map(is_dense, forms)) and disjoint([d for f in forms for d in f.digits])
 
 
 def once(exprs: Sequence[Expr], loops: Mapping[Var, int]) -> bool:
@@ -144,9 +145,11 @@ def once(exprs: Sequence[Expr], loops: Mapping[Var, int]) -> bool:
     return disjoint(digits) and all(complete(var, extent, digits) for var, extent in loops.items())
 
 
-def separates(exprs: Sequence[Expr], loops: Mapping[Var, int], var: Var) -> bool:
-    """Whether points of different values of one loop are different, whatever the others are."""
-    forms = [f for f in (digits_of(e, loops) for e in (*exprs, *_whole(exprs))) if f is not None and is_injective(f)]
+def separates(exprs: Sequence[Expr], loops: Mapping[Var, int], var: Var, down: bool = False) -> bool:
+    """Whether points of different values of one loop are different, whatever the others are. `down`: as for `digits_of`."""
+    forms = [
+        f for f in (digits_of(e, loops, down) for e in (*exprs, *_whole(exprs))) if f is not None and is_injective(f)
+    ]
     digits = [d for f in forms for d in f.digits]
     return complete(var, loops[var], digits)
 
