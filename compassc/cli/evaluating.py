@@ -12,6 +12,7 @@ from compass_core.progress import time_left
 from compassc.cli.console import Console, artifact
 from compassc.cli.models import built_model
 from compassc.cli.quantizing import pictures_of
+from compassc.cli.remote import asked_session
 
 
 def run(console: Console, source: Path, given: dict[str, Any]) -> None:
@@ -22,7 +23,9 @@ def run(console: Console, source: Path, given: dict[str, Any]) -> None:
 
     metric = metric_named(given["metric"])
     console.inputs.append(source)
+    session = asked_session(given)
     model = built_model(console, source, given)
+    model.rpc_sess = session
 
     begun = time.monotonic()
 

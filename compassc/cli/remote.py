@@ -51,6 +51,33 @@ def start(console: Console, given: dict[str, Any]) -> None:
     console.say(f"tokens: {shown(given['token_file'] or access.default_file())}")
 
 
+def run_options(command: Any) -> Any:
+    """Where a model runs, other than on this machine."""
+    chained: Any = options.chain(
+        click.option("--remote", metavar="HOST:PORT", help="Run the model on this server."),
+        click.option("--tracker", metavar="HOST:PORT", help="Run it on a server that this tracker gives."),
+        click.option("--key", default="", metavar="KEY", help="Kind of that server."),
+    )
+    return chained(command)
+
+
+def asked_session(given: dict[str, Any]) -> Any:
+    """The session that `run_options` ask for; None where they ask for none."""
+    from compass_runtime import rpc
+    from compass_runtime.rpc.access import parse_address
+
+    remote, tracker, key = given.pop("remote"), given.pop("tracker"), given.pop("key")
+    if remote is not None and tracker is not None:
+        raise UsageError("--remote does not go with --tracker", code="remote-run", help="name a server, or a tracker")
+    if tracker is not None and not key:
+        raise UsageError("--tracker needs --key", code="remote-run", help="compassc rpc-query lists the keys")
+    if key and remote is None and tracker is None:
+        raise UsageError("--key needs --remote or --tracker", code="remote-run", help="--remote 127.0.0.1:9090")
+    if tracker is not None:
+        return rpc.request(key, tracker)
+    return None if remote is None else rpc.connect(*parse_address(remote, 9090), key=key)
+
+
 def tracker_address(text: str) -> tuple[str, int]:
     """Host and port of a tracker."""
     from compass_runtime.rpc.access import parse_address

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from compass_core.errors import CompassError
+from compass_core.errors import CompassError, UsageError
 from compassc.evaluation.data import DataSet, load
 from compassc.evaluation.metrics import Metric, TopK
 from compassc.evaluation.result import Evaluation
@@ -46,7 +46,8 @@ def evaluate(
     `labels`: instead of those of the data. `pictures`: how images become arrays. `metric`: what is measured with them, by default top-1 and top-5. `limit`: of
     samples. `reference`: the framework is asked, where the model came from ONNX. `reference_samples`: only so many samples, the first ones,
     are computed by the references (float graph, quantised graph, layers). `detail`: histograms of the tensors.
-    `profile`: a run is profiled. `jobs`: processes; `scheduler`: the address of a Dask scheduler. `done(count, all)` is
+    A model with a session (`rpc_sess`) runs on its server, where only its outputs are seen. `profile`: a run is profiled, on this
+    machine's simulator. `jobs`: processes; `scheduler`: the address of a Dask scheduler. `done(count, all)` is
     called as samples are done. CompassError for data that do not fit, and as the parts raise it.
     """
     given = data if isinstance(data, DataSet) else load(data, with_real_inputs(model.graph), labels, pictures, limit)
@@ -69,6 +70,10 @@ def _parts(
     """The parts of the result, in any order."""
     size = max(AT_ONCE, min(TOGETHER, at_once(model.graph), len(given) // (4 * jobs)))
     groups = [range(i, min(i + size, len(given))) for i in range(0, len(given), size)]
+    if (jobs > 1 or scheduler is not None) and model.rpc_sess is not None:
+        raise UsageError(
+            "a model runs on one server, or on several processes", code="remote-run", help="leave --jobs out"
+        )
     if jobs > 1 or scheduler is not None:
         from compassc.evaluation.cluster import run_parts
 

@@ -209,7 +209,7 @@ def _outputs(
         made[INTEGERS] = outputs_of(model.graph, integers)
     seen = [
         model.all_tensors(raw)
-        if by_references and (number < LOOKED_INTO or not model.quantised)
+        if by_references and model.rpc_sess is None and (number < LOOKED_INTO or not model.quantised)
         else model.run(raw, raw=True)
         for number, raw in zip(numbers, raw_inputs, strict=True)
     ]

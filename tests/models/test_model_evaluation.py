@@ -9,6 +9,7 @@ from trained_digits import digits, write_model
 
 import compassc
 from compass_core.errors import CompassError
+from compass_runtime import rpc
 from compassc.evaluation import evaluate
 from compassc.evaluation.data import load
 from compassc.evaluation.running import Asked, Content, run_elsewhere, run_part
@@ -186,6 +187,29 @@ def test_workers_of_a_cluster_give_the_same(classifier, found):
         assert one.histogram.as_data() == other.histogram.as_data() and one.outside == other.outside
         assert one.similarity.at == other.similarity.at
         assert one.similarity.mse == pytest.approx(other.similarity.mse)
+
+
+def test_a_model_on_a_server_gives_the_same(classifier, found, compassc, tmp_path, monkeypatch):
+    tokens = tmp_path / "tokens"
+    tokens.write_text("e" * 40)
+    tokens.chmod(0o600)
+    monkeypatch.setenv("COMPASS_RPC_TOKENS", str(tokens))
+    np.savez(tmp_path / "test.npz", **TEST)
+    with rpc.Server(port=43000, port_end=43999, silent=True, token_file=tokens) as server:
+        with rpc.connect(server.host, server.port) as session:
+            classifier.rpc_sess = session
+            try:
+                there = evaluate(classifier, TEST, profile=False)
+                with pytest.raises(CompassError, match="on one server"):
+                    evaluate(classifier, TEST, jobs=2)
+            finally:
+                classifier.rpc_sess = None
+        words = ("evaluate", classifier.folder, "--data", tmp_path / "test.npz", "--no-reference", "--json")
+        done = compassc(*words, "--remote", f"{server.host}:{server.port}")
+        assert compassc(*words, "--key", "x").status == 2
+    assert there.metrics == found.metrics
+    assert there.agreement.first is None and there.agreement.total == len(TEST["labels"])  # outputs alone
+    assert done.status == 0 and json.loads(done.out)["samples"] == len(TEST["labels"]), done.err
 
 
 def test_a_simulator_that_differs_is_told(classifier, monkeypatch):

@@ -539,6 +539,22 @@ def test_a_server_that_dies_takes_its_sessions_along(own: rpc.Server) -> None:
         killer.join()
 
 
+def test_folders_of_a_killed_server_go_with_the_next_one(
+    state_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    killed = rpc.Server(**PORTS, silent=True)
+    rpc.connect(killed.host, killed.port).upload(b"x", "f")
+    killed.proc.kill()
+    killed.terminate()
+    assert len(list(tmp_path.iterdir())) == 1
+    with rpc.Server(**PORTS, silent=True) as one, rpc.Server(**PORTS, silent=True) as other:
+        assert len(list(tmp_path.iterdir())) == 2
+        works(one)
+        works(other)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_stopped_server_does_not_hold_its_client_for_ever(own: rpc.Server) -> None:
     with rpc.connect(own.host, own.port) as session:
         (stopped,) = processes(own)

@@ -195,6 +195,34 @@ def test_functions_that_whoever_starts_the_server_registers() -> None:
             session.get_function("compass.runtime.CompassModule")  # it reads files of the server
 
 
+def test_a_session_by_way_of_another_server(server: rpc.Server, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for path, text in ((first, "f" * 40 + " connect\n"), (second, "f" * 40 + "\n")):
+        path.write_text(text)
+        path.chmod(0o600)
+    with (
+        rpc.Server(**PORTS, silent=True, token_file=first) as near,
+        rpc.Server(**PORTS, silent=True, token_file=second, key="x1") as far,
+    ):
+        way = ["rpc.Connect", far.host, far.port, "x1", False]
+        with rpc.connect(near.host, near.port, session_constructor_args=way, token_file=first) as session:
+            array = np.random.default_rng(0).random(1 << 20)
+            assert (session.array(array).numpy() == array).all()
+            assert session.get_function("rpc.test.call")(lambda x: x + 1, 1) == 2
+            with pytest.raises(rpc.RPCError, match="ValueError: abc"):
+                session.get_function("rpc.test.except")("abc")
+        for wrong, why in (
+            (["rpc.Connect", far.host, far.port, "x2"], "cannot find server that matches key=client:x2"),
+            (["rpc.Connect", far.host, "x"], "takes a host, a port and a key"),
+            (["rpc.NonExist"], "makes no sessions by 'rpc.NonExist'"),
+        ):
+            with pytest.raises(rpc.RPCError, match=why):
+                rpc.connect(near.host, near.port, session_constructor_args=wrong, token_file=first)
+    with pytest.raises(rpc.RPCError, match="does not allow sessions on other servers") as caught:
+        rpc.connect(server.host, server.port, session_constructor_args=["rpc.Connect", server.host, server.port, ""])
+    assert caught.value.code == "rpc-right"
+
+
 def test_threads_share_a_session(session: rpc.Session) -> None:
     echo, wrong = session.get_function("rpc.test.echo"), []
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from compassc.cli import options, quantizing
+from compassc.cli import options, quantizing, remote
 from compassc.cli.console import Console
 
 EXAMPLE = """\
@@ -47,6 +47,7 @@ compassc evaluate model.compass --data test.npz --metric score.py:mean_iou"""
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 @click.option("--jobs", type=click.IntRange(1), default=1, metavar="N", help="Processes (the package distributed).")
 @click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler whose workers do it, e.g. tcp://host:8786.")
+@remote.run_options
 @options.target_option
 @quantizing.quantize_option
 @quantizing.calibration_options

@@ -73,7 +73,8 @@ def connect(
 ) -> Session:
     """A session on the server at an address. Where it is busy this waits for its turn, at most `wait` seconds.
 
-    `key`: what the server was started with, if anything. `session_timeout`: seconds after which the server ends the session;
+    `session_constructor_args`: `["rpc.Connect", HOST, PORT, KEY]` for a session on another server by way of this one, whose
+    token needs the right `connect` for that. `key`: what the server was started with, if anything. `session_timeout`: seconds after which the server ends the session;
     0: those that it allows. `token_file`, `ca`: the token, and for other machines the certificate that the server has;
     by default those of COMPASS_RPC_TOKENS and COMPASS_RPC_CA. `call_seconds`: after which a single call is stopped.
     RPCError where there is no server, or it refuses: another key or token, another version.
@@ -82,16 +83,11 @@ def connect(
     from compass_runtime.rpc.errors import RPCError
     from compass_runtime.rpc.session import Session, opened
 
-    if session_constructor_args is not None:
-        if not isinstance(session_constructor_args, (list, tuple)):
-            raise TypeError("session_constructor_args must be a list or tuple")
-        if session_constructor_args:
-            raise RPCError(
-                f"the server makes no sessions by '{session_constructor_args[0]}'",
-                code="rpc-call",
-                help="sessions on other servers are connected to from here; a tunnel or a tracker leads there",
-            )
-    about = {"key": key, "session_timeout": session_timeout}
+    if not isinstance(session_constructor_args, (list, tuple, type(None))):
+        raise TypeError("session_constructor_args must be a list or tuple")
+    about: dict[str, Any] = {"key": key, "session_timeout": session_timeout}
+    if session_constructor_args:
+        about["constructor"] = list(session_constructor_args)
     try:
         channel, welcome = opened(url, port, "client", about, credentials=Credentials(token_file, ca), wait=wait)
     except RPCError as error:

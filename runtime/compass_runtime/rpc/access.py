@@ -20,9 +20,9 @@ from compass_core import files
 from compass_core.errors import CompassError, UsageError
 from compass_core.hostcc.provenance import state_folder
 
-RIGHTS = ("llvm", "cuda")
+RIGHTS = ("llvm", "cuda", "connect")
 """What a token may allow besides programs of NPUs: modules of the host, which are machine code that runs with the server's
-rights, and modules of CUDA."""
+rights, modules of CUDA, and sessions on other servers by way of this one."""
 LEAST_TOKEN = 32
 """Characters of a token."""
 NONCE = 32

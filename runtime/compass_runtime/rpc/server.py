@@ -18,7 +18,6 @@ import signal
 import socket
 import ssl
 import struct
-import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -27,17 +26,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from compass_core.errors import CompassError
-from compass_runtime.rpc import access
+from compass_runtime.rpc import access, hops
 from compass_runtime.rpc.access import Token
 from compass_runtime.rpc.channel import Channel, Greeted, tuned
 from compass_runtime.rpc.errors import RPCError
 from compass_runtime.rpc.limits import Quota
+from compass_runtime.rpc.roots import Root
 from compass_runtime.rpc.wire import Kind
 
 if TYPE_CHECKING:
     from compass_runtime.vendor_driver import VendorDriver
 
 LOG = logging.getLogger("RPCServer")
+PREFIX = "compass-rpc-"
+"""Of the folder that has those of its sessions."""
 SWEEP_SECONDS = 0.5
 HARD_SECONDS = 2.0
 """So much later than a call or session should have ended the process is killed."""
@@ -141,7 +143,7 @@ class Server:
         self._accepting = False
         self._children: dict[int, _Child] = {}
         self._waiting: deque[_Child] = deque()
-        self._root = Path(tempfile.mkdtemp(prefix="compass-rpc-"))
+        self._root = Root(PREFIX)
         self.stopped = False
         from compass_runtime.rpc.link import TrackerLink
         from compass_runtime.rpc.proxy_link import ProxyLink
@@ -187,7 +189,7 @@ class Server:
             child.kill()
             self._gone(child)
         self._selector.close()
-        shutil.rmtree(self._root, ignore_errors=True)
+        self._root.remove()
 
     def _accept_or_not(self) -> None:
         """Strangers beyond the limit wait in the system's queue."""
@@ -220,7 +222,7 @@ class Server:
         """Gives a connection a process. `channel`: the proxy's, of whose bytes some may have been read."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         clock = mmap.mmap(-1, mmap.PAGESIZE)
-        folder = self._root / f"{time.monotonic_ns()}"
+        folder = self._root.path / f"{time.monotonic_ns()}"
         try:
             pid = os.fork()
         except OSError as error:
@@ -321,6 +323,7 @@ class Server:
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, signal.SIG_DFL)
             self._selector.close()
+            self._root.leave()
             for held in (self.listener, parents, *(child.control for child in self._children.values())):
                 if held is not None:
                     held.close()
@@ -399,14 +402,22 @@ def serve(
     if answer != _GO:
         channel.refuse(f"cannot find server that matches key=client:{key}", "rpc-key")
         return
+    assert greeted.token is not None
+    try:
+        other = hops.hop(greeted.hello.get("constructor"), offer, greeted.token, seconds)
+    except RPCError as error:
+        channel.refuse(error.message, error.code)
+        return
     channel.send(Kind.WELCOME, 0, greeted.welcome(seconds=seconds))
     channel.greeting = False
+    if other is not None:
+        hops.relay(channel, other)
+        return
 
     from compass_runtime.rpc import service
 
     folder.mkdir(mode=0o700)
     os.chdir(folder)
-    assert greeted.token is not None
     service.confine(quota)
     session = service.Service(channel, folder, quota, greeted.token, seconds, offer.offered, driver)
     session.note_deadline = lambda end: struct.pack_into("<d", clock, 0, end if end != float("inf") else 0)

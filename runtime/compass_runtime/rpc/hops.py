@@ -1,0 +1,75 @@
+"""Sessions by way of a server: it connects to another one, and passes on what client and session say."""
+
+from __future__ import annotations
+
+import selectors
+from typing import TYPE_CHECKING, Any
+
+from compass_core.errors import CompassError
+from compass_runtime.rpc.access import Credentials, Token
+from compass_runtime.rpc.channel import Channel
+from compass_runtime.rpc.errors import RPCError
+
+if TYPE_CHECKING:
+    from compass_runtime.rpc.server import Offer
+
+RIGHT = "connect"
+NAME = "rpc.Connect"
+_PIECE = 1 << 18
+
+
+def hop(wanted: Any, offer: Offer, token: Token, seconds: float) -> Channel | None:
+    """The connection to the server that a client asks for (`["rpc.Connect", HOST, PORT, KEY, ...]`); None where he asks for none.
+    RPCError where this server makes no such session, or the token does not allow it."""
+    if not wanted:
+        return None
+    if not isinstance(wanted, list) or wanted[0] != NAME:
+        name = wanted[0] if isinstance(wanted, list) else wanted
+        raise RPCError(f"the server makes no sessions by {name!r:.100}", code="rpc-call", help=f"it knows {NAME}")
+    host, port, key = (*wanted[1:4], "", "", "")[:3]
+    if not isinstance(host, str) or type(port) is not int or not 0 < port < 65536 or not isinstance(key, str):
+        raise RPCError(f"{NAME} takes a host, a port and a key", code="rpc-call")
+    if RIGHT not in token.rights:
+        raise RPCError(
+            "this token does not allow sessions on other servers",
+            code="rpc-right",
+            help=f"whoever runs the server can add the right '{RIGHT}' to the token",
+        )
+    from compass_runtime.rpc.session import opened
+
+    about = {"key": key, "session_timeout": seconds}
+    try:
+        channel, welcome = opened(
+            host, port, "client", about, credentials=Credentials(offer.token_file, offer.ca), wait=None
+        )
+    except CompassError as error:
+        raise RPCError(f"from there: {error.message}", code="rpc-connect", help=error.help or "") from None
+    if "is" in welcome:
+        channel.close()
+        raise RPCError(f"{host}:{port} is a {welcome['is']}", code="rpc-stranger")
+    return channel
+
+
+def relay(one: Channel, other: Channel) -> None:
+    """Passes on what comes from either side, until one goes. Each side of a session speaks when the other one waits."""
+    with selectors.DefaultSelector() as selector:
+        for here, there in ((one, other), (other, one)):
+            here.sock.settimeout(here.stall)
+            selector.register(here.sock, selectors.EVENT_READ, (here, there))
+        while True:
+            for key, _ in selector.select():
+                here, there = key.data
+                if not _passed(here, there):
+                    return
+
+
+def _passed(here: Channel, there: Channel) -> bool:
+    """Passes on what is there; False at the end of either side."""
+    try:
+        while True:
+            data = here.sock.recv(_PIECE)
+            there.sock.sendall(data)
+            if not data or not getattr(here.sock, "pending", lambda: 0)():
+                return bool(data)
+    except OSError:
+        return False
