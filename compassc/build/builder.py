@@ -228,7 +228,7 @@ class Builder(Recorder):
 
     def macro(self, macro: Macro, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """The statements of a macro, which may change its arguments."""
-        bound = signature(macro.py_func).bind(*args, **kwargs)
+        bound = _signature(macro.py_func).bind(*args, **kwargs)
         bound.apply_defaults()
         arguments = list(bound.arguments.values())
         variables: list[E.Var] = []
@@ -337,6 +337,7 @@ class Builder(Recorder):
         return [text for line in self.lines for text in line.lines(0, placed)]
 
 
+_signature = cache(signature)
 _CHANGED: dict[tuple[Any, ...], tuple[bool, ...]] = {}
 """Which arguments macros change, by macro and types of arguments."""
 _LOOPS: dict[tuple[Any, ...], DataType] = {}

@@ -39,6 +39,8 @@ PORTED = (
     "rows",
     "counting",
     "sampling",
+    "attention",
+    "images",
 )
 """Families, or modules of them, whose own kernels are made as IR, too."""
 
