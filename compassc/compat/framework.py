@@ -86,6 +86,7 @@ def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, sim
     from ..te import Schedule
     from ..te import lower as lowered
     from ..te.machine import Machine
+    from .nodes import seen
     from .pass_context import lowered as with_passes
 
     if isinstance(inp, Schedule):
@@ -104,7 +105,7 @@ def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, sim
                 help="give a schedule, a function or a module",
             )
         module = inp if isinstance(inp, Module) else IRModule.from_expr(inp)
-    return with_passes(module)
+    return with_passes(module).map_functions(seen)
 
 
 def build(

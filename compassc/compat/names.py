@@ -54,12 +54,13 @@ _REGISTRY = "convert get_global_func list_global_func_names register_func remove
 _SCRIPT = "compassc.compat.tvmscript:"
 _DIALECT = """Buffer alloc_buffer axis block block_attr evaluate func_attr handle init match_buffer parallel prim_func reads where
     writes"""
-_VALUES = """IterVar abs acos acosh all any asin asinh atan atanh call_extern call_intrin call_packed call_pure_extern ceil comm_reducer const cos cosh decl_buffer div erf exp exp2 floor floordiv floormod fmod if_then_else
-    indexdiv indexmod isfinite isinf isnan log log10 log2 max max_value min min_value nearbyint popcount power round rsqrt sigmoid sin
+_VALUES = """IterVar abs acos acosh all any asin asinh atan atanh call_extern call_intrin call_packed call_pure_extern ceil ceildiv comm_reducer const cos cosh decl_buffer div erf exp exp2 floor floordiv floormod fmod if_then_else
+    indexdiv indexmod infinity isfinite isinf isnan log log10 log2 max max_value min min_value nearbyint popcount power reinterpret round rsqrt sigmoid sin
     sinh sqrt sum tan tanh trunc truncdiv truncmod"""
 _TAGS = "BROADCAST COMM_REDUCE COMM_REDUCE_IDX ELEMWISE INJECTIVE is_broadcast is_injective"
 _PADS = "get_pad_tuple get_pad_tuple1d get_pad_tuple3d get_pad_tuple_generic"
 _TENSORS = "ComputeOp ExternOp Operation PlaceholderOp ScanOp Tensor TensorSlice"
+_CONTAINERS = {n: "compassc.compat.nodes:" for n in ("Array", "Map")}
 _PASS_CONTEXT = "compassc.compat.pass_context:"
 _CONTEXTS = {
     name: _PASS_CONTEXT for name in ("Pass", "PassContext", "PassInfo", "PrintIR", "Sequential", "module_pass")
@@ -185,6 +186,7 @@ MODULES: dict[str, Names] = {
             ir="structural_equal assert_structural_equal structural_hash get_first_structural_mismatch",
         )
         | {n: f"{_IR_FUNCTIONS}:" for n in ("load_json", "save_json")}
+        | {n: "compassc.compat.nodes:" for n in ("Array", "Map", "PointerType", "PrimType", "make_node")}
         | {n: "compassc.te.intrinsics:" for n in ("register_intrin_lowering", "register_op_attr")}
         | {"GlobalVar": "compassc.ir.members:", "Range": "compassc.te:"}
     ),
@@ -276,11 +278,13 @@ MODULES: dict[str, Names] = {
     "tvm.testing.plugin": Names(like=("compassc.compat.pytest_plugin",)),
     "tvm.tir": Names(
         {"build": f"{FRAMEWORK}:build_functions"}
-        | _from(framework="IRModule likely", ir="PrimFunc", te=_VALUES)
+        | _from(framework="IRModule likely", te=_VALUES)
         | {"Buffer": "compassc.ir.exprs:", "CallEffectKind": "compassc.te.intrinsics:"}
         | {n: "compassc.tir:" for n in ("IndexMap", "Schedule", "ScheduleError", "TensorIntrin")},
         like=("compassc.compat.nodes",),
     ),
+    "tvm.tir.op": Names(_from(framework="likely", te=_VALUES)),
+    "tvm.tir.generic": Names(_from(te="add subtract multiply floordiv cast") | {"divide": "compassc.te:div"}),
     "tvm.tir.expr": Names(like=("compassc.compat.nodes",)),
     "tvm.tir.stmt": Names(like=("compassc.compat.nodes",)),
     "tvm.tir.analysis": Names(
@@ -297,6 +301,8 @@ MODULES: dict[str, Names] = {
         {n: _PASS_CONTEXT for n in ("Apply", "PrintIR", "prim_func_pass")}, like=("compassc.compat.transform",)
     ),
     "tvm.transform": Names(_CONTEXTS),
+    "tvm.container": Names(_CONTAINERS),
+    "tvm.ir.container": Names(_CONTAINERS),
     "tvm.ir.transform": Names(_CONTEXTS),
     "tvm.ir.instrument": Names({n: "compassc.compat.instruments:" for n in _INSTRUMENTS.split()}),
     "tvm.instrument": Names({n: "compassc.compat.instruments:" for n in _INSTRUMENTS.split()}),

@@ -1,20 +1,24 @@
-"""Nodes of the IR as programs for the framework see them: fields under its names, and nodes made with its arguments."""
+"""Nodes of the IR as programs for the framework see them: bodies with fields, and classes that make nodes of its arguments."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import IntEnum
 from functools import partial
 from operator import is_
 from typing import Any, TypeVar
 
 from compass_core.errors import UsageError
+from compass_core.errors.suggest import help_for
 from compassc.dsl import script
-from compassc.ir import PrimFunc
+from compassc.ir import dtypes as D
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
+from compassc.ir import tensor_exprs as T
 from compassc.ir.dtypes import DataType
 from compassc.ir.exprs import Buffer, Expr
+from compassc.ir.members import Attributes
 from compassc.ir.node import Node
 from compassc.ir.operators import as_expr, binary, cast, immediate, kind_of
 from compassc.ir.verify import VerifyError, check_node
@@ -22,12 +26,17 @@ from compassc.language.specs import VALUE_ATTRIBUTES
 from compassc.te import math
 from compassc.te.buffers import View, whole
 from compassc.te.construct import data_type, size_var, var
+from compassc.te.external import call_intrin
 from compassc.te.ir_builder import truth
 from compassc.te.opaque import body_of
 
 
 class _NoField(UsageError, AttributeError):
     """A node has no such field."""
+
+
+class _WrongValue(UsageError, ValueError):
+    """A node cannot be made of such values."""
 
 
 class _WrongArgument(UsageError, TypeError):
@@ -47,7 +56,7 @@ def _extent(loop: S.For) -> Expr:
     return binary("sub", loop.stop, loop.min)
 
 
-def _buffer_map(function: PrimFunc) -> dict[E.Var, Buffer]:
+def _buffer_map(function: S.PrimFunc) -> dict[E.Var, Buffer]:
     """The buffers of the parameters that are addresses."""
     declared = (s.buffer for s in function.body if isinstance(s, S.DeclBuffer))
     return {buffer.data: buffer for buffer in declared if buffer.data in function.params}
@@ -71,7 +80,7 @@ def _stored(given: Any) -> Buffer:
 
 FIELDS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     S.For: {"extent": _extent},
-    PrimFunc: {"buffer_map": _buffer_map},
+    S.PrimFunc: {"buffer_map": _buffer_map},
 }
 """Names of fields in the framework, where these are other ones than here."""
 
@@ -130,7 +139,7 @@ class Statements(tuple[S.Stmt, ...]):
 
 _SCOPES = (S.Let, S.Alloc)
 """What holds for the rest of a body, which is a part of it in the framework."""
-_B = TypeVar("_B", PrimFunc, S.Stmt, S.Body)
+_B = TypeVar("_B", S.PrimFunc, S.Stmt, S.Body)
 
 
 def seen(given: _B) -> _B:
@@ -151,29 +160,34 @@ def _with_bodies(given: Any, kind: type[S.Body]) -> Any:
     def stmt(s: S.Stmt) -> S.Stmt:
         return s.map(lambda e: e, body) if s.bodies() else s
 
-    if isinstance(given, PrimFunc):
+    if isinstance(given, S.PrimFunc):
         made = body(given.body)
         return given if made is given.body else given.replace(body=made)
     return body(given) if isinstance(given, tuple) else stmt(given)
 
 
-KINDS = {"SERIAL": "serial", "PARALLEL": "parallel", "VECTORIZED": "vectorized", "UNROLLED": "unrolled"}
-"""The framework's kinds of loops, and those here."""
+class ForKind(IntEnum):
+    """What a loop is: equal to its number in the framework and to the word here, which is a loop's `kind`."""
 
+    SERIAL = 0
+    PARALLEL = 1
+    VECTORIZED = 2
+    UNROLLED = 3
+    THREAD_BINDING = 4
 
-class _Kinds(type):
-    def __getattr__(cls, name: str) -> str:
-        if name in KINDS:
-            return KINDS[name]
-        raise _NoField(
-            f"there is no kind of loops '{name}'",
-            code="compat-name",
-            help=f"known are {', '.join(KINDS)}; loops over threads are of kinds such as 'threadIdx_x' and 'tec'",
-        )
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str):
+            return other in self.kinds
+        return int(self) == other
 
+    def __hash__(self) -> int:
+        return hash(int(self))
 
-class ForKind(metaclass=_Kinds):
-    """What a loop is, by the names of KINDS: the same words as `loop.kind`."""
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The words for it."""
+        bound = self is ForKind.THREAD_BINDING
+        return (*S.THREAD_LOOPS, *S.VIRTUAL_LOOPS, "tec") if bound else (self.name.lower(),)
 
 
 class NodeType(type):
@@ -299,7 +313,7 @@ def _for(
     loop_var: Any,
     min: Any,
     extent: Any,
-    kind: str,
+    kind: ForKind | int | str,
     body: Any,
     thread_binding: None = None,
     annotations: Mapping[str, Any] | None = None,
@@ -307,16 +321,17 @@ def _for(
 ) -> S.For:
     """The loop; `kind` is one of `ForKind`. TypeError for a variable that is none, and for kinds that there are not."""
     var = variable(loop_var)
-    if thread_binding is not None or kind not in KINDS.values():
+    known = next((k for k in ForKind if k == kind and k is not ForKind.THREAD_BINDING), None)
+    if thread_binding is not None or known is None:
         raise _WrongArgument(
             f"there is no loop of the kind {kind!r}",
             code="input",
-            help=f"ForKind has {', '.join(KINDS)}; threads are bound by schedules",
+            help=f"ForKind has {', '.join(k.name for k in ForKind)}; threads are bound by schedules",
         )
     start, size = (cast(whole(e, f"an end of the loop '{var.name}'"), var.data_type) for e in (min, extent))
     stop = size if isinstance(start, E.IntImm) and start.value == 0 else binary("add", start, size)
     one, notes = E.IntImm(var.data_type, 1), tuple((annotations or {}).items())
-    return S.For(var, kind, start, stop, one, seen(body_of(body, "For")), notes)
+    return S.For(var, known.kinds[0], start, stop, one, seen(body_of(body, "For")), notes)
 
 
 def _let(var: Any, value: Any, body: Any, span: None = None) -> Statements:
@@ -331,6 +346,81 @@ def _sequence(seq: Any, span: None = None) -> Statements:
     if len(made) < 2:
         raise _WrongArgument(f"a sequence of {len(made)} statements", code="input", help="take the statement itself")
     return made
+
+
+def _function(
+    params: Sequence[Any],
+    body: Any,
+    ret_type: Any = None,
+    buffer_map: Mapping[Any, Any] | None = None,
+    attrs: Mapping[str, Any] | None = None,
+    span: None = None,
+) -> S.PrimFunc:
+    """A function: parameters are variables, buffers, or variables that stand for those of `buffer_map`."""
+    buffers = {variable(v): _stored(buffer) for v, buffer in (buffer_map or {}).items()}
+    taken: list[E.Var] = []
+    declared: list[S.Stmt] = []
+    for given in params:
+        buffer = (
+            buffers.get(given) if isinstance(given, E.Var) else given if isinstance(given, (View, Buffer)) else None
+        )
+        if buffer is not None:
+            declared.append(S.DeclBuffer(_stored(buffer)))
+        taken.append(variable(given) if buffer is None else _stored(buffer).data)
+    notes = dict(attrs or {})
+    name = str(notes.pop("global_symbol", "main"))
+    kind = D.VOID if ret_type is None else ret_type
+    return S.PrimFunc(
+        name, tuple(taken), Statements((*declared, *seen(body_of(body, name)))), kind, tuple(notes.items())
+    )
+
+
+def _variable(name: str, dtype: Any = "int32", span: None = None) -> E.Var:
+    """A variable; `dtype` may be a `PointerType`."""
+    made = E.Var(name, dtype) if isinstance(dtype, D.PointerType) else var(name, dtype)
+    assert isinstance(made, E.Var)
+    return made
+
+
+def _call(dtype: Any, op: str, args: Sequence[Any], span: None = None) -> Expr:
+    """The call of an operation, `tir.NAME`."""
+    made: Expr = call_intrin(dtype, op, *args)
+    return made
+
+
+def _comm_reducer(lhs: Any, rhs: Any, result: Any, identity_element: Any, span: None = None) -> T.CommReducer:
+    """How two values are joined; TypeError unless there are as many of each."""
+    sides = [tuple(map(variable, side)) for side in (lhs, rhs)]
+    joined, start = _indices(result), _indices(identity_element)
+    if len({len(x) for x in (*sides, joined, start)}) != 1:
+        raise _WrongValue("a reducer has as many results and identities as values", code="input", help="give one each")
+    return T.CommReducer("reduce", sides[0], sides[1], joined, start)
+
+
+def pointer_to(element_type: Any, storage_scope: str = "") -> D.PointerType:
+    """The type of addresses of elements in a memory, by default the global one."""
+    return D.pointer_type(data_type(element_type), storage_scope or "global")
+
+
+def make_node(type_key: str, **fields: Any) -> Any:
+    """A node by its name in the framework and its fields. TypeError for names and fields that there are not."""
+    name = type_key.removeprefix("tir.")
+    if name not in TYPES:
+        raise _WrongArgument(
+            f"there are no nodes of kind '{type_key}'", code="input", help=help_for(name, [*TYPES], "nodes")
+        )
+    return TYPES[name](**fields)
+
+
+def stmt_seq(*args: Any) -> Any:
+    """Statements one after another; expressions are evaluated. One alone is itself."""
+    made = seen(body_of(args, "stmt_seq"))
+    return made[0] if len(made) == 1 else Statements(made)
+
+
+def stmt_list(stmt: Any) -> list[S.Stmt]:
+    """The statements of a body, declared buffers left out."""
+    return [s for s in (stmt if isinstance(stmt, tuple) else (stmt,)) if not isinstance(s, S.DeclBuffer)]
 
 
 _BINARY = {
@@ -351,17 +441,21 @@ _NODES: tuple[tuple[str, type[Node], str, Callable[..., Any]], ...] = (
 )
 """Names of nodes with the fields that programs give, in order, and what is made of these."""
 _MADE: Mapping[str, tuple[Any, Callable[..., Any]]] = {
-    "Var": (E.Var, var),
+    "Var": (E.Var, _variable),
     "SizeVar": (E.Var, size_var),
     "Cast": (E.Cast, _cast),
     "Select": (E.Select, math.Select),
     "For": (S.For, _for),
     "LetStmt": (S.Let, _let),
     "SeqStmt": (Statements, _sequence),
+    "Call": (E.Call, _call),
+    "PrimFunc": (S.PrimFunc, _function),
+    "CommReducer": (T.CommReducer, _comm_reducer),
+    "PrimType": (DataType, data_type),
+    "PointerType": (D.PointerType, pointer_to),
 }
 """Nodes that are made by functions of their own."""
 _KNOWN: Mapping[str, Any] = {
-    "Call": E.Call,
     "ConstExpr": (E.IntImm, E.FloatImm, E.StringImm),
     "PrimExpr": Expr,
     "Stmt": S.Stmt,
@@ -370,6 +464,10 @@ _KNOWN: Mapping[str, Any] = {
     "DeclBuffer": S.DeclBuffer,
     "Block": S.Block,
     "BufferRegion": E.BufferRegion,
+    "ProducerLoad": T.ProducerLoad,
+    "Reduce": T.Reduce,
+    "Array": (tuple, list),
+    "Map": (dict, Attributes),
 }
 """Nodes that programs ask for, and do not make."""
 _OPERATORS = {
@@ -416,7 +514,7 @@ def _is_one_of(ops: tuple[str, ...], e: Any) -> bool:
 
 
 TYPES = _types()
-__all__ = ["ForKind"]
+__all__ = ["ForKind", "stmt_list", "stmt_seq"]
 __all__.extend(TYPES)
 
 

@@ -154,8 +154,14 @@ class Equality(ExprOp):
     def as_expr(self) -> Expr:
         return _binary(self.op, self.a, self.b)
 
+    asobject = as_expr
+
     def __bool__(self) -> bool:
-        same = isinstance(self.b, ExprOp) and self.a.as_expr() is self.b.as_expr()
+        if isinstance(self.b, ExprOp):
+            same = self.a.as_expr() is self.b.as_expr()
+        else:  # a number is the one that an immediate holds
+            held = getattr(self.a.as_expr(), "value", None)
+            same = isinstance(held, (int, float)) and held == self.b
         return same == (self.op == "eq")
 
     def __repr__(self) -> str:

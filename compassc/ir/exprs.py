@@ -116,6 +116,9 @@ class IntImm(Expr):
     dtype: DataType
     value: int = field(normalise=_whole)
 
+    def __int__(self) -> int:
+        return self.value
+
 
 @node()
 class FloatImm(Expr):
@@ -123,6 +126,9 @@ class FloatImm(Expr):
 
     dtype: DataType
     value: float = field(normalise=_real)
+
+    def __float__(self) -> float:
+        return self.value
 
 
 def _void() -> DataType:

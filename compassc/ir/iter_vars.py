@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import Any
 
 from .dtypes import INT32, DataType
+from .equal import structural_equal
 from .expr_op import ExprOp
 from .exprs import IntImm, Var
 from .operators import as_expr, binary
@@ -20,6 +21,10 @@ class IterKind(IntEnum):
     REDUCTION = 2
     ORDERED = 3
     OPAQUE = 4
+    UNROLLED = 5
+    VECTORIZED = 6
+    PARALLELIZED = 7
+    TENSORIZED = 8
 
 
 class Range:
@@ -40,6 +45,13 @@ class Range:
         made.min = as_expr(begin)
         return made
 
+    def __eq__(self, other: object) -> bool:
+        ends = ((self.min, other.min), (self.extent, other.extent)) if isinstance(other, Range) else None
+        return ends is not None and all(a is b or structural_equal(a, b) for a, b in ends)
+
+    def __hash__(self) -> int:
+        return hash(tuple(e.value if isinstance(e, IntImm) else None for e in (self.min, self.extent)))
+
     def __repr__(self) -> str:
         return f"Range({self.min}, {binary('add', self.min, self.extent)})"
 
@@ -54,10 +66,21 @@ class IterVar(ExprOp):
     DataPar, ThreadIndex, CommReduce, Ordered, Opaque, Unrolled, Vectorized, Parallelized, Tensorized = range(9)
 
     def __init__(
-        self, dom: Range | None, name: str, iter_type: IterKind, thread_tag: str = "", dtype: DataType = INT32
+        self,
+        dom: Range | tuple[Any, Any] | None,
+        var: str | Var,
+        iter_type: int,
+        thread_tag: str = "",
+        dtype: DataType = INT32,
     ) -> None:
-        """`dtype`: of the variable of an axis without a range."""
-        self.dom, self.name, self.iter_type, self.thread_tag = dom, name or "iter", iter_type, thread_tag
+        """`dom`: a range, or its two ends. `var`: the variable, or its name. `dtype`: of the variable of an axis without a
+        range."""
+        self.dom = dom = Range(*dom) if isinstance(dom, (tuple, list)) else dom
+        self.iter_type, self.thread_tag = IterKind(iter_type), thread_tag
+        self.name = var.name if isinstance(var, Var) else var or "iter"
+        if isinstance(var, Var):
+            self.var = var
+            return
         at_least_0 = dom is not None and isinstance(dom.min, IntImm) and dom.min.value >= 0
         written = re.sub(r"\W", "_", self.name)
         self.var = Var(written, dtype if dom is None else dom.extent.dtype, at_least_0)

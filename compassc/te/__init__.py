@@ -9,6 +9,7 @@ module = te.lower(s, [A, B], name="add_one")
 """
 
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
+from compassc.ir.exprs import Var
 from compassc.ir.iter_vars import IterVar, Range
 from compassc.ir.operators import cast, const
 from compassc.te import ir_builder
@@ -27,6 +28,7 @@ from compassc.te.math import (
     abs,
     add,
     ceil,
+    ceildiv,
     cos,
     cosh,
     div,
@@ -39,6 +41,7 @@ from compassc.te.math import (
     if_then_else,
     indexdiv,
     indexmod,
+    infinity,
     isfinite,
     isinf,
     isnan,
@@ -48,6 +51,7 @@ from compassc.te.math import (
     multiply,
     nearbyint,
     power,
+    reinterpret,
     round,
     rsqrt,
     sigmoid,
@@ -103,6 +107,7 @@ __all__ = [
     "TensorIntrin",
     "TensorSlice",
     "Trace",
+    "Var",
     "View",
     "abs",
     "acos",
@@ -122,6 +127,7 @@ __all__ = [
     "call_pure_extern",
     "cast",
     "ceil",
+    "ceildiv",
     "comm_reducer",
     "compute",
     "const",
@@ -146,6 +152,7 @@ __all__ = [
     "indexdiv",
     "indexmod",
     "infer_bounds",
+    "infinity",
     "ir_builder",
     "isfinite",
     "isinf",
@@ -167,6 +174,7 @@ __all__ = [
     "power",
     "prod",
     "reduce_axis",
+    "reinterpret",
     "round",
     "rsqrt",
     "scan",

@@ -29,9 +29,27 @@ class View:
     def __init__(self, buffer: Buffer, declared_strides: tuple[Expr, ...] = ()) -> None:
         self.buffer, self.declared_strides = buffer, declared_strides
 
+    elem_offset, data_alignment, offset_factor = _ZERO, 64, 1
+
     @property
     def name(self) -> str:
         return self.buffer.data.name
+
+    @property
+    def data(self) -> Var:
+        """The variable that is the address of the first element."""
+        return self.buffer.data
+
+    def scope(self) -> str:
+        """The memory that it is in."""
+        return self.buffer.scope
+
+    def offset_of(self, indices: Sequence[Any]) -> tuple[Expr, ...]:
+        """How many elements an element stands behind the first one."""
+        where: Expr = _ZERO
+        for index, stride in zip(self._indices(indices), self.strides):
+            where = binary("add", where, binary("mul", index, stride))
+        return (where,)
 
     @property
     def dtype(self) -> DataType:
@@ -68,10 +86,7 @@ class View:
         """The address of an element, of the first one without indices."""
         if not indices:
             return E.Pointer(self.dtype, self.buffer.data, _ZERO)
-        where: Expr = _ZERO
-        for index, stride in zip(self._indices(indices), self.strides):
-            where = binary("add", where, binary("mul", index, stride))
-        return E.Pointer(self.dtype, self.buffer.data, where)
+        return E.Pointer(self.dtype, self.buffer.data, *self.offset_of(indices))
 
     def vload(self, begin: Any, dtype: Any = None) -> Expr:
         """The element at the indices `begin`. ExpressionTypeError for vectors and other types than the elements'."""

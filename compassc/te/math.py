@@ -8,7 +8,7 @@ from compassc.ir import exprs as E
 from compassc.ir.dtypes import BOOL, FLOAT32
 from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Expr
-from compassc.ir.operators import as_expr, binary, cast, const, immediate, kind_of, matched
+from compassc.ir.operators import as_expr, binary, cast, const, data_type, immediate, kind_of, matched
 
 
 def _float(value: Any, name: str) -> E.Expr:
@@ -205,6 +205,27 @@ floordiv = indexdiv = _named("floordiv", "The quotient of whole numbers, rounded
 floormod = indexmod = _named("floormod", "What floordiv leaves; it has the sign of the divisor.")
 truncdiv = _named("div", "The quotient of whole numbers, cut towards zero.")
 truncmod = _named("mod", "What truncdiv leaves; it has the sign of the dividend.")
+
+
+def ceildiv(a: Any, b: Any) -> Expr:
+    """The quotient of whole numbers, rounded up."""
+    return binary("floordiv", binary("sub", binary("add", a, b), 1), b)
+
+
+def reinterpret(dtype: Any, value: Any) -> Expr:
+    """The same bits as a number of another type. ExpressionTypeError where these are of other sizes."""
+    e, kind = as_expr(value), data_type(dtype)
+    if kind_of(e).bits * kind_of(e).lanes != kind.bits * kind.lanes:
+        raise ExpressionTypeError(f"{e.dtype} and {kind} have different numbers of bits")
+    return e if e.dtype is kind else E.Reinterpret(kind, e)
+
+
+def infinity(dtype: Any) -> Expr:
+    """The infinity of a type of reals. ExpressionTypeError for others."""
+    kind = data_type(dtype)
+    if not kind.is_floating or not kind.is_scalar:
+        raise ExpressionTypeError(f"{kind} has no infinity")
+    return E.FloatImm(kind, float("inf"))
 
 
 def div(a: Any, b: Any) -> Expr:

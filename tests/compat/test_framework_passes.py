@@ -139,7 +139,9 @@ def test_passes_see_a_body_of_one_statement_as_that_statement(target):
     with tvm.transform.PassContext(config={"tir.add_lower_pass": [(1, twice)]}):
         assert ran(tvm.build(s, [a, b], target)) == list(range(0, 32, 4))
         lowered = tvm.lower(s, [a, b])
-    assert all(type(part) is tuple for f in lowered.functions for x in f.body for part in (f.body, *x.bodies()))
+    assert isinstance(lowered["main"].body, (tir.For, tir.IfThenElse))
+    if target == "X2_1204":  # what is lowered without a target is for
+        assert ran(tvm.build(lowered, target=target)) == list(range(0, 32, 4))
 
 
 def test_what_a_body_is_not_is_said():

@@ -41,6 +41,8 @@ def examples(tir):
         "For": tir.For(te.var("k"), 0, 8, tir.ForKind.SERIAL, store),
         "LetStmt": tir.LetStmt(te.var("k"), 3, store),
         "SeqStmt": tir.SeqStmt([store, store]),
+        "Call": tir.Call("float32", "tir.exp", [te.var("x", "float32")]),
+        "PrimFunc": tir.PrimFunc([i, a], store),
     }
     for name, op in _BINARY.items():
         sides = (i < 3, j < 3) if op in ("and", "or") else (i, j)
@@ -51,13 +53,14 @@ def examples(tir):
 def test_a_node_is_of_its_own_type_and_its_groups_only(tir):
     made = examples(tir)
     assert set(made) == {n for n, t in TYPES.items() if n not in GROUPS} - {
-        "Call", "Allocate", "AllocateConst", "DeclBuffer", "Block", "BufferRegion"
+        "Allocate", "AllocateConst", "DeclBuffer", "Block", "BufferRegion", "ProducerLoad", "Reduce",
+        "CommReducer", "PrimType", "PointerType", "Array", "Map",
     }  # fmt: skip
     for name, node in made.items():
         held = {n for n in made if isinstance(node, getattr(tir, n))}
         wanted = {name} | ({"Var"} if name == "SizeVar" else set())
         assert held == wanted, name
-        expression = not isinstance(node, (tir.Stmt,))
+        expression = not isinstance(node, (tir.Stmt, tir.PrimFunc))
         assert isinstance(node, tir.PrimExpr) == expression
         assert isinstance(node, tir.CmpExpr) == (name in ("EQ", "NE", "LT", "LE", "GT", "GE"))
         assert isinstance(node, tir.LogicalExpr) == (name in ("And", "Or", "Not"))
@@ -96,6 +99,69 @@ def test_what_does_not_go_together_is_a_type_error(tir, make, words):
     with pytest.raises((TypeError, CompassError), match=words) as caught:
         make(tir, te.var("i"))
     assert caught.value.help
+
+
+def test_kinds_of_loops_are_numbers_and_words(tir):
+    for number, word in enumerate("serial parallel vectorized unrolled".split()):
+        kind = tir.ForKind(number)
+        loop = tir.For(te.var("k"), 0, 8, number, tir.Evaluate(0))
+        assert loop.kind == kind == number and loop.kind == word and kind != tir.ForKind.THREAD_BINDING
+    assert tir.ForKind.THREAD_BINDING == "threadIdx_x" and tir.ForKind.SERIAL != "unrolled"
+
+
+def test_functions_are_made_of_variables_and_buffers(tir):
+    import tvm
+
+    n, handle = te.var("n"), te.var("h")
+    a, b = tir.decl_buffer((8,), "int32", "a"), tir.decl_buffer((8,), "int32", "b")
+    body = tir.BufferStore(b, a[n] + 1, [n])
+    f = tir.PrimFunc([n, a, handle], body, None, {handle: b}, {"global_symbol": "put", "own": 3})
+    assert [p.name for p in f.params] == ["n", "a", "b"] and f.attrs["global_symbol"] == "put" and f.attrs["own"] == 3
+    assert isinstance(f.body, tir.BufferStore) and f.body.value.b.value == 1 and len(f.buffer_map) == 2
+    module = tvm.IRModule({"main": f})
+    import numpy as np
+
+    given, found = np.arange(8, dtype="int32"), np.zeros(8, "int32")
+    tvm.build(module, target="llvm")(5, given, found)
+    assert found.tolist() == [0, 0, 0, 0, 0, 6, 0, 0]
+
+
+def test_reducers_and_ranges_are_made_of_their_fields(tir):
+    import tvm
+
+    x, y = te.var("x"), te.var("y")
+    made = tir.CommReducer([x], [y], [x + y], [0])
+    joined = made.combine([te.const(3)], [te.const(4)])[0]
+    assert joined.a == 3 and joined.b == 4 and made.identity_element[0] == 0 and joined.a != 4
+    with pytest.raises(ValueError, match="as many results"):
+        tir.CommReducer([x], [y], [x, y], [0])
+    assert tvm.ir.Range(2, 5) == tvm.ir.Range.from_min_extent(2, 3) != tvm.ir.Range(3)
+    assert hash(tvm.ir.Range(2, 5)) == hash(tvm.ir.Range.from_min_extent(2, 3))
+    axis = tir.IterVar((0, 5), x, tir.IterVar.CommReduce)
+    assert axis.var is x and axis.dom.extent == 5 and axis.iter_type == 2
+    assert tvm.ir.make_node("tir.Add", a=x, b=y).b is y
+    with pytest.raises(TypeError, match="no nodes of kind 'tir.Addd'") as caught:
+        tvm.ir.make_node("tir.Addd", a=x, b=y)
+    assert "Add" in caught.value.help
+    assert isinstance(te.placeholder((3,)).shape, tvm.ir.Array) and isinstance(
+        te.placeholder((3,))[0], tir.ProducerLoad
+    )
+
+
+def test_functions_of_numbers_give_what_their_words_say(tir):
+    x = te.var("x")
+    assert isinstance(tir.ceildiv(x, 3), tir.FloorDiv) and tir.ceildiv(te.const(7), 3) == 3
+    assert tir.reinterpret("float32", x).dtype == "float32" and tir.reinterpret("int32", x) is x
+    with pytest.raises(CompassError, match="different numbers of bits"):
+        tir.reinterpret("int8", x)
+    assert float(tir.infinity("float16")) == float("inf") and int(te.const(3)) == 3
+    with pytest.raises(CompassError, match="int8 has no infinity"):
+        tir.infinity("int8")
+    store = tir.Evaluate(x)
+    assert tir.stmt_seq(x) == store or isinstance(tir.stmt_seq(x), tir.Evaluate)
+    assert tir.stmt_list(tir.stmt_seq(store, store)) == [store, store]
+    view = tir.decl_buffer((4, 8), "int32", "a")
+    assert view.offset_of([2, 3])[0] == 19 and view.scope() == "global" and view.data.name == "a"
 
 
 def test_nodes_of_kernels_are_the_same_types(tir):
