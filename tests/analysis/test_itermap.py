@@ -32,7 +32,7 @@ def values(indices, sizes):
         yield at, tuple(int(evaluate(e, at)) for e in indices)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(INDICES, SIZES, st.booleans())
 def test_a_sum_of_digits_is_what_it_says(index, sizes, down):
     form = digits_of(index, sizes, down)
@@ -49,7 +49,7 @@ def test_a_sum_of_digits_is_what_it_says(index, sizes, down):
         assert len(set(found)) == len(digits)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(INDICES, min_size=1, max_size=2), SIZES, st.booleans())
 def test_boxes_points_and_loops_that_are_apart(indices, sizes, down):
     turns = list(values(indices, sizes))
