@@ -66,7 +66,7 @@ def run_model(console: Console, source: Path, given: dict[str, Any]) -> None:
     except KeyboardInterrupt:
         console.say(f"what was measured is in {shown(store)}; the same command goes on from there")
         raise
-    artifact(_as_json(result) if given["as_json"] else tables_text(tables(result)))
+    artifact(_as_json(result) if given["as_json"] else f"{tables_text(tables(result))}\n{result.verdict}\n")
     if store.exists():
         console.made(store)
     pages(console, given["html"], [one.search for one in result.tasks if one.search is not None])
@@ -76,6 +76,8 @@ def tables(result: NetworkResult) -> Iterator[Table]:
     """The launches before and after, their sum, and what was searched."""
     rows = [(one.layers, *_change(one.before, one.after)) for one in result.layers]
     yield ("", ("layers", "before", "after", "gain"), [*rows, ("total", *_change(result.before, result.after))])
+    if not result.tasks:
+        return
     yield (
         "searched",
         ("kernel", "calls", "trials", "default", "best", "failed", "choice"),
@@ -102,6 +104,7 @@ def _as_json(result: NetworkResult) -> str:
     content = {
         "before": result.before,
         "after": result.after,
+        "verdict": result.verdict,
         "layers": [{"layers": one.layers, "before": one.before, "after": one.after} for one in result.layers],
         "tasks": [
             {

@@ -21,10 +21,10 @@ from compassc.tuning.workers import Workers
 if TYPE_CHECKING:
     from compass_runtime.profile.result import Profile
 
-ROUND = 16
-"""Trials that a task gets at once."""
-_HOPE = 0.1
-"""The part of its cost that a task's first rounds may save, as far as nothing is known; halved with each round."""
+ROUND, LEAST_ROUND = 16, 4
+"""Trials that a task gets at once: at most, and at least where there are few for all tasks."""
+_HOPE, _FIRST_HOPE = 0.1, 0.5
+"""The part of its cost that a task's rounds may save, as far as nothing is known, halved with each; and its first one."""
 
 
 @dataclass
@@ -33,6 +33,8 @@ class NetworkTask:
 
     task: LayerTask
     calls: int = 1
+    cycles: float = float("inf")
+    """Of a call as the builder decides, as far as that is known before the first trial."""
     search: Search | None = None
     trials: int = 0
     gains: list[float] = field(default_factory=list)
@@ -48,16 +50,21 @@ class NetworkTask:
         """Cycles of the network that the next round may save."""
         best = self.search.best if self.search is not None else None
         if self.search is None:
-            return float("inf")  # everything is tried once
+            return self.calls * self.cycles * _FIRST_HOPE
         cost = best.cost if best is not None and best.cost is not None else 0.0
         hope = max(_HOPE / 2 ** len(self.gains), self.gains[-1] if self.gains else 0.0)
         return self.calls * cost * hope
 
+    @property
+    def untried(self) -> int:
+        """Candidates of which nothing is known."""
+        return 0 if self.done else max((self.task.space.size or 0) - len(self.search.records if self.search else ()), 0)
 
-def tasks_of_graph(graph: Graph, target: str, folder: Path) -> list[NetworkTask]:
+
+def tasks_of_graph(graph: Graph, target: str, folder: Path, profile: Profile | None = None) -> list[NetworkTask]:
     """The distinct kernels of a graph that leave something to be chosen, as the builder groups layers to kernels.
 
-    CompassError when layers have no kernel.
+    `profile`: of a run, which tells what they take. CompassError when layers have no kernel.
     """
     from compassc.gbuilder.nodes import nodes_of
     from compassc.layers.library import LayerLibrary
@@ -67,6 +74,7 @@ def tasks_of_graph(graph: Graph, target: str, folder: Path) -> list[NetworkTask]
     taken, refused = LayerLibrary(folder, targets.load(target).name).take(nodes, computing)
     if refused:
         raise CompassError(f"a layer has no kernel: {next(iter(refused.values()))}", code="layer-unsupported")
+    cycles = {run.layers: run.cycles for run in profile.layers} if profile is not None else {}
     found: dict[str, NetworkTask] = {}
     for _, group in taken:
         try:
@@ -78,7 +86,8 @@ def tasks_of_graph(graph: Graph, target: str, folder: Path) -> list[NetworkTask]
             if key in found:
                 found[key].calls += 1
             else:
-                found[key] = NetworkTask(task)
+                names = " + ".join(node.layer.name for node in group)
+                found[key] = NetworkTask(task, cycles=cycles.get(names, float("inf")))
     return list(found.values())
 
 
@@ -94,18 +103,18 @@ def tune_network(
     listener: NetworkListener = lambda tasks, task, search: None,
 ) -> None:
     """Shares `options.trials` out among tasks, by what each may save. What is on record is not measured again."""
-    left = options.trials
+    left, size = options.trials, max(LEAST_ROUND, min(ROUND, options.trials // (2 * max(len(tasks), 1))))
     while left > 0 and (open_ := [t for t in tasks if not t.done]):
         one = max(open_, key=lambda t: t.expected_gain)
-        asked = min(ROUND, left)
+        asked = min(size, left)
         before = one.search.best if one.search is not None else None
-        size = one.trials + asked
 
         def told(search: Search, one: NetworkTask = one) -> None:
             listener(tasks, one, search)
 
-        search = tune(one.task, replace(options, trials=size), store, workers, told)
+        search = tune(one.task, replace(options, trials=one.trials + asked), store, workers, told)
         left -= max(len(search.records) - one.trials, 0) if search.ended != "trials" else asked
+        before = before or search.default
         if before is not None and before.cost and search.best is not None:
             one.gains.append(1 - (search.best.cost or 0.0) / before.cost)
         one.search, one.trials = search, len(search.records)
@@ -129,6 +138,18 @@ class NetworkResult:
     after: int
     tasks: tuple[NetworkTask, ...]
 
+    @property
+    def verdict(self) -> str:
+        """Whether there is more to be gained."""
+        if not self.tasks:
+            return "nothing to gain: the kernels of these layers leave nothing to choose"
+        sizes = [one.task.space.size or 0 for one in self.tasks]
+        untried, kernels = sum(one.untried for one in self.tasks), f"{len(sizes)} kernel{'s' * (len(sizes) > 1)}"
+        if untried:
+            return f"{untried:,} of {sum(sizes):,} candidates of {kernels} were not tried: more --trials may gain more"
+        left = "nothing more" if self.after < self.before else "nothing"
+        return f"{left} to gain: all {sum(sizes):,} candidates of {kernels} are known"
+
     @classmethod
     def of(cls, before: Profile, after: Profile, tasks: Sequence[NetworkTask]) -> NetworkResult:
         pairs = zip(before.layers, after.layers, strict=True)
@@ -149,9 +170,9 @@ def tune_model(
 
     model = build()
     before = model.profile()
-    tasks = tasks_of_graph(model.graph, target, model.folder)
+    tasks = tasks_of_graph(model.graph, target, model.folder, before)
     tune_network(tasks, options, store, workers, listener)
-    if not store.exists():
+    if not any(one.gains and max(one.gains) > 0 for one in tasks):
         return NetworkResult.of(before, before, tasks)
     with apply_history_best(store):
         after = build().profile()

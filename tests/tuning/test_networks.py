@@ -16,10 +16,11 @@ from compassc.layers.choices import deciding
 from compassc.layers.kernels import kernel_of
 from compassc.layers.machine import planned_for
 from compassc.tuning import records
+from compassc.tuning.cost.programs import features_of
 from compassc.tuning.history import apply_history_best
 from compassc.tuning.layer_task import LayerTask, best_choices, workload_of
 from compassc.tuning.measure import MeasureOptions, measure
-from compassc.tuning.networks import NetworkTask, tasks_of_graph, tune_network
+from compassc.tuning.networks import NetworkResult, NetworkTask, tasks_of_graph, tune_network
 from compassc.tuning.records import Record
 from compassc.tuning.tune import Search, TuneOptions
 
@@ -63,6 +64,25 @@ def test_every_choice_gives_the_same_result(name: str) -> None:
     results = measure(task, [choices[0], choices[1], choices[-1]], MeasureOptions())
     assert [r.error for r in results] == ["", "", ""], results
     assert len({r.cost for r in results}) > 1
+
+
+def test_a_model_of_costs_tells_choices_apart() -> None:
+    """Also where they differ in arguments of the same kernel alone."""
+    task = LayerTask((LAYERS["convolution"],), TARGET)
+    first, *_, last = task.space.grid()
+    seen = [features_of(task, choice) for choice in (first, last)]
+    assert seen[0] is not None and seen[1] is not None and not np.array_equal(seen[0], seen[1])
+
+
+def test_depthwise_kernels_of_bytes_have_two_forms() -> None:
+    task = LayerTask((LAYERS["depthwise"],), TARGET)
+    made = []
+    for form in task.space.parameters["form"]:
+        with deciding({"form": form}):
+            made.append(kernel_of([LAYERS["depthwise"]]).text)
+    assert task.space.parameters["form"] == ("quads", "pixels") and made[0] != made[1]
+    (other,) = measure(task, [task.default | {"form": "pixels"}], MeasureOptions())
+    assert other.error == "", "its result is that of the reference"
 
 
 def test_a_choice_that_there_is_none_of_is_refused() -> None:
@@ -152,13 +172,36 @@ def test_a_task_without_more_candidates_gets_none(tmp_path: Path) -> None:
     assert isinstance(one.search, Search) and one.search.best is not None
 
 
+def test_what_takes_most_is_tried_first(tmp_path: Path) -> None:
+    from .invented import Valley
+
+    tasks = [
+        NetworkTask(Valley(name=n, workload=replace(Valley().workload, structure=n)), cycles=cycles)
+        for n, cycles in (("brief", 10.0), ("long", 1e9))
+    ]  # type: ignore[arg-type]
+    tune_network(tasks, TuneOptions(trials=4, strategy="random"), tmp_path / "r.jsonl", Invented())
+    assert [t.trials for t in tasks] == [0, 4]
+
+
+def test_the_verdict_says_whether_there_is_more_to_gain(tmp_path: Path) -> None:
+    from .invented import Valley
+
+    assert "leave nothing to choose" in NetworkResult((), 9, 9, ()).verdict
+    one = NetworkTask(Valley())  # type: ignore[arg-type]
+    tune_network([one], TuneOptions(trials=8, strategy="grid"), tmp_path / "r.jsonl", Invented())
+    assert NetworkResult((), 9, 9, (one,)).verdict.startswith("56 of 64 candidates of 1 kernel were not tried")
+    tune_network([one], TuneOptions(trials=64, strategy="grid"), tmp_path / "r.jsonl", Invented())
+    assert NetworkResult((), 9, 9, (one,)).verdict == "nothing to gain: all 64 candidates of 1 kernel are known"
+    assert NetworkResult((), 9, 5, (one,)).verdict.startswith("nothing more to gain")
+
+
 def test_tune_of_a_model(compassc: Callable[..., Any], tmp_path: Path) -> None:
     """What the search found is what the network takes with the records."""
     words, constants = text.write(network())
     (tmp_path / "net.txt").write_text(words)
     (tmp_path / "net.bin").write_bytes(constants)
     done = compassc(
-        "tune", "net.txt", "-t", TARGET, "--trials", "24", "--strategy", "random", "-o", "r.jsonl", "--json"
+        "tune", "net.txt", "-t", TARGET, "--trials", "48", "--strategy", "random", "-o", "r.jsonl", "--json"
     )
     assert done.status == 0, done.err
     found = json.loads(done.out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import CompassError
@@ -21,10 +21,11 @@ def features_of(task: Task, candidate: Candidate) -> Vector | None:
     if own is not None:
         return own(candidate)
     try:
-        module = _lowered(task.program(candidate).kernel, task.workload.target)
+        program = task.program(candidate)
+        module = _lowered(program.kernel, task.workload.target)
     except (Infeasible, CompassError):
         return None
-    return feature_vector(module, _sizes(task, module))
+    return feature_vector(module, _sizes(task.arguments() if program.arguments is None else program.arguments, module))
 
 
 def _lowered(kernel: Any, target: str) -> IRModule:
@@ -39,7 +40,7 @@ def _lowered(kernel: Any, target: str) -> IRModule:
         return passes.lower(BuildManager(target).parse(kernel), passes.PassOptions())
 
 
-def _sizes(task: Task, module: IRModule) -> dict[str, float]:
+def _sizes(arguments: Sequence[Any], module: IRModule) -> dict[str, float]:
     """The scalar arguments by the names of their parameters."""
-    given = zip(module.entry_func.params, task.arguments(), strict=False)
+    given = zip(module.entry_func.params, arguments, strict=False)
     return {p.name: float(a) for p, a in given if isinstance(a, (bool, int, float))}

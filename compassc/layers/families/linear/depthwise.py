@@ -35,6 +35,9 @@ from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
 INPUT, WEIGHTS, RAW = Share(4), Share(2), Share(1)
 """LSRAM for input pixels of words, for weights, and for a row of the input as it was."""
 
+FORMS = ("quads", "pixels")
+"""Of kernels for 8-bit integers: four pixels in a word, or a pixel at a time. The first one is what usually takes fewer cycles."""
+
 
 @dataclass(frozen=True)
 class Sums:
@@ -139,7 +142,10 @@ def _by_quads(layer: Layer, s: Shape, tail: Sequence[Layer], padded: int) -> Ker
 def depthwise(layer: Layer, s: Shape, tail: Sequence[Layer]) -> Kernel | None:
     """The kernel; None where a window does not fit LSRAM."""
     padded = -(-s.c // LANES) * LANES
-    return _by_quads(layer, s, tail, padded) or _by_pixels(layer, s, tail, padded)
+    found = _by_quads(layer, s, tail, padded)
+    if found is not None and choose("form", FORMS, FORMS.index, str) == "quads":
+        return found
+    return _by_pixels(layer, s, tail, padded)
 
 
 def _by_pixels(layer: Layer, s: Shape, tail: Sequence[Layer], padded: int) -> Kernel | None:
