@@ -24,6 +24,8 @@ STEPS = 250
 """What can be told apart in the timeline of a launch."""
 FINE, COARSE = 45.0, 10.0
 """Signal to noise in dB from which on a layer is as good as the float one, and below which as bad as can be."""
+FARTHEST = 5
+"""Launches that the overview names."""
 COLOURS = {
     "similarity": ("distance from the float graph", f"{FINE:g} dB", f"{COARSE:g} dB"),
     "cycles": ("cycles", "0", "most"),
@@ -125,7 +127,27 @@ def _network(found: Evaluation, colours: Mapping[str, str]) -> str:
         "see the layers' values, the kernel's source and its timeline."
     )
     drawn = picture.picture(note, _marks(found, note, colours))
-    return section("Network", text, f'<div class="by">{choices}{scales}</div>{drawn}', name="network")
+    overview = _overview(found, note, colours)
+    return section("Network", text, f'<div class="by">{choices}{scales}</div>{overview}{drawn}', name="network")
+
+
+def _overview(found: Evaluation, note: GraphNote, colours: Mapping[str, str]) -> str:
+    """A cell for each launch, in the colour of its farthest layer, that leads to its box; and the way to the farthest."""
+    worst: dict[int, LayerResult] = {}
+    for row in found.worst:
+        if row.launch is not None:
+            worst.setdefault(row.launch, row)
+    cells = []
+    for i, launch in enumerate(note.launches):
+        style = colours.get(worst[i].layer, "") if i in worst else ""
+        said = f"{i}: {', '.join(launch.names)}" + (f", {table.decibels(worst[i].similarity)} dB" if i in worst else "")
+        cells.append(f'<a class="cell" href="#box-{i}" style="{style or "--similarity:0"}" title="{escape(said)}"></a>')
+    ways = ", ".join(
+        f'<a href="#box-{i}">{escape(row.layer)}</a> ({table.decibels(row.similarity)} dB)'
+        for i, row in list(worst.items())[:FARTHEST]
+    )
+    far = f"<p>Farthest from the float graph: {ways}.</p>" if ways else ""
+    return f'<nav class="overview">{"".join(cells)}</nav>{far}'
 
 
 def _marks(found: Evaluation, note: GraphNote, colours: Mapping[str, str]) -> list[picture.Mark]:
@@ -137,6 +159,7 @@ def _marks(found: Evaluation, note: GraphNote, colours: Mapping[str, str]) -> li
         marks.append(
             picture.Mark(
                 href=f"#launch-{i}",
+                name=f"box-{i}",
                 bar=run.cycles / most if run else None,
                 title=f"{run.cycles:,.0f} cycles" if run else "",
                 lines={name: colours[name] for name in launch.names if name in colours},

@@ -11,7 +11,7 @@ from pathlib import Path
 from compass_core.aipubin import AipuBin
 from compass_core.aipubin.graphnote import GraphNote
 from compass_core.errors import CompassError
-from compass_core.html_page import document, table, tiles
+from compass_core.html_page import document, section, table, tiles
 from compassc.gbuilder import picture
 
 MEMORY_HEIGHT = 360
@@ -50,7 +50,7 @@ def _launches(note: GraphNote, cycles: Sequence[float]) -> str:
     most = max(cycles, default=0.0) or 1.0
     marks = [picture.Mark(bar=c / most, title=f"{c:,.0f} cycles") for c in cycles]
     text = "Each box is a launch with the layers that its kernel computes, in the order they run; lines are tensors."
-    return f"<h2>Launches</h2><p>{text}</p>{picture.picture(note, marks)}\n"
+    return section("Launches", text, picture.picture(note, marks))
 
 
 # ------------------------------------------------------------------------------------------------------------ memory
@@ -68,8 +68,8 @@ def _shared(content: AipuBin, note: GraphNote) -> tuple[int | None, int]:
 
 def _memory(content: AipuBin, note: GraphNote) -> str:
     """Rectangles: launches to the right, addresses upwards."""
-    section, size = _shared(content, note)
-    if section is None or not size:
+    shared, size = _shared(content, note)
+    if shared is None or not size:
         return ""
     last: dict[str, int] = {name: i for i, run in enumerate(note.launches) for name in run.inputs}
     width = min(max(NARROW, STEP * len(note.launches)), WIDE)
@@ -77,7 +77,7 @@ def _memory(content: AipuBin, note: GraphNote) -> str:
     ground = MEMORY_HEIGHT - 20
     parts = []
     for t in note.tensors:
-        if t.section != section or t.made < 0:
+        if t.section != shared or t.made < 0:
             continue
         end = max(last.get(t.name, t.made), t.made)
         hue = zlib.crc32(t.name.encode()) % 360
@@ -99,7 +99,7 @@ def _memory(content: AipuBin, note: GraphNote) -> str:
         "that makes it to the last one that reads it, and over its addresses. Point at it to see its name."
     )
     picture = f'<svg width="{width}" height="{MEMORY_HEIGHT}" role="img">{"".join(parts)}{frame}</svg>'
-    return f'<h2>Memory over time</h2><p>{text}</p><div class="scroll">{picture}</div>\n'
+    return section("Memory over time", text, f'<div class="scroll">{picture}</div>')
 
 
 # ------------------------------------------------------------------------------------------------------------- table
@@ -114,4 +114,4 @@ def _table(note: GraphNote, cycles: Sequence[float]) -> str:
         for i, run in enumerate(note.launches)
     )
     cells = ([escape(cell) for cell in row] for row in rows)
-    return f"<h2>Table</h2>{table(columns, cells, columns[1:5])}\n"
+    return section("Table", "What each launch computes and makes.", table(columns, cells, columns[1:5]))

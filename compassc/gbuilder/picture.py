@@ -18,10 +18,11 @@ LETTERS = 38
 
 @dataclass(frozen=True)
 class Mark:
-    """What a box shows of a launch besides its layers: a place on the page that it leads to, a bar of 0 to 1 with what it
-    says, and styles of the lines of its layers by their names."""
+    """What a box shows of a launch besides its layers: a place on the page that it leads to, the id of its own, a bar of 0 to
+    1 with what it says, and styles of the lines of its layers by their names."""
 
     href: str = ""
+    name: str = ""
     bar: float | None = None
     title: str = ""
     lines: Mapping[str, str] = field(default_factory=dict)
@@ -186,7 +187,7 @@ def _drawn(box: _Box) -> str:
             f"<title>{escape(mark.title)}</title></rect>"
         )
     drawn = "".join(parts)
-    return f'<a href="{escape(mark.href)}">{drawn}</a>' if mark.href else drawn
+    return f'<a href="{escape(mark.href)}" id="{escape(mark.name)}">{drawn}</a>' if mark.href else drawn
 
 
 def _edge(start: _Box, end: _Box, lane: int) -> str:

@@ -20,7 +20,12 @@ OF_PLACES = frozenset(
     "MultiboxTransformLoc Proposal GenerateProposals Region RegionFuse PostNMS1 PyramidROIAlign ROIPooling CropAndResize".split()
 )
 """Types that stay float32 where others without integers become half floats."""
-WIDE: dict[str, Any] = {"activation_bits": 16, "table_bits": 0, "force_signed": True}
+WIDE: dict[str, Any] = {
+    "activation_bits": 16,
+    "table_bits": 0,
+    "force_signed": True,
+    "activation_strategy": "extrema",  # places lie in the image, and are cut to whole numbers: whole ones are to stay so
+}
 
 
 def wide_places(graph: Graph, settings: Settings) -> Settings:

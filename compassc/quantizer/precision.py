@@ -104,8 +104,9 @@ class _Search:
     def _form(self, layer: Layer, form: str) -> dict[str, Any]:
         if form.startswith("float"):
             return {"float": form}
-        own = Settings.preset(form).of(layer)
-        return {key: getattr(own, key) for key in OF_FORM}
+        own, base = Settings.preset(form).of(layer), self.settings.of(layer).activation_strategy
+        room = {"activation_strategy": own.activation_strategy} if base == "extrema" else {}
+        return {key: getattr(own, key) for key in OF_FORM} | room
 
     def mixtures(self, first: Tried) -> Iterator[Tried]:
         """Of each form the mixture with the fewest layers of it that holds. Where none does, all layers have it, and the next

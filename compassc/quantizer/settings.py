@@ -79,14 +79,24 @@ OF_GRAPH: dict[str, tuple[str, Callable[[Any], bool]]] = {
 """Settings of a graph that are no switches: what they are to be."""
 BITS = {"bits": ("activation_bits", "weight_bits")}
 """Keys that stand for several."""
+WITH_ROOM = "1.25extrema"
+"""Where 16 bits have steps to spare: values a little beyond those of the calibration are not cut."""
 PRESETS: dict[str, LayerSettings] = {
     "int8": LayerSettings(rescale_means=True, rescale_norms=True),
-    "w8a16": LayerSettings(activation_bits=16, table_bits=0, force_signed=True, rescale_means=True, rescale_norms=True),
+    "w8a16": LayerSettings(
+        activation_bits=16,
+        table_bits=0,
+        activation_strategy=WITH_ROOM,
+        force_signed=True,
+        rescale_means=True,
+        rescale_norms=True,
+    ),
     "int16": LayerSettings(
         activation_bits=16,
         weight_bits=16,
         bias_bits=48,
         table_bits=0,
+        activation_strategy=WITH_ROOM,
         force_signed=True,
         rescale_means=True,
         rescale_norms=True,

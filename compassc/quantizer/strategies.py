@@ -69,7 +69,8 @@ class Chosen(NamedTuple):
 
 
 def _extrema(r: Record, w: Wanted) -> Range:
-    return r.least, r.most
+    many = 1.0 if w.number is None else w.number
+    return many * r.least, many * r.most
 
 
 def _mean(r: Record, w: Wanted) -> Range:
@@ -194,7 +195,7 @@ def _weighted(r: Record, w: Wanted) -> Range:
 
 
 STRATEGIES: dict[str, Entry] = {
-    "extrema": Entry(_extrema, "from the smallest to the largest value of all samples"),
+    "extrema": Entry(_extrema, "from the smallest to the largest value of all samples, N (1) times"),
     "mean": Entry(_mean, "the running mean of the samples' smallest and largest values", running=True),
     "std": Entry(_std, "N (3) standard deviations around the mean", moments=True, running=True),
     "percentile": Entry(_percentile, "N percent of the values; up to 1 that part of the extrema", histogram=True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from pathlib import Path
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 """The content security policy of a page that loads nothing."""
@@ -12,14 +13,15 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inl
 
 def document(title: str, css: str, parts: Iterable[str], data: Mapping[str, object], before: str = "") -> str:
     """A whole page: `parts` one after the other in `<main>`, `before` ahead of it. `data`: what scripts and tools may read
-    from the page as JSON, by the id of its element."""
+    from the page as JSON, by the id of its element. `css`: what is the page's own, beside the style that all pages share."""
+    shared = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
     texts = {name: json.dumps(value).replace("<", "\\u003c") for name, value in data.items()}
     kept = "".join(f'<script type="application/json" id="{name}">{text}</script>' for name, text in texts.items())
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<meta name="viewport" content="width=device-width">\n'
-        f"<style>\n{css}</style></head>\n<body>{before}<main>\n{''.join(parts)}</main>\n{kept}</body></html>\n"
+        f"<style>\n{shared}{css}</style></head>\n<body>{before}<main>\n{''.join(parts)}</main>\n{kept}</body></html>\n"
     )
 
 

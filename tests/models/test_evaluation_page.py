@@ -89,6 +89,15 @@ def test_everything_is_on_the_page(found, text):
     assert data == json.loads(json.dumps(found.as_data()))
 
 
+def test_an_overview_leads_to_every_launch_the_farthest_first(found, text):
+    overview = text.split('<nav class="overview">')[1].split("</nav>")[0]
+    launches = range(len(found.model.program.note.launches))
+    assert re.findall('href="#(.*?)"', overview) == [f"box-{i}" for i in launches]
+    assert {f"box-{i}" for i in launches} <= Page(text).places
+    first = text.split("Farthest from the float graph: ")[1]
+    assert first.startswith(f'<a href="#box-{found.worst[0].launch}">{found.worst[0].layer}</a>')
+
+
 def test_names_are_only_text(found):
     evil = '<script>alert("&x")</script>'
     from dataclasses import replace

@@ -17,7 +17,7 @@ from compassc.graph.specialise import specialise
 from compassc.quantizer import quantize_model
 from compassc.quantizer.compare import run_quantised
 
-COSTS = {"int8": (24, 0.01), "w8a16": (34, 0.006), "int16": (38, 0.002), "fp16": (58, 0.002)}
+COSTS = {"int8": (24, 0.01), "w8a16": (36, 0.006), "int16": (70, 0.0), "fp16": (58, 0.002)}
 """Settings -> the least ratio of signal to noise in dB, and the most answers that change."""
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from compassc.graph import Layer, Tensor
-from compassc.layers.arithmetic import quantise
+from compassc.layers.arithmetic import approximate_factor, quantise
+from compassc.layers.families.pooling.reference import area_of
 from compassc.quantizer.job import Job, NotQuantised, scale_of, whole_type
 from compassc.quantizer.numbers import factor, index_positions, levels, stored
 from compassc.quantizer.rules import rule
@@ -60,13 +63,25 @@ def pad(job: Job) -> Layer:
 def pooling(job: Job) -> Layer:
     method, source = job.layer.word("method"), job.input
     if method == "AVG" and job.settings.rescale_means:
-        return job.made(job.output(source.integer.signed))
+        out = job.output(source.integer.signed)
+        return job.made(out if job.bits <= 8 else _of_exact_mean(job.layer, source, out))
     if method in ("MAX", "AVG"):
         return job.made(job.as_input())
     out = job.output(False)
     if method == "L1":
         return job.made(out, factor(scale_of(out) / scale_of(source), 16, 63).attributes())
     return _root(job, out, source)
+
+
+def _of_exact_mean(layer: Layer, source: Tensor, out: Tensor) -> Tensor:
+    """An output of means with the next smaller scale whose ratio to the input's the layer's multiplier of 8 bits is, for
+    windows that are whole: that of another one is off by up to 1/256, which is more than integers of 16 bits are."""
+    area = np.float32(max(int(area_of(layer).max(initial=1)), 1))
+    ratio = scale_of(out) / scale_of(source) / area
+    multiplier, shift = approximate_factor(ratio, 8)
+    own = multiplier * np.exp2(-shift.astype(np.float64))
+    own = own if own <= ratio else (multiplier - 1) * np.exp2(-shift.astype(np.float64))
+    return replace(out, scale=float(np.float32(own * area * scale_of(source))))
 
 
 def _root(job: Job, out: Tensor, source: Tensor) -> Layer:
