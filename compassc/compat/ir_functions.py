@@ -14,6 +14,7 @@ from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import DataType, PointerType, dtype, pointer_type
 from ..ir.node import Node
+from ..ir.printer import print_module
 from ..ir.visit import substitute as substituted
 from ..ir.visit import substitute_body
 from . import nodes
@@ -26,7 +27,7 @@ def save_json(node: Any) -> str:
     fields, each once. UsageError for what has no such form, as Python functions among annotations."""
     if isinstance(node, (IRModule, PrimFunc)):
         kind = "module" if isinstance(node, IRModule) else "function"
-        return json.dumps({"format": FORMAT, "kind": kind, "text": node.script()})
+        return json.dumps({"format": FORMAT, "kind": kind, "text": print_module(node.module())})
     packed = _Packed()
     root = packed.value(node)
     return json.dumps({"format": FORMAT, "kind": "nodes", "root": root, "nodes": packed.nodes})

@@ -246,7 +246,8 @@ MODULES: dict[str, Names] = {
     "tvm.rpc.tracker": Names({"Tracker": f"{RUNTIME}.rpc:"}),
     "tvm.runtime": Names(_from(dtypes="DataType", runtime=_RUNTIME, framework="enabled num_threads", te="const")),
     "tvm.runtime.ndarray": Names(_from(runtime="NDArray array cpu cuda device empty from_dlpack")),
-    "tvm.script": Names({"ir_module": _SCRIPT}),
+    "tvm.script": Names({"from_source": _SCRIPT, "ir_module": _SCRIPT}),
+    "tvm.script.parser": Names({"parse": _SCRIPT + "from_source"}),
     "tvm.script.ir": Names({"ir_module": _SCRIPT}),
     "tvm.script.tir": Names(
         _from(framework="serial thread_binding", script=f"grid vectorized unroll {SCALARS} {FUNCTIONS} max min abs")
@@ -307,6 +308,12 @@ MODULES: dict[str, Names] = {
     "tvm.ir.instrument": Names({n: "compassc.compat.instruments:" for n in _INSTRUMENTS.split()}),
     "tvm.instrument": Names({n: "compassc.compat.instruments:" for n in _INSTRUMENTS.split()}),
     "tvm.ir.module": Names(_from(framework="IRModule")),
+    "tvm.tir.schedule.testing": Names(
+        {
+            n: "compassc.compat.schedule_testing:"
+            for n in ("assert_structural_equal_ignore_global_symbol", "verify_trace_roundtrip")
+        }
+    ),
     "tvm.tir.stmt_functor": Names(
         {n: f"{_IR_FUNCTIONS}:" for n in ("ir_transform", "post_order_visit", "pre_order_visit", "substitute")}
     ),
@@ -316,7 +323,7 @@ _GRAPHS = "models are compiled from ONNX or TFLite files: `compassc build model.
 _TUNING = "schedules are searched for with `compassc tune`"
 _REMOTE = "servers are made by `rpc.Server`, or `compass-rpcd` where there is no Python"
 _BUILD = "kernels are built by `BuildManager(target).build(kernel)`"
-_GRAPH_TEXT = "only functions of blocks are read from the framework's script, not graphs"
+_GRAPH_TEXT = "only functions of loops and blocks are read from the framework's script, not graphs"
 
 MISSING: dict[str, str] = {
     **dict.fromkeys(("tvm.dlight",), _TUNING),
@@ -326,7 +333,7 @@ MISSING: dict[str, str] = {
     "tvm.driver": _BUILD,
     **dict.fromkeys([f"tvm.rpc.{n}" for n in ("PopenSession", "minrpc", "with_minrpc")], _REMOTE),
     "tvm.compass.utils.sync_compass_output_dir": "runs leave no files on a server; `session.list_files` and `download` get what there is",
-    **dict.fromkeys(("tvm.script.relax", "tvm.script.from_source"), _GRAPH_TEXT),
+    **dict.fromkeys(("tvm.script.relax",), _GRAPH_TEXT),
     "tvm.compass.dsl.testing.run_op_case": "it needs the vendor's reference implementation of every layer; compare an aipu.bin with `compass-run --expect`",
     "tvm.compass.utils.check_call_compass_tool": "no programs of the vendor are called",
     **dict.fromkeys(

@@ -18,9 +18,10 @@ from compassc.ir import stmts as S
 from compassc.ir import tensor_exprs as T
 from compassc.ir.dtypes import DataType
 from compassc.ir.exprs import Buffer, Expr
-from compassc.ir.members import Attributes
+from compassc.ir.members import Attributes, Members
 from compassc.ir.node import Node
 from compassc.ir.operators import as_expr, binary, cast, immediate, kind_of
+from compassc.ir.printer import print_module
 from compassc.ir.verify import VerifyError, check_node
 from compassc.language.specs import VALUE_ATTRIBUTES
 from compassc.te import math
@@ -29,6 +30,8 @@ from compassc.te.construct import data_type, size_var, var
 from compassc.te.external import call_intrin
 from compassc.te.ir_builder import truth
 from compassc.te.opaque import body_of
+
+from .script_printer import NoScript, script_of
 
 
 class _NoField(UsageError, AttributeError):
@@ -85,10 +88,33 @@ FIELDS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
 """Names of fields in the framework, where these are other ones than here."""
 
 
+def _script(program: S.PrimFunc | S.IRModule, *_: Any, **__: Any) -> str:
+    """The text of a program: the framework's script, or that of the IR where a part has no form there."""
+    try:
+        return script_of(program)
+    except NoScript:
+        return print_module(program.module())
+
+
+def _show(program: S.PrimFunc | S.IRModule, *_: Any, **__: Any) -> None:
+    """Print the text."""
+    print(_script(program))
+
+
+def _member(module: S.IRModule, name: Any) -> S.PrimFunc:
+    """The function of a name; `main` is that of a module of one, too, as schedules of functions have it there."""
+    if str(name) == "main" and len(module.functions) == 1:
+        return module.functions[0]
+    return Members.__getitem__(module, name)
+
+
 def _added() -> Iterator[tuple[type, str, Any]]:
     for cls, fields in FIELDS.items():
         for name, get in fields.items():
             yield cls, name, property(get)
+    for cls in (S.PrimFunc, S.IRModule):
+        yield from ((cls, "script", _script), (cls, "__str__", _script), (cls, "show", _show))
+    yield S.IRModule, "__getitem__", _member
 
 
 def add_fields() -> None:

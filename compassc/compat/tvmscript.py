@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
+import hashlib
+import importlib
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from compass_core.errors import CompassError
+from compass_core.errors import CompassError, Span
 
 from .. import te
 from ..analysis.conditions import TRUE
@@ -22,17 +25,16 @@ from ..ir import PrimFunc
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import INT32, VOID, DataType, pointer_type
-from ..ir.errors import ExpressionTypeError
 from ..ir.exprs import Buffer, Expr, IntImm, Var
 from ..ir.names import NamePool
 from ..ir.operators import as_expr, data_type
 from ..ir.stmts import EXPRESSIONS
+from ..ir.visit import walk_stmts
 from ..language.source import definition, file_of, node_span
 from ..te.lowering import IMPLIED_SIZES
-from ..te.opaque import View
 from ..tir.blocks import Axis, new_block, view
-from ..tir.canonical import canonical
-from .names import SCALARS
+from ..tir.canonical import EXPLICIT, canonical
+from .script_values import OPERATORS, TYPES, Cells, Open, Operators, Part, Values
 
 handle = "handle"
 """The type of a parameter that `match_buffer` says more of."""
@@ -49,6 +51,7 @@ _LOOPS = {
 _KINDS = {"spatial": "spatial", "reduce": "reduce", "scan": "scan", "opaque": "opaque", "S": "spatial", "R": "reduce"}
 _TOLD = ("reads", "writes", "func_attr", "block_attr", "evaluate", "where")
 """Statements that are calls. What blocks read and write is found without them."""
+_ALLOCATED = ("alloc_buffer", "allocate", "decl_buffer")
 _SCOPES = {"global": "global", "shared": "shared", "local": "private", "lsram": "lsram"}
 
 
@@ -64,6 +67,8 @@ def ir_module(cls: type) -> Any:
     from .framework import IRModule as made
 
     functions: Any = {name: f for name, f in vars(cls).items() if isinstance(f, PrimFunc)}
+    if len(functions) > 1 and "main" not in functions:  # none is to be called before others
+        return S.IRModule(tuple(functions.values()), min(functions), "")
     return type(made).__call__(made, functions)
 
 
@@ -71,52 +76,6 @@ def __getattr__(name: str) -> Any:
     if name in ("Buffer", "match_buffer", "alloc_buffer", "block", "axis", "init", "parallel", *_TOLD):
         return lambda *args, **options: name
     raise AttributeError(name)
-
-
-class _Cells(View):
-    """The elements of a buffer."""
-
-    def __getitem__(self, indices: Any) -> Expr:
-        given = indices if isinstance(indices, tuple) else (indices,)
-        return E.BufferLoad(view(self.buffer), self._indices(given))
-
-    def store(self, value: Any, *indices: Any) -> S.Stmt:
-        if isinstance(indices[-1], E.Ramp):
-            return self._store_vector(value, indices, indices[-1].lanes)
-        made = super().store(value, *indices)
-        assert isinstance(made, S.BufferStore)
-        return made.replace(buffer=view(self.buffer))
-
-    def _store_vector(self, value: Any, indices: tuple[Any, ...], lanes: int) -> S.Stmt:
-        e = as_expr(value)
-        if e.dtype is not self.dtype.with_lanes(lanes):
-            raise ExpressionTypeError(f"{lanes} elements of '{self.name}' are {self.dtype}, the value is {e.dtype}")
-        return S.BufferStore(view(self.buffer), self._indices(indices), e, None)
-
-
-class _Values:
-    """What `T.name` is in expressions: functions of values, and types."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name in SCALARS.split():
-            return lambda value=None: _Open(name) if value is None else _typed(value, name)
-        if name == "cast":
-            return lambda value, kind: te.cast(value, kind)
-        if name == "Cast":
-            return lambda kind, value: te.cast(value, kind)
-        if name in ("Ramp", "ramp"):
-            return _ramp
-        if name in ("Broadcast", "broadcast"):
-            return lambda value, lanes: E.Broadcast(as_expr(value), int(lanes))
-        if name in te.__all__:
-            return getattr(te, name)
-        raise AttributeError(f"T.{name} has no meaning in an expression")
-
-
-def _ramp(base: Any, stride: Any, lanes: int) -> Expr:
-    """The indices of a vector's elements."""
-    first = as_expr(base)
-    return E.Ramp(first, te.cast(as_expr(stride), str(first.dtype)), int(lanes))
 
 
 def _around(function: Callable[..., Any]) -> dict[str, Any]:
@@ -132,15 +91,28 @@ def _around(function: Callable[..., Any]) -> dict[str, Any]:
     return found
 
 
-class _Open:
-    """`T.int32()`: a size that is known when the function runs."""
+def from_source(source: Any, extra_vars: Mapping[str, Any] | None = None) -> Any:
+    """The function or module of a text, or of a function or class. `extra_vars`: its names, `T`, `I`, `tir`, `ir` and `tvm`
+    where none are given. CompassError for text that is none."""
+    import linecache
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-
-
-def _typed(value: Any, kind: str) -> Expr:
-    return te.cast(value, kind) if isinstance(value, Expr) else te.const(value, kind)
+    if not isinstance(source, str):
+        return ir_module(source) if isinstance(source, type) else prim_func(source)
+    tvm = importlib.import_module("tvm")
+    script = importlib.import_module("tvm.script")
+    names = {"tvm": tvm, "T": script.tir, "I": script.ir, "tir": script.tir, "ir": script.ir, **(extra_vars or {})}
+    file = f"<script {hashlib.sha256(source.encode()).hexdigest()[:16]}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    before = {**names, "__name__": file}
+    try:
+        code = compile(source, file, "exec")
+    except SyntaxError as error:
+        raise CompassError(str(error.msg), Span(file, error.lineno or 1), code="compat-script") from None
+    exec(code, before)  # noqa: S102 - the text of a script is a program of the user's
+    found = [v for k, v in before.items() if k not in names and isinstance(v, (PrimFunc, S.IRModule))]
+    if not found:
+        raise CompassError("the text defines no function or module", Span(file, 1), code="compat-script")
+    return found[-1]
 
 
 class _Block:
@@ -149,6 +121,8 @@ class _Block:
     def __init__(self, name: str) -> None:
         self.name, self.axes, self.init = name, list[Axis](), list[S.Stmt]()
         self.where: E.Expr = TRUE
+        self.notes: dict[str, Any] = {}
+        self.regions: dict[str, list[ast.expr]] = {}
 
 
 class _Reader:
@@ -160,7 +134,7 @@ class _Reader:
         known = {**vars(builtins), **function.__globals__, **_around(function), **outside}
         script = sys.modules.get("tvm.script.tir")
         self.dialects = {name for name, value in known.items() if value is script and script is not None}
-        self.outside = {**known, **dict.fromkeys(self.dialects, _Values())}
+        self.outside = {**known, **dict.fromkeys(self.dialects, Values())}
         self.names: dict[str, Any] = {}
         self.params: dict[str, Var] = {}
         self.declared: list[S.Stmt] = []
@@ -169,6 +143,10 @@ class _Reader:
         self.blocks: list[_Block] = []
         self.block_names = NamePool()
         self.name = function.__name__
+        self.depth = 0
+        self.threads: dict[str, str] = {}
+        self.lowered = False
+        """Whether it is a function that a schedule was lowered to."""
 
     def read(self) -> PrimFunc:
         for a in self.node.args.args:
@@ -180,8 +158,15 @@ class _Reader:
         variables = [self.params[a.arg] for a in self.node.args.args]
         shapes = (e for s in self.declared if isinstance(s, S.DeclBuffer) for e in s.buffer.shape)
         sizes = list(dict.fromkeys(e for e in shapes if isinstance(e, Var) and e not in variables))
-        attrs = ((EXPRESSIONS, True), *(((IMPLIED_SIZES, len(sizes)),) if sizes else ()))
+        attrs = ((IMPLIED_SIZES, len(sizes)),) if sizes else ()
         body = (*self.declared, *self.out)
+        if self.lowered:
+            open_ = any(
+                not isinstance(e, IntImm) for s in walk_stmts(body) if isinstance(s, S.Alloc) for e in s.buffer.shape
+            )
+            attrs = (*attrs, (S.OPEN_MEMORY, 1)) if open_ else attrs
+            return PrimFunc(self.name, (*variables, *sizes), body, VOID, attrs)
+        attrs = ((EXPRESSIONS, True), *attrs)
         return canonical(PrimFunc(self.name, (*variables, *sizes), body, VOID, attrs))
 
     # -- parameters and buffers
@@ -195,7 +180,7 @@ class _Reader:
         if called == "Buffer":
             assert isinstance(note, ast.Call)
             self.names[name] = self._buffer(name, name, *self._shape_and_type(note))
-        elif note is not None and self._dotted(note) in SCALARS.split():
+        elif note is not None and self._dotted(note) in TYPES:
             self.params[name] = Var(name, data_type(self._dotted(note)))
             self.names[name] = self.params[name]
         else:
@@ -210,38 +195,95 @@ class _Reader:
         dims = shape if isinstance(shape, (tuple, list)) else (shape,)
         return tuple(map(as_expr, dims)) or (_ONE,), data_type(str(kind))
 
-    def _buffer(self, param: str, name: str, shape: tuple[E.Expr, ...], kind: DataType) -> _Cells:
-        data = Var(param, pointer_type(kind, "global"))
+    def _buffer(self, param: str, name: str, shape: tuple[E.Expr, ...], kind: DataType) -> Cells:
+        data = Var(name, pointer_type(kind, "global"))
         self.params[param] = data
         buffer = Buffer(data, kind, shape)
         self.declared.append(S.DeclBuffer(buffer))
-        return _Cells(buffer)
+        return self._cells(buffer)
 
-    def _allocated(self, name: str, call: ast.Call) -> _Cells:
+    def _allocated(self, name: str, call: ast.Call) -> Cells:
         shape, kind = self._shape_and_type(call)
         scope = next((self._value(k.value) for k in call.keywords if k.arg == "scope"), "global")
-        if scope not in _SCOPES:
-            raise self._error(call, f"there is no memory '{scope}'", ", ".join(_SCOPES))
-        buffer = Buffer(Var(name, pointer_type(kind, _SCOPES[scope])), kind, shape)
-        self.declared.append(S.Alloc(buffer))
-        return _Cells(buffer)
+        if not isinstance(scope, str):
+            raise self._error(call, "a memory is named by a text")
+        memory = _SCOPES.get(scope.split(".")[0], "private")  # of other machines: plain memory
+        buffer = Buffer(Var(name, pointer_type(kind, memory)), kind, shape)
+        (self.out if self.depth or self.lowered else self.declared).append(S.Alloc(buffer))
+        return self._cells(buffer)
+
+    def _cells(self, buffer: Buffer) -> Cells:
+        made = Cells(buffer)
+        made.shaped = self.lowered
+        return made
+
+    def _part(self, call: ast.Call) -> Cells:
+        """`T.match_buffer(A[i:i + 4, j], shape)`: accesses of it are those of `A`."""
+        region = self._region(call.args[0])
+        assert isinstance(region, E.BufferRegion) and isinstance(call.args[0], ast.Subscript)
+        whole = self._value(call.args[0].value)
+        shape = self._shape_and_type(call, 1)[0] if len(call.args) > 1 else region.extents
+        return Part(whole, region.starts, shape)
+
+    def _alias(self, call: ast.Call) -> Cells:
+        """`T.Buffer(shape, dtype, data=A)`: another form of the memory of `A`."""
+        shape, kind = self._shape_and_type(call)
+        data = next((k.value for k in call.keywords if k.arg == "data"), None)
+        base = data.value if isinstance(data, ast.Attribute) and data.attr == "data" else data
+        known = None if base is None else self._value(base)
+        if not isinstance(known, Cells) or isinstance(known, Part) or known.dtype is not kind:
+            raise self._error(call, "T.Buffer as a statement has the memory of a buffer of the same type: data=A.data")
+        buffer = Buffer(known.buffer.data, kind, shape)
+        if [getattr(e, "value", e) for e in shape] == [getattr(e, "value", e) for e in known.shape]:
+            return known
+        self.out.append(S.DeclBuffer(buffer))
+        return self._cells(buffer)
 
     # -- statements
 
     def _body(self, nodes: Sequence[ast.stmt]) -> None:
-        for node in nodes:
+        for place, node in enumerate(nodes):
+            if (launched := self._launched(node)) is not None:
+                self._threads(node, *launched, nodes[place + 1 :])
+                return
             form: Callable[[Any], None] | None = getattr(self, f"_{type(node).__name__.lower()}", None)
             if form is None:
                 raise self._error(node, f"a function of blocks has no {type(node).__name__}")
             form(node)
 
+    def _launched(self, node: ast.stmt) -> tuple[str, Any] | None:
+        """The name and extent of `x = T.launch_thread(tag, n)`, or of `T.launch_thread(x, n)` after `x = T.env_thread(tag)`."""
+        value = getattr(node, "value", None)
+        if not isinstance(node, (ast.Assign, ast.Expr)) or self._called(value) != "launch_thread":
+            return None
+        assert isinstance(value, ast.Call)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            self.threads[node.targets[0].id] = str(self._value(value.args[0]))
+            return node.targets[0].id, self._value(value.args[1])
+        if isinstance(value.args[0], ast.Name) and value.args[0].id in self.threads:
+            return value.args[0].id, self._value(value.args[1])
+        raise self._error(node, "T.launch_thread has a thread and its extent")
+
+    def _threads(self, node: ast.stmt, name: str, extent: Any, rest: Sequence[ast.stmt]) -> None:
+        """The rest of a body in a loop over threads."""
+        kind, var, stop = self.threads[name].replace(".", "_"), Var(name, INT32), as_expr(extent)
+        if kind not in (*S.THREAD_LOOPS, *S.VIRTUAL_LOOPS):
+            raise self._error(node, f"there is no thread {self.threads[name]}")
+        self.names[name], self.extents[var] = var, (_ZERO, stop)
+        self.out.append(S.For(var, kind, _ZERO, stop, _ONE, self._nested(rest)))
+
+    def _while(self, node: ast.While) -> None:
+        self.out.append(S.While(as_expr(self._value(node.test)), self._nested(node.body)))
+
     def _nested(self, nodes: Sequence[ast.stmt]) -> tuple[S.Stmt, ...]:
         outer, self.out = self.out, []
+        self.depth += 1
         try:
             self._body(nodes)
             return tuple(self.out)
         finally:
             self.out = outer
+            self.depth -= 1
 
     def _pass(self, node: ast.Pass) -> None:
         """Nothing."""
@@ -255,21 +297,49 @@ class _Reader:
         assert isinstance(node.value, ast.Call)
         if called == "where":
             self._block(node).where = as_expr(self._value(node.value.args[0]))
+        elif called in EXPLICIT:
+            self._block(node).regions[called] = list(node.value.args)
+        elif called == "block_attr":
+            self._block(node).notes.update(self._value(node.value.args[0]))
+        elif called == "evaluate":
+            value = self._value(node.value.args[0])
+            if not isinstance(value, (int, str)):
+                self.out.append(S.Evaluate(as_expr(value)))
         elif called == "func_attr":
-            self.name = str(self._value(node.value.args[0]).get("global_symbol", self.name))
+            attrs = self._value(node.value.args[0])
+            self.name = str(attrs.get("global_symbol", self.name))
+            self.lowered = bool(attrs.get("from_legacy_te_schedule"))
+            for cells in (c for c in self.names.values() if isinstance(c, Cells)):
+                cells.shaped = self.lowered
 
     def _assign(self, node: ast.Assign) -> None:
         target, called = node.targets[0], self._called(node.value)
-        if isinstance(target, ast.Subscript):
+        if (
+            isinstance(target, ast.Tuple)
+            and isinstance(node.value, ast.Tuple)
+            and len(target.elts) == len(node.value.elts)
+        ):
+            for one, value in zip(target.elts, node.value.elts):
+                self._assign(ast.copy_location(ast.Assign([one], value), node))
+        elif isinstance(target, ast.Subscript):
             self._stored(target, self._value(node.value))
         elif called.startswith("axis."):
             self._axes(node, called.removeprefix("axis."))
         elif isinstance(target, ast.Name) and isinstance(node.value, ast.Call) and called == "match_buffer":
+            if isinstance(node.value.args[0], ast.Subscript):
+                self.names[target.id] = self._part(node.value)
+                return
             param = self._value(node.value.args[0])
+            if param not in self.handles:
+                raise self._error(node, f"{param} is no parameter that is a T.handle")
             shape, kind = self._shape_and_type(node.value, 1)
             self.names[target.id] = self._buffer(str(param), target.id, shape, kind)
-        elif isinstance(target, ast.Name) and isinstance(node.value, ast.Call) and called == "alloc_buffer":
+        elif isinstance(target, ast.Name) and isinstance(node.value, ast.Call) and called == "Buffer":
+            self.names[target.id] = self._alias(node.value)
+        elif isinstance(target, ast.Name) and isinstance(node.value, ast.Call) and called in _ALLOCATED:
             self.names[target.id] = self._allocated(target.id, node.value)
+        elif isinstance(target, ast.Name) and isinstance(node.value, ast.Call) and called == "env_thread":
+            self.threads[target.id] = str(self._value(node.value.args[0]))
         elif isinstance(target, ast.Name):
             self._named(target.id, self._value(node.value))
         else:
@@ -278,15 +348,15 @@ class _Reader:
     def _annassign(self, node: ast.AnnAssign) -> None:
         if not isinstance(node.target, ast.Name) or node.value is None:
             raise self._error(node, "a value is assigned to a name or an element")
-        self._named(node.target.id, self._value(node.value))
+        self._named(node.target.id, self._value(node.value), True)
 
-    def _named(self, name: str, value: Any) -> None:
-        """A name for a value: a variable of the function where it is one that is computed."""
-        if isinstance(value, Expr) and not isinstance(value, (Var, IntImm)):
+    def _named(self, name: str, value: Any, typed: bool = False) -> None:
+        """A name for a value: a variable of the function where it is one that is computed, or has a type in the text."""
+        if isinstance(value, Expr) and (typed or not isinstance(value, (Var, IntImm))):
             var = Var(name, value.dtype)
             self.out.append(S.Let(var, value))
             value = var
-        elif isinstance(value, _Open):
+        elif isinstance(value, Open):
             value = te.var(name, value.kind)
         self.names[name] = value
 
@@ -299,7 +369,7 @@ class _Reader:
 
     def _stored(self, target: ast.Subscript, value: Any) -> None:
         cells, at = self._value(target.value), self._value(target.slice)
-        if not isinstance(cells, _Cells):
+        if not isinstance(cells, Cells):
             raise self._error(target, "this is no buffer")
         with self._at(target):
             self.out.append(cells.store(value, *(at if isinstance(at, tuple) else (at,))))
@@ -315,22 +385,23 @@ class _Reader:
         else:
             ranges = [(given[0], given[1]) if len(given) > 1 else (_ZERO, given[0])]
         targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
-        kind = _LOOPS[called]
+        kind, options = _LOOPS[called], {k.arg: self._value(k.value) for k in call.keywords}
         if called == "thread_binding":
-            kind = str({k.arg: self._value(k.value) for k in call.keywords}.get("thread", "")).replace(".", "_")
-        if kind not in (*_LOOPS.values(), *S.THREAD_LOOPS) or len(targets) != len(ranges) or not kind:
+            kind = str(options.get("thread", "")).replace(".", "_")
+        notes = tuple((options.get("annotations") or {}).items())
+        if kind not in (*_LOOPS.values(), *S.THREAD_LOOPS, *S.VIRTUAL_LOOPS) or len(targets) != len(ranges) or not kind:
             raise self._error(node, "this loop has other names than ranges, or a thread that there is not")
         loops = []
         for target, (start, stop) in zip(targets, ranges):
             if not isinstance(target, ast.Name):
                 raise self._error(target, "a loop has a name")
-            var = Var(target.id, INT32)
+            var = Var(target.id, INT32, self.lowered and len(given) == len(ranges))
             extent = stop if start is _ZERO else as_expr(stop - start)
             self.names[target.id], self.extents[var] = var, (start, extent)
             loops.append((var, start, stop))
         body = self._nested(node.body)
         for var, start, stop in reversed(loops):
-            body = (S.For(var, kind, start, stop, _ONE, body),)
+            body = (S.For(var, kind, start, stop, _ONE, body, notes),)
         self.out += body
 
     def _if(self, node: ast.If) -> None:
@@ -346,13 +417,33 @@ class _Reader:
         if called == "init":
             self._block(node).init += self._nested(node.body)
             return
+        named = node.items[0].optional_vars
+        if called in ("LetStmt", "let") and isinstance(call, ast.Call) and isinstance(named, ast.Name):
+            self._named(named.id, self._value(call.args[0]), True)
+            self._body(node.body)
+            return
         if called != "block" or not isinstance(call, ast.Call):
             raise self._error(node, "`with` has a T.block or a T.init")
         block = _Block(self.block_names.take(str(self._value(call.args[0])) if call.args else "block"))
         self.blocks.append(block)
         body = self._nested(node.body)
         self.blocks.pop()
-        self.out.append(new_block(block.name, block.axes, body, tuple(block.init), block.where))
+        made = new_block(block.name, block.axes, body, tuple(block.init), block.where)
+        sides = {side: block.regions.get(side, ()) for side in EXPLICIT if EXPLICIT[side] in block.notes}
+        given = {side: tuple(map(self._region, nodes)) for side, nodes in sides.items()}
+        self.out.append(made.replace(annotations=tuple(block.notes.items()), **given) if block.notes else made)
+
+    def _region(self, node: ast.expr) -> Expr:
+        """The part of a buffer that `A[i, 0:4]` is."""
+        if not isinstance(node, ast.Subscript):
+            raise self._error(node, "a region is a buffer with indices and slices")
+        cells, at = self._value(node.value), self._value(node.slice)
+        ends = [
+            (i.start, i.stop - i.start) if isinstance(i, slice) else (i, 1)
+            for i in (at if isinstance(at, tuple) else (at,))
+        ]
+        starts, extents = (tuple(map(as_expr, side)) for side in zip(*ends))
+        return E.BufferRegion(view(cells.buffer), starts, extents)
 
     def _block(self, node: ast.AST) -> _Block:
         if not self.blocks:
@@ -371,6 +462,8 @@ class _Reader:
         else:
             kinds, bindings = [called], [as_expr(given[1])]
             low, high = given[0] if isinstance(given[0], (tuple, list)) else (0, given[0])
+            if isinstance(high, te.Range):
+                low, high = high.min, high.min + high.extent
             domains = [(as_expr(low), as_expr(high - low))]
         if not len(names) == len(kinds) == len(bindings) or None in domains or not {*kinds} <= {*_KINDS}:
             raise self._error(node, "an axis for each kind (S, R) and each loop")
@@ -384,8 +477,14 @@ class _Reader:
 
     def _value(self, node: ast.expr) -> Any:
         with self._at(node):
-            code = compile(ast.fix_missing_locations(ast.Expression(node)), self.file, "eval")
-            return eval(code, {**self.outside, **self.names})
+            if isinstance(node, ast.Slice):
+                ends = (node.lower, node.upper, node.step)
+                return slice(*(None if e is None else self._value(e) for e in ends))
+            if isinstance(node, ast.Tuple) and any(isinstance(e, ast.Slice) for e in node.elts):
+                return tuple(map(self._value, node.elts))
+            expression = Operators().visit(copy.deepcopy(node))
+            code = compile(ast.fix_missing_locations(ast.Expression(expression)), self.file, "eval")
+            return eval(code, {**self.outside, **self.names, **OPERATORS})
 
     def _dotted(self, node: ast.AST | None) -> str:
         """`T.axis.spatial` as `axis.spatial`; other names as they are."""

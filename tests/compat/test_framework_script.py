@@ -103,15 +103,14 @@ def test_a_part_of_a_loop_by_where():
 def test_what_is_not_read_is_an_error_with_its_place():
     from tvm.script import tir as T
 
-    with pytest.raises(CompassError, match="has no While") as refused:
+    with pytest.raises(CompassError, match="has no Assert") as refused:
 
         @T.prim_func
         def loops(A: T.Buffer((4,), "int32")):
-            while A[0] < 3:
-                A[0] = A[0] + 1
+            assert A[0] < 3
 
     lines = Path(__file__).read_text().splitlines()
-    assert "while" in lines[refused.value.span.line - 1] and refused.value.span.file == __file__
+    assert "assert" in lines[refused.value.span.line - 1] and refused.value.span.file == __file__
     with pytest.raises(CompassError, match=r"'A' has 1 dimensions, got 2"):
 
         @T.prim_func
@@ -301,3 +300,38 @@ def test_vectors_of_elements_have_ramps_as_indices(target):
         @T.prim_func
         def scalar(B: T.Buffer((16,), "int32")):
             B[T.Ramp(0, 1, 8)] = T.int32(3)
+
+
+def test_a_schedule_of_a_function_is_compared_and_its_trace_taken_again():
+    import tvm
+    from tvm.script import tir as T
+    from tvm.tir.schedule.testing import assert_structural_equal_ignore_global_symbol, verify_trace_roundtrip
+
+    @T.prim_func
+    def doubled(a: T.handle, b: T.handle) -> None:
+        A, B = T.match_buffer(a, (8, 4)), T.match_buffer(b, (8, 4))
+        for i, j in T.grid(8, 4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * 2.0
+
+    @T.prim_func
+    def expected(a: T.handle, b: T.handle) -> None:
+        A = T.match_buffer(a, (8, 4))
+        B = T.match_buffer(b, (8, 4))
+        for f in range(32):
+            with T.block("B"):
+                vi, vj = T.axis.S(8, f // 4), T.axis.S(4, f % 4)
+                T.reads([A[vi, vj]])
+                T.writes([B[vi, vj]])
+                B[vi, vj] = A[vi, vj] * 2.0
+
+    s = tvm.tir.Schedule(doubled, debug_mask="all")
+    i, j = s.get_loops(s.get_block("B"))
+    s.fuse(i, j)
+    assert_structural_equal_ignore_global_symbol(expected, s.mod["main"])
+    verify_trace_roundtrip(sch=s, mod=doubled)
+    with pytest.raises(ValueError, match="not structurally equal"):
+        assert_structural_equal_ignore_global_symbol(doubled, s.mod["main"])
+    with pytest.raises(tvm.tir.ScheduleError):
+        s.reorder(i, j)

@@ -1,0 +1,193 @@
+"""What stands in expressions of the framework's script: elements of buffers, names of `T`, operators of Python."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import te
+from ..ir import exprs as E
+from ..ir import stmts as S
+from ..ir.dtypes import INT32
+from ..ir.errors import ExpressionTypeError
+from ..ir.expr_op import ExprOp
+from ..ir.exprs import Buffer, Expr, IntImm
+from ..ir.operators import as_expr, binary, data_type, inverted
+from ..te.analyzer import Analyzer
+from ..te.opaque import View
+from ..tir.blocks import view
+from .names import SCALARS
+
+TYPES = (*SCALARS.split(), "int64", "uint64", "float64")
+_RAW = {
+    "Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "Mod": "mod", "FloorDiv": "floordiv", "FloorMod": "floormod",
+    "Min": "min", "Max": "max", "EQ": "eq", "NE": "ne", "LT": "lt", "LE": "le", "GT": "gt", "GE": "ge", "And": "and", "Or": "or",
+}  # fmt: skip
+"""Nodes of operators, which fold nothing."""
+
+
+class Cells(View):
+    """The elements of a buffer. `shaped`: accesses name the buffer with its shape, as in functions that were lowered."""
+
+    shaped = False
+
+    def _accessed(self) -> Buffer:
+        return self.buffer if self.shaped else view(self.buffer)
+
+    def __getitem__(self, indices: Any) -> Expr:
+        given = indices if isinstance(indices, tuple) else (indices,)
+        return E.BufferLoad(self._accessed(), self._indices([_vector(i) for i in given or self._only()]))
+
+    def _only(self) -> tuple[Any, ...]:
+        """The indices of the element of a buffer without dimensions, which has one of one element here."""
+        return (IntImm(INT32, 0),) * len(self.shape)
+
+    def store(self, value: Any, *indices: Any) -> S.Stmt:
+        indices = tuple(map(_vector, indices or self._only()))
+        if isinstance(indices[-1], E.Ramp):
+            return self._store_vector(value, indices, indices[-1].lanes)
+        made = super().store(value, *indices)
+        assert isinstance(made, S.BufferStore)
+        return made.replace(buffer=self._accessed())
+
+    def _store_vector(self, value: Any, indices: tuple[Any, ...], lanes: int) -> S.Stmt:
+        e = as_expr(value)
+        if e.dtype is not self.dtype.with_lanes(lanes):
+            raise ExpressionTypeError(f"{lanes} elements of '{self.name}' are {self.dtype}, the value is {e.dtype}")
+        return S.BufferStore(self._accessed(), self._indices(indices), e, None)
+
+
+class Part(Cells):
+    """A part of a buffer by indices of its own, which begin at `starts`; `dropped` leading dimensions are one element each."""
+
+    def __init__(self, whole: Cells, starts: Sequence[Expr], shape: tuple[Expr, ...]) -> None:
+        super().__init__(Buffer(whole.buffer.data, whole.buffer.dtype, shape))
+        self.whole, self.starts, self.dropped = whole, list(starts), len(starts) - len(shape)
+
+    def _there(self, indices: Sequence[Any]) -> tuple[Any, ...]:
+        given = [*(0 for _ in range(self.dropped)), *(indices or self._only())]
+        if any(isinstance(i, slice) for i in given) or len(given) != len(self.starts):
+            raise ExpressionTypeError(
+                f"'{self.name}' is a part of a buffer with {len(self.starts)} dimensions, elements of it are accessed"
+            )
+        return tuple(s + as_expr(i) for s, i in zip(self.starts, given))
+
+    def __getitem__(self, indices: Any) -> Expr:
+        return self.whole[self._there(indices if isinstance(indices, tuple) else (indices,))]
+
+    def store(self, value: Any, *indices: Any) -> S.Stmt:
+        return self.whole.store(value, *self._there(indices))
+
+
+class Values:
+    """What `T.name` is in expressions: functions of values, and types."""
+
+    def __getattr__(self, name: str) -> Any:
+        name = _ALIASES.get(name, name)
+        if name in TYPES:
+            return lambda value=None: Open(name) if value is None else _typed(value, name)
+        if name == "cast":
+            return lambda value, kind: te.cast(value, kind)
+        if name == "Cast":
+            return lambda kind, value: E.Cast(data_type(kind), as_expr(value))
+        if name in ("rint", "pow"):
+            return lambda *values: E.Call(name, tuple(map(as_expr, values)), as_expr(values[0]).dtype)
+        if name in ("Ramp", "ramp"):
+            return _ramp
+        if name in ("Broadcast", "broadcast"):
+            return lambda value, lanes: E.Broadcast(as_expr(value), int(lanes))
+        if name in _RAW:
+            return lambda a, b: E.Binary(_RAW[name], as_expr(a), as_expr(b))
+        if name in te.__all__:
+            return _untyped(getattr(te, name))
+        raise AttributeError(f"T.{name} has no meaning in an expression")
+
+
+_ALIASES = {"fabs": "abs", "boolean": "bool", "power": "pow", "Range": "Range"}
+
+
+def _untyped(function: Any) -> Any:
+    """A function of values that takes the type of its result, too, which it knows."""
+    return lambda *args, dtype=None, **options: function(*args, **options)
+
+
+def _vector(index: Any) -> Any:
+    """The indices that a slice of constant length stands for; another index itself."""
+    if not isinstance(index, slice):
+        return index
+    step = 1 if index.step is None else index.step
+    extent = Analyzer().simplify(as_expr(index.stop) - as_expr(index.start))
+    if not isinstance(extent, IntImm) or not isinstance(step, int):
+        raise ExpressionTypeError(f"a slice of {extent} elements has no number of lanes")
+    return _ramp(index.start, step, -(-extent.value // step))
+
+
+def _ramp(base: Any, stride: Any, lanes: int) -> Expr:
+    """The indices of a vector's elements."""
+    first = as_expr(base)
+    return E.Ramp(first, te.cast(as_expr(stride), str(first.dtype)), int(lanes))
+
+
+class Open:
+    """`T.int32()`: a size that is known when the function runs."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+
+def _typed(value: Any, kind: str) -> Expr:
+    if isinstance(value, ExprOp):
+        return te.cast(value, kind)
+    return E.FloatImm(data_type(kind), float(value)) if isinstance(value, str) else te.const(value, kind)
+
+
+def _joined(op: str, *parts: Callable[[], Any]) -> Any:
+    """What `and` or `or` gives: as in Python, or the expression where a part is one."""
+    found = [parts[0]()]
+    for part in parts[1:]:
+        last = found[-1]
+        if not isinstance(last, ExprOp) and bool(last) is (op == "or"):
+            return last
+        found.append(part())
+    if not any(isinstance(x, ExprOp) for x in found):
+        return found[-1]
+    known = [as_expr(x) for x in found if isinstance(x, ExprOp)]
+    made = known[0]
+    for e in known[1:]:
+        made = binary(op, made, e)
+    return made
+
+
+def _negated(value: Any) -> Any:
+    return inverted(as_expr(value)) if isinstance(value, ExprOp) else not value
+
+
+class Operators(ast.NodeTransformer):
+    """Has `and`, `or`, `not` and chains of comparisons make expressions."""
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        self.generic_visit(node)
+        return self._call("and" if isinstance(node.op, ast.And) else "or", node.values)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        if len(node.ops) < 2:
+            return node
+        sides = [node.left, *node.comparators]
+        return self._call("and", [ast.Compare(a, [op], [b]) for a, op, b in zip(sides, node.ops, sides[1:])])
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Not):
+            return node
+        return ast.copy_location(ast.Call(ast.Name("__negated", ast.Load()), [node.operand], []), node)
+
+    @staticmethod
+    def _call(op: str, parts: Sequence[ast.expr]) -> ast.AST:
+        none = ast.arguments([], [], None, [], [], None, [])
+        given = [ast.Constant(op), *(ast.Lambda(none, p) for p in parts)]
+        return ast.copy_location(ast.Call(ast.Name("__joined", ast.Load()), given, []), parts[0])
+
+
+OPERATORS = {"__joined": _joined, "__negated": _negated}
