@@ -227,7 +227,7 @@ class Builder(Recorder):
         )
 
     def macro(self, macro: Macro, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """The statements of a macro, which may change its arguments."""
+        """The statements of a macro, which may change its arguments. What is known of their ranges must hold behind it."""
         bound = _signature(macro.py_func).bind(*args, **kwargs)
         bound.apply_defaults()
         arguments = list(bound.arguments.values())

@@ -41,6 +41,7 @@ PORTED = (
     "sampling",
     "attention",
     "images",
+    "pooling.fractional",
 )
 """Families, or modules of them, whose own kernels are made as IR, too."""
 
