@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from compass_core import VERSION
@@ -105,7 +105,28 @@ def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, sim
                 help="give a schedule, a function or a module",
             )
         module = inp if isinstance(inp, Module) else IRModule.from_expr(inp)
-    return with_passes(module).map_functions(seen)
+    made = with_passes(module).map_functions(seen)
+    if isinstance(inp, Schedule):
+        _remember(made, lambda target: with_passes(lowered(inp, given, name, target, binds=binds)))
+    return made
+
+
+_lowered: list[tuple[Module, Callable[[Target], Module]]] = []
+_MOST_LOWERED = 32
+"""Modules of which it is known what they were lowered from."""
+
+
+def _remember(module: Module, again: Callable[[Target], Module]) -> None:
+    """Keeps how a module is lowered for another target: nobody has said yet what it is to be built for."""
+    _lowered.append((module, again))
+    del _lowered[:-_MOST_LOWERED]
+
+
+def _for_target(module: Module, target: Target) -> Module:
+    """The module, or where it was lowered for another target by `lower` and is as it was, what that gives for this one."""
+    if module.target in ("", target.machine().name):
+        return module
+    return next((again(target) for known, again in reversed(_lowered) if known is module), module)
 
 
 def build(
@@ -130,6 +151,8 @@ def build(
         inputs = with_passes(lowered(inputs, args, name, chosen, binds=binds))
     else:
         _refuse(binds=binds)
+    if isinstance(inputs, Module):
+        inputs = _for_target(inputs, chosen)
     return targets.build(inputs, None, chosen, name)
 
 
