@@ -280,7 +280,7 @@ MODULES: dict[str, Names] = {
     "tvm.tir": Names(
         {"build": f"{FRAMEWORK}:build_functions"}
         | _from(framework="IRModule likely", te=_VALUES)
-        | {"Buffer": "compassc.ir.exprs:", "CallEffectKind": "compassc.te.intrinsics:"}
+        | {"CallEffectKind": "compassc.te.intrinsics:"}
         | {n: "compassc.tir:" for n in ("IndexMap", "Schedule", "ScheduleError", "TensorIntrin")},
         like=("compassc.compat.nodes",),
     ),

@@ -17,7 +17,7 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir import tensor_exprs as T
 from compassc.ir.dtypes import DataType
-from compassc.ir.exprs import Buffer, Expr
+from compassc.ir.exprs import Expr
 from compassc.ir.members import Attributes, Members
 from compassc.ir.node import Node
 from compassc.ir.operators import as_expr, binary, cast, immediate, kind_of
@@ -59,7 +59,7 @@ def _extent(loop: S.For) -> Expr:
     return binary("sub", loop.stop, loop.min)
 
 
-def _buffer_map(function: S.PrimFunc) -> dict[E.Var, Buffer]:
+def _buffer_map(function: S.PrimFunc) -> dict[E.Var, E.Buffer]:
     """The buffers of the parameters that are addresses."""
     declared = (s.buffer for s in function.body if isinstance(s, S.DeclBuffer))
     return {buffer.data: buffer for buffer in declared if buffer.data in function.params}
@@ -73,10 +73,10 @@ def variable(given: Any) -> E.Var:
     return found
 
 
-def _stored(given: Any) -> Buffer:
+def _stored(given: Any) -> E.Buffer:
     """The buffer itself of what was declared."""
     found = given.buffer if isinstance(given, View) else given
-    if not isinstance(found, Buffer):
+    if not isinstance(found, E.Buffer):
         raise _WrongArgument(f"a {type(given).__name__} is no buffer", code="input", help="take te.decl_buffer(shape)")
     return found
 
@@ -318,11 +318,11 @@ def _ramp(base: Expr, stride: Expr, lanes: int) -> Expr:
     return E.Ramp(base, cast(stride, kind_of(base)), lanes)
 
 
-def _load(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
+def _load(buffer: E.Buffer, indices: tuple[Expr, ...]) -> Expr:
     return View(buffer)[indices]
 
 
-def _store(buffer: Buffer, value: Expr, indices: tuple[Expr, ...]) -> S.Stmt:
+def _store(buffer: E.Buffer, value: Expr, indices: tuple[Expr, ...]) -> S.Stmt:
     """A number takes the elements' type. ExpressionTypeError for values of other types."""
     return View(buffer).store(value, *indices)
 
@@ -388,7 +388,7 @@ def _function(
     declared: list[S.Stmt] = []
     for given in params:
         buffer = (
-            buffers.get(given) if isinstance(given, E.Var) else given if isinstance(given, (View, Buffer)) else None
+            buffers.get(given) if isinstance(given, E.Var) else given if isinstance(given, (View, E.Buffer)) else None
         )
         if buffer is not None:
             declared.append(S.DeclBuffer(_stored(buffer)))
@@ -489,6 +489,7 @@ _KNOWN: Mapping[str, Any] = {
     "AllocateConst": S.AllocConst,
     "DeclBuffer": S.DeclBuffer,
     "Block": S.Block,
+    "Buffer": (E.Buffer, View),
     "BufferRegion": E.BufferRegion,
     "ProducerLoad": T.ProducerLoad,
     "Reduce": T.Reduce,

@@ -100,6 +100,10 @@ class Var(Expr):
     dtype: Type
     nonneg: bool = False
 
+    @property
+    def name_hint(self) -> str:
+        return self.name
+
 
 def _whole(value: int) -> int:
     return int(value)
@@ -323,6 +327,10 @@ class Buffer(Node):
     data: Var
     dtype: DataType
     shape: tuple[Expr, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.data.name
 
     @property
     def scope(self) -> str:

@@ -53,7 +53,7 @@ def examples(tir):
 def test_a_node_is_of_its_own_type_and_its_groups_only(tir):
     made = examples(tir)
     assert set(made) == {n for n, t in TYPES.items() if n not in GROUPS} - {
-        "Allocate", "AllocateConst", "DeclBuffer", "Block", "BufferRegion", "ProducerLoad", "Reduce",
+        "Allocate", "AllocateConst", "DeclBuffer", "Block", "Buffer", "BufferRegion", "ProducerLoad", "Reduce",
         "CommReducer", "PrimType", "PointerType", "Array", "Map",
     }  # fmt: skip
     for name, node in made.items():
@@ -161,6 +161,8 @@ def test_functions_of_numbers_give_what_their_words_say(tir):
     assert tir.stmt_seq(x) == store or isinstance(tir.stmt_seq(x), tir.Evaluate)
     assert tir.stmt_list(tir.stmt_seq(store, store)) == [store, store]
     view = tir.decl_buffer((4, 8), "int32", "a")
+    assert isinstance(view, tir.Buffer) and isinstance(view[0, 0].buffer, tir.Buffer)
+    assert view[0, 0].buffer.name == view.name and view.data.name_hint == "a"
     assert view.offset_of([2, 3])[0] == 19 and view.scope() == "global" and view.data.name == "a"
 
 
