@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ def run_model(console: Console, source: Path, given: dict[str, Any]) -> None:
     quantize = request_of(given)
 
     def build() -> Model:
+        nonlocal quantize
         request = ModelRequest(
             source=source,
             target=target,
@@ -45,7 +47,10 @@ def run_model(console: Console, source: Path, given: dict[str, Any]) -> None:
             output=folder / "aipu.bin",
         )
         with telling(console):
-            return Model.of(run_model_build(request, console.stage, console.waiting))
+            made = run_model_build(request, console.stage, console.waiting)
+        if quantize is not None:
+            quantize = replace(quantize, outcome=made.quantised)
+        return Model.of(made)
 
     start = time.monotonic()
     try:

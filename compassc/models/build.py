@@ -34,7 +34,8 @@ STATISTICS = "calibration.npz"
 
 @dataclass(frozen=True)
 class QuantizeRequest:
-    """How a graph is quantised; the arguments of `compassc.quantizer.quantize_model`. `data`: samples to calibrate with."""
+    """How a graph is quantised; the arguments of `compassc.quantizer.quantize_model`. `data`: samples to calibrate with.
+    `outcome`: what an earlier build of the same graph made by this request, which is taken."""
 
     data: Any = None
     settings: Settings | str = "int8"
@@ -44,6 +45,7 @@ class QuantizeRequest:
     min_sqnr: float | None = None
     judged: bool = False
     cycles: Callable[[Graph], float] | None = None
+    outcome: Outcome | None = None
 
 
 @dataclass
@@ -146,7 +148,7 @@ def _quantize(build: ModelBuild) -> list[Path]:
     asked = build.request.quantize
     assert asked is not None, "the stage runs when it was asked for"
     build.floats = build.last_graph()
-    made = quantize_model(
+    made = asked.outcome or quantize_model(
         build.floats, asked.data, asked.settings, min_cosine=asked.min_cosine, pictures=asked.pictures,
         limit=asked.limit, min_sqnr=asked.min_sqnr, judged=asked.judged, cycles=asked.cycles,
     )  # fmt: skip
