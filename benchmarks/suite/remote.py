@@ -106,17 +106,19 @@ def _in_c(folder: Path, tokens: Path) -> dict[str, Result]:
     program, *_ = board_server.write(folder / "board")
     command = [program, "--token-file", tokens, "--port", "9091"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as made:
-        assert made.stdout is not None
-        port = int(made.stdout.readline().rpartition(":")[2])
-        session = rpc.connect("127.0.0.1", port, token_file=tokens)
-        found = {"rpcd empty": Result(1e6 * _each(lambda: session.do("server.nothing"), 300))}
-        a = np.arange(_SIZE, dtype=np.int32)
-        function = session.load_bytes(BuildManager("X2_1204").build(add).path.read_bytes())["add"]
-        there = [session.array(a) for _ in range(3)]
-        found["rpcd kernel"] = Result(1e6 * _each(lambda: function(*there, _SIZE), 100))
-        found["rpcd up"], found["rpcd down"] = _bytes(session)
-        session.close()
-        made.terminate()
+        try:
+            assert made.stdout is not None
+            port = int(made.stdout.readline().rpartition(":")[2])
+            with rpc.connect("127.0.0.1", port, token_file=tokens) as session:
+                found = {"rpcd empty": Result(1e6 * _each(lambda: session.do("server.nothing"), 300))}
+                a = np.arange(_SIZE, dtype=np.int32)
+                ex = BuildManager("X2_1204").build(add)
+                function = session.load_bytes(ex.path.read_bytes())["add"]
+                there = [session.array(a) for _ in range(3)]
+                found["rpcd kernel"] = Result(1e6 * _each(lambda: function(*there, _SIZE), 100))
+                found["rpcd up"], found["rpcd down"] = _bytes(session)
+        finally:
+            made.terminate()
     return found
 
 
