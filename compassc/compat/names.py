@@ -59,6 +59,8 @@ _VALUES = """IterVar abs acos acosh all any asin asinh atan atanh call_extern ca
     sinh sqrt sum tan tanh trunc truncdiv truncmod"""
 _TAGS = "BROADCAST COMM_REDUCE COMM_REDUCE_IDX ELEMWISE INJECTIVE is_broadcast is_injective"
 _PADS = "get_pad_tuple get_pad_tuple1d get_pad_tuple3d get_pad_tuple_generic"
+_NVCC = """find_cuda_path get_cuda_version get_target_compute_version have_bf16 have_cudagraph have_fp16 have_fp8 have_int8
+    have_tensorcore parse_compute_version"""
 _TENSORS = "ComputeOp ExternOp Operation PlaceholderOp ScanOp Tensor TensorSlice"
 _CONTAINERS = {n: "compassc.compat.nodes:" for n in ("Array", "Map")}
 _PASS_CONTEXT = "compassc.compat.pass_context:"
@@ -176,8 +178,10 @@ MODULES: dict[str, Names] = {
     "tvm.compass.utils": Names(
         _from(framework="canonicalize_target", options="control_option", remote="get_rpc_session", utils="abspath")
     ),
+    "tvm.driver": Names(_from(framework="build lower")),
+    "tvm.driver.build_module": Names(_from(framework="build lower")),
     "tvm.error": Names(
-        {name: "compass_core.errors:CompassError" for name in ("DiagnosticError", "TVMError")}
+        {name: "compass_core.errors:CompassError" for name in ("DiagnosticError", "InternalError", "TVMError")}
         | {name: f"{RUNTIME}.rpc:" for name in ("RPCError", "RPCSessionTimeoutError")}
     ),
     "tvm.ir": Names(
@@ -231,6 +235,7 @@ MODULES: dict[str, Names] = {
             "utils": "utils",
         }.items()
     },
+    "tvm.ndarray": Names(_from(runtime="NDArray array cpu cuda device empty from_dlpack")),
     "tvm.nd": Names(_from(runtime="NDArray array cpu cuda device empty from_dlpack")),
     "tvm.exec": Names({}),
     **{
@@ -263,6 +268,8 @@ MODULES: dict[str, Names] = {
     "tvm.contrib.cblas": Names({n: "compassc.compat.host_operations:" for n in ("batch_matmul", "matmul")}),
     "tvm.contrib.cc": Names(like=("compassc.compat.linking",)),
     "tvm.contrib.clang": Names({"create_llvm": "compassc.compat.contrib:"}),
+    "tvm.contrib.nvcc": Names({n: "compassc.compat.contrib_tools:" for n in _NVCC.split()}),
+    "tvm.contrib.tar": Names({n: "compassc.compat.contrib_tools:" for n in ("tar", "untar")}),
     "tvm.contrib.pickle_memoize": Names({"memoize": "compassc.compat.contrib:"}),
     "tvm.contrib.random": Names({n: "compassc.compat.host_operations:" for n in ("normal", "randint", "uniform")}),
     "tvm.contrib.utils": Names({n: "compassc.compat.contrib:" for n in ("TempDirectory", "tempdir")}),
@@ -271,6 +278,7 @@ MODULES: dict[str, Names] = {
     ),
     "tvm.topi.image": Names(like=("compassc.topi.image",)),
     "tvm.topi.nn": Names(like=("compassc.topi.nn",)),
+    **{f"tvm.topi.{part}": Names(like=("compassc.topi",)) for part in ("broadcast", "math", "reduction", "transform")},
     "tvm.topi.nn.utils": Names({n: "compassc.compat.topi_utils:" for n in _PADS.split()}),
     "tvm.topi.utils": Names(like=("compassc.compat.topi_utils",)),
     "tvm.topi.testing": Names(like=("compassc.compat.topi_testing", "compassc.compat.topi_references")),
@@ -322,7 +330,6 @@ MODULES: dict[str, Names] = {
 _GRAPHS = "models are compiled from ONNX or TFLite files: `compassc build model.onnx`, in Python `compassc.compile`"
 _TUNING = "schedules are searched for with `compassc tune`"
 _REMOTE = "servers are made by `rpc.Server`, or `compass-rpcd` where there is no Python"
-_BUILD = "kernels are built by `BuildManager(target).build(kernel)`"
 _GRAPH_TEXT = "only functions of loops and blocks are read from the framework's script, not graphs"
 
 MISSING: dict[str, str] = {
@@ -330,14 +337,13 @@ MISSING: dict[str, str] = {
     **dict.fromkeys(
         ("tvm.relax", "tvm.relay", "tvm.compass.relax", "tvm.compass.frontend", "tvm.compass.CompassConfig"), _GRAPHS
     ),
-    "tvm.driver": _BUILD,
     **dict.fromkeys([f"tvm.rpc.{n}" for n in ("PopenSession", "minrpc", "with_minrpc")], _REMOTE),
     "tvm.compass.utils.sync_compass_output_dir": "runs leave no files on a server; `session.list_files` and `download` get what there is",
     **dict.fromkeys(("tvm.script.relax",), _GRAPH_TEXT),
     "tvm.compass.dsl.testing.run_op_case": "it needs the vendor's reference implementation of every layer; compare an aipu.bin with `compass-run --expect`",
     "tvm.compass.utils.check_call_compass_tool": "no programs of the vendor are called",
     **dict.fromkeys(
-        [f"tvm.contrib.{n}" for n in ("cublas", "cudnn", "graph_executor", "nvcc", "rpc", "xcode")],
+        [f"tvm.contrib.{n}" for n in ("cublas", "cudnn", "graph_executor", "rpc", "xcode")],
         "no tools of other makers are called; modules are written with `module.export_library(path)`",
     ),
     **dict.fromkeys(
