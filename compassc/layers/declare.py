@@ -13,22 +13,25 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from compassc.graph import Layer, LayerError
-from compassc.graph.dtypes import INTEGER_TYPES, numpy_dtype
+from compassc.graph.dtypes import FLOAT_TYPES, INTEGER_TYPES, numpy_dtype
 from compassc.graph.values import Value, parse_value
 from compassc.layers.arithmetic import Array
 from compassc.layers.consistency import check, described, fault_of
 from compassc.layers.stored_weights import with_real_weights
+from compassc.operators.calls import Calls, References, all_operators
 from compassc.operators.patterns import PatternKind
 
 Reference = Callable[..., "Array | Sequence[Array]"]
 """`reference(layer, *inputs)`: the output, or all outputs in order."""
+Body = Callable[..., Any]
+"""`body(call, layer, *operands)`: the outputs for real numbers in calls of operators (`compassc.operators.calls`)."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ another order, functions are within a few units."""
 @dataclass(frozen=True)
 class LayerType:
     """One layer type. `refused` says why a type that the format knows is not supported; `no_integers` why its quantised
-    form is not."""
+    form is not. `body` is its definition by operators, and thereby its reference for floats where it has no other."""
 
     name: str
     summary: str
@@ -91,6 +94,7 @@ class LayerType:
     constants: tuple[Constant, ...] = ()
     float: Reference | None = None
     quantised: Reference | None = None
+    body: Body | None = None
     notes: str = ""
     refused: str = ""
     same_shape: bool = False
@@ -111,8 +115,29 @@ def layer_type(*names: str, summary: str, use: str, **fields: object) -> LayerTy
     for name in names:
         if name in LAYER_TYPES:
             raise ValueError(f"the layer type {name} is declared twice")
-        LAYER_TYPES[name] = LayerType(name=name, summary=summary, use=use, **fields)  # type: ignore[arg-type]
+        made = LayerType(name=name, summary=summary, use=use, **fields)  # type: ignore[arg-type]
+        LAYER_TYPES[name] = made if made.body is None or made.float else replace(made, float=by_body(made.body))
     return LAYER_TYPES[names[0]]
+
+
+def by_body(body: Body) -> Reference:
+    """The reference for floats that a body is, in float32."""
+
+    def reference(layer: Layer, *operands: Array) -> Any:
+        wide = [x.astype(np.float32) if x.dtype.name in FLOAT_TYPES else x for x in operands]
+        return body(References(), layer, *wide)
+
+    return reference
+
+
+def by_operator(name: str) -> dict[str, Any]:
+    """The fields of a layer type that is an operator alone, whose attributes have the same names."""
+    operator = all_operators()[name]
+
+    def body(call: Calls, layer: Layer, *operands: Any) -> Any:
+        return call(name, *operands, **{key: layer.number(key, value) for key, value in operator.attributes.items()})
+
+    return {"summary": operator.summary, "pattern": operator.pattern, "body": body}
 
 
 class Row(NamedTuple):
@@ -129,6 +154,7 @@ class Row(NamedTuple):
     constants: tuple[Constant, ...] = ()
     same_shape: bool = False
     pattern: PatternKind | None = None
+    body: Body | None = None
     notes: str = ""
     no_integers: str = ""
     refused: str = ""
@@ -149,6 +175,7 @@ def declare_table(rows: Iterable[Row], pattern: PatternKind) -> None:
             attributes=row.attributes,
             constants=row.constants,
             same_shape=row.same_shape,
+            body=row.body,
             notes=row.notes,
             no_integers=row.no_integers,
             refused=row.refused,

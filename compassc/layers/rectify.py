@@ -6,11 +6,14 @@ zero point) and ends in the output's requantisation.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import INTEGER_TYPES
 from compassc.layers.arithmetic import Array, Number, requantise, requantise_as, saturate
+from compassc.operators.calls import Calls, References
 
 FUSED = ("NONE", "RELU", "RELU6", "CLIP", "LEAKYRELU", "PRELU")
 INT48 = (-(2**47), 2**47 - 1)
@@ -35,22 +38,25 @@ def rectify(layer: Layer, method: str, values: Array, scale: Number, shift: Numb
 
 def rectify_float(layer: Layer, method: str, values: Array) -> Array:
     """The rectifier on real numbers, in their own float type."""
+    found: Array = rectified(References(), layer, method, values)
+    return found
+
+
+def rectified(call: Calls, layer: Layer, method: str, x: Any) -> Any:
+    """The rectifier on real numbers in calls of operators."""
     if method == "NONE":
-        return values
+        return x
     if method == "RELU":
-        return np.maximum(values, values.dtype.type(0))
+        return call("relu", x)
     if method == "RELU6":
-        return np.clip(values, values.dtype.type(0), values.dtype.type(6))
+        return call("clip", x, 0.0, 6.0)
     if method == "CLIP":
-        low, high = (values.dtype.type(layer.number(key)) for key in ("clip_min", "clip_max"))
-        return np.minimum(np.maximum(values, low), high)
+        return call("clip", x, layer.number("clip_min"), layer.number("clip_max"))
     if method == "LEAKYRELU":
-        slope = values.dtype.type(layer.number("negative_slope_value"))
-        return np.where(values >= 0, values, values * slope)
+        return call("leaky_relu", x, layer.number("negative_slope_value"))
     if method == "PRELU":
-        slopes = slopes_of(layer).astype(np.float32)
-        wide = values.astype(np.float32)
-        return np.maximum(wide, 0) + slopes * np.minimum(wide, 0)
+        below = call("multiply", call("minimum", x, 0.0), call.constant(slopes_of(layer).astype(np.float32)))
+        return call("add", call("relu", x), below)
     raise LayerError(f"the activation {method} is not known; known: {', '.join(FUSED)}")
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 from compassc import te
@@ -49,8 +51,9 @@ def sample(*args: Any, low: float = -3.0, high: float = 3.0, **options: Any) -> 
 
 @dataclass(frozen=True)
 class Operator:
-    """One operator. `reference` takes arrays and options as `define` takes tensors and options, and computes wide enough
-    to be right. `types`: the types that the samples are tried with."""
+    """One operator. `define` makes its expression of tensors and attributes; what it makes of placeholders is the type rule.
+    `reference` takes arrays and the same attributes, and computes wide enough to be right. `types`: the types that the
+    samples are tried with."""
 
     name: str
     pattern: PatternKind
@@ -58,6 +61,21 @@ class Operator:
     reference: Callable[..., Any]
     samples: tuple[Sample, ...]
     types: tuple[str, ...]
+
+    @property
+    def summary(self) -> str:
+        """The first paragraph of its documentation."""
+        return inspect.cleandoc(self.define.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
+
+    @cached_property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes that may be left out, with what they are then."""
+        known = inspect.signature(self.define).parameters.values()
+        return {p.name: p.default for p in known if p.default is not p.empty}
+
+    def evaluate(self, *operands: Any, **attributes: Any) -> Any:
+        """What the reference gives of arrays, or numbers, and attributes by the names that the definition has for them."""
+        return self.reference(*inspect.signature(self.define).bind(*operands, **attributes).args)
 
 
 OPERATORS: dict[str, Operator] = {}

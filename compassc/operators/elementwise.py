@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,8 @@ from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
 
 _SHAPES = (sample((5, 7)), sample((3,)))
+Array = np.ndarray[Any, Any]
+F32 = np.float32
 
 
 def mapped(x: Tensor, function: Callable[[Expr], Any], name: str) -> Tensor:
@@ -23,8 +26,11 @@ def mapped(x: Tensor, function: Callable[[Expr], Any], name: str) -> Tensor:
     return made
 
 
-def _real(name: str, reference: Callable[..., Any], doc: str, *samples: Sample) -> Callable[[Tensor], Tensor]:
-    function = getattr(te, name)
+def real(
+    name: str, reference: Callable[..., Any], doc: str, *samples: Sample, formula: Callable[[Expr], Any] | None = None
+) -> Callable[[Tensor], Tensor]:
+    """A function of reals by `formula`, by default that of `te` with its name."""
+    function = formula or getattr(te, name)
 
     def apply(x: Tensor) -> Tensor:
         return mapped(x, function, f"T_{name}")
@@ -33,34 +39,57 @@ def _real(name: str, reference: Callable[..., Any], doc: str, *samples: Sample) 
     return operator(PatternKind.ELEMENTWISE, reference, *(samples or _SHAPES), types=REALS)(apply)
 
 
+def _sigmoid(x: Array) -> Array:
+    return F32(1) / (F32(1) + np.exp(-x))
+
+
+def _softplus(x: Array) -> Array:
+    return np.where(x > 20, x, np.log1p(np.exp(np.minimum(x, F32(20)))))
+
+
+def _elu(x: Array, alpha: float = 1.0) -> Array:
+    return np.where(x > 0, x, F32(alpha) * np.expm1(np.minimum(x, F32(0))))
+
+
+def _erf(x: Array) -> Array:
+    """In the element's own type."""
+    return np.asarray(_ERF(x), np.float64).astype(x.dtype)
+
+
+_ERF = np.frompyfunc(math.erf, 1, 1)
+
+
+def _hyperbolic(x: Array, sign: int) -> Array:
+    """cosh (1) or sinh (-1), which beyond 80 does not overflow before its result does."""
+    a = np.abs(x)
+    far = F32(np.exp(80.0) / 2) * np.exp(a - F32(80)) + sign * np.exp(-a) / F32(2)
+    near = np.cosh(a) if sign > 0 else np.sinh(a)
+    value = np.where(a > 80, far, near)
+    return value if sign > 0 else np.where(x < 0, -value, value)
+
+
 _POSITIVE = (sample((5, 7), low=0.1, high=4.0),)
-exp = _real("exp", np.exp, "e to the power x.")
-exp2 = _real("exp2", np.exp2, "2 to the power x.")
-log = _real("log", np.log, "Natural logarithm.", *_POSITIVE)
-log2 = _real("log2", np.log2, "Logarithm to the base 2.", *_POSITIVE)
-log10 = _real("log10", np.log10, "Logarithm to the base 10.", *_POSITIVE)
-sqrt = _real("sqrt", np.sqrt, "Square root.", *_POSITIVE)
-rsqrt = _real("rsqrt", lambda x: 1 / np.sqrt(x), "One over the square root.", *_POSITIVE)
-tanh = _real("tanh", np.tanh, "Hyperbolic tangent.")
-sinh = _real("sinh", np.sinh, "Hyperbolic sine.")
-cosh = _real("cosh", np.cosh, "Hyperbolic cosine.")
-sin = _real("sin", np.sin, "Sine of an angle in radians.")
-cos = _real("cos", np.cos, "Cosine of an angle in radians.")
-tan = _real("tan", np.tan, "Tangent of an angle in radians.", sample((5, 7), low=-1.0, high=1.0))
-sigmoid = _real("sigmoid", lambda x: 1 / (1 + np.exp(-x)), "1 / (1 + exp(-x)).")
-floor = _real("floor", np.floor, "The largest whole number not above x.")
-ceil = _real("ceil", np.ceil, "The smallest whole number not below x.")
-trunc = _real("trunc", np.trunc, "x without its fraction.")
-round = _real("round", np.rint, "The nearest whole number, ties to even.")
-
-
-def _erf(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    import math
-
-    return np.vectorize(math.erf)(x)
-
-
-erf = _real("erf", _erf, "Gauss error function.")
+exp = real("exp", np.exp, "e to the power x.")
+exp2 = real("exp2", np.exp2, "2 to the power x.")
+log = real("log", np.log, "The natural logarithm.", *_POSITIVE)
+log2 = real("log2", np.log2, "The logarithm to the base 2.", *_POSITIVE)
+log10 = real("log10", np.log10, "The logarithm to the base 10.", *_POSITIVE)
+sqrt = real("sqrt", np.sqrt, "The square root.", *_POSITIVE)
+rsqrt = real("rsqrt", lambda x: F32(1) / np.sqrt(x), "One over the square root.", *_POSITIVE)
+reciprocal = real("reciprocal", lambda x: F32(1) / x, "1 / x.", *_POSITIVE, formula=lambda v: number(1, v.dtype) / v)
+square = real("square", lambda x: x * x, "x times x.", formula=lambda v: v * v)
+tanh = real("tanh", np.tanh, "The hyperbolic tangent.")
+sinh = real("sinh", lambda x: _hyperbolic(x, -1), "The hyperbolic sine.")
+cosh = real("cosh", lambda x: _hyperbolic(x, 1), "The hyperbolic cosine.")
+sin = real("sin", np.sin, "The sine of an angle in radians.")
+cos = real("cos", np.cos, "The cosine of an angle in radians.")
+tan = real("tan", np.tan, "The tangent of an angle in radians.", sample((5, 7), low=-1.0, high=1.0))
+sigmoid = real("sigmoid", _sigmoid, "1 / (1 + exp(-x)).")
+floor = real("floor", np.floor, "The largest whole number not above x.")
+ceil = real("ceil", np.ceil, "The smallest whole number not below x.")
+trunc = real("trunc", np.trunc, "x without its fraction.")
+round = real("round", np.rint, "The nearest whole number, ties to even.")
+erf = real("erf", _erf, "The Gauss error function.")
 
 
 @operator(PatternKind.ELEMENTWISE, np.abs, *_SHAPES)
@@ -118,7 +147,9 @@ def relu(x: Tensor) -> Tensor:
     return mapped(x, lambda v: te.max(v, number(0, x.dtype)), "T_relu")
 
 
-@operator(PatternKind.ELEMENTWISE, lambda x, alpha: np.where(x > 0, x, x * alpha), sample((5, 7), 0.25), types=REALS)
+@operator(
+    PatternKind.ELEMENTWISE, lambda x, alpha: np.where(x >= 0, x, x * F32(alpha)), sample((5, 7), 0.25), types=REALS
+)
 def leaky_relu(x: Tensor, alpha: float) -> Tensor:
     """x where it is positive, else x times `alpha`."""
     zero, slope = number(0, x.dtype), number(alpha, x.dtype)
@@ -140,17 +171,135 @@ def prelu(x: Tensor, slope: Tensor, axis: int = 1) -> Tensor:
     return made
 
 
-@operator(PatternKind.ELEMENTWISE, lambda x: x * (1 / (1 + np.exp(-x))), *_SHAPES, types=REALS)
-def silu(x: Tensor) -> Tensor:
-    """x times its sigmoid."""
-    return mapped(x, lambda v: v * te.sigmoid(v), "T_silu")
+def _exp_less_one(v: Expr) -> Expr:
+    """e^v - 1 of what is not positive, 0 of the rest."""
+    return te.exp(te.min(v, number(0, v.dtype))) - number(1, v.dtype)
 
 
-@operator(PatternKind.ELEMENTWISE, lambda x: 0.5 * x * (1 + _erf(x / np.sqrt(2))), *_SHAPES, types=REALS)
+def _softplus_of(v: Expr) -> Expr:
+    # log(1 + e^v) = max(v, 0) + log(1 + e^-|v|), which never overflows
+    return te.max(v, number(0, v.dtype)) + te.log(number(1, v.dtype) + te.exp(-te.abs(v)))
+
+
+silu = real("silu", lambda x: x * _sigmoid(x), "x times its sigmoid.", formula=lambda v: v * te.sigmoid(v))
+softplus = real("softplus", _softplus, "log(1 + e^x).", formula=_softplus_of)
+mish = real(
+    "mish", lambda x: x * np.tanh(_softplus(x)), "x times the hyperbolic tangent of softplus.",
+    formula=lambda v: v * te.tanh(_softplus_of(v)),
+)  # fmt: skip
+softsign = real(
+    "softsign", lambda x: x / (F32(1) + np.abs(x)), "x / (1 + |x|).",
+    formula=lambda v: v / (number(1, v.dtype) + te.abs(v)),
+)  # fmt: skip
+hard_swish = real(
+    "hard_swish", lambda x: x * np.clip(x + 3, 0, 6) / F32(6), "x * clip(x + 3, 0, 6) / 6.",
+    formula=lambda v: v * _limited(v + number(3, v.dtype), 0, 6) / number(6, v.dtype),
+)  # fmt: skip
+
+
+def _limited(v: Expr, low: float, high: float) -> Expr:
+    return te.min(te.max(v, number(low, v.dtype)), number(high, v.dtype))
+
+
+@operator(
+    PatternKind.ELEMENTWISE,
+    lambda x, alpha=1.0: x * _sigmoid(F32(alpha) * x),
+    sample((5, 7)),
+    sample((3,), 1.7),
+    types=REALS,
+)
+def swish(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """x * sigmoid(alpha * x)."""
+    return mapped(x, lambda v: v * te.sigmoid(v * number(alpha, x.dtype)), "T_swish")
+
+
+@operator(
+    PatternKind.ELEMENTWISE,
+    lambda x, alpha=0.2, beta=0.5, clip_min=0.0, clip_max=1.0: np.maximum(
+        F32(clip_min), np.minimum(F32(alpha) * x + F32(beta), F32(clip_max))
+    ),
+    sample((5, 7)),
+    types=REALS,
+)
+def hard_sigmoid(
+    x: Tensor, alpha: float = 0.2, beta: float = 0.5, clip_min: float = 0.0, clip_max: float = 1.0
+) -> Tensor:
+    """alpha * x + beta, limited."""
+    factor, addend = number(alpha, x.dtype), number(beta, x.dtype)
+    return mapped(x, lambda v: _limited(v * factor + addend, clip_min, clip_max), "T_hard_sigmoid")
+
+
+@operator(PatternKind.ELEMENTWISE, _elu, sample((5, 7)), sample((3,), 0.5), types=REALS)
+def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """x, or alpha * (e^x - 1) where negative."""
+    zero, factor = number(0, x.dtype), number(alpha, x.dtype)
+    return mapped(x, lambda v: te.Select(v > zero, v, factor * _exp_less_one(v)), "T_elu")
+
+
+@operator(
+    PatternKind.ELEMENTWISE,
+    lambda x, alpha=1.67326319, gamma=1.05070102: F32(gamma) * _elu(x, alpha),
+    sample((5, 7)),
+    types=REALS,
+)
+def selu(x: Tensor, alpha: float = 1.67326319, gamma: float = 1.05070102) -> Tensor:
+    """gamma times x, or gamma * alpha * (e^x - 1) where negative."""
+    return mapped(elu(x, alpha), lambda v: number(gamma, x.dtype) * v, "T_selu")
+
+
+@operator(
+    PatternKind.ELEMENTWISE,
+    lambda x, alpha=1.0: np.maximum(x, 0) + np.minimum(F32(0), F32(alpha) * np.expm1(x / F32(alpha))),
+    sample((5, 7)),
+    sample((3,), 0.5),
+    types=REALS,
+)
+def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """max(0, x) + min(0, alpha * (e^(x / alpha) - 1))."""
+    zero, factor = number(0, x.dtype), number(alpha, x.dtype)
+    return mapped(x, lambda v: te.max(v, zero) + te.min(factor * _exp_less_one(v / factor), zero), "T_celu")
+
+
+def _shrunk(x: Array, lambd: float = 0.5, bias: float = 0.0) -> Array:
+    bound, less = F32(lambd), F32(bias)
+    return np.where(x < -bound, x + less, np.where(x > bound, x - less, F32(0)))
+
+
+@operator(PatternKind.ELEMENTWISE, _shrunk, sample((5, 7)), sample((3,), 0.25, 0.5), types=REALS)
+def shrink(x: Tensor, lambd: float = 0.5, bias: float = 0.0) -> Tensor:
+    """x moved toward 0 by bias, 0 within lambd."""
+    zero, bound, less = (number(n, x.dtype) for n in (0, lambd, bias))
+    return mapped(x, lambda v: te.Select(v < -bound, v + less, te.Select(v > bound, v - less, zero)), "T_shrink")
+
+
+@operator(
+    PatternKind.ELEMENTWISE, lambda x, alpha=1.0: np.where(x > F32(alpha), x, F32(0)), sample((5, 7)), types=REALS
+)
+def thresholded_relu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """x above alpha, else 0."""
+    zero, bound = number(0, x.dtype), number(alpha, x.dtype)
+    return mapped(x, lambda v: te.Select(v > bound, v, zero), "T_thresholded_relu")
+
+
+@operator(
+    PatternKind.ELEMENTWISE, lambda x: x * F32(0.5) * (F32(1) + _erf(x * F32(math.sqrt(0.5)))), *_SHAPES, types=REALS
+)
 def gelu(x: Tensor) -> Tensor:
-    """x times the share of a normal distribution below x."""
+    """x times the normal distribution's probability up to x."""
     half, one, root = (number(n, x.dtype) for n in (0.5, 1, 0.7071067811865476))
     return mapped(x, lambda v: half * v * (one + te.erf(v * root)), "T_gelu")
+
+
+def _gelu_tanh(x: Array) -> Array:
+    inner = F32(math.sqrt(2 / math.pi)) * (x + F32(0.044715) * x * x * x)
+    return x * F32(0.5) * (F32(1) + np.tanh(inner))
+
+
+@operator(PatternKind.ELEMENTWISE, _gelu_tanh, *_SHAPES, types=REALS)
+def gelu_tanh(x: Tensor) -> Tensor:
+    """gelu by a hyperbolic tangent: x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2."""
+    half, one, root, part = (number(n, x.dtype) for n in (0.5, 1, 0.7978845608028654, 0.044715))
+    return mapped(x, lambda v: half * v * (one + te.tanh(root * (v + part * v * v * v))), "T_gelu_tanh")
 
 
 @operator(PatternKind.ELEMENTWISE, lambda x: x == 0, *_SHAPES)
@@ -159,9 +308,9 @@ def logical_not(x: Tensor) -> Tensor:
     return mapped(x, lambda v: ~v if v.dtype.is_bool else v == number(0, x.dtype), "T_logical_not")
 
 
-isnan = _real("isnan", np.isnan, "Whether x is no number.")
-isinf = _real("isinf", np.isinf, "Whether x is infinite.")
-isfinite = _real("isfinite", np.isfinite, "Whether x is a number and not infinite.")
+isnan = real("isnan", np.isnan, "Whether x is no number.")
+isinf = real("isinf", np.isinf, "Whether x is infinite.")
+isfinite = real("isfinite", np.isfinite, "Whether x is a number and not infinite.")
 
 
 @operator(PatternKind.ELEMENTWISE, lambda x, value: np.full_like(x, value), sample((5, 7), 3))

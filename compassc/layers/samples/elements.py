@@ -6,16 +6,12 @@ from typing import Any
 
 from compassc.graph import Layer, Tensor
 from compassc.layers.arithmetic import Array
+from compassc.layers.families.activation.reference import TABLED
 from compassc.layers.samples.draw import Draw, activation, bits_of, float_activation, layer_of, sample
 
 METHODS = (
     "SIGMOID TANH GELU SILU HARDSWISH HARDSIGMOID MISH ELU SELU CELU SOFTPLUS SOFTSIGN SHRINK THRESHOLDEDRELU".split()
 )
-TABLED = (
-    "Sigmoid Tanh GELU Silu Swish Hardswish HardSigmoid MISH ELU SELU CELU Softplus Softsign SHRINK THRESHOLDEDRELU "
-    "Exp Log Erf Square Floor Ceil Trunc Round Tan Sinh Cosh Asin Acos Atan Asinh Acosh Atanh Sqrt Rsqrt Reciprocal "
-    "BNLL Sine Cosine"
-).split()
 
 
 @sample("Activation", *TABLED)

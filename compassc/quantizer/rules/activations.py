@@ -11,7 +11,7 @@ import numpy as np
 from compassc.graph import Layer, Tensor
 from compassc.layers.arithmetic import Array, quantise
 from compassc.layers.declare import evaluate
-from compassc.layers.families.activation.reference import ALONE, PLAIN, RECTIFIERS, method_of
+from compassc.layers.families.activation.reference import METHOD_OF, PERIODIC, PLAIN, RECTIFIERS, method_of
 from compassc.quantizer.job import Job, scale_of
 from compassc.quantizer.numbers import factor, index_positions, levels, positions, real, stored, table_positions
 from compassc.quantizer.rules import rule
@@ -59,7 +59,7 @@ def function_table(job: Job, out: Tensor, at: Callable[[int], Array]) -> Layer:
     return fitted(job, partial(alone, job.layer), partial(tabled, job, out))
 
 
-METHODS = ("Activation", *(name for names in ALONE.values() for name in names), *RECTIFIERS.values())
+METHODS = ("Activation", *METHOD_OF)
 
 
 @rule(*METHODS)
@@ -94,7 +94,7 @@ def plain(job: Job) -> Layer:
     return function_table(job, out, lambda n: positions(source.low, source.high, 1 << min(source.integer.bits, n)))
 
 
-@rule("Sine", "Cosine")
+@rule(*PERIODIC)
 def periodic(job: Job) -> Layer:
     """Of more than 8 bits the table is one period, without anything between its entries."""
     check_floats(job, job.layer.type)

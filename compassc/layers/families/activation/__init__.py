@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from compassc.layers.declare import Attribute, Constant, Row, declare_table
+from compassc.layers.declare import Attribute, Constant, Row, by_operator, declare_table, layer_type
 from compassc.layers.families.activation.reference import (
-    ALONE,
     METHODS,
+    PERIODIC,
     PLAIN,
     RECTIFIERS,
-    _plain,
     activation,
+    activation_body,
+    periodic,
+    periodic_body,
     plain_tabled,
     quantised_abs,
     quantised_activation,
     quantised_negative,
+    quantised_periodic,
     quantised_sign,
-    quantised_trigonometric,
-    trigonometric,
 )
+from compassc.operators.calls import all_operators
 from compassc.operators.patterns import PatternKind
 
 _TABLE = (Constant("lut", "[2^n]", "the table; of floats with `is_perf_mode` alone"),)
@@ -50,21 +50,23 @@ TABLE = (
         attributes=(Attribute("method", "word", "the function"), *_PARAMETERS, *_RECTIFIER_KEYS, *APPROXIMATION),
         constants=_TABLE,
         pattern=PatternKind.ELEMENTWISE,
+        body=activation_body,
     ),
     *(
         Row(
-            " ".join(_names),
-            f"Of each element {METHODS[_method].summary}.",
-            METHODS[_method].use,
+            method.type,
+            all_operators()[method.operator].summary,
+            method.use,
             (activation, quantised_activation),
             attributes=(
-                *(Attribute(k, "float", "a parameter", str(d)) for k, d in METHODS[_method].parameters.items()),
+                *(Attribute(k, "float", "a parameter", str(d)) for k, d in method.parameters.items()),
                 *APPROXIMATION,
             ),
             constants=_TABLE,
             pattern=PatternKind.ELEMENTWISE,
+            body=activation_body,
         )
-        for _method, _names in ALONE.items()
+        for method in METHODS.values()
     ),
     *(
         Row(
@@ -74,52 +76,27 @@ TABLE = (
             (activation, quantised_activation),
             attributes=_RECTIFIER_KEYS,
             pattern=PatternKind.ELEMENTWISE,
+            body=activation_body,
         )
         for _method, _name in RECTIFIERS.items()
     ),
-    *(
-        Row(
-            _name,
-            f"Of each element {_row.summary}.",
-            "sometimes",
-            (_plain, plain_tabled),
-            constants=_TABLE,
-            pattern=PatternKind.ELEMENTWISE,
-        )
-        for _name, _row in PLAIN.items()
-    ),
-    *(
-        Row(
-            _name,
-            f"The {_text} of each element, in radians.",
-            "sometimes",
-            (trigonometric, quantised_trigonometric),
-            attributes=APPROXIMATION,
-            constants=_TABLE,
-            pattern=PatternKind.ELEMENTWISE,
-        )
-        for _name, _text in (("Sine", "sine"), ("Cosine", "cosine"))
-    ),
-    Row(
-        "Abs",
-        "The magnitude of each element.",
-        "sometimes",
-        (lambda layer, x: np.abs(x), quantised_abs),
-        pattern=PatternKind.ELEMENTWISE,
-    ),
-    Row(
-        "Negative",
-        "The negative of each element.",
-        "sometimes",
-        (lambda layer, x: -x, quantised_negative),
-        pattern=PatternKind.ELEMENTWISE,
-    ),
-    Row(
-        "Sign",
-        "-1, 0 or 1 of each element.",
-        "sometimes",
-        (lambda layer, x: np.sign(x), quantised_sign),
-        pattern=PatternKind.ELEMENTWISE,
-    ),
 )
 declare_table(TABLE, PatternKind.OPAQUE)
+for _name, _operator in PLAIN.items():
+    layer_type(_name, **by_operator(_operator), use="sometimes", constants=_TABLE, quantised=plain_tabled)
+for _name, _operator in PERIODIC.items():
+    layer_type(
+        _name,
+        **{**by_operator(_operator), "body": periodic_body},
+        use="sometimes",
+        float=periodic,
+        quantised=quantised_periodic,
+        attributes=APPROXIMATION,
+        constants=_TABLE,
+    )
+for _name, _operator, _quantised in (
+    ("Abs", "abs", quantised_abs),
+    ("Negative", "negative", quantised_negative),
+    ("Sign", "sign", quantised_sign),
+):
+    layer_type(_name, **by_operator(_operator), use="sometimes", quantised=_quantised)

@@ -24,7 +24,8 @@ from compassc.layers.emit import (
     wide_kind,
 )
 from compassc.layers.families.activation.reference import (
-    ALONE,
+    METHOD_OF,
+    PERIODIC,
     PLAIN,
     RECTIFIERS,
     TIMES_INPUT,
@@ -158,7 +159,7 @@ def _scales(layer: Layer) -> tuple[Array, Array]:
     return layer.scale_shift(of=layer.output.shape[-1] if layer.output.shape else 1)
 
 
-@elementwise("Activation", *(name for names in ALONE.values() for name in names), *RECTIFIERS.values())
+@elementwise("Activation", *METHOD_OF)
 def activation(k: Steps, layer: Layer, x: Value) -> Value:
     method = method_of(layer)
     k.channel_shape = (1,) * (len(layer.output.shape) - 1) + layer.output.shape[-1:]
@@ -204,7 +205,7 @@ def plain(k: Steps, layer: Layer, x: Value) -> Value:
     return k.let(PLAIN_FORMULAS[layer.type](x))
 
 
-@elementwise("Sine", "Cosine")
+@elementwise(*PERIODIC)
 def trigonometric(k: Steps, layer: Layer, x: Value) -> Value:
     if is_approximated(layer):
         return _approximated(k, layer, layer.type.upper(), x)

@@ -1,0 +1,61 @@
+"""Calls of operators by name, in one of two meanings: arrays by the references, or tensors as an expression.
+
+What is written in calls, such as the body of a layer type, is thereby a reference and an expression.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from compassc import operators, te
+from compassc.operators.declare import OPERATORS, Operator
+from compassc.te.tensor import Tensor
+
+Array = np.ndarray[Any, Any]
+
+
+@cache
+def all_operators() -> dict[str, Operator]:
+    """Every operator by name."""
+    for module in pkgutil.iter_modules(operators.__path__):
+        importlib.import_module(f"{operators.__name__}.{module.name}")
+    return OPERATORS
+
+
+class Calls(Protocol):
+    """`call("add", a, b)`: what the operator makes of operands, which are arrays or tensors, and numbers."""
+
+    def __call__(self, name: str, *operands: Any, **attributes: Any) -> Any: ...
+
+    def constant(self, array: Array) -> Any:
+        """An operand that is known."""
+
+
+class References:
+    """Calls on arrays."""
+
+    def __call__(self, name: str, *operands: Any, **attributes: Any) -> Any:
+        return all_operators()[name].evaluate(*operands, **attributes)
+
+    def constant(self, array: Array) -> Array:
+        return array
+
+
+class Expressions:
+    """Calls on tensors. `constants`: the placeholders of what is known, with their values."""
+
+    def __init__(self) -> None:
+        self.constants: list[tuple[Tensor, Array]] = []
+
+    def __call__(self, name: str, *operands: Any, **attributes: Any) -> Any:
+        return all_operators()[name].define(*operands, **attributes)
+
+    def constant(self, array: Array) -> Tensor:
+        held = te.placeholder(array.shape, array.dtype.name, name=f"c{len(self.constants)}")
+        self.constants.append((held, array))
+        return held
