@@ -44,6 +44,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "passes": "List the passes and the pipelines.",
         "ops": "List the operations of the language.",
         "layers": "List the layer types of graphs, and what has kernels.",
+        "operators": "List the operators, of which tensor expressions and layers of graphs are made.",
     },
     "Other machines": {
         "rpc-server": "Offer this machine's simulator to other programs and machines.",

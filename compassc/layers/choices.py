@@ -50,6 +50,17 @@ def choose(name: str, options: Iterable[T], cost: Callable[[T], Any], spell: Cal
     return found
 
 
+def wanted(name: str) -> str | None:
+    """The option of a choice that is wanted, if one is."""
+    decisions = _decisions.get()
+    return None if decisions is None else decisions.wanted.get(name)
+
+
+def is_asked() -> bool:
+    """Whether somebody asks what there is to be chosen."""
+    return _decisions.get() is not None
+
+
 @contextmanager
 def deciding(wanted: Mapping[str, str] | None = None) -> Iterator[Decisions]:
     """Within it, kernels are made as wanted, and what there is to be chosen is noted."""

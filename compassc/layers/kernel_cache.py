@@ -18,7 +18,7 @@ from compass_core.hostcc.clang import find_clang
 from compass_core.hostcc.command import headers_hash
 from compassc.layers.source import Kernel
 
-SHARED = ("vectors", "joins", "inverse")
+SHARED = ("vectors", "joins", "remainder")
 """The modules of layers whose functions and macros those of other modules may call."""
 _COMPILER = (
     "ir",
@@ -126,7 +126,10 @@ def program_of(kernel: Kernel, source: Path) -> Any:
 
 
 def function_of(kernel: Kernel, source: Path) -> Any:
-    """The kernel's function: its text, which is the content of `source`, is read like a user's file."""
+    """The kernel's function: its text, which is the content of `source`, is read like a user's file; the IR of one whose
+    text is no program."""
+    if not kernel.is_program:
+        return kernel.function
     module = ModuleType(kernel.name)
     module.__file__ = str(source)
     with _modules:

@@ -10,10 +10,10 @@ from functools import cache
 from compass_core.errors import CompassError
 from compassc.build import Recorder, Value
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.choices import recorded
+from compassc.layers.choices import choose, is_asked, recorded, wanted
 from compassc.layers.consistency import check
 from compassc.layers.declare import all_types, consistent
-from compassc.layers.machine import settled
+from compassc.layers.machine import configuration, settled
 from compassc.layers.source import Kernel
 from compassc.layers.steps import Steps
 from compassc.layers.stored_weights import with_real_weights
@@ -34,6 +34,11 @@ FORM_BUILDERS: dict[str, list[tuple[Callable[[Layer], bool], Builder]]] = {}
 """Layer type -> forms of it and what makes their kernels, where other forms of the type are steps or share a kernel."""
 WITH_TAIL: set[str] = set()
 """Types whose kernels can go on with element-wise layers."""
+SCHEDULED: dict[str, Callable[[Layer], bool]] = {}
+"""Layer type -> of which layers the expression with its default schedule comes before the kernel by hand."""
+IMPLEMENTATION = "implementation"
+"""The choice of how a kernel is made."""
+BY_HAND, BY_SCHEDULE = "hand", "schedule"
 
 
 def elementwise(*types: str) -> Callable[[Step], Step]:
@@ -94,6 +99,11 @@ def method_kernel(name: str, method: str) -> Callable[[Builder], Builder]:
     return form_kernel(name, lambda layer: layer.word("method", "") == method)
 
 
+def scheduled(*types: str, when: Callable[[Layer], bool] = lambda layer: True) -> None:
+    """Has expressions with their schedules come before kernels by hand for layers of these types of which `when` holds."""
+    SCHEDULED.update(dict.fromkeys(types, when))
+
+
 @cache
 def load_kernels() -> None:
     """Imports the kernels of all families: every module of theirs but the references."""
@@ -127,7 +137,7 @@ def kernel_of(layers: Sequence[Layer]) -> Kernel:
 
 
 def _kernel_of(layers: Sequence[Layer]) -> Kernel:
-    first, *tail = layers
+    first = layers[0]
     declared = all_types().get(first.type)
     if declared and (reason := declared.reason_against(first)):
         raise LayerError(reason)
@@ -137,6 +147,42 @@ def _kernel_of(layers: Sequence[Layer]) -> Kernel:
         known = kernel_of_nothing(layers)
         if known is not None:
             return known
+    ways = _ways(layers)
+    found = choose(IMPLEMENTATION, ways, ways.index, str) if len(ways) > 1 else BY_HAND
+    if found == BY_SCHEDULE:
+        from compassc.layers.expressions import scheduled_kernel
+
+        try:
+            return scheduled_kernel(layers, configuration().name)
+        except LayerError:
+            if wanted(IMPLEMENTATION) is not None:
+                raise
+    return _by_hand(layers)
+
+
+def _ways(layers: Sequence[Layer]) -> list[str]:
+    """How the kernel of layers can be made, the better way first. Element-wise layers have one loop for all."""
+    first = layers[0]
+    known = first.type in SCHEDULED and configuration().cores == 1
+    if (
+        not (known or is_asked())
+        or first.is_quantised
+        or first.type in STEPS
+        or any(all_types()[x.type].body is None for x in layers)
+    ):
+        return [BY_HAND]
+    if is_asked():
+        from compassc.layers.expressions import expression_of
+
+        try:
+            expression_of(layers)
+        except LayerError:
+            return [BY_HAND]
+    return [BY_SCHEDULE, BY_HAND] if known and SCHEDULED[first.type](first) else [BY_HAND, BY_SCHEDULE]
+
+
+def _by_hand(layers: Sequence[Layer]) -> Kernel:
+    first, *tail = layers
     for when, own in FORM_BUILDERS.get(first.type, ()):
         if when(first):
             if tail:

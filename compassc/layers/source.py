@@ -182,6 +182,8 @@ class Kernel:
     make: Callable[[], PrimFunc] | None = field(default=None, compare=False)
     modules: tuple[str, ...] = field(default=(), compare=False)
     read: Callable[[], str] | None = field(default=None, compare=False)
+    is_program: bool = True
+    """Whether the text is a program in the DSL, and not that of the IR."""
 
     @cached_property
     def function(self) -> PrimFunc | None:
@@ -262,11 +264,11 @@ def _calls(line: str) -> tuple[str, ...]:
 @cache
 def _functions() -> dict[str, str]:
     """The functions that kernels may call: the module of each."""
-    from compassc.layers import inverse, joins, vectors
+    from compassc.layers import joins, remainder, vectors
 
     return {
         name: module.__name__
-        for module in (inverse, joins, vectors)
+        for module in (joins, remainder, vectors)
         for name, found in vars(module).items()
         if name.islower() and not name.startswith("_") and callable(found)
     }

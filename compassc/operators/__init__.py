@@ -1,17 +1,15 @@
 """The registry of operators: each is declared once, and `compassc.topi` and the layers of graphs are views of it.
 
-Objects:
+Which file holds what:
 
-* `Operator` (`declare`): name, pattern kind, type rule, expression, NumPy reference, samples, documentation. The
-  expression is a function of tensors (`compassc.te`) with Python arguments as attributes; its docstring is the
-  documentation, and what it makes of placeholders is the type rule. A module per family (`elementwise`, ...).
-* `PatternKind` (`patterns`): what an operator may share a loop with. Passes and schedules ask for it, not for names.
-* Implementations: how a kind of target computes an operator. Default schedules of expressions are in
-  `compassc.topi.schedules`, kernels by hand in `compassc.layers`.
+* `declare`: an `Operator` has a name, a pattern kind, an expression (a function of tensors whose docstring is the
+  documentation, whose arguments with defaults are the attributes, and whose result on placeholders is the type rule), a
+  NumPy reference, and samples. A module per family declares them (`elementwise`, `reduction`, ...).
+* `patterns`: `PatternKind`, what an operator may share a loop with. Passes and schedules ask for it, not for names.
+* `calls`: calls of operators by name, on arrays or on tensors. What is written in them, such as the body of a layer type,
+  is a reference and an expression; `compassc.layers.operator_lanes` adds the lanes of a kernel.
 
-Views:
-
-* `compassc.topi`: expressions under their names, for programs that build them.
-* `compassc.layers`: a layer type of Compass IR is an operator with the attributes and tensors of the file, and with an
-  integer form of its own.
+How an operator is computed is said elsewhere, where the target is known: `compassc.topi.schedules` has the default
+schedules for each kind of target, the best first, and `compassc.layers.kernels` says of which layers the schedule comes
+before the kernel by hand. `docs/architecture.md` follows some operators through all of it.
 """

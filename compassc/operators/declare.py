@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
+
+import numpy as np
 
 from compassc import te
 from compassc.ir.dtypes import DataType, dtype
@@ -42,6 +45,28 @@ class Sample:
     options: dict[str, Any] = field(default_factory=dict)
     low: float = -3.0
     high: float = 3.0
+
+    def inputs(self, kind: str, seed: int = 0) -> tuple[list[Any], list[Any]]:
+        """The arguments with tensors of a type, and with arrays of random numbers in their place."""
+        rng, count = np.random.default_rng(seed), itertools.count()
+
+        def one(given: Any) -> tuple[Any, Any]:
+            if isinstance(given, Whole):
+                array = rng.integers(given.low, given.high, given.shape).astype(given.dtype)
+                return te.placeholder(given.shape, given.dtype, name=f"x{next(count)}"), array
+            if isinstance(given, list) and given and all(isinstance(g, tuple) for g in given):
+                pairs = [one(g) for g in given]
+                return [t for t, _ in pairs], [a for _, a in pairs]
+            if isinstance(given, tuple) and given and all(isinstance(d, int) for d in given):
+                if kind.startswith("int"):
+                    array = rng.integers(-50 if kind == "int8" else -999, 50, given).astype(kind)
+                else:
+                    array = rng.uniform(self.low, self.high, given).astype(kind)
+                return te.placeholder(given, kind, name=f"x{next(count)}"), array
+            return given, given
+
+        made = [one(given) for given in self.args]
+        return [t for t, _ in made], [a for _, a in made]
 
 
 def sample(*args: Any, low: float = -3.0, high: float = 3.0, **options: Any) -> Sample:

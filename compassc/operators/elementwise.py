@@ -90,6 +90,17 @@ ceil = real("ceil", np.ceil, "The smallest whole number not below x.")
 trunc = real("trunc", np.trunc, "x without its fraction.")
 round = real("round", np.rint, "The nearest whole number, ties to even.")
 erf = real("erf", _erf, "The Gauss error function.")
+_INSIDE = (sample((5, 7), low=-1.0, high=1.0),)
+asin = real("asin", np.arcsin, "The arc sine; no number outside -1..1.", *_INSIDE)
+acos = real("acos", np.arccos, "The arc cosine; no number outside -1..1.", *_INSIDE)
+atan = real("atan", np.arctan, "The arc tangent.")
+asinh = real("asinh", np.arcsinh, "The inverse hyperbolic sine.")
+acosh = real(
+    "acosh", np.arccosh, "The inverse hyperbolic cosine; no number below 1.", sample((5, 7), low=1.0, high=9.0)
+)
+atanh = real(
+    "atanh", np.arctanh, "The inverse hyperbolic tangent; no number outside -1..1.", sample((5, 7), low=-0.9, high=0.9)
+)
 
 
 @operator(PatternKind.ELEMENTWISE, np.abs, *_SHAPES)

@@ -23,6 +23,11 @@ def _soft(x: Any, axis: int = -1) -> Any:
     return e / e.sum(axis, keepdims=True)
 
 
+def _log_soft(x: Any, axis: int = -1) -> Any:
+    apart = x - x.max(axis, keepdims=True)
+    return apart - np.log(np.exp(apart).sum(axis, keepdims=True))
+
+
 def _rows(x: Tensor, axis: int, what: str) -> tuple[int, Any]:
     at = axis_of(axis, x.ndim, what)
     return at, lambda i: (*i[:at], *i[at + 1 :])
@@ -62,9 +67,7 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
     return made
 
 
-@operator(
-    PatternKind.REDUCTION, lambda x, axis=-1: np.log(_soft(x, axis)), sample((4, 9)), sample((3, 5, 2), 1), types=REALS
-)
+@operator(PatternKind.REDUCTION, _log_soft, sample((4, 9)), sample((3, 5, 2), 1), types=REALS)
 def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     """The logarithm of softmax."""
     at, row = _rows(x, axis, "log_softmax")
@@ -118,12 +121,18 @@ def _over_axes(x: Tensor, axes: list[int], what: str, centred: bool = True) -> t
     return _statistics(x, [shape[d] for d in others] or [1], [shape[d] for d in axes], at, what, centred)
 
 
+def _on(x: Any, values: Any, axes: Any) -> Any:
+    """Numbers of these axes, to broadcast to x."""
+    own = {a % x.ndim for a in axes}
+    return values.reshape([n if d in own else 1 for d, n in enumerate(x.shape)])
+
+
 def _normal(x: Any, axes: Any, epsilon: float) -> Any:
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + epsilon)
 
 
 @operator(PatternKind.REDUCTION, 
-    lambda x, g, b, axis, epsilon=1e-5: _normal(x, tuple(axis), epsilon) * g + b,
+    lambda x, g, b, axis, epsilon=1e-5: _normal(x, tuple(axis), epsilon) * _on(x, g, axis) + _on(x, b, axis),
     sample((3, 4, 5), (5,), (5,), [2]), sample((3, 4, 5), (4, 5), (4, 5), [1, 2], 1e-3), types=REALS,
 )  # fmt: skip
 def layer_norm(data: Tensor, gamma: Tensor, beta: Tensor, axis: Any, epsilon: float = 1e-5) -> Tensor:
@@ -143,7 +152,7 @@ def layer_norm(data: Tensor, gamma: Tensor, beta: Tensor, axis: Any, epsilon: fl
 
 
 @operator(PatternKind.REDUCTION, 
-    lambda x, w, axis, epsilon=1e-5: x / np.sqrt((x * x).mean(tuple(axis), keepdims=True) + epsilon) * w,
+    lambda x, w, axis, epsilon=1e-5: x / np.sqrt((x * x).mean(tuple(axis), keepdims=True) + epsilon) * _on(x, w, axis),
     sample((3, 4, 5), (5,), [-1]), types=REALS,
 )  # fmt: skip
 def rms_norm(data: Tensor, weight: Tensor, axis: Any, epsilon: float = 1e-5) -> Tensor:

@@ -159,14 +159,24 @@ argmax = operator(PatternKind.REDUCTION, _arg(np.argmax), *_ARG_SAMPLES)(_place(
 argmin = operator(PatternKind.REDUCTION, _arg(np.argmin), *_ARG_SAMPLES)(_place("argmin", smallest))
 
 
-@operator(PatternKind.REDUCTION, lambda x, axis=None: np.all(x != 0, _np(axis)), sample((3, 5), 1), types=("int8",))
+@operator(
+    PatternKind.REDUCTION,
+    lambda x, axis=None, keepdims=False: np.all(x != 0, _np(axis), keepdims=keepdims),
+    sample((3, 5), 1),
+    types=("int8",),
+)
 def all(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Whether no element is 0."""
     zero = number(0, data.dtype)
     return reduced(data, axis, keepdims, lambda e, over: te.all(e != zero, axis=over), "all")
 
 
-@operator(PatternKind.REDUCTION, lambda x, axis=None: np.any(x != 0, _np(axis)), sample((3, 5), 1), types=("int8",))
+@operator(
+    PatternKind.REDUCTION,
+    lambda x, axis=None, keepdims=False: np.any(x != 0, _np(axis), keepdims=keepdims),
+    sample((3, 5), 1),
+    types=("int8",),
+)
 def any(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Whether an element is not 0."""
     zero = number(0, data.dtype)

@@ -49,7 +49,13 @@ from compassc.operators.convolution import (
 from compassc.operators.declare import OPERATORS, Operator
 from compassc.operators.elementwise import (
     abs,
+    acos,
+    acosh,
     arange,
+    asin,
+    asinh,
+    atan,
+    atanh,
     bitwise_not,
     cast,
     ceil,
@@ -103,7 +109,6 @@ from compassc.operators.elementwise import (
 )
 from compassc.operators.image import resize2d
 from compassc.operators.indexing import argsort, gather, gather_nd, one_hot, scatter_elements, sort, take, topk
-from compassc.operators.inverse import acos, acosh, asin, asinh, atan, atanh
 from compassc.operators.linear import batch_matmul, dense, matmul
 from compassc.operators.movement import (
     concatenate,

@@ -150,10 +150,9 @@ def _topi_samples() -> Mapping[str, Any]:
 def _topi(name: str) -> tuple[Outcome, list[Program]]:
     from compassc import te, topi
     from compassc.dsl import BuildManager
-    from tests.topi.trying import made_inputs
 
     operator, kind, sample = _topi_samples()[name]
-    tensors, arrays = made_inputs(sample, kind)
+    tensors, arrays = sample.inputs(kind)
     outs = operator.define(*tensors, **sample.options)
     outs = list(outs) if isinstance(outs, (list, tuple)) else [outs]
     args = [t for x in tensors for t in (x if isinstance(x, list) else [x]) if isinstance(t, te.Tensor)]

@@ -12,7 +12,6 @@ from compassc.targets import nvrtc
 from compassc.topi.schedules import inputs_of
 from tests.choosing import some
 from tests.targets.test_cuda_target import device  # noqa: F401 - a fixture
-from tests.topi.trying import made_inputs
 
 P = te.placeholder
 CASES = {
@@ -110,7 +109,7 @@ def test_default_schedules_have_ptx(name):
     """`python -m tests.topi --target cuda --nvrtc` has all operators."""
     operator = OPERATORS[name]
     for kind in some(operator.types):
-        tensors, _ = made_inputs(operator.samples[0], kind)
+        tensors, _ = operator.samples[0].inputs(kind)
         out = operator.define(*tensors, **operator.samples[0].options)
         outs = list(out) if isinstance(out, (list, tuple)) else [out]
         module = te.build(topi.schedule(outs, "cuda"), [*inputs_of(outs), *outs], "cuda")

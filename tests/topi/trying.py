@@ -8,37 +8,10 @@ from typing import Any
 import numpy as np
 
 from compassc import targets, te, topi
-from compassc.operators.declare import Operator, Sample, Whole
+from compassc.operators.declare import Operator, Sample
 from compassc.topi.schedules import inputs_of
 
 TOLERANCE = {"float16": 2e-2, "float32": 2e-4}
-
-
-def made_inputs(sample: Sample, kind: str, seed: int = 0) -> tuple[list[Any], list[Any]]:
-    """The arguments of a sample as tensors, and as arrays."""
-    rng, count = np.random.default_rng(seed), iter(range(100))
-
-    def one(given: Any) -> tuple[Any, Any]:
-        if isinstance(given, Whole):
-            array = rng.integers(given.low, given.high, given.shape).astype(given.dtype)
-            return te.placeholder(given.shape, given.dtype, name=f"x{next(count)}"), array
-        if isinstance(given, list) and given and all(isinstance(g, tuple) for g in given):
-            pairs = [one(g) for g in given]
-            return [t for t, _ in pairs], [a for _, a in pairs]
-        if isinstance(given, tuple) and given and all(isinstance(d, int) for d in given):
-            if kind.startswith("int"):
-                array = rng.integers(-50 if kind == "int8" else -999, 50, given).astype(kind)
-            else:
-                array = rng.uniform(sample.low, sample.high, given).astype(kind)
-            return te.placeholder(given, kind, name=f"x{next(count)}"), array
-        return given, given
-
-    arrays, found = [], []
-    for given in sample.args:
-        t, a = one(given)
-        found.append(t)
-        arrays.append(a)
-    return found, arrays
 
 
 def wanted_of(operator: Operator, sample: Sample, arrays: list[Any]) -> list[Any]:
@@ -50,7 +23,7 @@ def wanted_of(operator: Operator, sample: Sample, arrays: list[Any]) -> list[Any
         return a.astype("float32") if isinstance(a, np.ndarray) and a.dtype == np.float16 else a
 
     with np.errstate(all="ignore"):
-        found = operator.reference(*map(widened, arrays), **sample.options)
+        found = operator.evaluate(*map(widened, arrays), **sample.options)
     return list(found) if isinstance(found, (list, tuple)) else [found]
 
 
@@ -80,7 +53,7 @@ def tried(
     cases = []
     for kind in kinds or operator.types:
         for sample in operator.samples[:most]:
-            tensors, arrays = made_inputs(sample, kind, seed)
+            tensors, arrays = sample.inputs(kind, seed)
             outs = operator.define(*tensors, **sample.options)
             outs = list(outs) if isinstance(outs, (list, tuple)) else [outs]
             cases.append((f"{operator.name} {kind} {sample}", kind, tensors, arrays, outs, sample))

@@ -34,18 +34,30 @@ def schedule(outs: Any, target: Any = None, knobs: Knobs | None = None, **named:
     chosen = Target.of(target)
     if knobs is None and not named and (found := _on_record(outputs, chosen)) is not None:
         return found
-    wanted = replace(knobs or Knobs(), **named)
+    return _first(outputs, chosen, replace(knobs or Knobs(), **named))[0]
+
+
+def implementation_of(outs: Sequence[Tensor], target: Any) -> str:
+    """What the default schedule of operators for a target is called, or why there is none."""
+    try:
+        return _first(outs, Target.of(target), Knobs())[1]
+    except LowerError as error:
+        return f"none: {error.message}"
+
+
+def _first(outputs: Sequence[Tensor], target: Target, knobs: Knobs) -> tuple[Schedule, str]:
+    """The first schedule that the target has a program for, and its name."""
     args = [*inputs_of(outputs), *outputs]
     first: LowerError | None = None
-    for attempt in _ATTEMPTS.get(chosen.kind.name, (plain,)):
-        made = te.create_schedule(outputs)
+    for attempt in IMPLEMENTATIONS.get(target.kind.name, (plain,)):
+        made = te.create_schedule(list(outputs))
         try:
-            attempt(made, chosen, wanted)
-            te.lower(made, args, target=chosen)
+            attempt(made, target, knobs)
+            te.lower(made, args, target=target)
         except (LowerError, ScheduleError) as error:
             first = first or (error if isinstance(error, LowerError) else None)
             continue
-        return made
+        return made, attempt.__name__
     assert first is not None, "a schedule without steps is legal"
     raise first
 
@@ -68,10 +80,12 @@ def inputs_of(outputs: Sequence[Tensor]) -> list[Tensor]:
     return [op.output(0) for op in post_order([t.op for t in outputs]) if isinstance(op, PlaceholderOp)]
 
 
-_ATTEMPTS: dict[str, tuple[Callable[[Schedule, Target, Knobs], None], ...]] = {
+IMPLEMENTATIONS: dict[str, tuple[Callable[[Schedule, Target, Knobs], None], ...]] = {
     "compass": (copied, product_tiles, sums_of_products, windows, streamed, shared_out, plain),
     "llvm": (on_threads, plain),
     "c": (on_threads, plain),
     "cuda": (tiles, rows_in_blocks, on_grid, plain),
 }
-"""For each kind what is tried, the best first: a schedule that has no program is left for the next."""
+"""The schedules for each kind of target, the best first: one that does not apply, or has no program, is left for the next."""
+KINDS = {"compass": "X2_1204", "llvm": "llvm", "c": "c", "cuda": "cuda"}
+"""A target of each kind."""

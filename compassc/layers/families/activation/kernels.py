@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -14,6 +13,7 @@ from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array
 from compassc.layers.channel_bytes import bent, results_of
+from compassc.layers.declare import all_types
 from compassc.layers.emit import (
     look_up,
     rectify,
@@ -32,101 +32,16 @@ from compassc.layers.families.activation.reference import (
     float_table,
     is_approximated,
     method_of,
-    parameters_of,
     table_base,
-)
-from compassc.layers.inverse import (
-    arc_cosine,
-    arc_sine_limited,
-    arc_tangent,
-    inverse_hyperbolic_cosine,
-    inverse_hyperbolic_sine,
-    inverse_hyperbolic_tangent,
 )
 from compassc.layers.joins import exp2_coarse, look_up_interval, look_up_mirrored
 from compassc.layers.kernels import elementwise, method_kernel
 from compassc.layers.layer_kernel import Lanes, LayerKernel
+from compassc.layers.operator_lanes import InLanes
 from compassc.layers.rectify import slopes_of
 from compassc.layers.source import Kernel
 from compassc.layers.steps import LANES, Steps, everywhere
 from compassc.layers.vectors import clamp
-
-Formula = Callable[[Steps, Value, dict[str, float]], Any]
-"""`formula(k, x, parameters)`: a float32 function of `x`."""
-
-
-def _zero() -> Expression:
-    """What times 0 is not, of infinite numbers."""
-    return everywhere(0.0, "float32")
-
-
-def _sigmoid(x: Value) -> Any:
-    return 1.0 / (1.0 + S.exp(0.0 - x))
-
-
-def _softplus(x: Value) -> Expression:
-    # log(1 + e^x) = max(x, 0) + log(1 + e^-|x|), which never overflows
-    return S.max(x, 0.0) + S.log(1.0 + S.exp(0.0 - S.abs(x)))
-
-
-def _elu(k: Steps, x: Value, alpha: float) -> Expression:
-    return S.vsel(x, k.number(alpha) * (S.exp(S.min(x, 0.0)) - 1.0), x > 0.0)
-
-
-def _hard_sigmoid(k: Steps, x: Value, p: dict[str, float]) -> Expression:
-    alpha, beta, low, high = (k.number(p[key]) for key in ("alpha", "beta", "clip_min", "clip_max"))
-    return clamp(x * alpha + beta, low, high)
-
-
-def _celu(k: Steps, x: Value, p: dict[str, float]) -> Expression:
-    alpha = k.number(p["alpha"])
-    return S.max(x, 0.0) + S.min(alpha * (S.exp(S.min(x, 0.0) / alpha) - 1.0), 0.0)
-
-
-def _shrink(k: Steps, x: Value, p: dict[str, float]) -> Expression:
-    bound, bias = k.number(p["lambd"]), k.number(p["bias"])
-    inner = S.vsel(x - bias, _zero(), x > bound)
-    return S.vsel(x + bias, inner, x < 0.0 - bound)
-
-
-def _gelu_tanh(x: Value) -> Any:
-    return 0.5 * x * (1.0 + S.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
-
-
-FORMULAS: dict[str, Formula] = {
-    "SIGMOID": lambda k, x, p: _sigmoid(x),
-    "TANH": lambda k, x, p: S.tanh(x),
-    "GELU": lambda k, x, p: 0.5 * x * (1.0 + S.erf(x * 0.7071067811865476)),
-    "SILU": lambda k, x, p: x * _sigmoid(x),
-    "SWISH": lambda k, x, p: x * (1.0 / (1.0 + S.exp(0.0 - x * k.number(p["alpha"])))),
-    "HARDSWISH": lambda k, x, p: x * clamp(x + 3.0, 0.0, 6.0) / 6.0,
-    "HARDSIGMOID": _hard_sigmoid,
-    "MISH": lambda k, x, p: x * S.tanh(_softplus(x)),
-    "ELU": lambda k, x, p: _elu(k, x, p["alpha"]),
-    "SELU": lambda k, x, p: k.number(p["gamma"]) * _elu(k, x, p["alpha"]),
-    "CELU": _celu,
-    "SOFTPLUS": lambda k, x, p: _softplus(x),
-    "SOFTSIGN": lambda k, x, p: x / (1.0 + S.abs(x)),
-    "SHRINK": _shrink,
-    "THRESHOLDEDRELU": lambda k, x, p: S.vsel(x, _zero(), x > k.number(p["alpha"])),
-    "EXP": lambda k, x, p: S.exp(x),
-    "SQUARE": lambda k, x, p: x * x,
-    "LOG": lambda k, x, p: S.log(x),
-    "ERF": lambda k, x, p: S.erf(x),
-    "FLOOR": lambda k, x, p: S.floor(x),
-    "CEIL": lambda k, x, p: S.ceil(x),
-    "ROUND": lambda k, x, p: S.rint(x),
-    "TRUNC": lambda k, x, p: S.vsel(S.floor(x), S.ceil(x), x > 0.0),
-    "SINH": lambda k, x, p: 0.5 * (S.exp(x) - S.exp(0.0 - x)),
-    "COSH": lambda k, x, p: 0.5 * (S.exp(x) + S.exp(0.0 - x)),
-    "TAN": lambda k, x, p: S.sin(x) / S.cos(x),
-    "ASIN": lambda k, x, p: arc_sine_limited(x),
-    "ACOS": lambda k, x, p: arc_cosine(x),
-    "ATAN": lambda k, x, p: arc_tangent(x),
-    "ASINH": lambda k, x, p: inverse_hyperbolic_sine(x),
-    "ACOSH": lambda k, x, p: inverse_hyperbolic_cosine(x),
-    "ATANH": lambda k, x, p: inverse_hyperbolic_tangent(x),
-}
 
 
 def _tabled(k: Steps, layer: Layer, x: Value, base: int) -> Value:
@@ -173,11 +88,15 @@ def activation(k: Steps, layer: Layer, x: Value) -> Value:
         return rectify_float(k, layer, method, x)
     if is_approximated(layer):
         return _approximated(k, layer, method, x)
-    if method == "GELU" and layer.word("approximate", "NONE") == "TANH":
-        return k.let(_gelu_tanh(x))
-    if method not in FORMULAS:
-        raise LayerError(f"the method {method} has no float kernel")
-    return k.let(FORMULAS[method](k, x, parameters_of(layer, method)))
+    return _formula(k, layer, x)
+
+
+def _formula(k: Steps, layer: Layer, x: Value) -> Value:
+    """The function of real numbers that a layer is by its operators."""
+    body = all_types()[layer.type].body
+    assert body is not None
+    found: Value = body(InLanes(k), layer, x)
+    return found
 
 
 def _bent(k: Steps, layer: Layer, x: Value) -> Value | None:
@@ -190,19 +109,11 @@ def _bent(k: Steps, layer: Layer, x: Value) -> Value | None:
     return bent(k, layer, x, results, np.broadcast_to(slopes, results.shape[:1]).astype(np.int64), shift)
 
 
-PLAIN_FORMULAS: dict[str, Callable[[Value], Any]] = {
-    "Sqrt": lambda x: S.sqrt(x),
-    "Rsqrt": lambda x: S.rsqrt(x),
-    "Reciprocal": lambda x: 1.0 / x,
-    "BNLL": _softplus,
-}
-
-
 @elementwise(*PLAIN)
 def plain(k: Steps, layer: Layer, x: Value) -> Value:
     if layer.is_quantised:
         return _tabled(k, layer, x, layer.input.low)
-    return k.let(PLAIN_FORMULAS[layer.type](x))
+    return _formula(k, layer, x)
 
 
 @elementwise(*PERIODIC)
@@ -210,7 +121,7 @@ def trigonometric(k: Steps, layer: Layer, x: Value) -> Value:
     if is_approximated(layer):
         return _approximated(k, layer, layer.type.upper(), x)
     if not layer.is_quantised:
-        return k.let(S.sin(x) if layer.type == "Sine" else S.cos(x))
+        return _formula(k, layer, x)
     if layer.input.integer.bits <= 8:
         return _tabled(k, layer, x, layer.input.low)
     table = layer.constant("lut").reshape(-1)

@@ -64,6 +64,9 @@ METHODS: dict[str, Method] = {
     "ATANH": Method("atanh", "Atanh", "rare"),
 }
 """Functions by method name."""
+LARGEST = float(np.finfo(F32).max)
+OUTSIDE = {"ASIN": 2147483647.0, "ATANH": LARGEST}
+"""What functions are beyond their domain, where that is a number."""
 UNKNOWN = "UNKNOWN"
 """The method of a function that only its table tells."""
 PLAIN = {"Sqrt": "sqrt", "Rsqrt": "rsqrt", "Reciprocal": "reciprocal", "BNLL": "softplus"}
@@ -113,7 +116,11 @@ def activation_body(call: Calls, layer: Layer, x: Any) -> Any:
         raise LayerError(f"the method {method} is not known; known: {', '.join((*METHODS, *RECTIFIERS))}")
     if method == "GELU" and layer.word("approximate", "NONE", ("NONE", "TANH")) == "TANH":
         return call("gelu_tanh", x)
-    return call(METHODS[method].operator, x, **parameters_of(layer, method))
+    found = call(METHODS[method].operator, x, **parameters_of(layer, method))
+    if method in OUTSIDE:
+        limited = call("clip", found, -LARGEST, LARGEST)
+        return call("where", call("isnan", found), OUTSIDE[method], limited)
+    return found
 
 
 def activation(layer: Layer, x: Array) -> Array:

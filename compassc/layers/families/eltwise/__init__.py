@@ -12,13 +12,18 @@ from compassc.layers.families.eltwise.reference import (
     dequantise_layer,
     div_mod,
     divide,
+    divide_body,
     eltwise,
+    eltwise_body,
     fake_quantise,
     is_inf,
     is_nan,
+    is_nan_body,
     logical,
+    logical_body,
     mod,
     power,
+    power_body,
     quantise_layer,
     quantised_cast,
     quantised_divide,
@@ -29,7 +34,9 @@ from compassc.layers.families.eltwise.reference import (
     quantised_squared_difference,
     quantised_where,
     squared_difference,
+    squared_difference_body,
     where,
+    where_body,
 )
 from compassc.operators.patterns import PatternKind
 
@@ -42,6 +49,7 @@ TABLE = (
         (eltwise, quantised_eltwise),
         (Attribute("method", "word", ", ".join(METHODS)), WITH_ACTIVATION),
         inputs="a, b",
+        body=eltwise_body,
     ),
     Row(
         "Div",
@@ -50,6 +58,7 @@ TABLE = (
         (divide, quantised_divide),
         inputs="a, b",
         constants=(Constant("lut", "[2^n]", "65535 over the divisor", form="quantised"),),
+        body=divide_body,
     ),
     Row(
         "DivMod",
@@ -79,6 +88,7 @@ TABLE = (
             Constant("lut_log", "[2^n]", "powers, or logarithms", form="quantised"),
             Constant("lut_exp", "[2^n]", "exponentials", optional=True, form="quantised"),
         ),
+        body=power_body,
     ),
     Row(
         "SquaredDifference",
@@ -86,6 +96,7 @@ TABLE = (
         "sometimes",
         (squared_difference, quantised_squared_difference),
         inputs="a, b",
+        body=squared_difference_body,
     ),
     Row(
         "BitShift",
@@ -110,6 +121,7 @@ TABLE = (
         (logical, quantised_logical),
         (Attribute("method", "word", ", ".join(LOGICAL)),),
         inputs="a[, b]",
+        body=logical_body,
     ),
     Row(
         "Where Select",
@@ -117,8 +129,16 @@ TABLE = (
         "common",
         (where, quantised_where),
         inputs="condition[, a, b]",
+        body=where_body,
     ),
-    Row("IsNaN", "Whether an element is not a number.", "rare", is_nan, pattern=PatternKind.ELEMENTWISE),
+    Row(
+        "IsNaN",
+        "Whether an element is not a number.",
+        "rare",
+        is_nan,
+        pattern=PatternKind.ELEMENTWISE,
+        body=is_nan_body,
+    ),
     Row(
         "IsInf",
         "Whether an element is infinite.",
@@ -183,5 +203,6 @@ for _name, _what in (("Add", "sum"), ("Sub", "difference"), ("Mul", "product")):
         inputs="a, b",
         attributes=(WITH_ACTIVATION,),
         float=eltwise,
+        body=eltwise_body,
         quantised=quantised_eltwise,
     )

@@ -13,10 +13,10 @@ from compassc.graph import Layer, LayerError
 from compassc.ir.dtypes import INT32
 from compassc.layers.emit import look_up, requantise, requantise_rounded, single, wide_kind
 from compassc.layers.families.eltwise.reference import COMPARISONS, LOGICAL
-from compassc.layers.inverse import exact_remainder
 from compassc.layers.kernels import elementwise, form_kernel
 from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.moving import strides_of
+from compassc.layers.remainder import exact_remainder
 from compassc.layers.source import Kernel
 from compassc.layers.steps import Steps, everywhere
 from compassc.layers.vectors import pointee, wide

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,15 +20,11 @@ from compassc.layers.arithmetic import (
     saturate_int32,
 )
 from compassc.layers.broadcast import broadcast
-from compassc.layers.rectify import rectify, rectify_float
+from compassc.layers.rectify import rectified, rectify
+from compassc.operators.calls import Calls, References
 
-METHODS: dict[str, Callable[[Array, Array], Array]] = {
-    "ADD": np.add,
-    "SUB": np.subtract,
-    "MUL": np.multiply,
-    "MAX": np.maximum,
-    "MIN": np.minimum,
-}
+METHODS = {"ADD": "add", "SUB": "subtract", "MUL": "multiply", "MAX": "maximum", "MIN": "minimum"}
+"""Operators by method."""
 ALONE = {"Add": "ADD", "Sub": "SUB", "Mul": "MUL"}
 SUMS = (-(2**31), 2**31)
 """Limits of a rescaled operand."""
@@ -39,9 +34,13 @@ def _method(layer: Layer) -> str:
     return ALONE.get(layer.type) or layer.word("method", choices=tuple(METHODS))
 
 
+def eltwise_body(call: Calls, layer: Layer, a: Any, b: Any) -> Any:
+    return rectified(call, layer, layer.word("with_activation", "NONE"), call(METHODS[_method(layer)], a, b))
+
+
 def eltwise(layer: Layer, a: Array, b: Array) -> Array:
-    left, right = broadcast(a.astype(np.float32), b.astype(np.float32))
-    return rectify_float(layer, layer.word("with_activation", "NONE"), METHODS[_method(layer)](left, right))
+    found: Array = eltwise_body(References(), layer, *broadcast(a.astype(np.float32), b.astype(np.float32)))
+    return found
 
 
 def _shifted(layer: Layer, *arrays: Array) -> list[Array]:
@@ -66,7 +65,7 @@ def quantised_eltwise(layer: Layer, a: Array, b: Array) -> Array:
     else:
         raise LayerError(f"'scale_value' has {scale.size} values, expected the output's and one per operand")
     low, high = SUMS if "uint32" not in (t.dtype for t in layer.inputs) else (SUMS[0], 2**32)
-    total = METHODS[method](saturate(left * first, low, high), saturate(right * second, low, high))
+    total = References()(METHODS[method], saturate(left * first, low, high), saturate(right * second, low, high))
     return rectify(layer, activation, total, own, shift)
 
 
@@ -176,28 +175,30 @@ def bitwise(layer: Layer, *x: Array) -> Array:
     return {"AND": np.bitwise_and, "OR": np.bitwise_or, "XOR": np.bitwise_xor}[method](x[0], x[1])
 
 
-COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
-    "EQUAL": np.equal,
-    "NOT_EQUAL": np.not_equal,
-    "GREATER": np.greater,
-    "GREATER_EQUAL": np.greater_equal,
-    "LESS": np.less,
-    "LESS_EQUAL": np.less_equal,
+COMPARISONS = {
+    "EQUAL": "equal",
+    "NOT_EQUAL": "not_equal",
+    "GREATER": "greater",
+    "GREATER_EQUAL": "greater_equal",
+    "LESS": "less",
+    "LESS_EQUAL": "less_equal",
 }
-CONNECTIVES: dict[str, Callable[[Array, Array], Array]] = {
-    "AND": np.logical_and,
-    "OR": np.logical_or,
-    "XOR": np.logical_xor,
-}
+CONNECTIVES = {"AND": "logical_and", "OR": "logical_or", "XOR": "logical_xor"}
 LOGICAL = ("NOT", *CONNECTIVES, *COMPARISONS)
 
 
-def logical(layer: Layer, *x: Array) -> Array:
-    """0 or 1. NOT, AND, OR and XOR ask whether the stored numbers differ from 0."""
+def logical_body(call: Calls, layer: Layer, *x: Any) -> Any:
+    """NOT, AND, OR and XOR ask whether the stored numbers differ from 0."""
     method = layer.word("method", choices=LOGICAL)
     if method == "NOT":
-        return (x[0] == 0).astype(np.int64)
-    return (CONNECTIVES.get(method) or COMPARISONS[method])(x[0], x[1]).astype(np.int64)
+        return call("logical_not", x[0])
+    return call(CONNECTIVES.get(method) or COMPARISONS[method], *x)
+
+
+def logical(layer: Layer, *x: Array) -> Array:
+    """0 or 1."""
+    found: Array = logical_body(References(), layer, *x)
+    return found.astype(np.int64)
 
 
 def quantised_logical(layer: Layer, *x: Array) -> Array:
@@ -207,7 +208,30 @@ def quantised_logical(layer: Layer, *x: Array) -> Array:
         return logical(layer, *x)
     factors = np.resize(layer.multipliers(of=2), 2)
     left, right = (v * f for v, f in zip(_shifted(layer, *x), factors, strict=True))
-    return COMPARISONS[method](left, right).astype(np.int64)
+    found: Array = References()(COMPARISONS[method], left, right)
+    return found.astype(np.int64)
+
+
+def where_body(call: Calls, layer: Layer, condition: Any, *x: Any) -> Any:
+    if not x:
+        raise LayerError("how many indices there are no expression says")
+    return call("where", condition, *x)
+
+
+def divide_body(call: Calls, layer: Layer, a: Any, b: Any) -> Any:
+    return call("divide", a, b)
+
+
+def power_body(call: Calls, layer: Layer, base: Any, *exponent: Any) -> Any:
+    return call("power", base, *([layer.number("exponent")] if layer.has("exponent") else exponent))
+
+
+def squared_difference_body(call: Calls, layer: Layer, a: Any, b: Any) -> Any:
+    return call("square", call("subtract", a, b))
+
+
+def is_nan_body(call: Calls, layer: Layer, x: Any) -> Any:
+    return call("isnan", x)
 
 
 def where(layer: Layer, condition: Array, *x: Array) -> Array:

@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from compassc.layers.declare import Attribute, Constant, Row, declare_table
+from compassc.layers.families.linear.bodies import (
+    batch_norm_body,
+    bias_add_body,
+    convolution_body,
+    fully_connected_body,
+    matmul_body,
+)
 from compassc.layers.families.linear.reference import (
     BIASES,
     GROUP,
@@ -40,6 +47,7 @@ TABLE = (
         "Sums of products under a window that slides over an NHWC image.",
         "common",
         (convolution, quantised_convolution),
+        body=convolution_body,
         attributes=(NUM_OUTPUT, GROUP, *ATTRIBUTES_2D, WITH_ACTIVATION),
         constants=(WEIGHTS, BIASES),
         pattern=PatternKind.ANCHOR,
@@ -49,6 +57,7 @@ TABLE = (
         "A convolution with a group per input channel.",
         "common",
         (convolution, quantised_convolution),
+        body=convolution_body,
         attributes=(
             NUM_OUTPUT,
             GROUP,
@@ -95,6 +104,7 @@ TABLE = (
         "x times the transposed weights, plus biases.",
         "common",
         (fully_connected, quantised_fully_connected),
+        body=fully_connected_body,
         attributes=(NUM_OUTPUT, WITH_ACTIVATION),
         constants=(Constant("weights", "[O,I]", "the weights"), BIASES),
         pattern=PatternKind.ANCHOR,
@@ -104,6 +114,7 @@ TABLE = (
         "Matrix products; leading axes broadcast.",
         "common",
         (matmul, quantised_matmul),
+        body=matmul_body,
         attributes=(*_TRANSPOSED, Attribute("fused_multiplier", "float", "a factor of the product", "1", form="float")),
         inputs="a, b",
         pattern=PatternKind.ANCHOR,
@@ -153,6 +164,7 @@ TABLE = (
         "A factor and an addend per channel.",
         "common",
         (batch_norm, quantised_batch_norm),
+        body=batch_norm_body,
         attributes=(Attribute("axis", "int", "the axis of the channels", "last"), WITH_ACTIVATION),
         constants=(Constant("weights", "[C]", "factors"), Constant("biases", "[C]", "addends")),
         pattern=PatternKind.BROADCAST,
@@ -162,6 +174,7 @@ TABLE = (
         "An addend per channel.",
         "sometimes",
         (bias_add, quantised_bias_add),
+        body=bias_add_body,
         attributes=(Attribute("axis", "int", "the axis of the channels", "last"),),
         constants=(
             Constant("biases", "[C]", "addends"),

@@ -5,6 +5,18 @@ from __future__ import annotations
 from compassc.graph import Layer
 from compassc.graph.values import Value
 from compassc.layers.declare import Attribute, Constant, Row, declare_table, layer_type
+from compassc.layers.families.movement.bodies import (
+    concat_body,
+    crop_body,
+    depth_to_space_body,
+    no_op_body,
+    pad_body,
+    reshape_body,
+    slice_body,
+    split_body,
+    tile_body,
+    transpose_body,
+)
 from compassc.layers.families.movement.reference import (
     PAD_MODES,
     batch_to_depth,
@@ -100,6 +112,7 @@ TABLE = (
                 told=axes_of_size_one,
             ),
         ),
+        body=reshape_body,
     ),
     Row(
         "Transpose Permute",
@@ -107,8 +120,17 @@ TABLE = (
         "common",
         transpose,
         (Attribute("perm", "ints", "the input's axis for each output axis"),),
+        body=transpose_body,
     ),
-    Row("Concat", "Tensors joined along an axis.", "common", (concat, quantised_concat), (AXIS,), inputs="x..."),
+    Row(
+        "Concat",
+        "Tensors joined along an axis.",
+        "common",
+        (concat, quantised_concat),
+        (AXIS,),
+        inputs="x...",
+        body=concat_body,
+    ),
     Row(
         "Split",
         "A tensor cut along an axis.",
@@ -116,6 +138,7 @@ TABLE = (
         split,
         (AXIS, Attribute("splits", "ints", "the sizes")),
         outputs="y...",
+        body=split_body,
     ),
     Row(
         "Slice StridedSlice",
@@ -124,14 +147,23 @@ TABLE = (
         slices,
         BEGINS,
         inputs="x[, begin, end, axes, steps]",
+        body=slice_body,
     ),
-    Row("Crop", "A part of a tensor.", "common", crop, (Attribute("crops", "pairs", "first index and end per axis"),)),
+    Row(
+        "Crop",
+        "A part of a tensor.",
+        "common",
+        crop,
+        (Attribute("crops", "pairs", "first index and end per axis"),),
+        body=crop_body,
+    ),
     Row(
         "Tile",
         "A tensor repeated along its axes.",
         "common",
         tile,
         (Attribute("repeats", "ints", "how often per axis"),),
+        body=tile_body,
     ),
     Row(
         "Pad",
@@ -143,6 +175,7 @@ TABLE = (
             Attribute("pads", "pairs", "elements before and after per axis"),
             Attribute("constant_value", "float", "of CONSTANT: the border's value", "0"),
         ),
+        body=pad_body,
     ),
     Row(
         "Repeat",
@@ -245,6 +278,7 @@ TABLE = (
         "common",
         depth_to_space,
         (*BLOCK, Attribute("mode", "word", "DCR or CRD", "DCR")),
+        body=depth_to_space_body,
     ),
     Row(
         "SpaceToDepth",
@@ -338,7 +372,13 @@ TABLE = (
         pattern=PatternKind.OPAQUE,
     ),
     Row("Input", "An input of the graph.", "common", graph_input, inputs="", pattern=PatternKind.OPAQUE),
-    Row("NoOp Dummy", "The input itself.", "rare", no_op),
+    Row(
+        "NoOp Dummy",
+        "The input itself.",
+        "rare",
+        no_op,
+        body=no_op_body,
+    ),
 )
 declare_table(TABLE, PatternKind.INJECTIVE)
 for _name, _summary, _reason in (

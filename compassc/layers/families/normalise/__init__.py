@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compassc.layers.declare import Attribute, Constant, Row, declare_table
+from compassc.layers.families.normalise.bodies import norm_body
 from compassc.layers.families.normalise.reference import (
     group_norm,
     layer_norm,
@@ -35,7 +36,8 @@ TABLE = (
         "Mean 0 and variance 1 over axes, then factors and addends.",
         "common",
         (layer_norm, quantised_layer_norm),
-        (AXES, EPSILON),
+        body=norm_body,
+        attributes=(AXES, EPSILON),
         outputs="y[, mean, 1/deviation]",
         constants=AFFINE,
         same_shape=True,
@@ -45,7 +47,8 @@ TABLE = (
         "Mean 0 and variance 1 over each image's channel, then factors and addends.",
         "common",
         (layer_norm, quantised_layer_norm),
-        (AXES, EPSILON),
+        body=norm_body,
+        attributes=(AXES, EPSILON),
         constants=AFFINE,
         same_shape=True,
     ),
@@ -63,7 +66,8 @@ TABLE = (
         "Divided by the root of the mean square, then factors.",
         "common",
         (rms_norm, quantised_rms_norm),
-        (AXES, EPSILON),
+        body=norm_body,
+        attributes=(AXES, EPSILON),
         constants=AFFINE,
         same_shape=True,
     ),

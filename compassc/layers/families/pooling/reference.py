@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, approximate_factor, look_up, requantise, saturate
 from compassc.layers.windows import Window, cells_inside, seen, window_of
+from compassc.operators.calls import Calls
 
 METHODS = ("MAX", "AVG", "L1", "L2")
 ENDS = (("top", "bottom"), ("left", "right"))
@@ -52,6 +54,19 @@ def area_of(layer: Layer) -> Array:
     if layer.flag("count_include_pad", True):
         return np.full(positions, int(np.prod(window.kernel)), np.int64)
     return cells_inside(layer.input.shape[1:-1], window, positions)
+
+
+def pooling_body(call: Calls, layer: Layer, x: Any) -> Any:
+    method, shape = layer.word("method", choices=METHODS), layer.input.shape
+    window = window_for(layer, shape)
+    if method not in ("MAX", "AVG") or len(shape) != 4 or any(n < 0 for pair in window.pads for n in pair):
+        raise LayerError("the operators pool images, by maximum and mean, and cut nothing off")
+    positions = check_positions(layer, window, shape)
+    (top, bottom), (left, right) = window.pads
+    return call(
+        "max_pool2d", x, list(window.kernel), list(window.stride), list(window.dilation), [top, left, bottom, right],
+        method.lower(), positions != window.positions(shape[1:-1]), "NHWC", layer.flag("count_include_pad", True),
+    )  # fmt: skip
 
 
 def pooling(layer: Layer, x: Array) -> Array:

@@ -9,7 +9,7 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array, requantise
 from compassc.layers.emit import INT32_MAX, look_up
 from compassc.layers.exact import limited, product, rescale, shifted_limited, total, total_pair
-from compassc.layers.families.activation.kernels import FORMULAS
+from compassc.layers.families.activation.reference import METHODS
 from compassc.layers.families.recurrent.frame import Phase, RecurrenceKernel, Sums
 from compassc.layers.families.recurrent.reference import (
     ACTIVATIONS,
@@ -22,6 +22,7 @@ from compassc.layers.families.recurrent.reference import (
     split_weights,
 )
 from compassc.layers.kernels import kernel
+from compassc.layers.operator_lanes import InLanes
 from compassc.layers.pairs import held_pair, requantise_pair, rescale_pair, saturated_pair
 from compassc.layers.source import LANES, Kernel, KernelSource
 
@@ -143,7 +144,7 @@ def _bounded(k: KernelSource, value: Value, bound: float) -> Value:
 
 def _activated(k: KernelSource, name: str, value: Value) -> Value:
     if name in ("SIGMOID", "TANH"):
-        return k.let(FORMULAS[name](k, value, {}))
+        return InLanes(k)(METHODS[name].operator, value)
     v = value.name
     forms = {"NONE": v, "RELU": f"S.max({v}, 0.0)", "SIGN_BIT": f"S.vsel({v} * 0.0 + 1.0, {v} * 0.0, {v} < 0.0)"}
     return k.let(forms[name], "float32")

@@ -2,39 +2,44 @@
 
 from __future__ import annotations
 
+from math import prod
+from typing import Any
+
 import numpy as np
 
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, look_up, requantise
+from compassc.operators.calls import Calls, References
 
 METHODS = ("SUM", "MEAN", "MIN", "MAX", "PROD", "L1", "L2", "VARIANCE", "UNBIASED_VARIANCE", "ANY", "ALL")
 
 
-def _count(x: Array, axes: tuple[int, ...]) -> int:
-    return int(np.prod([x.shape[a] for a in axes]))
+AS_STORED = ("ANY", "ALL", "MIN", "MAX")
+"""Methods that take numbers of any type."""
+
+
+def reduce_body(call: Calls, layer: Layer, x: Any) -> Any:
+    method, axes = layer.word("method", choices=METHODS), layer.axes()
+
+    def over(name: str, values: Any) -> Any:
+        return call(name, values, axis=axes, keepdims=True)
+
+    if method in (*AS_STORED, "SUM", "MEAN", "PROD"):
+        return over(method.lower(), x)
+    if method == "L1":
+        return over("sum", call("abs", x))
+    if method == "L2":
+        return call("sqrt", over("sum", call("square", x)))
+    distance = call("subtract", x, over("mean", x))
+    count = prod(layer.input.shape[a] for a in axes) - (1 if method == "UNBIASED_VARIANCE" else 0)
+    # one element has no unbiased variance: NaN
+    return call("divide", over("sum", call("square", distance)), call.constant(np.array([count], np.float32)))
 
 
 def reduce_float(layer: Layer, x: Array) -> Array:
-    method, axes = layer.word("method", choices=METHODS), tuple(layer.axes())
-    if method in ("ANY", "ALL"):
-        return (x != 0).any(axes, keepdims=True) if method == "ANY" else (x != 0).all(axes, keepdims=True)
-    if method in ("MIN", "MAX"):
-        return x.min(axes, keepdims=True) if method == "MIN" else x.max(axes, keepdims=True)
-    wide = x.astype(np.float32)
-    if method == "SUM":
-        return wide.sum(axes, keepdims=True)
-    if method == "MEAN":
-        return wide.mean(axes, keepdims=True)
-    if method == "PROD":
-        return wide.prod(axes, keepdims=True)
-    if method == "L1":
-        return np.abs(wide).sum(axes, keepdims=True)
-    if method == "L2":
-        return np.sqrt((wide * wide).sum(axes, keepdims=True))
-    distance = wide - wide.mean(axes, keepdims=True)
-    count = _count(x, axes) - (1 if method == "UNBIASED_VARIANCE" else 0)
-    with np.errstate(invalid="ignore"):  # one element has no unbiased variance: NaN
-        return (distance * distance).sum(axes, keepdims=True) / np.float32(count)
+    stored = layer.word("method", choices=METHODS) in AS_STORED
+    found: Array = reduce_body(References(), layer, x if stored else x.astype(np.float32))
+    return found
 
 
 def check_division(layer: Layer, method: str) -> None:

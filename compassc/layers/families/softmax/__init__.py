@@ -5,10 +5,11 @@ from __future__ import annotations
 from compassc.layers.declare import Attribute, Constant, layer_type
 from compassc.layers.families.softmax.reference import (
     hardmax,
-    log_softmax,
+    log_softmax_body,
     quantised_log_softmax,
     quantised_softmax,
     softmax,
+    softmax_body,
 )
 from compassc.operators.patterns import PatternKind
 
@@ -30,6 +31,7 @@ layer_type(
         Constant("float_lut", "[513]", "of LUT: powers of two", optional=True, form="quantised"),
     ),
     float=softmax,
+    body=softmax_body,
     quantised=quantised_softmax,
 )
 layer_type(
@@ -45,7 +47,7 @@ layer_type(
         ),
     ),
     constants=(Constant("lut_exp", "[2^n]", "exponentials", form="quantised"),),
-    float=log_softmax,
+    body=log_softmax_body,
     quantised=quantised_log_softmax,
 )
 layer_type(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from compassc.graph import Layer, LayerError
@@ -18,19 +20,34 @@ from compassc.layers.arithmetic import (
     shift_right,
     whole_limits,
 )
+from compassc.operators.calls import Calls, References
 
 F32 = np.float32
+
+
+def _by_float_table(layer: Layer) -> bool:
+    return layer.flag("is_perf_mode", False) and "lut" in layer.constants
+
+
+def softmax_body(call: Calls, layer: Layer, x: Any) -> Any:
+    if _by_float_table(layer):
+        raise LayerError("its exponentials are a table, which no operator is")
+    return call("softmax", x, layer.axis("axis", -1))
+
+
+def log_softmax_body(call: Calls, layer: Layer, x: Any) -> Any:
+    return call("log_softmax", x, layer.axis("axis", -1))
 
 
 def softmax(layer: Layer, x: Array) -> Array:
     axis = layer.axis("axis", -1)
     wide = x.astype(F32)
-    if layer.flag("is_perf_mode", False) and "lut" in layer.constants:
-        t = exp2_float((wide - wide.max(axis, keepdims=True)) * F32(1.442695), layer.constant("lut").reshape(-1))
-        r = float24(F32(1) / t.sum(axis, keepdims=True, dtype=F32))
-        return t.astype(np.float16).astype(F32) * r
-    e = np.exp(wide - wide.max(axis, keepdims=True))
-    return e / e.sum(axis, keepdims=True)
+    if not _by_float_table(layer):
+        found: Array = softmax_body(References(), layer, wide)
+        return found
+    t = exp2_float((wide - wide.max(axis, keepdims=True)) * F32(1.442695), layer.constant("lut").reshape(-1))
+    r = float24(F32(1) / t.sum(axis, keepdims=True, dtype=F32))
+    return t.astype(np.float16).astype(F32) * r
 
 
 def quantised_softmax(layer: Layer, x: Array) -> Array:
@@ -111,13 +128,6 @@ def float_factor(layer: Layer) -> np.float32:
 def _sum_once_rounded(values: Array, axis: int) -> Array:
     """The sum of float32 numbers: exact, then rounded to float32. No order of additions is defined."""
     return values.astype(np.float64).sum(axis, keepdims=True).astype(F32)
-
-
-def log_softmax(layer: Layer, x: Array) -> Array:
-    axis = layer.axis("axis", -1)
-    wide = x.astype(F32)
-    shifted = wide - wide.max(axis, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis, keepdims=True))
 
 
 def quantised_log_softmax(layer: Layer, x: Array) -> Array:
