@@ -5,6 +5,7 @@ from __future__ import annotations
 from compassc.analysis.arith import Arith, Linear
 from compassc.analysis.simplify import Simplifier
 from compassc.analysis.statements import mutable_vars
+from compassc.analysis.structure import variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32
@@ -71,18 +72,16 @@ class Sum:
         self.factors, self.rest = factors, rest
 
     @classmethod
-    def of(cls, e: Expr, variables: list[Var], facts: Arith) -> Sum | None:
-        """The sum of an expression; None where it is no linear one of the variables."""
-        from compassc.analysis.structure import variables as mentioned
-
+    def of(cls, e: Expr, loops: list[Var], facts: Arith) -> Sum | None:
+        """The sum of an expression; None where it is no linear one of the variables of loops."""
         form = facts.linear(e)
         factors: dict[Var, int] = {}
         rest = Linear(const=form.const)
         for key, factor in form.terms.items():
             atom = facts.atoms[key]
-            if isinstance(atom, Var) and atom in variables:
+            if isinstance(atom, Var) and atom in loops:
                 factors[atom] = factor
-            elif mentioned(atom) & set(variables):
+            elif variables(atom) & set(loops):
                 return None
             else:
                 rest.terms[key] = factor

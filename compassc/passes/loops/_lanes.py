@@ -13,6 +13,7 @@ from typing import Any
 from compass_core.targets import Target
 from compassc.analysis.conditions import guarded
 from compassc.analysis.statements import is_const, mutable_vars
+from compassc.analysis.structure import Interner
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import FLOAT32, INT32, DataType
@@ -153,8 +154,6 @@ def _reduction(body: Body) -> tuple[S.BufferStore, str, Expr, list[Expr]] | None
 
 
 def _same(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> bool:
-    from compassc.analysis.structure import Interner
-
     interner = Interner()
     return len(a) == len(b) and all(map(interner.same, a, b))
 

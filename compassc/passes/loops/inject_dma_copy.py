@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from compassc.analysis.arith import SWAPPED
 from compassc.analysis.buffers import position
 from compassc.analysis.conditions import conjuncts, guarded
+from compassc.analysis.structure import variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, VOID
@@ -114,10 +115,9 @@ class _Copies(Scoped):
 
     def _made(self, copy: _Copy) -> list[Stmt] | None:
         assert copy.store is not None and copy.load is not None
-        variables = [loop.loop_var for loop in copy.loops]
+        own = [loop.loop_var for loop in copy.loops]
         dst, src = (
-            Sum.of(self.simplify(position(x.buffer.shape, x.indices)), variables, self.facts)
-            for x in (copy.store, copy.load)
+            Sum.of(self.simplify(position(x.buffer.shape, x.indices)), own, self.facts) for x in (copy.store, copy.load)
         )
         bounds = self._limits(copy.conditions, copy.loops)
         inner = self._limits(copy.inside, copy.loops)
@@ -150,14 +150,14 @@ class _Copies(Scoped):
         """Conditions as those that no loop changes, and bounds of loops (`low`: from it on, `high`: below it)."""
         around: list[Expr] = []
         bounds: list[tuple[Var, str, Expr]] = []
-        variables = [loop.loop_var for loop in loops]
+        own = [loop.loop_var for loop in loops]
         for cond in conditions:
             if not isinstance(cond, Binary) or cond.op not in ("lt", "le", "gt", "ge") or not cond.a.dtype.is_integer:
                 return None
             op, a, b = cond.op, cond.a, cond.b
             if op in SWAPPED:
                 op, a, b = SWAPPED[op], b, a
-            left = Sum.of(Binary("sub", a, b), variables, self.facts)
+            left = Sum.of(Binary("sub", a, b), own, self.facts)
             if left is None or len(left.factors) > 1:
                 return None
             if not left.factors:
@@ -175,9 +175,9 @@ class _Copies(Scoped):
 
     def _axes(self, loops: list[S.For], dst: Sum, src: Sum, bounds: list[tuple[Var, str, Expr]]) -> list[_Axis] | None:
         found = []
-        variables = {loop.loop_var for loop in loops}
+        own = {loop.loop_var for loop in loops}
         for loop in loops:
-            if any(v in variables for v in _mentioned(loop.stop)):
+            if variables(loop.stop) & own:
                 return None
             low: Expr = ZERO
             high = loop.stop
@@ -284,12 +284,6 @@ def _around(axes: list[_Axis], body: list[Stmt]) -> list[Stmt]:
     for axis in reversed(axes):
         body = [S.For(axis.var, "serial", ZERO, axis.count, ONE, tuple(body))]
     return body
-
-
-def _mentioned(e: Expr) -> set[Var]:
-    from compassc.analysis.structure import variables
-
-    return variables(e)
 
 
 def _same(a: Expr, b: Expr) -> bool:
