@@ -59,7 +59,7 @@ def cross_program(triple: str, sysroot: Path, output: Path) -> None:
             f"{NAME} cannot be built for {triple}",
             code="no-engine",
             notes=tuple(done.stderr.strip().splitlines()[:20]),
-            help=f"is there a C library for {triple} in '{sysroot}'?",
+            help=f"COMPASS_CLANG names a clang that makes code for {triple}; is there a C library for it in '{sysroot}'?",
         )
 
 

@@ -145,7 +145,7 @@ def test_extents_are_held_against_arrays_where_the_client_has_the_program(sessio
 
 
 def test_the_sources_are_those_of_another_machine_too() -> None:
-    """Compiled, not linked: there is no C library of one here."""
+    """Their syntax and types: the clang of the wheel makes code for this machine alone."""
     from compass_core.hostcc.clang import find_clang
     from compass_runtime.board_server import compile_words
 

@@ -25,8 +25,8 @@ compassc rpc-daemon board --triple aarch64-linux-gnu --sysroot /opt/board"""
 def command(console: Console, folder: Path, triple: str | None, sysroot: Path | None) -> None:
     """Write compass-rpcd, the server of remote sessions for boards, which need no Python.
 
-    For this machine the runtime's library and the simulator are put beside it; for another one it is built with the same
-    clang, and runs programs by the vendor's driver there (--driver libaipudrv.so).
+    For this machine the runtime's library and the simulator are put beside it; another one needs a clang that has
+    its target (COMPASS_CLANG), and runs programs by the vendor's driver there (--driver libaipudrv.so).
     """
     from compass_runtime import board_server
 
