@@ -20,7 +20,13 @@ BEGIN, END = "<!-- made by `make zoo` -->", "<!-- end -->"
 
 def row(name: str, found: Mapping[str, Measured]) -> str:
     """A line of the table."""
-    cells = [f"{one.score:.1f}, {one.cycles:,.0f}" for one in found.values()]
+    first = found["float"]
+    cells = [
+        f"{one.score:.1f}, {one.cycles:,.0f}"
+        if one is first
+        else f"{one.score:.1f}, {one.near(first):.0f} dB, {one.cycles:,.0f}"
+        for one in found.values()
+    ]
     return f"| {name} | {TASKS[name].about} | {TASKS[name].unit} | {' | '.join(cells)} |"
 
 
@@ -45,8 +51,9 @@ def main() -> int:
             found: dict[str, Measured] = {}
             for form in forms:
                 one = found[form] = measure(name, form, folder)
-                print(f"{name} {form}: {one.score:.2f} {TASKS[name].unit}, {one.cycles:,.0f} cycles", flush=True)
-            rows.append(row(name, found))
+                near = f", {one.near(found['float']):.1f} dB" if "float" in found and form != "float" else ""
+                print(f"{name} {form}: {one.score:.2f} {TASKS[name].unit}{near}, {one.cycles:,.0f} cycles", flush=True)
+            rows += [row(name, found)] if "float" in found else []
             bad += faults(name, found) if {"float", "auto"} <= set(found) else []
     if names == list(TASKS) and forms == list(FORMS):
         page = files.read_text(PAGE)

@@ -19,16 +19,24 @@ FORMS = ("float", "int8", "w8a16", "int16", "fp16", "auto")
 """Without `--quantize`, and what it is given."""
 
 
+Outputs = Sequence[np.ndarray[Any, Any]]
+
+
 class Measured(NamedTuple):
-    """How good a network's answers are, and the estimated cycles of a run; `said`: what the command printed."""
+    """How good a network's answers are, the estimated cycles of a run, and its outputs for all samples."""
 
     score: float
     cycles: float
-    said: str
+    outputs: Outputs
+
+    def near(self, floats: Measured) -> float:
+        """The ratio of signal to error in dB of the output that is farthest from the float network's."""
+        pairs = zip(floats.outputs, self.outputs, strict=True)
+        return min(10 * np.log10((a**2).sum() / ((a - b) ** 2).sum()) for a, b in pairs)
 
 
-def build(name: str, form: str, folder: Path) -> tuple[Model, str]:
-    """A network built in a form by `compassc build`, and what that said."""
+def build(name: str, form: str, folder: Path) -> Model:
+    """A network built in a form by `compassc build`."""
     samples = folder / "samples.npz"
     if not samples.exists():
         np.savez(samples, x=TASKS[name].samples(CALIBRATION, CALIBRATED)[0])
@@ -48,10 +56,10 @@ def build(name: str, form: str, folder: Path) -> tuple[Model, str]:
     )
     if ran.returncode:
         raise RuntimeError(f"compassc build {' '.join(words)}: {ran.stderr}")
-    return Model.load(folder / f"{form}.compass"), ran.stderr
+    return Model.load(folder / f"{form}.compass")
 
 
-def answers(model: Model, inputs: np.ndarray[Any, Any]) -> Sequence[np.ndarray[Any, Any]]:
+def answers(model: Model, inputs: np.ndarray[Any, Any]) -> Outputs:
     """The outputs of all samples on the simulator."""
     made = model(inputs)
     return made if isinstance(made, tuple) else (made,)
@@ -59,10 +67,10 @@ def answers(model: Model, inputs: np.ndarray[Any, Any]) -> Sequence[np.ndarray[A
 
 def measure(name: str, form: str, folder: Path, count: int = MEASURED) -> Measured:
     """A network in a form: built in a folder, measured on so many samples."""
-    model, said = build(name, form, folder)
+    model = build(name, form, folder)
     inputs, wanted = TASKS[name].samples(TEST, count)
-    score = TASKS[name].score(answers(model, inputs), wanted)
-    return Measured(score, model.profile(inputs[:1]).cycles, said)
+    outputs = answers(model, inputs)
+    return Measured(TASKS[name].score(outputs, wanted), model.profile(inputs[:1]).cycles, outputs)
 
 
 def faults(name: str, found: Mapping[str, Measured]) -> list[str]:
