@@ -41,7 +41,7 @@ class RandomModel:
 
 
 class XGBModel(RandomModel):
-    """Has the policy rank programs by their sizes: boosted trees or ridge regression of `compassc.tuning`."""
+    """Has the policy rank programs by their sizes, with ridge regression."""
 
     ranks = True
 

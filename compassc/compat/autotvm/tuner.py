@@ -222,8 +222,8 @@ class GATuner(_Searching):
 
 
 class XGBTuner(_Searching):
-    """Configurations by a model of costs that learns from the values of knobs: boosted trees where xgboost is installed, else
-    ridge regression. `loss_type`, `plan_size` and what is about the optimizer change nothing."""
+    """Configurations by ridge regression that learns from the values of knobs. `loss_type`, `plan_size` and what is about the
+    optimizer change nothing."""
 
     def __init__(
         self, task: Task, plan_size: int = 64, feature_type: str = "itervar", loss_type: str = "reg",

@@ -58,8 +58,7 @@ class RandomModel(CostModel):
 
 
 class XGBModel(CostModel):
-    """Learns from the choices of traces: boosted trees where xgboost is installed (`compassc[tuning]`) and asked for by the
-    environment, else ridge regression. Options change nothing."""
+    """Learns from the choices of traces, with ridge regression. Options change nothing."""
 
     def __init__(self, **options: Any) -> None:
         self.options = options
