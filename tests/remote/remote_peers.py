@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import socket
 import subprocess
 import time
@@ -60,6 +62,7 @@ def board_folder() -> Path:
     from compass_runtime import board_server
 
     folder = Path(mkdtemp(prefix="compass-board-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     board_server.write(folder)
     return folder
 
