@@ -14,8 +14,9 @@ from pathlib import Path
 
 import click
 
-from compass_core import VERSION, files, targets
+from compass_core import VERSION, files, switches, targets
 from compass_core.errors import CompassError, UsageError
+from compass_core.errors.rendering import flat
 from compass_core.files import claims
 from compassc.cli import errors
 from compassc.cli.console import Console, artifact, shown
@@ -98,8 +99,6 @@ def _usage(message: str, help: str = "`aipuocc --help` shows how to use it") -> 
 
 def compile_line(line: Line, console: Console) -> None:
     """Do what a command line says."""
-    from compass_core import switches
-
     target = targets.load(line.values.get("mcpu") or switches.TARGET.get())
     for source in line.sources:
         output = Path(line.values.get("output") or source.with_suffix(_SUFFIXES[line.mode]).name)
@@ -132,8 +131,6 @@ def _compile(
 
 def _place(error: CompassError, source: Path) -> None:
     """Makes errors name the file as the command line does; clang knows the name without its folder only."""
-    from compass_core.errors.rendering import flat
-
     for one in flat(error):
         if one.span is not None and one.span.file == source.name:
             one.span = replace(one.span, file=str(source))

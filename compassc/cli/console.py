@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from compass_core import progress
 from compass_core.errors import CompassError
 from compass_core.errors.boundary import complain
+from compass_core.errors.rendering import as_asked, color_asked, for_stream, format_asked, traceback_asked, visible
 
 if TYPE_CHECKING:
     from compassc.driver import StageRecord
@@ -32,32 +33,22 @@ class Console:
 
     def use_color(self) -> bool:
         """Whether stderr gets colours, as `--color` and COMPASS_COLOR say."""
-        from compass_core.errors.rendering import color_asked
-
         return color_asked(self.color)
 
     def format(self) -> str:
         """How errors are written: `text` or `json`."""
-        from compass_core.errors.rendering import format_asked
-
         return format_asked(self.error_format)
 
     def diagnose(self, error: CompassError) -> None:
         """Write an error, a warning or a group of them."""
-        from compass_core.errors.rendering import as_asked
-
         self._write(as_asked(error, self.color, self.error_format))
 
     def use_traceback(self) -> bool:
         """Whether errors come with the Python traceback."""
-        from compass_core.errors.rendering import traceback_asked
-
         return traceback_asked(self.traceback)
 
     def say(self, text: str) -> None:
         """A line."""
-        from compass_core.errors.rendering import for_stream
-
         self._write(for_stream(text, sys.stderr))
 
     def _write(self, text: str) -> None:
@@ -109,8 +100,6 @@ def shown(path: Path) -> str:
 def artifact(content: str | bytes) -> None:
     """Write an artifact to stdout; what would be commands to a terminal is shown there as text."""
     if sys.stdout.isatty():
-        from compass_core.errors.rendering import visible
-
         content = visible(content if isinstance(content, str) else content.decode(errors="replace"))
     data = content.encode(errors="surrogateescape") if isinstance(content, str) else content
     sys.stdout.flush()

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from compass_core import files
 from compass_core.progress import time_left
 from compassc.cli.console import Console, artifact
 from compassc.cli.models import built_model
@@ -41,7 +42,6 @@ def run(console: Console, source: Path, given: dict[str, Any]) -> None:
     console.clear_progress()
     artifact(json.dumps(found.as_data(), indent=1) + "\n" if given["as_json"] else text(found, given["top"]) + "\n")
     if given["html"] is not None:
-        from compass_core import files
         from compassc.evaluation.page import page
 
         files.write(given["html"], page(found))

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from compass_core.errors import UsageError
+from compass_core.errors import CompassError, UsageError
 from compass_core.files import claims
-from compassc.cli.console import Console
+from compassc.cli.console import Console, artifact
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -370,7 +370,6 @@ def load_consts(paths: dict[str, Path]) -> dict[str, Any]:
     """The arrays of `--const`, of a .npz file the one of that name; UsageError naming the file that is not one."""
     if not paths:
         return {}
-    from compass_core.errors import CompassError, UsageError
     from compass_core.reading import arrays
 
     found = {}
@@ -385,7 +384,6 @@ def load_consts(paths: dict[str, Path]) -> dict[str, Any]:
 def _list_passes(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     """Show the passes and end the command."""
     if value:
-        from compassc.cli.console import artifact
         from compassc.cli.pipeline import pass_tables
         from compassc.cli.tables import tables_text
 

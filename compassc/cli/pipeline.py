@@ -12,9 +12,9 @@ from compass_core.errors import UsageError
 from compassc.cli.arrow import run_arrow
 from compassc.cli.console import Console, artifact
 from compassc.cli.tables import Table
+from compassc.driver import Request
 
 if TYPE_CHECKING:
-    from compassc.driver import Request
     from compassc.passes import Folder, PassOptions
 
 PIPELINE_STAGES = ("lower", "legalize")
@@ -151,8 +151,6 @@ def run_pass_stage(
     console: Console, name: str, source: Path | None, output: Path | None, given: dict[str, Any], target: str = ""
 ) -> None:
     """Run `lower` or `legalize` on a file, or only print its pipeline."""
-    from compassc.driver import Request
-
     if given["print_pipeline"]:
         artifact(pipeline_text((name,)) + "\n")
     elif source is None:

@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compass_core import switches
+from compass_core import files, switches
+from compass_core.errors import UsageError
 from compassc.cli import options, quantizing
 from compassc.cli.console import Console, artifact, shown
 from compassc.cli.tables import Table, tables_text
+from compassc.graph.files import is_graph
 
 if TYPE_CHECKING:
     from compassc.tuning.places import Place
@@ -29,7 +31,6 @@ _STRATEGIES = ("model", "random")
 def run(console: Console, source: Path, given: dict[str, Any]) -> None:
     """Searches for each task of a file, shows how it goes, and prints tables or JSON."""
     from compassc.cluster import open_cluster
-    from compassc.graph.files import is_graph
     from compassc.importers import is_model
     from compassc.tuning.tasks import tasks_of_file
     from compassc.tuning.tune import check, tune
@@ -65,7 +66,6 @@ def run(console: Console, source: Path, given: dict[str, Any]) -> None:
 
 def pages(console: Console, path: Path | None, searches: Sequence[Search]) -> None:
     """A page for each search: the second one's file has a 2 in its name, and so on."""
-    from compass_core import files
     from compassc.tuning.report import report_of
     from compassc.tuning.report_page import page
 
@@ -89,7 +89,6 @@ def search_options(given: dict[str, Any]) -> TuneOptions:
 
 def place_of(given: dict[str, Any]) -> Place | None:
     """The servers that measure, where there are such. UsageError where the options do not go together."""
-    from compass_core.errors import UsageError
     from compassc.tuning.places import Place
 
     tracker, key = given["tracker"], given["key"]

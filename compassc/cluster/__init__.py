@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
 
+from compass_core import VERSION
 from compass_core.errors import CompassError
 
 Function = Callable[[Any, Any], Any]
@@ -81,8 +82,6 @@ def identity() -> str:
     """What toolchains are told apart by: the version, and a hash of all their sources."""
     from importlib.util import find_spec
     from pathlib import Path
-
-    from compass_core import VERSION
 
     digest = hashlib.sha256()
     for package in ("compass_core", "compass_runtime", "compass_sim", "compassc"):

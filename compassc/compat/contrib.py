@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from compass_core import files
+from compass_core.errors import UsageError
+from compass_core.hostcc.clang import find_clang
 
 
 class TempDirectory:
@@ -50,9 +52,6 @@ def create_llvm(
     takes. `output`: a file that gets it, too; `options`: further ones of clang. CompassError for several inputs, and where
     clang refuses."""
     import subprocess
-
-    from compass_core.errors import UsageError
-    from compass_core.hostcc.clang import find_clang
 
     if cc is not None:
         raise UsageError("the argument 'cc' is not supported", code="compat-name", help="the project's clang is called")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from compass_core import VERSION
-from compass_core.errors import UsageError
+from compass_core import VERSION, switches
+from compass_core.errors import CompassError, UsageError
+from compass_runtime.host_module import num_threads as processors
 
 from ..dsl.script import tec_range
 from ..ir import IRModule as Module
@@ -196,7 +197,6 @@ def likely(condition: Any) -> Any:
 
 def enabled(target: str) -> bool:
     """Whether there is something to run what is built for a target: for `cuda` a device."""
-    from compass_core.errors import CompassError
     from compass_runtime import device
 
     try:
@@ -208,9 +208,6 @@ def enabled(target: str) -> bool:
 
 def num_threads() -> int:
     """How many threads parallel loops run on."""
-    from compass_core import switches
-    from compass_runtime.host_module import num_threads as processors
-
     return switches.THREADS.get() or processors()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from compass_core import files
 from compass_core.errors import UsageError
+from compass_core.hostcc.clang import find_clang
 
 
 def create_shared(output: Any, objects: Any, options: Sequence[str] | None = None, cc: str | None = None) -> None:
@@ -36,8 +37,6 @@ def create_executable(output: Any, objects: Any, options: Sequence[str] | None =
 
 def get_cc() -> str:
     """The path of the project's clang."""
-    from compass_core.hostcc.clang import find_clang
-
     return str(find_clang().path)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from functools import partial
 
+from compassc.cli.main import main
+
 
 def _run(command: str, ignored: tuple[str, ...] = ()) -> None:
     """Runs a command with the words of this program's command line; `ignored`: options that mean nothing here."""
-    from compassc.cli.main import main
-
     sys.argv[:] = ["compassc", command, *(word for word in sys.argv[1:] if word not in ignored)]
     main()
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from compass_core.errors import UsageError
+from compass_core.hostcc import host
 
 from ..ir import IRModule, PrimFunc, assert_structural_equal
 from ..ir.exprs import Expr
@@ -146,8 +147,6 @@ def _package(name: str) -> Callable[[], bool]:
 
 def _processor(*features: str) -> Callable[[], bool]:
     def known() -> bool:
-        from compass_core.hostcc import host
-
         return set(features) <= set(host.current().features.split(","))
 
     return known

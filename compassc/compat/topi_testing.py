@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from compass_runtime.ndarray import array, empty
+
 from .. import topi
 from ..targets import Target, build
 
@@ -47,8 +49,6 @@ def compare_numpy_tvm(
     inputs: Sequence[Any], output: Any, target: Any, device: Any, compute: _Schedule, schedule: _Schedule
 ) -> None:
     """Builds an operator, runs it on NumPy's `inputs` and holds the result against `output`. AssertionError where it differs."""
-    from compass_runtime.ndarray import array, empty
-
     from .. import te
 
     tensors = [te.placeholder(x.shape, str(x.dtype)) for x in inputs]

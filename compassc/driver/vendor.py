@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 
 from compass_core import files
 from compass_core.errors import CompassError
+from compassc.analysis.shapes import known_shapes
 from compassc.driver.stages import STAGES, Stage
+from compassc.gbuilder import kernel_files
+from compassc.gbuilder.dsl_files import IR_BIN, IR_TEXT
+from compassc.toolchain import vendor
 
 if TYPE_CHECKING:
     from compass_core.aipubin import KernelInfo
@@ -16,8 +20,6 @@ if TYPE_CHECKING:
 
 
 def _cc(build: Build) -> list[Path]:
-    from compassc.toolchain import vendor
-
     text, made = build.file(".cl").absolute(), build.file(".o").absolute()
     tool = vendor.find(vendor.COMPILER)
     names = Path(_relative(text, made.parent)).as_posix(), made.name
@@ -42,11 +44,6 @@ def _in_folder(folder: Path, line: list[str]) -> str:
 
 
 def _gbuild(build: Build) -> list[Path]:
-    from compassc.analysis.shapes import known_shapes
-    from compassc.gbuilder import kernel_files
-    from compassc.gbuilder.dsl_files import IR_BIN, IR_TEXT
-    from compassc.toolchain import vendor
-
     assert build.params is not None, "gbuild runs after cc or load"
     request, folder = build.request, build.folder.absolute()
     build.shapes = known_shapes(build.params, request.values, build.target.tecs) | request.shapes

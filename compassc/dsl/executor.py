@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compass_core import files
-from compass_core.errors import ArgumentError, CompassError, UsageError
+from compass_core.errors import ArgumentError, CompassError, UsageError, render
 from compass_core.vendor import wrong_argument_count
 
 from ..settings.options import ControlOptions, control_options, dumps_tensors
@@ -41,8 +41,6 @@ def _run(program: Program | RemoteProgram, args: Sequence[Any]) -> None:
 def _log(warnings: Sequence[CompassError]) -> None:
     """Log the warnings of a checked run whose caller does not read them."""
     import logging
-
-    from compass_core.errors import render
 
     for warning in warnings:
         logging.getLogger("Compass").warning("%s", render(warning))

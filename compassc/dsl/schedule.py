@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from compass_core import targets
 from compass_core.errors import UsageError
 from compassc.ir.dtypes import PointerType
 from compassc.settings.options import canonical_target
@@ -52,8 +53,6 @@ def elementwise_binary(func: Any, target: Any, block: Any = "B") -> Schedule:
 
 
 def _elementwise(func: Any, target: Any, block: Any, inputs: int) -> Schedule:
-    from compass_core import targets
-
     chosen = targets.load(canonical_target(target))
     s = func if isinstance(func, Schedule) else Schedule(func)
     entry = s.mod.entry_func

@@ -11,11 +11,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from compass_core import files
+from compass_core import files, switches
 from compass_core.aipubin import AipuBin, KernelInfo, parts_of, tensor_memory
 from compass_core.aipubin.device import device_word
 from compass_core.aipubin.kernelinfo import MAX_BYTES
 from compass_core.errors import CompassError, Note
+from compass_core.errors.suggest import help_for
 from compass_core.files import claims
 from compass_core.reading.limits import TEXT_BYTES
 from compassc.gbuilder.dsl_files import DescriptorWord, constant_bytes, kernel_graph, write_files
@@ -195,7 +196,6 @@ def _library(options: GraphOptions, target: str) -> Library | None:
     if options.work_dir is None:
         return None
     if options.aiff:
-        from compass_core import switches
         from compassc.layers.accelerated.library import AcceleratedLibrary
 
         allowed = switches.AIFF_ASSUME.get()
@@ -262,8 +262,6 @@ def kernel_files(
 
 def fix(info: KernelInfo, shapes: Mapping[str, Sequence[int]], values: Mapping[str, int | float]) -> KernelInfo:
     """The parameters with shapes and scalar values filled in; CompassError for a name that has no such parameter."""
-    from compass_core.errors.suggest import help_for
-
     for given, names, what in (
         (shapes, [p.name for p in info.params if p.is_tensor], "tensors"),
         (values, [p.name for p in info.params if p.role == "attr"], "scalars"),

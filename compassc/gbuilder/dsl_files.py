@@ -11,6 +11,7 @@ from compass_core import files
 from compass_core.aipubin.dtypes import scalar_bits
 from compass_core.aipubin.kernelinfo import KernelInfo, Param
 from compass_core.errors import CompassError
+from compass_core.errors.suggest import help_for
 from compassc.graph import Graph, GraphBuilder, Tensor, write
 from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.values import IRDType
@@ -40,8 +41,6 @@ def plugin_name(kernel: str) -> str:
 def constant_bytes(info: KernelInfo, consts: Mapping[str, np.ndarray | bytes]) -> dict[str, bytes]:
     """The bytes of every constant parameter, in parameter order; CompassError when one is missing, of wrong type or
     size, or when there is no such constant."""
-    from compass_core.errors.suggest import help_for
-
     out = {}
     known = info.by_role("const")
     for name in consts:

@@ -12,6 +12,7 @@ import numpy as np
 from compass_core.errors import CompassError, UsageError, together
 from compass_core.errors.suggest import help_for
 from compassc.graph.graph import Graph
+from compassc.graph.passes import run_stage
 from compassc.importers.building import Building
 from compassc.importers.values import Refused, Value, stored_type
 
@@ -28,8 +29,6 @@ def chosen_outputs(own: Sequence[str], wanted: Sequence[str], tensors: Sequence[
 
 def finished(b: Building, names: Sequence[str], outputs: Sequence[Any], path: str, code: str) -> Graph:
     """The graph with the layers that its outputs need, their axes in the model's order. `code`: of what is wrong."""
-    from compassc.graph.passes import run_stage
-
     tensors, errors = [], []
     for name, value in zip(names, outputs, strict=True):
         b.name = name

@@ -13,8 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from compass_core import files
 from compass_core.errors import CompassError, UsageError
 from compassc.graph.graph import Graph
+from compassc.importers.onnx import import_model
 from compassc.importers.placeholders import placeholder
 
 Shapes = Mapping[str, Sequence[int]]
@@ -31,8 +33,6 @@ def import_file(path: Path, shapes: Shapes | None = None, outputs: Sequence[str]
     """
     _packages()
     import torch
-
-    from compass_core import files
 
     if found := placeholder(files.read(path)):
         raise CompassError(
@@ -81,8 +81,6 @@ def import_program(
     """The graph of a `torch.export.ExportedProgram`."""
     _packages()
     import torch
-
-    from compassc.importers.onnx import import_model
 
     try:
         with _quiet():

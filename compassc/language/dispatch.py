@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from compass_core.errors import CompassError
+from compassc.ops import get
 
 if TYPE_CHECKING:
     from compassc.ops.core import Op
@@ -162,8 +163,6 @@ def op_api(op: Op) -> Callable[..., Any]:
 
 def convert(value: Any, name: Any) -> Any:
     """`S.int32(value)` and the like: a cast to the dtype of a dtype name."""
-    from compassc.ops import get
-
     op = get("cast")
     if LOCAL.tec is not None:
         return LOCAL.tec.python_side(op)(value, name.dtype)

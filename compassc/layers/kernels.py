@@ -13,6 +13,7 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.choices import choose, is_asked, recorded, wanted
 from compassc.layers.consistency import check
 from compassc.layers.declare import all_types, consistent
+from compassc.layers.emit import as_stored
 from compassc.layers.machine import configuration, settled
 from compassc.layers.source import Kernel
 from compassc.layers.steps import Steps
@@ -236,7 +237,6 @@ def _stepped(k: Steps, layer: Layer, operands: Sequence[Value]) -> Value | tuple
 def compute(k: Steps, run: Sequence[Layer], values: dict[str, Value]) -> None:
     """Adds what a run of element-wise layers makes to `values`, which has its operands; all by names of tensors."""
     from compassc.layers.byte_functions import looked_up
-    from compassc.layers.emit import as_stored
 
     known = looked_up(k, run, values[run[0].inputs[0].name])
     if known is not None:
@@ -260,7 +260,6 @@ def follow(
     `operand`: the lanes of a pass of a further operand, which has the shape of the output.
     """
     from compassc.layers.byte_functions import runs
-    from compassc.layers.emit import as_stored
 
     out = head.output
     values = {out.name: as_stored(k, value, out)}

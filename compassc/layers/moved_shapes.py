@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 
 from compassc.graph import Layer, LayerError
+from compassc.layers.families.movement.reference import PAD_MODES, kept_of, slice_indices
+from compassc.layers.families.normalise.reference import affine, norm_axes
 
 Shape = tuple[int, ...]
 
@@ -27,8 +29,6 @@ def tile(layer: Layer) -> list[Shape]:
 
 
 def pad(layer: Layer) -> list[Shape]:
-    from compassc.layers.families.movement.reference import PAD_MODES, kept_of
-
     pads, shape = layer.pairs("pads"), layer.input.shape
     layer.word("mode", "CONSTANT", tuple(PAD_MODES))
     if len(pads) != len(shape):
@@ -40,8 +40,6 @@ def pad(layer: Layer) -> list[Shape]:
 
 def sliced(layer: Layer) -> list[Shape] | None:
     """By attributes; what inputs say is only known at run time."""
-    from compassc.layers.families.movement.reference import slice_indices
-
     if len(layer.inputs) > 1:
         return None
     given = list(zip(*(layer.integers(key) for key in ("begin", "end", "strides")), strict=True))
@@ -98,8 +96,6 @@ def kept(layer: Layer) -> list[Shape]:
 
 def normalised(layer: Layer) -> list[Shape]:
     """As the input; then what the elements were normalised by, the axes of size 1."""
-    from compassc.layers.families.normalise.reference import affine, norm_axes
-
     for key in ("weights", "biases"):
         affine(layer, key)
     axes, shape = norm_axes(layer), tuple(layer.input.shape)

@@ -12,6 +12,8 @@ import numpy as np
 from compassc.graph import Layer, LayerError
 from compassc.layers import moved_shapes as moved
 from compassc.layers.declare import LayerType, all_types, consistent
+from compassc.layers.families.movement.reference import gathered
+from compassc.layers.families.recurrent.reference import output_names
 from compassc.layers.windows import window_of
 from compassc.operators.patterns import PatternKind
 
@@ -85,8 +87,6 @@ def reshape(layer: Layer) -> Shapes:
 
 
 def gather(layer: Layer) -> Shapes:
-    from compassc.layers.families.movement.reference import gathered
-
     operands = gathered(layer)
     x, index = operands.data.shape, operands.places.shape
     axis, batch = operands.axis(layer), layer.integer("batch_dims", 0)
@@ -189,8 +189,6 @@ def resize(layer: Layer) -> Shapes:
 
 def recurrent(layer: Layer) -> Shapes:
     """The states of all steps, or the last ones, as the outputs are named."""
-    from compassc.layers.families.recurrent.reference import output_names
-
     (samples, steps, features), whole = layer.input.shape, {"Y"}
     cell = layer.constant("weights").shape[1] - features
     names = ["Y", "H"][: len(layer.outputs)] if layer.type == "RNN" else output_names(layer)

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from compass_core import files, switches, targets
 from compass_core.errors import CompassError, Span, UsageError
+from compass_core.reading.limits import RECORD_BYTES
 from compassc.driver.build import STAGE_FOLDER_SUFFIX, Listener, StageRecord, run_stages
 from compassc.driver.files import sha256_of, stage_files
 from compassc.driver.stages import Stage, find_stage
-from compassc.graph.files import is_graph
+from compassc.graph.files import is_graph, load, save
 
 if TYPE_CHECKING:
     from compassc.gbuilder.build import GraphBuild
@@ -125,7 +126,6 @@ def _import(build: ModelBuild) -> list[Path]:
 
 
 def _load_graph(build: ModelBuild, path: Path) -> None:
-    from compassc.graph.files import load
     from compassc.graph.specialise import specialise
     from compassc.graph.verify import check
 
@@ -156,7 +156,6 @@ def _quantize(build: ModelBuild) -> list[Path]:
     build.quantised = made
     outputs = _keep(build, "quantize", made.graph)
     if made.settings.equalise:
-        from compassc.graph.files import save
         from compassc.graph.passes import run_stage
 
         build.floats = run_stage("equalise", build.floats)
@@ -176,8 +175,6 @@ def _batch(build: ModelBuild) -> list[Path]:
 
 def _keep(build: ModelBuild, name: str, graph: Graph) -> list[Path]:
     """Takes over what a stage made, and writes it."""
-    from compassc.graph.files import save
-
     request = build.request
     last = request.final is not None and request.stop_after == name
     path = request.final if last and request.final else build.folder / stage_named(name).writes
@@ -302,7 +299,6 @@ def has_other_build(request: ModelRequest) -> bool:
 def _record_in(path: Path) -> dict[str, Any]:
     """What a build.yaml says. CompassError where it is none."""
     from compass_core.reading import yamltext
-    from compass_core.reading.limits import RECORD_BYTES
 
     record = yamltext.parse(files.read_text(path, RECORD_BYTES), str(path), "bad-record", "the record of a build")
     if not isinstance(record, dict):

@@ -19,7 +19,7 @@ from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.files import load
 from compassc.layers.arithmetic import Array
 from compassc.layers.reals import to_real
-from compassc.models.build import ModelBuild, ModelRequest, QuantizeRequest, run_model_build
+from compassc.models.build import ModelBuild, ModelRequest, QuantizeRequest, read_record, run_model_build
 from compassc.models.ends import Sample, elements_of, is_quantised, named, samples_of, short_name, the_sample
 
 if TYPE_CHECKING:
@@ -60,8 +60,6 @@ class Model:
     def load(cls, folder: Path | str) -> Model:
         """The model that a build left in a folder (`compassc build`, `compile(..., folder=...)`, `export`). CompassError
         where that is none, or the build did not reach the aipu.bin."""
-        from compassc.models.build import read_record
-
         folder = Path(folder)
         record = read_record(folder)
         graph = load(record.graph)

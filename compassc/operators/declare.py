@@ -16,7 +16,7 @@ from compassc import te
 from compassc.ir.dtypes import DataType, dtype
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.exprs import Expr, IntImm
-from compassc.ir.operators import as_expr
+from compassc.ir.operators import as_expr, const
 from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
 
@@ -144,8 +144,6 @@ def numbers(t: Tensor, what: str) -> list[int]:
 
 def number(value: Any, kind: Any) -> Expr:
     """A constant of a type."""
-    from compassc.ir.operators import const
-
     return const(value, str(dtype(kind)))
 
 

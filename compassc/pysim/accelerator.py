@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from compass_core.errors import CompassError
+from compass_sim import aiff
 from compassc.ops.misc import DESCRIPTORS
 
 from ..language.dispatch import LOCAL
@@ -23,8 +24,6 @@ def prepare(name: str, pointers: Sequence[Any]) -> Callable[[], None]:
 
     CompassError when a pointer is at no chain, or when the model refuses what the registers ask for.
     """
-    from compass_sim import aiff
-
     chains = [_chain(name, part, pointer) for part, pointer in zip(DESCRIPTORS, pointers, strict=True)]
     memory = aiff.DeviceMemory()
     addresses = [memory.place(words_of(chain, memory)) for chain in chains]

@@ -16,6 +16,7 @@ import numpy as np
 from compass_core import operators
 from compass_core.errors import CompassError
 from compassc.ir.dtypes import FLOAT32, INT32, DataType, bool_of, dtype
+from compassc.ops.convert import check_pair
 from compassc.ops.core import get
 from compassc.ops.numeric import convert, literal, np_dtype
 from compassc.ops.typing import (
@@ -381,8 +382,6 @@ def _converter(x: Any, elem: DataType) -> Any:
     if source.element_of is elem:
         return None
     if source.is_vector:
-        from compassc.ops.convert import check_pair
-
         check_pair(source, elem)
     scalar = source.is_scalar
     return lambda value: convert(value, source, elem, scalar=scalar)[()]

@@ -15,6 +15,7 @@ from compassc.graph.dtypes import FLOAT_TYPES, integer_type, numpy_dtype
 from compassc.graph.edit import GraphEditor, rewrite
 from compassc.layers.arithmetic import Array
 from compassc.layers.declare import all_types, store
+from compassc.layers.kernels import kernel_of, load_kernels
 from compassc.quantizer.job import MARKS, Job, NotQuantised, is_float, whole_type
 from compassc.quantizer.numbers import ASYMMETRIC, levels, limits_of, stored
 from compassc.quantizer.places import OF_PLACES, of_input, wide_places
@@ -22,6 +23,7 @@ from compassc.quantizer.poles import with_float_poles
 from compassc.quantizer.prepare import prepared
 from compassc.quantizer.rows import TYPES as LINEAR_TYPES
 from compassc.quantizer.rules import NO_RULE, all_rules
+from compassc.quantizer.rules.moves import MOVES
 from compassc.quantizer.settings import LayerSettings, Settings
 from compassc.quantizer.statistics import Calibration, Record
 from compassc.quantizer.strategies import Range, parse
@@ -274,8 +276,6 @@ def _handed_on(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
 
 def check_kernel(layer: Layer) -> None:
     """NotQuantised where the library computes this form of a layer with no kernel."""
-    from compassc.layers.kernels import kernel_of, load_kernels
-
     load_kernels()
     try:
         kernel_of([layer])
@@ -347,7 +347,6 @@ def decide(graph: Graph, settings: Settings) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     users = graph.users()
     ends = {t.name for t in graph.outputs}
-    from compassc.quantizer.rules.moves import MOVES
 
     passing = {"Input", "Constant", "DeQuantize", *MOVES.split()}
     for layer in reversed(graph.layers):

@@ -16,6 +16,7 @@ from compassc.quantizer.observe import calibrate
 from compassc.quantizer.prepare import prepared
 from compassc.quantizer.settings import Settings
 from compassc.quantizer.statistics import Calibration
+from compassc.quantizer.verdict import judge, parted
 
 if TYPE_CHECKING:
     from compassc.quantizer.verdict import Verdict
@@ -75,8 +76,6 @@ def quantize_model(
         raise CompassError("similarity is measured on data", code="calibration-data", help="--calibrate DATA")
     measured, held_back = samples, False
     if samples is not None and judged:
-        from compassc.quantizer.verdict import parted
-
         samples, measured, held_back = parted(samples)
     if calibration is None and (auto or needs_data(wanted)):
         if samples is None:
@@ -91,8 +90,6 @@ def quantize_model(
         whole = quantize_with_reasons(graph, calibration, wanted)
         made = Outcome(whole.graph, calibration, whole.floats, wanted)
     if measured is not None and (judged or min_sqnr is not None):
-        from compassc.quantizer.verdict import judge
-
         made.verdict = judge(prepared(graph, wanted), made.graph, made.settings, measured, held_back)
         made.verdict.check(min_cosine, min_sqnr)
     return made

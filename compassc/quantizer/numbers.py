@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compassc.graph import Tensor
-from compassc.graph.dtypes import integer_type
+from compassc.graph.dtypes import integer_type, numpy_dtype
 from compassc.layers.arithmetic import Array, approximate_factor, quantise
 from compassc.layers.families.activation.reference import table_base
 
@@ -241,6 +241,4 @@ def real(values: Array, t: Tensor) -> Array:
 
 def stored(values: Array, t: Tensor) -> Array:
     """Real numbers as the tensor's integers, in its type; what is no number counts as 0."""
-    from compassc.graph.dtypes import numpy_dtype
-
     return quantise(values, t.scalar_scale, t.scalar_zero, t.low, t.high).astype(numpy_dtype(t.dtype))

@@ -7,6 +7,7 @@ from glob import escape
 from typing import Any
 
 from compassc.graph import Graph
+from compassc.quantizer.rules.moves import MOVES
 from compassc.quantizer.settings import LayerSettings, Settings
 
 TAKEN: dict[str, tuple[int, ...]] = {
@@ -30,8 +31,6 @@ WIDE: dict[str, Any] = {
 
 def wide_places(graph: Graph, settings: Settings) -> Settings:
     """The settings with 16 bits for the layers that make places, so far as nothing else is said of these by name."""
-    from compassc.quantizer.rules.moves import MOVES
-
     producer, moves, found = graph.producer(), MOVES.split(), []
     for layer in graph.layers:
         for index in TAKEN.get(layer.type, ()):

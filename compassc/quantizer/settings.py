@@ -10,10 +10,14 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
+from compass_core import files
 from compass_core.errors import UsageError
 from compass_core.errors.suggest import help_for
+from compass_core.reading import yamltext
 from compassc.graph import Layer
+from compassc.layers.declare import all_types
 from compassc.quantizer.numbers import ASYMMETRIC, FULL, MODES, RESTRICTED
+from compassc.quantizer.strategies import parse
 
 FLOAT_TYPES = ("float16", "bfloat16", "float32")
 ROUNDINGS = ("nearest", "adaptive")
@@ -153,9 +157,6 @@ class Settings:
     @classmethod
     def read(cls, path: Path | str, base: Settings | None = None) -> Settings:
         """The settings of a YAML file, on top of `base` or of the preset that its key `base` names."""
-        from compass_core import files
-        from compass_core.reading import yamltext
-
         text = files.read_text(Path(path))
         given = yamltext.parse(text, str(path), "quantize-settings", "the settings") or {}
         if not isinstance(given, dict) or not all(isinstance(key, str) for key in given):
@@ -218,8 +219,6 @@ class Settings:
 
     def unmatched(self, layers: tuple[Layer, ...]) -> list[str]:
         """Keys of `layers` that are no type, or match no name in a graph."""
-        from compassc.layers.declare import all_types
-
         names = {layer.name for layer in layers}
         types = {*all_types(), *(layer.type for layer in layers)}
         return [
@@ -276,7 +275,6 @@ def _fault(key: str, value: Any) -> str:
     if key in ("per_channel", "force_signed", "rescale_means", "rescale_norms"):
         wanted, holds = SWITCH
         return "" if holds(value) else wanted
-    from compassc.quantizer.strategies import parse
 
     try:
         parse(str(value))

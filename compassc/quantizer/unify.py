@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from compassc.graph import Graph, Layer
 from compassc.quantizer.job import is_float
+from compassc.quantizer.rules.moves import MOVES
 from compassc.quantizer.settings import Settings
 from compassc.quantizer.statistics import Record
 from compassc.quantizer.strategies import Range, parse
@@ -74,8 +75,6 @@ def _join(groups: dict[str, set[str]], names: set[str]) -> None:
 
 def decider(graph: Graph, name: str) -> str:
     """The tensor whose range decides the scale of another one: through layers that keep it."""
-    from compassc.quantizer.rules.moves import MOVES
-
     producers, keeping = graph.producer(), {*MOVES.split(), *KEEPING}
     while True:
         layer = producers[name]

@@ -19,8 +19,10 @@ from compass_core import files
 from compass_core.errors import CompassError, Span, UsageError, together
 from compass_core.errors.suggest import help_for, nearest
 from compass_core.files import claims
+from compass_core.reading import jsontext
 from compass_core.reading.patterns import compiled
 from compassc.graph import Graph, Layer
+from compassc.quantizer.data import load, program_in
 from compassc.quantizer.settings import LayerSettings, Settings
 from compassc.quantizer.vendor_fields import (
     DEFAULTS,
@@ -302,7 +304,6 @@ def _with_opt_config(
     """Settings of single layers in the JSON file that `opt_config` names; other layers and keys are left out."""
     if not config.get("optimizer", "opt_config"):
         return each
-    from compass_core.reading import jsontext
 
     path = config.file("optimizer", "opt_config")
     given = jsontext.parse(files.read_text(path), str(path))
@@ -333,8 +334,6 @@ DATASETS: dict[str, Sequence[int] | None] = {
 def samples_of(config: Config, graph: Graph) -> Any:
     """The calibration data that the section [Optimizer] names; None where it names none."""
     import numpy as np
-
-    from compassc.quantizer.data import load, program_in
 
     if not config.get("optimizer", "calibration_data"):
         return None

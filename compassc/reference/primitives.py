@@ -20,6 +20,7 @@ from typing import Any
 
 from compass_core import files
 from compass_core.errors import CompassError
+from compassc import te
 
 FAMILIES = ("classic_steps", "block_steps")
 """The modules of this package with examples, which lie in `docs/schedules/FAMILY`."""
@@ -80,8 +81,6 @@ def _code(language: str, text: str) -> str:
 
 
 def _variables(code: str, path: str) -> dict[str, Any]:
-    from compassc import te
-
     namespace: dict[str, Any] = {"te": te}
     exec(compile(code, path, "exec", dont_inherit=True), namespace)  # noqa: S102 - text of this package
     return namespace

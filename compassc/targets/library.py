@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compass_core.errors import CompassError, Note, ToolchainError
+from compassc.targets.kind import TargetError
 
 if TYPE_CHECKING:
     from compassc.targets.target import Target
@@ -79,8 +80,6 @@ def _refused(error: ToolchainError, calls: Sequence[str]) -> CompassError | None
 
 def _of_processor(error: ToolchainError, target: Target) -> CompassError:
     """The error of a build, told as one of the option `mcpu` where clang does not know that processor."""
-    from compassc.targets.kind import TargetError
-
     said = [line for line in map(str, error.notes) if "unknown target CPU" in line or "valid target CPU" in line]
     if not said:
         return error

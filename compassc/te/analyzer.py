@@ -13,7 +13,7 @@ from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.iter_vars import IterVar, Range
 from compassc.ir.operators import as_expr, kind_of
-from compassc.ir.visit import substitute
+from compassc.ir.visit import substitute, walk_exprs
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,6 @@ def _variable(given: Any) -> Var:
 
 
 def _all(e: Expr) -> Iterator[Var]:
-    from compassc.ir.visit import walk_exprs
-
     return (x for x in walk_exprs(e) if isinstance(x, Var))
 
 

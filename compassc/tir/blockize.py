@@ -12,7 +12,7 @@ from compassc.ir import stmts as S
 from compassc.ir.exprs import Binary, Expr, Var
 from compassc.ir.names import NamePool
 from compassc.ir.stmts import Body
-from compassc.ir.visit import substitute_body, walk_stmts
+from compassc.ir.visit import substitute_body, walk_exprs, walk_stmts
 from compassc.te.errors import ScheduleError
 from compassc.tir.base import Base
 from compassc.tir.blocks import (
@@ -235,6 +235,4 @@ def _sum(form: Linear, const: int, by: int, facts: Arith, like: Expr) -> Expr:
 
 
 def _variables(e: Expr) -> list[Var]:
-    from compassc.ir.visit import walk_exprs
-
     return [x for x in walk_exprs(e) if type(x) is Var]

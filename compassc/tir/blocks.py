@@ -12,7 +12,7 @@ from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.operators import binary, kind_of
 from compassc.ir.stmts import Body, Notes, Stmt
-from compassc.ir.visit import rename_vars, substitute
+from compassc.ir.visit import rename_vars, substitute, walk_exprs, walk_stmts
 
 
 class Axis(NamedTuple):
@@ -86,8 +86,6 @@ def fresh(var: Var, name: str = "") -> Var:
 
 def renamed(body: Body, mapping: dict[Var, Var]) -> Body:
     """A body with variables replaced, and with new ones for all that it defines: it may stand beside the old one."""
-    from compassc.ir.visit import walk_stmts
-
     inner: dict[Var, Var] = dict(mapping)
     for s in walk_stmts(body):
         storage = isinstance(s, (S.Alloc, S.AllocConst))
@@ -137,8 +135,6 @@ def at(e: Expr, mapping: dict[Var, Expr]) -> Expr:
 
 def uses(e: Expr, variables: Iterable[Var]) -> bool:
     """Whether an expression has one of the variables."""
-    from compassc.ir.visit import walk_exprs
-
     wanted = set(variables)
     return any(type(x) is Var and x in wanted for x in walk_exprs(e))
 
@@ -160,8 +156,6 @@ def reduction_parts(block: S.Block) -> tuple[S.BufferStore, E.Expr] | None:
 
 def declared(body: Body) -> dict[Var, Buffer]:
     """The buffers of a function by their storage."""
-    from compassc.ir.visit import walk_stmts
-
     return {s.buffer.data: s.buffer for s in walk_stmts(body) if isinstance(s, (S.Alloc, S.DeclBuffer, S.AllocConst))}
 
 

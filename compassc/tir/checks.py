@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from compassc.analysis.conditions import conjuncts
 from compassc.analysis.itermap import UNKNOWN, separates
-from compassc.analysis.structure import Interner
+from compassc.analysis.simplify import Simplifier
+from compassc.analysis.structure import Interner, is_pure
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32
@@ -302,8 +304,6 @@ def _shapes(tree: Tree) -> dict[Var, Sequence[Expr]]:
 
 def why_foreign(tree: Tree, block: S.Block) -> str:
     """Why the condition of a block says more than that its axes are in their ranges; an empty text where it does not."""
-    from compassc.analysis.conditions import conjuncts
-    from compassc.analysis.simplify import Simplifier
     from compassc.tir.implied import implied
 
     facts = facts_of(tree.loops_around(block, all_of_them=True))
@@ -363,8 +363,6 @@ def single_store(block: S.Block) -> S.BufferStore | None:
 
 def has_effects(e: Expr) -> bool:
     """Whether an expression calls something that may do more than give a value."""
-    from compassc.analysis.structure import is_pure
-
     return not is_pure(e)
 
 

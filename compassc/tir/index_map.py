@@ -11,7 +11,7 @@ from compass_core.reading.names import is_label, is_name
 from compassc.analysis.arith import Arith
 from compassc.analysis.conditions import TRUE, joined
 from compassc.analysis.itermap import UNKNOWN, bijective, digits_of, once
-from compassc.analysis.simplify import Simplifier
+from compassc.analysis.simplify import Simplifier, negate
 from compassc.analysis.structure import variables
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32
@@ -19,7 +19,7 @@ from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.operators import as_expr, binary
 from compassc.ir.printer import Printer
-from compassc.ir.visit import substitute
+from compassc.ir.visit import substitute, walk_exprs
 from compassc.te.axes import AXIS_SEPARATOR
 from compassc.tir.blocks import add, mul, number
 
@@ -155,14 +155,11 @@ class IndexMap:
         ]
         if not inside:
             return back, IntImm(TRUE.dtype, 0)
-        from compassc.analysis.simplify import negate
 
         return back, negate(joined(inside)) if len(inside) == 1 else negate_all(inside)
 
     def _rounded(self, var: Var, extent: int) -> int:
         """The extent up to which a variable that is divided by a number fills that number."""
-        from compassc.ir.visit import walk_exprs
-
         for e in self.exprs:
             for x in walk_exprs(e):
                 if (
@@ -262,8 +259,6 @@ class IndexMap:
 
 def negate_all(conditions: Sequence[Expr]) -> Expr:
     """That one of the conditions does not hold."""
-    from compassc.analysis.simplify import negate
-
     made = negate(conditions[0])
     for c in conditions[1:]:
         made = Binary("or", made, negate(c))

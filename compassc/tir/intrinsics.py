@@ -15,7 +15,7 @@ from compassc.ir.exprs import Buffer, Expr, Var
 from compassc.ir.printer import print_expr
 from compassc.ir.stmts import Body, PrimFunc, Stmt
 from compassc.ir.verify import VerifyError, verify
-from compassc.ir.visit import Rewriter, rewrites
+from compassc.ir.visit import Rewriter, rewrites, substitute
 from compassc.te.errors import ScheduleError
 from compassc.tir.blocks import add, axes_of, constant, declared, is_declaration, mul, number, renamed, sub, uses, view
 
@@ -196,8 +196,6 @@ class _Match:
             self.expr(a.value, b.value)
 
     def access(self, theirs: Buffer, indices: tuple[Expr, ...], mine: Buffer, own: tuple[Expr, ...]) -> None:
-        from compassc.ir.visit import substitute
-
         lead = len(own) - len(indices)
         what, that = f"{mine.data.name} of {len(own)} dimensions", f"{theirs.data.name} of {len(indices)}"
         if lead < 0 or theirs.dtype is not mine.dtype:

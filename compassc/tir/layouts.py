@@ -15,7 +15,7 @@ from compassc.ir.errors import ExpressionError
 from compassc.ir.exprs import Binary, Buffer, Expr, FloatImm, IntImm, Var
 from compassc.ir.operators import as_expr, immediate
 from compassc.ir.stmts import Body, Stmt
-from compassc.ir.visit import Rewriter, rewrites
+from compassc.ir.visit import Rewriter, rewrites, walk_exprs
 from compassc.te.errors import ScheduleError
 from compassc.tir.addresses import check_no_address
 from compassc.tir.blocks import Axis, add, at, axes_of, constant, loop, new_block, number, uses, view, with_axes
@@ -370,8 +370,6 @@ def _is_true(e: Expr) -> bool:
 
 
 def _all(e: Expr) -> list[Expr]:
-    from compassc.ir.visit import walk_exprs
-
     return list(walk_exprs(e))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compassc.ir import stmts as S
 from compassc.ir.errors import ExpressionTypeError
+from compassc.ir.visit import walk_stmts
 from compassc.te.errors import ScheduleError
 from compassc.tir.base import ROOT, Base
 from compassc.tir.checks import read, written
@@ -90,7 +91,6 @@ def is_output(schedule: Base, function: str, tree: Tree, block: S.Block) -> bool
     """Whether a block writes what is needed outside of its scope."""
     scope = tree.scope(block)
     inside = schedule.function(function).body if scope is None else scope.body
-    from compassc.ir.visit import walk_stmts
 
     own = {s.buffer.data for s in walk_stmts(inside) if isinstance(s, S.Alloc)}
     return bool(written(block) - own)

@@ -8,7 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from compass_core import targets
-from compass_core.errors import CompassError
+from compass_core.errors import CompassError, flat
+from compassc import codegen, passes
+from compassc.analysis.interface import interface_of
+from compassc.driver.stages import check_resources
+from compassc.dsl.build_manager import BuildManager
+from compassc.language.info import current_target
 from compassc.tuning.space import Candidate
 from compassc.tuning.task import Infeasible, Task, Tolerance
 
@@ -71,20 +76,12 @@ _LONGEST = 500
 
 def words(error: CompassError) -> str:
     """An error in a line: the first of them, and where it is."""
-    from compass_core.errors import flat
-
     first = flat(error)[0]
     where = f" ({first.span.file}:{first.span.line})" if first.span is not None else ""
     return f"{first.message}{where}"[:_LONGEST]
 
 
 def _made(task: Task, candidate: Candidate) -> Artifact:
-    from compassc import codegen, passes
-    from compassc.analysis.interface import interface_of
-    from compassc.driver.stages import check_resources
-    from compassc.dsl.build_manager import BuildManager
-    from compassc.language.info import current_target
-
     target = targets.load(task.workload.target).name
     program = task.program(candidate)
     module = BuildManager(target).parse(program.kernel)

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from compass_core import switches
 from compass_core.errors import CompassError, render
+from compassc.driver.choices import took
 from compassc.tuning import records
 from compassc.tuning.records import Record
 from compassc.tuning.space import Candidate, Space
@@ -57,8 +58,6 @@ class History:
         """What `made` gives for the best record of a workload for which it gives something; None where there is none.
         Records of cycles count, without such those of seconds. That one is taken is noted for the build; that a better one
         cannot be used is logged, once."""
-        from compassc.driver.choices import took
-
         for record in self.ranked(workload) or self.ranked(workload, "seconds"):
             try:
                 found, why = made(record), "its space has no such candidate any more"
@@ -92,7 +91,6 @@ class History:
         ranked = sorted(known, key=lambda r: (votes[records.key_of(r.candidate)], r.cost or 0))
         if not ranked:
             return None
-        from compassc.driver.choices import took
 
         took(
             f"{workload.name} of other sizes",

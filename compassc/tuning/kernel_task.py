@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from compass_core.errors import CompassError, UsageError
+from compass_runtime.program import numpy_dtype
+from compassc.dsl.build_manager import BuildManager
 from compassc.tuning.kernels import Autotuned, Sizes
 from compassc.tuning.space import Candidate, Space
 from compassc.tuning.task import Program, Tolerance, Workload
@@ -100,8 +102,6 @@ class KernelTask:
 
 
 def _built(kernel: Autotuned, target: str) -> Any:
-    from compassc.dsl.build_manager import BuildManager
-
     return BuildManager(target).build(kernel.configured(**kernel.default))
 
 
@@ -137,8 +137,6 @@ def _by_reference(
 
 def _random_arguments(built: Any, sizes: Sizes, rng: np.random.Generator) -> dict[str, Any]:
     """An argument for each parameter of a built kernel."""
-    from compass_runtime.program import numpy_dtype
-
     values = {p["name"]: sizes.get(p["name"], p["value"]) for p in built.params if p["role"] == "attr"}
     if open_ := [name for name, value in values.items() if value is None]:
         raise UsageError(

@@ -12,10 +12,13 @@ import numpy as np
 
 from compass_core import switches
 from compass_core.errors import CompassError, Span, UsageError
+from compassc.dsl.build_manager import BuildManager
 from compassc.language.functions import PyPrimFunc
 from compassc.language.source import function_span
+from compassc.tuning.history import database_file, history
 from compassc.tuning.space import Candidate, ListSpace, ParameterSpace, Space, is_plain, key_of
 from compassc.tuning.task import Infeasible, Program, Tolerance, Workload
+from compassc.tuning.tune import TuneOptions, check, tune
 
 if TYPE_CHECKING:
     from compassc.tuning.tune import Search
@@ -144,8 +147,6 @@ class Autotuned:
     def config_for(self, target: str, sizes: Sizes | None = None) -> dict[str, Any]:
         """The constants to use on a target: the best on record for these sizes; where they are not known or not on record,
         those that are best for most sizes on record; without records the first ones."""
-        from compassc.tuning.history import history
-
         known = history()
         if not known:
             return dict(self.default)
@@ -164,7 +165,6 @@ class Autotuned:
     def structure(self, target: str) -> str:
         """A hash of what the kernel is: its IR with one and the same configuration, without places."""
         if target not in self._structures:
-            from compassc.dsl.build_manager import BuildManager
             from compassc.ir import print_module
 
             first = min(self.space.grid(), key=key_of)
@@ -193,9 +193,7 @@ class Autotuned:
 
         CompassError when no configuration gives a right result.
         """
-        from compassc.tuning.history import database_file
         from compassc.tuning.kernel_task import KernelTask
-        from compassc.tuning.tune import TuneOptions, check, tune
 
         task = KernelTask.of_arguments(self, target or self._target or switches.TARGET.get(), args)
         search = tune(task, TuneOptions(trials=trials, **options), database_file())

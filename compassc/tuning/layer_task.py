@@ -20,6 +20,7 @@ from compassc.layers.kernel_cache import KernelCache
 from compassc.layers.kernels import kernel_of
 from compassc.layers.machine import planned_for
 from compassc.layers.source import Kernel
+from compassc.tuning.history import history
 from compassc.tuning.records import Record
 from compassc.tuning.space import Candidate, ParameterSpace
 from compassc.tuning.task import Infeasible, Program, Tolerance, Workload
@@ -53,8 +54,6 @@ def workload_of(layers: Sequence[Layer], target: str) -> Workload:
 
 def best_choices(layers: Sequence[Layer], target: str) -> Mapping[str, str] | None:
     """The choices that are best on record; None where there are none, or there is no such choice any more."""
-    from compassc.tuning.history import history
-
     known = history()
     if not known:
         return None

@@ -23,6 +23,17 @@ from compass_core.errors import CompassError
 from compass_core.hostcc import host
 from compass_core.hostcc.foreign import compile_source
 from compass_core.hostcc.sources import Source
+from compass_runtime.calls import run_loaded
+from compass_runtime.compare import compare
+from compass_runtime.profile.collect import Counting
+from compass_runtime.profile.costs import cost_model
+from compass_runtime.profile.instrument import instrument
+from compass_runtime.profile.result import estimated_cycles
+from compass_runtime.program import Program
+from compass_runtime.rpc.errors import RPCError
+from compass_sim.faults import KernelFault, SimulatorError
+from compassc import gbuilder
+from compassc.driver.files import json_text
 from compassc.toolchain.unit import LineMap, joined_unit
 from compassc.tuning.artifact import Artifact, Feed, Refused, artifact, renamed, without_shared, words
 from compassc.tuning.places import GONE, Place
@@ -32,7 +43,6 @@ from compassc.tuning.task import Task
 
 if TYPE_CHECKING:
     from compass_runtime.profile.instrument import Instrumented
-    from compass_runtime.program import Program
 
 BUILD_SECONDS = 60
 __all__ = ["ERRORS", "MeasureOptions", "Metric", "Result", "measure", "measure_artifacts", "timed"]
@@ -138,9 +148,6 @@ class _Batch:
 
     def _counted(self, source: Source) -> tuple[Source, Any]:
         """The text with counters, and what they mean."""
-        from compass_runtime.profile.costs import cost_model
-        from compass_runtime.profile.instrument import instrument
-
         model = cost_model(self._target.name)
         key = self._target.name, source.unit
         if key not in _instrumented:
@@ -168,9 +175,6 @@ class _Batch:
         self._origin, self._fresh = object(), True
 
     def _once(self, one: Artifact) -> Result:
-        from compass_runtime.rpc.errors import RPCError
-        from compass_sim.faults import KernelFault, SimulatorError
-
         self._fresh = False
         arguments = [a.copy() if isinstance(a, np.ndarray) else a for a in one.arguments or self._feed.arguments]
         try:
@@ -195,8 +199,6 @@ class _Batch:
         return Result(cost)
 
     def _program(self, one: Artifact, arguments: Sequence[Any]) -> Program:
-        from compass_runtime.program import Program
-
         made = _template(one, self._elf, arguments)
         code = make_text_blob(
             self._elf,
@@ -211,7 +213,6 @@ class _Batch:
         """The cost of a run, which leaves outputs in the arguments."""
         if self._options.place is not None:
             return self._run_there(program, arguments, self._options.place)
-        from compass_runtime.calls import run_loaded
 
         with program.caller.loaded(arguments) as job:
             if self._counting is not None:
@@ -240,17 +241,12 @@ class _Batch:
         return min(seconds)
 
     def _cycles(self, program: Program, result: Any) -> float:
-        from compass_runtime.profile.collect import Counting
-        from compass_runtime.profile.result import estimated_cycles
-
         assert self._counting is not None
         model, units = self._counting
         return float(estimated_cycles(Counting(program, model, units), result))
 
     def _difference(self, one: Artifact, arguments: Sequence[Any]) -> str:
         """How the outputs differ from the right ones; nothing where they do not."""
-        from compass_runtime.compare import compare
-
         names = [param["name"] for param in one.params["params"]]
         for position, right in self._feed.expected.items():
             tolerance = self._feed.tolerance
@@ -268,10 +264,6 @@ _MOST_TEMPLATES = 64
 
 def _template(one: Artifact, elf: bytes, arguments: Sequence[Any]) -> Program:
     """A program with these parameters, whatever its code: what the graph builder makes of them."""
-    from compass_runtime.program import Program
-    from compassc import gbuilder
-    from compassc.driver.files import json_text
-
     consts = {p["name"]: a for p, a in zip(one.params["params"], arguments, strict=False) if p["role"] == "const"}
     key = json_text({**one.params, "kernel": ""}) + "".join(a.tobytes().hex() for a in consts.values())
     if key not in _templates:

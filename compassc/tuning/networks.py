@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from compass_core import targets
 from compass_core.errors import CompassError
+from compassc.gbuilder.nodes import nodes_of
 from compassc.graph import Graph, LayerError
+from compassc.layers.library import LayerLibrary
+from compassc.tuning.history import apply_history_best
 from compassc.tuning.layer_task import LayerTask
 from compassc.tuning.tune import Search, TuneOptions, tune
 from compassc.tuning.workers import Workers
@@ -66,9 +69,6 @@ def tasks_of_graph(graph: Graph, target: str, folder: Path, profile: Profile | N
 
     `profile`: of a run, which tells what they take. CompassError when layers have no kernel.
     """
-    from compassc.gbuilder.nodes import nodes_of
-    from compassc.layers.library import LayerLibrary
-
     nodes = nodes_of(graph)
     computing = [n for n in nodes.nodes if n.layer.type not in ("Input", "Constant")]
     taken, refused = LayerLibrary(folder, targets.load(target).name).take(nodes, computing)
@@ -166,8 +166,6 @@ def tune_model(
 ) -> NetworkResult:
     """Tunes the kernels of a model; the records go to `store`. The model is built and profiled before, without the records
     of the store, and after, with them."""
-    from compassc.tuning.history import apply_history_best
-
     model = build()
     before = model.profile()
     tasks = tasks_of_graph(model.graph, target, model.folder, before)

@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from compass_core.aipubin import write
 from compass_core.errors import CompassError
+from compass_runtime.rpc import request
+from compass_runtime.rpc.programs import RemoteProgram
 
 if TYPE_CHECKING:
     from compass_runtime.program import Program
     from compass_runtime.rpc import Session
-    from compass_runtime.rpc.programs import RemoteProgram
 
 GONE = ("rpc-lost", "rpc-silent", "session-over")
 """Codes of errors after which a session is no more."""
@@ -29,10 +31,6 @@ class Place:
 
     def load(self, program: Program) -> RemoteProgram:
         """The program on the server of this process, which is another one where the last was lost."""
-        from compass_core.aipubin import write
-        from compass_runtime.rpc import request
-        from compass_runtime.rpc.programs import RemoteProgram
-
         for left in reversed(range(_ATTEMPTS)):
             session = _sessions.get(self)
             if session is None or session.closed:

@@ -10,6 +10,8 @@ from html import escape
 from pathlib import Path
 
 from compass_core.html_page import document, section, table
+from compass_runtime.profile import page as profiles
+from compass_runtime.profile.charts import nice_steps
 from compassc.tuning.report import Report
 
 _WIDE, _HIGH = 640, 300
@@ -19,8 +21,6 @@ _BARS = 14
 
 def page(report: Report) -> str:
     """The text of the page."""
-    from compass_runtime.profile import page as profiles
-
     css = profiles.style() + Path(__file__).with_name("report.css").read_text(encoding="utf-8")
     title = f"{report.name} on {report.target}"
     parts = (_head, _charts, _importance, _leaders, _failures, _best)
@@ -136,8 +136,6 @@ def _charts(r: Report) -> str:
 
 
 def _convergence(r: Report, good: Sequence[float]) -> str:
-    from compass_runtime.profile.charts import nice_steps
-
     axes = _Axes((0.0, max(len(r.costs), 2)), _around([*good, *([r.default] if r.default else [])]), False)
     dots = "".join(
         f'<circle cx="{axes.at_x(i + 1):.1f}" cy="{axes.at_y(c):.1f}" r="2.5" class="trial"><title>trial {i + 1}: '

@@ -19,10 +19,12 @@ import numpy as np
 from compassc import te, topi
 from compassc.cluster import open_cluster
 from compassc.graph import Layer, Tensor
+from compassc.topi.schedules import inputs_of
 from compassc.tuning import records
 from compassc.tuning.layer_task import LayerTask
 from compassc.tuning.measure import MeasureOptions
 from compassc.tuning.records import Record
+from compassc.tuning.sketches import SketchTask
 from compassc.tuning.space import key_of
 from compassc.tuning.task import Task
 from compassc.tuning.tune import TuneOptions, tune
@@ -123,9 +125,6 @@ OPERATORS: tuple[tuple[Callable[..., te.Tensor], tuple[Any, ...]], ...] = (
 
 def operator_tasks(target: str) -> Iterator[Task]:
     """Operators of `topi`, with all schedules that rules make."""
-    from compassc.topi.schedules import inputs_of
-    from compassc.tuning.sketches import SketchTask
-
     for make, about in OPERATORS:
         made = make(*about)
         name = "_".join([make.__name__.strip("_"), *map(str, about)])

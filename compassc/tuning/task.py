@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol
 
+from compass_core import VERSION
 from compassc.tuning.space import Candidate, Space
 
 
@@ -25,8 +26,6 @@ def toolchain_version() -> str:
     """The version that decides about estimated cycles: of the package, and of the tables of costs. Which operation is of
     which class is not part of it, for that grows with every new operation."""
     from importlib.resources import files
-
-    from compass_core import VERSION
 
     tables = files("compass_core") / "configurations" / "cost"
     digest = hashlib.sha256()

@@ -34,7 +34,7 @@ from compassc.ir.exprs import IntImm
 from compassc.ir.iter_vars import IterVar
 from compassc.te.schedule import Schedule
 from compassc.te.tensor import Tensor
-from compassc.topi.schedules import Knobs
+from compassc.topi.schedules import Knobs, inputs_of
 from compassc.tuning.expressions import ExpressionTask
 from compassc.tuning.space import Candidate, ParameterSpace
 
@@ -301,8 +301,6 @@ class KnobsTask(ExpressionTask):
     """The default schedule of operators (`topi.schedule`) with its knobs."""
 
     def __init__(self, name: str, outs: Tensor | Sequence[Tensor], target: str) -> None:
-        from compassc.topi.schedules import inputs_of
-
         listed = [outs] if isinstance(outs, Tensor) else list(outs)
         super().__init__(name, [*inputs_of(listed), *listed], target, ParameterSpace(_KNOBS))
 

@@ -18,6 +18,7 @@ from random import Random
 
 from compass_core.errors import CompassError
 from compassc.tuning import records
+from compassc.tuning.history import History, known_records
 from compassc.tuning.measure import MeasureOptions, Result
 from compassc.tuning.records import Record
 from compassc.tuning.search import Strategy, strategy_named
@@ -183,8 +184,6 @@ STARTS = 4
 def starts(task: Task, options: TuneOptions, stored: Iterable[Record], store: Path | None) -> list[Candidate]:
     """The best candidates on record of the same workload, then those most like the best of other sizes, the nearest sizes
     first. `stored`: records of the search's own file `store`; others are those that builds take."""
-    from compassc.tuning.history import History, known_records
-
     if not options.warm:
         return []
     known = History([*stored, *known_records(besides=store)])

@@ -20,6 +20,7 @@ from compass_core.aipubin.layout import Kind, StaticSection, SubSection
 from compass_core.elf.hostcode import TextBlob, parse_text_blob
 from compass_core.errors import CompassError
 from compass_core.samples import has_samples
+from compass_core.switches import TIMEOUT
 from compass_runtime.calls import Caller
 from compass_runtime.forks import renew_locks
 from compass_runtime.job import Job, placed_subs
@@ -255,8 +256,6 @@ class Program:
     @cached_property
     def time_limit(self) -> float:
         """The time limit of a run, in seconds, when the caller gives none: what the switches said at the first run."""
-        from compass_core.switches import TIMEOUT
-
         return TIMEOUT.get()
 
     def next_grid_id(self) -> int:

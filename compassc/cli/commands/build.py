@@ -9,6 +9,7 @@ import click
 
 from compassc.cli import options, quantizing
 from compassc.cli.console import Console
+from compassc.graph.files import is_graph
 
 EXAMPLE = """\
 compassc build kernel.py -t X2_1204
@@ -56,7 +57,6 @@ def command(console: Console, source: Path | None, **given: Any) -> None:
     A model leaves its graphs in MODEL.compass/: float.txt as imported, opt.txt after the passes, and quant.txt when
     --calibrate or --quantize is given. A graph starts there.
     """
-    from compassc.graph.files import is_graph
     from compassc.importers import is_model, refuse_other_files
 
     if source is not None and (is_model(source) or is_graph(source)):

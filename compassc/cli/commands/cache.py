@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from compassc.cli import options
-from compassc.cli.console import Console
+from compassc.cli.console import Console, artifact
 
 
 @click.command(epilog=options.example("compassc cache\ncompassc cache prune\ncompassc cache clear"))
@@ -19,7 +19,6 @@ def command(console: Console, action: str) -> None:
     """
     from compass_core import switches
     from compass_core.files.cache import Cache
-    from compassc.cli.console import artifact
     from compassc.cli.tables import table_text
 
     cache = Cache()

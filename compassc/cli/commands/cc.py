@@ -9,6 +9,7 @@ import click
 from compassc.cli import options
 from compassc.cli.arrow import run_arrow
 from compassc.cli.console import Console
+from compassc.driver import Request
 
 EXAMPLE = """\
 compassc cc kernel.compass/vadd.cl
@@ -38,8 +39,6 @@ def command(
     The text may be written by hand. A line map NAME.cl.map beside it makes errors name lines of the kernel's Python
     file. The exact command line and all that clang said are in NAME.cc.log.
     """
-    from compassc.driver import Request
-
     request = Request(
         target=target, clang=clang, cc_flags=cc_options, use_cache=False if no_cache else None, dry_run=dry_run
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from compassc.cli import options
+from compassc.cli.console import artifact
 
 
 @click.command(epilog=options.example("compassc doctor"))
@@ -16,7 +17,6 @@ def command(ctx: click.Context, clang: str | None) -> None:
 
     Exit status 3 when something needed is missing.
     """
-    from compassc.cli.console import artifact
     from compassc.cli.examination import examine
     from compassc.cli.tables import table_text
 

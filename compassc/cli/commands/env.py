@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from compassc.cli import options
+from compassc.cli.console import artifact
 
 
 @click.command(epilog=options.example("compassc env\nCOMPASS_TARGET=X3P_1304 compassc env"))
@@ -15,7 +16,6 @@ def command() -> None:
     A switch is taken from the command line, else the environment, else the config file, else it has its default.
     """
     from compass_core import switches
-    from compassc.cli.console import artifact
     from compassc.cli.tables import table_text
 
     rows = [(switch.variable, setting.text, setting.origin, switch.help) for switch, setting in switches.settings()]

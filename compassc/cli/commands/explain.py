@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
+from compass_core.errors import UsageError
 from compassc.cli import options
+from compassc.cli.console import artifact
 
 
 @click.command(epilog=options.example("compassc explain\ncompassc explain type-change"))
@@ -15,7 +17,6 @@ def command(code: str) -> None:
 
     The code stands in brackets behind the message of an error. Without CODE all of them are listed.
     """
-    from compassc.cli.console import artifact
     from compassc.errors import catalogue, explained
 
     rows = catalogue()
@@ -24,7 +25,6 @@ def command(code: str) -> None:
         artifact(explained(rows[code]))
         return
     if code:
-        from compass_core.errors import UsageError
         from compass_core.errors.suggest import help_for
 
         raise UsageError(f"no error has the code '{code}'", code="unknown-code", help=help_for(code, rows, "codes"))

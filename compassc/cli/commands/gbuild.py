@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from compass_core import files, switches, targets
+from compass_core.errors import CompassError
+from compass_core.reading import jsontext
 from compassc.cli import options
 from compassc.cli.arrow import run_arrow
 from compassc.cli.console import Console
+from compassc.cli.outputs import hand_over, place
+from compassc.driver import Request
 
 if TYPE_CHECKING:
     from compassc.gbuilder.build import GraphBuild
@@ -75,7 +80,6 @@ def command(
     if is_graph(source):
         _graph(console, source, output, target, given)
         return
-    from compassc.driver import Request
 
     consts = options.load_consts(given["consts"])
     request = Request(target=target, shapes=given["shapes"], values=given["values"], consts=consts)
@@ -83,9 +87,7 @@ def command(
 
 
 def _graph(console: Console, source: Path, output: Path | None, target: str, given: dict[str, Any]) -> None:
-    from compass_core import switches, targets
     from compassc.cli.built import tell
-    from compassc.cli.outputs import hand_over, place
     from compassc.gbuilder.build import GraphOptions, build_model
 
     name = targets.load(target or switches.TARGET.get()).name
@@ -110,8 +112,6 @@ def _graph(console: Console, source: Path, output: Path | None, target: str, giv
 
 def _kernels(built: GraphBuild, folder: Path) -> None:
     """Writes the kernels of a built graph as kernel files, with the layers that each computes behind it."""
-    from compass_core import files
-
     texts: dict[str, str] = {}
     for launch in built.grouping.launches:
         if launch.kernel is not None:
@@ -125,10 +125,7 @@ def _kernels(built: GraphBuild, folder: Path) -> None:
 
 def _picture(built: GraphBuild, title: str, page: Path, profile: Path | None) -> None:
     """Writes the page of a built graph. CompassError when the file is no profile of it."""
-    from compass_core import files
     from compass_core.aipubin.graphnote import read_note
-    from compass_core.errors import CompassError
-    from compass_core.reading import jsontext
     from compassc.gbuilder.page import graph_page
 
     cycles: list[float] = []

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from compass_core.errors import UsageError
 from compassc.cli import options
-from compassc.cli.console import Console
+from compassc.cli.console import Console, artifact
 
 EXAMPLE = """\
 compassc group model.compass/quant.txt -o launches.txt
@@ -40,8 +41,6 @@ def command(
     graph. Nothing is compiled, but with --cycles.
     """
     from compass_core import files, switches, targets
-    from compass_core.errors import UsageError
-    from compassc.cli.console import artifact
     from compassc.cli.grouping import with_cycles
     from compassc.cli.outputs import STDIO
     from compassc.cli.pipeline import launch_pass_options, launch_pipeline_text

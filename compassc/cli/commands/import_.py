@@ -7,9 +7,11 @@ from pathlib import Path
 
 import click
 
+from compass_core import files
+from compass_core.errors import UsageError
 from compassc.cli import options
-from compassc.cli.console import Console
-from compassc.importers import FRAMEWORKS
+from compassc.cli.console import Console, artifact
+from compassc.importers import FRAMEWORKS, import_model
 
 EXAMPLE = """\
 compassc import model.onnx -o model.txt
@@ -50,11 +52,9 @@ def command(
     if operators is not None or write_docs is not None:
         _operators(framework, operators or "", write_docs)
         return
-    from compass_core.errors import UsageError
     from compassc.cli.outputs import graph_place
     from compassc.cli.quantizing import telling
     from compassc.graph.files import save
-    from compassc.importers import import_model
 
     if source is None:
         help = "`compassc import --help` shows an example"
@@ -71,19 +71,15 @@ def command(
 
 def _operators(framework: str, name: str, page: Path | None) -> None:
     """Prints or writes the table of operators."""
-    from compassc.cli.console import artifact
     from compassc.cli.tables import table_text
 
     docs = import_module(f"compassc.importers.{framework}.docs")
 
     if page is not None:
-        from compass_core import files
-
         files.write(page, docs.page())
         return
     rows = [row for row in docs.rows() if name.lower() in row.operator.lower()]
     if not rows:
-        from compass_core.errors import UsageError
         from compass_core.errors.suggest import help_for
 
         names = [row.operator for row in docs.rows()]

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from compassc.cli import options
+from compassc.cli.console import artifact
 
 
 @click.command(epilog=options.example("compassc inspect aipu.bin\ncompassc inspect kernel.compass/vadd.params.json"))
@@ -17,7 +18,6 @@ def command(source: Path) -> None:
 
     FILE is any file of kernel.compass/, the folder itself, an aipu.bin, or a chain of AIFF control descriptors.
     """
-    from compassc.cli.console import artifact
     from compassc.cli.inspecting import describe_file
     from compassc.cli.tables import tables_text
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import click
 
+from compass_core.errors import UsageError
 from compassc.cli import options
+from compassc.cli.console import artifact
 
 COLUMNS = ("operation", "group", "parameters", "what it does")
 
@@ -40,9 +42,7 @@ def command(name: str, coverage: Path | None, write_docs: Path | None) -> None:
 
         write(write_docs)
         return
-    from compass_core.errors import UsageError
     from compass_core.errors.suggest import nearest
-    from compassc.cli.console import artifact
     from compassc.cli.tables import table_text
     from compassc.ops import docs
 
@@ -65,7 +65,6 @@ def command(name: str, coverage: Path | None, write_docs: Path | None) -> None:
 
 
 def _print_missing(folder: Path) -> None:
-    from compassc.cli.console import artifact
     from compassc.dsl import script
     from compassc.ops.coverage import missing
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from compass_core.errors import UsageError
 from compassc.cli import options
 from compassc.cli.console import Console
 
@@ -39,7 +40,6 @@ def command(
     Constants are computed, moves cancelled, factors and normalisation folded into convolutions. Without -o the result is
     GRAPH.opt.txt beside the graph. With --shape it is for inputs of other shapes.
     """
-    from compass_core.errors import UsageError
     from compassc.cli.outputs import graph_place
     from compassc.cli.pipeline import graph_pass_options, graph_pipeline_text
     from compassc.graph import files, passes, verify

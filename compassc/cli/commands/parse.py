@@ -9,6 +9,7 @@ import click
 from compassc.cli import options
 from compassc.cli.arrow import run_arrow
 from compassc.cli.console import Console
+from compassc.driver import Request
 
 
 @click.command(epilog=options.example("compassc parse kernel.py -t X2_1204 -k vadd\ncompassc parse kernel.py -o -"))
@@ -24,8 +25,6 @@ def command(console: Console, source: Path, target: str, kernel: str | None, out
     The file is executed as a Python module, and its kernel is read. Without -o the text goes to
     kernel.compass/NAME.ir.txt.
     """
-    from compassc.driver import Request
-
     run_arrow(
         console, "parse", source, output, Request(target=target, entry=options.entry(kernel), module=options.module())
     )

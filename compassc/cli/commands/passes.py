@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from compassc.cli import options
+from compassc.cli.console import artifact
 
 
 @click.command(epilog=options.example("compassc passes\ncompassc build kernel.py --print-after Simplify"))
@@ -14,7 +15,6 @@ def command() -> None:
 
     The names are those that --print-after, --disable-pass and --passes take.
     """
-    from compassc.cli.console import artifact
     from compassc.cli.pipeline import pass_tables
     from compassc.cli.tables import tables_text
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from compassc.cli import options
-from compassc.cli.console import Console
+from compassc.cli.console import Console, shown
 
 
 @click.command(epilog=options.example("compassc sim-plugin simulators\nLD_LIBRARY_PATH=simulators ./driver_sample"))
@@ -24,7 +24,6 @@ def command(console: Console, folder: Path, target: str) -> None:
     """
     from compass_core import targets
     from compass_runtime import sim_plugin
-    from compassc.cli.console import shown
 
     families = (targets.load(target).version,) if target else sim_plugin.FAMILIES
     for path in sim_plugin.write(folder, families):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from compass_runtime.host_module import num_threads
 from compassc.targets import Target
 from compassc.te.schedule import Schedule
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, post_order
@@ -164,8 +165,6 @@ class HardwareParams:
 
     def numbers(self) -> list[int]:
         """The eight numbers, those of this machine where none are given."""
-        from compass_runtime.host_module import num_threads
-
         usual = (num_threads(), 64, 64, 0, 0, 0, 0, 0)
         given = [getattr(self, f.name) for f in fields(self)[:8]]
         return [u if g is None else int(g) for g, u in zip(given, usual)]

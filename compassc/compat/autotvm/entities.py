@@ -8,6 +8,7 @@ from itertools import permutations, product
 from math import prod
 from typing import Any
 
+from compassc import te
 from compassc.tuning.templates import factors_of
 
 Applied = list[Any]
@@ -99,8 +100,6 @@ class AnnotateEntity:
     ) -> Applied:  # fmt: skip
         """The loops as they are then. Loops longer than `max_unroll` that are unrolled, and vectors of other sizes than
         `vec_size`, are errors of the configuration `cfg`."""
-        from compassc import te
-
         made = list(axes)
         for i, word in enumerate(self.anns):
             length = axis_lens[i] if axis_lens is not None else None

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
+from compass_runtime.host_module import num_threads
+from compassc.ir import stmts as S
+from compassc.ir.visit import walk_stmts
 from compassc.targets import Target
 from compassc.tir import BlockRV, Schedule, ScheduleError
 
@@ -19,8 +22,6 @@ CORES = "num-cores"
 
 def cores_of(target: Target | None) -> int:
     """How many processors a target has."""
-    from compass_runtime.host_module import num_threads
-
     said = int(target.attrs.get(CORES, 0)) if target is not None else 0
     return said or num_threads()
 
@@ -131,9 +132,6 @@ class AutoInline(ScheduleRule):
 
 
 def _all(sch: Schedule) -> list[Any]:
-    from compassc.ir import stmts as S
-    from compassc.ir.visit import walk_stmts
-
     return [s for f in sch.mod.functions for s in walk_stmts(f.body) if isinstance(s, S.Block)]
 
 

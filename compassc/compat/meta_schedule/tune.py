@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_runtime.host_module import num_threads as processors
 from compassc.ir import IRModule, PrimFunc
 from compassc.targets import Target
 from compassc.tir import Schedule
@@ -31,8 +32,6 @@ class TuneContext:
         task_name: str = "main", rand_state: int = -1, num_threads: Any = "physical", logger: Any = None,
     ) -> None:  # fmt: skip
         """ValueError for numbers of threads that are none."""
-        from compass_runtime.host_module import num_threads as processors
-
         if isinstance(num_threads, str) and num_threads not in ("physical", "logical"):
             raise ValueError(f"Invalid num_threads: {num_threads}")
         self.mod = None if mod is None else module_of(mod)

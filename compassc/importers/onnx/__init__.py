@@ -6,8 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compass_core.reading.budget import Budget
+from compassc.graph.dtypes import IR_DTYPES
 from compassc.graph.graph import Graph
 from compassc.importers.refusals import UNKNOWN, Refusal, RefusedModel, quietly
+from compassc.importers.sizes import input_shapes
+from compassc.importers.values import Refused, Value, stored_type
 
 if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
@@ -49,12 +53,9 @@ def import_model(
 
 @quietly
 def _imported(model: ModelProto, shapes: Shapes, known: Mapping[str, Any], path: str, wanted: Sequence[str]) -> Graph:
-    from compass_core.reading.budget import Budget
     from compassc.importers.finishing import chosen_outputs, finished
     from compassc.importers.onnx.convert import Conversion
     from compassc.importers.onnx.source import dtype_of, input_dims
-    from compassc.importers.sizes import input_shapes
-    from compassc.importers.values import Refused, Value
 
     opsets = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in model.opset_import}
     functions = {("" if f.domain == "ai.onnx" else f.domain, f.name): f for f in model.functions}
@@ -83,9 +84,7 @@ def _imported(model: ModelProto, shapes: Shapes, known: Mapping[str, Any], path:
 
 def _input(b: Conversion, item: ValueInfoProto, shape: Sequence[int]) -> Tensor:
     """An input as a tensor of the graph. Refused when graphs do not have its type."""
-    from compassc.graph.dtypes import IR_DTYPES
     from compassc.importers.onnx.source import dtype_of
-    from compassc.importers.values import Refused, stored_type
 
     dtype = stored_type(dtype_of(item))
     if dtype not in IR_DTYPES:

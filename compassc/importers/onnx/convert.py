@@ -14,6 +14,7 @@ from compass_core.reading.limits import COMPUTED_BYTES, COMPUTED_ELEMENTS, MODEL
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import CONSTANT_ONLY, IGNORED, REFUSED, Operator, select
 from compassc.importers.onnx.folding import dense, evaluate, is_random
+from compassc.importers.onnx.functions import body_of, bound
 from compassc.importers.onnx.protobuf import array_of, attribute_value
 from compassc.importers.refusals import CONTRADICTIONS, UNKNOWN, Refusal, Unknown
 from compassc.importers.values import NotConstant, Refused, Reported, Value
@@ -177,7 +178,6 @@ class Conversion(Building):
             return self.handled(declared, node, inputs)
         if (domain, node.op_type) in REFUSED:
             raise Refused(REFUSED[domain, node.op_type])
-        from compassc.importers.onnx.functions import body_of
 
         body = body_of(node, inputs, self.opsets)
         if body is None:
@@ -201,8 +201,6 @@ class Conversion(Building):
 
     def function(self, body: FunctionProto, node: NodeProto, inputs: Sequence[Any]) -> Sequence[Item]:
         """The outputs of a function for a node's inputs and attributes."""
-        from compassc.importers.onnx.functions import bound
-
         self.budget.take(COMPUTED_BYTES, body.ByteSize(), f"the node '{self.name}'")  # its nodes are copied
         given: dict[str, Item] = {n: i for n, i in zip(body.input, inputs, strict=False) if i is not None}
         opsets = self.opsets

@@ -16,7 +16,7 @@ import numpy as np
 from compass_core.reading.budget import Budget
 from compass_core.reading.limits import COMPUTED_BYTES, COMPUTED_ELEMENTS
 from compassc.importers.onnx.costs import Attributes, Inputs, cost
-from compassc.importers.onnx.protobuf import array_of, attribute_value, numpy_type
+from compassc.importers.onnx.protobuf import array_of, attribute_value, elem_type, numpy_type
 from compassc.importers.values import Refused
 
 if TYPE_CHECKING:
@@ -113,8 +113,6 @@ def dense(sparse: Any, budget: Budget) -> Array:
 def _model(node: NodeProto, feeds: dict[str, Any], opset: int) -> Any:
     """A model of one node."""
     from onnx import helper
-
-    from compassc.importers.onnx.protobuf import elem_type
 
     inputs = [helper.make_tensor_value_info(n, elem_type(v.dtype), v.shape) for n, v in feeds.items()]
     outputs = [helper.make_empty_tensor_value_info(n) for n in node.output if n]

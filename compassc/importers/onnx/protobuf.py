@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compassc.importers.onnx.external import is_external
 from compassc.importers.values import Refused
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 def array_of(tensor: TensorProto) -> np.ndarray[Any, Any]:
     """The content of a tensor. Refused when its number of bytes does not match its type and shape."""
     from onnx import numpy_helper
-
-    from compassc.importers.onnx.external import is_external
 
     if is_external(tensor):  # which is for `external` to read
         raise Refused(f"the tensor '{tensor.name}' lies in a file")

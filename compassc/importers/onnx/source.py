@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compass_core import files
 from compass_core.errors import CompassError
 from compassc.importers.onnx.external import load_external, refuse_external
+from compassc.importers.onnx.protobuf import numpy_type
 from compassc.importers.placeholders import placeholder
 from compassc.importers.sizes import Dims
 
@@ -37,7 +39,6 @@ def onnx_package() -> Any:
 def load(path: Path) -> ModelProto:
     """The model in a file, with the content of its external files, in a form that the checker of onnx accepts."""
     onnx = onnx_package()
-    from compass_core import files
 
     content = files.read(path)
     if found := placeholder(content):
@@ -153,6 +154,4 @@ def _dim(dim: Any) -> int | str | None:
 
 def dtype_of(item: ValueInfoProto) -> np.dtype[Any]:
     """The type of an input's elements."""
-    from compassc.importers.onnx.protobuf import numpy_type
-
     return numpy_type(item.type.tensor_type.elem_type)

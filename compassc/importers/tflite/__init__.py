@@ -6,11 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compass_core import files
+from compass_core.reading.budget import Budget
 from compassc.graph.graph import Graph
-from compassc.importers.refusals import quietly
+from compassc.importers.finishing import chosen_outputs, finished
+from compassc.importers.onnx.operators.quantised import Quantised
+from compassc.importers.refusals import RefusedModel, quietly
+from compassc.importers.sizes import input_shapes
 
 if TYPE_CHECKING:
-    from compass_core.reading.budget import Budget
     from compassc.importers.tflite.source import Model
 
 Shapes = Mapping[str, Sequence[int]]
@@ -24,8 +28,6 @@ def import_file(path: Path, shapes: Shapes | None = None, outputs: Sequence[str]
     CompassError when the file is damaged, shapes stay open, or operators are not supported: all of these are named at
     once.
     """
-    from compass_core import files
-
     return import_bytes(files.read(path), shapes, str(path), outputs)
 
 
@@ -33,7 +35,6 @@ def import_bytes(
     content: bytes, shapes: Shapes | None = None, path: str = "model.tflite", outputs: Sequence[str] = ()
 ) -> Graph:
     """The graph of the model in the bytes of a file."""
-    from compass_core.reading.budget import Budget
     from compassc.importers.tflite.source import parse
 
     budget = Budget(path, lambda: len(content))
@@ -42,10 +43,6 @@ def import_bytes(
 
 @quietly
 def _imported(model: Model, shapes: Shapes, budget: Budget, wanted: Sequence[str]) -> Graph:
-    from compassc.importers.finishing import chosen_outputs, finished
-    from compassc.importers.onnx.operators.quantised import Quantised
-    from compassc.importers.refusals import RefusedModel
-    from compassc.importers.sizes import input_shapes
     from compassc.importers.tflite.convert import Conversion
 
     path = budget.where

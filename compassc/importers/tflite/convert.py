@@ -13,6 +13,7 @@ import numpy as np
 
 from compass_core.reading.budget import Budget
 from compass_core.reading.limits import COMPUTED_ELEMENTS
+from compassc.graph.dtypes import IR_DTYPES
 from compassc.graph.tensor import LayerError, Tensor
 from compassc.importers.building import Building
 from compassc.importers.onnx.operators.quantised import (
@@ -30,6 +31,8 @@ from compassc.importers.tflite import endings, tables
 from compassc.importers.tflite.declare import MOVES, QUANTISED, STATES, TABLE, TABLED, Call, Item
 from compassc.importers.tflite.source import Model, Node, TensorInfo
 from compassc.importers.values import Array, NotConstant, Refused, Value, stored_type
+from compassc.layers.costs import cost_of
+from compassc.layers.declare import evaluate
 
 FUSED = "fused_activation_function"
 IGNORED = frozenset({"asymmetric_quantize_inputs", "pot_scale_int16", "quantized_bias_type"})
@@ -58,8 +61,6 @@ class Conversion(Building):
 
     def input(self, index: int, tensor: TensorInfo, shape: Sequence[int]) -> None:
         """Adds an input of the model."""
-        from compassc.graph.dtypes import IR_DTYPES
-
         self.name = tensor.name
         try:
             if tensor.no_numbers:
@@ -260,9 +261,6 @@ class Conversion(Building):
         return Value.of(np.ascontiguousarray(array).reshape(value.shape).astype(value.dtype))
 
     def _content(self, tensor: Tensor, found: dict[str, Array]) -> Array:
-        from compassc.layers.costs import cost_of
-        from compassc.layers.declare import evaluate
-
         if tensor.name not in found:
             layer = self.producer(tensor)
             if layer.type == "Input":

@@ -9,6 +9,8 @@ import numpy as np
 from compassc.importers.onnx.operators.quantised import Levels, Quantised, as_marked, marked, real_numbers
 from compassc.importers.tflite.declare import Call
 from compassc.importers.values import Array, Value
+from compassc.layers.declare import all_types
+from compassc.layers.families.activation.reference import RECTIFIERS
 
 if TYPE_CHECKING:
     from compassc.importers.tflite.convert import Conversion
@@ -26,9 +28,6 @@ def quantised(array: Array, levels: Levels) -> Array:
 
 def looked_up(b: Conversion, call: Call, out: Levels) -> Value | None:
     """The function as a layer with a table; None where its layer has none, or the integers have more than 8 bits."""
-    from compassc.layers.declare import all_types
-    from compassc.layers.families.activation.reference import RECTIFIERS
-
     x = call.inputs[0]
     if not isinstance(x, Quantised) or not x.levels.is_one or x.value.array is not None:
         return None

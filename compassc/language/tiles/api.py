@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from compassc.ir.dtypes import INT32
+from compassc.ops.args import dtype_arg
 from compassc.ops.typing import is_literal
 
 from ..specs import LoopSpec, check_stages
@@ -37,8 +38,6 @@ def tile_store(tensor: Any, offsets: Any, tile: Any) -> None:
 
 def tile_full(shape: Any, value: Any, dtype: Any) -> Tile:
     """A tile with a value in every element."""
-    from compassc.ops.args import dtype_arg
-
     at = machine("S.tile_full")
     return made(Constant(at, shape_arg(shape, "S.tile_full"), dtype_arg(dtype, "S.tile_full"), value))
 

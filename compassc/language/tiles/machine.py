@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from compassc.ir.dtypes import DataType
+from compassc.ops import get
 
 from ..dispatch import LOCAL, op_api, outside_kernel
 from .storage import Storage
@@ -95,6 +96,4 @@ def machine(what: str) -> Machine:
 @cache
 def op(name: str) -> Callable[..., Any]:
     """An operation of the language, as kernels call it."""
-    from compassc.ops import get
-
     return op_api(get(name))

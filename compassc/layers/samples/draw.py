@@ -11,7 +11,7 @@ import numpy as np
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import INTEGER_TYPES, numpy_dtype
 from compassc.layers.arithmetic import Array
-from compassc.layers.declare import all_types
+from compassc.layers.declare import all_types, evaluate
 
 
 @dataclass
@@ -98,7 +98,6 @@ def drawn(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     layer = SAMPLES[kind](draw, x)
     if layer is None:
         return None
-    from compassc.layers.declare import evaluate
 
     try:
         evaluate(layer, [np.zeros(t.shape, numpy_dtype(t.dtype)) for t in layer.inputs])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from compassc.graph import Layer, Tensor
+from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array, inverse_root_table
 from compassc.layers.families.normalise.reference import counts_of, norm_axes
 from compassc.quantizer.job import Job, NotQuantised, scale_of
@@ -94,8 +95,6 @@ def _affine(job: Job, out: Tensor, scale: np.float32, each: bool) -> tuple[dict[
 
 
 def _stored(found: Levels) -> Any:
-    from compassc.graph.dtypes import numpy_dtype
-
     return numpy_dtype(found.dtype)
 
 

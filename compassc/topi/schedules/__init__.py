@@ -15,7 +15,7 @@ from compassc import te
 from compassc.targets import Target
 from compassc.te.errors import LowerError, ScheduleError
 from compassc.te.schedule import Schedule
-from compassc.te.tensor import PlaceholderOp, Tensor
+from compassc.te.tensor import PlaceholderOp, Tensor, post_order
 from compassc.topi.schedules.cuda import on_grid, plain, rows_in_blocks, tiles
 from compassc.topi.schedules.host import on_threads
 from compassc.topi.schedules.knobs import Knobs
@@ -75,8 +75,6 @@ def _on_record(outputs: Sequence[Tensor], target: Target) -> Schedule | None:
 
 def inputs_of(outputs: Sequence[Tensor]) -> list[Tensor]:
     """The tensors that outputs are computed of, in order of appearance."""
-    from compassc.te.tensor import post_order
-
     return [op.output(0) for op in post_order([t.op for t in outputs]) if isinstance(op, PlaceholderOp)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from compass_core import targets as configurations
 from compassc import te
 from compassc.ir.exprs import Binary, Expr, IntImm
 from compassc.ir.iter_vars import IterVar
@@ -40,8 +41,6 @@ BYTES_TOGETHER, TOGETHER = 36, 9
 
 
 def shared_out(s: Schedule, target: Target, knobs: Knobs) -> None:
-    from compass_core import targets as configurations
-
     found = configurations.load(target.mcpu)
     width = found.vector_bytes
     inline_maps(s)

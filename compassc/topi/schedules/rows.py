@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import gcd, prod
 from typing import Any
 
+from compass_core import targets as configurations
 from compassc import te
 from compassc.ir.exprs import Binary, IntImm
 from compassc.ir.iter_vars import IterVar
@@ -185,8 +186,6 @@ def _is_row(tensor: Tensor, shape: Sequence[int], stages: Sequence[Stage]) -> bo
 
 
 def configuration(target: Target) -> Any:
-    from compass_core import targets as configurations
-
     return configurations.load(target.mcpu)
 
 

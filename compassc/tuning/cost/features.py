@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compass_runtime.profile.costs import op_classes
+from compass_runtime.profile.regions import cost
 from compassc.tuning.cost.nest import Access, Nest, Piece, Transfer, class_names, loop_nest, units
 
 if TYPE_CHECKING:
@@ -136,9 +138,6 @@ def cycles(nest: Nest) -> Cycles:
 
 
 def _of_piece(nest: Nest, piece: Piece) -> Cycles:
-    from compass_runtime.profile.costs import op_classes
-    from compass_runtime.profile.regions import cost
-
     model, kinds = units(nest.target.name), op_classes()
     busy = dict.fromkeys(model.units, 0.0)
     for op in piece.region.ops:

@@ -11,18 +11,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from compass_core import targets
+from compass_runtime.profile.costs import cost_model, op_classes
+from compass_runtime.profile.regions import Op, Region
 from compassc.analysis.structure import Interner, is_pure, variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Expr, Var
 from compassc.ir.stmts import Body, IRModule, PrimFunc, Stmt
+from compassc.ops.core import load
 from compassc.tuning.cost.values import Values
-
-if TYPE_CHECKING:
-    from compass_runtime.profile.regions import Region
 
 Results = tuple[int, ...]
 """Operations of a piece by number, and variables from before it: -1 - i for variable i of its region."""
@@ -118,8 +118,6 @@ def loop_nest(module: IRModule, sizes: Mapping[str, float] | None = None) -> Nes
 @cache
 def _classes() -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
     """Classes of operations by name (of vectors, of scalars), and of operators on vectors."""
-    from compassc.ops.core import load
-
     declared = load()
     named = {name: (op.cost.kind, op.cost.scalar) for name, op in declared.items() if op.cost is not None}
     return named, {op.operator: op.cost.kind for op in declared.values() if op.operator and op.cost is not None}
@@ -130,8 +128,6 @@ _SCALAR = {"mul": "scalar_mul", "div": "scalar_div", "mod": "scalar_div", "floor
 
 class _Walk:
     def __init__(self, module: IRModule, sizes: Mapping[str, float]) -> None:
-        from compass_runtime.profile.costs import cost_model
-
         self.module, self.target = module, targets.load(module.target or "X2_1204")
         self.model = cost_model(self.target.name)
         given = {p: sizes[p.name] for p in module.entry_func.params if p.name in sizes}
@@ -247,8 +243,6 @@ class _Walk:
 
     def _region(self, loop: bool) -> Region:
         """Begins a piece of straight text."""
-        from compass_runtime.profile.regions import Region
-
         self.region = Region(len(self.nest.pieces), whole_loop=loop)
         self.results: dict[Var, Results] = {}
         self.same: dict[object, Results] = {}
@@ -311,8 +305,6 @@ class _Walk:
 
     def _add(self, kind: str, times: int, operands: Results, into: Statement, external: bool = False) -> Results:
         """So many operations of a class."""
-        from compass_runtime.profile.regions import Op
-
         into.classes[kind] += times
         first = len(self.region.ops)
         self.region.ops += [Op(kind, _NOWHERE, tuple(dict.fromkeys(operands)), external=external)] * times
@@ -430,13 +422,9 @@ def _mentions(e: Expr, op: str) -> bool:
 
 def class_names() -> list[str]:
     """The classes of instructions that are counted, in order."""
-    from compass_runtime.profile.costs import op_classes
-
     return [name for name in op_classes() if name not in ("free", "print", "section")]
 
 
 def units(target: str) -> Any:
     """The cost model of a target: what features of cycles are made of."""
-    from compass_runtime.profile.costs import cost_model
-
     return cost_model(target)

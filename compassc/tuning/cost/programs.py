@@ -6,7 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import CompassError
+from compassc import passes
+from compassc.dsl.build_manager import BuildManager
 from compassc.ir.stmts import IRModule
+from compassc.language.info import current_target
 from compassc.tuning.cost.features import feature_vector
 from compassc.tuning.space import Candidate
 from compassc.tuning.task import Infeasible, Task
@@ -30,10 +33,6 @@ def features_of(task: Task, candidate: Candidate) -> Vector | None:
 
 def _lowered(kernel: Any, target: str) -> IRModule:
     """The loops of a kernel; those of a lowered schedule are as they will stay."""
-    from compassc import passes
-    from compassc.dsl.build_manager import BuildManager
-    from compassc.language.info import current_target
-
     if isinstance(kernel, IRModule):
         return kernel
     with current_target(target):

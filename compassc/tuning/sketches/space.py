@@ -11,11 +11,12 @@ from compass_core import targets
 from compass_core.errors import UsageError
 from compassc import te, topi
 from compassc.ir.exprs import IntImm
+from compassc.targets import Target
 from compassc.te.errors import LowerError, ScheduleError
 from compassc.te.kernels import TEKernel
 from compassc.te.lowering import normalised
 from compassc.te.schedule import Schedule
-from compassc.te.tensor import Tensor
+from compassc.te.tensor import PlaceholderOp, Tensor
 from compassc.topi.schedules import Knobs
 from compassc.tuning.expressions import ExpressionTask, replayed
 from compassc.tuning.sketches.choices import Choices
@@ -57,8 +58,6 @@ class SketchSpace:
 
     def _fits(self, s: Schedule) -> None:
         """Infeasible where the arrays of a TEC take more memory than it has."""
-        from compassc.targets import Target
-
         plain = normalised(s, Target.of(self.target.name).machine())
         bounds = te.infer_bounds(plain)
         taken = 0
@@ -144,8 +143,6 @@ class SketchTask(ExpressionTask):
     space: SketchSpace
 
     def __init__(self, name: str, tensors: Sequence[Tensor], target: str) -> None:
-        from compassc.te.tensor import PlaceholderOp
-
         outputs = [t for t in tensors if not isinstance(t.op, PlaceholderOp)]
         super().__init__(name, tensors, target, SketchSpace(outputs, target))
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from compass_core.aipubin.dtypes import BY_NAME
 from compass_core.elf.elf64 import section
 from compass_core.errors import CompassError
 
@@ -29,16 +30,12 @@ class Array(NamedTuple):
 
     @property
     def element_bytes(self) -> int:
-        from compass_core.aipubin.dtypes import BY_NAME
-
         kind, lanes = _DTYPE.fullmatch(self.dtype).groups()  # type: ignore[union-attr]
         return BY_NAME[kind].size * int(lanes or 1)
 
 
 def array_of(item: Mapping[str, str]) -> Array:
     """An array of a table in JSON. ValueError or KeyError where it is none."""
-    from compass_core.aipubin.dtypes import BY_NAME
-
     found = Array(item["symbol"], item["name"], item["scope"], item["dtype"])
     if not all(isinstance(text, str) for text in found):
         raise ValueError(f"the array {found!r:.80}")

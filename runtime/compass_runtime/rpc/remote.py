@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from compass_runtime.devices import Device
+from compass_runtime.devices import ATTRIBUTES, Device
 from compass_runtime.errors import MissingFunction, RuntimeValueError
 from compass_runtime.packed import PackedFunc
 from compass_runtime.rpc.wire import PIECE, Raw
@@ -66,8 +66,6 @@ class RemoteDevice(Device):
         return self.session
 
     def __getattr__(self, name: str) -> Any:
-        from compass_runtime.devices import ATTRIBUTES
-
         if name not in ATTRIBUTES:
             raise AttributeError(f"a device has no attribute '{name}'")
         return self.session.do("device.attribute", self, name)

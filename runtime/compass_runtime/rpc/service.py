@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from compass_runtime.devices import Device, device_api
+from compass_core import VERSION, files, targets
+from compass_runtime import npu
+from compass_runtime.calls import run_loaded
+from compass_runtime.devices import ATTRIBUTES, Device, device, device_api
 from compass_runtime.errors import MissingFunction
-from compass_runtime.module import Module
+from compass_runtime.module import Module, unpack
 from compass_runtime.ndarray import NDArray, empty
 from compass_runtime.packed import PackedFunc, get_global_func, pass_value
 from compass_runtime.rpc.access import Token
@@ -249,8 +252,6 @@ def _number(given: Any) -> int:
 
 
 def _device(kind: Any, index: Any) -> Device:
-    from compass_runtime.devices import device
-
     return device(_number(kind), _number(index))
 
 
@@ -278,7 +279,6 @@ def _functions(session: Service) -> dict[str, Callable[..., Any]]:
 
 
 def _info(session: Service) -> dict[str, Any]:
-    from compass_core import VERSION, targets
     from compass_core.hostcc import host
 
     return {
@@ -311,10 +311,8 @@ def _read(session: Service, name: str, offset: int, size: int) -> Raw:
 
 def _load(session: Service, name: str) -> Module:
     """The module in a file of the session: an aipu.bin, or a module file. RPCError for kinds that the token does not allow."""
-    from compass_core import files
     from compass_runtime.compass_module import CompassModule
     from compass_runtime.host_module import HostLibrary
-    from compass_runtime.module import unpack
 
     path = session.folder.path(name)
     if path.is_symlink() or not path.is_file():
@@ -396,8 +394,6 @@ def _tensor_view(session: Service, tensor: NDArray, shape: list[Any], dtype: str
 
 
 def _attribute(session: Service, dev: Device, name: str) -> Any:
-    from compass_runtime.devices import ATTRIBUTES
-
     return pass_value(getattr(dev, name), name, 0) if name in ATTRIBUTES else None
 
 
@@ -406,8 +402,6 @@ def _program_call(
 ) -> list[Any]:
     """One run with an argument per parameter: seconds, what was printed, the content of some of the arrays after it, and
     what the engine recorded, if that is asked for."""
-    from compass_runtime.calls import run_loaded
-
     arrays = [np.asarray(a) if isinstance(a, NDArray) else a for a in args]
     caller = _program(module).caller
     with caller.loaded(arrays) as job:
@@ -449,7 +443,6 @@ def _program_time(
     session: Service, module: Module, args: list[Any], outputs: list[Any], plan: dict[str, Any]
 ) -> list[Any]:
     """Runs of one job, see `Executor.benchmark`: seconds of groups, those that the device was busy, and arrays as above."""
-    from compass_runtime.calls import run_loaded
     from compass_runtime.timing import Plan, measure
 
     arrays = [np.asarray(a) if isinstance(a, NDArray) else a for a in args]
@@ -503,8 +496,6 @@ def confine(quota: Quota) -> None:
     """What a session may take of the machine, for this process and those it starts."""
     import os
     import resource
-
-    from compass_runtime import npu
 
     npu.restrict(MOST_DEVICES, quota.memory)
     os.environ["COMPASS_TENSOR_MEMORY"] = str(max(1, quota.memory >> 20))

@@ -17,6 +17,7 @@ import numpy as np
 
 from compass_core import files
 from compass_core.errors import CompassError
+from compass_core.switches import RPC_CA, RPC_TOKENS
 from compass_runtime.devices import KINDS, Device, device
 from compass_runtime.errors import MissingFunction, RuntimeTypeError, RuntimeValueError
 from compass_runtime.module import Module
@@ -25,7 +26,7 @@ from compass_runtime.rpc import access
 from compass_runtime.rpc.channel import Channel, Peer, greet, tuned
 from compass_runtime.rpc.errors import RPCError, RPCSessionTimeoutError, damaged
 from compass_runtime.rpc.remote import RemoteArray, RemoteDevice, RemoteFunction, RemoteModule
-from compass_runtime.rpc.wire import PIECE, Inline, Kind, Raw
+from compass_runtime.rpc.wire import PIECE, Inline, Kind, Raw, dtype_of, packed, shape_of
 
 CONNECT_SECONDS = 10.0
 CALL_SECONDS = 600.0
@@ -46,8 +47,6 @@ def opened(
     seconds: float = CONNECT_SECONDS,
 ) -> tuple[Channel, dict[str, Any]]:
     """A connection on which both sides know each other, and what the other one says of itself. RPCError where there is none."""
-    from compass_core.switches import RPC_CA, RPC_TOKENS
-
     where = f"{host}:{port}"
     context = access.client_context(host, credentials.ca or RPC_CA.get())
     token = access.tokens_of(credentials.token_file or RPC_TOKENS.get())[0]
@@ -213,8 +212,6 @@ class Session(Peer):
         raise damaged("an object of a kind that is not known here")
 
     def _tensor(self, number: int, given: dict[str, Any]) -> RemoteArray:
-        from compass_runtime.rpc.wire import dtype_of, shape_of
-
         at = given.get("device")
         if not isinstance(at, list) or len(at) != 2:
             raise damaged("a tensor without a device")
@@ -356,6 +353,4 @@ class Session(Peer):
 
 
 def _cancel(number: int) -> Sequence[Any]:
-    from compass_runtime.rpc.wire import packed
-
     return packed(Kind.CANCEL, number, None)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any, TypeVar, final
 
 from compass_core.errors import CompassError
+from compass_runtime.rpc import connect
 from compass_runtime.rpc.access import Credentials
 from compass_runtime.rpc.channel import Channel
 from compass_runtime.rpc.errors import RPCError, RPCSessionTimeoutError, damaged, received
@@ -116,8 +117,6 @@ class TrackerSession:
     ) -> Session:
         """A session on a server of the key; requests of higher `priority` come first. It waits until one is free, or `wait`
         seconds. RuntimeError after `max_retry` servers that do not answer."""
-        from compass_runtime.rpc import connect
-
         last: CompassError | None = None
         for _ in range(max_retry):
             try:

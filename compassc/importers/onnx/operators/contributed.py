@@ -10,6 +10,7 @@ import numpy as np
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.activations import activation, leaky_relu
+from compassc.importers.onnx.operators.activations import activation as activated
 from compassc.importers.onnx.operators.elementwise import arithmetic, unary
 from compassc.importers.onnx.operators.linear import fully_connected, gemm, multiply
 from compassc.importers.onnx.operators.movement import concat
@@ -118,8 +119,6 @@ def fused_gemm(
     activation: str = "",
     activation_alpha: float = 0.01,
 ) -> Value:
-    from compassc.importers.onnx.operators.activations import activation as activated
-
     made = gemm(b, x, y, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
     if activation == "LeakyRelu":
         return leaky_relu(b, made, alpha=activation_alpha)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from compassc.graph.dtypes import IR_DTYPES
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import operator
 from compassc.importers.onnx.protobuf import numpy_type
@@ -147,8 +148,6 @@ EIGHT_BITS = {"float8_e4m3fn": (448.0, 464.0), "float8_e5m2": (57344.0, 61440.0)
 
 def converted(b: Building, x: Value, to: np.dtype[Any], saturate: bool) -> Value:
     """The tensor in another type as ONNX converts it. Refused when graphs have no type for it."""
-    from compassc.graph.dtypes import IR_DTYPES
-
     if x.array is not None:
         return cast(b, x, to)
     if stored_type(to) not in IR_DTYPES:

@@ -10,7 +10,7 @@ import numpy as np
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import arithmetic, cast, compare
-from compassc.importers.onnx.operators.movement import padded, sliced
+from compassc.importers.onnx.operators.movement import concat, padded, sliced
 from compassc.importers.values import Array, Refused, Value, fitting, plain, stored_type
 
 if TYPE_CHECKING:
@@ -235,6 +235,4 @@ def tensor_scatter(
 
 
 def _concat(b: Building, parts: Sequence[Value], axis: int) -> Value:
-    from compassc.importers.onnx.operators.movement import concat
-
     return concat(b, *parts, axis=axis)

@@ -10,6 +10,7 @@ import numpy as np
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator, refuse
 from compassc.importers.onnx.operators.shuffles import shuffled
+from compassc.importers.onnx.protobuf import numpy_type
 from compassc.importers.values import Order, Refused, Value, channels_last, fitting
 
 if TYPE_CHECKING:
@@ -78,8 +79,6 @@ def size_of(b: Building, x: Value) -> Value:
 
 @operator("EyeLike", since=9)
 def eye_like(b: Building, x: Value, *, dtype: int | None = None, k: int = 0) -> Value:
-    from compassc.importers.onnx.protobuf import numpy_type
-
     rows, columns = b.room(*x.shape)
     return Value.of(np.eye(rows, columns, k).astype(x.dtype if dtype is None else numpy_type(dtype)))
 

@@ -16,6 +16,7 @@ from compassc.importers.onnx.operators.quantised import (
     bias_of,
     marked,
     plain_levels,
+    quantised_form,
     quantised_inputs,
 )
 from compassc.importers.onnx.operators.windows import as_image, finished, widened, window_of
@@ -264,8 +265,6 @@ def _arithmetic(method: str) -> Form:
 
 def _behind(b: Conversion, origin: Origin, out: Levels) -> Value | None:
     """A Relu: fused into the operator before it as a limit of its result, or a layer of its own."""
-    from compassc.importers.onnx.operators.quantised import quantised_form
-
     x = origin.inputs[0]
     if int(out.zero[0]) == np.iinfo(out.dtype).min:  # nothing below zero can be told anyhow
         found = quantised_form(b, x, out)

@@ -14,6 +14,7 @@ from compassc.importers.onnx.operators.elementwise import (
     arithmetic,
     cast,
     divided,
+    extreme,
     in_floats,
     unary,
 )
@@ -138,8 +139,6 @@ def _log_sum_exp(b: Building, x: Value, axes: Sequence[int]) -> Value:
 
 
 def _max(b: Building, x: Value, y: Value) -> Value:
-    from compassc.importers.onnx.operators.elementwise import extreme
-
     assert y.array is not None
     return extreme(b, x, Value.of(y.array.astype(x.dtype)), "MAX") if x.dtype == np.float32 else x
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from compassc.importers.building import Building
 from compassc.importers.onnx.operators.activations import activation, clipped
-from compassc.importers.onnx.operators.elementwise import arithmetic, prelu, unary
+from compassc.importers.onnx.operators.elementwise import arithmetic, cast, divide, extreme, prelu, unary
 from compassc.importers.onnx.operators.quantised import Levels, as_marked, marked
 from compassc.importers.onnx.operators.quantised_forms import factor
+from compassc.importers.onnx.operators.reduce import reduced
 from compassc.importers.tflite.convert import Conversion
 from compassc.importers.tflite.declare import Call, operator, quantised, tabled
 from compassc.importers.tflite.endings import Ending, limited_integers
@@ -103,9 +104,6 @@ def _along_last(b: Building, x: Value, type: str) -> Value:
 @operator("L2_NORMALIZATION")
 def l2_normalization(b: Building, x: Value) -> Value:
     """Over the last axis, with a norm of at least 1e-6."""
-    from compassc.importers.onnx.operators.elementwise import divide, extreme
-    from compassc.importers.onnx.operators.reduce import reduced
-
     norm = unary(b, reduced(b, unary(b, x, "Square"), "SUM", [x.rank - 1]), "Sqrt")
     return divide(b, x, extreme(b, norm, Value.of(np.full(1, 1e-6, np.float32)), "MAX"))
 
@@ -113,8 +111,6 @@ def l2_normalization(b: Building, x: Value) -> Value:
 @operator("QUANTIZE", "DEQUANTIZE")
 def as_real(b: Conversion, x: Value) -> Value:
     """The numbers as they are: what stands for them is a matter of tensors."""
-    from compassc.importers.onnx.operators.elementwise import cast
-
     return cast(b, x, np.float32)
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.arithmetic import Array, look_up, look_up_range, requantise, saturate, whole_limits
+from compassc.layers.arithmetic import Array, exp2_float, look_up, look_up_range, requantise, saturate, whole_limits
 from compassc.layers.rectify import rectified, rectify
 from compassc.operators.calls import Calls, References, all_operators
 
@@ -173,8 +173,6 @@ def approximated(layer: Layer, method: str, x: Array) -> Array:
     """A float layer by a table over an interval."""
     table, mode, *numbers = float_table(layer, method)
     if mode == "EXP":
-        from compassc.layers.arithmetic import exp2_float
-
         return exp2_float(x * F32(1.442695), table)
     if method in ("SINE", "COSINE"):
         turned = x + F32(math.pi / 2) if method == "COSINE" else x

@@ -12,7 +12,7 @@ from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.ir.dtypes import INT32
 from compassc.layers.emit import look_up, requantise, requantise_rounded, single, wide_kind
-from compassc.layers.families.eltwise.reference import COMPARISONS, LOGICAL
+from compassc.layers.families.eltwise.reference import COMPARISONS, LOGICAL, fake_levels
 from compassc.layers.kernels import elementwise, form_kernel
 from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.moving import strides_of
@@ -272,8 +272,6 @@ def power(k: Steps, layer: Layer, base: Value, *exponent: Value) -> Value:
 
 @elementwise("FakeQuantWithMinMaxVars")
 def fake_quantise(k: Steps, layer: Layer, x: Value) -> Value:
-    from compassc.layers.families.eltwise.reference import fake_levels
-
     if layer.is_quantised:
         return x
     f = fake_levels(layer)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.arithmetic import Array, quantise, requantise, saturate
+from compassc.layers.arithmetic import Array, quantise, requantise, requantise_floor, saturate
 
 
 def _fill(layer: Layer) -> float:
@@ -360,8 +360,6 @@ def _scatter_products(layer: Layer, v: Array, u: Array, places: tuple[Array, ...
 
 def quantised_scatter_nd(layer: Layer, x: Array, index: Array, updates: Array) -> Array:
     """Up to 8 bits the result is rounded, above it is rounded down."""
-    from compassc.layers.arithmetic import requantise_floor
-
     reduction = layer.word("reduction", "NONE", ("NONE", *REDUCTIONS))
     out = layer.output
     v = x.astype(np.int64) + layer.inputs[0].scalar_zero
