@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from compass_core import VERSION as __version__
+from compassc import services
 
 if TYPE_CHECKING:
     from compass_core.errors import CompassError
@@ -15,6 +16,16 @@ if TYPE_CHECKING:
 _HOMES = {"Model": "compassc.models", "compile": "compassc.models", "CompassError": "compass_core.errors"}
 """Where names of this package are defined; they are imported when they are asked for."""
 _PACKAGES = ("evaluation", "quantizer")
+
+services.take_vendor_names.given_by("compassc.compat", "install")
+services.other_package.given_by("compassc.compat", "other_package")
+services.autotune.given_by("compassc.tuning.kernels", "autotune")
+services.apply_history_best.given_by("compassc.tuning.history", "apply_history_best")
+services.best_choices.given_by("compassc.tuning", "best_choices")
+services.best_schedule.given_by("compassc.tuning", "best_schedule")
+services.default_schedule.given_by("compassc.topi", "schedule")
+services.tensor_operator.given_by("compassc.operators.calls", "define")
+services.npu_module.given_by("compassc.dsl.build_manager", "build_module")
 
 __all__ = ["CompassError", "Model", "__version__", "compile", "evaluation", "quantizer"]
 

@@ -87,8 +87,8 @@ def compass(line: str, cell: str, namespace: dict[str, Any]) -> list[Any]:
 
 def _kernel(cell: str, name: str | None, namespace: dict[str, Any]) -> PyPrimFunc:
     """Run the cell, and give the kernel to build: the one called, or the only one that no other kernel of the cell calls."""
-    from compassc.dsl.loader import called_names
     from compassc.language.functions import PyPrimFunc
+    from compassc.language.kernel_files import called_names
 
     path = _file(cell)
     exec(compile(cell, str(path), "exec", dont_inherit=True), namespace)  # noqa: S102 - a cell is the user's own program

@@ -14,8 +14,8 @@ from compassc.cli import options
 from compassc.cli.console import Console
 
 if TYPE_CHECKING:
-    from compassc.dsl.loader import KernelFile
     from compassc.language.functions import PyPrimFunc
+    from compassc.language.kernel_files import KernelFile
 
 Shape = tuple[int, ...]
 
@@ -50,8 +50,8 @@ def entries(
     loaded: KernelFile, name: str | None, target: str = "", sizes: Mapping[str, Any] | None = None
 ) -> list[PyPrimFunc]:
     """The named kernel, or all that no other kernel calls. UsageError for a function that gives a schedule."""
-    from compassc.dsl.loader import called_names
     from compassc.language.functions import PyPrimFunc, chosen
+    from compassc.language.kernel_files import called_names
 
     kernels = {
         n: chosen(k, target or switches.TARGET.get(), sizes) for n, k in loaded.kernels.items() if name in (None, n)
@@ -122,7 +122,7 @@ def sources(kernel: PyPrimFunc, names: set[str]) -> tuple[tuple[ast.FunctionDef,
 def _known_names(kernels: list[PyPrimFunc], given: Mapping[str, object]) -> None:
     """UsageError for a --set or --shape of a parameter that no kernel has."""
     from compass_core.errors.suggest import help_for
-    from compassc.dsl.loader import called_names
+    from compassc.language.kernel_files import called_names
 
     known = {p.name for k in kernels for p in k.params}
     buffers = {name for k in kernels for name in called_names(k)}

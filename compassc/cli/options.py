@@ -111,7 +111,7 @@ def _source(needed: bool) -> Callable[[click.Context, click.Parameter, Any], Any
             return value
         if value is not None:
             raise UsageError(f"both '{value}' and the module {name!r} are given", code="usage", help="name one of them")
-        from compassc.dsl.loader import module_file
+        from compassc.language.kernel_files import module_file
 
         return module_file(name)
 

@@ -47,18 +47,19 @@ def _load_source(build: Build, path: Path) -> None:
 
 
 def _parse(build: Build) -> list[Path]:
-    from compassc import dsl
     from compassc.ir import print_module
     from compassc.language.functions import PyPrimFunc, chosen
+    from compassc.language.kernel_files import load_kernels
+    from compassc.language.parser import parse
 
     request = build.request
     assert request.kernel is not None, "parse has a file to read"
-    source = dsl.load_kernels(request.kernel, request.module)
+    source = load_kernels(request.kernel, request.module)
     sizes = {**request.values, **request.shapes}
     kernel: PyPrimFunc | TEKernel = chosen(source.entry(request.entry), build.target.name, sizes)
     schedule = None
     if isinstance(kernel, PyPrimFunc):
-        build.module = dsl.parse(kernel, build.target.name)
+        build.module = parse(kernel, build.target.name)
     else:
         build.module, schedule = kernel.lower(build.target.name, simple_mode=True)
     build.dependencies = list(source.dependencies)  # complete only now: parsing may read files too

@@ -5,16 +5,16 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import numpy_types
+from ..language import numpy_types
 
 if TYPE_CHECKING:  # for editors and type checkers; at run time each is loaded at its first use
     from ..language.info import CompassInfo, hw_native_vdtype, resolve_dtype_alias
+    from ..language.kernel_files import load_kernels
     from ..language.parser import parse
     from . import aiff, schedule, script, testing
     from .aiff import Aiff
     from .build_manager import BuildManager
     from .executor import Executor
-    from .loader import load_kernels
     from .remote import get_rpc_session
 
 _LAZY = {
@@ -24,7 +24,7 @@ _LAZY = {
     "Executor": ".executor",
     "get_rpc_session": "compassc.dsl.remote",
     "hw_native_vdtype": "compassc.language.info",
-    "load_kernels": ".loader",
+    "load_kernels": "compassc.language.kernel_files",
     "parse": "compassc.language.parser",
     "resolve_dtype_alias": "compassc.language.info",
 }

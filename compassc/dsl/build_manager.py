@@ -17,6 +17,7 @@ from compass_core import VERSION, switches, targets
 from compass_core.errors import CompassError, UsageError
 from compass_core.hostcc.command import DEBUG_FLAGS
 
+from .. import services
 from ..driver.build import Build, Request, new_build, run_stage
 from ..driver.files import stage_files
 from ..driver.stages import stage_named
@@ -28,6 +29,8 @@ from ..settings.options import announce, canonical_target, control_options
 from .analysis import PrimFuncInfo
 
 if TYPE_CHECKING:
+    from compass_runtime.module import Module
+
     from .executor import Executor
 
 T = TypeVar("T")
@@ -170,9 +173,8 @@ class BuildManager:
         """While it is on, the records of `tuned` are among those that are known."""
         if self.tuned is None:
             return nullcontext()
-        from ..tuning.history import apply_history_best
-
-        return apply_history_best(Path(self.tuned))
+        records: AbstractContextManager[None] = services.apply_history_best(Path(self.tuned))
+        return records
 
     def _op_lib_build(self, inp: Any, name: str | None, output_path: str | os.PathLike[str] | None) -> Build:
         """A build whose object goes to `output_path`, or to its place in the output folder."""
@@ -269,12 +271,15 @@ class InputError(UsageError, ValueError):
     """The argument of a build is not a kernel."""
 
 
-def build_module(module: Any, target: Any) -> Any:
-    """The code generator of target kind `compass`, which `compassc.targets` has: the module of an IR module's program."""
-    from compassc.targets.kind import kind
+def build_module(module: Any, target: Any) -> Module:
+    """The code generator of target kind `compass`: the module of an IR module's program."""
+    from compass_runtime.compass_module import CompassModule
+    from compassc.targets import signature
     from compassc.targets.target import Target
 
-    return kind("compass").generate(module, Target.of(target))
+    built = BuildManager(Target.of(target).mcpu).build(module)
+    described = signature.of(module.entry_func) if signature.is_declared(module.entry_func) else None
+    return CompassModule(built.module.content, source=built.c_code, description=described)
 
 
 def register_generator() -> None:

@@ -10,11 +10,12 @@ import importlib
 import re
 from typing import Any
 
+from .. import services
+
 OTHER_CALLS = {
     "prim_func": "compassc.dsl.decorators",
     "macro": "compassc.dsl.decorators",
     "ptr": "compassc.language.specs",
-    "autotune": "compassc.tuning.kernels",
     **dict.fromkeys(
         "grid vectorized unroll tec_range pipelined meta_var alloc alloc_buffer alloc_const match_buffer block".split(),
         "compassc.language.api",
@@ -70,7 +71,9 @@ def operation_names() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name in OTHER_CALLS:
+    if name == "autotune":
+        value = services.autotune.function()
+    elif name in OTHER_CALLS:
         value = getattr(importlib.import_module(OTHER_CALLS[name]), name)
     elif name == "axis":
         value = importlib.import_module("compassc.language.axis")
@@ -107,4 +110,4 @@ def dtype_names() -> list[str]:
 
 
 def __dir__() -> list[str]:
-    return sorted(["axis", *OTHER_CALLS, *operation_names(), *dtype_names()])
+    return sorted(["autotune", "axis", *OTHER_CALLS, *operation_names(), *dtype_names()])

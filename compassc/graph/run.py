@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer, LayerError
-from compassc.layers.declare import evaluate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,6 +33,8 @@ def run_layers(graph: Graph, inputs: Mapping[str, Array], compute: Compute | Non
     `compute`: by default the references. CompassError naming a layer that is refused.
     """
     import numpy as np
+
+    from compassc.layers.declare import evaluate
 
     compute = compute or evaluate
     values: dict[str, Array] = {}

@@ -16,8 +16,6 @@ from compassc.graph.dtypes import IR_DTYPES, numpy_dtype
 from compassc.graph.graph import SOURCES, Graph
 from compassc.graph.layer import Layer
 from compassc.graph.tensor import LayerError, Tensor
-from compassc.layers.declare import all_types
-from compassc.layers.shapes import shapes_of
 
 
 class Stage(Enum):
@@ -136,6 +134,9 @@ def _declared(layer: Layer) -> Iterator[str]:
 
     Types that are not declared are plugins' business.
     """
+    from compassc.layers.declare import all_types
+    from compassc.layers.shapes import shapes_of
+
     declared = all_types().get(layer.type)
     if declared is None or declared.refused or layer.type in SOURCES:
         return

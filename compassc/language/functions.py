@@ -16,6 +16,7 @@ from compass_core.errors import CompassError, Span, together
 
 from ..ir.dtypes import VOID, DataType, PointerType, pointer_type
 from .dispatch import LOCAL
+from .kernel import Kernel
 from .python_errors import hide_package
 from .source import definition, file_of, function_span, node_span
 
@@ -56,7 +57,7 @@ class Param:
         return iter((self.name, self.type, self.default))
 
 
-class PyPrimFunc:
+class PyPrimFunc(Kernel):
     """A kernel or sub-function: call it to run PySim, give it to BuildManager to compile it.
 
     `target`, `param_infos` and `output_dir` are the target, the parameters and the folder of the last build of this

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from compassc import services
 from compassc.graph import Layer, LayerError
 from compassc.layers.machine import told_target
 
@@ -76,13 +77,7 @@ def deciding(wanted: Mapping[str, str] | None = None) -> Iterator[Decisions]:
 @contextmanager
 def recorded(layers: Sequence[Layer]) -> Iterator[None]:
     """Within it, choices are those that are best on record for these layers."""
-    from compassc import tuning
-
-    wanted = None
-    if _decisions.get() is None and told_target() and tuning.may_be_on_record():
-        from compassc.tuning.layer_task import best_choices
-
-        wanted = best_choices(layers, told_target())
+    wanted = services.best_choices(layers, told_target()) if _decisions.get() is None and told_target() else None
     if wanted is None:
         yield
         return

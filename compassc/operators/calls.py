@@ -36,6 +36,11 @@ class Calls(Protocol):
         """An operand that is known."""
 
 
+def define(name: str, *operands: Any, **attributes: Any) -> Any:
+    """The expression of an operator of tensors, and numbers."""
+    return all_operators()[name].define(*operands, **attributes)
+
+
 class References:
     """Calls on arrays."""
 
@@ -53,7 +58,7 @@ class Expressions:
         self.constants: list[tuple[Tensor, Array]] = []
 
     def __call__(self, name: str, *operands: Any, **attributes: Any) -> Any:
-        return all_operators()[name].define(*operands, **attributes)
+        return define(name, *operands, **attributes)
 
     def constant(self, array: Array) -> Tensor:
         held = te.placeholder(array.shape, array.dtype.name, name=f"c{len(self.constants)}")

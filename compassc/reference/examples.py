@@ -18,7 +18,7 @@ END_OF_KERNEL = "  barrier(CLK_LOCAL_MEM_FENCE);"
 @cache
 def kernels() -> dict[str, Any]:
     """The kernel of each example, by operation; they are defined once, in a file of their own."""
-    from ..dsl.loader import load_kernels
+    from ..language.kernel_files import load_kernels
 
     examples = {op.name: op.example for op in core.load().values() if op.example is not None}
     text = "from compassc.dsl import script as S\n\n\n" + "\n\n".join(

@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import CompassError, Span
+from compassc import services
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
+from compassc.language.kernel import Kernel
 from compassc.te.errors import LowerError
 from compassc.te.schedule.schedule import Schedule
 from compassc.te.tensor import Tensor
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from compassc.ir.stmts import IRModule
 
 
-class TEKernel:
+class TEKernel(Kernel):
     """A function that gives a schedule and the arguments of its kernel: `(schedule, [A, B, C])`.
 
     Called, it gives what the function gives. `schedule` is for a target: a function whose first parameter is called
@@ -90,10 +92,9 @@ class TEKernel:
             raise
 
     def _default(self, args: Sequence[Tensor], target: str) -> Schedule:
-        from compassc.topi import schedule
-
         read = {t for a in args for t in a.op.input_tensors}
-        return schedule([t for t in args if t.op.input_tensors and t not in read], target)
+        made: Schedule = services.default_schedule([t for t in args if t.op.input_tensors and t not in read], target)
+        return made
 
     def lower(self, target: str, simple_mode: bool = False) -> tuple[IRModule, Schedule]:
         """The kernel for a target, under the function's name, and its schedule."""

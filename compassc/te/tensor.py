@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from compassc import services
 from compassc.ir.dtypes import DataType
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.expr_op import ExprOp
@@ -115,14 +116,12 @@ class RewrittenOp(ComputeOp):
 
 
 def _elementwise(operator: str, swapped: bool = False) -> Callable[[Tensor, Any], Any]:
-    """An operator of whole tensors, by the definition in `compassc.topi`."""
+    """An operator of whole tensors, by its definition in `compassc.operators`."""
 
     def apply(self: Tensor, other: Any) -> Any:
         if not isinstance(other, (Tensor, ExprOp, int, float)):
             return NotImplemented
-        from compassc import topi
-
-        return getattr(topi, operator)(*((other, self) if swapped else (self, other)))
+        return services.tensor_operator(operator, *((other, self) if swapped else (self, other)))
 
     return apply
 
@@ -130,7 +129,7 @@ def _elementwise(operator: str, swapped: bool = False) -> Callable[[Tensor, Any]
 class Tensor(DataProducer):
     """Output `value_index` of an operation: `t[i, j]` is an element. Equal to itself: same operation, same output.
 
-    `t + u`, `t * 2`, `-t`: tensors of the same, element by element, stretched to each other's shapes (`compassc.topi`).
+    `t + u`, `t * 2`, `-t`: tensors of the same, element by element, stretched to each other's shapes (`compassc.operators`).
     """
 
     __slots__ = ("dtype", "op", "shape", "value_index")
@@ -146,9 +145,7 @@ class Tensor(DataProducer):
     __mod__, __rmod__ = _elementwise("floor_mod"), _elementwise("floor_mod", True)
 
     def __neg__(self) -> Any:
-        from compassc import topi
-
-        return topi.negative(self)
+        return services.tensor_operator("negative", self)
 
     @property
     def ndim(self) -> int:

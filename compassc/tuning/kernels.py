@@ -14,6 +14,7 @@ from compass_core import switches
 from compass_core.errors import CompassError, Span, UsageError
 from compassc.dsl.build_manager import BuildManager
 from compassc.language.functions import PyPrimFunc
+from compassc.language.kernel import Kernel
 from compassc.language.source import function_span
 from compassc.tuning.history import database_file, history
 from compassc.tuning.space import Candidate, ListSpace, ParameterSpace, Space, is_plain, key_of
@@ -72,7 +73,7 @@ def _wrong(message: str, help: str, span: Span | None = None) -> UsageError:
     return UsageError(message, span, code="autotune", help=help)
 
 
-class Autotuned:
+class Autotuned(Kernel):
     """A kernel with constants to choose. Called, it runs in PySim; `BuildManager` builds it. Both take the configuration
     that is best on record, else the first one."""
 

@@ -11,9 +11,9 @@ from compass_core.errors import CompassError
 from compassc import passes, te, tir
 from compassc.analysis.interpret import Interpreter, OutOfBounds, Undefined, evaluate
 from compassc.dsl import BuildManager
-from compassc.dsl.loader import load_kernels
 from compassc.ir import exprs as E
 from compassc.ir.dtypes import INT32
+from compassc.language.kernel_files import load_kernels
 from compassc.ops import load
 from compassc.reference.examples import TARGET, kernels, run_in_pysim
 

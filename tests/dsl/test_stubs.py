@@ -82,7 +82,7 @@ def test_the_stub_has_every_name():
     text = stubs.PATH.read_text()
     for name in dir(script):
         assert re.search(rf"^(def {name}\(|{name}: |from .* import {name} as {name}$)", text, re.MULTILINE), name
-    assert set(stubs.CALLS) == set(script.OTHER_CALLS) - {"prim_func", "macro", "autotune"}
+    assert set(stubs.CALLS) == set(script.OTHER_CALLS) - {"prim_func", "macro"}
 
 
 def test_no_type_is_for_a_parameter_that_is_not():

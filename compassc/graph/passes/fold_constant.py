@@ -18,14 +18,14 @@ from compassc.graph.layer import Layer
 from compassc.graph.passes._layers import MOST_ELEMENTS
 from compassc.graph.tensor import LayerError
 from compassc.graph.values import IRDType
-from compassc.layers.costs import cost_of
-from compassc.layers.declare import evaluate
 
 NAME = "FoldConstant"
 
 
 def folded(budget: Budget, edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     """f(constants) -> constants"""
+    from compassc.layers.declare import evaluate
+
     arrays = [array for t in layer.inputs if (array := edit.constant(t)) is not None]
     if not arrays or len(arrays) != len(layer.inputs) or any(not 0 <= t.count <= MOST_ELEMENTS for t in layer.outputs):
         return None
@@ -45,6 +45,8 @@ def folded(budget: Budget, edit: GraphEditor, layer: Layer) -> Sequence[Layer] |
 
 def _affordable(budget: Budget, layer: Layer) -> bool:
     """Whether the budget has room for what the reference holds and does."""
+    from compassc.layers.costs import cost_of
+
     try:
         cost = cost_of(layer)
     except LayerError:

@@ -20,8 +20,6 @@ from compassc.graph.graph import SOURCES, Graph
 from compassc.graph.layer import Layer
 from compassc.graph.passes._layers import RESHAPES, TRANSPOSES, same_type
 from compassc.graph.tensor import Tensor
-from compassc.layers.declare import all_types
-from compassc.operators.patterns import PatternKind
 
 NAME = "PushMoves"
 
@@ -110,6 +108,9 @@ def run(graph: Graph) -> Graph:
 
 def rules() -> dict[str, Sequence[Rule]]:
     """The rules by layer type, as the types are declared."""
+    from compassc.layers.declare import all_types
+    from compassc.operators.patterns import PatternKind
+
     found: dict[str, Sequence[Rule]] = {"Concat": [joined]}
     for declared in all_types().values():
         if declared.refused or "axis" in {a.name for a in declared.attributes}:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compassc import te
+from compass_core import switches
+from compassc import services, te
 from compassc.targets import Target
 from compassc.te.errors import LowerError, ScheduleError
 from compassc.te.schedule import Schedule
@@ -64,13 +65,8 @@ def _first(outputs: Sequence[Tensor], target: Target, knobs: Knobs) -> tuple[Sch
 
 def _on_record(outputs: Sequence[Tensor], target: Target) -> Schedule | None:
     """The schedule that is best on record, if there is one."""
-    from compassc import tuning
-
-    if target.kind.name != "compass" or not tuning.may_be_on_record():
-        return None
-    from compassc.tuning.operators import best_schedule
-
-    return best_schedule(outputs, target.mcpu)
+    found: Schedule | None = services.best_schedule(outputs, target.mcpu) if target.kind.name == "compass" else None
+    return found
 
 
 def inputs_of(outputs: Sequence[Tensor]) -> list[Tensor]:
@@ -85,5 +81,5 @@ IMPLEMENTATIONS: dict[str, tuple[Callable[[Schedule, Target, Knobs], None], ...]
     "cuda": (tiles, rows_in_blocks, on_grid, plain),
 }
 """The schedules for each kind of target, the best first: one that does not apply, or has no program, is left for the next."""
-KINDS = {"compass": "X2_1204", "llvm": "llvm", "c": "c", "cuda": "cuda"}
+KINDS = {"compass": switches.TARGET.default, "llvm": "llvm", "c": "c", "cuda": "cuda"}
 """A target of each kind."""

@@ -12,19 +12,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
 from compass_core import files
 from compass_core.errors import CompassError, Span, UsageError
 from compass_core.reading.limits import TEXT_BYTES
 
-from ..language.functions import PyPrimFunc
-from ..language.python_errors import hint
-from ..language.source import definition, user_line
-
-if TYPE_CHECKING:
-    from ..te import TEKernel
-    from ..tuning.kernels import Autotuned
+from .. import services
+from . import numpy_types
+from .functions import PyPrimFunc
+from .kernel import Kernel
+from .python_errors import hint
+from .source import definition, user_line
 
 
 @dataclass
@@ -33,7 +31,7 @@ class KernelFile:
 
     path: Path
     module: ModuleType
-    kernels: dict[str, PyPrimFunc | TEKernel | Autotuned]
+    kernels: dict[str, Kernel]
     files: set[Path] = field(repr=False)
 
     @property
@@ -46,7 +44,7 @@ class KernelFile:
         """The kernels that are written in the language, without functions that give schedules."""
         return {name: k for name, k in self.kernels.items() if isinstance(k, PyPrimFunc)}
 
-    def entry(self, name: str | None = None) -> PyPrimFunc | TEKernel | Autotuned:
+    def entry(self, name: str | None = None) -> Kernel:
         """The kernel to build: the named one, else the only one that no other kernel calls."""
         if name is not None:
             if name not in self.kernels:
@@ -74,9 +72,7 @@ class KernelFile:
 
 def _foreign_names() -> tuple[str, ...]:
     """A note for a file whose decorators may be those of another package."""
-    from ..compat import other_package
-
-    where = other_package()
+    where = services.other_package()
     return (
         ()
         if where is None
@@ -195,12 +191,11 @@ def load_kernels(path: Path | str, module: str = "") -> KernelFile:
     A file in a package may have relative imports; `module` is its full name where its package has no `__init__.py`. A Python
     error in the file is a CompassError at its line.
     """
-    from ..compat import install
-
     path = Path(path)
     if not path.is_file():
         raise CompassError(f"no such kernel file: {path}", code="input")
-    install()
+    services.take_vendor_names()
+    numpy_types.announce()
     found, full = recorder(), path.resolve()
     place = _place_of(full, module)
     with _ONE_AT_A_TIME:
@@ -209,27 +204,7 @@ def load_kernels(path: Path | str, module: str = "") -> KernelFile:
         with _without_bytecode(), _own_modules(place, full.parent, found), found.recording():
             made = _execute(path, full, place, bool(module))
     read -= {full, path.absolute()}
-    kinds = (PyPrimFunc, *_te_kernels(), *_autotuned())
-    kernels: dict[str, Any] = {n: v for n, v in vars(made).items() if isinstance(v, kinds)}
-    return KernelFile(path, made, kernels, read)
-
-
-def _te_kernels() -> tuple[type, ...]:
-    """The class of decorated functions that give schedules; only a file that imported it can have any."""
-    if "compassc.te" not in sys.modules:
-        return ()
-    from ..te import TEKernel
-
-    return (TEKernel,)
-
-
-def _autotuned() -> tuple[type, ...]:
-    """The class of kernels with constants to choose; only a file that used `S.autotune` can have any."""
-    if "compassc.tuning.kernels" not in sys.modules:
-        return ()
-    from ..tuning.kernels import Autotuned
-
-    return (Autotuned,)
+    return KernelFile(path, made, {n: v for n, v in vars(made).items() if isinstance(v, Kernel)}, read)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`np.dtype("bfloat16")`: NumPy knows the type as soon as both NumPy and `compassc.dsl` are imported, in either order.
+"""`np.dtype("bfloat16")`: NumPy knows the type as soon as both NumPy and this is imported, in either order.
 
 ml_dtypes adds the type when it is imported, and imports NumPy. A kernel file that has no use for NumPy shall not wait for
 it, so ml_dtypes is imported behind NumPy, whenever that is.
@@ -50,5 +50,5 @@ def announce() -> None:
     """Make the types of ml_dtypes known to NumPy, now or when it is imported."""
     if "numpy" in sys.modules:
         importlib.import_module("ml_dtypes")
-    else:
+    elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())

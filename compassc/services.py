@@ -1,0 +1,48 @@
+"""What a lower package asks of a higher one, which it must not import: functions by name.
+
+Each is called like the function that it stands for. `compassc/__init__.py`, above all packages, says which function that is; its
+module is imported at the first call.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+class Service:
+    """A function that a higher package has."""
+
+    _home = ("", "")
+
+    def given_by(self, module: str, name: str) -> None:
+        """From now on it is this function."""
+        self._home = module, name
+
+    def function(self) -> Any:
+        """The function itself."""
+        module, name = self._home
+        return getattr(import_module(module), name)
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self.function()(*args, **options)
+
+
+take_vendor_names = Service()
+"""`()`: the vendor's names can be imported from now on."""
+other_package = Service()
+"""`() -> str | None`: the path of another package that has the vendor's names."""
+autotune = Service()
+"""`S.autotune`."""
+apply_history_best = Service()
+"""`(*paths)`, a context: builds take the best of these records too."""
+best_choices = Service()
+"""`(layers, target) -> Mapping[str, str] | None`: the choices of a kernel that are best on record."""
+best_schedule = Service()
+"""`(outputs, target) -> Schedule | None`: the schedule of operators that is best on record."""
+default_schedule = Service()
+"""`(outputs, target) -> Schedule`: the schedule of operators for which the user gives none."""
+tensor_operator = Service()
+"""`(name, *operands) -> Tensor`: the expression of an operator."""
+npu_module = Service()
+"""`(module, target) -> Module`: the program of an IR module for an NPU, to be called."""
