@@ -20,9 +20,9 @@ static bool info(struct call *call) {
   return true;
 }
 
-static bool wait_seconds(struct call *call) {
+bool wait_for_seconds(struct call *call, double seconds) {
   struct watch watch = watch_of(call->session);
-  double end = now() + call->arguments[0]->number;
+  double end = now() + seconds;
   while (now() < end) {
     enum receipt why = watch.look(watch.context);
     if (why == LOST) _exit(0);
@@ -31,7 +31,11 @@ static bool wait_seconds(struct call *call) {
     struct timespec moment = {0, 10000000};
     nanosleep(&moment, NULL);
   }
-  return nothing(call);
+  return true;
+}
+
+static bool wait_seconds(struct call *call) {
+  return wait_for_seconds(call, call->arguments[0]->number) && nothing(call);
 }
 
 /* -- files */
@@ -96,15 +100,19 @@ static bool empty(struct call *call) {
   int64_t kind = argument_integer(call, 2), index = argument_integer(call, 3);
   if (!is_here(kind, index))
     return wrong(&call->failure, "no-device", "this server has the devices cpu(0) and compass(0)");
-  if (!new_tensor(call, call->arguments[0], call->arguments[1], (uint32_t)kind, (uint32_t)index, &tensor)) return false;
+  if (!new_tensor(call, call->arguments[0], call->arguments[1], (uint32_t)kind, (uint32_t)index, &tensor) ||
+      !has_room(call, tensor.nbytes))
+    return false;
   tensor.storage = calloc(1, sizeof *tensor.storage + tensor.nbytes);
   if (!tensor.storage)
     return wrong(&call->failure, "rpc-quota", "there is no memory for a tensor of %llu bytes",
                  (unsigned long long)tensor.nbytes);
   tensor.storage->users = 1;
+  tensor.storage->nbytes = tensor.nbytes;
+  call->session->taken += tensor.nbytes;
   tensor.data = tensor.storage->data;
   if (answer_object(call, &call->result, &tensor)) return true;
-  free(tensor.storage);
+  storage_end(call->session, tensor.storage);
   return false;
 }
 
@@ -183,7 +191,7 @@ static bool add_one(struct call *call) {
   if (value->kind == JSON_FLOAT)
     text_number(&call->result, value->number + 1);
   else
-    text_print(&call->result, "%llu", (unsigned long long)value->integer + 1);
+    text_print(&call->result, value->integer < 0 ? "%lld" : "%llu", (unsigned long long)value->integer + 1);
   return true;
 }
 

@@ -141,7 +141,7 @@ static bool read_kernel(struct container *container, const struct cursor *note, 
 static struct parameter *tensor(struct container *container, enum role role, uint32_t id) {
   for (uint32_t i = 0; i < container->count; i++)
     if (container->parameters[i].role == role && container->parameters[i].index == id) return &container->parameters[i];
-  if (container->is_kernel || container->count == MOST_PARAMETERS) return NULL;
+  if (container->is_kernel || container->count == MOST_PARAMETERS || id >= MOST_PARAMETERS) return NULL;
   struct parameter *made = &container->parameters[container->count++];
   snprintf(made->name, sizeof made->name, "%s%u", role == ROLE_INPUT ? "input" : "output", id);
   made->role = role;
@@ -185,6 +185,7 @@ static void read_section(struct container *container, struct cursor *c, const st
     if (weights) note_constant(container, there, references, weights->at + source, section_size);
     struct parameter *found =
         !weights && kind <= 1 ? tensor(container, kind == 0 ? ROLE_INPUT : ROLE_OUTPUT, id) : NULL;
+    if (!found && !weights && kind <= 1 && !container->is_kernel) c->failed = true; /* more than are known here */
     if (!found || found->size_at) continue;
     found->nbytes = size;
     found->size_at = size_at;

@@ -48,15 +48,17 @@ bool program_load(struct program *program, struct driver *driver, uint8_t *data,
   return container_read(&program->container, data, size, failure);
 }
 
-static void forget(struct program *program, struct made_job *job) {
-  if (job->graph) program->driver->unload_graph(program->driver->context, job->graph);
+static void forget(struct driver *driver, struct made_job *job) {
+  if (job->graph) driver->unload_graph(driver->context, job->graph);
   free(job->content);
   free(job->sizes);
   *job = (struct made_job){0};
 }
 
 void program_free(struct program *program) {
-  for (int i = 0; i < MOST_JOBS; i++) forget(program, &program->jobs[i]);
+  struct driver *driver = program->driver;
+  for (int i = 0; i < MOST_JOBS; i++)
+    if (driver->jobs[i].program == program) forget(driver, &driver->jobs[i]);
   container_free(&program->container);
 }
 
@@ -142,15 +144,18 @@ static bool make_job(struct program *program, struct made_job *job, struct failu
 
 /* The job for these sizes, one that was made before where there is one; `sizes` is taken. */
 static struct made_job *job_for(struct program *program, uint64_t *sizes, struct failure *failure) {
+  struct driver *driver = program->driver;
   size_t bytes = program->container.count * sizeof *sizes;
   for (int i = 0; i < MOST_JOBS; i++)
-    if (program->jobs[i].job && !memcmp(program->jobs[i].sizes, sizes, bytes)) return free(sizes), &program->jobs[i];
-  struct made_job *job = &program->jobs[program->next];
-  program->next = (program->next + 1) % MOST_JOBS;
-  forget(program, job);
+    if (driver->jobs[i].program == program && !memcmp(driver->jobs[i].sizes, sizes, bytes))
+      return free(sizes), &driver->jobs[i];
+  struct made_job *job = &driver->jobs[driver->next];
+  driver->next = (driver->next + 1) % MOST_JOBS;
+  forget(driver, job);
+  job->program = program;
   job->sizes = sizes;
   if (make_job(program, job, failure)) return job;
-  forget(program, job);
+  forget(driver, job);
   return NULL;
 }
 
@@ -302,7 +307,7 @@ bool program_run(struct program *program, struct made_job *job, double seconds, 
   close(ends[1]);
   run->seconds += there.seconds;
   take_printed(&run->printed);
-  if (there.status) forget(program, job); /* nothing is known of its memory */
+  if (there.status) forget(program->driver, job); /* nothing is known of its memory */
   if (why == RECEIVED) return wrong(failure, "rpc-cancelled", "the call was cancelled");
   if (there.status && !own && now() >= watch->end)
     return wrong(failure, "rpc-deadline", "the call took too long and was stopped");

@@ -7,7 +7,7 @@
 #include "compass_runtime.h"
 #include "container.h"
 
-#define MOST_JOBS 4 /* of a program, for sizes that were run before */
+#define MOST_JOBS 4 /* of a session, for programs and sizes that were run before: each has a device's memory */
 
 /* The driver's functions that are used, by their names. */
 #define DRIVER_FUNCTIONS(X)                                                                                           \
@@ -26,6 +26,13 @@
   X(get_tensor, (const aipu_ctx_handle_t *, uint64_t, aipu_tensor_type_t, uint32_t, void *))                          \
   X(rewrite_rodata, (const aipu_ctx_handle_t *, uint64_t, uint32_t, uint32_t))
 
+struct made_job {
+  struct program *program;
+  uint64_t *sizes; /* bytes of each tensor, all ones: a null pointer */
+  uint8_t *content;
+  uint64_t graph, job;
+};
+
 struct driver {
   void *library;
   const char *(*detail)(void); /* libcompass_runtime's; NULL of another library */
@@ -34,6 +41,8 @@ struct driver {
 #define X(name, parameters) aipu_status_t(*name) parameters;
   DRIVER_FUNCTIONS(X)
 #undef X
+  struct made_job jobs[MOST_JOBS];
+  int next;
 };
 
 /* What a run was given for a parameter: bytes, or a scalar; neither: a null pointer. */
@@ -48,17 +57,9 @@ struct operand {
   int64_t integer;
 };
 
-struct made_job {
-  uint64_t *sizes; /* bytes of each tensor, all ones: a null pointer */
-  uint8_t *content;
-  uint64_t graph, job;
-};
-
 struct program {
   struct driver *driver;
   struct container container;
-  struct made_job jobs[MOST_JOBS];
-  int next;
 };
 
 /* How a wait for a run ends it: called every so often with `context`; RECEIVED: it is cancelled, LOST: nobody wants it

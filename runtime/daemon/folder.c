@@ -1,6 +1,7 @@
 #include "folder.h"
 
 #define MOST_FILES 10000u
+#define MOST_FOLDERS 1000u
 #define MOST_PARTS 16
 #define NAME_BYTES 256
 #define MOST_NAME (MOST_PARTS * NAME_BYTES)
@@ -33,13 +34,14 @@ static bool checked(const struct folder *folder, struct name name, char out[MOST
   return true;
 }
 
-/* Opens the folder of a name, whose last part is given; folders on the way are made where that is wanted. */
-static int walk(const struct folder *folder, char *name, bool make, const char **last) {
+/* Opens the folder of a name, whose last part is given; folders on the way are made where that is wanted, as many as a
+ * session may have. */
+static int walk(struct folder *folder, char *name, bool make, const char **last) {
   int at = fcntl(folder->root, F_DUPFD_CLOEXEC, 3);
   char *slash;
   for (*last = name; at >= 0 && (slash = strchr(name, '/')); *last = name = slash + 1) {
     *slash = 0;
-    if (make) mkdirat(at, name, 0700);
+    if (make && folder->folders < MOST_FOLDERS && !mkdirat(at, name, 0700)) folder->folders++;
     int next = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     *slash = '/';
     close(at);
@@ -56,7 +58,10 @@ static int open_file(struct folder *folder, struct name name, int flags, char pa
   int file = at < 0 ? -1 : openat(at, last, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
   int why = errno;
   if (at >= 0) close(at);
-  if (file < 0) wrong(failure, "rpc-file", "the file '%.200s' cannot be opened: %s", path, strerror(why));
+  if (file < 0 && at < 0 && flags & O_CREAT && folder->folders >= MOST_FOLDERS)
+    wrong(failure, "rpc-quota", "a session may have %u folders", MOST_FOLDERS);
+  else if (file < 0)
+    wrong(failure, "rpc-file", "the file '%.200s' cannot be opened: %s", path, strerror(why));
   return file;
 }
 
@@ -75,7 +80,6 @@ static struct file_size *find(struct folder *folder, const char *name) {
 static struct file_size *entry(struct folder *folder, const char *name, struct failure *failure) {
   struct file_size *found = find(folder, name);
   if (found) return found;
-  if (folder->count >= MOST_FILES) return wrong(failure, "rpc-quota", "a session may have %u files", MOST_FILES), NULL;
   if (folder->count == folder->room) {
     struct file_size *grown = realloc(folder->files, (folder->room * 2 + 16) * sizeof *grown);
     if (!grown) return wrong(failure, "rpc-quota", "there is no memory for a file"), NULL;
@@ -102,6 +106,8 @@ bool folder_write(struct folder *folder, struct name name, uint64_t offset, cons
   if (others + whole > folder->limit)
     return wrong(failure, "rpc-quota", "the files of a session may have %llu bytes; with '%.200s' they would have %llu",
                  (unsigned long long)folder->limit, path, (unsigned long long)(others + whole));
+  if (!known && folder->count >= MOST_FILES)
+    return wrong(failure, "rpc-quota", "a session may have %u files", MOST_FILES);
   int file = open_file(folder, name, O_WRONLY | O_CREAT | (offset ? 0 : O_TRUNC), path, failure);
   if (file < 0) return false;
   struct file_size *sized = entry(folder, path, failure);

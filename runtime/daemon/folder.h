@@ -15,7 +15,7 @@ struct folder {
   char path[4096];
   uint64_t limit;
   struct file_size *files;
-  uint32_t count, room;
+  uint32_t count, room, folders; /* folders: that it has made, which stay */
 };
 
 /* A name as a client gives it: bytes, which may contain NULs. */

@@ -27,11 +27,12 @@ bool tokens_read(struct tokens *tokens, const char *path, struct failure *failur
   static char text[TOKEN_FILE_BYTES];
   struct about_file about = {0};
   int file = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t size = file < 0 ? -1 : pread(file, text, sizeof text - 1, 0);
+  ssize_t size = file < 0 ? -1 : pread(file, text, sizeof text, 0);
   bool known = file >= 0 && statx(file, "", AT_EMPTY_PATH, STATX_BASIC, &about) == 0;
   if (file >= 0) close(file);
   if (size < 0 || !known) return wrong(failure, "rpc-token", "there is no file of tokens '%s' that can be read", path);
   if (about.mode & 077) return wrong(failure, "rpc-token", "others can read the tokens in '%s': chmod 600 it", path);
+  if (size == sizeof text) return wrong(failure, "rpc-token", "the file of tokens '%s' is too large", path);
   text[size] = 0;
   return read_tokens(tokens, text, path, failure);
 }

@@ -138,6 +138,9 @@ bool run_module(struct call *call, struct module *module, uint32_t first) {
       operands_of(call, &module->program.container, call->arguments + first, call->count - first);
   struct run run = {0};
   bool done = operands && run_operands(call, module, operands, 0, &run);
+  for (size_t i = 0; i < run.printed.size; i++) /* on whose terminal this is, nothing happens but words */
+    if ((unsigned char)run.printed.data[i] >= 127 || (run.printed.data[i] < ' ' && !strchr("\t\n", run.printed.data[i])))
+      run.printed.data[i] = '?';
   write_all(2, run.printed.data ? run.printed.data : "", run.printed.size);
   free(run.printed.data);
   free(operands);
@@ -248,6 +251,8 @@ static bool run_operand(struct call *call, const struct parameter *p, struct ope
 static bool answer_output(struct call *call, struct made_job *job, const struct parameter *p, uint64_t nbytes,
                           uint64_t *room) {
   struct driver *driver = call->session->driver;
+  bool is_sent = nbytes <= *room && call->owned_count < MOST_BODIES;
+  if (!is_sent && !has_room(call, nbytes)) return false;
   struct storage *storage = calloc(1, sizeof *storage + nbytes + 1);
   if (!storage) return wrong(&call->failure, "rpc-quota", "there is no memory for an output");
   aipu_status_t status =
@@ -256,7 +261,7 @@ static bool answer_output(struct call *call, struct made_job *job, const struct 
   if (status)
     return free(storage),
            wrong(&call->failure, "rpc-driver", "the driver gives no output: status %#x", (unsigned)status);
-  if (nbytes <= *room && call->owned_count < MOST_BODIES) {
+  if (is_sent) {
     *room -= nbytes;
     call->owned[call->owned_count++] = storage;
     return answer_array(call, &call->result, storage->data, nbytes, "uint8", &nbytes, 1);
@@ -271,10 +276,11 @@ static bool answer_output(struct call *call, struct made_job *job, const struct 
                         .type = element_type("uint8", 5),
                         .dtype = "uint8"};
   storage->users = 1;
-  if (call->session->taken + nbytes <= call->session->quota.memory && answer_object(call, &call->result, &kept))
-    return true;
-  free(storage);
-  return wrong(&call->failure, "rpc-quota", "the outputs are more than the session may keep");
+  storage->nbytes = nbytes;
+  call->session->taken += nbytes;
+  if (answer_object(call, &call->result, &kept)) return true;
+  storage_end(call->session, storage);
+  return false;
 }
 
 /* [module, inputs, what outputs hold before, options]: [seconds, what was printed, outputs] */
@@ -355,9 +361,8 @@ static bool measure(struct call *call, struct module *module, struct made_job *j
     }
     text_print(groups, "%s%.9g", i ? "," : "", seconds / number);
     text_print(busy, "%s%.9g", i ? "," : "", run.seconds / number);
-    struct timespec rest = {(int64_t)(plan.pause_ms / 1000), (int64_t)(plan.pause_ms * 1e6) % 1000000000};
-    if (plan.pause_ms > 0 && plan.pause_ms < 60000 && ((int64_t)i + 1) % (int64_t)plan.between == 0)
-      nanosleep(&rest, NULL);
+    if (done && plan.pause_ms > 0 && ((int64_t)i + 1) % (int64_t)plan.between == 0)
+      done = wait_for_seconds(call, plan.pause_ms / 1000);
   }
   free(run.printed.data);
   return done;

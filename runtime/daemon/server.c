@@ -5,14 +5,16 @@
 #define FILES_EACH 4
 #define PREFIX "compass-rpcd-"
 
-enum state { STRANGER, WAITING, SESSION };
+enum state { STRANGER, WAITING, SESSION, REMOVER };
 
-/* A process with one client. `clock`: shared memory, in which it says when its call has to be over. */
+/* A process with one client, or one that removes the folder of another. `clock`: shared memory, in which it says when its
+ * call has to be over. */
 struct child {
   int process, control;
   double *clock, end, seconds;
   enum state state;
-  uint32_t turn; /* of those that wait, the lowest is next */
+  uint32_t number; /* names its folder */
+  uint32_t turn;   /* of those that wait, the lowest is next */
 };
 
 struct children {
@@ -94,7 +96,9 @@ bool server_open(struct server *server, struct failure *failure) {
   static const int signals[] = {SIGINT, SIGTERM};
   for (int i = 0; i < 2; i++) signal(signals[i], stop);
   signal(SIGPIPE, SIG_IGN);
-  write_all(1, line, (size_t)snprintf(line, sizeof line, "listening on 127.0.0.1:%u\n", port));
+  const uint8_t *host = (const uint8_t *)&server->options.host;
+  write_all(1, line, (size_t)snprintf(line, sizeof line, "listening on %u.%u.%u.%u:%u\n", host[0], host[1], host[2],
+                                      host[3], port));
   return true;
 }
 
@@ -152,8 +156,8 @@ static void serve(struct server *server, int socket, int control, volatile doubl
   session_end(&session);
 }
 
-static _Noreturn void be_child(struct server *server, struct children *children, int socket, int control,
-                               volatile double *clock, const char *folder) {
+/* What only the parent uses. */
+static void leave_parent(const struct server *server, const struct children *children) {
   setsid();
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   signal(SIGINT, SIG_DFL);
@@ -161,6 +165,11 @@ static _Noreturn void be_child(struct server *server, struct children *children,
   close(server->listener);
   close(server->root_file); /* the lock is the parent's, who has it open, too */
   for (uint32_t i = 0; i < children->count; i++) close(children->at[i].control);
+}
+
+static _Noreturn void be_child(struct server *server, const struct children *children, int socket, int control,
+                               volatile double *clock, const char *folder) {
+  leave_parent(server, children);
   serve(server, socket, control, clock, folder);
   _exit(0);
 }
@@ -173,8 +182,8 @@ static uint32_t in_state(const struct children *children, enum state state) {
   return found;
 }
 
-static void folder_of(const struct server *server, int process, char out[4200]) {
-  snprintf(out, 4200, "%s/%d", server->root, process);
+static void folder_of(const struct server *server, uint32_t number, char out[4200]) {
+  snprintf(out, 4200, "%s/%u", server->root, number);
 }
 
 static void accept_client(struct server *server, struct children *children) {
@@ -187,36 +196,54 @@ static void accept_client(struct server *server, struct children *children) {
     return;
   }
   static uint32_t number;
-  int folder_number = (int)++number, process = fork();
+  int process = fork();
+  number++;
   if (process == 0) {
     char folder[4200];
-    folder_of(server, folder_number, folder);
+    folder_of(server, number, folder);
     close(ends[0]);
     be_child(server, children, socket, ends[1], clock, folder);
   }
   close(socket);
   close(ends[1]);
-  clock[1] = folder_number;
   if (process < 0) {
     munmap(clock, 4096);
     close(ends[0]);
     return;
   }
   children->at[children->count++] = (struct child){
-      process, ends[0], clock, now() + server->options.quota.greeting_seconds + HARD_SECONDS, 0, STRANGER, 0};
+      process, ends[0], clock, now() + server->options.quota.greeting_seconds + HARD_SECONDS, 0, STRANGER, number, 0};
+}
+
+/* Deletes the folder of a session in a process of its own, which takes the session's place: nobody waits for a disk. */
+static void remove_folder(const struct server *server, struct children *children, struct child child) {
+  int ends[2], pair = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), process = pair ? -1 : fork();
+  char folder[4200];
+  folder_of(server, child.number, folder);
+  if (process == 0) leave_parent(server, children);
+  if (process <= 0) delete_tree(AT_FDCWD, folder);
+  if (process == 0) _exit(0);
+  if (!pair) close(ends[1]);
+  if (process < 0) {
+    if (!pair) close(ends[0]);
+    munmap(child.clock, 4096);
+    return;
+  }
+  child.clock[0] = 0;
+  children->at[children->count++] = (struct child){process, ends[0], child.clock, 1e18, 0, REMOVER, child.number, 0};
 }
 
 static void end_child(struct server *server, struct children *children, uint32_t at) {
   struct child child = children->at[at];
-  char folder[4200];
   kill(-child.process, SIGKILL);
   kill(child.process, SIGKILL);
   waitpid(child.process, NULL, 0);
-  folder_of(server, (int)child.clock[1], folder);
-  delete_tree(AT_FDCWD, folder);
-  munmap(child.clock, 4096);
   close(child.control);
   children->at[at] = children->at[--children->count];
+  if (child.state == SESSION && !stopped)
+    remove_folder(server, children, child);
+  else
+    munmap(child.clock, 4096);
 }
 
 /* Lets those in who wait, as long as there is room. */
@@ -256,7 +283,7 @@ void server_run(struct server *server) {
     look[children.count] = (struct pollfd){accepting ? server->listener : -1, POLLIN, 0};
     uint32_t count = children.count;
     if (poll(look, count + 1, SWEEP_MS) < 0) continue;
-    for (uint32_t i = count; i-- > 0;) { /* from the last: one that ends is replaced by the last */
+    for (uint32_t i = count; i-- > 0;) { /* from the last: others that were looked at take the place of one that ends */
       double late = children.at[i].clock[0], time = now();
       if (look[i].revents)
         hear_child(server, &children, i);

@@ -174,7 +174,9 @@ static bool perform(struct call *call, const struct json *head, const struct fra
   *session->clock = session->call_end;
   bool done = run(call, json_find(head, "f"));
   *session->clock = 0;
-  if (done && (call->result.failed || call->result.size > MOST_HEAD / 2))
+  size_t bodies = 0;
+  for (uint32_t i = 0; i < call->body_count; i++) bodies += call->bodies[i].size;
+  if (done && (call->result.failed || call->result.size > MOST_HEAD / 2 || bodies > MOST_BODY))
     return wrong(&call->failure, "limit-exceeded", "the answer is too large for a message");
   return done;
 }
@@ -272,10 +274,15 @@ static void module_end(struct module *module) {
   free(module);
 }
 
+void storage_end(struct session *session, struct storage *storage) {
+  if (--storage->users) return;
+  session->taken -= storage->nbytes;
+  free(storage);
+}
+
 void object_end(struct session *session, struct object *object) {
   if (object->kind == OBJECT_TENSOR) {
-    session->taken -= object->nbytes;
-    if (!--object->storage->users) free(object->storage);
+    storage_end(session, object->storage);
   } else if (object->module) {
     module_end(object->module);
   }
@@ -305,7 +312,6 @@ bool answer_object(struct call *call, struct text *out, const struct object *obj
   static const char *const kinds[] = {"", "tensor", "module", "function"};
   text_print(out, "{\"$\":\"mine\",\"id\":%u,\"kind\":\"%s\"", at + 1, kinds[object->kind]);
   if (object->kind == OBJECT_TENSOR) {
-    session->taken += object->nbytes;
     text_put(out, ",\"shape\":[");
     for (uint32_t i = 0; i < object->rank; i++)
       text_print(out, "%s%llu", i ? "," : "", (unsigned long long)object->shape[i]);
@@ -335,19 +341,21 @@ static bool read_shape(struct call *call, const struct json *shape, struct objec
 
 bool new_tensor(struct call *call, const struct json *shape, const struct json *dtype, uint32_t kind, uint32_t index,
                 struct object *out) {
-  struct session *session = call->session;
   *out =
       (struct object){.kind = OBJECT_TENSOR, .device = {kind, index}, .type = element_type(dtype->text, dtype->size)};
   if (!out->type || dtype->size >= sizeof out->dtype || strlen(out->type->name) != dtype->size)
     return wrong(&call->failure, "rpc-protocol", "the other side sent a damaged message: a data type that is none");
   memcpy(out->dtype, dtype->text, dtype->size);
-  if (!read_shape(call, shape, out)) return false;
-  if (session->taken + out->nbytes > session->quota.memory)
-    return wrong(&call->failure, "rpc-quota",
-                 "the tensors of a session may have %llu bytes; with %llu more they would have %llu",
-                 (unsigned long long)session->quota.memory, (unsigned long long)out->nbytes,
-                 (unsigned long long)(session->taken + out->nbytes));
-  return true;
+  return read_shape(call, shape, out);
+}
+
+bool has_room(struct call *call, uint64_t nbytes) {
+  const struct session *session = call->session;
+  return session->taken + nbytes <= session->quota.memory ||
+         wrong(&call->failure, "rpc-quota",
+               "the tensors of a session may have %llu bytes; with %llu more they would have %llu",
+               (unsigned long long)session->quota.memory, (unsigned long long)nbytes,
+               (unsigned long long)(session->taken + nbytes));
 }
 
 bool answer_array(struct call *call, struct text *out, const void *data, uint64_t nbytes, const char *dtype,

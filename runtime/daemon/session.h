@@ -16,8 +16,9 @@ struct quota {
   uint32_t sessions, strangers;
 };
 
-/* Memory of tensors, which views share. */
+/* Memory of tensors, which views share; it counts until the last of them has gone. */
 struct storage {
+  uint64_t nbytes;
   uint32_t users;
   uint8_t data[];
 };
@@ -96,11 +97,16 @@ const struct part *argument_part(const struct call *call, const struct json *val
 /* Keeps an object for the client, and describes it in the result. */
 bool answer_object(struct call *call, struct text *out, const struct object *object);
 void object_end(struct session *session, struct object *object);
+void storage_end(struct session *session, struct storage *storage);
+/* Whether the session may take so many bytes more. */
+bool has_room(struct call *call, uint64_t nbytes);
 bool new_tensor(struct call *call, const struct json *shape, const struct json *dtype, uint32_t kind, uint32_t index,
                 struct object *out);
 /* An array as a value of the answer. */
 bool answer_array(struct call *call, struct text *out, const void *data, uint64_t nbytes, const char *dtype,
                   const uint64_t *shape, uint32_t rank);
+/* Waits, until the call is cancelled or late. */
+bool wait_for_seconds(struct call *call, double seconds);
 /* How the wait for a run looks at the client. */
 struct watch watch_of(struct session *session);
 bool run_module(struct call *call, struct module *module, uint32_t first);

@@ -70,8 +70,6 @@ def board_folder() -> Path:
 class BoardServer:
     """A server in C, used like `rpc.Server`. `options`: more of its command line."""
 
-    host = "127.0.0.1"
-
     def __init__(self, quota: Quota | None = None, *options: str) -> None:
         quota = quota or Quota()
         seconds = ("call", "session", "idle", "stall", "greeting")
@@ -85,8 +83,9 @@ class BoardServer:
         self.proc = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.proc.stdout is not None
         said = self.proc.stdout.readline()
-        assert said.startswith("listening on 127.0.0.1:"), said
-        self.port = int(said.rpartition(":")[2])
+        assert said.startswith("listening on "), said
+        self.host, _, port = said.removeprefix("listening on ").rpartition(":")
+        self.port = int(port)
 
     def terminate(self) -> None:
         self.proc.terminate()

@@ -13,12 +13,13 @@ import test_remote_runs
 import test_sessions
 from conftest import SMALL
 from remote_kernels import add
-from remote_peers import BoardServer, board_folder, eventually
+from remote_peers import BoardServer, board_folder, eventually, known
 from test_hostile_peers import own
 from test_remote_runs import ex, operands
 
 from compass_runtime import rpc
 from compass_runtime.rpc.limits import Quota
+from compass_runtime.rpc.wire import Kind
 from compassc.driver.build import Request, run_build
 from compassc.dsl import BuildManager
 
@@ -33,7 +34,8 @@ SHARED = {
     test_hostile_peers: """a_wrong_token_is_refused a_recorded_proof_is_worth_nothing
         another_version_is_named_on_both_sides a_wrong_key what_a_known_client_asks_for_does_not_end_the_server strangers_with_damaged_greetings
         a_stranger_who_says_nothing_is_sent_away damaged_messages_end_the_session_and_no_other
-        calls_of_what_is_not_there_are_answered_with_errors names_that_leave_the_folder files_have_a_limit
+        calls_of_what_is_not_there_are_answered_with_errors names_that_leave_the_folder files_have_a_limit folders_have_a_limit
+        what_a_view_holds_counts programs_share_few_devices answers_that_are_too_large_for_a_message
         a_damaged_program_is_refused a_call_that_takes_too_long_is_stopped a_call_can_be_cancelled a_session_has_an_end
         a_session_of_which_nothing_is_asked_ends a_slow_writer_and_a_slow_reader_lose_their_sessions
         a_client_that_dies_leaves_nothing a_client_that_dies_ends_the_call_that_runs_for_it
@@ -64,8 +66,8 @@ def start(state_folder: Path) -> Callable[[Quota], BoardServer]:
 
 def test_it_stays_on_loopback_and_names_what_is_wrong(tmp_path: Path) -> None:
     program = board_folder() / "compass-rpcd"
-    open_tokens, short = tmp_path / "open", tmp_path / "short"
-    for path, text, mode in ((open_tokens, "a" * 40, 0o644), (short, "abc", 0o600)):
+    open_tokens, short, many = tmp_path / "open", tmp_path / "short", tmp_path / "many"
+    for path, text, mode in ((open_tokens, "a" * 40, 0o644), (short, "abc", 0o600), (many, "a" * (1 << 16), 0o600)):
         path.write_text(text)
         path.chmod(mode)
     for words, why in (
@@ -74,6 +76,7 @@ def test_it_stays_on_loopback_and_names_what_is_wrong(tmp_path: Path) -> None:
         ([], "a file of tokens"),
         (["--token-file", open_tokens], "others can read the tokens"),
         (["--token-file", short], "32 characters"),
+        (["--token-file", many], "is too large"),
         (["--token-file", tmp_path / "none"], "that can be read"),
         (["--token-file"], "needs a value"),
         (["--sessions", "0"], "no value of this option"),
@@ -95,7 +98,8 @@ def test_it_stays_on_loopback_and_names_what_is_wrong(tmp_path: Path) -> None:
 def test_a_named_library_of_the_driver(state_folder: Path) -> None:
     """Loaded by its name as a board's is; the simulator's engine is the one that the library knows."""
     library = board_folder() / "libcompass_runtime.so"
-    with BoardServer(None, "--driver", str(library), "--key", "board") as own:
+    with BoardServer(None, "--driver", str(library), "--key", "board", "--host", "127.0.0.2") as own:
+        assert own.host == "127.0.0.2"
         with rpc.connect(own.host, own.port, key="board") as session:
             assert session.info["device"] == "simulator" and session.info["software"].startswith("compass-rpcd")
         with pytest.raises(rpc.RPCError, match="cannot find server that matches key=client:"):
@@ -131,6 +135,22 @@ def test_folders_of_a_killed_server_go_with_the_next_one(state_folder: Path, tmp
         with rpc.connect(one.host, one.port) as a, rpc.connect(other.host, other.port) as b:
             assert a.listdir() == b.listdir() == ""
     assert not list(tmp_path.iterdir())
+
+
+def test_files_have_a_number(state_folder: Path) -> None:
+    """One that is refused is not there."""
+    own = BoardServer(None, "--folder", "/dev/shm")  # in memory: disks take their time for so many
+    channel = known(own)  # type: ignore[arg-type]
+    write = {"f": "file.write", "bodies": [0]}
+    for first in range(0, 10_100, 100):
+        for number in range(first, first + 100):
+            channel.send(Kind.CALL, number, {**write, "v": [f"{number}", 0, {"$": "raw", "body": 0}]})
+        kinds = {channel.receive().kind for _ in range(100)}
+        assert kinds == {Kind.RESULT if first < 10_000 else Kind.ERROR}
+    channel.send(Kind.CALL, 0, {"f": "file.names", "v": [""]})
+    assert len(channel.receive().head["v"]) == 10_000
+    channel.close()
+    own.terminate()
 
 
 def test_extents_are_held_against_arrays_where_the_client_has_the_program(session: rpc.Session) -> None:

@@ -365,6 +365,66 @@ def test_files_have_a_limit(session: rpc.Session) -> None:
         session.do("file.write", "b", 1 << 40, b"x")
 
 
+def test_folders_have_a_limit(session: rpc.Session) -> None:
+    """Those that are left when their files have gone, too."""
+    deep = "/".join("abcdefghijklmn")
+    with pytest.raises(rpc.RPCError, match="may have 1000 folders") as caught:
+        for number in range(1000 // 15 + 1):
+            session.upload(b"", f"{number}/{deep}/x")
+            session.remove(f"{number}/{deep}/x")
+    assert caught.value.code == "rpc-quota" and number == 1000 // 15
+    session.upload(b"", f"0/{deep}/x")
+    assert session.list_files() == [f"0/{deep}/x"]
+
+
+def test_what_a_view_holds_counts(session: rpc.Session) -> None:
+    """All of the tensor, however small the view is."""
+    tensor = session.empty((48 << 20,), "uint8")
+    view = session.do("tensor.view", tensor, [1], "uint8", 7)
+    del tensor
+    with pytest.raises(rpc.RPCError) as caught:
+        session.empty((48 << 20,), "uint8")
+    assert caught.value.code == "rpc-quota"
+    view.copyfrom(np.array([3], np.uint8))
+    assert view.numpy() == [3]
+    del view
+    session.empty((48 << 20,), "uint8")
+
+
+def test_programs_share_few_devices(own: rpc.Server, kernel: Path) -> None:
+    """However many are loaded: each device has memory, and a process."""
+    with rpc.connect(own.host, own.port) as session:
+        x, out = session.array(np.arange(10, dtype=np.int32)), session.empty((10,), "int32")
+        modules = [session.load_bytes(kernel.read_bytes()) for _ in range(7)]
+        for n in (10, 9):
+            for module in modules:
+                module["add"](x, x, out, n)
+                assert (out.numpy()[:n] == 2 * np.arange(n)).all()
+        (child,) = processes(own)
+        assert 1 <= len(workers(child)) <= 4
+
+
+def workers(leader: int) -> list[Path]:
+    """The engines in a process's group."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            before, _, rest = path.read_text().rpartition(")")
+            if int(rest.split()[2]) == leader and "compass-worker" in before:
+                found.append(path)
+    return found
+
+
+def test_answers_that_are_too_large_for_a_message(session: rpc.Session, kernel: Path) -> None:
+    module, array = session.load_bytes(kernel.read_bytes()), np.zeros(1 << 18, np.int32)
+    with pytest.raises(rpc.RPCError) as caught:
+        session.do(
+            "program.call", module, [wire.Inline(array), wire.Inline(array), wire.Inline(array), 1], [0, 1, 2] * 4
+        )
+    assert caught.value.code in ("limit-exceeded", "rpc-call")
+    assert session.get_function("rpc.test.addone")(1) == 2
+
+
 def test_what_functions_keep_has_a_limit_too(server: rpc.Server, session: rpc.Session) -> None:
     """Texts in the hands of functions, which are no tensors."""
     make, kept = session.get_function("rpc.test.add_to_lhs"), []

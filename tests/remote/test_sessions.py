@@ -24,7 +24,7 @@ def test_values_go_there_and_back(session: rpc.Session, value: object) -> None:
 
 
 def test_functions(session: rpc.Session) -> None:
-    assert session.get_function("rpc.test.addone")(10) == 11
+    assert [session.get_function("rpc.test.addone")(x) for x in (10, -5, -1, 2.5)] == [11, -4, 0, 3.5]
     assert session.get_function("rpc.test.strcat")("a", 3) == "a:3"
     assert session.get_function("rpc.test.add_to_lhs")(10)(5) == 15
     with pytest.raises(AttributeError, match=r"no function 'rpc.test.nope'"):

@@ -10,6 +10,8 @@ from pathlib import Path
 from compass_runtime.rpc.errors import RPCError
 
 MOST_FILES = 10_000
+MOST_FOLDERS = 1_000
+"""They stay when their files go."""
 _MOST_PARTS = 16
 
 
@@ -19,6 +21,7 @@ class Folder:
     def __init__(self, root: Path, limit: int) -> None:
         self.root, self._limit = root.resolve(), limit
         self._sizes: dict[Path, int] = {}
+        self._folders: set[Path] = set()
 
     def path(self, name: str) -> Path:
         """The path of a name. RPCError for one that leaves the folder."""
@@ -76,6 +79,10 @@ class Folder:
             )
         if path not in self._sizes and len(self._sizes) >= MOST_FILES:
             raise RPCError(f"a session may have {MOST_FILES} files", code="rpc-quota")
+        new = set(path.relative_to(self.root).parents[:-1]) - self._folders
+        if len(self._folders) + len(new) > MOST_FOLDERS:
+            raise RPCError(f"a session may have {MOST_FOLDERS} folders", code="rpc-quota")
+        self._folders |= new
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -16,6 +16,7 @@ from compass_runtime.module import Module, unpack
 from compass_runtime.packed import get_global_func
 from compass_runtime.rpc.folder import Folder
 from compass_runtime.rpc.limits import Quota
+from compass_runtime.rpc.wire import PIECE
 
 
 class LocalSession:
@@ -57,7 +58,10 @@ class LocalSession:
 
     def download(self, path: str) -> bytearray:
         """The content of a file in the folder."""
-        return bytearray(self._folder.read(path, 0, Quota.disk))
+        found = bytearray()
+        while piece := self._folder.read(path, len(found), PIECE):
+            found += piece
+        return found
 
     def remove(self, path: str) -> None:
         """Deletes a file; one that is not there is no error."""

@@ -286,11 +286,34 @@ class Server:
                 self._selector.unregister(known)
         del self._children[child.pid]
         if child.state == "session":
+            if not self.stopped:
+                self._remove(child.folder)
             how = f", by signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else ""
             LOG.info("finish serving %s%s", child.address, how)
-        shutil.rmtree(child.folder, ignore_errors=True)
         child.close()
         self._next()
+
+    def _remove(self, folder: Path) -> None:
+        """Deletes the folder of a session in a process of its own: other clients do not wait for a disk."""
+        try:
+            pid = os.fork()
+        except OSError:
+            shutil.rmtree(folder, ignore_errors=True)
+            return
+        if pid == 0:
+            try:
+                self._leave_parent()
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os._exit(0)
+        pidfd = os.pidfd_open(pid)
+
+        def ended() -> None:
+            self._selector.unregister(pidfd)
+            os.close(pidfd)
+            os.waitpid(pid, 0)
+
+        self._selector.register(pidfd, selectors.EVENT_READ, ended)
 
     def _sweep(self) -> None:
         now = time.monotonic()
@@ -307,6 +330,21 @@ class Server:
 
     # -- the child
 
+    def _leave_parent(self) -> None:
+        """In a forked process: lets go of what only the parent uses, and ends with it."""
+        os.setsid()
+        _die_with_parent()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        self._selector.close()
+        self._root.leave()
+        for held in (self.listener, *(child.control for child in self._children.values())):
+            if held is not None:
+                held.close()
+        for link in (self.link, self.proxy):
+            if link is not None:
+                link.drop()
+
     def _in_child(
         self,
         sock: socket.socket | Channel,
@@ -318,18 +356,8 @@ class Server:
     ) -> NoReturn:
         status = 1
         try:
-            os.setsid()
-            _die_with_parent()
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, signal.SIG_DFL)
-            self._selector.close()
-            self._root.leave()
-            for held in (self.listener, parents, *(child.control for child in self._children.values())):
-                if held is not None:
-                    held.close()
-            for link in (self.link, self.proxy):
-                if link is not None:
-                    link.drop()
+            self._leave_parent()
+            parents.close()
             serve(sock, self.tokens, self.offer, self._tls, address, control, clock, folder, self._driver)
             status = 0
         except RPCError as error:

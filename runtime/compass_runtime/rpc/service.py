@@ -72,7 +72,8 @@ class Service(Peer):
         self.quota, self.token, self.offered, self.driver = quota, token, offered, driver
         self._session_end = time.monotonic() + seconds if seconds else float("inf")
         self.session_seconds = seconds
-        self._taken: dict[int, int] = {}
+        self._taken: dict[int, tuple[int, int]] = {}
+        """By number of a tensor its memory, which views share, and the bytes of that."""
         self._busy = False
         self._call_end = float("inf")
         self._why = ""
@@ -180,7 +181,10 @@ class Service(Peer):
             raise RPCError(f"a session may keep {MOST_OBJECTS} objects", code="rpc-quota")
         number = super().keep(value)
         if isinstance(value, NDArray):
-            self._taken[number] = value.nbytes
+            memory = np.asarray(value)
+            while isinstance(memory.base, np.ndarray):
+                memory = memory.base
+            self._taken[number] = id(memory), memory.nbytes
         return number
 
     def forget(self, numbers: Any) -> None:
@@ -190,7 +194,7 @@ class Service(Peer):
 
     def room(self, nbytes: int) -> None:
         """RPCError where a tensor of so many bytes is more than the session may keep."""
-        held = sum(self._taken.values())
+        held = sum(dict(self._taken.values()).values())
         if held + nbytes > self.quota.memory:
             raise RPCError(
                 f"the tensors of a session may have {self.quota.memory} bytes; with {nbytes} more they would have "
