@@ -53,7 +53,7 @@ def c_type(t: DataType | PointerType) -> str:
     if t.is_vector and not t.is_native:
         raise codegen_error(
             f"a value of type {t} is not one vector register",
-            "keep the passes AlignVectorWidthBySplit and AlignVectorWidthByPad enabled",
+            "keep the pass LegalizeVectorWidth enabled",
         )
     name = _SCALARS[t.element_of]
     return f"{name}{t.lanes}" if t.is_vector else name

@@ -113,10 +113,9 @@ class FunctionPrinter(ExprPrinter):
         for s in body:
             self.here = s.span
             try:
-                simple = self._stmts.get(type(s))
-                if simple is None:
-                    self._blocks[type(s)](s)
-                elif text := simple(s):
+                if block := self._blocks.get(type(s)):
+                    block(s)
+                elif text := self._stmts.get(type(s), _no_form)(s):
                     self.line(text, s.span)
             except CompassError as e:
                 if e.span is None:
@@ -257,6 +256,10 @@ ASSERTION = (
     "",
 )
 """What the text says of assertions, for compilers whose headers know none."""
+
+
+def _no_form(s: S.Stmt) -> str:
+    raise codegen_error(f"the statement {type(s).__name__} has no C form", "run the whole lowering pipeline first")
 
 
 def print_unit(module: S.IRModule) -> Unit:

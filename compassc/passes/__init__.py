@@ -301,11 +301,7 @@ def run_pipeline(
     `later`: passes that come after these; when one of these finds an error, they are asked for theirs.
     """
     options = options or PassOptions()
-    left_out = {*options.disabled, *(DISABLED.get() if folder is KERNELS else ())}
-    given = {folder.key(name): name for name in sorted(left_out)}
-    disabled = given.keys() - folder.ignored
-    for name in sorted(disabled):
-        load_pass(given[name], folder)
+    disabled = {folder.key(load_pass(name, folder).NAME) for name in _left_out(options, folder)}
     first = len(options.runs)
     if options.verify:
         _verify("the input", module, module, folder)
@@ -328,6 +324,12 @@ def run_pipeline(
     return module
 
 
+def _left_out(options: PassOptions, folder: Folder[Any]) -> list[str]:
+    """The passes that are not to run, as they were called, less those that do not exist here."""
+    names = {*options.disabled, *(DISABLED.get() if folder is KERNELS else ())}
+    return sorted(name for name in names if folder.key(name) not in folder.ignored)
+
+
 def _run_one(pass_: ModuleType, module: P, options: PassOptions, folder: Folder[P]) -> P:
     name = pass_.NAME
     if _selected(name, options.print_before, folder):
@@ -338,6 +340,13 @@ def _run_one(pass_: ModuleType, module: P, options: PassOptions, folder: Folder[
     except CompassError:
         raise
     except Exception as error:  # the boundary where a defect of a pass gets the pass's name and a reproducer
+        if left_out := _left_out(options, folder):
+            raise CompassError(
+                f"{name} cannot go on without a pass that was left out ({', '.join(left_out)}): "
+                f"{type(error).__name__}: {error}",
+                code="pass-left-out",
+                help=f"keep the passes before {name} enabled, or leave it out, too",
+            ) from error
         raise InternalPassError(name, folder.text(module, ()), error) from error
     options.runs.append(PassRun(name, time.perf_counter() - start, after is not module))
     if options.verify:
