@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from compassc.graph import LayerError
 from compassc.layers.kernels import kernel_of
 from tests.layers.cases import drawn, layer_of, same, tensor
 
@@ -26,3 +27,11 @@ def test_products_of_bytes(tmp_path, left, right, transposed):
         layer = layer_of("MatMul", [a, b], out, given, [(*batches, m, n)])
         assert "vqdpa" in kernel_of([layer]).text
         same(layer, [drawn(source, t) for t in layer.inputs], tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["MatMul", "MatMulInteger"])
+@pytest.mark.parametrize("dtype", ["bool", "int32", "uint32"])
+def test_products_of_other_types_are_refused(kind, dtype):
+    operands = [tensor(name, (4, 4), dtype) for name in "ab"]
+    with pytest.raises(LayerError, match=f"products of {dtype} have no kernel"):
+        kernel_of([layer_of(kind, operands, "int32", {"scale_value": 1, "shift_value": 0}, [(4, 4)])])

@@ -137,7 +137,7 @@ def _zeros(layer: Layer) -> list[int]:
 def _operand(t: Tensor, transposed: bool, zero: int) -> Operand:
     if not t.is_integer:
         return Operand(t, transposed)
-    if t.integer.bits > 16:
+    if t.dtype == "bool" or t.integer.bits > 16:
         raise LayerError(f"products of {t.dtype} have no kernel")
     low, high = t.integer.low + zero, t.integer.high + zero
     planes = 1 if max(-low, high) < 512 else 2
