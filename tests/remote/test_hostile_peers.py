@@ -468,6 +468,16 @@ def test_machine_code_of_the_host_needs_a_right(server: rpc.Server, session: rpc
         assert (y.numpy() == 2).all()
 
 
+def test_a_way_through_a_server_gives_no_rights(tmp_path: Path) -> None:
+    """Back to the same one: those of the client's own token, not of the server's first one."""
+    both = tokens(tmp_path / "both", "a" * 40 + " llvm", "b" * 40 + " connect")
+    mine = tokens(tmp_path / "mine", "b" * 40)
+    with rpc.Server(**PORTS, silent=True, token_file=both, quota=Quota(sessions=2)) as own:
+        way = ["rpc.Connect", own.host, own.port, ""]
+        with rpc.connect(own.host, own.port, session_constructor_args=way, token_file=mine) as session:
+            assert session.info["rights"] == ["connect"]
+
+
 # -- time
 
 

@@ -43,10 +43,11 @@ class Token:
 @dataclass(frozen=True)
 class Credentials:
     """What a client shows and trusts: the file of its token, and that of the certificates of servers; None: what the switches
-    RPC_TOKENS and RPC_CA say."""
+    RPC_TOKENS and RPC_CA say. `token`: what is shown in the place of the file's first."""
 
     token_file: Path | None = None
     ca: Path | None = None
+    token: Token | None = None
 
 
 def default_file() -> Path:

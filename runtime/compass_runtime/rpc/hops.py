@@ -38,10 +38,9 @@ def hop(wanted: Any, offer: Offer, token: Token, seconds: float) -> Channel | No
     from compass_runtime.rpc.session import opened
 
     about = {"key": key, "session_timeout": seconds}
+    shown = Credentials(ca=offer.ca, token=token)  # the client's own: by another one he would get the rights of that
     try:
-        channel, welcome = opened(
-            host, port, "client", about, credentials=Credentials(offer.token_file, offer.ca), wait=None
-        )
+        channel, welcome = opened(host, port, "client", about, credentials=shown, wait=None)
     except CompassError as error:
         raise RPCError(f"from there: {error.message}", code="rpc-connect", help=error.help or "") from None
     if "is" in welcome:

@@ -49,7 +49,7 @@ def opened(
     """A connection on which both sides know each other, and what the other one says of itself. RPCError where there is none."""
     where = f"{host}:{port}"
     context = access.client_context(host, credentials.ca or RPC_CA.get())
-    token = access.tokens_of(credentials.token_file or RPC_TOKENS.get())[0]
+    token = credentials.token or access.tokens_of(credentials.token_file or RPC_TOKENS.get())[0]
     try:
         sock = socket.create_connection((host, port), seconds)
         tuned(sock)
