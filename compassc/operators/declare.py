@@ -179,6 +179,15 @@ def axes_of(axis: Any, rank: int, what: str) -> list[int]:
     return sorted({axis_of(a, rank, what) for a in listed})
 
 
+def check_shape(what: str, own: list[Any], *given: Tensor) -> None:
+    """ExpressionError for factors and addends of another shape than the axes that they lie on, in their order."""
+    for shape in map(sizes, given):
+        known = (isinstance(n, int) and isinstance(m, int) and n != m for n, m in zip(own, shape))
+        if len(shape) != len(own) or any(known):
+            shown = [[*map(str, s)] for s in (own, shape)]
+            raise ExpressionError(f"topi.nn.{what} takes numbers of the shape {shown[0]}, not {shown[1]}")
+
+
 def pair(value: Any, count: int = 2) -> tuple[int, ...]:
     """A number for each of `count` dimensions."""
     given = tuple(value) if isinstance(value, (tuple, list)) else (value,) * count

@@ -11,7 +11,7 @@ import numpy as np
 
 from compassc import te
 from compassc.ir.exprs import Expr
-from compassc.operators.declare import REALS, WHOLE, Sample, number, operator, sample, sizes
+from compassc.operators.declare import REALS, WHOLE, Sample, axis_of, check_shape, number, operator, sample, sizes
 from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
 
@@ -175,9 +175,10 @@ def leaky_relu(x: Tensor, alpha: float) -> Tensor:
 )
 def prelu(x: Tensor, slope: Tensor, axis: int = 1) -> Tensor:
     """x where it is positive, else x times the slope of its place on `axis`."""
-    zero = number(0, x.dtype)
+    at, zero = axis_of(axis, x.ndim, "prelu"), number(0, x.dtype)
+    check_shape("prelu", [sizes(x)[at]], slope)
     made: Tensor = te.compute(
-        sizes(x), lambda *i: te.Select(x[i] > zero, x[i], x[i] * slope[i[axis]]), name="T_prelu", tag="broadcast"
+        sizes(x), lambda *i: te.Select(x[i] > zero, x[i], x[i] * slope[i[at]]), name="T_prelu", tag="broadcast"
     )
     return made
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from compassc import te
 from compassc.ir.errors import ExpressionError
-from compassc.operators.declare import REALS, axes_of, axis_of, numbers, operator, sample, sizes
+from compassc.operators.declare import REALS, axes_of, axis_of, check_shape, numbers, operator, sample, sizes
 from compassc.operators.elementwise import mapped
 from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
@@ -138,6 +138,7 @@ def _normal(x: Any, axes: Any, epsilon: float) -> Any:
 def layer_norm(data: Tensor, gamma: Tensor, beta: Tensor, axis: Any, epsilon: float = 1e-5) -> Tensor:
     """Elements less their mean over the root of their variance on axes, times `gamma`, plus `beta`."""
     axes = axes_of(axis, data.ndim, "layer_norm")
+    check_shape("layer_norm", [sizes(data)[a] for a in axes], gamma, beta)
     mean, spread, count = _over_axes(data, axes, "layer_norm")
     others = [d for d in range(data.ndim) if d not in axes]
 
@@ -158,6 +159,7 @@ def layer_norm(data: Tensor, gamma: Tensor, beta: Tensor, axis: Any, epsilon: fl
 def rms_norm(data: Tensor, weight: Tensor, axis: Any, epsilon: float = 1e-5) -> Tensor:
     """Elements over the root of the mean of their squares on axes, times `weight`."""
     axes = axes_of(axis, data.ndim, "rms_norm")
+    check_shape("rms_norm", [sizes(data)[a] for a in axes], weight)
     _, spread, count = _over_axes(data, axes, "rms_norm", centred=False)
     others = [d for d in range(data.ndim) if d not in axes]
 
@@ -190,6 +192,7 @@ def group_norm(
         raise ExpressionError("topi.nn.group_norm takes channels on axis 1 and reduces over all further axes")
     if channels % num_groups:
         raise ExpressionError(f"topi.nn.group_norm: {channels} channels are no {num_groups} groups")
+    check_shape("group_norm", [channels], gamma, beta)
     each = channels // num_groups
 
     def at(i: Any, r: Any) -> Any:
@@ -232,6 +235,7 @@ def batch_norm(
 ) -> Tensor:
     """Elements less a mean over the root of a variance, times `gamma`, plus `beta`: numbers of each channel."""
     at = axis_of(axis, data.ndim, "batch_norm")
+    check_shape("batch_norm", [sizes(data)[at]], gamma, beta, moving_mean, moving_var)
 
     def element(*i: Any) -> Any:
         g, b, m, v = (te.cast(t[i[at]], _FLOAT) for t in (gamma, beta, moving_mean, moving_var))

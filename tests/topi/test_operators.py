@@ -45,6 +45,10 @@ def test_the_table_is_complete():
         (lambda a, b: topi.concatenate([a, b]), "differ on other axes"),
         (lambda a, b: topi.nn.conv2d(a, b, layout="HWCN"), "no layout 'HWCN'"),
         (lambda a, b: topi.take(a, b, 0, "raise"), "no mode 'raise'"),
+        (lambda a, b: topi.nn.prelu(a, te.placeholder((3,))), "takes numbers of the shape .'4'., not .'3'."),
+        (lambda a, b: topi.nn.layer_norm(a, a, b, [0, 1]), "takes numbers of the shape"),
+        (lambda a, b: topi.nn.rms_norm(a, te.placeholder((4, 3)), [1, 0]), "takes numbers of the shape"),
+        (lambda a, b: topi.nn.batch_norm(a, *[te.placeholder((3,))] * 4), "takes numbers of the shape"),
     ],
 )
 def test_what_is_refused_names_the_reason(call, said):
