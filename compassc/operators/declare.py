@@ -100,7 +100,8 @@ class Operator:
 
     def evaluate(self, *operands: Any, **attributes: Any) -> Any:
         """What the reference gives of arrays, or numbers, and attributes by the names that the definition has for them."""
-        return self.reference(*inspect.signature(self.define).bind(*operands, **attributes).args)
+        bound = inspect.signature(self.define).bind(*operands, **attributes)
+        return self.reference(*bound.args, **bound.kwargs)  # `args` end before the first that is left out
 
 
 OPERATORS: dict[str, Operator] = {}
