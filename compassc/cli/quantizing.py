@@ -92,8 +92,10 @@ MODELS_ONLY = (
 
 def refuse(given: dict[str, Any]) -> None:
     """UsageError when one of the options is given for something that is no model."""
-    for name in (*MODELS_ONLY, "aiff", "batch"):
-        if given.get(name) not in (None, (), False, 1):
+    asked = {name: given.get(name) for name in (*MODELS_ONLY, "aiff")}
+    asked["batch"] = given.get("batch", 1) != 1
+    for name, value in asked.items():
+        if value not in (None, (), False):
             option = {"settings": "quantize-settings", "outputs": "output-tensor"}.get(name, name.replace("_", "-"))
             raise UsageError(f"--{option} is about models, not about kernels", code="usage")
 

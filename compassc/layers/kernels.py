@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 
 from compass_core.errors import CompassError
@@ -158,7 +159,8 @@ def _kernel_of(layers: Sequence[Layer]) -> Kernel:
         except LayerError:
             if wanted(IMPLEMENTATION) is not None:
                 raise
-    return _by_hand(layers)
+    with _takes_types(layers[0]):
+        return _by_hand(layers)
 
 
 def _ways(layers: Sequence[Layer]) -> list[str]:
@@ -224,10 +226,11 @@ def _check_kinds(layer: Layer, operands: Sequence[Value], results: Sequence[Valu
         )
 
 
-def _stepped(k: Steps, layer: Layer, operands: Sequence[Value]) -> Value | tuple[Value, ...]:
-    """What a layer's step makes; LayerError where operations do not take the types of its operands."""
+@contextmanager
+def _takes_types(layer: Layer) -> Iterator[None]:
+    """LayerError where operations do not take the types of the layer's operands."""
     try:
-        return step_of(layer)(k, layer, *operands)
+        yield
     except CompassError as error:
         given = ", ".join(t.dtype for t in layer.inputs)
         outputs = ", ".join(t.dtype for t in layer.outputs)
@@ -244,7 +247,8 @@ def compute(k: Steps, run: Sequence[Layer], values: dict[str, Value]) -> None:
         return
     for layer in run:
         k.channel_shape = ()
-        given = _stepped(k, layer, [values[t.name] for t in layer.inputs])
+        with _takes_types(layer):
+            given = step_of(layer)(k, layer, *[values[t.name] for t in layer.inputs])
         made = (given,) if isinstance(given, Value) else given
         if len(made) != len(layer.outputs):
             raise LayerError(f"it has {len(layer.outputs)} outputs, expected {len(made)}")

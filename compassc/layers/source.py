@@ -63,6 +63,8 @@ class KernelSource(Steps):
     shifted_from: dict[str, tuple[Value, Value]] = field(default_factory=dict)
     rounded_from: dict[str, Value] = field(default_factory=dict)
     float_forms: dict[str, Value] = field(default_factory=dict)
+    called: dict[str, str] = field(default_factory=dict)
+    """Functions that the text calls: the module of each."""
     _names: int = 0
 
     def fresh(self, prefix: str = "v") -> str:

@@ -120,7 +120,7 @@ def test_kernels_that_go_element_by_element_are_listed():
         kernel = layer and _kernel(layer)
         if kernel and kernel.is_program and SINGLE.search(kernel.text):
             found.add(name)
-    assert {"Count", "Cumulate", "Sort", "TopK"} <= found
+    assert {"Filter", "Gather", "NMS", "Repeat"} <= found
     assert found <= BY_ELEMENT.keys(), f"say in support.BY_ELEMENT why: {', '.join(sorted(found - BY_ELEMENT.keys()))}"
     common = {t.name for t in all_types().values() if t.use == "common"}
     assert {n for n in BY_ELEMENT if n in common} <= {

@@ -60,7 +60,7 @@ def made(name: str) -> list[Kernel]:
         if layer is not None and len(kernels) < len(SHAPES):
             with suppress(LayerError):
                 kernels.append(kernel_of([layer]))
-    return [k for k in kernels if k.function is not None]
+    return [k for k in kernels if k.function is not None and k.is_program]
 
 
 def chosen_types(name: str) -> list[str]:
