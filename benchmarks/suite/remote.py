@@ -30,7 +30,7 @@ GOALS = {
     "rpcd kernel": Goal("a kernel there", "us", 400),
     "rpcd up": Goal("100 MB to it", "GB/s", 1.0, at_most=False),
     "rpcd down": Goal("100 MB from it", "GB/s", 1.0, at_most=False),
-    "search": Goal("speed of a search on three servers here, of one by --jobs 3", "", 0.8, at_most=False),
+    "search": Goal("speed of a search on three servers here, of one by --jobs 3", "times", 0.8, at_most=False),
     "session": Goal("a session, from connecting to its end", "ms"),
     "tracker": Goal("requests that a tracker answers", "/s", 1000, at_most=False),
     "grants": Goal("sessions that a tracker gives out, and that are used", "/s"),
