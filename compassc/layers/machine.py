@@ -5,7 +5,7 @@ Kernels made within `planned_for` are for its target, others for the default one
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -90,3 +90,41 @@ class Share(NamedTuple):
 def tasks(each: int = 4) -> int:
     """Pieces that work should have at least, for the TECs to share it evenly: so many for each."""
     return each * configuration().tecs
+
+
+FEW = 64
+"""Items whose work is estimated one by one."""
+
+
+class Tiles(NamedTuple):
+    """Images cut in tiles: how many, the rows and columns of an image and of a tile, of which the last ones may be smaller."""
+
+    images: int
+    rows: int
+    columns: int
+    tall: int
+    long: int
+
+    @property
+    def many(self) -> int:
+        """Of all images."""
+        return self.images * -(-self.rows // self.tall) * -(-self.columns // self.long)
+
+    def cycles(self, work: Callable[[int, int], Sequence[float]], repeats: int = 1) -> float:
+        """Cycles of the TEC with most work, where TECs take items in turn. `work`: the cycles of the items of a tile of so
+        many rows and columns, of which there are `repeats` times as many."""
+        talls, longs = _cut(self.rows, self.tall), _cut(self.columns, self.long)
+        lines = [([(work(tall, long), n) for long, n in longs], many) for tall, many in talls]
+        tecs, items = configuration().tecs, self.many * repeats * len(lines[0][0][0][0])
+        if items > FEW:
+            total = sum(sum(tile) * n * many for band, many in lines for tile, n in band)
+            return -(-items // tecs) * total * self.images * repeats / items
+        dealt = [w for band, many in lines for _ in range(many) for tile, n in band for w in [*tile] * (repeats * n)]
+        dealt *= self.images
+        return max(sum(dealt[first::tecs]) for first in range(tecs))
+
+
+def _cut(length: int, piece: int) -> list[tuple[int, int]]:
+    """The sizes of the pieces of a length, and how many there are: whole ones, and the rest."""
+    many, rest = divmod(length, piece)
+    return [(size, n) for size, n in ((piece, many), (rest, 1 if rest else 0)) if n]

@@ -26,9 +26,9 @@ from compassc.layers.families.linear.reference import (
     narrow_weights,
     summed_biases,
 )
-from compassc.layers.families.linear.tiles import PIXELS, Shape
+from compassc.layers.families.linear.tiles import ITEM, PIXEL, PIXELS, TRANSFER, Shape
 from compassc.layers.kernels import follow
-from compassc.layers.machine import Share, costs
+from compassc.layers.machine import Share, Tiles, costs
 from compassc.layers.pairs import finish_ahead, finish_pair, held_pair
 from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
 
@@ -88,30 +88,44 @@ def _beyond(biases: Array, *ends: int) -> bool:
 
 def _tiles(s: Shape, size: int) -> Iterator[tuple[float, Tile]]:
     """Tiles that fit LSRAM, with about the cycles of the layer."""
-    taps = s.window.kernel[0] * s.window.kernel[1]
+    taps, blocks, cost = s.window.kernel[0] * s.window.kernel[1], -(-s.c // LANES), costs()
+    for rows, columns, high, wide in _sizes(s):
+        if high * wide * LANES * 4 > INPUT.size or wide * LANES * size > RAW.size:
+            continue
+        row = cost.transfers(wide * LANES * size) + wide * (12 if size < 4 else 4) + TRANSFER
+        weights = cost.transfers(taps * LANES * 4)
+
+        def work(tall: int, long: int, row: float = row, weights: float = weights) -> list[float]:
+            seen = (tall - 1) * s.window.stride[0] + s.window.reach[0]
+            sums = tall * (-(-long // PIXELS) * (taps * 20 + 60) + long * PIXEL)
+            return [ITEM + weights + seen * row + sums] * blocks
+
+        yield Tiles(s.n, s.oh, s.ow, rows, columns).cycles(work), Tile(rows, columns, high, wide)
+
+
+def _sizes(s: Shape) -> Iterator[tuple[int, int, int, int]]:
+    """Rows and columns of tiles, and of the input under them."""
     for columns in range(PIXELS, -(-s.ow // PIXELS) * PIXELS + 1, PIXELS):
-        wide = (columns - 1) * s.window.stride[1] + s.window.reach[1]
         for rows in range(1, s.oh + 1):
             high = (rows - 1) * s.window.stride[0] + s.window.reach[0]
-            if high * wide * LANES * 4 > INPUT.size or wide * LANES * size > RAW.size:
-                break
-            many = -(-s.oh // rows) * -(-s.ow // columns)
-            row = wide * LANES
-            staged = costs().transfers(high * row * size, high) + high * row * (0.25 if size < 4 else 0)
-            yield many * staged + s.oh * s.ow * (taps * 5 + 30), Tile(rows, columns, high, wide)
+            yield rows, columns, high, (columns - 1) * s.window.stride[1] + s.window.reach[1]
 
 
 def _in_quads(s: Shape) -> Iterator[tuple[float, tuple[int, int]]]:
     """Rows and columns of tiles for words of four pixels, with about the cycles of the layer."""
-    words = quads.words_of(s.window.kernel[1]) * s.window.kernel[0]
-    for columns in range(PIXELS, -(-s.ow // PIXELS) * PIXELS + 1, PIXELS):
+    words, blocks, cost = quads.words_of(s.window.kernel[1]) * s.window.kernel[0], -(-s.c // LANES), costs()
+    for rows, columns, high, wide in _sizes(s):
+        if not quads.fits(s, high, columns):
+            continue
         row = quads.row_sizes(s, columns)[0]
-        for rows in range(1, s.oh + 1):
-            high = (rows - 1) * s.window.stride[0] + s.window.reach[0]
-            if not quads.fits(s, high, columns):
-                break
-            many = -(-s.oh // rows) * -(-s.ow // columns)
-            yield many * (60 + high * (30 + row * 10)) + s.oh * s.ow * (words * 9 + 40), (rows, columns)
+        moved = cost.transfers(wide * LANES)
+
+        def work(tall: int, long: int, row: int = row, moved: float = moved) -> list[float]:
+            seen = (tall - 1) * s.window.stride[0] + s.window.reach[0]
+            sums = 600 + seen * (60 + row * 10) + tall * (-(-long // PIXELS) * PIXELS * words * 6 + long * 20)
+            return [max(sums, seen * moved + cost.startup)] * blocks
+
+        yield Tiles(s.n, s.oh, s.ow, rows, columns).cycles(work) + (high + 1) * moved, (rows, columns)
 
 
 def _by_quads(layer: Layer, s: Shape, tail: Sequence[Layer], padded: int) -> Kernel | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -19,7 +20,9 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array
 from compassc.layers.emit import requantise_rounded, requantise_to
 from compassc.layers.families.linear.formats import floats_only
+from compassc.layers.families.linear.tiles import ITEM, PIXEL
 from compassc.layers.kernels import follow
+from compassc.layers.machine import Tiles, costs
 from compassc.layers.pairs import finish_ahead, finish_pair, held_pair, requantise_pair, saturated_pair
 from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
 
@@ -70,10 +73,29 @@ class Product:
         """Elements of a chunk of the depth."""
         return self.words * PER_WORD[self.staged]
 
-    @property
+    @cached_property
     def tile(self) -> int:
-        """Rows of a tile."""
-        return 16 if self.sums > 1 else 64 if self.staged == BYTES else 32
+        """Rows of a tile, by an estimate of cycles."""
+        most = 16 if self.sums > 1 else 64 if self.staged == BYTES else 32
+        least = 16 if self.left.transposed else 8
+        return min((rows for rows in (64, 32, 16, 8) if least <= rows <= most), key=self._cycles)
+
+    def _cycles(self, tile: int) -> float:
+        """About the cycles of the TEC with most work: transfers of both operands, their words, and products."""
+        cost, chunks, words = costs(), -(-self.k // self.depth), -(-self.k // PER_WORD[self.staged])
+        direct = self.staged == FLOATS and self.right.tensor.dtype == "float32" and not self.right.transposed
+        right = cost.transfers(4 * LANES * words, chunks) + words * (
+            0 if direct else 40 if self.right.transposed else 12
+        )
+        planes = self.left.planes * self.right.planes
+        word = self.rows * (PARTS * planes + self.left.planes) / cost.vector_units + PARTS * self.right.planes / 2
+        shared = words * word + chunks * (self.sums * self.rows * PARTS * 2 + 40)
+
+        def work(tall: int, long: int) -> list[float]:
+            left = cost.transfers(4 * tall * words, chunks) + tall * words / 4
+            return [ITEM + right + left + -(-tall // self.rows) * shared + tall * (PIXEL + self.sums * 4)]
+
+        return Tiles(self.offsets.size // 2, self.m, self.n, tile, LANES).cycles(work)
 
     @property
     def rows(self) -> int:

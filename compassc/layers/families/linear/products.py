@@ -39,7 +39,6 @@ from compassc.layers.families.linear.tiles import (
     tiling_of,
 )
 from compassc.layers.kernels import follow
-from compassc.layers.machine import tasks
 from compassc.layers.pairs import finish_ahead, finish_pair, held_pair, saturated_pair
 from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
 
@@ -53,7 +52,7 @@ def convolution(layer: Layer, s: Shape, tail: Sequence[Layer]) -> Kernel:
     f = format_of(layer, s)
     bytes_each = LANES * 4 * (2 if f.pair else 1)
     words = -(-s.inner // f.per_word)
-    t = tiling_of(s, words, SUMS.size // bytes_each)
+    t = tiling_of(s, words, SUMS.size // bytes_each, len(f.planes))
     x, w = k.tensor(layer.input), k.constant(packed(s, t, f.planes, f.per_word))
     starts = [f.start] if not f.pair else [f.start & 0xFFFF, f.start >> 16]
     kind = np.float32 if f.staged == FLOAT else np.int32
@@ -121,8 +120,7 @@ def _loops(
     x, w, starts = names
     tiles = (-(-s.oh // t.rows), -(-s.ow // t.columns))
     rows = s.n * tiles[0] * tiles[1] * s.groups
-    parts = min(s.blocks, max(1, -(-tasks() // rows)))
-    g = _numbers(k, s, t, tiles, (rows * parts, parts))
+    g = _numbers(k, s, t, tiles, rows * t.parts)
     g |= {"x": x, "kept": f"{LANES}", "per_word": str(f.per_word)}
     inner = [
         "chan = (group * {blocks} + block) * {kept}",
@@ -150,9 +148,8 @@ def _loops(
     return [line.format(**g) for line in lines]
 
 
-def _numbers(k: KernelSource, s: Shape, t: Tiling, tiles: tuple[int, int], work: tuple[int, int]) -> dict[str, str]:
-    """The parameters of `_loops` by name. `work`: how many items there are, and how many share a tile."""
-    items, parts = work
+def _numbers(k: KernelSource, s: Shape, t: Tiling, tiles: tuple[int, int], items: int) -> dict[str, str]:
+    """The parameters of `_loops` by name."""
     (kh, kw), (sy, sx), (dy, dx) = s.window.kernel, s.window.stride, s.window.dilation
     numbers = {
         "h": s.h,
@@ -165,8 +162,8 @@ def _numbers(k: KernelSource, s: Shape, t: Tiling, tiles: tuple[int, int], work:
         "pt": s.window.pads[0][0],
         "pl": s.window.pads[1][0],
         "items": items,
-        "parts": parts,
-        "per": -(-s.blocks // parts),
+        "parts": t.parts,
+        "per": -(-s.blocks // t.parts),
         "blocks": s.blocks,
         "groups": s.groups,
         "inner": s.inner,

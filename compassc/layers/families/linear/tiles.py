@@ -7,14 +7,14 @@ channels, in chunks of words; the weights of a chunk come in segments of window 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array
 from compassc.layers.choices import choose
-from compassc.layers.machine import Share, costs, tasks
+from compassc.layers.machine import Share, Tiles, costs, tasks
 from compassc.layers.source import LANES
 from compassc.layers.windows import Window, window_of
 
@@ -30,6 +30,9 @@ PARTS = 4
 """Registers of a block of output channels."""
 PIXELS = 4
 """Output pixels that share the loaded weights."""
+ITEM, BLOCK, TRANSFER, LOADED, PIXEL = 150, 60, 40, 220, 40
+"""About the cycles of what surrounds the work: of an item, of a block of channels, of a transfer's places, of the sums that a
+segment loads and stores for the pixels that share weights, of an output pixel."""
 
 
 @dataclass(frozen=True)
@@ -189,6 +192,9 @@ class Tiling:
     input_rows: int
     input_columns: int
 
+    parts: int = 1
+    """Items that share a tile, each with blocks of output channels of its own."""
+
     @property
     def pixels(self) -> int:
         """Pixels that share loaded weights."""
@@ -200,12 +206,13 @@ def segment_words() -> int:
     return SEGMENT.size // WORD
 
 
-def tiling_of(s: Shape, words: int, most: int) -> Tiling:
+def tiling_of(s: Shape, words: int, most: int, planes: int) -> Tiling:
     """The best cut, by an estimate of cycles or on record; at most `most` pixels. LayerError where a window does not fit LSRAM."""
-    found = choose("tiling", _candidates(s, words, most), lambda t: _cycles(s, t), lambda t: f"{t.rows}x{t.columns}")
+    options = (_shared(s, t, planes) for t in _candidates(s, words, most))
+    found = choose("tiling", options, lambda o: o[0], lambda o: f"{o[1].rows}x{o[1].columns}")
     if found is None:
         raise LayerError(f"a window of {list(s.window.reach)} input pixels does not fit LSRAM")
-    return found
+    return found[1]
 
 
 def _candidates(s: Shape, words: int, most: int) -> Iterator[Tiling]:
@@ -226,20 +233,34 @@ def _candidates(s: Shape, words: int, most: int) -> Iterator[Tiling]:
             yield Tiling(rows, columns, chunk, chunks, (down, across), step, high, wide)
 
 
-def _cycles(s: Shape, t: Tiling) -> float:
-    """About the cycles of all TECs together: products, the weights' transfers, the inputs'."""
-    kh, kw = s.window.kernel
-    tiles = -(-s.oh // t.rows) * -(-s.ow // t.columns)
-    segments = -(-kh // t.cells[0]) * -(-kw // t.cells[1]) * t.chunks
-    words = kh * kw * t.chunk * t.chunks
-    across = s.ow // t.columns * (t.columns // t.pixels) + -(-(s.ow % t.columns) // t.pixels)
-    cost = costs()
-    each = 1 + PARTS / cost.vector_units
-    products = s.oh * across * s.blocks * (words * each * t.pixels + segments * 40)
-    weights = tiles * s.blocks * cost.transfers(words * WORD, segments)
-    staged = s.blocks if t.chunks > 1 else min(s.blocks, max(1, tasks() // (s.n * tiles * s.groups)))
-    inputs = tiles * staged * t.chunks * t.input_rows * cost.transfers(t.input_columns * t.chunk * 4)
-    return products + weights + inputs
+def _shared(s: Shape, t: Tiling, planes: int) -> tuple[float, Tiling]:
+    """A cut whose blocks are shared by as many items as is best, after its cycles."""
+    tiles, blocks = Tiles(s.n, s.oh, s.ow, t.rows, t.columns), s.blocks
+    most = min(blocks, max(1, -(-tasks() // (tiles.many * s.groups))))
+    shares = sorted({-(-blocks // -(-blocks // parts)) for parts in range(1, most + 1)})
+    options = [replace(t, parts=parts) if parts > 1 else t for parts in shares]
+    return min(((_cycles(s, option, tiles, planes), option) for option in options), key=lambda option: option[0])
+
+
+def _cycles(s: Shape, t: Tiling, tiles: Tiles, planes: int) -> float:
+    """About the cycles of the TEC with most work: transfers of inputs and weights, and products."""
+    (kh, kw), cost = s.window.kernel, costs()
+    segments = planes * t.chunks * -(-kh // t.cells[0]) * -(-kw // t.cells[1])
+    words = planes * t.chunks * t.chunk * kh * kw
+    staged = t.input_rows * (cost.transfers(t.input_columns * t.chunk * 4) + t.input_columns * t.chunk / 8 + TRANSFER)
+    if s.has_border:
+        staged += t.input_rows * cost.startup * min(1, 2 * t.columns / s.ow)
+    begun = BLOCK + cost.transfers(words * WORD, segments) + segments * TRANSFER + (t.chunks > 1) * t.chunks * staged
+    item = ITEM + (t.chunks == 1) * staged
+    shared = t.pixels * words * (1 + PARTS / cost.vector_units) + segments * LOADED
+    per, many = -(-s.blocks // t.parts), s.blocks
+    blocks = [many] if t.parts == 1 else [min(per, many - first) for first in range(0, many, per)]
+
+    def work(tall: int, long: int) -> list[float]:
+        block = begun + tall * (-(-long // t.pixels) * shared + long * PIXEL)
+        return [item + count * block for count in blocks]
+
+    return tiles.cycles(work, s.groups)
 
 
 def packed(s: Shape, t: Tiling, planes: Array, per_word: int) -> Array:
