@@ -218,20 +218,20 @@ def test_a_model_is_quantised_once(compassc: Callable[..., Any], tmp_path: Path,
     from compassc.quantizer import model
 
     g, rng = GraphBuilder("net"), np.random.default_rng(0)
-    constants = {"weights": rng.normal(size=(7, 8)).astype("float32"), "biases": np.zeros(7, np.float32)}
-    attributes = {"num_output": 7, "with_activation": "NONE"}
-    x = g.input("x", (6, 8), "float32")
+    constants = {"weights": rng.normal(size=(100, 130)).astype("float32"), "biases": np.zeros(100, np.float32)}
+    attributes = {"num_output": 100, "with_activation": "NONE"}
+    x = g.input("x", (64, 130), "float32")
     y = g.layer(
-        "FullyConnected", [x], name="y", outputs=[((6, 7), "float32")], attributes=attributes, constants=constants
+        "FullyConnected", [x], name="y", outputs=[((64, 100), "float32")], attributes=attributes, constants=constants
     )
     words, content = text.write(g.finish(y))
     (tmp_path / "net.txt").write_text(words)
     (tmp_path / "net.bin").write_bytes(content)
-    np.save(tmp_path / "x.npy", rng.normal(size=(2, 6, 8)).astype("float32"))
+    np.save(tmp_path / "x.npy", rng.normal(size=(2, 64, 130)).astype("float32"))
     calls = []
     quantize = model.quantize_model
     monkeypatch.setattr(model, "quantize_model", lambda *a, **k: calls.append(1) or quantize(*a, **k))
-    words = ["tune", "net.txt", "-t", TARGET, "--calibrate", "x.npy", "--quantize", "int8", "--trials", "4"]
+    words = ["tune", "net.txt", "-t", TARGET, "--calibrate", "x.npy", "--quantize", "int8", "--trials", "16"]
     done = compassc(*words, "-o", "r.jsonl", "--json")
     assert done.status == 0, done.err
     found = json.loads(done.out)
