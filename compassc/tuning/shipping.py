@@ -182,8 +182,13 @@ def measured_again(
 
 def keep(path: Path, task: Task, found: Sequence[Record]) -> str:
     """The best of a task goes into the file, in the place of what was there, if it is better than the default, which needs
-    no record. What is no longer in the task's space is never taken, and goes from the file. Gives the words for that."""
+    no record. What is no longer in the task's space is never taken, and goes from the file, as what is the default by now
+    does. Gives the words for that."""
     before = records.read(path).records if path.exists() else ()
+    usual_ones = [r for r in before if r.workload.key == task.workload.key and r.candidate == task.default]
+    if usual_ones:
+        before = tuple(r for r in before if r not in usual_ones)
+        records.write(path, before)
     stale = [r for r in before if r.workload.key == task.workload.key and r.candidate not in task.space]
     known = [r for r in found if r.candidate in task.space]
     outside = len(found) - len(known) + len(stale)
