@@ -9,11 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from remote_peers import PORTS, ended, eventually, raw
+from remote_peers import PATIENCE, PORTS, ended, eventually, raw
 
 from compass_runtime import rpc
 from compass_runtime.rpc import wire
+from compass_runtime.rpc.channel import Channel
 from compass_runtime.rpc.limits import Quota
+from compass_runtime.rpc.wire import Kind
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +64,15 @@ def test_who_comes_for_nothing_is_sent_away(state_folder: Path, tmp_path: Path) 
     with rpc.Proxy(**PORTS, silent=True, timeout_client=0.5) as own:
         with pytest.raises(rpc.RPCError, match="cannot find server that matches key=client:none"):
             rpc.connect(own.host, own.port, key="none")
+        long = "\u00e9" * 1900  # escaped it is too long for an answer
+        text = f'{{"role":"client","key":"{long}"}}'.encode()
+        with raw(own) as sock:
+            channel = Channel(sock, "proxy")
+            channel.begin(PATIENCE)
+            sock.sendall(wire.HEADER.pack(Kind.HELLO, 0, len(text), 0) + text)
+            while (frame := channel.receive(PATIENCE)).kind == Kind.WAIT:
+                pass
+            assert frame.kind == Kind.REFUSED and frame.head["code"] == "rpc-key"
         wrong = tmp_path / "wrong"
         wrong.write_text("0" * 64)
         wrong.chmod(0o600)

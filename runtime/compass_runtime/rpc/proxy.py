@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from compass_runtime.rpc import access, wire
 from compass_runtime.rpc.access import Credentials, Token
-from compass_runtime.rpc.channel import GREETING_SECONDS
+from compass_runtime.rpc.channel import GREETING_SECONDS, MOST_WHY
 from compass_runtime.rpc.errors import RPCError, damaged
 from compass_runtime.rpc.link import CLAIM_SECONDS
 from compass_runtime.rpc.tracker import Connection, EventServer
@@ -99,9 +99,9 @@ class Proxy(EventServer):
         end = _End(connection, key)
         if self._tracker is not None:
             await self._register(end)
-        self._wait(self._servers, end)
         skip = wire.PREAMBLE.size  # the client has got ours
         try:
+            self._wait(self._servers, end)
             while True:
                 limit = None if end.other is not None else self._server_seconds
                 data = await asyncio.wait_for(connection.reader.read(_PIECE), limit)
@@ -117,16 +117,17 @@ class Proxy(EventServer):
         """A client, until he or his server goes."""
         key = first.head.get("key", "") if isinstance(first.head, dict) else ""
         end = _End(connection, key if isinstance(key, str) else "", said)
-        self._wait(self._clients, end)
         try:
+            self._wait(self._clients, end)
             if not await self._paired(end):
-                what = f"cannot find server that matches key=client:{end.key}"
-                connection.send(Kind.REFUSED, 0, {"message": what[:1000], "code": "rpc-key"})
-                return
+                raise RPCError(f"cannot find server that matches key=client:{end.key}", code="rpc-key")
             assert end.other is not None
             while data := await connection.reader.read(_PIECE):
                 end.other.writer.write(data)
                 await end.other.writer.drain()
+        except RPCError as error:
+            connection.send(Kind.REFUSED, 0, {"message": error.message[:MOST_WHY], "code": error.code})
+            raise
         finally:
             self._leave(self._clients, end)
 
