@@ -76,6 +76,15 @@ def _function(given: Any) -> Callable[..., Any] | None:
     return made
 
 
+def _created(what: str, local: Callable[..., Any], kind: Any, options: dict[str, Any]) -> Any:
+    """What a name stands for; one that is there already as it is."""
+    if not isinstance(kind, str):
+        return kind
+    if kind != "local":
+        raise ValueError(f"Unknown {what}: {kind}")
+    return local(**options)
+
+
 class Builder:
     """The base of builders."""
 
@@ -86,11 +95,7 @@ class Builder:
     @staticmethod
     def create(kind: Any = "local", **options: Any) -> Any:
         """A builder by name. ValueError for others than `local`."""
-        if not isinstance(kind, str):
-            return kind
-        if kind != "local":
-            raise ValueError(f"Unknown Builder: {kind}")
-        return LocalBuilder(**options)
+        return _created("Builder", LocalBuilder, kind, options)
 
 
 PyBuilder = Builder
@@ -153,11 +158,7 @@ class Runner:
     @staticmethod
     def create(kind: Any = "local", **options: Any) -> Any:
         """A runner by name. ValueError for others than `local`."""
-        if not isinstance(kind, str):
-            return kind
-        if kind != "local":
-            raise ValueError(f"Unknown Runner: {kind}")
-        return LocalRunner(**options)
+        return _created("Runner", LocalRunner, kind, options)
 
 
 PyRunner = Runner
