@@ -14,9 +14,10 @@ from tempfile import mkdtemp
 from typing import Any
 
 from compass_runtime import rpc
-from compass_runtime.rpc import access
+from compass_runtime.rpc import access, wire
 from compass_runtime.rpc.channel import Channel, greet
 from compass_runtime.rpc.limits import Quota
+from compass_runtime.rpc.wire import Frame, Kind
 
 PORTS = {"port": 42000, "port_end": 42999}
 PATIENCE = 120.0
@@ -34,6 +35,26 @@ def eventually(holds: Callable[[], object]) -> None:
 def raw(server: rpc.Server) -> socket.socket:
     """A connection of a stranger."""
     return socket.create_connection((server.host, server.port), PATIENCE)
+
+
+def asking(server: Any, hello: dict[str, Any], source: str = "127.0.0.1", token: access.Token | None = None) -> Channel:
+    """A connection that has said all that a greeting needs, and was not answered yet."""
+    sock = socket.create_connection((server.host, server.port), PATIENCE, (source, 0))
+    channel = Channel(sock, "server")
+    channel.begin(PATIENCE)
+    channel.send(Kind.HELLO, 0, hello)
+    asked = channel.receive(PATIENCE)
+    assert asked.kind == Kind.CHALLENGE
+    shown = (token or access.tokens_of()[0]).proof("client", wire.text_of(hello), asked.text)
+    channel.send(Kind.PROOF, 0, {"proof": shown})
+    return channel
+
+
+def answered(channel: Channel) -> Frame:
+    """What comes after others were served."""
+    while (frame := channel.receive(PATIENCE)).kind == Kind.WAIT:
+        pass
+    return frame
 
 
 def known(server: rpc.Server) -> Channel:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 import pytest
-from remote_peers import PATIENCE, PORTS, ended, eventually, raw
+from remote_peers import PATIENCE, PORTS, answered, asking, ended, eventually, raw
 
 from compass_runtime import rpc
-from compass_runtime.rpc import wire
-from compass_runtime.rpc.channel import Channel
+from compass_runtime.rpc import access, events, wire
 from compass_runtime.rpc.limits import Quota
+from compass_runtime.rpc.proxy import MOST_EACH
 from compass_runtime.rpc.wire import Kind
 
 
@@ -64,24 +65,71 @@ def test_who_comes_for_nothing_is_sent_away(state_folder: Path, tmp_path: Path) 
     with rpc.Proxy(**PORTS, silent=True, timeout_client=0.5) as own:
         with pytest.raises(rpc.RPCError, match="cannot find server that matches key=client:none"):
             rpc.connect(own.host, own.port, key="none")
-        long = "\u00e9" * 1900  # escaped it is too long for an answer
-        text = f'{{"role":"client","key":"{long}"}}'.encode()
-        with raw(own) as sock:
-            channel = Channel(sock, "proxy")
-            channel.begin(PATIENCE)
-            sock.sendall(wire.HEADER.pack(Kind.HELLO, 0, len(text), 0) + text)
-            while (frame := channel.receive(PATIENCE)).kind == Kind.WAIT:
-                pass
-            assert frame.kind == Kind.REFUSED and frame.head["code"] == "rpc-key"
-        wrong = tmp_path / "wrong"
-        wrong.write_text("0" * 64)
-        wrong.chmod(0o600)
-        with behind(own, key="board"), pytest.raises(rpc.RPCError, match="the token is wrong"):
-            rpc.connect(own.host, own.port, key="board", token_file=wrong)  # the server says so, by the proxy
+        refused = answered(asking(own, {"role": "client", "key": "\u00e9" * 600}))  # escaped too long for an answer
+        assert refused.kind == Kind.REFUSED and refused.head["code"] == "rpc-key"
         for data in (b"GET / HTTP/1.0\r\n\r\n", wire.preamble() + b"\xff" * 64):
             with raw(own) as sock:  # type: ignore[arg-type]
                 sock.sendall(data)
                 assert ended(sock)
+        wrong = tmp_path / "wrong"
+        wrong.write_text("0" * 64)
+        wrong.chmod(0o600)
+        with pytest.raises(rpc.RPCError, match="the token is wrong"):  # there is no server: the proxy says so
+            rpc.connect(own.host, own.port, key="board", token_file=wrong)
+
+
+def test_a_server_may_know_fewer_tokens_than_the_proxy(state_folder: Path, tmp_path: Path) -> None:
+    """Who is known to the proxy alone gets no further than to the server's greeting."""
+    both, one, other = tmp_path / "both", tmp_path / "one", tmp_path / "other"
+    for path, text in ((both, f"{'a' * 64}\n{'b' * 64}"), (one, "a" * 64), (other, "b" * 64)):
+        path.write_text(text)
+        path.chmod(0o600)
+    with rpc.Proxy(**PORTS, silent=True, token_file=both) as own, behind(own, key="k", token_file=one):
+        with pytest.raises(rpc.RPCError, match="the token is wrong"):
+            rpc.connect(own.host, own.port, key="k", token_file=other)
+        with rpc.connect(own.host, own.port, key="k", token_file=one) as session:
+            assert session.listdir() == ""
+
+
+def test_strangers_wait_for_nothing_and_hold_no_server(proxy: rpc.Proxy) -> None:
+    """More than may wait for a key: some say nothing, some name the key, some prove what they do not know."""
+    hello = {"role": "client", "key": "sought"}
+    with ExitStack() as stack:
+        for number in range(events.MOST_STRANGERS + 40):
+            sock = stack.enter_context(raw(proxy))  # type: ignore[arg-type]
+            if number % 3:
+                sock.sendall(wire.preamble() + b"".join(wire.packed(Kind.HELLO, 0, hello)))
+        wrong = asking(proxy, hello, token=access.Token("0" * 64))
+        stack.callback(wrong.close)
+        assert answered(wrong).kind == Kind.REFUSED
+        with behind(proxy, key="sought"), rpc.connect(proxy.host, proxy.port, key="sought") as session:
+            assert session.get_function("rpc.test.addone")(1) == 2
+
+
+def test_who_comes_often_gives_way_in_a_full_row(proxy: rpc.Proxy) -> None:
+    hello = {"role": "client", "key": "row"}
+    with ExitStack() as stack:
+        for_one = [asking(proxy, hello) for _ in range(MOST_EACH)]
+        for channel in for_one:
+            stack.callback(channel.close)
+        late = asking(proxy, hello)
+        stack.callback(late.close)
+        assert answered(late).head["code"] == "rpc-quota"  # the same address: the row is full
+        guest = asking(proxy, hello, "127.0.0.2")
+        stack.callback(guest.close)
+        assert answered(for_one[-1]).head["code"] == "rpc-quota"
+        for_one[0].close()
+        with behind(proxy, key="row", quota=Quota(sessions=2)):
+            assert answered(for_one[1]).kind == Kind.WELCOME
+
+
+def test_a_client_that_goes_while_it_waits_leaves_the_row(proxy: rpc.Proxy) -> None:
+    gone = asking(proxy, {"role": "client", "key": "gone"})
+    assert gone.receive(PATIENCE).kind == Kind.WAIT
+    gone.close()
+    time.sleep(1.2)
+    with behind(proxy, key="gone"), rpc.connect(proxy.host, proxy.port, key="gone", wait=PATIENCE) as session:
+        assert session.listdir() == ""
 
 
 def test_what_is_no_proxy_is_named(state_folder: Path, server: rpc.Server) -> None:

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import final
 
 import pytest
-from remote_peers import PATIENCE, PORTS, ended, eventually
+from remote_peers import PATIENCE, PORTS, ended, eventually, raw
 
 from compass_runtime import rpc
-from compass_runtime.rpc import access, wire
+from compass_runtime.rpc import access, events, wire
 from compass_runtime.rpc.channel import Channel, greet
 from compass_runtime.rpc.tracker_session import text_of
 from compass_runtime.rpc.wire import Kind
@@ -135,6 +135,15 @@ def test_strangers_at_a_tracker(tracker: rpc.Tracker, data: bytes) -> None:
         assert ended(sock)
     with rpc.connect_tracker(tracker.host, tracker.port) as asked:
         assert asked.summary() == {"queue_info": {}, "server_info": []}
+
+
+def test_a_flood_of_strangers_at_a_tracker(tracker: rpc.Tracker) -> None:
+    """The oldest give way, so that who knows the token gets in at once."""
+    with ExitStack() as stack:
+        flood = [stack.enter_context(raw(tracker)) for _ in range(events.MOST_STRANGERS + 20)]  # type: ignore[arg-type]
+        with rpc.connect_tracker(tracker.host, tracker.port) as asked:
+            assert asked.summary()["server_info"] == []
+        assert all(ended(sock) for sock in flood[:10])
 
 
 def test_a_server_whose_address_is_none_is_refused(tracker: rpc.Tracker, asked: rpc.TrackerSession) -> None:

@@ -1,8 +1,8 @@
 """The proxy: servers that nobody reaches connect out to it, clients connect to it as to a server, and it brings together who has
 the same key.
 
-A server shows the proxy that it knows the token. A client does so to the server: the proxy reads his first message, where the key
-is, and from then on passes on what comes, in both directions.
+Both sides show the proxy that they know a token: a stranger waits for nothing, and takes no server's time. When there is a server
+of his key a client is welcomed, and begins anew, with the server: from then on the proxy passes on what comes, in both directions.
 """
 
 from __future__ import annotations
@@ -16,43 +16,43 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from compass_runtime.rpc import access, wire
+from compass_runtime.rpc import access
 from compass_runtime.rpc.access import Credentials, Token
-from compass_runtime.rpc.channel import GREETING_SECONDS, MOST_WHY
-from compass_runtime.rpc.errors import RPCError, damaged
+from compass_runtime.rpc.errors import RPCError
+from compass_runtime.rpc.events import Connection, EventServer
+from compass_runtime.rpc.limits import of_the_busiest
 from compass_runtime.rpc.link import CLAIM_SECONDS
-from compass_runtime.rpc.tracker import Connection, EventServer
-from compass_runtime.rpc.wire import Frame, Kind
+from compass_runtime.rpc.wire import Kind
 
 if TYPE_CHECKING:
     from compass_runtime.rpc.channel import Channel
 
-LOG = logging.getLogger("RPCProxy")
 TIMEOUT_SECONDS = 600.0
 """So long a client waits for a server of his key, and a server for a client."""
-_MOST_EACH = 256
+MOST_EACH = 256
 """Who waits for one key, on either side."""
 _PIECE = 1 << 18
 
 
 @dataclass(eq=False)
 class _End:
-    """One side that waits for the other: `other` is its connection, as soon as there is one. `greeting`: what a client has said."""
+    """One side that waits for the other: `other` is its connection, as soon as there is one. `settled`: there is, or there is no room
+    any more to wait for one."""
 
     connection: Connection
     key: str
-    greeting: bytes = b""
     other: Connection | None = None
-    paired: asyncio.Event = field(default_factory=asyncio.Event)
+    settled: asyncio.Event = field(default_factory=asyncio.Event)
     tracker: Channel | None = None
 
 
 class Proxy(EventServer):
     """Who waits, by key. `tracker`: where servers are registered, with the address of the proxy."""
 
-    log = LOG
+    log = logging.getLogger("RPCProxy")
+    name = "proxy"
 
     def __init__(
         self,
@@ -69,86 +69,74 @@ class Proxy(EventServer):
         self._tracker, self._credentials = tracker, credentials or Credentials()
         self._client_seconds, self._server_seconds = timeouts
 
-    def about(self) -> dict[str, Any]:
-        return {"is": "proxy"}
-
-    async def meet(self, connection: Connection) -> None:
-        first, said = await asyncio.wait_for(self._first(connection), GREETING_SECONDS)
-        if isinstance(first.head, dict) and first.head.get("role") == "server":
-            await asyncio.wait_for(connection.greet(self.tokens, first, **self.about()), GREETING_SECONDS)
+    async def handle(self, connection: Connection) -> None:
+        key = connection.hello.get("key", "")
+        end = _End(connection, key if isinstance(key, str) else "")
+        if connection.hello.get("role") == "server":
+            end.key = end.key.removeprefix("server:")
             connection.welcome()
-            await self._serve(connection)
+            await self._serve(end)
         else:
-            await self._pass_on(connection, first, said)
-
-    async def _first(self, connection: Connection) -> tuple[Frame, bytes]:
-        """The first message, and the bytes that came until its end."""
-        await connection.begin()
-        header = await connection.reader.readexactly(wire.HEADER.size)
-        kind, call, size, _ = wire.header(header, greeting=True)
-        if kind != Kind.HELLO:
-            raise damaged("a greeting that is none")
-        text = await connection.reader.readexactly(size)
-        return Frame(kind, call, wire.parsed(text), memoryview(b""), text), wire.preamble() + header + text
+            await self._pass_on(end)
 
     # -- the two sides
 
-    async def _serve(self, connection: Connection) -> None:
+    async def _serve(self, end: _End) -> None:
         """A server, until it or its client goes."""
-        key = str(connection.hello.get("key", "")).removeprefix("server:")
-        end = _End(connection, key)
         if self._tracker is not None:
             await self._register(end)
-        skip = wire.PREAMBLE.size  # the client has got ours
         try:
             self._wait(self._servers, end)
             while True:
                 limit = None if end.other is not None else self._server_seconds
-                data = await asyncio.wait_for(connection.reader.read(_PIECE), limit)
+                data = await asyncio.wait_for(end.connection.reader.read(_PIECE), limit)
                 if not data or end.other is None:
                     return
-                data, skip = data[skip:], max(skip - len(data), 0)
                 end.other.writer.write(data)
                 await end.other.writer.drain()
         finally:
             self._leave(self._servers, end)
 
-    async def _pass_on(self, connection: Connection, first: Frame, said: bytes) -> None:
+    async def _pass_on(self, end: _End) -> None:
         """A client, until he or his server goes."""
-        key = first.head.get("key", "") if isinstance(first.head, dict) else ""
-        end = _End(connection, key if isinstance(key, str) else "", said)
         try:
             self._wait(self._clients, end)
-            if not await self._paired(end):
-                raise RPCError(f"cannot find server that matches key=client:{end.key}", code="rpc-key")
-            assert end.other is not None
-            while data := await connection.reader.read(_PIECE):
+            await self._settled(end)
+            if end.other is None:
+                raise RPCError("too many wait for this key", code="rpc-quota")
+            end.connection.welcome()
+            while data := await end.connection.reader.read(_PIECE):
                 end.other.writer.write(data)
                 await end.other.writer.drain()
         except RPCError as error:
-            connection.send(Kind.REFUSED, 0, {"message": error.message[:MOST_WHY], "code": error.code})
-            raise
+            raise end.connection.refuse(error) from None
         finally:
             self._leave(self._clients, end)
 
-    async def _paired(self, end: _End) -> bool:
-        """Waits for a server, and says so to the client; False when none comes, or the client has gone."""
+    async def _settled(self, end: _End) -> None:
+        """Waits for a server, and says so to the client; RPCError when none comes, or the client has gone."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._client_seconds
-        while not end.paired.is_set():
+        while not end.settled.is_set():
             with suppress(asyncio.TimeoutError, TimeoutError):
-                await asyncio.wait_for(end.paired.wait(), 1.0)
+                await asyncio.wait_for(end.settled.wait(), 1.0)
                 break
-            if loop.time() > until or end.connection.reader.at_eof():
-                return False
+            if loop.time() > until or end.connection.is_gone:
+                raise RPCError(f"cannot find server that matches key=client:{end.key}", code="rpc-key")
             end.connection.send(Kind.WAIT, 0, {})
-        return True
 
     def _wait(self, table: dict[str, deque[_End]], end: _End) -> None:
+        """Puts one in the row of its key. Where that is full, the last one of the address that has most in it gives way."""
         waiting = table.setdefault(end.key, deque())
-        if len(waiting) >= _MOST_EACH:
-            raise RPCError("too many wait for this key", code="rpc-quota")
         waiting.append(end)
+        if len(waiting) > MOST_EACH:
+            late = of_the_busiest(waiting, lambda one: one.connection.address[0])[-1]
+            waiting.remove(late)
+            if late is end:
+                raise RPCError("too many wait for this key", code="rpc-quota")
+            late.settled.set()
+            if table is self._servers:
+                late.connection.writer.close()
         self._match(end.key)
 
     def _match(self, key: str) -> None:
@@ -157,8 +145,7 @@ class Proxy(EventServer):
             server, client = servers.popleft(), clients.popleft()
             server.other, client.other = client.connection, server.connection
             self._unregister(server)
-            server.connection.writer.write(client.greeting)
-            client.paired.set()
+            client.settled.set()
             self.log.info("%s is served by %s", client.connection.address, server.connection.address)
 
     def _leave(self, table: dict[str, deque[_End]], end: _End) -> None:
@@ -179,11 +166,11 @@ class Proxy(EventServer):
         """Tells the tracker of a server, under a key that is good for one client; RPCError where there is no tracker."""
         plain = end.key
         loop = asyncio.get_running_loop()
-        end.tracker = await loop.run_in_executor(None, self._opened, plain)
+        end.tracker = await loop.run_in_executor(None, self._tracked, plain)
         loop.add_reader(end.tracker.sock, self._noted, end, plain)
         self._put(end, plain)
 
-    def _opened(self, key: str) -> Channel:
+    def _tracked(self, key: str) -> Channel:
         from compass_runtime.rpc.session import opened
 
         assert self._tracker is not None

@@ -30,7 +30,7 @@ from compass_runtime.rpc import access, hops
 from compass_runtime.rpc.access import Token
 from compass_runtime.rpc.channel import Channel, Greeted, tuned
 from compass_runtime.rpc.errors import RPCError
-from compass_runtime.rpc.limits import Quota
+from compass_runtime.rpc.limits import Quota, allow_files
 from compass_runtime.rpc.roots import Root
 from compass_runtime.rpc.wire import Kind
 
@@ -44,7 +44,6 @@ SWEEP_SECONDS = 0.5
 HARD_SECONDS = 2.0
 """So much later than a call or session should have ended the process is killed."""
 _GO, _NO = b"go", b"no"
-MOST_FILES = 1 << 14
 MOST_SECONDS = 365 * 24 * 3600.0
 """The end of a session for which a client asks, where the server sets none: times beyond it are no times any more."""
 
@@ -484,16 +483,6 @@ def greet_client(channel: Channel, tokens: Sequence[Token], seconds: float) -> G
     return greeted
 
 
-def _allow_files() -> None:
-    """Takes as many open files as the system gives: each client needs two of them here."""
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
 def preload() -> None:
     """Imports what sessions need, so that each one finds it there."""
     import hmac
@@ -520,7 +509,7 @@ def main(offer: Offer, ready: Callable[[Server], object], callback: Callable[[],
     offered = {name for name in list_global_func_names() if name not in before or name.startswith(PREFIX)}
     from dataclasses import replace
 
-    _allow_files()
+    allow_files()
     server = Server(replace(offer, offered=offer.offered | offered))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, server.stop)

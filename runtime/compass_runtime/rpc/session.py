@@ -60,8 +60,14 @@ def opened(
             f"Connect to {where} failed: {error}", code="rpc-connect", help="is a server running there?"
         ) from None
     channel = Channel(sock, where)
+    end = None if wait is None else time.monotonic() + wait
     try:
-        return channel, greet(channel, role, token, about, wait)
+        welcome = greet(channel, role, token, about, wait)
+        if role == "client" and welcome.get("is") == "proxy":  # behind which a server is now
+            channel.greeting = True
+            left = None if end is None else max(end - time.monotonic(), 0.0)
+            welcome = greet(channel, role, token, about, left)
+        return channel, welcome
     except BaseException:
         channel.close()
         raise

@@ -1,15 +1,10 @@
-"""The tracker: servers register under a key, clients ask for one of a key, and get its address and a key for one session.
-
-It is a loop of events (asyncio): a connection costs it a buffer, and who does not read what he is sent is dropped.
-"""
+"""The tracker: servers register under a key, clients ask for one of a key, and get its address and a key for one session."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import secrets
-import signal
 import ssl
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -18,153 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from compass_core.errors import UsageError
-from compass_runtime.rpc import access, wire
+from compass_runtime.rpc import access
 from compass_runtime.rpc.access import Token
-from compass_runtime.rpc.channel import GREETING_SECONDS, MOST_WHY, Greeted, _other_version, tuned
 from compass_runtime.rpc.errors import RPCError, damaged, described
+from compass_runtime.rpc.events import Connection, EventServer
 from compass_runtime.rpc.wire import Frame, Kind
 
-LOG = logging.getLogger("RPCTracker")
-MOST_CONNECTIONS = 2048
 MOST_EACH = 1024
 """Keys that a server has registered, or requests of a client that wait."""
-_MOST_UNREAD = 1 << 20
-
-
-class Connection:
-    """A connection of a loop of events: frames, and who is there."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader, self.writer = reader, writer
-        peer = writer.get_extra_info("peername") or ("?", 0)
-        self.address: tuple[str, int] = (str(peer[0]), int(peer[1]))
-        self.greeting = True
-        self.hello: dict[str, Any] = {}
-        if (sock := writer.get_extra_info("socket")) is not None:
-            with contextlib.suppress(OSError):
-                tuned(sock)
-
-    def send(self, kind: Kind, call: int, head: Any) -> None:
-        """Sends a frame; who reads nothing is dropped."""
-        self.writer.write(b"".join(wire.packed(kind, call, head)))
-        if self.writer.transport.get_write_buffer_size() > _MOST_UNREAD:
-            self.writer.transport.abort()
-
-    async def receive(self) -> Frame:
-        """The next frame; RPCError, IncompleteReadError or OSError where there is none."""
-        data = await self.reader.readexactly(wire.HEADER.size)
-        kind, call, head, body = wire.header(data, self.greeting)
-        if body:
-            raise damaged("a message with a body, which nobody asks for here")
-        text = await self.reader.readexactly(head)
-        return Frame(kind, call, wire.parsed(text), memoryview(b""), text if self.greeting else b"")
-
-    async def begin(self) -> None:
-        """The preambles. RPCError, said to the other side too, where his is another one."""
-        self.writer.write(wire.preamble())
-        magic, version = wire.PREAMBLE.unpack(await self.reader.readexactly(wire.PREAMBLE.size))
-        if magic != wire.MAGIC:
-            raise self._refused(RPCError("this is a server of compassc's remote sessions", code="rpc-stranger"))
-        if version != wire.VERSION:
-            raise self._refused(RPCError(_other_version(version), code="rpc-version"))
-
-    def _refused(self, error: RPCError) -> RPCError:
-        self.send(Kind.REFUSED, 0, {"message": error.message, "code": error.code})
-        return error
-
-    async def greet(self, tokens: Sequence[Token], first: Frame | None = None, **about: Any) -> None:
-        """The greeting of who has connected, after the preambles; `first`: its first message, where that was read. RPCError, said to
-        him too, where he does not prove that he knows a token."""
-        greeted = Greeted(tokens, {})
-        try:
-            while greeted.token is None:
-                challenge = greeted.answer(first or await self.receive())
-                first = None
-                if challenge is not None:
-                    self.send(Kind.CHALLENGE, 0, challenge)
-        except RPCError as error:
-            raise self._refused(error) from None
-        self.hello = greeted.hello
-        self.about = greeted.welcome(**about)
-
-    def welcome(self) -> None:
-        """Ends the greeting."""
-        self.send(Kind.WELCOME, 0, self.about)
-        self.greeting = False
-
-
-class EventServer:
-    """A loop of events that listens. Subclasses say what is done with a connection that is known."""
-
-    log = LOG
-
-    def __init__(self, host: str, tokens: Sequence[Token], tls: ssl.SSLContext | None) -> None:
-        self.host, self.port = host, 0
-        self.tokens, self.tls = tokens, tls
-        self._open = 0
-        self._stop: asyncio.Event | None = None
-
-    async def handle(self, connection: Connection) -> None:
-        """What is done with a connection until its end."""
-        raise NotImplementedError
-
-    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = Connection(reader, writer)
-        self._open += 1
-        try:
-            if self._open <= MOST_CONNECTIONS:
-                await self.meet(connection)
-        except (OSError, EOFError, TimeoutError, asyncio.TimeoutError, ssl.SSLError):
-            pass  # it went, which is all that can be said of it
-        except RPCError as error:
-            self.log.info("%s: %s", connection.address, error.message)
-        except asyncio.CancelledError:
-            pass
-        finally:
-            self._open -= 1
-            with contextlib.suppress(OSError, RuntimeError):
-                writer.close()
-
-    async def meet(self, connection: Connection) -> None:
-        """The greeting, and what follows."""
-
-        async def greet() -> None:
-            await connection.begin()
-            await connection.greet(self.tokens, **self.about())
-
-        await asyncio.wait_for(greet(), GREETING_SECONDS)
-        await self.handle(connection)
-
-    def about(self) -> dict[str, Any]:
-        """What it says of itself in the greeting."""
-        return {}
-
-    async def serve(self, port: int, port_end: int, ready: Callable[[Any], object]) -> None:
-        """Serves until a signal ends it."""
-        from compass_runtime.rpc.server import listening
-
-        sock = listening(self.host, port, port_end)
-        self.port = sock.getsockname()[1]
-        loop = asyncio.get_running_loop()
-        self._stop = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._stop.set)
-        server = await asyncio.start_server(
-            self._accepted,
-            sock=sock,
-            ssl=self.tls,
-            limit=1 << 16,
-            ssl_handshake_timeout=None if self.tls is None else GREETING_SECONDS,
-        )
-        self.log.info("bind to %s:%d", self.host, self.port)
-        ready(self)
-        await self._stop.wait()
-        server.close()
-
-    def stop(self) -> None:
-        """Ends the loop."""
-        if self._stop is not None:
-            self._stop.set()
 
 
 @dataclass(eq=False)
@@ -198,6 +54,9 @@ class _Known:
 class Tracker(EventServer):
     """Who is free, and who waits, by key."""
 
+    log = logging.getLogger("RPCTracker")
+    name = "tracker"
+
     def __init__(self, host: str, tokens: Sequence[Token], tls: ssl.SSLContext | None = None) -> None:
         super().__init__(host, tokens, tls)
         self._free: dict[str, deque[_Free]] = {}
@@ -205,16 +64,12 @@ class Tracker(EventServer):
         self._known: list[_Known] = []
         self.stop_key = secrets.token_hex(16)
 
-    def about(self) -> dict[str, Any]:
-        return {"is": "tracker"}
-
     async def handle(self, connection: Connection) -> None:
         known = _Known(connection)
         try:
             self._server(known)
         except UsageError as error:  # nobody could be told where it is
-            connection.send(Kind.REFUSED, 0, {"message": error.message[:MOST_WHY], "code": "rpc-refused"})
-            return
+            raise connection.refuse(RPCError(error.message, code="rpc-refused")) from None
         connection.welcome()
         self._known.append(known)
         try:
