@@ -25,6 +25,9 @@ services.best_choices.given_by("compassc.tuning", "best_choices")
 services.best_schedule.given_by("compassc.tuning", "best_schedule")
 services.default_schedule.given_by("compassc.topi", "schedule")
 services.tensor_operator.given_by("compassc.operators.calls", "define")
+services.create_prim_func.given_by("compassc.tir", "create_prim_func")
+services.machine.given_by("compassc.targets.target", "machine_of")
+services.build.given_by("compassc.targets", "build")
 services.npu_module.given_by("compassc.dsl.build_manager", "build_module")
 
 __all__ = ["CompassError", "Model", "__version__", "compile", "evaluation", "quantizer"]

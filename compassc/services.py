@@ -44,5 +44,11 @@ default_schedule = Service()
 """`(outputs, target) -> Schedule`: the schedule of operators for which the user gives none."""
 tensor_operator = Service()
 """`(name, *operands) -> Tensor`: the expression of an operator."""
+create_prim_func = Service()
+"""`(ops, index_dtype_override) -> PrimFunc`: the function of blocks that computes tensors."""
+machine = Service()
+"""`(target) -> Machine`: what schedules are lowered for, for a target (None: the current one)."""
+build = Service()
+"""`(inputs, args, target, name) -> Module`: a schedule, a function or a module as something to call, for a target."""
 npu_module = Service()
 """`(module, target) -> Module`: the program of an IR module for an NPU, to be called."""

@@ -6,7 +6,7 @@ import gc
 from collections.abc import Callable
 
 from benchmarks.core import Goal, Result, median, seconds
-from compassc import passes
+from compassc import pass_manager, passes
 from compassc.codegen import generate
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
@@ -69,9 +69,9 @@ def _scalar_body(a: E.Var, b: E.Var, count: int) -> list[S.Stmt]:
     return out
 
 
-def _compile(module: S.IRModule, options: passes.PassOptions | None = None) -> None:
+def _compile(module: S.IRModule, options: pass_manager.PassOptions | None = None) -> None:
     gc.collect()
-    options = options or passes.PassOptions()
+    options = options or pass_manager.PassOptions()
     generate(passes.lower(module, options), options)
 
 
@@ -91,7 +91,7 @@ def _steepest(modules: dict[int, S.IRModule]) -> Result:
 def _pass_seconds(module: S.IRModule) -> dict[str, float]:
     samples: dict[str, list[float]] = {}
     for _ in range(ROUNDS):
-        options = passes.PassOptions()
+        options = pass_manager.PassOptions()
         _compile(module, options)
         total: dict[str, float] = {}
         for run in options.runs:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from compass_core.errors import CompassError, Note
 
-from .. import passes
+from .. import pass_manager, passes
 from ..analysis.buffers import size_of
 from ..ir import exprs as E
 from ..ir import stmts as S
@@ -42,8 +42,8 @@ def run(subject: Subject) -> Iterator[CompassError]:
 
 def _laid_out(module: IRModule) -> IRModule:
     """The module with its arrays as they will be: arrays that are never needed together share storage."""
-    names = passes.pipeline_names("lower")
-    return passes.run_pipeline(names[: names.index("StorageRewrite") + 1], passes.lower_schedules(module))
+    names = pass_manager.pipeline_names("lower")
+    return pass_manager.run_pipeline(names[: names.index("StorageRewrite") + 1], passes.lower_schedules(module))
 
 
 def _allocs(function: PrimFunc, scope: str) -> list[S.Alloc]:

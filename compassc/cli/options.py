@@ -197,7 +197,7 @@ def _layers() -> Iterable[str]:
 
 
 def _passes() -> Iterable[str]:
-    from compassc.passes import describe
+    from compassc.pass_manager import describe
 
     return [pass_.name for pass_ in describe()]
 

@@ -15,7 +15,7 @@ from compassc.cli.tables import Table
 from compassc.driver import Request
 
 if TYPE_CHECKING:
-    from compassc.passes import Folder, PassOptions
+    from compassc.pass_manager import Folder, PassOptions
 
 PIPELINE_STAGES = ("lower", "legalize")
 
@@ -25,12 +25,12 @@ def make_pass_options(given: dict[str, Any], folder: Folder[Any] | None = None) 
 
     `folder`: where the passes lie; by default the kernels'.
     """
-    from compassc import passes
+    from compassc import pass_manager
 
     for name in (*given["print_before"], *given["print_after"]):
-        if name != passes.EVERY_PASS:
-            passes.pass_name(name, folder or passes.KERNELS)
-    return passes.PassOptions(
+        if name != pass_manager.EVERY_PASS:
+            pass_manager.pass_name(name, folder or pass_manager.KERNELS)
+    return pass_manager.PassOptions(
         disabled=frozenset(given["disabled"]),
         print_before=given["print_before"],
         print_after=given["print_after"],
@@ -45,45 +45,45 @@ def make_pass_options(given: dict[str, Any], folder: Folder[Any] | None = None) 
 
 def pipeline_text(stages: tuple[str, ...]) -> str:
     """The standard pipeline of one stage, or of several, as `--passes` takes it."""
-    from compassc import passes
+    from compassc import pass_manager
 
-    texts = {stage: passes.pipeline_text(passes.pipeline_names(stage)) for stage in stages}
+    texts = {stage: pass_manager.pipeline_text(pass_manager.pipeline_names(stage)) for stage in stages}
     return texts[stages[0]] if len(stages) == 1 else "/".join(f"{stage}:{text}" for stage, text in texts.items())
 
 
 def graph_pipeline_text(stage: str = "optimize") -> str:
     """The standard pipeline of a stage of graphs."""
-    from compassc import passes
+    from compassc import pass_manager
     from compassc.graph.passes import GRAPHS
 
-    return passes.pipeline_text(passes.pipeline_names(stage, GRAPHS))
+    return pass_manager.pipeline_text(pass_manager.pipeline_names(stage, GRAPHS))
 
 
 def launch_pipeline_text() -> str:
     """The standard pipeline of launches."""
-    from compassc import passes
+    from compassc import pass_manager
     from compassc.graph.passes.launches import LAUNCHES
 
-    return passes.pipeline_text(passes.pipeline_names("group", LAUNCHES))
+    return pass_manager.pipeline_text(pass_manager.pipeline_names("group", LAUNCHES))
 
 
 def launch_pass_options(given: dict[str, Any]) -> PassOptions:
     """PassOptions for passes on launches, with the pipeline of `--passes`."""
-    from compassc import passes
+    from compassc import pass_manager
     from compassc.graph.passes.launches import LAUNCHES
 
     chosen = make_pass_options(given, LAUNCHES)
-    chosen.passes = passes.parse_pipeline(given["passes"], LAUNCHES) if given["passes"] else None
+    chosen.passes = pass_manager.parse_pipeline(given["passes"], LAUNCHES) if given["passes"] else None
     return chosen
 
 
 def graph_pass_options(given: dict[str, Any]) -> PassOptions:
     """PassOptions for passes of graphs, with the pipeline of `--passes`."""
-    from compassc import passes
+    from compassc import pass_manager
     from compassc.graph.passes import GRAPHS
 
     chosen = make_pass_options(given, GRAPHS)
-    chosen.passes = passes.parse_pipeline(given["passes"], GRAPHS) if given["passes"] else None
+    chosen.passes = pass_manager.parse_pipeline(given["passes"], GRAPHS) if given["passes"] else None
     return chosen
 
 
@@ -91,10 +91,10 @@ def read_pipelines(text: str | None, stages: tuple[str, ...]) -> dict[str, tuple
     """The pipelines given by `--passes`, by stage; stages it does not name keep their standard pipeline."""
     if text is None:
         return {}
-    from compassc import passes
+    from compassc import pass_manager
 
     if len(stages) == 1:
-        return {stages[0]: passes.parse_pipeline(text)}
+        return {stages[0]: pass_manager.parse_pipeline(text)}
     pipelines = {}
     for part in text.split("/"):
         stage, colon, names = part.partition(":")
@@ -104,13 +104,13 @@ def read_pipelines(text: str | None, stages: tuple[str, ...]) -> dict[str, tuple
                 code="usage",
                 help=f"stages are joined by '/', for instance {'/'.join(f'{s}:Simplify' for s in stages)}",
             )
-        pipelines[stage] = passes.parse_pipeline(names)
+        pipelines[stage] = pass_manager.parse_pipeline(names)
     return pipelines
 
 
 def pass_tables() -> list[Table]:
     """The passes with a line each, and the standard pipelines."""
-    from compassc import passes
+    from compassc import pass_manager
     from compassc.graph.passes import GRAPHS
     from compassc.graph.passes.launches import LAUNCHES
     from compassc.graph.passes.pipelines import STAGES as GRAPH_STAGES
@@ -118,8 +118,8 @@ def pass_tables() -> list[Table]:
 
     columns = ("name", "stages", "what it does", "vendor's name")
     rows, of_graphs, of_launches = (
-        [(p.name, ", ".join(p.stages), p.summary, ", ".join(p.aliases)) for p in passes.describe(folder)]
-        for folder in (passes.KERNELS, GRAPHS, LAUNCHES)
+        [(p.name, ", ".join(p.stages), p.summary, ", ".join(p.aliases)) for p in pass_manager.describe(folder)]
+        for folder in (pass_manager.KERNELS, GRAPHS, LAUNCHES)
     )
     pipelines = [(stage, pipeline_text((stage,))) for stage in KERNEL_STAGES]
     pipelines += [(stage, graph_pipeline_text(stage)) for stage in GRAPH_STAGES]

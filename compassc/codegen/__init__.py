@@ -10,7 +10,7 @@ from compass_core import PARAMS_FORMAT
 if TYPE_CHECKING:
     from ..analysis.interface import Interface
     from ..ir.stmts import IRModule
-    from ..passes import PassOptions
+    from ..pass_manager import PassOptions
     from .c_unit import Unit
 
 

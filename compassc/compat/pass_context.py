@@ -11,7 +11,7 @@ from compass_core.errors import UsageError
 from compass_core.errors.suggest import help_for
 
 from ..ir import IRModule, PrimFunc
-from ..passes import AROUND, DISABLED, KERNELS
+from ..pass_manager import AROUND, DISABLED, KERNELS
 from . import nodes
 from .instruments import METHODS, around
 
@@ -84,7 +84,7 @@ class PassContext:
                 )
         for key, value in self.config.items():
             _check_setting(key, value)
-        from ..passes import pass_name
+        from ..pass_manager import pass_name
 
         left_out = {name.rpartition(".")[2] for name in self.disabled_pass} - _own.keys()
         self._disabled = frozenset(pass_name(n) for n in left_out if KERNELS.key(n) not in KERNELS.ignored)
@@ -195,7 +195,7 @@ class Sequential(Pass):
 
 def _named(name: str) -> Transform:
     """A pass that another one requires. UsageError where there is none of that name."""
-    from ..passes import pass_name, run_pipeline
+    from ..pass_manager import pass_name, run_pipeline
 
     if name in _own:
         return _own[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from compass_core.errors import UsageError
-from compassc import passes
+from compassc import pass_manager
 from compassc.ir import IRModule
 
 from .pass_context import check_module
@@ -14,16 +14,16 @@ from .pass_context import check_module
 def __getattr__(name: str) -> Callable[[], Callable[[IRModule], IRModule]]:
     """The factory of a pass: called, it gives the function from module to module."""
     try:
-        found = passes.pass_name(name)
+        found = pass_manager.pass_name(name)
     except UsageError:
         raise AttributeError(f"there is no pass {name}") from None
 
     def run(module: IRModule) -> IRModule:
         check_module(module, name)
-        return passes.run_pipeline((found,), module)
+        return pass_manager.run_pipeline((found,), module)
 
     return lambda: run
 
 
 def __dir__() -> list[str]:
-    return sorted([found.name for found in passes.describe()] + list(passes.KERNELS.aliases))
+    return sorted([found.name for found in pass_manager.describe()] + list(pass_manager.KERNELS.aliases))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from compassc.analysis.interface import Interface
     from compassc.codegen import CodegenResult
     from compassc.ir import IRModule
-    from compassc.passes import PassOptions
+    from compassc.pass_manager import PassOptions
 
 STAGE_FOLDER_SUFFIX = ".compass"
 
@@ -63,7 +63,7 @@ class Request:
     def pass_options(self, stage: str) -> PassOptions:
         """The options of the pass pipeline of a stage; all stages share one object, which numbers the passes."""
         if self.passes is None:
-            from compassc.passes import PassOptions
+            from compassc.pass_manager import PassOptions
 
             self.passes = PassOptions()
         self.passes.passes = self.pipelines.get(stage)

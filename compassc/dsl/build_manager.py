@@ -222,7 +222,7 @@ class BuildManager:
 
     def _start(self, inp: Any, name: str | None, folder: Path) -> Build:
         """A build that has its IR module: the parse stage for functions, the module itself otherwise."""
-        from ..passes import PassOptions
+        from ..pass_manager import PassOptions
 
         request = Request(
             target=self.target.name,

@@ -33,7 +33,7 @@ from compassc.graph.launches import Launch, Launches, read_launches
 if TYPE_CHECKING:
     import numpy as np
 
-    from compassc.passes import PassOptions
+    from compassc.pass_manager import PassOptions
 
 
 @dataclass(frozen=True)

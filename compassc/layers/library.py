@@ -31,7 +31,7 @@ from compassc.layers.declare import all_types
 from compassc.layers.kernel_cache import KernelCache
 from compassc.layers.kernels import load_kernels
 from compassc.layers.source import Kernel
-from compassc.passes import PassOptions
+from compassc.pass_manager import PassOptions
 
 STACK = 0x10000
 """Bytes of stack of a task: all LSRAM arrays of a kernel and its frames."""

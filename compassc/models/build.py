@@ -19,7 +19,7 @@ from compassc.graph.files import is_graph, load, save
 if TYPE_CHECKING:
     from compassc.gbuilder.build import GraphBuild
     from compassc.graph import Graph, Tensor
-    from compassc.passes import PassOptions
+    from compassc.pass_manager import PassOptions
     from compassc.quantizer.data import Pictures
     from compassc.quantizer.model import Outcome
     from compassc.quantizer.settings import Settings

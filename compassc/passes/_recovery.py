@@ -6,14 +6,13 @@ from compass_core.errors import CompassError, Span, flat, together
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.visit import Rewriter, walk_exprs
+from compassc.pass_manager import load_pass
 
 _MOST = 20
 
 
 def all_errors(names: tuple[str, ...], module: S.IRModule, first: CompassError) -> CompassError:
     """`error`, which the first of the passes `names` raised, together with those that the passes find in the rest."""
-    from . import load_pass
-
     errors: list[CompassError] = []
     new = list(flat(first))
     while new and len(errors) < _MOST:

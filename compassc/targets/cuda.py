@@ -26,11 +26,11 @@ def _machine(target: Target) -> Grid:
 def _generate(module: IRModule, target: Target) -> Module:
     from compass_runtime.cuda_module import CudaModule
     from compass_runtime.module import HostModule
-    from compassc import passes
+    from compassc import pass_manager
     from compassc.targets import cuda_c, nvrtc, signature
 
-    names = tuple(name for name in passes.pipeline_names("lower") if name not in _LEFT_OUT)
-    lowered = passes.run_pipeline(names, module)
+    names = tuple(name for name in pass_manager.pipeline_names("lower") if name not in _LEFT_OUT)
+    lowered = pass_manager.run_pipeline(names, module)
     program = cuda_c.program_of(lowered.entry_func, module.entry_func)
     most = target.attrs["max_num_threads"]
     for launch in program.launches:

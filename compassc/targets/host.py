@@ -21,10 +21,10 @@ _NPU_ONLY = ("StorageRewrite", "UnrollLoop", "RenameLoopVariables")
 
 def lowered(module: IRModule) -> IRModule:
     """The module after the passes of the host: flat memory, vectors."""
-    from compassc import passes
+    from compassc import pass_manager
 
-    names = passes.pipeline_names("lower")
-    return passes.run_pipeline(tuple(name for name in names if name not in _NPU_ONLY), module)
+    names = pass_manager.pipeline_names("lower")
+    return pass_manager.run_pipeline(tuple(name for name in names if name not in _NPU_ONLY), module)
 
 
 def _machine(target: Target) -> Machine:

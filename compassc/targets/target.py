@@ -139,6 +139,11 @@ class Target:
         return None if info is None else Target(info.name)
 
 
+def machine_of(target: Any = None) -> Machine:
+    """What schedules are lowered for, for a target (None: the current one, or that of the switch COMPASS_TARGET)."""
+    return Target.of(target).machine()
+
+
 def _default() -> str:
     from compassc.settings.options import canonical_target
 

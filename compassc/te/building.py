@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from compassc.ir import exprs as E
-from compassc.ir.errors import ExpressionError
-from compassc.ir.visit import all_exprs
+from compassc import services
 from compassc.te.lowering import lower
 
 if TYPE_CHECKING:
@@ -29,22 +27,15 @@ def build(
     Call it with arrays in the order of `args`; outputs are changed in place. It can be exported and runs without the
     compiler then. `binds` as for `lower`. LowerError as `lower`, UsageError for targets that are not known.
     """
-    from compassc import targets
-
+    made: Module
     if binds is None:
-        return targets.build(schedule, args, target, name)
-    chosen = targets.Target.of(target)
-    return targets.build(lower(schedule, args, name, chosen, binds=binds), None, chosen, name)
+        made = services.build(schedule, args, target, name)
+    else:
+        made = services.build(lower(schedule, args, name, target, binds=binds), None, target, name)
+    return made
 
 
 def create_prim_func(ops: Sequence[Any], index_dtype_override: str | None = None) -> PrimFunc:
     """The function of blocks that computes the tensors among `ops`, its parameters in order: what `tir.Schedule` takes."""
-    from compassc.tir import create_prim_func as created
-
-    made = created(ops, index_dtype_override)
-    calls = [e.func for e in all_exprs(made.body, E.F_FUNC) if isinstance(e, E.FuncCall)]
-    if calls:
-        raise ExpressionError(
-            f"'{calls[0]}' is called, but a function of blocks calls no others", "schedule the tensors with te instead"
-        )
+    made: PrimFunc = services.create_prim_func(ops, index_dtype_override)
     return made

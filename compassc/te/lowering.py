@@ -18,12 +18,13 @@ from compassc.ir.stmts import IRModule, PrimFunc, Stmt
 from compassc.ir.tensor_exprs import ProducerLoad, reads
 from compassc.ir.verify import verify
 from compassc.ir.visit import all_exprs, rename_vars, rewrite, substitute, walk_stmts
+from compassc.pass_manager import pipeline_names
 from compassc.te.bounds import Bounds, infer_bounds
 from compassc.te.buffers import View, check_bound
 from compassc.te.errors import LowerError, ScheduleError
 from compassc.te.external import imported, with_declarations
 from compassc.te.loopnest import loop_nest
-from compassc.te.machine import Machine
+from compassc.te.machine import Machine, machine_for
 from compassc.te.opaque import ScanOp
 from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.relations import roots_of
@@ -60,7 +61,7 @@ def lower(
         raise ExpressionTypeError(f"te.lower takes a schedule, got {type(schedule).__name__}")
     if args is None:
         raise ExpressionTypeError("te.lower needs the parameters of the kernel: its tensors and variables, in order")
-    machine, args = _machine(target), _with_tensors(args, binds or {})
+    machine, args = machine_for(target), _with_tensors(args, binds or {})
     plain = normalised(schedule, machine)
     module = _plain_loops(plain, infer_bounds(plain), args, name, machine, binds)
     if not simple_mode:
@@ -77,7 +78,7 @@ def schedule_ops(
     if args is None:
         given = [s.origin_op.output(0) for s in schedule.stages if isinstance(s.origin_op, PlaceholderOp)]
         args = [*given, *(t for op in schedule.outputs for t in op.outputs)]
-    return _plain_loops(schedule, bounds, args, name, _machine(target))
+    return _plain_loops(schedule, bounds, args, name, machine_for(target))
 
 
 def _with_tensors(args: Sequence[Any], binds: Mapping[Tensor, View]) -> list[Any]:
@@ -104,8 +105,6 @@ def _plain_loops(
     machine: Machine,
     binds: Mapping[Tensor, View] | None = None,
 ) -> IRModule:
-    from compassc.passes import pipeline_names
-
     parameters, declared, variables, implied = parameters_of(args, machine, binds or {})
     for stage in plain.stages:
         for tensor in stage.origin_op.outputs if stage.is_output else ():
@@ -261,12 +260,6 @@ def _called(kernels: Sequence[PyPrimFunc], name: str, machine: Machine) -> list[
                     f"two functions that are called '{function.name}' are not the same", "give one of them another name"
                 )
     return list(found.values())
-
-
-def _machine(target: Any) -> Machine:
-    from compassc.targets import Target
-
-    return target if isinstance(target, Machine) else Target.of(target).machine()
 
 
 Parameters = tuple[dict[Tensor, Buffer], list[Stmt], tuple[Var, ...], tuple[tuple[str, object], ...]]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from compass_core import targets
+from compassc import services
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import BOOL, INT32, STORAGE, VOID, DataType, dtype
 from compassc.ir.exprs import IntImm
-from compassc.ir.stmts import Body, IRModule, Stmt
+from compassc.ir.stmts import Body, IRModule, PrimFunc, Stmt
+from compassc.pass_manager import pipeline_names, run_pipeline
 from compassc.te.errors import LowerError
 
 if TYPE_CHECKING:
@@ -81,8 +83,6 @@ class Machine:
 
     def passed(self, module: IRModule, names: Sequence[str]) -> IRModule:
         """The module after passes that ask for whom it is made (`machine_of`)."""
-        from compassc.passes import run_pipeline
-
         token = _current.set(self)
         try:
             return run_pipeline(tuple(names), module)
@@ -91,8 +91,6 @@ class Machine:
 
     def form(self, module: IRModule) -> IRModule:
         """What a kernel of plain loops (`SCALAR_LOOPS`) becomes: that after the passes of the machine's stage."""
-        from compassc.passes import pipeline_names
-
         marked = module.entry_func.attr(S.SCALAR_LOOPS) is not None
         return self.passed(module, pipeline_names(self.stage)) if marked else module
 
@@ -241,3 +239,15 @@ def launches(body: Body) -> list[Body]:
         else:
             found[-1].append(s)
     return [tuple(part) for part in found]
+
+
+def machine_for(target: Any = None) -> Machine:
+    """The machine that schedules are lowered for: itself, or that of a target (default: the current one)."""
+    made: Machine = target if isinstance(target, Machine) else services.machine(target)
+    return made
+
+
+def plain_statements(function: PrimFunc) -> Body:
+    """The statements of a function of blocks as plain loops, wherever they are run."""
+    names = ("FlattenNestedBlocks", "LowerInitBlock", "LowerOpaqueBlock")
+    return Machine("").passed(function.module(), names).entry_func.body

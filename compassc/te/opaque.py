@@ -23,6 +23,7 @@ from compassc.ir.tensor_exprs import ProducerLoad
 from compassc.ir.visit import all_exprs, walk_stmts
 from compassc.te.buffers import View, check_bound, decl_buffer, declared, whole
 from compassc.te.construct import TagScope, shape_of
+from compassc.te.machine import plain_statements
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
 
 if TYPE_CHECKING:
@@ -310,8 +311,6 @@ def extern_primfunc(input_tensors: Any, primfunc: Any, name: str = "", **options
 
 def _without_blocks(function: S.PrimFunc) -> Body:
     """The statements of a function as plain loops."""
-    from compassc.tir.lowering import plain_statements
-
     return plain_statements(function) if has_blocks(function) else function.body
 
 

@@ -15,7 +15,7 @@ from compassc.ir.names import NamePool, identifier
 from compassc.ir.operators import kind_of
 from compassc.ir.stmts import EXPRESSIONS, Body, PrimFunc, Stmt
 from compassc.ir.tensor_exprs import ProducerLoad, Reduce
-from compassc.ir.visit import rewrite
+from compassc.ir.visit import all_exprs, rewrite
 from compassc.te.lowering import parameters_of
 from compassc.te.machine import Machine
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, post_order, tensor_of
@@ -30,7 +30,7 @@ def create_prim_func(ops: Sequence[Any], index_dtype_override: str | None = None
     """The function whose parameters are the tensors and variables `ops`, in order: a block per operation that they need.
 
     What is computed and no parameter becomes memory of the function. ExpressionError for a placeholder that is needed and
-    not given. `index_dtype_override`: only int32, which is what indices are.
+    not given, and for calls of functions. `index_dtype_override`: only int32, which is what indices are.
     """
     if index_dtype_override is not None and dtype(index_dtype_override) is not INT32:
         raise ExpressionError(f"indices are int32 here, not {index_dtype_override}", "cast the sizes")
@@ -48,6 +48,11 @@ def create_prim_func(ops: Sequence[Any], index_dtype_override: str | None = None
     if free:
         attrs.append(("layout_free_buffers", sorted(free)))
     body = (*declarations, *made.allocations, *made.nests)
+    calls = [e.func for e in all_exprs(body, E.F_FUNC) if isinstance(e, E.FuncCall)]
+    if calls:
+        raise ExpressionError(
+            f"'{calls[0]}' is called, but a function of blocks calls no others", "schedule the tensors with te instead"
+        )
     return canonical(PrimFunc("main", variables, body, VOID, tuple(attrs)))
 
 

@@ -17,6 +17,7 @@ from compassc.ir.stmts import Body, PrimFunc, Stmt
 from compassc.ir.verify import VerifyError, verify
 from compassc.ir.visit import Rewriter, rewrites, substitute
 from compassc.te.errors import ScheduleError
+from compassc.te.machine import machine_for
 from compassc.tir.blocks import add, axes_of, constant, declared, is_declaration, mul, number, renamed, sub, uses, view
 
 
@@ -79,9 +80,8 @@ def _function(given: Any) -> Any:
     if not isinstance(given, PyPrimFunc):
         return given
     from compassc.language.parser import parse
-    from compassc.targets import Target
 
-    return parse(given, Target.of(None).machine().name).entry_func
+    return parse(given, machine_for().name).entry_func
 
 
 def _without_root(function: PrimFunc) -> PrimFunc:

@@ -5,14 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from compassc.analysis.statements import is_lowered
-from compassc.ir.stmts import Body, IRModule, PrimFunc
-from compassc.te.machine import Machine
-
-
-def plain_statements(function: PrimFunc) -> Body:
-    """The statements of a function of blocks as plain loops, wherever they are run."""
-    names = ("FlattenNestedBlocks", "LowerInitBlock", "LowerOpaqueBlock")
-    return Machine("").passed(function.module(), names).entry_func.body
+from compassc.ir.stmts import IRModule
+from compassc.pass_manager import pipeline_names
+from compassc.te.machine import machine_for
 
 
 def lower(module: IRModule, target: Any = None, simple_mode: bool = False) -> IRModule:
@@ -23,10 +18,7 @@ def lower(module: IRModule, target: Any = None, simple_mode: bool = False) -> IR
     """
     if all(map(is_lowered, module.functions)):
         return module
-    from compassc.passes import pipeline_names
-    from compassc.targets import Target
-
-    machine = Target.of(target or module.target or None).machine()
+    machine = machine_for(target or module.target or None)
     names = (*pipeline_names("blocks"), *pipeline_names("threads"))
     made = machine.passed(module.replace(target=machine.name), names)
     return made if simple_mode else machine.form(made)

@@ -9,7 +9,7 @@ from typing import Any
 
 from compass_core import targets
 from compass_core.errors import CompassError, flat
-from compassc import codegen, passes
+from compassc import codegen, pass_manager, passes
 from compassc.analysis.interface import interface_of
 from compassc.driver.stages import check_resources
 from compassc.dsl.build_manager import BuildManager
@@ -85,7 +85,7 @@ def _made(task: Task, candidate: Candidate) -> Artifact:
     target = targets.load(task.workload.target).name
     program = task.program(candidate)
     module = BuildManager(target).parse(program.kernel)
-    options = passes.PassOptions()
+    options = pass_manager.PassOptions()
     with current_target(target):
         lowered = passes.lower(module, options, check_resources)
         legalised = passes.legalize(lowered, options)

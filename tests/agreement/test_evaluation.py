@@ -14,7 +14,7 @@ from itertools import count
 import pytest
 from op_forms import Form, Place, all_forms
 
-from compassc import codegen, passes
+from compassc import codegen, pass_manager, passes
 from compassc.ir.dtypes import BOOL, DataType, dtype
 from compassc.language.parser import parse
 
@@ -94,7 +94,7 @@ def c_text(lines: list[str]) -> str:
     scope: dict[str, object] = {"__name__": "evaluation"}
     exec(compile(text, file, "exec", dont_inherit=True), scope)  # noqa: S102  the text above
     module = parse(scope["k"], "X2_1204")
-    return codegen.generate(passes.lower(module, passes.PassOptions()), passes.PassOptions()).text
+    return codegen.generate(passes.lower(module, pass_manager.PassOptions()), pass_manager.PassOptions()).text
 
 
 def check(values: list[str], used: int) -> None:

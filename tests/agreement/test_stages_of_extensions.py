@@ -10,7 +10,7 @@ from test_atomics import meet
 from test_constants_and_statements import jumps, known_numbers, targets
 from test_lane_operations import over_lanes, while_sorting
 
-from compassc import passes
+from compassc import pass_manager, passes
 from compassc.analysis.wellformed import verify_stage
 from compassc.dsl import parse
 from compassc.ir import parse_module, print_module
@@ -21,7 +21,7 @@ KERNELS = (known_numbers, jumps, targets, meet, stated, promised, while_sorting,
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.__name__)
 def test_text_and_guarantees_of_each_stage(kernel: Any) -> None:
-    options = passes.PassOptions(verify=True)
+    options = pass_manager.PassOptions(verify=True)
     parsed = parse(kernel, "X2_1204")
     lowered = passes.lower(parsed, options)
     legalised = passes.legalize(lowered, options)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compassc import passes
+from compassc import pass_manager
 from compassc.codegen.c_unit import print_unit
 from compassc.ir import parse_module
 
@@ -16,7 +16,7 @@ WANTED = HERE.parent / "examples" / "spec_c"
 
 def c_text(ir_text: str) -> str:
     """The C of a module given as IR text, by the whole of legalisation."""
-    module = passes.run_pipeline(passes.pipeline_names("legalize"), parse_module(ir_text))
+    module = pass_manager.run_pipeline(pass_manager.pipeline_names("legalize"), parse_module(ir_text))
     return "\n".join(line.text for line in print_unit(module).lines) + "\n"
 
 

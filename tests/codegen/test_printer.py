@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compass_core.errors import CompassError
-from compassc import passes
+from compassc import pass_manager
 from compassc.codegen import generate
 from compassc.codegen.c_types import c_type, float_text, int_text, string_text
 from compassc.codegen.c_unit import is_parenthesised, print_unit
@@ -20,7 +20,7 @@ def text_of(body: str, params: str = PARAMS, more: str = "", pipeline: tuple[str
     """The C of a kernel `k` with a body in IR text; by default printed as it is."""
     lines = "".join(f"        {line}\n" for line in body.strip("\n").split("\n"))
     module = parse_module(f"{HEAD}    @T.func\n    def k({params}) -> T.void:\n{lines}{more}")
-    return "\n".join(line.text for line in print_unit(passes.run_pipeline(pipeline, module)).lines) + "\n"
+    return "\n".join(line.text for line in print_unit(pass_manager.run_pipeline(pipeline, module)).lines) + "\n"
 
 
 def lines_of(body: str, **kwargs) -> list[str]:

@@ -7,7 +7,7 @@ from compassc import codegen
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, VOID, pointer_type
-from compassc.passes import PassOptions
+from compassc.pass_manager import PassOptions
 
 
 def test_each_bad_statement_is_named():

@@ -245,7 +245,7 @@ def test_numpy_free_evaluation():
 @pytest.fixture(scope="module", params=range(len(HEADS)))
 def stages(request, tmp_path_factory):
     """The extents programs of a loop as `range` and as `S.pipelined` have it, lowered."""
-    from compassc import passes
+    from compassc import pass_manager, passes
     from compassc.dsl import load_kernels, parse
 
     folder, found = tmp_path_factory.mktemp("stages"), []
@@ -253,7 +253,7 @@ def stages(request, tmp_path_factory):
     for number, loop in enumerate((f"range({head})", *(f"S.pipelined({head}, stages={k})" for k in (2, 3, 4)))):
         path = folder / f"kernel{number}.py"
         path.write_text("from compassc.dsl import script as S\n" + PIPELINED.format(loop=loop))
-        found.append(program(passes.lower(parse(load_kernels(path).entry("k"), "X2_1204"), passes.PassOptions())))
+        found.append(program(passes.lower(parse(load_kernels(path).entry("k"), "X2_1204"), pass_manager.PassOptions())))
     return found
 
 

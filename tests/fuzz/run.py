@@ -26,7 +26,7 @@ from compass_core.errors import CompassError, render
 from compass_core.extents import evaluate
 from compass_core.hostcc import command
 from compass_sim import Worker
-from compassc import codegen, passes
+from compassc import codegen, pass_manager, passes
 from compassc.analysis.interface import interface_of
 from compassc.language.parser import parse
 from compassc.toolchain import cc, unit
@@ -136,7 +136,7 @@ def compile_program(program: Program) -> Compiled:
         stage = "parse"
         module = parse(done.kernel, program.target)
         stage = "lower"
-        lowered = passes.lower(module, passes.PassOptions())
+        lowered = passes.lower(module, pass_manager.PassOptions())
         stage = "legalize"
         legalised, interface = passes.legalize(lowered), interface_of(lowered)
         stage = "codegen"

@@ -11,7 +11,7 @@ from compassc.graph.passes import GRAPHS, optimise
 from compassc.graph.passes.pipelines import STAGES
 from compassc.graph.run import run_graph
 from compassc.graph.verify import Stage, check
-from compassc.passes import PassOptions, describe, load_pass, pipeline_names
+from compassc.pass_manager import PassOptions, describe, load_pass, pipeline_names
 
 PASSES = [name for name, *_ in describe(GRAPHS)]
 EXACT = {"CancelMoves", "PushMoves", "CommonSubexprElim", "RemoveDeadLayers", "FoldConstant", "JoinActivations"}

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from compass_core.errors import CompassError
-from compassc import passes
+from compassc import pass_manager
 from compassc.gbuilder.build import GraphOptions, build_in_memory, group_in_memory
 from compassc.graph import GraphBuilder, Tensor
 from compassc.graph.files import save
 from compassc.graph.launches import read_launches, write_launches
 from compassc.graph.passes.launches import JOIN, LAUNCHES
-from compassc.passes import PassOptions
+from compassc.pass_manager import PassOptions
 
 TARGET = "X2_1204"
 OPTIONS = GraphOptions()
@@ -164,7 +164,7 @@ def test_passes_on_launches_are_passes(graph, tmp_path, capsys):
     group_in_memory(graph, tmp_path, TARGET, replace(OPTIONS, passes=shown))
     said = capsys.readouterr().err
     assert "-# net: 4 layers in 4 launches" in said and "+# net: 4 layers in 2 launches" in said
-    assert {name for name, *_ in passes.describe(LAUNCHES)} == set(passes.pipeline_names("group", LAUNCHES))
+    assert {name for name, *_ in pass_manager.describe(LAUNCHES)} == set(pass_manager.pipeline_names("group", LAUNCHES))
     alone = replace(OPTIONS, passes=PassOptions(disabled=frozenset({JOIN})))
     for one in (alone, replace(OPTIONS, fuse=False)):
         assert names(group_in_memory(graph, tmp_path, TARGET, one)) == [["a"], ["e"], ["s"], ["y"]]

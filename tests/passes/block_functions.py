@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compassc import passes, te, tir
+from compassc import pass_manager, te, tir
 from compassc.ir import IRModule, walk_stmts
 from compassc.ir import stmts as S
 from compassc.te.machine import Grid
@@ -28,7 +28,7 @@ def scheduled(module: IRModule, block: str, loop: int, thread: str = "threadIdx.
 
 def after(module: IRModule, *names: str) -> IRModule:
     """The module after passes, verified."""
-    return passes.run_pipeline(names, module, passes.PassOptions(verify=True))
+    return pass_manager.run_pipeline(names, module, pass_manager.PassOptions(verify=True))
 
 
 def on_grid(module: IRModule, *names: str) -> IRModule:

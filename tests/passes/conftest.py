@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from module_text import body_text, module_text
 
-from compassc import passes
+from compassc import pass_manager
 from compassc.ir import parse_module
 from compassc.ir.verify import verify
 
@@ -16,8 +16,8 @@ def transform():
 
     def go(names: str, body: str, params: str = "") -> str:
         module = parse_module(module_text(body, params))
-        options = passes.PassOptions(verify=True)
-        return body_text(passes.run_pipeline(passes.parse_pipeline(names), module, options))
+        options = pass_manager.PassOptions(verify=True)
+        return body_text(pass_manager.run_pipeline(pass_manager.parse_pipeline(names), module, options))
 
     return go
 

@@ -6,7 +6,7 @@ import textwrap
 
 from module_text import body_text, module_text
 
-from compassc import passes
+from compassc import pass_manager
 from compassc.ir import parse_module
 from compassc.te.machine import Machine
 
@@ -22,5 +22,5 @@ def after(name: str, body: str, made_of: object = "stages", machine: Machine | N
     """The body after a pass: for an NPU, or for another machine."""
     module = loops(body, made_of)
     if machine is None:
-        return body_text(passes.run_pipeline((name,), module, passes.PassOptions(verify=True)))
+        return body_text(pass_manager.run_pipeline((name,), module, pass_manager.PassOptions(verify=True)))
     return body_text(machine.passed(module.replace(target=machine.name), (name,)))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compassc import passes
+from compassc import pass_manager
 from compassc.analysis.interpret import Interpreter, Undefined
 from compassc.ir import IRModule, PrimFunc, print_module
 from compassc.ir import stmts as S
@@ -19,7 +19,7 @@ N, M = Var("n", INT32), Var("m", INT32)
 P = Var("p", pointer_type(INT32, "global"))
 SCALAR_LEGALISATION = "LowerThreadLoops,ExpandDivMod,CommonSubexprElim,UniquifyVarName"
 PIPELINES = [
-    ",".join(passes.pipeline_names("lower")) + "," + SCALAR_LEGALISATION,
+    ",".join(pass_manager.pipeline_names("lower")) + "," + SCALAR_LEGALISATION,
     "CommonSubexprElim",
     "StorageRewrite",
 ]
@@ -145,5 +145,5 @@ def test_memory_is_the_same(names, module, n, m):
         expected = memory_after(module, n, m)
     except Undefined:
         return
-    after = passes.run_pipeline(passes.parse_pipeline(names), module, passes.PassOptions(verify=True))
+    after = pass_manager.run_pipeline(pass_manager.parse_pipeline(names), module, pass_manager.PassOptions(verify=True))
     assert memory_after(after, n, m) == expected, print_module(module) + print_module(after)

@@ -11,10 +11,10 @@ import pytest
 from module_text import module_text
 
 from compass_core.errors import CompassError, UsageError
-from compassc import passes
+from compassc import pass_manager, passes
 from compassc.graph.passes import GRAPHS
 from compassc.ir import parse_module, print_module
-from compassc.passes._vendor_names import NOT_NEEDED, VENDOR_NAMES
+from compassc.pass_manager.vendor_names import NOT_NEEDED, VENDOR_NAMES
 from compassc.passes.pipelines import STAGES
 from tests.choosing import some
 
@@ -31,8 +31,8 @@ def module():
 
 def run(module, names="Simplify,ExpandDivMod", **options):
     stream = io.StringIO()
-    options = passes.PassOptions(verify=True, stream=stream, **options)
-    return passes.run_pipeline(passes.parse_pipeline(names), module, options), stream.getvalue(), options
+    options = pass_manager.PassOptions(verify=True, stream=stream, **options)
+    return pass_manager.run_pipeline(pass_manager.parse_pipeline(names), module, options), stream.getvalue(), options
 
 
 def stems():
@@ -42,7 +42,7 @@ def stems():
 
 @pytest.mark.parametrize("stem", sorted(stems()))
 def test_name_of_file_and_pass_are_one(stem):
-    loaded = passes.load_pass(stem)
+    loaded = pass_manager.load_pass(stem)
     assert loaded.NAME.lower() == stem.replace("_", "") and callable(loaded.run)
     assert loaded.__doc__.splitlines()[0].endswith(".")
 
@@ -53,7 +53,7 @@ def missing_tests(stem: str, folder: Path) -> list[str]:
     if not path.is_file():
         return [f"a file {path.name}"]
     tests = [n for n in ast.parse(path.read_text()).body if isinstance(n, ast.FunctionDef) and n.name[:5] == "test_"]
-    name = passes.load_pass(stem).NAME
+    name = pass_manager.load_pass(stem).NAME
     used = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Constant) and n.value == name]
     return [what for what, found in (("tests", tests), (f"the name {name}", used)) if not found]
 
@@ -71,20 +71,20 @@ def test_a_pass_without_tests_is_found(tmp_path):
 
 def test_pipelines_name_passes_in_their_own_spelling():
     for stage in some(STAGES):
-        names = passes.pipeline_names(stage)
-        assert passes.parse_pipeline(passes.pipeline_text(names)) == names
+        names = pass_manager.pipeline_names(stage)
+        assert pass_manager.parse_pipeline(pass_manager.pipeline_text(names)) == names
 
 
 @pytest.mark.parametrize("name", ["tir.Simplify", "simplify", "Simplify"])
 def test_spellings_of_a_name(name):
-    assert passes.pass_name(name) == "Simplify"
+    assert pass_manager.pass_name(name) == "Simplify"
 
 
 def test_the_vendors_names_are_aliases():
     table = re.findall(r"^\| `(\w+)` \| `(\w+)` \|$", COMPAT.read_text().partition("## Passes")[2], re.MULTILINE)
     assert table == list(VENDOR_NAMES.items())
-    assert all(passes.pass_name(f"tir.{alias}") == name for alias, name in VENDOR_NAMES.items())
-    known = {p.name for p in passes.describe()}
+    assert all(pass_manager.pass_name(f"tir.{alias}") == name for alias, name in VENDOR_NAMES.items())
+    known = {p.name for p in pass_manager.describe()}
     assert not known & VENDOR_NAMES.keys() and not {*NOT_NEEDED} & (known | VENDOR_NAMES.keys())
 
 
@@ -95,13 +95,13 @@ def test_a_pass_is_disabled_and_printed_by_each_of_its_names(module, name):
 
 
 def test_passes_of_other_programs_have_no_alias():
-    assert passes.pass_name("FoldConstant") == "ConstantPropagation"
-    assert passes.pass_name("FoldConstant", GRAPHS) == "FoldConstant"
+    assert pass_manager.pass_name("FoldConstant") == "ConstantPropagation"
+    assert pass_manager.pass_name("FoldConstant", GRAPHS) == "FoldConstant"
 
 
 def test_unknown_name_gets_the_nearest_one():
     with pytest.raises(UsageError, match="Simplifi") as e:
-        passes.parse_pipeline("Simplifi")
+        pass_manager.parse_pipeline("Simplifi")
     assert "'Simplify'" in e.value.help
 
 
@@ -134,7 +134,7 @@ def test_print_of_a_function_that_is_not_there_is_empty(module):
 
 def test_dump_files_are_numbered_over_both_pipelines(module, tmp_path):
     _, _, options = run(module, dump_dir=tmp_path)
-    passes.run_pipeline(("UniquifyVarName",), module, options)
+    pass_manager.run_pipeline(("UniquifyVarName",), module, options)
     names = ["00-input.txt", "01-Simplify.txt", "02-ExpandDivMod.txt", "03-UniquifyVarName.txt"]
     assert sorted(p.name for p in tmp_path.iterdir()) == names
     assert parse_module((tmp_path / names[0]).read_text()) is not None
@@ -165,21 +165,21 @@ def broken(error):
 
 
 def test_a_defect_of_a_pass_names_it_and_keeps_the_module(module, monkeypatch):
-    monkeypatch.setattr(passes, "load_pass", lambda name, folder=None: broken(KeyError("x")))
-    with pytest.raises(passes.InternalPassError, match="Broken") as e:
-        passes.run_pipeline(("Broken",), module)
+    monkeypatch.setattr(pass_manager, "load_pass", lambda name, folder=None: broken(KeyError("x")))
+    with pytest.raises(pass_manager.InternalPassError, match="Broken") as e:
+        pass_manager.run_pipeline(("Broken",), module)
     assert e.value.before == print_module(module)
 
 
 def test_an_error_of_the_kernel_passes_through(module, monkeypatch):
-    monkeypatch.setattr(passes, "load_pass", lambda name, folder=None: broken(CompassError("no")))
+    monkeypatch.setattr(pass_manager, "load_pass", lambda name, folder=None: broken(CompassError("no")))
     with pytest.raises(CompassError, match="no"):
-        passes.run_pipeline(("Broken",), module)
+        pass_manager.run_pipeline(("Broken",), module)
 
 
 def test_verify_blames_the_pass_that_broke_the_module(module, monkeypatch):
     pass_ = _Broken()
     pass_.run = lambda m: m.map_functions(lambda f: f.replace(body=f.body[1:]))
-    monkeypatch.setattr(passes, "load_pass", lambda name, folder=None: pass_)
-    with pytest.raises(passes.InternalPassError, match="Broken.*a is used but not defined"):
-        passes.run_pipeline(("Broken",), module, passes.PassOptions(verify=True))
+    monkeypatch.setattr(pass_manager, "load_pass", lambda name, folder=None: pass_)
+    with pytest.raises(pass_manager.InternalPassError, match="Broken.*a is used but not defined"):
+        pass_manager.run_pipeline(("Broken",), module, pass_manager.PassOptions(verify=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from module_text import body_text, module_text
 
-from compassc import passes
+from compassc import pass_manager
 from compassc.ir import parse_module
 
 COPY = 'S.dma_copy(T.addr(a, 0), T.addr(p, (i * 16)), 64, 64, 64, 64, dtype="void")'
@@ -20,7 +20,7 @@ def after(*body: str, names: str = "['a']"):
         *("    " + s for s in body),
     ]
     module = parse_module(module_text("\n".join([head, *("    " + line for line in lines)])))
-    return passes.run_pipeline(("InjectDoubleBuffer",), module, passes.PassOptions(verify=True))
+    return pass_manager.run_pipeline(("InjectDoubleBuffer",), module, pass_manager.PassOptions(verify=True))
 
 
 def test_transfers_into_an_array_are_a_turn_ahead():

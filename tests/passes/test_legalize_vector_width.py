@@ -6,7 +6,7 @@ import pytest
 from vector_text import c_of, module
 
 from compass_core.errors import CompassError
-from compassc import passes
+from compassc import pass_manager
 from compassc.ir import walk_exprs, walk_stmts
 from tests.choosing import some
 
@@ -40,7 +40,7 @@ def test_a_wide_variable_is_an_array_and_its_last_register_is_masked():
 
 def test_after_it_every_vector_is_a_register():
     body = load("x", "int8x70") + 'y: T.int32x70 = S.cast(x, dtype="int32x70", part="all", saturate=None)\n'
-    done = passes.run_pipeline(
+    done = pass_manager.run_pipeline(
         ("LowerVectorOperators", "LegalizeVectorWidth"), module(body + store("y"), "int8", "int32")
     )
     for root in some(root for f in done.functions for s in walk_stmts(f.body) for root in s.exprs()):

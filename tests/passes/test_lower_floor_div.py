@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from loops_text import after, loops
 
-from compassc import passes
+from compassc import pass_manager
 
 NAME = "LowerFloorDiv"
 LOOP = "for i in T.serial(0, 64, 1, nonneg=True):\n    p[i] = {}"
@@ -24,5 +24,5 @@ def test_a_condition_that_always_holds_goes():
 
 def test_the_mark_of_functions_that_are_being_lowered_goes():
     for made_of in (True, False, "stages"):
-        made = passes.run_pipeline((NAME,), loops("p[0] = 1", made_of))
+        made = pass_manager.run_pipeline((NAME,), loops("p[0] = 1", made_of))
         assert made.entry_func.attr("expressions") is None

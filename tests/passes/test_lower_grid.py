@@ -3,7 +3,7 @@
 import pytest
 
 from compass_core import targets
-from compassc import passes
+from compassc import pass_manager
 from compassc.dsl import parse
 from compassc.dsl import script as S
 from compassc.ir import exprs as E
@@ -23,7 +23,7 @@ def k(a: S.ptr("i32", "global"), n: S.i32):
 
 @pytest.mark.parametrize("name", ["X2_1204", "X2_1204MP3", "X3P_1304MP4"])
 def test_numbers_of_groups_are_numbers(name):
-    module = passes.run_pipeline(("LowerGrid",), parse(k, name))
+    module = pass_manager.run_pipeline(("LowerGrid",), parse(k, name))
     found = [e for f in module.functions for s in walk_stmts(f.body) for root in s.exprs() for e in walk_exprs(root)]
     calls = {e.op for e in found if type(e) is E.Call}
     cores = targets.load(name).cores

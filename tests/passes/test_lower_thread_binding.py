@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from loops_text import after, loops
 
-from compassc import passes
+from compassc import pass_manager
 from compassc.te import LowerError
 from compassc.te.machine import Grid, Machine
 
@@ -61,4 +61,4 @@ def test_there_is_one_dimension_of_tecs():
 def test_other_functions_stay():
     module = loops("p[0] = 1", True)
     other = module.map_functions(lambda f: f.without_attr("expressions"))
-    assert passes.run_pipeline((NAME,), other) is other
+    assert pass_manager.run_pipeline((NAME,), other) is other

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from vector_text import module
 
-from compassc import passes
+from compassc import pass_manager
 from compassc.analysis.mask_types import MaskTypes
 from compassc.ir import walk_stmts
 
 
 def widths(body: str, **kwargs: str) -> dict[str, int]:
     """The width of each mask variable of `k` by its name."""
-    m = passes.run_pipeline(("LowerVectorOperators",), module(body, **kwargs))
+    m = pass_manager.run_pipeline(("LowerVectorOperators",), module(body, **kwargs))
     types = MaskTypes(m)
     found = [s.var for s in walk_stmts(m["k"].body) if type(s).__name__ == "Let" and s.var.dtype.is_mask]
     return {v.name: types.width(v) for v in found}

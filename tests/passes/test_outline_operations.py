@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vector_text import W, after, module, unchanged, verified
 
-from compassc import passes
+from compassc import pass_manager
 from compassc.ir import exprs as E
 from compassc.ir.visit import all_exprs
 
@@ -16,7 +16,7 @@ def test_each_form_has_one_function():
         f"{name}: T.int32x8 = {SORT.format(value, down)}"
         for name, value, down in (("p", "x", False), ("q", "y", False), ("r", "p", True))
     )
-    made = passes.run_pipeline(("OutlineOperations",), module(body), verified())
+    made = pass_manager.run_pipeline(("OutlineOperations",), module(body), verified())
     assert [f.name for f in made.functions] == ["k", "k_vsort_int32x8", "k_vsort_int32x8_descending"]
     for f in made.functions:
         assert not any(type(e) is E.Call and e.op == "vsort" for e in all_exprs(f.body, E.F_CALL))

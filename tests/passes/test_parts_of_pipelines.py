@@ -7,7 +7,7 @@ import pytest
 from compass_core.errors import CompassError
 from compassc import codegen, passes, te, topi
 from compassc.analysis.interface import interface_of
-from compassc.passes import PassOptions, pipeline_names
+from compassc.pass_manager import PassOptions, pipeline_names
 from tests.choosing import chosen
 
 PASSES = [*pipeline_names("loops"), *pipeline_names("lower"), *pipeline_names("legalize")]

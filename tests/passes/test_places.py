@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from compass_core.errors import Span
-from compassc import passes
+from compassc import pass_manager
 from compassc.analysis.structure import effect_of
 from compassc.dsl import load_kernels, parse
 from compassc.ir import exprs as E
@@ -54,8 +54,8 @@ def check(module: S.IRModule) -> None:
     assert None not in calls
     known = {*calls, *[span for span, _ in things(module)]}
     for stage in ("lower", "legalize"):
-        for name in passes.pipeline_names(stage):
-            module = passes.run_pipeline((name,), module)
+        for name in pass_manager.pipeline_names(stage):
+            module = pass_manager.run_pipeline((name,), module)
             lost = [what for span, what in things(module) if span is None or span not in known]
             assert not lost, f"{name} drops the place of {lost[:3]}"
 

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from compassc import passes, te
+from compassc import pass_manager, te
 from compassc.analysis.interpret import Interpreter
 from compassc.ir.text import parse_module
 
@@ -15,7 +15,7 @@ TARGET = "X2_1204"
 
 def reused(text: str):
     """The module of a text after the pass."""
-    return passes.run_pipeline(("ReuseLoads",), parse_module(text))
+    return pass_manager.run_pipeline(("ReuseLoads",), parse_module(text))
 
 
 def tile(rows, columns):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compassc import passes, targets, te, topi
+from compassc import pass_manager, targets, te, topi
 from compassc.analysis.structure import Interner
 from compassc.ir.text import parse_module
 from compassc.ir.visit import walk_exprs, walk_stmts
@@ -45,7 +45,7 @@ def named(*lines: str) -> list[str]:
          *("        " + line for line in lines)]
     )  # fmt: skip
     return (
-        passes.run_pipeline(("ShareVectors",), parse_module(text))
+        pass_manager.run_pipeline(("ShareVectors",), parse_module(text))
         .script()
         .partition('"float16")\n        y_1 = ')[2]
         .splitlines()[1:]

@@ -1,6 +1,6 @@
 from module_text import module_text
 
-from compassc import passes
+from compassc import pass_manager
 from compassc.ir import parse_module
 from compassc.ir.exprs import Var
 from compassc.ir.stmts import Alloc, Let
@@ -26,6 +26,6 @@ def test_later_ones_get_numbers():
 
     module = module.map_functions(same_names)
     assert names(module) == ["n", "b", "b", "n"]
-    after = passes.run_pipeline(("UniquifyVarName",), module, passes.PassOptions(verify=True))
+    after = pass_manager.run_pipeline(("UniquifyVarName",), module, pass_manager.PassOptions(verify=True))
     assert names(after) == ["n_1", "b", "b_1", "n_2"]
-    assert passes.run_pipeline(("UniquifyVarName",), after) is after
+    assert pass_manager.run_pipeline(("UniquifyVarName",), after) is after

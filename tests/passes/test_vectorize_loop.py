@@ -1,7 +1,7 @@
 import pytest
 
 from compass_core.errors import CompassError
-from compassc import passes
+from compassc import pass_manager, passes
 from compassc.dsl import load_kernels, parse
 
 P = 'a: T.ptr("float32", "global"), b: T.ptr("float32", "global"), c: T.ptr("int32", "global"), n: T.int32'
@@ -119,8 +119,8 @@ def test_turns_that_depend_on_each_other_are_refused(body, tmp_path):
     path.write_text(head + "".join(f"        {line}\n" for line in body.split("; ")))
     module = parse(load_kernels(path).entry("k"), "X2_1204")
     if body in APART:
-        passes.lower(module, passes.PassOptions())
+        passes.lower(module, pass_manager.PassOptions())
         return
     with pytest.raises(CompassError, match="depend on each other") as told:
-        passes.lower(module, passes.PassOptions())
+        passes.lower(module, pass_manager.PassOptions())
     assert told.value.code == "vectorize" and told.value.span.line == 6 + body.count(";")

@@ -9,7 +9,7 @@ import pytest
 from module_text import module_text
 
 from compass_core.errors import CompassError
-from compassc import codegen, passes
+from compassc import codegen, pass_manager, passes
 from compassc.analysis.interface import interface_of
 from compassc.analysis.wellformed import STAGES, _as_declared, verify_stage
 from compassc.dsl import load_kernels, parse
@@ -59,7 +59,7 @@ WRONG = {
 def check(module: IRModule) -> None:
     """All stages of a module; its texts read back equal at each of them."""
     verify_stage(module, "parsed")
-    options = passes.PassOptions(verify=True)
+    options = pass_manager.PassOptions(verify=True)
     lowered = passes.lower(module, options)
     legalised = passes.legalize(lowered, options)
     for made in (lowered, legalised):

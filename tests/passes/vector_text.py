@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from compassc import passes
+from compassc import pass_manager
 from compassc.codegen.c_unit import print_unit
 from compassc.ir import IRModule, parse_module, print_module
 
@@ -18,19 +18,19 @@ def module(body: str, elem: str = "int32", other: str = "", target: str = "X2_12
     return parse_module(HEAD.format(target, POINTERS.format(elem, other or elem)) + "".join(lines) + more)
 
 
-def verified() -> passes.PassOptions:
-    return passes.PassOptions(verify=True)
+def verified() -> pass_manager.PassOptions:
+    return pass_manager.PassOptions(verify=True)
 
 
 def after(name: str, body: str, **kwargs: str) -> list[str]:
     """The lines of the body of `k` after one pass."""
-    return body_lines(print_module(passes.run_pipeline((name,), module(body, **kwargs), verified())))
+    return body_lines(print_module(pass_manager.run_pipeline((name,), module(body, **kwargs), verified())))
 
 
 def unchanged(name: str, body: str, **kwargs: str) -> bool:
     """Whether a pass leaves a body alone, so much that it gives back the same module."""
     before = module(body, **kwargs)
-    return passes.run_pipeline((name,), before) is before
+    return pass_manager.run_pipeline((name,), before) is before
 
 
 def body_lines(text: str) -> list[str]:
@@ -40,7 +40,7 @@ def body_lines(text: str) -> list[str]:
 
 def c_of(body: str, **kwargs: str) -> list[str]:
     """The C lines of the body of `k`, without the final barrier."""
-    done = passes.run_pipeline(passes.pipeline_names("legalize"), module(body, **kwargs), verified())
+    done = pass_manager.run_pipeline(pass_manager.pipeline_names("legalize"), module(body, **kwargs), verified())
     lines = [line.text for line in print_unit(done).lines]
     start = next(i for i, line in enumerate(lines) if line.startswith("__kernel") and line.endswith("{"))
     return [line.strip() for line in lines[start + 1 : lines.index("}", start) - 1]]

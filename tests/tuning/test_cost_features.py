@@ -96,9 +96,9 @@ def test_the_values_of_parameters_tell_turns():
         for i in range(n):
             x[i] = x[i] * 3
 
-    from compassc import passes
+    from compassc import pass_manager, passes
 
-    module = passes.lower(BuildManager(TARGET).parse(scaled), passes.PassOptions())
+    module = passes.lower(BuildManager(TARGET).parse(scaled), pass_manager.PassOptions())
     loads = names().index("run.scalar_load")
     assert feature_vector(module, {"n": 1000.0})[loads] == pytest.approx(np.log2(1001))
     assert loop_nest(module).unknown_loops == 1 and loop_nest(module, {"n": 5.0}).unknown_loops == 0

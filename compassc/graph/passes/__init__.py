@@ -8,7 +8,7 @@ where the pass's docstring says that sums and products are put together otherwis
 from __future__ import annotations
 
 from compassc.graph.graph import Graph
-from compassc.passes import Folder, PassOptions, pipeline_names, run_pipeline
+from compassc.pass_manager import Folder, PassOptions, pipeline_names, run_pipeline
 
 
 def _text(graph: Graph, functions: tuple[str, ...] = ()) -> str:

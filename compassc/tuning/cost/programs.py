@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import CompassError
-from compassc import passes
+from compassc import pass_manager, passes
 from compassc.dsl.build_manager import BuildManager
 from compassc.ir.stmts import IRModule
 from compassc.language.info import current_target
@@ -36,7 +36,7 @@ def _lowered(kernel: Any, target: str) -> IRModule:
     if isinstance(kernel, IRModule):
         return kernel
     with current_target(target):
-        return passes.lower(BuildManager(target).parse(kernel), passes.PassOptions())
+        return passes.lower(BuildManager(target).parse(kernel), pass_manager.PassOptions())
 
 
 def _sizes(arguments: Sequence[Any], module: IRModule) -> dict[str, float]:

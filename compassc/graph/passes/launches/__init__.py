@@ -7,7 +7,7 @@ for the launches' target.
 from __future__ import annotations
 
 from compassc.graph.launches import Launches, write_launches
-from compassc.passes import Folder, PassOptions, pipeline_names, run_pipeline
+from compassc.pass_manager import Folder, PassOptions, pipeline_names, run_pipeline
 
 JOIN = "JoinElementwise"
 """The pass that makes launches of several layers."""
