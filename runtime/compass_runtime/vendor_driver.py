@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import math
 import os
 import threading
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 ROOM = 4096
 """Bytes behind a tensor whose size was left open: the driver's memory is of whole pages."""
+MOST_PRINTED = 4 << 20
+"""Bytes of what a run prints."""
+_CUT = "\n... (what else was printed has no room)\n"
 _LOOK_SECONDS = 0.02
 _WORD, _LONG, _INT, _TEXT, _ANY = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int32, ctypes.c_char_p, ctypes.c_void_p
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
@@ -330,14 +334,19 @@ def _in_thread(run: Callable[[], None]) -> float:
 
 @contextlib.contextmanager
 def _printed() -> Iterator[list[str]]:
-    """What goes to stdout of the process, where drivers write what kernels print."""
+    """What goes to stdout of the process, where drivers write what kernels print. It goes to a piece of memory that does not grow: what
+    has no room there is lost, and said to be."""
     found: list[str] = []
-    kept, file = os.dup(1), os.memfd_create("stdout")
+    kept, file = os.dup(1), os.memfd_create("stdout", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(file, MOST_PRINTED)
+    fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
     os.dup2(file, 1)
     try:
         yield found
     finally:
+        ctypes.CDLL(None).fflush(None)  # of the C library's streams: the driver writes to one
         os.dup2(kept, 1)
-        found.append(os.pread(file, 1 << 22, 0).decode("utf-8", "replace"))
+        size = os.lseek(file, 0, os.SEEK_CUR)
+        found.append(os.pread(file, size, 0).decode("utf-8", "replace") + (_CUT if size >= MOST_PRINTED else ""))
         os.close(kept)
         os.close(file)

@@ -7,6 +7,7 @@
 #include "compass_runtime.h"
 #include "container.h"
 
+#define MOST_PRINTED (4u << 20) /* bytes of what a run prints */
 #define MOST_JOBS 4 /* of a session, for programs and sizes that were run before: each has a device's memory */
 
 /* The driver's functions that are used, by their names. */
@@ -75,6 +76,9 @@ struct run {
   struct text printed;
 };
 
+/* Has what goes to stdout of this process go to a piece of memory that does not grow, where runs find what they
+ * printed. */
+bool catch_printed(void);
 bool driver_open(struct driver *driver, const char *library, const char *engine, struct failure *failure);
 /* In the process that uses it. */
 bool driver_begin(struct driver *driver, struct failure *failure);

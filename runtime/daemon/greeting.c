@@ -37,7 +37,7 @@ bool tokens_read(struct tokens *tokens, const char *path, struct failure *failur
   return read_tokens(tokens, text, path, failure);
 }
 
-static bool refuse(struct channel *channel, const char *message, const char *code) {
+bool refuse(struct channel *channel, const char *message, const char *code) {
   struct text head = {0};
   text_put(&head, "{\"message\":");
   text_string(&head, message, strlen(message));

@@ -64,6 +64,7 @@ long strtol(const char *, char **, int);
 void *memmove(void *, const void *, size_t);
 char *strchr(const char *, int);
 ssize_t readlink(const char *, char *, size_t);
+int fflush(void *);
 void *dlopen(const char *, int);
 void *dlsym(void *, const char *);
 char *dlerror(void);
@@ -116,6 +117,10 @@ char *dlerror(void);
 #define O_NOFOLLOW 0400000
 #endif
 #define O_NONBLOCK 04000
+#define MFD_ALLOW_SEALING 2u
+#define F_ADD_SEALS 1033
+#define F_SEAL_SHRINK 2
+#define F_SEAL_GROW 4
 
 void write_all(int file, const char *text, size_t size);
 

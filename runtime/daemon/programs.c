@@ -139,7 +139,8 @@ bool run_module(struct call *call, struct module *module, uint32_t first) {
   struct run run = {0};
   bool done = operands && run_operands(call, module, operands, 0, &run);
   for (size_t i = 0; i < run.printed.size; i++) /* on whose terminal this is, nothing happens but words */
-    if ((unsigned char)run.printed.data[i] >= 127 || (run.printed.data[i] < ' ' && !strchr("\t\n", run.printed.data[i])))
+    if ((unsigned char)run.printed.data[i] >= 127 ||
+        (run.printed.data[i] < ' ' && !strchr("\t\n", run.printed.data[i])))
       run.printed.data[i] = '?';
   write_all(2, run.printed.data ? run.printed.data : "", run.printed.size);
   free(run.printed.data);
@@ -198,9 +199,9 @@ static bool call_program(struct call *call) {
   bool done = operands && run_operands(call, module, operands, seconds_of(call, 3), &run);
   if (done) {
     text_print(&call->result, "[%.9g,", run.seconds);
-    text_string(&call->result, run.printed.data ? run.printed.data : "", run.printed.size);
+    done = answer_printed(call, &run.printed);
     text_put(&call->result, ",");
-    done = answer_contents(call, call->arguments[1], call->arguments[2]);
+    done = done && answer_contents(call, call->arguments[1], call->arguments[2]);
     text_put(&call->result, ",null]");
   }
   free(run.printed.data);
@@ -298,7 +299,7 @@ static bool run_program(struct call *call) {
   done = done && program_fill(&module->program, operands, call->session->quota.memory, &job, &call->failure) &&
          program_run(&module->program, job, limit ? limit->number : 0, &watch, &run, &call->failure);
   text_print(&call->result, "[%.9g,", run.seconds);
-  text_string(&call->result, run.printed.data ? run.printed.data : "", run.printed.size);
+  done = done && answer_printed(call, &run.printed);
   text_put(&call->result, ",[");
   bool is_first = true;
   for (uint32_t k = 0; done && k < MOST_PARAMETERS; k++)

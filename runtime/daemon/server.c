@@ -2,19 +2,23 @@
 
 #define SWEEP_MS 500
 #define HARD_SECONDS 2.0 /* so much later than it should have ended a process is killed */
-#define FILES_EACH 4
+#define REST_NS 50000000 /* after the system had no file for a connection */
+#define GO 'g'
+#define FULL 'f'
+#define WAITING_EACH 4 /* clients that wait for their turn, for each stranger that there may be */
 #define PREFIX "compass-rpcd-"
 
 enum state { STRANGER, WAITING, SESSION, REMOVER };
 
-/* A process with one client, or one that removes the folder of another. `clock`: shared memory, in which it says when its
- * call has to be over. */
+/* A process with one client, or one that removes the folder of another. `clock`: shared memory, in which it says when
+ * its call has to be over. */
 struct child {
   int process, control;
   double *clock, end, seconds;
   enum state state;
   uint32_t number; /* names its folder */
   uint32_t turn;   /* of those that wait, the lowest is next */
+  bool heard;      /* said that its client is known, which it says once */
 };
 
 struct children {
@@ -97,8 +101,9 @@ bool server_open(struct server *server, struct failure *failure) {
   for (int i = 0; i < 2; i++) signal(signals[i], stop);
   signal(SIGPIPE, SIG_IGN);
   const uint8_t *host = (const uint8_t *)&server->options.host;
-  write_all(1, line, (size_t)snprintf(line, sizeof line, "listening on %u.%u.%u.%u:%u\n", host[0], host[1], host[2],
-                                      host[3], port));
+  write_all(
+      1, line,
+      (size_t)snprintf(line, sizeof line, "listening on %u.%u.%u.%u:%u\n", host[0], host[1], host[2], host[3], port));
   return true;
 }
 
@@ -107,28 +112,28 @@ bool server_open(struct server *server, struct failure *failure) {
 /* Waits for the turn, which the parent gives; says to the client that others are served. */
 static bool wait_turn(struct channel *channel, int control, double seconds) {
   struct text empty = {0};
-  char given;
+  char given = 0;
   bool sent = send(control, &seconds, sizeof seconds, MSG_NOSIGNAL) == sizeof seconds;
   text_put(&empty, "{}");
   for (int wait = 50; sent; wait = 1000) {
     struct pollfd look = {.fd = control, .events = POLLIN};
     int ready = poll(&look, 1, wait);
     if (ready > 0) {
-      sent = recv(control, &given, 1, 0) == 1;
+      if (recv(control, &given, 1, 0) == 1 && given == FULL)
+        refuse(channel, "too many wait for this server", "rpc-quota");
       break;
     }
-    sent = channel_send(channel, WAIT, 0, &empty, NULL, 0);
+    sent = channel_peek(channel) != LOST && channel_send(channel, WAIT, 0, &empty, NULL, 0);
   }
   free(empty.data);
-  return sent;
+  return given == GO;
 }
 
-static void confine(const struct quota *quota) {
+static bool confine(const struct quota *quota) {
   struct limit core = {0, 0}, data = {quota->memory * 2 + (512ull << 20), quota->memory * 2 + (512ull << 20)};
   setrlimit(RLIMIT_CORE, &core);
   setrlimit(RLIMIT_DATA, &data);
-  int out = memfd_create("stdout", MFD_CLOEXEC); /* where the driver prints what kernels print */
-  if (out >= 0) dup2(out, 1);
+  return catch_printed();
 }
 
 static void serve(struct server *server, int socket, int control, volatile double *clock, const char *folder) {
@@ -148,11 +153,13 @@ static void serve(struct server *server, int socket, int control, volatile doubl
   session.channel.greeting = false;
   session.seconds = greeted.seconds;
   session.end = greeted.seconds ? now() + greeted.seconds : 1e18;
-  confine(&session.quota);
-  if (mkdirat(AT_FDCWD, folder, 0700) != 0 || !folder_open(&session.folder, folder, session.quota.disk) ||
-      chdir(folder) != 0)
-    return;
-  if (driver_begin(&server->driver, &failure)) session_serve(&session);
+  bool ready = (confine(&session.quota) && mkdirat(AT_FDCWD, folder, 0700) == 0 &&
+                folder_open(&session.folder, folder, session.quota.disk) && chdir(folder) == 0) ||
+               wrong(&failure, "rpc-file", "the session can have no folder here: %s", strerror(errno));
+  if (ready && driver_begin(&server->driver, &failure))
+    session_serve(&session);
+  else
+    session_complain(&session, 0, &failure);
   session_end(&session);
 }
 
@@ -164,7 +171,10 @@ static void leave_parent(const struct server *server, const struct children *chi
   signal(SIGTERM, SIG_DFL);
   close(server->listener);
   close(server->root_file); /* the lock is the parent's, who has it open, too */
-  for (uint32_t i = 0; i < children->count; i++) close(children->at[i].control);
+  for (uint32_t i = 0; i < children->count; i++) {
+    close(children->at[i].control);
+    munmap(children->at[i].clock, 4096); /* the times of others are not this one's to set */
+  }
 }
 
 static _Noreturn void be_child(struct server *server, const struct children *children, int socket, int control,
@@ -188,7 +198,11 @@ static void folder_of(const struct server *server, uint32_t number, char out[420
 
 static void accept_client(struct server *server, struct children *children) {
   int ends[2], socket = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC);
-  if (socket < 0) return;
+  if (socket < 0) {
+    struct timespec moment = {0, REST_NS};
+    if (errno != EAGAIN) nanosleep(&moment, NULL);
+    return;
+  }
   double *clock = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (clock == MAP_FAILED || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     if (clock != MAP_FAILED) munmap(clock, 4096);
@@ -212,7 +226,8 @@ static void accept_client(struct server *server, struct children *children) {
     return;
   }
   children->at[children->count++] = (struct child){
-      process, ends[0], clock, now() + server->options.quota.greeting_seconds + HARD_SECONDS, 0, STRANGER, number, 0};
+      process, ends[0], clock, now() + server->options.quota.greeting_seconds + HARD_SECONDS, 0, STRANGER,
+      number,  0,       false};
 }
 
 /* Deletes the folder of a session in a process of its own, which takes the session's place: nobody waits for a disk. */
@@ -230,7 +245,8 @@ static void remove_folder(const struct server *server, struct children *children
     return;
   }
   child.clock[0] = 0;
-  children->at[children->count++] = (struct child){process, ends[0], child.clock, 1e18, 0, REMOVER, child.number, 0};
+  children->at[children->count++] =
+      (struct child){process, ends[0], child.clock, 1e18, 0, REMOVER, child.number, 0, false};
 }
 
 static void end_child(struct server *server, struct children *children, uint32_t at) {
@@ -246,6 +262,8 @@ static void end_child(struct server *server, struct children *children, uint32_t
     munmap(child.clock, 4096);
 }
 
+static void say(const struct child *child, char what) { send(child->control, &what, 1, MSG_NOSIGNAL); }
+
 /* Lets those in who wait, as long as there is room. */
 static void give_turns(const struct server *server, struct children *children) {
   while (in_state(children, SESSION) < server->options.quota.sessions) {
@@ -255,7 +273,7 @@ static void give_turns(const struct server *server, struct children *children) {
     if (!next) return;
     next->state = SESSION;
     next->end = next->seconds ? now() + next->seconds + HARD_SECONDS : 1e18;
-    send(next->control, "g", 1, MSG_NOSIGNAL);
+    say(next, GO);
   }
 }
 
@@ -263,10 +281,16 @@ static void give_turns(const struct server *server, struct children *children) {
 static void hear_child(struct server *server, struct children *children, uint32_t at) {
   struct child *child = &children->at[at];
   ssize_t n = recv(child->control, &child->seconds, sizeof child->seconds, MSG_DONTWAIT);
-  if (n == sizeof child->seconds && child->state == STRANGER) {
+  if (n == sizeof child->seconds && child->state == STRANGER && !child->heard) {
     child->state = WAITING;
     child->turn = ++children->turns;
     child->end = 1e18;
+    if (in_state(children, WAITING) > WAITING_EACH * server->options.quota.strangers) {
+      child->state = STRANGER; /* as long as that is said to him */
+      child->end = now() + HARD_SECONDS;
+      child->heard = true;
+      say(child, FULL);
+    }
   } else if (n >= 0 || errno != EAGAIN) {
     end_child(server, children, at);
   }
@@ -274,7 +298,7 @@ static void hear_child(struct server *server, struct children *children, uint32_
 
 void server_run(struct server *server) {
   const struct quota *quota = &server->options.quota;
-  struct children children = {.most = 4 * quota->strangers + quota->sessions};
+  struct children children = {.most = (WAITING_EACH + 1) * quota->strangers + quota->sessions};
   struct pollfd *look = calloc(children.most + 1, sizeof *look);
   children.at = calloc(children.most + 1, sizeof *children.at);
   while (look && children.at && !stopped) {

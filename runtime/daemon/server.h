@@ -35,6 +35,8 @@ struct greeted {
 };
 
 bool tokens_read(struct tokens *tokens, const char *path, struct failure *failure);
+/* Says why nothing comes of the greeting; false. */
+bool refuse(struct channel *channel, const char *message, const char *code);
 /* The greeting of a client; false: nothing comes of it, which was said to him. */
 bool greet(struct channel *channel, const struct server *server, double end, struct greeted *greeted);
 bool server_open(struct server *server, struct failure *failure);

@@ -1,5 +1,7 @@
 #include "session.h"
 
+#define LONG_TEXT 65536u /* bytes of a text that lies in a body */
+
 static bool body_number(const struct call *call, const struct json *value, uint32_t *number) {
   const struct json *body = json_find(value, "body");
   if (!body || body->kind != JSON_INTEGER || body->integer < 0 || body->integer >= call->given_count) return false;
@@ -195,7 +197,7 @@ static void describe_failure(struct text *out, const struct failure *failure) {
   text_put(out, ",\"notes\":[],\"trace\":\"\"}");
 }
 
-static bool complain(struct session *session, uint32_t number, const struct failure *failure) {
+bool session_complain(struct session *session, uint32_t number, const struct failure *failure) {
   struct text text = {0};
   describe_failure(&text, failure);
   bool sent = channel_send(&session->channel, ERROR, number, &text, NULL, 0);
@@ -213,7 +215,7 @@ static bool reply(struct call *call, uint32_t number, bool done) {
   struct text head = {0};
   if (!done) {
     if (now() >= call->session->end) set_over(call->session, &call->failure);
-    return complain(call->session, number, &call->failure);
+    return session_complain(call->session, number, &call->failure);
   }
   text_put(&head, "{\"v\":");
   text_add(&head, call->result.data, call->result.size);
@@ -251,7 +253,7 @@ void session_serve(struct session *session) {
       else
         wrong(&failure, "rpc-idle", "nothing was asked for %g seconds: the session has ended",
               session->quota.idle_seconds);
-      complain(session, 0, &failure);
+      session_complain(session, 0, &failure);
     }
     if (receipt != RECEIVED) break;
     if (frame.kind == CANCEL) continue; /* of a call that had ended before */
@@ -365,5 +367,19 @@ bool answer_array(struct call *call, struct text *out, const void *data, uint64_
   for (uint32_t i = 0; i < rank; i++) text_print(out, "%s%llu", i ? "," : "", (unsigned long long)shape[i]);
   text_put(out, "]}");
   call->bodies[call->body_count++] = (struct part){data, nbytes};
+  return true;
+}
+
+bool answer_printed(struct call *call, struct text *printed) {
+  if (printed->size <= LONG_TEXT)
+    return text_string(&call->result, printed->data ? printed->data : "", printed->size), true;
+  for (size_t i = 0, bytes; i < printed->size; i += bytes ? bytes : 1)
+    if (!(bytes = utf8_size(printed->data + i, printed->data + printed->size))) printed->data[i] = '?';
+  if (call->body_count == MOST_BODIES || call->owned_count == MOST_BODIES)
+    return wrong(&call->failure, "limit-exceeded", "the answer has too many arrays");
+  text_print(&call->result, "{\"$\":\"text\",\"body\":%u}", call->body_count);
+  call->bodies[call->body_count++] = (struct part){printed->data, printed->size};
+  call->owned[call->owned_count++] = printed->data;
+  *printed = (struct text){0};
   return true;
 }

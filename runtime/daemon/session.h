@@ -82,6 +82,8 @@ struct builtin {
 
 extern const struct builtin BUILTINS[], PROGRAM_BUILTINS[];
 
+/* Tells the client of a failure, of call 0 that the session ends; whether it was sent. */
+bool session_complain(struct session *session, uint32_t number, const struct failure *failure);
 /* Answers calls until the client goes, or time is over. */
 void session_serve(struct session *session);
 /* Frees what it holds. */
@@ -105,6 +107,8 @@ bool new_tensor(struct call *call, const struct json *shape, const struct json *
 /* An array as a value of the answer. */
 bool answer_array(struct call *call, struct text *out, const void *data, uint64_t nbytes, const char *dtype,
                   const uint64_t *shape, uint32_t rank);
+/* What runs printed as a value of the answer, which it belongs to then: a long one lies in a body. */
+bool answer_printed(struct call *call, struct text *printed);
 /* Waits, until the call is cancelled or late. */
 bool wait_for_seconds(struct call *call, double seconds);
 /* How the wait for a run looks at the client. */

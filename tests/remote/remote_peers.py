@@ -78,6 +78,21 @@ def ended(sock: socket.socket) -> bool:
 
 
 @cache
+def flooding_driver() -> Path:
+    """A driver's library that prints without end in every run."""
+    from compass_runtime import clibrary
+    from compass_sim import engine
+
+    folder = Path(mkdtemp(prefix="compass-driver-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    real = Path(shutil.copy(clibrary.library_path(), folder / clibrary.NAME))
+    link = ("-shared", "-soname", "libflood.so", "-rpath", str(folder), str(real))
+    source = Path(__file__).with_name("data") / "flooding_driver.c"
+    engine.compile_and_link([source], folder / "libflood.so", ("-fPIC",), link)
+    return folder / "libflood.so"
+
+
+@cache
 def board_folder() -> Path:
     """A folder with compass-rpcd, and what it starts."""
     from compass_runtime import board_server

@@ -11,11 +11,14 @@ import pytest
 import test_hostile_peers
 import test_remote_runs
 import test_sessions
+import test_waiting_clients
 from conftest import SMALL
 from remote_kernels import add
-from remote_peers import BoardServer, board_folder, eventually, known
+from remote_peers import BoardServer, board_folder, eventually, flooding_driver, known
+from test_drivers import floods
 from test_hostile_peers import own
 from test_remote_runs import ex, operands
+from test_waiting_clients import full
 
 from compass_runtime import rpc
 from compass_runtime.rpc.limits import Quota
@@ -23,7 +26,7 @@ from compass_runtime.rpc.wire import Kind
 from compassc.driver.build import Request, run_build
 from compassc.dsl import BuildManager
 
-__all__ = ["ex", "own"]  # fixtures
+__all__ = ["ex", "full", "own"]  # fixtures
 
 SHARED = {
     test_sessions: """values_go_there_and_back arrays_are_the_same_byte_by_byte large_arrays_go_in_pieces files
@@ -42,6 +45,7 @@ SHARED = {
         a_session_whose_process_dies_tells_its_client_and_no_other a_server_that_dies_takes_its_sessions_along
         a_stopped_server_does_not_hold_its_client_for_ever more_clients_than_sessions_wait_for_their_turn
         two_hundred_sessions_at_once a_flood_of_strangers""",
+    test_waiting_clients: "a_full_row_keeps_nobody_from_the_greeting",
 }
 for _module, _names in SHARED.items():
     globals().update({f"test_{name}": getattr(_module, f"test_{name}") for name in _names.split()})
@@ -104,6 +108,11 @@ def test_a_named_library_of_the_driver(state_folder: Path) -> None:
             assert session.info["device"] == "simulator" and session.info["software"].startswith("compass-rpcd")
         with pytest.raises(rpc.RPCError, match="cannot find server that matches key=client:"):
             rpc.connect(own.host, own.port)
+
+
+def test_what_a_device_prints_is_bounded(state_folder: Path, kernel: Path) -> None:
+    with BoardServer(None, "--driver", str(flooding_driver())) as own:
+        floods(own, kernel)  # type: ignore[arg-type]
 
 
 def test_sizes_that_were_built_in_are_held_against_arrays(session: rpc.Session, kernel: Path, tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ import test_hostile_peers
 import test_remote_runs
 import test_sessions
 from conftest import SMALL
-from remote_peers import PORTS, eventually
+from remote_peers import PORTS, eventually, flooding_driver
 from test_hostile_peers import processes
 from test_remote_runs import ex
 
@@ -19,6 +21,7 @@ from compass_runtime import rpc
 from compass_runtime.clibrary import library_path
 from compass_runtime.rpc.limits import Quota
 from compass_runtime.rpc.wire import Kind
+from compass_runtime.vendor_driver import MOST_PRINTED
 
 __all__ = ["ex"]  # a fixture
 
@@ -51,6 +54,35 @@ def test_a_library_that_is_none_is_refused(state_folder: Path) -> None:
 def test_the_commands_option(compassc: Callable[..., object]) -> None:
     done = compassc("rpc-server", "--driver", "libaipudrv.so")
     assert done.status != 0 and "libaipudrv.so" in done.err  # type: ignore[attr-defined]
+
+
+def memory_of(process: int) -> int:
+    """Bytes of files in memory that a process has open."""
+    found = 0
+    for path in Path(f"/proc/{process}/fd").iterdir():
+        with suppress(OSError):
+            found += path.stat().st_blocks * 512 if "memfd:stdout" in os.readlink(path) else 0
+    return found
+
+
+def floods(own: rpc.Server, kernel: Path) -> None:
+    """What a device prints is bounded, in memory and in what the client gets; the next run has room again."""
+    with rpc.connect(own.host, own.port) as session:
+        module = session.load_bytes(kernel.read_bytes())
+        (process,) = processes(own)
+        out = session.empty((4,), "int32")
+        for value in (1, 2):
+            one = session.array(np.full(4, value, np.int32))
+            _, printed, _, _ = session.call("program.call", [module, [one, one, out, 4], []])
+            assert printed.startswith("flood") and printed.endswith("has no room)\n")
+            assert len(printed) <= MOST_PRINTED + 100
+            assert (out.numpy() == 2 * value).all()
+        assert memory_of(process) <= MOST_PRINTED
+
+
+def test_what_a_device_prints_is_bounded(state_folder: Path, kernel: Path) -> None:
+    with rpc.Server(**PORTS, silent=True, driver=str(flooding_driver())) as own:
+        floods(own, kernel)
 
 
 def test_a_client_that_goes_ends_what_runs_for_him(kernel: Path) -> None:

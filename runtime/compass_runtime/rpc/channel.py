@@ -31,6 +31,8 @@ STALL_SECONDS = 30.0
 
 _AHEAD = 1 << 16
 """So many bytes are read at once where fewer are asked for."""
+_PIECE = 1 << 18
+"""So many bytes are passed on at once."""
 
 
 def tuned(sock: socket.socket) -> None:
@@ -89,6 +91,30 @@ class Channel:
     def _joined(parts: Sequence[Buffer]) -> Sequence[Buffer]:
         """Small parts together: each piece that is sent costs more than copying it does."""
         return [b"".join(parts)] if sum(map(len, parts)) < 1 << 16 else parts
+
+    def unread(self) -> bytes | None:
+        """What has come, whatever it is: first what was read ahead. None where there is nothing now, nothing at the end. Never
+        waits."""
+        if self._first < self._last:
+            data = bytes(self._in[self._first : self._last])
+            self._first = self._last = 0
+            return data
+        try:
+            self._set_timeout(0)
+            return self.sock.recv(_PIECE)
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return None
+        except OSError:
+            return b""
+
+    @property
+    def holds_more(self) -> bool:
+        """Whether there are bytes of which the socket does not tell who waits for it: TLS has read them."""
+        return self._first < self._last or bool(getattr(self.sock, "pending", lambda: 0)())
+
+    def pass_on(self, data: Buffer) -> None:
+        """Sends bytes of somebody else. RPCError as in `send`."""
+        self._write([data])
 
     def begin(self, timeout: float) -> None:
         """Sends the preamble, and holds that of the other side against ours."""
@@ -219,6 +245,10 @@ class Channel:
         """Whether the beginning of a message is here, which nobody has read."""
         return self._last - self._first >= wire.HEADER.size
 
+    @property
+    def is_closed(self) -> bool:
+        return self.sock.fileno() < 0
+
     def close(self) -> None:
         """Ends the connection, also for who waits on it in another thread."""
         with suppress(OSError):
@@ -234,17 +264,24 @@ def _other_version(version: int) -> str:
 # -- greetings
 
 
-def greet(channel: Channel, role: str, token: Token, about: dict[str, Any], wait: float | None) -> dict[str, Any]:
+def greet(
+    channel: Channel,
+    role: str,
+    token: Token,
+    about: dict[str, Any],
+    wait: float | None,
+    waiting: Callable[[], object] | None = None,
+) -> dict[str, Any]:
     """The greeting of who connects; gives what the other side says of itself. `wait`: seconds that a busy server may let him
-    wait; None: any."""
+    wait; None: any. `waiting` is called each time that the server says so."""
     import secrets
 
     channel.begin(GREETING_SECONDS)
     hello = {"role": role, "software": SOFTWARE, "nonce": secrets.token_hex(NONCE), **about}
     channel.send(Kind.HELLO, 0, hello)
-    said, asked = wire.text_of(hello), _expected(channel, Kind.CHALLENGE, GREETING_SECONDS, wait).text
+    said, asked = wire.text_of(hello), _expected(channel, Kind.CHALLENGE, GREETING_SECONDS).text
     channel.send(Kind.PROOF, 0, {"proof": token.proof("client", said, asked)})
-    welcome: dict[str, Any] = _expected(channel, Kind.WELCOME, GREETING_SECONDS, wait).head
+    welcome: dict[str, Any] = _expected(channel, Kind.WELCOME, GREETING_SECONDS, wait, waiting).head
     if not _same(token.proof("server", said, asked), welcome.get("proof")):
         channel.close()
         raise RPCError(f"{channel.where} does not know the token: it is somebody else's", code="rpc-refused")
@@ -258,11 +295,19 @@ def _same(right: str, given: Any) -> bool:
     return isinstance(given, str) and given.isascii() and hmac.compare_digest(right, given)
 
 
-def _expected(channel: Channel, kind: Kind, seconds: float, wait: float | None = 0.0) -> Frame:
+def _expected(
+    channel: Channel,
+    kind: Kind,
+    seconds: float,
+    wait: float | None = 0.0,
+    waiting: Callable[[], object] | None = None,
+) -> Frame:
     frame = channel.receive(seconds)
-    end = None if wait is None else time.monotonic() + wait
+    end = float("inf") if wait is None else time.monotonic() + wait
     while frame.kind == Kind.WAIT:
-        frame = channel.receive(None if end is None else max(end - time.monotonic(), 0.001))
+        if waiting is not None:
+            waiting()
+        frame = channel.receive(max(min(end - time.monotonic(), channel.stall), 0.001))
     if frame.kind == Kind.REFUSED and isinstance(frame.head, dict):
         channel.close()
         message, code = str(frame.head.get("message", ""))[:1000], str(frame.head.get("code", ""))[:40]

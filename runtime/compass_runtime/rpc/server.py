@@ -30,7 +30,7 @@ from compass_runtime.rpc import access, hops
 from compass_runtime.rpc.access import Token
 from compass_runtime.rpc.channel import Channel, Greeted, tuned
 from compass_runtime.rpc.errors import RPCError
-from compass_runtime.rpc.limits import Quota, allow_files
+from compass_runtime.rpc.limits import Quota, allow_files, of_the_busiest
 from compass_runtime.rpc.roots import Root
 from compass_runtime.rpc.wire import Kind
 
@@ -41,9 +41,13 @@ LOG = logging.getLogger("RPCServer")
 PREFIX = "compass-rpc-"
 """Of the folder that has those of its sessions."""
 SWEEP_SECONDS = 0.5
+_REST_SECONDS = 0.05
+"""So long nobody is let in after the system had no file for a connection."""
 HARD_SECONDS = 2.0
 """So much later than a call or session should have ended the process is killed."""
-_GO, _NO = b"go", b"no"
+_GO, _NO, _FULL = b"go", b"no", b"full"
+WAITING_EACH = 4
+"""Clients that wait for their turn, for each stranger that there may be."""
 MOST_SECONDS = 365 * 24 * 3600.0
 """The end of a session for which a client asks, where the server sets none: times beyond it are no times any more."""
 
@@ -107,6 +111,11 @@ class _Child:
             self.kill()
             os.waitpid(pid, 0)
             raise
+
+    @property
+    def host(self) -> str:
+        """Where the client is, as far as is known: many that came by one proxy are one."""
+        return self.address[0] if isinstance(self.address, tuple) else str(self.address)
 
     def late(self, now: float) -> bool:
         """Whether it should have ended."""
@@ -191,13 +200,11 @@ class Server:
         self._root.remove()
 
     def _accept_or_not(self) -> None:
-        """Strangers beyond the limit wait in the system's queue."""
+        """Strangers beyond the limit wait in the system's queue. Those that are known do not count: their row has an end of its own."""
         if self.listener is None:
             return
         strangers = sum(child.state == "stranger" for child in self._children.values())
-        wanted = strangers < self.offer.quota.strangers and len(self._children) < 4 * self.offer.quota.strangers + (
-            self.offer.quota.sessions
-        )
+        wanted = strangers < self.offer.quota.strangers
         if wanted != self._accepting:
             self._accepting = wanted
             if wanted:
@@ -209,7 +216,11 @@ class Server:
         assert self.listener is not None
         try:
             sock, address = self.listener.accept()
-        except OSError:
+        except BlockingIOError:
+            return
+        except OSError as error:  # there is no file for it, or it went at once
+            LOG.warning("a connection was lost: %s", error)
+            time.sleep(_REST_SECONDS)
             return
         self.take(sock, address)
 
@@ -258,7 +269,16 @@ class Server:
             return
         child.state, child.end = "waiting", float("inf")
         self._waiting.append(child)
+        if len(self._waiting) > WAITING_EACH * self.offer.quota.strangers:
+            self._send_away(of_the_busiest(self._waiting, lambda one: one.host)[-1])
         self._next()
+
+    def _send_away(self, child: _Child) -> None:
+        """Takes one out of the row, where there is no room for him. He has no more time than a stranger then, and counts as one."""
+        self._waiting.remove(child)
+        child.state, child.end = "stranger", time.monotonic() + HARD_SECONDS
+        with contextlib.suppress(OSError):
+            child.control.send(_FULL)
 
     def _admits(self, key: str) -> bool:
         return self.link.claimed(key) if self.link is not None else key == self.offer.key
@@ -268,8 +288,6 @@ class Server:
         running = sum(child.state == "session" for child in self._children.values())
         while self._waiting and running < self.offer.quota.sessions:
             child = self._waiting.popleft()
-            if self._children.get(child.pid) is not child:
-                continue
             child.state, running = "session", running + 1
             child.end = time.monotonic() + child.seconds + HARD_SECONDS if child.seconds else float("inf")
             LOG.info("connected from %s", child.address)
@@ -284,6 +302,8 @@ class Server:
             with contextlib.suppress(KeyError, ValueError):
                 self._selector.unregister(known)
         del self._children[child.pid]
+        if child in self._waiting:
+            self._waiting.remove(child)
         if child.state == "session":
             if not self.stopped:
                 self._remove(child.folder)
@@ -337,9 +357,10 @@ class Server:
             signal.signal(number, signal.SIG_DFL)
         self._selector.close()
         self._root.leave()
-        for held in (self.listener, *(child.control for child in self._children.values())):
-            if held is not None:
-                held.close()
+        if self.listener is not None:
+            self.listener.close()
+        for child in self._children.values():  # the times and ends of others are not this one's
+            child.close()
         for link in (self.link, self.proxy):
             if link is not None:
                 link.drop()
@@ -424,14 +445,15 @@ def serve(
             answer = control.recv(16)
             break
         except TimeoutError:  # others have their turn
-            channel.send(Kind.WAIT, 0, {})
+            hops.still_waits(channel)
             control.settimeout(1.0)
     if answer != _GO:
-        channel.refuse(f"cannot find server that matches key=client:{key}", "rpc-key")
+        full = "too many wait for this server", "rpc-quota"
+        channel.refuse(*(full if answer == _FULL else (f"cannot find server that matches key=client:{key}", "rpc-key")))
         return
     assert greeted.token is not None
     try:
-        other = hops.hop(greeted.hello.get("constructor"), offer, greeted.token, seconds)
+        other = hops.hop(greeted.hello.get("constructor"), offer, greeted.token, seconds, channel)
     except RPCError as error:
         channel.refuse(error.message, error.code)
         return

@@ -45,8 +45,10 @@ def opened(
     credentials: access.Credentials,
     wait: float | None = None,
     seconds: float = CONNECT_SECONDS,
+    waiting: Callable[[], object] | None = None,
 ) -> tuple[Channel, dict[str, Any]]:
-    """A connection on which both sides know each other, and what the other one says of itself. RPCError where there is none."""
+    """A connection on which both sides know each other, and what the other one says of itself. RPCError where there is none. `wait`,
+    `waiting`: as in `greet`."""
     where = f"{host}:{port}"
     context = access.client_context(host, credentials.ca or RPC_CA.get())
     token = credentials.token or access.tokens_of(credentials.token_file or RPC_TOKENS.get())[0]
@@ -62,11 +64,11 @@ def opened(
     channel = Channel(sock, where)
     end = None if wait is None else time.monotonic() + wait
     try:
-        welcome = greet(channel, role, token, about, wait)
+        welcome = greet(channel, role, token, about, wait, waiting)
         if role == "client" and welcome.get("is") == "proxy":  # behind which a server is now
             channel.greeting = True
             left = None if end is None else max(end - time.monotonic(), 0.0)
-            welcome = greet(channel, role, token, about, left)
+            welcome = greet(channel, role, token, about, left, waiting)
         return channel, welcome
     except BaseException:
         channel.close()
@@ -151,7 +153,7 @@ class Session(Peer):
     @property
     def closed(self) -> bool:
         """Whether the connection has ended."""
-        return self.channel.sock.fileno() < 0
+        return self.channel.is_closed
 
     def close(self) -> None:
         """Ends the session. What it held on the server is gone."""
