@@ -62,6 +62,7 @@ def build_file(console: Console, source: Path, given: dict[str, Any]) -> None:
             stop_after=last.name,
             aiff=given["aiff"],
             batch=given["batch"],
+            states=given["states"],
         )
         console.folder = request.stage_folder()
         with telling(console), shown_progress(console.verbose):
@@ -95,6 +96,7 @@ def built_model(console: Console, source: Path, given: dict[str, Any]) -> Model:
         folder=folder,
         output=folder / "aipu.bin",
         batch=given.get("batch", 1),
+        states=given.get("states") or {},
     )
     if has_other_build(request):
         console.say(f"note: {shown(folder)} has another build, which is left alone: this one is not kept")

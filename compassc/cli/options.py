@@ -344,6 +344,30 @@ batch_option = click.option(
     default=1,
     help="Samples that a run of the model takes (default: 1).",
 )
+
+
+def _states(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, str] | str:
+    """OUTPUT=INPUT pairs, or the word auto."""
+    if texts == ("auto",):
+        return texts[0]
+    pairs = [text.split("=") for text in texts]
+    if wrong := next((t for t, pair in zip(texts, pairs, strict=True) if len(pair) != 2 or not all(pair)), None):
+        raise UsageError(
+            f"--state: '{wrong}' is not OUTPUT=INPUT", code="usage", help="--state hn=h0, or --state auto alone"
+        )
+    if len({out for out, _ in pairs}) < len(pairs):
+        raise UsageError("--state: an output is named twice", code="usage", help="name each output once")
+    return {out: into for out, into in pairs}
+
+
+state_option = click.option(
+    "--state",
+    "states",
+    metavar="OUTPUT=INPUT",
+    multiple=True,
+    callback=_states,
+    help="An output that is an input of the next run; auto: those of recurrent layers. Repeatable.",
+)
 output_tensor_option = click.option(
     "--output-tensor",
     "outputs",

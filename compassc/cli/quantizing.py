@@ -93,6 +93,7 @@ MODELS_ONLY = (
 def refuse(given: dict[str, Any]) -> None:
     """UsageError when one of the options is given for something that is no model."""
     asked = {name: given.get(name) for name in (*MODELS_ONLY, "aiff")}
+    asked["state"] = given.get("states") or None
     asked["batch"] = given.get("batch", 1) != 1
     for name, value in asked.items():
         if value not in (None, (), False):

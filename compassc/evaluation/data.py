@@ -44,6 +44,7 @@ def load(
     `labels`: an array, or the file of one, instead of what the source has. CompassError where names, shapes or numbers of
     samples do not fit.
     """
+    graph = data.without_states(graph, source)
     found: Any = None
     if isinstance(source, (str, Path)):
         source, found = _opened(Path(source), graph)

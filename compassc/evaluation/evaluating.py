@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from compass_core.errors import CompassError, UsageError
@@ -15,6 +16,7 @@ from compassc.models.ends import with_real_inputs
 from compassc.models.model import Model
 from compassc.quantizer.data import Pictures
 from compassc.quantizer.execute import at_once
+from compassc.quantizer.following import followed
 
 AT_ONCE, TOGETHER = 8, 64
 """Samples of a part, after which progress is told: at least, and at most where the references take so many together."""
@@ -51,6 +53,7 @@ def evaluate(
     called as samples are done. CompassError for data that do not fit, and as the parts raise it.
     """
     given = data if isinstance(data, DataSet) else load(data, with_real_inputs(model.graph), labels, pictures, limit)
+    given = replace(given, samples=followed(model.floats or model.graph, given.samples))
     used = metric or TopK()
     framework = framework_of(model) if reference else None
     asked = used if given.labels is not None else None
@@ -60,6 +63,7 @@ def evaluate(
         done(whole.count, len(given))
     metrics = {name: used.total([kept[i] for i in sorted(kept)]) for name, kept in whole.kept.items()}
     profiled = model.profile(*(given.samples[0][t.name] for t in model.inputs)) if profile else None
+    model.reset()
     missing = "" if framework is not None else _NO_ONNX if reference else _NOT_ASKED
     return Evaluation(model, whole, metrics, profiled, missing)
 

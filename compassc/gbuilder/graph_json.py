@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from compass_core.aipubin.dtypes import element_dtype
-from compass_core.aipubin.graphnote import BEFORE_ALL, GraphNote, NotedLaunch, NotedTensor
+from compass_core.aipubin.graphnote import BEFORE_ALL, GraphNote, NotedLaunch, NotedState, NotedTensor
 from compassc.gbuilder.launches import Launch
 from compassc.gbuilder.memory import Plan, nbytes, owner
 from compassc.gbuilder.nodes import Nodes
 from compassc.gbuilder.plugin_api import Tensor
+from compassc.graph.states import states_of
 
 FILE = "temp.graph.json"
 """The file in which vendor tools look for the same text."""
@@ -33,6 +34,10 @@ def graph_note(graph: Nodes, runs: Sequence[Launch], planned: Plan) -> GraphNote
         outputs=tuple(_noted(t, places, made[id(t)]) for t in graph.outputs),
         tensors=tuple(sorted(between, key=lambda t: t.made)),
         launches=tuple(_launch(run) for run in runs),
+        states=tuple(
+            NotedState(graph.graph.inputs[s.input].name, graph.graph.outputs[s.output].name, s.initial)
+            for s in states_of(graph.graph)
+        ),
     )
 
 

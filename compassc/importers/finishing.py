@@ -11,8 +11,10 @@ import numpy as np
 
 from compass_core.errors import CompassError, UsageError, together
 from compass_core.errors.suggest import help_for
+from compassc.graph.build import writable
 from compassc.graph.graph import Graph
 from compassc.graph.passes import run_stage
+from compassc.graph.states import NAMES
 from compassc.importers.building import Building
 from compassc.importers.values import Refused, Value, stored_type
 
@@ -38,7 +40,8 @@ def finished(b: Building, names: Sequence[str], outputs: Sequence[Any], path: st
             errors.append(CompassError(f"'{path}': the output '{name}': {error}", code=code))
     if errors:
         raise together(errors)
-    graph = b.graph.finish(tensors, data_format="NHWC", precision="float32", compat_quantized_model=False)
+    told = {} if [t.name.removesuffix("_0") for t in tensors] == list(names) else {NAMES: [*map(writable, names)]}
+    graph = b.graph.finish(tensors, data_format="NHWC", precision="float32", compat_quantized_model=False, **told)
     used = without_unused(graph)
     warn_of_narrowed(used, b.narrowed, path)
     made = run_stage("import", used)

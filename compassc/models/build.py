@@ -59,7 +59,8 @@ class ModelRequest:
     instead of its own. `passes`: options of the stage optimize.
     `quantize`: how the graph is quantised; None: not at all. `output`: the aipu.bin; the files of the stages go to `folder`, by default `STEM.compass` beside it, and the graph of the last stage
     to `final` where that is not gbuild. `fuse`: element-wise layers join the kernel of the layer before them. `aiff`: 1x1
-    convolutions are built for the AIFF (`GraphOptions`). `batch`: samples that a run takes.
+    convolutions are built for the AIFF (`GraphOptions`). `batch`: samples that a run takes. `states`: outputs that are inputs
+    of the next run, inputs by outputs, or "auto" (`compassc.graph.states.asked_states`), besides those that the model says.
     """
 
     source: Path | None = None
@@ -77,6 +78,7 @@ class ModelRequest:
     fuse: bool = True
     aiff: bool = False
     batch: int = 1
+    states: Mapping[str, str] | str = field(default_factory=dict)
 
     def stage_folder(self) -> Path:
         """Where the stage files go."""
@@ -120,9 +122,17 @@ def _import(build: ModelBuild) -> list[Path]:
 
     request = build.request
     if request.model is not None:
-        return _keep(build, "import", import_object(request.model, request.shapes))
+        return _keep(build, "import", _stateful(build, import_object(request.model, request.shapes)))
     assert request.source is not None, "import has a file to read"
-    return _keep(build, "import", import_model(request.source, request.shapes, request.outputs))
+    imported = import_model(request.source, request.shapes, request.outputs)
+    return _keep(build, "import", _stateful(build, imported))
+
+
+def _stateful(build: ModelBuild, graph: Graph) -> Graph:
+    """The graph with the states that are asked for."""
+    from compassc.graph.states import asked_states
+
+    return asked_states(graph, build.request.states) if build.request.states else graph
 
 
 def _load_graph(build: ModelBuild, path: Path) -> None:
@@ -131,7 +141,7 @@ def _load_graph(build: ModelBuild, path: Path) -> None:
 
     graph = load(path)
     check(graph)
-    build.graph = specialise(graph, build.request.shapes) if build.request.shapes else graph
+    build.graph = _stateful(build, specialise(graph, build.request.shapes) if build.request.shapes else graph)
 
 
 def _optimize(build: ModelBuild) -> list[Path]:
@@ -230,7 +240,7 @@ def run_model_build(
         why, help = _MISSING[last.name]
         raise UsageError(f"'{request.source}' {why}", code="usage", help=help)
     if request.graph is not None:
-        build.graph = request.graph
+        build.graph = _stateful(build, request.graph)
     elif stages[0].name != "import":
         assert request.source is not None, "there is a model, a graph, or the file of one"
         stages[0].load(build, request.source)
@@ -278,6 +288,7 @@ def _asked(request: ModelRequest) -> dict[str, Any]:
         "quantize": _quantising(request.quantize),
         "aiff": request.aiff,
         "batch": request.batch,
+        "states": request.states if isinstance(request.states, str) else dict(request.states),
     }
 
 

@@ -13,6 +13,7 @@ from compass_core import samples
 from compass_core.errors import CompassError, UsageError
 from compassc.graph import Graph, Tensor
 from compassc.graph.dtypes import numpy_dtype
+from compassc.graph.states import State, shown_inputs, states_of, with_states
 from compassc.layers.arithmetic import Array
 from compassc.layers.reals import stands_for_itself, to_raw
 
@@ -29,7 +30,9 @@ def with_real_inputs(graph: Graph) -> Graph:
     """The inputs of a graph as they are for users, who have real numbers where the graph has integers; nothing else."""
     inputs = tuple(t if stands_for_itself(t) else Tensor(t.name, t.shape, "float32") for t in graph.inputs)
     layers = [replace(graph.producer()[t.name], outputs=(t,)) for t in inputs]
-    return replace(graph, inputs=inputs, outputs=inputs, layers=tuple(layers), subgraphs={})
+    states = [State(s.input, s.input, s.initial) for s in states_of(graph)]
+    bare = replace(graph, inputs=inputs, outputs=inputs, layers=tuple(layers), subgraphs={}, attributes={})
+    return with_states(bare, states)
 
 
 def short_name(graph: Graph, tensor: Tensor) -> str:
@@ -40,11 +43,13 @@ def short_name(graph: Graph, tensor: Tensor) -> str:
 
 def named(graph: Graph, given: Sequence[Any] | Mapping[str, Any]) -> dict[str, Array]:
     """Arrays by the names of the tensors of a graph's inputs; `given` in their order, or by their or the model's names.
+    States may be left out, those of arrays in order all or none.
 
     CompassError for names that no input has, and for inputs that are missing.
     """
-    tensors = graph.inputs
+    needed = shown_inputs(graph)
     if not isinstance(given, Mapping):
+        tensors = graph.inputs if len(given) == len(graph.inputs) else needed
         if len(given) != len(tensors):
             raise CompassError(
                 f"the model takes {len(tensors)} inputs ({_listed(graph)}), but {len(given)} are given", code="no-input"
@@ -52,8 +57,10 @@ def named(graph: Graph, given: Sequence[Any] | Mapping[str, Any]) -> dict[str, A
         return {t.name: np.asarray(value) for t, value in zip(tensors, given, strict=True)}
     rest = {name: np.asarray(value) for name, value in given.items()}
     found: dict[str, Array] = {}
-    for tensor in tensors:
+    for tensor in graph.inputs:
         name = tensor.name if tensor.name in rest else short_name(graph, tensor)
+        if name not in rest and tensor not in needed:
+            continue
         if name not in rest:
             raise CompassError(
                 f"the input '{short_name(graph, tensor)}' is missing", code="no-input", help=f"inputs: {_listed(graph)}"
@@ -67,8 +74,9 @@ def named(graph: Graph, given: Sequence[Any] | Mapping[str, Any]) -> dict[str, A
 
 def samples_of(graph: Graph, arrays: Mapping[str, Array]) -> Iterator[Sample]:
     """The runs that arrays are for, by the names of a graph's inputs; see `compass_core.samples`."""
-    names = {t.name: short_name(graph, t) for t in graph.inputs}
-    return samples.samples_of({t.name: t.shape for t in graph.inputs}, arrays, names.__getitem__)
+    given = [t for t in graph.inputs if t.name in arrays]
+    names = {t.name: short_name(graph, t) for t in given}
+    return samples.samples_of({t.name: t.shape for t in given}, arrays, names.__getitem__)
 
 
 def the_sample(graph: Graph, given: Sequence[Any] | Mapping[str, Any]) -> Sample:

@@ -17,6 +17,7 @@ from compassc.driver.build import STAGE_FOLDER_SUFFIX
 from compassc.graph import Graph, Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.files import load
+from compassc.graph.states import shown_outputs
 from compassc.layers.arithmetic import Array
 from compassc.layers.reals import to_real
 from compassc.models.build import ModelBuild, ModelRequest, QuantizeRequest, read_record, run_model_build
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from compass_runtime.profile.result import Profile
     from compass_runtime.program import Program
     from compass_runtime.rpc.programs import RemoteJob
+    from compass_runtime.states import States
     from compassc.quantizer.settings import Settings
 
 
@@ -144,18 +146,38 @@ class Model:
         Arrays have the shapes of `inputs`, or any number of samples along a first axis, as the outputs then have. Gives
         the output, a tuple where there are several. CompassError for arrays of other names, shapes or (raw) types, for
         numbers that the model's integers do not stand for, and for faults of the run.
+
+        A model with states keeps them from run to run until `reset()`: they are not among the outputs, and among the inputs
+        where somebody wants to begin with others, as one sample, or to give one for each.
         """
         arrays = named(self.graph, by_name if by_name else inputs)
-        runs = [self.run(sample, raw, nan) for sample in samples_of(self.graph, arrays)]
-        single = all(arrays[t.name].shape == t.shape for t in self.inputs)
-        found = [runs[0][t.name] if single else _joined(t, [run[t.name] for run in runs], raw) for t in self.outputs]
+        single = all(arrays[t.name].shape == t.shape for t in self.inputs if t.name in arrays)
+        begin = self.states.beginning(arrays)
+        self.states.set(self.raw_inputs(begin, raw, nan))
+        rest = {name: array for name, array in arrays.items() if name not in begin}
+        runs = [self.run(sample, raw, nan) for sample in samples_of(self.graph, rest)]
+        shown = shown_outputs(self.graph)
+        found = [runs[0][t.name] if single else _joined(t, [run[t.name] for run in runs], raw) for t in shown]
         return found[0] if len(found) == 1 else tuple(found)
 
     def run(self, sample: Mapping[str, Array], raw: bool = False, nan: str = "refuse") -> dict[str, Array]:
-        """The outputs of one run by the names of their tensors, for inputs by theirs."""
+        """The outputs of one run by the names of their tensors, for inputs by theirs; states that are left out are those of the
+        run before."""
         job = self._job if self._session is None else self._there
-        made = job.run(self.raw_inputs(sample, raw, nan))
+        made = job.run(self.states.completed(self.raw_inputs(sample, raw, nan)))
+        self.states.keep(made)
         return {t.name: made[t.name] if raw else to_real(t, made[t.name]) for t in self.outputs}
+
+    @cached_property
+    def states(self) -> States:
+        """What is kept from run to run, as elements of inputs: `.kept` by name."""
+        from compass_runtime.states import States
+
+        return States(self.program)
+
+    def reset(self) -> None:
+        """Begins anew: states are what they are before the first run."""
+        self.states.reset()
 
     def tensors(self, *inputs: Any, raw: bool = False, **by_name: Any) -> dict[str, Array]:
         """Every tensor that a launch makes, by name, for one sample. Layers that share a kernel have none between them."""
@@ -168,7 +190,7 @@ class Model:
         """The elements of every tensor that a launch makes, by name, for those of the inputs."""
         from compass_runtime.tensors import all_tensors
 
-        return all_tensors(self._job, raw_inputs)
+        return all_tensors(self._job, self.states.completed(raw_inputs))
 
     def profile(self, *inputs: Any, raw: bool = False, **by_name: Any) -> Profile:
         """What a run costs, estimated: `.cycles`, `.layers`, `.lines`. Without arrays the inputs are zeros."""
@@ -179,14 +201,15 @@ class Model:
         sample = the_sample(self.graph, given)
         with progress.shown():
             job = counting(self.program).program.create_job()
-        job.run(self.raw_inputs(sample, raw), record=True)
+        job.run(self.states.completed(self.raw_inputs(sample, raw)), record=True)
         return profile_of(self.program, job.result)
 
     def raw_inputs(self, sample: Mapping[str, Array], raw: bool = False, nan: str = "refuse") -> Sample:
         """The elements of the inputs for real numbers; `raw`: they are such already; `nan` as in calls."""
+        given = [t for t in self.inputs if t.name in sample]
         if raw:
-            return {t.name: sample[t.name] for t in self.inputs}
-        return {t.name: elements_of(t, sample[t.name], short_name(self.graph, t), nan) for t in self.inputs}
+            return {t.name: sample[t.name] for t in given}
+        return {t.name: elements_of(t, sample[t.name], short_name(self.graph, t), nan) for t in given}
 
     def export(self, path: Path | str) -> Path:
         """Writes the model: a file is the aipu.bin, a folder gets the graphs and the record of the build, too. A path is
@@ -224,6 +247,7 @@ def compile(
     fuse: bool = True,
     aiff: bool = False,
     batch: int = 1,
+    states: Mapping[str, str] | str | None = None,
     example_inputs: Sequence[Any] | None = None,
 ) -> Model:
     """Builds a model: `compassc.compile("model.onnx", target="X3P_1304")`.
@@ -236,7 +260,8 @@ def compile(
     `min_cosine`: layers get more bits until the outputs are as near to the float graph's. `shapes`: of inputs by name, where the model leaves them open. `folder`: where aipu.bin and the files of the stages are
     left, by default a temporary one that lasts as long as the model. `fuse`: element-wise layers join the kernel of the
     layer before them. `aiff`: 1x1 convolutions are built for the AIFF where results are known to be the same. `batch`:
-    samples that a run takes. CompassError naming everything that is not supported.
+    samples that a run takes. `states`: outputs that are inputs of the next run, inputs by outputs, or "auto": those of recurrent
+    layers. CompassError naming everything that is not supported.
     """
     if not isinstance(target, str):
         raise UsageError(
@@ -246,8 +271,9 @@ def compile(
     keep = tempfile.TemporaryDirectory(prefix="compassc-") if folder is None else None
     place = Path(keep.name if keep else str(folder))
     request = ModelRequest(
-        target=target, shapes=shapes or {}, folder=place, output=place / "aipu.bin", fuse=fuse, aiff=aiff, batch=batch
-    )
+        target=target, shapes=shapes or {}, folder=place, output=place / "aipu.bin", fuse=fuse, aiff=aiff, batch=batch,
+        states=states or {},
+    )  # fmt: skip
     if calibrate is not None or quantize is not None or min_cosine is not None:
         request.quantize = QuantizeRequest(
             calibrate, quantize or "int8", min_cosine, cycles=lambda graph: estimated_cycles(graph, target)

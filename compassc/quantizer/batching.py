@@ -9,6 +9,7 @@ import numpy as np
 from compass_core.errors import CompassError
 from compassc.graph import Graph, Layer
 from compassc.graph.dtypes import numpy_dtype
+from compassc.graph.states import states_of
 from compassc.layers.arithmetic import Array
 from compassc.quantizer.execute import Batches, Sample, near, run, stacked
 
@@ -27,6 +28,9 @@ def batched(graph: Graph, floats: Graph, size: int) -> Graph:
                 shown = "x".join(map(str, t.shape)) or "scalar"
                 raise CompassError(f"the {what} '{t.name}' is {shown}: it has no first axis of one sample", code=CODE,
                                    help="build without --batch")  # fmt: skip
+    if states_of(graph):
+        raise CompassError("the graph keeps states from run to run: its samples follow each other", code=CODE,
+                           help="build without --batch")  # fmt: skip
     made = Batches(graph).of(size)
     for t, one in zip(made.outputs, graph.outputs, strict=True):
         if t.shape != (size, *one.shape[1:]):

@@ -7,7 +7,7 @@ one behind the other along the first axis.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from compass_core.errors.suggest import help_for
 from compass_core.reading import arrays
 from compassc.graph import Graph, Tensor
 from compassc.graph.dtypes import numpy_dtype
+from compassc.graph.states import shown_inputs
 from compassc.layers.arithmetic import Array
 from compassc.quantizer.pictures import CODE, SUFFIXES, need_pillow, pictures_in, pixels
 from compassc.quantizer.programs import program_of
@@ -64,12 +65,34 @@ def load(source: Any, graph: Graph, pictures: Pictures | None = None, limit: int
     """The samples of a source: an .npy or .npz file, a folder of images, FILE.py:NAME of a data set class or function,
     an array, a mapping of arrays, or a sequence of samples. At most `limit` of them.
 
-    CompassError where names, shapes or types are not those of the graph's inputs.
+    A graph's states may be left out, all of them (`following.followed` finds them). CompassError where names, shapes or types
+    are not those of the graph's inputs.
     """
-    made = _load(source, graph, pictures or Pictures())
+    made = _load(source, without_states(graph, source), pictures or Pictures())
     if not len(made):
         raise CompassError("there are no calibration samples", code=CODE, help="give at least one, better a hundred")
     return made if limit is None else made.first(limit)
+
+
+def without_states(graph: Graph, source: Any) -> Graph:
+    """The graph with the inputs that a source has arrays for, which may have none for states."""
+    shown = shown_inputs(graph)
+    if len(shown) == len(graph.inputs):
+        return graph
+    states = {name for t in graph.inputs if t not in shown for name in (t.name, graph.producer()[t.name].name)}
+    if isinstance(source, (str, Path)) and Path(source).is_file() and arrays.kind(Path(source)) == "npz":
+        given = not states.isdisjoint(arrays.names_in(Path(source)))
+    elif isinstance(source, Mapping):
+        given = not states.isdisjoint(map(str, source))
+    else:
+        first = source[0] if hasattr(source, "__getitem__") and hasattr(source, "__len__") and len(source) else None
+        given = not states.isdisjoint(map(str, first)) if isinstance(first, Mapping) else _lists(first, graph)
+    return graph if given else replace(graph, inputs=shown, attributes={})
+
+
+def _lists(sample: Any, graph: Graph) -> bool:
+    """Whether a sample has one array for every input."""
+    return isinstance(sample, (tuple, list)) and len(sample) == len(graph.inputs) > 2
 
 
 def _load(source: Any, graph: Graph, pictures: Pictures) -> Samples:

@@ -16,6 +16,7 @@ from compassc.graph import Graph, Layer, LayerError, Tensor
 from compassc.graph.dtypes import FLOAT_TYPES
 from compassc.graph.run import Compute, run_layers
 from compassc.graph.specialise import specialise
+from compassc.graph.states import RECURRENT
 from compassc.layers.arithmetic import Array
 from compassc.layers.costs import check_cost
 from compassc.layers.declare import evaluate
@@ -28,8 +29,6 @@ Seen = Callable[[Layer, Sequence[Array], Sequence[Array]], None]
 """`seen(layer, inputs, outputs)`: called for each layer as it is computed."""
 SeenOfSome = Callable[[Layer, Sequence[Array], Sequence[Array], int], None]
 """The same with the number of samples that lie one behind the other in the outputs; 1 where they do not."""
-RECURRENT = ("BasicLSTM", "GRUv1", "GRUv3", "RNN")
-"""Layers whose inputs behind the first are states, one for each sample."""
 RETYPED = ("Cast", "Quantize", "DeQuantize")
 """Layers that give what they take in another type."""
 AT_ONCE = 64

@@ -12,6 +12,7 @@ from compass_core.errors import CompassError
 from compassc.graph import Graph
 from compassc.quantizer.convert import quantize_with_reasons
 from compassc.quantizer.data import Pictures, Samples, load
+from compassc.quantizer.following import followed
 from compassc.quantizer.observe import calibrate
 from compassc.quantizer.prepare import prepared
 from compassc.quantizer.settings import Settings
@@ -71,7 +72,7 @@ def quantize_model(
     """
     auto = settings == AUTO
     wanted = settings if isinstance(settings, Settings) else Settings.preset("int8" if auto else settings)
-    samples: Samples | None = None if data is None else load(data, graph, pictures, limit)
+    samples: Samples | None = None if data is None else followed(graph, load(data, graph, pictures, limit))
     if samples is None and (auto or min_cosine is not None or min_sqnr is not None):
         raise CompassError("similarity is measured on data", code="calibration-data", help="--calibrate DATA")
     measured, held_back = samples, False

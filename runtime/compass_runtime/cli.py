@@ -17,18 +17,12 @@ from compass_core.errors.rendering import for_stream
 from compass_core.files import claims
 from compass_core.samples import has_samples, joined, samples_of
 from compass_runtime.faults import changed_sources, note_changed_sources
-from compass_runtime.files import (
-    STDIO,
-    check_outputs,
-    expanded,
-    read_array,
-    split_items,
-    split_named,
-    write_arrays,
-)
+from compass_runtime.files import STDIO, read_array, write_arrays
 from compass_runtime.inspection import TensorInspection
+from compass_runtime.named_files import expected_arrays, input_files, output_files
 from compass_runtime.progress import Progress
 from compass_runtime.sizes import parse_shapes, parse_values
+from compass_runtime.states import States
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,7 +33,7 @@ if TYPE_CHECKING:
     from compass_runtime.job import Job
     from compass_runtime.orders import ScheduleOptions
     from compass_runtime.profile.options import ProfileOptions
-    from compass_runtime.program import Program, TensorInfo
+    from compass_runtime.program import Program
     from compass_runtime.rpc.programs import RemoteProgram
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -73,6 +67,8 @@ class Options:
     values: tuple[str, ...]
     shapes: tuple[str, ...]
     repeat: int
+    reset_every: int | None
+    state_file: Path | None
     timeout: float | None
     check: str | None
     schedule: str | None
@@ -130,6 +126,18 @@ class Options:
 @click.option("--set", "values", multiple=True, metavar="NAME=VALUE", help="value of a run-time scalar")
 @click.option("--shape", "shapes", multiple=True, metavar="NAME=SIZExSIZE", help="shape of a tensor of unknown size")
 @click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="run N times, show engine times")
+@click.option(
+    "--reset-every",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="begin anew with what is kept from run to run after N samples",
+)
+@click.option(
+    "--state-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.npz",
+    help="what is kept from run to run: begin with it, where there is one, and keep it there",
+)
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="time limit of a run")
 @click.option(
     "--check",
@@ -269,34 +277,38 @@ def run(options: Options) -> int:
     arrays = {
         name: read_array(path, tensors[name], raw=options.raw, real=options.real) for name, path in sources.items()
     }
-    targets = output_files(program, options)
+    targets = output_files(program, options.outputs, options.outputs_dir, options.raw)
     for path in targets.values():
         claims.writes(path, "-o")
     expected = expected_arrays(program, options.expect, options.raw)
     messages = _message_stream(targets, options)
 
-    samples = samples_in(program, arrays)
+    states = States.begun(program, options.state_file, options.reset_every)
+    samples = samples_in(program, states.begin(arrays))
     _refuse_samples(options, len(samples), inspection is not None, bool(profiling))
 
     def create(program: Program | RemoteProgram) -> Any:
         return program.create_job(
             shapes=parse_shapes(options.shapes),
             values=parse_values(options.values),
-            arrays={name: tensors[name].elements_of(array) for name, array in samples[0].items()},
+            arrays={name: tensors[name].elements_of(array) for name, array in states.completed(samples[0]).items()},
         )
 
     if modes is not None:
-        _check(program, modes, create, arrays, options)
+        _check(program, modes, create, states.completed(arrays), options)
         done = ", ".join(applicable(program, modes).names())
         print(f"checked: no mistake found ({done})", file=sys.stderr)
     plain, program = program, debugger.prepared(program) if debugger else profiling.prepared(program)
     job = create(_there(options, program) if options.is_remote else program)
     _note_zeros(job, sources)
-    results, seconds, printed = _run_all(job, samples, options, orders, debugger, bool(profiling), say, inspection)
+    results, seconds, printed = _run_all(
+        job, samples, states, options, orders, debugger, bool(profiling), say, inspection
+    )
     if options.real:
         results = {slot.info.name: slot.info.quantisation.real(results[slot.info.name]) for slot in job.outputs}
     mismatches = _compare(results, expected, options)
     write_arrays(targets, results, options.raw)
+    states.save(options.state_file)
     profile = profiling.profile(plain, job.result) if profiling else None
     for words in changed_sources((file for file, _ in profile.lines), options.program) if profile else ():
         print(for_stream(f"note: {words}", sys.stderr), file=sys.stderr)
@@ -317,9 +329,10 @@ def run(options: Options) -> int:
 
 def samples_in(program: Program, arrays: Mapping[str, Array]) -> list[dict[str, Array]]:
     """The runs that arrays are for: of a graph of known shapes one for each sample along a first axis, else one."""
-    shapes = {info.name: info.shape for info in program.inputs if info.shape is not None}
+    inputs = [info for info in program.inputs if info.name in arrays]
+    shapes = {info.name: info.shape for info in inputs if info.shape is not None}
     many = [name for name, shape in shapes.items() if has_samples(arrays[name].shape, shape)]
-    if program.note is None or len(shapes) < len(program.inputs) or not many:
+    if program.note is None or len(shapes) < len(inputs) or not many:
         return [dict(arrays)]
     found = list(samples_of(shapes, arrays))
     if not found:
@@ -470,9 +483,15 @@ def _check(
         )
 
 
-def _run_all(job: Job, samples: Sequence[dict[str, Array]], *given: Any) -> tuple[dict[str, Array], list[float], str]:
+def _run_all(
+    job: Job, samples: Sequence[dict[str, Array]], states: States, *given: Any
+) -> tuple[dict[str, Array], list[float], str]:
     """Runs every sample; outputs of several lie along a first axis."""
-    runs = [_run(job, sample, *given) for sample in samples]
+    runs = []
+    for number, sample in enumerate(samples):
+        states.turn(number)
+        runs.append(_run(job, states.completed(sample), *given))
+        states.keep(runs[-1][0])
     seconds, printed = [s for run in runs for s in run[1]], "".join(run[2] for run in runs)
     if len(runs) == 1:
         return runs[0][0], seconds, printed
@@ -521,69 +540,6 @@ def _run(
         printed = printed or job.result.printf
         say(f"run {number + 1}: {job.result.seconds * 1e6:.1f} us")
     return results, seconds, printed
-
-
-def input_files(program: Program, texts: Sequence[str]) -> dict[str, Path]:
-    """Which file each tensor comes from. Outputs that the kernel also reads may be given by name, or all in order."""
-    order = {name: i for i, name in enumerate(p.name for p in program.params)}
-    infos = sorted((*program.inputs, *program.outputs), key=lambda info: order.get(info.name, len(order)))
-    positional, named = split_named(split_items(texts), [info.name for info in infos], "--inputs")
-    inputs = [info.name for info in program.inputs]
-    readable = [info.name for info in infos if info.role == "input" or info.in_out]
-    positional, archived = expanded(positional, readable)
-    named = archived | named
-    if positional and named:
-        raise UsageError("--inputs: give all files in order, or all as NAME=FILE", code="inputs-mixed")
-    if positional and len(positional) not in (len(inputs), len(readable)):
-        wanted = f"{len(inputs)} ({', '.join(inputs) or 'none'})"
-        more = f", or {len(readable)} ({', '.join(readable)})" if len(readable) != len(inputs) else ""
-        raise CompassError(f"{len(positional)} input files, but the kernel takes {wanted}{more}", code="input-count")
-    if positional:
-        names = inputs if len(positional) == len(inputs) else readable
-        named = dict(zip(names, positional, strict=True))
-    missing = [name for name in inputs if name not in named]
-    if missing:
-        raise CompassError(
-            f"no file for the input{'s' if len(missing) > 1 else ''} {', '.join(missing)}",
-            code="input-count",
-            help="--inputs " + ",".join(f"{n}.npy" for n in inputs),
-        )
-    return {name: Path(file) for name, file in named.items()}
-
-
-def _by_output(program: Program, texts: Sequence[str], option: str) -> dict[str, str]:
-    names = [info.name for info in program.outputs]
-    positional, named = split_named(split_items(texts), names, option)
-    if len(positional) > len(names):
-        raise CompassError(
-            f"{option}: {len(positional)} files, but the kernel has {len(names)} "
-            f"output{'' if len(names) == 1 else 's'} ({', '.join(names)})",
-            code="output-count",
-        )
-    return dict(zip(names, positional, strict=False)) | named
-
-
-def output_files(program: Program, options: Options) -> dict[str, Path]:
-    """The file of each output."""
-    given = _by_output(program, options.outputs, "--output")
-    folder = options.outputs_dir or Path()
-    files = {
-        info.name: Path(given[info.name]) if info.name in given else folder / f"output{info.index}.npy"
-        for info in program.outputs
-    }
-    check_outputs(files, options.raw)
-    return files
-
-
-def expected_arrays(program: Program, texts: Sequence[str], raw: bool) -> dict[str, tuple[Path, Array]]:
-    """The arrays that outputs are compared with."""
-    infos: dict[str, TensorInfo] = {info.name: info for info in program.outputs}
-    names = [info.name for info in program.outputs]
-    items, archived = expanded(split_items(texts), names)
-    given = archived | _by_output(program, items, "--expect")
-    return {
-        name: (Path(file), read_array(Path(file), infos[name], any_dtype=True, raw=raw)) for name, file in given.items()
-    }
 
 
 def _compare(

@@ -136,7 +136,8 @@ class LoadedGraph:
 
 
 class Program:
-    """An aipu.bin ready to run. `inputs`, `outputs` and `params` are its metadata, in order.
+    """An aipu.bin ready to run. `inputs`, `outputs` and `params` are its metadata, in order; `states` are outputs that are
+    inputs of the next run (`compass_runtime.states` keeps them).
 
     `gap`: how far apart its buffers are in device memory, where that is checked; else 0. `debugged`: its device is made
     for a debugger to attach to. `trusted`: whoever loaded it trusts who made it, so that its C text may be compiled even
@@ -157,6 +158,7 @@ class Program:
         ends = None if self.kernel else read_ends(content.graph_json)
         self.inputs = _tensors(content, Kind.INPUT, ends.inputs if ends else ())
         self.outputs = _tensors(content, Kind.OUTPUT, ends.outputs if ends else ())
+        self.states = ends.states if ends and self._are_noted(ends) else ()
         self.params: tuple[Param, ...] = self.kernel.params if self.kernel else ()
         self.scalars = {p.name: (i, p.element) for i, p in enumerate(self.params) if p.role == "attr"}
         self._loaded: LoadedGraph | None = None
@@ -299,6 +301,11 @@ class Program:
                 code="other-host",
                 help="build the kernel on this machine",
             )
+
+    def _are_noted(self, ends: GraphNote) -> bool:
+        """Whether inputs and outputs are those of the note, in shape, too."""
+        infos = (*self.inputs, *self.outputs)
+        return [(t.name, t.shape) for t in infos] == [(t.name, t.shape) for t in (*ends.inputs, *ends.outputs)]
 
     def _check_words(self) -> None:
         """The note `compassc` must describe the parameter block that is there."""

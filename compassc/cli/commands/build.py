@@ -17,7 +17,8 @@ compassc build kernel.py -k scale --set n=1024 --shape c=4x1024 -o scale.bin
 compassc build kernel.py --stop-after codegen -o -
 compassc build model.onnx -t X2_1204
 compassc build model.onnx -t X2_1204 --calibrate samples.npz
-compassc build model.onnx --output-tensor boxes --output-tensor scores"""
+compassc build model.onnx --output-tensor boxes --output-tensor scores
+compassc build stream.onnx --state hn=h0"""
 
 
 @click.command(epilog=options.example(EXAMPLE))
@@ -37,6 +38,7 @@ compassc build model.onnx --output-tensor boxes --output-tensor scores"""
 @click.option("--depfile", type=options.OutputPath(), metavar="FILE.d", help="Write make rules.")
 @options.output_tensor_option
 @options.batch_option
+@options.state_option
 @quantizing.quantize_option
 @quantizing.calibration_options
 @options.aiff_option

@@ -52,6 +52,7 @@ compassc evaluate model.compass --data test.npz --metric score.py:mean_iou"""
 @quantizing.quantize_option
 @quantizing.calibration_options
 @options.model_shape_option
+@options.state_option
 @options.talk_options
 @click.pass_obj
 def command(console: Console, source: Path, **given: Any) -> None:

@@ -29,6 +29,8 @@ OF_RUNS = (
     "dump_layers",
     "compared",
     "json",
+    "reset_every",
+    "state_file",
 )
 """Parameters of `compass-run` that are taken here, too."""
 
@@ -50,6 +52,7 @@ class RunCommand(click.Command):
 @quantizing.calibration_options
 @options.model_shape_option
 @options.batch_option
+@options.state_option
 @options.talk_options
 @click.pass_context
 def command(ctx: click.Context, source: Path, **given: Any) -> None:

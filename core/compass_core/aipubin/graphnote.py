@@ -61,6 +61,16 @@ class NotedLaunch:
 
 
 @dataclass(frozen=True)
+class NotedState:
+    """A tensor that hosts keep from run to run: what a run gives as `output` is the `input` of the next one, both by name.
+    In the first run it has the real number `initial` everywhere."""
+
+    input: str
+    output: str
+    initial: float = 0.0
+
+
+@dataclass(frozen=True)
 class GraphNote:
     """`inputs` and `outputs` in the runtime's order, `tensors` those between launches, in the order they are made."""
 
@@ -68,6 +78,7 @@ class GraphNote:
     outputs: tuple[NotedTensor, ...]
     tensors: tuple[NotedTensor, ...] = ()
     launches: tuple[NotedLaunch, ...] = ()
+    states: tuple[NotedState, ...] = ()
 
     def to_bytes(self) -> bytes:
         """The note's content. Other tools know the keys `inputs`, `outputs` and `layers`."""
@@ -82,7 +93,7 @@ class GraphNote:
                 | ({"inner": run.inner} if run.inner else {})
                 for run in self.launches
             ],
-        }
+        } | ({"states": [[s.input, s.output, s.initial] for s in self.states]} if self.states else {})
         return json.dumps(content, separators=(",", ":")).encode()
 
 
@@ -92,7 +103,7 @@ def read_note(data: bytes) -> GraphNote | None:
 
 
 def read_ends(data: bytes) -> GraphNote | None:
-    """The graph's inputs and outputs in a note: all that a run needs, read in a fraction of the time."""
+    """The graph's inputs, outputs and states in a note: all that a run needs, read in a fraction of the time."""
     return _read(data, whole=False)
 
 
@@ -100,10 +111,11 @@ def _read(data: bytes, whole: bool) -> GraphNote | None:
     try:
         content = json.loads(data or b"{}")
         ends = tuple(map(_read_tensor, content["inputs"])), tuple(map(_read_tensor, content["outputs"]))
+        states = _read_states(content.get("states", []), *ends)
         if not whole:
-            return GraphNote(*ends)
+            return GraphNote(*ends, states=states)
         inner = tuple(map(_read_tensor, content.get("tensors", ())))
-        return GraphNote(*ends, inner, tuple(map(_read_launch, content["layers"])))
+        return GraphNote(*ends, inner, tuple(map(_read_launch, content["layers"])), states)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         return None
 
@@ -141,6 +153,17 @@ def _read_tensor(found: dict[str, Any]) -> NotedTensor:
 def _fit(axis: Any, shape: Sequence[int], *numbers: float | tuple[float, ...]) -> bool:
     inside = type(axis) is int and 0 <= axis < len(shape)
     return inside and all(not isinstance(n, tuple) or len(n) == shape[axis] for n in numbers)
+
+
+def _read_states(found: Any, inputs: Sequence[NotedTensor], outputs: Sequence[NotedTensor]) -> tuple[NotedState, ...]:
+    """ValueError or TypeError where they are none of these inputs and outputs, of the same shape; each input once."""
+    into, out = {t.name: t.shape for t in inputs}, {t.name: t.shape for t in outputs}
+    states = [NotedState(_label(i), _label(o), float(_number(initial))) for i, o, initial in found]
+    if any(s.input not in into or into[s.input] != out.get(s.output) for s in states):
+        raise ValueError("a state is no input and output of one shape")
+    if len({s.input for s in states}) < len(states):
+        raise ValueError("an input is two states")
+    return tuple(states)
 
 
 def _read_launch(found: dict[str, Any]) -> NotedLaunch:
