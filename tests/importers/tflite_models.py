@@ -68,16 +68,31 @@ class Model:
 
     def node(self, operator, inputs, outputs, options=None, **given):
         self.nodes.append((operator, list(inputs), list(outputs), options, given))
-        return outputs if len(outputs) > 1 else outputs[0]
+        return outputs[0] if len(outputs) == 1 else outputs
 
-    def bytes(self, *outputs):
-        """The file, with these outputs."""
+    def bytes(self, *outputs, bodies=()):
+        """The file, with these outputs; `bodies`: further graphs, each with a list of its outputs."""
         b = flatbuffers.Builder(1024)
-        codes = sorted({n[0] for n in self.nodes})
+        every = [(self, outputs), *bodies]
+        codes = sorted({n[0] for model, _ in every for n in model.nodes})
         buffers = [_table(b, "Buffer")]
+        graphs = [model._graph(b, codes, buffers, wanted) for model, wanted in every]
+        listed = [self._code(b, name) for name in codes]
+        model = _table(
+            b,
+            "Model",
+            version=3,
+            operator_codes=_offsets(b, "Model", "OperatorCodes", listed),
+            subgraphs=_offsets(b, "Model", "Subgraphs", graphs),
+            buffers=_offsets(b, "Model", "Buffers", buffers),
+        )
+        b.Finish(model, b"TFL3")
+        return bytes(b.Output())
+
+    def _graph(self, b, codes, buffers, outputs):
         tensors = [self._tensor(b, t, buffers) for t in self.tensors]
         nodes = [self._node(b, codes, *n) for n in self.nodes]
-        graph = _table(
+        return _table(
             b,
             "SubGraph",
             tensors=_offsets(b, "SubGraph", "Tensors", tensors),
@@ -85,17 +100,6 @@ class Model:
             outputs=_ints(b, "SubGraph", "Outputs", outputs),
             operators=_offsets(b, "SubGraph", "Operators", nodes),
         )
-        listed = [self._code(b, name) for name in codes]
-        model = _table(
-            b,
-            "Model",
-            version=3,
-            operator_codes=_offsets(b, "Model", "OperatorCodes", listed),
-            subgraphs=_offsets(b, "Model", "Subgraphs", [graph]),
-            buffers=_offsets(b, "Model", "Buffers", buffers),
-        )
-        b.Finish(model, b"TFL3")
-        return bytes(b.Output())
 
     def _code(self, b, name):
         known = name in names_of("BuiltinOperator").values()
@@ -132,7 +136,7 @@ class Model:
         if given or options:
             kind = options or "".join(w.capitalize() for w in operator.split("_")).replace("2d", "2D") + "Options"
             vectors = {n: m for n, m, vector in fields_of(kind) if vector}
-            values = {k: _ints(b, kind, vectors[k], v) if k in vectors else _option(k, v) for k, v in given.items()}
+            values = {k: _ints(b, kind, vectors[k], v) if k in vectors else _option(b, k, v) for k, v in given.items()}
             fields = {"builtin_options": _table(b, kind, **values)}
             fields["builtin_options_type"] = number("BuiltinOptions", kind)
         lists = {k: _ints(b, "Operator", k.capitalize(), v) for k, v in (("inputs", inputs), ("outputs", outputs))}
@@ -143,9 +147,10 @@ def _levels(given):
     return {k: v if k == "along" else tuple(np.atleast_1d(v).tolist()) for k, v in given.items()}
 
 
-def _option(name, value):
+def _option(b, name, value):
+    words = {"padding": PADDING, "fused_activation_function": ENDINGS}
     if isinstance(value, str):
-        return {"padding": PADDING}.get(name, ENDINGS)[value]
+        return words[name][value] if name in words else b.CreateString(value)
     return value
 
 

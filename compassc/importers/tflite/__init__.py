@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any
 from compass_core import files
 from compass_core.reading.budget import Budget
 from compassc.graph.graph import Graph
+from compassc.graph.states import State, with_states
 from compassc.importers.finishing import chosen_outputs, finished
 from compassc.importers.onnx.operators.quantised import Quantised
-from compassc.importers.refusals import RefusedModel, quietly
+from compassc.importers.refusals import Refusal, RefusedModel, quietly
 from compassc.importers.sizes import input_shapes
+from compassc.importers.values import Refused
 
 if TYPE_CHECKING:
+    from compassc.importers.tflite.convert import Conversion
     from compassc.importers.tflite.source import Model
+    from compassc.importers.tflite.variables import Variable
 
 Shapes = Mapping[str, Sequence[int]]
 LISTING, UNSUPPORTED = "compassc import --framework tflite --operators", "tflite-unsupported"
@@ -44,6 +48,7 @@ def import_bytes(
 @quietly
 def _imported(model: Model, shapes: Shapes, budget: Budget, wanted: Sequence[str]) -> Graph:
     from compassc.importers.tflite.convert import Conversion
+    from compassc.importers.tflite.operators.control import left_behind
 
     path = budget.where
     infos = [model.tensors[i] for i in model.inputs]
@@ -59,5 +64,18 @@ def _imported(model: Model, shapes: Shapes, budget: Budget, wanted: Sequence[str
     outputs: list[Any] = b.run(indices)
     if b.refusals:
         raise RefusedModel(path, b.refusals, code=UNSUPPORTED, listing=LISTING)
+    try:
+        variables = left_behind(b)
+    except Refused as error:
+        raise RefusedModel(path, [Refusal(path, "variables", str(error))], code=UNSUPPORTED, listing=LISTING) from None
+    outputs += [v.left for v in variables]
     values = [o.value if isinstance(o, Quantised) else o for o in outputs]
-    return finished(b, names, values, path, UNSUPPORTED)
+    graph = finished(b, [*names, *(v.name for v in variables)], values, path, UNSUPPORTED)
+    return with_states(graph, [_state(b, graph, i, v) for i, v in enumerate(variables, len(names))])
+
+
+def _state(b: Conversion, graph: Graph, output: int, variable: Variable) -> State:
+    """A variable as a state of the graph, of which it is the output of this number."""
+    begun = variable.begun.value if isinstance(variable.begun, Quantised) else variable.begun
+    name = b.laid(begun).name
+    return State([t.name for t in graph.inputs].index(name), output, variable.initial)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from compass_core.reading.budget import Budget
-from compass_core.reading.limits import COMPUTED_ELEMENTS
+from compass_core.reading.limits import COMPUTED_ELEMENTS, MODEL_NODES
 from compassc.graph.dtypes import IR_DTYPES
 from compassc.graph.tensor import LayerError, Tensor
 from compassc.importers.building import Building
@@ -28,15 +28,30 @@ from compassc.importers.onnx.operators.quantised import (
 )
 from compassc.importers.refusals import CONTRADICTIONS, UNKNOWN, Refusal, Unknown
 from compassc.importers.tflite import endings, tables
-from compassc.importers.tflite.declare import MOVES, QUANTISED, STATES, TABLE, TABLED, Call, Item
+from compassc.importers.tflite.declare import (
+    AS_THEY_ARE,
+    MOVES,
+    QUANTISED,
+    STATES,
+    TABLE,
+    TABLED,
+    Call,
+    Handle,
+    Item,
+)
 from compassc.importers.tflite.source import Model, Node, TensorInfo
-from compassc.importers.values import Array, NotConstant, Refused, Value, stored_type
+from compassc.importers.tflite.variables import Variables
+from compassc.importers.values import Array, NotConstant, Refused, Reported, Value, stored_type
 from compassc.layers.costs import cost_of
 from compassc.layers.declare import evaluate
 
 FUSED = "fused_activation_function"
 IGNORED = frozenset({"asymmetric_quantize_inputs", "pot_scale_int16", "quantized_bias_type"})
 """Options about how a runtime computes; they change nothing of what is computed here."""
+
+
+DEEPEST = 40
+"""Bodies within each other."""
 
 
 class Conversion(Building):
@@ -49,7 +64,9 @@ class Conversion(Building):
         self.items: dict[int, Item | Unknown] = {}
         self.refusals: list[Refusal] = []
         self.node: Node | None = None
+        self.variables = Variables(model.graphs)
         self._real: dict[int, tuple[Quantised, Value]] = {}
+        self._bodies: list[int] = []
 
     # -- tensors
 
@@ -63,25 +80,26 @@ class Conversion(Building):
         """Adds an input of the model."""
         self.name = tensor.name
         try:
-            if tensor.no_numbers:
-                raise Refused(tensor.no_numbers)
-            if stored_type(tensor.dtype) not in IR_DTYPES:
-                raise Refused(f"graphs have no type for {tensor.type}")
-            levels, dtype = self.levels(tensor), stored_type(tensor.dtype)
-            if levels is None:
-                made = self.graph.input(f"{tensor.name}_0", shape, dtype)
-                self.items[index] = self.value(made, tensor.dtype)
-                return
-            if not levels.is_one or levels.dtype.name not in LAYER_TYPES:
-                raise Refused(f"scales per channel, and those of {tensor.type}, are supported for constants only")
+            self.items[index] = self.new_input(tensor, shape)
         except Refused as error:
             self.refusals.append(Refusal(f"the input '{tensor.name}'", "graph", str(error)))
             self.items[index] = UNKNOWN
-            return
+
+    def new_input(self, tensor: TensorInfo, shape: Sequence[int]) -> Value | Quantised:
+        """Adds an input of the graph, called like a tensor of the model. Refused where graphs do not have its type."""
+        if tensor.no_numbers:
+            raise Refused(tensor.no_numbers)
+        if stored_type(tensor.dtype) not in IR_DTYPES:
+            raise Refused(f"graphs have no type for {tensor.type}")
+        levels, dtype = self.levels(tensor), stored_type(tensor.dtype)
+        if levels is None:
+            return self.value(self.graph.input(f"{tensor.name}_0", shape, dtype), tensor.dtype)
+        if not levels.is_one or levels.dtype.name not in LAYER_TYPES:
+            raise Refused(f"scales per channel, and those of {tensor.type}, are supported for constants only")
         with marked(self, levels):
             wanted = self.mark(Tensor(tensor.name, tuple(shape), dtype))
         made = self.graph.input(f"{tensor.name}_0", shape, dtype, scale=wanted.scale, zero=wanted.zero)
-        self.items[index] = Quantised(self.value(made, tensor.dtype), levels)
+        return Quantised(self.value(made, tensor.dtype), levels)
 
     def item(self, index: int) -> Item | Unknown:
         """A tensor of the model: what an operator has made, or a constant."""
@@ -104,11 +122,12 @@ class Conversion(Building):
     @property
     def output_types(self) -> list[np.dtype[Any]]:
         """What the model says of the types of the node's outputs."""
-        assert self.node is not None
-        return [self.model.tensors[i].dtype for i in self.node.outputs]
+        return [info.dtype for info in self.output_infos()]
 
     def real(self, item: Item) -> Value | None:
         """The numbers that a tensor stands for."""
+        if isinstance(item, Handle):
+            raise Refused(f"it takes the variable '{item.name}' itself")
         if not isinstance(item, Quantised):
             return item
         if id(item) not in self._real:
@@ -129,12 +148,34 @@ class Conversion(Building):
         TABLE.operators()  # fills the tables beside it
         needed, kept = set(outputs), []
         for node in reversed(self.model.nodes):
-            if needed.intersection(node.outputs):
+            if needed.intersection(node.outputs) or self.variables.has_effects(node):
                 needed.update(node.inputs)
                 kept.append(node)
         for node in reversed(kept):
             self._convert(node)
         return [self._output(i) for i in outputs]
+
+    def body(self, number: int, inputs: Sequence[Item]) -> list[Item]:
+        """The outputs of another graph of the model, for the items of its inputs. Refused, and Reported, where there are
+        none."""
+        graphs = self.model.graphs or self.variables.graphs
+        if not 0 < number < len(graphs) or len(self._bodies) >= DEEPEST:
+            raise Refused(f"its body is the graph {number} of {len(graphs)}, {len(self._bodies)} within each other")
+        graph, before = graphs[number], (self.model, self.items, self.node, self.name)
+        if len(graph.inputs) != len(inputs):
+            raise Refused(f"its body takes {len(graph.inputs)} tensors, not {len(inputs)}")
+        refused = len(self.refusals)
+        self.budget.take(MODEL_NODES, 1 + len(graph.nodes), f"the node '{self.name}'")
+        self.model, self.items = graph, dict(zip(graph.inputs, inputs, strict=True))
+        self._bodies.append(number)
+        try:
+            outputs = self.run(graph.outputs)
+        finally:
+            self.model, self.items, self.node, self.name = before
+            self._bodies.pop()
+        if len(self.refusals) > refused:
+            raise Reported("operators of its body are refused")
+        return [o for o in outputs if not isinstance(o, Unknown)]
 
     def _output(self, index: int) -> Item | Unknown:
         try:
@@ -155,6 +196,8 @@ class Conversion(Building):
             inputs = [None if place in states else self.item(i) for place, i in enumerate(node.inputs)]
             if not any(i is UNKNOWN for i in inputs):
                 outputs = self._made(node, inputs)
+        except Reported:
+            pass  # each of the operators inside says why
         except NotConstant as error:
             reason, tensors = str(error), error.tensors
         except Refused as error:
@@ -172,6 +215,8 @@ class Conversion(Building):
         if declared is None:
             raise Refused("the operator is not known here")
         options = {k: v for k, v in node.options.items() if k not in IGNORED}
+        if node.operator in AS_THEY_ARE:
+            return self._given(node, declared.handler(self, *declared.arguments(inputs), **options))
         inside = FUSED in (declared.attributes or ())  # a cell's own function, not one of the results
         ending = endings.ending_of(0 if inside else options.pop(FUSED, 0))
         infos = [self.model.tensors[i] for i in node.outputs]
@@ -191,6 +236,20 @@ class Conversion(Building):
         for item, info in zip(found, infos, strict=True):
             self._check(item, info)
         return found
+
+    def _given(self, node: Node, found: list[Item]) -> list[Item]:
+        """What an operator made that takes items as they are, held against what the model says."""
+        if len(found) != len(node.outputs):
+            raise Refused(f"it has {len(node.outputs)} outputs, not {len(found)}")
+        for item, index in zip(found, node.outputs, strict=True):
+            if not isinstance(item, Handle):
+                self._check(item, self.model.tensors[index])
+        return found
+
+    def output_infos(self) -> list[TensorInfo]:
+        """What the model says of the node's outputs."""
+        assert self.node is not None
+        return [self.model.tensors[i] for i in self.node.outputs]
 
     def handled(self, call: Call, integers: bool = False) -> list[Value]:
         """What an operator's function makes of real numbers; `integers`: of the integers that stand for them."""
@@ -244,7 +303,10 @@ class Conversion(Building):
     def _check(self, item: Item, info: TensorInfo) -> None:
         """Refused when a result is not what the model says of it: then one of both is wrong."""
         value = item.value if isinstance(item, Quantised) else item
-        assert value is not None
+        if isinstance(value, Handle) or value is None:
+            raise Refused(f"its output '{info.name}' is no tensor of numbers")
+        if info.no_numbers:
+            raise Refused(f"its output {info.no_numbers}")
         if stored_type(value.dtype) != stored_type(info.dtype):
             raise Refused(f"it makes {value.dtype}, its output '{info.name}' is {info.dtype}")
         if self.strict and any(d not in (None, s) for d, s in zip(info.shape, value.shape, strict=False)):

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Call",
     "Constant",
+    "Handle",
     "Item",
     "Value",
+    "as_they_are",
     "moves",
     "operator",
     "operators",
@@ -37,8 +39,17 @@ __all__ = [
     "tabled",
 ]
 
-Item = Value | Quantised | None
-"""A tensor of numbers, one of integers that stand for real numbers, or an input that is not there."""
+
+@dataclass(frozen=True)
+class Handle:
+    """A variable, which is kept from run to run, by its container and name."""
+
+    container: str
+    name: str
+
+
+Item = Value | Quantised | Handle | None
+"""A tensor of numbers, one of integers that stand for real numbers, a variable, or an input that is not there."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +77,10 @@ TABLED: set[str] = set()
 """Functions of one element, which are a table for integers of 8 bits."""
 STATES: dict[str, frozenset[int]] = {}
 """Inputs of operators that keep values from run to run: each run here begins as after a reset."""
+AS_THEY_ARE: set[str] = set()
+"""Operators whose functions take items as they are, not the real numbers that these stand for, and give items."""
+EFFECTS = ("ASSIGN_VARIABLE", "CALL_ONCE")
+"""Operators that do something, whether or not somebody takes what they make."""
 operator, refuse, operators = TABLE.operator, TABLE.refuse, TABLE.operators
 
 
@@ -87,6 +102,11 @@ def moves(*names: str) -> None:
 def tabled(*names: str) -> None:
     """Declares functions of one element."""
     TABLED.update(names)
+
+
+def as_they_are(*names: str) -> None:
+    """Declares operators that take items."""
+    AS_THEY_ARE.update(names)
 
 
 def stateful(name: str, *inputs: int) -> None:

@@ -53,7 +53,11 @@ HEAD = """\
 `compassc import model.tflite -o model.txt` makes a graph of a TFLite model, `compassc build model.tflite` an aipu.bin. It
 needs the packages `tflite` and `flatbuffers`: `pip install "compassc[tflite]"`.
 
-- The main graph of the file is imported. Shapes are static: a first dimension that the model leaves open is 1, others are
+- The main graph of the file is imported, with the graphs that it runs: IF with a known condition is its branch, of a computed
+  one both branches are computed and chosen from; WHILE with a known number of steps is unrolled.
+- Variables are [states](models.md#states), which models in Python and `compass-run` keep from run to run. A variable without
+  a first value begins as 0.
+- Shapes are static: a first dimension that the model leaves open is 1, others are
   given (`--shape image=1x224x224x3`).
 - What does not depend on inputs is computed at import: weights in float16 or with scales, and arithmetic on shapes.
 - Activations at the end of operators, and the patterns that [ONNX](onnx.md) models have, are fused in the same way.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -56,6 +56,10 @@ class TensorInfo:
             return f"'{self.name}' is stored without its zeros, which is not supported"
         return f"'{self.name}' is of {self.type}, which graphs do not have" if self.type in NOT_PLAIN else ""
 
+    def called(self, name: str) -> TensorInfo:
+        """The same under another name."""
+        return replace(self, name=name)
+
     @property
     def dtype(self) -> np.dtype[Any]:
         import ml_dtypes  # noqa: F401 (makes the names of its types known)
@@ -77,13 +81,14 @@ class Node:
 
 @dataclass(frozen=True)
 class Model:
-    """The main graph of a model."""
+    """A graph of a model. `graphs`: of the main one, all by number, itself as it is without them first."""
 
     name: str
     tensors: tuple[TensorInfo, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     nodes: tuple[Node, ...]
+    graphs: tuple[Model, ...] = ()
 
 
 def package() -> Any:
@@ -181,7 +186,10 @@ class _Reader:
             raise ValueError("it holds no graph")
         buffers = [self.buffer(b) for b in self.each(table, "Buffers")]
         codes = [self.code(c) for c in self.each(table, "OperatorCodes")]
-        graph = table.Subgraphs(0)
+        graphs = tuple(self.graph(g, stem, buffers, codes) for g in self.each(table, "Subgraphs"))
+        return replace(graphs[0], graphs=graphs)
+
+    def graph(self, graph: Any, stem: str, buffers: Sequence[Array | None], codes: Sequence[tuple[str, int]]) -> Model:
         tensors = tuple(self.tensor(t, buffers) for t in self.each(graph, "Tensors"))
         nodes = []
         for i, operator in enumerate(self.each(graph, "Operators")):

@@ -89,8 +89,8 @@ def _resized(b: Building, x: Value, size: Sequence[int], mode: str, places: str,
     return b.transpose(made, LAST)
 
 
-refuse("its body is run by the host", "IF", "WHILE", "CALL_ONCE", "CALL")
-refuse("it keeps values from run to run", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "SVDF")
+refuse("its body is run by the host", "CALL")
+refuse("it keeps values from run to run", "SVDF")
 refuse("it is random", "RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL", "MULTINOMIAL")
 refuse("tables of words are kept on the host", "HASHTABLE", "HASHTABLE_FIND", "HASHTABLE_IMPORT", "HASHTABLE_SIZE")
 refuse(
