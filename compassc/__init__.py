@@ -28,6 +28,11 @@ services.tensor_operator.given_by("compassc.operators.calls", "define")
 services.create_prim_func.given_by("compassc.tir", "create_prim_func")
 services.machine.given_by("compassc.targets.target", "machine_of")
 services.build.given_by("compassc.targets", "build")
+services.layer_types.given_by("compassc.layers.declare", "all_types")
+services.layer_shapes.given_by("compassc.layers.shapes", "shapes_of")
+services.evaluate_layer.given_by("compassc.layers.declare", "evaluate")
+services.layer_cost.given_by("compassc.layers.costs", "cost_of")
+services.layer_library.given_by("compassc.layers.library", "library_of")
 services.npu_module.given_by("compassc.dsl.build_manager", "build_module")
 
 __all__ = ["CompassError", "Model", "__version__", "compile", "evaluation", "quantizer"]

@@ -50,5 +50,15 @@ machine = Service()
 """`(target) -> Machine`: what schedules are lowered for, for a target (None: the current one)."""
 build = Service()
 """`(inputs, args, target, name) -> Module`: a schedule, a function or a module as something to call, for a target."""
+layer_types = Service()
+"""`() -> Mapping[str, LayerType]`: the declared layer types by name."""
+layer_shapes = Service()
+"""`(layer) -> list[Shape] | None`: the shapes of a layer's outputs; None where they do not follow from its inputs."""
+evaluate_layer = Service()
+"""`(layer, inputs) -> list[Array]`: the outputs of a layer by its reference; LayerError for one that it refuses."""
+layer_cost = Service()
+"""`(layer) -> Cost`: the elements that the reference of a layer holds, and what it computes."""
+layer_library = Service()
+"""`(options, target) -> Library`: the built-in layers for a build of a graph."""
 npu_module = Service()
 """`(module, target) -> Module`: the program of an IR module for an NPU, to be called."""

@@ -62,7 +62,7 @@ def graph_pipeline_text(stage: str = "optimize") -> str:
 def launch_pipeline_text() -> str:
     """The standard pipeline of launches."""
     from compassc import pass_manager
-    from compassc.graph.passes.launches import LAUNCHES
+    from compassc.layers.launches import LAUNCHES
 
     return pass_manager.pipeline_text(pass_manager.pipeline_names("group", LAUNCHES))
 
@@ -70,7 +70,7 @@ def launch_pipeline_text() -> str:
 def launch_pass_options(given: dict[str, Any]) -> PassOptions:
     """PassOptions for passes on launches, with the pipeline of `--passes`."""
     from compassc import pass_manager
-    from compassc.graph.passes.launches import LAUNCHES
+    from compassc.layers.launches import LAUNCHES
 
     chosen = make_pass_options(given, LAUNCHES)
     chosen.passes = pass_manager.parse_pipeline(given["passes"], LAUNCHES) if given["passes"] else None
@@ -112,8 +112,8 @@ def pass_tables() -> list[Table]:
     """The passes with a line each, and the standard pipelines."""
     from compassc import pass_manager
     from compassc.graph.passes import GRAPHS
-    from compassc.graph.passes.launches import LAUNCHES
     from compassc.graph.passes.pipelines import STAGES as GRAPH_STAGES
+    from compassc.layers.launches import LAUNCHES
     from compassc.passes.pipelines import STAGES as KERNEL_STAGES
 
     columns = ("name", "stages", "what it does", "vendor's name")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from compass_core import files, switches
+from compass_core import files
 from compass_core.aipubin import AipuBin, KernelInfo, parts_of, tensor_memory
 from compass_core.aipubin.device import device_word
 from compass_core.aipubin.kernelinfo import MAX_BYTES
@@ -19,6 +19,7 @@ from compass_core.errors import CompassError, Note
 from compass_core.errors.suggest import help_for
 from compass_core.files import claims
 from compass_core.reading.limits import TEXT_BYTES
+from compassc import services
 from compassc.gbuilder.dsl_files import DescriptorWord, constant_bytes, kernel_graph, write_files
 from compassc.gbuilder.emit import assemble
 from compassc.gbuilder.kernel_plugin import kernel_plugin
@@ -26,9 +27,8 @@ from compassc.gbuilder.launches import launches, steps_of
 from compassc.gbuilder.memory import Plan, check_capacity, plan
 from compassc.gbuilder.nodes import Nodes, nodes_of
 from compassc.gbuilder.plugin_host import Library, Match, OnAiff, Plugin, choose, plugin_files, plugins, search_path
-from compassc.gbuilder.views import make_views
 from compassc.graph import Graph, read
-from compassc.graph.launches import Launch, Launches, read_launches
+from compassc.graph.launches import Launch, Launches
 
 if TYPE_CHECKING:
     import numpy as np
@@ -148,14 +148,19 @@ def group_in_memory(graph: Graph, folder: Path, target: str, options: GraphOptio
             return _grouping(nodes, matches, target)
 
 
+def _library(options: GraphOptions, target: str) -> Library | None:
+    """The layers of this toolchain, where there is a folder for their kernels."""
+    return None if options.work_dir is None else services.layer_library(options, target)
+
+
 @contextmanager
 def _matched(
     graph: Graph, folder: Path, target: str, options: GraphOptions, library: Library | None
 ) -> Iterator[tuple[Nodes, list[Match]]]:
     """The nodes of a graph and who takes them, while plugins can be asked."""
     nodes = nodes_of(graph)
-    if options.work_dir is not None:
-        make_views(nodes)
+    if library is not None:
+        library.make_views(nodes)
     at_hand = nullcontext(list(options.plugins))
     with at_hand if options.plugins else plugins(search_path(options.plugin_dirs), target) as loaded:
         matches = _choose(nodes, loaded, library, folder)
@@ -189,37 +194,6 @@ def _choose(graph: Nodes, loaded: list[Plugin], library: Library | None, folder:
                     error.help = f"if you trust it, name its folder: --plugins {place}"
                     break
         raise
-
-
-def _library(options: GraphOptions, target: str) -> Library | None:
-    """The layers of this toolchain."""
-    if options.work_dir is None:
-        return None
-    if options.aiff:
-        from compassc.layers.accelerated.library import AcceleratedLibrary
-
-        allowed = switches.AIFF_ASSUME.get()
-        return AcceleratedLibrary(
-            options.work_dir, target, options.fuse, options.passes, _known(options), allowed=allowed
-        )
-    from compassc.layers.library import LayerLibrary
-
-    return LayerLibrary(options.work_dir, target, options.fuse, options.passes, _known(options))
-
-
-def _known(options: GraphOptions) -> Callable[[Launches], Launches] | None:
-    """How layers are grouped, where that is known already."""
-    given = options.launches
-    if given is None:
-        return None
-    if isinstance(given, Launches):
-        groups, path = [[layer.name for layer in x.layers] for x in given.launches if not x.plugin], given.graph.name
-    else:
-        claims.reads(given)
-        groups, path = read_launches(files.read_text(given), str(given)), str(given)
-    from compassc.graph.passes.launches._told import as_told
-
-    return lambda program: as_told(program, groups, path)
 
 
 def build_from_params(

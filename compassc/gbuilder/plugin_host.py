@@ -170,6 +170,10 @@ class Library(Protocol):
     @property
     def types(self) -> tuple[str, ...]: ...
 
+    def make_views(self, graph: Nodes) -> None:
+        """Removes layers that need not run: their outputs lie in the memory of their input."""
+        ...
+
     def take(self, graph: Nodes, nodes: list[Node]) -> tuple[Groups, dict[int, str]]:
         """Groups of layers, each with a plugin that makes their kernel; and, by id of a node, why it was not taken."""
         ...

@@ -1,6 +1,6 @@
 """The launches of a graph: which layers one kernel computes together, and why no more of them.
 
-A graph is grouped by passes (`compassc.graph.passes.launches`), from launches of one layer each. The text of the result
+A graph is grouped by passes (`compassc.layers.launches`), from launches of one layer each. The text of the result
 reads well, and back: `compassc gbuild --launches FILE` builds the groups that it names.
 """
 
@@ -10,15 +10,22 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from compass_core.errors import CompassError, Span
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer
 from compassc.graph.tensor import Tensor
 
-if TYPE_CHECKING:
-    from compassc.layers.source import Kernel
+
+class LaunchKernel(Protocol):
+    """The kernel of a launch: its name, and its text to read."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def listing(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,7 @@ class Launch:
     layers: tuple[Layer, ...]
     ends: str = ""
     plugin: str = ""
-    kernel: Kernel | None = field(default=None, compare=False)
+    kernel: LaunchKernel | None = field(default=None, compare=False)
     refused: str = ""
     cycles: int | None = None
 

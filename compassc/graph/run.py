@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from compassc import services
 from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer, LayerError
@@ -34,9 +35,7 @@ def run_layers(graph: Graph, inputs: Mapping[str, Array], compute: Compute | Non
     """
     import numpy as np
 
-    from compassc.layers.declare import evaluate
-
-    compute = compute or evaluate
+    compute = compute or services.evaluate_layer
     values: dict[str, Array] = {}
     for layer, done in _order(graph):
         given: list[Array] = []

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from compass_core.errors import CompassError, together
 from compass_core.errors.suggest import help_for
+from compassc import services
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer
 from compassc.graph.tensor import LayerError, Tensor
@@ -75,12 +76,10 @@ def _specialised(layer: Layer, known: Mapping[str, Tensor], wanted: Mapping[str,
     inputs = tuple(known[t.name] for t in layer.inputs)
     if all(new.shape == old.shape for new, old in zip(inputs, layer.inputs, strict=True)):
         return layer
-    from compassc.layers.shapes import shapes_of
-
     change = _SIZES.get(layer.type)
     attributes = layer.attributes if change is None else {**layer.attributes, **change(layer, inputs[0].shape)}
     made = replace(layer, inputs=inputs, attributes=attributes)
-    shapes = shapes_of(made) or _of_images(layer, inputs[0].shape)
+    shapes = services.layer_shapes(made) or _of_images(layer, inputs[0].shape)
     if shapes is None or len(shapes) != len(layer.outputs):
         raise LayerError(f"the shape of its output does not follow from {[list(t.shape) for t in inputs]}")
     return replace(made, outputs=tuple(replace(t, shape=s) for t, s in zip(layer.outputs, shapes, strict=True)))

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from enum import Enum
 
 from compass_core.errors import CompassError, together
+from compassc import services
 from compassc.graph.build import writable
 from compassc.graph.dtypes import IR_DTYPES, numpy_dtype
 from compassc.graph.graph import SOURCES, Graph
@@ -134,10 +135,7 @@ def _declared(layer: Layer) -> Iterator[str]:
 
     Types that are not declared are plugins' business.
     """
-    from compassc.layers.declare import all_types
-    from compassc.layers.shapes import shapes_of
-
-    declared = all_types().get(layer.type)
+    declared = services.layer_types().get(layer.type)
     if declared is None or declared.refused or layer.type in SOURCES:
         return
     for attribute in declared.attributes:
@@ -146,7 +144,7 @@ def _declared(layer: Layer) -> Iterator[str]:
     if any(-1 in t.shape for t in (*layer.inputs, *layer.outputs)):
         return
     try:
-        inferred = shapes_of(layer)
+        inferred = services.layer_shapes(layer)
     except LayerError as error:
         yield str(error)
         return

@@ -1,6 +1,6 @@
 """The layers of this toolchain for the graph builder: the calls of their kernels, and the kernels' objects.
 
-Which layers make one kernel is up to the passes on launches (`compassc.graph.passes.launches`).
+Which layers make one kernel is up to the passes on launches (`compassc.layers.launches`).
 """
 
 from __future__ import annotations
@@ -16,21 +16,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compass_core import files, switches
 from compass_core.errors import CompassError
+from compass_core.files import claims
 from compass_core.progress import told
 from compassc.gbuilder import plugin_api
+from compassc.gbuilder.build import GraphOptions
 from compassc.gbuilder.memory import owner
 from compassc.gbuilder.nodes import Node, Nodes, content_of
 from compassc.gbuilder.plugin_api import BuilderOpPlugin, BuilderParams, SubgraphNode
 from compassc.gbuilder.plugin_host import Groups, Match, OnAiff, Plugin
 from compassc.graph import Layer, Tensor
-from compassc.graph.launches import Launch, Launches
-from compassc.graph.passes.launches import JOIN, group
+from compassc.graph.launches import Launch, Launches, read_launches
 from compassc.layers.arithmetic import Array
 from compassc.layers.declare import all_types
 from compassc.layers.kernel_cache import KernelCache
 from compassc.layers.kernels import load_kernels
+from compassc.layers.launches import JOIN, group
+from compassc.layers.launches._told import as_told
 from compassc.layers.source import Kernel
+from compassc.layers.views import make_views
 from compassc.pass_manager import PassOptions
 
 STACK = 0x10000
@@ -117,6 +122,10 @@ class LayerLibrary:
         """The layer types that are known."""
         return tuple(all_types())
 
+    def make_views(self, graph: Nodes) -> None:
+        """Removes layers that need not run: their outputs lie in the memory of their input."""
+        make_views(graph)
+
     def take(self, graph: Nodes, nodes: list[Node]) -> tuple[Groups, dict[int, str]]:
         """Groups of layers with the plugin of their kernel; and, by id of a node, why it was not taken."""
         free = {id(n) for n in nodes}
@@ -132,7 +141,7 @@ class LayerLibrary:
             members = [by_name[layer.name] for layer in launch.layers]
             if launch.refused:
                 refused |= {id(n): launch.refused for n in members}
-            elif launch.kernel is not None:
+            elif isinstance(launch.kernel, Kernel):
                 plugin = GroupPlugin(self._work(launch.kernel, members), launch)
                 groups.append((Plugin(plugin, Path(__file__)), members))
         return groups, refused
@@ -173,3 +182,29 @@ class LayerLibrary:
         distinct = {work.name: (work, nodes[0].layer) for work, nodes in found}.values()
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             list(told("kernels", pool.map(lambda item: compiled(*item), distinct), len(distinct)))
+
+
+def library_of(options: GraphOptions, target: str) -> LayerLibrary:
+    """The layers of this toolchain for a build; its `work_dir` is where kernels are compiled."""
+    assert options.work_dir is not None
+    if options.aiff:
+        from compassc.layers.accelerated.library import AcceleratedLibrary
+
+        allowed = switches.AIFF_ASSUME.get()
+        return AcceleratedLibrary(
+            options.work_dir, target, options.fuse, options.passes, _known(options), allowed=allowed
+        )
+    return LayerLibrary(options.work_dir, target, options.fuse, options.passes, _known(options))
+
+
+def _known(options: GraphOptions) -> Callable[[Launches], Launches] | None:
+    """How layers are grouped, where that is known already."""
+    given = options.launches
+    if given is None:
+        return None
+    if isinstance(given, Launches):
+        groups, path = [[layer.name for layer in x.layers] for x in given.launches if not x.plugin], given.graph.name
+    else:
+        claims.reads(given)
+        groups, path = read_launches(files.read_text(given), str(given)), str(given)
+    return lambda program: as_told(program, groups, path)

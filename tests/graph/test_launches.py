@@ -14,7 +14,7 @@ from compassc.gbuilder.build import GraphOptions, build_in_memory, group_in_memo
 from compassc.graph import GraphBuilder, Tensor
 from compassc.graph.files import save
 from compassc.graph.launches import read_launches, write_launches
-from compassc.graph.passes.launches import JOIN, LAUNCHES
+from compassc.layers.launches import JOIN, LAUNCHES
 from compassc.pass_manager import PassOptions
 
 TARGET = "X2_1204"

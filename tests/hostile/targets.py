@@ -212,8 +212,8 @@ def _graph(data: bytes, known: Container[str], thorough: bool) -> str:
     from compassc.gbuilder.memory import Step, plan
     from compassc.gbuilder.nodes import nodes_of
     from compassc.gbuilder.order import waits
-    from compassc.gbuilder.views import make_views
     from compassc.graph import read
+    from compassc.layers.views import make_views
 
     try:
         graph = nodes_of(read(data.decode("utf-8", "replace"), bytes(64), "g.txt"))

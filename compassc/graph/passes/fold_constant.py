@@ -12,6 +12,7 @@ from functools import partial
 
 from compass_core.reading.budget import Budget
 from compass_core.reading.limits import COMPUTED_BYTES, COMPUTED_ELEMENTS
+from compassc import services
 from compassc.graph.edit import GraphEditor, Rule, rewrite
 from compassc.graph.graph import SOURCES, Graph
 from compassc.graph.layer import Layer
@@ -24,15 +25,13 @@ NAME = "FoldConstant"
 
 def folded(budget: Budget, edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     """f(constants) -> constants"""
-    from compassc.layers.declare import evaluate
-
     arrays = [array for t in layer.inputs if (array := edit.constant(t)) is not None]
     if not arrays or len(arrays) != len(layer.inputs) or any(not 0 <= t.count <= MOST_ELEMENTS for t in layer.outputs):
         return None
     if not _affordable(budget, layer):
         return None
     try:
-        results = evaluate(layer, arrays)
+        results = services.evaluate_layer(layer, arrays)
     except LayerError:
         return None
     made = []
@@ -45,10 +44,8 @@ def folded(budget: Budget, edit: GraphEditor, layer: Layer) -> Sequence[Layer] |
 
 def _affordable(budget: Budget, layer: Layer) -> bool:
     """Whether the budget has room for what the reference holds and does."""
-    from compassc.layers.costs import cost_of
-
     try:
-        cost = cost_of(layer)
+        cost = services.layer_cost(layer)
     except LayerError:
         return False
     return budget.grants(COMPUTED_ELEMENTS, cost.operations) and budget.grants(COMPUTED_BYTES, 8 * cost.held)

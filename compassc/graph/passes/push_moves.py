@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from compassc import services
 from compassc.graph.edit import GraphEditor, Rule, rewrite
 from compassc.graph.graph import SOURCES, Graph
 from compassc.graph.layer import Layer
@@ -108,11 +109,10 @@ def run(graph: Graph) -> Graph:
 
 def rules() -> dict[str, Sequence[Rule]]:
     """The rules by layer type, as the types are declared."""
-    from compassc.layers.declare import all_types
     from compassc.operators.patterns import PatternKind
 
     found: dict[str, Sequence[Rule]] = {"Concat": [joined]}
-    for declared in all_types().values():
+    for declared in services.layer_types().values():
         if declared.refused or "axis" in {a.name for a in declared.attributes}:
             continue
         if declared.pattern is PatternKind.ELEMENTWISE:

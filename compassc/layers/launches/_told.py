@@ -9,7 +9,7 @@ from itertools import pairwise
 from compass_core.errors import CompassError, Span
 from compassc.graph.launches import Launch, Launches
 from compassc.graph.layer import Layer
-from compassc.graph.passes.launches.join_elementwise import Chains
+from compassc.layers.launches.join_elementwise import Chains
 
 
 def as_told(program: Launches, groups: Sequence[Sequence[str]], path: str) -> Launches:

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from compassc.graph.launches import Launch, Launches
 from compassc.graph.layer import Layer
-from compassc.graph.passes.launches.plan_kernels import planned
+from compassc.layers.kernels import STEPS, load_kernels, takes_tail
+from compassc.layers.launches.plan_kernels import planned
 
 NAME = "JoinElementwise"
 LONGEST = 16
@@ -38,8 +39,6 @@ class Chains:
     """Which layers can follow which in a kernel."""
 
     def __init__(self, program: Launches) -> None:
-        from compassc.layers.kernels import load_kernels
-
         load_kernels()
         self.program = program
         self.users = program.users()
@@ -48,8 +47,6 @@ class Chains:
 
     def longest(self, launch: Launch) -> Launch:
         """A launch with the layers behind it for which there is a kernel."""
-        from compassc.layers.kernels import takes_tail
-
         layers, ends = list(launch.layers), ""
         if not takes_tail(layers[0].type):
             return replace(launch, ends=f"the kernel of a {layers[0].type} takes no other layer")
@@ -70,8 +67,6 @@ class Chains:
     def following(self, layer: Layer) -> tuple[Layer | None, str]:
         """The element-wise layer that alone uses what a layer makes, or None and why there is none. Who uses a view of it is
         a user, too."""
-        from compassc.layers.kernels import STEPS
-
         if len(layer.outputs) != 1:
             return None, f"'{layer.name}' has {len(layer.outputs)} outputs"
         made = layer.output

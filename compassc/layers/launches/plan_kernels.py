@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from compassc.graph.launches import Launch, Launches
+from compassc.graph.layer import LayerError
+from compassc.layers.kernels import kernel_of
+from compassc.layers.machine import planned_for
 
 NAME = "PlanKernels"
 
@@ -20,10 +23,6 @@ def run(program: Launches) -> Launches:
 
 def planned(launch: Launch, target: str) -> Launch:
     """A launch with its kernel for a target, or with the reason why it has none."""
-    from compassc.graph.layer import LayerError
-    from compassc.layers.kernels import kernel_of
-    from compassc.layers.machine import planned_for
-
     try:
         with planned_for(target):
             return replace(launch, kernel=kernel_of(launch.layers), refused="")

@@ -7,6 +7,9 @@ from compass_core.aipubin.dtypes import element_dtype
 from compassc.gbuilder.memory import ALIGN, nbytes
 from compassc.gbuilder.nodes import Node, Nodes
 from compassc.graph import LayerError
+from compassc.layers.consistency import check
+from compassc.layers.declare import all_types
+from compassc.layers.families.movement.parts import offset_of, parts_of
 
 VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "NoOp"})
 PARTS = frozenset({"Split", "Slice", "StridedSlice", "Crop"})
@@ -30,9 +33,6 @@ def make_views(graph: Nodes) -> None:
 
 def _in_order(node: Node) -> bool:
     """Whether the layer is as its type declares; where it is not, its kernel says why."""
-    from compassc.layers.consistency import check
-    from compassc.layers.declare import all_types
-
     try:
         check(all_types()[node.type.name], node.layer)
     except LayerError:
@@ -47,8 +47,6 @@ def _offsets(node: Node) -> list[int] | None:
         return [0] if same and str(node.inputs[0].dtype) == str(node.outputs[0].dtype) and _in_order(node) else None
     if node.type.name not in PARTS or any(not nbytes(t) for t in (*node.inputs, *node.outputs)):
         return None
-    from compassc.layers.families.movement.parts import offset_of, parts_of
-
     try:
         boxes = parts_of(node.layer)
     except (LayerError, ValueError):
