@@ -1,0 +1,1 @@
+"""Relay: the graph language. Expressions with types, modules, text, operators, passes, and what runs them."""

@@ -1,0 +1,122 @@
+"""Attributes of calls: records of declared fields, by the type keys that texts name (`relay.attrs.Conv2DAttrs`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from compass_core.errors.suggest import help_for
+from compassc.ir.errors import ExpressionError
+
+PREFIX = "relay.attrs."
+REQUIRED: Any = type("Required", (), {"__repr__": lambda _: "required"})()
+"""The default of a field that must be given."""
+
+
+class AttributeError_(ExpressionError, AttributeError):
+    """A field that a record does not have, or one that is missing."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A kind of attributes: its type key and its fields, in the order they are printed in, with their defaults."""
+
+    key: str
+    fields: Mapping[str, Any]
+
+    def __call__(self, **values: Any) -> Attrs:
+        """A record with these values and defaults. AttributeError_ for unknown fields and missing ones."""
+        for name in values:
+            if name not in self.fields:
+                raise AttributeError_(
+                    f"{self.key} has no field '{name}'", help_for(name, list(self.fields), "fields") or "remove it"
+                )
+        made = {name: _kept(values.get(name, default)) for name, default in self.fields.items()}
+        missing = [name for name, value in made.items() if value is REQUIRED]
+        if missing:
+            raise AttributeError_(f"{self.key} needs a value for '{missing[0]}'", f"give {missing[0]}=...")
+        return Attrs(self, made)
+
+
+RECORDS: dict[str, Record] = {}
+"""Every record by its type key."""
+
+
+def record(name: str, **fields: Any) -> Record:
+    """Declare `relay.attrs.NAME`."""
+    key = PREFIX + name
+    assert key not in RECORDS, f"{key} is declared twice"
+    made = RECORDS[key] = Record(key, fields)
+    return made
+
+
+def _kept(value: Any) -> Any:
+    """A value as records keep it: sequences as tuples, whole numbers of NumPy as Python's."""
+    if isinstance(value, (list, tuple)):
+        return tuple([_kept(v) for v in value])
+    return value.item() if type(value).__module__ == "numpy" and not getattr(value, "shape", True) else value
+
+
+class Attrs(Mapping[str, Any]):
+    """The attributes of a call: `attrs.strides`, `attrs["strides"]`, a mapping from names to values."""
+
+    __slots__ = ("_values", "record")
+
+    def __init__(self, kind: Record, values: dict[str, Any]) -> None:
+        self.record, self._values = kind, values
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._values:
+            known = list(self._values) if not name.startswith("_") else []
+            raise AttributeError_(f"{self.record.key} has no field '{name}'", help_for(name, known, "fields"))
+        return self._values[name]
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __hash__(self) -> int:
+        return hash((self.record.key, *self._values.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Attrs) and self.record is other.record and self._values == other._values
+
+    def __repr__(self) -> str:
+        return f"{self.record.key}({', '.join(f'{k}={v!r}' for k, v in self._values.items())})"
+
+    def changed(self, **values: Any) -> Attrs:
+        """The record with other values in some fields."""
+        return self.record(**{**self._values, **values})
+
+
+class DictAttrs(Mapping[str, Any]):
+    """The attributes of a function or a module: any names."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, Any] | None = None) -> None:
+        self._values = dict(values or {})
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DictAttrs) and self._values == other._values
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values))
+
+    def __repr__(self) -> str:
+        return f"DictAttrs({self._values!r})"

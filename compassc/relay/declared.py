@@ -1,0 +1,16 @@
+"""The modules that declare operators, loaded when the first operator is asked for."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+MODULES: tuple[str, ...] = ()
+"""Modules of this package, by name."""
+
+
+@cache
+def load() -> None:
+    """Have every operator declared."""
+    for name in MODULES:
+        import_module(f"compassc.relay.{name}")

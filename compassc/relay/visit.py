@@ -1,0 +1,91 @@
+"""Walks over expressions without recursion: programs may be thousands of calls deep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from compassc.relay.expr import (
+    Call,
+    Clause,
+    Expr,
+    Function,
+    If,
+    Let,
+    Match,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+)
+
+_CHILDREN: Mapping[type, Sequence[str]] = {
+    Call: ("op", "args"),
+    Function: ("params", "body"),
+    If: ("cond", "true_branch", "false_branch"),
+    Let: ("var", "value", "body"),
+    RefCreate: ("value",),
+    RefRead: ("ref",),
+    RefWrite: ("ref", "value"),
+    Tuple: ("fields",),
+    TupleGetItem: ("tuple_value",),
+}
+"""The fields of each class that hold expressions, in the order they are visited in. Classes left out have none; `Match` has
+its own order."""
+
+
+def children(e: Expr) -> tuple[Expr, ...]:
+    """The expressions that an expression consists of, in the order they are visited in: of a call first the callee."""
+    if isinstance(e, Match):
+        return (e.data, *[c.rhs for c in e.clauses])
+    found: list[Expr] = []
+    for name in _CHILDREN.get(type(e), ()):
+        value = getattr(e, name)
+        if isinstance(value, tuple):
+            found.extend(value)
+        else:
+            found.append(value)
+    return tuple(found)
+
+
+def with_children(e: Expr, new: Sequence[Expr]) -> Expr:
+    """The expression with other children, in the order of `children`; itself where all are the same."""
+    if all(a is b for a, b in zip(children(e), new)):
+        return e
+    given = iter(new)
+    if isinstance(e, Match):
+        data = next(given)
+        return e.replace(data=data, clauses=tuple([Clause(c.lhs, next(given), c.span) for c in e.clauses]))
+    changes: dict[str, object] = {}
+    for name in _CHILDREN[type(e)]:
+        value = getattr(e, name)
+        changes[name] = tuple([next(given) for _ in value]) if isinstance(value, tuple) else next(given)
+    return e.replace(**changes)
+
+
+def post_order(root: Expr) -> Iterator[Expr]:
+    """Each expression once (by identity), children before what they are part of."""
+    seen: set[int] = set()
+    stack: list[tuple[Expr, Iterator[Expr]]] = []
+    if id(root) not in seen:
+        seen.add(id(root))
+        stack.append((root, iter(children(root))))
+    while stack:
+        e, rest = stack[-1]
+        for child in rest:
+            if id(child) not in seen:
+                seen.add(id(child))
+                stack.append((child, iter(children(child))))
+                break
+        else:
+            stack.pop()
+            yield e
+
+
+def rewrite(root: Expr, fn: Callable[[Expr, Expr], Expr]) -> Expr:
+    """The expression rebuilt from its leaves: `fn(before, after)` gives what takes the place of a node `before`, of which
+    `after` is the form with its children replaced. Shared nodes stay shared; binders are nodes like others."""
+    made: dict[int, Expr] = {}
+    for e in post_order(root):
+        made[id(e)] = fn(e, with_children(e, [made[id(c)] for c in children(e)]))
+    return made[id(root)]
