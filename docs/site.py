@@ -28,7 +28,7 @@ SECTIONS = {
         {"Operations": ("ops/README.md", "ops/*.md")},
     ),
     "Expressions": (
-        *("tensor-expressions.md", "operators.md", "targets.md", "tuning.md"),
+        *("tensor-expressions.md", "relay.md", "operators.md", "targets.md", "tuning.md"),
         {"Schedules of stages": ("schedules/te/README.md", "schedules/te/*.md")},
         {"Schedules of blocks": ("schedules/blocks/README.md", "schedules/blocks/*.md")},
     ),

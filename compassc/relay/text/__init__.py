@@ -1,0 +1,1 @@
+"""The text form of Relay: literals and what has none (`metadata`)."""
