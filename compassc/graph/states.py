@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compass_core.errors import CompassError
 from compass_core.errors.suggest import help_for
+from compassc import services
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer
 from compassc.graph.tensor import LayerError, Tensor
@@ -169,8 +170,6 @@ def _followed(graph: Graph, tensor: Tensor) -> dict[str, Array]:
 
 def _moved(graph: Graph, layer: Layer, places: Mapping[str, Array]) -> dict[str, Array]:
     """The numbers in the outputs of a layer that moves elements, of which it has all."""
-    from compassc.layers.declare import evaluate
-
     makers, given = graph.producer(), []
     for t in layer.inputs:
         maker = makers[t.name]
@@ -180,7 +179,7 @@ def _moved(graph: Graph, layer: Layer, places: Mapping[str, Array]) -> dict[str,
     if not any(t.name in places for t in layer.inputs):
         return {}
     try:
-        return {t.name: array for t, array in zip(layer.outputs, evaluate(layer, given), strict=True)}
+        return {t.name: array for t, array in zip(layer.outputs, services.evaluate_layer(layer, given), strict=True)}
     except LayerError:
         return {}
 
