@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 from compass_core import VERSION, files
@@ -13,7 +14,9 @@ from compass_sim import engine
 
 NAME = "compass-rpcd"
 _COMPILE = ("-fPIE", f'-DCOMPASS_VERSION="{VERSION}"')
-_CROSS = ("-pie", "-fuse-ld=lld", "-Wl,-z,now,-z,relro,-z,noexecstack", "-ldl", "-lpthread")
+_GCC = ("--rtlib=libgcc", "--unwindlib=libgcc")
+"""What stands below the C library: that which comes with it in a distribution."""
+_LINK = ("-fuse-ld=lld", "-Wl,-z,now,-z,relro,-z,noexecstack", *_GCC)
 
 
 def _sources() -> list[Path]:
@@ -47,29 +50,79 @@ def compile_words(triple: str) -> list[str]:
     return [f"--target={triple}", "-std=c11", "-O2", "-Wall", *_COMPILE, *_includes(), *map(str, _sources())]
 
 
-def cross_program(triple: str, sysroot: Path, output: Path) -> None:
-    """Builds the program for another machine, whose C library and start-up files are in `sysroot`. ToolchainError with clang's
-    words when that fails."""
+@dataclass(frozen=True)
+class Machine:
+    """What the program is linked for: a machine as clang calls it, the folder that has its C library (None: this machine's own), and
+    further words for clang. `driver`: the static library of a driver that becomes part of the program; `static`: so does the C
+    library, and, where no driver is named, libcompass_runtime."""
+
+    triple: str
+    sysroot: Path | None = None
+    static: bool = False
+    driver: Path | None = None
+    words: tuple[str, ...] = ()
+
+    def link_words(self) -> list[str]:
+        """All that clang is told."""
+        words = compile_words(self.triple)
+        if self.sysroot is not None:
+            words.append(f"--sysroot={self.sysroot}")
+        if self.static or self.driver is not None:
+            words.append("-DCOMPASS_STATIC_DRIVER")
+            words += [str(self.driver)] if self.driver is not None else self._simulated()
+        words += ["-static-pie"] if self.static else ["-pie", "-ldl", "-lpthread"]
+        return [*words, *_LINK, *self.words]
+
+    def _simulated(self) -> list[str]:
+        sources = sorted(source_folder("native").glob("*.c"))
+        defines = ('-DCOMPASS_ENGINE="compass-worker"', f"-I{engine.source_folder()}", *clibrary.shared_memory())
+        return [*defines, *map(str, sources)]
+
+
+def link(machine: Machine, output: Path) -> None:
+    """Builds the program by clang's own way to link, for another machine or statically. ToolchainError where clang has no such
+    target, and with its words when that fails."""
     from compass_core.hostcc.clang import find_clang
 
-    words = [*compile_words(triple), f"--sysroot={sysroot}", *_CROSS, "-o", str(output)]
-    done = subprocess.run([str(find_clang().path), *words], capture_output=True, text=True, check=False)
-    if done.returncode:
+    clang = str(find_clang().path)
+    arch = machine.triple.partition("-")[0].replace("_", "-")
+    targets = [line.split()[0] for line in _output([clang, "--print-targets"]).splitlines() if " - " in line]
+    if arch not in targets:
         raise ToolchainError(
-            f"{NAME} cannot be built for {triple}",
+            f"'{clang}' makes no code for {machine.triple}",
+            code="no-engine",
+            notes=(f"it makes code for {', '.join(targets)}",),
+            help="COMPASS_CLANG names a clang that does: those of distributions have all targets (apt install clang lld)",
+        )
+    done = subprocess.run(
+        [clang, *machine.link_words(), "-o", str(output)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        where = machine.sysroot or "this machine"
+        raise ToolchainError(
+            f"{NAME} cannot be built for {machine.triple}",
             code="no-engine",
             notes=tuple(done.stderr.strip().splitlines()[:20]),
-            help=f"COMPASS_CLANG names a clang that makes code for {triple}; is there a C library for it in '{sysroot}'?",
+            help=f"are the files for linking with a C library{', static ones,' if machine.static else ''} in '{where}' "
+            "(libc6-dev and libgcc of its distribution)?",
         )
 
 
-def write(folder: Path, triple: str = "", sysroot: Path | None = None) -> list[Path]:
-    """Puts the program into a folder; for this machine also libcompass_runtime and the simulator, which it starts from there.
-    Existing files are replaced, not overwritten in place."""
-    if sysroot is not None:
-        target = folder / NAME
-        files.write(target, lambda output: cross_program(triple, sysroot, output), 0o777)
+def _output(command: list[str]) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+def write(folder: Path, machine: Machine | None = None) -> list[Path]:
+    """Puts the program into a folder; for this machine's simulator also what it starts from there: libcompass_runtime, unless it is
+    part of the program, and the engine. Existing files are replaced, not overwritten in place."""
+    target = folder / NAME
+    if machine is None:
+        parts = {NAME: program(), clibrary.NAME: clibrary.library_path(), "compass-worker": engine.engine_path()}
+        files.write_all({folder / name: source.read_bytes() for name, source in parts.items()}, 0o777)
+        return [folder / name for name in parts]
+    files.write(target, lambda output: link(machine, output), 0o777)
+    if machine.sysroot is not None or machine.driver is not None:
         return [target]
-    parts = {NAME: program(), clibrary.NAME: clibrary.library_path(), "compass-worker": engine.engine_path()}
-    files.write_all({folder / name: source.read_bytes() for name, source in parts.items()}, 0o777)
-    return [folder / name for name in parts]
+    worker = folder / "compass-worker"
+    files.write(worker, engine.engine_path().read_bytes(), 0o777)
+    return [target, worker]

@@ -3,6 +3,19 @@
 #define LOOK_MS 20
 #define NULL_POINTER (~0ull)
 
+#ifdef COMPASS_STATIC_DRIVER /* the driver is linked into this program: nothing is loaded */
+const char *compass_error_detail(void) __attribute__((weak));
+
+bool driver_open(struct driver *driver, const char *library, const char *engine, struct failure *failure) {
+  if (library)
+    return wrong(failure, "rpc-driver", "'%.200s' cannot be loaded: the driver is a part of this program", library);
+  *driver = (struct driver){.engine = engine, .detail = compass_error_detail};
+#define X(name, parameters) driver->name = aipu_##name;
+  DRIVER_FUNCTIONS(X)
+#undef X
+  return true;
+}
+#else
 bool driver_open(struct driver *driver, const char *library, const char *engine, struct failure *failure) {
   *driver = (struct driver){.engine = engine, .library = dlopen(library, RTLD_NOW)};
   if (!driver->library) return wrong(failure, "rpc-driver", "the driver's library cannot be loaded: %.400s", dlerror());
@@ -17,6 +30,7 @@ bool driver_open(struct driver *driver, const char *library, const char *engine,
   memcpy(&driver->detail, &found, sizeof found);
   return true;
 }
+#endif
 
 /* What the driver says of a status, in the thread that got it. */
 static void explain(const struct driver *driver, aipu_status_t status, char *out, size_t size) {

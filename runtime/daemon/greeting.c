@@ -18,7 +18,7 @@ static bool read_tokens(struct tokens *tokens, char *text, const char *path, str
       return wrong(failure, "rpc-token", "%s:%d: a token has %u characters or more", path, number, LEAST_TOKEN);
     if (tokens->count == MOST_TOKENS) return wrong(failure, "rpc-token", "%s: more than %d tokens", path, MOST_TOKENS);
     line[size] = 0;
-    tokens->text[tokens->count++] = strdup(line);
+    if (!(tokens->text[tokens->count++] = strdup(line))) return wrong(failure, "rpc-token", "there is no memory");
   }
   return tokens->count || wrong(failure, "rpc-token", "there is no token in '%s'", path);
 }
@@ -47,8 +47,7 @@ bool refuse(struct channel *channel, const char *message, const char *code) {
   return false;
 }
 
-/* Sends the preamble, and holds that of the other side against ours. */
-static bool begin(struct channel *channel, double end) {
+bool begin(struct channel *channel, double end) {
   uint8_t ours[8] = {'C', 'P', 'S', 'R', 'P', 'C', PROTOCOL, 0}, theirs[8];
   char text[120];
   if (!channel_write(channel, ours, sizeof ours) || channel_read(channel, theirs, sizeof theirs, end, end) != RECEIVED)
@@ -61,8 +60,7 @@ static bool begin(struct channel *channel, double end) {
   return version == PROTOCOL || refuse(channel, text, "rpc-version");
 }
 
-/* The next greeting of a kind, as a text with room behind it, which is the caller's to free; NULL with a refusal. */
-static char *expected(struct channel *channel, enum kind kind, double end, size_t *size) {
+char *expected(struct channel *channel, enum kind kind, double end, size_t *size) {
   struct frame frame;
   enum receipt receipt = channel_receive(channel, end, &frame);
   if (receipt == DAMAGED || (receipt == RECEIVED && frame.kind != kind))
@@ -74,12 +72,23 @@ static char *expected(struct channel *channel, enum kind kind, double end, size_
   return text;
 }
 
-/* Whether two proofs are the same; the time tells nothing of where they differ. */
-static bool same(const char *right, const struct json *given) {
+bool same_proof(const char *right, const struct json *given) {
   unsigned difference = 0;
   if (!given || given->kind != JSON_TEXT || given->size != 64) return false;
   for (int i = 0; i < 64; i++) difference |= (unsigned char)right[i] ^ (unsigned char)given->text[i];
   return !difference;
+}
+
+void prove(const char *token, const char *who, const struct part *hello, const struct part *challenge, char proof[65]) {
+  const struct part said[] = {{who, strlen(who) + 1}, *hello, {"", 1}, *challenge};
+  hmac_hex(token, strlen(token), said, 4, proof);
+}
+
+bool add_nonce(struct text *text) {
+  uint8_t random[32];
+  if (getrandom(random, sizeof random, 0) != sizeof random) return false;
+  for (size_t i = 0; i < sizeof random; i++) text_print(text, "%02x", random[i]);
+  return true;
 }
 
 /* Holds a proof against all tokens, and makes the server's. */
@@ -87,45 +96,39 @@ static bool is_proved(const struct tokens *tokens, const struct part *hello, con
                       const struct json *given, char proof[65]) {
   bool found = false;
   for (uint32_t i = 0; i < tokens->count; i++) {
-    struct part client[] = {{"client", 7}, *hello, {"", 1}, *challenge},
-                server[] = {{"server", 7}, *hello, {"", 1}, *challenge};
     char right[65];
-    hmac_hex(tokens->text[i], strlen(tokens->text[i]), client, 4, right);
-    if (!same(right, given)) continue;
-    hmac_hex(tokens->text[i], strlen(tokens->text[i]), server, 4, proof);
+    prove(tokens->text[i], "client", hello, challenge, right);
+    if (!same_proof(right, given)) continue;
+    prove(tokens->text[i], "server", hello, challenge, proof);
     found = true;
   }
   return found;
 }
 
-/* What HELLO wants: the key of this server, and some time. */
-static bool is_wanted(struct channel *channel, const struct server *server, const struct json *hello,
-                      struct greeted *greeted) {
+/* What HELLO wants: a key, and some time. */
+static void read_wishes(const struct server *server, const struct json *hello, struct greeted *greeted) {
   const struct json *key = json_find(hello, "key"), *seconds = json_find(hello, "session_timeout");
-  char text[300];
   greeted->seconds = server->options.quota.session_seconds;
   if (seconds && (seconds->kind == JSON_INTEGER || seconds->kind == JSON_FLOAT) && seconds->number > 0 &&
       (seconds->number < greeted->seconds || !greeted->seconds))
     greeted->seconds = seconds->number < 1e9 ? seconds->number : 0;
-  if (json_is(key, server->options.key) || (!key && !server->options.key[0])) return true;
-  snprintf(text, sizeof text, "cannot find server that matches key=client:%.*s",
-           key && key->kind == JSON_TEXT ? (int)(key->size < 200 ? key->size : 200) : 0,
-           key && key->kind == JSON_TEXT ? key->text : "");
-  return refuse(channel, text, "rpc-key");
+  greeted->key_size = key && key->kind == JSON_TEXT ? key->size : 0;
+  if (greeted->key_size > sizeof greeted->key)
+    greeted->key_size = sizeof greeted->key; /* longer than any that is right */
+  if (greeted->key_size) memcpy(greeted->key, key->text, greeted->key_size);
 }
 
 bool greet(struct channel *channel, const struct server *server, double end, struct greeted *greeted) {
-  uint8_t random[32];
   struct text challenge = {0};
   size_t hello_size = 0, proof_size = 0;
-  if (!begin(channel, end) || getrandom(random, sizeof random, 0) != sizeof random) return false;
+  if (!begin(channel, end)) return false;
   char *hello = expected(channel, HELLO, end, &hello_size), *copy = hello ? malloc(hello_size + 1) : NULL;
   if (copy) memcpy(copy, hello, hello_size);
   struct json *wanted = copy ? json_parse(copy, hello_size) : NULL, *given = NULL;
   bool good = wanted && wanted->kind == JSON_DICT;
   if (hello && !good) refuse(channel, "a greeting that is none", "rpc-protocol");
   text_put(&challenge, "{\"software\":\"" COMPASS_VERSION "\",\"nonce\":\"");
-  for (size_t i = 0; i < sizeof random; i++) text_print(&challenge, "%02x", random[i]);
+  good = good && add_nonce(&challenge);
   text_put(&challenge, "\"}");
   good = good && channel_send(channel, CHALLENGE, 0, &challenge, NULL, 0);
   char *proof = good ? expected(channel, PROOF, end, &proof_size) : NULL;
@@ -134,7 +137,7 @@ bool greet(struct channel *channel, const struct server *server, double end, str
     given = json_parse(proof, proof_size);
     good = is_proved(&server->tokens, &said, &asked, json_find(given, "proof"), greeted->proof) ||
            refuse(channel, "the token is wrong", "rpc-refused");
-    good = good && is_wanted(channel, server, wanted, greeted);
+    read_wishes(server, wanted, greeted);
   }
   free(given);
   free(wanted);

@@ -15,6 +15,9 @@ static const char usage[] =
     "  --port N --port-end M    first port to try (9090), and the end of the ports (9199)\n"
     "  --host 127.N.N.N         address of loopback to listen at (127.0.0.1)\n"
     "  --key KEY                what kind of device this is; clients ask for it\n"
+    "  --tracker 127.N.N.N:PORT tracker at which it registers, under the key; --custom-addr HOST:PORT: address that it "
+    "gives\n"
+    "                           to clients\n"
     "  --folder DIR             where sessions have their folders (/tmp)\n"
     "  --sessions N             clients at once (1)\n"
     "  --memory MB, --disk MB   of a session's tensors (1024), and files (1024)\n"
@@ -25,13 +28,21 @@ static const char usage[] =
 static int complain(const char *format, const char *what) {
   char line[900];
   int size = snprintf(line, sizeof line, format, what);
-  write_all(2, "compass-rpcd: error: ", 21);
-  write_all(2, line, size < (int)sizeof line ? (size_t)size : sizeof line - 1);
-  write_all(2, "\n", 1);
+  write_out(2, "compass-rpcd: error: ", 21);
+  write_out(2, line, size < (int)sizeof line ? (size_t)size : sizeof line - 1);
+  write_out(2, "\n", 1);
   return 2;
 }
 
-enum kind_of_option { OPTION_TEXT, OPTION_COUNT, OPTION_PORT, OPTION_MEGABYTES, OPTION_SECONDS, OPTION_HOST };
+enum kind_of_option {
+  OPTION_TEXT,
+  OPTION_COUNT,
+  OPTION_PORT,
+  OPTION_MEGABYTES,
+  OPTION_SECONDS,
+  OPTION_HOST,
+  OPTION_TRACKER
+};
 
 /* An address of loopback as the system has it; 0 for others. */
 static uint32_t loopback(const char *text) {
@@ -47,10 +58,24 @@ static uint32_t loopback(const char *text) {
   return parts[0] == 127 ? parts[0] | parts[1] << 8 | parts[2] << 16 | parts[3] << 24 : 0;
 }
 
+/* HOST:PORT, the host being of loopback. */
+static bool read_address(const char *text, struct options *out) {
+  char host[64], *end = NULL;
+  size_t size = strcspn(text, ":");
+  unsigned long port = text[size] && text[size + 1] ? strtoul(text + size + 1, &end, 10) : 0;
+  if (size >= sizeof host || !port || port > 65535 || *end) return false;
+  memcpy(host, text, size);
+  host[size] = 0;
+  out->tracker = loopback(host);
+  out->tracker_port = (uint16_t)port;
+  return out->tracker != 0;
+}
+
 static bool read_value(enum kind_of_option kind, const char *text, void *out) {
   char *end = NULL;
   if (kind == OPTION_TEXT) return *(const char **)out = text, true;
   if (kind == OPTION_HOST) return (*(uint32_t *)out = loopback(text)) != 0;
+  if (kind == OPTION_TRACKER) return read_address(text, out);
   double value = strtod(text, &end);
   if (!*text || *end || !(value >= 0) || value > 1e9) return false;
   if (kind == OPTION_SECONDS) return *(double *)out = value, true;
@@ -71,6 +96,8 @@ static int read_options(struct options *o, char **arguments) {
                {"--key", OPTION_TEXT, &o->key},
                {"--folder", OPTION_TEXT, &o->folder},
                {"--host", OPTION_HOST, &o->host},
+               {"--tracker", OPTION_TRACKER, o},
+               {"--custom-addr", OPTION_TEXT, &o->announced},
                {"--port", OPTION_PORT, &o->port},
                {"--port-end", OPTION_PORT, &o->port_end},
                {"--sessions", OPTION_COUNT, &o->quota.sessions},
@@ -84,22 +111,26 @@ static int read_options(struct options *o, char **arguments) {
                {"--greeting-seconds", OPTION_SECONDS, &o->quota.greeting_seconds}};
   for (char **at = arguments + 1; *at; at++) {
     size_t i = 0, count = sizeof known / sizeof *known;
-    if (!strcmp(*at, "--help") || !strcmp(*at, "-h")) return write_all(1, usage, sizeof usage - 1), 0;
+    if (!strcmp(*at, "--help") || !strcmp(*at, "-h")) return write_out(1, usage, sizeof usage - 1), 0;
     if (!strcmp(*at, "--version"))
-      return write_all(1, "compass-rpcd " COMPASS_VERSION "\n", sizeof "compass-rpcd " COMPASS_VERSION), 0;
+      return write_out(1, "compass-rpcd " COMPASS_VERSION "\n", sizeof "compass-rpcd " COMPASS_VERSION), 0;
     while (i < count && strcmp(*at, known[i].name) != 0) i++;
     if (i == count) return complain("there is no option '%.200s', see --help", *at);
     if (!at[1]) return complain("option %s needs a value", *at);
     if (!read_value(known[i].kind, *++at, known[i].out))
-      return known[i].kind == OPTION_HOST ? complain(
-                                                "'%.200s' is no address of loopback (127.0.0.1): there is no TLS here; "
-                                                "a tunnel leads there, ssh -L",
-                                                *at)
-                                          : complain("'%.200s' is no value of this option, see --help", *at);
+      return known[i].kind == OPTION_HOST || known[i].kind == OPTION_TRACKER
+                 ? complain(
+                       "'%.200s' is no address of loopback (127.0.0.1; of a tracker with :PORT): there is no TLS here; "
+                       "a tunnel leads there, ssh -L",
+                       *at)
+                 : complain("'%.200s' is no value of this option, see --help", *at);
   }
   const struct quota *quota = &o->quota;
   if (!quota->call_seconds || !quota->idle_seconds || !quota->stall_seconds || !quota->greeting_seconds)
     return complain("%s can be 0: no end", "of these limits only --session-seconds");
+  if (strlen(o->key) > MOST_KEY) return complain("%s has at most 200 bytes", "--key");
+  if (o->tracker && !o->key[0])
+    return complain("%s: need key to present type of resource when tracker is available", "--tracker");
   return o->token_file ? -1 : complain("%s is needed: a file of tokens", "--token-file");
 }
 
@@ -118,7 +149,7 @@ static const char *beside(const char *name) {
   return file < 0 ? NULL : path;
 }
 
-void write_all(int file, const char *text, size_t size) {
+void write_out(int file, const char *text, size_t size) {
   while (size) {
     ssize_t n = write(file, text, size);
     if (n <= 0) return;
@@ -147,8 +178,11 @@ int main(int count, char **arguments) {
                                               .strangers = 32}};
   int status = read_options(&server.options, arguments);
   if (status >= 0) return status;
-  const char *driver = server.options.driver ? server.options.driver : beside("libcompass_runtime.so");
+  const char *driver = server.options.driver;
+#ifndef COMPASS_STATIC_DRIVER
+  if (!driver) driver = beside("libcompass_runtime.so");
   if (!driver) return complain("%s is needed: the driver's library, such as libaipudrv.so", "--driver");
+#endif
   if (!tokens_read(&server.tokens, server.options.token_file, &failure) ||
       !driver_open(&server.driver, driver, beside("compass-worker"), &failure) || !server_open(&server, &failure))
     return complain("%s", failure.message);

@@ -40,6 +40,8 @@ int setrlimit(int, const struct limit *);
 int getrlimit(int, struct limit *);
 void (*signal(int, void (*)(int)))(int);
 int socket(int, int, int);
+int connect(int, const void *, uint32_t);
+int getsockopt(int, int, int, void *, uint32_t *);
 int bind(int, const void *, uint32_t);
 int listen(int, int);
 int accept4(int, void *, uint32_t *, int);
@@ -75,6 +77,7 @@ char *dlerror(void);
 #define SOCK_CLOEXEC 02000000
 #define SOL_SOCKET 1
 #define SO_REUSEADDR 2
+#define SO_ERROR 4
 #define SO_KEEPALIVE 9
 #define IPPROTO_TCP 6
 #define TCP_NODELAY 1
@@ -88,6 +91,7 @@ char *dlerror(void);
 #define EAGAIN 11
 #define ENOENT 2
 #define EEXIST 17
+#define EINPROGRESS 115
 #define MAP_ANONYMOUS 0x20
 #define PR_SET_PDEATHSIG 1
 #define RLIMIT_CORE 4
@@ -122,7 +126,7 @@ char *dlerror(void);
 #define F_SEAL_SHRINK 2
 #define F_SEAL_GROW 4
 
-void write_all(int file, const char *text, size_t size);
+void write_out(int file, const char *text, size_t size);
 
 /* Seconds of a clock that only goes forward. */
 static inline double now(void) {

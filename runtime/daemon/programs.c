@@ -68,6 +68,11 @@ static bool find_function(struct call *call) {
 
 static bool no_imports(struct call *call) { return text_put(&call->result, "[]"), true; }
 
+static bool no_import(struct call *call) {
+  return wrong(&call->failure, "rpc-call",
+               "the modules of this server are single files: a module that imports others needs a server in Python");
+}
+
 static bool no_text(struct call *call) { return text_put(&call->result, "\"\""), true; }
 
 /* -- runs */
@@ -142,7 +147,7 @@ bool run_module(struct call *call, struct module *module, uint32_t first) {
     if ((unsigned char)run.printed.data[i] >= 127 ||
         (run.printed.data[i] < ' ' && !strchr("\t\n", run.printed.data[i])))
       run.printed.data[i] = '?';
-  write_all(2, run.printed.data ? run.printed.data : "", run.printed.size);
+  write_out(2, run.printed.data ? run.printed.data : "", run.printed.size);
   free(run.printed.data);
   free(operands);
   return done;
@@ -424,6 +429,7 @@ static bool time_function(struct call *call) {
 const struct builtin PROGRAM_BUILTINS[] = {{"module.load", "s", load},
                                            {"module.function", "MsB", find_function},
                                            {"module.imports", "M", no_imports},
+                                           {"module.import", "M*", no_import},
                                            {"module.source", "Ms", no_text},
                                            {"module.time", "MsDd*", time_function},
                                            {"program.call", "Mll*", call_program},

@@ -1,10 +1,11 @@
-#include "server.h"
+#include "link.h"
 
 #define SWEEP_MS 500
 #define HARD_SECONDS 2.0 /* so much later than it should have ended a process is killed */
 #define REST_NS 50000000 /* after the system had no file for a connection */
 #define GO 'g'
 #define FULL 'f'
+#define NO 'n'
 #define WAITING_EACH 4 /* clients that wait for their turn, for each stranger that there may be */
 #define PREFIX "compass-rpcd-"
 
@@ -24,6 +25,7 @@ struct child {
 struct children {
   struct child *at;
   uint32_t count, most, turns;
+  struct link link;
 };
 
 static volatile int stopped;
@@ -90,6 +92,7 @@ bool server_open(struct server *server, struct failure *failure) {
     setrlimit(RLIMIT_NOFILE, &files);
   }
   server->listener = listening(&server->options, &port);
+  server->port = port;
   if (server->listener < 0)
     return wrong(failure, "rpc-address", "cannot bind to any port in [%u, %u)", server->options.port,
                  server->options.port_end);
@@ -101,7 +104,7 @@ bool server_open(struct server *server, struct failure *failure) {
   for (int i = 0; i < 2; i++) signal(signals[i], stop);
   signal(SIGPIPE, SIG_IGN);
   const uint8_t *host = (const uint8_t *)&server->options.host;
-  write_all(
+  write_out(
       1, line,
       (size_t)snprintf(line, sizeof line, "listening on %u.%u.%u.%u:%u\n", host[0], host[1], host[2], host[3], port));
   return true;
@@ -110,17 +113,20 @@ bool server_open(struct server *server, struct failure *failure) {
 /* -- the child */
 
 /* Waits for the turn, which the parent gives; says to the client that others are served. */
-static bool wait_turn(struct channel *channel, int control, double seconds) {
+static bool wait_turn(struct channel *channel, int control, const struct greeted *greeted) {
   struct text empty = {0};
-  char given = 0;
-  bool sent = send(control, &seconds, sizeof seconds, MSG_NOSIGNAL) == sizeof seconds;
+  char given = 0, text[300];
+  bool sent = send(control, greeted, sizeof *greeted, MSG_NOSIGNAL) == sizeof *greeted;
   text_put(&empty, "{}");
   for (int wait = 50; sent; wait = 1000) {
     struct pollfd look = {.fd = control, .events = POLLIN};
     int ready = poll(&look, 1, wait);
     if (ready > 0) {
-      if (recv(control, &given, 1, 0) == 1 && given == FULL)
-        refuse(channel, "too many wait for this server", "rpc-quota");
+      snprintf(text, sizeof text, "cannot find server that matches key=client:%.*s",
+               greeted->key_size < 200 ? (int)greeted->key_size : 200, greeted->key);
+      if (recv(control, &given, 1, 0) == 1 && given != GO)
+        refuse(channel, given == FULL ? "too many wait for this server" : text,
+               given == FULL ? "rpc-quota" : "rpc-key");
       break;
     }
     sent = channel_peek(channel) != LOST && channel_send(channel, WAIT, 0, &empty, NULL, 0);
@@ -142,12 +148,12 @@ static void serve(struct server *server, int socket, int control, volatile doubl
       .driver = &server->driver,
       .quota = server->options.quota,
       .clock = clock};
-  struct greeted greeted;
+  struct greeted greeted = {0};
   struct failure failure;
   struct text welcome = {0};
   channel_tune(socket);
   if (!greet(&session.channel, server, now() + session.quota.greeting_seconds, &greeted)) return;
-  if (!wait_turn(&session.channel, control, greeted.seconds)) return;
+  if (!wait_turn(&session.channel, control, &greeted)) return;
   text_print(&welcome, "{\"proof\":\"%s\",\"seconds\":%.17g}", greeted.proof, greeted.seconds);
   if (!channel_send(&session.channel, WELCOME, 0, &welcome, NULL, 0)) return;
   session.channel.greeting = false;
@@ -169,6 +175,7 @@ static void leave_parent(const struct server *server, const struct children *chi
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   signal(SIGINT, SIG_DFL);
   signal(SIGTERM, SIG_DFL);
+  if (children->link.channel.socket >= 0) close(children->link.channel.socket);
   close(server->listener);
   close(server->root_file); /* the lock is the parent's, who has it open, too */
   for (uint32_t i = 0; i < children->count; i++) {
@@ -277,18 +284,35 @@ static void give_turns(const struct server *server, struct children *children) {
   }
 }
 
+/* Whether a client comes with the right key: that of the server, or one that the tracker gave him. */
+static bool is_admitted(struct server *server, struct children *children, const struct greeted *greeted) {
+  const char *key = server->options.key;
+  if (greeted->key_size > sizeof greeted->key) return false;
+  if (server->options.tracker) return link_claims(&children->link, (struct name){greeted->key, greeted->key_size});
+  return greeted->key_size == strlen(key) && !memcmp(greeted->key, key, greeted->key_size);
+}
+
+/* Tells the tracker of the sessions that are free. */
+static void step_link(const struct server *server, struct children *children) {
+  uint32_t busy = in_state(children, SESSION) + in_state(children, WAITING), sessions = server->options.quota.sessions;
+  if (server->options.tracker) link_step(&children->link, server, busy < sessions ? sessions - busy : 0);
+}
+
 /* What a child says: that its client is known, and for how long he wants to stay; or its end. */
 static void hear_child(struct server *server, struct children *children, uint32_t at) {
   struct child *child = &children->at[at];
-  ssize_t n = recv(child->control, &child->seconds, sizeof child->seconds, MSG_DONTWAIT);
-  if (n == sizeof child->seconds && child->state == STRANGER && !child->heard) {
+  struct greeted greeted;
+  ssize_t n = recv(child->control, &greeted, sizeof greeted, MSG_DONTWAIT);
+  if (n == sizeof greeted && child->state == STRANGER && !child->heard) {
+    child->heard = true;
+    if (!is_admitted(server, children, &greeted)) return say(child, NO);
+    child->seconds = greeted.seconds;
     child->state = WAITING;
     child->turn = ++children->turns;
     child->end = 1e18;
     if (in_state(children, WAITING) > WAITING_EACH * server->options.quota.strangers) {
       child->state = STRANGER; /* as long as that is said to him */
       child->end = now() + HARD_SECONDS;
-      child->heard = true;
       say(child, FULL);
     }
   } else if (n >= 0 || errno != EAGAIN) {
@@ -299,14 +323,18 @@ static void hear_child(struct server *server, struct children *children, uint32_
 void server_run(struct server *server) {
   const struct quota *quota = &server->options.quota;
   struct children children = {.most = (WAITING_EACH + 1) * quota->strangers + quota->sessions};
-  struct pollfd *look = calloc(children.most + 1, sizeof *look);
+  struct pollfd *look = calloc(children.most + 2, sizeof *look);
   children.at = calloc(children.most + 1, sizeof *children.at);
-  while (look && children.at && !stopped) {
+  bool ready = link_open(&children.link, server) && look && children.at;
+  while (ready && !stopped) {
     bool accepting = in_state(&children, STRANGER) < quota->strangers && children.count < children.most;
     for (uint32_t i = 0; i < children.count; i++) look[i] = (struct pollfd){children.at[i].control, POLLIN, 0};
     look[children.count] = (struct pollfd){accepting ? server->listener : -1, POLLIN, 0};
     uint32_t count = children.count;
-    if (poll(look, count + 1, SWEEP_MS) < 0) continue;
+    step_link(server, &children);
+    look[count + 1] = (struct pollfd){children.link.channel.socket, POLLIN, 0};
+    if (poll(look, count + 2, SWEEP_MS) < 0) continue;
+    if (look[count + 1].revents) link_hear(&children.link);
     for (uint32_t i = count; i-- > 0;) { /* from the last: others that were looked at take the place of one that ends */
       double late = children.at[i].clock[0], time = now();
       if (look[i].revents)

@@ -84,6 +84,9 @@ static bool is_value(struct call *call, const struct json *value) {
       if (!is_value(call, item)) return false;
     return true;
   }
+  if (json_is(kind, "mine"))
+    return wrong(&call->failure, "rpc-call",
+                 "this server calls no functions of its clients: give it arrays and numbers, or use one in Python");
   const struct json *is = json_find(value, "is");
   if (json_is(kind, "float")) return json_is(is, "nan") || json_is(is, "inf") || json_is(is, "-inf");
   if (json_is(kind, "dtype")) return is && is->kind == JSON_TEXT;
@@ -91,6 +94,7 @@ static bool is_value(struct call *call, const struct json *value) {
 }
 
 static bool no_value(struct call *call) {
+  if (call->failure.code) return false; /* which says more */
   return wrong(&call->failure, "rpc-protocol",
                "the other side sent a damaged message: a value that is none, or an object that does not exist");
 }

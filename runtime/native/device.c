@@ -28,12 +28,14 @@ static void after_fork_in_child(void) {
   devices_lock = (pthread_mutex_t){0};
 }
 
+#ifndef COMPASS_STATIC_DRIVER /* as part of a program it has that one's name, and its end */
 /* What C start-up files would bring: the library's own name among those who want to be called back. */
 void *__dso_handle = &__dso_handle;
+__attribute__((destructor(101))) static void leave(void) { __cxa_finalize(&__dso_handle); }
+#endif
 __attribute__((constructor(101))) static void watch_forks(void) {
   __register_atfork(before_fork, after_fork_in_parent, after_fork_in_child, &__dso_handle);
 }
-__attribute__((destructor(101))) static void leave(void) { __cxa_finalize(&__dso_handle); }
 
 static void list(struct device *device) {
   pthread_mutex_lock(&devices_lock);

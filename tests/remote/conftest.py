@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from remote_peers import PORTS
+from remote_peers import PORTS, SMALL
 
 from compass_runtime import rpc
 from compass_runtime.rpc.limits import Quota
-
-SMALL = Quota(memory=64 << 20, disk=8 << 20, sessions=400, strangers=64, greeting_seconds=20)
 
 
 @pytest.fixture(scope="session", autouse=True)

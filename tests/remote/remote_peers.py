@@ -20,6 +20,8 @@ from compass_runtime.rpc.limits import Quota
 from compass_runtime.rpc.wire import Frame, Kind
 
 PORTS = {"port": 42000, "port_end": 42999}
+SMALL = Quota(memory=64 << 20, disk=8 << 20, sessions=400, strangers=64, greeting_seconds=20)
+"""Room for many, and small limits."""
 PATIENCE = 120.0
 """Seconds after which a test gives up on something that has no time of its own to keep."""
 
@@ -104,9 +106,9 @@ def board_folder() -> Path:
 
 
 class BoardServer:
-    """A server in C, used like `rpc.Server`. `options`: more of its command line."""
+    """A server in C, used like `rpc.Server`. `options`: more of its command line; `folder`: where the program is."""
 
-    def __init__(self, quota: Quota | None = None, *options: str) -> None:
+    def __init__(self, quota: Quota | None = None, *options: str, folder: Path | None = None) -> None:
         quota = quota or Quota()
         seconds = ("call", "session", "idle", "stall", "greeting")
         words = [f"--{name}-seconds={getattr(quota, f'{name}_seconds')}" for name in seconds]
@@ -114,7 +116,7 @@ class BoardServer:
         words += [f"--sessions={quota.sessions}", f"--strangers={quota.strangers}"]
         words += [f"--{name.replace('_', '-')}={value}" for name, value in PORTS.items()]
         split = [part for word in words for part in word.split("=")]
-        command = [board_folder() / "compass-rpcd", "--token-file", access.default_file(), *split, *options]
+        command = [(folder or board_folder()) / "compass-rpcd", "--token-file", access.default_file(), *split, *options]
         access.tokens_of(make=True)
         self.proc = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.proc.stdout is not None

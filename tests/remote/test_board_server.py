@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,15 +13,17 @@ import test_hostile_peers
 import test_remote_runs
 import test_sessions
 import test_waiting_clients
-from conftest import SMALL
+from elftools.elf.elffile import ELFFile
 from remote_kernels import add
-from remote_peers import BoardServer, board_folder, eventually, flooding_driver, known
+from remote_peers import SMALL, BoardServer, board_folder, eventually, flooding_driver, known
 from test_drivers import floods
 from test_hostile_peers import own
 from test_remote_runs import ex, operands
 from test_waiting_clients import full
 
 from compass_runtime import rpc
+from compass_runtime.clibrary import library_path
+from compass_runtime.rpc import access
 from compass_runtime.rpc.limits import Quota
 from compass_runtime.rpc.wire import Kind
 from compassc.driver.build import Request, run_build
@@ -132,6 +135,23 @@ def test_sizes_that_were_built_in_are_held_against_arrays(session: rpc.Session, 
     module["add"](a, a, out, 1)
 
 
+def test_what_servers_in_python_offer_is_there_or_refused_with_a_reason(session: rpc.Session, kernel: Path) -> None:
+    from compass_runtime.rpc.service import _FUNCTIONS
+
+    for name in _FUNCTIONS:
+        try:
+            session.do(name)
+        except RuntimeError as error:
+            assert getattr(error, "code", "") != "no-function", name
+    module = session.load_bytes(kernel.read_bytes())
+    with pytest.raises(rpc.RPCError, match="single files"):
+        module.import_module(session.load_bytes(kernel.read_bytes()))
+    with pytest.raises(rpc.RPCError, match="calls no functions of its clients"):
+        session.get_function("rpc.test.echo")(lambda: 1)
+    with pytest.raises(AttributeError, match="no function 'rpc.test.call'"):
+        session.get_function("rpc.test.call")
+
+
 def test_folders_of_a_killed_server_go_with_the_next_one(state_folder: Path, tmp_path: Path) -> None:
     killed = BoardServer(None, "--folder", str(tmp_path))
     session = rpc.connect(killed.host, killed.port)
@@ -171,6 +191,55 @@ def test_extents_are_held_against_arrays_where_the_client_has_the_program(sessio
     assert getattr(caught.value, "code", "") == "tensor-size"
     program(a, b, out, 100)
     assert (out == a + b).all()
+
+
+HAS_LIBC = any(Path(folder, "crt1.o").exists() for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64"))
+
+
+@pytest.mark.skipif(not HAS_LIBC, reason="this machine has no files for linking with its C library")
+@pytest.mark.parametrize(
+    "words", [("--static",), ("--triple", "x86_64-linux-gnu", "--sysroot", "/")], ids=("static", "sysroot")
+)
+def test_a_program_that_clang_links(
+    state_folder: Path, compassc: Callable[..., Any], kernel: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """As for a board, whose sysroot is this machine's here; or without any shared library, the driver being part of it."""
+    done = compassc("rpc-daemon", tmp_path / "board", *words)
+    assert done.status == 0, done.err
+    static = "--static" in words
+    with open(tmp_path / "board/compass-rpcd", "rb") as program:
+        dynamic = ELFFile(program).get_section_by_name(".dynamic")
+        assert any(tag.entry.d_tag == "DT_NEEDED" for tag in dynamic.iter_tags()) is not static
+    options = () if static else ("--driver", str(library_path()))
+    with BoardServer(None, *options, folder=tmp_path / "board") as own, rpc.connect(own.host, own.port) as session:
+        module = session.load_bytes(kernel.read_bytes())
+        a, out = session.array(np.arange(8, dtype=np.int32)), session.empty((8,), "int32")
+        module["add"](a, a, out, 8)
+        assert (out.numpy() == 2 * np.arange(8)).all()
+    if static:
+        command = [tmp_path / "board/compass-rpcd", "--token-file", access.default_file(), "--driver", "x.so"]
+        refused = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert refused.returncode == 2 and "the driver is a part of this program" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "why"),
+    [
+        (("--triple", "aarch64-linux-gnu"), 2, "given together"),
+        (("--triple", "aarch64-linux-gnu", "--sysroot", ".", "--static"), 2, "needs --driver-archive"),
+        (("--triple", "sparc-linux-gnu", "--sysroot", "."), 3, "makes no code for sparc-linux-gnu"),
+        (("--triple", "x86_64-linux-gnu", "--sysroot", "EMPTY"), 3, "cannot be built for x86_64-linux-gnu"),
+    ],
+    ids=range(4),
+)
+def test_programs_that_cannot_be_linked(
+    compassc: Callable[..., Any], tmp_path: Path, words: tuple[str, ...], status: int, why: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    given = [str(tmp_path / "empty") if word == "EMPTY" else word for word in words]
+    done = compassc("rpc-daemon", tmp_path / "board", *given)
+    assert done.status == status and why in done.err
+    assert not (tmp_path / "board/compass-rpcd").exists()
 
 
 def test_the_sources_are_those_of_another_machine_too() -> None:

@@ -12,8 +12,7 @@ import pytest
 import test_hostile_peers
 import test_remote_runs
 import test_sessions
-from conftest import SMALL
-from remote_peers import PORTS, eventually, flooding_driver
+from remote_peers import PORTS, SMALL, eventually, flooding_driver
 from test_hostile_peers import processes
 from test_remote_runs import ex
 

@@ -5,7 +5,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int mkdir(const char *, uint32_t);
 
-void write_all(int file, const char *text, size_t size) { (void)file, (void)text, (void)size; }
+void write_out(int file, const char *text, size_t size) { (void)file, (void)text, (void)size; }
 
 /* -- a driver that has the sizes of the file it was given last */
 
