@@ -33,7 +33,9 @@ it, and it is the key of compiled kernels. A `formula` is a function that makes 
 leads from a line of C to the code that made it. Statements of a macro are at the macro's own lines.
 
 **Frames.** A frame makes loops around what somebody else makes. Steps that must know nothing of loops are made `apart`,
-and the frame splices their lines where they belong, or some of them outside of an inner loop (`invariant`).
+and the frame splices their lines where they belong, or some of them outside of an inner loop (`invariant`). Other frames are
+context managers around what they loop over, and generators where it is made several times. There are three:
+`layers.loops` of element-wise steps, `layers.axes` of reductions along axes, `layers.sliding` of windows over images.
 
 **Macros** are called as in a kernel file (`multiply_wide(high, low, scale)`), and are the form for a part that is one
 algorithm: real code, whose places are its own lines. The text has the call; `Builder.called` says of which module.

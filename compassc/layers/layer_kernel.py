@@ -62,7 +62,7 @@ class LayerKernel(Builder, Steps):
     """The kernel of layers in the making. Steps are made apart, the loop around them afterwards."""
 
     inside = (*Builder.inside, __file__)
-    one_for_all = any_lanes = lanes_are_channels = False
+    any_lanes = lanes_are_channels = False
     lanes_of: Callable[[Array], Expression] | None = None
     """The stored lanes of a pass of numbers per channel, in kernels that say how these lie."""
 
@@ -78,6 +78,7 @@ class LayerKernel(Builder, Steps):
         """Whether a step asked which lanes are elements."""
         self.lanes_mask = self.variable("mask", bool_of(LANES))
         self._once: list[Line] = []
+        self._choice: Expression | None = None
         self._scratch: dict[tuple[int, str, str], Pointer] = {}
 
     def let(self, expression: Expression, kind: str = "", low: int | None = None, high: int | None = None) -> Value:
@@ -159,11 +160,25 @@ class LayerKernel(Builder, Steps):
             S.dma_copy(found, source, array.size)
         return found
 
+    @contextmanager
+    def one_of(self, index: Expression) -> Iterator[None]:
+        """Within it, of numbers per channel that at an index counts for all lanes of a pass."""
+        self._choice = index
+        yield
+        self._choice = None
+
+    @property
+    def one_for_all(self) -> bool:
+        return self._choice is not None
+
     def channels(self, numbers: Array) -> Value:
-        return self._per_channel(numbers).value
+        return self._per_channel(numbers).value if self._choice is None else self._chosen(numbers, self._choice)
 
     def stored_channels(self, numbers: Array) -> Value:
-        return self._per_channel(numbers).stored
+        return self._per_channel(numbers).stored if self._choice is None else self._chosen(numbers, self._choice)
+
+    def _chosen(self, numbers: Array, index: Expression) -> Value:
+        return self.held("per", self.pointer(numbers)[index])
 
     def broadcast(self, numbers: Array) -> Value:
         return self._spread(numbers).value

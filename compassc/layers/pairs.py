@@ -109,6 +109,15 @@ def requantise_pair(
     return limited(k, k.shifted(result, -zero), low, high)
 
 
+def requantise_sum(
+    k: Steps, total: build.Value | Pair, scale: Array, shift: Array, zero: int, low: int, high: int
+) -> build.Value:
+    """As `emit.requantise`, of sums of either size."""
+    if isinstance(total, Pair):
+        return requantise_pair(k, total, scale, shift, zero, low, high)
+    return requantise(k, total, scale, shift, zero, low, high)
+
+
 def rescale_pair(k: KernelSource, high: str, low: str, largest: int, scale: int, shift: int, bits: int) -> int:
     """The variables `high` and `low` become round(pair * scale / 2^shift), of at most `bits` bits; gives the largest."""
     if scale == 1 and shift == 0:

@@ -51,8 +51,6 @@ class KernelSource(Steps):
     body: list[str] = field(default_factory=list)
     channel: str = ""
     """The expression of a pass's first output channel, in kernels whose lanes are channels."""
-    choice: str = ""
-    """Instead: the expression of the index of the one number that counts for all lanes of a pass."""
     padded_channels: int = 0
     """Elements that numbers per channel are padded to, so that every pass reads whole vectors."""
     arrange: Callable[[Array], Array] | None = None
@@ -107,9 +105,6 @@ class KernelSource(Steps):
     def channels(self, numbers: Array) -> Value:
         name, kind = self.fresh("per"), dtype(numbers.dtype.name)
         per_lane = build.variable(name, kind.with_lanes(LANES))
-        if self.choice:
-            self.body.append(f"{name} = {self.constant(numbers)}[{self.choice}]")
-            return build.variable(name, kind)
         if not self.channel:
             raise LayerError("it has numbers per channel, but the channels are not the last axis")
         numbers = self.arrange(numbers) if self.arrange else numbers
@@ -125,7 +120,7 @@ class KernelSource(Steps):
 
     @property
     def one_for_all(self) -> bool:
-        return bool(self.choice)
+        return False
 
     @property
     def any_lanes(self) -> bool:

@@ -6,11 +6,16 @@ Elements outside of an image are stored there like others, so that no cell of a 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import NamedTuple
 
+from compassc.build import Address, Expression, Pointer, Value, both
+from compassc.dsl import script as S
 from compassc.graph import Tensor
+from compassc.layers.layer_kernel import LayerKernel, tail
 from compassc.layers.machine import Share, configuration, costs
-from compassc.layers.source import LANES, KernelSource
+from compassc.layers.sliding import WindowLoop
+from compassc.layers.steps import LANES, everywhere
 from compassc.layers.streams import bytes_of
 from compassc.layers.vectors import pointee
 from compassc.layers.windows import Window
@@ -19,8 +24,6 @@ ROOM = Share(3)
 """LSRAM for the pixels under a tile, of which there are two."""
 UNROLLED, ROW = 9, 7
 """Cells of a window, and of one row of it, that may stand one by one in the text."""
-TILE_CELL = f"S.vload(pixel, lanes={LANES})"
-"""The expression of a cell's channels, as they are stored."""
 
 
 class Images(NamedTuple):
@@ -67,63 +70,149 @@ def plan_of(x: Tensor, window: Window, made: Sequence[int]) -> Plan | None:
     return None if tile is None else Plan(x, window, s, tile, any(end > 0 for ends in over for end in ends))
 
 
-def tiled_loops(
-    k: KernelSource, plan: Plan, fill: float, begin: Sequence[str], step: Sequence[str], end: Sequence[str]
-) -> list[str]:
-    """The loops over all positions of a window, as `sliding.window_loops` has them.
+class _Place(NamedTuple):
+    """A tile's position: its first channel, column and row, its image, and its rows."""
 
-    `fill` is what counts for elements outside, as the input stores it. In `step` the cell is `TILE_CELL`, of which lanes that
-    are not stored may hold anything; `begin` and `end` know `spot`, `image` and `place`.
+    channel: Value
+    column: Value
+    row: Value
+    image: Value
+    tall: Value
+
+
+class TiledWindows(WindowLoop):
+    """The loop over all positions of a window.
+
+    `fill`: what counts for elements outside, as the input stores it. Lanes of cells that are not channels may hold
+    anything.
     """
-    x, window, s, tile, bordered = plan
-    (kh, kw), (sy, sx), (dy, dx) = window.kernel, window.stride, window.dilation
-    lines, bands, blocks = -(-s.rows // tile.rows), -(-s.columns // tile.columns), -(-s.channels // LANES)
-    g = {name: k.scalar(value) for name, value in {
-        "h": s.high, "w": s.wide, "c": s.channels, "oh": s.rows, "ow": s.columns, "sy": sy, "sx": sx,
-        "ey": (kh - 1) * dy + 1, "ex": (kw - 1) * dx + 1, "step": sx, "pt": window.pads[0][0], "pl": window.pads[1][0],
-        "items": s.images * lines * bands * blocks, "lines": lines, "bands": bands, "blocks": blocks, "tall": tile.rows,
-        "long": tile.columns, "wide": tile.wide, "line": tile.wide * LANES, "far": tile.wide * LANES * dy,
-        "apart": dx * LANES, "fill": fill, "kh": kh, "kw": kw,
-    }.items()}  # fmt: skip
-    g |= {"x": k.tensor(x), "dtype": pointee(x.dtype)}
-    room = ROOM.size // bytes_of(x.dtype)
-    fetched = [*_place("n_"), *(_whole(bordered) if tile.whole else _by_rows(bordered))]
-    text = [
-        f'tiles = S.alloc({2 * room}, "{pointee(x.dtype)}", scope="lsram")',
-        "came = S.alloc_events(1)",
-        "turn = S.i32(0)",
-        "n_item = S.get_local_id() + 0",
-        "n_near = tiles + 0",
-        "if n_item < {items}:",
-        *(f"    {line}" for line in fetched),
-        "for item in range(S.get_local_id(), {items}, S.get_local_size()):",
-        *(f"    {line}" for line in _place("")),
-        "    now = S.min({long}, {ow} - ox)",
-        f"    mask = S.tail_mask(S.min({{c}} - o, {LANES}), {LANES})",
-        "    S.wait_events(came)",
-        "    near = tiles + turn",
-        f"    turn = {room} - turn",
-        "    n_item = item + S.get_local_size()",
-        "    if n_item < {items}:",
-        "        n_near = tiles + turn",
-        *(f"        {line}" for line in fetched),
-        "    for r in range(tall):",
-        "        first_spot = (oy + r) * {ow} + ox",
-        "        row = near + r * {sy} * {line}",
-        "        for p in range(now):",
-        "            spot = first_spot + p",
-        f"            at = row + p * {{sx}} * {LANES}",
-        *(f"            {line}" for line in [*_own(begin), *_cells(kh, kw, _own(step))]),
-        "            place = (image * ({oh} * {ow}) + spot) * {c} + o",
-        *(f"            {line}" for line in _own(end)),
-        "S.free_events(came)",
-    ]
-    return [line.format(**g) for line in text]
 
+    def __init__(self, k: LayerKernel, plan: Plan, fill: float) -> None:
+        super().__init__(k, plan.x)
+        _, self.window, s, self.tile, self.bordered = plan
+        tile, lines, bands = self.tile, -(-s.rows // plan.tile.rows), -(-s.columns // plan.tile.columns)
+        blocks = -(-s.channels // LANES)
+        self.lines, self.bands, self.blocks = (k.number(n) for n in (lines, bands, blocks))
+        self.items = k.number(s.images * lines * bands * blocks)
+        self.high, self.wide, self.channels = (k.number(n) for n in (s.high, s.wide, s.channels))
+        self.rows, self.columns = k.number(s.rows), k.number(s.columns)
+        self.tall, self.long, self.line = (k.number(n) for n in (tile.rows, tile.columns, tile.wide * LANES))
+        self.across = k.number(tile.wide)
+        self.stride, self.reach = (
+            [k.number(n) for n in numbers] for numbers in (self.window.stride, self.window.reach)
+        )
+        self.pads = [k.number(before) for before, _ in self.window.pads]
+        down, across = self.window.dilation
+        self.steps = k.number(tile.wide * LANES * down), k.number(across * LANES)
+        self.fill, self.kind = k.number(fill), pointee(plan.x.dtype)
 
-def _own(lines: Sequence[str]) -> list[str]:
-    """Lines that are not to be filled in."""
-    return [line.replace("{", "{{").replace("}", "}}") for line in lines]
+    @contextmanager
+    def positions(self) -> Iterator[None]:
+        k, room = self.k, ROOM.size // bytes_of(self.x.dtype)
+        tiles = k.alloc(2 * room, self.kind, "tiles")
+        (self._came,) = k.events("came")
+        turn, first, step = k.changing("turn", S.i32(0)), k.held("first", S.get_local_id()), S.get_local_size()
+        with k.when(first < self.items):
+            self._fetch(first, tiles)
+        with k.for_range(first, self.items, step, "item") as item:
+            at = self._place(item)
+            now = k.held("now", S.min(self.long, self.columns - at.column))
+            k.define(k.lanes_mask, tail(self.channels - at.channel))
+            S.wait_events(self._came)
+            near = k.hold(tiles + turn, "near")
+            k.assign(turn, room - turn)
+            following = k.held("following", item + step)
+            with k.when(following < self.items):
+                self._fetch(following, k.hold(tiles + turn, "next_tile"))
+            with k.for_range(0, at.tall, name="r") as r:
+                begin = k.held("begin", (at.row + r) * self.columns + at.column)
+                row = k.hold(near + r * self.stride[0] * self.line, "row")
+                with k.for_range(0, now, name="p") as p:
+                    self.image, self.spot = at.image, k.held("spot", begin + p)
+                    self._first = k.hold(row + p * self.stride[1] * LANES, "at")
+                    self.place = (at.image * (self.rows * self.columns) + self.spot) * self.channels + at.channel
+                    yield
+        S.free_events(self._came)
+        k.renew_mask()
+
+    def cells(self) -> Iterator[Expression]:
+        high, wide = self.window.kernel
+        down, _ = self.steps
+        if high * wide > UNROLLED:
+            with self.k.for_range(0, self.k.number(high), name="ky") as ky:
+                yield from self._row(self.k.hold(self._first + ky * down, "cells"))
+        else:
+            for y in range(high):
+                yield from self._row(self._first + y * down if y else self._first)
+
+    def _row(self, first: Address) -> Iterator[Expression]:
+        """The cells of a row of the window."""
+        wide, across = self.window.kernel[1], self.steps[1]
+        if wide > ROW:
+            with self.k.for_range(0, self.k.number(wide), name="kx") as kx:
+                yield self._channels(first + kx * across)
+        else:
+            for x in range(wide):
+                yield self._channels(first + x * across if x else first)
+
+    def _channels(self, pixel: Address) -> Expression:
+        return S.vload(self.k.hold(pixel, "pixel"), lanes=LANES)
+
+    def _place(self, item: Value) -> _Place:
+        """The position of the tile of a number."""
+        k = self.k
+        part = k.held("part", item / self.blocks)
+        row = k.held("oy", part / self.bands % self.lines * self.tall)
+        return _Place(
+            k.held("o", item % self.blocks * LANES),
+            k.held("ox", part % self.bands * self.long),
+            row,
+            k.held("image", part / (self.bands * self.lines)),
+            k.held("tall", S.min(self.tall, self.rows - row)),
+        )
+
+    def _fetch(self, item: Value, near: Pointer) -> None:
+        """Starts the transfers of a tile, and fills what it has outside of the image."""
+        k, at = self.k, self._place(item)
+        high = k.held("high", (at.tall - 1) * self.stride[0] + self.reach[0])
+        first = k.held("first_row", at.row * self.stride[0] - self.pads[0])
+        if self.tile.whole:
+            above, rows = self._inside(first, high, self.high)
+            begin = (at.image * self.high + first + above) * self.across
+            self._bring(at, near, begin, above * self.across, rows * self.across, high * self.across)
+            return
+        column = k.held("first_column", at.column * self.stride[1] - self.pads[1])
+        wide = k.held("wide", (S.min(self.long, self.columns - at.column) - 1) * self.stride[1] + self.reach[1])
+        left, here = self._inside(column, wide, self.wide)
+        with k.for_range(0, high, name="j") as j:
+            line, row = k.hold(near + j * self.line, "line"), k.held("iy", first + j)
+            begin = (at.image * self.high + row) * self.wide + column + left
+            with k.when(both(row >= 0, row < self.high)) if self.bordered else nullcontext():
+                self._bring(at, line, begin, left, here, wide)
+            if self.bordered:
+                with k.otherwise():
+                    self._fill(line, 0, wide)
+
+    def _inside(self, first: Value, many: Value, size: Value) -> tuple[Expression, Expression]:
+        """Of so many elements along an axis from a first one on: how many are before the image, and in it."""
+        if not self.bordered:
+            return S.i32(0), many
+        before = self.k.held("before", S.max(-first, 0))
+        return before, self.k.held("there", S.min(many, size - first) - before)
+
+    def _bring(
+        self, at: _Place, strip: Pointer, pixel: Expression, begin: Expression, count: Expression, end: Expression
+    ) -> None:
+        """Starts the transfer of pixels, which are those of a strip from `begin` on, and fills the others up to `end`."""
+        source, width = self.source + pixel * self.channels + at.channel, S.min(self.channels - at.channel, LANES)
+        S.async_dma_copy(strip + begin * LANES, source, width, self.channels, count, LANES, event=self._came)
+        if self.bordered:
+            self._fill(strip, 0, begin)
+            self._fill(strip, begin + count, end)
+
+    def _fill(self, strip: Pointer, first: int | Expression, end: Expression) -> None:
+        with self.k.for_range(first, end, name="e") as e:
+            S.vstore(everywhere(self.fill, self.kind), strip + e * LANES)
 
 
 def _in_two_axes(window: Window) -> Window:
@@ -171,97 +260,3 @@ def _tiles(window: Window, s: Images, size: int, over: Sequence[tuple[int, int]]
             many = s.images * blocks * -(-s.rows // rows) * bands
             each = max(moved, rows * columns * work + 60)
             yield -(-many // configuration().tecs) * each + moved, Tile(rows, columns, high, wide, whole)
-
-
-def _place(ahead: str) -> list[str]:
-    """The position of a tile, whose number is `item`: variables with `ahead` before their names."""
-    return [
-        f"{ahead}o = {ahead}item % {{blocks}} * {LANES}",
-        f"{ahead}part = {ahead}item / {{blocks}}",
-        f"{ahead}ox = {ahead}part % {{bands}} * {{long}}",
-        f"{ahead}oy = {ahead}part / {{bands}} % {{lines}} * {{tall}}",
-        f"{ahead}image = {ahead}part / ({{bands}} * {{lines}})",
-        f"{ahead}tall = S.min({{tall}}, {{oh}} - {ahead}oy)",
-    ]
-
-
-_FILLER = f'S.vbcast(S.cast({{fill}}, "{{dtype}}"), lanes={LANES})'
-
-
-def _filling(first: str, last: str, place: str) -> list[str]:
-    return [f"for e in range({first}, {last}):", f"    S.vstore({_FILLER}, {place} + e * {LANES})"]
-
-
-def _whole(bordered: bool) -> list[str]:
-    """Start the one transfer of a tile's rows; fill the rows outside of the image."""
-    lines = [
-        "n_channels = S.min({c} - n_o, " + str(LANES) + ")",
-        "n_high = (n_tall - 1) * {sy} + {ey}",
-        "n_iy = n_oy * {sy} - {pt}",
-    ]
-    if not bordered:
-        pixel = "{x} + (n_image * {h} + n_iy) * {wide} * {c} + n_o"
-        return [*lines, f"S.async_dma_copy(n_near, {pixel}, n_channels, {{c}}, n_high * {{wide}}, {LANES}, event=came)"]
-    pixel = "{x} + (n_image * {h} + n_iy + n_above) * {wide} * {c} + n_o"
-    inside = "n_near + n_above * {line}"
-    return [
-        *lines,
-        "n_above = S.max(-n_iy, 0)",
-        "n_rows = S.min(n_high, {h} - n_iy) - n_above",
-        f"S.async_dma_copy({inside}, {pixel}, n_channels, {{c}}, n_rows * {{wide}}, {LANES}, event=came)",
-        *_filling("0", "n_above * {wide}", "n_near"),
-        *_filling("(n_above + n_rows) * {wide}", "n_high * {wide}", "n_near"),
-    ]
-
-
-def _by_rows(bordered: bool) -> list[str]:
-    """Start the transfers of a tile's rows; fill the elements outside of the image."""
-    head = [
-        "n_channels = S.min({c} - n_o, " + str(LANES) + ")",
-        "n_ix = n_ox * {sx} - {pl}",
-        "n_wide = (S.min({long}, {ow} - n_ox) - 1) * {sx} + {ex}",
-    ]
-    rows = "for j in range((n_tall - 1) * {sy} + {ey}):"
-    line = "line = n_near + j * {line}"
-    if not bordered:
-        pixel = "{x} + ((n_image * {h} + n_oy * {sy} - {pt} + j) * {w} + n_ix) * {c} + n_o"
-        return [
-            *head,
-            rows,
-            f"    {line}",
-            f"    S.async_dma_copy(line, {pixel}, n_channels, {{c}}, n_wide, {LANES}, event=came)",
-        ]
-    pixel = "{x} + ((n_image * {h} + iy) * {w} + n_ix + n_left) * {c} + n_o"
-    return [
-        *head,
-        "n_left = S.max(-n_ix, 0)",
-        "n_here = S.min(n_wide, {w} - n_ix) - n_left",
-        rows,
-        f"    {line}",
-        "    iy = n_oy * {sy} - {pt} + j",
-        "    if iy >= 0 and iy < {h}:",
-        f"        S.async_dma_copy(line + n_left * {LANES}, {pixel}, n_channels, {{c}}, n_here, {LANES}, event=came)",
-        *("        " + fill for fill in _filling("0", "n_left", "line")),
-        *("        " + fill for fill in _filling("n_left + n_here", "n_wide", "line")),
-        "    else:",
-        *("        " + fill for fill in _filling("0", "n_wide", "line")),
-    ]
-
-
-def _cells(kh: int, kw: int, step: Sequence[str]) -> list[str]:
-    """`step` for every cell of a window, row by row; `pixel` is its place."""
-
-    def along(start: str) -> list[str]:
-        if kw > ROW:
-            inner = [f"pixel = {start} + kx * {{apart}}", *step]
-            return ["for kx in range({kw}):", *("    " + line for line in inner)]
-        return [
-            line
-            for kx in range(kw)
-            for line in (f"pixel = {start} + {kx} * {{apart}}" if kx else f"pixel = {start} + 0", *step)
-        ]
-
-    if kh * kw > UNROLLED:
-        inner = ["cells = at + ky * {far}", *along("cells")]
-        return ["for ky in range({kh}):", *("    " + line for line in inner)]
-    return [line for ky in range(kh) for line in along(f"at + {ky} * {{far}}" if ky else "at")]

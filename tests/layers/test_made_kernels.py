@@ -34,14 +34,14 @@ PORTED = (
     "control",
     "reduce",
     "softmax",
-    "normalise.kernels",
-    "normalise.norms",
+    "normalise",
     "rows",
     "counting",
     "sampling",
     "attention",
     "images",
-    "pooling.fractional",
+    "pooling",
+    "resize",
 )
 """Families, or modules of them, whose own kernels are made as IR, too."""
 

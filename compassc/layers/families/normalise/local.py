@@ -2,123 +2,104 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 
 from compassc.build import Value
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array
-from compassc.layers.emit import look_up, requantise, wide_kind
+from compassc.layers.emit import look_up, wide_kind
+from compassc.layers.joins import carry_pair
 from compassc.layers.kernels import kernel
-from compassc.layers.pairs import held_pair, requantise_pair
-from compassc.layers.sliding import slides_of, window_loops
-from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
-from compassc.layers.windows import Window
+from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.pairs import Pair, requantise_sum
+from compassc.layers.sliding import Windows, axes_of
+from compassc.layers.source import Kernel
+from compassc.layers.steps import LANES, everywhere
+from compassc.layers.vectors import add_product
+from compassc.layers.windows import Window, cells_inside
 
 ACROSS, WITHIN = "ACROSS_CHANNELS", "WITHIN_CHANNEL"
 
 
-_ADD_SQUARE = (
-    'square = S.cast(u * u, "uint32")',
-    "lower = lower + (square & S.u32(0xFFFF))",
-    "upper = upper + (square >> S.u32(16))",
-    "carry_pair(lower, upper)",
-)
-"""A square is added to a sum of 32 + 16 bits."""
-
-
 @kernel("LRN")
 def local_response(layer: Layer) -> Kernel:
-    x, y, size = layer.input, layer.output, layer.integer("size")
+    x, y, size, k = layer.input, layer.output, layer.integer("size"), LayerKernel()
     across = layer.word("method", ACROSS, (ACROSS, WITHIN)) == ACROSS
     if x.shape != y.shape or (not across and len(x.shape) != 4) or not x.shape:
         raise LayerError(f"its input is {list(x.shape)}, its output {list(y.shape)}, expected NHWC images of one shape")
     if size < 1 or (not across and size % 2 == 0):
         raise LayerError(f"'size' is {size}, expected {'1 or more' if across else 'an odd number'}")
-    k, quantised, kind = KernelSource(), layer.is_quantised, wide_kind(x)
-    zero = k.scalar(x.scalar_zero) if quantised else ""
-    source = k.tensor(x)
-    largest = max(abs(x.low + x.scalar_zero), abs(x.high + x.scalar_zero)) if quantised else 0
-    pair = (size if across else size * size) * largest * largest >= 2**31
-    if pair and largest > 65535:
-        raise LayerError(f"the zero point {x.scalar_zero} of '{x.name}' is larger than its type")
-    names = ("upper", "lower") if pair else ("total",)
-    begin = [f'{n} = S.vbcast(S.cast(0, "{"uint32" if pair else kind}"), lanes={LANES})' for n in names]
-    moved = f"v + {zero}" if quantised else "v"
-    step = [f'u = S.vsel({moved}, S.vbcast(S.cast(0, "{kind}"), lanes={LANES}), inside)' if across else f"u = {moved}"]
-    if pair:
-        step += _ADD_SQUARE
-    else:
-        step.append("total = total + u * u")
-    cells = np.full(1, size, np.float32)
-    if not across:
-        cells = _cells(x.shape, size)
-    k.do(f'own = load({source} + place, mask, "{x.dtype}", {LANES})' + (f" + {zero}" if quantised else ""))
-    result = (
-        _quantised(k, layer, names, size * size if not across else size, largest)
-        if quantised
-        else _float(k, layer, cells)
-    )
-    end = [*k.body, f'S.vstore(narrow({result.name}, "{y.dtype}"), {k.tensor(y)} + place, mask)']
-    load = f'v = load(pixel, mask, "{x.dtype}", {LANES})'
-    if not across:
-        ones, reach = (1, 1), ((size - 1) // 2, (size - 1) // 2)
-        window = Window((size, size), ones, ones, (reach, reach))
-        return finish(k, [*k.head, *window_loops(k, x, slides_of(k, window, layer), begin, [load, *step], end)])
-    c, many, before = k.scalar(x.shape[-1]), k.scalar(size), k.scalar(size // 2)
-    return finish(
-        k,
-        [
-            *k.head,
-            f"lane = S.vload({k.constant(np.arange(LANES, dtype=np.int32))}, lanes={LANES})",
-            f"for at in range(S.get_local_id(), {k.scalar(x.count // max(x.shape[-1], 1))}, S.get_local_size()):",
-            f"    for o in range(0, {c}, {LANES}):",
-            f"        mask = S.tail_mask(S.min({c} - o, {LANES}), {LANES})",
-            *(f"        {b}" for b in begin),
-            f"        for d in range({many}):",
-            f"            channel = lane + (o + d - {before})",
-            f"            inside = (channel >= 0) & (channel < {c})",
-            f'            v = load({source} + (at * {c} + o + d - {before}), inside & mask, "{x.dtype}", {LANES})',
-            *(f"            {s}" for s in step),
-            f"        place = at * {c} + o",
-            *(f"        {e}" for e in end),
-        ],
-    )
+    reach, ones = (size - 1) // 2, (1, 1)
+    window, zero = Window((size, size), ones, ones, ((reach, reach),) * 2), x.scalar_zero if layer.is_quantised else 0
+    with k.active():
+        w = Windows(k, x, [] if across else axes_of(k, window, layer))
+        with w.positions():
+            elements = _neighbours(w, size, zero) if across else (w.widened(cell, zero) for cell in w.cells())
+            total = _sum_of_squares(w, elements, size if across else size * size, zero)
+            own = w.widened(S.vload(w.source + w.place, k.mask, lanes=LANES), zero)
+            if layer.is_quantised:
+                result = _integer(k, layer, total, own)
+            else:
+                inside = np.full(1, size) if across else cells_inside(x.shape[1:-1], window, x.shape[1:-1])
+                result = _real(w, layer, total, own, inside.reshape(-1).astype(np.float32))
+            w.finish(layer, (), result)
+    return k.kernel()
 
 
-def _cells(shape: tuple[int, ...], size: int) -> Array:
-    """Cells of the image that a window sees, by position."""
-    reach = (size - 1) // 2
-    counts = [np.minimum(np.arange(n) + reach, n - 1) - np.maximum(np.arange(n) - reach, 0) + 1 for n in shape[1:3]]
-    return (counts[0][:, None] * counts[1][None, :]).astype(np.float32)
+def _neighbours(w: Windows, size: int, zero: int) -> Iterator[Value]:
+    """Statements for every one of so many neighbours of each channel: 0 beyond the first and the last channel."""
+    k, before = w.k, w.k.number(size // 2)
+    with k.first():
+        lanes = k.held("lane", S.vload(k.pointer(np.arange(LANES, dtype=np.int32)), lanes=LANES))
+    with k.for_range(0, k.number(size), name="d") as d:
+        channel = k.held("channel", lanes + (w.channel + d - before))
+        inside = k.held("inside", (channel >= 0) & (channel < w.channels))
+        v = w.widened(S.vload(w.source + (w.place + d - before), inside & k.mask, lanes=LANES), zero)
+        yield k.let(S.vsel(v, everywhere(0), inside), "", min(v.low, 0), max(v.high, 0)) if zero else v
 
 
-def _float(k: KernelSource, layer: Layer, cells: Array) -> Value:
-    count = k.scalar(float(cells[0])) if cells.ndim == 1 else f"{k.constant(cells.reshape(-1))}[spot]"
+def _sum_of_squares(w: Windows, elements: Iterable[Value], many: int, zero: int) -> Value | Pair:
+    """The sum of squares of so many elements at most, which are integers plus a zero point, or real numbers."""
+    k, x = w.k, w.x
+    largest = max(abs(x.low + zero), abs(x.high + zero)) if x.is_integer else 0
+    bound = many * largest * largest
+    if bound < 2**31:
+        total = k.changing("total", everywhere(0, wide_kind(x)))
+        for u in elements:
+            k.assign(total, total + u * u)
+        return total.within(0, bound)
+    if largest > 65535:
+        raise LayerError(f"the zero point {zero} of '{x.name}' is larger than its type")
+    upper, lower = k.changing("upper", everywhere(0, "uint32")), k.changing("lower", everywhere(0, "uint32"))
+    for u in elements:
+        square = k.let(S.cast(u * u, "uint32"))
+        k.assign(lower, lower + (square & S.u32(0xFFFF)))
+        k.assign(upper, upper + (square >> S.u32(16)))
+        carry_pair(lower, upper)
+    return Pair(k.let(S.cast(upper, "int32")), k.let(S.cast(lower, "int32")), 0, bound)
+
+
+def _real(w: Windows, layer: Layer, total: Value | Pair, own: Value, cells: Array) -> Value:
+    assert isinstance(total, Value), "real numbers have one word"
+    k = w.k
+    count = k.number(float(cells[0])) if cells.size == 1 else k.held("count", k.pointer(cells)[w.spot])
     alpha, beta, bias = (
-        float(np.float32(layer.number(n, d))) for n, d in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0))
+        k.number(float(np.float32(layer.number(n, d)))) for n, d in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0))
     )
-    inner = k.let(f"total / {count} * {k.scalar(alpha)} + {k.scalar(bias)}", "float32")
-    return k.let(f"own / S.pow({inner.name}, {k.scalar(beta)})", "float32")
+    return k.let(own / S.pow(k.let(total / count * alpha + bias), beta))
 
 
-def _quantised(k: KernelSource, layer: Layer, names: tuple[str, ...], cells: int, largest: int) -> Value:
+def _integer(k: LayerKernel, layer: Layer, total: Value | Pair, own: Value) -> Value:
     out = layer.output
     scale, shift = (np.asarray(layer.integer(n)) for n in ("scale_sum_value", "shift_sum_value"))
-    bound = cells * largest * largest
-    if len(names) > 1:
-        k.do('high = S.cast(upper, "int32")')
-        k.do('low = S.cast(lower, "int32")')
-        at = requantise_pair(k, held_pair((0, bound)), scale, shift, 0, 0, 65535)
+    factor = look_up(k, requantise_sum(k, total, scale, shift, 0, 0, 65535), layer.constant("lut"), 16)
+    span, product = own.magnitude * factor.magnitude, own * factor
+    if span < 2**31:
+        found: Value | Pair = k.let(product, "", -span, span)
     else:
-        at = requantise(k, named("total", "int32", 0, bound), scale, shift, 0, 0, 65535)
-    factor = look_up(k, at, layer.constant("lut"), 16)
-    span = largest * max(abs(factor.low), abs(factor.high))
-    if span >= 2**31:
-        for word in ("high", "low"):
-            k.do(f"{word} = own * 0")
-        k.do(f"add_product(high, low, own, {factor.name})")
-        return requantise_pair(
-            k, held_pair((-span, span)), *layer.scale_shift(of=1), out.scalar_zero, out.low, out.high
-        )
-    product = k.let(f"own * {factor.name}", "int32", -span, span)
-    return requantise(k, product, *layer.scale_shift(of=1), out.scalar_zero, out.low, out.high)
+        found = Pair(k.changing("high", everywhere(0)), k.changing("low", everywhere(0)), -span, span)
+        add_product(found.high, found.low, own, factor)
+    return requantise_sum(k, found, *layer.scale_shift(of=1), out.scalar_zero, out.low, out.high)

@@ -1,29 +1,31 @@
-"""Kernels of pooling over volumes, and to an image of a wanted size."""
+"""Kernels of pooling over volumes, and with windows of given sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from math import prod
 
 import numpy as np
 
 from compassc.build import Value
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, approximate_factor
-from compassc.layers.emit import requantise, wide_kind
+from compassc.layers.emit import requantise
+from compassc.layers.families.pooling.fractional import windows_of
 from compassc.layers.families.pooling.kernels import (
-    Sum,
-    area_line,
     maximum,
-    rescaled,
-    stored,
+    over_areas,
+    over_cells,
+    span_of_sum,
     sum_of_cells,
+    sum_of_reals,
 )
-from compassc.layers.families.pooling.reference import adaptive_bounds, padded_window, spans_3d
+from compassc.layers.families.pooling.reference import LOWEST, adaptive_bounds, padded_window, spans_3d
 from compassc.layers.kernels import kernel
-from compassc.layers.sliding import WindowAxis, load_cell, slides_of, window_loops
-from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
+from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.sliding import WindowLoop, Windows, axes_of, bounded_axis
+from compassc.layers.source import Kernel
+from compassc.layers.steps import LANES, everywhere
 from compassc.layers.windows import Window, cells_inside
 
 FLOAT_WHOLE = 1 << 24
@@ -32,113 +34,110 @@ FLOAT_WHOLE = 1 << 24
 
 @kernel("Pooling3D", tail=True)
 def pooling_3d(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
-    method, x, k = layer.word("method", choices=("MAX", "AVG")), layer.input, KernelSource()
+    method, x, out, k = layer.word("method", choices=("MAX", "AVG")), layer.input, layer.output, LayerKernel()
     window, positions = padded_window(layer, x.shape)
-    wide_kind(x)
     valid, cells = cells_inside(x.shape[1:-1], window, positions), int(np.prod(window.kernel))
-    include, zero = layer.flag("count_include_pad", True), 0
+    include = layer.flag("count_include_pad", True)
     if method == "AVG" and not include and (valid == 0).any():
         raise LayerError("a window sees no cell of the volume")
-    begin: list[str] = []
-    if method == "MAX":
-        total = maximum(replace(x, limits=(-(2**31), x.high)) if layer.is_quantised else x)
-        result = named("acc", wide_kind(x), *total.span)
-        if layer.is_quantised:
-            result = requantise(k, result, 1, 0, 0, layer.output.low, layer.output.high)
-    elif layer.is_quantised:
-        zero = x.scalar_zero if include else 0
-        total = sum_of_cells(replace(x, zero=zero), "AVG", cells)
-        if max(map(abs, total.span)) >= FLOAT_WHOLE:
-            raise LayerError(f"sums of {cells} cells of {x.dtype} are not exact in float32, as the layer wants them")
-        result = _quantised_mean(k, layer, window, (valid, cells), total, include)
-    else:
-        area = np.full_like(valid, cells) if include else valid
-        total = Sum([f"acc = S.vbcast(S.fp32(0), lanes={LANES})"], ["acc = acc + v"], [], (0, 0))
-        begin = [area_line(k, area)]
-        result = k.let('acc / S.cast(area, "float32")', "float32")
-    end = [*total.end, *stored(k, layer, result, tail)]
-    step = [f"v = {load_cell(k, x, zero)}", *total.step]
-    return finish(k, [*k.head, *window_loops(k, x, slides_of(k, window, layer), [*total.begin, *begin], step, end)])
+    with k.active():
+        w = Windows(k, x, axes_of(k, window, layer))
+        with w.positions():
+            if method == "AVG" and layer.is_quantised:
+                result = _quantised_mean(w, layer, window, (valid, cells), include)
+            elif method == "AVG":
+                result = over_cells(w, sum_of_reals(w), np.full_like(valid, cells) if include else valid)
+            elif layer.is_quantised:
+                result = requantise(k, maximum(w, min(x.low, out.low)), 1, 0, 0, out.low, out.high)
+            else:
+                result = maximum(w, LOWEST)
+            w.finish(layer, tail, result)
+    return k.kernel()
 
 
-def _per_spot(k: KernelSource, value: Value, areas: Array, zero: int, low: int, high: int) -> Value:
-    """A value over the number of cells of its position, by a multiplier and a shift of the position."""
-    scale, shift = approximate_factor(np.float32(1) / areas.reshape(-1).astype(np.float32), 8)
-    k.choice = "spot"
-    result = requantise(k, value, scale, shift, zero, low, high)
-    k.choice = ""
-    return result
-
-
-def _quantised_mean(
-    k: KernelSource, layer: Layer, window: Window, counts: tuple[Array, int], total: Sum, include: bool
-) -> Value:
+def _quantised_mean(w: WindowLoop, layer: Layer, window: Window, counts: tuple[Array, int], include: bool) -> Value:
     """As its reference in two steps, over each plane and then over the planes; with dilation in one."""
-    out = layer.output
-    zero = out.scalar_zero if include else 0
-    (valid, cells), acc = counts, named("acc", "int32", *total.span)
+    x, out, (valid, cells) = layer.input, layer.output, counts
+    zero_in, zero = (x.scalar_zero, out.scalar_zero) if include else (0, 0)
+    if max(map(abs, span_of_sum(x, zero_in, "AVG", cells))) >= FLOAT_WHOLE:
+        raise LayerError(f"sums of {cells} cells of {x.dtype} are not exact in float32, as the layer wants them")
+    acc = sum_of_cells(w, "AVG", cells, zero_in)
     if max(window.dilation) > 1:
         areas = np.full_like(valid, cells) if include else np.maximum(valid, 1)
-        return _per_spot(k, acc, areas, zero, out.low, out.high)
-    depth, high, wide = (s.astype(np.int64) for s in spans_3d(layer, layer.input.shape, window, valid.shape))
+        return over_areas(w, acc, _one_over(areas), zero, out.low, out.high)
+    depth, high, wide = (s.astype(np.int64) for s in spans_3d(layer, x.shape, window, valid.shape))
     planes = np.broadcast_to(high[:, None] * wide[None, :], valid.shape)
     if include:
-        plane = _per_spot(k, acc, planes, 0, -(2**30), 2**30)
+        plane = over_areas(w, acc, _one_over(planes), 0, -(2**30), 2**30)
     else:
-        plane = _shares(k, acc, valid, cells, planes)
-    return _per_spot(k, plane, np.broadcast_to(depth[:, None, None], valid.shape), zero, out.low, out.high)
+        assert isinstance(acc, Value), "32 bits hold it"
+        plane = _shares(w, acc, valid, cells, planes)
+    return over_areas(w, plane, _one_over(np.broadcast_to(depth[:, None, None], valid.shape)), zero, out.low, out.high)
 
 
-def _shares(k: KernelSource, acc: Value, valid: Array, cells: int, planes: Array) -> Value:
+def _one_over(areas: Array) -> Array:
+    return np.float32(1) / areas.astype(np.float32)
+
+
+def _shares(w: WindowLoop, acc: Value, valid: Array, cells: int, planes: Array) -> Value:
     """round(t * scale / 2^shift) where t is the sum in float32 as if all cells were inside.
 
     The product has up to 32 bits: rounded to float32, it is at a tie only where the rest of the product decides.
     """
-    part = (valid.astype(np.float32) / np.float32(cells)).astype(np.float32) * np.float32(cells)
-    scale, shift = approximate_factor(np.float32(1) / planes.reshape(-1).astype(np.float32), 8)
+    k, part = w.k, (valid.astype(np.float32) / np.float32(cells)).astype(np.float32) * np.float32(cells)
+    scale, shift = approximate_factor(_one_over(planes), 8)
     if acc.magnitude * cells >= 1 << 46:
         raise LayerError(f"sums of {cells} cells are beyond what kernels compute")
-    divisor, factor, unit = (k.constant(v.reshape(-1).astype(np.float32)) for v in (part, scale, 2.0**-shift))
-    whole = k.scalar(float(cells))
-    k.do(f"t = S.cast({acc.name}, 'float32') * {whole} / {divisor}[spot]")
-    k.do(f"product = t * {factor}[spot]")
-    k.do(f"lost = S.fma(0.0 - product, t, S.vbcast({factor}[spot], lanes={LANES}))")
-    k.do(f"real = product * {unit}[spot]")
-    k.do("near = S.rint(real)")
-    k.do("apart = real - near")
-    k.do("up = S.vsel(1.0, S.vbcast(S.fp32(0), lanes=32), (apart == 0.5) & (lost > 0.0))")
-    k.do("down = S.vsel(1.0, S.vbcast(S.fp32(0), lanes=32), (apart == -0.5) & (lost < 0.0))")
     bound = int(acc.magnitude * cells * max(1.0, float((scale / 2.0**shift).max())) / float(part.min())) + 2
     if bound >= FLOAT_WHOLE >> 1:
         raise LayerError(f"sums of {cells} cells are beyond what kernels compute")
-    return k.let('S.cast(near + up - down, "int32")', "int32", -bound, bound)
+    numbers = (part, scale, 2.0**-shift)
+    divisor, factor, unit = (k.held("per", k.pointer(n.reshape(-1).astype(np.float32))[w.spot]) for n in numbers)
+    t = k.let(S.cast(acc, "float32") * k.number(float(cells)) / divisor)
+    product = k.let(t * factor)
+    lost = k.let(S.fma(0.0 - product, t, S.vbcast(factor, lanes=LANES)))
+    real = k.let(product * unit)
+    near = k.let(S.rint(real))
+    apart, zeros = k.let(real - near), everywhere(0.0, "float32")
+    up = S.vsel(1.0, zeros, (apart == 0.5) & (lost > 0.0))
+    down = S.vsel(1.0, zeros, (apart == -0.5) & (lost < 0.0))
+    return k.let(S.cast(near + up - down, "int32"), "", -bound, bound)
 
 
 @kernel("AdaptivePool", tail=True)
 def adaptive_pooling(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
-    method, x, k = layer.word("method", choices=("AVG", "MAX")), layer.input, KernelSource()
-    rows, columns = adaptive_bounds(layer, x.shape)
-    areas = (rows[1] - rows[0])[:, None] * (columns[1] - columns[0])[None, :]
-    slides = []
-    for axis, (first, last), size in zip("yx", (rows, columns), x.shape[-3:-1], strict=True):
-        ends = [k.constant(v.astype(np.int32)) for v in (first, last)]
-        loop = f"for i{axis} in range({', '.join(f'S.i32({e}[o{axis}])' for e in ends)}):"
-        slides.append(WindowAxis(axis, size, len(first), (loop,)))
-    begin: list[str] = []
-    if method == "MAX":
-        total = maximum(x)
-        result = named("acc", wide_kind(x), *total.span)
-    elif layer.is_quantised:
-        total = sum_of_cells(replace(x, zero=0), "AVG", int(areas.max()))
-        scale, shift = approximate_factor(np.float32(1) / areas.reshape(-1).astype(np.float32), 8)
-        k.choice = "spot"
-        result = rescaled(k, total, scale, shift, 0, layer.output.low, layer.output.high)
-        k.choice = ""
-    else:
-        total = Sum([f"acc = S.vbcast(S.fp32(0), lanes={LANES})"], ["acc = acc + v"], [], (0, 0))
-        begin = [area_line(k, areas)]
-        result = k.let('acc / S.cast(area, "float32")', "float32")
-    end = [*total.end, *stored(k, layer, result, tail)]
-    step = [f"v = {load_cell(k, x)}", *total.step]
-    lines = window_loops(k, x, slides, [*total.begin, *begin], step, end, images=prod(x.shape[:-3]))
-    return finish(k, [*k.head, *lines])
+    bounds, k = adaptive_bounds(layer, layer.input.shape), LayerKernel()
+    with k.active():
+        _pooled(k, layer, bounds, tail)
+    return k.kernel()
+
+
+@kernel("FractionalPool")
+def fractional_pooling(layer: Layer) -> Kernel:
+    spans, k, x, y = windows_of(layer), LayerKernel(), layer.input, layer.output
+    if x.dtype != y.dtype or x.is_integer != layer.is_quantised:
+        raise LayerError(f"{x.dtype} to {y.dtype} has no kernel")
+    with k.active():
+        _pooled(k, layer, [(first, last) for _, first, last in spans])
+        for (edges, _, _), t in zip(spans, layer.outputs[1:], strict=False):
+            given, starts = k.pointer(edges.astype(np.int32)), k.tensor(t)
+            with k.shared(k.number(t.count), "e") as e:
+                starts[e] = S.cast(S.i32(given[e]), t.dtype)
+    return k.kernel()
+
+
+def _pooled(k: LayerKernel, layer: Layer, bounds: Sequence[tuple[Array, Array]], tail: Sequence[Layer] = ()) -> None:
+    """The largest element or the mean of windows from first rows and columns to behind last ones."""
+    x, out, method = layer.input, layer.output, layer.word("method", choices=("AVG", "MAX"))
+    rows, columns = (last - first for first, last in bounds)
+    areas = rows[:, None] * columns[None, :]
+    w = Windows(k, x, [bounded_axis(k, n, *ends) for n, ends in zip(x.shape[-3:-1], bounds, strict=True)])
+    with w.positions():
+        if method == "MAX":
+            result = maximum(w)
+        elif layer.is_quantised:
+            acc = sum_of_cells(w, "AVG", int(areas.max()), 0)
+            result = over_areas(w, acc, _one_over(areas), 0, out.low, out.high)
+        else:
+            result = over_cells(w, sum_of_reals(w), areas)
+        w.finish(layer, tail, result)

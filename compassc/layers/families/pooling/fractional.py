@@ -1,4 +1,4 @@
-"""Pooling with windows of random sizes, which follow from a seed: the reference and the kernel."""
+"""Pooling with windows of random sizes, which follow from a seed: the windows and the reference."""
 
 from __future__ import annotations
 
@@ -6,16 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, approximate_factor, requantise
-from compassc.layers.emit import requantise as requantised_lanes
-from compassc.layers.emit import wide_kind
-from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import LayerKernel, tail
-from compassc.layers.source import Kernel
-from compassc.layers.steps import LANES
-from compassc.layers.vectors import load
 
 WORD = 2**32 - 1
 
@@ -104,50 +96,3 @@ def fractional_pool(layer: Layer, x: Array) -> list[Array]:
             else:
                 found[:, i, j] = part.sum(axis=(1, 2)) / np.float32(area)
     return [found, rows, columns][: len(layer.outputs)]
-
-
-@kernel("FractionalPool")
-def fractional_pool_kernel(layer: Layer) -> Kernel:
-    (rows, tops, bottoms), (columns, lefts, rights) = windows_of(layer)
-    x, y, average = layer.input, layer.output, layer.word("method") == "AVG"
-    quantised = layer.is_quantised
-    if x.dtype != y.dtype or (wide_kind(x) == "int32") != quantised:
-        raise LayerError(f"{x.dtype} to {y.dtype} has no kernel")
-    k, most = LayerKernel(), int((bottoms - tops).max() * (rights - lefts).max())
-    with k.active():
-        source, target = k.tensor(x), k.tensor(y)
-        down, across, width, channels = (k.number(n) for n in (y.shape[1], y.shape[2], x.shape[2], x.shape[3]))
-        edges = [k.pointer(edge.astype(np.int32)) for edge in (tops, bottoms, lefts, rights)]
-        with k.shared(k.number(y.count // y.shape[3]), "p") as p:
-            ox, oy = k.held("ox", p % across), k.held("oy", p / across % down)
-            image = k.hold(source + p / (down * across) * k.number(x.count // x.shape[0]), "image")
-            top, bottom, left, right = (e[at] for e, at in zip(edges, (oy, oy, ox, ox), strict=True))
-            area = k.held("area", (S.i32(bottom) - top) * (S.i32(right) - left))
-            with k.for_range(0, channels, LANES, "j") as j:
-                mask = k.held("mask", tail(channels - j))
-                worst = S.i32(0 if average else x.low) if quantised else S.fp32(0.0 if average else "-inf")
-                acc = k.changing("acc", S.vbcast(worst, lanes=LANES))
-                with k.for_range(top, bottom, name="iy") as iy, k.for_range(left, right, name="ix") as ix:
-                    v = load(image + ((iy * width + ix) * channels + j), mask, x.dtype, LANES)
-                    k.assign(acc, acc + v if average else S.max(acc, v))
-                if average and quantised:
-                    sums = acc.within(min(x.low, 0) * most, max(x.high, 0) * most)
-                    k.one_for_all, k.lanes_of = True, lambda numbers: S.vbcast(k.pointer(numbers)[area], lanes=LANES)
-                    acc = requantised_lanes(k, sums, *_factors(most), 0, y.low, y.high)
-                    k.one_for_all, k.lanes_of = False, None
-                elif average:
-                    acc = k.held("mean", acc / S.cast(area, "float32"))
-                S.vstore(k.stored(acc, y.dtype), target + (p * channels + j), mask)
-        for edge, t in zip((rows, columns), layer.outputs[1:], strict=False):
-            given, starts = k.pointer(edge.astype(np.int32)), k.tensor(t)
-            with k.for_range(S.get_local_id(), t.count, S.get_local_size(), "e") as e:
-                starts[e] = S.cast(S.i32(given[e]), t.dtype)
-    return k.kernel()
-
-
-def _factors(most: int) -> tuple[Array, Array]:
-    """Multipliers and shifts of means of up to so many cells, by their number."""
-    ones = np.float32(1) / np.arange(1, most + 1).astype(np.float32)
-    pairs = [approximate_factor(one, 8) for one in (ones[:1], *ones.reshape(-1, 1))]
-    scales, shifts = (np.concatenate([pair[i] for pair in pairs]) for i in (0, 1))
-    return scales, shifts

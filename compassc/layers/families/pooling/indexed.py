@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
+from compassc.build import Expression
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.emit import wide_kind
 from compassc.layers.families.pooling.reference import FLATTENED, check_positions
 from compassc.layers.kernels import kernel
-from compassc.layers.sliding import load_cell, slides_of, window_loops
-from compassc.layers.source import LANES, Kernel, KernelSource, finish
+from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.sliding import Windows, axes_of
+from compassc.layers.source import Kernel
+from compassc.layers.steps import LANES, everywhere
 from compassc.layers.windows import window_of
 
 
 @kernel("MaxPoolingWithArgMax")
 def max_pooling_with_index(layer: Layer) -> Kernel:
     """Lanes are channels: each keeps its largest cell and that cell's number in the image."""
-    x, k = layer.input, KernelSource()
+    x, k = layer.input, LayerKernel()
     if len(x.shape) != 4 or len(layer.outputs) != 2:
         raise LayerError(
             f"the input is {list(x.shape)} and there are {len(layer.outputs)} outputs, expected NHWC and 2"
@@ -28,31 +32,32 @@ def max_pooling_with_index(layer: Layer) -> Kernel:
             f"its outputs are {y.dtype} {list(y.shape)} and {index.dtype} {list(index.shape)}, expected {x.dtype} and "
             "int32 of one shape"
         )
-    kind, (_, height, width, channels) = wide_kind(x), x.shape
-    h, w, c = k.scalar(height), k.scalar(width), k.scalar(channels)
-    cell = f"ix * {h} + iy" if layer.integer("storage_order", 0) else f"iy * {w} + ix"
-    zeros = f'S.vbcast(S.cast(0, "{kind}"), lanes={LANES})'
-    better = "(v > best) | (place_of < 0)"
-    if kind == "float32":
-        better += " | ((v != v) & (best == best))"
-    begin = [f"best = {zeros}", f"place_of = S.vbcast(S.i32(-1), lanes={LANES})"]
-    step = [
-        f"v = {load_cell(k, x)}",
-        f"better = {better}",
-        f"place_of = S.vsel({cell}, place_of, better)",
-        "best = S.vsel(v, best, better)",
-    ]
-    form = layer.word("flatten_dim", "HWC", FLATTENED)
-    lane = f"S.vload({k.constant(np.arange(LANES, dtype=np.int32))}, lanes={LANES}) + o"
-    whole = {
-        "HW": "place_of",
-        "HWC": f"place_of * {c} + ({lane})",
-        "NHWC": f"(image * {h} * {w} + place_of) * {c} + ({lane})",
-        "NCHW": f"(image * {c} + ({lane})) * ({h} * {w}) + place_of",
-    }[form]
-    end = [
-        f"whole = S.vsel({whole}, 0, place_of >= 0)",
-        f'S.vstore(narrow(best, "{y.dtype}"), {k.tensor(y)} + place, mask)',
-        f"S.vstore(whole, {k.tensor(index)} + place, mask)",
-    ]
-    return finish(k, [*k.head, *window_loops(k, x, slides_of(k, window, layer), begin, step, end)])
+    by_columns, kind = layer.integer("storage_order", 0), wide_kind(x)
+    with k.active():
+        w = Windows(k, x, axes_of(k, window, layer))
+        with w.positions():
+            best, place = k.changing("best", everywhere(0, kind)), k.changing("best_at", everywhere(-1))
+            for cell in w.cells():
+                v, (row, column) = w.widened(cell), w.inner
+                better = (v > best) | (place < 0)
+                if kind == "float32":
+                    better = better | ((v != v) & (best == best))  # noqa: PLR0124 (NaN is not)
+                better = k.let(better)
+                here = column * w.sizes[0] + row if by_columns else row * w.sizes[1] + column
+                k.assign(place, S.vsel(here, place, better))
+                k.assign(best, S.vsel(v, best, better))
+            to = k.held("place", w.place)
+            S.vstore(k.stored(best, y.dtype), k.tensor(y) + to, k.mask)
+            S.vstore(S.vsel(_number(layer, w, place), 0, place >= 0), k.tensor(index) + to, k.mask)
+    return k.kernel()
+
+
+def _number(layer: Layer, w: Windows, place: Expression) -> Expression:
+    """The number of an element of its image, as the layer counts."""
+    form, (h, wide) = layer.word("flatten_dim", "HWC", FLATTENED), w.sizes
+    lane = S.vload(w.k.pointer(np.arange(LANES, dtype=np.int32)), lanes=LANES) + w.channel
+    if form == "HWC":
+        return place * w.channels + lane
+    if form == "NHWC":
+        return (w.image * h * wide + place) * w.channels + lane
+    return (w.image * w.channels + lane) * (h * wide) + place if form == "NCHW" else place

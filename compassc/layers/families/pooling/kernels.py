@@ -1,177 +1,161 @@
-"""Kernels of pooling: the lanes are channels; each TEC takes every fourth position of the window."""
+"""Kernels of pooling: the lanes are channels."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from compassc.build import Value
+from compassc.build import Expression, Value
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array, approximate_factor
 from compassc.layers.axes import AxisLoop, ending
 from compassc.layers.axis_sums import sum_of_elements
 from compassc.layers.byte_functions import BYTES
 from compassc.layers.emit import look_up, requantise, requantise_rounded, wide_kind
-from compassc.layers.families.pooling import fractional  # noqa: F401 (its kernel is registered)
-from compassc.layers.families.pooling.reference import METHODS, area_of, check_positions, window_for
-from compassc.layers.kernels import follow, kernel
+from compassc.layers.families.pooling.reference import LOWEST, METHODS, area_of, check_positions, window_for
+from compassc.layers.joins import add_squares, add_to_pair
+from compassc.layers.kernels import kernel
 from compassc.layers.layer_kernel import LayerKernel
-from compassc.layers.pairs import held_pair, requantise_pair
-from compassc.layers.sliding import CELL, load_cell, slides_of, window_loops
-from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
-from compassc.layers.window_tiles import TILE_CELL, plan_of, tiled_loops
+from compassc.layers.pairs import Pair, requantise_sum
+from compassc.layers.sliding import WindowLoop, Windows, axes_of
+from compassc.layers.source import Kernel
+from compassc.layers.steps import LANES, everywhere
+from compassc.layers.vectors import clamp, halves, halves_of, wide
+from compassc.layers.window_tiles import TiledWindows, plan_of
 from compassc.layers.windows import Window
 
-LOWEST = "-3.4028234663852886e38"
-STEP = {
-    "MAX": "S.max(acc, v)",
-    "AVG": "acc + v",
-    "L1": "acc + S.abs(v)",
-    "L2": "acc + v * v",
-}
+TERMS: dict[str, Callable[[Value], Expression]] = {"AVG": lambda v: v, "L1": S.abs, "L2": lambda v: v * v}
+"""What a sum has of each cell."""
 
 
-NO_AREAS = np.zeros(0, np.int64)
+def maximum(w: WindowLoop, least: float | None = None) -> Value:
+    """The largest cell, or `least` where there is none or all are less. Integers are compared as they are stored: a register
+    holds four times as many of 8 bits."""
+    k, x = w.k, w.x
+    if not x.is_integer:
+        lowest = S.vbcast(S.fp32("-inf" if least is None else least), lanes=LANES)
+        return _joined(w, lowest, lambda most, cell: S.max(most, w.widened(cell)))
+    low = x.low if least is None else int(least)
+    if np.iinfo(x.dtype).min > low:
+        most = _joined(w, everywhere(low), lambda most, cell: S.max(most, w.widened(cell)))
+    else:
+        most = k.let(wide(_joined(w, everywhere(low, x.dtype), S.max), x.dtype))
+    return most.within(min(x.low, low), x.high)
 
 
-def _equal(areas: Array) -> bool:
-    """Whether all means are taken over as many cells."""
-    return bool(areas.size) and bool((areas == areas.flat[0]).all())
+def sum_of_reals(w: WindowLoop, method: str = "AVG") -> Value:
+    """The sum of the terms of all cells, in float32."""
+    return _joined(w, everywhere(0.0, "float32"), lambda acc, cell: acc + TERMS[method](w.widened(cell)))
 
 
-def _float(k: KernelSource, layer: Layer, method: str, areas: Array) -> Value:
-    acc = named("acc", "float32")
-    if method == "AVG" and _equal(areas):
-        return k.let(f"acc / {k.scalar(float(max(areas.flat[0], 1)))}", "float32")
-    if method == "AVG":
-        table = np.arange(int(areas.max(initial=0)) + 1).astype(np.float32)
-        k.body.append(f"cells = {k.constant(np.maximum(table, 1))}[area]")
-        return k.let("acc / cells", "float32")
-    if method == "L2":
-        return k.let("S.sqrt(acc)", "float32")
+def _joined(w: WindowLoop, start: Expression, join: Callable[[Value, Expression], Expression]) -> Value:
+    """A variable that is joined with cell after cell."""
+    acc = w.k.changing("acc", start)
+    for cell in w.cells():
+        w.k.assign(acc, join(acc, cell))
     return acc
 
 
-class Sum(NamedTuple):
-    """A sum: its start value, how a cell `v` is added, and the final step; `span`: the smallest and largest it can be."""
-
-    begin: list[str]
-    step: list[str]
-    end: list[str]
-    span: tuple[int, int]
-    pair: bool = False
+def span_of_sum(x: Tensor, zero: int, method: str, cells: int) -> tuple[int, int]:
+    """The smallest and largest that the sum of the terms of so many cells, each plus a zero point, can be."""
+    low, high = x.low + zero, x.high + zero
+    if method == "AVG":
+        return cells * min(low, 0), cells * max(high, 0)
+    return 0, cells * max(abs(low), abs(high)) ** (2 if method == "L2" else 1)
 
 
-def sum_of_cells(x: Tensor, method: str, cells: int) -> Sum:
-    """The sum of `v`, of its magnitude (L1) or of its square (L2); sums beyond 32 bits are pairs `high` and `low`."""
-    low, high = x.low + x.scalar_zero, x.high + x.scalar_zero
-    largest = max(abs(low), abs(high))
-    zeros = f"S.vbcast(S.i32(0), lanes={LANES})"
-    if method == "L2" and cells * largest * largest >= 2**31:
-        if largest > 65535:
-            raise LayerError(f"the zero point {x.scalar_zero} of '{x.name}' is larger than its type")
-        begin = [f"total = S.vbcast(S.u32(0), lanes={LANES})"]
-        end = ['high = S.cast(total >> S.u32(16), "int32")', 'low = S.cast(total & S.u32(0xFFFF), "int32")']
-        return Sum(begin, ["add_squares(total, v)"], end, (0, 2**32 - 1), True)
-    if method != "L2" and cells * largest >= 2**31:
-        added, limits = ("S.abs(v)", (0, 2**32 - 1)) if method == "L1" else ("v", (-(2**31), 2**31))
-        first, last = limits[0] >> 16, limits[1] >> 16
-        end = (
-            [
-                f"low = S.vsel({limits[1] & 0xFFFF}, S.vsel(0, low, high < {first}), high >= {last})",
-                f"high = clamp(high, {first}, {last})",
-            ]
-            if method != "L1"
-            else [f"low = S.vsel(65535, low, high > {last})", f"high = S.min(high, {last})"]
+def sum_of_cells(w: WindowLoop, method: str, cells: int, zero: int) -> Value | Pair:
+    """The sum of the terms of at most so many integers, each plus a zero point; where 32 bits do not hold it, a pair that
+    is limited as the reference has it."""
+    k, x, span = w.k, w.x, span_of_sum(w.x, zero, method, cells)
+    largest = max(map(abs, span))
+    if largest >= 2**31:
+        return _sum_of_squares(w, zero) if method == "L2" else _limited_sum(w, method, zero)
+    if method == "AVG" and x.dtype in BYTES and largest < 1 << 15:
+        more = k.number(zero) if zero else None
+        some = _joined(
+            w,
+            everywhere(0, "int16"),
+            lambda some, cell: some + (halves_of(cell) if more is None else halves(cell, more)),
         )
-        return Sum([f"high = {zeros}", f"low = {zeros}"], [f"add_to_pair(high, low, {added})"], end, limits, True)
-    span = (0, cells * largest ** (2 if method == "L2" else 1))
-    if method == "AVG":
-        span = (cells * min(low, 0), cells * max(high, 0))
-    return Sum([f"acc = {zeros}"], [f"acc = {STEP[method]}"], [], span)
+        return k.let(S.cast(some, "int32"), "", *span)
+    return _joined(w, everywhere(0), lambda acc, cell: acc + TERMS[method](w.widened(cell, zero))).within(*span)
 
 
-def rescaled(k: KernelSource, total: Sum, scale: Array, shift: Array, zero: int, low: int, high: int) -> Value:
-    """A sum requantised."""
-    if total.pair:
-        return requantise_pair(k, held_pair(total.span), scale, shift, zero, low, high)
-    return requantise(k, named("acc", "int32", *total.span), scale, shift, zero, low, high)
+def _sum_of_squares(w: WindowLoop, zero: int) -> Pair:
+    k, x = w.k, w.x
+    if max(abs(x.low + zero), abs(x.high + zero)) > 65535:
+        raise LayerError(f"the zero point {zero} of '{x.name}' is larger than its type")
+    total = k.changing("total", everywhere(0, "uint32"))
+    for cell in w.cells():
+        add_squares(total, w.widened(cell, zero))
+    high, low = total >> S.u32(16), total & S.u32(0xFFFF)
+    return Pair(k.let(S.cast(high, "int32")), k.let(S.cast(low, "int32")), 0, 2**32 - 1)
 
 
-def mean_of(k: KernelSource, layer: Layer, areas: Array, ratio: np.float32, total: Sum) -> Value:
-    """A sum over the number of cells, which is the variable `area`, in the output's scale."""
-    out = layer.output
-    if _equal(areas) and areas.all():
-        scale, shift = approximate_factor(ratio / areas.flat[:1].astype(np.float32), 8)
-        return rescaled(k, total, scale, shift, out.scalar_zero, out.low, out.high)
-    scale, shift = approximate_factor(ratio / np.maximum(areas, 1).astype(np.float32), 8)
-    size = int(areas.max(initial=0)) + 1
-    scales, shifts = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    scales[areas.reshape(-1)], shifts[areas.reshape(-1)] = scale.reshape(-1), shift.reshape(-1)
-    used = scales > 0
-    scales[~used], shifts[~used] = 1, shifts[used].min(initial=0)
-    k.choice = "area"
-    result = rescaled(k, total, scales, shifts, out.scalar_zero, out.low, out.high)
-    k.choice = ""
-    if (areas == 0).any():
-        # nothing to average is the stored number 0
-        nothing = k.let(f"{result.name} * S.min(area, 1)", "int32", min(result.low, 0), max(result.high, 0))
-        return k.let(f"clamp({nothing.name}, {k.scalar(out.low)}, {k.scalar(out.high)})", "int32", out.low, out.high)
-    return result
-
-
-def _quantised(k: KernelSource, layer: Layer, method: str, areas: Array, total: Sum) -> Value:
-    out, source = layer.output, layer.input
-    if method == "AVG":
-        return mean_of(k, layer, areas, np.float32(out.scalar_scale) / np.float32(source.scalar_scale), total)
-    scale, shift = layer.scale_shift(of=1)
-    if method == "L1" and not total.pair:
-        return requantise_rounded(k, named("acc", "int32", *total.span), scale, shift, out)
+def _limited_sum(w: WindowLoop, method: str, zero: int) -> Pair:
+    k = w.k
+    high, low = k.changing("high", everywhere(0)), k.changing("low", everywhere(0))
+    for cell in w.cells():
+        add_to_pair(high, low, TERMS[method](w.widened(cell, zero)))
     if method == "L1":
-        return rescaled(k, total, scale, shift, out.scalar_zero, out.low, out.high)
-    at = rescaled(k, total, scale, shift, 0, 0, 65535)
-    return look_up(k, at, layer.constant("sqrt_lut"), 16)
+        k.assign(low, S.vsel(65535, low, high > 65535))
+        k.assign(high, S.min(high, 65535))
+        return Pair(high, low, 0, 2**32 - 1)
+    k.assign(low, S.vsel(0, low, (high < -32768) | (high >= 32768)))
+    k.assign(high, clamp(high, -32768, 32768))
+    return Pair(high, low, -(2**31), 2**31)
 
 
-def maximum(x: Tensor) -> Sum:
-    """The largest cell, as a sum's steps."""
-    start = LOWEST if wide_kind(x) == "float32" else str(x.low)
-    low, high = (x.low, x.high) if x.is_integer else (0, 0)
-    begin = f'acc = S.vbcast(S.cast({start}, "{wide_kind(x)}"), lanes={LANES})'
-    return Sum([begin], [f"acc = {STEP['MAX']}"], [], (low, high))
+def over_areas(w: WindowLoop, value: Value | Pair, ratio: Array, zero: int, low: int, high: int) -> Value:
+    """A value times the ratio of its position, by the reference's multiplier and shift for it."""
+    scale, shift = (a.reshape(-1) for a in approximate_factor(ratio, 8))
+    if (scale == scale[0]).all() and (shift == shift[0]).all():
+        return requantise_sum(w.k, value, scale[:1], shift[:1], zero, low, high)
+    with w.k.one_of(w.spot):
+        return requantise_sum(w.k, value, scale, shift, zero, low, high)
 
 
-def narrow_maximum(x: Tensor, cell: str = CELL) -> Sum:
-    """As `maximum`, of integers as they are stored: a register holds four times as many of 8 bits."""
-    begin = f'most = S.vbcast(S.cast({x.low}, "{x.dtype}"), lanes={LANES})'
-    step = f"most = S.max(most, {cell})"
-    return Sum([begin], [step], [f'acc = wide(most, "{x.dtype}")'], (x.low, x.high))
+def over_cells(w: WindowLoop, value: Value, areas: Array) -> Value:
+    """A real number over the number of cells of its position."""
+    cells = np.maximum(areas.reshape(-1), 1).astype(np.float32)
+    if (cells == cells[0]).all():
+        return w.k.let(value / w.k.number(float(cells[0])))
+    return w.k.let(value / w.k.held("area", w.k.pointer(cells)[w.spot]))
 
 
-def narrow_sum(k: KernelSource, x: Tensor, zero: int, cells: int, cell: str = CELL) -> Sum | None:
-    """The sum of bytes plus a zero point in 16 bits; None where these do not hold it."""
-    span = (cells * min(x.low + zero, 0), cells * max(x.high + zero, 0))
-    if x.dtype not in BYTES or max(map(abs, span)) >= 1 << 15:
-        return None
-    begin = f'some = S.vbcast(S.cast(0, "int16"), lanes={LANES})'
-    step = f"some = some + halves_of({cell})"
-    if zero:
-        step = f"some = some + halves({cell}, {k.scalar(zero)})"
-    return Sum([begin], [step], ['acc = S.cast(some, "int32")'], span)
+def _integers(w: WindowLoop, layer: Layer, method: str, cells: int) -> Value:
+    k, x, out = w.k, layer.input, layer.output
+    value = sum_of_cells(w, method, cells, x.scalar_zero)
+    if method == "AVG":
+        areas = area_of(layer)
+        ratio = np.float32(out.scalar_scale) / np.float32(x.scalar_scale) / np.maximum(areas, 1).astype(np.float32)
+        result = over_areas(w, value, ratio, out.scalar_zero, out.low, out.high)
+        if areas.all():
+            return result
+        # nothing to average is the stored number 0
+        some = k.let(
+            result * k.pointer((areas.reshape(-1) > 0).astype(np.int32))[w.spot],
+            "",
+            min(result.low, 0),
+            max(result.high, 0),
+        )
+        return k.let(clamp(some, k.number(out.low), k.number(out.high)), "", out.low, out.high)
+    scale, shift = layer.scale_shift(of=1)
+    if method == "L2":
+        return look_up(k, requantise_sum(k, value, scale, shift, 0, 0, 65535), layer.constant("sqrt_lut"), 16)
+    if isinstance(value, Pair):
+        return requantise_sum(k, value, scale, shift, out.scalar_zero, out.low, out.high)
+    return requantise_rounded(k, value, scale, shift, out)
 
 
-def area_line(k: KernelSource, areas: Array) -> str:
-    """The statement that has the number of cells of a position's window in `area`."""
-    return f"area = S.i32({k.constant(areas.reshape(-1).astype(np.int32))}[spot])"
-
-
-def stored(k: KernelSource, layer: Layer, result: Value, tail: Sequence[Layer]) -> list[str]:
-    """The statements of the body, after the layers that follow, with the store of their value."""
-    result, out = follow(k, layer, result, tail, k.at_place)
-    lines, k.body = k.body, []
-    return [*lines, f'S.vstore(narrow({result.name}, "{out.dtype}"), {k.tensor(out)} + place, mask)']
+def _reals(w: WindowLoop, layer: Layer, method: str) -> Value:
+    value = sum_of_reals(w, method)
+    if method == "AVG":
+        return over_cells(w, value, area_of(layer))
+    return w.k.let(S.sqrt(value)) if method == "L2" else value
 
 
 def _mean_of_all(layer: Layer, tail: Sequence[Layer], window: Window) -> Kernel | None:
@@ -181,16 +165,17 @@ def _mean_of_all(layer: Layer, tail: Sequence[Layer], window: Window) -> Kernel 
     whole = tuple(window.kernel) == size and all(n == 1 for n in layer.output.shape[1:-1])
     if not whole or any(before or after for before, after in window.pads):
         return None
-    if layer.is_quantised and sum_of_cells(x, "AVG", cells).pair:
+    span = span_of_sum(x, x.scalar_zero, "AVG", cells) if layer.is_quantised else (0, 0)
+    if max(map(abs, span)) >= 2**31:
         return None
     k, out = LayerKernel(), layer.output
     with k.active():
         w = AxisLoop(k, range(1, len(size) + 1), {"x": x, "y": ending(layer, tail)}, ("x",))
         with w.positions():
             if layer.is_quantised:
-                total = sum_of_elements(w, x.scalar_zero).within(*sum_of_cells(x, "AVG", cells).span)
                 ratio = np.float32(out.scalar_scale) / np.float32(x.scalar_scale)
                 scale, shift = approximate_factor(ratio / np.full(1, cells, np.float32), 8)
+                total = sum_of_elements(w, x.scalar_zero).within(*span)
                 result = requantise(k, total, scale, shift, out.scalar_zero, out.low, out.high)
             else:
                 result = k.let(w.sum_of("acc", lambda: w.load("x"), "float32") / k.number(float(cells)))
@@ -200,43 +185,38 @@ def _mean_of_all(layer: Layer, tail: Sequence[Layer], window: Window) -> Kernel 
 
 @kernel("Pooling", "GlobalPool", tail=True)
 def pooling(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
-    method, x, k = layer.word("method", choices=METHODS), layer.input, KernelSource()
+    method, x, k = layer.word("method", choices=METHODS), layer.input, LayerKernel()
     window = window_for(layer, x.shape)
     check_positions(layer, window, x.shape)
     wide_kind(x)
     if method == "AVG" and (whole := _mean_of_all(layer, tail, window)) is not None:
         return whole
-    areas, quantised = area_of(layer) if method == "AVG" else NO_AREAS, layer.is_quantised
-    zero = x.scalar_zero if quantised and method != "MAX" else 0
-    plan, fill = plan_of(x, window, layer.output.shape[1:-1]), _neutral(x, method, zero)
-    if plan is not None and plan.bordered and fill is None:
-        plan = None
-    cell = TILE_CELL if plan else CELL
-    small = method == "MAX" and x.dtype in (*BYTES, "int16", "uint16")
-    if method == "MAX":
-        total = narrow_maximum(x, cell) if small else maximum(x)
-        result = named("acc", wide_kind(x), *total.span)
-    elif quantised:
-        cells = int(np.prod(window.kernel))
-        halves = narrow_sum(k, x, zero, cells, cell) if method == "AVG" else None
-        small = halves is not None
-        total = halves or sum_of_cells(x, method, cells)
-        result = _quantised(k, layer, method, areas, total)
-    else:
-        total = Sum([f"acc = S.vbcast(S.fp32(0), lanes={LANES})"], [f"acc = {STEP[method]}"], [], (0, 0))
-        result = _float(k, layer, method, areas)
-    end = [*total.end, *stored(k, layer, result, tail)]
-    begin = [*total.begin, *([area_line(k, areas)] if method == "AVG" else [])]
-    step = total.step if small else [f"v = {load_cell(k, x, zero, cell)}", *total.step]
-    if plan is not None:
-        return finish(k, [*k.head, *tiled_loops(k, plan, fill or 0, begin, step, end)])
-    return finish(k, [*k.head, *window_loops(k, x, slides_of(k, window, layer), begin, step, end)])
+    with k.active():
+        w = _loop(k, layer, window, method)
+        with w.positions():
+            if method == "MAX":
+                result = maximum(w, x.low if x.is_integer else LOWEST)
+            elif layer.is_quantised:
+                result = _integers(w, layer, method, int(np.prod(window.kernel)))
+            else:
+                result = _reals(w, layer, method)
+            w.finish(layer, tail, result)
+    return k.kernel()
 
 
-def _neutral(x: Tensor, method: str, zero: int) -> float | None:
+def _loop(k: LayerKernel, layer: Layer, window: Window, method: str) -> WindowLoop:
+    """Tiles through LSRAM where there is a number that changes no result, for elements outside of the image."""
+    x = layer.input
+    plan, fill = plan_of(x, window, layer.output.shape[1:-1]), _neutral(x, method)
+    if plan is None or (plan.bordered and fill is None):
+        return Windows(k, x, axes_of(k, window, layer))
+    return TiledWindows(k, plan, fill or 0)
+
+
+def _neutral(x: Tensor, method: str) -> float | None:
     """What changes no result where it is an element; None where the type has no such number."""
     if not x.is_integer:
         return -np.inf if method == "MAX" else 0.0
-    fill = x.low if method == "MAX" else -zero
+    fill = x.low if method == "MAX" else -x.scalar_zero
     limits = np.iinfo(x.dtype)
     return fill if limits.min <= fill <= limits.max else None

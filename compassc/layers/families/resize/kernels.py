@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from compassc.graph import Layer, LayerError, Tensor
+from compassc.build import Expression, Pointer, Value
+from compassc.dsl import script as S
+from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
 from compassc.layers.byte_functions import BYTES
+from compassc.layers.emit import wide_kind
 from compassc.layers.families.resize.reference import METHODS, RANKS, between, coordinates, nearest, windows_of
 from compassc.layers.families.resize.separable import separable
 from compassc.layers.kernels import kernel
+from compassc.layers.layer_kernel import LayerKernel, tail
 from compassc.layers.machine import Share
 from compassc.layers.moving import strides_of
 from compassc.layers.remapping import remap_kernel
-from compassc.layers.source import LANES, Kernel, KernelSource, finish
-from compassc.layers.vectors import pointee
+from compassc.layers.sliding import Windows, bounded_axis
+from compassc.layers.source import Kernel
+from compassc.layers.steps import LANES, everywhere
+from compassc.layers.vectors import clamp, narrow, narrowed, pointee, requantised, sum_of_corners, wide
 
 STAGED = Share(2)
 """LSRAM for a row: two of the input and one of the output. Always all of it, so that sizes share a kernel."""
@@ -47,158 +55,130 @@ def resize(layer: Layer) -> Kernel:
     return _antialiased(layer) if layer.flag("antialias", False) else _bilinear(layer, rows, columns)
 
 
-def _share(weights: Array) -> tuple[Array, Array]:
-    """(the distinct distances, each element's place among them)."""
-    found, place = np.unique(weights, return_inverse=True)
-    return found, place.reshape(-1)
-
-
 def _bilinear(layer: Layer, rows: Array, columns: Array) -> Kernel:
     """Lanes are channels; a pass weighs the four neighbours of one output pixel."""
-    k, x, y = KernelSource(), layer.input, layer.output
-    source, target = k.tensor(x), k.tensor(y)
-    width, c = x.shape[2] * x.shape[3], x.shape[3]
+    k, x, y = LayerKernel(), layer.input, layer.output
+    c, width, length = x.shape[3], x.shape[2] * x.shape[3], y.shape[2] * x.shape[3]
     r0, r1, fy = between(rows, x.shape[1])
     c0, c1, fx = between(columns, x.shape[2])
-    above, below = (k.constant((r * width).astype(np.int32)) for r in (r0, r1))
-    left, right = (k.constant((p * c).astype(np.int32)) for p in (c0, c1))
-    per_row, per_pixel = _weights(k, layer, fy, fx)
-    high, wide, channels = k.scalar(y.shape[1]), k.scalar(y.shape[2]), k.scalar(c)
-    image, row, line = k.scalar(x.shape[1] * width), k.scalar(width), k.scalar(y.shape[2] * c)
-    size = numpy_dtype(x.dtype).itemsize
-    staged = max(width, y.shape[2] * c) * size <= STAGED.size
-    head, begin, end = _staging(source, target, x, image, row, line) if staged else ([], [], [])
-    if not staged:
-        begin = [
-            f"top = {source} + r / {high} * {image} + {above}[oy]",
-            f"bottom = {source} + r / {high} * {image} + {below}[oy]",
-            f"out = {target} + r * {line}",
-        ]
-    begin = [b.format(above=above, below=below, high=high) for b in begin] if staged else begin
-    places = [f"{p} + {at} + j" for p in ("top", "bottom") for at in ("at0", "at1")]
-    return finish(
-        k,
-        [
-            *head,
-            f"for r in range(S.get_local_id(), {k.scalar(y.shape[0] * y.shape[1])}, S.get_local_size()):",
-            f"    oy = r % {high}",
-            *(f"    {b}" for b in (*begin, *per_row)),
-            f"    for ox in range({wide}):",
-            f"        at0 = {left}[ox] + 0",
-            f"        at1 = {right}[ox] + 0",
-            *(f"        {p}" for p in per_pixel),
-            f"        for j in range(0, {channels}, {LANES}):",
-            f"            mask = S.tail_mask(S.min({channels} - j, {LANES}), {LANES})",
-            f"            S.vstore({_weighed(k, layer, places)}, out + ox * {channels} + j, mask)",
-            *(f"    {e}" for e in end),
-        ],
-    )
+    room, staged = STAGED.size // numpy_dtype(x.dtype).itemsize, list[Pointer]()
+    with k.active():
+        source, target = k.tensor(x), k.tensor(y)
+        weights = (_Tabled if layer.is_quantised else _Products)(k, layer, fy, fx)
+        outer, inner = (
+            [k.pointer((at * n).astype(np.int32)) for at in ats] for ats, n in (((r0, r1), width), ((c0, c1), c))
+        )
+        high, wide, channels, row, line = (k.number(n) for n in (y.shape[1], y.shape[2], c, width, length))
+        if max(width, length) <= room:
+            staged = [k.scratch(room, pointee(x.dtype), name) for name in ("top", "bottom", "out")]
+        with k.shared(k.number(y.shape[0] * y.shape[1]), "r") as r:
+            oy, image = k.held("oy", r % high), source + r / high * k.number(x.shape[1] * width)
+            lines, to = [k.hold(image + at[oy], "line") for at in outer], k.hold(target + r * line, "to")
+            for near, far in zip(staged, lines, strict=False):
+                S.dma_copy(near, far, row)
+            *lines, out = staged or [*lines, to]
+            weights.of_row(oy)
+            with k.for_range(0, wide, name="ox") as ox:
+                places, factors = [k.held("at", at[ox]) for at in inner], weights.of_pixel(ox)
+                with k.for_range(0, channels, LANES, "j") as j:
+                    mask = k.held("mask", tail(channels - j))
+                    corners = [S.vload(p + at + j, mask, lanes=LANES) for p in lines for at in places]
+                    S.vstore(_weighed(k, layer, corners, factors), out + ox * channels + j, mask)
+            if staged:
+                S.dma_copy(to, out, line)
+    return k.kernel()
 
 
 def _in_bytes(layer: Layer) -> bool:
     return layer.is_quantised and layer.input.dtype in BYTES
 
 
-def _weighed(k: KernelSource, layer: Layer, places: list[str]) -> str:
-    """The expression of the output's lanes, as they are stored, from those at four places."""
+def _weighed(k: LayerKernel, layer: Layer, corners: Sequence[Expression], weights: Sequence[Value]) -> Expression:
+    """The output's lanes from those of the four neighbours, as both are stored."""
     x, y = layer.input, layer.output
-    corners = [f'load({p}, mask, "{x.dtype}", {LANES}) * w{i}' for i, p in enumerate(places)]
-    if not layer.is_quantised:
-        return f'narrow({" + ".join(corners)}, "{y.dtype}")'
-    bits, low, high = (
-        k.scalar(layer.integer("interp_shift_value", 13)),
-        max(y.low, x.integer.low),
-        min(y.high, x.integer.high),
-    )
-    if not _in_bytes(layer):
-        limited = f"clamp(requantised({' + '.join(corners)}, 1, {bits}), {k.scalar(low)}, {k.scalar(high)})"
-        return f'narrow({limited}, "{y.dtype}")'
-    held = ", ".join(f"S.vload({p}, mask, lanes={LANES})" for p in places)
-    stored = f'narrowed(sum_of_corners({held}, w0, w1), {bits}, "{y.dtype}")'
-    for limit, end, how in ((low, x.integer.low, "max"), (high, x.integer.high, "min")):
-        if limit != end:
-            stored = f'S.{how}({stored}, S.cast({k.scalar(limit)}, "{y.dtype}"))'
-    return stored
-
-
-def _staging(
-    source: str, target: str, x: Tensor, image: str, row: str, line: str
-) -> tuple[list[str], list[str], list[str]]:
-    """(arrays in LSRAM, copies in before a row, the copy out behind it)."""
-    kind = pointee(x.dtype)
-    room = STAGED.size // numpy_dtype(x.dtype).itemsize
-    head = [f'{name} = S.alloc({room}, "{kind}", scope="lsram")' for name in ("top", "bottom", "out")]
-    begin = [
-        f"S.dma_copy(top, {source} + r / {{high}} * {image} + {{above}}[oy], {row})",
-        f"S.dma_copy(bottom, {source} + r / {{high}} * {image} + {{below}}[oy], {row})",
-    ]
-    return head, begin, [f"S.dma_copy({target} + r * {line}, out, {line})"]
-
-
-def _weights(k: KernelSource, layer: Layer, fy: Array, fx: Array) -> tuple[list[str], list[str]]:
-    """(statements of a row, statements of a pixel) that make the weights w0 to w3 of the four neighbours."""
-    if not layer.is_quantised:
-        down, across = (k.constant(f.astype(np.float32)) for f in (fy, fx))
-        one = "(1.0 - {})".format
-        pairs = [(one("fy"), one("fx")), (one("fy"), "fx"), ("fy", one("fx")), ("fy", "fx")]
-        return [f"fy = {down}[oy] + 0.0"], [
-            f"fx = {across}[ox] + 0.0",
-            *(f"w{i} = {a} * {b}" for i, (a, b) in enumerate(pairs)),
-        ]
-    bits = layer.integer("interp_shift_value", 13)
-    (vy, iy), (vx, ix) = _share(fy), _share(fx)
-    vy, vx = vy[:, None], vx[None, :]
-    exact = np.stack([(1 - vy) * (1 - vx), (1 - vy) * vx, vy * (1 - vx), vy * vx], -1)
-    fixed = np.floor(exact * 2.0**bits + 0.5)
-    if np.abs(fixed).max() > 32767 or bits < 0:
-        raise LayerError(f"'interp_shift_value' is {bits}, its weights do not fit 16 bits")
-    numbers, many = np.ascontiguousarray(fixed.astype(np.int16).reshape(-1)), 4
     if _in_bytes(layer):
-        numbers, many = numbers.view(np.int32), 2
-    table = k.constant(numbers)
-    down, across = k.constant((iy * (many * vx.size)).astype(np.int32)), k.constant((ix * many).astype(np.int32))
-    return [f"fy = {down}[oy] + 0"], [
-        f"fx = fy + {across}[ox]",
-        *(f"w{i} = S.i32({table}[fx + {i}])" for i in range(many)),
-    ]
+        stored = narrowed(sum_of_corners(*corners, *weights), k.number(_bits(layer)), y.dtype)
+        for limit, end, how in ((y.low, x.integer.low, S.max), (y.high, x.integer.high, S.min)):
+            if limit != end:
+                stored = how(stored, S.cast(k.number(limit), y.dtype))
+        return stored
+    a, b, c, d = (wide(corner, x.dtype) * weight for corner, weight in zip(corners, weights, strict=True))
+    total = a + b + c + d
+    if layer.is_quantised:
+        total = clamp(requantised(total, 1, k.number(_bits(layer))), k.number(y.low), k.number(y.high))
+    return narrow(total, y.dtype)
+
+
+def _bits(layer: Layer) -> int:
+    return layer.integer("interp_shift_value", 13)
+
+
+class _Products:
+    """The weights of the four neighbours of a pixel, from how far it is from them."""
+
+    def __init__(self, k: LayerKernel, layer: Layer, fy: Array, fx: Array) -> None:
+        self.k, self.one = k, k.number(1.0)
+        self.down, self.across = (k.pointer(f.astype(np.float32)) for f in (fy, fx))
+
+    def of_row(self, oy: Value) -> None:
+        self.below = self.k.held("fy", self.down[oy])
+
+    def of_pixel(self, ox: Value) -> list[Value]:
+        right, below = self.k.held("fx", self.across[ox]), self.below
+        ends = [(self.one - v, v) for v in (below, right)]
+        return [self.k.let(v * u) for v in ends[0] for u in ends[1]]
+
+
+class _Tabled:
+    """Those of integers, which each pair of distances has in a table: 16 bits each, two in a word for bytes."""
+
+    def __init__(self, k: LayerKernel, layer: Layer, fy: Array, fx: Array) -> None:
+        (vy, iy), (vx, ix) = (np.unique(f, return_inverse=True) for f in (fy, fx))
+        vy, vx, bits = vy[:, None], vx[None, :], _bits(layer)
+        exact = np.stack([(1 - vy) * (1 - vx), (1 - vy) * vx, vy * (1 - vx), vy * vx], -1)
+        fixed = np.floor(exact * 2.0**bits + 0.5)
+        if np.abs(fixed).max() > 32767 or bits < 0:
+            raise LayerError(f"'interp_shift_value' is {bits}, its weights do not fit 16 bits")
+        words = np.ascontiguousarray(fixed.astype(np.int16).reshape(-1))
+        self.k, self.many = k, 2 if _in_bytes(layer) else 4
+        self.table = k.pointer(words.view(np.int32) if self.many == 2 else words)
+        self.down = k.pointer((iy.reshape(-1) * (self.many * vx.size)).astype(np.int32))
+        self.across = k.pointer((ix.reshape(-1) * self.many).astype(np.int32))
+
+    def of_row(self, oy: Value) -> None:
+        self.first = self.k.held("fy", self.down[oy])
+
+    def of_pixel(self, ox: Value) -> list[Value]:
+        at = self.k.held("fx", self.first + self.across[ox])
+        return [self.k.held("w", self.table[at + i]) for i in range(self.many)]
 
 
 def _antialiased(layer: Layer) -> Kernel:
     """The rows of a window first, as the horizontal pass gives them, then their weighted sum."""
-    k, x, y = KernelSource(), layer.input, layer.output
-    source, target = k.tensor(x), k.tensor(y)
-    first, last, weights, window = {}, {}, {}, {}
-    for letter in "xy":
-        low, high, found = windows_of(layer, letter)
-        first[letter], last[letter] = k.constant(low.astype(np.int32)), k.constant(high.astype(np.int32))
-        weights[letter] = k.constant(
-            np.ascontiguousarray(found.astype(np.int32 if layer.is_quantised else "f4")).reshape(-1)
-        )
-        window[letter] = k.scalar(found.shape[1])
-    high_, wide, c = k.scalar(y.shape[1]), k.scalar(y.shape[2]), k.scalar(x.shape[3])
-    height, width = k.scalar(x.shape[1]), k.scalar(x.shape[2])
-    zero = "S.i32(0)" if layer.is_quantised else "S.fp32(0)"
-    limit = f"{k.scalar(x.low)}, {k.scalar(x.high)}" if layer.is_quantised else ""
-    passed = f"clamp(requantised({{}}, 1, 8), {limit})" if layer.is_quantised else "{}"
-    outer = f"clamp(total, {k.scalar(y.low)}, {k.scalar(y.high)})" if layer.is_quantised else "total"
-    return finish(
-        k,
-        [
-            f"for r in range(S.get_local_id(), {k.scalar(y.count // y.shape[3])}, S.get_local_size()):",
-            f"    ox = r % {wide}",
-            f"    oy = r / {wide} % {high_}",
-            f"    image = {source} + r / {wide} / {high_} * {height} * {width} * {c}",
-            f"    for j in range(0, {c}, {LANES}):",
-            f"        mask = S.tail_mask(S.min({c} - j, {LANES}), {LANES})",
-            f"        total = S.vbcast({zero}, lanes={LANES})",
-            f"        for iy in range({first['y']}[oy], {last['y']}[oy]):",
-            f"            part = S.vbcast({zero}, lanes={LANES})",
-            f"            for ix in range({first['x']}[ox], {last['x']}[ox]):",
-            f'                v = load(image + (iy * {width} + ix) * {c} + j, mask, "{x.dtype}", {LANES})',
-            f"                part += v * {weights['x']}[ox * {window['x']} + ix - {first['x']}[ox]]",
-            f"            line = {passed.format('part')}",
-            f"            total += line * {weights['y']}[oy * {window['y']} + iy - {first['y']}[oy]]",
-            f"        total = {passed.format('total')}",
-            f'        S.vstore(narrow({outer}, "{y.dtype}"), {target} + r * {c} + j, mask)',
-        ],
-    )
+    k, x, y, kind = LayerKernel(), layer.input, layer.output, wide_kind(layer.input)
+    filters = [windows_of(layer, letter) for letter in "yx"]
+    with k.active():
+        w = Windows(k, x, [bounded_axis(k, n, f.low, f.high) for n, f in zip(x.shape[1:3], filters, strict=True)])
+        # the first weight of a position, less its first element
+        begins = [k.pointer((np.arange(len(f.low)) * f.weights.shape[1] - f.low).astype(np.int32)) for f in filters]
+        weights = [k.pointer(np.ascontiguousarray(f.weights.astype(kind)).reshape(-1)) for f in filters]
+
+        def passed(value: Value) -> Value:
+            if kind == "float32":
+                return value
+            return k.let(clamp(requantised(value, 1, 8), k.number(x.low), k.number(x.high)), "", x.low, x.high)
+
+        with w.positions():
+            down, across = w.loops()
+            first_y, first_x = (k.held("first", begin[o]) for begin, o in zip(begins, w.indices, strict=True))
+            total = k.changing("total", everywhere(0, kind))
+            with down as iy:
+                part = k.changing("part", everywhere(0, kind))
+                with across as ix:
+                    k.assign(part, part + w.widened(w.channels_of([iy, ix])) * weights[1][first_x + ix])
+                k.assign(total, total + passed(part) * weights[0][first_y + iy])
+            result = passed(total)
+            if y.is_integer:
+                result = k.let(clamp(result, k.number(y.low), k.number(y.high)), "", y.low, y.high)
+            w.finish(layer, (), result)
+    return k.kernel()

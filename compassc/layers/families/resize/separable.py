@@ -2,64 +2,70 @@
 
 from __future__ import annotations
 
-from itertools import product
+from collections.abc import Sequence
+from functools import reduce
+from typing import NamedTuple
 
 import numpy as np
 
+from compassc.build import Expression, Pointer, Value
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
-from compassc.layers.emit import wide_kind
 from compassc.layers.families.resize.reference import taps_of
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.moving import strides_of
-from compassc.layers.source import LANES, Kernel, KernelSource, finish
+from compassc.layers.sliding import Positions
+from compassc.layers.source import Kernel
+from compassc.layers.steps import LANES
+from compassc.layers.vectors import clamp, wide
+
+
+class _Neighbour(NamedTuple):
+    """How far an element is from the first one along its axis, and its weight."""
+
+    place: Value
+    weight: Value
 
 
 def separable(layer: Layer) -> Kernel:
     """In float32, in the order of the reference."""
-    x, y, k = layer.input, layer.output, KernelSource()
+    x, y, k = layer.input, layer.output, LayerKernel()
     taps = taps_of(layer)
-    wide_kind(x)
     if x.dtype != y.dtype or (x.is_integer and x.integer.bits > 16):
         raise LayerError(f"its input is {x.dtype}, its output {y.dtype}; it keeps types of at most 16 bits, and floats")
-    near, axes = strides_of(x.shape), "zyx"[-len(taps) :]
-    places = [k.constant((t.places * s).astype(np.int32).reshape(-1)) for t, s in zip(taps, near[1:-1], strict=True)]
-    weights = [k.constant(np.ascontiguousarray(t.weights).reshape(-1)) for t in taps]
-    many = taps[0].places.shape[1]
-    source, c, rest, indices = k.tensor(x), k.scalar(x.shape[-1]), "r", list[str]()
-    for a, n in zip(reversed(axes), reversed(y.shape[1:-1]), strict=True):
-        size = k.scalar(n)
-        indices.append(f"o{a} = {rest} % {size} * {many}")
-        rest = f"({rest} / {size})"
-    for a, place, weight in zip(axes, places, weights, strict=True):
-        for i in range(many):
-            indices += [f"{a}{i} = {place}[o{a} + {i}] + 0", f"w{a}{i} = {weight}[o{a} + {i}] + 0.0"]
-    body: list[str] = []
-    for outer in product(range(many), repeat=len(taps) - 1):
-        at = " + ".join([f"{a}{i}" for a, i in zip(axes, outer, strict=False)])
-        for i in range(many):
-            load = f'load(image + ({at + " + " if at else ""}x{i}) + j, mask, "{x.dtype}", {LANES})'
-            real = load if wide_kind(x) == "float32" else f'S.cast({load}, "float32")'
-            body.append(f"part = {real} * wx{i}")
-            body.append(f"s{len(taps) - 1} = {'part + 0.0' if i == 0 else f's{len(taps) - 1} + part'}")
-        # sums of an axis are done when its last neighbour is
-        for depth in reversed(range(len(taps) - 1)):
-            i, a = outer[depth], axes[depth]
-            body.append(f"part = s{depth + 1} * w{a}{i}")
-            body.append(f"s{depth} = {'part + 0.0' if i == 0 else f's{depth} + part'}")
-            if i < many - 1:
-                break
-    result = "s0"
-    if y.is_integer:
-        body.append(f"whole = clamp(S.rint(s0), {k.scalar(float(y.low))}, {k.scalar(float(y.high))})")
-        result = 'S.cast(whole, "int32")'
-    return finish(
-        k,
-        [
-            f"for r in range(S.get_local_id(), {k.scalar(y.count // max(y.shape[-1], 1))}, S.get_local_size()):",
-            *(f"    {i}" for i in indices),
-            f"    image = {source} + {rest} * {k.scalar(near[0])}",
-            f"    for j in range(0, {c}, {LANES}):",
-            f"        mask = S.tail_mask(S.min({c} - j, {LANES}), {LANES})",
-            *(f"        {b}" for b in body),
-            f'        S.vstore(narrow({result}, "{y.dtype}"), {k.tensor(y)} + r * {c} + j, mask)',
-        ],
-    )
+    near = strides_of(x.shape)
+    with k.active():
+        w, axes = Positions(k, x, y.shape[1:-1]), list[list[_Neighbour]]()
+        with w.spots():
+            for at, t, step in zip(w.indices, taps, near[1:-1], strict=True):
+                many = t.places.shape[1]
+                places, weights = (
+                    k.pointer((t.places * step).astype(np.int32).reshape(-1)),
+                    k.pointer(t.weights.reshape(-1)),
+                )
+                first = k.held("first", at * many)
+                axes.append(
+                    [
+                        _Neighbour(k.held("at", places[first + i]), k.held("weight", weights[first + i]))
+                        for i in range(many)
+                    ]
+                )
+            image = k.hold(w.source + w.image * k.number(near[0]), "image")
+            with w.blocks_of_channels():
+                result = w.k.let(_weighed(w, image, axes))
+                if y.is_integer:
+                    whole = clamp(S.rint(result), k.number(float(y.low)), k.number(float(y.high)))
+                    result = k.let(S.cast(whole, "int32"), "", y.low, y.high)
+                w.finish(layer, (), result)
+    return k.kernel()
+
+
+def _weighed(
+    w: Positions, image: Pointer, axes: Sequence[Sequence[_Neighbour]], at: Sequence[Value] = ()
+) -> Expression:
+    """The sum of the neighbours along the first axis times their weights, each of which is such a sum along the others."""
+    if not axes:
+        stored = S.vload(image + sum(at[1:], at[0]) + w.channel, w.k.mask, lanes=LANES)
+        return S.cast(wide(stored, w.x.dtype), "float32")
+    parts = (_weighed(w, image, axes[1:], [*at, place]) * weight for place, weight in axes[0])
+    return reduce(lambda total, part: w.k.let(total + part), map(w.k.let, parts))
