@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from compassc.relay.expr import Call, Expr, as_expr
-from compassc.relay.operators import get
+from compassc.relay import declared
+from compassc.relay.expr import Call, as_expr
+from compassc.relay.operators import OPERATORS, get
+
+F = TypeVar("F", bound=Callable[..., Any])
+BUILDERS: dict[str, Callable[..., Any]] = {}
+"""The functions that make calls, by dotted name: `nn.dense` is `relay.nn.dense`, `add` is `relay.add`."""
 
 
 def call(name: str, *args: object, **attributes: Any) -> Call:
     """A call of an operator, with its attribute record."""
-    op = get(name)
+    op = OPERATORS.get(name) or get(name)
     record = op.record
     return Call(op, [as_expr(a) for a in args], record(**attributes) if record is not None else None)
 
 
-def _plain(name: str) -> Callable[..., Expr]:
-    def build(*args: object) -> Expr:
-        return call(name, *args)
+def builder(name: str) -> Callable[[F], F]:
+    """Make the decorated function the builder of a dotted name."""
 
-    build.__name__ = build.__qualname__ = name.rpartition(".")[2]
-    return build
+    def register(function: F) -> F:
+        assert name not in BUILDERS, f"builder {name} is declared twice"
+        BUILDERS[name] = function
+        return function
+
+    return register
 
 
-def plain(names: Iterable[str]) -> dict[str, Callable[..., Expr]]:
-    """Builders of operators without attributes, by name."""
-    return {name.rpartition(".")[2]: _plain(name) for name in names}
+def build(name: str, *args: Any, **named: Any) -> Any:
+    """What the builder of a dotted name makes."""
+    declared.load()
+    return BUILDERS[name](*args, **named)
+
+
+def namespace(prefix: str = "") -> dict[str, Callable[..., Any]]:
+    """The builders below a prefix, by their last name: those of `relay.nn` for "nn", those of `relay` for ""."""
+    declared.load()
+    parts = ((n.rpartition("."), f) for n, f in BUILDERS.items())
+    return {last: f for (first, _, last), f in parts if first == prefix}

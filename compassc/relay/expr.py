@@ -102,9 +102,9 @@ class Expr(Node):
 
 
 def _operator(name: str, *args: object) -> Expr:
-    from compassc.relay import builders
+    from compassc.relay.builders import build
 
-    made: Expr = getattr(builders, name)(*args)
+    made: Expr = build(name, *args)
     return made
 
 

@@ -4,29 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
 from compass_core.errors.suggest import help_for
 from compassc.ir.errors import ExpressionError
+from compassc.operators.declare import Sample
 from compassc.operators.patterns import PatternKind
+from compassc.relay import declared
 from compassc.relay.attributes import Attrs, Record
 from compassc.relay.expr import Expr
 from compassc.relay.types import Relation, Type
 from compassc.te.tensor import Tensor
 
-Reference = Callable[[Attrs | None, Sequence[np.ndarray[Any, Any]], Type], Any]
+Reference = Callable[[Attrs | None, Sequence[Any], Type], Any]
 """What an operator gives of arrays: (attributes, arguments, type of the result) -> array, or tuple of arrays. Arguments
-that are tuples are tuples of arrays."""
+that are tuples are tuples of arrays. Extents of the type may be open."""
 Compute = Callable[[Attrs | None, Sequence[Tensor], Type], Sequence[Tensor]]
-"""What an operator is as tensor expressions: (attributes, inputs, type of the result) -> results."""
+"""What an operator is as tensor expressions: (attributes, inputs, type of the result) -> results. Tuples among the
+arguments are given one tensor after the other."""
+Array = np.ndarray[Any, Any]
 ANY_NUMBER = -1
 FIRST_LEVEL = 10
 
 
-class NoOperator(ExpressionError, AttributeError):
-    """A name that no operator has."""
+class OpPattern(IntEnum):
+    """The patterns by the numbers that attributes of operators have for them."""
+
+    ELEMWISE = 0
+    BROADCAST = 1
+    INJECTIVE = 2
+    COMM_REDUCE = 3
+    OUT_ELEMWISE_FUSABLE = 4
+    TUPLE = 7
+    OPAQUE = 8
+
+
+PATTERNS: dict[PatternKind, OpPattern] = {
+    PatternKind.ELEMENTWISE: OpPattern.ELEMWISE,
+    PatternKind.BROADCAST: OpPattern.BROADCAST,
+    PatternKind.INJECTIVE: OpPattern.INJECTIVE,
+    PatternKind.REDUCTION: OpPattern.COMM_REDUCE,
+    PatternKind.ANCHOR: OpPattern.OUT_ELEMWISE_FUSABLE,
+    PatternKind.OPAQUE: OpPattern.OPAQUE,
+}
+
+
+class OperatorError(ExpressionError, AttributeError):
+    """A name that no operator has, or that one has already."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +61,14 @@ class Argument:
     """A tensor that an operator takes."""
 
     name: str
+    type_info: str = "Tensor"
     description: str = ""
 
 
 @dataclass(eq=False)
 class Op(Expr):
-    """An operator: one object per name. What is not declared here is an attribute by name (`get_attr`), with a level: the
-    registration of the highest level holds."""
+    """An operator: one object per name. What passes and builds ask of it by a key (`get_attr`) has a level: the registration
+    of the highest level holds."""
 
     name: str
     arguments: list[Argument] = field(default_factory=list)
@@ -48,9 +76,9 @@ class Op(Expr):
     support_level: int = FIRST_LEVEL
     record: Record | None = None
     relation: Relation | None = None
-    pattern: PatternKind | None = None
-    compute: Compute | None = None
     reference: Reference | None = None
+    samples: tuple[Sample, ...] = ()
+    types: tuple[str, ...] = ()
     attributes: dict[str, tuple[Any, int]] = field(default_factory=dict)
     description: str = ""
 
@@ -62,6 +90,23 @@ class Op(Expr):
         """The type key of its attributes, "" without any."""
         return self.record.key if self.record else ""
 
+    @property
+    def pattern(self) -> PatternKind:
+        """What it may share a loop with; without a registered pattern nothing."""
+        number = self.get_attr("TOpPattern")
+        return next((kind for kind, n in PATTERNS.items() if n == number), PatternKind.OPAQUE)
+
+    @property
+    def compute(self) -> Compute | None:
+        """Its tensor expression, where there is one."""
+        registered: Compute | None = self.get_attr("FTVMCompute")
+        return registered
+
+    @property
+    def stateful(self) -> bool:
+        """Whether it does more than to give a value: it is not folded, merged or removed."""
+        return bool(self.get_attr("TOpIsStateful"))
+
     def get_attr(self, key: str) -> Any:
         """What is registered under a key, or None."""
         return self.attributes.get(key, (None, 0))[0]
@@ -71,18 +116,31 @@ class Op(Expr):
         return key in self.attributes
 
     def set_attr(self, key: str, value: Any, plevel: int = FIRST_LEVEL) -> None:
-        """Register a value. ExpressionError where one of this level or a higher one is registered."""
-        known = self.attributes.get(key)
-        if known is not None and known[1] >= plevel:
-            raise ExpressionError(
-                f"attribute {key} of {self.name} is already registered at level {known[1]}",
-                f"give a level above it: level={known[1] + 1}",
+        """Register a value; one of a higher level stays. OperatorError where one of this level is registered."""
+        known = self.attributes.get(key, (None, 0))[1]
+        if known == plevel:
+            raise OperatorError(
+                f"Attribute {key} of operator {self.name} is already registered with same plevel={plevel}",
+                f"give a level above it: level={known + 1}",
             )
-        self.attributes[key] = (value, plevel)
+        if known < plevel:
+            self.attributes[key] = (value, plevel)
 
     def reset_attr(self, key: str) -> None:
         """Forget what is registered under a key."""
         self.attributes.pop(key, None)
+
+    def add_argument(self, name: str, type: str = "Tensor", description: str = "") -> None:
+        """Declare one more argument."""
+        self.arguments.append(Argument(name, type, description))
+
+    def set_num_inputs(self, count: int) -> None:
+        """Say how many arguments it takes; ANY_NUMBER for as many as there are."""
+        self.num_inputs = count
+
+    def set_support_level(self, level: int) -> None:
+        """Say how common it is: 1 core, 2 convolution, 3 transforms, 4 broadcasts and reductions, ... 10 internal."""
+        self.support_level = level
 
 
 OPERATORS: dict[str, Op] = {}
@@ -90,18 +148,17 @@ OPERATORS: dict[str, Op] = {}
 
 
 def register(name: str, description: str = "") -> Op:
-    """A new operator. ExpressionError where the name is taken."""
+    """A new operator. OperatorError where the name is taken."""
+    declared.load()
     if name in OPERATORS:
-        raise ExpressionError(f"operator {name} is registered before", "ask for it with relay.op.get")
+        raise OperatorError(f"operator {name} is registered before", "ask for it with relay.op.get")
     made = OPERATORS[name] = Op(name, description=description)
     return made
 
 
 def get(name: str) -> Op:
-    """The operator of a name. NoOperator with close names where there is none."""
-    from compassc.relay import declared  # all modules that declare operators
-
+    """The operator of a name. OperatorError with close names where there is none."""
     declared.load()
     if name not in OPERATORS:
-        raise NoOperator(f"operator {name} is not registered", help_for(name, list(OPERATORS), "operators"))
+        raise OperatorError(f"operator {name} is not registered", help_for(name, list(OPERATORS), "operators"))
     return OPERATORS[name]

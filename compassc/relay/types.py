@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, SupportsIndex
 
@@ -189,9 +190,22 @@ class RefType(Type):
     value: Type
 
 
-Relation = Callable[[Sequence[Type], "Attrs | None"], "Type | None"]
+class RelationError(ExpressionError):
+    """Types that an operator or a relation does not take together."""
+
+
+@dataclass(frozen=True)
+class Related:
+    """What a relation found that knows types of arguments, too. `result`: the type of the result, None to wait for more;
+    `inputs`: what an argument is to be unified with, by its place."""
+
+    result: Type | None
+    inputs: Mapping[int, Type]
+
+
+Relation = Callable[[Sequence[Type], "Attrs | None"], "Type | Related | None"]
 """The type rule of an operator: from the types of arguments and the attributes to the type of the result, or None to wait
-for more. RelationError where they do not fit."""
+for more. Arguments may be holes (`IncompleteType`). RelationError where types do not fit."""
 
 
 @node

@@ -1,0 +1,232 @@
+"""How operators are declared: signature, attributes, type rule, pattern, and what they compute."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from compassc import te
+from compassc.operators.calls import References, define
+from compassc.operators.declare import Sample, sizes
+from compassc.operators.patterns import PatternKind
+from compassc.relay.attributes import Attrs, Record, record
+from compassc.relay.builders import BUILDERS, call
+from compassc.relay.expr import Expr, Tuple, TupleWrapper, as_expr
+from compassc.relay.operators import ANY_NUMBER, FIRST_LEVEL, OPERATORS, PATTERNS, Argument, Compute, Op, Reference
+from compassc.relay.types import (
+    IncompleteType,
+    Related,
+    Relation,
+    RelationError,
+    TensorType,
+    TupleType,
+    Type,
+    is_dynamic,
+)
+from compassc.te.tensor import Tensor
+
+Rule = Callable[..., "Type | Related | None"]
+"""A type rule as it is declared: of the attributes, then of the type of each argument."""
+Body = Callable[..., Any]
+"""What an operator computes in calls of tensor operators, which are references and expressions at once: of a function
+`call(name, *operands, **attributes)`, the attributes, the type of the result, then of each argument."""
+
+ELEMENTWISE, BROADCAST, INJECTIVE = PatternKind.ELEMENTWISE, PatternKind.BROADCAST, PatternKind.INJECTIVE
+REDUCTION, ANCHOR, OPAQUE = PatternKind.REDUCTION, PatternKind.ANCHOR, PatternKind.OPAQUE
+VOID = ""
+"""An unset type of elements."""
+__all__ = ["ANCHOR", "BROADCAST", "ELEMENTWISE", "INJECTIVE", "OPAQUE", "REDUCTION", "VOID", "declare", "record"]
+
+
+def declare(
+    name: str,
+    signature: str,
+    rule: Rule,
+    pattern: PatternKind = OPAQUE,
+    *samples: Sample,
+    record: Record | None = None,
+    body: Body | str | None = None,
+    reference: Callable[..., Any] | None = None,
+    compute: Callable[..., Any] | None = None,
+    level: int = FIRST_LEVEL,
+    types: Sequence[str] = ("float32",),
+    tuples: str = "",
+    results: int = 0,
+    partial: bool = False,
+    stateful: bool = False,
+    prepare: Callable[[dict[str, Any]], None] | None = None,
+    build: bool = True,
+    **registered: Any,
+) -> Op:
+    """Declare an operator and the function that makes calls of it.
+
+    `signature`: the parameters of that function, with defaults. Those that `record` has are attributes, the others
+    arguments; `tuples` names arguments that are tuples. `prepare` changes the values by name before a call is made of
+    them; `results`: how many results can be unpacked; without `build` there is no such function, and all are arguments.
+    `body` (or the name of a tensor operator) says what is computed, or `reference` (attributes, type, arrays) and
+    `compute` (attributes, type, tensors). `partial`: the rule takes holes. `samples` are tried with `types`.
+    """
+    names, defaults = _parameters(signature)
+    arguments = [n for n in names if not (record and build and n in record.fields)]
+    assert name not in OPERATORS, f"{name} is declared twice"
+    op = OPERATORS[name] = Op(
+        name,
+        [Argument(n, "Tuple of Tensors" if n in tuples.split() else "Tensor") for n in arguments],
+        len(arguments),
+        level,
+        record,
+        _checked(name, arguments, rule, tuples.split(), partial),
+        samples=samples,
+        types=tuple(types),
+    )
+    if isinstance(body, str):
+        body = _operator_of(body)
+    if body is not None or reference is not None:
+        op.reference = _reference(name, body, reference)
+    for key, value in {
+        "TOpPattern": int(PATTERNS[pattern]),
+        "FTVMCompute": _compute(body, compute, bool(tuples)),
+        "TOpIsStateful": stateful or None,
+        **registered,
+    }.items():
+        if value is not None:
+            op.set_attr(key, value)
+    if build:
+        BUILDERS[name] = _builder(name, names, defaults, arguments, prepare, results)
+    return op
+
+
+def variadic(op: Op) -> Op:
+    """Declare that an operator takes any number of arguments."""
+    op.num_inputs = ANY_NUMBER
+    return op
+
+
+@cache
+def _parameters(signature: str) -> tuple[tuple[str, ...], Mapping[str, Any]]:
+    """Names of parameters, and the values of those with defaults."""
+    function = ast.parse(f"def f({signature}): pass").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    names = tuple(a.arg for a in function.args.args)
+    values = [ast.literal_eval(d) for d in function.args.defaults]
+    return names, dict(zip(names[len(names) - len(values) :], values))
+
+
+def expression(given: object) -> Expr:
+    """The expression of an argument; a list or tuple of expressions is their tuple."""
+    return Tuple([as_expr(g) for g in given]) if isinstance(given, (list, tuple)) else as_expr(given)
+
+
+def _builder(
+    name: str,
+    names: tuple[str, ...],
+    defaults: Mapping[str, Any],
+    arguments: Sequence[str],
+    prepare: Callable[[dict[str, Any]], None] | None,
+    results: int,
+) -> Callable[..., Any]:
+    kind, absent = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
+    signature = inspect.Signature([inspect.Parameter(n, kind, default=defaults.get(n, absent)) for n in names])
+
+    def build(*args: Any, **named: Any) -> Any:
+        bound = signature.bind(*args, **named)
+        bound.apply_defaults()
+        values = bound.arguments
+        if prepare:
+            prepare(values)
+        made = call(name, *[expression(values.pop(n)) for n in arguments], **values)
+        return TupleWrapper(made, results) if results else made
+
+    build.__name__ = build.__qualname__ = name.rpartition(".")[2]
+    build.__signature__ = signature  # type: ignore[attr-defined]  # what inspect shows
+    return build
+
+
+def _holes(t: Type) -> bool:
+    return isinstance(t, IncompleteType) or isinstance(t, TupleType) and any(map(_holes, t.fields))
+
+
+def _checked(name: str, arguments: Sequence[str], rule: Rule, tuples: Sequence[str], partial: bool) -> Relation:
+    """A rule that waits for types that are not known, and takes only tensors, and tuples of them."""
+
+    def relation(types: Sequence[Type], attrs: Attrs | None) -> Type | Related | None:
+        if not partial and any(map(_holes, types)):
+            return None
+        for argument, t in zip(arguments, types):
+            wanted = TupleType if argument in tuples else TensorType
+            if not isinstance(t, (wanted, IncompleteType)):
+                kind = "a tuple" if wanted is TupleType else "a tensor"
+                raise RelationError(f"{name}: argument '{argument}' must be {kind}, not {t}")
+        try:
+            return rule(attrs, *types)
+        except RelationError as error:
+            if error.message.startswith(name):
+                raise
+            raise RelationError(f"{name}: {error.message}", error.help or "") from None
+
+    return relation
+
+
+def _operator_of(name: str) -> Body:
+    return lambda call, a, t, *x: call(name, *x)
+
+
+def _each(found: Any, t: Type, finished: Callable[[Any, TensorType], Any]) -> list[Any]:
+    given = list(found) if isinstance(found, (tuple, list)) else [found]
+    kinds = t.fields if isinstance(t, TupleType) else (t,)
+    assert len(given) == len(kinds), f"{len(given)} results of {len(kinds)}"
+    return [finished(f, k) for f, k in zip(given, kinds) if isinstance(k, TensorType)]
+
+
+def _as_typed(found: Any, t: TensorType) -> Any:
+    array = np.asarray(found)
+    if not is_dynamic(t) and array.shape != t.shape:
+        assert array.size == 1, f"a result of shape {array.shape}, typed {t.shape}"
+        array = array.reshape(t.concrete_shape)
+    return np.ascontiguousarray(array.astype(t.dtype, copy=False)).reshape(array.shape)
+
+
+def _reference(name: str, body: Body | None, reference: Callable[..., Any] | None) -> Reference:
+    def evaluate(attrs: Attrs | None, arrays: Sequence[Any], t: Type) -> Any:
+        with np.errstate(all="ignore"):
+            if reference is not None:
+                found = reference(attrs, t, *arrays)
+            else:
+                assert body is not None
+                found = body(References(), attrs, t, *arrays)
+            made = _each(found, t, _as_typed)
+        return tuple(made) if isinstance(t, TupleType) else made[0]
+
+    evaluate.__name__ = name
+    return evaluate
+
+
+def _tensor_as_typed(found: Tensor, t: TensorType) -> Tensor:
+    if not t.shape and sizes(found):
+        ones = [0] * len(sizes(found))
+        whole = found
+        found = te.compute((), lambda *i: whole[tuple(ones)], name="T_scalar", tag="injective")
+    if str(found.dtype) != t.dtype:
+        found = define("cast", found, t.dtype)
+    return found
+
+
+def _compute(body: Body | None, compute: Callable[..., Any] | None, tuples: bool) -> Compute | None:
+    if body is None and compute is None:
+        return None
+
+    def express(attrs: Attrs | None, tensors: Sequence[Tensor], t: Type) -> Sequence[Tensor]:
+        given: Sequence[Any] = [list(tensors)] if tuples else tensors
+        if compute is not None:
+            found = compute(attrs, t, *given)
+        else:
+            assert body is not None
+            found = body(define, attrs, t, *given)
+        return _each(found, t, _tensor_as_typed)
+
+    return express
