@@ -8,9 +8,11 @@ from typing import Any
 
 from compass_core.errors.suggest import help_for
 from compassc.ir.errors import ExpressionError
+from compassc.ir.exprs import FloatImm, IntImm
+from compassc.relay.types import element_type
 
 PREFIX = "relay.attrs."
-REQUIRED: Any = type("Required", (), {"__repr__": lambda _: "required"})()
+REQUIRED: Any = ...
 """The default of a field that must be given."""
 
 
@@ -32,7 +34,7 @@ class Record:
                 raise AttributeError_(
                     f"{self.key} has no field '{name}'", help_for(name, list(self.fields), "fields") or "remove it"
                 )
-        made = {name: _kept(values.get(name, default)) for name, default in self.fields.items()}
+        made = {name: _kept(name, values.get(name, default)) for name, default in self.fields.items()}
         missing = [name for name, value in made.items() if value is REQUIRED]
         if missing:
             raise AttributeError_(f"{self.key} needs a value for '{missing[0]}'", f"give {missing[0]}=...")
@@ -51,10 +53,18 @@ def record(name: str, **fields: Any) -> Record:
     return made
 
 
-def _kept(value: Any) -> Any:
-    """A value as records keep it: sequences as tuples, whole numbers of NumPy as Python's."""
+TYPES_OF_ELEMENTS = ("dtype", "out_dtype")
+"""Fields that name a type of elements; "" for none."""
+
+
+def _kept(name: str, value: Any) -> Any:
+    """A value as records keep it: sequences as tuples, whole numbers of NumPy and of expressions as Python's."""
+    if name in TYPES_OF_ELEMENTS and value is not REQUIRED:
+        return element_type(value) if value else ""
     if isinstance(value, (list, tuple)):
-        return tuple([_kept(v) for v in value])
+        return tuple([_kept("", v) for v in value])
+    if isinstance(value, (IntImm, FloatImm)):
+        return value.value
     return value.item() if type(value).__module__ == "numpy" and not getattr(value, "shape", True) else value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
-MODULES: tuple[str, ...] = ("ops.elementwise",)
+MODULES: tuple[str, ...] = ("ops.elementwise", "ops.broadcast", "ops.reduction")
 """Modules of this package, by name."""
 
 

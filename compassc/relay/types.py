@@ -90,7 +90,8 @@ def _dim(given: object) -> Dim:
     raise ExpressionError(f"{given!r} is no extent of a tensor", "give a whole number, relay.Any() or a size variable")
 
 
-def _type_name(dtype: object) -> str:
+def element_type(dtype: object) -> str:
+    """The name of a type of elements: `float32`, `bool`."""
     name = str(dtype)
     return "bool" if name == "uint1" else str(data_type(name))
 
@@ -104,7 +105,7 @@ class TensorType(Type):
     span: Span | None = None
 
     def __post_init__(self) -> None:
-        self._keep(shape=_dims(self.shape), dtype=_type_name(self.dtype))
+        self._keep(shape=_dims(self.shape), dtype=element_type(self.dtype))
 
     @property
     def concrete_shape(self) -> tuple[int, ...]:

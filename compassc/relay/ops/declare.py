@@ -18,6 +18,7 @@ from compassc.relay.attributes import Attrs, Record, record
 from compassc.relay.builders import BUILDERS, call
 from compassc.relay.expr import Expr, Tuple, TupleWrapper, as_expr
 from compassc.relay.operators import ANY_NUMBER, FIRST_LEVEL, OPERATORS, PATTERNS, Argument, Compute, Op, Reference
+from compassc.relay.ops.relations import differ
 from compassc.relay.types import (
     IncompleteType,
     Related,
@@ -57,7 +58,7 @@ def declare(
     types: Sequence[str] = ("float32",),
     tuples: str = "",
     results: int = 0,
-    partial: bool = False,
+    partial: str = "",
     stateful: bool = False,
     prepare: Callable[[dict[str, Any]], None] | None = None,
     build: bool = True,
@@ -67,12 +68,13 @@ def declare(
 
     `signature`: the parameters of that function, with defaults. Those that `record` has are attributes, the others
     arguments; `tuples` names arguments that are tuples. `prepare` changes the values by name before a call is made of
-    them; `results`: how many results can be unpacked; without `build` there is no such function, and all are arguments.
+    them; `results`: how many results can be unpacked; without `build` it is written by hand.
     `body` (or the name of a tensor operator) says what is computed, or `reference` (attributes, type, arrays) and
-    `compute` (attributes, type, tensors). `partial`: the rule takes holes. `samples` are tried with `types`.
+    `compute` (attributes, type, tensors). `partial` names arguments
+    that may be holes for the rule. `samples` are tried with `types`.
     """
     names, defaults = _parameters(signature)
-    arguments = [n for n in names if not (record and build and n in record.fields)]
+    arguments = [n for n in names if not (record and n in record.fields)]
     assert name not in OPERATORS, f"{name} is declared twice"
     op = OPERATORS[name] = Op(
         name,
@@ -80,7 +82,7 @@ def declare(
         len(arguments),
         level,
         record,
-        _checked(name, arguments, rule, tuples.split(), partial),
+        _checked(name, arguments, rule, tuples.split(), partial.split()),
         samples=samples,
         types=tuple(types),
     )
@@ -151,11 +153,13 @@ def _holes(t: Type) -> bool:
     return isinstance(t, IncompleteType) or isinstance(t, TupleType) and any(map(_holes, t.fields))
 
 
-def _checked(name: str, arguments: Sequence[str], rule: Rule, tuples: Sequence[str], partial: bool) -> Relation:
+def _checked(
+    name: str, arguments: Sequence[str], rule: Rule, tuples: Sequence[str], partial: Sequence[str]
+) -> Relation:
     """A rule that waits for types that are not known, and takes only tensors, and tuples of them."""
 
     def relation(types: Sequence[Type], attrs: Attrs | None) -> Type | Related | None:
-        if not partial and any(map(_holes, types)):
+        if any(_holes(t) for argument, t in zip(arguments, types) if argument not in partial):
             return None
         for argument, t in zip(arguments, types):
             wanted = TupleType if argument in tuples else TensorType
@@ -163,13 +167,27 @@ def _checked(name: str, arguments: Sequence[str], rule: Rule, tuples: Sequence[s
                 kind = "a tuple" if wanted is TupleType else "a tensor"
                 raise RelationError(f"{name}: argument '{argument}' must be {kind}, not {t}")
         try:
-            return rule(attrs, *types)
+            found = rule(attrs, *types)
         except RelationError as error:
-            if error.message.startswith(name):
-                raise
             raise RelationError(f"{name}: {error.message}", error.help or "") from None
+        if isinstance(found, Related):
+            for place, must in found.inputs.items():
+                if not _fits(types[place], must):
+                    raise RelationError(f"{name}: argument '{arguments[place]}' must be {must}, not {types[place]}")
+        return found
 
     return relation
+
+
+def _fits(given: Type, must: Type) -> bool:
+    """Whether a type may be another one; what is open may be anything."""
+    if not isinstance(given, TensorType) or not isinstance(must, TensorType):
+        return True
+    return (
+        given.dtype == must.dtype
+        and len(given.shape) == len(must.shape)
+        and not any(map(differ, given.shape, must.shape))
+    )
 
 
 def _operator_of(name: str) -> Body:

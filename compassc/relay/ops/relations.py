@@ -7,8 +7,6 @@ from typing import Any as Value
 
 from compassc.relay.types import Any, Dim, RelationError, TensorType, TupleType, Type
 
-Tensors = TensorType
-
 
 def fail(message: str, help: str = "") -> RelationError:
     """The error of types that do not fit."""
@@ -107,10 +105,8 @@ def same(a: Value, data: TensorType, *rest: Type) -> Type:
 def one_dtype(what: str, *types: TensorType) -> None:
     """RelationError for tensors of different types of elements."""
     for t in types[1:]:
-        require(
-            t.dtype == types[0].dtype,
-            lambda t=t: f"data types {types[0].dtype} of {types[0]} and {t.dtype} of {t} do not match in {what}",
-        )
+        if t.dtype != types[0].dtype:
+            raise fail(f"data types {types[0].dtype} of {types[0]} and {t.dtype} of {t} do not match in {what}")
 
 
 def broadcast(a: Value, x: TensorType, y: TensorType) -> TensorType:
@@ -132,6 +128,9 @@ def bools(a: Value, data: TensorType) -> TensorType:
 
 def tensors(t: TupleType, what: str) -> list[TensorType]:
     """The fields of a tuple of tensors."""
+    found: list[TensorType] = []
     for f in t.fields:
-        require(isinstance(f, TensorType), lambda f=f: f"{what} takes a tuple of tensors, not {f}")
-    return [f for f in t.fields if isinstance(f, TensorType)]
+        if not isinstance(f, TensorType):
+            raise fail(f"{what} takes a tuple of tensors, not {f}")
+        found.append(f)
+    return found

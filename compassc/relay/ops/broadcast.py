@@ -1,0 +1,116 @@
+"""Operators of several tensors that are stretched to each other's shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from compassc import te
+from compassc.ir.dtypes import dtype as data_type
+from compassc.ir.errors import ExpressionError, ExpressionTypeError
+from compassc.operators.broadcast import joined
+from compassc.operators.calls import References
+from compassc.operators.declare import Sample, Whole, sample
+from compassc.relay.ops.declare import BROADCAST, declare
+from compassc.relay.ops.elementwise import NUMBERS, WHOLE
+from compassc.relay.ops.relations import broadcast, compared, require, shaped, stretched
+from compassc.relay.types import TensorType, Type
+
+_SHAPES = (sample((3, 4), (3, 4)), sample((2, 1, 3), (4, 1)), sample((), (3,)))
+_DIVISIONS = tuple(sample(Whole((3, 5), -50, 50), Whole((5,), *span)) for span in ((1, 9), (-9, -1)))
+_REALS = sample((3, 4), (4,), low=0.5, high=4.0)
+_SHIFTS = sample(Whole((3, 4), -99, 99), Whole((4,), 0, 8))
+_TRUTHS = sample(Whole((3, 4), 0, 2, "bool"), Whole((4,), 0, 2, "bool"))
+
+
+def _binary(name: str, body: Any = None, *samples: Sample, level: int = 1, **more: Any) -> None:
+    body = body if body or "reference" in more else name
+    declare(
+        name, "lhs, rhs", broadcast, BROADCAST, *(samples or _SHAPES), body=body, level=level, **{"types": NUMBERS, **more}
+    )  # fmt: skip
+
+
+def truncated(x: Any, y: Any) -> Any:
+    """The quotient of whole numbers cut towards zero; 0 for a divisor of 0."""
+    quotient, rest = np.floor_divide(x, y), np.mod(x, y)
+    return quotient + ((rest != 0) & ((x < 0) != (y < 0))).astype(quotient.dtype)
+
+
+def _is_real(t: TensorType) -> bool:
+    return data_type(t.dtype).is_floating
+
+
+def _divide(a: Any, t: TensorType, x: Any, y: Any) -> Any:
+    return np.divide(x, y) if _is_real(t) else truncated(x, y)
+
+
+def _rounded_quotient(rounding: str, whole: Callable[..., Any]) -> dict[str, Any]:
+    """Reference and expression of a quotient that is rounded."""
+    reference = References()
+    return {
+        "reference": lambda a, t, x, y: reference(rounding, x / y) if _is_real(t) else whole(x, y),
+        "compute": lambda a, t, x, y: joined(
+            (lambda p, q: getattr(te, rounding)(p / q)) if _is_real(t) else _QUOTIENTS[rounding], "quotient", x, y
+        ),
+    }
+
+
+_QUOTIENTS: dict[str, Any] = {"floor": te.floordiv, "trunc": te.truncdiv}
+
+
+def _remainder(rounding: str, real: Callable[..., Any], whole: Callable[..., Any]) -> dict[str, Any]:
+    """Reference and expression of what a rounded quotient leaves."""
+
+    def value(p: Any, q: Any) -> Any:
+        if p.dtype.is_floating:
+            return te.fmod(p, q)  # which refuses: a remainder by a rounded quotient may be wrong
+        return te.floormod(p, q) if rounding == "floor" else te.truncmod(p, q)
+
+    return {
+        "reference": lambda a, t, x, y: (real if _is_real(t) else whole)(x, y),
+        "compute": lambda a, t, x, y: joined(value, "remainder", x, y),
+    }
+
+
+def _power(a: Any, t: TensorType, x: Any, y: Any) -> Any:
+    if not _is_real(t) and np.any(y < 0):
+        raise ExpressionError("power: a whole number has no negative powers", "cast to float32 first")
+    return np.power(x, y)
+
+
+def _power_value(a: Any, t: TensorType, x: Any, y: Any) -> Any:
+    if not _is_real(t):
+        raise ExpressionTypeError("powers of whole numbers are not computed by kernels", "cast to float32 first")
+    return joined(te.power, "power", x, y)
+
+
+_QUOTIENT_SAMPLES: tuple[Sample, ...] = (*_DIVISIONS, sample((3, 4), (4,), low=0.5, high=4.0))
+_binary("floor_divide", None, *_QUOTIENT_SAMPLES, **_rounded_quotient("floor", np.floor_divide))
+_binary("trunc_divide", None, *_QUOTIENT_SAMPLES, **_rounded_quotient("trunc", truncated))
+_binary("mod", None, *_DIVISIONS, **_remainder("trunc", np.fmod, np.fmod))
+_binary("trunc_mod", None, *_DIVISIONS, **_remainder("trunc", np.fmod, np.fmod))
+_binary("floor_mod", None, *_DIVISIONS, **_remainder("floor", np.mod, np.mod))
+_binary("power", None, sample((3, 4), (4,), low=0.5, high=2.0), reference=_power, compute=_power_value,
+        types=("float32",), level=4)  # fmt: skip
+for _name in "left_shift right_shift".split():
+    _binary(_name, _name, _SHIFTS, level=4)
+for _name in "logical_and logical_or logical_xor".split():
+    _binary(_name, _name, _TRUTHS, level=4)
+for _name in "bitwise_and bitwise_or bitwise_xor".split():
+    _binary(_name, level=4, types=WHOLE)
+for _name in "equal not_equal less less_equal greater greater_equal".split():
+    declare(_name, "lhs, rhs", compared, BROADCAST, *_SHAPES, body=_name, level=4, types=NUMBERS)
+
+
+def _where(a: Any, c: TensorType, x: TensorType, y: TensorType) -> Type:
+    require(x.dtype == y.dtype, lambda: f"x is {x}, y is {y}: their data types must be one")
+    shape = stretched(x.shape, y.shape, lambda: f"Incompatible broadcast type {x} and {y}")
+    return shaped(x, stretched(c.shape, shape, lambda: f"Incompatible broadcast type {c} and {x}"))
+
+
+declare(
+    "where", "condition, x, y", _where, BROADCAST, sample(Whole((3, 1), 0, 2, "bool"), (3, 4), (4,)),
+    sample(Whole((2, 1, 1), 0, 2), (3, 4), (3, 4)), body="where", level=4, types=NUMBERS,
+)  # fmt: skip
