@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
-MODULES: tuple[str, ...] = ("ops.elementwise", "ops.broadcast", "ops.reduction")
+FAMILIES = "elementwise broadcast reduction shapes slices creation"
+MODULES: tuple[str, ...] = tuple(f"ops.{name}" for name in FAMILIES.split())
 """Modules of this package, by name."""
 
 

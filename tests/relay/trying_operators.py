@@ -36,7 +36,7 @@ class Case:
         assert self.type is not None, f"{self} has no type"
 
     def __repr__(self) -> str:
-        return f"{self.op.name} {self.kind} {self.sample.args} {self.sample.options}"
+        return f"{self.op.name} {self.kind} {[np.shape(a) for a in self.flat()]} {sorted(self.sample.options)}"
 
     def reference(self) -> list[Any]:
         """What the reference gives, one array after the other."""

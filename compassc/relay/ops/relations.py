@@ -51,9 +51,9 @@ def total(dims: Iterable[Dim]) -> Dim:
     return of(lambda *n: sum(n), *dims)
 
 
-def merged(a: Dim, b: Dim, what: str) -> Dim:
-    """The extent that two are; what is known of one holds of the other."""
-    require(not differ(a, b), lambda: f"{what}: extents {a} and {b} differ")
+def merged(a: Dim, b: Dim, *types: Type) -> Dim:
+    """The extent that two are, of types that are named where they differ; what is known of one holds of the other."""
+    require(not differ(a, b), lambda: f"extents {a} and {b} of {' and '.join(map(str, types))} differ")
     return a if isinstance(a, int) or isinstance(b, Any) else b
 
 
