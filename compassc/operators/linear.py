@@ -33,7 +33,9 @@ def product(a: Any, b: Any, kind: DataType) -> Any:
 
 def wide_product(x: Any) -> Any:
     """An array wide enough for the sums of products of its elements."""
-    return x.astype("int32") if x.dtype.kind in "iu" else x.astype("float64")
+    if x.dtype.kind not in "iu":
+        return x.astype("float64")
+    return x.astype("int64" if x.dtype.itemsize == 8 else "int32")
 
 
 def _matmul(a: Any, b: Any, transp_a: bool = False, transp_b: bool = False) -> Any:

@@ -1,0 +1,351 @@
+"""Operators whose places are data: what is taken, gathered, scattered and masked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from compassc import te
+from compassc.ir.errors import ExpressionError
+from compassc.operators.calls import define
+from compassc.operators.declare import Whole, sample
+from compassc.relay.builders import build, builder
+from compassc.relay.expr import Expr, const
+from compassc.relay.ops.declare import INJECTIVE, OPAQUE, declare, record
+from compassc.relay.ops.relations import (
+    axis_of,
+    differ,
+    fail,
+    require,
+    shaped,
+    stretched,
+    tensors,
+)
+from compassc.relay.ops.shapes import extents
+from compassc.relay.types import Any as Open
+from compassc.relay.types import Dim, TensorType, TupleType, Type
+
+
+def whole(t: TensorType, what: str = "the indices") -> None:
+    """RelationError for a tensor of reals."""
+    require(t.dtype.startswith(("int", "uint")), lambda: f"{what} must be whole numbers, not {t}")
+
+
+# ------------------------------------------------------------------------------------------------------------------- taken
+
+
+def _batches(a: Any, rank: int) -> int:
+    dims = a.batch_dims + rank if a.batch_dims < 0 else a.batch_dims
+    require(0 <= dims <= rank, lambda: f"batch_dims {a.batch_dims} is out of range for indices of {rank} dimensions")
+    return int(dims)
+
+
+def _taken(a: Any, x: TensorType, indices: TensorType) -> Type:
+    whole(indices)
+    require(a.mode in ("clip", "wrap", "fast"), lambda: f"there is no mode '{a.mode}': clip, wrap, fast")
+    if a.axis is None:
+        return shaped(x, indices.shape)
+    at, batch = axis_of(a.axis, len(x.shape)), _batches(a, len(indices.shape))
+    require(batch <= at, lambda: f"batch_dims {a.batch_dims} must not be above axis {a.axis}")
+    for m, n in zip(x.shape[:batch], indices.shape):
+        require(not differ(m, n), lambda: f"the data {x} and the indices {indices} have different batches")
+    return shaped(x, [*x.shape[:at], *indices.shape[batch:], *x.shape[at + 1 :]])
+
+
+def _inside(places: Any, extent: int, mode: str) -> Any:
+    """Places on an axis: the nearest there are, or counted round."""
+    if mode == "wrap":
+        return np.mod(places, extent)
+    if mode == "fast" and places.size and (places.min() < 0 or places.max() >= extent):
+        raise ExpressionError(f"take: there are places outside of 0..{extent - 1}", 'give mode="clip" or "wrap"')
+    return np.clip(places, 0, extent - 1)
+
+
+def _take(a: Any, t: Any, x: Any, indices: Any) -> Any:
+    if a.axis is None:
+        return x.reshape(-1)[_inside(indices, x.size, a.mode)]
+    at, batch = a.axis % x.ndim, _batches(a, indices.ndim)
+    places = _inside(indices, x.shape[at], a.mode)
+    if not batch:
+        return np.take(x, places, at)
+    rows = [np.take(x[b], places[b], at - batch) for b in np.ndindex(x.shape[:batch])]
+    return np.stack(rows).reshape([*x.shape[:batch], *rows[0].shape])
+
+
+def _take_value(a: Any, t: Any, x: Any, indices: Any) -> Any:
+    if a.axis is not None and a.batch_dims:
+        raise ExpressionError("take with batch_dims has no tensor expression", "give batch_dims=0, or use gather")
+    return define("take", x, indices, a.axis, a.mode)
+
+
+declare(
+    "take", 'data, indices, axis=None, batch_dims=0, mode="clip"', _taken, INJECTIVE,
+    sample((5, 4), Whole((2, 3), -1, 7), axis=0), sample((3, 6), Whole((4,), -9, 9), axis=-1, mode="wrap"),
+    sample((3, 4), Whole((5,), 0, 12)), record=record("TakeAttrs", batch_dims=0, axis=None, mode="clip"),
+    reference=_take, compute=_take_value, types=("float32", "int8"), level=3,
+)  # fmt: skip
+
+
+def _gathered(a: Any, x: TensorType, indices: TensorType) -> Type:
+    whole(indices)
+    at = axis_of(a.axis, len(x.shape))
+    require(len(x.shape) == len(indices.shape), lambda: f"the data {x} and the indices {indices} have different ranks")
+    for d, (m, n) in enumerate(zip(x.shape, indices.shape)):
+        require(d == at or not differ(m, n), lambda: f"the data {x} and the indices {indices} differ on axes other than {at}")  # fmt: skip
+    return shaped(x, indices.shape)
+
+
+declare(
+    "gather", "data, axis, indices", _gathered, INJECTIVE, sample((4, 5), Whole((4, 3), 0, 5), axis=1),
+    sample((4, 5), Whole((2, 5), 0, 4), axis=0), record=record("GatherAttrs", axis=None), level=3,
+    body=lambda call, a, t, x, i: call("gather", x, a.axis, i),
+)  # fmt: skip
+
+
+def _nd(a: Any, x: TensorType, indices: TensorType) -> Type:
+    whole(indices)
+    require(len(indices.shape) > 0, lambda: f"the indices need a dimension, they are {indices}")
+    count = indices.shape[0] if a.index_rank is None else a.index_rank
+    require(isinstance(count, int), lambda: f"how many axes the indices {indices} name must be known: give index_rank")
+    named = a.batch_dims + (count if isinstance(count, int) else 0)
+    require(
+        named <= len(x.shape), lambda: f"indices {indices} with batch_dims {a.batch_dims} name more axes than {x} has"
+    )
+    return shaped(x, [*indices.shape[1:], *x.shape[named:]])
+
+
+def _nd_reference(a: Any, t: Any, x: Any, indices: Any) -> Any:
+    batches = np.indices(indices.shape[1:], sparse=True)[: a.batch_dims]
+    return x[(*batches, *indices)]
+
+
+def _nd_value(a: Any, t: Any, x: Any, indices: Any) -> Any:
+    if a.batch_dims:
+        raise ExpressionError("gather_nd with batch_dims has no tensor expression", "give batch_dims=0")
+    return define("gather_nd", x, indices)
+
+
+declare(
+    "gather_nd", "data, indices, batch_dims=0, index_rank=None", _nd, INJECTIVE, sample((4, 5), Whole((2, 3), 0, 4)),
+    sample((4, 5), Whole((1, 3), 0, 4)), record=record("GatherNDAttrs", batch_dims=0, index_rank=None), level=3,
+    reference=_nd_reference, compute=_nd_value,
+)  # fmt: skip
+
+
+# --------------------------------------------------------------------------------------------------------------- scattered
+
+_JOINS: dict[str, Callable[[Any, Any], Any]] = {
+    "update": lambda old, new: new,
+    "add": lambda old, new: old + new,
+    "mul": lambda old, new: old * new,
+    "mean": lambda old, new: (old + new) / 2,
+    "min": np.minimum,
+    "max": np.maximum,
+}
+"""What an element and an update give. The mean is taken with one update after the other."""
+
+
+def _known(reduction: str, *without: str) -> None:
+    names = [n for n in _JOINS if n not in without]
+    require(reduction in names, lambda: f"there is no '{reduction}': {', '.join(names)}")
+
+
+def _elements(a: Any, x: TensorType, indices: TensorType, updates: TensorType) -> Type:
+    whole(indices)
+    axis_of(a.axis, len(x.shape))
+    _known(a.reduction)
+    require(len(x.shape) == len(indices.shape), lambda: f"the data {x} and the indices {indices} have different ranks")
+    same = len(indices.shape) == len(updates.shape) and not any(map(differ, indices.shape, updates.shape))
+    require(same, lambda: f"indices {indices} and updates {updates} have different shapes")
+    require(updates.dtype == x.dtype, lambda: f"the data is {x}, the updates {updates}: their data types must be one")
+    return x
+
+
+def _scatter(a: Any, t: Any, x: Any, indices: Any, updates: Any) -> Any:
+    made, axis, join = x.copy(), a.axis % x.ndim, _JOINS[a.reduction]
+    for i in np.ndindex(indices.shape):
+        at = (*i[:axis], indices[i], *i[axis + 1 :])
+        made[at] = join(made[at], updates[i])
+    return made
+
+
+def _scatter_value(a: Any, t: Any, x: Any, indices: Any, updates: Any) -> Any:
+    return define("scatter_elements", x, indices, updates, a.axis, a.reduction)
+
+
+declare(
+    "scatter_elements", 'data, indices, updates, axis=0, reduction="update"', _elements, OPAQUE,
+    sample((5, 3), Whole((4, 3), 0, 5), (4, 3)), sample((3, 6), Whole((3, 4), -6, 6), (3, 4), axis=-1),
+    *(sample((5, 3), Whole((7, 3), 0, 5), (7, 3), reduction=r) for r in ("add", "min", "max")),
+    record=record("ScatterElementsAttrs", axis=0, reduction="update"), reference=_scatter, compute=_scatter_value, level=10,
+)  # fmt: skip
+
+
+def _scattered_nd(a: Any, x: TensorType, indices: TensorType, updates: TensorType) -> Type:
+    whole(indices)
+    _known(a.mode, "mean")
+    count = indices.shape[0] if indices.shape else 0
+    require(isinstance(count, int) and 0 < count <= len(x.shape), lambda: f"indices {indices} do not name axes of {x}")
+    wanted = [*indices.shape[1:], *x.shape[count if isinstance(count, int) else 0 :]]
+    fits = len(wanted) == len(updates.shape) and not any(map(differ, wanted, updates.shape))
+    require(fits, lambda: f"updates {updates} of the data {x} at indices {indices} must have the shape {wanted}")
+    require(updates.dtype == x.dtype, lambda: f"the data is {x}, the updates {updates}: their data types must be one")
+    return x
+
+
+def _scatter_nd(a: Any, t: Any, x: Any, indices: Any, updates: Any) -> Any:
+    made, join = x.copy(), _JOINS[a.mode]
+    for i in np.ndindex(indices.shape[1:]):
+        at = tuple(indices[(slice(None), *i)])
+        made[at] = join(made[at], updates[i])
+    return made
+
+
+declare(
+    "scatter_nd", 'data, indices, updates, mode="update"', _scattered_nd, OPAQUE,
+    sample((4, 5), Whole((1, 3), 0, 4), (3, 5)), sample((4, 5), Whole((2, 6), 0, 4), (6,), mode="add"),
+    record=record("ScatterNDAttrs", mode="update"), reference=_scatter_nd, level=3,
+)  # fmt: skip
+
+
+@builder("segment_sum")
+def segment_sum(data: Expr, segment_ids: Expr, num_segments: Any = None) -> Any:
+    """Sums of the rows of one id each. Without `num_segments` there are as many sums as rows."""
+    shape = build("shape_of", data, dtype="int32")
+    count = build("take", shape, const(0)) if num_segments is None else const(num_segments, "int32")
+    sizes = build("scatter_elements", shape, const([0]), build("expand_dims", count, 0))
+    nothing = build("full", build("cast_like", const(0), data), sizes)
+    rest = build("strided_slice", shape, [1], [2**31 - 1])
+    ids = build("tile", segment_ids, build("concatenate", [rest, const([1])], 0))
+    order = build("reshape", ids, build("concatenate", [rest, build("take", shape, const([0]))], 0))
+    return build("scatter_elements", nothing, build("transpose", order), data, 0, "add")
+
+
+# ---------------------------------------------------------------------------------------------------------- places as data
+
+
+def _unravelled(a: Any, indices: TensorType, shape: TensorType) -> Type:
+    whole(indices)
+    whole(shape, "the shape")
+    require(len(shape.shape) == 1, lambda: f"the shape must have one dimension, it is {shape}")
+    require(len(indices.shape) < 2, lambda: f"the indices must have one dimension at most, they are {indices}")
+    return shaped(indices, [shape.shape[0], *indices.shape])
+
+
+declare(
+    "unravel_index", "indices, shape", _unravelled, INJECTIVE, sample(np.array([22, 14, 0], "int32"), np.array([7, 4], "int32")),
+    reference=lambda a, t, i, shape: np.array(np.unravel_index(i, tuple(shape))), level=10,
+)  # fmt: skip
+declare(
+    "argwhere", "condition", lambda a, x: TensorType((Open(), len(x.shape)), "int32"), OPAQUE,
+    sample(Whole((3, 4), 0, 2, "bool")), reference=lambda a, t, x: np.argwhere(x), level=10,
+)  # fmt: skip
+
+
+def _advanced(a: Any, given: TupleType) -> Type:
+    fields = tensors(given, "adv_index")
+    require(len(fields) > 0, "the tuple is empty")
+    x, *indices = fields
+    require(len(indices) <= len(x.shape), lambda: f"{len(indices)} indices are too many for {x}")
+    shape: list[Dim] = []
+    for i in indices:
+        whole(i)
+        shape = stretched(shape, i.shape, lambda: f"Incompatible broadcast type of indices {indices}")
+    return shaped(x, [*shape, *x.shape[len(indices) :]])
+
+
+declare(
+    "adv_index", "inputs", _advanced, INJECTIVE, tuples="inputs", reference=lambda a, t, x: x[0][tuple(x[1:])], level=3
+)
+
+
+def _masked(a: Any, x: TensorType, lengths: TensorType) -> Type:
+    require(len(x.shape) >= 2, lambda: f"the data needs two dimensions, it is {x}")
+    require(a.axis in (0, 1), lambda: f"the axis is 0 or 1, not {a.axis}")
+    fits = len(lengths.shape) == 1 and not differ(lengths.shape[0], x.shape[1 - a.axis])
+    require(
+        fits, lambda: f"valid_length must have one length for each of {x.shape[1 - a.axis]} of {x}, it is {lengths}"
+    )
+    return x
+
+
+def _mask(a: Any, t: Any, x: Any, lengths: Any) -> Any:
+    steps = np.arange(x.shape[a.axis])
+    valid = steps[:, None] < lengths if a.axis == 0 else steps < lengths[:, None]
+    return np.where(valid.reshape(valid.shape + (1,) * (x.ndim - 2)), x, np.asarray(a.mask_value).astype(x.dtype))
+
+
+def _mask_value(a: Any, t: TensorType, x: Any, lengths: Any) -> Any:
+    def element(*i: Any) -> Any:
+        length = lengths[i[1 - a.axis]]
+        return te.Select(te.cast(i[a.axis], length.dtype) < length, x[i], te.const(a.mask_value, t.dtype))
+
+    return te.compute(extents(x), element, name="T_sequence_mask", tag="injective")
+
+
+declare(
+    "sequence_mask", "data, valid_length, mask_value=0, axis=0", _masked, INJECTIVE,
+    sample((4, 3, 2), np.array([1, 0, 4], "int32"), mask_value=-1), sample((3, 4), np.array([1, 0, 4], "int32"), axis=1),
+    record=record("SequenceMaskAttrs", mask_value=0, axis=0), reference=_mask, compute=_mask_value, level=10,
+)  # fmt: skip
+
+
+def _inverse(a: Any, x: TensorType) -> Type:
+    require(len(x.shape) == 1, lambda: f"a permutation has one dimension, it is {x}")
+    whole(x, "a permutation")
+    return x
+
+
+def _inverted(a: Any, t: Any, x: Any) -> Any:
+    made = np.zeros_like(x)
+    made[x] = np.arange(len(x))
+    return made
+
+
+declare("invert_permutation", "data", _inverse, INJECTIVE, sample(np.array([2, 0, 3, 1], "int32")), reference=_inverted)
+
+
+# ----------------------------------------------------------------------------------------------------------------- windows
+
+
+def _window_counts(a: Any, shape: Sequence[Dim]) -> tuple[int, list[Dim]]:
+    at = axis_of(a.axis, len(shape))
+    require(len(a.window_shape) == len(a.strides) == len(shape) - at, lambda: f"axis {a.axis} of {len(shape)} needs {len(shape) - at} windows and strides, not {a.window_shape} and {a.strides}")  # fmt: skip
+    counts: list[Dim] = []
+    for n, w, s in zip(shape[at:], a.window_shape, a.strides):
+        if isinstance(n, int) and w > n:
+            raise fail(f"a window of {w} is larger than the axis of {n}")
+        counts.append((n - w) // s + 1 if isinstance(n, int) else Open())
+    return at, counts
+
+
+def _windowed(a: Any, x: TensorType) -> Type:
+    at, counts = _window_counts(a, x.shape)
+    return shaped(x, [*x.shape[:at], *counts, *a.window_shape])
+
+
+def _windows(a: Any, t: Any, x: Any) -> Any:
+    at = a.axis % x.ndim
+    found = np.lib.stride_tricks.sliding_window_view(x, a.window_shape, tuple(range(at, x.ndim)))
+    return found[(*[slice(None)] * at, *[slice(None, None, s) for s in a.strides])]
+
+
+def _window_value(a: Any, t: TensorType, x: Any) -> Any:
+    at = a.axis % x.ndim
+    count = x.ndim - at
+
+    def element(*i: Any) -> Any:
+        places = [n * s + w for n, s, w in zip(i[at:], a.strides, i[at + count :])]
+        return x[(*i[:at], *places)]
+
+    return te.compute(list(t.concrete_shape), element, name="T_sliding_window", tag="injective")
+
+
+declare(
+    "sliding_window", "data, axis, window_shape, strides", _windowed, OPAQUE,
+    sample((2, 5, 6), axis=1, window_shape=[3, 2], strides=[1, 2]),
+    record=record("SlidingWindowAttrs", axis=..., window_shape=..., strides=...), reference=_windows, compute=_window_value,
+    level=3,
+)  # fmt: skip
