@@ -87,7 +87,7 @@ class Layout:
 FIRST, LAST = Layout(False), Layout(True)
 
 
-def _convolved(x: Any, w: Any, strides: Any, padding: Any, dilation: Any, groups: int = 1) -> Any:
+def convolved(x: Any, w: Any, strides: Any, padding: Any, dilation: Any, groups: int = 1) -> Any:
     """The reference, of NC... and OI...."""
     x, w = wide_product(x), wide_product(w)
     rank = x.ndim - 2
@@ -139,7 +139,7 @@ def _windows(data: Tensor, layout: Layout, window: list[int], strides: Any, padd
     return _Windows(padded, made, over, strides, dilation)
 
 
-def _conv(
+def convolution(
     data: Tensor,
     kernel: Tensor,
     strides: Any,
@@ -174,7 +174,7 @@ def _conv(
     return result(te.compute(shape, element, name=f"T_{tag}", tag=tag, varargs_names=names), data.dtype, out_dtype)
 
 
-def _depthwise_conv(
+def depthwise_convolution(
     data: Tensor, kernel: Tensor, strides: Any, padding: Any, dilation: Any, out_dtype: str | None, tag: str, layout: Layout
 ) -> Tensor:  # fmt: skip
     """A convolution of each channel by its own windows."""
@@ -203,7 +203,7 @@ def _depthwise_conv(
 
 @operator(
     PatternKind.ANCHOR,
-    FIRST.reference(_convolved),
+    FIRST.reference(convolved),
     sample((1, 3, 6, 7), (4, 3, 3, 3), 1, 1, 1),
     sample((2, 2, 7, 7), (3, 2, 3, 2), [2, 1], [1, 0, 0, 2], 1),
     sample((1, 2, 9, 8), (2, 2, 3, 3), 1, "SAME", 2),
@@ -212,12 +212,12 @@ def conv2d_nchw(
     Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any = 1, out_dtype: str | None = None
 ) -> Tensor:
     """A convolution of NCHW by OIHW. Bytes give int32."""
-    return _conv(Input, Filter, stride, padding, dilation, 1, out_dtype, "conv2d_nchw", FIRST)
+    return convolution(Input, Filter, stride, padding, dilation, 1, out_dtype, "conv2d_nchw", FIRST)
 
 
 @operator(
     PatternKind.ANCHOR,
-    LAST.reference(_convolved),
+    LAST.reference(convolved),
     sample((1, 6, 7, 3), (3, 3, 3, 4), 1, 1, 1),
     sample((2, 7, 7, 2), (3, 2, 2, 8), [2, 1], "SAME", 2),
 )
@@ -225,28 +225,28 @@ def conv2d_nhwc(
     Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any = 1, out_dtype: str | None = None
 ) -> Tensor:
     """A convolution of NHWC by HWIO. Bytes give int32."""
-    return _conv(Input, Filter, stride, padding, dilation, 1, out_dtype, "conv2d_nhwc", LAST)
+    return convolution(Input, Filter, stride, padding, dilation, 1, out_dtype, "conv2d_nhwc", LAST)
 
 
-@operator(PatternKind.ANCHOR, FIRST.reference(_convolved), sample((1, 4, 5, 6), (6, 2, 3, 3), 1, 1, 1, 2))
+@operator(PatternKind.ANCHOR, FIRST.reference(convolved), sample((1, 4, 5, 6), (6, 2, 3, 3), 1, 1, 1, 2))
 def group_conv2d_nchw(
     Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, out_dtype: str | None = None
 ) -> Tensor:
     """A convolution of NCHW in groups of channels by OIHW, I the channels of a group."""
-    return _conv(Input, Filter, stride, padding, dilation, groups, out_dtype, "group_conv2d_nchw", FIRST)
+    return convolution(Input, Filter, stride, padding, dilation, groups, out_dtype, "group_conv2d_nchw", FIRST)
 
 
-@operator(PatternKind.ANCHOR, LAST.reference(_convolved), sample((1, 5, 6, 4), (3, 3, 2, 6), 1, 1, 1, 2))
+@operator(PatternKind.ANCHOR, LAST.reference(convolved), sample((1, 5, 6, 4), (3, 3, 2, 6), 1, 1, 1, 2))
 def group_conv2d_nhwc(
     Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, out_dtype: str | None = None
 ) -> Tensor:
     """A convolution of NHWC in groups of channels by HWIO, I the channels of a group."""
-    return _conv(Input, Filter, stride, padding, dilation, groups, out_dtype, "group_conv2d_nhwc", LAST)
+    return convolution(Input, Filter, stride, padding, dilation, groups, out_dtype, "group_conv2d_nhwc", LAST)
 
 
 @operator(
     PatternKind.ANCHOR,
-    FIRST.reference(_convolved),
+    FIRST.reference(convolved),
     sample((2, 3, 12), (4, 3, 3), 2, 1, 1),
     sample((1, 2, 10), (2, 2, 3), 1, 0, 3),
     sample((1, 4, 9), (6, 2, 3), 1, 1, 1, groups=2),
@@ -256,12 +256,12 @@ def conv1d_ncw(
     groups: int = 1,
 ) -> Tensor:  # fmt: skip
     """A convolution of NCW by OIW, I the channels of a group."""
-    return _conv(data, kernel, strides, padding, dilation, groups, out_dtype, "conv1d_ncw", FIRST)
+    return convolution(data, kernel, strides, padding, dilation, groups, out_dtype, "conv1d_ncw", FIRST)
 
 
 @operator(
     PatternKind.ANCHOR,
-    LAST.reference(_convolved),
+    LAST.reference(convolved),
     sample((2, 12, 3), (3, 3, 8), 2, 1, 1),
     sample((1, 10, 2), (3, 2, 2), 1, 0, 3),
     sample((1, 9, 4), (3, 2, 6), 1, 1, 1, groups=2),
@@ -271,12 +271,12 @@ def conv1d_nwc(
     groups: int = 1,
 ) -> Tensor:  # fmt: skip
     """A convolution of NWC by WIO, I the channels of a group."""
-    return _conv(data, kernel, strides, padding, dilation, groups, out_dtype, "conv1d_nwc", LAST)
+    return convolution(data, kernel, strides, padding, dilation, groups, out_dtype, "conv1d_nwc", LAST)
 
 
 def _depthwise(x: Any, w: Any, stride: Any, padding: Any, dilation: Any = 1) -> Any:
     channels, times = w.shape[:2]
-    return _convolved(x, w.reshape(channels * times, 1, *w.shape[2:]), stride, padding, dilation, channels)
+    return convolved(x, w.reshape(channels * times, 1, *w.shape[2:]), stride, padding, dilation, channels)
 
 
 @operator(
@@ -289,7 +289,7 @@ def depthwise_conv2d_nchw(
     Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any = 1, out_dtype: str | None = None
 ) -> Tensor:
     """A convolution of each channel of NCHW by its own windows: CMHW, M outputs for each channel."""
-    return _depthwise_conv(Input, Filter, stride, padding, dilation, out_dtype, "depthwise_conv2d_nchw", FIRST)
+    return depthwise_convolution(Input, Filter, stride, padding, dilation, out_dtype, "depthwise_conv2d_nchw", FIRST)
 
 
 @operator(
@@ -302,43 +302,48 @@ def depthwise_conv2d_nhwc(
     Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any = 1, out_dtype: str | None = None
 ) -> Tensor:
     """A convolution of each channel of NHWC by its own windows: HWCM, M outputs for each channel."""
-    return _depthwise_conv(Input, Filter, stride, padding, dilation, out_dtype, "depthwise_conv2d_nhwc", LAST)
+    return depthwise_convolution(Input, Filter, stride, padding, dilation, out_dtype, "depthwise_conv2d_nhwc", LAST)
 
 
-def _transposed(x: Any, w: Any, strides: Any, padding: Any, output_padding: Any = 0) -> Any:
-    (sy, sx), x, w = pair(strides), wide_product(x), wide_product(w)
-    kh, kw = w.shape[2:]
-    (top, left), (bottom, right) = padding_of(padding, (kh, kw), (1, 1))
-    more = pair(output_padding)
-    h, v = (x.shape[2] - 1) * sy + kh, (x.shape[3] - 1) * sx + kw
-    made = np.zeros((x.shape[0], w.shape[1], h + more[0], v + more[1]), x.dtype)
-    for i, j in tuples(range(x.shape[2]), range(x.shape[3])):
-        made[:, :, i * sy : i * sy + kh, j * sx : j * sx + kw] += np.tensordot(x[:, :, i, j], w, (1, 0))
-    return made[:, :, top : made.shape[2] - bottom, left : made.shape[3] - right]
+def transposed(
+    x: Any, w: Any, strides: Any, padding: Any, output_padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Any:
+    """The reference of transposed convolutions, of NC... and IO..., O the channels of a group."""
+    x, w = wide_product(x), wide_product(w)
+    window, own = w.shape[2:], w.shape[1]
+    rank, each = len(window), x.shape[1] // groups
+    strides, dilation, more = pair(strides, rank), pair(dilation, rank), pair(output_padding, rank)
+    before, after = padding_of(padding, window, dilation)
+    full = [(n - 1) * s + (k - 1) * l + 1 for n, s, k, l in zip(x.shape[2:], strides, window, dilation)]
+    made = np.zeros((x.shape[0], own * groups, *(n + m for n, m in zip(full, more))), x.dtype)
+    for g, at in tuples(range(groups), tuples(*map(range, window))):
+        cut = [slice(p * l, p * l + (n - 1) * s + 1, s) for p, l, n, s in zip(at, dilation, x.shape[2:], strides)]
+        part, inputs = slice(g * own, (g + 1) * own), slice(g * each, (g + 1) * each)
+        spread = np.tensordot(w[(inputs, slice(None), *at)], x[:, inputs], (0, 1))
+        made[(slice(None), part, *cut)] += spread.swapaxes(0, 1)
+    kept = [slice(b, d - a) for b, a, d in zip(before, after, made.shape[2:])]
+    return made[(slice(None), slice(None), *kept)]
 
 
-@operator(
-    PatternKind.ANCHOR,
-    _transposed,
-    sample((1, 3, 4, 5), (3, 2, 3, 3), 2, 1, output_padding=1),
-    sample((2, 2, 3, 3), (2, 3, 2, 3), [1, 2], 0),
-    sample((1, 2, 4, 4), (2, 3, 3, 3), [2, 1], 3),
-)
-def conv2d_transpose_nchw(
-    Input: Tensor, Filter: Tensor, strides: Any, padding: Any, out_dtype: str | None = None, output_padding: Any = 0
-) -> Tensor:
-    """What a convolution of NCHW by IOHW would be the gradient of: each element is spread over a window.
+def transposed_convolution(
+    data: Tensor, kernel: Tensor, strides: Any, padding: Any, dilation: Any, groups: int, out_dtype: str | None,
+    output_padding: Any, tag: str,
+) -> Tensor:  # fmt: skip
+    """A transposed convolution of NC... by IO..., O the channels of a group.
 
     It is the convolution, by the kernel turned round, of the elements with zeros between and around them.
     """
-    (n, channels, *space), (own, out, *window) = numbers(Input, "conv2d_transpose"), numbers(Filter, "conv2d_transpose")
-    if channels != own:
-        raise ExpressionError(f"topi.conv2d_transpose_nchw: {channels} channels do not go with a kernel of {own}")
-    strides, more = positives(strides, "strides of convolutions"), pair(output_padding)
-    before, after = padding_of(padding, window, (1, 1))
-    made = [(d - 1) * s + k + m - b - a for d, s, k, m, b, a in zip(space, strides, window, more, before, after)]
-    first = [k - 1 - b for k, b in zip(window, before)]
-    zero = number(0, Input.dtype)
+    (n, channels, *space), (own, out, *window) = numbers(data, tag), numbers(kernel, tag)
+    rank, each = len(window), channels // groups
+    if channels != own or channels % groups or len(space) != rank:
+        raise ExpressionError(f"topi.{tag}: {channels} channels in {groups} groups do not go with a kernel of {own}")
+    strides, dilation = positives(strides, "strides of convolutions", rank), positives(dilation, "dilations", rank)
+    more = pair(output_padding, rank)
+    before, after = padding_of(padding, window, dilation)
+    last = [(k - 1) * l for k, l in zip(window, dilation)]
+    made = [(d - 1) * s + e + 1 + m - b - a for d, s, e, m, b, a in zip(space, strides, last, more, before, after)]
+    first = [e - b for e, b in zip(last, before)]
+    zero = number(0, data.dtype)
 
     def apart(b: Any, c: Any, *i: Any) -> Any:
         tests, places = [], []
@@ -346,19 +351,37 @@ def conv2d_transpose_nchw(
             at = v - low
             tests += [at >= 0, at < (extent - 1) * s + 1, *([at % s == 0] if s > 1 else [])]
             places.append(at // s)
-        return te.if_then_else(te.all(*tests), Input[(b, c, *places)], zero)
+        return te.if_then_else(te.all(*tests), data[(b, c, *places)], zero)
 
-    wide = [m + k - 1 for m, k in zip(made, window)]
+    wide = [m + e for m, e in zip(made, last)]
     padded: Tensor = te.compute([n, channels, *wide], apart, name="T_pad", tag="injective")
-    rc, ry, rx = (te.reduce_axis((0, e), name=m) for e, m in zip((channels, *window), ("rc", "ry", "rx")))
-    kind = sum_type(Input.dtype, out_dtype)
+    rc = te.reduce_axis((0, each), name="rc")
+    over = [te.reduce_axis((0, e), name=f"r{'yxz'[d] if rank > 1 else 'x'}") for d, e in enumerate(window)]
+    kind = sum_type(data.dtype, out_dtype)
 
-    def element(b: Any, o: Any, y: Any, x: Any) -> Any:
-        value = padded[b, rc, y + (window[0] - 1 - ry), x + (window[1] - 1 - rx)]
-        return te.sum(product(value, Filter[rc, o, ry, rx], kind), axis=[rc, ry, rx])
+    def element(b: Any, o: Any, *i: Any) -> Any:
+        channel, to = (rc, o) if groups == 1 else ((o // out) * each + rc, o % out)
+        places = [v + (e - r * l) for v, e, r, l in zip(i, last, over, dilation)]
+        return te.sum(product(padded[(b, channel, *places)], kernel[(channel, to, *over)], kind), axis=[rc, *over])
 
-    total = te.compute([n, out, *made], element, name="T_conv2d_transpose", tag="conv2d_transpose_nchw")
-    return result(total, Input.dtype, out_dtype)
+    names = [*("yxz"[:rank] if rank > 1 else "x")]
+    total = te.compute([n, out * groups, *made], element, name="T_conv_transpose", tag=tag, varargs_names=names)
+    return result(total, data.dtype, out_dtype)
+
+
+@operator(
+    PatternKind.ANCHOR,
+    transposed,
+    sample((1, 3, 4, 5), (3, 2, 3, 3), 2, 1, output_padding=1),
+    sample((2, 2, 3, 3), (2, 3, 2, 3), [1, 2], 0),
+    sample((1, 2, 4, 4), (2, 3, 3, 3), [2, 1], 3),
+)
+def conv2d_transpose_nchw(
+    Input: Tensor, Filter: Tensor, strides: Any, padding: Any, out_dtype: str | None = None, output_padding: Any = 0
+) -> Tensor:
+    """What a convolution of NCHW by IOHW would be the gradient of: each element is spread over a window."""
+    more = pair(output_padding)
+    return transposed_convolution(Input, Filter, strides, padding, 1, 1, out_dtype, more, "conv2d_transpose_nchw")
 
 
 def conv2d(
@@ -369,7 +392,7 @@ def conv2d(
     found = {"NCHW": FIRST, "NHWC": LAST}.get(layout)
     if found is None:
         raise ExpressionError(f"topi.nn.conv2d has no layout '{layout}'", "NCHW, NHWC")
-    return _conv(data, kernel, strides, padding, dilation, groups, out_dtype, f"conv2d_{layout.lower()}", found)
+    return convolution(data, kernel, strides, padding, dilation, groups, out_dtype, f"conv2d_{layout.lower()}", found)
 
 
 def conv1d(
@@ -380,4 +403,6 @@ def conv1d(
     found = {"NCW": FIRST, "NWC": LAST}.get(data_layout)
     if found is None:
         raise ExpressionError(f"topi.nn.conv1d has no layout '{data_layout}'", "NCW, NWC")
-    return _conv(data, kernel, strides, padding, dilation, groups, out_dtype, f"conv1d_{data_layout.lower()}", found)
+    return convolution(
+        data, kernel, strides, padding, dilation, groups, out_dtype, f"conv1d_{data_layout.lower()}", found
+    )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from compass_core.errors.suggest import help_for
+from compass_core.errors.suggest import nearest
 from compassc.ir.errors import ExpressionError
 from compassc.operators.declare import Sample
 from compassc.operators.patterns import PatternKind
@@ -160,5 +160,6 @@ def get(name: str) -> Op:
     """The operator of a name. OperatorError with close names where there is none."""
     declared.load()
     if name not in OPERATORS:
-        raise OperatorError(f"operator {name} is not registered", help_for(name, list(OPERATORS), "operators"))
+        near = nearest(name, OPERATORS)
+        raise OperatorError(f"operator {name} is not registered", f"did you mean '{near}'?" if near else "")
     return OPERATORS[name]

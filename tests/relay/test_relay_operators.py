@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from tests.relay.trying_operators import built, cases
 
 from compassc.relay import declared
 from compassc.relay.operators import OPERATORS
+from tests.relay.trying_operators import built, cases
 
 declared.load()
 SAMPLED = [name for name, op in OPERATORS.items() if op.samples]

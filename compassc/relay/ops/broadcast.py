@@ -87,6 +87,11 @@ def _power_value(a: Any, t: TensorType, x: Any, y: Any) -> Any:
 
 
 _QUOTIENT_SAMPLES: tuple[Sample, ...] = (*_DIVISIONS, sample((3, 4), (4,), low=0.5, high=4.0))
+for _name in "add subtract multiply maximum minimum".split():
+    _binary(_name)
+_binary(
+    "divide", None, *_QUOTIENT_SAMPLES, reference=_divide, compute=lambda a, t, x, y: joined(te.div, "divide", x, y)
+)
 _binary("floor_divide", None, *_QUOTIENT_SAMPLES, **_rounded_quotient("floor", np.floor_divide))
 _binary("trunc_divide", None, *_QUOTIENT_SAMPLES, **_rounded_quotient("trunc", truncated))
 _binary("mod", None, *_DIVISIONS, **_remainder("trunc", np.fmod, np.fmod))

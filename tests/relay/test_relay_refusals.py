@@ -1,0 +1,109 @@
+"""Types that operators of Relay do not take are refused: the message names both sides."""
+
+from __future__ import annotations
+
+import pytest
+
+from compassc.relay import declared
+from compassc.relay.builders import BUILDERS, build
+from compassc.relay.expr import Call, const, var
+from compassc.relay.operators import OPERATORS, Op, OperatorError, get, register
+from compassc.relay.types import Any, IncompleteType, Related, RelationError, TensorType, TupleType, Type
+
+declared.load()
+A, B, I8 = TensorType((2, 3)), TensorType((4, 3)), TensorType((2, 3), "int8")
+PICTURE = TensorType((1, 3, 8, 8))
+
+
+def typed(name: str, *types: Type, **attributes: object) -> Type | None:
+    op = get(name)
+    assert op.relation is not None
+    found = op.relation(types, op.record(**attributes) if op.record else None)
+    return found.result if isinstance(found, Related) else found
+
+
+@pytest.mark.parametrize(
+    ("name", "types", "attributes", "said"),
+    [
+        ("add", (A, B), {}, r"Incompatible broadcast type Tensor\[\(2, 3\), float32\] and Tensor\[\(4, 3\), float32\]"),
+        ("add", (A, I8), {}, "float32 .* int8 .* do not match in BroadcastRel"),
+        ("where", (A, A, I8), {}, "float32.* int8.*must be one"),
+        ("sum", (A,), {"axis": 2}, "Axis out of bounds in reduce operator"),
+        ("all", (A,), {}, "must be of bools, it is .*float32"),
+        ("reshape", (A,), {"newshape": [4]}, r"Input tensor shape\(2,3\) and reshaped shape\(4\) are not compatible"),
+        ("transpose", (A,), {"axes": [0, 0]}, "names an axis twice"),
+        ("concatenate", (TupleType([A, I8]),), {"axis": 0}, "float32 .*int8 .* do not match"),
+        ("concatenate", (TupleType([A, TensorType((2, 4))]),), {"axis": 0}, "extents 3 and 4 of .* differ"),
+        ("concatenate", (A,), {"axis": 0}, "argument 'data' must be a tuple, not Tensor"),
+        ("nn.relu", (TupleType([A]),), {}, "argument 'data' must be a tensor, not"),
+        ("squeeze", (A,), {"axis": [0]}, "are not all 1"),
+        ("split", (A,), {"indices_or_sections": 2, "axis": 1}, "able to divide"),
+        ("take", (A, A), {"axis": 0}, "must be whole numbers, not .*float32"),
+        ("nn.bias_add", (A, B), {"axis": 1}, r"argument 'bias' must be Tensor\[\(3,?\), float32\], not Tensor\[\(4, 3"),
+        ("nn.bias_add", (A, B), {"axis": 2}, "The axis in bias_add must be in range for the shape"),
+        ("nn.conv2d", (PICTURE, TensorType((4, 2, 3, 3))), {}, "do not match the weight Tensor"),
+        ("nn.conv2d", (PICTURE, A), {}, "the weight Tensor.* has no layout OIHW"),
+        ("nn.conv2d", (PICTURE, A), {"data_layout": "NCXY"}, "conv2d only support input layouts that are convertible"),
+        ("fixed_point_multiply", (A,), {"multiplier": 1, "shift": 0}, "must be of int32, it is .*float32"),
+    ],
+)
+def test_both_sides_are_named(name, types, attributes, said):
+    with pytest.raises(RelationError, match=said) as raised:
+        typed(name, *types, **attributes)
+    assert raised.value.message.startswith(f"{name}: ")
+
+
+@pytest.mark.parametrize("name", [n for n, op in OPERATORS.items() if op.arguments])
+def test_rules_wait_for_their_first_argument(name):
+    op = OPERATORS[name]
+    holes = [IncompleteType() for _ in op.arguments]
+    options = {k: "int8" if k == "dtype" else 1 for k, v in (op.record.fields if op.record else {}).items() if v is ...}
+    assert op.relation is not None and op.relation(holes, op.record(**options) if op.record else None) is None
+
+
+def test_open_extents_stay_open():
+    any_ = Any()
+    assert str(typed("add", TensorType((any_, 1)), TensorType((1, 5)))) == "Tensor[(?, 5), float32]"
+    assert str(typed("add", TensorType((any_,)), TensorType((5,)))) == "Tensor[(5,), float32]"
+    assert str(typed("reshape", TensorType((any_, 4)), newshape=[-1, 2])) == "Tensor[(?, 2), float32]"
+    assert (
+        str(typed("concatenate", TupleType([TensorType((any_, 4)), TensorType((3, 4))]), axis=0))
+        == "Tensor[(?, 4), float32]"
+    )
+    assert (
+        str(typed("nn.conv2d", TensorType((any_, 3, 8, 8)), TensorType((4, 3, 3, 3))))
+        == "Tensor[(?, 4, 6, 6), float32]"
+    )
+
+
+def test_weights_get_their_types():
+    op = get("nn.conv2d")
+    assert op.record and op.relation
+    found = op.relation([PICTURE, IncompleteType()], op.record(channels=4, kernel_size=[3, 3]))
+    assert isinstance(found, Related) and str(found.inputs[1]) == "Tensor[(4, 3, 3, 3), float32]"
+
+
+def test_builders_make_calls():
+    x = var("x", shape=(2, 3))
+    made = build("clip", x, 0, 6)
+    assert isinstance(made, Call) and made.attrs is not None and dict(made.attrs) == {"a_min": 0, "a_max": 6}
+    assert build("reshape", x, const([3, 2])).attrs.newshape == (3, 2)
+    assert build("nn.conv2d", x, x, padding=1).attrs.padding == (1, 1, 1, 1)
+    assert len(build("split", x, 3, 1)) == 3
+    assert {"add", "nn.conv2d", "reverse_reshape"} <= set(BUILDERS)
+
+
+def test_registrations_have_levels():
+    op = register("tests.operator", "made by a test")
+    try:
+        op.set_attr("TOpPattern", 2)
+        with pytest.raises(OperatorError, match="already registered"):
+            op.set_attr("TOpPattern", 4)
+        op.set_attr("TOpPattern", 4, 11)
+        assert op.get_attr("TOpPattern") == 4 and isinstance(op, Op)
+        with pytest.raises(OperatorError, match="is registered before"):
+            register("tests.operator")
+    finally:
+        del OPERATORS["tests.operator"]
+    with pytest.raises(OperatorError, match="is not registered"):
+        get("tests.operator")
