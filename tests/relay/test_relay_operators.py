@@ -6,6 +6,7 @@ import pytest
 
 from compassc.relay import declared
 from compassc.relay.operators import OPERATORS
+from tests.choosing import some
 from tests.relay.trying_operators import built, cases
 
 declared.load()
@@ -16,8 +17,8 @@ TOGETHER = 12
 
 @pytest.mark.parametrize("name", SAMPLED)
 def test_the_reference_gives_what_the_type_says(name):
-    for case in cases(OPERATORS[name]):
-        for found, wanted in zip(case.reference(), case.fields(), strict=True):
+    for case in some(cases(OPERATORS[name])):
+        for found, wanted in some(zip(case.reference(), case.fields(), strict=True)):
             assert str(found.dtype) == wanted.dtype, case
             assert all(d == w for d, w in zip(found.shape, wanted.shape, strict=True) if isinstance(w, int)), case
 
