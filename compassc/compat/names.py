@@ -69,7 +69,7 @@ _CONTEXTS = {
 }
 _INSTRUMENTS = "PassInstrument PassTimingInstrument PrintAfterAll PrintBeforeAll pass_instrument"
 
-_SESSIONS = "LocalSession Server TrackerSession connect connect_tracker"
+_SESSIONS = "LocalSession PopenSession Server TrackerSession connect connect_tracker"
 
 MODULES: dict[str, Names] = {
     "tvm": Names(
@@ -243,8 +243,14 @@ MODULES: dict[str, Names] = {
         for name in ("query_rpc_tracker", "rpc_proxy", "rpc_server", "rpc_tracker")
     },
     "tvm.rpc": Names(
-        {name: f"{RUNTIME}.rpc:" for name in _SESSIONS.split()} | {"RPCSession": f"{RUNTIME}.rpc:Session"}
+        {name: f"{RUNTIME}.rpc:" for name in _SESSIONS.split()}
+        | {"RPCSession": f"{RUNTIME}.rpc:Session", "with_minrpc": "compassc.compat.minrpc:"}
     ),
+    "tvm.rpc.client": Names(
+        {name: f"{RUNTIME}.rpc:" for name in "LocalSession PopenSession TrackerSession connect connect_tracker".split()}
+        | {"RPCSession": f"{RUNTIME}.rpc:Session"}
+    ),
+    "tvm.rpc.minrpc": Names({"with_minrpc": "compassc.compat.minrpc:"}),
     "tvm.rpc.proxy": Names({"Proxy": f"{RUNTIME}.rpc:"}),
     "tvm.rpc.server": Names({"Server": f"{RUNTIME}.rpc:"}),
     "tvm.rpc.testing": Names(like=(f"{RUNTIME}.rpc.testing",)),
@@ -329,7 +335,6 @@ MODULES: dict[str, Names] = {
 
 _GRAPHS = "models are compiled from ONNX or TFLite files: `compassc build model.onnx`, in Python `compassc.compile`"
 _TUNING = "schedules are searched for with `compassc tune`"
-_REMOTE = "servers are made by `rpc.Server`, or `compass-rpcd` where there is no Python"
 _GRAPH_TEXT = "only functions of loops and blocks are read from the framework's script, not graphs"
 
 MISSING: dict[str, str] = {
@@ -337,7 +342,8 @@ MISSING: dict[str, str] = {
     **dict.fromkeys(
         ("tvm.relax", "tvm.relay", "tvm.compass.relax", "tvm.compass.frontend", "tvm.compass.CompassConfig"), _GRAPHS
     ),
-    **dict.fromkeys([f"tvm.rpc.{n}" for n in ("PopenSession", "minrpc", "with_minrpc")], _REMOTE),
+    "tvm.rpc.minrpc.find_minrpc_server_libpath": "the server is compass-rpcd, whose sources are no single file: `with_minrpc` writes it",
+    "tvm.exec.measure_peak": "peaks of an NPU are those of its configuration: `compassc targets`",
     "tvm.compass.utils.sync_compass_output_dir": "runs leave no files on a server; `session.list_files` and `download` get what there is",
     **dict.fromkeys(("tvm.script.relax",), _GRAPH_TEXT),
     "tvm.compass.dsl.testing.run_op_case": "it needs the vendor's reference implementation of every layer; compare an aipu.bin with `compass-run --expect`",

@@ -23,6 +23,7 @@ static const char usage[] =
     "  --memory MB, --disk MB   of a session's tensors (1024), and files (1024)\n"
     "  --call-seconds S, --session-seconds S, --idle-seconds S, --stall-seconds S, --greeting-seconds S\n"
     "                           limits (600, 86400, 3600, 30, 5)\n"
+    "  --until-stdin-ends       end when nothing can be said to it any more\n"
     "  --version, --help\n";
 
 static int complain(const char *format, const char *what) {
@@ -114,6 +115,10 @@ static int read_options(struct options *o, char **arguments) {
     if (!strcmp(*at, "--help") || !strcmp(*at, "-h")) return write_out(1, usage, sizeof usage - 1), 0;
     if (!strcmp(*at, "--version"))
       return write_out(1, "compass-rpcd " COMPASS_VERSION "\n", sizeof "compass-rpcd " COMPASS_VERSION), 0;
+    if (!strcmp(*at, "--until-stdin-ends")) {
+      o->until_stdin_ends = true;
+      continue;
+    }
     while (i < count && strcmp(*at, known[i].name) != 0) i++;
     if (i == count) return complain("there is no option '%.200s', see --help", *at);
     if (!at[1]) return complain("option %s needs a value", *at);

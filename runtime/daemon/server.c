@@ -320,10 +320,15 @@ static void hear_child(struct server *server, struct children *children, uint32_
   }
 }
 
+static bool has_ended(int file) {
+  char said[256];
+  return read(file, said, sizeof said) <= 0;
+}
+
 void server_run(struct server *server) {
   const struct quota *quota = &server->options.quota;
   struct children children = {.most = (WAITING_EACH + 1) * quota->strangers + quota->sessions};
-  struct pollfd *look = calloc(children.most + 2, sizeof *look);
+  struct pollfd *look = calloc(children.most + 3, sizeof *look);
   children.at = calloc(children.most + 1, sizeof *children.at);
   bool ready = link_open(&children.link, server) && look && children.at;
   while (ready && !stopped) {
@@ -333,7 +338,9 @@ void server_run(struct server *server) {
     uint32_t count = children.count;
     step_link(server, &children);
     look[count + 1] = (struct pollfd){children.link.channel.socket, POLLIN, 0};
-    if (poll(look, count + 2, SWEEP_MS) < 0) continue;
+    look[count + 2] = (struct pollfd){server->options.until_stdin_ends ? 0 : -1, POLLIN, 0};
+    if (poll(look, count + 3, SWEEP_MS) < 0) continue;
+    if (look[count + 2].revents && has_ended(0)) break;
     if (look[count + 1].revents) link_hear(&children.link);
     for (uint32_t i = count; i-- > 0;) { /* from the last: others that were looked at take the place of one that ends */
       double late = children.at[i].clock[0], time = now();
@@ -345,6 +352,7 @@ void server_run(struct server *server) {
     if (look[count].revents) accept_client(server, &children);
     give_turns(server, &children);
   }
+  stopped = true;
   while (children.count) end_child(server, &children, 0);
   delete_tree(AT_FDCWD, server->root);
 }

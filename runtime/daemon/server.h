@@ -15,6 +15,7 @@ struct options {
   uint32_t tracker; /* address at which the server registers; 0: at none */
   uint16_t tracker_port;
   const char *announced; /* address that the tracker gives to clients; NULL: where it sees this server */
+  bool until_stdin_ends;
   struct quota quota;
 };
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import final
 
@@ -255,3 +255,22 @@ def test_all_ports_are_taken(state_folder: Path, compassc) -> None:  # type: ign
         assert done.status == 2 and f"cannot bind to any port in [{port}, {port + 1})" in done.err
         with pytest.raises(ValueError, match="cannot bind to any port"):
             rpc.Server(port=port, port_end=port + 1)
+
+
+@pytest.mark.parametrize("begun", [b"", wire.preamble(), wire.preamble() + wire.HEADER.pack(Kind.HELLO, 0, 100, 0)])
+def test_a_stranger_who_goes_no_further_is_sent_away(tracker: rpc.Tracker, begun: bytes) -> None:
+    with raw(tracker) as sock:  # type: ignore[arg-type]
+        sock.sendall(begun)
+        assert ended(sock)
+
+
+def test_who_asks_and_does_not_read_is_alone_with_it(tracker: rpc.Tracker, asked: rpc.TrackerSession) -> None:
+    with raw(tracker) as sock:  # type: ignore[arg-type]
+        greet(Channel(sock, "tracker"), "client", access.tokens_of()[0], {"key": ""}, None)
+        call = b"".join(wire.packed(Kind.CALL, 1, {"f": "tracker.summary", "v": []}))
+        sock.settimeout(2)
+        with suppress(OSError):  # it takes no more, or ends it
+            for _ in range(50):
+                sock.sendall(call * 4000)
+            pytest.fail("it takes all, and keeps the answers")
+        assert asked.summary()["queue_info"] == {}

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from compass_runtime.rpc.errors import RPCError, RPCSessionTimeoutError
     from compass_runtime.rpc.local import Proxy, Server, Tracker
     from compass_runtime.rpc.local_session import LocalSession
+    from compass_runtime.rpc.popen import PopenSession
     from compass_runtime.rpc.session import Session
     from compass_runtime.rpc.tracker_session import TrackerSession
 
 _HOMES = {
     "LocalSession": "local_session",
+    "PopenSession": "popen",
     "Proxy": "local",
     "RPCError": "errors",
     "RPCSessionTimeoutError": "errors",
@@ -36,6 +38,7 @@ _HOMES = {
 }
 __all__ = [
     "LocalSession",
+    "PopenSession",
     "Proxy",
     "RPCError",
     "RPCSessionTimeoutError",
@@ -93,7 +96,9 @@ def connect(
     except RPCError as error:
         if error.code == "rpc-key":
             raise RPCError(
-                f"URL {url}:{port} cannot find server that matches key=client:{key}", code="rpc-key"
+                f"URL {url}:{port} cannot find server that matches key=client:{key}",
+                code="rpc-key",
+                help="the server has another key, or takes those alone whom its tracker sends",
             ) from None
         if error.code == "rpc-stranger":
             raise RPCError(f"URL {url}:{port} is not TVM RPC server: {error.message}", code="rpc-stranger") from None

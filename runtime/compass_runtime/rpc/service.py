@@ -244,8 +244,10 @@ class Service(Peer):
         found = target.entry_func if isinstance(target, Module) else target
         return found
 
-    def named(self, name: str) -> PackedFunc | None:
-        """A global function that the client may call by name."""
+    def named(self, name: str) -> Callable[..., Any] | None:
+        """A function that the client may call by name: a global one, or one on the session's files."""
+        if name.startswith(NAMED):
+            return self._base.get(name)
         return get_global_func(name, allow_missing=True) if name in self.offered else None
 
 
@@ -466,6 +468,24 @@ def _program(module: Module) -> Any:
     return module.program
 
 
+def _whole(session: Service, name: str) -> bytearray:
+    """A file in one piece, where a message holds it."""
+    found = session.folder.read(name, 0, PIECE + 1)
+    if len(found) > PIECE:
+        raise RPCError(
+            f"'{name:.200}' does not fit into a message", code="rpc-file", help="session.download(name) gets pieces"
+        )
+    return bytearray(found)
+
+
+def _linked(session: Service, name: str) -> bytearray:
+    if not name.endswith(".so"):
+        raise RPCError(f"Do not know how to link {name:.200}", code="rpc-call", help="there is no linker here")
+    return _whole(session, name)
+
+
+NAMED = "tvm.rpc.server."
+"""The framework's functions on a session's files, which programs get by `get_function`."""
 _FUNCTIONS: dict[str, Declared] = {
     "server.info": ((), _info),
     "server.function": ((str,), _find),
@@ -477,6 +497,13 @@ _FUNCTIONS: dict[str, Declared] = {
     "file.names": ((str,), lambda session, name: session.folder.names(name)),
     "file.files": ((str,), lambda session, name: session.folder.files(name)),
     "file.path": ((str,), lambda session, name: str(session.folder.path(name))),
+    f"{NAMED}upload": ((str, _BYTES), lambda session, name, data: session.folder.write(name, 0, data)),
+    f"{NAMED}download": ((str,), _whole),
+    f"{NAMED}remove": ((str,), lambda session, name: session.folder.remove(name)),
+    f"{NAMED}listdir": ((str,), lambda session, name: ",".join(session.folder.names(name))),
+    f"{NAMED}workpath": ((str,), lambda session, name: str(session.folder.path(name))),
+    f"{NAMED}load_module": ((str,), _load),
+    f"{NAMED}download_linked_module": ((str,), _linked),
     "module.load": ((str,), _load),
     "module.function": ((Module, str, bool), _module_function),
     "module.imports": ((Module,), lambda session, module: module.imported_modules),

@@ -90,7 +90,9 @@ class Session(Peer):
         seconds: float = 0,
         call_seconds: float = CALL_SECONDS,
         log: bool = False,
+        and_then: Callable[[], object] = lambda: None,
     ) -> None:
+        """`and_then` is called when the session has ended."""
         super().__init__(channel)
         self.number = next(_numbers)
         self.call_seconds = call_seconds
@@ -101,7 +103,7 @@ class Session(Peer):
         self._sending = threading.Lock()
         self._current = 0
         self._info: dict[str, Any] | None = None
-        self._end = weakref.finalize(self, channel.close)
+        self._end = weakref.finalize(self, _end, channel, and_then)
 
     # -- calls
 
@@ -251,6 +253,21 @@ class Session(Peer):
     def cl(self, index: int = 0) -> RemoteDevice:
         return self.device("opencl", index)
 
+    def vulkan(self, index: int = 0) -> RemoteDevice:
+        return self.device("vulkan", index)
+
+    def metal(self, index: int = 0) -> RemoteDevice:
+        return self.device("metal", index)
+
+    def rocm(self, index: int = 0) -> RemoteDevice:
+        return self.device("rocm", index)
+
+    def hexagon(self, index: int = 0) -> RemoteDevice:
+        return self.device("hexagon", index)
+
+    def webgpu(self, index: int = 0) -> RemoteDevice:
+        return self.device("webgpu", index)
+
     def ext_dev(self, index: int = 0) -> RemoteDevice:
         return self.device("ext_dev", index)
 
@@ -350,7 +367,12 @@ class Session(Peer):
         raise self._none("a library that is linked into it")
 
     def download_linked_module(self, path: str) -> bytearray:
-        raise self._none("a linker")
+        """The content of a shared library. There is no linker on a server: RPCError for objects and archives of them."""
+        if path.endswith(".so"):
+            return self.download(path)
+        if path.endswith((".o", ".tar")):
+            raise self._none("a linker")
+        raise RPCError(f"Do not know how to link {path}", code="rpc-call", help="a shared library ends in .so")
 
     def _none(self, what: str) -> CompassError:
         return RPCError(
@@ -358,6 +380,11 @@ class Session(Peer):
             code="rpc-call",
             help="modules are built where the program is, and loaded whole",
         )
+
+
+def _end(channel: Channel, and_then: Callable[[], object]) -> None:
+    channel.close()
+    and_then()
 
 
 def _cancel(number: int) -> Sequence[Any]:
