@@ -174,7 +174,7 @@ class Constant(Expr):
 
     def __post_init__(self) -> None:
         if isinstance(self.data, (np.ndarray, np.generic)):
-            self._keep(data=NDArray(np.ascontiguousarray(self.data)))
+            self._keep(data=NDArray(np.asarray(self.data, order="C")))
 
     @property
     def array(self) -> np.ndarray[Any, Any]:

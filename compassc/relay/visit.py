@@ -63,29 +63,28 @@ def with_children(e: Expr, new: Sequence[Expr]) -> Expr:
     return e.replace(**changes)
 
 
-def post_order(root: Expr) -> Iterator[Expr]:
-    """Each expression once (by identity), children before what they are part of."""
-    seen: set[int] = set()
-    stack: list[tuple[Expr, Iterator[Expr]]] = []
-    if id(root) not in seen:
-        seen.add(id(root))
-        stack.append((root, iter(children(root))))
+def post_order(root: Expr, closed: Callable[[Expr], bool] = lambda e: False) -> Iterator[Expr]:
+    """Each expression once (by identity), children before what they are part of; those of `closed` expressions are left out."""
+    seen: set[int] = {id(root)}
+    stack: list[tuple[Expr, Iterator[Expr]]] = [(root, iter(children(root)))]
     while stack:
         e, rest = stack[-1]
         for child in rest:
             if id(child) not in seen:
                 seen.add(id(child))
-                stack.append((child, iter(children(child))))
+                stack.append((child, iter(() if closed(child) else children(child))))
                 break
         else:
             stack.pop()
             yield e
 
 
-def rewrite(root: Expr, fn: Callable[[Expr, Expr], Expr]) -> Expr:
+def rewrite(root: Expr, fn: Callable[[Expr, Expr], Expr], closed: Callable[[Expr], bool] = lambda e: False) -> Expr:
     """The expression rebuilt from its leaves: `fn(before, after)` gives what takes the place of a node `before`, of which
-    `after` is the form with its children replaced. Shared nodes stay shared; binders are nodes like others."""
+    `after` is the form with its children replaced. Shared nodes stay shared; binders are nodes like others. Within `closed`
+    expressions nothing is replaced."""
     made: dict[int, Expr] = {}
-    for e in post_order(root):
-        made[id(e)] = fn(e, with_children(e, [made[id(c)] for c in children(e)]))
+    for e in post_order(root, closed):
+        after = e if e is not root and closed(e) else with_children(e, [made[id(c)] for c in children(e)])
+        made[id(e)] = fn(e, after)
     return made[id(root)]

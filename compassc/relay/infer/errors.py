@@ -1,0 +1,17 @@
+"""Errors of type inference: what does not fit, with the line of the expression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compass_core.errors import CompassError, Note
+from compassc.relay.expr import Expr
+
+
+class TypeInferenceError(CompassError, ValueError):
+    """Types of a Relay program that do not fit, or cannot be found."""
+
+
+def error(e: Expr, message: str, notes: Sequence[Note | str] = (), help: str = "") -> TypeInferenceError:
+    """The error of an expression, at its line where that is known."""
+    return TypeInferenceError(message, getattr(e, "span", None), code="relay-type", notes=tuple(notes), help=help)
