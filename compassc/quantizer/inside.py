@@ -12,8 +12,9 @@ import numpy as np
 from compassc.graph import Layer
 from compassc.layers.arithmetic import Array
 from compassc.layers.families.normalise.reference import _window_sums, counts_of, in_groups, norm_axes
+from compassc.layers.families.pooling.reference import window_for
 from compassc.layers.families.recurrent.reference import ACTIVATIONS, split_weights
-from compassc.layers.windows import seen, window_of
+from compassc.layers.windows import seen
 
 Inside = Callable[..., Mapping[str, Array]]
 
@@ -117,7 +118,7 @@ def reduced_squares(layer: Layer, x: Array) -> Mapping[str, Array]:
 def pooled_squares(layer: Layer, x: Array) -> Mapping[str, Array]:
     if layer.word("method") != "L2":
         return {}
-    window = window_of(layer)
+    window = window_for(layer, x.shape)
     views = seen(x.astype(np.float32) ** 2, window, tuple(layer.output.shape[1:-1]), 0.0)
     return {"squares": views.sum(tuple(range(-len(window.kernel), 0)))}
 
@@ -136,5 +137,6 @@ INSIDE: dict[str, Inside] = {
     **dict.fromkeys(("LayerNorm", "InstanceNorm", "GroupNorm", "MVN"), normalised),
     "Reduce": reduced_squares,
     "Pooling": pooled_squares,
+    "GlobalPool": pooled_squares,
     "LRN": window_squares,
 }

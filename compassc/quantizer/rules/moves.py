@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from compassc.graph import Layer, Tensor
 from compassc.layers.arithmetic import approximate_factor, quantise
+from compassc.layers.declare import evaluate
 from compassc.layers.families.pooling.reference import area_of
 from compassc.quantizer.job import Job, NotQuantised, scale_of, whole_type
 from compassc.quantizer.numbers import factor, index_positions, levels, stored
@@ -16,7 +18,7 @@ from compassc.quantizer.rules import rule
 MOVES = (
     "Reshape Squeeze Unsqueeze Flatten Transpose Permute Slice StridedSlice Crop Tile Repeat ReverseSequence Compress "
     "Gather GatherElements GatherND DepthToSpace SpaceToDepth BatchToSpace BatchToSpaceND SpaceToBatch BatchToDepth "
-    "DataStride ChannelShuffle MaxUnpool UpsampleByIndex AdaptivePool QueryRebatch NoOp"
+    "DataStride ChannelShuffle MaxUnpool UpsampleByIndex QueryRebatch NoOp"
 )
 INTERPOLATION_BITS = 13
 """Of the weights of bilinear interpolation."""
@@ -59,7 +61,7 @@ def pad(job: Job) -> Layer:
     return job.made(out, {"constant_value": int(whole)})
 
 
-@rule("Pooling")
+@rule("Pooling", "GlobalPool")
 def pooling(job: Job) -> Layer:
     method, source = job.layer.word("method"), job.input
     if method == "AVG" and job.settings.rescale_means:
@@ -93,12 +95,43 @@ def _root(job: Job, out: Tensor, source: Tensor) -> Layer:
     return job.made(out, made.attributes(), {"sqrt_lut": table})
 
 
-@rule("GlobalPool", "Pooling3D", "FractionalPool")
+@rule("Pooling3D", "FractionalPool", "AdaptivePool")
 def plain_pooling(job: Job) -> Layer:
-    if job.layer.word("method") not in ("MAX", "AVG"):
-        raise NotQuantised(f"its method is {job.layer.word('method')}")
+    method = job.layer.word("method")
+    if method not in ("MAX", "AVG"):
+        raise NotQuantised(f"its method is {method}")
     rest = [job.plain(i) for i in range(1, len(job.layer.outputs))]
-    return job.made([job.as_input(), *rest])
+    made = job.made([job.as_input(), *rest])
+    if method == "MAX" or job.bits <= 8 or not job.settings.rescale_means or made.output.scalar_zero:
+        return made
+    scale = float(np.float32(made.output.scalar_scale * _gain(job.layer, made)))
+    return replace(made, outputs=(replace(made.output, scale=scale), *rest))
+
+
+FINEST = 2.0**-11
+"""Of its largest value, what means of 16 bits may be off by."""
+
+
+def _gain(layer: Layer, made: Layer) -> float:
+    """What the means of a layer whose multipliers have 8 bits are of the true ones. NotQuantised where windows differ in it."""
+    most = made.input.high * 3 // 4
+    ones, integers = (_of_one_channel(given) for given in (layer, made))
+    true = evaluate(ones, [np.ones(ones.input.shape, np.float32)])[0].astype(np.float64) * most
+    own = evaluate(integers, [np.full(integers.input.shape, most, np.int64)])[0]
+    fullest = np.unravel_index(true.argmax(), true.shape)
+    gain = float(own[fullest] / true[fullest])
+    if (off := float(np.abs(own - true * gain).max()) / most) > FINEST:
+        raise NotQuantised(
+            f"its multipliers have 8 bits, by which the means of some windows are off by {off:.1%} of others"
+        )
+    return gain
+
+
+def _of_one_channel(layer: Layer) -> Layer:
+    def one(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        return replace(tensors[0], shape=(*tensors[0].shape[:-1], 1)), *tensors[1:]
+
+    return replace(layer, inputs=one(layer.inputs), outputs=one(layer.outputs))
 
 
 @rule("Resize", "Interp")
