@@ -164,3 +164,22 @@ def test_a_tracker_gives_clients_the_address_of_the_proxy(state_folder: Path) ->
             servers.pop().terminate()
             eventually(lambda: known.summary()["queue_info"].get("a:b", {}).get("free") == 1)
             servers.pop().terminate()
+
+
+def test_trackers_and_proxies_speak_tls(state_folder: Path) -> None:
+    """Strangers that do not finish the handshake are counted and sent away as others are."""
+    data = Path(__file__).with_name("data")
+    tls = {"host": "localhost", "certificate": data / "localhost.pem", "private_key": data / "localhost.pem"}
+    ca = data / "authority.pem"
+    with rpc.Tracker(**PORTS, **tls, silent=True) as tracker:  # type: ignore[arg-type]
+        where = ("localhost", tracker.port)
+        with rpc.Proxy(**PORTS, **tls, silent=True, tracker_addr=where, ca=ca) as own, ExitStack() as stack:  # type: ignore[arg-type]
+            flood = [stack.enter_context(raw(end)) for end in (own, tracker) for _ in range(events.MOST_STRANGERS + 5)]  # type: ignore[arg-type]
+            stack.enter_context(behind(own, key="k", ca=ca))
+            known = stack.enter_context(rpc.connect_tracker(*where, ca=ca))
+            with known.request("k") as session:
+                array = np.arange(1 << 20)
+                assert (session.array(array).numpy() == array).all()
+            assert all(ended(sock) for sock in flood[:3])
+            with pytest.raises(rpc.RPCError):
+                rpc.connect(own.host, own.port, key="k")
