@@ -159,7 +159,7 @@ class _Reader:
         shapes = (e for s in self.declared if isinstance(s, S.DeclBuffer) for e in s.buffer.shape)
         sizes = list(dict.fromkeys(e for e in shapes if isinstance(e, Var) and e not in variables))
         attrs = ((IMPLIED_SIZES, len(sizes)),) if sizes else ()
-        body = (*self.declared, *self.out)
+        body = (*self._declarations(), *self.out)
         if self.lowered:
             open_ = any(
                 not isinstance(e, IntImm) for s in walk_stmts(body) if isinstance(s, S.Alloc) for e in s.buffer.shape
@@ -168,6 +168,15 @@ class _Reader:
             return PrimFunc(self.name, (*variables, *sizes), body, VOID, attrs)
         attrs = ((EXPRESSIONS, True), *attrs)
         return canonical(PrimFunc(self.name, (*variables, *sizes), body, VOID, attrs))
+
+    def _declarations(self) -> list[S.Stmt]:
+        """The buffers of parameters in their order, then those that the function allocates, wherever the text has them."""
+        places = {self.params[a.arg]: i for i, a in enumerate(self.node.args.args)}
+
+        def place(s: S.Stmt) -> int:
+            return places.get(s.buffer.data, len(places)) if isinstance(s, S.DeclBuffer) else len(places)
+
+        return self.declared if self.lowered else sorted(self.declared, key=place)
 
     # -- parameters and buffers
 

@@ -56,8 +56,8 @@ def _defined(node: Node) -> tuple[E.Var, ...]:
 
 
 def _compared(node: Node) -> list[Field]:
-    """The fields that count."""
-    return [f for f in node.declared if f.compared]
+    """The fields that count: not the names of blocks, as little as those of variables."""
+    return [f for f in node.declared if f.compared and not (f.name == "name_hint" and isinstance(node, S.Block))]
 
 
 class _Compared:

@@ -116,6 +116,10 @@ class Node:
         inner = ", ".join(f"{f}={getattr(self, f)!r}" for f in self.fields)
         return f"{type(self).__name__}({inner})"
 
+    def same_as(self, other: object) -> bool:
+        """Whether the other one is this node."""
+        return self is other
+
     def replace(self, **changes: Any) -> Self:
         """The same node with some fields changed."""
         values = {f.name: getattr(self, f.name) for f in self.declared}

@@ -146,6 +146,14 @@ VIRTUAL_LOOPS = tuple(f"vthread_{dim}" for dim in "xyz")
 LOOP_KINDS = ("serial", "vectorized", "unrolled", "tec", "pipelined", "parallel", *THREAD_LOOPS, *VIRTUAL_LOOPS)
 
 
+def _named_notes(attrs: tuple[tuple[str, object], ...]) -> Attributes:
+    return attrs if type(attrs) is Attributes else Attributes(attrs)
+
+
+def _notes(annotations: Notes) -> Attributes:
+    return annotations if type(annotations) is Attributes else Attributes(annotations)
+
+
 @node()
 class For(Stmt):
     """`for loop_var in range(min, stop, step)`; kind is one of LOOP_KINDS.
@@ -160,7 +168,7 @@ class For(Stmt):
     stop: Expr
     step: Expr
     body: Body
-    annotations: Notes = ()
+    annotations: Notes = field(default=(), normalise=_notes)
 
 
 @node()
@@ -183,7 +191,7 @@ class Block(Stmt):
     writes: tuple[Expr, ...]
     init: Body
     body: Body
-    annotations: Notes = ()
+    annotations: Notes = field(default=(), normalise=_notes)
 
 
 @node()
@@ -242,10 +250,6 @@ class _Program(Node):
     def show(self) -> None:
         """Print the text form."""
         print(self.script())
-
-
-def _named_notes(attrs: tuple[tuple[str, object], ...]) -> Attributes:
-    return attrs if type(attrs) is Attributes else Attributes(attrs)
 
 
 def _of_function(name: str, attrs: tuple[tuple[str, object], ...]) -> FunctionAttributes:

@@ -27,7 +27,7 @@ class Queries(Base):
         self.noted = {"func_name": function}
         if name not in tree.blocks and name != ROOT:
             known = ", ".join(tree.blocks) or "none"
-            raise ScheduleError(f"there are 0 blocks named '{name}' in '{function}'; it has {known}")
+            raise ScheduleError(f"Cannot find a block with the name: {name}: '{function}' has {known}")
         return self.new_block(function, name)
 
     @instruction("GetLoops", ("block",), pure=True)

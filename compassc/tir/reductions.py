@@ -112,10 +112,29 @@ class Factoring:
                 f"the order in which it joins values matters, and '{reducing[0].loop_var.name}' is outside of the loop"
             )
         self.joining = joining
+        self.kept = self._kept(reducing)
         rank = len(joining.stores[0].indices)
         if not -(rank + 1) <= place <= rank:
             raise self.error(f"there is no place {place} for a dimension beside {rank}")
         self.place = place + rank + 1 if place < 0 else place
+
+    def _kept(self, reducing: Sequence[S.For]) -> set[Var]:
+        """The axes that the first block takes over: the spatial ones, and those reduced over loops that nothing else needs by
+        themselves: neither the axes that the factored loop is a part of nor a condition."""
+        split = [a for a in self.reduced if uses(a.binding, (self.factor.loop_var,))]
+        needed = [
+            s.loop_var
+            for s in reducing
+            if uses(self.block.predicate, (s.loop_var,)) or any(uses(a.binding, (s.loop_var,)) for a in split)
+        ]
+        return {a.var for a in (*self.spatial, *(a for a in self.reduced if not uses(a.binding, needed)))}
+
+    @staticmethod
+    def _own(s: S.For, by_loop: dict[Var, Expr]) -> Axis:
+        """An axis that is a loop, noted as what the loop is in the block."""
+        made = Axis(_axis(s), "reduce", number(0), s.stop, s.loop_var)
+        by_loop[s.loop_var] = made.var
+        return made
 
     def error(self, reason: str) -> ScheduleError:
         return ScheduleError(f"rfactor of '{self.block.name_hint}' along '{self.factor.loop_var.name}': {reason}")
@@ -149,11 +168,27 @@ class Factoring:
     def _partial(self, name: str, buffers: list[Buffer]) -> S.Block:
         """The block that reduces along all loops but the factored one."""
         factor = Axis(_axis(self.factor), "spatial", number(0), self.factor.stop, self.factor.loop_var)
-        rest = [Axis(_axis(s), "reduce", number(0), s.stop, s.loop_var) for s in self.reducing]
-        spatial, renames = fresh_axes(self.spatial)
-        by_loop: dict[Var, Expr] = {s.loop_var: a.var for s, a in zip([self.factor, *self.reducing], [factor, *rest])}
-        mapping: dict[Var, Expr] = dict(renames)
-        mapping.update({a.var: at(a.binding, by_loop) for a in self.reduced})
+        mapping: dict[Var, Expr] = {}
+        by_loop: dict[Var, Expr] = {self.factor.loop_var: factor.var}
+        axes, split = [factor], []
+        for a in axes_of(self.block):
+            if a.var in self.kept:
+                (copy,), renamed = fresh_axes([a])
+                mapping.update(renamed)
+                axes.append(copy)
+            else:
+                split.append(a)
+                axes += [
+                    self._own(s, by_loop)
+                    for s in self.reducing
+                    if uses(a.binding, (s.loop_var,)) and s.loop_var not in by_loop
+                ]
+        axes += [
+            self._own(s, by_loop)
+            for s in self.reducing
+            if uses(self.block.predicate, (s.loop_var,)) and s.loop_var not in by_loop
+        ]
+        mapping.update({a.var: at(a.binding, by_loop) for a in split})
         loops = [self.factor.loop_var, *(s.loop_var for s in self.reducing)]
         outside = [c for c in conjuncts(self.block.predicate) if not uses(c, loops)]
         spatial_loops = {s.loop_var for s in self.loops} - set(loops)
@@ -168,8 +203,7 @@ class Factoring:
             sources = [E.Select(joined(inside), e, i) for e, i in zip(sources, self.joining.identities)]
         indices = self._at(tuple(at(i, mapping) for i in self.joining.stores[0].indices), factor.var)
         init, update = self._statements(buffers, indices, sources)
-        axes = [*([factor] if self.place == 0 else []), *spatial, *([] if self.place == 0 else [factor]), *rest]
-        if not rest:  # nothing is left to reduce over
+        if not any(a.is_reduction for a in axes):  # nothing is left to reduce over
             init, update = (), tuple(S.BufferStore(view(b), indices, e, None) for b, e in zip(buffers, sources))
         return new_block(name, axes, update, init, joined(outside)).replace(annotations=self.block.annotations)
 
@@ -200,8 +234,7 @@ class Factoring:
         init = init if self.block.init else ()
         dropped = [self.factor.loop_var, *(s.loop_var for s in self.reducing)]
         where = [at(c, mapping) for c in conjuncts(self.block.predicate) if not uses(c, dropped)]
-        axes = [*([factor] if self.place == 0 else []), *spatial, *([] if self.place == 0 else [factor])]
-        made: Body = (new_block(self.block.name_hint, axes, update, init, joined(where)),)
+        made: Body = (new_block(self.block.name_hint, [factor, *spatial], update, init, joined(where)),)
         for s in reversed(kept):
             made = (loop(loops[s.loop_var], s.stop, made, s if s is not self.factor else None),)
         return made

@@ -108,7 +108,7 @@ REFUSED = {
     "do not stand one within the other": lambda s, i, k, j: s.reorder(i, j),
     "the loop '.' is given twice": lambda s, i, k, j: s.reorder(i, i),
     "reduced over, not spatial": lambda s, i, k, j: s.vectorize(k),
-    "there are 0 blocks named 'D'": lambda s, i, k, j: s.get_block("D"),
+    "Cannot find a block with the name: D": lambda s, i, k, j: s.get_block("D"),
     "is none of blockIdx.x": lambda s, i, k, j: s.bind(i, "warp"),
     "split: loop is a LoopRV, got int": lambda s, i, k, j: s.split(3, [2, None]),
     "'B' of|the root block": lambda s, i, k, j: s.add_unit_loop(s.get_block("root")),
