@@ -61,12 +61,6 @@ class _ModuleType(type):
         functions = {str(name): f for name, f in (functions or {}).items()}
         if not functions:
             return Module((), _MAIN, "", (), notes)
-        if len(functions) != 1 and _MAIN not in functions:
-            raise UsageError(
-                f"a module of {len(functions)} functions has no entry",
-                code="entry",
-                help=f"give one function, or call the entry '{_MAIN}'",
-            )
         entry = functions[_MAIN] if _MAIN in functions else next(iter(functions.values()))
         return Module(tuple(functions.values()), entry.name, "", (), notes)
 

@@ -295,7 +295,7 @@ MODULES: dict[str, Names] = {
         {"build": f"{FRAMEWORK}:build_functions"}
         | _from(framework="IRModule likely", te=_VALUES)
         | {"CallEffectKind": "compassc.te.intrinsics:"}
-        | {n: "compassc.tir:" for n in ("IndexMap", "Schedule", "ScheduleError", "TensorIntrin")},
+        | {n: "compassc.tir:" for n in ("IndexMap", "Schedule", "ScheduleError", "TensorIntrin", "Trace")},
         like=("compassc.compat.nodes",),
     ),
     "tvm.tir.op": Names(_from(framework="likely", te=_VALUES)),
@@ -309,9 +309,10 @@ MODULES: dict[str, Names] = {
     "tvm.tir.schedule": Names(
         {
             n: "compassc.tir:"
-            for n in ("BlockRV", "ExprRV", "Instruction", "LoopRV", "Schedule", "ScheduleError", "Trace")
+            for n in "BlockRV ExprRV Instruction InstructionKind LoopRV Schedule ScheduleError Trace".split()
         }
     ),
+    "tvm.tir.schedule.analysis": Names({n: "compassc.tir.queries:" for n in ("has_block", "is_output_block")}),
     "tvm.tir.transform": Names(
         {n: _PASS_CONTEXT for n in ("Apply", "PrintIR", "prim_func_pass")}, like=("compassc.compat.transform",)
     ),

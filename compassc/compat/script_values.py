@@ -9,7 +9,7 @@ from typing import Any
 from .. import te
 from ..ir import exprs as E
 from ..ir import stmts as S
-from ..ir.dtypes import INT32
+from ..ir.dtypes import INT32, VOID
 from ..ir.errors import ExpressionTypeError
 from ..ir.expr_op import ExprOp
 from ..ir.exprs import Buffer, Expr, IntImm
@@ -101,7 +101,31 @@ class Values:
             return lambda a, b: E.Binary(_RAW[name], as_expr(a), as_expr(b))
         if name in te.__all__:
             return _untyped(getattr(te, name))
+        if name in OPAQUE:
+            return _opaque(name)
         raise AttributeError(f"T.{name} has no meaning in an expression")
+
+
+OPAQUE = frozenset(
+    """assume call_llvm_intrin call_llvm_pure_intrin mma_fill mma_store ptx_commit_group ptx_cp_async ptx_ldmatrix ptx_mma
+    ptx_wait_group tvm_access_ptr tvm_bmma_sync tvm_fill_fragment tvm_load_matrix_sync tvm_mma_sync tvm_storage_sync
+    tvm_store_matrix_sync tvm_struct_get tvm_struct_set tvm_thread_allreduce tvm_warp_activemask type_annotation undef""".split()
+)
+"""Operations of machines that are scheduled like others; building refuses those that the target does not have."""
+
+
+def _opaque(name: str) -> Any:
+    def make(*args: Any, dtype: Any = None) -> Expr:
+        given = list(args)
+        kind = given.pop(0) if dtype is None and given and _is_type(given[0]) else dtype
+        values = [E.StringImm(a) if isinstance(a, str) else as_expr(a) for a in given]
+        return E.Call(name, tuple(values), VOID if kind in (None, "", "handle") else data_type(kind))
+
+    return make
+
+
+def _is_type(given: Any) -> bool:
+    return isinstance(given, str) and (given == "handle" or given in TYPES)
 
 
 _ALIASES = {"fabs": "abs", "boolean": "bool", "power": "pow", "Range": "Range"}

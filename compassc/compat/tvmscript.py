@@ -25,7 +25,7 @@ from ..ir import PrimFunc
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import INT32, VOID, DataType, pointer_type
-from ..ir.exprs import Buffer, Expr, IntImm, Var
+from ..ir.exprs import Expr, IntImm, Var
 from ..ir.names import NamePool
 from ..ir.operators import as_expr, data_type
 from ..ir.stmts import EXPRESSIONS
@@ -37,6 +37,13 @@ from ..tir.canonical import EXPLICIT, canonical
 from .script_values import OPERATORS, TYPES, Cells, Open, Operators, Part, Values
 
 handle = "handle"
+
+
+def Buffer(shape: Any, dtype: str = "float32", **_: Any) -> str:
+    """The annotation of a parameter, which is read from the text of the function."""
+    return f"Buffer({shape}, {dtype})"
+
+
 """The type of a parameter that `match_buffer` says more of."""
 _ONE: E.Expr = IntImm(INT32, 1)
 _ZERO: E.Expr = IntImm(INT32, 0)
@@ -207,7 +214,7 @@ class _Reader:
     def _buffer(self, param: str, name: str, shape: tuple[E.Expr, ...], kind: DataType) -> Cells:
         data = Var(name, pointer_type(kind, "global"))
         self.params[param] = data
-        buffer = Buffer(data, kind, shape)
+        buffer = E.Buffer(data, kind, shape)
         self.declared.append(S.DeclBuffer(buffer))
         return self._cells(buffer)
 
@@ -217,11 +224,11 @@ class _Reader:
         if not isinstance(scope, str):
             raise self._error(call, "a memory is named by a text")
         memory = _SCOPES.get(scope.split(".")[0], "private")  # of other machines: plain memory
-        buffer = Buffer(Var(name, pointer_type(kind, memory)), kind, shape)
+        buffer = E.Buffer(Var(name, pointer_type(kind, memory)), kind, shape)
         (self.out if self.depth or self.lowered else self.declared).append(S.Alloc(buffer))
         return self._cells(buffer)
 
-    def _cells(self, buffer: Buffer) -> Cells:
+    def _cells(self, buffer: E.Buffer) -> Cells:
         made = Cells(buffer)
         made.shaped = self.lowered
         return made
@@ -242,7 +249,7 @@ class _Reader:
         known = None if base is None else self._value(base)
         if not isinstance(known, Cells) or isinstance(known, Part) or known.dtype is not kind:
             raise self._error(call, "T.Buffer as a statement has the memory of a buffer of the same type: data=A.data")
-        buffer = Buffer(known.buffer.data, kind, shape)
+        buffer = E.Buffer(known.buffer.data, kind, shape)
         if [getattr(e, "value", e) for e in shape] == [getattr(e, "value", e) for e in known.shape]:
             return known
         self.out.append(S.DeclBuffer(buffer))

@@ -20,6 +20,12 @@ class ScheduleError(CompassError, ValueError):
         return super().__str__() + ("" if self.places is None else f"\n{self.places()}")
 
 
+class NoSymbol(ScheduleError, IndexError):
+    """What stands for nothing in a schedule: of another one, or of what a step removed."""
+
+    __str__ = ScheduleError.__str__
+
+
 class LowerError(CompassError, ValueError):
     """A schedule has no program for the target: a bound that is not known, memory that does not suffice."""
 

@@ -14,13 +14,14 @@ from compassc.tir.index_map import IndexMap
 from compassc.tir.intrinsics import TensorIntrin
 from compassc.tir.lowering import lower
 from compassc.tir.schedule import Schedule
-from compassc.tir.trace import BlockRV, ExprRV, Instruction, LoopRV, Trace
+from compassc.tir.trace import BlockRV, ExprRV, Instruction, InstructionKind, LoopRV, Trace
 
 __all__ = [
     "BlockRV",
     "ExprRV",
     "IndexMap",
     "Instruction",
+    "InstructionKind",
     "LoopRV",
     "LowerError",
     "Schedule",

@@ -16,7 +16,7 @@ from compassc.ir.exprs import Buffer, Var
 from compassc.ir.stmts import Body, IRModule, PrimFunc
 from compassc.ir.verify import verify
 from compassc.ir.visit import all_exprs, walk_exprs, walk_stmts
-from compassc.te.errors import ScheduleError
+from compassc.te.errors import NoSymbol, ScheduleError
 from compassc.tir.blocks import declared
 from compassc.tir.canonical import canonical
 from compassc.tir.cover import open_loops_are_whole
@@ -64,7 +64,8 @@ class Base:
         """What the last step that samples decided."""
         self.noted: dict[str, Any] = {}
         """Arguments of the step that is being taken, as they are recorded."""
-        self.func_working_on: str | None = mod.entry
+        single = len(mod.functions) == 1 or mod.entry == "main"
+        self.func_working_on: str | None = mod.entry if single else None
         self._trees: dict[PrimFunc, Tree] = {}
         self.loose: dict[str, S.Stmt | None] = {f.name: loose_statement(f) for f in mod.functions}
         """Functions with statements that are in no block: their blocks stay where they are."""
@@ -149,7 +150,7 @@ class Base:
         return made
 
     def place(self, symbol: Symbol) -> Place:
-        """What a symbol of a block or loop stands for. ScheduleError for one that is gone or of another schedule."""
+        """What a symbol of a block or loop stands for. NoSymbol for one that is gone or of another schedule."""
         if not isinstance(symbol, Symbol):
             raise ExpressionTypeError(f"a symbol of a block or loop is expected, got {type(symbol).__name__}")
         found = self.symbols.get(symbol)
@@ -157,8 +158,8 @@ class Base:
             return found
         what = type(symbol).__name__
         if isinstance(found, Removed):
-            raise ScheduleError(f"the {what} of '{found.name}' is no more: a step removed what it stood for")
-        raise ScheduleError(f"the {what} is none of this schedule")
+            raise NoSymbol(f"the {what} of '{found.name}' is no more: a step removed what it stood for")
+        raise NoSymbol(f"the {what} is none of this schedule")
 
     def places_of(self, arguments: Iterable[Any], symbols: Mapping[Symbol, Stood]) -> Callable[[], str] | None:
         """What shows the loops and blocks that symbols stand for in the function that they are in; None where the level
@@ -189,7 +190,7 @@ class Base:
         if isinstance(value, ExprRV):
             found = self.symbols.get(value)
             if not isinstance(found, int):
-                raise ScheduleError("the ExprRV is none of this schedule")
+                raise NoSymbol("the ExprRV is none of this schedule")
             return found
         return value
 

@@ -22,6 +22,7 @@ from compassc.tir.blocks import Axis, add, at, axes_of, constant, loop, new_bloc
 from compassc.tir.caching import allocated, insert, loops_of
 from compassc.tir.checks import accumulates, has_effects, read, single_store, why_foreign, why_unordered, written
 from compassc.tir.cover import always_stores, facts_of
+from compassc.tir.cut import cut_to
 from compassc.tir.index_map import IndexMap, as_index_map
 from compassc.tir.notes import Notes
 from compassc.tir.placement import unconditional
@@ -176,14 +177,13 @@ class Layouts(Notes):
         nest: Body = (new_block(name, axes, (fill,), where=at(s.predicate, mapping)),)
         for x in reversed(inner):
             nest = (_loop_like(fresh_loops[x.loop_var], x, nest),)
-        bound: dict[Var, Expr] = dict(zip(s.vars, s.iter_values))
-        where = joined([c for c in (s.predicate, at(select.condition, bound)) if not _is_true(c)])
-        copy = s.replace(
-            predicate=where,
-            body=(S.BufferStore(store.buffer, store.indices, select.true_value, None, span=store.span),),
-        )
-        body = edit(tree.function.body, {before: (*nest, *edit((before,), {s: (copy,)}))})
-        self.commit(function, body)
+        inside = S.BufferStore(store.buffer, store.indices, select.true_value, None, span=store.span)
+        copy = cut_to(s, (before,), inner, select.condition, inside)
+        if copy is None:
+            bound: dict[Var, Expr] = dict(zip(s.vars, s.iter_values))
+            where = joined([c for c in (s.predicate, at(select.condition, bound)) if not _is_true(c)])
+            copy = edit((before,), {s: (s.replace(predicate=where, body=(inside,)),)})
+        self.commit(function, edit(tree.function.body, {before: (*nest, *copy)}))
         return self.new_block(function, name)
 
     def can_decompose_padding(self, block: BlockRV, loop: LoopRV) -> bool:

@@ -22,7 +22,10 @@ class Queries(Base):
             raise ExpressionTypeError(f"get_block: name is a str, got {type(name).__name__}")
         function = func_name or self.func_working_on
         if function is None:
-            raise ScheduleError(f"get_block of '{name}': say in which function", "give func_name, or call work_on")
+            raise ScheduleError(
+                f"get_block of '{name}': the schedule does not know which function to be working on",
+                "give func_name, or call work_on",
+            )
         tree = self.tree(function)
         self.noted = {"func_name": function}
         if name not in tree.blocks and name != ROOT:
@@ -85,6 +88,16 @@ def consumers_of(tree: Tree, block: S.Block) -> list[S.Block]:
     own = written(block)
     after = [b for b in tree.inside(tree.scope(block)) if tree.order[b] > tree.order[block]]
     return [b for b in after if (read(b) | written(b)) & own]
+
+
+def has_block(sch: Base, block_name: str) -> bool:
+    """Whether a function of a schedule's module has a block of a name."""
+    return any(block_name in sch.tree(f.name).blocks for f in sch.mod.functions)
+
+
+def is_output_block(sch: Base, block_rv: BlockRV) -> bool:
+    """Whether a block writes what is needed outside of its scope."""
+    return is_output(sch, *sch.located_block(block_rv))
 
 
 def is_output(schedule: Base, function: str, tree: Tree, block: S.Block) -> bool:

@@ -167,12 +167,12 @@ def _judged(found: Joining, none: str) -> Joining | str:
     if plain:
         return none
     begin = []
-    for e, var in zip(found.identities, found.old):
-        ends = [min_value(var.dtype), max_value(var.dtype)]
+    for e, old, new in zip(found.identities, found.old, found.new):
+        ends = [min_value(old.dtype), max_value(old.dtype)]
         place = next((n for n, x in zip((0, 2), ends) if getattr(x, "value", None) == getattr(e, "value", None)), None)
-        if place is None:
+        if place is None and _is_compared(found.results, {old, new}):
             return none
-        begin.append(place)
+        begin.append(_OTHER if place is None else place)
     points = list(itertools.product(range(3), repeat=len(found.results)))
     join, start = _function(found), tuple(begin)
     for a, b, c in itertools.product(points, repeat=3):
@@ -184,6 +184,19 @@ def _judged(found: Joining, none: str) -> Joining | str:
             return "there is no matching reducer: the value that it begins with changes what is joined"
     ordered = any(join(a, b) != join(b, a) for a, b in itertools.product(points, repeat=2))
     return found._replace(ordered=ordered)
+
+
+_OTHER = 3
+"""What a value that is chosen, and never compared, begins with: none of those that are joined."""
+
+
+def _is_compared(results: Sequence[Expr], known: set[Var]) -> bool:
+    """Whether one of the variables is part of a comparison."""
+    return any(
+        isinstance(x, Binary) and any(isinstance(y, Var) and y in known for y in walk_exprs(x))
+        for e in results
+        for x in walk_exprs(e)
+    )
 
 
 def _function(found: Joining) -> Callable[[Values, Values], Values]:

@@ -8,7 +8,7 @@ from typing import Any
 from compassc.ir import stmts as S
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.stmts import PrimFunc
-from compassc.te.errors import ScheduleError
+from compassc.te.errors import NoSymbol
 from compassc.tir.base import ROOT, Base, module_of
 from compassc.tir.blockize import Blockizing
 from compassc.tir.canonical import canonical
@@ -88,7 +88,7 @@ class Schedule(
     def remove_rv(self, rv: Symbol) -> None:
         """Forget a symbol."""
         if not isinstance(rv, Symbol) or rv not in self.symbols:
-            raise ScheduleError(f"the {type(rv).__name__} is none of this schedule")
+            raise NoSymbol(f"the {type(rv).__name__} is none of this schedule")
         del self.symbols[rv]
 
     @property

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from compass_core.errors import CompassError
+from compass_core.errors.suggest import help_for
 from compass_core.reading.names import is_name
 from compassc.ir.errors import ExpressionTypeError
 from compassc.te.errors import ScheduleError
@@ -67,14 +68,42 @@ class Kind(NamedTuple):
 KINDS: dict[str, Kind] = {}
 
 
+class InstructionKind(str):
+    """The name of a kind of instruction."""
+
+    __slots__ = ()
+
+    @classmethod
+    def get(cls, name: str) -> InstructionKind:
+        """The kind of a name. ScheduleError where there is none."""
+        if name not in KINDS:
+            raise ScheduleError(f"there is no instruction '{name}'", help_for(name, KINDS, "instructions"))
+        return cls(name)
+
+    @property
+    def name(self) -> str:
+        return str(self)
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether it only finds something."""
+        return KINDS[self].pure
+
+
 @dataclass(frozen=True, eq=False)
 class Instruction:
     """A step that was taken: its kind, inputs, attributes and what it gave."""
 
-    kind: str
-    inputs: tuple[Any, ...]
-    attrs: tuple[Any, ...]
-    outputs: tuple[Symbol, ...]
+    kind: InstructionKind
+    inputs: Sequence[Any]
+    attrs: Sequence[Any]
+    outputs: Sequence[Symbol]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", InstructionKind.get(self.kind))
+
+    def __str__(self) -> str:
+        return _python(self, lambda _: "_", None)
 
 
 _IN_ORDER = frozenset("Split Fuse AddUnitLoop Unroll Annotate Unannotate EnterPostproc".split())
@@ -168,7 +197,7 @@ def _recorded(kind: str, arguments: dict[str, Any], made: Any) -> Instruction:
         inputs += list(value) if name.startswith("*") else [value]
     outputs = made if isinstance(made, (list, tuple)) else () if made is None else (made,)
     kept = tuple(x for x in outputs if isinstance(x, Symbol))
-    return Instruction(kind, tuple(inputs), tuple(arguments[n] for n in spec.attrs), kept)
+    return Instruction(InstructionKind(kind), tuple(inputs), tuple(arguments[n] for n in spec.attrs), kept)
 
 
 def _symbols(
@@ -300,7 +329,7 @@ class Trace:
 
     def __str__(self) -> str:
         lines = ["# from tvm import tir", "def apply_trace(sch: tir.Schedule) -> None:"]
-        return "\n".join([*lines, *(f"    {line}" for line in self.as_python() or ["pass"])])
+        return "\n".join([*lines, *(f"  {line}" for line in self.as_python() or ["pass"])])
 
     def show(self, *_: Any, **__: Any) -> None:
         """Print the trace as Python text."""
@@ -465,7 +494,7 @@ def _unplain(value: Any) -> Any:
     return None if value == "None" else value
 
 
-def _python(inst: Instruction, names: _Names, decision: Any) -> str:
+def _python(inst: Instruction, names: Callable[[Symbol], str], decision: Any) -> str:
     spec = KINDS[inst.kind]
     rest, words = list(inst.inputs), []
     for i, name in enumerate(spec.inputs):
@@ -484,7 +513,7 @@ def _python(inst: Instruction, names: _Names, decision: Any) -> str:
     return f"{outputs} = {call}" if inst.outputs else call
 
 
-def _shown(value: Any, names: _Names) -> str:
+def _shown(value: Any, names: Callable[[Symbol], str]) -> str:
     if isinstance(value, Symbol):
         return names(value)
     if isinstance(value, str):
