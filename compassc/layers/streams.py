@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import gcd
+from math import gcd, log2
 from typing import NamedTuple
 
 from compassc.build import Builder, Expression, Pointer, Value
 from compassc.dsl import script as S
 from compassc.ir.dtypes import INT32
+from compassc.layers.choices import choose
 from compassc.layers.machine import Share, configuration, tasks
 from compassc.layers.steps import LANES
 from compassc.layers.vectors import pointee
@@ -17,6 +18,8 @@ ROOM = Share(6)
 """LSRAM for the tiles of all tensors."""
 LEAST = 512
 """Elements that are worth a transfer."""
+SIZES = (1 / 4, 1 / 2, 3 / 4, 3 / 2, 2, 4)
+"""Other tiles that may be chosen, by the size of the usual one."""
 
 
 class Stream(NamedTuple):
@@ -60,9 +63,15 @@ class Streams:
 
     def tile(self, count: int, unit: int = 1) -> int:
         """Elements of a tile, of `count` in all; a multiple of `unit`, 0 where there is no room for so many."""
-        step = unit * LANES // gcd(unit, LANES)
-        wanted = -(-max(-(-count // tasks()), LEAST) // step) * step
-        return max(0, min(wanted, self._room // unit * unit))
+        step, most = unit * LANES // gcd(unit, LANES), self._room // unit * unit
+        wanted = min(-(-max(-(-count // tasks()), LEAST) // step) * step, most)
+        if wanted <= 0:
+            return 0
+        others = {max(1, round(wanted * times / step)) * step for times in SIZES}
+        sizes = [wanted, *sorted(size for size in others if size <= min(most, -(-count // step) * step))]
+        found = choose("tile", dict.fromkeys(sizes), lambda size: abs(log2(size / wanted)), str)
+        assert found is not None
+        return found
 
     def loop(
         self,

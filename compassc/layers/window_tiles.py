@@ -12,6 +12,7 @@ from typing import NamedTuple
 from compassc.build import Address, Expression, Pointer, Value, both
 from compassc.dsl import script as S
 from compassc.graph import Tensor
+from compassc.layers.choices import choose
 from compassc.layers.layer_kernel import LayerKernel, tail
 from compassc.layers.machine import Share, configuration, costs
 from compassc.layers.sliding import WindowLoop
@@ -66,8 +67,10 @@ def plan_of(x: Tensor, window: Window, made: Sequence[int]) -> Plan | None:
     over = _outside(window, s)
     if any(end >= reach for ends, reach in zip(over, window.reach, strict=True) for end in ends):
         return None
-    tile = min(_tiles(window, s, bytes_of(x.dtype), over), default=(0, None))[1]
-    return None if tile is None else Plan(x, window, s, tile, any(end > 0 for ends in over for end in ends))
+    found = choose(
+        "tiling", _tiles(window, s, bytes_of(x.dtype), over), lambda o: o, lambda o: f"{o[1].rows}x{o[1].columns}"
+    )
+    return None if found is None else Plan(x, window, s, found[1], any(end > 0 for ends in over for end in ends))
 
 
 class _Place(NamedTuple):

@@ -47,7 +47,34 @@ def convolution(name: str, channels: int = 16, groups: int = 1, dtype: str = "in
     return Layer(name, kind, (x,), (y,), {**kernel, "with_activation": "NONE"}, constants)
 
 
-LAYERS = {"convolution": convolution("c"), "depthwise": convolution("d", 32, 32)}
+def pooling(name: str) -> Layer:
+    x, y = Tensor("x", (1, 24, 24, 16), "int8"), Tensor(name, (1, 12, 12, 16), "int8")
+    given = {f"{key}_{axis}": 2 for key in ("kernel", "stride") for axis in "xy"} | {"method": "MAX"}
+    return Layer(name, "Pooling", (x,), (y,), given, {})
+
+
+def product(name: str) -> Layer:
+    x, y, z = (Tensor(n, (1, 80, 96), "float32") for n in ("x", "y", name))
+    return Layer(name, "Eltwise", (x, y), (z,), {"method": "MUL"}, {})
+
+
+def recurrence(name: str) -> Layer:
+    """A GRU whose weights are more than the usual room in LSRAM."""
+    cell, features, steps = 64, 48, 2
+    x, h = Tensor("x", (1, steps, features), "float32"), Tensor("h", (1, cell), "float32")
+    weights = np.random.default_rng(1).normal(size=(3 * cell, features + cell)).astype("float32") / 8
+    constants = {"weights": weights, "biases": np.zeros(3 * cell, "float32")}
+    given = {"time_steps": steps, "input_size": features, "cell_size": cell, "out_sequence": ["H"]}
+    return Layer(name, "GRUv3", (x, h), (Tensor(name, (1, steps, cell), "float32"),), given, constants)
+
+
+LAYERS = {
+    "convolution": convolution("c"),
+    "depthwise": convolution("d", 32, 32),
+    "pooling": pooling("p"),
+    "product": product("m"),
+    "recurrence": recurrence("g"),
+}
 
 
 @pytest.mark.parametrize("name", sorted(LAYERS))

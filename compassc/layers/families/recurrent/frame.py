@@ -17,7 +17,8 @@ from compassc.build import Value
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
-from compassc.layers.machine import Share
+from compassc.layers.choices import choose
+from compassc.layers.machine import Share, configuration
 from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
 from compassc.layers.vectors import pointee
 
@@ -261,6 +262,17 @@ class RecurrenceKernel:
         """The number of blocks of cells whose weights are kept in LSRAM."""
         return most // sum(self._words()) if len(self.phases) == 1 else 0
 
+    def _most(self, row: int, free: int) -> int:
+        """Words of weights in LSRAM, of `row` bytes each: those that need the fewest transfers in a step, else the usual ones."""
+        usual, blocks = min(MOST.size, free) // row, -(-self.padded // LANES // configuration().tecs)
+
+        def cost(most: int) -> tuple[int, int]:
+            kept = self._room(most) >= blocks
+            return 0 if kept else sum(-(-words // most) for words in self._words()), abs(most - usual)
+
+        options = {min(MOST.size * parts // MOST.parts, free) // row for parts in range(1, ALL.parts + 1)}
+        return choose("weights", (most for most in options if most * row >= LEAST.size and most > 0), cost, str) or 0
+
     def _allocations(self) -> tuple[int, list[str]]:
         """(words of weights that fit LSRAM, the statements)."""
         row = max(len(p.gates) for p in self.phases) * LANES * self.per_word * self.weights.itemsize
@@ -272,7 +284,7 @@ class RecurrenceKernel:
             *self.arrays,
         ]
         used = sum(n * numpy_dtype(dtype).itemsize for _, n, dtype, scope in arrays if scope == "lsram") + self.tables
-        most = min(MOST.size, ALL.size - used) // row
+        most = self._most(row, ALL.size - used)
         if most * row < LEAST.size or most == 0:
             raise LayerError(f"states of {self.cell} cells with {self.features} features do not fit LSRAM")
         lines = [
