@@ -25,8 +25,8 @@ from compassc.quantizer.verdict import own_losses
 
 TRIED = 4
 """Samples that layers are ordered by; mixtures are measured on all that `outputs_of` takes."""
-FORMS = ("w8a16", "int16", "float16")
-"""What layers get, by the names of presets or of a float type."""
+FORMS = ("w8a16", "int16", "float16", "float32")
+"""What layers get, by the names of presets or of a float type; the last one where no other is near enough."""
 OF_FORM = ("activation_bits", "weight_bits", "bias_bits", "table_bits", "force_signed", "float")
 """Settings that belong to a form."""
 LEFT_OUT = 4
@@ -115,7 +115,7 @@ class _Search:
         wholes: list[Tried] = []
         held = False
         for form in FORMS:
-            if self.is_late and (held or form != FORMS[-1]):
+            if held and form == FORMS[-1] or self.is_late and (held or form != FORMS[-1]):
                 continue
             found = self.fewest({}, order, form, most)
             yield found

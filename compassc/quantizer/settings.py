@@ -111,13 +111,12 @@ PRESETS: dict[str, LayerSettings] = {
 """Settings by the names that `--quantize` takes."""
 _HALF: Mapping[str, Any] = {"float": "float16"}
 _FLOAT: Mapping[str, Any] = {"float": "float32"}
-_NARROW: Mapping[str, Any] = {"weight_bits": 8, "bias_bits": 32}
 # the forms of 16 bits know the deviation to a few bits only
 _NORMS = {f"type:{kind}": _FLOAT for kind in ("LayerNorm", "InstanceNorm", "GroupNorm", "MVN", "RMSNorm")}
 PRESET_LAYERS: dict[str, dict[str, Mapping[str, Any]]] = {
     "int8": {"type:RMSNorm": _HALF},
     "w8a16": _NORMS,
-    "int16": {**_NORMS, "type:BasicLSTM": _NARROW, "type:GRU*": _NARROW, "type:RNN": _NARROW},
+    "int16": _NORMS,
 }
 """Settings of single types that belong to those names."""
 PRESET_FALLBACKS = {"w8a16": "float32", "int16": "float32"}

@@ -39,6 +39,8 @@ ITEMS = 1 << ITEMS_BITS
 """Of a table."""
 FINE = 8
 """Bits that sums keep more than the table's input has, of 8-bit layers."""
+NARROW = 8
+"""Bits of weights that are taken as they are."""
 NO_REMAIN = 31
 """A remaining shift from which on nothing is shifted ahead, so that biases stay what they are from step to step."""
 
@@ -121,6 +123,19 @@ def _is_zero(job: Job, index: int) -> bool:
     return content is not None and not content.any()
 
 
+def widest(job: Job, fits: Callable[[int], bool]) -> int:
+    """The bits that weights have: of those of the settings as many as fit."""
+    most = job.settings.weight_bits
+    return next((bits for bits in range(most, NARROW, -1) if fits(bits)), min(NARROW, most))
+
+
+def in_words(job: Job, weights: Array, biases: Array) -> bool:
+    """Whether sums of integers of the layer with these weights, and the biases, are whole numbers of 32 bits."""
+    most = (1 << 31) - 1
+    sums = int(np.abs(weights.astype(np.int64)).sum(1).max(initial=0)) << (job.bits - 1)
+    return sums <= most and float(np.abs(biases).max(initial=0)) <= most
+
+
 def fine(ratio: Any, bits: int) -> Factor:
     """The factor into a table: of 8-bit layers with eight bits more, that shifts take off."""
     extra = FINE if bits <= 8 else 0
@@ -186,11 +201,21 @@ def lstm(job: Job) -> list[Layer]:
 
 
 def _weight_levels(job: Job, weights: Array) -> Levels:
-    low, high = extremes(weights)
-    mode, bits = job.settings.weight_mode, job.settings.weight_bits
-    if job.settings.per_channel:
-        return levels(low, high, mode, bits, True)
-    return levels(float(low.min()), float(high.max()), mode, bits, True)
+    (low, high), mode = extremes(weights), job.settings.weight_mode
+    biases = np.abs(job.layer.constant("biases").reshape(-1)) + abs(job.layer.number("forget_bias", 0))
+
+    def of(bits: int) -> Levels:
+        if job.settings.per_channel:
+            return levels(low, high, mode, bits, True)
+        return levels(float(low.min()), float(high.max()), mode, bits, True)
+
+    def fits(bits: int) -> bool:
+        # the input's sums are shifted before they are 32 bits, the state's may not be
+        found = of(bits)
+        sums = biases * np.asarray(found.scale, np.float64) * float(scale_of(job.input))
+        return in_words(job, found.of(weights)[:, job.input.shape[-1] :], sums)
+
+    return of(widest(job, fits))
 
 
 def _cell_range(job: Job, step: int) -> tuple[float, float]:
@@ -252,13 +277,21 @@ def gru(job: Job) -> list[Layer]:
     hidden = F32(even(*job.inside("hidden"), bits).scale)
     h0, first = state(job, 1, bits, hidden)
     two = 2 * cell
-    mode, wide = job.settings.weight_mode, job.settings.weight_bits
+    own, mode = scale_of(job.input), job.settings.weight_mode
     parts = [wx[:two], wh[:two], wx[two:], wh[two:]]
-    found = [levels(float(p.min()), float(p.max()), mode, wide, True) for p in parts]
-    whole = [own.of(p) for own, p in zip(found, parts, strict=True)]
+    given = np.split(layer.constant("biases").reshape(-1), [two, 3 * cell])
+
+    def of(bits: int) -> list[Levels]:
+        return [levels(float(p.min()), float(p.max()), mode, bits, True) for p in parts]
+
+    def fits(bits: int) -> bool:
+        sums = zip(of(bits), parts, (own, hidden, own, hidden), (given[0], given[0][:0], *given[1:]), strict=True)
+        return all(in_words(job, one.of(p), b * float(one.scale) * float(scale)) for one, p, scale, b in sums)
+
+    found = of(widest(job, fits))
+    whole = [one.of(p) for one, p in zip(found, parts, strict=True)]
     values = np.concatenate([np.concatenate(whole[:2], 1), np.concatenate(whole[2:], 1)])
-    scales = [F32(own.scale) for own in found]
-    own = scale_of(job.input)
+    scales = [F32(one.scale) for one in found]
     six, inner = _gru_factors(job, [own * scales[0], hidden * scales[1], own * scales[2], hidden * scales[3]], gates,
                               candidates, hidden)  # fmt: skip
     biases = _gru_biases(job, values[:, : wx.shape[1]], own * scales[0], own * scales[2], hidden * scales[3], cell)
