@@ -205,9 +205,11 @@ class LayerKernel(Builder, Steps):
         return self.lanes_mask
 
     def kernel(self) -> Kernel:
-        """The finished kernel."""
+        """The finished kernel. Its first parameters are the tensors, so that they are at the same places whatever numbers a
+        choice brings."""
         self.lines[:0] = self._once
         self.finish(needed={v for v, a in self.parameters if isinstance(a, Tensor)})
+        self.parameters.sort(key=lambda parameter: not isinstance(parameter[1], Tensor))
         return Kernel(
             self._text(),
             tuple(a for _, a in self.parameters),
