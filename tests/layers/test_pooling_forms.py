@@ -118,6 +118,32 @@ def test_what_is_not_a_number_is_the_maximum_and_infinities_have_a_place(source,
         np.testing.assert_array_equal(a, b)
 
 
+def whole_windows() -> Iterator[Layer]:
+    """Maxima of windows that see nothing outside of the image."""
+
+    def made(kind: str, shape: tuple[int, ...], out: tuple[int, ...], **attributes: Any) -> Layer:
+        return Layer(
+            "p",
+            kind,
+            (tensor("x", shape, "float32"),),
+            (tensor("y", out, "float32"),),
+            {"method": "MAX", **attributes},
+            {},
+        )
+
+    yield made("Pooling", (1, 6, 35), (1, 3, 35), **line(2, 2, (0, 0)))
+    yield made("Pooling3D", (1, 4, 4, 4, 3), (1, 2, 2, 2, 3), **solid((2, 2, 2), 2, 0))
+    yield made("AdaptivePool", (1, 7, 6, 3), (1, 2, 3, 3), output_size=[2, 3])
+    yield made("FractionalPool", (1, 7, 6, 3), (1, 3, 4, 3), seed=7)
+
+
+@pytest.mark.parametrize("layer", list(whole_windows()), ids=lambda n: n.type)
+def test_the_maximum_of_infinities_is_one(layer, tmp_path):
+    x = np.full(layer.input.shape, -np.inf, np.float32)
+    (got,), (want,) = run(kernel_of([layer]), layer, [x], tmp_path), evaluate(layer, [x])
+    assert (want == -np.inf).all() and (got == want).all()
+
+
 @pytest.mark.parametrize("form", ["HW", "HWC", "NHWC", "NCHW"])
 @pytest.mark.parametrize("kind", ["MaxUnpool", "UpsampleByIndex"])
 def test_values_are_put_at_their_places(form, kind, source, tmp_path):

@@ -50,7 +50,7 @@ def pooling_3d(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
             elif layer.is_quantised:
                 result = requantise(k, maximum(w, min(x.low, out.low)), 1, 0, 0, out.low, out.high)
             else:
-                result = maximum(w, LOWEST)
+                result = maximum(w, LOWEST if (valid < cells).any() else None)
             w.finish(layer, tail, result)
     return k.kernel()
 

@@ -24,7 +24,7 @@ from compassc.layers.source import Kernel
 from compassc.layers.steps import LANES, everywhere
 from compassc.layers.vectors import clamp, halves, halves_of, wide
 from compassc.layers.window_tiles import TiledWindows, plan_of
-from compassc.layers.windows import Window
+from compassc.layers.windows import Window, cells_inside
 
 TERMS: dict[str, Callable[[Value], Expression]] = {"AVG": lambda v: v, "L1": S.abs, "L2": lambda v: v * v}
 """What a sum has of each cell."""
@@ -187,7 +187,7 @@ def _mean_of_all(layer: Layer, tail: Sequence[Layer], window: Window) -> Kernel 
 def pooling(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     method, x, k = layer.word("method", choices=METHODS), layer.input, LayerKernel()
     window = window_for(layer, x.shape)
-    check_positions(layer, window, x.shape)
+    positions = check_positions(layer, window, x.shape)
     wide_kind(x)
     if method == "AVG" and (whole := _mean_of_all(layer, tail, window)) is not None:
         return whole
@@ -195,7 +195,8 @@ def pooling(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
         w = _loop(k, layer, window, method)
         with w.positions():
             if method == "MAX":
-                result = maximum(w, x.low if x.is_integer else LOWEST)
+                bordered = (cells_inside(x.shape[1:-1], window, positions) < np.prod(window.kernel)).any()
+                result = maximum(w, LOWEST if bordered and not x.is_integer else None)
             elif layer.is_quantised:
                 result = _integers(w, layer, method, int(np.prod(window.kernel)))
             else:
