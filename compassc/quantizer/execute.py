@@ -54,7 +54,7 @@ def compute(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
 
 def run(graph: Graph, inputs: Sample, seen: Seen, computed: Compute = compute) -> None:
     """Runs a graph once, each layer by `computed`. CompassError naming a layer that cannot be computed."""
-    with blas_on_one_thread():
+    with blas_on_one_thread(), np.errstate(all="ignore"):  # overflow shows in the results
         for layer, given, made in run_layers(graph, inputs, computed):
             seen(layer, given, made)
 

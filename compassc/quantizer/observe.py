@@ -13,6 +13,7 @@ from compassc.graph.dtypes import FLOAT_TYPES
 from compassc.layers.arithmetic import Array
 from compassc.quantizer.execute import Sample, run_all
 from compassc.quantizer.inside import INSIDE
+from compassc.quantizer.numbers import EPSILON
 from compassc.quantizer.prepare import prepared
 from compassc.quantizer.rows import rows_of
 from compassc.quantizer.settings import LayerSettings, Settings
@@ -103,6 +104,12 @@ def calibrate(
             warnings.warn(
                 f"the input '{t.name}' is {record.least} everywhere in the calibration data: "
                 "the ranges of all tensors are those of that one value",
+                stacklevel=2,
+            )
+        elif record is not None and record.most - record.least < EPSILON:
+            warnings.warn(
+                f"the input '{t.name}' goes from {record.least:.3g} to {record.most:.3g} in the calibration data, which no scale "
+                "tells apart: integers of it are 0",
                 stacklevel=2,
             )
     return Calibration(observer.records, observer.moments, count)

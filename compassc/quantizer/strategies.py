@@ -222,6 +222,8 @@ def parse(text: str) -> Chosen:
     except ValueError:
         raise ValueError(f"numbers in the brackets of '{text}'") from None
     number = float(found["number"]) if found["number"] else None
+    if number is not None and not number > 0:
+        raise ValueError(f"a number above 0 before '{name}'")
     if name == "percentile" and number is not None and not 0 < number <= 100:
         raise ValueError("a percentile above 0 and up to 100")
     return Chosen(STRATEGIES[name], number, listed)

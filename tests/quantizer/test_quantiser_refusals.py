@@ -12,6 +12,7 @@ from compassc.cli.console import Console
 from compassc.graph import Graph, GraphBuilder, files, verify
 from compassc.quantizer import Calibration, Settings, calibrate, quantize, quantize_model
 from compassc.quantizer.data import Pictures, load
+from compassc.quantizer.execute import run
 
 
 def dense(scale: float = 1.0, biases: float = 0.0, activation: str = "NONE") -> Graph:
@@ -314,3 +315,21 @@ def test_wrong_settings_files_are_told(tmp_path, text):
     with pytest.raises(CompassError) as caught:
         Settings.read(path)
     assert "settings.yaml" in str(caught.value)
+
+
+@pytest.mark.parametrize("strategy", ["0extrema", "0std", "0.0percentile"])
+def test_ranges_of_nothing_are_refused(strategy):
+    with pytest.raises(CompassError, match="above 0"):
+        Settings.preset("int8").overridden({"head": {"activation_strategy": strategy}})
+
+
+def test_an_input_whose_values_no_scale_tells_apart_is_a_warning():
+    tiny = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 1, 4) * np.float32(1e-38)
+    with pytest.warns(UserWarning, match="which no scale tells apart"):
+        quantize_model(dense(), tiny, "int8")
+
+
+def test_infinite_values_of_an_evaluation_say_nothing_of_numpy(recwarn):
+    made, inputs = dense(), np.array([[np.inf, -np.inf, 1, 2]], np.float32)
+    run(made, {"x": inputs}, lambda *seen: None)
+    assert not [w for w in recwarn if issubclass(w.category, RuntimeWarning)]
