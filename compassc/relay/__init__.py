@@ -1,6 +1,7 @@
 """Relay: the graph language. Expressions with types, modules, text, operators, passes, and what runs them."""
 
 from compassc.relay.equal import assert_structural_equal, structural_equal, structural_hash
+from compassc.relay.errors import DiagnosticError
 from compassc.relay.expr import (
     Call,
     Clause,
@@ -26,7 +27,10 @@ from compassc.relay.expr import (
     const,
     var,
 )
+from compassc.relay.module import IRModule
+from compassc.relay.parser import fromtext, parse, parse_expr
 from compassc.relay.printer import astext
+from compassc.relay.std import Prelude
 from compassc.relay.types import (
     Any,
     FuncType,
@@ -50,11 +54,13 @@ __all__ = [
     "Clause",
     "Constant",
     "Constructor",
+    "DiagnosticError",
     "Expr",
     "FuncType",
     "Function",
     "GlobalTypeVar",
     "GlobalVar",
+    "IRModule",
     "If",
     "IncompleteType",
     "Let",
@@ -63,6 +69,7 @@ __all__ = [
     "PatternTuple",
     "PatternVar",
     "PatternWildcard",
+    "Prelude",
     "RefCreate",
     "RefRead",
     "RefType",
@@ -82,6 +89,9 @@ __all__ = [
     "assert_structural_equal",
     "astext",
     "const",
+    "fromtext",
+    "parse",
+    "parse_expr",
     "scalar_type",
     "structural_equal",
     "structural_hash",

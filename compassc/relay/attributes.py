@@ -111,7 +111,7 @@ class DictAttrs(Mapping[str, Any]):
     __slots__ = ("_values",)
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
-        self._values = dict(values or {})
+        self._values = {name: _kept("", value) for name, value in (values or {}).items()}
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
@@ -123,7 +123,7 @@ class DictAttrs(Mapping[str, Any]):
         return len(self._values)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, DictAttrs) and self._values == other._values
+        return isinstance(other, Mapping) and self._values == dict(other)
 
     def __hash__(self) -> int:
         return hash(frozenset(self._values))

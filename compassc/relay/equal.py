@@ -34,6 +34,7 @@ from compassc.relay.expr import (
     Tuple,
     Var,
 )
+from compassc.relay.module import IRModule
 from compassc.relay.node import Node
 from compassc.relay.operators import Op
 from compassc.relay.types import Any, FuncType, GlobalTypeVar, IncompleteType, SizeVar, TensorType, TypeData, TypeVar
@@ -158,7 +159,7 @@ class _Compared:
 
     def difference(self, lhs: object, rhs: object) -> Path | None:
         """Where they differ first, None where they do not."""
-        self.by_name = hasattr(lhs, "type_definitions") and hasattr(rhs, "type_definitions")
+        self.by_name = isinstance(lhs, IRModule) and isinstance(rhs, IRModule)
         todo: list[tuple[object, object, Role, Path]] = [(lhs, rhs, Role.USED, (None, "<root>"))]
         while todo:
             a, b, role, path = todo.pop()
@@ -187,7 +188,7 @@ class _Compared:
         if isinstance(a, Mapping):
             fits = isinstance(b, Mapping) and not isinstance(b, Attrs) and set(a) == set(b)
             return (_items(a), _items(b)) if fits else None
-        if hasattr(a, "type_definitions"):
+        if isinstance(a, IRModule):
             return (_module(a), _module(b)) if self.by_name and _names(a) == _names(b) else None
         return ([], []) if _same_value(a, b, self.map_free_vars) else None
 
@@ -233,11 +234,11 @@ def _annotating(parts: Parts) -> Parts:
     return [(name, part, Role.ANNOTATION if role is Role.USED else role) for name, part, role in parts]
 
 
-def _names(module: Anything) -> tuple[set[str], set[str]]:
+def _names(module: IRModule) -> tuple[set[str], set[str]]:
     return {v.name_hint for v in module.functions}, {v.name_hint for v in module.type_definitions}
 
 
-def _module(module: Anything) -> Parts:
+def _module(module: IRModule) -> Parts:
     """The parts of a module, by name."""
     types = {v.name_hint: d for v, d in module.type_definitions.items()}
     functions = {v.name_hint: f for v, f in module.functions.items()}
@@ -308,29 +309,31 @@ class _Hashed:
 
     def digest(self, root: object) -> int:
         """The hash of a program."""
-        done = self.enter(root)
+        done = self.enter(root, Role.USED)
         while self.open:
             whole, rest, digests = self.open[-1]
             if done is not None:
                 digests.append(done)
             following = next(rest, None)
             if following is not None:
-                done = self.enter(following[1])
+                done = self.enter(following[1], following[2])
             else:
                 self.open.pop()
                 done = self.finish(whole, digests)
         assert done is not None
         return done
 
-    def enter(self, value: object) -> int | None:
+    def enter(self, value: object, role: Role) -> int | None:
         """The hash of a value without parts, or one that is known; None where its parts are to be hashed first."""
-        parts = self.parts(value)
+        if role is Role.DEFINED and isinstance(value, Var):
+            self.known.pop(id(value), None)  # a variable that several functions define is another one in each
+        parts = self.parts(value, role)
         if parts is None:
             return self.known[id(value)] if id(value) in self.known else _hash_leaf(value)
         self.open.append((value, iter(parts), [_crc(type(value).__name__)]))
         return None
 
-    def parts(self, value: Anything) -> Parts | None:
+    def parts(self, value: Anything, role: Role) -> Parts | None:
         """The parts of a value that is not known yet; None for leaves and what is known."""
         if id(value) in self.known and isinstance(value, Node):
             return None
@@ -343,8 +346,8 @@ class _Hashed:
         if isinstance(value, Mapping):
             return _items(value)
         if isinstance(value, (tuple, list)):
-            return _elements(value, Role.USED)
-        return _module(value) if hasattr(value, "type_definitions") else None
+            return _elements(value, role)
+        return _module(value) if isinstance(value, IRModule) else None
 
     def finish(self, whole: object, digests: list[int]) -> int:
         """The hash of a value whose parts are hashed."""

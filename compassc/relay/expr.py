@@ -333,6 +333,10 @@ class Constructor(Expr):
     def __post_init__(self) -> None:
         self._keep(inputs=tuple(self.inputs))
 
+    def tag_with(self, tag: int) -> None:
+        """Note the tag that a module gives it."""
+        self._keep(tag=tag)
+
 
 class Pattern(Node):
     """Base of the patterns of `Match`."""

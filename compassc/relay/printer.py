@@ -1,7 +1,8 @@
-"""The text of expressions, types and patterns. A call that stands as an argument is a line of its own, `%0 = ...;`."""
+"""The text of expressions, types, patterns and modules. A call that stands as an argument is a line of its own, `%0 = ...;`."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any as Anything
@@ -34,6 +35,7 @@ from compassc.relay.expr import (
     TupleWrapper,
     Var,
 )
+from compassc.relay.module import IRModule, K, Named, V
 from compassc.relay.operators import Op
 from compassc.relay.steps import Steps, run
 from compassc.relay.text import literals
@@ -60,7 +62,7 @@ Annotate = Callable[[Expr], str]
 
 
 def text(given: object) -> str:
-    """The text of an expression, a type, a pattern or a clause, without its version and metadata."""
+    """The text of an expression, a type, a pattern, a clause or a module, without its version and metadata."""
     return Printer().final(given)
 
 
@@ -74,14 +76,32 @@ def astext(given: object, show_meta_data: bool = True, annotate: Annotate | None
     return "\n".join(lines)
 
 
+_IN, _OUT = "\x01", "\x02"
+"""Stand around the lines that are set in by a level, until the whole text is laid out."""
+
+
 def indented(block: str) -> str:
     """A block of lines in braces' depth."""
-    return "  " + block.replace("\n", "\n  ")
+    return f"{_IN}{block}{_OUT}"
+
+
+def _laid_out(text: str) -> str:
+    """The text with its lines set in."""
+    depth, lines = 0, []
+    for line in text.split("\n"):
+        depth += line.count(_IN)
+        lines.append("  " * depth + line.strip(_IN + _OUT) if line else line)
+        depth -= line.count(_OUT)
+    return "\n".join(lines)
 
 
 def _listed(texts: list[str]) -> str:
     """A tuple of texts."""
     return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
+
+
+def _sorted(given: Named[K, V]) -> list[tuple[str, V]]:
+    return sorted(((v.name_hint, value) for v, value in given.items()), key=lambda pair: pair[0])
 
 
 def _numbered(name: str, number: int) -> str:
@@ -109,6 +129,9 @@ class Printer:
 
     def final(self, given: object) -> str:
         """The text of any of them."""
+        return _laid_out(self._final(given))
+
+    def _final(self, given: object) -> str:
         if isinstance(given, TupleWrapper):
             given = given.tuple_value
         if isinstance(given, Expr):
@@ -120,7 +143,24 @@ class Printer:
         if isinstance(given, Clause):
             self._count(given.rhs)
             return run(self._clause(given))
+        if isinstance(given, IRModule):
+            return self.module(given)
         raise TypeError(f"a {type(given).__name__} has no text")
+
+    def module(self, given: IRModule) -> str:
+        """The definitions of a module, data types first, each group in the order of names."""
+        blocks = [self.type(t) for _, t in _sorted(given.type_definitions)]
+        if given.attrs:
+            blocks.insert(0, f"attributes {{{', '.join(self._attributes(given.attrs))}}}")
+        for name, function in _sorted(given.functions):
+            head = f"def {self.global_name(name)}"
+            if isinstance(function, Function):
+                self.known.clear()
+                self._count(function)
+                blocks.append(run(self.function(function, head)))
+            else:
+                blocks.append(f"{head} = {self.metadata.reference(function)}")
+        return "\n\n".join(blocks) + "\n" * bool(blocks)
 
     def expression(self, root: Expr) -> str:
         """An expression as a scope."""
@@ -251,7 +291,7 @@ class Printer:
             if body is not e:
                 self.scopes.append([])
             declared = self.declared(body.var)
-            value: str = yield self._expr(body.value, True)
+            value: str = yield self._expr(body.value, not isinstance(body.value, Let))
             if body is not e:
                 lines += self.scopes.pop()
             lines.append(f"let {declared} = {value};")
@@ -273,7 +313,7 @@ class Printer:
 
     def _item(self, e: TupleGetItem) -> Steps[str]:
         whole: str = yield self._expr(e.tuple_value)
-        return f"{whole}.{e.index}"
+        return f"({whole}).{e.index}" if isinstance(e.tuple_value, Constant) else f"{whole}.{e.index}"
 
     def _ref_create(self, e: RefCreate) -> Steps[str]:
         value: str = yield self._expr(e.value)
@@ -405,9 +445,10 @@ def changed_fields(attrs: Attrs) -> dict[str, Anything]:
 
 def _place(span: Span) -> str:
     """A place in a remark, which it must not end."""
-    return f"{span}".replace("*/", "* /").replace("/*", "/ *").replace("\n", " ")
+    return _MARKS.sub(" ", f"{span}".replace("*/", "* /").replace("/*", "/ *"))
 
 
+_MARKS = re.compile(f"[{_IN}{_OUT}\n]")
 _ATOMS = (GlobalVar, Constant, Op, Constructor)
 """What is never a line of its own."""
 _DESCRIBED = (Constant, Call, Var, Function, Tuple, TupleGetItem)

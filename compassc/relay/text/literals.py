@@ -17,8 +17,8 @@ LITERAL_DTYPES = {
     "int64": "i64",
 }
 """The data types whose scalars have literals, with the suffix of those."""
-NOT_IN_QUOTES = frozenset('"\n\r')
-"""What a quoted text, which knows no escapes, cannot hold."""
+NOT_IN_QUOTES = frozenset('"\n\r\x01\x02')
+"""What a quoted text, which knows no escapes, cannot hold: ends of it and of lines, marks of the printer."""
 
 
 def scalar(array: np.ndarray[Any, Any]) -> str | None:

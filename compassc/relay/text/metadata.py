@@ -16,13 +16,21 @@ from compass_core.errors import CompassError
 from compass_core.reading import jsontext
 from compass_runtime.ndarray import NDArray
 from compass_runtime.program import numpy_dtype
+from compassc.ir import PrimFunc
 from compassc.ir.errors import ExpressionError
+from compassc.relay import declared
 from compassc.relay.attributes import PREFIX, RECORDS, Attrs, DictAttrs
 from compassc.relay.expr import Constant
 from compassc.relay.types import IncompleteType, SizeVar, TypeKind
 
 SECTION = "#[metadata]"
-CONSTANT, INCOMPLETE, SIZE_VAR, VALUE = "relay.Constant", "IncompleteType", "tir.SizeVar", "Value"
+CONSTANT, INCOMPLETE, SIZE_VAR, KERNEL, VALUE = (
+    "relay.Constant",
+    "IncompleteType",
+    "tir.SizeVar",
+    "tir.PrimFunc",
+    "Value",
+)
 _CODE = "relay-metadata"
 
 
@@ -50,7 +58,7 @@ class Metadata:
 def _key(value: object) -> str:
     if isinstance(value, Attrs):
         return value.record.key
-    kinds = ((Constant, CONSTANT), (IncompleteType, INCOMPLETE), (SizeVar, SIZE_VAR))
+    kinds = ((Constant, CONSTANT), (IncompleteType, INCOMPLETE), (SizeVar, SIZE_VAR), (PrimFunc, KERNEL))
     return next((key for kind, key in kinds if isinstance(value, kind)), VALUE)
 
 
@@ -76,6 +84,8 @@ def _encoded(value: Any) -> Any:
         return {"open": int(value.kind)}
     if isinstance(value, SizeVar):
         return {"size": value.name}
+    if isinstance(value, PrimFunc):
+        return value.script()
     raise ExpressionError(
         f"a {type(value).__name__} among the attributes has no text",
         "print with astext(show_meta_data=False), or keep the program as an object",
@@ -126,6 +136,7 @@ def _tensor(given: Any) -> np.ndarray[Any, Any]:
 
 def _attrs(value: Any, where: str) -> Attrs:
     key = value["attrs"]
+    declared.load()
     if not isinstance(key, str) or key not in RECORDS:
         raise ValueError(f"there is no record {key}, of those named {PREFIX}...")
     return RECORDS[key](**{k: _decoded(v, where) for k, v in value["fields"].items()})

@@ -1,0 +1,1 @@
+"""What can be said of Relay programs without running them."""
