@@ -1,5 +1,7 @@
 """Relay: the graph language. Expressions with types, modules, text, operators, passes, and what runs them."""
 
+from compassc.relay import analysis, loops
+from compassc.relay.bind import bind
 from compassc.relay.equal import assert_structural_equal, structural_equal, structural_hash
 from compassc.relay.errors import DiagnosticError
 from compassc.relay.expr import (
@@ -27,9 +29,12 @@ from compassc.relay.expr import (
     const,
     var,
 )
+from compassc.relay.functor import ExprFunctor, ExprMutator, ExprVisitor, TypeFunctor, TypeMutator, TypeVisitor
+from compassc.relay.interpreter import Interpreter
 from compassc.relay.module import IRModule
 from compassc.relay.parser import fromtext, parse, parse_expr
 from compassc.relay.printer import astext
+from compassc.relay.scope_builder import ScopeBuilder
 from compassc.relay.std import Prelude
 from compassc.relay.types import (
     Any,
@@ -56,6 +61,9 @@ __all__ = [
     "Constructor",
     "DiagnosticError",
     "Expr",
+    "ExprFunctor",
+    "ExprMutator",
+    "ExprVisitor",
     "FuncType",
     "Function",
     "GlobalTypeVar",
@@ -63,6 +71,7 @@ __all__ = [
     "IRModule",
     "If",
     "IncompleteType",
+    "Interpreter",
     "Let",
     "Match",
     "PatternConstructor",
@@ -74,6 +83,7 @@ __all__ = [
     "RefRead",
     "RefType",
     "RefWrite",
+    "ScopeBuilder",
     "TensorType",
     "Tuple",
     "TupleGetItem",
@@ -82,14 +92,20 @@ __all__ = [
     "Type",
     "TypeCall",
     "TypeData",
+    "TypeFunctor",
     "TypeKind",
+    "TypeMutator",
     "TypeRelation",
     "TypeVar",
+    "TypeVisitor",
     "Var",
+    "analysis",
     "assert_structural_equal",
     "astext",
+    "bind",
     "const",
     "fromtext",
+    "loops",
     "parse",
     "parse_expr",
     "scalar_type",

@@ -10,10 +10,10 @@ from compass_core.errors.suggest import help_for
 from compassc.ir import IRModule as Kernels
 from compassc.ir import PrimFunc
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
-from compassc.relay.analysis.variables import free_type_vars, free_vars
 from compassc.relay.attributes import DictAttrs
 from compassc.relay.expr import Call, Constructor, Expr, Function, GlobalVar, Var, as_expr
 from compassc.relay.types import GlobalTypeVar, Type, TypeData
+from compassc.relay.variables import free_type_vars, free_vars
 from compassc.relay.visit import rewrite
 
 MAIN = "main"

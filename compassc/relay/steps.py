@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -10,9 +10,9 @@ Steps = Generator[Any, Any, T]
 """A call that is under way: it yields calls whose results it waits for, and returns a T."""
 
 
-def run(first: Steps[T]) -> T:
+def run(first: Steps[T], most: int = 0, too_deep: Callable[[], Exception] | None = None) -> T:
     """The result of a call, with the calls that it waits for. An error leaves all of them at once: none can catch what
-    another one raises."""
+    another one raises. `most`: how many may wait (0: any number), else the error of `too_deep` is raised."""
     waiting: list[Steps[Any]] = [first]
     value: Any = None
     while waiting:
@@ -24,5 +24,7 @@ def run(first: Steps[T]) -> T:
         else:
             waiting.append(following)
             value = None
+            if most and len(waiting) > most and too_deep is not None:
+                raise too_deep()
     result: T = value
     return result

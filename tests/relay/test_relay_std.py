@@ -6,7 +6,8 @@ import pytest
 
 from compassc import relay
 from compassc.ir.errors import ExpressionError
-from compassc.relay.analysis.variables import free_vars
+from compassc.relay.variables import free_vars
+from tests.choosing import some
 
 FILES = ["prelude.rly", "nat.rly", "gradient.rly", "core.rly"]
 
@@ -24,7 +25,7 @@ def test_files_are_whole_and_read_back(name):
     module.import_from_std("prelude.rly")
     module.import_from_std(name)
     module.import_from_std(name)
-    for v, function in module.functions.items():
+    for v, function in some(module.functions.items()):
         assert free_vars(function) == [], v
     again = relay.parse(module.astext())
     relay.assert_structural_equal(module, again)

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from compass_core.errors import CompassError, render
 from compassc import relay
-from compassc.relay.analysis.variables import free_vars
 from compassc.relay.errors import DiagnosticError
 from compassc.relay.expr import Expr
 from compassc.relay.operators import get as OP
 from compassc.relay.text import metadata
 from compassc.relay.types import SizeVar
+from compassc.relay.variables import free_vars
 
 from .programs import RECIPES, Builder
 

@@ -293,8 +293,9 @@ class Reader(TypeReader):
 
     def _global(self) -> Steps[Expr]:
         yield from ()
-        name = str(self.take().value)
-        return self.globals.setdefault(name, GlobalVar(name))
+        token = self.take()
+        name = str(token.value)
+        return self.globals.setdefault(name, GlobalVar(name, self.span(token)))
 
     def _named(self) -> Steps[Expr]:
         """A constructor, or an operator, whose name may have dots."""
