@@ -1,0 +1,139 @@
+"""The exact arithmetic of quantised operators: fixed-point factors, quantisation and back. Scales are float32, zero points
+int32: scalars, or one for each place of an axis."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from compassc.ir.dtypes import dtype as data_type
+from compassc.ir.errors import ExpressionError
+from compassc.relay.ops.elementwise import fixed_point
+
+Array = Any
+"""An array of NumPy."""
+
+
+@dataclass(frozen=True)
+class Requantization:
+    """How `requantize` rounds, and in which type it computes."""
+
+    rounding: str = "UPWARD"
+    compute_dtype: str = "int64"
+
+    def __post_init__(self) -> None:
+        for given, known in (
+            (self.rounding, ("UPWARD", "TONEAREST")),
+            (self.compute_dtype, ("int64", "float32", "float64")),
+        ):
+            if given not in known:
+                raise ExpressionError(f"requantize does not know '{given}'", f"give one of {', '.join(known)}")
+
+
+_STANDARD = Requantization()
+_CURRENT: ContextVar[Requantization] = ContextVar("requantization", default=_STANDARD)
+
+
+@contextlib.contextmanager
+def requantize_config(rounding: str = "UPWARD", compute_dtype: str = "int64") -> Iterator[Requantization]:
+    """How requantizations inside are done that do not say it themselves."""
+    token = _CURRENT.set(Requantization(rounding, compute_dtype))
+    try:
+        yield _CURRENT.get()
+    finally:
+        _CURRENT.reset(token)
+
+
+def requantization(rounding: str = "None", compute_dtype: str = "None") -> Requantization:
+    """What holds for a requantization with these attributes."""
+    said = {"rounding": rounding, "compute_dtype": compute_dtype}
+    return replace(_CURRENT.get(), **{k: v for k, v in said.items() if v != "None"})
+
+
+def fixed_point_multiplier(value: float) -> tuple[int, int]:
+    """A positive number as q * 2^(e - 31), with q of 32 bits: (q, e)."""
+    if value == 0:
+        return 0, 0
+    part, exponent = math.frexp(value)
+    q = math.floor(part * 2**31 + 0.5)
+    return (2**30, exponent + 1) if q == 2**31 else (q, exponent)
+
+
+def on_axis(values: Any, axis: int, rank: int) -> Any:
+    """A scalar as it is; one number for each place of an axis so that it lies there."""
+    array = np.asarray(values)
+    if array.ndim == 0 or array.size == 1:
+        return array.reshape(())
+    return array.reshape([-1 if d == axis % rank else 1 for d in range(rank)])
+
+
+def _to_nearest(x: Array, q: Array, e: Array) -> Array:
+    """x times q * 2^(e - 31), halves away from zero, in int64."""
+    product = (x.astype("int64") << np.maximum(e, 0)) * q
+    shift = 31 + np.maximum(-e, 0)
+    half = np.int64(1) << (shift - 1)
+    made: Array = ((product + np.where(product >= 0, half, half - 1)) >> shift).astype("int32")
+    return made
+
+
+def scaled(x: Array, factor: Any, how: Requantization) -> Array:
+    """int32 numbers times a factor (or one for each place of an axis), by fixed-point arithmetic."""
+    pairs = np.vectorize(fixed_point_multiplier, otypes=["int64", "int64"])(factor)
+    q, e = (np.asarray(p, "int64") for p in pairs)
+    if how.rounding == "TONEAREST":
+        return _to_nearest(x, q, e)
+    return np.asarray(fixed_point(x, q, np.maximum(e, 0), np.maximum(-e, 0)))
+
+
+def limited(x: Array, dtype: str) -> Array:
+    """Whole numbers in a type: the nearest ones that it has."""
+    low, high = data_type(dtype).range()
+    return np.clip(x, low, high).astype(dtype)
+
+
+def requantized(
+    x: Array, source: Sequence[Any], target: Sequence[Any], axis: int, dtype: str, how: Requantization
+) -> Array:
+    """Numbers of one scale and zero point as those of another. `source`, `target`: scale and zero point."""
+    (scale, zero), (new_scale, new_zero) = ([on_axis(v, axis, max(x.ndim, 1)) for v in p] for p in (source, target))
+    if np.any(new_scale == 0):
+        raise ExpressionError("requantize: the scale of the output is 0", "give a scale above 0")
+    factor = scale.astype("float64") / new_scale.astype("float64")
+    same = scale.shape == new_scale.shape and bool(np.all(scale == new_scale))
+    if how.compute_dtype != "int64":
+        t = (x.astype(how.compute_dtype) - zero.astype(how.compute_dtype)) * factor.astype(how.compute_dtype)
+        t = t + new_zero.astype(how.compute_dtype)
+        whole = np.floor(t + 0.5) if how.rounding == "UPWARD" else np.sign(t) * np.floor(np.abs(t) + 0.5)
+        return limited(np.clip(whole, -(2.0**31), 2.0**31 - 1).astype("int64"), dtype)
+    t = x.astype("int32") - zero.astype("int32")
+    t = t if same else scaled(t, factor, how)
+    made = t + new_zero.astype("int32")
+    return made if dtype == "int32" else limited(made, dtype)
+
+
+def rounded(x: Array) -> Array:
+    """Whole numbers, halves away from zero, within 32 bits; 0 for what is no number."""
+    whole = np.trunc(x)
+    away = whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0)
+    return np.clip(np.nan_to_num(away.astype("float64")), -(2.0**31), 2.0**31 - 1).astype("int64")
+
+
+def quantized(x: Array, scale: Any, zero: Any, axis: int, dtype: str) -> Array:
+    """Reals as numbers of a scale and a zero point."""
+    scale, zero = (on_axis(v, axis, max(x.ndim, 1)) for v in (scale, zero))
+    return limited(rounded(x / scale.astype("float32")) + zero.astype("int64"), dtype)
+
+
+def dequantized(x: Array, scale: Any, zero: Any, axis: int, dtype: str = "float32") -> Array:
+    """The reals that numbers of a scale and a zero point mean."""
+    scale, zero = (on_axis(v, axis, max(x.ndim, 1)) for v in (scale, zero))
+    made = (x.astype("int32") - zero.astype("int32")).astype("float32") * scale.astype("float32")
+    if dtype == "float16":
+        return np.clip(made, -65504.0, 65504.0).astype("float16")
+    return made

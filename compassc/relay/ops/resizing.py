@@ -1,0 +1,306 @@
+"""Pictures in other sizes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from compassc import te
+from compassc.ir.dtypes import dtype as data_type
+from compassc.ir.errors import ExpressionError
+from compassc.operators.calls import References, define
+from compassc.operators.declare import sample
+from compassc.relay import layouts
+from compassc.relay.builders import builder, call
+from compassc.relay.expr import Expr, const
+from compassc.relay.ops.convolution import SPACE
+from compassc.relay.ops.declare import INJECTIVE, VOID, declare, record
+from compassc.relay.ops.relations import of, require, shaped
+from compassc.relay.ops.shapes import extents, several
+from compassc.relay.types import Dim, TensorType, Type
+
+METHODS = ("nearest_neighbor", "linear", "cubic")
+MODES = (
+    "half_pixel",
+    "align_corners",
+    "asymmetric",
+    "pytorch_half_pixel",
+    "tf_half_pixel_for_nn",
+    "tf_crop_and_resize",
+)
+ROUNDINGS = ("", "round", "round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+
+
+def source(place: Any, old: int, new: int, mode: str, start: float = 0.0, end: float = 1.0) -> Any:
+    """The place in the old picture of a place in the new one; between elements, too."""
+    if mode == "align_corners":
+        return place * ((old - 1) / (new - 1) if new > 1 else 0.0)
+    if mode == "asymmetric":
+        return place * (old / new)
+    if mode == "tf_half_pixel_for_nn":
+        return (place + 0.5) * (old / new)
+    if mode == "tf_crop_and_resize":
+        if new == 1:
+            return place * 0.0 + 0.5 * (start + end) * (old - 1)
+        return place * ((end - start) * (old - 1) / (new - 1)) + start * (old - 1)
+    if mode == "pytorch_half_pixel" and new == 1:
+        return place * 0.0
+    return (place + 0.5) * (old / new) - 0.5
+
+
+def rounded(value: Any, how: str, mode: str) -> Any:
+    """The place of the nearest element, by a way to round."""
+    how = how or ("round" if mode == "align_corners" else "floor")
+    if how == "round":
+        return np.sign(value) * np.floor(np.abs(value) + 0.5)
+    if how == "round_prefer_floor":
+        return np.ceil(value - 0.5)
+    if how == "round_prefer_ceil":
+        return np.floor(value + 0.5)
+    return np.floor(value + 1e-5) if how == "floor" else np.ceil(value - 1e-5)
+
+
+def cubic(fraction: Any, alpha: float) -> Any:
+    """The weights of the four elements around."""
+    t, a = fraction, alpha
+    near = [((a + 2) * d - (a + 3)) * d * d + 1 for d in (t, 1 - t)]
+    far = [((a * d - 5 * a) * d + 8 * a) * d - 4 * a for d in (t + 1, 2 - t)]
+    return [far[0], near[0], near[1], far[1]]
+
+
+def axis_weights(old: int, new: int, a: Any, start: float, end: float) -> tuple[Any, Any]:
+    """What each new place takes of each old one, and which new places lie outside."""
+    at = source(np.arange(new, dtype="float64"), old, new, a.coordinate_transformation_mode, start, end)
+    made, rows = np.zeros((new, old)), np.arange(new)
+    if a.method == "nearest_neighbor":
+        places = rounded(at, a.rounding_method, a.coordinate_transformation_mode)
+        made[rows, np.clip(places, 0, old - 1).astype(int)] = 1
+    else:
+        low = np.floor(at)
+        weights = [1 - (at - low), at - low] if a.method == "linear" else cubic(at - low, a.cubic_alpha)
+        taps = [low + n for n in ((0, 1) if a.method == "linear" else (-1, 0, 1, 2))]
+        if a.method == "cubic" and a.cubic_exclude:
+            weights = [np.where((t < 0) | (t >= old), 0, w) for w, t in zip(weights, taps)]
+            total = sum(weights)
+            weights = [w / total for w in weights]
+        for w, t in zip(weights, taps):
+            np.add.at(made, (rows, np.clip(t, 0, old - 1).astype(int)), w)
+    outside = (at < 0) | (at > old - 1)
+    return made, outside & (a.coordinate_transformation_mode == "tf_crop_and_resize")
+
+
+def resized(x: Any, size: Sequence[int], a: Any, roi: Any = ()) -> Any:
+    """An array NC... in another size."""
+    made = x.astype("float64")
+    rank = x.ndim - 2
+    outside = np.zeros([1] * x.ndim, bool)
+    for d, new in enumerate(size):
+        start, end = (roi[d], roi[d + rank]) if len(roi) else (0.0, 1.0)
+        weights, out = axis_weights(x.shape[d + 2], new, a, start, end)
+        made = np.moveaxis(np.tensordot(made, weights, (d + 2, 1)), -1, d + 2)
+        outside = outside | out.reshape([-1 if n == d + 2 else 1 for n in range(x.ndim)])
+    return np.where(outside, a.extrapolation_value, made) if outside.any() else made
+
+
+def _value(x: Any, size: Sequence[int], a: Any, dtype: str) -> Any:
+    """An array NC... in another size as an expression."""
+    mode = a.coordinate_transformation_mode
+    if a.method == "cubic" or mode == "tf_crop_and_resize":
+        raise ExpressionError(
+            f"resizing by {a.method} and {mode} has no tensor expression", "the reference computes it"
+        )
+    if a.method == "linear" and not data_type(dtype).is_floating:
+        raise ExpressionError(f"resizing {dtype} by {a.method} has no tensor expression", "cast to float32 before")
+    n, c, *space = extents(x)
+    one, zero = te.const(1.0, "float32"), te.const(0, "int32")
+
+    def at(i: Any, old: int, new: int) -> Any:
+        base, scale = source(0.0, old, new, mode), source(1.0, old, new, mode) - source(0.0, old, new, mode)
+        return te.cast(i, "float32") * te.const(scale, "float32") + te.const(base, "float32")
+
+    def inside(place: Any, old: int) -> Any:
+        return te.max(te.min(te.cast(place, "int32"), te.const(old - 1, "int32")), zero)
+
+    def place_of(v: Any) -> Any:
+        how = a.rounding_method or ("round" if mode == "align_corners" else "floor")
+        half, small = te.const(0.5, "float32"), te.const(1e-5, "float32")
+        if how == "round":
+            return te.Select(v < te.const(0.0, "float32"), te.ceil(v - half), te.floor(v + half))
+        return {"round_prefer_floor": lambda: te.ceil(v - half), "round_prefer_ceil": lambda: te.floor(v + half),
+                "floor": lambda: te.floor(v + small), "ceil": lambda: te.ceil(v - small)}[how]()  # fmt: skip
+
+    def element(b: Any, k: Any, *i: Any) -> Any:
+        values = [at(v, old, new) for v, old, new in zip(i, space, size)]
+        if a.method == "nearest_neighbor":
+            return te.cast(x[(b, k, *(inside(place_of(v), old) for v, old in zip(values, space)))], dtype)
+        total: Any = None
+        for corner in itertools.product((0, 1), repeat=len(space)):
+            weight, places = one, []
+            for upper, v, old in zip(corner, values, space):
+                low = te.floor(v)
+                weight = weight * ((v - low) if upper else one - (v - low))
+                places.append(inside(low + one if upper else low, old))
+            part = te.cast(x[(b, k, *places)], "float32") * weight
+            total = part if total is None else total + part
+        return te.cast(total, dtype)
+
+    return te.compute([n, c, *size], element, name="T_resize", tag="injective")
+
+
+def _rule(rank: int) -> Any:
+    def rule(a: Any, x: TensorType) -> Type:
+        plain = "NC" + SPACE[rank]
+        require(layouts.convertible(a.layout, plain), lambda: f"resize{rank}d takes layouts that are convertible to {plain}, not {a.layout}")  # fmt: skip
+        require(len(x.shape) == len(layouts.layout(a.layout)), lambda: f"the data {x} has no layout {a.layout}")
+        for given, known in (
+            (a.method, METHODS),
+            (a.coordinate_transformation_mode, MODES),
+            (a.rounding_method, ROUNDINGS),
+        ):
+            if given not in known:
+                require(False, f"there is no '{given}': {', '.join(k for k in known if k)}")
+        require(
+            a.size is not None and len(a.size) == rank,
+            lambda: f"size {a.size} does not go with {rank} dimensions of {x}",
+        )
+        n, c, *_ = layouts.converted(x.shape, a.layout, plain)
+        return shaped(x, layouts.converted([n, c, *a.size], plain, a.layout), a.out_dtype)
+
+    return rule
+
+
+def in_plain(call: Any, layout: str, x: Any, rank: int, function: Any) -> Any:
+    """What a function makes of a tensor NC..., of a tensor in any layout."""
+    plain = "NC" + SPACE[rank]
+    made = function(layouts.transform(call, x, extents(x), layout, plain))
+    return layouts.transform(call, made, extents(made), plain, layout)
+
+
+_OPTIONS: dict[str, Any] = {
+    "method": "linear", "coordinate_transformation_mode": "half_pixel", "rounding_method": "round", "cubic_alpha": -0.5,
+    "cubic_exclude": 0, "extrapolation_value": 0.0, "out_dtype": VOID,
+}  # fmt: skip
+
+
+def _declare_resize(rank: int) -> None:
+    plain = "NC" + SPACE[rank]
+    kind = record(f"Resize{rank}DAttrs", size=None, roi=None, layout=plain, **_OPTIONS)
+    old: tuple[int, ...] = (1, 2, 4, 5, 3)[: rank + 2]
+    size = (7, 3, 5)[:rank]
+    samples = [
+        sample(old, size=size), sample(old, size=size, coordinate_transformation_mode="align_corners"),
+        sample(old, size=size, method="nearest_neighbor", coordinate_transformation_mode="asymmetric", rounding_method="floor"),
+        sample(old, size=size, method="nearest_neighbor", rounding_method="round_prefer_floor"),
+    ]  # fmt: skip
+    declare(
+        f"image.resize{rank}d", "data, " + ", ".join(kind.fields), _rule(rank), INJECTIVE, *samples, record=kind, build=False, level=5,
+        reference=lambda a, t, x: in_plain(References(), a.layout, x, rank, lambda y: resized(y, a.size, a, a.roi or ())),
+        compute=lambda a, t, x: in_plain(define, a.layout, x, rank, lambda y: _value(y, a.size, a, t.dtype)),
+    )  # fmt: skip
+
+    @builder(f"image.resize{rank}d")
+    def resize(
+        data: Expr, size: Any, roi: Any = None, layout: str = plain, method: str = "linear",
+        coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "", cubic_alpha: float = -0.5,
+        cubic_exclude: int = 0, extrapolation_value: float = 0.0, out_dtype: Any = None,
+    ) -> Expr:  # fmt: skip
+        """A picture in another size: of the nearest elements, or of those around."""
+        options: dict[str, Any] = {
+            "layout": layout, "method": method, "coordinate_transformation_mode": coordinate_transformation_mode,
+            "rounding_method": rounding_method, "cubic_alpha": cubic_alpha, "cubic_exclude": cubic_exclude,
+            "extrapolation_value": extrapolation_value, "out_dtype": out_dtype,
+        }  # fmt: skip
+        wanted, area = several(size), [0.0] * 2 * rank if roi is None else several(roi)
+        if isinstance(wanted, Expr) or isinstance(area, Expr):
+            given = [v if isinstance(v, Expr) else const(v) for v in (wanted, area)]
+            return call(f"dyn.image.resize{rank}d", data, *given, size=None, roi=None, **options)
+        return call(f"image.resize{rank}d", data, size=wanted, roi=area, **options)
+
+
+for _rank in SPACE:
+    _declare_resize(_rank)
+
+
+# --------------------------------------------------------------------------------------------------------------- upsampling
+
+
+class Options:
+    """How a picture gets another size, where it is not said by attributes of its own."""
+
+    cubic_alpha, cubic_exclude, extrapolation_value, rounding_method = -0.5, 0, 0.0, ""
+
+    def __init__(self, method: str, mode: str) -> None:
+        self.method, self.coordinate_transformation_mode = method, mode
+
+
+def how_larger(a: Any) -> Options:
+    """The options that attributes of upsampling mean."""
+    names = {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
+    mode = getattr(a, "coordinate_transformation_mode", None)
+    if mode is None:
+        mode = "align_corners" if a.align_corners else "asymmetric"
+    return Options(names.get(a.method, a.method), mode)
+
+
+def larger(extent: Dim, scale: float) -> Dim:
+    """An extent times a scale, rounded."""
+    return of(lambda n: math.floor(n * scale + 0.5), extent)
+
+
+def _upsampled(rank: int, scales: Sequence[str], methods: Sequence[str]) -> dict[str, Any]:
+    plain = "NC" + SPACE[rank]
+
+    def sizes(a: Any, space: Sequence[Dim]) -> list[Any]:
+        return [larger(n, getattr(a, s)) for n, s in zip(space, scales)]
+
+    def rule(a: Any, x: TensorType) -> Type:
+        require(a.method in methods, lambda: f"method is one of {', '.join(methods)}, not '{a.method}'")
+        require(layouts.convertible(a.layout, plain), lambda: f"upsampling takes layouts that are convertible to {plain}, not {a.layout}")  # fmt: skip
+        require(len(x.shape) == len(layouts.layout(a.layout)), lambda: f"the data {x} has no layout {a.layout}")
+        n, c, *space = layouts.converted(x.shape, a.layout, plain)
+        return shaped(x, layouts.converted([n, c, *sizes(a, space)], plain, a.layout))
+
+    def reference(a: Any, t: TensorType, x: Any) -> Any:
+        return in_plain(References(), a.layout, x, rank, lambda y: resized(y, sizes(a, y.shape[2:]), how_larger(a)))
+
+    def compute(a: Any, t: TensorType, x: Any) -> Any:
+        return in_plain(
+            define, a.layout, x, rank, lambda y: _value(y, sizes(a, extents(y)[2:]), how_larger(a), t.dtype)
+        )
+
+    return {"rule": rule, "reference": reference, "compute": compute}
+
+
+def _scaled_builder(name: str, signature: Sequence[tuple[str, Any]], scales: Sequence[str]) -> None:
+    def build(data: Expr, *args: Any, **named: Any) -> Expr:
+        values = {**dict(signature), **dict(zip([n for n, _ in signature], args)), **named}
+        given = [values[s] for s in scales]
+        if any(isinstance(g, Expr) for g in given):
+            exprs = [g if isinstance(g, Expr) else const(float(g)) for g in given]
+            return call(f"dyn.{name}", data, *exprs, **{**values, **dict.fromkeys(scales)})
+        return call(name, data, **values)
+
+    build.__name__ = name.rpartition(".")[2]
+    build.__doc__ = "A picture so many times as large."
+    builder(name)(build)
+
+
+for _name, _rank, _scales, _methods, _kind in (
+    ("nn.upsampling", 2, ("scale_h", "scale_w"), ("nearest_neighbor", "bilinear", "bicubic"), "UpSamplingAttrs"),
+    ("nn.upsampling3d", 3, ("scale_d", "scale_h", "scale_w"), ("nearest_neighbor", "trilinear"), "UpSampling3DAttrs"),
+):
+    _last = {"align_corners": False} if _rank == 2 else {"coordinate_transformation_mode": "half_pixel"}
+    _fields = {"layout": "NC" + SPACE[_rank], "method": "nearest_neighbor", **_last}
+    _made = _upsampled(_rank, _scales, _methods)
+    _old: tuple[int, ...] = (1, 2, 3, 4, 2)[: _rank + 2]
+    _twice = dict.fromkeys(_scales, 2)
+    declare(
+        _name, ", ".join(["data", *_scales, *_fields]), _made.pop("rule"), INJECTIVE, sample(_old, **_twice),
+        sample(_old, **_twice, method=_methods[1]), record=record(_kind, **dict.fromkeys(_scales, ...), **_fields), build=False, level=2,
+        **_made,
+    )  # fmt: skip
+    _scaled_builder(_name, [*((s, 1) for s in _scales), *_fields.items()], _scales)
