@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
-FAMILIES = "elementwise broadcast reduction shapes slices creation indexing sorting convolution linear pooling normalisation padding resizing image quantised"
+FAMILIES = "elementwise broadcast reduction shapes slices creation indexing sorting convolution linear pooling normalisation padding resizing image quantised vision spectra dynamic random notes"
 MODULES: tuple[str, ...] = tuple(f"ops.{name}" for name in FAMILIES.split())
 """Modules of this package, by name."""
 

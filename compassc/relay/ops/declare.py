@@ -60,6 +60,7 @@ def declare(
     results: int = 0,
     partial: str = "",
     stateful: bool = False,
+    anything: bool = False,
     prepare: Callable[[dict[str, Any]], None] | None = None,
     build: bool = True,
     **registered: Any,
@@ -71,7 +72,7 @@ def declare(
     them; `results`: how many results can be unpacked; without `build` it is written by hand.
     `body` (or the name of a tensor operator) says what is computed, or `reference` (attributes, type, arrays) and
     `compute` (attributes, type, tensors). `partial` names arguments
-    that may be holes for the rule. `samples` are tried with `types`.
+    that may be holes for the rule; `anything`: arguments may be of any type. `samples` are tried with `types`.
     """
     names, defaults = _parameters(signature)
     arguments = [n for n in names if not (record and n in record.fields)]
@@ -82,7 +83,7 @@ def declare(
         len(arguments),
         level,
         record,
-        _checked(name, arguments, rule, tuples.split(), partial.split()),
+        _checked(name, arguments, rule, tuples.split(), partial.split(), anything),
         samples=samples,
         types=tuple(types),
     )
@@ -154,7 +155,12 @@ def _holes(t: Type) -> bool:
 
 
 def _checked(
-    name: str, arguments: Sequence[str], rule: Rule, tuples: Sequence[str], partial: Sequence[str]
+    name: str,
+    arguments: Sequence[str],
+    rule: Rule,
+    tuples: Sequence[str],
+    partial: Sequence[str],
+    anything: bool,
 ) -> Relation:
     """A rule that waits for types that are not known, and takes only tensors, and tuples of them."""
 
@@ -163,7 +169,7 @@ def _checked(
             return None
         for argument, t in zip(arguments, types):
             wanted = TupleType if argument in tuples else TensorType
-            if not isinstance(t, (wanted, IncompleteType)):
+            if not (anything or isinstance(t, (wanted, IncompleteType))):
                 kind = "a tuple" if wanted is TupleType else "a tensor"
                 raise RelationError(f"{name}: argument '{argument}' must be {kind}, not {t}")
         try:

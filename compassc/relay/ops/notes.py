@@ -1,0 +1,82 @@
+"""Operators that only note something: devices, fusion, compilers, memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compassc.relay.builders import builder, call
+from compassc.relay.expr import Expr, Function
+from compassc.relay.operators import Op
+from compassc.relay.ops.declare import OPAQUE, declare, record
+from compassc.relay.types import Type
+
+
+def _as_is(a: Any, x: Type) -> Type:
+    return x
+
+
+def _same(name: str, signature: str = "data", **more: Any) -> Op:
+    """An operator whose result is its argument, of any type."""
+    return declare(name, signature, _as_is, OPAQUE, anything=True, reference=lambda a, t, x: x, level=10, **more)
+
+
+_same(
+    "on_device", "body, virtual_device, constrain_result, constrain_body", build=False, TNonComputational=True,
+    record=record("OnDeviceAttrs", virtual_device=None, constrain_result=False, constrain_body=True),
+)  # fmt: skip
+
+
+@builder("annotation.on_device")
+def on_device(body: Expr, device: Any, constrain_result: bool = False, constrain_body: bool = True) -> Expr:
+    """That an expression, or its result, lies on a device."""
+    return call(
+        "on_device", body, virtual_device=device, constrain_result=constrain_result, constrain_body=constrain_body
+    )
+
+
+@builder("annotation.function_on_device")
+def function_on_device(function: Function, param_devices: Any, result_device: Any) -> Function:
+    """That the parameters and the result of a function lie on devices."""
+    return function.with_attr({"param_virtual_devices": tuple(param_devices), "result_virtual_device": result_device})
+
+
+for _name in ("stop_fusion", "checkpoint", "bitpack_start", "bitpack_end"):
+    _same(f"annotation.{_name}")
+_compiler = record("CompilerAttrs", compiler=...)
+for _name in ("compiler_begin", "compiler_end", "with_funcid"):
+    _same(f"annotation.{_name}", "data, compiler" if _name != "with_funcid" else "data", record=_compiler if _name != "with_funcid" else None)  # fmt: skip
+_same("annotation.cast_hint", "data, dtype", record=record("CastHintAttrs", dtype=...))
+_same("debug", "expr, debug_func=None", record=record("DebugAttrs", debug_func=...), stateful=True)
+
+
+def _later(a: Any, *types: Type) -> None:
+    """The type is known by the pass that makes the call."""
+
+
+for _name, _signature, _record in (
+    (
+        "memory.alloc_storage",
+        "size, shape, alignment",
+        record("AllocStorageAttrs", dtype="float32", virtual_device=...),
+    ),
+    (
+        "memory.alloc_tensor",
+        "storage, offset, shape",
+        record("AllocTensorAttrs", dtype="float32", const_shape=..., assert_shape=...),
+    ),
+    ("memory.kill", "value", None),
+    ("vm.invoke_tvm_op", "function, inputs, outputs", None),
+    ("vm.shape_func", "function, inputs, outputs", record("ShapeFuncAttrs", is_input=...)),
+    ("vm.reshape_tensor", "data, shape", record("ReshapeTensorAttrs", newshape=...)),
+):
+    declare(
+        _name,
+        _signature,
+        _later,
+        OPAQUE,
+        record=_record,
+        build=False,
+        stateful=True,
+        anything=True,
+        TNonComputational=True,
+    )
