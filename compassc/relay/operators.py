@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from compass_core.errors.suggest import nearest
+from compass_core.errors.suggest import help_for, nearest
 from compassc.ir.errors import ExpressionError
 from compassc.operators.declare import Sample
 from compassc.operators.patterns import PatternKind
 from compassc.relay import declared
-from compassc.relay.attributes import Attrs, Record
+from compassc.relay.attributes import RECORDS, Attrs, Record
 from compassc.relay.expr import Expr
-from compassc.relay.types import Relation, Type
+from compassc.relay.ops.relations import broadcast, compared, same
+from compassc.relay.types import IncompleteType, Relation, Type
 from compassc.te.tensor import Tensor
 
 Reference = Callable[[Attrs | None, Sequence[Any], Type], Any]
@@ -141,6 +142,28 @@ class Op(Expr):
     def set_support_level(self, level: int) -> None:
         """Say how common it is: 1 core, 2 convolution, 3 transforms, 4 broadcasts and reductions, ... 10 internal."""
         self.support_level = level
+
+    def set_attrs_type_key(self, key: str) -> None:
+        """Say which attributes calls have; "DictAttrs" are any. OperatorError for a key that no record has."""
+        if key != "DictAttrs" and key not in RECORDS:
+            raise OperatorError(f"there are no attributes '{key}'", help_for(key, list(RECORDS), "attributes"))
+        self.record = RECORDS.get(key)
+
+    def add_type_rel(self, rel_name: str, type_rel_func: Relation | None = None) -> None:
+        """Give its type rule: a function of the types of arguments and the attributes, by default that of the name.
+        OperatorError for a name that has none."""
+        known: dict[str, Callable[..., Type]] = {"Identity": same, "Broadcast": broadcast, "BroadcastComp": compared}
+        if type_rel_func is None and rel_name not in known:
+            raise OperatorError(f"there is no type relation '{rel_name}'", help_for(rel_name, list(known), "relations"))
+        if type_rel_func is not None:
+            self.relation = type_rel_func
+            return
+        rule = known[rel_name]
+
+        def relation(types: Sequence[Type], attrs: Attrs | None) -> Type | None:
+            return None if any(isinstance(t, IncompleteType) for t in types) else rule(attrs, *types)
+
+        self.relation = relation
 
 
 OPERATORS: dict[str, Op] = {}

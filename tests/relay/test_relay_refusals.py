@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compassc.relay import declared
+from compassc.operators.patterns import PatternKind
+from compassc.relay import declared, op
 from compassc.relay.builders import BUILDERS, build
 from compassc.relay.expr import Call, const, var
 from compassc.relay.operators import OPERATORS, Op, OperatorError, get, register
@@ -16,9 +17,9 @@ PICTURE = TensorType((1, 3, 8, 8))
 
 
 def typed(name: str, *types: Type, **attributes: object) -> Type | None:
-    op = get(name)
-    assert op.relation is not None
-    found = op.relation(types, op.record(**attributes) if op.record else None)
+    known = get(name)
+    assert known.relation is not None
+    found = known.relation(types, known.record(**attributes) if known.record else None)
     return found.result if isinstance(found, Related) else found
 
 
@@ -53,12 +54,18 @@ def test_both_sides_are_named(name, types, attributes, said):
     assert raised.value.message.startswith(f"{name}: ")
 
 
-@pytest.mark.parametrize("name", [n for n, op in OPERATORS.items() if op.arguments])
+@pytest.mark.parametrize("name", [n for n, o in OPERATORS.items() if o.arguments])
 def test_rules_wait_for_their_first_argument(name):
-    op = OPERATORS[name]
-    holes = [IncompleteType() for _ in op.arguments]
-    options = {k: "int8" if k.endswith("dtype") else 1 for k, v in (op.record.fields if op.record else {}).items() if v is ...}
-    assert op.relation is not None and op.relation(holes, op.record(**options) if op.record else None) is None
+    known = OPERATORS[name]
+    holes = [IncompleteType() for _ in known.arguments]
+    options = {
+        k: "int8" if k.endswith("dtype") else 1
+        for k, v in (known.record.fields if known.record else {}).items()
+        if v is ...
+    }
+    assert (
+        known.relation is not None and known.relation(holes, known.record(**options) if known.record else None) is None
+    )
 
 
 def test_open_extents_stay_open():
@@ -77,9 +84,9 @@ def test_open_extents_stay_open():
 
 
 def test_weights_get_their_types():
-    op = get("nn.conv2d")
-    assert op.record and op.relation
-    found = op.relation([PICTURE, IncompleteType()], op.record(channels=4, kernel_size=[3, 3]))
+    known = get("nn.conv2d")
+    assert known.record and known.relation
+    found = known.relation([PICTURE, IncompleteType()], known.record(channels=4, kernel_size=[3, 3]))
     assert isinstance(found, Related) and str(found.inputs[1]) == "Tensor[(4, 3, 3, 3), float32]"
 
 
@@ -94,16 +101,51 @@ def test_builders_make_calls():
 
 
 def test_registrations_have_levels():
-    op = register("tests.operator", "made by a test")
+    known = register("tests.operator", "made by a test")
     try:
-        op.set_attr("TOpPattern", 2)
+        known.set_attr("TOpPattern", 2)
         with pytest.raises(OperatorError, match="already registered"):
-            op.set_attr("TOpPattern", 4)
-        op.set_attr("TOpPattern", 4, 11)
-        assert op.get_attr("TOpPattern") == 4 and isinstance(op, Op)
+            known.set_attr("TOpPattern", 4)
+        known.set_attr("TOpPattern", 4, 11)
+        assert known.get_attr("TOpPattern") == 4 and isinstance(known, Op)
         with pytest.raises(OperatorError, match="is registered before"):
             register("tests.operator")
     finally:
         del OPERATORS["tests.operator"]
     with pytest.raises(OperatorError, match="is not registered"):
         get("tests.operator")
+
+
+def test_operators_of_programs():
+    made = op.register("tests.operator", "made by a test")
+    try:
+        made.set_num_inputs(2)
+        made.add_argument("x", "Tensor", "data")
+        made.set_attrs_type_key("relay.attrs.ClipAttrs")
+        made.add_type_rel("Broadcast")
+        assert made.attrs_type_key == "relay.attrs.ClipAttrs" and made.arguments[0].name == "x"
+        assert (
+            made.relation
+            and made.relation([A, IncompleteType()], None) is None
+            and str(made.relation([A, A], None)) == str(A)
+        )
+        made.add_type_rel("mine", lambda types, attrs: types[0])
+        assert made.relation([A, B], None) is A
+        op.register_pattern("tests.operator", op.OpPattern.ELEMWISE)
+        assert made.pattern is PatternKind.ELEMENTWISE
+
+        @op.register_compute("tests.operator", level=11)
+        def compute(attrs, tensors, result):
+            return tensors
+
+        assert made.compute is compute
+        with op.temporary("tests.operator", "TOpPattern", 8):
+            assert made.pattern is PatternKind.OPAQUE
+        assert made.get_attr("TOpPattern") == 0
+        with pytest.raises(OperatorError, match="there is no type relation 'Broadcasts'"):
+            made.add_type_rel("Broadcasts")
+        with pytest.raises(OperatorError, match="there are no attributes"):
+            made.set_attrs_type_key("relay.attrs.ClipAtrs")
+    finally:
+        del OPERATORS["tests.operator"]
+    assert op.add(var("x", shape=(2,)), const(1.0)).op is get("add") and "nn.dense" in op.list_op_names()

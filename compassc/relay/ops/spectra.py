@@ -31,9 +31,8 @@ def _letters(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     made = []
     for o, rank in zip(operands, ranks):
         dots = rank - len(o.replace("...", ""))
-        require(
-            dots == 0 or dots > 0 and "..." in o, lambda: f"'{o}' of '{equation}' does not go with {rank} dimensions"
-        )  # noqa: B023
+        if dots < 0 or dots and "..." not in o:
+            raise fail(f"'{o}' of '{equation}' does not go with {rank} dimensions")
         made.append(o.replace("...", free[most - dots : most]))
     if arrow:
         return made, right.replace("...", free[:most])
