@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,27 @@ def rounded(value: Any, how: str, mode: str) -> Any:
     return np.floor(value + 1e-5) if how == "floor" else np.ceil(value - 1e-5)
 
 
+def nearest(place: Any, old: int, new: int, a: Any, floordiv: Callable[[Any, int], Any]) -> Any:
+    """The whole place in the old picture nearest to that of a new place, exactly: ties are between whole numbers."""
+    mode = a.coordinate_transformation_mode
+    if mode == "align_corners":
+        value, parts = place * (old - 1 if new > 1 else 0), max(new - 1, 1)
+    elif mode == "asymmetric":
+        value, parts = place * old, new
+    elif mode == "pytorch_half_pixel" and new == 1:
+        value, parts = place * 0, 1
+    else:
+        value, parts = place * (2 * old) + (old if mode == "tf_half_pixel_for_nn" else old - new), 2 * new
+    how = a.rounding_method or ("round" if mode == "align_corners" else "floor")
+    if how == "floor":
+        return floordiv(value, parts)
+    if how == "ceil":
+        return floordiv(value + (parts - 1), parts)
+    if how == "round_prefer_floor":
+        return floordiv(value * 2 + (parts - 1), 2 * parts)
+    return floordiv(value * 2 + parts, 2 * parts)  # a place below 0 is cut to 0, however its halves are rounded
+
+
 def cubic(fraction: Any, alpha: float) -> Any:
     """The weights of the four elements around."""
     t, a = fraction, alpha
@@ -77,7 +98,10 @@ def axis_weights(old: int, new: int, a: Any, start: float, end: float) -> tuple[
     at = source(np.arange(new, dtype="float64"), old, new, a.coordinate_transformation_mode, start, end)
     made, rows = np.zeros((new, old)), np.arange(new)
     if a.method == "nearest_neighbor":
-        places = rounded(at, a.rounding_method, a.coordinate_transformation_mode)
+        if a.coordinate_transformation_mode == "tf_crop_and_resize":
+            places = rounded(at, a.rounding_method, a.coordinate_transformation_mode)
+        else:
+            places = nearest(rows, old, new, a, np.floor_divide)
         made[rows, np.clip(places, 0, old - 1).astype(int)] = 1
     else:
         low = np.floor(at)
@@ -125,18 +149,11 @@ def _value(x: Any, size: Sequence[int], a: Any, dtype: str) -> Any:
     def inside(place: Any, old: int) -> Any:
         return te.max(te.min(te.cast(place, "int32"), te.const(old - 1, "int32")), zero)
 
-    def place_of(v: Any) -> Any:
-        how = a.rounding_method or ("round" if mode == "align_corners" else "floor")
-        half, small = te.const(0.5, "float32"), te.const(1e-5, "float32")
-        if how == "round":
-            return te.Select(v < te.const(0.0, "float32"), te.ceil(v - half), te.floor(v + half))
-        return {"round_prefer_floor": lambda: te.ceil(v - half), "round_prefer_ceil": lambda: te.floor(v + half),
-                "floor": lambda: te.floor(v + small), "ceil": lambda: te.ceil(v - small)}[how]()  # fmt: skip
-
     def element(b: Any, k: Any, *i: Any) -> Any:
-        values = [at(v, old, new) for v, old, new in zip(i, space, size)]
         if a.method == "nearest_neighbor":
-            return te.cast(x[(b, k, *(inside(place_of(v), old) for v, old in zip(values, space)))], dtype)
+            whole = [nearest(v, old, new, a, te.floordiv) for v, old, new in zip(i, space, size)]
+            return te.cast(x[(b, k, *map(inside, whole, space))], dtype)
+        values = [at(v, old, new) for v, old, new in zip(i, space, size)]
         total: Any = None
         for corner in itertools.product((0, 1), repeat=len(space)):
             weight, places = one, []
