@@ -78,11 +78,11 @@ def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, sim
     """The kernel of a schedule with the parameters `args` for the current target, a function or a module. Outputs that are
     not among the arguments are parameters after them. `binds`: buffers of tensors. `simple_mode`: plain loops, to be read,
     for any target."""
+    from ..pass_manager.context import lowered as with_passes
     from ..te import Schedule
     from ..te import lower as lowered
     from ..te.machine import Machine
     from .nodes import seen
-    from .pass_context import lowered as with_passes
 
     if isinstance(inp, Schedule):
         given = list(args) if isinstance(args, (list, tuple)) else args
@@ -136,9 +136,9 @@ def build(
     """The module of a schedule, a function or a module of functions for a target. `target_host` changes nothing: what
     calls a kernel is this process."""
     from .. import targets
+    from ..pass_manager.context import lowered as with_passes
     from ..te import Schedule
     from ..te import lower as lowered
-    from .pass_context import lowered as with_passes
 
     _refuse(runtime=runtime)
     chosen = Target.of(target)

@@ -65,7 +65,8 @@ _TENSORS = "ComputeOp ExternOp Operation PlaceholderOp ScanOp Tensor TensorSlice
 _CONTAINERS = {n: "compassc.compat.nodes:" for n in ("Array", "Map")}
 _PASS_CONTEXT = "compassc.compat.pass_context:"
 _CONTEXTS = {
-    name: _PASS_CONTEXT for name in ("Pass", "PassContext", "PassInfo", "PrintIR", "Sequential", "module_pass")
+    **{n: "compassc.pass_manager.context:" for n in ("Pass", "PassContext", "PassInfo", "Sequential")},
+    **{n: _PASS_CONTEXT for n in ("PrintIR", "module_pass")},
 }
 _INSTRUMENTS = "PassInstrument PassTimingInstrument PrintAfterAll PrintBeforeAll pass_instrument"
 
@@ -320,8 +321,8 @@ MODULES: dict[str, Names] = {
     "tvm.container": Names(_CONTAINERS),
     "tvm.ir.container": Names(_CONTAINERS),
     "tvm.ir.transform": Names(_CONTEXTS),
-    "tvm.ir.instrument": Names({n: "compassc.compat.instruments:" for n in _INSTRUMENTS.split()}),
-    "tvm.instrument": Names({n: "compassc.compat.instruments:" for n in _INSTRUMENTS.split()}),
+    "tvm.ir.instrument": Names({n: "compassc.pass_manager.instruments:" for n in _INSTRUMENTS.split()}),
+    "tvm.instrument": Names({n: "compassc.pass_manager.instruments:" for n in _INSTRUMENTS.split()}),
     "tvm.ir.module": Names(_from(framework="IRModule")),
     "tvm.tir.schedule.testing": Names(
         {

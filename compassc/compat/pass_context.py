@@ -1,228 +1,13 @@
-"""Passes under the framework's names: contexts of a build, sequences, and passes of one's own."""
+"""Passes under the framework's names: passes of one's own on kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, TypeVar
 
-from compass_core.errors import UsageError
-from compass_core.errors.suggest import help_for
-
 from ..ir import IRModule, PrimFunc
-from ..pass_manager import AROUND, DISABLED, KERNELS
+from ..pass_manager.context import Pass, PassContext, Transform, WrongSetting, decorator
 from . import nodes
-from .instruments import METHODS, around
-
-Transform = Callable[[IRModule], IRModule]
-_ADDED = "tir.add_lower_pass"
-CONFIGS: dict[str, tuple[type, Any]] = {
-    _ADDED: (list, []),
-    "tir.HoistIfThenElse": (dict, {}),
-    "tir.LoopPartition": (dict, {}),
-    "tir.Simplify": (dict, {}),
-    "tir.UnrollLoop": (dict, {}),
-    "tir.debug_keep_trivial_loop": (bool, False),
-    "tir.disable_storage_rewrite": (bool, False),
-    "tir.disable_vectorize": (bool, False),
-    "tir.merge_static_smem": (bool, False),
-    "tir.noalias": (bool, True),
-    "tir.use_async_copy": (bool, False),
-}
-"""Settings with their types and defaults. All but the first change what is made of a program, never what it computes: they
-have no effect here."""
-_current: ContextVar[tuple[PassContext, ...]] = ContextVar("pass contexts", default=())
-_own: dict[str, Pass] = {}
-"""The passes that programs made, by name; of one name the last."""
-
-
-class _NoSetting(UsageError, AttributeError):
-    """There is no such setting of passes."""
-
-
-class _WrongSetting(UsageError, TypeError):
-    """A setting of passes has a value of a type that it does not take."""
-
-
-@dataclass(frozen=True)
-class PassInfo:
-    """What is known of a pass: `required` are passes of a `Sequential` that run before it."""
-
-    name: str
-    opt_level: int = 0
-    required: tuple[str, ...] = ()
-
-
-class PassContext:
-    """`with PassContext(disabled_pass=[...], config={...}):` around calls of `lower` and `build`.
-
-    `disabled_pass`: passes to leave out, by their names here or the framework's, or one's own. `config`: `tir.add_lower_pass`
-    is a list of (phase, pass), passes to run on what a schedule is lowered to, in the order of phases; settings about speed
-    have no effect. `opt_level`: passes of the same level or below belong to a `Sequential`, and those of `required_pass`.
-    `instruments`: what watches passes (`tvm.ir.instrument`). UsageError for other settings, and values of other types.
-    """
-
-    def __init__(
-        self,
-        opt_level: int = 2,
-        required_pass: Sequence[str] | None = None,
-        disabled_pass: Sequence[str] | None = None,
-        instruments: Sequence[Any] | None = None,
-        config: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.opt_level = opt_level
-        self.required_pass, self.disabled_pass = list(required_pass or ()), list(disabled_pass or ())
-        self.instruments = list(instruments or ())
-        self.config = dict(config or {})
-        for i in self.instruments:
-            if not all(hasattr(i, name) for name in METHODS):
-                raise _WrongSetting(
-                    f"a {type(i).__name__} is no instrument of passes",
-                    code="compat-name",
-                    help="decorate its class with tvm.ir.instrument.pass_instrument",
-                )
-        for key, value in self.config.items():
-            _check_setting(key, value)
-        from ..pass_manager import pass_name
-
-        left_out = {name.rpartition(".")[2] for name in self.disabled_pass} - _own.keys()
-        self._disabled = frozenset(pass_name(n) for n in left_out if KERNELS.key(n) not in KERNELS.ignored)
-        self._tokens: list[Any] = []
-
-    @staticmethod
-    def list_configs() -> dict[str, dict[str, Any]]:
-        """The settings with their types and defaults."""
-        return {name: {"type": kind.__name__, "default": value} for name, (kind, value) in CONFIGS.items()}
-
-    def __enter__(self) -> PassContext:  # noqa: PYI034 - typing.Self is younger than Python 3.10
-        for i in self.instruments:
-            i.enter_pass_ctx()
-        tokens = (
-            (_current, _current.set((*_current.get(), self))),
-            (DISABLED, DISABLED.set(DISABLED.get() | self._disabled)),
-            (AROUND, AROUND.set(self._watched if self.instruments else None)),
-        )
-        self._tokens.append(tokens)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for variable, token in self._tokens.pop():
-            variable.reset(token)
-        for i in self.instruments:
-            i.exit_pass_ctx()
-
-    def _watched(self, name: str, module: IRModule, run: Transform) -> IRModule:
-        return around(self.instruments, PassInfo(name), module, run)
-
-    @staticmethod
-    def current() -> PassContext:
-        """The innermost one, or one without settings."""
-        return (_current.get() or (PassContext(),))[-1]
-
-
-def _check_setting(key: str, value: Any) -> None:
-    """UsageError for a setting that does not exist, or a value that it does not take."""
-    if key not in CONFIGS:
-        raise _NoSetting(
-            f"there is no setting '{key}' of passes", code="compat-name", help=help_for(key, list(CONFIGS), "settings")
-        )
-    kind = CONFIGS[key][0]
-    given = (list, tuple) if kind is list else (bool, int) if kind is bool else Mapping
-    if not isinstance(value, given):
-        raise _WrongSetting(
-            f"the setting '{key}' is a {kind.__name__}, got a {type(value).__name__}",
-            code="compat-name",
-            help="a list of (phase, pass)" if key == _ADDED else "",
-        )
-
-
-def lowered(module: IRModule) -> IRModule:
-    """A module after the passes that the current context adds to lowering."""
-    for _, added in sorted(PassContext.current().config.get(_ADDED, ()), key=lambda pair: int(pair[0])):
-        module = added(module)
-    return module
-
-
-class Pass:
-    """A function from module to module with a name: `opt_level` says from which level on a `Sequential` runs it."""
-
-    def __init__(self, run: Transform, name: str, opt_level: int = 0, required: Sequence[str] | None = None) -> None:
-        self.run, self.info = run, PassInfo(name, opt_level, tuple(required or ()))
-        _own[name] = self
-
-    def __call__(self, module: IRModule) -> IRModule:
-        check_module(module, self.info.name)
-        return around(PassContext.current().instruments, self.info, module, self.run)
-
-
-def check_module(given: object, name: str) -> None:
-    """UsageError if what a pass is given is no module."""
-    if not isinstance(given, IRModule):
-        raise _WrongSetting(
-            f"the pass {name} takes a module, got a {type(given).__name__}",
-            code="compat-name",
-            help="give it tvm.IRModule({'main': function}), and take ['main'] of what it returns",
-        )
-
-
-class Sequential(Pass):
-    """Passes one after another: those whose level is that of the current context or below, or that it requires, and that it
-    does not leave out; each behind those that it requires itself."""
-
-    def __init__(
-        self,
-        passes: Sequence[Transform],
-        opt_level: int = 0,
-        name: str = "sequential",
-        required: Sequence[str] | None = None,
-        traceable: bool | None = None,
-    ) -> None:
-        super().__init__(self._all, name, opt_level, required)
-        self.passes = list(passes)
-
-    def _all(self, module: IRModule) -> IRModule:
-        context = PassContext.current()
-        for one in self.passes:
-            info = one.info if isinstance(one, Pass) else PassInfo("")
-            wanted = info.name in context.required_pass or info.opt_level <= context.opt_level
-            if wanted and info.name not in context.disabled_pass:
-                for name in info.required:
-                    module = _named(name)(module)
-                module = one(module)
-        return module
-
-
-def _named(name: str) -> Transform:
-    """A pass that another one requires. UsageError where there is none of that name."""
-    from ..pass_manager import pass_name, run_pipeline
-
-    if name in _own:
-        return _own[name]
-    found = pass_name(name.rpartition(".")[2])
-    return lambda module: run_pipeline((found,), module)
-
-
-def _decorator(make: Callable[[Callable[..., Any]], Transform], method: str) -> Callable[..., Any]:
-    def decorator(
-        pass_func: Callable[..., Any] | None = None,
-        opt_level: int = 0,
-        name: str | None = None,
-        required: Sequence[str] | None = None,
-        traceable: bool | None = None,
-    ) -> Any:
-        def made(function: Any) -> Any:
-            called = name or function.__name__
-            if isinstance(function, type):  # its objects are passes
-                return lambda *args, **options: Pass(
-                    make(getattr(function(*args, **options), method)), called, opt_level, required
-                )
-            return Pass(make(function), called, opt_level, required)
-
-        return made if pass_func is None else made(pass_func)
-
-    return decorator
-
 
 _T = TypeVar("_T", IRModule, PrimFunc)
 
@@ -233,7 +18,7 @@ def _given_back(function: Callable[..., Any], what: _T, *more: object) -> _T:
     if isinstance(made, type(what)):
         return made
     name = getattr(function, "__name__", type(function).__name__)
-    raise _WrongSetting(
+    raise WrongSetting(
         f"the pass {name} gave a {type(made).__name__}, not a {type(what).__name__}",
         code="compat-name",
         help="return what it was given, or a changed one",
@@ -255,11 +40,11 @@ def _on_functions(function: Callable[..., PrimFunc]) -> Transform:
     )
 
 
-prim_func_pass = _decorator(_on_functions, "transform_function")
+prim_func_pass = decorator(_on_functions, "transform_function")
 prim_func_pass.__doc__ = (
     "Decorates a function of (function, module, context), or a class with `transform_function`, as a pass."
 )
-module_pass = _decorator(_on_modules, "transform_module")
+module_pass = decorator(_on_modules, "transform_module")
 module_pass.__doc__ = "Decorates a function of (module, context), or a class with `transform_module`, as a pass."
 
 

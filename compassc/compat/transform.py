@@ -8,7 +8,7 @@ from compass_core.errors import UsageError
 from compassc import pass_manager
 from compassc.ir import IRModule
 
-from .pass_context import check_module
+from ..pass_manager.context import check_module
 
 
 def __getattr__(name: str) -> Callable[[], Callable[[IRModule], IRModule]]:
