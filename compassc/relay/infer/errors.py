@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compass_core.errors import CompassError, Note
+from compass_core.errors import Note
+from compassc.relay.errors import DiagnosticError
 from compassc.relay.expr import Expr
 
 
-class TypeInferenceError(CompassError, ValueError):
+class TypeInferenceError(DiagnosticError):
     """Types of a Relay program that do not fit, or cannot be found."""
 
 

@@ -1,0 +1,210 @@
+"""Drop calls that change nothing, and join calls that undo or repeat each other.
+
+Before: a typed module.
+After: no operator asks only the shape of an argument that is known (`zeros_like`, `reshape_like`, ...); nothing is added that is 0
+or multiplied by 1; reshapes, transposes and casts do not follow each other. Sums and products with constants are put
+together, and a quotient of a square root is a product: within rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from compassc.ir.dtypes import dtype as data_type
+from compassc.ir.errors import ExpressionError
+from compassc.relay.builders import build, call
+from compassc.relay.expr import Call, Constant, Expr
+from compassc.relay.module import IRModule
+from compassc.relay.passes._functions import op_name, rewrite_functions, scalar
+from compassc.relay.types import TensorType, is_dynamic
+
+NAME = "SimplifyExpr"
+LEVEL = 0
+REQUIRED = ("InferType",)
+MOST_ROUNDS = 100
+Rule = Callable[[Call, Call, TensorType], "Expr | None"]
+"""A rule: of a call as it was typed, with its arguments simplified, and its type; None where it does not apply."""
+
+
+def run(module: IRModule) -> IRModule:
+    for _ in range(MOST_ROUNDS):
+        after = rewrite_functions(module, _simplified)
+        if after is module:
+            return module
+        module = after
+    raise ExpressionError(f"SimplifyExpr changes a program after {MOST_ROUNDS} rounds", "leave it out of this build")
+
+
+def _simplified(before: Expr, after: Expr) -> Expr:
+    rules = _RULES.get(op_name(after), ())
+    if not rules or not isinstance(before, Call) or not isinstance(after, Call):
+        return after
+    t = before.checked_type
+    if not isinstance(t, TensorType) or any(a.checked_type_ is None for a in before.args):
+        return after
+    for rule in rules:
+        found = rule(before, after, t)
+        if found is not None:
+            return found
+    return after
+
+
+def _type(e: Expr) -> TensorType | None:
+    """The type of a tensor, where it is known in this round."""
+    t = e.tensor_type if isinstance(e, Constant) else e.checked_type_
+    return t if isinstance(t, TensorType) else None
+
+
+def _same(a: TensorType | None, b: TensorType) -> bool:
+    return a is not None and a.dtype == b.dtype and a.shape == b.shape and not is_dynamic(a)
+
+
+def _attrs(e: Call) -> Mapping[str, Any]:
+    assert e.attrs is not None
+    return e.attrs
+
+
+# ------------------------------------------------------------------------------------------- arguments that are only asked
+
+
+def _fixed(make: Callable[[Call, TensorType], Expr]) -> Rule:
+    """What takes the place of an operator whose result has a known shape."""
+    return lambda before, after, t: None if is_dynamic(t) else make(after, t)
+
+
+def _cast_like(before: Call, after: Call, t: TensorType) -> Expr | None:
+    return call("cast", after.args[0], dtype=t.dtype)
+
+
+# ----------------------------------------------------------------------------------------------------------------- numbers
+
+
+def _all(e: Expr, value: float) -> bool:
+    """Whether all elements of a tensor are known to be a number."""
+    if op_name(e) in ("zeros", "zeros_like"):
+        return value == 0
+    if op_name(e) in ("ones", "ones_like"):
+        return value == 1
+    return isinstance(e, Constant) and not e.data.shape and bool(e.array == value)
+
+
+def _neutral(value: float, places: Sequence[int]) -> Rule:
+    """An operand that changes nothing at some of the places."""
+
+    def rule(before: Call, after: Call, t: TensorType) -> Expr | None:
+        for place in places:
+            other = after.args[1 - place]
+            if _all(after.args[place], value) and _same(_type(before.args[1 - place]), t):
+                return other
+        return None
+
+    return rule
+
+
+def _twice(before: Call, after: Call, t: TensorType) -> Expr | None:
+    a, b = after.args
+    return call("multiply", a, scalar(2, t.dtype)) if a is b and t.dtype != "bool" else None
+
+
+def _root(before: Call, after: Call, t: TensorType) -> Expr | None:
+    by = after.args[1]
+    if op_name(by) != "sqrt" or not data_type(t.dtype).is_floating:
+        return None
+    assert isinstance(by, Call)
+    return call("multiply", after.args[0], call("rsqrt", by.args[0]))
+
+
+def _constants(name: str) -> Rule:
+    """Two constants of sums, or of products, are one."""
+    compute = np.add if name == "add" else np.multiply
+
+    def rule(before: Call, after: Call, t: TensorType) -> Expr | None:
+        inner, outer = _with_constant(after)
+        if op_name(inner) != name or outer is None or not isinstance(inner, Call):
+            return None
+        value, first = _with_constant(inner)
+        if first is None or isinstance(value, Constant):
+            return None
+        return call(name, value, Constant(compute(first.array, outer.array)))
+
+    return rule
+
+
+def _with_constant(e: Call) -> tuple[Expr, Constant | None]:
+    """The operands of a call of which one is a constant: that one last."""
+    a, b = e.args
+    if isinstance(b, Constant):
+        return a, b
+    return (b, a) if isinstance(a, Constant) else (a, None)
+
+
+# -------------------------------------------------------------------------------------------------------- moves and casts
+
+
+def _reshape(before: Call, after: Call, t: TensorType) -> Expr | None:
+    data = after.args[0]
+    if is_dynamic(t):
+        return None
+    if op_name(data) in ("reshape", "contrib_reverse_reshape"):
+        assert isinstance(data, Call)
+        return call("reshape", data.args[0], newshape=t.concrete_shape)
+    return data if _same(_type(before.args[0]), t) else None
+
+
+def _axes(e: Call, rank: int) -> list[int]:
+    axes = _attrs(e)["axes"]
+    return [a % rank for a in axes] if axes is not None else list(range(rank))[::-1]
+
+
+def _transpose(before: Call, after: Call, t: TensorType) -> Expr | None:
+    rank, data = len(t.shape), after.args[0]
+    axes = _axes(after, rank)
+    if axes == list(range(rank)):
+        return data
+    if op_name(data) != "transpose":
+        return None
+    assert isinstance(data, Call)
+    inner = _axes(data, rank)
+    return call("transpose", data.args[0], axes=[inner[a] for a in axes])
+
+
+def _cast(before: Call, after: Call, t: TensorType) -> Expr | None:
+    data, source = after.args[0], _type(before.args[0])
+    if source is not None and source.dtype == t.dtype:
+        return data
+    if op_name(data) != "cast" or not isinstance(data, Call) or source is None:
+        return None
+    inner = before.args[0]
+    first = _type(inner.args[0]) if isinstance(inner, Call) and op_name(inner) == "cast" else None
+    if first is None or not _holds(first.dtype, source.dtype):
+        return None
+    return call("cast", data.args[0], dtype=t.dtype)
+
+
+def _holds(narrow: str, wide: str) -> bool:
+    """Whether a data type has all values of another one."""
+    if "bfloat" in narrow + wide or "bool" in (narrow, wide):
+        return False
+    return bool(np.can_cast(narrow, wide, "safe"))
+
+
+_RULES: Mapping[str, Sequence[Rule]] = {
+    "zeros_like": [_fixed(lambda e, t: build("zeros", t.concrete_shape, t.dtype))],
+    "ones_like": [_fixed(lambda e, t: build("ones", t.concrete_shape, t.dtype))],
+    "full_like": [_fixed(lambda e, t: build("full", e.args[1], t.concrete_shape, t.dtype))],
+    "reshape_like": [_fixed(lambda e, t: call("reshape", e.args[0], newshape=t.concrete_shape))],
+    "broadcast_to_like": [_fixed(lambda e, t: build("broadcast_to", e.args[0], t.concrete_shape))],
+    "collapse_sum_like": [_fixed(lambda e, t: build("collapse_sum_to", e.args[0], t.concrete_shape))],
+    "cast_like": [_cast_like],
+    "add": [_neutral(0, (0, 1)), _twice, _constants("add")],
+    "subtract": [_neutral(0, (1,))],
+    "multiply": [_neutral(1, (0, 1)), _constants("multiply")],
+    "divide": [_neutral(1, (1,)), _root],
+    "reshape": [_reshape],
+    "contrib_reverse_reshape": [_reshape],
+    "transpose": [_transpose],
+    "cast": [_cast],
+}

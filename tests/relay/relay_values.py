@@ -1,0 +1,58 @@
+"""Values of small programs, and random programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from compassc import relay
+from compassc.relay.builders import call
+from compassc.relay.interpreter import Interpreter
+from compassc.relay.module import IRModule
+
+SHAPE = (2, 3)
+
+
+def module(f: relay.Function, **others: relay.Function) -> IRModule:
+    """A module with `main`."""
+    return IRModule({"main": f, **others})
+
+
+def evaluate(m: IRModule, *args: Any) -> list[np.ndarray[Any, Any]]:
+    """The tensors that `main` of a module gives, by the interpreter."""
+    return _flat(Interpreter(m).evaluate()(*args))
+
+
+def _flat(value: Any) -> list[np.ndarray[Any, Any]]:
+    return [a for v in value for a in _flat(v)] if isinstance(value, (tuple, list)) else [np.asarray(value)]
+
+
+UNARY, BINARY = ("negative", "abs"), ("add", "subtract", "multiply", "maximum")
+
+
+@st.composite
+def functions(draw: Any, branches: bool = False) -> relay.Function:
+    """Functions of two tensors: exact operators, shared values, tuples, constants, moves; with `branches` also `if`."""
+    params = [relay.var("x", shape=SHAPE), relay.var("y", shape=SHAPE)]
+    values: list[relay.Expr] = list(params)
+    pick = st.integers(0, 100).map(lambda n: values[n % len(values)])
+    for _ in range(draw(st.integers(1, 8))):
+        kind = draw(st.sampled_from(["unary", "binary", "binary", "constant", "move", "split", *["if"] * branches]))
+        a, b = draw(pick), draw(pick)
+        if kind == "unary":
+            values.append(call(draw(st.sampled_from(UNARY)), a))
+        elif kind == "binary":
+            values.append(call(draw(st.sampled_from(BINARY)), a, b))
+        elif kind == "constant":
+            values.append(call("add", a, relay.const(np.arange(6, dtype="float32").reshape(SHAPE))))
+        elif kind == "move":
+            values.append(call("transpose", call("transpose", a, axes=(1, 0)), axes=(1, 0)))
+        elif kind == "split":
+            values += [relay.TupleGetItem(relay.Tuple([a, b]), i) for i in (0, 1)]
+        else:
+            small = call("less", relay.const(draw(st.integers(0, 1))), relay.const(1))
+            values.append(relay.If(small, call("add", a, b), b))
+    outputs = [values[-1], draw(pick)]
+    return relay.Function(params, relay.Tuple(outputs) if draw(st.booleans()) else outputs[0])

@@ -1,0 +1,293 @@
+"""Passes on Relay modules: all keep what a program computes, and each does what its docstring says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from compass_core.errors import CompassError
+from compassc import relay
+from compassc.pass_manager import describe
+from compassc.pass_manager.context import PassContext, Sequential
+from compassc.pass_manager.instruments import PassTimingInstrument
+from compassc.relay.builders import build, call
+from compassc.relay.module import IRModule
+from compassc.relay.operators import Op
+from compassc.relay.passes import FOLDER, make
+from compassc.relay.visit import post_order
+from tests.choosing import some
+from tests.relay.relay_values import SHAPE, evaluate, functions, module
+
+PASSES = [d.name for d in describe(FOLDER)]
+APPROXIMATE = {"FastMath"}
+X, Y = np.arange(6, dtype="float32").reshape(SHAPE) - 2, np.full(SHAPE, 1.5, "float32")
+
+
+def typed(f: relay.Function, **others: relay.Function) -> IRModule:
+    return make("InferType")(module(f, **others))
+
+
+def after(name: str, f: relay.Function, *args, **options) -> relay.Function:
+    return make(name, *args, **options)(typed(f))["main"]
+
+
+def ops(f: relay.Expr) -> list[str]:
+    """The operators that a function calls, in order."""
+    return [e.op.name for e in post_order(f) if isinstance(e, relay.Call) and isinstance(e.op, Op)]
+
+
+def kernels(f: relay.Expr) -> list[list[str]]:
+    """The operators of each kernel of a function."""
+    return [ops(e) for e in post_order(f) if isinstance(e, relay.Function) and e.attrs.get("Primitive")]
+
+
+def options_of(name: str) -> dict[str, object]:
+    return {"EtaExpand": {"expand_global_var": True}}.get(name, {})
+
+
+@pytest.mark.parametrize("name", list(some([n for n in PASSES if n not in APPROXIMATE])))
+@settings(max_examples=25, deadline=None)
+@given(f=functions(branches=True))
+def test_passes_keep_what_a_program_computes(name, f):
+    before = typed(f)
+    changed = make(name, **options_of(name))(before)
+    for a, b in some(zip(evaluate(before, X, Y), evaluate(changed, X, Y), strict=True)):
+        np.testing.assert_array_equal(a, b)
+    again = make(name, **options_of(name))(changed)
+    for a, b in some(zip(evaluate(changed, X, Y), evaluate(again, X, Y), strict=True)):
+        np.testing.assert_array_equal(a, b)
+
+
+x, y = relay.var("x", shape=SHAPE), relay.var("y", shape=SHAPE)
+
+
+def test_constants_are_computed():
+    two = call("add", relay.const(1.0), relay.const(1.0))
+    f = after("FoldConstant", relay.Function([x], call("multiply", x, two)))
+    assert ops(f) == ["multiply"] and f.body.args[1].array == 2.0 and f.body.args[1].array.shape == ()
+    v = relay.var("v")
+    branch = relay.If(relay.const(True), relay.Let(v, relay.const(3.0), call("add", v, v)), relay.const(0.0))
+    assert isinstance(after("FoldConstant", relay.Function([], branch)).body, relay.Constant)
+
+
+def test_equal_calls_are_one_unless_they_are_skipped():
+    f = relay.Function([x, y], call("multiply", call("add", x, y), call("add", x, y)))
+    assert ops(after("EliminateCommonSubexpr", f)) == ["add", "multiply"]
+    kept = after("EliminateCommonSubexpr", f, fskip=lambda e: isinstance(e, relay.Call) and e.op.name == "add")
+    assert ops(kept) == ["add", "add", "multiply"]
+
+
+def test_dead_bindings_go_and_effects_stay():
+    v, w, r = relay.var("v"), relay.var("w"), relay.var("r")
+    dead = relay.Let(v, call("exp", x), relay.Let(w, call("add", v, v), call("negative", x)))
+    assert ops(after("DeadCodeElimination", relay.Function([x], dead))) == ["negative"]
+    once = relay.Function([x], relay.Let(v, call("exp", x), call("negative", v)))
+    assert isinstance(after("DeadCodeElimination", once, inline_once=True).body, relay.Call)
+    assert isinstance(after("DeadCodeElimination", once).body, relay.Let)
+    writes = relay.Let(r, relay.RefCreate(x), relay.Let(w, relay.RefWrite(r, x), x))
+    assert isinstance(after("DeadCodeElimination", relay.Function([x], writes)).body, relay.Let)
+    assert after("DeadCodeElimination", relay.Function([x], writes), ignore_impurity=True).body is x
+
+
+def test_normal_forms():
+    shared = call("exp", x)
+    f = relay.Function([x], call("add", call("negative", shared), shared))
+    named = after("ToANormalForm", f)
+    assert isinstance(named.body, relay.Let) and all(
+        isinstance(a, relay.Var) for e in post_order(named) if isinstance(e, relay.Call) for a in e.args
+    )
+    back = after("ToGraphNormalForm", named)
+    assert relay.structural_equal(back, after("InferType", f))
+    c = relay.var("c", relay.scalar_type("bool"))
+    both = relay.Function([x, c], call("add", relay.If(c, call("negative", shared), shared), shared))
+    blocks = after("ToBasicBlockNormalForm", both)
+    assert isinstance(blocks.body, relay.Let) and ops(blocks) == ["exp", "negative", "add"]
+
+
+def test_functions_are_lifted_inlined_expanded_and_dropped():
+    i32 = relay.scalar_type("int32")
+    n, loop, g = relay.var("n", i32), relay.var("loop"), relay.GlobalVar("g")
+    again = loop(call("subtract", n, relay.const(1)))
+    count = relay.Function([n], relay.If(call("less", n, relay.const(1)), x, again), x.type_annotation)
+    lifted = make("LambdaLift")(typed(relay.Function([x], relay.Let(loop, count, loop(relay.const(3))))))
+    assert len(lifted.functions) == 2
+    np.testing.assert_array_equal(evaluate(lifted, X)[0], X)
+    inner = relay.Function([y], call("exp", y), attrs={"Inline": 1})
+    inlined = make("Inline")(IRModule({g: inner, "main": relay.Function([x], call("add", g(x), x))}))
+    assert list(inlined.functions.by_name) == ["main"] and ops(inlined["main"]) == ["exp", "add"]
+    value = typed(relay.Function([], g), g=relay.Function([y], call("exp", y)))
+    assert isinstance(make("EtaExpand", expand_global_var=True)(value)["main"].body, relay.Function)
+    with pytest.raises(CompassError, match="expand nothing"):
+        make("EtaExpand")(value)
+    unused = typed(relay.Function([x], x), g=relay.Function([y], y))
+    assert list(make("RemoveUnusedFunctions")(unused).functions.by_name) == ["main"]
+
+
+e1 = call("exp", x)
+FUSED = {
+    "a chain is one kernel": (call("negative", call("exp", call("add", x, relay.const(1.0)))), [["add", "exp", "negative"]]),
+    "a reduction takes what is before it": (call("sqrt", call("sum", e1, axis=(1,))), [["exp", "sum"], ["sqrt"]]),
+    "what a reduction and its user share stands alone": (
+        call("divide", e1, call("sum", e1, axis=(1,), keepdims=True)),
+        [["exp"], ["sum"], ["divide"]],
+    ),
+    "a diamond is one kernel": (
+        call("multiply", call("add", e1, relay.const(1.0)), call("add", e1, relay.const(2.0))),
+        [["exp", "add", "add", "multiply"]],
+    ),
+    "a tuple as the result has a kernel per field": (relay.Tuple([e1, call("negative", y)]), [["exp"], ["negative"]]),
+    "fields that are moved together are one kernel": (
+        build("concatenate", [e1, call("negative", y)], axis=0),
+        [["exp", "negative", "concatenate"]],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FUSED)
+def test_fusion(case):
+    body, expected = FUSED[case]
+    f = relay.Function([x, y], body)
+    fused = after("FuseOps", f, 2)
+    assert sorted(kernels(fused)) == sorted(expected)
+    assert [k for k in kernels(after("FuseOps", f, 0)) if len(k) > 1] == []
+    defused = make("DefuseOps")(module(fused))["main"]
+    assert relay.structural_equal(defused, after("InferType", f))
+
+
+def test_fusion_keeps_to_its_limits():
+    e: relay.Expr = x
+    for _ in range(10):
+        e = call("negative", call("exp", e))
+    with PassContext(config={"relay.FuseOps.max_depth": 5}):
+        assert max(map(len, kernels(after("FuseOps", relay.Function([x], e), 2)))) == 5
+
+
+def test_sequences_choose_passes_by_level_and_name():
+    f = typed(relay.Function([x], call("add", call("exp", x), call("add", relay.const(1.0), relay.const(1.0)))))
+    passes = Sequential([make("FoldConstant"), make("FastMath")])
+    assert ops(passes(f)["main"]) == ["exp", "add"]
+    with PassContext(opt_level=1):
+        assert passes(f) is f
+    with PassContext(disabled_pass=["FoldConstant"], required_pass=["FastMath"]):
+        assert ops(passes(f)["main"]) == ["fast_exp", "add", "add"]
+    timing = PassTimingInstrument()
+    with PassContext(instruments=[timing]):
+        passes(f)
+    assert "FoldConstant: " in timing.render()
+
+
+i8 = relay.var("i", shape=SHAPE, dtype="int8")
+SIMPLE = {
+    "nothing is added": (call("add", call("subtract", x, relay.const(0.0)), relay.const(0.0)), []),
+    "a sum of one value": (call("add", call("exp", x), call("exp", x)), ["exp", "exp", "add"]),
+    "multiplied by 1": (call("divide", call("multiply", relay.const(1.0), x), relay.const(1.0)), []),
+    "constants are one": (call("add", call("add", x, relay.const(1.0)), relay.const(2.0)), ["add"]),
+    "reshapes": (call("reshape", call("reshape", x, newshape=(6,)), newshape=(3, 2)), ["reshape"]),
+    "a reshape to the same shape": (call("reshape", x, newshape=SHAPE), []),
+    "transposes": (call("transpose", call("transpose", x, axes=(1, 0)), axes=None), []),
+    "a cast that widens before": (call("cast", call("cast", i8, dtype="int32"), dtype="float32"), ["cast"]),
+    "a cast that narrows before": (call("cast", call("cast", i8, dtype="uint8"), dtype="int32"), ["cast", "cast"]),
+    "a shape that is known": (call("multiply", x, call("ones_like", y)), []),
+    "a root that divides": (call("divide", x, call("sqrt", y)), ["rsqrt", "multiply"]),
+}
+
+
+@pytest.mark.parametrize("case", SIMPLE)
+def test_simpler_calls(case):
+    body, expected = SIMPLE[case]
+    assert ops(after("SimplifyExpr", relay.Function([x, y, i8], body))) == expected
+
+
+def test_quotients_by_constants_are_products():
+    assert ops(after("DivToMul", relay.Function([x], call("divide", x, relay.const(4.0))))) == ["multiply"]
+    assert ops(after("DivToMul", relay.Function([x], call("divide", x, relay.const(0.0))))) == ["divide"]
+
+
+def test_normalisations_become_arithmetic():
+    data, vectors = relay.var("d", shape=(2, 3, 4)), [relay.var(n, shape=(3,)) for n in "gbmv"]
+    normed = relay.TupleGetItem(call("nn.batch_norm", data, *vectors, axis=1, epsilon=1e-5, center=True, scale=True), 0)
+    f = relay.Function([data, *vectors], normed)
+    rng = np.random.default_rng(0)
+    arrays = [rng.uniform(0.5, 2, (2, 3, 4)).astype("float32"), *rng.uniform(0.5, 2, (4, 3)).astype("float32")]
+    changed = after("SimplifyInference", f)
+    assert "nn.batch_norm" not in ops(changed)
+    np.testing.assert_allclose(
+        evaluate(module(changed), *arrays)[0], evaluate(typed(f), *arrays)[0], rtol=1e-5, atol=1e-5
+    )
+    for name in ("nn.layer_norm", "nn.instance_norm"):
+        attrs = {"axis": 1, "epsilon": 1e-5, "center": True, "scale": True}
+        g = relay.Function([data, *vectors[:2]], call(name, data, *vectors[:2], **attrs))
+        changed = after("SimplifyInference", g)
+        assert name not in ops(changed)
+        np.testing.assert_allclose(
+            evaluate(module(changed), *arrays[:3])[0], evaluate(typed(g), *arrays[:3])[0], rtol=1e-4, atol=1e-5
+        )
+
+
+def test_biases_are_added_along_their_axis():
+    data, bias = relay.var("d", shape=(2, 3, 4)), relay.var("b", shape=(3,))
+    f = after("CanonicalizeOps", relay.Function([data, bias], call("nn.bias_add", data, bias, axis=1)))
+    assert ops(f) == ["expand_dims", "add"] and f.body.args[1].checked_type == relay.TensorType((3, 1))
+
+
+def _branches(name: str, others: list[tuple[int, ...]], data: tuple[int, ...], **attrs):
+    """A function of three calls on the same data, each by the builder of an operator."""
+    d, w = relay.var("d", shape=data), [relay.var(f"w{i}", shape=s) for i, s in enumerate(others)]
+    return relay.Function([d, *w], relay.Tuple([build(name, d, one, **attrs) for one in w])), [data, *others]
+
+
+PARALLEL = {
+    "conv2d": ("CombineParallelConv2D", "nn.conv2d", [(2, 3, 3, 3), (4, 3, 3, 3), (1, 3, 3, 3)], (1, 3, 5, 5), {}, {"padding": (1, 1)}),
+    "conv2d of channels last": (
+        "CombineParallelConv2D", "nn.conv2d", [(1, 1, 3, 2), (1, 1, 3, 4), (1, 1, 3, 2)], (1, 4, 5, 3), {},
+        {"data_layout": "NHWC", "kernel_layout": "HWIO"},
+    ),
+    "dense": ("CombineParallelDense", "nn.dense", [(4, 3)] * 3, (2, 3), {}, {}),
+    "dense of other sizes": ("CombineParallelDense", "nn.dense", [(4, 3), (2, 3), (5, 3)], (2, 3), {"to_batch": False}, {}),
+    "batch_matmul": ("CombineParallelBatchMatmul", "nn.batch_matmul", [(2, 4, 3), (2, 1, 3), (2, 2, 3)], (2, 5, 3), {}, {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PARALLEL)
+def test_calls_on_the_same_data_are_combined(case):
+    name, op, others, data, options, attrs = PARALLEL[case]
+    f, shapes = _branches(op, others, data, **attrs)
+    rng = np.random.default_rng(1)
+    arrays = [rng.integers(-4, 5, shape).astype("float32") for shape in shapes]
+    before, made = typed(f), make(name, **options)(typed(f))
+    calls = ops(made["main"])
+    assert calls.count(op) == (case != "dense") and calls.count("nn.batch_matmul") == (
+        case in ("dense", "batch_matmul")
+    )
+    for a, b in some(zip(evaluate(before, *arrays), evaluate(made, *arrays), strict=True)):
+        np.testing.assert_array_equal(a, b)
+    assert make(name, min_num_branches=4, **options)(before) is before
+
+
+def test_a_call_that_another_one_needs_is_not_combined():
+    d, w = relay.var("d", shape=(3, 3)), relay.var("w", shape=(3, 3))
+    inner = build("nn.dense", d, w)
+    f = relay.Function([d, w], build("nn.dense", d, inner))
+    assert ops(after("CombineParallelDense", f, min_num_branches=2)) == ["nn.dense", "nn.dense"]
+
+
+def test_transform_gives_passes_by_name_and_takes_those_of_programs():
+    from compassc.relay import transform
+
+    f = typed(relay.Function([x], call("exp", x)))
+    assert ops(transform.FastMath()(f)["main"]) == ["fast_exp"]
+
+    @transform.function_pass(opt_level=1)
+    class Twice:
+        def __init__(self, name):
+            self.name = name
+
+        def transform_function(self, function, mod, ctx):
+            return function.replace(body=call(self.name, function.body), ret_type=None)
+
+    assert ops(transform.Sequential([Twice("negative"), transform.FastMath()])(f)["main"]) == ["exp", "negative"]
+    with pytest.raises(AttributeError, match="there is no pass FastMaths"):
+        transform.FastMaths  # noqa: B018
+    with pytest.raises(CompassError, match="gave a int, not a IRModule"):
+        transform.module_pass(lambda mod, ctx: 3, opt_level=0)(f)
