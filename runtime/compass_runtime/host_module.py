@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from compass_core import switches
@@ -94,12 +94,25 @@ class HostLibrary(Module):
 
     def call(self, *args: Any) -> None:
         """Runs with one argument for each parameter; outputs are changed in place."""
+        self.prepared(*args)()
+
+    def prepared(self, *args: Any) -> Callable[[], None]:
+        """The call with these arguments, whose memory is looked at now: called, it only runs."""
         arrays, back = self.arguments.laid_out(args)
         pointers = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
-        entry, parallel = self._entry_point, None
-        if self.description["parallel"]:
-            parallel = _Pool.function(int(self.description["threads"]))
-        failed = entry(pointers, parallel)
+        threads = int(self.description["threads"]) if self.description["parallel"] else None
+        return partial(self._run, self._entry_point, pointers, threads, back, arrays)
+
+    def _run(
+        self,
+        entry: Callable[..., int],
+        pointers: Any,
+        threads: int | None,
+        back: list[tuple[Any, Any]],
+        kept: list[Any],
+    ) -> None:
+        """Enter the library. `threads`: None without parallel loops; `kept`: what the pointers point to."""
+        failed = entry(pointers, None if threads is None else _Pool.function(threads))
         if self._callbacks is not None:
             self._callbacks.finish()
         if failed:

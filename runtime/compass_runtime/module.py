@@ -38,6 +38,7 @@ _HASH = hashlib.sha256().digest_size
 _HOMES = {
     "compass.runtime.CompassModule": "compass_runtime.compass_module",
     "compass.runtime.CudaModule": "compass_runtime.cuda_module",
+    "compass.runtime.GraphExecutorFactory": "compass_runtime.factory",
     "compass.runtime.HostLibrary": "compass_runtime.host_module",
 }
 """Kinds of modules that come with the runtime, and where their loaders are."""

@@ -1,0 +1,2 @@
+"""From Relay modules to programs: `kernels` makes kernels of fused functions, `graph` the graph that calls them and its memory,
+`build` puts them together, `executors` runs them."""

@@ -1,0 +1,166 @@
+"""`relay.build`: from a module to kernels, a graph that calls them, and parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from compass_core.errors import UsageError
+from compass_runtime.factory import GraphExecutorFactory
+from compass_runtime.module import Module
+from compass_runtime.ndarray import NDArray
+from compassc.ir.errors import warn
+from compassc.pass_manager import pipeline_names
+from compassc.pass_manager.context import Sequential
+from compassc.relay.backend.graph import GraphBuilder
+from compassc.relay.backend.kernels import Kernels
+from compassc.relay.bind import bind_params_by_name
+from compassc.relay.expr import Function, GlobalVar
+from compassc.relay.module import MAIN, BaseFunc, IRModule
+from compassc.relay.passes import FOLDER, make
+from compassc.relay.passes._functions import changed
+from compassc.targets import Target
+
+DEVICE_TYPES = {"llvm": 1, "c": 1, "cuda": 2}
+"""The numbers of devices in graphs, by kinds of targets."""
+
+
+def _module(given: Any, params: Mapping[str, Any] | None) -> IRModule:
+    """The module of what is given, with parameters bound."""
+    if isinstance(given, Function):
+        warn("give relay.build an IRModule: a function is taken for its main")
+        given = IRModule({GlobalVar("main"): given})
+    if not isinstance(given, IRModule):
+        raise _NoModule("Type of input parameter mod must be tvm.IRModule", code="input")
+    if not params:
+        return given
+    return bind_main(given, params)
+
+
+def bind_main(module: IRModule, params: Mapping[str, Any]) -> IRModule:
+    """The module with constants for parameters of `main`."""
+    made: dict[GlobalVar, BaseFunc] = {
+        v: bind_params_by_name(f, params) if v.name_hint == MAIN and isinstance(f, Function) else f
+        for v, f in module.functions.items()
+    }
+    return changed(module, made)
+
+
+class _NoModule(UsageError, ValueError):
+    """What is to be built is no module."""
+
+
+def _target(target: Any) -> Target:
+    """The one target of what is given: a target, a list of one, or a mapping to one."""
+    if isinstance(target, Mapping) and "kind" not in target:
+        target = list(target.values())
+    if isinstance(target, (list, tuple)):
+        if len(target) != 1:
+            raise UsageError(f"a graph is built for one target, {len(target)} are given", code="relay-target")
+        target = target[0]
+    chosen = Target.of(target)
+    if chosen.kind.name not in DEVICE_TYPES:
+        raise UsageError(
+            f"relay.build has no kernels for {chosen.kind.name}",
+            code="relay-target",
+            help=f"give one of {', '.join(DEVICE_TYPES)}; models for the NPU are built by compassc.compile",
+        )
+    return chosen
+
+
+def optimize(
+    mod: Any, target: Any = None, params: Mapping[str, Any] | None = None
+) -> tuple[IRModule, dict[str, NDArray]]:
+    """The module after the passes of a build, its kernels in functions, and the parameters that are left (none: all are
+    constants)."""
+    _target(target)
+    module = _module(mod, params)
+    passes = [make(name) for name in pipeline_names("optimize", FOLDER)]
+    optimised: IRModule = Sequential(passes)(module)
+    return optimised, {}
+
+
+class GraphExecutorFactoryModule:
+    """What `relay.build` gives: `lib["default"](device)` makes an executor, which `GraphModule` wraps."""
+
+    def __init__(self, ir_mod: Any, target: Target, builder: GraphBuilder, kernels: Kernels, name: str) -> None:
+        self.ir_mod, self.target, self.libmod_name = ir_mod, target, name
+        self.executor = "graph"
+        self.graph_json, self.params = builder.text(), dict(builder.params)
+        self.function_metadata: dict[str, Any] = {}
+        self.lib = _Library()
+        for module in kernels.modules.values():
+            self.lib.import_module(module)
+        self.module = GraphExecutorFactory(self.graph_json, self.params, name)
+        for module in kernels.modules.values():
+            self.module.import_module(module)
+
+    def get_graph_json(self) -> str:
+        """The graph."""
+        return self.graph_json
+
+    get_executor_config = get_graph_json
+
+    def get_lib(self) -> Module:
+        """The kernels."""
+        return self.lib
+
+    def get_params(self) -> dict[str, NDArray]:
+        """The parameters by the names of their nodes."""
+        return self.params
+
+    def get_devices(self) -> list[Any]:
+        """No devices: the caller chooses."""
+        return []
+
+    def export_library(self, file_name: str, fcompile: Any = None, addons: Any = None, **options: Any) -> None:
+        """Write graph, kernels and parameters to one file, which `load_module` reads."""
+        self.module.export_library(file_name)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.module[name]
+
+    def __iter__(self) -> Iterator[Any]:
+        warn("unpack no build: use lib['default'](device)")
+        return iter((self.graph_json, self.lib, self.params))
+
+
+class _Library(Module):
+    """The kernels of a program as one module."""
+
+
+def build(
+    ir_mod: Any,
+    target: Any = None,
+    target_host: Any = None,
+    executor: Any = None,
+    runtime: Any = None,
+    workspace_memory_pools: Any = None,
+    constant_memory_pools: Any = None,
+    params: Mapping[str, Any] | None = None,
+    mod_name: str = "default",
+) -> GraphExecutorFactoryModule:
+    """Kernels for a target (`llvm`, `c`, `cuda`), a graph and parameters of the function `main` of a module.
+
+    `params`: arrays by the names of parameters of `main`, which become constants before passes run. Passes are those of the
+    current `PassContext`. What the executor cannot run (control flow, shapes with Any) is refused by name.
+    """
+    if executor is not None and str(getattr(executor, "name", executor)) != "graph":
+        raise UsageError(
+            f"there is no executor {executor}", code="relay-target", help="leave it out: the graph executor"
+        )
+    if not str(mod_name or "").isascii():
+        raise _NoModule(f"the name of a module is ASCII, {mod_name!r} is not", code="input")
+    chosen = _target(target)
+    module, _ = optimize(ir_mod, chosen, params)
+    kernels = Kernels(chosen, f"tvmgen_{mod_name}_" if mod_name else "tvmgen_")
+    builder = GraphBuilder(_main(module), kernels, DEVICE_TYPES[chosen.kind.name])
+    return GraphExecutorFactoryModule(ir_mod, chosen, builder, kernels, mod_name)
+
+
+def _main(module: IRModule) -> Function:
+    for v, f in module.functions.items():
+        if v.name_hint == "main" and isinstance(f, Function):
+            return f
+    names: Sequence[str] = [v.name_hint for v in module.functions]
+    raise UsageError(f"the module has no function main, but {', '.join(names) or 'none at all'}", code="input")

@@ -1,0 +1,106 @@
+"""Running functions and expressions: `create_executor(kind, module).evaluate(function)(*arrays)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
+
+from compass_core.errors import UsageError
+from compass_runtime.devices import Device, cpu
+from compass_runtime.graph_executor import GraphModule
+from compass_runtime.ndarray import NDArray
+from compassc.ir.errors import ExpressionError
+from compassc.relay.backend.build import bind_main, build
+from compassc.relay.expr import Function, GlobalVar, Let, Var, as_expr
+from compassc.relay.interpreter import Interpreter, arguments
+from compassc.relay.module import MAIN, BaseFunc, IRModule
+from compassc.relay.passes import infer_type
+from compassc.relay.passes._functions import changed
+from compassc.relay.types import TupleType, Type, is_dynamic
+from compassc.relay.variables import free_vars
+
+
+class Executor(Protocol):
+    """What evaluates expressions with the functions of a module."""
+
+    def evaluate(self, expr: object = None, binds: Mapping[Var, Any] | None = None) -> Any:
+        """A function to call with arrays for `main` (without `expr`), a Function or a GlobalVar; the value of any other
+        expression, in which variables have the values of `binds`."""
+
+
+class GraphRunner:
+    """Functions as graphs of kernels: straight-line programs with known shapes. Results are tensors, lists for tuples."""
+
+    def __init__(self, module: IRModule, device: Device | None, target: Any) -> None:
+        self.module, self.device, self.target = module, device or cpu(), target
+
+    def evaluate(self, expr: object = None, binds: Mapping[Var, Any] | None = None) -> Any:
+        """What runs a function, or the value of an expression (`Executor`)."""
+        given = self.module[MAIN] if expr is None else as_expr(expr)
+        for v, value in (binds or {}).items():
+            given = Let(v, as_expr(value), given)
+        if isinstance(given, GlobalVar):
+            given = self.module[given]
+        if not isinstance(given, Function):
+            return self._built(Function([], given))()
+        names = ", ".join(v.name_hint for v in free_vars(given))
+        if names:
+            raise ExpressionError(f"the function has free variables: {names}", "make them parameters")
+        return self._built(given)
+
+    def _built(self, f: Function) -> Callable[..., Any]:
+        functions: dict[GlobalVar, BaseFunc] = {v: g for v, g in self.module.functions.items() if v.name_hint != MAIN}
+        functions[GlobalVar(MAIN)] = f
+        module = infer_type.run(changed(self.module, functions))
+        result = module[MAIN].ret_type
+        if is_dynamic(result):
+            raise ExpressionError(
+                f"Graph Executor only supports static graphs, got output type {result}", 'use create_executor("debug")'
+            )
+        graph = GraphModule(build(module, self.target)["default"](self.device))
+
+        def run(*args: Any, **named: Any) -> Any:
+            for i, value in enumerate(_tensors(arguments(f.params, args, named))):
+                graph.set_input(i, value)
+            graph.run()
+            return _nested(result, (graph.get_output(i).numpy() for i in range(graph.get_num_outputs())))
+
+        return run
+
+
+def _tensors(given: Any) -> Iterator[NDArray]:
+    """The tensors of nested values, in order."""
+    if isinstance(given, (tuple, list)):
+        for value in given:
+            yield from _tensors(value)
+    else:
+        yield given
+
+
+def _nested(t: Type, outputs: Iterator[Any]) -> Any:
+    """Tensors as the type of the result nests them."""
+    return [_nested(f, outputs) for f in t.fields] if isinstance(t, TupleType) else NDArray(next(outputs))
+
+
+EXECUTORS: dict[str, Callable[[IRModule, Device | None, Any], Executor]] = {
+    "debug": lambda module, device, target: Interpreter(module),
+    "graph": GraphRunner,
+}
+"""The executors by their kinds."""
+
+
+def create_executor(
+    kind: str = "debug",
+    mod: IRModule | None = None,
+    device: Device | None = None,
+    target: Any = "llvm",
+    params: Mapping[str, Any] | None = None,
+) -> Executor:
+    """An executor of a kind (`debug`: the interpreter, `graph`: kernels of a target) for a module. `params`: arrays for
+    parameters of `main`, by name. UsageError for other kinds."""
+    if kind not in EXECUTORS:
+        raise UsageError(
+            f"unknown execution strategy: {kind}", code="relay-target", help=f"executors are {', '.join(EXECUTORS)}"
+        )
+    module = mod if mod is not None else IRModule()
+    return EXECUTORS[kind](bind_main(module, params) if params else module, device, target)

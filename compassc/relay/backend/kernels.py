@@ -1,0 +1,122 @@
+"""Kernels: the tensor expressions of a fused function, scheduled and built."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compass_runtime.module import Module
+from compassc import services, te
+from compassc.ir.errors import ExpressionError
+from compassc.relay.equal import structural_equal, structural_hash
+from compassc.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem
+from compassc.relay.infer.errors import error
+from compassc.relay.operators import Op
+from compassc.relay.types import TensorType, TupleType, Type
+from compassc.relay.visit import post_order
+from compassc.targets import Target
+from compassc.te.tensor import PlaceholderOp, Tensor
+
+LONGEST_NAME = 80
+
+
+def tensors_of(t: Type) -> list[TensorType]:
+    """The tensors that a value of a type consists of, in order."""
+    if isinstance(t, TensorType):
+        return [t]
+    if not isinstance(t, TupleType):
+        raise ExpressionError(f"a value of type {t} has no memory in a graph", "use the virtual machine")
+    return [one for f in t.fields for one in tensors_of(f)]
+
+
+class Kernels:
+    """The kernels of a program for a target: equal functions are one kernel."""
+
+    def __init__(self, target: Target, prefix: str) -> None:
+        self.target, self.prefix = target, prefix
+        self.modules: dict[str, Module] = {}
+        self._known: dict[int, list[tuple[Function, str]]] = {}
+
+    def name_of(self, f: Function) -> str:
+        """The name of the kernel of a function, which is built when it is met first."""
+        key = structural_hash(f)
+        for known, name in self._known.get(key, ()):
+            if structural_equal(known, f):
+                return name
+        name = self._new_name(f)
+        self.modules[name] = build_kernel(f, self.target, name)
+        self._known.setdefault(key, []).append((f, name))
+        return name
+
+    def _new_name(self, f: Function) -> str:
+        called = [e.op.name for e in post_order(f) if isinstance(e, Call) and isinstance(e.op, Op)]
+        name = "_".join(["fused", *called])
+        if len(name) > LONGEST_NAME:
+            name = f"{name[:LONGEST_NAME]}_{structural_hash(f) & (1 << 64) - 1:x}_"
+        name = self.prefix + name.replace(".", "_")
+        number, found = 0, name
+        while found in self.modules:
+            number += 1
+            found = f"{name}_{number}"
+        return found
+
+
+def build_kernel(f: Function, target: Target, name: str) -> Module:
+    """The module of a fused function: inputs first, then results."""
+    inputs, outputs = expressions(f)
+    schedule = services.default_schedule(outputs, target)
+    return te.build(schedule, [*inputs, *outputs], target, name)
+
+
+def expressions(f: Function) -> tuple[list[Tensor], list[Tensor]]:
+    """Placeholders for the parameters of a fused function, and the tensors of its result."""
+    inputs: list[Tensor] = []
+    values: dict[int, list[Tensor]] = {}
+    for p in f.params:
+        made = [
+            te.placeholder(t.concrete_shape, t.dtype, name=p.name_hint or "placeholder")
+            for t in tensors_of(p.checked_type)
+        ]
+        values[id(p)] = made
+        inputs += made
+    for e in post_order(f.body):
+        if id(e) not in values:
+            values[id(e)] = _value(e, values)
+    outputs: list[Tensor] = []
+    for t in values[id(f.body)]:
+        alias = isinstance(t.op, PlaceholderOp) or any(t is o for o in outputs)
+        outputs.append(_copied(t) if alias else t)
+    return inputs, outputs
+
+
+def _value(e: Expr, values: dict[int, list[Tensor]]) -> list[Tensor]:
+    if isinstance(e, Op):
+        return []
+    if isinstance(e, Constant) and not e.data.shape:
+        number = e.array.item()
+        return [te.compute((), lambda *i: te.const(number, e.data.dtype), name="constant")]
+    if isinstance(e, Tuple):
+        return [t for field in e.fields for t in values[id(field)]]
+    if isinstance(e, TupleGetItem):
+        t = e.tuple_value.checked_type
+        assert isinstance(t, TupleType)
+        before = sum(len(tensors_of(f)) for f in t.fields[: e.index])
+        return values[id(e.tuple_value)][before : before + len(tensors_of(t.fields[e.index]))]
+    if isinstance(e, Call) and isinstance(e.op, Op):
+        return _call(e, e.op, [t for a in e.args for t in values[id(a)]])
+    what = "a nested function" if isinstance(e, Function) else f"a {type(e).__name__}"
+    raise error(e, f"a fused function cannot contain {what}", help="let FuseOps make fused functions")
+
+
+def _call(e: Call, op: Op, args: Sequence[Tensor]) -> list[Tensor]:
+    if op.compute is None:
+        raise error(
+            e,
+            f"operator {op.name} has no tensor expression, so that no kernel can be made of it",
+            help=f"register one with relay.op.register_compute('{op.name}', ...), or run the debug executor",
+        )
+    return list(op.compute(e.attrs, args, e.checked_type))
+
+
+def _copied(t: Tensor) -> Tensor:
+    made: Tensor = te.compute(t.shape, lambda *i: t[i] if i else t[()], name="copied", tag="injective")
+    return made
