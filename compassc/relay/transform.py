@@ -20,6 +20,7 @@ from compassc.relay.types import Type
 __all__ = [
     "BatchingOps",
     "FoldConstantExpr",
+    "FoldScaleAxis",
     "InferTypeLocal",
     "PassContext",
     "PassInfo",
@@ -47,6 +48,12 @@ def BatchingOps() -> Sequential:
     """Combine parallel convolutions, products with matrices and batches of them."""
     names = ("CombineParallelConv2D", "CombineParallelDense", "CombineParallelBatchMatmul")
     return Sequential([make(name) for name in names], 4, "BatchingOps")
+
+
+def FoldScaleAxis() -> Sequential:
+    """Put scales of channels into weights."""
+    names = ("BackwardFoldScaleAxis", "ForwardFoldScaleAxis", "FoldConstant")
+    return Sequential([make(name) for name in names], 3, "FoldScaleAxis")
 
 
 def FoldConstantExpr(expr: Expr, mod: IRModule | None = None, fold_qnn: bool = False) -> Expr:

@@ -80,6 +80,8 @@ def _dims(shape: object) -> tuple[Dim, ...]:
 
 
 def _dim(given: object) -> Dim:
+    if type(given) is int:  # most are
+        return given
     if isinstance(given, (Any, SizeVar)):
         return given
     if isinstance(given, SupportsIndex):

@@ -291,3 +291,45 @@ def test_transform_gives_passes_by_name_and_takes_those_of_programs():
         transform.FastMaths  # noqa: B018
     with pytest.raises(CompassError, match="gave a int, not a IRModule"):
         transform.module_pass(lambda mod, ctx: 3, opt_level=0)(f)
+
+
+def _window(layout: str, groups: int, data: relay.Expr) -> relay.Expr:
+    """A convolution of 4 channels with constant weights."""
+    rng = np.random.default_rng(2)
+    oihw = rng.integers(-3, 4, (4, 4 // groups, 3, 3)).astype("float32")
+    weight, kernel = (oihw, "OIHW") if layout == "NCHW" else (oihw.transpose(2, 3, 1, 0), "HWIO")
+    attrs = {"data_layout": layout, "kernel_layout": kernel, "groups": groups, "channels": 4, "kernel_size": (3, 3)}
+    return build("nn.conv2d", data, relay.const(np.ascontiguousarray(weight)), padding=(1, 1), **attrs)
+
+
+def _channels(layout: str, values: list[float]) -> relay.Constant:
+    return relay.const(np.array(values, "float32").reshape((4, 1, 1) if layout == "NCHW" else (4,)))
+
+
+@pytest.mark.parametrize("name", ["BackwardFoldScaleAxis", "ForwardFoldScaleAxis"])
+@pytest.mark.parametrize(("layout", "groups"), [("NCHW", 1), ("NCHW", 4), ("NHWC", 1)])
+@pytest.mark.parametrize("positive", [True, False])
+@pytest.mark.parametrize("between", ["", "relu", "add", "add relu"])
+def test_scales_of_channels_go_into_weights(name, layout, groups, positive, between):
+    shape = (1, 4, 5, 5) if layout == "NCHW" else (1, 5, 5, 4)
+    d, scale = relay.var("d", shape=shape), _channels(layout, [0.5, 2, 4, 1 if positive else -1])
+    steps = {"relu": lambda e: call("nn.relu", e), "add": lambda e: call("add", e, _channels(layout, [1, -2, 3, 4]))}
+    inner = [steps[step] for step in between.split()]
+    back = name.startswith("Backward")
+    e: relay.Expr = _window(layout, groups, d) if back else call("multiply", d, scale)
+    for step in inner:
+        e = step(e)
+    e = call("multiply", e, scale) if back else _window(layout, groups, e)
+    f = typed(relay.Function([d], e))
+    made = make("FoldConstant")(make(name)(f))
+    needs_sign = "relu" in between or (not back and bool(between))
+    assert ("multiply" in ops(made["main"])) == (needs_sign and not positive)
+    array = np.random.default_rng(3).integers(-9, 9, shape).astype("float32")
+    np.testing.assert_allclose(evaluate(made, array)[0], evaluate(f, array)[0], rtol=1e-5, atol=1e-4)
+
+
+def test_a_scale_stays_where_the_result_is_used_otherwise():
+    d = relay.var("d", shape=(1, 4, 5, 5))
+    conv = _window("NCHW", 1, d)
+    f = typed(relay.Function([d], relay.Tuple([call("multiply", conv, _channels("NCHW", [1, 2, 3, 4])), conv])))
+    assert make("BackwardFoldScaleAxis")(f) is f

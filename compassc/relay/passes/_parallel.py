@@ -8,6 +8,7 @@ from compassc.relay.builders import build
 from compassc.relay.expr import Call, Expr, Function, If, Let, Match
 from compassc.relay.module import IRModule
 from compassc.relay.passes._functions import is_primitive, on_functions, op_name
+from compassc.relay.types import is_dynamic
 from compassc.relay.visit import post_order, rewrite
 
 Key = Callable[[Call], "Hashable | None"]
@@ -27,7 +28,9 @@ def _function(f: Function, name: str, least: int, key: Key, made: Combine) -> Fu
         return f  # what is combined is computed at one place, and branches need not all be
     groups: dict[Hashable, list[Call]] = {}
     for e in order:
-        if isinstance(e, Call) and op_name(e) == name and (common := key(e)) is not None:
+        if not isinstance(e, Call) or op_name(e) != name or any(is_dynamic(a.checked_type) for a in e.args):
+            continue
+        if (common := key(e)) is not None:
             groups.setdefault((id(e.args[0]), common), []).append(e)
     chosen = [calls for calls in groups.values() if len(calls) >= least and _independent(calls)]
     return _combined(f, chosen, made) if chosen else f

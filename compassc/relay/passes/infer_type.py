@@ -7,6 +7,8 @@ that was so before.
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 from compassc.relay.expr import Function, GlobalVar
 from compassc.relay.infer import infer_functions
 from compassc.relay.module import BaseFunc, IRModule
@@ -32,7 +34,23 @@ class ModuleDefinitions:
         return self._types.get(header.name_hint)
 
 
+_typed: WeakKeyDictionary[IRModule, tuple[object, ...]] = WeakKeyDictionary()
+"""What modules consisted of when they were given types: until that is another, they have them."""
+
+
+def _parts(module: IRModule) -> tuple[object, ...]:
+    return (*module.functions.values(), *map(id, module.type_definitions.values()))
+
+
 def run(module: IRModule) -> IRModule:
+    if _typed.get(module) == _parts(module):
+        return module
+    found = _inferred(module)
+    _typed[found] = _parts(found)
+    return found
+
+
+def _inferred(module: IRModule) -> IRModule:
     functions = {v.name_hint: f for v, f in module.functions.items() if isinstance(f, Function)}
     found = infer_functions(functions, ModuleDefinitions(module))
     for v in module.functions:

@@ -12,6 +12,8 @@ STAGES: dict[str, tuple[str, ...]] = {
         "CombineParallelDense",
         "CombineParallelBatchMatmul",
         "FoldConstant",
+        "BackwardFoldScaleAxis",
+        "ForwardFoldScaleAxis",
         "FoldConstant",
         "SimplifyExpr",
         "CanonicalizeOps",
