@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from compassc import te
+from compassc.ir.errors import ExpressionError
 from compassc.operators.calls import References
 from compassc.operators.declare import sample
 from compassc.relay import layouts
@@ -16,6 +18,7 @@ from compassc.relay.ops.declare import ANCHOR, INJECTIVE, VOID, declare, record
 from compassc.relay.ops.indexing import whole
 from compassc.relay.ops.relations import differ, of, require, shaped
 from compassc.relay.ops.resizing import cubic, in_plain
+from compassc.relay.ops.shapes import extents
 from compassc.relay.types import Dim, TensorType, Type
 
 
@@ -210,11 +213,57 @@ def _cubic_sample(a: Any, picture: Any, at: Any) -> Any:
     return total
 
 
+def _sample_value(a: Any, t: TensorType, x: Any, grid: Any) -> Any:
+    if a.method == "bicubic" or a.padding_mode == "reflection":
+        raise ExpressionError(
+            f"grid_sample by {a.method} and {a.padding_mode} has no tensor expression", "the reference computes it"
+        )
+    space = extents(x)[2:]
+    rank, one, half = len(space), te.const(1.0, "float32"), te.const(0.5, "float32")
+
+    def at(b: Any, i: Any, d: int) -> Any:
+        """The place on an axis: the last number of the grid is that of the first axis."""
+        g, extent = te.cast(grid[(b, rank - 1 - d, *i)], "float32"), space[d]
+        whole = (
+            (g + one) * te.const(extent - 1, "float32")
+            if a.align_corners
+            else (g + one) * te.const(extent, "float32") - one
+        )
+        place = whole * half
+        return (
+            place
+            if a.padding_mode == "zeros"
+            else te.max(te.min(place, te.const(extent - 1, "float32")), te.const(0.0, "float32"))
+        )
+
+    def element(b: Any, k: Any, *i: Any) -> Any:
+        places = [at(b, i, d) for d in range(rank)]
+
+        def own(corner: Any) -> Any:
+            whole = [te.cast(v, "int32") for v in corner]
+            inside = te.all(*(t for v, m in zip(whole, space) for t in (v >= 0, v < m)))
+            index = [te.max(te.min(v, m - 1), 0) for v, m in zip(whole, space)]
+            return te.if_then_else(inside, te.cast(x[(b, k, *index)], "float32"), te.const(0.0, "float32"))
+
+        if a.method == "nearest":
+            return te.cast(own([te.nearbyint(v) for v in places]), t.dtype)
+        total: Any = None
+        for corner in itertools.product((0, 1), repeat=rank):
+            weight = one
+            for up, v in zip(corner, places):
+                weight = weight * ((v - te.floor(v)) if up else one - (v - te.floor(v)))
+            part = weight * own([te.floor(v) + te.const(float(up), "float32") for up, v in zip(corner, places)])
+            total = part if total is None else total + part
+        return te.cast(total, t.dtype)
+
+    return te.compute(list(t.concrete_shape), element, name="T_grid_sample", tag="injective")
+
+
 declare(
     "image.grid_sample", 'data, grid, method="bilinear", layout="NCHW", padding_mode="zeros", align_corners=True', _sampled, INJECTIVE,
-    sample((1, 2, 4, 5), (1, 2, 3, 3), low=-1.2, high=1.2), sample((1, 2, 4, 5), (1, 2, 3, 3), low=-1.2, high=1.2, method="bicubic", padding_mode="border"),
-    sample((1, 1, 3, 4, 5), (1, 3, 2, 2, 2), low=-1.2, high=1.2, layout="NCDHW", padding_mode="reflection"),
-    record=record("GridSampleAttrs", method="bilinear", layout="NCHW", padding_mode="zeros", align_corners=True), reference=_sample_grid,
+    sample((1, 2, 4, 5), (1, 2, 3, 3), low=-1.2, high=1.2), sample((1, 2, 4, 5), (1, 2, 3, 3), low=-1.2, high=1.2, padding_mode="border", align_corners=False),
+    sample((1, 1, 3, 4, 5), (1, 3, 2, 2, 2), low=-1.2, high=1.2, layout="NCDHW"),
+    record=record("GridSampleAttrs", method="bilinear", layout="NCHW", padding_mode="zeros", align_corners=True), reference=_sample_grid, compute=_sample_value,
     level=5,
 )  # fmt: skip
 

@@ -10,7 +10,8 @@ import numpy as np
 from compassc import te
 from compassc.ir.errors import ExpressionError
 from compassc.operators.calls import define
-from compassc.operators.declare import Whole, sample
+from compassc.operators.declare import Whole, greatest, largest, least, number, sample, smallest
+from compassc.operators.movement import from_flat
 from compassc.relay.builders import build, builder
 from compassc.relay.expr import Expr, const
 from compassc.relay.ops.declare import INJECTIVE, OPAQUE, declare, record
@@ -203,10 +204,43 @@ def _scatter_nd(a: Any, t: Any, x: Any, indices: Any, updates: Any) -> Any:
     return made
 
 
+def _scatter_nd_value(a: Any, t: TensorType, x: Any, indices: Any, updates: Any) -> Any:
+    """Each element looks at all updates: the last one of its place counts, or all are joined."""
+    count, *inner = extents(indices)
+    k = te.reduce_axis((0, int(np.prod(inner, dtype="int64"))), name="k")
+
+    def update(i: Any, place: Any) -> Any:
+        return updates[(*from_flat(place, inner), *i[count:])]
+
+    def hit(i: Any) -> Any:
+        at = from_flat(k, inner)
+        places = [te.cast(indices[(n, *at)], "int32") for n in range(count)]
+        return te.all(*(te.Select(p < 0, p + n, p) == v for p, n, v in zip(places, extents(x), i)))
+
+    if a.mode == "update":
+        last = te.compute(
+            extents(x), lambda *i: te.max(te.if_then_else(hit(i), te.cast(k, "int32"), te.const(-1)), axis=k), name="T_scatter_last", tag="comm_reduce"
+        )  # fmt: skip
+        return te.compute(
+            extents(x), lambda *i: te.if_then_else(last[i] >= 0, update(i, te.max(last[i], 0)), x[i]), name="T_scatter_nd", tag="injective"
+        )  # fmt: skip
+    joins: dict[str, tuple[Any, Any, Any]] = {
+        "add": (te.sum, lambda p, q: p + q, number(0, t.dtype)),
+        "mul": (te.prod, lambda p, q: p * q, number(1, t.dtype)),
+        "min": (smallest, lambda p, q: te.min(p, q), greatest(t.dtype)),
+        "max": (largest, lambda p, q: te.max(p, q), least(t.dtype)),
+    }
+    reducer, join, nothing = joins[a.mode]
+    joined = te.compute(
+        extents(x), lambda *i: reducer(te.if_then_else(hit(i), update(i, k), nothing), axis=k), name="T_scatter_joined", tag="comm_reduce"
+    )  # fmt: skip
+    return te.compute(extents(x), lambda *i: join(x[i], joined[i]), name="T_scatter_nd", tag="injective")
+
+
 declare(
     "scatter_nd", 'data, indices, updates, mode="update"', _scattered_nd, OPAQUE,
-    sample((4, 5), Whole((1, 3), 0, 4), (3, 5)), sample((4, 5), Whole((2, 6), 0, 4), (6,), mode="add"),
-    record=record("ScatterNDAttrs", mode="update"), reference=_scatter_nd, level=3,
+    sample((4, 5), Whole((1, 3), 0, 4), (3, 5)), *(sample((4, 5), Whole((2, 6), 0, 4), (6,), mode=m) for m in ("add", "mul", "max", "update")),
+    record=record("ScatterNDAttrs", mode="update"), reference=_scatter_nd, compute=_scatter_nd_value, level=3,
 )  # fmt: skip
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from compassc.ir.errors import ExpressionError
+from compassc import te
 from compassc.operators.calls import References, define
-from compassc.operators.declare import sample
+from compassc.operators.declare import largest, least, mean_of, number, sample, summed
 from compassc.relay import layouts
 from compassc.relay.attributes import RECORDS
 from compassc.relay.builders import BUILDERS, build
@@ -91,15 +91,51 @@ def _in_layout(call: Any, a: Any, x: Any, rank: int, function: Any) -> Any:
     return layouts.transform(call, made, extents(made), plain, a.out_layout or a.layout)
 
 
+def _windows_value(kind: str, a: Any, x: Any) -> Any:
+    """Pooling of a tensor NC... of any number of dimensions, by tests of what lies inside."""
+    n, c, *space = extents(x)
+    window, strides, dilation, (before, after) = _pool_options(a, len(space))
+    spans = list(zip(space, before, after, window, strides, dilation))
+    made = [count(m, low, high, k, s, l, a.ceil_mode) for m, low, high, k, s, l in spans]
+    over = [te.reduce_axis((0, k), name=f"r{d}") for d, k in enumerate(window)]
+    kind_of_sum = summed(x.dtype)
+    include = bool(getattr(a, "count_include_pad", False))
+
+    def places(i: Any) -> list[Any]:
+        return [v * s - low + r * l for v, r, (_, low, _, _, s, l) in zip(i, over, spans)]
+
+    def element(b: Any, o: Any, *i: Any) -> Any:
+        at = places(i)
+        inside = te.all(*(t for p, m in zip(at, space) for t in (p >= 0, p < m)))
+        own = x[(b, o, *at)]
+        if kind == "max":
+            return largest(te.if_then_else(inside, own, least(x.dtype)), axis=over)
+        return te.sum(te.if_then_else(inside, te.cast(own, kind_of_sum), number(0, kind_of_sum)), axis=over)
+
+    total = te.compute([n, c, *made], element, name=f"T_pool_{kind}", tag=f"pool_{kind}")
+    if kind == "max":
+        return total
+
+    def counted(b: Any, o: Any, *i: Any) -> Any:
+        ends = zip(places(i), spans)
+        tests = [t for p, (m, _, high, *_) in ends for t in ([p < m + high] if include else [p >= 0, p < m])]
+        return te.sum(te.Select(te.all(*tests), te.const(1), te.const(0)), axis=over)
+
+    number_of = te.compute([n, c, *made], counted, name="T_pool_count", tag="comm_reduce")
+    return te.compute(
+        [n, c, *made],
+        lambda *i: mean_of(total[i], te.max(number_of[i], 1), x.dtype),
+        name="T_pool_mean",
+        tag="elemwise",
+    )
+
+
 def _pool_value(kind: str, rank: int) -> Any:
     def express(a: Any, t: TensorType, x: Any) -> Any:
         window, strides, dilation, (before, after) = _pool_options(a, rank)
         include = bool(getattr(a, "count_include_pad", False))
         if rank == 3 or include and a.ceil_mode:
-            raise ExpressionError(
-                f"{kind}_pool{rank}d " + ("has no tensor expression" if rank == 3 else "with ceil_mode and count_include_pad has none"),
-                "the reference computes it",
-            )  # fmt: skip
+            return _in_layout(define, a, x, rank, lambda y: _windows_value(kind, a, y))
         ones, zeros = ((1,), (0,)) if rank == 1 else ((), ())
         given = ([*ones, *window], [*ones, *strides], [*ones, *dilation], [*zeros, *before, *zeros, *after])
         name = f"{kind}_pool2d"
@@ -142,9 +178,10 @@ for _rank in SPACE:
             f'data, pool_size={_ones}, strides={_ones}, dilation={_ones}, padding={_zeros}, layout="{_plain}", out_layout="", ceil_mode=False{_last}',
             pool_rule(_rank), ANCHOR, sample(_SIZES[_rank], pool_size=(3,) * _rank, strides=(2,) * _rank, padding=(1,) * _rank),
             sample(_SIZES[_rank], pool_size=(2,) * _rank, strides=(2,) * _rank, ceil_mode=True),
-            *([sample(_SIZES[_rank], pool_size=(3,) * _rank, padding=(1,) * _rank, count_include_pad=True)] if _more else []),
+            *([sample(_SIZES[_rank], pool_size=(3,) * _rank, padding=(1,) * _rank, count_include_pad=True),
+               sample(_SIZES[_rank], pool_size=(3,) * _rank, strides=(2,) * _rank, count_include_pad=True, ceil_mode=True)] if _more else []),
             record=record(f"{_kind.title()}Pool{_rank}DAttrs", **_fields, **_more), prepare=_prepare(_rank),
-            reference=_pool_reference(_kind, _rank), compute=_pool_value(_kind, _rank) if _rank < 3 else None, level=2,
+            reference=_pool_reference(_kind, _rank), compute=_pool_value(_kind, _rank), level=2,
             types=("float32", "int8"),
         )  # fmt: skip
 

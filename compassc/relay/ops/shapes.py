@@ -187,7 +187,7 @@ def _order(axes: Any, rank: int) -> list[int]:
 
 declare(
     "transpose", "data, axes=None", lambda a, x: shaped(x, [x.shape[d] for d in _order(a.axes, len(x.shape))]), INJECTIVE,
-    sample((2, 3, 4)), sample((2, 3, 4), axes=[0, -1, 1]), record=record("TransposeAttrs", axes=None), types=NUMBERS,
+    sample((2, 3, 4), axes=None), sample((2, 3, 4), axes=[0, -1, 1]), record=record("TransposeAttrs", axes=...), types=NUMBERS,
     body=lambda call, a, t, x: call("transpose", x, _order(a.axes, x.ndim)), level=3,
 )  # fmt: skip
 

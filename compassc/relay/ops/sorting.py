@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from compassc import te
 from compassc.operators.calls import define
 from compassc.operators.declare import Whole, sample
 from compassc.relay.builders import builder, call
 from compassc.relay.expr import Expr, TupleWrapper
 from compassc.relay.ops.declare import OPAQUE, VOID, declare, record
 from compassc.relay.ops.relations import axis_of, differ, product, require, shaped
-from compassc.relay.ops.shapes import listed
+from compassc.relay.ops.shapes import extents, listed
 from compassc.relay.types import Dim, TensorType, TupleType, Type
 
 
@@ -148,12 +149,27 @@ def _scan(name: str, first: int) -> Any:
     return evaluate
 
 
+def _scan_value(reducer: Any, first: int) -> Any:
+    def express(a: Any, t: TensorType, x: Any) -> Any:
+        data, at = (define("reshape", x, list(t.concrete_shape)), 0) if a.axis is None else (x, a.axis % x.ndim)
+        k = te.reduce_axis((0, extents(data)[at]), name="k")
+
+        def element(*i: Any) -> Any:
+            counted = k < i[at] if a.exclusive else k <= i[at]
+            own = te.cast(data[(*i[:at], k, *i[at + 1 :])], t.dtype)
+            return reducer(te.Select(counted, own, te.const(first, t.dtype)), axis=k)
+
+        return te.compute(list(t.concrete_shape), element, name="T_scan", tag="comm_reduce")
+
+    return express
+
+
 _scan_attrs = record("ScanopAttrs", axis=None, dtype=VOID, exclusive=False)
-for _name, _first in (("cumsum", 0), ("cumprod", 1)):
+for _name, _first, _reducer in (("cumsum", 0, te.sum), ("cumprod", 1, te.prod)):
     declare(
         _name, "data, axis=None, dtype=None, exclusive=None", _scanned, OPAQUE, sample((3, 4)), sample((3, 4), axis=1, exclusive=True),
         sample(Whole((3, 4), -9, 9, "int8"), axis=0), sample(Whole((3, 4), -9, 9, "int8"), axis=0, dtype="int32"),
-        record=_scan_attrs, reference=_scan(_name, _first), prepare=lambda v: v.update(exclusive=bool(v["exclusive"])),
+        record=_scan_attrs, reference=_scan(_name, _first), compute=_scan_value(_reducer, _first), prepare=lambda v: v.update(exclusive=bool(v["exclusive"])),
     )  # fmt: skip
 
 

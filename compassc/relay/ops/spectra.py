@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from compassc import te
 from compassc.operators.declare import sample
 from compassc.relay.builders import builder, call
 from compassc.relay.expr import Expr, const
 from compassc.relay.ops.declare import INJECTIVE, OPAQUE, declare, record
 from compassc.relay.ops.indexing import whole
 from compassc.relay.ops.relations import differ, fail, of, one_dtype, require, shaped, stretched, tensors
-from compassc.relay.ops.shapes import several
+from compassc.relay.ops.shapes import extents, several
 from compassc.relay.types import Dim, TensorType, TupleType, Type
 
 
@@ -55,9 +56,28 @@ def _einsum_rule(a: Any, given: TupleType) -> Type:
     return shaped(fields[0], [known[letter] for letter in result])
 
 
+def _einsum_value(a: Any, t: TensorType, x: Sequence[Any]) -> Any:
+    operands, result = _letters(a.equation, [v.ndim for v in x])
+    known: dict[str, int] = {}
+    for letters, v in zip(operands, x):
+        for letter, extent in zip(letters, extents(v)):
+            known[letter] = max(known.get(letter, 1), extent)
+    over = {c: te.reduce_axis((0, known[c]), name=f"k_{c.lower()}{n}") for n, c in enumerate(known) if c not in result}
+
+    def element(*i: Any) -> Any:
+        at: dict[str, Any] = {**dict(zip(result, i)), **over}
+        total: Any = None
+        for letters, v in zip(operands, x):
+            own = v[tuple(0 if extent == 1 else at[c] for c, extent in zip(letters, extents(v)))]
+            total = own if total is None else total * own
+        return te.sum(total, axis=list(over.values())) if over else total
+
+    return te.compute(list(t.concrete_shape), element, name="T_einsum", tag="comm_reduce" if over else "injective")
+
+
 declare(
     "einsum", "data, equation", _einsum_rule, INJECTIVE, sample([(2, 3), (3, 4)], equation="ij,jk->ik"), sample([(2, 3, 4)], equation="...ij->...ji"),
-    record=record("EinsumAttrs", equation=...), tuples="data", level=1,
+    record=record("EinsumAttrs", equation=...), tuples="data", level=1, compute=_einsum_value,
     reference=lambda a, t, x: np.einsum(a.equation, *[v.astype("float64") if v.dtype.kind == "f" else v for v in x]),
 )  # fmt: skip
 

@@ -425,9 +425,26 @@ def _detected(a: Any, boxes: TensorType, scores: TensorType) -> Type:
     return TupleType([TensorType(shape, dtype) for shape, dtype in shapes])
 
 
+def _detect(a: Any, t: Any, boxes: Any, scores: Any) -> Any:
+    """Scores are batches by classes by boxes. The best of each class, of these the best of all."""
+    batch, most = boxes.shape[0], a.max_detections
+    places, classes, values = np.zeros((batch, most, 4)), np.zeros((batch, most)), np.zeros((batch, most))
+    counts = np.zeros(batch, "int32")
+    for b in range(batch):
+        found = [
+            (scores[b, c, n], c, n)
+            for c in range(a.num_classes)
+            for n in _kept(boxes[b].astype("float64"), scores[b, c], a.max_detections_per_class, a.iou_threshold, a.score_threshold)
+        ]  # fmt: skip
+        for k, (value, c, n) in enumerate(sorted(found, key=lambda f: -f[0])[:most]):
+            places[b, k], classes[b, k], values[b, k] = boxes[b, n], c, value
+            counts[b] += 1
+    return places, classes, values, counts
+
+
 declare(
     "vision.regular_non_max_suppression",
-    "boxes, scores, max_detections_per_class, max_detections, num_classes, iou_threshold, score_threshold", _detected, OPAQUE, level=5,
+    "boxes, scores, max_detections_per_class, max_detections, num_classes, iou_threshold, score_threshold", _detected, OPAQUE, sample((1, 5, 4), (1, 2, 5), low=0.0, high=1.0, max_detections_per_class=2, max_detections=3, num_classes=2, iou_threshold=0.5, score_threshold=0.1), level=5, reference=_detect,
     record=record("RegularNonMaximumSuppressionAttrs", max_detections_per_class=..., max_detections=..., num_classes=..., iou_threshold=...,
                   score_threshold=...), results=4,
 )  # fmt: skip
