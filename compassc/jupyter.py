@@ -19,10 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import CompassError, UsageError, render
+from compass_runtime.profile.page import page
+from compass_runtime.profile.table import text
+from compassc.dsl import BuildManager
+from compassc.language.functions import PyPrimFunc
+from compassc.language.kernel_files import called_names
 
 if TYPE_CHECKING:
     from compassc.dsl import Executor
-    from compassc.language.functions import PyPrimFunc
 
 USAGE = "%%compass [-t TARGET] [NAME(ARGUMENTS)]"
 _HEIGHT = 640
@@ -74,8 +78,6 @@ def _usage(message: str) -> UsageError:
 
 def compass(line: str, cell: str, namespace: dict[str, Any]) -> list[Any]:
     """What the magic shows: objects with a form as HTML and one as text. CompassError for mistakes in line or cell."""
-    from compassc.dsl import BuildManager
-
     wanted = Line.parse(line)
     kernel = _kernel(cell, wanted.kernel, namespace)
     built = BuildManager(wanted.target or None).build(kernel)
@@ -87,9 +89,6 @@ def compass(line: str, cell: str, namespace: dict[str, Any]) -> list[Any]:
 
 def _kernel(cell: str, name: str | None, namespace: dict[str, Any]) -> PyPrimFunc:
     """Run the cell, and give the kernel to build: the one called, or the only one that no other kernel of the cell calls."""
-    from compassc.language.functions import PyPrimFunc
-    from compassc.language.kernel_files import called_names
-
     path = _file(cell)
     exec(compile(cell, str(path), "exec", dont_inherit=True), namespace)  # noqa: S102 - a cell is the user's own program
     if name is not None:
@@ -136,9 +135,6 @@ def _code_page(built: Executor, name: str) -> str:
 
 def _profiled(built: Executor, arguments: list[Any]) -> Shown:
     """Run the kernel with a profile: its table, and its page in a frame, whose style is its own."""
-    from compass_runtime.profile.page import page
-    from compass_runtime.profile.table import text
-
     built.profile(*arguments)
     profile = built.latest_profile
     assert profile is not None, "the run before made it"

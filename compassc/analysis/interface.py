@@ -14,6 +14,7 @@ from compass_core import targets
 from ..ir import exprs as E
 from ..ir.stmts import IRModule
 from ..ir.visit import walk_exprs, walk_stmts
+from . import extents, roles
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,6 @@ class Interface:
 
 def interface_of(lowered: IRModule) -> Interface:
     """The interface of a lowered module's entry."""
-    from . import extents, roles
-
     return Interface(roles.parameters(lowered), extents.program(lowered), groups(lowered))
 
 

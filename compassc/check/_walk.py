@@ -14,8 +14,9 @@ from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import INT32, DataType, PointerType
 from ..ir.exprs import Expr, IntImm, Var
+from ..ir.folding import fold, wrap
 from ..ir.stmts import Body, PrimFunc, Stmt
-from ..ir.visit import Rewriter, assigned_vars, rewrites, walk_exprs
+from ..ir.visit import Rewriter, assigned_vars, rewrites, walk_exprs, walk_stmts
 
 ID_NAME = "the TEC's number"
 
@@ -211,8 +212,6 @@ class _Settle(Rewriter):
 
     @rewrites(E.Binary)
     def rewrite_binary(self, e: E.Binary) -> E.Expr:
-        from ..ir.folding import fold
-
         a, b = self.expr(e.a), self.expr(e.b)
         if type(a) is type(b) is IntImm and e.op in _FOLDABLE:
             value = fold(e.op, a.value, b.value, a.dtype)
@@ -224,8 +223,6 @@ class _Settle(Rewriter):
     def rewrite_cast(self, e: E.Cast) -> E.Expr:
         value = self.expr(e.value)
         if type(value) is IntImm and e.dtype.is_integer and not e.dtype.is_bool:
-            from ..ir.folding import wrap
-
             return IntImm(e.dtype, wrap(value.value, e.dtype))
         return e if value is e.value else E.Cast(e.dtype, value)
 
@@ -242,8 +239,6 @@ def _may_leave(s: Stmt) -> bool:
 
 def storage(function: PrimFunc, shapes: Mapping[Var, tuple[int, ...]]) -> dict[Var, Root]:
     """The storage of constant size that a function can name; `shapes` are given for parameters."""
-    from ..ir.visit import walk_stmts
-
     roots: dict[Var, Root] = {}
     for s in walk_stmts(function.body):
         if isinstance(s, (S.Alloc, S.AllocConst, S.DeclBuffer)):

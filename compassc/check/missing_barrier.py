@@ -19,6 +19,7 @@ from ..ir import stmts as S
 from ..ir.exprs import Expr, IntImm, Var
 from ..ir.stmts import IRModule, PrimFunc, Stmt
 from ..ir.visit import all_exprs, walk_exprs, walk_stmts
+from ..ops.effects import touched
 from . import Subject
 from ._walk import Address, ReachedStatement, Walker
 
@@ -117,7 +118,6 @@ class _Race:
             into = reads if call.op == "vload" else writes
             self._add(into, self.walker.address(call.args[position]), vector.total_bytes if plain else 0, span)
             return
-        from ..ops.effects import touched
 
         atomic = E.is_single(call)
         for index, kind, extent in touched(call):

@@ -15,9 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from compass_core import files, switches, targets
+from compass_core.errors.suggest import help_for
+from compass_runtime import Program
 from compassc.cli import errors, options
 from compassc.cli.console import Console
 from compassc.cli.outputs import graph_place, hand_over, place
+from compassc.importers import import_model
 
 if TYPE_CHECKING:
     from compassc.graph import Graph
@@ -71,8 +75,6 @@ def command(console: Console, source: Path, plugins: tuple[Path, ...], trust: bo
 
 def _target(config: Config) -> str:
     """The NPU configuration, which is looked up before the work begins. CompassError for one that is not known."""
-    from compass_core import switches, targets
-
     given = config.get("gbuilder", "target")
     return targets.load(given.upper() if given else switches.TARGET.get()).name
 
@@ -90,7 +92,6 @@ def _result(config: Config, section: str, default: str, key: str, name: str) -> 
 def _imported(config: Config) -> Graph:
     """The float graph of the model that [Parser] names."""
     from compassc.graph import passes
-    from compassc.importers import import_model
     from compassc.quantizer import vendor
 
     kind = config.get("parser", "model_type", default="onnx").lower()
@@ -119,8 +120,6 @@ def _with_outputs(config: Config, graph: Graph) -> Graph:
     if missing and len(names) == len(graph.outputs):
         return graph  # the model's own outputs, under names of its tensors
     if missing:
-        from compass_core.errors.suggest import help_for
-
         raise config.error(
             "parser", "output", f"no layer or tensor is called '{missing[0]}'", help_for(missing[0], layers, "layers")
         )
@@ -187,9 +186,6 @@ def _build(
 def _run(console: Console, config: Config, program: Path, wanted: Path) -> None:
     """Runs aipu.bin on the files of inputs; the outputs' bytes go to `wanted`, and NAME.1 and so on."""
     import numpy as np
-
-    from compass_core import files
-    from compass_runtime import Program
 
     loaded = Program.load(program)
     names = [n.strip() for n in config.get("gbuilder", "inputs").split(",") if n.strip()]

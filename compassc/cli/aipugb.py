@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from compass_core import files
+from compass_core import files, switches, targets
 from compassc.cli import errors, options
 from compassc.cli.console import Console
 from compassc.cli.outputs import hand_over, place
@@ -53,7 +53,6 @@ NO_INPUT_REUSE, NO_OUTPUT_REUSE = 1, 2
 @click.pass_obj
 def command(console: Console, graph: Path, weights: Path | None, target: str, output: Path, **given: Any) -> None:
     """Build a Compass IR graph into aipu.bin."""
-    from compass_core import switches, targets
     from compassc.gbuilder.build import GraphOptions, build_model
     from compassc.gbuilder.graph_json import FILE
 

@@ -10,7 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from compass_runtime import Program
 from compassc.cli.console import Console
+from compassc.graph import GraphBuilder
+from compassc.graph.dtypes import numpy_dtype
 
 if TYPE_CHECKING:
     from compassc.gbuilder.build import GraphBuild
@@ -71,12 +74,9 @@ def _cycles(layer: Layer, target: str, aiff: bool) -> int:
     """The estimated cycles of a run of a layer alone, on zeros."""
     import numpy as np
 
-    from compass_runtime import Program
     from compass_runtime.profile.collect import counting
     from compass_runtime.profile.result import profile_of
     from compassc.gbuilder.build import GraphOptions, build_in_memory
-    from compassc.graph import GraphBuilder
-    from compassc.graph.dtypes import numpy_dtype
 
     graph = GraphBuilder(layer.name)
     for tensor in layer.inputs:

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 from compass_core import switches, targets
 from compass_core.errors import CompassError, UsageError, flat, together
 from compass_core.errors.rendering import counted
+from compass_core.errors.suggest import help_for
+from compassc import dsl
 from compassc.cli import options
 from compassc.cli.console import Console
+from compassc.language.source import definition, file_of
 
 if TYPE_CHECKING:
     from compassc.language.functions import PyPrimFunc
@@ -30,8 +33,6 @@ def check_file(
     strict: bool,
 ) -> int:
     """Writes the findings; returns the exit status: 1 for errors, with `strict` also for warnings."""
-    from compassc import dsl
-
     name = targets.load(switches.TARGET.get(target or None)).name
     kernels = entries(dsl.load_kernels(source, options.module()), entry, name, {**values, **shapes})
     _known_names(kernels, {**values, **shapes})
@@ -72,7 +73,6 @@ def check_kernel(
     kernel: PyPrimFunc, target: str, values: Mapping[str, float], shapes: Mapping[str, Shape]
 ) -> list[CompassError]:
     """The findings for one kernel and the functions that it calls."""
-    from compassc import dsl
     from compassc.analysis.roles import parameters
     from compassc.check import Subject, findings
     from compassc.ir.dtypes import PointerType
@@ -112,7 +112,6 @@ def _of_other_kind(kernel: str, name: str, kinds: str) -> UsageError:
 def sources(kernel: PyPrimFunc, names: set[str]) -> tuple[tuple[ast.FunctionDef, str], ...]:
     """The definitions of a kernel and of the functions it calls that are visible in its file."""
     from compassc.language.functions import PyPrimFunc
-    from compassc.language.source import definition, file_of
 
     others = [v for v in kernel.py_func.__globals__.values() if isinstance(v, PyPrimFunc) and v.__name__ in names]
     functions = {id(k): k for k in (kernel, *others)}
@@ -121,7 +120,6 @@ def sources(kernel: PyPrimFunc, names: set[str]) -> tuple[tuple[ast.FunctionDef,
 
 def _known_names(kernels: list[PyPrimFunc], given: Mapping[str, object]) -> None:
     """UsageError for a --set or --shape of a parameter that no kernel has."""
-    from compass_core.errors.suggest import help_for
     from compassc.language.kernel_files import called_names
 
     known = {p.name for k in kernels for p in k.params}

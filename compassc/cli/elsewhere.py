@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from compass_core import files
 from compass_core.errors import UsageError
+from compassc import dsl, targets
 from compassc.cli import options
 from compassc.cli.console import Console
 from compassc.cli.outputs import STDIO, hand_over, is_apart
-
-if TYPE_CHECKING:
-    from compassc.targets import Target
+from compassc.targets import Target, kinds, nvrtc
 
 _SOURCES = {"c": ".c", "cuda": ".cu"}
 """The suffix of a module's text, by its format."""
@@ -20,8 +18,6 @@ _SOURCES = {"c": ".c", "cuda": ".cu"}
 
 def other_target(name: str) -> Target | None:
     """The target of that name where it is no NPU."""
-    from compassc.targets import Target, kinds
-
     words = name.split()
     if not words or words[0] == "compass" or words[0] not in kinds():
         return None
@@ -33,9 +29,7 @@ def run_elsewhere(
 ) -> None:
     """From a Python file to what a stage (`lower`, `codegen` or the last one) makes for a target; the files of the others
     go to STEM.compass. UsageError for kernels of the NPU's language and for other stages."""
-    from compassc import dsl, targets
     from compassc.ir import print_module
-    from compassc.targets import nvrtc
     from compassc.te import TEKernel
 
     console.inputs.append(source)

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
 
+from compass_core import confine
 from compass_core.errors import CompassError
 from compass_core.files.cache import Cache
 from compass_core.hostcc import clang as clang_finder
 from compass_core.hostcc import host
+from compass_core.hostcc.command import include_folder
+from compass_sim.build import engine_path
 
 PACKAGES = ("click", "numpy", "PyYAML", "rich", "ml_dtypes", "pyelftools")
 
@@ -66,8 +69,6 @@ def _clangs(option: str | None) -> Iterator[Finding]:
 
 
 def _headers() -> Finding:
-    from compass_core.hostcc.command import include_folder
-
     try:
         return Finding("C headers", True, str(include_folder()))
     except CompassError as error:
@@ -76,8 +77,6 @@ def _headers() -> Finding:
 
 def _engine() -> Finding:
     """The simulator engine: a library that `python -m compass_sim.build` makes."""
-    from compass_sim.build import engine_path
-
     path = engine_path()
     if path.is_file():
         return Finding("simulator engine", True, str(path))
@@ -86,8 +85,6 @@ def _engine() -> Finding:
 
 def _confinement() -> Finding:
     """By what the compiler is kept from files when it reads a text from an aipu.bin."""
-    from compass_core import confine
-
     means = confine.available()
     return Finding(
         "confined compiler",

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from compass_runtime import Program
+
 if TYPE_CHECKING:
     from compassc.gbuilder.build import GraphOptions
     from compassc.graph.launches import Launches
@@ -16,7 +18,6 @@ def with_cycles(program: Launches, options: GraphOptions) -> Launches:
     """The launches with the estimated cycles of a run on zeros, for which they are built."""
     import numpy as np
 
-    from compass_runtime import Program
     from compass_runtime.profile.collect import counting
     from compass_runtime.profile.result import profile_of
     from compassc.gbuilder.build import build_in_memory

@@ -8,10 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from compass_core import files, targets
+from compass_core.elf.hostcode import ENTRY_PREFIX, HostCodeError, parse_text_blob
 from compass_core.errors import CompassError, Span
+from compass_core.hostcc import host
 from compass_core.reading import jsontext, yamltext
 from compass_core.reading.limits import RECORD_BYTES
 from compassc.cli.tables import Table
+from compassc.driver.files import read_graph
+from compassc.driver.interface import read_interface
+from compassc.driver.stages import read_kernel
 
 PLUGIN_NOTE = "compassc_kernel"
 """The attribute of a plugin that holds the parameters of its kernel."""
@@ -91,8 +96,6 @@ def _aipu_bin(path: Path) -> list[Table]:
 
 def _entries(text: bytes) -> list[Table]:
     """The entry records of `.text`; nothing for code of another toolchain."""
-    from compass_core.elf.hostcode import HostCodeError, parse_text_blob
-
     try:
         blob = parse_text_blob(text)
     except HostCodeError:
@@ -115,7 +118,6 @@ def _words(asids: str) -> str:
 
 def _module(path: Path) -> list[Table]:
     """IR text: its functions with their parameters and sizes."""
-    from compassc.driver.files import read_graph
     from compassc.ir import parse_module, walk_stmts
 
     module = parse_module(files.read_text(path), str(path), read_graph)
@@ -132,8 +134,6 @@ def _module(path: Path) -> list[Table]:
 
 def _legalised(path: Path) -> list[Table]:
     """IR text, and the interface behind it."""
-    from compassc.driver.interface import read_interface
-
     interface = read_interface(files.read_text(path), path)
     return [*_module(path), ("interface", PARAMETER_COLUMNS, _parameter_rows(interface.params))]
 
@@ -165,8 +165,6 @@ def _line_map(path: Path) -> list[Table]:
 
 
 def _params(path: Path) -> list[Table]:
-    from compassc.driver.stages import read_kernel
-
     params = read_kernel(path)
     general, *others = _parameter_tables(params)
     cores = targets.load(params["target"]).cores if params["target"] in targets.names() else 1
@@ -240,8 +238,6 @@ def _ends(record: Any) -> Table:
 def _object(path: Path) -> list[Table]:
     """A host object: what it was compiled for, its sections and entry points."""
     from compass_core.elf import link
-    from compass_core.elf.hostcode import ENTRY_PREFIX
-    from compass_core.hostcc import host
 
     data = files.read(path)
     try:

@@ -11,7 +11,10 @@ import click
 
 from compass_core.errors import CompassError, UsageError
 from compass_core.files import claims
+from compass_core.targets import names
 from compassc.cli.console import Console, artifact
+from compassc.cli.tables import tables_text
+from compassc.errors import catalogue
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -167,8 +170,6 @@ talk_options = chain(
 
 
 def _targets() -> Iterable[str]:
-    from compass_core.targets import names
-
     return names()
 
 
@@ -179,8 +180,6 @@ def _strategies() -> Iterable[str]:
 
 
 def _codes() -> Iterable[str]:
-    from compassc.errors import catalogue
-
     return catalogue()
 
 
@@ -409,7 +408,6 @@ def _list_passes(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     """Show the passes and end the command."""
     if value:
         from compassc.cli.pipeline import pass_tables
-        from compassc.cli.tables import tables_text
 
         shown = {"optimize": 2, "group": 3}.get(ctx.command.name or "", 0)
         artifact(tables_text(pass_tables()[shown : shown + 1]))

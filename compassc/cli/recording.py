@@ -11,6 +11,9 @@ from compass_core.files import claims
 from compassc.cli.console import Console, artifact
 from compassc.cli.tables import table_text
 from compassc.cli.tuning import number_text
+from compassc.tuning import history, records
+from compassc.tuning.records import candidate_text, workload_text
+from compassc.tuning.task import toolchain_version
 
 if TYPE_CHECKING:
     from compassc.tuning.records import Record
@@ -18,8 +21,6 @@ if TYPE_CHECKING:
 
 def run(console: Console, action: str, paths: Sequence[Path], output: Path | None, keep: int) -> None:
     """Does an action. UsageError for files and options that do not go with it."""
-    from compassc.tuning import history, records
-
     wrong = {
         "list": output is not None,
         "merge": not paths or output is None,
@@ -57,10 +58,6 @@ _HELP = {
 
 
 def _listed(every: Sequence[Record]) -> str:
-    from compassc.tuning import records
-    from compassc.tuning.records import candidate_text, workload_text
-    from compassc.tuning.task import toolchain_version
-
     groups: dict[tuple[str, str, str], list[Record]] = {}
     for record in every:
         groups.setdefault(record.identity[:3], []).append(record)
@@ -79,8 +76,6 @@ def _listed(every: Sequence[Record]) -> str:
 
 def _difference(before: Sequence[Record], after: Sequence[Record]) -> str:
     """The best of each workload and metric, of any version, in two files."""
-    from compassc.tuning import records
-    from compassc.tuning.records import candidate_text, workload_text
 
     def best(many: Sequence[Record]) -> dict[tuple[str, str], Record]:
         found: dict[tuple[str, str], Record] = {}

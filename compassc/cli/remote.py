@@ -9,6 +9,9 @@ from typing import Any
 import click
 
 from compass_core.errors import UsageError
+from compass_runtime import rpc
+from compass_runtime.rpc import access
+from compass_runtime.rpc.access import parse_address
 from compassc.cli import options
 from compassc.cli.console import Console, shown
 
@@ -42,8 +45,6 @@ def listen_options(port: int) -> options.Decorator:
 
 def start(console: Console, given: dict[str, Any]) -> None:
     """Sets up the log, and names the file of tokens."""
-    from compass_runtime.rpc import access
-
     level = logging.ERROR if given.pop("silent") else logging.INFO
     logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s:%(name)s:%(message)s")
     if given["token_file"] is None:
@@ -63,9 +64,6 @@ def run_options(command: Any) -> Any:
 
 def asked_session(given: dict[str, Any]) -> Any:
     """The session that `run_options` ask for; None where they ask for none."""
-    from compass_runtime import rpc
-    from compass_runtime.rpc.access import parse_address
-
     remote, tracker, key = given.pop("remote"), given.pop("tracker"), given.pop("key")
     if remote is not None and tracker is not None:
         raise UsageError("--remote does not go with --tracker", code="remote-run", help="name a server, or a tracker")
@@ -80,8 +78,6 @@ def asked_session(given: dict[str, Any]) -> Any:
 
 def tracker_address(text: str) -> tuple[str, int]:
     """Host and port of a tracker."""
-    from compass_runtime.rpc.access import parse_address
-
     return parse_address(text)
 
 

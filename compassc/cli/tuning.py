@@ -14,7 +14,11 @@ from compass_core.errors import UsageError
 from compassc.cli import options, quantizing
 from compassc.cli.console import Console, artifact, shown
 from compassc.cli.tables import Table, tables_text
+from compassc.cluster import open_cluster
 from compassc.graph.files import is_graph
+from compassc.importers import is_model
+from compassc.tuning.history import database_file
+from compassc.tuning.records import candidate_text
 
 if TYPE_CHECKING:
     from compassc.tuning.places import Place
@@ -30,8 +34,6 @@ _STRATEGIES = ("model", "random")
 
 def run(console: Console, source: Path, given: dict[str, Any]) -> None:
     """Searches for each task of a file, shows how it goes, and prints tables or JSON."""
-    from compassc.cluster import open_cluster
-    from compassc.importers import is_model
     from compassc.tuning.tasks import tasks_of_file
     from compassc.tuning.tune import check, tune
     from compassc.tuning.workers import ClusterWorkers
@@ -106,8 +108,6 @@ def place_of(given: dict[str, Any]) -> Place | None:
 
 
 def store_of(output: Path | None) -> Path:
-    from compassc.tuning.history import database_file
-
     return output or database_file() or Path("records.jsonl")
 
 
@@ -152,8 +152,6 @@ def progress_line(name: str, total: int) -> Iterator[Callable[..., None]]:
 
 def tables(searches: Sequence[Search]) -> Iterator[Table]:
     """What came of searches: a line for each, and the best candidates of a single one."""
-    from compassc.tuning.records import candidate_text
-
     columns = ("task", "trials", "ended", "default", "best", "gain", "failed", "seconds", "configuration")
     yield ("", columns, [_row(search) for search in searches])
     if len(searches) == 1:
@@ -169,8 +167,6 @@ _ENDS = {"trials": "all trials", "seconds": "time is up", "exhausted": "no other
 
 
 def _row(search: Search) -> tuple[object, ...]:
-    from compassc.tuning.records import candidate_text
-
     best, default = search.best, search.default
     gain = "-"
     if best is not None and default is not None and default.cost and best.cost:

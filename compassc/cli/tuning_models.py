@@ -14,8 +14,10 @@ from compassc.cli.console import Console, artifact, shown
 from compassc.cli.quantizing import request_of, telling
 from compassc.cli.tables import Table, tables_text
 from compassc.cli.tuning import number_text, pages, progress_line, search_options, store_of
+from compassc.cluster import open_cluster
 from compassc.driver.build import STAGE_FOLDER_SUFFIX
 from compassc.models.build import ModelRequest, run_model_build
+from compassc.tuning.records import candidate_text
 
 if TYPE_CHECKING:
     from compassc.models.model import Model
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
 def run_model(console: Console, source: Path, given: dict[str, Any]) -> None:
     """Tunes the kernels of a model's layers, and prints the cycles of its launches before and after."""
-    from compassc.cluster import open_cluster
     from compassc.models.model import Model
     from compassc.tuning.networks import tune_model
     from compassc.tuning.workers import ClusterWorkers
@@ -95,8 +96,6 @@ def _change(before: float, after: float) -> tuple[str, str, str]:
 
 
 def _row(one: NetworkTask) -> tuple[object, ...]:
-    from compassc.tuning.records import candidate_text
-
     search = one.search
     if search is None:
         return (one.task.name, one.calls, 0, "-", "-", 0, "-")

@@ -9,6 +9,7 @@ from typing import Any
 from compass_core.errors import UsageError
 from compassc.cli import options
 from compassc.cli.console import Console, artifact
+from compassc.cli.elsewhere import other_target, run_elsewhere
 from compassc.cli.outputs import STDIO, hand_over, is_apart, place
 from compassc.cli.pipeline import PIPELINE_STAGES, make_pass_options, pipeline_text, read_pipelines
 from compassc.driver import STAGES, Build, Request, run_build, stage_named
@@ -24,8 +25,6 @@ def run_whole(console: Console, source: Path | None, given: dict[str, Any]) -> N
         help = "`compassc build --help` shows an example"
         raise UsageError("build needs the kernel's Python file", code="usage", help=help)
     if given["target"]:
-        from compassc.cli.elsewhere import other_target, run_elsewhere
-
         elsewhere = other_target(given["target"])
         if elsewhere is not None:
             run_elsewhere(console, given["stop_after"], source, given["output"], given["entry"], elsewhere)

@@ -9,6 +9,8 @@ from typing import Any
 
 from compass_core import files
 
+from ..targets import Target
+
 
 def find_cuda_path() -> str:
     """RuntimeError: no nvcc is looked for, NVRTC makes PTX where it is installed."""
@@ -29,8 +31,6 @@ def parse_compute_version(compute_version: str) -> tuple[int, int]:
 
 def get_target_compute_version(target: Any = None) -> str:
     """`"8.6"` of a target with `-arch=sm_86`, else of the device. ValueError where neither says it."""
-    from ..targets import Target
-
     chosen = Target.of(target) if target is not None else Target.current()
     digits = "".join(c for c in (chosen.arch if chosen is not None else "") if c.isdigit())
     if len(digits) < 2:

@@ -9,14 +9,19 @@ from typing import Any
 
 from compass_core.errors import UsageError
 
+from ..analysis.structure import Interner
+from ..graph import read
 from ..ir import IRModule, PrimFunc, parse_module
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import DataType, PointerType, dtype, pointer_type
 from ..ir.node import Node
+from ..ir.operators import as_expr
 from ..ir.printer import print_module
+from ..ir.verify import VerifyError, verify
 from ..ir.visit import substitute as substituted
 from ..ir.visit import substitute_body
+from ..te.opaque import body_of
 from . import nodes
 
 FORMAT = "compassc-ir/2"
@@ -48,8 +53,6 @@ def load_json(text: str) -> Any:
 
 
 def _graph(text: str, constants: bytes, path: str) -> Any:
-    from ..graph import read
-
     return read(text, constants, path)
 
 
@@ -171,8 +174,6 @@ def ir_transform(
         found = asked(postorder, inner)
         return inner if found is None else found
 
-    from ..te.opaque import body_of
-
     def body(statements: S.Body) -> S.Body:
         found = type(statements)(body_of([changed(s) for s in statements], "ir_transform"))
         return statements if len(found) == len(statements) and all(map(is_, found, statements)) else found
@@ -185,8 +186,6 @@ def ir_transform(
 
 
 def _expression(value: Any) -> E.Expr:
-    from ..ir.operators import as_expr
-
     return as_expr(value)
 
 
@@ -204,8 +203,6 @@ def _kind(name: str) -> type:
 
 def substitute(node: Any, vmap: Mapping[E.Var, Any]) -> Any:
     """An expression, statement, body or function with variables replaced. TypeError where one of these is no variable."""
-    from ..ir.operators import as_expr
-
     mapping = {nodes.variable(var): as_expr(value) for var, value in vmap.items()}
     if isinstance(node, PrimFunc):
         return nodes.seen(node.replace(body=substitute_body(node.body, mapping)))
@@ -218,8 +215,6 @@ def substitute(node: Any, vmap: Mapping[E.Var, Any]) -> Any:
 
 def verify_well_formed(obj: IRModule | PrimFunc, assert_mode: bool = True) -> bool:
     """Whether a module or function is well formed; VerifyError instead of False with `assert_mode`."""
-    from ..ir.verify import VerifyError, verify
-
     try:
         verify(obj.module())
     except VerifyError:
@@ -231,9 +226,6 @@ def verify_well_formed(obj: IRModule | PrimFunc, assert_mode: bool = True) -> bo
 
 def expr_deep_equal(lhs: Any, rhs: Any) -> bool:
     """Whether two expressions have the same structure, with the same variables."""
-    from ..analysis.structure import Interner
-    from ..ir.operators import as_expr
-
     return Interner().same(as_expr(lhs), as_expr(rhs))
 
 

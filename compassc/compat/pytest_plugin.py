@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from compass_runtime import device
+
 from .testing import target_cases
 
 
@@ -37,6 +39,4 @@ def _names(given: Any) -> list[str]:
 @pytest.fixture
 def dev(target: str) -> Any:
     """The device of the test's target."""
-    from compass_runtime import device
-
     return device(str(target).split()[0], 0)

@@ -9,11 +9,13 @@ from typing import Any
 
 from compass_core.errors import UsageError
 from compass_core.hostcc import host
+from compass_runtime import device
 
 from ..ir import IRModule, PrimFunc, assert_structural_equal
 from ..ir.exprs import Expr
 from ..te.analyzer import Analyzer
 from .framework import enabled
+from .tvmscript import ir_module, prim_func
 
 
 def main() -> None:
@@ -25,8 +27,6 @@ def main() -> None:
 
 def enabled_targets() -> list[tuple[str, Any]]:
     """The targets that tests of the framework run on, each with its device."""
-    from compass_runtime import device
-
     return [(name, device(name, 0)) for name in ("llvm", "X2_1204", "cuda") if enabled(name)]
 
 
@@ -42,8 +42,6 @@ def parametrize_targets(*targets: Any) -> Any:
 def target_cases(targets: Sequence[Any] = ()) -> list[Any]:
     """Targets with their devices as parameters of tests; those that nothing here runs are skipped."""
     import pytest
-
-    from compass_runtime import device
 
     made = []
     for given in targets or [name for name, _ in enabled_targets()]:
@@ -273,7 +271,6 @@ class CompareBeforeAfter:
             return given
         if _takes_self(given):
             return given(self)
-        from .tvmscript import ir_module, prim_func
 
         return ir_module(given) if isinstance(given, type) else prim_func(given)
 

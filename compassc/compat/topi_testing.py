@@ -9,7 +9,7 @@ import numpy as np
 
 from compass_runtime.ndarray import array, empty
 
-from .. import topi
+from .. import te, topi
 from ..targets import Target, build
 
 _Schedule = Callable[..., Any]
@@ -49,8 +49,6 @@ def compare_numpy_tvm(
     inputs: Sequence[Any], output: Any, target: Any, device: Any, compute: _Schedule, schedule: _Schedule
 ) -> None:
     """Builds an operator, runs it on NumPy's `inputs` and holds the result against `output`. AssertionError where it differs."""
-    from .. import te
-
     tensors = [te.placeholder(x.shape, str(x.dtype)) for x in inputs]
     with Target.of(target):
         made = compute(*tensors)

@@ -9,7 +9,9 @@ from typing import Any
 from .. import te
 from ..ir.exprs import Expr, FloatImm, IntImm
 from ..ir.operators import as_expr, binary
+from ..targets import Target
 from ..te.analyzer import Analyzer
+from .topi_references import pads_of
 
 
 class InvalidShapeError(ValueError):
@@ -123,8 +125,6 @@ def get_shape(src_shape: Sequence[Any], src_layout: Any, dst_layout: Any) -> tup
 
 def is_target(names: Any) -> bool:
     """Whether the current target has one of these names among its keys."""
-    from ..targets import Target
-
     current = Target.current()
     listed = [names] if isinstance(names, str) else list(names)
     return current is not None and any(name in (current.kind.name, *current.kind.keys) for name in listed)
@@ -193,8 +193,6 @@ def is_injective(tag: str) -> bool:
 def get_pad_tuple_generic(padding: Any, kernel: Sequence[int]) -> tuple[int, ...]:
     """The elements before each dimension, then those after: of a number, of one for each dimension or side, or of `VALID` and
     `SAME`. ValueError for other texts."""
-    from .topi_references import pads_of
-
     if isinstance(padding, str) and padding not in ("VALID", "SAME"):
         raise ValueError(f"unknown padding option {padding}")
     sides = pads_of(padding, get_const_tuple(kernel))

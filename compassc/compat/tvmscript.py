@@ -34,6 +34,7 @@ from ..language.source import definition, file_of, node_span
 from ..te.lowering import IMPLIED_SIZES
 from ..tir.blocks import Axis, new_block, view
 from ..tir.canonical import EXPLICIT, canonical
+from .framework import IRModule as made
 from .script_values import OPERATORS, TYPES, Cells, Open, Operators, Part, Values
 
 handle = "handle"
@@ -71,8 +72,6 @@ def prim_func(function: Callable[..., Any] | None = None, private: bool = False)
 
 def ir_module(cls: type) -> Any:
     """The module of the functions in a class; its entry is `main`, or the only one."""
-    from .framework import IRModule as made
-
     functions: Any = {name: f for name, f in vars(cls).items() if isinstance(f, PrimFunc)}
     if len(functions) > 1 and "main" not in functions:  # none is to be called before others
         return S.IRModule(tuple(functions.values()), min(functions), "")

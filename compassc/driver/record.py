@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from compass_core import VERSION, files
 from compass_core.errors import CompassError
+from compass_core.hostcc.clang import find_clang
 
 if TYPE_CHECKING:
     from compassc.driver.build import Build, StageRecord
@@ -65,7 +66,6 @@ def _parameter(build: Build, param: dict[str, Any]) -> dict[str, Any]:
 def _clang_version(build: Build) -> dict[str, str]:
     if not any(record.name == "cc" for record in build.records):
         return {}
-    from compass_core.hostcc.clang import find_clang
 
     return {"clang": ".".join(map(str, find_clang(build.request.clang).version))}
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.aipubin.dtypes import element_dtype
 from compass_core.errors import CompassError
 
 from ..gbuilder.dsl_files import DescriptorWord
@@ -60,8 +61,6 @@ def expand(kernel: str, params: Sequence[Mapping[str, Any]], args: Sequence[Any]
 
 
 def _shape(param: Mapping[str, Any], array: np.ndarray[Any, Any]) -> list[int]:
-    from compass_core.aipubin.dtypes import element_dtype
-
     element = element_dtype(param["dtype"])
     return list(array.shape) if array.dtype.name == element.name else [array.nbytes // element.size]
 

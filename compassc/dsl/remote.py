@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import UsageError
+from compass_runtime.rpc import connect_tracker
 
 if TYPE_CHECKING:
     from compass_runtime.rpc import Session
@@ -26,8 +27,6 @@ def get_rpc_session(
     CPS_TVM_RPC_PRIORITY, else the arguments. UsageError where there is neither, or the key is not among those of
     CPS_TVM_VALID_RPC_KEYS (`a|b|c`).
     """
-    from compass_runtime.rpc import connect_tracker
-
     key = rpc_key or _given("RPC_KEY")
     host = _given("RPC_TRACKER_IP") or tracker_host
     port = _given("RPC_TRACKER_PORT") or tracker_port

@@ -12,6 +12,9 @@ from compassc.te.errors import ScheduleError
 from compassc.tir import BlockRV, ExprRV, Instruction, LoopRV, Trace
 from compassc.tir import Schedule as BlockSchedule
 
+from ..language.parser import parse
+from .decorators import PyPrimFunc
+
 __all__ = [
     "BlockRV",
     "ExprRV",
@@ -29,11 +32,7 @@ class Schedule(BlockSchedule):
     """The schedule of a kernel (S.prim_func with S.block in it), a function or a module."""
 
     def __init__(self, mod: Any, *args: Any, **options: Any) -> None:
-        from .decorators import PyPrimFunc
-
         if isinstance(mod, PyPrimFunc):
-            from ..language.parser import parse
-
             mod = parse(mod, canonical_target(None), blocks=True)
         super().__init__(mod, *args, **options)
 

@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from compass_core.errors import UsageError
+from compass_runtime.program import numpy_dtype
 
+from ..language.info import resolve_dtype_alias
 from ..settings.options import control_options
 
 
@@ -39,10 +41,6 @@ def _random() -> np.random.Generator:
 
 
 def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
-    from compass_runtime.program import numpy_dtype
-
-    from ..language.info import resolve_dtype_alias
-
     name = str(resolve_dtype_alias(dtype))
     if name not in DTYPES:
         raise RandError(f"rand makes no {name}", code="dtype", help="one of " + ", ".join(DTYPES))

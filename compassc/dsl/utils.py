@@ -10,6 +10,7 @@ from compass_core.errors import UsageError
 
 from ..ir.dtypes import VECTOR_BITS, DataType
 from ..language.info import hw_native_vdtype, resolve_dtype_alias
+from ..ops.typing import is_literal, match_operator
 
 __all__ = [
     "abspath",
@@ -84,8 +85,6 @@ def half_elem_width(dtype: Any, double_lanes: bool = True) -> DataType:
 
 def get_binary_op_result_type(left: Any, right: Any) -> DataType:
     """The type that both operands of an arithmetic operator convert to; operands are types, or literal numbers."""
-    from ..ops.typing import is_literal, match_operator
-
     a, b = (x if is_literal(x) else resolve_dtype_alias(x) for x in (left, right))
     return match_operator(a, b)
 

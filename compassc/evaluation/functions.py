@@ -14,6 +14,7 @@ from compass_core import files
 from compassc.graph import Graph, GraphBuilder
 from compassc.layers.arithmetic import Array
 from compassc.layers.reals import to_raw, to_real
+from compassc.models import compile
 from compassc.quantizer.compare import run_quantised
 from compassc.quantizer.convert import quantize_with_reasons
 from compassc.quantizer.execute import run
@@ -101,8 +102,6 @@ def quantised(name: str, form: str) -> tuple[Graph, float, str | None]:
 
 def cycles(graph: Graph) -> float:
     """Estimated cycles of the layer, with conversions; what goes in is no output of a built graph."""
-    from compassc.models import compile
-
     return compile(replace(graph, outputs=graph.outputs[:1])).profile().cycles
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Protocol
 
 from compass_core.errors import CompassError, Span
+from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer
 from compassc.graph.tensor import Tensor
@@ -126,8 +127,6 @@ def _bytes(tensors: Iterable[Tensor]) -> str:
 
 
 def _size(tensor: Tensor) -> int:
-    from compassc.graph.dtypes import numpy_dtype
-
     return tensor.count * numpy_dtype(tensor.dtype).itemsize
 
 

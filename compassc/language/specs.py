@@ -16,7 +16,10 @@ from compass_core.errors.suggest import help_for
 
 from ..ir.dtypes import SCOPES, STORAGE, DataType, PointerType, pointer_type
 from ..ops.args import dtype_arg, known_int
+from ..ops.numeric import np_dtype
+from ..ops.typing import check_literal
 from .advice import advice
+from .dispatch import convert
 
 ALLOC_SCOPES = ("private", "lsram", "shared")
 LOOPS = ("range", "S.grid", "S.vectorized", "S.unroll", "S.tec_range", "S.pipelined", "S.parallel_tiles")
@@ -144,7 +147,6 @@ class DTypeName:
                 code="type",
                 help="make bools with comparisons, masks with S.const_mask or S.tail_mask",
             )
-        from .dispatch import convert
 
         return convert(init_value, self)
 
@@ -253,9 +255,6 @@ def check_stages(stages: Any) -> int:
 def const_table(shape: Any, dtype: Any, data: Any) -> ConstSpec:
     """The checked table of S.alloc_const."""
     import numpy as np
-
-    from ..ops.numeric import np_dtype
-    from ..ops.typing import check_literal
 
     items = tuple(known_int(n) for n in (shape if isinstance(shape, (list, tuple)) else (shape,)))
     found = dtype_arg(dtype, "S.alloc_const")

@@ -22,6 +22,7 @@ import numpy as np
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import FLOAT_TYPES, INTEGER_TYPES, numpy_dtype
 from compassc.graph.values import Value, parse_value
+from compassc.layers import families
 from compassc.layers.arithmetic import Array
 from compassc.layers.consistency import check, described, fault_of
 from compassc.layers.stored_weights import with_real_weights
@@ -187,8 +188,6 @@ def declare_table(rows: Iterable[Row], pattern: PatternKind) -> None:
 @cache
 def all_types() -> dict[str, LayerType]:
     """Every layer type by name, in the order of declaration."""
-    from compassc.layers import families
-
     for module in pkgutil.iter_modules(families.__path__):
         importlib.import_module(f"{families.__name__}.{module.name}")
     return LAYER_TYPES

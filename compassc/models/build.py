@@ -15,6 +15,8 @@ from compassc.driver.build import STAGE_FOLDER_SUFFIX, Listener, StageRecord, ru
 from compassc.driver.files import sha256_of, stage_files
 from compassc.driver.stages import Stage, find_stage
 from compassc.graph.files import is_graph, load, save
+from compassc.graph.specialise import specialise
+from compassc.graph.states import asked_states
 
 if TYPE_CHECKING:
     from compassc.gbuilder.build import GraphBuild
@@ -130,13 +132,10 @@ def _import(build: ModelBuild) -> list[Path]:
 
 def _stateful(build: ModelBuild, graph: Graph) -> Graph:
     """The graph with the states that are asked for."""
-    from compassc.graph.states import asked_states
-
     return asked_states(graph, build.request.states) if build.request.states else graph
 
 
 def _load_graph(build: ModelBuild, path: Path) -> None:
-    from compassc.graph.specialise import specialise
     from compassc.graph.verify import check
 
     graph = load(path)

@@ -13,6 +13,8 @@ import numpy as np
 from compass_core import files, progress
 from compass_core.errors import UsageError
 from compass_core.samples import joined
+from compass_runtime.profile.collect import counting
+from compass_runtime.profile.result import profile_of
 from compassc.driver.build import STAGE_FOLDER_SUFFIX
 from compassc.graph import Graph, Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
@@ -194,9 +196,6 @@ class Model:
 
     def profile(self, *inputs: Any, raw: bool = False, **by_name: Any) -> Profile:
         """What a run costs, estimated: `.cycles`, `.layers`, `.lines`. Without arrays the inputs are zeros."""
-        from compass_runtime.profile.collect import counting
-        from compass_runtime.profile.result import profile_of
-
         given = by_name or inputs or [np.zeros(t.shape, np.float32) for t in self.inputs]
         sample = the_sample(self.graph, given)
         with progress.shown():

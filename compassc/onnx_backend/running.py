@@ -14,8 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from compass_core.errors import CompassError
+from compass_runtime import Program
+from compassc.gbuilder.build import GraphOptions, build_model
 from compassc.graph.dtypes import numpy_dtype
+from compassc.graph.files import save
 from compassc.graph.graph import Graph
+from compassc.graph.run import run_graph
 from compassc.importers.onnx import import_model
 from compassc.importers.onnx.protobuf import array_of, numpy_type
 from compassc.importers.onnx.source import checked
@@ -33,7 +37,6 @@ MOST_TRIES = 8
 
 def by_references(graph: Graph) -> Run:
     """A function that computes a graph by the references of its layers, one after the other."""
-    from compassc.graph.run import run_graph
 
     def run(arrays: Sequence[Array]) -> list[Array]:
         made = run_graph(graph, {t.name: a for t, a in zip(graph.inputs, arrays, strict=True)})
@@ -46,10 +49,6 @@ def on_simulator(target: str) -> Callable[[Graph], Run]:
     """What makes a function of a graph that runs on the simulator of a target; the graph is built at once."""
 
     def prepare(graph: Graph) -> Run:
-        from compass_runtime import Program
-        from compassc.gbuilder.build import GraphOptions, build_model
-        from compassc.graph.files import save
-
         with tempfile.TemporaryDirectory(prefix="compassc-") as name:
             folder = Path(name)
             weights = save(graph, folder / "float.txt")

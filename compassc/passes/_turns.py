@@ -17,6 +17,7 @@ from ..ir.dtypes import PointerType
 from ..ir.exprs import Expr, Var
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
 from ..ir.visit import all_exprs, walk_exprs, walk_stmts
+from ..ops import core
 from ._hazards import Hazards
 from ._same_memory import apart
 
@@ -151,8 +152,6 @@ class Turns:
                 yield from self._of_call(e)
 
     def _of_call(self, e: E.Call) -> Iterator[Access]:
-        from ..ops import core
-
         op = core.load().get(e.op)
         touches = {t.operand: t.how for t in op.touches} if op is not None else {}
         reads_first = sorted(enumerate(e.args), key=lambda item: touches.get(item[0], "r") == "w")

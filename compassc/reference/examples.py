@@ -9,6 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ..codegen import generate
+from ..dsl import BuildManager
+from ..language.kernel_files import load_kernels
 from ..ops import Op, core
 
 TARGET = "X2_1204"
@@ -18,8 +21,6 @@ END_OF_KERNEL = "  barrier(CLK_LOCAL_MEM_FENCE);"
 @cache
 def kernels() -> dict[str, Any]:
     """The kernel of each example, by operation; they are defined once, in a file of their own."""
-    from ..language.kernel_files import load_kernels
-
     examples = {op.name: op.example for op in core.load().values() if op.example is not None}
     text = "from compassc.dsl import script as S\n\n\n" + "\n\n".join(
         example.source(name, f"use_{name}") for name, example in examples.items()
@@ -43,9 +44,6 @@ def run_in_pysim(op: Op) -> tuple[dict[str, Any], str]:
 
 def c_text(op: Op) -> str:
     """The C that the example of an operation becomes."""
-    from ..codegen import generate
-    from ..dsl import BuildManager
-
     return generate(BuildManager(TARGET).lower(kernels()[op.name])).text
 
 

@@ -6,6 +6,10 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from compass_runtime.cuda_module import CudaModule
+from compass_runtime.module import HostModule
+from compassc import pass_manager
+from compassc.targets import cuda_c, nvrtc, signature
 from compassc.targets.ctext import NoForm
 from compassc.targets.kind import Kind, Option, register_kind
 from compassc.te.machine import Grid
@@ -24,11 +28,6 @@ def _machine(target: Target) -> Grid:
 
 
 def _generate(module: IRModule, target: Target) -> Module:
-    from compass_runtime.cuda_module import CudaModule
-    from compass_runtime.module import HostModule
-    from compassc import pass_manager
-    from compassc.targets import cuda_c, nvrtc, signature
-
     names = tuple(name for name in pass_manager.pipeline_names("lower") if name not in _LEFT_OUT)
     lowered = pass_manager.run_pipeline(names, module)
     program = cuda_c.program_of(lowered.entry_func, module.entry_func)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from compass_runtime.host_module import HostLibrary
+from compassc import pass_manager
+from compassc.targets import host_c, library, signature
 from compassc.targets.kind import Kind, Option, register_kind
 from compassc.te.external import EXTERN
 from compassc.te.machine import Machine
@@ -21,8 +24,6 @@ _NPU_ONLY = ("StorageRewrite", "UnrollLoop", "RenameLoopVariables")
 
 def lowered(module: IRModule) -> IRModule:
     """The module after the passes of the host: flat memory, vectors."""
-    from compassc import pass_manager
-
     names = pass_manager.pipeline_names("lower")
     return pass_manager.run_pipeline(tuple(name for name in names if name not in _NPU_ONLY), module)
 
@@ -32,9 +33,6 @@ def _machine(target: Target) -> Machine:
 
 
 def _generate(module: IRModule, target: Target) -> Module:
-    from compass_runtime.host_module import HostLibrary
-    from compassc.targets import host_c, library, signature
-
     described = signature.of(module.entry_func)
     text, parallel = host_c.text_of(lowered(module))
     sources = {"kernel.c": text}

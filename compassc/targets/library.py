@@ -9,6 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compass_core.errors import CompassError, Note, ToolchainError
+from compass_core.files.cache import Cache, key_of
+from compass_core.hostcc import host
+from compass_core.hostcc.clang import find_clang
+from compass_sim.engine import compile_and_link, source_folder
+from compassc.targets.ctext import NoForm
 from compassc.targets.kind import TargetError
 
 if TYPE_CHECKING:
@@ -39,11 +44,6 @@ def compiled(sources: dict[str, str], parallel: bool, target: Target, calls: Seq
     the functions of C that they call. NoForm where these, or what was brought in with pragmas, are not as they are called."""
     from platform import machine
 
-    from compass_core.files.cache import Cache, key_of
-    from compass_core.hostcc import host
-    from compass_core.hostcc.clang import find_clang
-    from compass_sim.engine import source_folder
-
     added = [Path(__file__).with_name("pool.c")] if parallel else []
     if any(map(_SMALL_FLOATS.search, sources.values())):  # which not every processor has conversions for
         added += [source_folder() / "float16.c", source_folder() / "float16.h"]
@@ -65,8 +65,6 @@ def compiled(sources: dict[str, str], parallel: bool, target: Target, calls: Seq
 
 def _refused(error: ToolchainError, calls: Sequence[str]) -> CompassError | None:
     """The error of a build, told as one of the functions that are called, where it is about these."""
-    from compassc.targets.ctext import NoForm
-
     said = [line for line in map(str, error.notes) if "error:" in line]
     if not calls or not said or any("target CPU" in line for line in said):
         return None
@@ -92,8 +90,6 @@ def _of_processor(error: ToolchainError, target: Target) -> CompassError:
 
 
 def _compile(sources: dict[str, str], flags: list[str], link: Sequence[str], output: Path) -> None:
-    from compass_sim.engine import compile_and_link
-
     with tempfile.TemporaryDirectory(prefix="compassc-host-") as folder:
         paths = [Path(folder, name) for name in sources]
         for path in paths:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import UsageError
+from compassc.targets.target import Target
 
 if TYPE_CHECKING:
     from compass_runtime.module import Module
     from compassc.ir.stmts import IRModule
-    from compassc.targets.target import Target
 
 
 def build(inputs: Any, args: Sequence[Any] | None = None, target: Any = None, name: str = "default_function") -> Module:
@@ -21,7 +21,6 @@ def build(inputs: Any, args: Sequence[Any] | None = None, target: Any = None, na
     for another target.
     """
     from compass_runtime.codegens import code_generator
-    from compassc.targets.target import Target
 
     chosen = Target.of(target)
     return code_generator(chosen.kind.name)(_module(inputs, args, chosen, name), chosen)

@@ -13,6 +13,7 @@ from compassc import services
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.language.kernel import Kernel
 from compassc.te.errors import LowerError
+from compassc.te.lowering import lower
 from compassc.te.schedule.schedule import Schedule
 from compassc.te.tensor import Tensor
 
@@ -98,8 +99,6 @@ class TEKernel(Kernel):
 
     def lower(self, target: str, simple_mode: bool = False) -> tuple[IRModule, Schedule]:
         """The kernel for a target, under the function's name, and its schedule."""
-        from compassc.te.lowering import lower
-
         made, args = self.schedule(target)
         with self._here():
             module = lower(made, args, self.__name__, target, simple_mode)

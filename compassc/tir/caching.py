@@ -17,7 +17,7 @@ from compassc.ir.visit import Rewriter, rewrites, walk_exprs, walk_stmts
 from compassc.te.errors import ScheduleError
 from compassc.tir.addresses import check_no_address
 from compassc.tir.base import Base
-from compassc.tir.blocks import Axis, add, axes_of, constant, is_declaration, loop, new_block, number, view
+from compassc.tir.blocks import Axis, add, at, axes_of, constant, is_declaration, loop, new_block, number, uses, view
 from compassc.tir.checks import read, writers, written
 from compassc.tir.copied import (
     check_all_points,
@@ -486,12 +486,8 @@ class _Reindexed(Rewriter):
 
 
 def _has(e: Expr, var: Var) -> bool:
-    from compassc.tir.blocks import uses
-
     return uses(e, (var,))
 
 
 def _at(e: Expr, mapping: dict[Var, Expr]) -> Expr:
-    from compassc.tir.blocks import at
-
     return at(e, mapping)

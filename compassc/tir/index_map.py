@@ -13,6 +13,7 @@ from compassc.analysis.conditions import TRUE, joined
 from compassc.analysis.itermap import UNKNOWN, bijective, digits_of, once
 from compassc.analysis.simplify import Simplifier, negate
 from compassc.analysis.structure import variables
+from compassc.ir import parse_module
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
@@ -225,8 +226,6 @@ class IndexMap:
     @staticmethod
     def from_text(text: str) -> IndexMap:
         """The map that `as_text` wrote. ExpressionError for other text."""
-        from compassc.ir import parse_module
-
         try:
             read = json.loads(text)
             names, exprs = [str(n) for n in read["params"]], [str(e) for e in read["exprs"]]

@@ -19,6 +19,7 @@ from compassc.tir.blocks import sub, view
 from compassc.tir.caching import Caching, memory_scope
 from compassc.tir.canonical import EXPLICIT
 from compassc.tir.cover import data_of
+from compassc.tir.index_map import IndexMap
 from compassc.tir.trace import BlockRV, ExprRV, LoopRV, instruction
 from compassc.tir.tree import Tree, edit
 
@@ -175,8 +176,6 @@ class Notes(Caching):
     @instruction("AnnotateBufferAccess", ("block",), ("buffer_index", "buf_type", "gen_new_ranges"))
     def annotate_buffer_access(self, block: BlockRV, buffer_index: int, buf_type: str, gen_new_ranges: Any) -> None:
         """Say what region of a buffer a block reads or writes: `gen_new_ranges(*axes)` gives (begin, end) per dimension."""
-        from compassc.tir.index_map import IndexMap
-
         step = "annotate_buffer_access"
         function, tree, s = self.located_block(block)
         side = self._side(step, buf_type)

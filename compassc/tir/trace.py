@@ -20,6 +20,7 @@ from compassc.ir.errors import ExpressionTypeError
 from compassc.te.errors import ScheduleError
 from compassc.te.schedule.trace import parsed
 from compassc.tir.arguments import check_argument
+from compassc.tir.index_map import IndexMap
 
 if TYPE_CHECKING:
     from compassc.tir.base import Base
@@ -485,8 +486,6 @@ def _decoded(value: Any, known: dict[str, Any], number: int, kind: str) -> Any:
 
 
 def _unplain(value: Any) -> Any:
-    from compassc.tir.index_map import IndexMap
-
     if isinstance(value, list):
         return [_unplain(v) for v in value]
     if isinstance(value, str) and value.startswith("{"):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from compass_core.errors import CompassError
+from compass_runtime import device, get_global_func, load_module
 from compass_runtime.ndarray import array, empty
 from compassc.cluster import Lost
 from compassc.cluster.timed import TimedProcess
@@ -101,8 +102,6 @@ class Bench:
 def timed_calls(shared: None, part: tuple[str, str, list[Argument], tuple[int, int, float]]) -> list[float]:
     """What calls of the module in a file take, in seconds, with arguments that are filled at random."""
     import numpy as np
-
-    from compass_runtime import device, get_global_func, load_module
 
     path, kind, described, (number, repeat, least) = part
     dev, module = device(kind, 0), load_module(path)

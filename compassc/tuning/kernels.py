@@ -13,6 +13,7 @@ import numpy as np
 from compass_core import switches
 from compass_core.errors import CompassError, Span, UsageError
 from compassc.dsl.build_manager import BuildManager
+from compassc.ir import print_module
 from compassc.language.functions import PyPrimFunc
 from compassc.language.kernel import Kernel
 from compassc.language.source import function_span
@@ -166,8 +167,6 @@ class Autotuned(Kernel):
     def structure(self, target: str) -> str:
         """A hash of what the kernel is: its IR with one and the same configuration, without places."""
         if target not in self._structures:
-            from compassc.ir import print_module
-
             first = min(self.space.grid(), key=key_of)
             try:
                 module = BuildManager(target).parse(self.configured(**first))

@@ -16,6 +16,7 @@ from types import FunctionType
 from typing import Any
 
 from compass_core.errors import CompassError
+from compassc.dsl import load_kernels
 from compassc.tuning.task import Task
 
 _PACKAGES = frozenset({"compass_core", "compass_runtime", "compass_sim", "compassc", "numpy", "ml_dtypes"})
@@ -86,8 +87,6 @@ def _digest(path: Path) -> str:
 
 def _defined(path: str, name: str, digest: str) -> Any:
     """What a file defines under a name."""
-    from compassc.dsl import load_kernels
-
     if _digest(Path(path)) != digest:
         raise CompassError(
             f"{path} has changed while it is tuned", code="tuning-task", help="start again, after the last change"

@@ -9,6 +9,7 @@ from typing import Any
 
 from compass_core import targets
 from compass_core.errors import CompassError, Span
+from compassc.dsl import load_kernels
 from compassc.tuning.task import Task
 
 KINDS: dict[str, str] = {
@@ -25,8 +26,6 @@ def tasks_of_file(path: Path, name: str | None, target: str, sizes: Mapping[str,
 
     CompassError when there is nothing to be tuned in the file, or sizes are missing.
     """
-    from compassc.dsl import load_kernels
-
     found = vars(load_kernels(path).module)
     if name is not None and name not in found:
         raise CompassError(f"{path} has no '{name}'", Span(str(path), 1), code="tuning-task", help=_HELP)

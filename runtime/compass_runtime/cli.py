@@ -13,7 +13,7 @@ import click
 
 from compass_core import VERSION
 from compass_core.errors import CompassError, UsageError
-from compass_core.errors.rendering import for_stream
+from compass_core.errors.rendering import for_stream, shown, wants_color
 from compass_core.files import claims
 from compass_core.samples import has_samples, joined, samples_of
 from compass_runtime.faults import changed_sources, note_changed_sources
@@ -230,7 +230,6 @@ def _report(error: CompassError, words: list[str]) -> int:
     returns the exit status."""
     from compass_core import switches
     from compass_core.errors.boundary import complain
-    from compass_core.errors.rendering import shown, wants_color
 
     with suppress(OSError):  # a stdout that takes nothing leaves the error to be told
         sys.stdout.write(for_stream(getattr(error, "printed", ""), sys.stdout))
@@ -469,7 +468,6 @@ def _check(
 ) -> None:
     """Runs with checks. Raises the errors found; warnings go to stderr."""
     from compass_core import switches
-    from compass_core.errors.rendering import shown, wants_color
     from compass_runtime.checks import check_job
 
     outcome = check_job(program, modes, create, arrays, options.timeout, arrays)

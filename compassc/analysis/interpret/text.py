@@ -17,6 +17,7 @@ from ...ir.dtypes import DataType, PointerType, Type
 from ...ir.visit import all_exprs, walk_stmts
 from ...ops.core import np
 from ...ops.numeric import np_dtype
+from ..structure import variables
 from . import operations
 from .operations import unsupported
 
@@ -335,8 +336,6 @@ class FunctionText(ExprText):
 
     def _changes(self, e: E.Expr) -> bool:
         """Whether a bound of a loop may be another one in the next turn."""
-        from ..structure import variables
-
         if e.flags & E.F_FUNC:
             raise unsupported("a loop whose bound is a call")
         return bool(e.flags & (E.F_LOAD | E.F_CALL) or variables(e) & self.changing)

@@ -9,7 +9,9 @@ import click
 
 from compassc.cli import options, quantizing
 from compassc.cli.console import Console
+from compassc.cli.models import build_file
 from compassc.graph.files import is_graph
+from compassc.importers import is_model, refuse_other_files
 
 EXAMPLE = """\
 compassc build kernel.py -t X2_1204
@@ -59,11 +61,7 @@ def command(console: Console, source: Path | None, **given: Any) -> None:
     A model leaves its graphs in MODEL.compass/: float.txt as imported, opt.txt after the passes, and quant.txt when
     --calibrate or --quantize is given. A graph starts there.
     """
-    from compassc.importers import is_model, refuse_other_files
-
     if source is not None and (is_model(source) or is_graph(source)):
-        from compassc.cli.models import build_file
-
         build_file(console, source, given)
         return
     if source is not None:

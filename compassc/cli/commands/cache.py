@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import click
 
+from compass_core import switches
+from compass_core.files.cache import Cache
 from compassc.cli import options
 from compassc.cli.console import Console, artifact
+from compassc.cli.tables import table_text
 
 
 @click.command(epilog=options.example("compassc cache\ncompassc cache prune\ncompassc cache clear"))
@@ -17,10 +20,6 @@ def command(console: Console, action: str) -> None:
 
     `prune` removes what was used longest ago until COMPASS_CACHE_LIMIT megabytes are left.
     """
-    from compass_core import switches
-    from compass_core.files.cache import Cache
-    from compassc.cli.tables import table_text
-
     cache = Cache()
     if action != "show":
         freed = cache.clear() if action == "clear" else cache.prune(switches.CACHE_LIMIT.get() << 20)

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from compassc.cli import options
+from compassc.cli.checking import check_file
 from compassc.cli.console import Console
 
 EXAMPLE = """\
@@ -31,7 +32,5 @@ def command(console: Console, source: Path, target: str, entry: str | None, **gi
     storage, storage that does not fit the target's memories, events that are not freed, missing barriers, and code or
     values that are of no use. Exit status: 0 without errors (warnings allowed, unless --strict), else 1.
     """
-    from compassc.cli.checking import check_file
-
     console.inputs.append(source)
     return check_file(console, source, target, options.entry(entry), given["values"], given["shapes"], given["strict"])

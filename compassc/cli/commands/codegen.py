@@ -8,6 +8,7 @@ import click
 
 from compassc.cli import options
 from compassc.cli.console import Console
+from compassc.driver import Request
 
 EXAMPLE = """\
 compassc codegen kernel.compass/vadd.legal.txt
@@ -27,6 +28,5 @@ def command(console: Console, source: Path, target: str, output: Path | None) ->
     The line map (NAME.cl.map) and the parameters (NAME.params.json) are written beside the text.
     """
     from compassc.cli.pipeline import run_file
-    from compassc.driver import Request
 
     run_file(console, "codegen", source, output, Request(target=target))

@@ -6,6 +6,7 @@ import click
 
 from compassc.cli import options
 from compassc.cli.console import artifact
+from compassc.cli.tables import table_text
 
 
 @click.command(epilog=options.example("compassc doctor"))
@@ -18,7 +19,6 @@ def command(ctx: click.Context, clang: str | None) -> None:
     Exit status 3 when something needed is missing.
     """
     from compassc.cli.examination import examine
-    from compassc.cli.tables import table_text
 
     findings = examine(clang)
     rows = [("ok" if f.ok else "MISSING" if f.needed else "-", f.what, f.detail) for f in findings]

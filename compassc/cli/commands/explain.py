@@ -5,8 +5,11 @@ from __future__ import annotations
 import click
 
 from compass_core.errors import UsageError
+from compass_core.errors.suggest import help_for
 from compassc.cli import options
 from compassc.cli.console import artifact
+from compassc.cli.tables import tables_text
+from compassc.errors import catalogue, explained
 
 
 @click.command(epilog=options.example("compassc explain\ncompassc explain type-change"))
@@ -17,18 +20,13 @@ def command(code: str) -> None:
 
     The code stands in brackets behind the message of an error. Without CODE all of them are listed.
     """
-    from compassc.errors import catalogue, explained
-
     rows = catalogue()
     code = code.strip("[]")
     if code in rows:
         artifact(explained(rows[code]))
         return
     if code:
-        from compass_core.errors.suggest import help_for
-
         raise UsageError(f"no error has the code '{code}'", code="unknown-code", help=help_for(code, rows, "codes"))
-    from compassc.cli.tables import tables_text
 
     sections: dict[str, list[tuple[str, str]]] = {}
     for row in rows.values():

@@ -15,6 +15,7 @@ from compassc.cli.arrow import run_arrow
 from compassc.cli.console import Console
 from compassc.cli.outputs import hand_over, place
 from compassc.driver import Request
+from compassc.graph.files import is_graph
 
 if TYPE_CHECKING:
     from compassc.gbuilder.build import GraphBuild
@@ -73,7 +74,6 @@ def command(
     the built-in layers, whose kernels are compiled in GRAPH.compass beside the output. Element-wise layers join the
     kernel of the layer before them, with the same results.
     """
-    from compassc.graph.files import is_graph
     from compassc.importers import refuse_models
 
     refuse_models(source)

@@ -7,9 +7,13 @@ from typing import Any
 
 import click
 
+from compass_core import files, switches, targets
 from compass_core.errors import UsageError
 from compassc.cli import options
 from compassc.cli.console import Console, artifact
+from compassc.cli.grouping import with_cycles
+from compassc.cli.outputs import STDIO
+from compassc.importers import refuse_models
 
 EXAMPLE = """\
 compassc group model.compass/quant.txt -o launches.txt
@@ -40,14 +44,10 @@ def command(
     it ends, its kernel, what it reads and writes in memory. Without -o the result is GRAPH.launches.txt beside the
     graph. Nothing is compiled, but with --cycles.
     """
-    from compass_core import files, switches, targets
-    from compassc.cli.grouping import with_cycles
-    from compassc.cli.outputs import STDIO
     from compassc.cli.pipeline import launch_pass_options, launch_pipeline_text
     from compassc.gbuilder.build import GraphOptions, group_in_memory
     from compassc.graph.files import load
     from compassc.graph.launches import write_launches
-    from compassc.importers import refuse_models
 
     if given["print_pipeline"]:
         artifact(launch_pipeline_text() + "\n")

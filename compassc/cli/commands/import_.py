@@ -9,8 +9,11 @@ import click
 
 from compass_core import files
 from compass_core.errors import UsageError
+from compass_core.errors.suggest import help_for
 from compassc.cli import options
 from compassc.cli.console import Console, artifact
+from compassc.cli.outputs import graph_place
+from compassc.cli.tables import table_text
 from compassc.importers import FRAMEWORKS, import_model
 
 EXAMPLE = """\
@@ -52,7 +55,6 @@ def command(
     if operators is not None or write_docs is not None:
         _operators(framework, operators or "", write_docs)
         return
-    from compassc.cli.outputs import graph_place
     from compassc.cli.quantizing import telling
     from compassc.graph.files import save
 
@@ -71,8 +73,6 @@ def command(
 
 def _operators(framework: str, name: str, page: Path | None) -> None:
     """Prints or writes the table of operators."""
-    from compassc.cli.tables import table_text
-
     docs = import_module(f"compassc.importers.{framework}.docs")
 
     if page is not None:
@@ -80,8 +80,6 @@ def _operators(framework: str, name: str, page: Path | None) -> None:
         return
     rows = [row for row in docs.rows() if name.lower() in row.operator.lower()]
     if not rows:
-        from compass_core.errors.suggest import help_for
-
         names = [row.operator for row in docs.rows()]
         raise UsageError(
             f"no operator of {FRAMEWORKS[framework]} is called '{name}'",

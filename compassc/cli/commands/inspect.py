@@ -8,6 +8,7 @@ import click
 
 from compassc.cli import options
 from compassc.cli.console import artifact
+from compassc.cli.tables import tables_text
 
 
 @click.command(epilog=options.example("compassc inspect aipu.bin\ncompassc inspect kernel.compass/vadd.params.json"))
@@ -19,6 +20,5 @@ def command(source: Path) -> None:
     FILE is any file of kernel.compass/, the folder itself, an aipu.bin, or a chain of AIFF control descriptors.
     """
     from compassc.cli.inspecting import describe_file
-    from compassc.cli.tables import tables_text
 
     artifact(tables_text(describe_file(source)))

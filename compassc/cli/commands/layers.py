@@ -7,8 +7,10 @@ from pathlib import Path
 import click
 
 from compass_core.errors import UsageError
+from compass_core.errors.suggest import nearest
 from compassc.cli import options
 from compassc.cli.console import artifact
+from compassc.cli.tables import table_text
 
 COLUMNS = ("layer", "use", "kernels", "what it does")
 
@@ -33,8 +35,6 @@ def command(name: str, write_docs: Path | None) -> None:
     if write_docs is not None:
         docs.write(write_docs)
         return
-    from compass_core.errors.suggest import nearest
-    from compassc.cli.tables import table_text
 
     known = {n.lower(): t for n, t in all_types().items()}
     if name.lower() in known:

@@ -7,6 +7,7 @@ import click
 from compass_core.errors import UsageError
 from compassc.cli import options
 from compassc.cli.console import artifact
+from compassc.cli.tables import table_text
 
 
 @click.command(epilog=options.example("compassc operators\ncompassc operators softmax\ncompassc operators --layers"))
@@ -18,7 +19,6 @@ def command(name: str, layers: bool) -> None:
 
     With NAME those whose name contains it; of one alone also which default schedule each kind of target has for it.
     """
-    from compassc.cli.tables import table_text
     from compassc.layers import matrix
 
     rows = [

@@ -7,8 +7,11 @@ from pathlib import Path
 import click
 
 from compass_core.errors import UsageError
+from compass_core.errors.suggest import nearest
 from compassc.cli import options
 from compassc.cli.console import artifact
+from compassc.cli.tables import table_text
+from compassc.dsl import script
 
 COLUMNS = ("operation", "group", "parameters", "what it does")
 
@@ -42,8 +45,6 @@ def command(name: str, coverage: Path | None, write_docs: Path | None) -> None:
 
         write(write_docs)
         return
-    from compass_core.errors.suggest import nearest
-    from compassc.cli.tables import table_text
     from compassc.ops import docs
 
     known = {op.name: op for op in docs.documented()}
@@ -65,7 +66,6 @@ def command(name: str, coverage: Path | None, write_docs: Path | None) -> None:
 
 
 def _print_missing(folder: Path) -> None:
-    from compassc.dsl import script
     from compassc.ops.coverage import missing
 
     lines = missing(folder, script)

@@ -10,6 +10,8 @@ import click
 from compass_core.errors import UsageError
 from compassc.cli import options
 from compassc.cli.console import Console
+from compassc.cli.outputs import graph_place
+from compassc.importers import refuse_models
 
 EXAMPLE = """\
 compassc optimize model.txt -o opt.txt
@@ -40,11 +42,9 @@ def command(
     Constants are computed, moves cancelled, factors and normalisation folded into convolutions. Without -o the result is
     GRAPH.opt.txt beside the graph. With --shape it is for inputs of other shapes.
     """
-    from compassc.cli.outputs import graph_place
     from compassc.cli.pipeline import graph_pass_options, graph_pipeline_text
     from compassc.graph import files, passes, verify
     from compassc.graph.specialise import specialise
-    from compassc.importers import refuse_models
 
     if given["print_pipeline"]:
         click.echo(graph_pipeline_text())

@@ -6,6 +6,7 @@ import click
 
 from compassc.cli import options
 from compassc.cli.console import artifact
+from compassc.cli.tables import tables_text
 
 
 @click.command(epilog=options.example("compassc passes\ncompassc build kernel.py --print-after Simplify"))
@@ -16,6 +17,5 @@ def command() -> None:
     The names are those that --print-after, --disable-pass and --passes take.
     """
     from compassc.cli.pipeline import pass_tables
-    from compassc.cli.tables import tables_text
 
     artifact(tables_text(pass_tables()))

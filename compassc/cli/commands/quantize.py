@@ -9,6 +9,10 @@ import click
 
 from compassc.cli import options, quantizing
 from compassc.cli.console import Console
+from compassc.cli.outputs import graph_place
+from compassc.graph import files, verify
+from compassc.importers import refuse_models
+from compassc.quantizer import Calibration
 
 EXAMPLE = """\
 compassc quantize model.txt --calibrate samples.npz -o quant.txt
@@ -42,11 +46,6 @@ def command(
     The float graph runs on the calibration data, which tells the ranges of its tensors. Layers without a form in
     integers stay half floats, and are named. Without -o the result is GRAPH.quant.txt beside the graph.
     """
-    from compassc.cli.outputs import graph_place
-    from compassc.graph import files, verify
-    from compassc.importers import refuse_models
-    from compassc.quantizer import Calibration
-
     path = graph_place(output, source.with_suffix(".quant.txt"))
     console.inputs.append(source)
     refuse_models(source)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from compass_core.errors import UsageError
+from compass_runtime import board_server
 from compassc.cli import options
 from compassc.cli.console import Console
 
@@ -42,7 +43,6 @@ def command(
     that is linked into it. A static program loads no driver: it has the simulator's, or that of the archive.
     """
     from compass_core.hostcc import host
-    from compass_runtime import board_server
 
     if (triple is None) != (sysroot is None):
         raise UsageError("--triple and --sysroot are given together", code="usage")

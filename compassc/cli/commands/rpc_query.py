@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from compass_runtime.rpc import connect_tracker
+from compass_runtime.rpc.access import parse_address
 from compassc.cli import options, remote
 from compassc.cli.console import Console, artifact
 
@@ -25,8 +27,6 @@ def command(
     """Show the servers that a tracker knows, and who waits."""
     import json
 
-    from compass_runtime.rpc import connect_tracker
-    from compass_runtime.rpc.access import parse_address
     from compass_runtime.rpc.tracker_session import text_of
 
     host = host or os.environ.get("TVM_TRACKER_HOST", "127.0.0.1")

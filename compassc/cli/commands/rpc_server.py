@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from compass_core.errors import UsageError
+from compass_runtime.rpc.limits import Quota
 from compassc.cli import options, remote
 from compassc.cli.console import Console
 
@@ -58,7 +59,6 @@ def command(
 
     Clients show a token; each has a process and a folder of its own. Beyond loopback TLS is needed. Runs until interrupted.
     """
-    from compass_runtime.rpc.limits import Quota
     from compass_runtime.rpc.server import Offer, load, main
 
     if tracker is not None and not given["key"]:

@@ -9,6 +9,7 @@ import click
 
 from compassc.cli import options, quantizing
 from compassc.cli.console import Console
+from compassc.cli.models import built_model
 
 EXAMPLE = """\
 compassc run model.onnx --inputs image.npy
@@ -62,7 +63,6 @@ def command(ctx: click.Context, source: Path, **given: Any) -> None:
     number of samples along a first axis, which run one after the other.
     """
     from compass_runtime.cli import command as compass_run
-    from compassc.cli.models import built_model
 
     console: Console = ctx.obj
     asked = {name: given.pop(name) for name in OF_RUNS}

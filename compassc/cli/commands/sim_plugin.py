@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from compass_core import targets
+from compass_runtime import sim_plugin
 from compassc.cli import options
 from compassc.cli.console import Console, shown
 
@@ -22,9 +24,6 @@ def command(console: Console, folder: Path, target: str) -> None:
     with a target those of its family alone, and the program that they all start. Together they can be moved anywhere;
     the driver finds the libraries by the dynamic loader's rules, its front end the programs on PATH.
     """
-    from compass_core import targets
-    from compass_runtime import sim_plugin
-
     families = (targets.load(target).version,) if target else sim_plugin.FAMILIES
     for path in sim_plugin.write(folder, families):
         console.made(path)

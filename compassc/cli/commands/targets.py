@@ -6,8 +6,11 @@ from typing import Any
 
 import click
 
+from compass_core import targets
 from compassc.cli import options
 from compassc.cli.console import artifact
+from compassc.cli.tables import table_text
+from compassc.targets.kind import kind, kinds
 
 KINDS = ("kind", "device", "for", "options")
 COLUMNS = ("name", "generation", "cores", "TECs", "LSRAM", "GSRAM", "vector", "device word")
@@ -20,10 +23,6 @@ def command() -> None:
 
     LSRAM is per TEC, GSRAM is shared by the TECs of a core; both in bytes. A kind has its options after it: "llvm -num-cores=2".
     """
-    from compass_core import targets
-    from compassc.cli.tables import table_text
-    from compassc.targets.kind import kind, kinds
-
     rows = [
         (
             t.name,

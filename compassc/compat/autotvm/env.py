@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .contexts import FallbackContext
+
 
 class AutotvmGlobalScope:
     """`in_tuning`: whether a search is under way; `silent`: whether a missing configuration is not told of."""
@@ -11,14 +13,10 @@ class AutotvmGlobalScope:
 
     @property
     def silent(self) -> bool:
-        from .contexts import FallbackContext
-
         return FallbackContext.silent
 
     @silent.setter
     def silent(self, value: bool) -> None:
-        from .contexts import FallbackContext
-
         FallbackContext.silent = value
 
 

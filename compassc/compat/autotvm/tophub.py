@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .contexts import ApplyHistoryBest
+
 
 class EmptyContext:
     """A context that changes nothing."""
@@ -17,8 +19,6 @@ class EmptyContext:
 
 def context(target: Any, extra_files: Any = None) -> Any:
     """The records of files of one's own; without any a context that changes nothing."""
-    from .contexts import ApplyHistoryBest
-
     files = list(extra_files or ())
     if not files:
         return EmptyContext()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
+from compass_runtime import get_global_func
 from compass_runtime.host_module import num_threads
 from compassc.ir import stmts as S
 from compassc.ir.visit import walk_stmts
@@ -62,8 +63,6 @@ class ApplyCustomRule(ScheduleRule):
     """The global function `meta_schedule.KEY.NAME` for blocks that are annotated `schedule_rule: NAME`."""
 
     def apply(self, sch: Schedule, block: BlockRV) -> list[Schedule]:
-        from compass_runtime import get_global_func
-
         name = blocks.note_of(blocks.block_of(sch, block), "schedule_rule")
         if name in (None, "None"):
             return [sch]

@@ -16,6 +16,7 @@ from compassc.tir import Schedule, ScheduleError, Trace
 
 from . import blocks
 from .defaults import mutators_for, postprocs_for, rules_for
+from .rules import ApplyCustomRule
 
 FROM_TARGET = "from-target"
 _TRIES = 16
@@ -88,8 +89,6 @@ class PostOrderApply(SpaceGenerator):
         return designs
 
     def _applied(self, rule: Any, sch: Schedule) -> list[Schedule]:
-        from .rules import ApplyCustomRule
-
         states = [(sch, list(reversed(blocks.all_blocks(sch))))]
         done: list[Schedule] = []
         while states:

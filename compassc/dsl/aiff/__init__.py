@@ -19,9 +19,11 @@ from compass_core import files
 from compass_core.aiff.registers import AiffError, generation
 from compass_core.errors import CompassError
 
+from ...settings.options import canonical_target
 from .chain import ACTIVATION_CHAIN, CONTROL_CHAIN, PARAMETER_CHAIN, DescChain, DescChainArray
 from .config import RegisterConfig, UnitView
 from .encode import compress, read_control
+from .report import text
 
 __all__ = ["Aiff", "AiffError", "DescChain", "DescChainArray", "RegisterConfig"]
 
@@ -34,8 +36,6 @@ class Aiff:
     """
 
     def __init__(self, target: str | None = None, descriptor: str | np.ndarray[Any, Any] | None = None) -> None:
-        from ...settings.options import canonical_target
-
         self._generation = generation(canonical_target(target))
         if descriptor is None:
             self.reg_cfgs = [RegisterConfig(self._generation)]
@@ -58,8 +58,6 @@ class Aiff:
         return DescChainArray(DescChain(kind, self._generation.name, words) for kind, words in chains)
 
     def __str__(self) -> str:
-        from .report import text
-
         return text(self.reg_cfgs)
 
     def __getattr__(self, name: str) -> UnitView:

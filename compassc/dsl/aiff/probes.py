@@ -16,7 +16,10 @@ import numpy as np
 from compass_core import files
 from compass_core.aiff.rules import ASSUMPTIONS
 from compass_core.aiff.weights import pack
+from compassc.dsl import BuildManager
+from compassc.dsl import script as S
 
+from ..descriptors import expand
 from . import Aiff, programs
 from .programs import Array
 
@@ -162,8 +165,6 @@ PROBES: Mapping[str, Callable[[], Probe]] = {
 
 def kernel_of(probe: Probe) -> tuple[Any, Any]:
     """The kernel that starts a probe's chains, and the chains: its argument before the output."""
-    from compassc.dsl import script as S
-
     chains = probe.aiff.gen_descriptor()
     param, act = chains[0].count_of_u32, chains[0].count_of_u32 + chains[1].count_of_u32
 
@@ -177,10 +178,6 @@ def kernel_of(probe: Probe) -> tuple[Any, Any]:
 
 def write(name: str, folder: Path, target: str = BOARD) -> None:
     """Builds a probe into `folder`: gbuilder/aipu.bin, its inputs in their order, the result by each reading."""
-    from compassc.dsl import BuildManager
-
-    from ..descriptors import expand
-
     probe = PROBES[name]()
     kernel, chains = kernel_of(probe)
     executor = BuildManager(target, output_dir=folder).build(kernel)

@@ -21,6 +21,7 @@ from compassc.graph.graph import SOURCES, Graph
 from compassc.graph.layer import Layer
 from compassc.graph.passes._layers import RESHAPES, TRANSPOSES, same_type
 from compassc.graph.tensor import Tensor
+from compassc.operators.patterns import PatternKind
 
 NAME = "PushMoves"
 
@@ -109,8 +110,6 @@ def run(graph: Graph) -> Graph:
 
 def rules() -> dict[str, Sequence[Rule]]:
     """The rules by layer type, as the types are declared."""
-    from compassc.operators.patterns import PatternKind
-
     found: dict[str, Sequence[Rule]] = {"Concat": [joined]}
     for declared in services.layer_types().values():
         if declared.refused or "axis" in {a.name for a in declared.attributes}:

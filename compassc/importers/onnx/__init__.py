@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 from compass_core.reading.budget import Budget
 from compassc.graph.dtypes import IR_DTYPES
 from compassc.graph.graph import Graph
+from compassc.importers.finishing import chosen_outputs, finished
+from compassc.importers.onnx.convert import Conversion
+from compassc.importers.onnx.source import checked, dtype_of, input_dims, load
 from compassc.importers.refusals import UNKNOWN, Refusal, RefusedModel, quietly
 from compassc.importers.sizes import input_shapes
 from compassc.importers.values import Refused, Value, stored_type
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
 
     from compassc.graph.tensor import Tensor
-    from compassc.importers.onnx.convert import Conversion
 
 Shapes = Mapping[str, Sequence[int]]
 
@@ -32,8 +34,6 @@ def import_file(path: Path, shapes: Shapes | None = None, outputs: Sequence[str]
     CompassError when the file is damaged, a data file is missing, shapes stay open, or nodes are not supported: all of
     these are named at once.
     """
-    from compassc.importers.onnx.source import load
-
     return _imported(load(path), shapes or {}, {}, str(path), outputs)
 
 
@@ -46,17 +46,11 @@ def import_model(
 ) -> Graph:
     """The graph of a model in memory. `known`: inputs whose content is fixed, as arrays; the graph does not have them.
     `outputs`: as for a file."""
-    from compassc.importers.onnx.source import checked
-
     return _imported(checked(model, path), shapes or {}, known or {}, path, outputs)
 
 
 @quietly
 def _imported(model: ModelProto, shapes: Shapes, known: Mapping[str, Any], path: str, wanted: Sequence[str]) -> Graph:
-    from compassc.importers.finishing import chosen_outputs, finished
-    from compassc.importers.onnx.convert import Conversion
-    from compassc.importers.onnx.source import dtype_of, input_dims
-
     opsets = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in model.opset_import}
     functions = {("" if f.domain == "ai.onnx" else f.domain, f.name): f for f in model.functions}
     b = Conversion(model.graph.name or Path(path).stem, opsets, functions, Budget(path, model.ByteSize))
@@ -84,8 +78,6 @@ def _imported(model: ModelProto, shapes: Shapes, known: Mapping[str, Any], path:
 
 def _input(b: Conversion, item: ValueInfoProto, shape: Sequence[int]) -> Tensor:
     """An input as a tensor of the graph. Refused when graphs do not have its type."""
-    from compassc.importers.onnx.source import dtype_of
-
     dtype = stored_type(dtype_of(item))
     if dtype not in IR_DTYPES:
         raise Refused(f"graphs have no type for {'text' if dtype == 'object' else dtype}")

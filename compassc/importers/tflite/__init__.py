@@ -14,10 +14,12 @@ from compassc.importers.finishing import chosen_outputs, finished
 from compassc.importers.onnx.operators.quantised import Quantised
 from compassc.importers.refusals import Refusal, RefusedModel, quietly
 from compassc.importers.sizes import input_shapes
+from compassc.importers.tflite.convert import Conversion
+from compassc.importers.tflite.operators.control import left_behind
+from compassc.importers.tflite.source import parse
 from compassc.importers.values import Refused
 
 if TYPE_CHECKING:
-    from compassc.importers.tflite.convert import Conversion
     from compassc.importers.tflite.source import Model
     from compassc.importers.tflite.variables import Variable
 
@@ -39,17 +41,12 @@ def import_bytes(
     content: bytes, shapes: Shapes | None = None, path: str = "model.tflite", outputs: Sequence[str] = ()
 ) -> Graph:
     """The graph of the model in the bytes of a file."""
-    from compassc.importers.tflite.source import parse
-
     budget = Budget(path, lambda: len(content))
     return _imported(parse(content, path, budget), shapes or {}, budget, outputs)
 
 
 @quietly
 def _imported(model: Model, shapes: Shapes, budget: Budget, wanted: Sequence[str]) -> Graph:
-    from compassc.importers.tflite.convert import Conversion
-    from compassc.importers.tflite.operators.control import left_behind
-
     path = budget.where
     infos = [model.tensors[i] for i in model.inputs]
     sizes = input_shapes({t.name: t.shape for t in infos}, shapes, path, code="tflite-open-shape")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...analysis.arith import Arith
 from ...ir import exprs as E
 from ...ir import stmts as S
 from ...ir.dtypes import INT32, VOID, DataType
@@ -87,8 +88,6 @@ def _element(elem: DataType, base: E.Expr, offset: E.Expr) -> Subscript:
 
 def slice_lanes(start: E.Expr, stop: E.Expr, step: E.Expr) -> int:
     """The constant lane count of a slice."""
-    from ...analysis.arith import Arith
-
     length = Arith().linear(E.Binary("sub", stop, start))
     if length.terms or type(step) is not E.IntImm or step.value < 1:
         raise language_error(

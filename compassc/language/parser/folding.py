@@ -12,6 +12,7 @@ from ...ir import exprs as E
 from ...ir import stmts as S
 from ...ir.dtypes import PointerType
 from ...ir.visit import rename_vars, substitute, substitute_body, walk_exprs, walk_stmts
+from ...ops import core
 
 
 def without_needless(body: S.Body, made: AbstractSet[E.Var], addressed: AbstractSet[E.Var]) -> S.Body:
@@ -43,8 +44,6 @@ def is_stable(e: E.Expr, changed: Collection[E.Var]) -> bool:
 
 
 def _pure(e: E.Call) -> bool:
-    from ...ops import core
-
     return core.get(e.op).effect == "pure"
 
 
@@ -69,7 +68,6 @@ def is_idle(e: E.Expr) -> bool:
     """Whether computing an expression changes nothing."""
     if not e.flags & (E.F_CALL | E.F_FUNC):
         return True
-    from ...ops import core
 
     calls = (x for x in walk_exprs(e) if type(x) is E.Call)
     return not e.flags & E.F_FUNC and all(core.get(x.op).effect in ("pure", "read") for x in calls)

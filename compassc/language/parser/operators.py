@@ -8,6 +8,7 @@ from compass_core.operators import is_power_of_two
 
 from ...ir import exprs as E
 from ...ir.dtypes import BOOL, INT32, DataType
+from ...ir.folding import fold
 from ...ops import get
 from ...ops.core import convert, scalar_cast
 from ...ops.typing import NO_FLOAT, bits_of, check_operator, describe, is_literal, match_operator
@@ -94,7 +95,6 @@ def _of_constants(symbol: str, a: Any, b: Any, adapt: bool) -> Any:
     e = found.expr
     if not (isinstance(e, E.Binary) and isinstance(e.a, E.IntImm) and isinstance(e.b, E.IntImm)):
         return Constant(e) if isinstance(e, E.IntImm) else found
-    from ...ir.folding import fold
 
     value = fold(e.op, e.a.value, e.b.value, e.a.dtype)
     if value is None:

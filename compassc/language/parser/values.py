@@ -12,8 +12,9 @@ from compass_core.errors import CompassError
 
 from ...ir import exprs as E
 from ...ir.dtypes import INT32, STORAGE, VOID, DataType, PointerType
+from ...ir.printer import print_expr
 from ...ops.core import convert, imm
-from ...ops.typing import check_literal
+from ...ops.typing import check_literal, literal_dtype
 from .. import python_operators
 from ..advice import advice
 from ..dispatch import active_parser
@@ -148,8 +149,6 @@ class Value(Operators):
         )
 
     def __repr__(self) -> str:
-        from ...ir.printer import print_expr
-
         return print_expr(self.expr)
 
     def __str__(self) -> str:
@@ -391,8 +390,6 @@ def is_runtime(x: Any) -> bool:
 
 def literal_expr(x: float | bool) -> E.Expr:
     """A literal as a constant of the type it takes on its own."""
-    from ...ops.typing import literal_dtype
-
     kind = literal_dtype(x)
     if kind is INT32 and not -(1 << 31) <= x < 1 << 31:
         raise CompassError(

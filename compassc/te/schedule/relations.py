@@ -9,6 +9,7 @@ from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Binary, Expr, IntImm
 from compassc.ir.iter_vars import IterVar
 from compassc.ir.operators import binary, kind_of
+from compassc.te.schedule.stage import Fuse, Singleton, Split, ceildiv, full_extent
 
 if TYPE_CHECKING:
     from compassc.te.schedule.stage import Stage
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
 def leaf_extents(stage: Stage, roots: Mapping[IterVar, Expr] | None = None) -> dict[IterVar, Expr]:
     """The extent of each axis of a stage. `roots`: those of the operation's axes, where they are not the declared."""
-    from compassc.te.schedule.stage import Fuse, Singleton, Split, ceildiv, full_extent
-
     extents = {a: (roots or {}).get(a, full_extent(a)) for a in (*stage.axis, *stage.reduce_axis)}
     for relation in stage.relations:
         if isinstance(relation, Split):
@@ -42,8 +41,6 @@ def root_values(
 
     `counted`: from 0; else axes of the operation begin at their own minimum.
     """
-    from compassc.te.schedule.stage import Fuse, Split
-
     values = dict(loops)
     for relation in reversed(stage.relations):
         if isinstance(relation, Split) and relation.outer in values and relation.inner in values:
@@ -66,8 +63,6 @@ def _divisor(extent: Expr) -> Expr:
 
 def roots_of(stage: Stage, axis: IterVar) -> set[IterVar]:
     """The axes of a stage that one of its loops is made of."""
-    from compassc.te.schedule.stage import Fuse, Split
-
     for relation in stage.relations:
         if isinstance(relation, Split) and axis in (relation.outer, relation.inner):
             return roots_of(stage, relation.parent)
@@ -78,8 +73,6 @@ def roots_of(stage: Stage, axis: IterVar) -> set[IterVar]:
 
 def leaf_values(stage: Stage, extents: Mapping[IterVar, Expr], roots: Mapping[IterVar, Expr]) -> dict[IterVar, Expr]:
     """The values of the loops by those of the axes, which count from 0: what `root_values` turns round."""
-    from compassc.te.schedule.stage import Fuse, Singleton, Split
-
     values = dict(roots)
     for relation in stage.relations:
         if isinstance(relation, Split) and relation.parent in values:
@@ -101,8 +94,6 @@ def predicates(
 ) -> list[tuple[IterVar, Expr]]:
     """The conditions under which a turn of the loops is one of the operation's: `axis < extent` for each split that
     does not divide."""
-    from compassc.te.schedule.stage import Split
-
     values = root_values(stage, extents, loops, counted=True)
     found: list[tuple[IterVar, Expr]] = []
     for relation in stage.relations:
