@@ -49,7 +49,7 @@ COMMA := ,
 CLANG := $(if $(COMPASS_CLANG),,clang)
 PIP := -m pip --disable-pip-version-check --quiet
 TYPED := compass_core compass_runtime compass_sim \
-  $(addprefix compassc.,analysis build check cli cluster codegen compat driver dsl errors evaluation gbuilder importers graph ir language layers models onnx_backend operators ops passes pysim quantizer reference relay settings targets te tir toolchain topi tuning)
+  $(addprefix compassc.,analysis build check cli cluster codegen compat driver dsl errors evaluation gbuilder importers graph ir language layers models onnx_backend operators ops pass_manager passes pysim quantizer reference relay settings targets te tir toolchain topi tuning)
 DEMO := build/demo
 
 .PHONY: demo test test-whole test-onnx test-security test-networks zoo replay fuzz fuzz-layers fuzz-replies fuzz-te soak fuzz-extents soak-builds storm bench docs site wheel lint format setup \

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from compass_core.arrays import Array
 
 
 def _each(value: Any, count: int) -> tuple[int, ...]:

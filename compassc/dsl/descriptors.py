@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from compass_core.aipubin.dtypes import element_dtype
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 
 from ..gbuilder.dsl_files import DescriptorWord
@@ -60,12 +61,12 @@ def expand(kernel: str, params: Sequence[Mapping[str, Any]], args: Sequence[Any]
     return ExpandedCall(known, kept, words)
 
 
-def _shape(param: Mapping[str, Any], array: np.ndarray[Any, Any]) -> list[int]:
+def _shape(param: Mapping[str, Any], array: Array) -> list[int]:
     element = element_dtype(param["dtype"])
     return list(array.shape) if array.dtype.name == element.name else [array.nbytes // element.size]
 
 
-def _index_of(array: np.ndarray[Any, Any], args: Sequence[Any]) -> int | None:
+def _index_of(array: Array, args: Sequence[Any]) -> int | None:
     """The argument that is the array, or a part of it."""
     found = (i for i, arg in enumerate(args) if isinstance(arg, np.ndarray) and base_of(arg) is array)
     return next(found, None)

@@ -102,7 +102,7 @@ class Buffer:
 
 Operand: TypeAlias = Value | float | np.generic
 Address: TypeAlias = Pointer | Buffer
-Mask: TypeAlias = Value | str | Sequence[_bool] | np.ndarray[Any, Any] | None
+Mask: TypeAlias = Value | str | Sequence[_bool] | Array | None
 Dtype: TypeAlias = str | type[Any] | np.dtype[Any] | DataType
 Lanes: TypeAlias = Operand | Sequence[Operand] | str
 Event: TypeAlias = Value

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import UsageError
 from compass_runtime.program import numpy_dtype
 
@@ -93,7 +94,7 @@ def _range(kind: np.dtype[Any], low: float | None, high: float | None) -> tuple[
     return least, most
 
 
-def _values(kind: np.dtype[Any], dims: tuple[int, ...], least: float, most: float) -> np.ndarray[Any, Any]:
+def _values(kind: np.dtype[Any], dims: tuple[int, ...], least: float, most: float) -> Array:
     if kind.kind in "iu":
         return _random().integers(int(least), int(most), dims, dtype=kind, endpoint=True)
     if least == most:
@@ -102,7 +103,7 @@ def _values(kind: np.dtype[Any], dims: tuple[int, ...], least: float, most: floa
     return np.clip(_random().normal(least / 2 + most / 2, spread, dims), least, most).astype(kind)
 
 
-def _put_corners(array: np.ndarray[Any, Any], corners: list[float]) -> None:
+def _put_corners(array: Array, corners: list[float]) -> None:
     if array.size > len(corners):
         places = _random().choice(array.size, len(corners), replace=False)
         array.reshape(-1)[places] = np.array(corners).astype(array.dtype)
@@ -131,7 +132,7 @@ def assert_allclose(actual: Any, desired: Any, rtol: float | None = None, atol: 
         raise AssertionError(f"{error}\n{_differences(compared, desired, rtol, atol)}") from None
 
 
-def _neighbours(actual: np.ndarray[Any, Any], desired: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _neighbours(actual: Array, desired: Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
     bits = {2: np.int16, 4: np.int32}.get(actual.dtype.itemsize)
     if bits is None:
         return np.zeros(actual.shape, bool)
@@ -140,7 +141,7 @@ def _neighbours(actual: np.ndarray[Any, Any], desired: np.ndarray[Any, Any]) -> 
     return np.asarray(finite & (np.abs(distance) <= _NEIGHBOURS))
 
 
-def _differences(actual: np.ndarray[Any, Any], desired: np.ndarray[Any, Any], rtol: float, atol: float) -> str:
+def _differences(actual: Array, desired: Array, rtol: float, atol: float) -> str:
     if actual.shape != desired.shape:
         return ""
     wrong = ~np.isclose(actual, desired, rtol, atol, equal_nan=True)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.reading import arrays
 from compassc.graph import Graph
-from compassc.layers.arithmetic import Array
 from compassc.models.ends import short_name
 from compassc.quantizer import data
 from compassc.quantizer.data import LABELS, Pictures, Samples

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from compass_core import files
+from compass_core.arrays import Array
 from compassc.graph import Graph, GraphBuilder
-from compassc.layers.arithmetic import Array
 from compassc.layers.reals import to_raw, to_real
 from compassc.models import compile
 from compassc.quantizer.compare import run_quantised

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from compassc.layers.arithmetic import Array
+from compass_core.arrays import Array
 
 BINS = 96
 """The most bins of a histogram."""

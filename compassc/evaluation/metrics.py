@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError, UsageError
 from compass_core.errors.suggest import help_for
-from compassc.layers.arithmetic import Array
 from compassc.quantizer.programs import blamed
 
 PLACES = (1, 5)

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.evaluation.measures import Histogram
 from compassc.evaluation.metrics import Metric
 from compassc.evaluation.subjects import FLOATS, FRAMEWORK, INTEGERS, SIMULATOR, Subjects, Values, outputs_of
 from compassc.graph import Graph, Layer, LayerError, Tensor, text
 from compassc.graph.dtypes import FLOAT_TYPES
-from compassc.layers.arithmetic import Array
 from compassc.layers.reals import stands_for_itself
 from compassc.layers.threads import blas_on_one_thread
 from compassc.models.model import Model

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.graph import Graph
-from compassc.layers.arithmetic import Array
 from compassc.layers.declare import evaluate
 from compassc.layers.reals import to_real
 from compassc.models.ends import short_name

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from compass_core import files
 from compass_core.aipubin.dtypes import scalar_bits
 from compass_core.aipubin.kernelinfo import KernelInfo, Param
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.errors.suggest import help_for
 from compassc.graph import Graph, GraphBuilder, Tensor, write
@@ -108,7 +109,7 @@ def kernel_graph(info: KernelInfo, consts: Mapping[str, bytes]) -> Graph:
     return build.finish(outputs, **header)
 
 
-def _constant(param: Param, data: bytes) -> np.ndarray[Any, Any]:
+def _constant(param: Param, data: bytes) -> Array:
     import numpy as np
 
     return np.frombuffer(data, numpy_dtype(param.element.name)).reshape(-1 if param.shape is None else param.shape)

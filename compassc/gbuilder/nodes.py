@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from compass_core.aipubin.dtypes import element_dtype
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.gbuilder.plugin_api import OpType, Tensor, register_optype
 from compassc.graph import Graph, Layer
 from compassc.graph import Tensor as GraphTensor
 from compassc.graph.dtypes import IR_DTYPES
-
-if TYPE_CHECKING:
-    import numpy as np
 
 NO_SUCH = "which a device has no tensors of"
 
@@ -118,7 +116,7 @@ def _constant(layer: Layer, name: str) -> Tensor:
     return made
 
 
-def content_of(array: np.ndarray[Any, Any]) -> memoryview:
+def content_of(array: Array) -> memoryview:
     """The bytes of an array, without a copy where it is contiguous."""
     import numpy as np
 

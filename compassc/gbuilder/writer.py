@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from compass_core import files
+from compass_core.arrays import Array
 from compassc.graph import GraphBuilder, Tensor, write
-
-if TYPE_CHECKING:
-    import numpy as np
 
 Top = tuple[str, Sequence[int], str]
 """A tensor a layer makes: name, shape, data type."""
@@ -53,7 +51,7 @@ class GraphWriter:
             )
             for i, (top, shape, dtype) in enumerate(tops)
         ]
-        constants: dict[str, np.ndarray[Any, Any]] = {k: v for k, v in given.items() if isinstance(v, np.ndarray)}
+        constants: dict[str, Array] = {k: v for k, v in given.items() if isinstance(v, np.ndarray)}
         attributes = {k: v for k, v in given.items() if k not in constants}
         made = self.builder.layer(
             kind,

@@ -11,16 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from compass_core.arrays import Array
 from compass_core.errors import Span
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer
 from compassc.graph.tensor import Tensor
 from compassc.graph.values import plain
-
-if TYPE_CHECKING:
-    import numpy as np
 
 Output = Tensor | tuple[Sequence[int], str]
 """A tensor, or shape and data type of one that is to be named after its layer."""
@@ -59,7 +57,7 @@ class GraphBuilder:
         layer = name.removesuffix("_0") or name
         return self.layer("Input", [], name=layer, outputs=[Tensor(name, tuple(shape), dtype, **quantisation)])[0]
 
-    def constant(self, array: np.ndarray[Any, Any], name: str, **quantisation: Any) -> Tensor:
+    def constant(self, array: Array, name: str, **quantisation: Any) -> Tensor:
         """Adds a Constant layer with the array as it is; gives its tensor."""
         shaped = Tensor(f"{name}_0", array.shape, array.dtype.name, **quantisation)
         return self.layer("Constant", [], name=name, outputs=[shaped], constants={"weights": array})[0]
@@ -72,7 +70,7 @@ class GraphBuilder:
         name: str,
         outputs: Sequence[Output],
         attributes: Mapping[str, Any] | None = None,
-        constants: Mapping[str, np.ndarray[Any, Any]] | None = None,
+        constants: Mapping[str, Array] | None = None,
         span: Span | str | None = None,
     ) -> tuple[Tensor, ...]:
         """Adds a layer; gives its outputs. Attributes that are None are left out. Layers of the type Input make the

@@ -11,16 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
+from compass_core.arrays import Array
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer
 from compassc.graph.tensor import Tensor
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
 
 MOST_SWEEPS = 12
 """Of all layers; what rules still find then is left."""

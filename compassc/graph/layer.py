@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from compass_core.arrays import Array
 from compass_core.errors import Span
 from compassc.graph.dtypes import FLOAT_TYPES
 from compassc.graph.tensor import LayerError, Tensor
 from compassc.graph.values import Value
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
 
 INFORMATIVE = ("_scale", "_zp")
 """Ends of the names of constants that tell how another constant was quantised."""

@@ -10,16 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from compass_core.arrays import Array
 from compassc.graph.edit import GraphEditor, Rule
 from compassc.graph.layer import Layer
 from compassc.graph.tensor import Tensor
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
 
 ARITHMETIC = {"Add": "ADD", "Sub": "SUB", "Mul": "MUL", "Div": "DIV"}
 UNARY_METHODS = {"Sigmoid": "SIGMOID", "Tanh": "TANH", "Softplus": "SOFTPLUS", "Relu": "RELU"}

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
+from compass_core.arrays import Array
 from compassc import services
 from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer, LayerError
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
 
 Compute = Callable[[Layer, Sequence["Array"]], "list[Array]"]
 """`compute(layer, inputs)`: the outputs of a layer; LayerError where it refuses it."""

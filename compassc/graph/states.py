@@ -9,19 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.errors.suggest import help_for
 from compassc import services
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer
 from compassc.graph.tensor import LayerError, Tensor
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
 
 KEY, NAMES = "states", "output_names"
 """Attributes of graphs: the states, and what the model calls the outputs."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from compass_core.arrays import Array
 from compass_core.errors import Span
 from compass_core.errors.suggest import help_for
 from compass_core.reading.budget import Budget
@@ -21,11 +22,6 @@ from compassc.graph.layer import Layer
 from compassc.graph.sections import CompassIR, Section, SubgraphIR, format_ir, parse
 from compassc.graph.tensor import Tensor
 from compassc.graph.values import IRDType, Value
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
 
 _TOP = ("layer_top_range", "layer_top_scale", "layer_top_zp", "activation_quantization_axis")
 _OWN_KEYS = frozenset(

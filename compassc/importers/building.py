@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.reading.budget import Budget
 from compass_core.reading.limits import COMPUTED_BYTES, TENSOR_ELEMENTS
 from compassc.graph.build import GraphBuilder
@@ -18,7 +19,6 @@ from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.layer import Layer
 from compassc.graph.tensor import Tensor
 from compassc.importers.values import (
-    Array,
     Order,
     Refused,
     Value,

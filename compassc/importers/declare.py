@@ -18,7 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compassc.importers.values import Array, NotConstant, Refused
+from compass_core.arrays import Array
+from compassc.importers.values import NotConstant, Refused
 
 Constant = Array
 """An input whose content must be known at import."""

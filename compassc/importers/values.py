@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph.tensor import Tensor
 
-Array = np.ndarray[Any, Any]
 Order = tuple[int, ...]
 
 NARROWED = {

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import LayerError
 from compassc.graph.dtypes import INTEGER_TYPES, IntegerType, integer_type  # noqa: F401 (asked for here, too)
 
-Array = np.ndarray[Any, Any]
 Number = int | float | np.floating[Any] | np.integer[Any] | Array
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Address, Expression, Line, Pointer, Value, invariant
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.ir.dtypes import INT32
-from compassc.layers.arithmetic import Array
 from compassc.layers.emit import as_stored, wide_kind
 from compassc.layers.joins import across_sum, add_to_pair
 from compassc.layers.kernels import follow

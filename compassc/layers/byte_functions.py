@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
-from compassc.layers.arithmetic import Array
 from compassc.layers.declare import evaluate
 from compassc.layers.kernels import STEPS
 from compassc.layers.steps import LANES, Steps

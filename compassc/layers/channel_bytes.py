@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.arithmetic import Array
 from compassc.layers.byte_functions import BYTES, ENTRIES, all_bytes, registers_of, widened_of
 from compassc.layers.declare import evaluate
 from compassc.layers.steps import Steps

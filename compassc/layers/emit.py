@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import INTEGER_TYPES
 from compassc.layers import vectors
-from compassc.layers.arithmetic import TRUNCATED_DTYPES, Array, Number, requantise_as, whole_limits
+from compassc.layers.arithmetic import TRUNCATED_DTYPES, Number, requantise_as, whole_limits
 from compassc.layers.rectify import slopes_of
 from compassc.layers.steps import Steps
 from compassc.layers.vectors import (

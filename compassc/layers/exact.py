@@ -9,9 +9,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Value
 from compassc.graph import LayerError
-from compassc.layers.arithmetic import Array, Number
+from compassc.layers.arithmetic import Number
 from compassc.layers.emit import INT32_MAX
 from compassc.layers.pairs import held_pair, saturated_pair
 from compassc.layers.source import KernelSource, named

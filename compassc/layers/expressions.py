@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te, topi
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import FLOAT_TYPES, numpy_dtype
 from compassc.ir.errors import ExpressionError
-from compassc.layers.arithmetic import Array
 from compassc.layers.consistency import check
 from compassc.layers.declare import all_types, consistent, evaluate
 from compassc.layers.source import Kernel

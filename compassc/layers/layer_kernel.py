@@ -7,13 +7,13 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Address, Builder, Expression, Pointer, Value, pointer_of, recorded, variable_within
 from compassc.build.builder import Line
 from compassc.dsl import script as S
 from compassc.graph import LayerError, Tensor
 from compassc.ir.dtypes import FLOAT32, INT32, PointerType, bool_of, dtype, pointer_type
 from compassc.ir.exprs import Var
-from compassc.layers.arithmetic import Array
 from compassc.layers.emit import wide_kind
 from compassc.layers.source import Kernel, kernel_text
 from compassc.layers.steps import LANES, Steps

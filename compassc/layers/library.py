@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compass_core import files, switches
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.files import claims
 from compass_core.progress import told
@@ -28,7 +29,6 @@ from compassc.gbuilder.plugin_api import BuilderOpPlugin, BuilderParams, Subgrap
 from compassc.gbuilder.plugin_host import Groups, Match, OnAiff, Plugin
 from compassc.graph import Layer, Tensor
 from compassc.graph.launches import Launch, Launches, read_launches
-from compassc.layers.arithmetic import Array
 from compassc.layers.declare import all_types
 from compassc.layers.kernel_cache import KernelCache
 from compassc.layers.kernels import load_kernels

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import LayerError, Tensor
-from compassc.layers.arithmetic import Array
 from compassc.layers.declare import LayerType, all_types, consistent
 from compassc.layers.docs import NO_KERNEL
 from compassc.layers.kernels import BY_HAND, BY_SCHEDULE, SCHEDULED, STEPS, load_kernels

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.build import Expression, Value
 from compassc.dsl import script as S
 from compassc.graph import LayerError
 from compassc.ir import exprs as E
 from compassc.ir.tensor_exprs import ProducerLoad
-from compassc.layers.arithmetic import Array
 from compassc.layers.steps import Steps, everywhere
 from compassc.operators.calls import all_operators
 

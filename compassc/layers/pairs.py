@@ -6,13 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import build
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import INTEGER_TYPES
 from compassc.ir.dtypes import INT32
 from compassc.layers import vectors
-from compassc.layers.arithmetic import TRUNCATED_DTYPES, Array
+from compassc.layers.arithmetic import TRUNCATED_DTYPES
 from compassc.layers.emit import INT32_MAX, limited, operand, rectify, requantise
 from compassc.layers.rectify import slopes_of
 from compassc.layers.source import KernelSource, named

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Tensor
 from compassc.graph.dtypes import numpy_dtype
-from compassc.layers.arithmetic import Array, dequantise, quantise
+from compassc.layers.arithmetic import dequantise, quantise
 
 
 def stands_for_itself(tensor: Tensor) -> bool:

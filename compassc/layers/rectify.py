@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import INTEGER_TYPES
-from compassc.layers.arithmetic import Array, Number, requantise, requantise_as, saturate
+from compassc.layers.arithmetic import Number, requantise, requantise_as, saturate
 from compassc.operators.calls import Calls, References
 
 FUSED = ("NONE", "RELU", "RELU6", "CLIP", "LEAKYRELU", "PRELU")

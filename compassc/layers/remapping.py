@@ -11,11 +11,11 @@ from functools import reduce
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Address, Expression, Pointer, Value, either
 from compassc.dsl import script as S
 from compassc.graph import LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
-from compassc.layers.arithmetic import Array
 from compassc.layers.layer_kernel import LayerKernel, tail
 from compassc.layers.machine import Share
 from compassc.layers.source import Kernel

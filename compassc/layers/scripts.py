@@ -9,10 +9,10 @@ from textwrap import dedent
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Pointer, Value
 from compassc.graph import LayerError, Tensor
 from compassc.language.functions import Macro
-from compassc.layers.arithmetic import Array
 from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.source import Kernel, KernelSource, Parameter, finish
 from compassc.layers.vectors import pointee

@@ -20,10 +20,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Expression, Value, both
 from compassc.dsl import script as S
 from compassc.graph import Layer, Tensor
-from compassc.layers.arithmetic import Array
 from compassc.layers.emit import wide_kind
 from compassc.layers.kernels import follow
 from compassc.layers.layer_kernel import LayerKernel, tail

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import build
 from compassc.build import Expression, Pointer, Value, recorded
 from compassc.graph import LayerError, Tensor
@@ -23,7 +24,6 @@ from compassc.ir import exprs as E
 from compassc.ir.dtypes import FLOAT32, INT32, dtype
 from compassc.ir.stmts import PrimFunc
 from compassc.language.functions import Macro
-from compassc.layers.arithmetic import Array
 from compassc.layers.emit import wide_kind
 from compassc.layers.steps import LANES, Steps
 from compassc.layers.vectors import WIDE, pointee

@@ -10,13 +10,13 @@ from abc import abstractmethod
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import build
 from compassc.build import Expression, Pointer, Value
 from compassc.dsl import script as S
 from compassc.graph import LayerError
 from compassc.ir.dtypes import VECTOR_BITS, bool_of
 from compassc.language.functions import Macro
-from compassc.layers.arithmetic import Array
 from compassc.layers.machine import Share
 from compassc.layers.vectors import WIDE, narrow
 

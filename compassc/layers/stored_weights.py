@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import FLOAT_TYPES
-from compassc.layers.arithmetic import Array
 
 LINEAR = ("FullyConnected", "Convolution", "DepthwiseConv", "Convolution3D", "ConvTranspose", "ConvTranspose3D")
 """Types whose weights may be stored so."""

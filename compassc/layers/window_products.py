@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import LayerError
-from compassc.layers.arithmetic import Array
 from compassc.layers.threads import spread
 from compassc.layers.windows import Window, padded
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array
 from compassc.layers.declare import Attribute
 
 ATTRIBUTES_2D = (

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from compass_core import samples
+from compass_core.arrays import Array
 from compass_core.errors import CompassError, UsageError
 from compassc.graph import Graph, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.states import State, shown_inputs, states_of, with_states
-from compassc.layers.arithmetic import Array
 from compassc.layers.reals import stands_for_itself, to_raw
 
 Sample = dict[str, Array]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from compass_core import files, progress
+from compass_core.arrays import Array
 from compass_core.errors import UsageError
 from compass_core.samples import joined
 from compass_runtime.profile.collect import counting
@@ -20,7 +21,6 @@ from compassc.graph import Graph, Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.files import load
 from compassc.graph.states import shown_outputs
-from compassc.layers.arithmetic import Array
 from compassc.layers.reals import to_real
 from compassc.models.build import ModelBuild, ModelRequest, QuantizeRequest, read_record, run_model_build
 from compassc.models.ends import Sample, elements_of, is_quantised, named, samples_of, short_name, the_sample

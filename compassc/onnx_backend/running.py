@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_runtime import Program
 from compassc.gbuilder.build import GraphOptions, build_model
@@ -29,7 +30,6 @@ from compassc.importers.values import unfit
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-Array = np.ndarray[Any, Any]
 Run = Callable[[Sequence[Array]], list[Array]]
 MOST_TRIES = 8
 """Rounds in which inputs are found whose content must be known."""

@@ -10,13 +10,10 @@ import pkgutil
 from functools import cache
 from typing import Any, Protocol
 
-import numpy as np
-
+from compass_core.arrays import Array
 from compassc import operators, te
 from compassc.operators.declare import OPERATORS, Operator
 from compassc.te.tensor import Tensor
-
-Array = np.ndarray[Any, Any]
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.exprs import Expr
 from compassc.operators.declare import REALS, WHOLE, Sample, axis_of, check_shape, number, operator, sample, sizes
@@ -16,7 +17,6 @@ from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
 
 _SHAPES = (sample((5, 7)), sample((3,)))
-Array = np.ndarray[Any, Any]
 F32 = np.float32
 
 

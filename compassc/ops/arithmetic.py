@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from compass_core.arrays import Array
+
 from ..ir import exprs as E
 from ..ir.dtypes import DataType
 from .core import Cost, np, value_op
 from .exact import (
-    Array,
     chosen,
     clipped,
     double,

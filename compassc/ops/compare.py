@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from compass_core.arrays import Array
+
 from ..ir import exprs as E
 from ..ir.dtypes import DataType
 from .core import Cost, Definition, Op, value_op
-from .exact import Array, best_lane, kept, larger, magnitude, neighbours, number, smaller
+from .exact import best_lane, kept, larger, magnitude, neighbours, number, smaller
 from .example import INF, NAN, Example, binary, compared, tested
 from .rules import ALL, FLOATS, INTS, SCALAR_FLOATS, Lanewise, Scalars, bool_type, mask_type
 from .typing import Operand, Typed

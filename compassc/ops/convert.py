@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 
 from ..ir import exprs as E
@@ -23,7 +24,7 @@ from ..ir.dtypes import (
 )
 from .args import choice, dtype_arg, kind_of
 from .core import Cost, Part, Typed, imm, scalar_cast, special_op, value_op
-from .exact import Array, half_of, wide, wrapped
+from .exact import half_of, wide, wrapped
 from .example import Example, unary
 from .typing import Operand, check_conversion, check_literal, is_literal, literal_dtype, type_error
 

@@ -8,18 +8,13 @@ held against each other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from compass_core.arrays import Array
 
 from ..ir.dtypes import DataType
 from .core import LazyModule, np
 from .numeric import np_dtype
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
-else:
-    Array = Any
 
 ml_dtypes: Any = LazyModule("ml_dtypes")
 fractions: Any = LazyModule("fractions")

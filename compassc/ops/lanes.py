@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from compass_core.arrays import Array
+
 from ..ir import exprs as E
 from ..ir.dtypes import STORAGE, DataType, make_dtype
 from .args import dtype_arg, kind_of, lanes_arg
 from .arithmetic import vadd
 from .core import Cost, Let, Part, convert, get, imm, np, scalar_cast, special_op, value_op
-from .exact import Array
 from .example import Example, unary
 from .rules import ALL, Lanewise
 from .typing import check_literal, is_literal, type_error

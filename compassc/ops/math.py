@@ -6,9 +6,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from compass_core.arrays import Array
+
 from ..ir.dtypes import DataType
 from .core import Cost, Definition, Op, Spelling, np, value_op
-from .exact import Array, double, quotient, rounded, wide, wrapped
+from .exact import double, quotient, rounded, wide, wrapped
 from .example import Example, binary, unary
 from .rules import FLOATS, INTS, SCALAR_FLOATS, Lanewise, Scalars
 

@@ -43,7 +43,7 @@ def const_lanes(x: Any) -> list[bool]:
     cost=Cost("mask", {"__vmov_*": "mask"}),
     example=Example('m = S.const_mask("4TF")\nS.vstore(S.vsel(S.vload(x), -1, m), out)'),
     exempt=MASK_NODE,
-    types={"x": "str | Sequence[_bool] | np.ndarray[Any, Any]"},
+    types={"x": "str | Sequence[_bool] | Array"},
 )
 def const_mask(x: Any) -> E.Expr:
     """A mask from bools, a NumPy bool array or a mask string, lane 0 first."""

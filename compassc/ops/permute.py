@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 
 from ..ir import exprs as E
@@ -12,7 +13,7 @@ from ..ir.dtypes import INT32, STORAGE, VECTOR_BITS, DataType
 from .args import choice, int32_arg, kind_of, known_int, lanes_arg, vector_arg
 from .core import Cost, Part, Typed, build_mask, imm, np, operand_of, special_op, value_op
 from .core import convert as converted
-from .exact import Array, chosen, half_of
+from .exact import chosen, half_of
 from .example import Example, unary
 from .typing import Operand, broadcast_group, is_literal, same_sign, type_error
 

@@ -5,25 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from compass_core.arrays import Array
+
 from ..ir import exprs as E
 from ..ir.dtypes import VOID, DataType
 from .args import pointer_arg, vector_arg
 from .arithmetic import GROUP
 from .core import Cost, Part, Touch, require_target, special_op, value_op
-from .exact import (
-    Array,
-    chosen,
-    clipped,
-    double,
-    fused,
-    group_sums,
-    half_of,
-    half_product,
-    products,
-    quad_sums,
-    rounded,
-    wide,
-)
+from .exact import chosen, clipped, double, fused, group_sums, half_of, half_product, products, quad_sums, rounded, wide
 from .example import Example, binary
 from .rules import (
     FLOAT32,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_sim import aiff
 from compassc.ops.misc import DESCRIPTORS
@@ -49,7 +50,7 @@ def _chain(name: str, part: str, pointer: Any) -> Any:
     )
 
 
-def words_of(chain: Any, memory: Any) -> np.ndarray[Any, Any]:
+def words_of(chain: Any, memory: Any) -> Array:
     """The words of a chain, uint32, with device addresses in the places of arrays, which `memory` gets."""
     outputs = {id(array) for array in chain.outputs}
     words = np.zeros(chain.count_of_u32, np.uint32)
@@ -59,7 +60,7 @@ def words_of(chain: Any, memory: Any) -> np.ndarray[Any, Any]:
     return words
 
 
-def _address(word: np.ndarray[Any, Any], memory: Any, outputs: set[int]) -> int:
+def _address(word: Array, memory: Any, outputs: set[int]) -> int:
     """The device address of an array, or of a part of one."""
     owner = word
     while isinstance(owner.base, np.ndarray):
@@ -134,7 +135,7 @@ class Watched:
                 )
 
 
-def _touched(parts: Sequence[Rows], size: int) -> np.ndarray[Any, Any]:
+def _touched(parts: Sequence[Rows], size: int) -> Array:
     """Bits of each byte of a memory: 1 where it is read, 2 where it is written."""
     found = np.zeros(size, np.uint8)
     for row in parts:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from compass_core import switches, targets
+from compass_core.arrays import Array
 from compass_core.errors import ArgumentError, CompassError
 from compass_core.reading.arrays import other_elements
 from compass_core.vendor import wrong_argument_count
@@ -104,7 +105,7 @@ def _is_copied(arg: Any, value: Any) -> bool:
 class _Copy:
     """The elements of an array with gaps in one piece, which is what kernels see. `back` copies what a kernel changed."""
 
-    def __init__(self, array: np.ndarray[Any, Any], pointer: PyPointer) -> None:
+    def __init__(self, array: Array, pointer: PyPointer) -> None:
         assert pointer.storage is not None
         self._array, self._data = array, pointer.storage.data
         self._before = self._data.copy()

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from compass_core import operators
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.ir.dtypes import FLOAT32, INT32, DataType, bool_of, dtype
 from compassc.ops.convert import check_pair
@@ -139,7 +140,7 @@ class PyVar:
             self.value = self.value.copy()  # operations may share arrays between values
         self.value[lane] = to_element(value, elem)
 
-    def pin(self) -> np.ndarray[Any, Any]:
+    def pin(self) -> Array:
         """The bytes of the variable's storage, which is not moved from here on because a pointer refers to it."""
         if self.dtype.is_bool:
             raise type_error("the address of a bool cannot be taken", "store 0 or 1 in an int32")

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.graph import Graph, Layer
 from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.states import states_of
-from compassc.layers.arithmetic import Array
 from compassc.quantizer.execute import Batches, Sample, near, run, stacked
 
 CODE = "batch"

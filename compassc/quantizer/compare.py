@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.graph import Graph, Layer, Tensor
 from compassc.graph.run import run_graph
-from compassc.layers.arithmetic import Array
 from compassc.layers.reals import to_raw, to_real
 from compassc.quantizer.data import Samples
 from compassc.quantizer.execute import Sample, run

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError, together
 from compassc.graph import Graph, Layer, LayerError, Tensor
 from compassc.graph.dtypes import FLOAT_TYPES, integer_type, numpy_dtype
 from compassc.graph.edit import GraphEditor, rewrite
-from compassc.layers.arithmetic import Array
 from compassc.layers.declare import all_types, store
 from compassc.layers.kernels import kernel_of, load_kernels
 from compassc.quantizer.job import MARKS, Job, NotQuantised, is_float, whole_type

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from compass_core import files
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.errors.suggest import help_for
 from compass_core.reading import arrays
 from compassc.graph import Graph, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.states import shown_inputs
-from compassc.layers.arithmetic import Array
 from compassc.quantizer.pictures import CODE, SUFFIXES, need_pillow, pictures_in, pixels
 from compassc.quantizer.programs import program_of
 

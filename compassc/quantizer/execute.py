@@ -11,13 +11,13 @@ from itertools import chain, islice
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.graph import Graph, Layer, LayerError, Tensor
 from compassc.graph.dtypes import FLOAT_TYPES
 from compassc.graph.run import Compute, run_layers
 from compassc.graph.specialise import specialise
 from compassc.graph.states import RECURRENT
-from compassc.layers.arithmetic import Array
 from compassc.layers.costs import check_cost
 from compassc.layers.declare import evaluate
 from compassc.layers.threads import blas_on_one_thread

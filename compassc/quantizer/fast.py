@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer
-from compassc.layers.arithmetic import Array
 from compassc.layers.declare import LayerType, all_types
 from compassc.layers.threads import spread
 from compassc.layers.window_products import STRIP, slices

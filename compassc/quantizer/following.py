@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Graph, Layer
 from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.states import states_of
-from compassc.layers.arithmetic import Array
 from compassc.layers.declare import evaluate
 from compassc.layers.reals import to_raw, to_real
 from compassc.quantizer.data import Samples

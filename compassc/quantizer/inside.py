@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer
-from compassc.layers.arithmetic import Array
 from compassc.layers.families.normalise.reference import _window_sums, counts_of, in_groups, norm_axes
 from compassc.layers.families.pooling.reference import window_for
 from compassc.layers.families.recurrent.reference import ACTIVATIONS, split_weights

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, Tensor
 from compassc.graph.dtypes import FLOAT_TYPES
-from compassc.layers.arithmetic import Array
 from compassc.quantizer.numbers import ASYMMETRIC, Levels, levels
 from compassc.quantizer.settings import LayerSettings
 from compassc.quantizer.statistics import Moments, Record

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from compass_core import files
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.reading import arrays, jsontext, names
-from compassc.layers.arithmetic import Array
 from compassc.quantizer.statistics import BINS, FIELDS, Calibration, Moments, Record
 
 FORMAT = "compassc-statistics/1"

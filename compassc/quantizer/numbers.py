@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Tensor
 from compassc.graph.dtypes import integer_type, numpy_dtype
-from compassc.layers.arithmetic import Array, approximate_factor, quantise
+from compassc.layers.arithmetic import approximate_factor, quantise
 from compassc.layers.families.activation.reference import table_base
 
 F32 = np.float32

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.graph import Graph, Layer
 from compassc.graph.dtypes import FLOAT_TYPES
-from compassc.layers.arithmetic import Array
 from compassc.quantizer.execute import Sample, run_all
 from compassc.quantizer.inside import INSIDE
 from compassc.quantizer.numbers import EPSILON

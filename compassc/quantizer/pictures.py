@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from compass_core import files
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.reading.limits import IMAGE_BYTES, IMAGE_PIXELS
-from compassc.layers.arithmetic import Array
 
 CODE = "calibration-data"
 FORMATS = {

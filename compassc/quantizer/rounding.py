@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from compassc.layers.arithmetic import Array
+from compass_core.arrays import Array
 from compassc.quantizer.numbers import Levels
 from compassc.quantizer.statistics import Moments
 

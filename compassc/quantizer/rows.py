@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer
-from compassc.layers.arithmetic import Array
 from compassc.layers.families.linear.reference import groups_of
 from compassc.layers.window_products import patches
 from compassc.layers.windows import padded, window_of

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from compassc.layers.arithmetic import Array
+from compass_core.arrays import Array
 from compassc.layers.window_products import STRIP, slices
 
 

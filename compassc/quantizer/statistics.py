@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from compassc.layers.arithmetic import Array
+from compass_core.arrays import Array
 
 BINS = 4096
 """Of a histogram, half of them on each side of zero."""

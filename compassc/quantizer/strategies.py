@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.errors.suggest import help_for
-from compassc.layers.arithmetic import Array
 from compassc.quantizer.statistics import Record
 
 Range = tuple[float, float]

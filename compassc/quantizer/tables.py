@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.graph import Layer
-from compassc.layers.arithmetic import Array
 from compassc.layers.declare import evaluate
 from compassc.layers.families.activation.reference import METHOD_OF, PLAIN, RECTIFIERS, method_of, table_base
 from compassc.layers.reals import to_real

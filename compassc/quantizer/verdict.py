@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.graph import Graph, Layer, LayerError, Tensor
-from compassc.layers.arithmetic import Array
 from compassc.layers.declare import evaluate
 from compassc.layers.reals import to_raw, to_real
 from compassc.quantizer.compare import Compared, outputs_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer
-from compassc.layers.arithmetic import Array
 from compassc.layers.families.linear.reference import groups_of
 from compassc.layers.rectify import rectify_float
 from compassc.layers.threads import spread

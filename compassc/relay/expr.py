@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_runtime.ndarray import NDArray
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.relay.attributes import Attrs, DictAttrs
@@ -177,7 +178,7 @@ class Constant(Expr):
             self._keep(data=NDArray(np.asarray(self.data, order="C")))
 
     @property
-    def array(self) -> np.ndarray[Any, Any]:
+    def array(self) -> Array:
         """The tensor as a NumPy array, which shares its memory."""
         return np.asarray(self.data)
 

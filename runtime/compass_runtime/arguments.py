@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.operators import OPERATORS
 from compass_runtime.errors import RuntimeTypeError, RuntimeValueError
 from compass_runtime.ndarray import NDArray
@@ -77,14 +78,14 @@ class Arguments:
     def __init__(self, name: str, parameters: list[Parameter]) -> None:
         self.name, self.parameters = name, parameters
 
-    def laid_out(self, given: tuple[Any, ...]) -> tuple[list[np.ndarray[Any, Any]], list[tuple[Any, Any]]]:
+    def laid_out(self, given: tuple[Any, ...]) -> tuple[list[Array], list[tuple[Any, Any]]]:
         """An array for each parameter (numbers in arrays of one element), and what is to be copied back: pairs of an
         array that was given and the one used in its place. RuntimeTypeError, RuntimeValueError naming the argument."""
         values = self._complete(given)
         numbers = {
             p.name: self._number(p, value) for p, value in zip(self.parameters, values, strict=True) if p.shape is None
         }
-        made: list[np.ndarray[Any, Any]] = []
+        made: list[Array] = []
         back: list[tuple[Any, Any]] = []
         for i, (p, value) in enumerate(zip(self.parameters, values, strict=True)):
             made.append(numbers[p.name] if p.shape is None else self._tensor(i, p, value, numbers))
@@ -113,7 +114,7 @@ class Arguments:
         rest = iter(given)
         return [values.get(p.name, 0) if p.implied else next(rest) for p in self.parameters]
 
-    def _number(self, p: Parameter, value: Any) -> np.ndarray[Any, Any]:
+    def _number(self, p: Parameter, value: Any) -> Array:
         try:
             if isinstance(value, (str, bytes)) or np.ndim(value):
                 raise TypeError
@@ -127,7 +128,7 @@ class Arguments:
             ) from None
         return made
 
-    def _tensor(self, i: int, p: Parameter, value: Any, numbers: dict[str, Any]) -> np.ndarray[Any, Any]:
+    def _tensor(self, i: int, p: Parameter, value: Any, numbers: dict[str, Any]) -> Array:
         where = f"argument {i + 1} ('{p.name}') of '{self.name}'"
         if not isinstance(value, (np.ndarray, NDArray)):
             raise RuntimeTypeError(f"{where} must be an array, got {type(value).__name__}", code="argument-type")

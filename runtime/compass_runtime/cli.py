@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from compass_core import VERSION
+from compass_core.arrays import Array
 from compass_core.errors import CompassError, UsageError
 from compass_core.errors.rendering import for_stream, shown, wants_color
 from compass_core.files import claims
@@ -25,8 +26,6 @@ from compass_runtime.sizes import parse_shapes, parse_values
 from compass_runtime.states import States
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from compass_runtime.checks.modes import Modes
     from compass_runtime.compare import Mismatch
     from compass_runtime.debug import Debugger
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from compass_runtime.program import Program
     from compass_runtime.rpc.programs import RemoteProgram
 
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 SEVERAL = "several by commas, or the option again"
 EPILOG = """\b

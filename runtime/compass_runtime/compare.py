@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_runtime.sizes import elements
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 SHOWN = 5
 """Mismatches that are listed."""

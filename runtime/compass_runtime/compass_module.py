@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from compass_core import files
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.reading import names
 from compass_runtime.arguments import Arguments, parameters_of
@@ -215,7 +216,7 @@ def _count(given: Sequence[Any], wanted: int, what: str) -> None:
         raise RuntimeStateError(f"{what} takes {wanted} tensors, not {len(given)}", code="argument-count")
 
 
-def _checked(info: TensorInfo, position: int, value: Any, nbytes: int | None) -> np.ndarray[Any, Any]:
+def _checked(info: TensorInfo, position: int, value: Any, nbytes: int | None) -> Array:
     """The array of a tensor argument. A RuntimeTypeError or CompassError when it is none or does not fit."""
     if not isinstance(value, (np.ndarray, NDArray)):
         raise RuntimeTypeError(

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_runtime.arguments import LARGEST, Arguments, Size, evaluated, parameters_of
 from compass_runtime.devices import ATTRIBUTES, Device, DeviceAPI, aligned_bytes
@@ -181,7 +182,7 @@ def _is_count(p: Any) -> bool:
     return p.shape is None and p.dtype.kind in "iu"
 
 
-def _copy(driver: Driver, name: str, device: ctypes.c_uint64, array: np.ndarray[Any, Any]) -> None:
+def _copy(driver: Driver, name: str, device: ctypes.c_uint64, array: Array) -> None:
     if array.nbytes:
         host = ctypes.c_void_p(array.ctypes.data)
         ends = (device, host) if "HtoD" in name else (host, device)

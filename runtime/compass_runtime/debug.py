@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError, ToolchainError, UsageError
 from compass_core.hostcc.command import DEBUG_FLAGS
 from compass_core.hostcc.foreign import is_trusted
@@ -23,13 +24,11 @@ from compass_runtime.variants import variant, with_object
 if TYPE_CHECKING:
     import subprocess
 
-    import numpy as np
-
     from compass_runtime.job import Job
     from compass_runtime.program import Program
     from compass_sim import Worker
 
-    Arrays = Mapping[str, np.ndarray[Any, np.dtype[Any]]]
+    Arrays = Mapping[str, Array]
 
 _KINDS: tuple[Literal["gdb", "lldb"], ...] = ("gdb", "lldb")
 _MEANING = frozenset("\"'`\\:;$")

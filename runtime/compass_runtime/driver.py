@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from compass_core.aipubin.layout import Kind
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_runtime.job import Job, Slot
 from compass_runtime.program import Program
@@ -254,5 +255,5 @@ class Context:
         return slots[number]
 
 
-def _bytes_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def _bytes_of(array: Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)

@@ -10,20 +10,18 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from compass_core import files
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.files import claims
 from compass_core.reading import arrays
 from compass_runtime.quantisation import NOT_QUANTISED
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from compass_runtime.program import TensorInfo
 
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 STDIO = Path("-")
 _RAW_NAME = re.compile(r"|\.(bin|raw|dat)\d*", re.IGNORECASE)

@@ -6,18 +6,17 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from compass_core.arrays import Array
 from compass_core.errors import UsageError
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from compass_runtime.cli import Options
     from compass_runtime.job import After, Job
     from compass_runtime.tensors import Comparison, Dump
 
-    Arrays = dict[str, np.ndarray[Any, np.dtype[Any]]]
+    Arrays = dict[str, Array]
 
 
 @dataclass

@@ -14,6 +14,7 @@ from compass_core.aipubin.device import is_x3
 from compass_core.aipubin.dtypes import scalar_bits
 from compass_core.aipubin.fields import replace
 from compass_core.aipubin.layout import Area, Kind, Subgraph, SubSection
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_runtime.chain import Places, tcb_count, x2_chain, x3_chain
 from compass_runtime.faults import locate_fault
@@ -135,17 +136,17 @@ class Slot:
         self.residency.lost.discard(self.info.name)
         return memory
 
-    def load(self, array: np.ndarray[Any, np.dtype[Any]]) -> None:
+    def load(self, array: Array) -> None:
         """Copies an array of the right dtype and size into device memory."""
         memory = self.view if self.filled and self.view is not None else self.fill()
         whole = array if array.flags.c_contiguous else array.copy()
         memory[:] = whole.reshape(-1).view(memory.dtype)
 
-    def store(self, array: np.ndarray[Any, np.dtype[Any]]) -> None:
+    def store(self, array: Array) -> None:
         """Copies the tensor's content into an array of the right dtype and size."""
         array[...] = self.memory.view(array.dtype).reshape(array.shape)
 
-    def fetch(self) -> np.ndarray[Any, np.dtype[Any]]:
+    def fetch(self) -> Array:
         """A new array with the tensor's content."""
         return self.memory.copy().view(self.info.numpy_dtype).reshape(self.shape)
 
@@ -266,7 +267,7 @@ class Job:
                 self._write_word(position, scalar_bits(dtype, value))
                 self._values[name] = value
 
-    def set_constant(self, name: str, array: np.ndarray[Any, Any]) -> None:
+    def set_constant(self, name: str, array: Array) -> None:
         """Gives a constant another content, for this job alone. CompassError when the size differs."""
         self._place_constant(name, array.tobytes())
 
@@ -337,14 +338,14 @@ class Job:
 
     def run(
         self,
-        inputs: Mapping[str, np.ndarray[Any, Any]] | Sequence[np.ndarray[Any, Any]] = (),
+        inputs: Mapping[str, Array] | Sequence[Array] = (),
         timeout: float | None = None,
-        initial: Mapping[str, np.ndarray[Any, Any]] | None = None,
+        initial: Mapping[str, Array] | None = None,
         seed: int = 0,
         record: bool = False,
         after: After | None = None,
         singly: bool = False,
-    ) -> dict[str, np.ndarray[Any, Any]]:
+    ) -> dict[str, Array]:
         """Runs once and gives the outputs by name.
 
         `inputs` by name or in parameter order; `initial` is the content that outputs have before the run, zeros where
@@ -361,7 +362,7 @@ class Job:
             finally:
                 self.residency.release(forget=True)
 
-    def load(self, named: Mapping[str, np.ndarray[Any, Any]], initial: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    def load(self, named: Mapping[str, Array], initial: Mapping[str, Array]) -> None:
         """Copies inputs, and what outputs hold before the run, to the device; see `run`."""
         for slot in self.inputs:
             if slot.info.name not in named:
@@ -435,7 +436,7 @@ class Job:
             after(end)
         return RunResult(seconds, printed)
 
-    def content_of(self, tensor: NotedTensor) -> np.ndarray[Any, Any]:
+    def content_of(self, tensor: NotedTensor) -> Array:
         """A copy of the content of a tensor of the graph (`program.note`). CompassError when it has none in memory."""
         sizes = [section.size for bss in self.program.content.features.bss for section in bss.reuses]
         at, size = tensor.section, tensor.nbytes
@@ -446,7 +447,7 @@ class Job:
 
         return self.device.memory[start : start + size].copy().view(numpy_dtype(tensor.dtype)).reshape(tensor.shape)
 
-    def _by_position(self, arrays: Sequence[np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
+    def _by_position(self, arrays: Sequence[Array]) -> dict[str, Array]:
         if len(arrays) != len(self.inputs):
             names = ", ".join(slot.info.name for slot in self.inputs)
             raise CompassError(

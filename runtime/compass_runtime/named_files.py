@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError, UsageError
 from compass_runtime.files import check_outputs, expanded, read_array, split_items, split_named
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from compass_runtime.program import Program, TensorInfo
-
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def input_files(program: Program, texts: Sequence[str]) -> dict[str, Path]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_runtime.devices import ALIGNMENT, Device, cpu, device_api
 from compass_runtime.errors import RuntimeStateError, RuntimeTypeError, RuntimeValueError
 from compass_runtime.program import numpy_dtype
@@ -28,7 +29,7 @@ class NDArray:
 
     __array_priority__ = 10
 
-    def __init__(self, array: np.ndarray[Any, Any], dev: Device | None = None) -> None:
+    def __init__(self, array: Array, dev: Device | None = None) -> None:
         self._array = array
         self.device = dev or cpu()
 
@@ -44,7 +45,7 @@ class NDArray:
     def nbytes(self) -> int:
         return self._array.nbytes
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if dtype is not None and np.dtype(dtype) != self._array.dtype:
             return self._array.astype(dtype)
         return self._array.copy() if copy else self._array
@@ -53,7 +54,7 @@ class NDArray:
         """Whether the other one is this tensor."""
         return self is other
 
-    def numpy(self) -> np.ndarray[Any, Any]:
+    def numpy(self) -> Array:
         """A new array with the content."""
         return self._array.copy()
 

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError, Note, UsageError
 from compass_runtime.compare import compare
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Results = Mapping[str, np.ndarray[Any, np.dtype[Any]]]
+    Results = Mapping[str, Array]
 
 FIRST_SEED = 1
 """The order that others are compared with."""

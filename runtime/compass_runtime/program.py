@@ -17,6 +17,7 @@ from compass_core.aipubin import AipuBin, KernelInfo, Param, read
 from compass_core.aipubin.dtypes import BY_CODE, DType
 from compass_core.aipubin.graphnote import GraphNote, NotedTensor, read_ends, read_note
 from compass_core.aipubin.layout import Kind, StaticSection, SubSection
+from compass_core.arrays import Array
 from compass_core.elf.hostcode import TextBlob, parse_text_blob
 from compass_core.errors import CompassError
 from compass_core.samples import has_samples
@@ -55,7 +56,7 @@ class TensorInfo:
     quantisation: Quantisation = NOT_QUANTISED
     has_axes: bool = False
 
-    def elements_of(self, array: np.ndarray[Any, Any]) -> tuple[int, ...]:
+    def elements_of(self, array: Array) -> tuple[int, ...]:
         """The shape of an array in elements of this tensor."""
         whole = self.raw or array.dtype != self.numpy_dtype
         return (array.nbytes // self.dtype.size,) if whole else array.shape
@@ -64,7 +65,7 @@ class TensorInfo:
     def numpy_dtype(self) -> np.dtype[Any]:
         return numpy_dtype(self.dtype.name)
 
-    def checked(self, array: np.ndarray[Any, Any], nbytes: int, any_dtype: bool = False) -> np.ndarray[Any, Any]:
+    def checked(self, array: Array, nbytes: int, any_dtype: bool = False) -> Array:
         """`array` when it has this tensor's dtype (unless any will do) and `nbytes` bytes; CompassError otherwise."""
         if not any_dtype and array.dtype != self.numpy_dtype and not self.raw:
             raise CompassError(

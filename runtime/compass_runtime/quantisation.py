@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from compass_core.arrays import Array
+
 if TYPE_CHECKING:
     import numpy as np
-
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True)

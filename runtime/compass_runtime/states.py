@@ -6,19 +6,16 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_core import files
+from compass_core.arrays import Array
 from compass_core.errors import CompassError, UsageError
 from compass_core.files import claims
 from compass_core.reading import arrays
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from compass_runtime.program import Program, TensorInfo
-
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class States:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from compass_core import files
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.reading import arrays
 from compass_runtime.compare import Measure, compare, measure
@@ -20,12 +21,9 @@ from compass_runtime.job import Job
 from compass_runtime.quantisation import NOT_QUANTISED, Quantisation
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from compass_core.aipubin.graphnote import GraphNote, NotedTensor
     from compass_runtime.program import Program
 
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 Taker = Callable[[str, "Array", Quantisation], object]
 """Called with a tensor's name, its content, and its quantisation."""

@@ -21,6 +21,7 @@ from compass_core.aipubin import AipuBin, read
 from compass_core.aipubin.dtypes import scalar_bits
 from compass_core.aipubin.fields import replace
 from compass_core.aipubin.writer import write
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_runtime.driver import DriverError, TensorType
 from compass_runtime.forks import renew_locks
@@ -29,8 +30,6 @@ from compass_runtime.program import Program, TensorInfo
 from compass_runtime.status import Status
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from compass_sim import RunResult
 
 ROOM = 4096
@@ -229,7 +228,7 @@ class VendorJob(Job):
                 self._set(name, value)
                 self._values[name] = value
 
-    def set_constant(self, name: str, array: np.ndarray[Any, Any]) -> None:
+    def set_constant(self, name: str, array: Array) -> None:
         """A constant may be given again, as it was built; CompassError for another content."""
         content, position = self.program.content, next(i for i, p in enumerate(self.program.params) if p.name == name)
         at = content.subgraphs[0].params_offset + 4 * position

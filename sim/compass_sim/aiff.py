@@ -9,10 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from compass_core import switches
 from compass_core.aiff.rules import assumption_bits
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_sim import engine
 
@@ -82,9 +81,9 @@ class DeviceMemory:
 
     def __init__(self) -> None:
         self._next = ALIGNMENT
-        self._arrays: dict[int, tuple[int, np.ndarray[Any, Any]]] = {}
+        self._arrays: dict[int, tuple[int, Array]] = {}
 
-    def place(self, array: np.ndarray[Any, Any]) -> int:
+    def place(self, array: Array) -> int:
         """The address of a C-contiguous array, which it keeps. CompassError when there is no room for it."""
         start = array.__array_interface__["data"][0]
         if start not in self._arrays:
@@ -94,7 +93,7 @@ class DeviceMemory:
             self._next += (array.nbytes // ALIGNMENT + 2) * ALIGNMENT
         return self._arrays[start][0]
 
-    def arrays(self) -> Iterable[tuple[int, np.ndarray[Any, Any]]]:
+    def arrays(self) -> Iterable[tuple[int, Array]]:
         """All arrays with their addresses, in the order of these."""
         return self._arrays.values()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 
 from ...ir.dtypes import DataType
@@ -16,7 +17,6 @@ from ...ops.numeric import np_dtype
 if TYPE_CHECKING:
     import numpy as np
 
-    Array = np.ndarray[Any, Any]
 else:
     from ...ops.core import np
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.operators import OPERATORS, wrap
 
@@ -24,7 +25,6 @@ from . import memory as M
 if TYPE_CHECKING:
     import numpy as np
 
-    Array = np.ndarray[Any, Any]
 else:
     from ...ops.core import np
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.ir.tensor_exprs import ProducerLoad, Reduce
 from compassc.ir.visit import walk_exprs
@@ -134,7 +135,7 @@ class SketchSpace:
     def __contains__(self, candidate: object) -> bool:
         return isinstance(candidate, dict) and candidate.get("sketch", -1) in range(len(self.sketches))
 
-    def features(self, candidate: dict[str, Any]) -> np.ndarray[Any, Any]:
+    def features(self, candidate: dict[str, Any]) -> Array:
         """What a model learns from: the sketch, the sizes as logarithms, the steps that are unrolled."""
         sizes = [log2(n) for tiles in candidate["tiles"].values() for t in tiles for n in t]
         return np.array([float(candidate["sketch"]), log2(candidate["unroll"] + 1), *sizes])

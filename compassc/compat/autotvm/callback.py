@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
+
 from . import record
 
 Callback = Callable[[Any, Sequence[Any], Sequence[Any]], None]
@@ -65,11 +67,11 @@ class Monitor:
         """Forgets all."""
         self.__init__()  # type: ignore[misc]
 
-    def trial_scores(self) -> np.ndarray[Any, Any]:
+    def trial_scores(self) -> Array:
         """The scores in order."""
         return np.array(self.scores)
 
-    def trial_timestamps(self) -> np.ndarray[Any, Any]:
+    def trial_timestamps(self) -> Array:
         """When each was measured."""
         return np.array(self.timestamps)
 

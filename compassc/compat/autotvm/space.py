@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.tuning.templates import factors_of
 
 from .entities import (
@@ -237,7 +238,7 @@ class ConfigSpace:
     def grid(self) -> Iterator[int]:
         yield from self._indices()
 
-    def features(self, index: int) -> np.ndarray[Any, Any]:
+    def features(self, index: int) -> Array:
         """What a model learns from: sizes of splits as logarithms, places in orders, words by number, values."""
         return self.get(index).get_flatten_feature()
 
@@ -266,7 +267,7 @@ class ConfigEntity(ConfigSpace):
     def _define(self, name: str, made: Callable[[], list[Any]]) -> None:
         """The knobs are there."""
 
-    def get_flatten_feature(self) -> np.ndarray[Any, Any]:
+    def get_flatten_feature(self) -> Array:
         """Numbers of all knobs in a row."""
         row: list[float] = []
         for entity in self._entities.values():

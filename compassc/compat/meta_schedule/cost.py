@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.tuning import cost
 
 
@@ -23,7 +24,7 @@ class CostModel:
     def update(self, context: Any, candidates: Sequence[Any], results: Sequence[Any]) -> None:
         """Learns from measurements."""
 
-    def predict(self, context: Any, candidates: Sequence[Any]) -> np.ndarray[Any, Any]:
+    def predict(self, context: Any, candidates: Sequence[Any]) -> Array:
         """Scores: the greater, the better."""
         return np.zeros(len(candidates))
 
@@ -53,7 +54,7 @@ class RandomModel(CostModel):
     def __init__(self, *, seed: int | None = None, path: str | None = None, max_range: int = 100) -> None:
         self._random, self._range = np.random.default_rng(seed), max_range
 
-    def predict(self, context: Any, candidates: Sequence[Any]) -> np.ndarray[Any, Any]:
+    def predict(self, context: Any, candidates: Sequence[Any]) -> Array:
         return self._random.random(len(candidates)) * self._range
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.ir import IRModule
 from compassc.tir import Schedule, ScheduleError, Trace
@@ -205,7 +206,7 @@ class DesignSpace:
         Trace.apply_json_to_schedule(candidate["trace"], sch)
         return sch
 
-    def features(self, candidate: dict[str, Any]) -> np.ndarray[Any, Any]:
+    def features(self, candidate: dict[str, Any]) -> Array:
         """What a model learns from: the number of the design, and its choices as logarithms."""
         row = [float(candidate["design"]), *_flat(candidate["trace"][1])]
         return np.array((row + [0.0] * (1 + self._widest))[: 1 + self._widest], dtype="float64")

@@ -17,6 +17,7 @@ import numpy as np
 
 from compass_core import files
 from compass_core.aiff.registers import AiffError, generation
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 
 from ...settings.options import canonical_target
@@ -35,7 +36,7 @@ class Aiff:
     default configuration.
     """
 
-    def __init__(self, target: str | None = None, descriptor: str | np.ndarray[Any, Any] | None = None) -> None:
+    def __init__(self, target: str | None = None, descriptor: str | Array | None = None) -> None:
         self._generation = generation(canonical_target(target))
         if descriptor is None:
             self.reg_cfgs = [RegisterConfig(self._generation)]
@@ -72,7 +73,7 @@ class Aiff:
             setattr(self.reg_cfgs[-1], name, value)
 
 
-def _words(descriptor: str | np.ndarray[Any, Any]) -> list[int]:
+def _words(descriptor: str | Array) -> list[int]:
     if isinstance(descriptor, (str, Path)):
         try:
             data = files.read(Path(descriptor))

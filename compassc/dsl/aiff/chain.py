@@ -8,6 +8,7 @@ from typing import Any, overload
 import numpy as np
 
 from compass_core.aiff.registers import AiffError
+from compass_core.arrays import Array
 
 Word = Any
 """A number, or an array whose address is written in its place."""
@@ -17,7 +18,7 @@ _OUTPUT_WORDS = {"X2": {16, 17, 40, 41, 42, 43}, "X3P": {16, 17, 19, 64, 65}, "X
 """Words of an activation descriptor through which the AIFF writes."""
 
 
-def base_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def base_of(array: Array) -> Array:
     """The array that owns a view's memory."""
     while isinstance(array.base, np.ndarray):
         array = array.base
@@ -70,9 +71,9 @@ class DescChain:
         descriptor, at = self._place(index)
         descriptor[at] = word
 
-    def _arrays(self, written: bool) -> list[np.ndarray[Any, Any]]:
+    def _arrays(self, written: bool) -> list[Array]:
         outputs = _OUTPUT_WORDS[self.generation]
-        found: list[np.ndarray[Any, Any]] = []
+        found: list[Array] = []
         for descriptor in self.descriptors:
             for i, word in enumerate(descriptor):
                 if isinstance(word, np.ndarray) and (i in outputs) == written:
@@ -82,17 +83,17 @@ class DescChain:
         return found
 
     @property
-    def inputs(self) -> list[np.ndarray[Any, Any]]:
+    def inputs(self) -> list[Array]:
         """The arrays an activation chain reads, each once; of views their bases."""
         return self._arrays(False) if self.kind == ACTIVATION_CHAIN else []
 
     @property
-    def outputs(self) -> list[np.ndarray[Any, Any]]:
+    def outputs(self) -> list[Array]:
         """The arrays an activation chain writes."""
         return self._arrays(True) if self.kind == ACTIVATION_CHAIN else []
 
     @property
-    def constants(self) -> list[np.ndarray[Any, Any]]:
+    def constants(self) -> list[Array]:
         """The arrays of a parameter chain."""
         if self.kind != PARAMETER_CHAIN:
             return []

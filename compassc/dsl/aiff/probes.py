@@ -16,12 +16,12 @@ import numpy as np
 from compass_core import files
 from compass_core.aiff.rules import ASSUMPTIONS
 from compass_core.aiff.weights import pack
+from compass_core.arrays import Array
 from compassc.dsl import BuildManager
 from compassc.dsl import script as S
 
 from ..descriptors import expand
 from . import Aiff, programs
-from .programs import Array
 
 BOARD = "X2_1204"
 

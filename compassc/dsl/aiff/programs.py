@@ -7,16 +7,17 @@ Images are NumPy arrays (height, width, channels), or planes: (surfaces, height,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from compass_core.arrays import Array
 
 from .config import UnitView
 
 if TYPE_CHECKING:
     from . import Aiff
 
-Array = np.ndarray[Any, Any]
 SURFACE = 32
 """Bytes of a pixel in a surface."""
 FORMATS = {"uint8": 0, "uint16": 1, "int8": 4, "int16": 5}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
 from compass_core.aiff.registers import CONTROL, Field
 from compass_core.aiff.rules import IGNORED, Group, Rule, groups
+from compass_core.arrays import Array
 
 from .chain import base_of
 from .config import RegisterConfig, RegisterView, UnitView
@@ -68,7 +68,7 @@ def _rows(config: RegisterConfig, part: UnitView, register: RegisterView, enable
             yield path, address, field.name, str(value), model, meaning
 
 
-def _described(word: np.ndarray[Any, Any]) -> str:
+def _described(word: Array) -> str:
     """An array whose address is passed, or the place in one."""
     array = base_of(word)
     start, at = (a.__array_interface__["data"][0] for a in (array, word))

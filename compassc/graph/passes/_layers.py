@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 from compassc.graph.dtypes import FLOAT_TYPES
 from compassc.graph.layer import Layer
 from compassc.graph.tensor import Tensor
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
-else:
-    Array = Any
 
 RESHAPES = ("Reshape", "Squeeze", "Unsqueeze", "Flatten")
 TRANSPOSES = ("Transpose", "Permute")

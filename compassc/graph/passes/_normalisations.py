@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph.edit import GraphEditor, Rule
 from compassc.graph.layer import Layer
 from compassc.graph.passes._activations import root, square
-from compassc.graph.passes._layers import Array
 from compassc.graph.patterns import Fusion, Match, Pattern, anything, call, number
 from compassc.graph.tensor import Tensor
 

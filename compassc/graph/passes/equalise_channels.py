@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer
-from compassc.graph.passes._layers import Array
 
 NAME = "EqualiseChannels"
 LINEAR = ("Convolution", "DepthwiseConv", "FullyConnected")

@@ -13,18 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
+from compass_core.arrays import Array
 from compassc.graph.edit import GraphEditor, Rule, rewrite
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer
 from compassc.graph.passes._layers import arithmetic, is_activated, is_float
 from compassc.graph.tensor import Tensor
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
 
 NAME = "FoldScalingFactors"
 TRANSPOSED = ("ConvTranspose", "ConvTranspose3D")

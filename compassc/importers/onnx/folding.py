@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.reading.budget import Budget
 from compass_core.reading.limits import COMPUTED_BYTES, COMPUTED_ELEMENTS
 from compassc.importers.onnx.costs import Attributes, Inputs, cost
@@ -22,7 +23,6 @@ from compassc.importers.values import Refused
 if TYPE_CHECKING:
     from onnx import NodeProto
 
-Array = np.ndarray[Any, Any]
 RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 
 

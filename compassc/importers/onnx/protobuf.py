@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.importers.onnx.external import is_external
 from compassc.importers.values import Refused
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from onnx import AttributeProto, TensorProto
 
 
-def array_of(tensor: TensorProto) -> np.ndarray[Any, Any]:
+def array_of(tensor: TensorProto) -> Array:
     """The content of a tensor. Refused when its number of bytes does not match its type and shape."""
     from onnx import numpy_helper
 

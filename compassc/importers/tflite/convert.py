@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.reading.budget import Budget
 from compass_core.reading.limits import COMPUTED_ELEMENTS, MODEL_NODES
 from compassc.graph.dtypes import IR_DTYPES
@@ -41,7 +42,7 @@ from compassc.importers.tflite.declare import (
 )
 from compassc.importers.tflite.source import Model, Node, TensorInfo
 from compassc.importers.tflite.variables import Variables
-from compassc.importers.values import Array, NotConstant, Refused, Reported, Value, stored_type
+from compassc.importers.values import NotConstant, Refused, Reported, Value, stored_type
 from compassc.layers.costs import cost_of
 from compassc.layers.declare import evaluate
 

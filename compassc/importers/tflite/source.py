@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.reading.budget import Budget
 from compass_core.reading.limits import COMPUTED_BYTES, COMPUTED_ELEMENTS, MODEL_NODES
 from compassc.importers.placeholders import placeholder
-from compassc.importers.values import Array
 
 IDENTIFIER = b"TFL3"
 LARGEST_RANK = 32

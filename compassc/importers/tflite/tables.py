@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.importers.onnx.operators.quantised import Levels, Quantised, as_marked, marked, real_numbers
 from compassc.importers.tflite.declare import Call
-from compassc.importers.values import Array, Value
+from compassc.importers.values import Value
 from compassc.layers.declare import all_types
 from compassc.layers.families.activation.reference import RECTIFIERS
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+from compass_core.arrays import Array
 from compassc.importers.onnx.operators.quantised import Quantised
 from compassc.importers.tflite.declare import EFFECTS, Handle
 from compassc.importers.tflite.source import Model, Node
-from compassc.importers.values import Array, Value
+from compassc.importers.values import Value
 
 Known = Value | Quantised
 

@@ -13,12 +13,12 @@ import numpy as np
 
 from compass_core import targets
 from compass_core.aiff.weights import pack
+from compass_core.arrays import Array
 from compassc.dsl.aiff import Aiff
 from compassc.dsl.aiff.encode import compress
 from compassc.dsl.aiff.programs import SURFACE, configure_convolutions
 from compassc.graph import Layer, LayerError
 from compassc.layers.accelerated.rounding import Scaling, Sums, scaling
-from compassc.layers.arithmetic import Array
 from compassc.layers.emit import FLOAT_EXACT
 from compassc.layers.families.linear.reference import quantised_weights, summed_biases
 from compassc.layers.windows import window_of

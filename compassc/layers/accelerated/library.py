@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.dsl.aiff.chain import base_of
 from compassc.gbuilder import plugin_api
 from compassc.gbuilder.kernel_plugin import address_behind
@@ -42,7 +43,7 @@ class AiffPlugin(GroupPlugin):
             words.append(self._address(word) if isinstance(word, np.ndarray) else word)
         return words
 
-    def _address(self, word: np.ndarray[Any, Any]) -> plugin_api.Tensor:
+    def _address(self, word: Array) -> plugin_api.Tensor:
         array = base_of(word)
         start, at = (a.__array_interface__["data"][0] for a in (array, word))
         return address_behind(self._places[id(array)], at - start)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, Tensor
 from compassc.layers.samples.draw import Draw, layer_of, sample
 
@@ -35,7 +36,7 @@ def _nms(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     return layer_of(draw, kind, inputs, outputs, constants, **given)
 
 
-def _anchors(draw: Draw, boxes: int, integers: bool) -> dict[str, np.ndarray[Any, Any]]:
+def _anchors(draw: Draw, boxes: int, integers: bool) -> dict[str, Array]:
     keys = ("ycenter", "xcenter", "ha", "wa")
     if integers:
         return {key: draw.array("int16", boxes, low=20, high=300) for key in keys}
@@ -62,7 +63,7 @@ def _decode(draw: Draw, kind: str, x: Tensor) -> Layer | None:
 WHOLE = "uint16"
 
 
-def _tables(draw: Draw, letters: str, low: int = -32768) -> dict[str, np.ndarray[Any, Any]]:
+def _tables(draw: Draw, letters: str, low: int = -32768) -> dict[str, Array]:
     return {f"t{a}_lut": draw.array("int16", 256, low=low, high=32767) for a in letters}
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import INTEGER_TYPES, numpy_dtype
-from compassc.layers.arithmetic import Array
 from compassc.layers.declare import all_types, evaluate
 
 

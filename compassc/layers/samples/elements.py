@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, Tensor
-from compassc.layers.arithmetic import Array
 from compassc.layers.families.activation.reference import TABLED
 from compassc.layers.samples.draw import Draw, activation, bits_of, float_activation, layer_of, sample
 

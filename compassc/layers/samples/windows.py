@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, Tensor
-from compassc.layers.arithmetic import Array
 from compassc.layers.samples.draw import Draw, activation, bits_of, float_activation, layer_of, sample
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, Tensor
-from compassc.layers.arithmetic import Array, quantise
+from compassc.layers.arithmetic import quantise
 from compassc.quantizer.job import Job, NotQuantised
 
 SLOPE_SHIFT = 12

@@ -8,8 +8,9 @@ from functools import partial
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, Tensor
-from compassc.layers.arithmetic import Array, quantise
+from compassc.layers.arithmetic import quantise
 from compassc.layers.declare import evaluate
 from compassc.layers.families.activation.reference import METHOD_OF, PERIODIC, PLAIN, RECTIFIERS, method_of
 from compassc.quantizer.job import Job, scale_of

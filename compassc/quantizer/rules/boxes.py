@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, Tensor
-from compassc.layers.arithmetic import Array
 from compassc.layers.families.detection.boxes import decode_sizes, four, limits_of
 from compassc.layers.families.detection.generating import OVERLAP_BITS as AREA_FRACTION
 from compassc.layers.families.detection.generating import centred_anchors, generation_of

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, Tensor
-from compassc.layers.arithmetic import Array
 from compassc.layers.families.detection.boxes import ANCHOR_MODES, four, proposal_anchors, proposal_sizes, xform_clip
 from compassc.layers.families.detection.fixed import LIMIT, TRUST_BITS
 from compassc.layers.families.detection.yolo import anchors_of_cells, head_of, shifts

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.graph import Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
-from compassc.layers.arithmetic import Array
 from compassc.layers.families.linear.reference import groups_of
 from compassc.quantizer.job import Job, NotQuantised, scale_of
 from compassc.quantizer.numbers import Factor, Levels, common_shift, extremes, factor, levels, quantised_biases

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
-from compassc.layers.arithmetic import Array, inverse_root_table
+from compassc.layers.arithmetic import inverse_root_table
 from compassc.layers.families.normalise.reference import counts_of, norm_axes
 from compassc.quantizer.job import Job, NotQuantised, scale_of
 from compassc.quantizer.numbers import (

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
-from compassc.layers.arithmetic import Array
 from compassc.layers.families.recurrent.reference import activation_name, bound_of, output_names, split_weights
 from compassc.quantizer.job import MARKS, Job, NotQuantised, is_plain, scale_of
 from compassc.quantizer.numbers import (

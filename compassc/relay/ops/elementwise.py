@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.dtypes import dtype as data_type
 from compassc.ir.errors import ExpressionTypeError
@@ -100,7 +101,7 @@ declare(
 # ------------------------------------------------------------------------------------------------------------ other types
 
 
-def cast_array(x: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
+def cast_array(x: Array, dtype: str) -> Array:
     """Elements in another type: reals are cut towards zero, what is not 0 is true."""
     return x != 0 if dtype == "bool" else x.astype(dtype)
 

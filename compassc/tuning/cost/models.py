@@ -7,15 +7,13 @@ has seen nothing ranks by the bound. The same data and seed give the same model.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import UsageError
 from compassc.tuning.cost.features import names
-
-if TYPE_CHECKING:
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 _PENALTIES = tuple(10.0**e for e in range(-3, 5))
 _LEAST = 4

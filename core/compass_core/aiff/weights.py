@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 
 CHUNK, GROUP, BLOCK = 256, 32, 32
@@ -42,7 +43,7 @@ def pack(weights: Any, bits: int = 6) -> bytes:
     return stream.tobytes() + bytes(-stream.size % BLOCK)
 
 
-def _codes(flat: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
+def _codes(flat: Array, bits: int) -> Array:
     """Weights as codes; those that are not between the escape and its opposite take three."""
     escape = 1 << (bits - 1)
     long = abs(flat) >= escape
@@ -56,7 +57,7 @@ def _codes(flat: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
     return codes
 
 
-def unpack(stream: bytes, inputs: int, outputs: int, bits: int = 6) -> np.ndarray[Any, Any]:
+def unpack(stream: bytes, inputs: int, outputs: int, bits: int = 6) -> Array:
     """The weights of a stream, int8 of the shape (inputs, outputs). CompassError where it ends too early or holds what is
     no weight of eight bits."""
     padded = -(-outputs // GROUP) * GROUP

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from compass_core import files, vendor
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.reading.budget import Budget
 from compass_core.reading.limits import UNPACKED_BYTES
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 MAGIC = b"\x93NUMPY"
 ZIP_MAGIC = b"PK\x03\x04"

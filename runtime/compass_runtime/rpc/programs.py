@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.vendor import wrong_argument_count
 from compass_runtime.rpc.errors import damaged
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from compass_runtime.program import Program, TensorInfo
     from compass_runtime.timing import BenchmarkResult
     from compass_sim import RunResult
-
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 
 _ROOM = 64 << 10

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_runtime.devices import ATTRIBUTES, Device
 from compass_runtime.errors import MissingFunction, RuntimeValueError
 from compass_runtime.packed import PackedFunc
@@ -99,7 +100,7 @@ class RemoteArray:
     def nbytes(self) -> int:
         return math.prod(self.shape) * self._dtype.itemsize
 
-    def numpy(self) -> np.ndarray[Any, Any]:
+    def numpy(self) -> Array:
         """A new array with the content."""
         flat = np.empty(self.nbytes, np.uint8)
         self.session.read_into(self, flat)
@@ -107,7 +108,7 @@ class RemoteArray:
 
     asnumpy = numpy
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         found = self.numpy()
         return found if dtype is None else found.astype(dtype, copy=False)
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from compass_core import VERSION, files, targets
+from compass_core.arrays import Array
 from compass_runtime import npu
 from compass_runtime.calls import run_loaded
 from compass_runtime.devices import ATTRIBUTES, Device, device, device_api
@@ -374,7 +375,7 @@ def _tensor(session: Service, shape: list[Any], dtype: str, kind: int, index: in
     return empty(dims, wanted, _device(kind, index))
 
 
-def _flat(tensor: NDArray) -> np.ndarray[Any, Any]:
+def _flat(tensor: NDArray) -> Array:
     array = np.asarray(tensor)
     if not array.flags.c_contiguous:
         raise RPCError("the tensor is not contiguous", code="rpc-call")

@@ -16,6 +16,7 @@ from typing import Any, final
 import numpy as np
 
 from compass_core import files
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.switches import RPC_CA, RPC_TOKENS
 from compass_runtime.devices import KINDS, Device, device
@@ -283,7 +284,7 @@ class Session(Peer):
         given = np.asarray(source)
         return self.empty(given.shape, given.dtype, dev).copyfrom(given)
 
-    def read_into(self, source: RemoteArray, flat: np.ndarray[Any, Any]) -> None:
+    def read_into(self, source: RemoteArray, flat: Array) -> None:
         """Copies a tensor of the server to an array of its bytes, in pieces."""
         for at in range(0, len(flat), PIECE):
             part = flat[at : at + PIECE]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.activations import activation, leaky_relu
@@ -18,7 +19,7 @@ from compassc.importers.onnx.operators.normalise import layer_norm, rms_norm
 from compassc.importers.onnx.operators.quantised import Quantised, dequantize, plain_levels, quantize
 from compassc.importers.onnx.operators.quantised_forms import combine, product
 from compassc.importers.onnx.operators.windows import Ints, average_pool
-from compassc.importers.values import Array, Refused, Value
+from compassc.importers.values import Refused, Value
 
 if TYPE_CHECKING:
     from compassc.importers.onnx.convert import Conversion

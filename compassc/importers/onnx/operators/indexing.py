@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import arithmetic, cast, compare
 from compassc.importers.onnx.operators.movement import concat, padded, sliced
-from compassc.importers.values import Array, Refused, Value, fitting, plain, stored_type
+from compassc.importers.values import Refused, Value, fitting, plain, stored_type
 
 if TYPE_CHECKING:
     from compassc.importers.onnx.convert import Conversion

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compassc.importers.values import Array, Refused
+from compass_core.arrays import Array
+from compassc.importers.values import Refused
 
 
 class Axis(NamedTuple):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import operator
 from compassc.importers.onnx.operators.elementwise import arithmetic, cast
 from compassc.importers.onnx.operators.movement import sliced
-from compassc.importers.values import Array, Order, Refused, Value, broadcast_shape, plain, stored_type
+from compassc.importers.values import Order, Refused, Value, broadcast_shape, plain, stored_type
 
 
 def fully_connected(b: Building, x: Value, weights: Array, biases: Array | None = None) -> Value:

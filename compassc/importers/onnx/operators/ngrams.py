@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import operator
 from compassc.importers.onnx.operators.elementwise import arithmetic, cast, combined, compare, extreme
 from compassc.importers.onnx.operators.movement import sliced
 from compassc.importers.onnx.operators.reduce import reduced
-from compassc.importers.values import Array, Refused, Value
+from compassc.importers.values import Refused, Value
 
 MODES = ("TF", "IDF", "TFIDF")
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import arithmetic, unary
 from compassc.importers.onnx.operators.reduce import reduced
-from compassc.importers.values import Array, Refused, Value, channels_last
+from compassc.importers.values import Refused, Value, channels_last
 
 if TYPE_CHECKING:
     from compassc.importers.onnx.convert import Conversion

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.importers.building import Building
 from compassc.importers.onnx.operators.activations import activation, clipped
 from compassc.importers.onnx.operators.elementwise import arithmetic
 from compassc.importers.onnx.operators.linear import fully_connected
 from compassc.importers.onnx.operators.movement import concat, sliced, split
-from compassc.importers.values import Array, Value
+from compassc.importers.values import Value
 
 
 def stepwise(

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph.tensor import Tensor
 from compassc.importers.building import Building, known
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.activations import clipped
 from compassc.importers.onnx.operators.elementwise import arithmetic, cast, combined, unary
 from compassc.importers.onnx.protobuf import numpy_type
-from compassc.importers.values import Array, NotConstant, Refused, Value, stored_type
+from compassc.importers.values import NotConstant, Refused, Value, stored_type
 
 if TYPE_CHECKING:
     from compassc.importers.onnx.convert import Conversion

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator, select
 from compassc.importers.onnx.operators.quantised import (
@@ -21,7 +22,7 @@ from compassc.importers.onnx.operators.quantised import (
 )
 from compassc.importers.onnx.operators.windows import as_image, finished, widened, window_of
 from compassc.importers.onnx.protobuf import attribute_value
-from compassc.importers.values import Array, Refused, Value, broadcast_shape
+from compassc.importers.values import Refused, Value, broadcast_shape
 
 if TYPE_CHECKING:
     from compassc.importers.onnx.convert import Conversion, Origin

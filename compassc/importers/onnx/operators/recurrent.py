@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.movement import concat, split
 from compassc.importers.onnx.operators.peepholes import stepwise
-from compassc.importers.values import Array, Refused, Value
+from compassc.importers.values import Refused, Value
 
 if TYPE_CHECKING:
     from compassc.importers.onnx.convert import Conversion

@@ -8,6 +8,7 @@ from math import prod
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import (
@@ -19,7 +20,7 @@ from compassc.importers.onnx.operators.elementwise import (
     unary,
 )
 from compassc.importers.onnx.operators.movement import sliced
-from compassc.importers.values import Array, Refused, Value, stored_type
+from compassc.importers.values import Refused, Value, stored_type
 
 METHODS = {
     "ReduceMax": "MAX",

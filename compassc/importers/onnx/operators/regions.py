@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import arithmetic, cast
 from compassc.importers.onnx.operators.indexing import gather
 from compassc.importers.onnx.operators.movement import concat
 from compassc.importers.onnx.operators.windows import Ints, convolve, window_of
-from compassc.importers.values import Array, Refused, Value, channels_last
+from compassc.importers.values import Refused, Value, channels_last
 
 
 def _boxes(b: Building, rois: Value, columns: Sequence[int]) -> Value:

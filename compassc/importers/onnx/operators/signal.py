@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import arithmetic
@@ -13,7 +14,7 @@ from compassc.importers.onnx.operators.indexing import gather
 from compassc.importers.onnx.operators.linear import fully_connected, multiply
 from compassc.importers.onnx.operators.movement import padded, sliced
 from compassc.importers.onnx.operators.reduce import reduced
-from compassc.importers.values import Array, Refused, Value
+from compassc.importers.values import Refused, Value
 
 # -- Einsum
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import arithmetic, unary
 from compassc.importers.onnx.operators.linear import centred
 from compassc.importers.onnx.operators.movement import padded, sliced
 from compassc.importers.onnx.operators.reduce import reduced
-from compassc.importers.values import Array, Refused, Value, channels_last, stored_type
+from compassc.importers.values import Refused, Value, channels_last, stored_type
 
 if TYPE_CHECKING:
     from compassc.importers.onnx.convert import Conversion

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.importers.onnx.operators.control import MOST_STEPS
 from compassc.importers.onnx.operators.elementwise import combined
 from compassc.importers.onnx.operators.quantised import Quantised, marked, real_numbers
 from compassc.importers.tflite.declare import Handle, Item, as_they_are, operator
 from compassc.importers.tflite.variables import Known, Variable, handle_of
-from compassc.importers.values import Array, NotConstant, Refused, Value
+from compassc.importers.values import NotConstant, Refused, Value
 
 if TYPE_CHECKING:
     from compassc.importers.tflite.convert import Conversion

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.importers.building import Building
 from compassc.importers.onnx.operators import movement
 from compassc.importers.onnx.operators.indexing import gather, gather_nd, one_hot, scatter_nd, top_k
@@ -14,7 +15,7 @@ from compassc.importers.onnx.operators.shuffles import shuffled
 from compassc.importers.tflite.convert import Conversion
 from compassc.importers.tflite.declare import Call, Constant, moves, operator, quantised, refuse
 from compassc.importers.tflite.source import names_of
-from compassc.importers.values import Array, Refused, Value
+from compassc.importers.values import Refused, Value
 
 Ints = Sequence[int]
 FIRST, LAST = (0, 3, 1, 2), (0, 2, 3, 1)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.importers.building import Building
 from compassc.importers.tflite.declare import Constant, operator, stateful
 from compassc.importers.tflite.source import names_of
-from compassc.importers.values import Array, Refused, Value
+from compassc.importers.values import Refused, Value
 
 BATCH_FIRST = (1, 0, 2)
 

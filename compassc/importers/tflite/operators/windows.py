@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.importers.building import Building, known
 from compassc.importers.onnx.operators.elementwise import arithmetic, unary
 from compassc.importers.onnx.operators.linear import fully_connected, multiply
@@ -14,7 +15,7 @@ from compassc.importers.onnx.operators.windows import Window, conv_transpose, co
 from compassc.importers.tflite.convert import Conversion
 from compassc.importers.tflite.declare import Call, Constant, moves, operator, quantised, refuse
 from compassc.importers.tflite.source import names_of
-from compassc.importers.values import Array, Refused, Value
+from compassc.importers.values import Refused, Value
 
 FIRST, LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 """Images with their channels first, and back."""

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Expression, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array
 from compassc.layers.channel_bytes import bent, results_of
 from compassc.layers.declare import all_types
 from compassc.layers.emit import (

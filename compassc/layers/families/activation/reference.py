@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.arithmetic import Array, exp2_float, look_up, look_up_range, requantise, saturate, whole_limits
+from compassc.layers.arithmetic import exp2_float, look_up, look_up_range, requantise, saturate, whole_limits
 from compassc.layers.rectify import rectified, rectify
 from compassc.operators.calls import Calls, References, all_operators
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array
 
 
 class Rotation(NamedTuple):

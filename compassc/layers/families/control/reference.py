@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.arithmetic import Array
 
 
 def chosen(layer: Layer) -> int:

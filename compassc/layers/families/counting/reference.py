@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array, saturate
+from compassc.layers.arithmetic import saturate
 
 
 def top_sizes(layer: Layer) -> tuple[int, int]:

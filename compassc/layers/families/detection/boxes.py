@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array, look_up
+from compassc.layers.arithmetic import look_up
 
 F = np.float32
 

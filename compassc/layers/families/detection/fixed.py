@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.arithmetic import Array, look_up, requantise
+from compassc.layers.arithmetic import look_up, requantise
 from compassc.layers.families.detection.boxes import (
     ANCHOR_MODES,
     Decode,

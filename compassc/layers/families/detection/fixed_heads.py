@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array
 from compassc.layers.emit import wide_kind
 from compassc.layers.families.detection.fixed import (
     TRUST_BITS,

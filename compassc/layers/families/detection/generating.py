@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array, approximate_factor
+from compassc.layers.arithmetic import approximate_factor
 from compassc.layers.families.detection.boxes import F, shaped
 from compassc.layers.families.detection.fixed import LIMIT, entries, exact_table, narrow_types, without_zero
 

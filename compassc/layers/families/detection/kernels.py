@@ -5,10 +5,9 @@ Which candidates are left is kept in LSRAM, a byte each (their scores, where ove
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.emit import wide_kind
@@ -164,7 +163,7 @@ def nms(layer: Layer) -> Kernel:
     }
     if s.gaussian:
         words["fresh"] = f'load(scores + (n * number + first + begin + j), mask, "{scores.dtype}", 32)'
-    given: dict[str, float | int | np.ndarray[Any, Any]] = {**_numbers(s, boxes.integer.bits if quantised else 0, zero)}
+    given: dict[str, float | int | Array] = {**_numbers(s, boxes.integer.bits if quantised else 0, zero)}
     words["tables"] = []
     if s.factors is not None:
         words |= _tables(scores.scalar_zero, str(words["lowest"]))

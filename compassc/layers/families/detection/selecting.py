@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.arithmetic import Array
 from compassc.layers.emit import wide_kind
 from compassc.layers.families.detection.boxes import Decode, detection_sizes
 from compassc.layers.scripts import Substitutions, filled, script

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import INTEGER_TYPES, numpy_dtype
 from compassc.layers.arithmetic import (
     TRUNCATED_DTYPES,
-    Array,
     dequantise,
     look_up,
     quantise,

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array, requantise
+from compassc.layers.arithmetic import requantise
 from compassc.layers.windows import Window, cells_inside, seen, window_of
 
 # -- colours

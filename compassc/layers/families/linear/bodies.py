@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array
 from compassc.layers.families.linear.reference import groups_of
 from compassc.layers.rectify import rectified
 from compassc.layers.windows import window_of

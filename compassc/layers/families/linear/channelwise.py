@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array
 from compassc.layers.channel_bytes import results_of, straight
 from compassc.layers.emit import rectify, rectify_float
 from compassc.layers.families.linear.formats import floats_only

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Value
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array
 from compassc.layers.choices import choose
 from compassc.layers.emit import rectify, rectify_float
 from compassc.layers.families.linear import quads

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.arithmetic import Array
 from compassc.layers.families.linear.tiles import segment_words
 
 INT32 = (-(2**31), 2**31 - 1)

@@ -15,9 +15,9 @@ from functools import cached_property
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Value
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.arithmetic import Array
 from compassc.layers.emit import requantise_rounded, requantise_to
 from compassc.layers.families.linear.formats import floats_only
 from compassc.layers.families.linear.tiles import ITEM, PIXEL

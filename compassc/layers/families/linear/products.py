@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Value
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array
 from compassc.layers.emit import rectify, rectify_float
 from compassc.layers.families.linear.formats import BYTE, FLOAT, Format, float_format, integer_format
 from compassc.layers.families.linear.reference import (

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer
-from compassc.layers.arithmetic import Array
 from compassc.layers.families.linear.tiles import PIXELS, Shape
 from compassc.layers.machine import Share
 from compassc.layers.source import LANES, KernelSource

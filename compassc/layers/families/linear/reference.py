@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import numpy_dtype
-from compassc.layers.arithmetic import Array, Number, requantise, requantise_as, saturate, saturate_int32
+from compassc.layers.arithmetic import Number, requantise, requantise_as, saturate, saturate_int32
 from compassc.layers.declare import Attribute, Constant
 from compassc.layers.rectify import rectify, rectify_float
 from compassc.layers.window_products import exact_type, window_sums

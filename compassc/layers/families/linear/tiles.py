@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array
 from compassc.layers.choices import choose
 from compassc.layers.machine import Share, Tiles, costs, tasks
 from compassc.layers.source import LANES

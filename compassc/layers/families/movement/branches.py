@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from compass_core.arrays import Array
 from compassc.build import Pointer
 from compassc.dsl import script as S
 from compassc.graph import Tensor
-from compassc.layers.arithmetic import Array
 from compassc.layers.emit import requantise_rounded
 from compassc.layers.layer_kernel import Lanes, LayerKernel
 from compassc.layers.machine import Share, tasks

@@ -12,11 +12,11 @@ from functools import reduce
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Address, Expression, Pointer, Value, both
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
-from compassc.layers.arithmetic import Array
 from compassc.layers.declare import store
 from compassc.layers.emit import wide_kind
 from compassc.layers.families.movement.reference import check_selector, gathered

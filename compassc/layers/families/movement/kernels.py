@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from compass_core.aipubin.layout import REGION_SIZE
+from compass_core.arrays import Array
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import numpy_dtype
-from compassc.layers.arithmetic import Array
 from compassc.layers.emit import wide_kind
 from compassc.layers.families.eltwise.reference import keeps_bits
 from compassc.layers.families.movement.branches import Branch, Side, rescaled

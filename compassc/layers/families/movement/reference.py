@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.arithmetic import Array, quantise, requantise, requantise_floor, saturate
+from compassc.layers.arithmetic import quantise, requantise, requantise_floor, saturate
 
 
 def _fill(layer: Layer) -> float:

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Expression, Pointer, Value, invariant
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.ir.dtypes import INT32
-from compassc.layers.arithmetic import Array
 from compassc.layers.byte_functions import BYTES
 from compassc.layers.emit import requantise
 from compassc.layers.families.normalise.of_bytes import MOST, deviation, normalised

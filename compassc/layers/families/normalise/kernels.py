@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Expression, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.arithmetic import Array, inverse_root_table
+from compassc.layers.arithmetic import inverse_root_table
 from compassc.layers.axes import AxisLoop, ending
 from compassc.layers.axis_sums import divide, mean_and_squares, squares, sums_of_bytes
 from compassc.layers.byte_functions import BYTES

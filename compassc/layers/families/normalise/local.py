@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array
 from compassc.layers.emit import look_up, wide_kind
 from compassc.layers.joins import carry_pair
 from compassc.layers.kernels import kernel

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array, inverse_root, look_up, requantise, saturate
+from compassc.layers.arithmetic import inverse_root, look_up, requantise, saturate
 
 F32 = np.float32
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array, approximate_factor
+from compassc.layers.arithmetic import approximate_factor
 from compassc.layers.emit import requantise
 from compassc.layers.families.pooling.fractional import windows_of
 from compassc.layers.families.pooling.kernels import (

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array, approximate_factor, requantise
+from compassc.layers.arithmetic import approximate_factor, requantise
 
 WORD = 2**32 - 1
 

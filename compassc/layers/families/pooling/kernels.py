@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Expression, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.arithmetic import Array, approximate_factor
+from compassc.layers.arithmetic import approximate_factor
 from compassc.layers.axes import AxisLoop, ending
 from compassc.layers.axis_sums import sum_of_elements
 from compassc.layers.byte_functions import BYTES

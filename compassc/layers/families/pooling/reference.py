@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array, approximate_factor, look_up, requantise, saturate
+from compassc.layers.arithmetic import approximate_factor, look_up, requantise, saturate
 from compassc.layers.windows import Window, cells_inside, seen, window_of
 from compassc.operators.calls import Calls
 

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Value
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
-from compassc.layers.arithmetic import Array
 from compassc.layers.choices import choose
 from compassc.layers.machine import Share, configuration
 from compassc.layers.source import LANES, Kernel, KernelSource, finish, named

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Value
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.arithmetic import Array, requantise
+from compassc.layers.arithmetic import requantise
 from compassc.layers.emit import INT32_MAX, look_up
 from compassc.layers.exact import limited, product, rescale, shifted_limited, total, total_pair
 from compassc.layers.families.activation.reference import METHODS

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array, Number, look_up, requantise, requantise_as, saturate, saturate_int32
+from compassc.layers.arithmetic import Number, look_up, requantise, requantise_as, saturate, saturate_int32
 
 INT32 = (-(2**31), 2**31 - 1)
 INT48 = (-(2**47), 2**47 - 1)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array, look_up, requantise
+from compassc.layers.arithmetic import look_up, requantise
 from compassc.operators.calls import Calls, References
 
 METHODS = ("SUM", "MEAN", "MIN", "MAX", "PROD", "L1", "L2", "VARIANCE", "UNBIASED_VARIANCE", "ANY", "ALL")

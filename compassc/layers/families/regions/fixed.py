@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.arithmetic import Array, approximate_factor, requantise
+from compassc.layers.arithmetic import approximate_factor, requantise
 from compassc.layers.families.regions.reference import (
     CROPS,
     LEVELS,

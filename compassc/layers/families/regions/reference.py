@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array, requantise
+from compassc.layers.arithmetic import requantise
 
 MODES = ("HALF_PIXEL", "OUTPUT_HALF_PIXEL")
 AVERAGES = ("AVG", "MAX")

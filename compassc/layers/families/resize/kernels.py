@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Expression, Pointer, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import numpy_dtype
-from compassc.layers.arithmetic import Array
 from compassc.layers.byte_functions import BYTES
 from compassc.layers.emit import wide_kind
 from compassc.layers.families.resize.reference import METHODS, RANKS, between, coordinates, nearest, windows_of

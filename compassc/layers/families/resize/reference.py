@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array, requantise, saturate
+from compassc.layers.arithmetic import requantise, saturate
 
 METHODS = ("NEAREST", "BILINEAR", "AREA", "LINEAR", "BICUBIC", "TRILINEAR")
 RANKS = {"LINEAR": 3, "BICUBIC": 4, "TRILINEAR": 5}

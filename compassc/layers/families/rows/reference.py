@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array, requantise
+from compassc.layers.arithmetic import requantise
 
 COMBINERS = ("SUM", "MEAN", "SQRTN")
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Expression, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array, requantise, saturate_int32
+from compassc.layers.arithmetic import requantise, saturate_int32
 from compassc.layers.emit import requantise_rounded, wide_kind
 from compassc.layers.kernels import kernel
 from compassc.layers.layer_kernel import LayerKernel, tail

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array, saturate
+from compassc.layers.arithmetic import saturate
 
 METHODS = ("BILINEAR", "LINEAR", "NEAREST")
 PADDINGS = ("ZEROS", "BORDER")

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Expression, Pointer, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array, exp2_table, log2_table
+from compassc.layers.arithmetic import exp2_table, log2_table
 from compassc.layers.axes import AxisLoop, ending
 from compassc.layers.byte_functions import BYTES
 from compassc.layers.emit import limited, requantise

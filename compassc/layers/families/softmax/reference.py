@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import (
-    Array,
     exp2_fixed,
     exp2_float,
     float24,
