@@ -21,7 +21,8 @@ from compassc.ir.exprs import Binary, Buffer, Expr, FloatImm, IntImm, Var
 from compassc.ir.node import node
 from compassc.ir.stmts import Body, PrimFunc
 from compassc.ir.visit import Rewritten, rewrites, walk_exprs
-from compassc.passes.vectorize_loop import NoVectorForm, Vectorizer, VectorLoops
+from compassc.passes._vectorizer import NoVectorForm, Vectorizer
+from compassc.passes.vectorize_loop import VectorLoops
 
 JOINS = ("add", "mul", "min", "max")
 _BYTES = ("int8", "uint8")
