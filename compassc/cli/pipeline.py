@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import UsageError
+from compassc import pass_manager
 from compassc.cli.arrow import run_arrow
 from compassc.cli.console import Console, artifact
 from compassc.cli.tables import Table
@@ -25,8 +26,6 @@ def make_pass_options(given: dict[str, Any], folder: Folder[Any] | None = None) 
 
     `folder`: where the passes lie; by default the kernels'.
     """
-    from compassc import pass_manager
-
     for name in (*given["print_before"], *given["print_after"]):
         if name != pass_manager.EVERY_PASS:
             pass_manager.pass_name(name, folder or pass_manager.KERNELS)
@@ -45,15 +44,12 @@ def make_pass_options(given: dict[str, Any], folder: Folder[Any] | None = None) 
 
 def pipeline_text(stages: tuple[str, ...]) -> str:
     """The standard pipeline of one stage, or of several, as `--passes` takes it."""
-    from compassc import pass_manager
-
     texts = {stage: pass_manager.pipeline_text(pass_manager.pipeline_names(stage)) for stage in stages}
     return texts[stages[0]] if len(stages) == 1 else "/".join(f"{stage}:{text}" for stage, text in texts.items())
 
 
 def graph_pipeline_text(stage: str = "optimize") -> str:
     """The standard pipeline of a stage of graphs."""
-    from compassc import pass_manager
     from compassc.graph.passes import GRAPHS
 
     return pass_manager.pipeline_text(pass_manager.pipeline_names(stage, GRAPHS))
@@ -61,7 +57,6 @@ def graph_pipeline_text(stage: str = "optimize") -> str:
 
 def launch_pipeline_text() -> str:
     """The standard pipeline of launches."""
-    from compassc import pass_manager
     from compassc.layers.launches import LAUNCHES
 
     return pass_manager.pipeline_text(pass_manager.pipeline_names("group", LAUNCHES))
@@ -69,7 +64,6 @@ def launch_pipeline_text() -> str:
 
 def launch_pass_options(given: dict[str, Any]) -> PassOptions:
     """PassOptions for passes on launches, with the pipeline of `--passes`."""
-    from compassc import pass_manager
     from compassc.layers.launches import LAUNCHES
 
     chosen = make_pass_options(given, LAUNCHES)
@@ -79,7 +73,6 @@ def launch_pass_options(given: dict[str, Any]) -> PassOptions:
 
 def graph_pass_options(given: dict[str, Any]) -> PassOptions:
     """PassOptions for passes of graphs, with the pipeline of `--passes`."""
-    from compassc import pass_manager
     from compassc.graph.passes import GRAPHS
 
     chosen = make_pass_options(given, GRAPHS)
@@ -91,8 +84,6 @@ def read_pipelines(text: str | None, stages: tuple[str, ...]) -> dict[str, tuple
     """The pipelines given by `--passes`, by stage; stages it does not name keep their standard pipeline."""
     if text is None:
         return {}
-    from compassc import pass_manager
-
     if len(stages) == 1:
         return {stages[0]: pass_manager.parse_pipeline(text)}
     pipelines = {}
@@ -110,7 +101,6 @@ def read_pipelines(text: str | None, stages: tuple[str, ...]) -> dict[str, tuple
 
 def pass_tables() -> list[Table]:
     """The passes with a line each, and the standard pipelines."""
-    from compassc import pass_manager
     from compassc.graph.passes import GRAPHS
     from compassc.graph.passes.pipelines import STAGES as GRAPH_STAGES
     from compassc.layers.launches import LAUNCHES
