@@ -146,7 +146,7 @@ def _profiled(built: Executor, arguments: list[Any]) -> Shown:
     return Shown(f"<pre>{escape(table)}</pre>{frame}", table)
 
 
-def load_ipython_extension(shell: Any) -> None:
+def load_ipython_extension(shell: object) -> None:
     """Registers the magic; `%load_ext compassc.jupyter` calls it."""
 
     def magic(line: str, cell: str) -> None:

@@ -144,7 +144,7 @@ class _Slicer:
             elif type(e) is E.FuncCall:
                 out.append(["do", self._function(e)])
 
-    def _outside(self, pointer: Any) -> bool:
+    def _outside(self, pointer: object) -> bool:
         return not isinstance(pointer, PointerType) or pointer.scope in self.scopes
 
     def _chosen(self, cond: E.Expr, then: E.Expr | None, other: E.Expr | None, out: list[Any]) -> None:
@@ -164,7 +164,7 @@ class _Slicer:
             return fold(size[0], *map(self.extent, size[1:]))
         return size
 
-    def mask_count(self, mask: Any, lanes: int) -> Any:
+    def mask_count(self, mask: object, lanes: int) -> Any:
         """The number of lanes up to the last one that a mask may activate."""
         if mask is None:
             return lanes
@@ -176,7 +176,7 @@ class _Slicer:
             return ["min", mask, lanes]
         return ["between", 0, lanes]
 
-    def _element(self, buffer: E.Buffer, indices: tuple[E.Expr, ...], mask: Any, out: list[Any]) -> None:
+    def _element(self, buffer: E.Buffer, indices: tuple[E.Expr, ...], mask: object, out: list[Any]) -> None:
         """A subscript, or a vector of them where the last index is a Ramp."""
         if not self._outside(buffer.data.dtype):
             return
@@ -278,14 +278,14 @@ _EXPRS: dict[type, Any] = {
 }
 
 
-def _data(dtype: Any) -> list[Any]:
+def _data(dtype: object) -> list[Any]:
     """A number that depends on data."""
     if isinstance(dtype, DataType) and dtype.is_scalar and dtype.is_integer and dtype.bits <= _SMALL:
         return ["?", 0, 1] if dtype.is_bool else ["?", *dtype.range()]
     return UNKNOWN
 
 
-def _cut(e: Any, dtype: DataType) -> Any:
+def _cut(e: object, dtype: DataType) -> Any:
     """The value a type holds of the result of whole-number arithmetic on its values; a name has one already."""
     if type(e) is int:
         return wrap(e, dtype.bits, dtype.is_int)
@@ -297,7 +297,7 @@ def _cut_name(dtype: DataType) -> str:
     return f"{'i' if dtype.is_int else 'u'}{dtype.bits}"
 
 
-def _used(e: Any, into: set[str]) -> None:
+def _used(e: object, into: set[str]) -> None:
     if isinstance(e, str):
         into.add(e)
     elif isinstance(e, list):
@@ -368,7 +368,7 @@ def _without_calls(body: list[Any], idle: set[str]) -> list[Any]:
     return out
 
 
-def _calls(e: Any) -> bool:
+def _calls(e: object) -> bool:
     return isinstance(e, list) and (e[0] == "call" or any(_calls(x) for x in e[1:]))
 
 

@@ -52,7 +52,7 @@ def _add_loop(loop: list[Any], found: list[Any]) -> None:
     found.append([*loop[:5], [*own, *rest]])
 
 
-def _mentions(e: Any, names: frozenset[str]) -> bool:
+def _mentions(e: object, names: frozenset[str]) -> bool:
     return e in names if isinstance(e, str) else isinstance(e, list) and any(_mentions(x, names) for x in e)
 
 
@@ -100,7 +100,7 @@ def _are_first_turns(s: list[Any], loop: list[Any], ahead: list[Any], turns: int
     return False
 
 
-def _same(a: Any, b: Any, names: dict[str, str]) -> bool:
+def _same(a: object, b: object, names: dict[str, str]) -> bool:
     """Whether statements are the same but for the names of what they define; `names`: those of the first by the second's."""
     if isinstance(a, list) and isinstance(b, list):
         if a and b and a[0] == b[0] and a[0] in ("let", "for", "tec"):
@@ -109,11 +109,11 @@ def _same(a: Any, b: Any, names: dict[str, str]) -> bool:
     return bool(names.get(a, a) == b) if isinstance(a, str) else type(a) is type(b) and bool(a == b)
 
 
-def _minus(a: Any, b: Any) -> Any:
+def _minus(a: object, b: object) -> Any:
     return _plain(a) if b == 0 else fold("sub", _plain(a), _plain(b))
 
 
-def _plain(e: Any) -> Any:
+def _plain(e: object) -> Any:
     """An expression without cuts to types that hold every index."""
     if not isinstance(e, list):
         return e

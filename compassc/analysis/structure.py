@@ -45,7 +45,7 @@ class Interner:
         """Whether two expressions have the same structure."""
         return a is b or (a.dtype is b.dtype and self.key(a) == self.key(b))
 
-    def _part(self, value: Any) -> Any:
+    def _part(self, value: object) -> Any:
         if isinstance(value, Expr):
             return self.key(value)
         if type(value) is tuple:

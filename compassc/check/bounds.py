@@ -84,14 +84,14 @@ class _Bounds:
                     where = f"index {worst} of dimension {axis}"
                     self.report(at, f"this {at.verb} {buffer.data.name!r} at {where}", f"{limit.value} there", worst)
 
-    def operand(self, at: Access, call: E.Call, index: int, size: Any) -> None:
+    def operand(self, at: Access, call: E.Call, index: int, size: object) -> None:
         """An address given to an operation."""
         address = self.walker.address(call.args[index])
         count = self._bytes(call, size)
         if address is not None and count is not None and count > 0:
             self.access(at, address, count)
 
-    def _bytes(self, call: E.Call, size: Any) -> int | None:
+    def _bytes(self, call: E.Call, size: object) -> int | None:
         if size == "lanes":
             return self._vector_bytes(call)
         constants = [self.walker.settle(a) for a in call.args]
@@ -150,7 +150,7 @@ def _worst(ends: tuple[int, int], size: int, item: int) -> int:
     return (ends[1] if ends[1] >= size else ends[0]) // item
 
 
-def _evaluate(size: Any, constants: list[Expr], itemsize: int) -> Any:
+def _evaluate(size: object, constants: list[Expr], itemsize: int) -> Any:
     """A byte count of `compassc.ops.effects` with constant operands; None when one is not constant."""
     if isinstance(size, int):
         return size

@@ -48,7 +48,7 @@ def check_file(
 
 
 def entries(
-    loaded: KernelFile, name: str | None, target: str = "", sizes: Mapping[str, Any] | None = None
+    loaded: KernelFile, name: str | None, target: str = "", sizes: Mapping[str, object] | None = None
 ) -> list[PyPrimFunc]:
     """The named kernel, or all that no other kernel calls. UsageError for a function that gives a schedule."""
     from compassc.language.functions import PyPrimFunc, chosen
@@ -86,7 +86,7 @@ def check_kernel(
         return list(flat(error))
     both = [(p.name, v) for p, v in zip(kernel.params, module.entry_func.params)]
 
-    def by_position(given: Mapping[str, Any], tensors: bool) -> dict[int, Any]:
+    def by_position(given: Mapping[str, object], tensors: bool) -> dict[int, Any]:
         """Given shapes or values by parameter position. Parameters may be named as in the file or by their buffers."""
         found = {}
         for i, (name, variable) in enumerate(both):

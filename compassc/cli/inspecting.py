@@ -187,7 +187,7 @@ def _parameter_rows(params: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     return [tuple(_cell(param.get(column)) for column in PARAMETER_COLUMNS) for param in params]
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     """A JSON value as a table cell: a shape as 4x1024, nothing for null."""
     if isinstance(value, list):
         return "x".join(map(str, value)) or "scalar"

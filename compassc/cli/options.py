@@ -106,7 +106,7 @@ def _find_module(ctx: click.Context, _: click.Parameter, value: str | None) -> N
 def _source(needed: bool) -> Callable[[click.Context, click.Parameter, Any], Any]:
     """A callback of the argument `source`: what is given, or the file of the module that is."""
 
-    def found(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    def found(ctx: click.Context, parameter: click.Parameter, value: object) -> Any:
         name = ctx.meta.get(_MODULE)
         if name is None:
             if value is None and needed:
@@ -306,7 +306,7 @@ def _input(text: str) -> Path:
     return Path(text)
 
 
-def _as_dict(ctx: click.Context, param: click.Parameter, pairs: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+def _as_dict(ctx: click.Context, param: click.Parameter, pairs: tuple[tuple[str, object], ...]) -> dict[str, Any]:
     """The assignments of a repeated option; one name given twice is an error."""
     values: dict[str, Any] = {}
     for name, value in pairs:

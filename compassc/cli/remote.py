@@ -52,7 +52,7 @@ def start(console: Console, given: dict[str, Any]) -> None:
     console.say(f"tokens: {shown(given['token_file'] or access.default_file())}")
 
 
-def run_options(command: Any) -> Any:
+def run_options(command: object) -> Any:
     """Where a model runs, other than on this machine."""
     chained: Any = options.chain(
         click.option("--remote", metavar="HOST:PORT", help="Run the model on this server."),

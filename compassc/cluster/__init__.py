@@ -93,13 +93,13 @@ def identity() -> str:
     return f"{VERSION}+{digest.hexdigest()[:16]}"
 
 
-def call(wanted: str, function: Function, shared: Any, part: Any) -> tuple[str, Any]:
+def call(wanted: str, function: Function, shared: object, part: object) -> tuple[str, Any]:
     """A part, done by a worker: `("done", outcome)`, or `("other", identity)` where the worker has another toolchain."""
     mine = identity()
     return ("done", function(shared, part)) if mine == wanted else ("other", mine)
 
 
-def outcome(answer: tuple[str, Any], where: str) -> Any:
+def outcome(answer: tuple[str, object], where: str) -> Any:
     """The outcome in the answer of a worker. CompassError when it has another toolchain."""
     kind, content = answer
     if kind == "other":
@@ -111,7 +111,7 @@ def outcome(answer: tuple[str, Any], where: str) -> Any:
     return content
 
 
-def need(parts: Sequence[tuple[int, Any]]) -> list[Any]:
+def need(parts: Sequence[tuple[int, object]]) -> list[Any]:
     """The outcomes of all parts in order. CompassError when one was lost."""
     for number, one in parts:
         if isinstance(one, Lost):

@@ -141,7 +141,7 @@ class _Processes:
                 worker.close()
 
 
-def packed(content: Any) -> bytes:
+def packed(content: object) -> bytes:
     """What goes to a process, as bytes. CompassError for what cannot go to another process."""
     try:
         return pickle.dumps(content, pickle.HIGHEST_PROTOCOL)

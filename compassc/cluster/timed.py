@@ -15,7 +15,7 @@ class TimedProcess:
     def __init__(self) -> None:
         self._worker: Worker | None = None
 
-    def call(self, function: Function, shared: Any, part: Any, seconds: float) -> Any:
+    def call(self, function: Function, shared: object, part: object, seconds: float) -> Any:
         """The outcome of a part; TimeoutError after so many seconds, `Lost` where the process has ended. What the function
         raises is raised here."""
         started = self._worker is not None
@@ -40,5 +40,5 @@ class TimedProcess:
             worker.kill()
 
 
-def _nothing(shared: Any, part: Any) -> None:
+def _nothing(shared: object, part: object) -> None:
     """A part that takes no time."""

@@ -32,7 +32,7 @@ def __getattr__(name: str) -> Any:
 
 def compile_c(
     code: str,
-    target: Any = None,
+    target: object = None,
     extra_options: str = "",
     output_path: str | os.PathLike[str] | None = None,
     work_dir: str | os.PathLike[str] | None = None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from compass_core import files
 
@@ -17,7 +16,7 @@ def find_cuda_path() -> str:
     raise RuntimeError("Cannot find cuda path: text of CUDA is compiled by NVRTC, where it is installed")
 
 
-def get_cuda_version(cuda_path: Any = None) -> tuple[int, ...]:
+def get_cuda_version(cuda_path: object = None) -> tuple[int, ...]:
     """RuntimeError, as `find_cuda_path`."""
     find_cuda_path()
     return ()
@@ -29,7 +28,7 @@ def parse_compute_version(compute_version: str) -> tuple[int, int]:
     return int(major), int(minor or 0)
 
 
-def get_target_compute_version(target: Any = None) -> str:
+def get_target_compute_version(target: object = None) -> str:
     """`"8.6"` of a target with `-arch=sm_86`, else of the device. ValueError where neither says it."""
     chosen = Target.of(target) if target is not None else Target.current()
     digits = "".join(c for c in (chosen.arch if chosen is not None else "") if c.isdigit())
@@ -50,7 +49,7 @@ def have_int8(compute_version: str) -> bool:
     return parse_compute_version(compute_version) >= (6, 1)
 
 
-def have_tensorcore(compute_version: str | None = None, target: Any = None) -> bool:
+def have_tensorcore(compute_version: str | None = None, target: object = None) -> bool:
     """Whether they have tensor cores."""
     return parse_compute_version(compute_version or get_target_compute_version(target)) >= (7, 0)
 

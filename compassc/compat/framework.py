@@ -151,7 +151,9 @@ def build(
     return targets.build(inputs, None, chosen, name)
 
 
-def compile(mod: Any, target: Any = None, *, relax_pipeline: str = "default", tir_pipeline: str = "default") -> Any:
+def compile(
+    mod: object, target: object = None, *, relax_pipeline: str = "default", tir_pipeline: str = "default"
+) -> Any:
     """The module of a function or of a module of functions for a target. Pipelines are `default`."""
     for pipeline in (relax_pipeline, tir_pipeline):
         if pipeline != "default":
@@ -159,7 +161,7 @@ def compile(mod: Any, target: Any = None, *, relax_pipeline: str = "default", ti
     return build(mod, target=target)
 
 
-def build_functions(mod: Any, target: Any = None, pipeline: str = "default") -> Any:
+def build_functions(mod: object, target: object = None, pipeline: str = "default") -> Any:
     """`compile` under the name that it has for functions of loops."""
     return compile(mod, target, tir_pipeline=pipeline)
 
@@ -177,14 +179,14 @@ def _of_kind(kind: str) -> Any:
 gpu, opencl, vulkan, metal, rocm, ext_dev = map(_of_kind, ("cuda", "opencl", "vulkan", "metal", "rocm", "ext_dev"))
 
 
-def _refuse(**given: Any) -> None:
+def _refuse(**given: object) -> None:
     """UsageError for arguments that have no meaning here."""
     for name, value in given.items():
         if value is not None:
             raise UsageError(f"the argument '{name}' is not supported", code="compat-name", help="leave it out")
 
 
-def likely(condition: Any) -> Any:
+def likely(condition: object) -> Any:
     """A condition that mostly holds, which changes nothing: loops are parted where conditions are needed."""
     return condition
 

@@ -13,7 +13,9 @@ def _shape(lhs: Any, rhs: Any, transa: bool, transb: bool) -> tuple[Any, Any]:
     return lhs.shape[-1 if transa else -2], rhs.shape[-2 if transb else -1]
 
 
-def _product(function: str, shape: Any, lhs: Any, rhs: Any, transa: bool, transb: bool, options: dict[str, Any]) -> Any:
+def _product(
+    function: str, shape: object, lhs: object, rhs: object, transa: bool, transb: bool, options: dict[str, Any]
+) -> Any:
     return te.extern(
         shape,
         [lhs, rhs],
@@ -23,7 +25,7 @@ def _product(function: str, shape: Any, lhs: Any, rhs: Any, transa: bool, transb
     )
 
 
-def matmul(lhs: Any, rhs: Any, transa: bool = False, transb: bool = False, **options: Any) -> Any:
+def matmul(lhs: object, rhs: object, transa: bool = False, transb: bool = False, **options: object) -> Any:
     """The product of two matrices, each transposed where it is said. `options`: those of `te.extern`."""
     return _product("matmul", _shape(lhs, rhs, transa, transb), lhs, rhs, transa, transb, options)
 
@@ -36,21 +38,21 @@ def batch_matmul(
     return _product("batch_matmul", shape, lhs, rhs, transa, transb, options)
 
 
-def _random(function: str, low: Any, high: Any, size: Any, dtype: str) -> Any:
+def _random(function: str, low: object, high: object, size: object, dtype: str) -> Any:
     name = f"tvm.contrib.random.{function}"
     return te.extern(size, [], lambda ins, outs: te.call_packed(name, low, high, outs[0]), name=function, dtype=dtype)
 
 
-def randint(low: int, high: int, size: Any, dtype: str = "int32") -> Any:
+def randint(low: int, high: int, size: object, dtype: str = "int32") -> Any:
     """A tensor of random whole numbers from `low` up to `high`, which is none of them."""
     return _random("randint", int(low), int(high), size, dtype)
 
 
-def uniform(low: float, high: float, size: Any) -> Any:
+def uniform(low: float, high: float, size: object) -> Any:
     """A tensor of random numbers between two."""
     return _random("uniform", float(low), float(high), size, "float32")
 
 
-def normal(loc: float, scale: float, size: Any) -> Any:
+def normal(loc: float, scale: float, size: object) -> Any:
     """A tensor of random numbers around a mean."""
     return _random("normal", float(loc), float(scale), size, "float32")

@@ -27,7 +27,7 @@ from . import nodes
 FORMAT = "compassc-ir/2"
 
 
-def save_json(node: Any) -> str:
+def save_json(node: object) -> str:
     """Anything of the IR as JSON text, which `load_json` reads: a module or function as its text, other nodes by their
     fields, each once. UsageError for what has no such form, as Python functions among annotations."""
     if isinstance(node, (IRModule, PrimFunc)):
@@ -120,7 +120,7 @@ def _unpacked(root: Any, rows: Sequence[Any]) -> Any:
     return value(root)
 
 
-def _children(node: Any) -> Iterator[Node]:
+def _children(node: object) -> Iterator[Node]:
     if isinstance(node, IRModule):
         yield from node.functions
     elif isinstance(node, PrimFunc):
@@ -135,7 +135,7 @@ def _children(node: Any) -> Iterator[Node]:
         yield from node
 
 
-def pre_order_visit(node: Any, fvisit: Callable[[Any], bool]) -> None:
+def pre_order_visit(node: object, fvisit: Callable[[Any], bool]) -> None:
     """Call `fvisit` with a node and all in it, parents first; where it gives False nothing below is visited."""
     if fvisit(node) is False:
         return
@@ -143,7 +143,7 @@ def pre_order_visit(node: Any, fvisit: Callable[[Any], bool]) -> None:
         pre_order_visit(child, fvisit)
 
 
-def post_order_visit(node: Any, fvisit: Callable[[Any], object]) -> None:
+def post_order_visit(node: object, fvisit: Callable[[Any], object]) -> None:
     """Call `fvisit` with all in a node and the node, parents last."""
     for child in _children(node):
         post_order_visit(child, fvisit)
@@ -162,7 +162,7 @@ def ir_transform(
     `tir.BufferStore`, ...), by default all. UsageError for kinds that there are not."""
     kinds = None if only_enable is None else tuple(_kind(name) for name in only_enable)
 
-    def asked(visit: _Visit | None, node: Any) -> Any:
+    def asked(visit: _Visit | None, node: object) -> Any:
         found = None if visit is None or (kinds is not None and not isinstance(node, kinds)) else visit(node)
         return _expression(found) if isinstance(node, E.Expr) and found is not None else found
 
@@ -185,7 +185,7 @@ def ir_transform(
     return changed(stmt if isinstance(stmt, S.Stmt) else _expression(stmt))
 
 
-def _expression(value: Any) -> E.Expr:
+def _expression(value: object) -> E.Expr:
     return as_expr(value)
 
 
@@ -201,7 +201,7 @@ def _kind(name: str) -> type:
     raise UsageError(f"there are no nodes of kind '{name}'", code="compat-name")
 
 
-def substitute(node: Any, vmap: Mapping[E.Var, Any]) -> Any:
+def substitute(node: object, vmap: Mapping[E.Var, object]) -> Any:
     """An expression, statement, body or function with variables replaced. TypeError where one of these is no variable."""
     mapping = {nodes.variable(var): as_expr(value) for var, value in vmap.items()}
     if isinstance(node, PrimFunc):
@@ -224,11 +224,11 @@ def verify_well_formed(obj: IRModule | PrimFunc, assert_mode: bool = True) -> bo
     return True
 
 
-def expr_deep_equal(lhs: Any, rhs: Any) -> bool:
+def expr_deep_equal(lhs: object, rhs: object) -> bool:
     """Whether two expressions have the same structure, with the same variables."""
     return Interner().same(as_expr(lhs), as_expr(rhs))
 
 
-def get_block_access_region(block: S.Block, buffer_var_map: Any = None) -> list[list[Any]]:
+def get_block_access_region(block: S.Block, buffer_var_map: object = None) -> list[list[Any]]:
     """What a block reads, writes, and touches by address (always empty: that is in both of the others)."""
     return [list(block.reads), list(block.writes), []]

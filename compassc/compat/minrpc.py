@@ -19,7 +19,7 @@ def with_minrpc(
     if server != "posix_popen_server":
         raise CompassError(f"there is no server '{server}'", code="rpc-call", help="posix_popen_server")
 
-    def build(output: str | os.PathLike[str], objects: Sequence[str] | str = (), **_: Any) -> None:
+    def build(output: str | os.PathLike[str], objects: Sequence[str] | str = (), **_: object) -> None:
         from compass_runtime import board_server
 
         if objects:

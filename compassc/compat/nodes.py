@@ -65,7 +65,7 @@ def _buffer_map(function: S.PrimFunc) -> dict[E.Var, E.Buffer]:
     return {buffer.data: buffer for buffer in declared if buffer.data in function.params}
 
 
-def variable(given: Any) -> E.Var:
+def variable(given: object) -> E.Var:
     """The variable itself. TypeError for other values."""
     found = as_expr(given)
     if not isinstance(found, E.Var):
@@ -73,7 +73,7 @@ def variable(given: Any) -> E.Var:
     return found
 
 
-def _stored(given: Any) -> E.Buffer:
+def _stored(given: object) -> E.Buffer:
     """The buffer itself of what was declared."""
     found = given.buffer if isinstance(given, View) else given
     if not isinstance(found, E.Buffer):
@@ -88,7 +88,7 @@ FIELDS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
 """Names of fields in the framework, where these are other ones than here."""
 
 
-def _script(program: S.PrimFunc | S.IRModule, *_: Any, **__: Any) -> str:
+def _script(program: S.PrimFunc | S.IRModule, *_: object, **__: object) -> str:
     """The text of a program: the framework's script, or that of the IR where a part has no form there."""
     try:
         return script_of(program)
@@ -96,7 +96,7 @@ def _script(program: S.PrimFunc | S.IRModule, *_: Any, **__: Any) -> str:
         return print_module(program.module())
 
 
-def _show(program: S.PrimFunc | S.IRModule, *_: Any, **__: Any) -> None:
+def _show(program: S.PrimFunc | S.IRModule, *_: object, **__: object) -> None:
     """Print the text."""
     print(_script(program))
 
@@ -235,7 +235,7 @@ def _indices(given: Any) -> tuple[Expr, ...]:
     return tuple(map(as_expr, given))
 
 
-def _else(given: Any) -> S.Body | None:
+def _else(given: object) -> S.Body | None:
     return None if given is None else seen(body_of(given, "else_case"))
 
 
@@ -261,7 +261,7 @@ def _maker(name: str, node: type[Node], arguments: str, build: Callable[..., Any
         [inspect.Parameter(a, place, default=default) for a, default in {**kinds, "span": None}.items()]
     )
 
-    def make(*args: Any, **options: Any) -> Any:
+    def make(*args: object, **options: object) -> Any:
         try:
             given = signature.bind(*args, **options)
         except TypeError as error:
@@ -280,7 +280,7 @@ def _maker(name: str, node: type[Node], arguments: str, build: Callable[..., Any
     return make
 
 
-def _same(given: Any) -> Any:
+def _same(given: object) -> Any:
     return given
 
 
@@ -336,13 +336,13 @@ def _while(condition: Expr, body: S.Body) -> S.Stmt:
 
 
 def _for(
-    loop_var: Any,
-    min: Any,
-    extent: Any,
+    loop_var: object,
+    min: object,
+    extent: object,
     kind: ForKind | int | str,
-    body: Any,
+    body: object,
     thread_binding: None = None,
-    annotations: Mapping[str, Any] | None = None,
+    annotations: Mapping[str, object] | None = None,
     span: None = None,
 ) -> S.For:
     """The loop; `kind` is one of `ForKind`. TypeError for a variable that is none, and for kinds that there are not."""
@@ -360,13 +360,13 @@ def _for(
     return S.For(var, known.kinds[0], start, stop, one, seen(body_of(body, "For")), notes)
 
 
-def _let(var: Any, value: Any, body: Any, span: None = None) -> Statements:
+def _let(var: object, value: object, body: object, span: None = None) -> Statements:
     """A variable for the rest of a body, which is what is made."""
     defined = variable(var)
     return Statements((S.Let(defined, cast(value, defined.dtype)), *seen(body_of(body, "LetStmt"))))
 
 
-def _sequence(seq: Any, span: None = None) -> Statements:
+def _sequence(seq: object, span: None = None) -> Statements:
     """Several statements as a body."""
     made = Statements(seen(body_of(seq, "SeqStmt")))
     if len(made) < 2:
@@ -401,14 +401,14 @@ def _function(
     )
 
 
-def _variable(name: str, dtype: Any = "int32", span: None = None) -> E.Var:
+def _variable(name: str, dtype: object = "int32", span: None = None) -> E.Var:
     """A variable; `dtype` may be a `PointerType`."""
     made = E.Var(name, dtype) if isinstance(dtype, D.PointerType) else var(name, dtype)
     assert isinstance(made, E.Var)
     return made
 
 
-def _call(dtype: Any, op: str, args: Sequence[Any], span: None = None) -> Expr:
+def _call(dtype: object, op: str, args: Sequence[object], span: None = None) -> Expr:
     """The call of an operation, `tir.NAME`."""
     made: Expr = call_intrin(dtype, op, *args)
     return made
@@ -423,12 +423,12 @@ def _comm_reducer(lhs: Any, rhs: Any, result: Any, identity_element: Any, span: 
     return T.CommReducer("reduce", sides[0], sides[1], joined, start)
 
 
-def pointer_to(element_type: Any, storage_scope: str = "") -> D.PointerType:
+def pointer_to(element_type: object, storage_scope: str = "") -> D.PointerType:
     """The type of addresses of elements in a memory, by default the global one."""
     return D.pointer_type(data_type(element_type), storage_scope or "global")
 
 
-def make_node(type_key: str, **fields: Any) -> Any:
+def make_node(type_key: str, **fields: object) -> Any:
     """A node by its name in the framework and its fields. TypeError for names and fields that there are not."""
     name = type_key.removeprefix("tir.")
     if name not in TYPES:
@@ -438,13 +438,13 @@ def make_node(type_key: str, **fields: Any) -> Any:
     return TYPES[name](**fields)
 
 
-def stmt_seq(*args: Any) -> Any:
+def stmt_seq(*args: object) -> Any:
     """Statements one after another; expressions are evaluated. One alone is itself."""
     made = seen(body_of(args, "stmt_seq"))
     return made[0] if len(made) == 1 else Statements(made)
 
 
-def stmt_list(stmt: Any) -> list[S.Stmt]:
+def stmt_list(stmt: object) -> list[S.Stmt]:
     """The statements of a body, declared buffers left out."""
     return [s for s in (stmt if isinstance(stmt, tuple) else (stmt,)) if not isinstance(s, S.DeclBuffer)]
 
@@ -506,7 +506,7 @@ _OPERATORS = {
 
 
 def _unmade(name: str) -> Callable[..., Any]:
-    def make(*args: Any, **options: Any) -> Any:
+    def make(*args: object, **options: object) -> Any:
         raise _WrongArgument(f"programs make no {name}", code="input", help="its subclasses, or schedules, are made")
 
     return make
@@ -515,7 +515,7 @@ def _unmade(name: str) -> Callable[..., Any]:
 def _types() -> dict[str, NodeType]:
     """The names of nodes."""
 
-    def named(name: str, node: Any, make: Callable[..., Any], holds: Callable[[Any], bool] = _any) -> None:
+    def named(name: str, node: object, make: Callable[..., Any], holds: Callable[[Any], bool] = _any) -> None:
         made[name] = NodeType(name, (), {"node": node, "make": staticmethod(make), "holds": staticmethod(holds)})
 
     made: dict[str, NodeType] = {}

@@ -26,7 +26,7 @@ def _unnamed(given: PrimFunc | IRModule) -> PrimFunc | IRModule:
 
 
 def verify_trace_roundtrip(
-    sch: Schedule, mod: Any, *, debug_mask: str | int = "all", text_format: str | Sequence[str] = ("python", "json")
+    sch: Schedule, mod: object, *, debug_mask: str | int = "all", text_format: str | Sequence[str] = ("python", "json")
 ) -> Schedule:
     """A schedule of `mod` after the steps of another one, taken from the text of its trace. ValueError where it gives another
     module, AssertionError where its trace has another text."""

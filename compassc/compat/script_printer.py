@@ -193,11 +193,11 @@ class ScriptPrinter(Printer):
         yield
         self.names.pool = before
 
-    def _places(self, own: Any) -> str:
+    def _places(self, own: object) -> str:
         self.spans.clear()
         return ""
 
-    def _span(self, span: Any) -> str:
+    def _span(self, span: object) -> str:
         return ""
 
     def _for(self, s: S.For, depth: int) -> None:
@@ -408,7 +408,7 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     """A value of an attribute."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_quoted(k)}: {_value(v)}" for k, v in sorted(value.items())) + "}"

@@ -51,7 +51,7 @@ class Cells(View):
         assert isinstance(made, S.BufferStore)
         return made.replace(buffer=self._accessed())
 
-    def _store_vector(self, value: Any, indices: tuple[Any, ...], lanes: int) -> S.Stmt:
+    def _store_vector(self, value: object, indices: tuple[object, ...], lanes: int) -> S.Stmt:
         e = as_expr(value)
         if e.dtype is not self.dtype.with_lanes(lanes):
             raise ExpressionTypeError(f"{lanes} elements of '{self.name}' are {self.dtype}, the value is {e.dtype}")
@@ -65,7 +65,7 @@ class Part(Cells):
         super().__init__(Buffer(whole.buffer.data, whole.buffer.dtype, shape))
         self.whole, self.starts, self.dropped = whole, list(starts), len(starts) - len(shape)
 
-    def _there(self, indices: Sequence[Any]) -> tuple[Any, ...]:
+    def _there(self, indices: Sequence[object]) -> tuple[Any, ...]:
         given = [*(0 for _ in range(self.dropped)), *(indices or self._only())]
         if any(isinstance(i, slice) for i in given) or len(given) != len(self.starts):
             raise ExpressionTypeError(
@@ -136,7 +136,7 @@ def _untyped(function: Any) -> Any:
     return lambda *args, dtype=None, **options: function(*args, **options)
 
 
-def _vector(index: Any) -> Any:
+def _vector(index: object) -> Any:
     """The indices that a slice of constant length stands for; another index itself."""
     if not isinstance(index, slice):
         return index
@@ -147,7 +147,7 @@ def _vector(index: Any) -> Any:
     return _ramp(index.start, step, -(-extent.value // step))
 
 
-def _ramp(base: Any, stride: Any, lanes: int) -> Expr:
+def _ramp(base: object, stride: object, lanes: int) -> Expr:
     """The indices of a vector's elements."""
     first = as_expr(base)
     return E.Ramp(first, te.cast(as_expr(stride), str(first.dtype)), int(lanes))
@@ -183,7 +183,7 @@ def _joined(op: str, *parts: Callable[[], Any]) -> Any:
     return made
 
 
-def _negated(value: Any) -> Any:
+def _negated(value: object) -> Any:
     return inverted(as_expr(value)) if isinstance(value, ExprOp) else not value
 
 

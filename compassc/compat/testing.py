@@ -30,7 +30,7 @@ def enabled_targets() -> list[tuple[str, Any]]:
     return [(name, device(name, 0)) for name in ("llvm", "X2_1204", "cuda") if enabled(name)]
 
 
-def parametrize_targets(*targets: Any) -> Any:
+def parametrize_targets(*targets: object) -> Any:
     """A test for each of the targets (by default all that are enabled), with the arguments `target` and `dev`."""
     import pytest
 
@@ -206,13 +206,13 @@ def requires_package(*names: str) -> Any:
     return _Requirement(", ".join(names), lambda: all(_package(name)() for name in names))
 
 
-def uses_gpu(func: Any) -> Any:
+def uses_gpu(func: object) -> Any:
     """A mark that says that a test may use a GPU, and changes nothing."""
     return func
 
 
 def _kinds(mark: str, kinds: Sequence[str]) -> Any:
-    def noted(func: Any) -> Any:
+    def noted(func: object) -> Any:
         setattr(func, mark, kinds)
         return func
 
@@ -275,7 +275,7 @@ class CompareBeforeAfter:
         return ir_module(given) if isinstance(given, type) else prim_func(given)
 
 
-def _takes_self(given: Any) -> bool:
+def _takes_self(given: object) -> bool:
     import inspect
 
     return inspect.isfunction(given) and "self" in inspect.signature(given).parameters

@@ -15,7 +15,7 @@ def _each(value: Any, count: int) -> tuple[int, ...]:
 
 
 def pads_of(
-    padding: Any, kernel: Sequence[int], stride: Sequence[int] = (), size: Sequence[int] = ()
+    padding: object, kernel: Sequence[int], stride: Sequence[int] = (), size: Sequence[int] = ()
 ) -> list[tuple[int, int]]:
     """The elements before and after each dimension: of a number, of one for each or both sides, of `VALID` and `SAME`."""
     count = len(kernel)
@@ -28,7 +28,7 @@ def pads_of(
     return list(zip(given[:count], given[count:]))
 
 
-def _convolved(data: Array, weight: Array, stride: Any, padding: Any, dilation: Any, groups: int) -> Array:
+def _convolved(data: Array, weight: Array, stride: object, padding: object, dilation: object, groups: int) -> Array:
     """A convolution of any number of dimensions: data `(batch, channels, ...)`, weights `(outputs, channels of a group, ...)`."""
     rank = data.ndim - 2
     steps, wide = _each(stride, rank), _each(dilation, rank)
@@ -45,7 +45,9 @@ def _convolved(data: Array, weight: Array, stride: Any, padding: Any, dilation: 
     return np.concatenate(parts, axis=1)
 
 
-def _transposed(data: Array, weight: Array, stride: Any, padding: Any, output_padding: Any, groups: int = 1) -> Array:
+def _transposed(
+    data: Array, weight: Array, stride: object, padding: object, output_padding: object, groups: int = 1
+) -> Array:
     """A transposed convolution: weights `(channels, outputs of a group, ...)`."""
     rank = data.ndim - 2
     more = _each(output_padding, rank)
@@ -66,68 +68,74 @@ def _channels_first(data: Array) -> Array:
     return np.moveaxis(data, -1, 1)
 
 
-def conv1d_ncw_python(a_np: Array, w_np: Array, stride: Any, padding: Any, dilation: Any) -> Array:
+def conv1d_ncw_python(a_np: Array, w_np: Array, stride: object, padding: object, dilation: object) -> Array:
     """A convolution of rows."""
     return _convolved(a_np, w_np, stride, padding, dilation, 1)
 
 
-def group_conv1d_ncw_python(a_np: Array, w_np: Array, stride: Any, padding: Any, dilation: Any, groups: int) -> Array:
+def group_conv1d_ncw_python(
+    a_np: Array, w_np: Array, stride: object, padding: object, dilation: object, groups: int
+) -> Array:
     """A convolution of rows in groups of channels."""
     return _convolved(a_np, w_np, stride, padding, dilation, groups)
 
 
-def conv2d_nchw_python(a_np: Array, w_np: Array, stride: Any, padding: Any, groups: int = 1) -> Array:
+def conv2d_nchw_python(a_np: Array, w_np: Array, stride: object, padding: object, groups: int = 1) -> Array:
     """A convolution of images with channels first."""
     return _convolved(a_np, w_np, stride, padding, 1, groups)
 
 
-def conv2d_nhwc_python(a_np: Array, w_np: Array, stride: Any, padding: Any, groups: int = 1) -> Array:
+def conv2d_nhwc_python(a_np: Array, w_np: Array, stride: object, padding: object, groups: int = 1) -> Array:
     """A convolution of images with channels last; weights `(h, w, channels, outputs)`."""
     made = _convolved(_channels_first(a_np), w_np.transpose(3, 2, 0, 1), stride, padding, 1, groups)
     return _channels_last(made)
 
 
-def conv2d_hwcn_python(a_np: Array, w_np: Array, stride: Any, padding: Any) -> Array:
+def conv2d_hwcn_python(a_np: Array, w_np: Array, stride: object, padding: object) -> Array:
     """A convolution of images `(h, w, channels, batch)`."""
     made = _convolved(a_np.transpose(3, 2, 0, 1), w_np.transpose(3, 2, 0, 1), stride, padding, 1, 1)
     return made.transpose(2, 3, 1, 0)
 
 
-def conv3d_ncdhw_python(a_np: Array, w_np: Array, stride: Any, padding: Any, groups: int = 1) -> Array:
+def conv3d_ncdhw_python(a_np: Array, w_np: Array, stride: object, padding: object, groups: int = 1) -> Array:
     """A convolution of volumes with channels first."""
     return _convolved(a_np, w_np, stride, padding, 1, groups)
 
 
-def conv3d_ndhwc_python(a_np: Array, w_np: Array, stride: Any, padding: Any, groups: int = 1) -> Array:
+def conv3d_ndhwc_python(a_np: Array, w_np: Array, stride: object, padding: object, groups: int = 1) -> Array:
     """A convolution of volumes with channels last."""
     made = _convolved(_channels_first(a_np), w_np.transpose(4, 3, 0, 1, 2), stride, padding, 1, groups)
     return _channels_last(made)
 
 
-def conv1d_transpose_ncw_python(a_np: Array, w_np: Array, stride: Any, padding: Any, output_padding: Any) -> Array:
+def conv1d_transpose_ncw_python(
+    a_np: Array, w_np: Array, stride: object, padding: object, output_padding: object
+) -> Array:
     """A transposed convolution of rows."""
     return _transposed(a_np, w_np, stride, padding, output_padding)
 
 
 def conv2d_transpose_nchw_python(
-    a_np: Array, w_np: Array, stride: Any, padding: Any, output_padding: Any, groups: int = 1
+    a_np: Array, w_np: Array, stride: object, padding: object, output_padding: object, groups: int = 1
 ) -> Array:
     """A transposed convolution of images."""
     return _transposed(a_np, w_np, stride, padding, output_padding, groups)
 
 
-def conv3d_transpose_ncdhw_python(a_np: Array, w_np: Array, stride: Any, padding: Any, output_padding: Any) -> Array:
+def conv3d_transpose_ncdhw_python(
+    a_np: Array, w_np: Array, stride: object, padding: object, output_padding: object
+) -> Array:
     """A transposed convolution of volumes."""
     return _transposed(a_np, w_np, stride, padding, output_padding)
 
 
-def depthwise_conv2d_python_nchw(input_np: Array, filter_np: Array, stride: Any, padding: Any) -> Array:
+def depthwise_conv2d_python_nchw(input_np: Array, filter_np: Array, stride: object, padding: object) -> Array:
     """A convolution of each channel by itself; weights `(channels, multiplier, h, w)`."""
     channels, multiplier, *kernel = filter_np.shape
     return _convolved(input_np, filter_np.reshape(channels * multiplier, 1, *kernel), stride, padding, 1, channels)
 
 
-def depthwise_conv2d_python_nhwc(input_np: Array, filter_np: Array, stride: Any, padding: Any) -> Array:
+def depthwise_conv2d_python_nhwc(input_np: Array, filter_np: Array, stride: object, padding: object) -> Array:
     """The same with channels last; weights `(h, w, channels, multiplier)`."""
     made = depthwise_conv2d_python_nchw(_channels_first(input_np), filter_np.transpose(2, 3, 0, 1), stride, padding)
     return _channels_last(made)
@@ -297,7 +305,7 @@ def poolnd_python(
     return _channels_last(made) if last else made
 
 
-def adaptive_pool(np_data: Array, out_size: Any, pool_type: str, layout: str) -> Array:
+def adaptive_pool(np_data: Array, out_size: object, pool_type: str, layout: str) -> Array:
     """Maxima or means of parts of as equal size as can be."""
     last = layout.endswith("C")
     data = _channels_first(np_data) if last else np_data

@@ -15,19 +15,19 @@ from ..targets import Target, build
 _Schedule = Callable[..., Any]
 
 
-def dispatch(target: Any, dispatch_map: Mapping[str, Any]) -> Any:
+def dispatch(target: object, dispatch_map: Mapping[str, object]) -> Any:
     """The entry of the first key of the target that has one, else that of `generic`."""
     made = Target.of(target)
     keys = (*made.kind.keys, made.kind.name)
     return next((dispatch_map[key] for key in keys if key in dispatch_map), None) or dispatch_map["generic"]
 
 
-def _default(target: Any) -> _Schedule:
+def _default(target: object) -> _Schedule:
     chosen = Target.of(target)
     return lambda outs, *_: topi.schedule(outs, chosen)
 
 
-def get_injective_schedule(target: Any) -> _Schedule:
+def get_injective_schedule(target: object) -> _Schedule:
     """The schedule of operators that map elements: a function of outputs."""
     return _default(target)
 
@@ -35,12 +35,12 @@ def get_injective_schedule(target: Any) -> _Schedule:
 get_elemwise_schedule = get_broadcast_schedule = get_injective_schedule
 
 
-def get_reduce_schedule(target: Any) -> _Schedule:
+def get_reduce_schedule(target: object) -> _Schedule:
     """The schedule of reductions: a function of outputs."""
     return _default(target)
 
 
-def get_conv2d_nchw_implement(target: Any) -> tuple[_Schedule, _Schedule]:
+def get_conv2d_nchw_implement(target: object) -> tuple[_Schedule, _Schedule]:
     """A convolution with channels first, and its schedule."""
     return topi.nn.conv2d_nchw, _default(target)
 

@@ -18,19 +18,19 @@ class InvalidShapeError(ValueError):
     """A shape that an operator does not take."""
 
 
-def simplify(expr: Any) -> Any:
+def simplify(expr: object) -> Any:
     """An expression in a simpler form; other values as they are."""
     return Analyzer().simplify(expr) if isinstance(expr, Expr) else expr
 
 
-def _number(expr: Any) -> int | None:
+def _number(expr: object) -> int | None:
     if isinstance(expr, int):
         return expr
     found = simplify(as_expr(expr))
     return found.value if isinstance(found, IntImm) else None
 
 
-def get_const_int(expr: Any) -> int:
+def get_const_int(expr: object) -> int:
     """The whole number that an expression is. ValueError for others."""
     found = _number(expr)
     if found is None:
@@ -38,7 +38,7 @@ def get_const_int(expr: Any) -> int:
     return found
 
 
-def get_const_float(expr: Any) -> float:
+def get_const_float(expr: object) -> float:
     """The real number that an expression is. ValueError for others."""
     found = simplify(as_expr(expr))
     if isinstance(found, FloatImm):
@@ -46,7 +46,7 @@ def get_const_float(expr: Any) -> float:
     raise ValueError(f"expected a constant float, got {expr}")
 
 
-def equal_const_int(expr: Any, value: int) -> bool:
+def equal_const_int(expr: object, value: int) -> bool:
     """Whether an expression is this number."""
     return _number(expr) == value
 
@@ -68,7 +68,7 @@ def prod(x: Any) -> Any:
     return reduce(lambda a, b: a * b, given) if given else 1
 
 
-def ceil_div(a: Any, b: Any) -> Any:
+def ceil_div(a: object, b: object) -> Any:
     """The quotient, rounded up."""
     return simplify(binary("floordiv", as_expr(a) + b - 1, as_expr(b)))
 
@@ -83,7 +83,7 @@ def is_dynamic_shape(shape: Any) -> bool:
     return any(_number(e) is None for e in shape)
 
 
-def swap(arr: Sequence[Any], axis: int) -> list[Any]:
+def swap(arr: Sequence[object], axis: int) -> list[Any]:
     """The items with the one at `axis` and the last one changed over."""
     made = list(arr)
     made[axis], made[-1] = made[-1], made[axis]
@@ -115,7 +115,7 @@ def get_max_power2_factor(n: int, max_value: int | None = None) -> int:
     return found
 
 
-def get_shape(src_shape: Sequence[Any], src_layout: Any, dst_layout: Any) -> tuple[Any, ...]:
+def get_shape(src_shape: Sequence[object], src_layout: object, dst_layout: object) -> tuple[Any, ...]:
     """A shape in another order of the same axes, which have one letter each."""
     source, wanted = str(src_layout), str(dst_layout)
     if sorted(source) != sorted(wanted):
@@ -130,24 +130,24 @@ def is_target(names: Any) -> bool:
     return current is not None and any(name in (current.kind.name, *current.kind.keys) for name in listed)
 
 
-def const_vector(vector: Any, name: str = "const_vector") -> Any:
+def const_vector(vector: object, name: str = "const_vector") -> Any:
     """A tensor of constant numbers, by a chain of choices."""
     return _constant(vector, name, 1)
 
 
-def const_matrix(matrix: Any, name: str = "const_matrix", attrs: Any = None) -> Any:
+def const_matrix(matrix: object, name: str = "const_matrix", attrs: object = None) -> Any:
     """A tensor of constant numbers in rows, by a chain of choices."""
     return _constant(matrix, name, 2)
 
 
-def _constant(array: Any, name: str, rank: int) -> Any:
+def _constant(array: object, name: str, rank: int) -> Any:
     import numpy as np
 
     values = np.asarray(array)
     if values.ndim != rank:
         raise ValueError(f"'{name}' has {values.ndim} dimensions, expected {rank}")
 
-    def element(*index: Any) -> Any:
+    def element(*index: object) -> Any:
         found: Any = te.const(0, str(values.dtype))
         for place in np.ndindex(values.shape):
             here = te.all(*(i == p for i, p in zip(index, place, strict=True)))
@@ -190,7 +190,7 @@ def is_injective(tag: str) -> bool:
     return is_broadcast(tag) or tag.startswith(INJECTIVE)
 
 
-def get_pad_tuple_generic(padding: Any, kernel: Sequence[int]) -> tuple[int, ...]:
+def get_pad_tuple_generic(padding: object, kernel: Sequence[int]) -> tuple[int, ...]:
     """The elements before each dimension, then those after: of a number, of one for each dimension or side, or of `VALID` and
     `SAME`. ValueError for other texts."""
     if isinstance(padding, str) and padding not in ("VALID", "SAME"):

@@ -279,7 +279,7 @@ class _Reader:
             return value.args[0].id, self._value(value.args[1])
         raise self._error(node, "T.launch_thread has a thread and its extent")
 
-    def _threads(self, node: ast.stmt, name: str, extent: Any, rest: Sequence[ast.stmt]) -> None:
+    def _threads(self, node: ast.stmt, name: str, extent: object, rest: Sequence[ast.stmt]) -> None:
         """The rest of a body in a loop over threads."""
         kind, var, stop = self.threads[name].replace(".", "_"), Var(name, INT32), as_expr(extent)
         if kind not in (*S.THREAD_LOOPS, *S.VIRTUAL_LOOPS):
@@ -365,7 +365,7 @@ class _Reader:
             raise self._error(node, "a value is assigned to a name or an element")
         self._named(node.target.id, self._value(node.value), True)
 
-    def _named(self, name: str, value: Any, typed: bool = False) -> None:
+    def _named(self, name: str, value: object, typed: bool = False) -> None:
         """A name for a value: a variable of the function where it is one that is computed, or has a type in the text."""
         if isinstance(value, Expr) and (typed or not isinstance(value, (Var, IntImm))):
             var = Var(name, value.dtype)
@@ -382,7 +382,7 @@ class _Reader:
         both = ast.copy_location(ast.BinOp(old, node.op, node.value), node)
         self._stored(node.target, self._value(both))
 
-    def _stored(self, target: ast.Subscript, value: Any) -> None:
+    def _stored(self, target: ast.Subscript, value: object) -> None:
         cells, at = self._value(target.value), self._value(target.slice)
         if not isinstance(cells, Cells):
             raise self._error(target, "this is no buffer")

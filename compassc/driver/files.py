@@ -21,7 +21,7 @@ def read_graph(text: str, constants: bytes, path: str) -> Any:
     return read(text, constants, path)
 
 
-def json_text(value: Any, indent: str = "", taken: int = 0) -> str:
+def json_text(value: object, indent: str = "", taken: int = 0) -> str:
     """Readable JSON: values that fit are written on one line, others on several.
 
     `taken`: characters that stand between the indent and the value.

@@ -70,7 +70,7 @@ def _clang_version(build: Build) -> dict[str, str]:
     return {"clang": ".".join(map(str, find_clang(build.request.clang).version))}
 
 
-def _yaml(value: Any, indent: str) -> Iterable[str]:
+def _yaml(value: object, indent: str) -> Iterable[str]:
     """`value` as lines of block-style YAML; scalars and lists of scalars in their JSON form, which is YAML too."""
     if isinstance(value, dict) and value:
         for key, item in value.items():
@@ -84,7 +84,7 @@ def _yaml(value: Any, indent: str) -> Iterable[str]:
         yield indent + json.dumps(value, ensure_ascii=False)
 
 
-def _labelled(label: str, value: Any, indent: str) -> Iterable[str]:
+def _labelled(label: str, value: object, indent: str) -> Iterable[str]:
     lines = list(_yaml(value, indent))
     nested = isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict) for item in value))
     if nested and value:

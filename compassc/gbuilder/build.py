@@ -213,7 +213,7 @@ def build_from_params(
 
 
 def kernel_files(
-    params: Mapping[str, Any],
+    params: Mapping[str, object],
     object_path: Path,
     out_dir: Path,
     shapes: Mapping[str, Sequence[int]] | None = None,

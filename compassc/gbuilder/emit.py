@@ -290,7 +290,7 @@ def _code(tensor: Tensor) -> int:
     return element_dtype(str(tensor.dtype)).code
 
 
-def _single(value: Any, default: float) -> Any:
+def _single(value: object, default: float) -> Any:
     """A scale or zero point; the default where there is one per channel, which the record cannot hold."""
     return default if isinstance(value, (tuple, list)) else value
 

@@ -73,7 +73,7 @@ def _noted(tensor: Tensor, places: dict[int, tuple[int, int]], made: int = BEFOR
     )
 
 
-def _numbers(value: Any) -> Any:
+def _numbers(value: object) -> Any:
     """A number, or those of an array as a tuple."""
     listed = value.tolist() if hasattr(value, "tolist") else value
     return tuple(listed) if isinstance(listed, list) else listed

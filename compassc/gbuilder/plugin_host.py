@@ -58,7 +58,7 @@ Groups = list[tuple[Plugin, list[Node]]]
 """Layers, with the plugin that makes their kernel."""
 
 
-def call(path: Path, what: str, function: Callable[..., T], *args: Any) -> T:
+def call(path: Path, what: str, function: Callable[..., T], *args: object) -> T:
     """`function(*args)` of the plugin file `path`; what it raises becomes a CompassError at the plugin's line."""
     try:
         return function(*args)

@@ -22,7 +22,7 @@ class GraphWriter:
         self.tensors: dict[str, Tensor] = {}
         self._count = 0
 
-    def input(self, name: str, shape: Sequence[int], dtype: str, /, **given: Any) -> str:
+    def input(self, name: str, shape: Sequence[int], dtype: str, /, **given: object) -> str:
         """Adds an input; gives its name."""
         self.add("Input", [], [(name, shape, dtype)], layer_name=f"{name}_input", **given)
         return name

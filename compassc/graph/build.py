@@ -92,7 +92,7 @@ class GraphBuilder:
         self._subgraphs[graph.name] = graph
         return graph.name
 
-    def finish(self, outputs: Sequence[Tensor], **header: Any) -> Graph:
+    def finish(self, outputs: Sequence[Tensor], **header: object) -> Graph:
         """The graph with these outputs. `header`: further keys of the text's header."""
         attributes = {key: plain(value) for key, value in header.items() if value is not None}
         return Graph(

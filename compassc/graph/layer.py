@@ -18,7 +18,7 @@ INFORMATIVE = ("_scale", "_zp")
 _REQUIRED = object()
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     """Whether it is a number other than NaN."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value  # noqa: PLR0124
 
@@ -94,13 +94,13 @@ class Layer:
             raise LayerError(f"'{key}' is {value!r}, expected a number")
         return float(value)
 
-    def integer(self, key: str, default: Any = _REQUIRED) -> int:
+    def integer(self, key: str, default: object = _REQUIRED) -> int:
         value = self._value(key, default)
         if not _is_whole(value):
             raise LayerError(f"'{key}' is {value!r}, expected a whole number")
         return int(value)
 
-    def integers(self, key: str, default: Any = _REQUIRED) -> list[int]:
+    def integers(self, key: str, default: object = _REQUIRED) -> list[int]:
         """A list of whole numbers; a single one is a list of one."""
         value = self._value(key, default)
         listed = list(value) if isinstance(value, (list, tuple)) else [value]
@@ -108,7 +108,7 @@ class Layer:
             raise LayerError(f"'{key}' is {value!r}, expected whole numbers")
         return [int(v) for v in listed]
 
-    def numbers(self, key: str, default: Any = _REQUIRED) -> list[float]:
+    def numbers(self, key: str, default: object = _REQUIRED) -> list[float]:
         value = self._value(key, default)
         listed = list(value) if isinstance(value, (list, tuple)) else [value]
         if not all(map(_is_number, listed)):
@@ -124,14 +124,14 @@ class Layer:
             raise LayerError(f"'{key}' is {value!r}, expected a list of pairs")
         return [(int(a), int(b)) for a, b in pairs]
 
-    def word(self, key: str, default: Any = _REQUIRED, choices: Sequence[str] = ()) -> str:
+    def word(self, key: str, default: object = _REQUIRED, choices: Sequence[str] = ()) -> str:
         """A keyword in upper case, one of `choices`."""
         value = str(self._value(key, default)).upper()
         if choices and value not in choices:
             raise LayerError(f"'{key}' is {value}, expected one of {', '.join(choices)}")
         return value
 
-    def flag(self, key: str, default: Any = _REQUIRED) -> bool:
+    def flag(self, key: str, default: object = _REQUIRED) -> bool:
         value = self._value(key, default)
         if isinstance(value, str) and value.lower() in ("true", "false"):
             return value.lower() == "true"
@@ -151,7 +151,7 @@ class Layer:
             raise LayerError(f"'{key}' is {self.attributes.get(key)}, expected one axis")
         return axes[0]
 
-    def axes(self, key: str = "axis", default: Any = _REQUIRED) -> list[int]:
+    def axes(self, key: str = "axis", default: object = _REQUIRED) -> list[int]:
         """Axes of the first input, not negative, sorted."""
         rank = len(self.input.shape)
         given = self.integers(key, default)
@@ -218,7 +218,7 @@ class Layer:
         exact = found.astype(np.int64)
         return exact if name == key or exact.size != 1 else exact.reshape(())
 
-    def _value(self, key: str, default: Any) -> Any:
+    def _value(self, key: str, default: object) -> Any:
         value = self.attributes.get(key)
         if value is None or value == "None":
             if default is _REQUIRED:

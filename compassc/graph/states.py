@@ -49,7 +49,7 @@ def states_of(graph: Graph) -> tuple[State, ...]:
     return states
 
 
-def _state(graph: Graph, one: Any) -> State | None:
+def _state(graph: Graph, one: object) -> State | None:
     if not isinstance(one, (list, tuple)) or len(one) != 3 or any(type(n) not in (int, float) for n in one):
         return None
     into, out, initial = one

@@ -83,7 +83,7 @@ class Tensor:
         return float(self.scale)
 
 
-def _numbers(value: Any) -> Any:
+def _numbers(value: object) -> Any:
     """A number, or several as a tuple."""
     listed = value.tolist() if hasattr(value, "tolist") else value
     if not isinstance(listed, (list, tuple)):

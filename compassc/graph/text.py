@@ -215,7 +215,7 @@ class _Reader(NamedTuple):
             raise self.ir.error(section, f"'{key}' is missing")
         return str(value)
 
-    def _sizes(self, section: Section, value: Any) -> tuple[int, ...]:
+    def _sizes(self, section: Section, value: object) -> tuple[int, ...]:
         """The shape of a tensor, which is of a size that a device may hold."""
         shape = self._shape(section, "layer_top_shape", value)
         TENSOR_ELEMENTS.check(prod(max(d, 1) for d in shape), "'layer_top_shape'", self._span(section))
@@ -224,12 +224,12 @@ class _Reader(NamedTuple):
     def _span(self, section: Section) -> Span | None:
         return Span(self.ir.path, section.line) if section.line else None
 
-    def _shape(self, section: Section, key: str, value: Any) -> tuple[int, ...]:
+    def _shape(self, section: Section, key: str, value: object) -> tuple[int, ...]:
         if not isinstance(value, list) or not all(isinstance(d, int) and not isinstance(d, bool) for d in value):
             raise self.ir.error(section, f"'{key}': {value!r} is not a list of whole numbers")
         return tuple(value)
 
-    def _dtype(self, section: Section, key: str, value: Any) -> IRDType:
+    def _dtype(self, section: Section, key: str, value: object) -> IRDType:
         if not isinstance(value, IRDType):
             raise self.ir.error(section, f"'{key}': '{value}' is not a data type")
         return value
@@ -278,7 +278,7 @@ def _item(section: Section, key: str, index: int) -> Any:
     return listed[index] if isinstance(listed, list) and index < len(listed) else None
 
 
-def _each(kind: type, value: Any) -> Any:
+def _each(kind: type, value: object) -> Any:
     return tuple(kind(v) for v in value) if isinstance(value, list) else kind(value)
 
 

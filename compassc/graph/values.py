@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from compass_core.errors import CompassError
 from compassc.graph.dtypes import IR_DTYPES
@@ -83,7 +82,7 @@ def format_value(value: Value | None) -> str:
     return "[" + ",".join(format_value(item) for item in value) + "]"
 
 
-def plain(value: Any) -> Value:
+def plain(value: object) -> Value:
     """A value as the text can hold it: arrays, tuples and NumPy's numbers as lists and Python's numbers."""
     if hasattr(value, "tolist"):
         value = value.tolist()

@@ -191,7 +191,7 @@ def _numpy_name(kind: Any) -> str:
     return str(kind.name)
 
 
-def _no_type(kind: Any) -> DTypeError:
+def _no_type(kind: object) -> DTypeError:
     return DTypeError(
         f"{kind!r} is not a data type", code="dtype", help="types are written like int32, fp16 or int8x32"
     )

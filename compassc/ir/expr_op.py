@@ -31,70 +31,70 @@ class ExprOp:
         """The operand as an expression."""
         raise NotImplementedError
 
-    def __add__(self, other: Any) -> Expr:
+    def __add__(self, other: object) -> Expr:
         return _binary("add", self, other)
 
-    def __radd__(self, other: Any) -> Expr:
+    def __radd__(self, other: object) -> Expr:
         return _binary("add", other, self)
 
-    def __sub__(self, other: Any) -> Expr:
+    def __sub__(self, other: object) -> Expr:
         return _binary("sub", self, other)
 
-    def __rsub__(self, other: Any) -> Expr:
+    def __rsub__(self, other: object) -> Expr:
         return _binary("sub", other, self)
 
-    def __mul__(self, other: Any) -> Expr:
+    def __mul__(self, other: object) -> Expr:
         return _binary("mul", self, other)
 
-    def __rmul__(self, other: Any) -> Expr:
+    def __rmul__(self, other: object) -> Expr:
         return _binary("mul", other, self)
 
     def __truediv__(self, other: Any) -> Expr:
         return _operator("divide")(self, other)
 
-    def __rtruediv__(self, other: Any) -> Expr:
+    def __rtruediv__(self, other: object) -> Expr:
         return _operator("divide")(other, self)
 
-    def __floordiv__(self, other: Any) -> Expr:
+    def __floordiv__(self, other: object) -> Expr:
         return _binary("floordiv", self, other)
 
-    def __rfloordiv__(self, other: Any) -> Expr:
+    def __rfloordiv__(self, other: object) -> Expr:
         return _binary("floordiv", other, self)
 
-    def __mod__(self, other: Any) -> Expr:
+    def __mod__(self, other: object) -> Expr:
         return _binary("floormod", self, other)
 
-    def __rmod__(self, other: Any) -> Expr:
+    def __rmod__(self, other: object) -> Expr:
         return _binary("floormod", other, self)
 
-    def __and__(self, other: Any) -> Expr:
+    def __and__(self, other: object) -> Expr:
         return _binary("bitand", self, other)
 
-    def __rand__(self, other: Any) -> Expr:
+    def __rand__(self, other: object) -> Expr:
         return _binary("bitand", other, self)
 
-    def __or__(self, other: Any) -> Expr:
+    def __or__(self, other: object) -> Expr:
         return _binary("bitor", self, other)
 
-    def __ror__(self, other: Any) -> Expr:
+    def __ror__(self, other: object) -> Expr:
         return _binary("bitor", other, self)
 
-    def __xor__(self, other: Any) -> Expr:
+    def __xor__(self, other: object) -> Expr:
         return _binary("bitxor", self, other)
 
-    def __rxor__(self, other: Any) -> Expr:
+    def __rxor__(self, other: object) -> Expr:
         return _binary("bitxor", other, self)
 
-    def __lshift__(self, other: Any) -> Expr:
+    def __lshift__(self, other: object) -> Expr:
         return _binary("shl", self, other)
 
-    def __rlshift__(self, other: Any) -> Expr:
+    def __rlshift__(self, other: object) -> Expr:
         return _binary("shl", other, self)
 
-    def __rshift__(self, other: Any) -> Expr:
+    def __rshift__(self, other: object) -> Expr:
         return _binary("shr", self, other)
 
-    def __rrshift__(self, other: Any) -> Expr:
+    def __rrshift__(self, other: object) -> Expr:
         return _binary("shr", other, self)
 
     def __neg__(self) -> Expr:
@@ -103,16 +103,16 @@ class ExprOp:
     def __invert__(self) -> Expr:
         return _operator("inverted")(self)
 
-    def __lt__(self, other: Any) -> Expr:
+    def __lt__(self, other: object) -> Expr:
         return _binary("lt", self, other)
 
     def __le__(self, other: Any) -> Expr:
         return _binary("le", self, other)
 
-    def __gt__(self, other: Any) -> Expr:
+    def __gt__(self, other: object) -> Expr:
         return _binary("gt", self, other)
 
-    def __ge__(self, other: Any) -> Expr:
+    def __ge__(self, other: object) -> Expr:
         return _binary("ge", self, other)
 
     def __eq__(self, other: object) -> Any:
@@ -134,11 +134,11 @@ class ExprOp:
         """The value converted to another type, as C converts it."""
         return _operator("cast")(self, dtype)
 
-    def equal(self, other: Any) -> Expr:
+    def equal(self, other: object) -> Expr:
         """Whether two values are equal, as an expression."""
         return _binary("eq", self, other)
 
-    def same_as(self, other: Any) -> bool:
+    def same_as(self, other: object) -> bool:
         """Whether both are the same expression (not: an equal one)."""
         return isinstance(other, ExprOp) and self.as_expr() is other.as_expr()
 

@@ -39,7 +39,7 @@ class Range:
         self.extent = as_expr(begin) if end is None else binary("sub", end, begin)
 
     @classmethod
-    def from_min_extent(cls, begin: Any, extent: Any) -> Range:
+    def from_min_extent(cls, begin: object, extent: object) -> Range:
         """The range of so many numbers."""
         made = cls(extent)
         made.min = as_expr(begin)

@@ -84,7 +84,7 @@ class Field:
 
 def field(
     *,
-    default: Any = _REQUIRED,
+    default: object = _REQUIRED,
     kw_only: bool = False,
     compare: bool = True,
     defines: bool = False,

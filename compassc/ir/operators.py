@@ -53,7 +53,7 @@ def const(value: float, dtype: Any = None) -> Expr:
     return as_expr(value) if dtype is None else immediate(value, data_type(dtype))
 
 
-def data_type(kind: Any) -> DataType:
+def data_type(kind: object) -> DataType:
     """The type that a name or a NumPy dtype means; ExpressionTypeError when there is none."""
     try:
         return dtype(kind)
@@ -123,7 +123,7 @@ def matched(a: DataType, b: DataType, what: str) -> DataType:
     return a if a.is_uint else b
 
 
-def binary(op: str, left: Any, right: Any) -> Expr:
+def binary(op: str, left: object, right: object) -> Expr:
     """An operator on two values, in the type that both match; constants are folded."""
     a, b = as_expr(left), as_expr(right)
     if op in _BITWISE:
@@ -137,13 +137,13 @@ def binary(op: str, left: Any, right: Any) -> Expr:
     return _logical(op, a, b) if kind.is_bool else Binary(op, a, b)
 
 
-def negative(operand: Any) -> Expr:
+def negative(operand: object) -> Expr:
     """`-x`, which is `0 - x`."""
     e = as_expr(operand)
     return binary("sub", immediate(0, kind_of(e)), e)
 
 
-def inverted(operand: Any) -> Expr:
+def inverted(operand: object) -> Expr:
     """`~x`: the other bits of a whole number, the other truth of a bool."""
     e = as_expr(operand)
     if not e.dtype.is_integer:
@@ -176,7 +176,7 @@ def _not(e: Expr) -> Expr:
     return E.Unary("not", e)
 
 
-def _adopted(e: Expr, given: Any, other: Expr) -> Expr:
+def _adopted(e: Expr, given: object, other: Expr) -> Expr:
     """A Python number beside a bitwise operator takes the other operand's type."""
     return immediate(given, kind_of(other)) if type(given) is int and other.dtype.is_integer else e
 
@@ -231,7 +231,7 @@ def _fold_floats(op: str, a: FloatImm, b: FloatImm) -> Expr | None:
     return FloatImm(a.dtype, value) if math.isfinite(value) else None
 
 
-def divide(left: Any, right: Any) -> Expr:
+def divide(left: object, right: object) -> Expr:
     """`a / b` of reals. ExpressionTypeError for whole numbers, whose quotient may be meant in two ways."""
     a, b = as_expr(left), as_expr(right)
     if not a.dtype.is_floating and not b.dtype.is_floating:
@@ -241,7 +241,7 @@ def divide(left: Any, right: Any) -> Expr:
     return _float_quotient(left, right)
 
 
-def _float_quotient(left: Any, right: Any) -> Expr:
+def _float_quotient(left: object, right: object) -> Expr:
     a, b = as_expr(left), as_expr(right)
     kind = matched(kind_of(a), kind_of(b), "/")
     if kind.is_bfloat:

@@ -49,7 +49,7 @@ class _Wrong(Exception):
     """A violation, without its place."""
 
 
-def _check(condition: object, message: str, *parts: Any) -> None:
+def _check(condition: object, message: str, *parts: object) -> None:
     if not condition:
         raise _Wrong(message.format(*[print_expr(p) if isinstance(p, Expr) else p for p in parts]))
 

@@ -183,7 +183,7 @@ def _told(told: Callable[[Layer], Any], layer: Layer) -> Any:
         return None
 
 
-def _agree(layer: Layer, key: str, told: Any) -> None:
+def _agree(layer: Layer, key: str, told: object) -> None:
     """LayerError where an attribute contradicts the tensors, which tell nothing by None; -1 in a list matches any size."""
     if told is None:
         return

@@ -59,7 +59,7 @@ class Attribute:
         wordy = self.kind in ("word", "words") and " " in self.default
         return None if wordy or self.fault(found) or self.default in ("required", "rank", "last") else found
 
-    def fault(self, value: Any) -> str:
+    def fault(self, value: object) -> str:
         """What was expected in place of a value of the wrong kind; "" for a value of the right one."""
         return fault_of(self.kind, value)
 
@@ -135,7 +135,7 @@ def by_operator(name: str) -> dict[str, Any]:
     """The fields of a layer type that is an operator alone, whose attributes have the same names."""
     operator = all_operators()[name]
 
-    def body(call: Calls, layer: Layer, *operands: Any) -> Any:
+    def body(call: Calls, layer: Layer, *operands: object) -> Any:
         return call(name, *operands, **{key: layer.number(key, value) for key, value in operator.attributes.items()})
 
     return {"summary": operator.summary, "pattern": operator.pattern, "body": body}

@@ -17,13 +17,13 @@ def across_sum(value: Any) -> Any:
 
 
 @formula
-def across_max(value: Any) -> Any:
+def across_max(value: object) -> Any:
     """The largest of 32 lanes of 32 bits, in every lane."""
     return S.vbcast(S.vrpmax(_one_register(value, S.max))[0], lanes=32)
 
 
 @formula
-def across_min(value: Any) -> Any:
+def across_min(value: object) -> Any:
     """The smallest of 32 lanes of 32 bits, in every lane."""
     return S.vbcast(S.vrpmin(_one_register(value, S.min))[0], lanes=32)
 

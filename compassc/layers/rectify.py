@@ -43,7 +43,7 @@ def rectify_float(layer: Layer, method: str, values: Array) -> Array:
     return found
 
 
-def rectified(call: Calls, layer: Layer, method: str, x: Any) -> Any:
+def rectified(call: Calls, layer: Layer, method: str, x: object) -> Any:
     """The rectifier on real numbers in calls of operators."""
     if method == "NONE":
         return x

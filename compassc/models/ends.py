@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -41,7 +40,7 @@ def short_name(graph: Graph, tensor: Tensor) -> str:
     return layer if layer != tensor.name else tensor.name.removesuffix("_0") or layer
 
 
-def named(graph: Graph, given: Sequence[Any] | Mapping[str, Any]) -> dict[str, Array]:
+def named(graph: Graph, given: Sequence[object] | Mapping[str, object]) -> dict[str, Array]:
     """Arrays by the names of the tensors of a graph's inputs; `given` in their order, or by their or the model's names.
     States may be left out, those of arrays in order all or none.
 
@@ -79,7 +78,7 @@ def samples_of(graph: Graph, arrays: Mapping[str, Array]) -> Iterator[Sample]:
     return samples.samples_of({t.name: t.shape for t in given}, arrays, names.__getitem__)
 
 
-def the_sample(graph: Graph, given: Sequence[Any] | Mapping[str, Any]) -> Sample:
+def the_sample(graph: Graph, given: Sequence[object] | Mapping[str, object]) -> Sample:
     """The one run that arrays are for; see `named` and `samples_of`. CompassError where they are for another number."""
     found = list(samples_of(graph, named(graph, given)))
     if len(found) != 1:

@@ -181,7 +181,7 @@ class Model:
         """Begins anew: states are what they are before the first run."""
         self.states.reset()
 
-    def tensors(self, *inputs: Any, raw: bool = False, **by_name: Any) -> dict[str, Array]:
+    def tensors(self, *inputs: object, raw: bool = False, **by_name: object) -> dict[str, Array]:
         """Every tensor that a launch makes, by name, for one sample. Layers that share a kernel have none between them."""
         sample = the_sample(self.graph, by_name if by_name else inputs)
         made = self.all_tensors(self.raw_inputs(sample, raw))
@@ -194,7 +194,7 @@ class Model:
 
         return all_tensors(self._job, self.states.completed(raw_inputs))
 
-    def profile(self, *inputs: Any, raw: bool = False, **by_name: Any) -> Profile:
+    def profile(self, *inputs: object, raw: bool = False, **by_name: object) -> Profile:
         """What a run costs, estimated: `.cycles`, `.layers`, `.lines`. Without arrays the inputs are zeros."""
         given = by_name or inputs or [np.zeros(t.shape, np.float32) for t in self.inputs]
         sample = the_sample(self.graph, given)
@@ -235,10 +235,10 @@ def _joined(tensor: Tensor, parts: Sequence[Array], raw: bool) -> Array:
 
 
 def compile(
-    model: Any,
+    model: object,
     target: str = "",
     *,
-    calibrate: Any = None,
+    calibrate: object = None,
     quantize: Settings | str | None = None,
     min_cosine: float | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
@@ -247,7 +247,7 @@ def compile(
     aiff: bool = False,
     batch: int = 1,
     states: Mapping[str, str] | str | None = None,
-    example_inputs: Sequence[Any] | None = None,
+    example_inputs: Sequence[object] | None = None,
 ) -> Model:
     """Builds a model: `compassc.compile("model.onnx", target="X3P_1304")`.
 

@@ -45,7 +45,7 @@ class CompassBackend(Backend):
     """ONNX's backend interface."""
 
     @classmethod
-    def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> CompassRep:
+    def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: object) -> CompassRep:
         """The model ready to run. CompassError when it is not valid."""
         made = by_references if device == REFERENCE else on_simulator(_target(device))
         return CompassRep(Runnable(model, made))

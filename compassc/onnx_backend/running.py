@@ -130,7 +130,7 @@ def fitting(array: Array) -> Array:
     return array
 
 
-def as_array(value: Any) -> Array:
+def as_array(value: object) -> Array:
     """An input as an array: arrays, numbers, and tensors of ONNX."""
     from onnx import TensorProto
 

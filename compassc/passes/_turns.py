@@ -31,7 +31,7 @@ def refusal(message: str, span: Span | None, help: str) -> CompassError:
     return CompassError(f"this loop cannot be pipelined: {message}", span, code=CODE, help=help)
 
 
-def shown(array: Any) -> str:
+def shown(array: object) -> str:
     """The name that an array has in the kernel."""
     return array.name.removesuffix("_buf") if isinstance(array, Var) else "memory that another pointer reaches"
 
@@ -353,7 +353,7 @@ class Turns:
                     )
 
 
-def _may_be(a: Any, b: Any) -> bool:
+def _may_be(a: object, b: object) -> bool:
     """Whether two roots may be the same memory (None and False: any)."""
     return a is b or any(x is None or x is False for x in (a, b))
 

@@ -16,7 +16,7 @@ from ._vectors import times
 NAME = "LegalizeVectorPointers"
 
 
-def is_virtual(t: Any) -> bool:
+def is_virtual(t: object) -> bool:
     """Whether a type points to vectors that are not one register."""
     return isinstance(t, PointerType) and t.elem.is_vector and not t.elem.is_native
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.visit import Rewriter, Rewritten, for_each_function, rewrites
@@ -12,7 +10,7 @@ from ._vectors import is_int
 NAME = "RaiseVectorAccesses"
 
 
-def _element(pointer: E.Expr, stride: E.Expr, kind: Any, mask: E.Expr | None) -> tuple[E.Buffer, E.Expr] | None:
+def _element(pointer: E.Expr, stride: E.Expr, kind: object, mask: E.Expr | None) -> tuple[E.Buffer, E.Expr] | None:
     """The register that an access means, when it is exactly one behind a pointer variable."""
     if mask is not None or type(pointer) is not E.Pointer or not is_int(stride, 1):
         return None

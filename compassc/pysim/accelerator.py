@@ -20,7 +20,7 @@ from .memory import Storage, pointer_of
 from .where import current_span
 
 
-def prepare(name: str, pointers: Sequence[Any]) -> Callable[[], None]:
+def prepare(name: str, pointers: Sequence[object]) -> Callable[[], None]:
     """What `S.<name>` starts on three chains, whose words are read now; the result does it.
 
     CompassError when a pointer is at no chain, or when the model refuses what the registers ask for.
@@ -39,7 +39,7 @@ def prepare(name: str, pointers: Sequence[Any]) -> Callable[[], None]:
     return work
 
 
-def _chain(name: str, part: str, pointer: Any) -> Any:
+def _chain(name: str, part: str, pointer: object) -> Any:
     if isinstance(pointer, PyDescPointer):
         return pointer.get_current_desc_chain()
     pointer_of(pointer, f"S.{name}: {part}")

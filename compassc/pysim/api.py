@@ -18,32 +18,32 @@ from .vector_turns import watched_turns
 
 
 @register_ir_api
-def _py_grid(*extents: Any) -> Iterable[Any]:
+def _py_grid(*extents: object) -> Iterable[Any]:
     ranges = [range(index_of(n, "an extent of S.grid")) for n in extents]
     return ranges[0] if len(ranges) == 1 else itertools.product(*ranges)
 
 
 @register_ir_api
-def _py_vectorized(start: Any, stop: Any = None) -> Iterable[int]:
+def _py_vectorized(start: object, stop: object = None) -> Iterable[int]:
     turns = range(index_of(start)) if stop is None else range(index_of(start), index_of(stop))
     return watched_turns(turns, LOCAL.tec) if wanted("race") else turns
 
 
 @register_ir_api
-def _py_unroll(start: Any, stop: Any = None, step: Any = 1) -> Iterable[int]:
+def _py_unroll(start: object, stop: object = None, step: object = 1) -> Iterable[int]:
     low, high = (0, start) if stop is None else (start, stop)
     return range(index_of(low), index_of(high), index_of(step))
 
 
 @register_ir_api
-def _py_tec_range(start: Any, stop: Any = None) -> Iterable[int]:
+def _py_tec_range(start: object, stop: object = None) -> Iterable[int]:
     low, high = (0, start) if stop is None else (start, stop)
     own = LOCAL.tec.id
     return (own,) if index_of(low) <= own < index_of(high) else ()
 
 
 @register_ir_api
-def _py_pipelined(start: Any, stop: Any = None, step: Any = None, *, stages: int = 2) -> Iterable[int]:
+def _py_pipelined(start: object, stop: object = None, step: object = None, *, stages: int = 2) -> Iterable[int]:
     """The turns one after another; what a turn left in arrays of tiles is nothing for the next one to find."""
     check_stages(stages)
     bounds = [index_of(x, "a bound of S.pipelined") for x in (start, stop, step) if x is not None]
@@ -60,7 +60,7 @@ def _py_pipelined(start: Any, stop: Any = None, step: Any = None, *, stages: int
 
 
 @register_ir_api
-def _py_meta_var(value: Any) -> Any:
+def _py_meta_var(value: object) -> Any:
     return value
 
 
@@ -80,26 +80,26 @@ def _size(items: tuple[int, ...], item_bytes: int) -> int:
 
 
 @register_ir_api
-def _py_alloc(shape: Any, dtype: Any, scope: str = "private") -> PyPointer:
+def _py_alloc(shape: object, dtype: object, scope: str = "private") -> PyPointer:
     items, found = check_alloc("S.alloc", shape, dtype, scope)
     return PyPointer(_storage("S.alloc", _size(items, found.total_bytes), scope), 0, found, scope)
 
 
 @register_ir_api
-def _py_alloc_buffer(shape: Any, dtype: Any, scope: str = "private") -> PyBuffer:
+def _py_alloc_buffer(shape: object, dtype: object, scope: str = "private") -> PyBuffer:
     items, found = check_alloc("S.alloc_buffer", shape, dtype, scope)
     return PyBuffer(_storage("S.alloc_buffer", _size(items, found.total_bytes), scope), 0, found, scope, items)
 
 
 @register_ir_api
-def _py_alloc_const(shape: Any, dtype: Any, data: Any) -> PyBuffer:
+def _py_alloc_const(shape: object, dtype: object, data: object) -> PyBuffer:
     table = const_table(shape, dtype, data)
     raw = table.data.reshape(-1).view("u1").copy()
     return PyBuffer(Storage(raw, "S.alloc_const(...)"), 0, table.dtype, "constant", table.shape)
 
 
 @register_ir_api
-def _py_match_buffer(pointer: Any, shape: Any) -> PyBuffer:
+def _py_match_buffer(pointer: object, shape: object) -> PyBuffer:
     p = pointer_of(pointer, "S.match_buffer: pointer")
     if p.dtype.is_void:
         raise CompassError(

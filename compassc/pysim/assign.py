@@ -86,7 +86,7 @@ class Rewrite(ast.NodeTransformer):
             found += new if isinstance(new, list) else [new]
         return found
 
-    def constant(self, value: Any, at: ast.AST) -> ast.expr:
+    def constant(self, value: object, at: ast.AST) -> ast.expr:
         """A value as a constant of the code; a marker stands for it until the code is compiled."""
         mark = f"{_MARK}{len(self.made.constants)}"
         self.made.constants[mark] = value
@@ -455,7 +455,7 @@ def _named(code: types.CodeType, name: str, qualname: str = "") -> types.CodeTyp
     return code.replace(**names)  # type: ignore[arg-type]
 
 
-def _is_bool(func: Any, name: str) -> bool:
+def _is_bool(func: object, name: str) -> bool:
     """Whether a parameter is annotated as a bool or mask."""
     kind = getattr(func.__annotations__.get(name), "dtype", None)
     return isinstance(kind, DataType) and kind.is_bool

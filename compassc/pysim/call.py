@@ -81,7 +81,7 @@ def run_entry(
         copy.back()
 
 
-def _apart(args: Sequence[Any]) -> list[Any]:
+def _apart(args: Sequence[object]) -> list[Any]:
     """The arguments, with a copy of each array that shares memory with another one: on the device they have buffers of
     their own."""
     arrays = [a for a in args if isinstance(a, np.ndarray)]
@@ -96,7 +96,7 @@ def _apart(args: Sequence[Any]) -> list[Any]:
     return found
 
 
-def _is_copied(arg: Any, value: Any) -> bool:
+def _is_copied(arg: object, value: object) -> bool:
     if not isinstance(arg, np.ndarray) or not isinstance(value, PyPointer) or value.storage is None:
         return False
     return not arg.flags.c_contiguous or not np.may_share_memory(arg, value.storage.data)

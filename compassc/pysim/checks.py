@@ -349,7 +349,7 @@ def _division_checked(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any
     return run
 
 
-def check_narrowing(value: Any, converted: Any, elem: DataType) -> None:
+def check_narrowing(value: object, converted: object, elem: DataType) -> None:
     """Refuse a stored integer that its memory cannot hold if this run asks for it."""
     if not elem.is_integer or not wanted("overflow"):
         return

@@ -45,7 +45,7 @@ def bound(value: Any) -> Any:
     return value
 
 
-def fresh(value: Any) -> Any:
+def fresh(value: object) -> Any:
     """As `bound`, for a right side that computed a new value, which no other variable holds."""
     return value if type(value) is PyVar else bound(value)
 
@@ -69,7 +69,7 @@ def assigned(old: Any, new: Any) -> Any:
     return new
 
 
-def named(storage: Any, name: str) -> Any:
+def named(storage: object, name: str) -> Any:
     """The content of `name` after `name = S.alloc...(...)`: errors call the memory by that name."""
     if isinstance(storage, PyPointer) and storage.storage is not None:
         storage.storage.name = f"{storage.scope} array {name}"
@@ -82,18 +82,18 @@ def shown(*values: Any, sep: str | None = " ", end: str | None = "\n", file: Any
     print(text + ("\n" if end is None else end), end="", file=file, flush=flush)
 
 
-def is_none(x: Any) -> bool:
+def is_none(x: object) -> bool:
     """`x is None`, of a pointer whether it is null."""
     return x is None or (isinstance(x, PyPointer) and x.is_nullptr)
 
 
-def _bound_type(bound: Any) -> DataType | None:
+def _bound_type(bound: object) -> DataType | None:
     """The type of a loop bound; None for Python numbers."""
     found = bound.dtype if type(bound) is PyVar else None
     return found if found is not None and found.is_scalar and found.is_integer else None
 
 
-def loop_dtype(bounds: Sequence[Any]) -> DataType:
+def loop_dtype(bounds: Sequence[object]) -> DataType:
     """The type of a loop variable: that of a single bound; of two, the sign of the start and the wider of both."""
     types = [_bound_type(b) for b in bounds[:2]]
     start, stop = (types[0], types[0]) if len(types) == 1 else types
@@ -123,7 +123,7 @@ _MAX_ARRAY = 1 << 14
 _COUNTING = frozenset((range, api.grid, api.vectorized, api.unroll, api.tec_range, api.pipelined))
 
 
-def loop(call: Callable[..., Any], *bounds: Any, **options: Any) -> Iterable[Any]:
+def loop(call: Callable[..., Any], *bounds: object, **options: object) -> Iterable[Any]:
     """`call(*bounds, **options)` in the head of a loop: typed numbers of `range` and the loops of `S`; other sequences are
     constant."""
     iterable = call(*bounds, **options)
@@ -138,7 +138,7 @@ def loop(call: Callable[..., Any], *bounds: Any, **options: Any) -> Iterable[Any
     return counted(iterable, bounds)
 
 
-def known(value: Any) -> Any:
+def known(value: object) -> Any:
     """A number that is known while a kernel is compiled: a shape or the number of lanes may be made of it."""
     if type(value) is not PyVar:
         return value
@@ -156,14 +156,14 @@ class Sides(NamedTuple):
         return True
 
 
-def sides(condition: Any) -> Sides | int:
+def sides(condition: object) -> Sides | int:
     """Which sides of a conditional expression are computed: 1 for the first, 2 for the second, or both."""
     if type(condition) is PyVar and condition.dtype.is_mask:
         return Sides(condition)
     return 1 if condition else 2
 
 
-def chosen(which: Sides | int, a: Any, b: Any) -> Any:
+def chosen(which: Sides | int, a: object, b: object) -> Any:
     """The value of a conditional expression."""
     if which == 1:
         return a

@@ -26,7 +26,7 @@ class Chain(Protocol):
     def copy(self) -> Chain: ...
 
 
-def chains_of(x: Any) -> tuple[Chain, ...] | None:
+def chains_of(x: object) -> tuple[Chain, ...] | None:
     """The chains of a descriptor array; None for anything else."""
     if isinstance(x, (np.ndarray, str, bytes)) or not isinstance(x, Iterable):
         return None
@@ -49,15 +49,15 @@ class PyDescPointer:
     def __repr__(self) -> str:
         return f"{self.scope} {self.dtype}*({len(self.chains)} descriptor chains + {self.offset} words)"
 
-    def __add__(self, n: Any) -> PyDescPointer:
+    def __add__(self, n: object) -> PyDescPointer:
         return PyDescPointer(self.chains, self.dtype, self.scope, self.offset + index_of(n, "a pointer step"))
 
     __radd__ = __add__
 
-    def __sub__(self, n: Any) -> PyDescPointer:
+    def __sub__(self, n: object) -> PyDescPointer:
         return self + -index_of(n, "a pointer step")
 
-    def _place(self, index: Any) -> tuple[Chain, int]:
+    def _place(self, index: object) -> tuple[Chain, int]:
         if isinstance(index, (slice, tuple)):
             raise type_error("a descriptor pointer takes one index", "index it with a number of words")
         item = index_of(index)

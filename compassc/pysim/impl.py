@@ -74,7 +74,7 @@ def _scalar(fn: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def operand_type(name: str, x: Any) -> Any:
+def operand_type(name: str, x: object) -> Any:
     """The typing rules' view of an operand."""
     if type(x) is PyVar:
         return x.dtype
@@ -85,7 +85,7 @@ def operand_type(name: str, x: Any) -> Any:
     raise type_error(f"S.{name}: {type(x).__name__} is not a value", "pass a number, a variable or an expression")
 
 
-def key_of(x: Any) -> Any:
+def key_of(x: object) -> Any:
     """The part of a plan's key for an operand that is not a PyVar."""
     x = python_number(x)
     if isinstance(x, Tile):
@@ -93,7 +93,7 @@ def key_of(x: Any) -> Any:
     return (type(x), x if x or type(x) is not float else str(x))  # -0.0 is not 0.0
 
 
-def converter(x: Any, target: DataType) -> Any:
+def converter(x: object, target: DataType) -> Any:
     """The conversion of an operand to `target`: None (take its value), a function of its value, or the array itself."""
     elem, lanes = target.element_of, target.lanes
     if type(x) is not PyVar:
@@ -199,7 +199,7 @@ def _source(op: Op) -> str:
     )
 
 
-def _on_tiles(op: Op, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def _on_tiles(op: Op, operands: tuple[object, ...], options: dict[str, Any]) -> Any:
     return apply(op, operands, options)
 
 
@@ -207,7 +207,7 @@ def _value_side(op: Op) -> Callable[..., Any]:
     plans: dict[Any, Plan] = {}
     PLANS.append(plans)
 
-    def new_plan(operands: tuple[Any, ...], options: dict[str, Any], key: Any) -> Plan:
+    def new_plan(operands: tuple[object, ...], options: dict[str, Any], key: object) -> Plan:
         plan = Plan(op, operands, options)
         if len(plans) >= _MAX_PLANS:
             plans.clear()

@@ -15,7 +15,7 @@ from .values import PyVar
 _ARANGE = np.arange(4096)
 
 
-def mask_array(mask: Any, lanes: int) -> Any:
+def mask_array(mask: object, lanes: int) -> Any:
     """The active lanes of a mask argument; None when it is None (all lanes)."""
     if mask is None:
         return None

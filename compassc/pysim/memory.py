@@ -157,7 +157,7 @@ class PyPointer:
             return tail[: tail.size - tail.size % elem.bytes].view(np_dtype(elem)), base
         return storage.view(elem), base
 
-    def as_ptr(self, dtype: Any) -> PyPointer:
+    def as_ptr(self, dtype: object) -> PyPointer:
         """The same address with another pointee type."""
         found = pointee_dtype(dtype, "as_ptr")
         return self if found is self.dtype else PyPointer(self.storage, self.offset, found, self.scope)
@@ -171,7 +171,7 @@ class PyPointer:
 
     __radd__ = __add__
 
-    def addr_of(self, index: Any = 0) -> PyPointer:
+    def addr_of(self, index: object = 0) -> PyPointer:
         """A pointer to an element, as of a buffer of one dimension."""
         return self + one_index(index, index_of)
 
@@ -186,7 +186,7 @@ class PyPointer:
             found._base = self._base + step * dtype.lanes
         return found
 
-    def __sub__(self, n: Any) -> PyPointer:
+    def __sub__(self, n: object) -> PyPointer:
         if isinstance(n, PyPointer):
             raise type_error(
                 "pointers cannot be subtracted from each other", "count the elements in an integer variable"
@@ -206,7 +206,7 @@ class PyPointer:
             return None
         return int(mine.data.ctypes.data + self.offset - theirs.data.ctypes.data - other.offset)
 
-    def _order(self, other: Any) -> int:
+    def _order(self, other: object) -> int:
         found = self._distance(other)
         if found is None:
             raise CompassError(
@@ -217,16 +217,16 @@ class PyPointer:
             )
         return found
 
-    def __lt__(self, other: Any) -> bool:
+    def __lt__(self, other: object) -> bool:
         return self._order(other) < 0
 
     def __le__(self, other: Any) -> bool:
         return self._order(other) <= 0
 
-    def __gt__(self, other: Any) -> bool:
+    def __gt__(self, other: object) -> bool:
         return self._order(other) > 0
 
-    def __ge__(self, other: Any) -> bool:
+    def __ge__(self, other: object) -> bool:
         return self._order(other) >= 0
 
     def __eq__(self, other: object) -> bool:
@@ -310,14 +310,14 @@ class PyPointer:
         storage.watch.access(what, self.offset + first * size, size, count, step * size, writes, active, atomic)
 
 
-def scalar_of(value: Any, elem: DataType) -> Any:
+def scalar_of(value: object, elem: DataType) -> Any:
     """The value of a one-element store."""
     if type(value) is PyVar and value.dtype.is_vector:
         raise type_error(f"{value.dtype} cannot be stored in one {elem}", "use a slice or S.vstore")
     return to_element(value, elem)
 
 
-def lanes_of(value: Any, elem: DataType, lanes: int) -> Any:
+def lanes_of(value: object, elem: DataType, lanes: int) -> Any:
     """The value of a vector store: a vector of as many lanes, or a scalar for all of them."""
     if type(value) is not PyVar or value.dtype.is_scalar:
         return to_element(value, elem)
@@ -401,7 +401,7 @@ class PyBuffer(PyPointer):
         text = np.array2string(items.reshape(*self.shape, *lanes), separator=", ", threshold=256, max_line_width=120)
         return f"{self.scope} {self.dtype}{list(self.shape)}({self.storage.name} + {self.offset} bytes)\n{text}"
 
-    def _flat(self, index: Any) -> tuple[int, int, int]:
+    def _flat(self, index: object) -> tuple[int, int, int]:
         """First flat item, number of items and step of a subscript."""
         items = index if type(index) is tuple else (index,)
         if len(items) != len(self.shape):
@@ -460,7 +460,7 @@ class PyBuffer(PyPointer):
         first, count, step = (item, 1, 1) if item >= 0 else self._flat(index)
         self.store(first, count, step, value)
 
-    def addr_of(self, index: Any = 0) -> PyPointer:
+    def addr_of(self, index: object = 0) -> PyPointer:
         """A pointer to an element; missing trailing indices are 0."""
         items = tuple(index) if isinstance(index, (tuple, list)) else (index,)
         if len(items) > len(self.shape):
@@ -478,16 +478,16 @@ class PyBuffer(PyPointer):
 
     __radd__ = __add__
 
-    def __sub__(self, n: Any) -> PyPointer:
+    def __sub__(self, n: object) -> PyPointer:
         return super().__sub__(n) if self.scope == "constant" else self._no_arithmetic(n)
 
-    def _no_arithmetic(self, _other: Any) -> Any:
+    def _no_arithmetic(self, _other: object) -> Any:
         raise type_error("a buffer cannot be moved or compared", "use a pointer: buf.addr_of(0)")
 
     __lt__ = __le__ = __gt__ = __ge__ = _no_arithmetic
 
 
-def pointer_of(x: Any, what: str) -> PyPointer:
+def pointer_of(x: object, what: str) -> PyPointer:
     """An address argument."""
     if type(x) is PyPointer or isinstance(x, PyPointer):
         return x

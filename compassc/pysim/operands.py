@@ -37,6 +37,6 @@ def vector(x: Any, what: str) -> DataType:
     return x.dtype
 
 
-def integer(x: Any, what: str) -> int:
+def integer(x: object, what: str) -> int:
     """An integer argument."""
     return x if type(x) is int else index_of(x, what)

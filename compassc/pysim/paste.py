@@ -50,7 +50,7 @@ class Rewriting(Protocol):
     def statements(self, nodes: list[ast.stmt]) -> list[ast.stmt]:
         """A block of statements, rewritten."""
 
-    def constant(self, value: Any, at: ast.AST) -> ast.expr:
+    def constant(self, value: object, at: ast.AST) -> ast.expr:
         """A value as a constant of the code."""
 
 

@@ -36,7 +36,7 @@ class _Held:
     def get(self) -> Any:
         return self.value
 
-    def set(self, value: Any) -> None:
+    def set(self, value: object) -> None:
         self.value = value
 
 
@@ -60,15 +60,15 @@ class PyMachine:
             body()
 
     @staticmethod
-    def do(name: str, *args: Any) -> None:
+    def do(name: str, *args: object) -> None:
         op(name)(*args)
 
     @staticmethod
-    def let(name: str, value: Any) -> Any:
+    def let(name: str, value: object) -> Any:
         return value
 
     @staticmethod
-    def variable(name: str, value: Any) -> _Held:
+    def variable(name: str, value: object) -> _Held:
         return _Held(value)
 
     @staticmethod
@@ -85,23 +85,23 @@ class PyMachine:
         pointer[0] = value
 
     @staticmethod
-    def binary(symbol: str, a: Any, b: Any) -> Any:
+    def binary(symbol: str, a: object, b: object) -> Any:
         return _OPERATORS[symbol](a, b)
 
     @staticmethod
-    def missing(condition: Any) -> Any:
+    def missing(condition: object) -> Any:
         return not condition
 
     @staticmethod
-    def unary(symbol: str, a: Any) -> Any:
+    def unary(symbol: str, a: object) -> Any:
         return PREFIX[symbol](a)
 
     @staticmethod
-    def constant(x: Any) -> int | None:
+    def constant(x: object) -> int | None:
         return operator.index(x) if hasattr(x, "__index__") else None
 
     @staticmethod
-    def operand(x: Any, what: str) -> Any:
+    def operand(x: object, what: str) -> Any:
         x = python_number(x)
         if type(x) in (int, float, bool) or (type(x) is PyVar and x.dtype.is_scalar):
             return x
@@ -149,7 +149,7 @@ class PyMachine:
         return True
 
     @staticmethod
-    def shared_loop(counts: tuple[Any, ...], stages: int) -> Iterator[Any]:
+    def shared_loop(counts: tuple[object, ...], stages: int) -> Iterator[Any]:
         sizes = [index_of(c, "a count of S.parallel_tiles") for c in counts]
         tec = LOCAL.tec
         for turn in range(tec.id, int(np.prod(sizes, dtype=np.int64)), tec.session.local_size):

@@ -184,7 +184,7 @@ class PyVar:
 # ------------------------------------------------------------------------------------------------ making values
 
 
-def scalar_result(value: Any, dt: DataType) -> Any:
+def scalar_result(value: object, dt: DataType) -> Any:
     """A NumPy scalar as a kernel value: bools become Python bools."""
     return bool(value) if dt.is_bool else PyVar(value, dt)
 
@@ -192,7 +192,7 @@ def scalar_result(value: Any, dt: DataType) -> Any:
 _LITERAL_TYPES = (int, float, bool)
 
 
-def python_number(x: Any) -> Any:
+def python_number(x: object) -> Any:
     """A NumPy scalar as the Python number that it is, which is how kernels see it; anything else unchanged."""
     if not isinstance(x, np.generic):
         return x
@@ -200,7 +200,7 @@ def python_number(x: Any) -> Any:
     return found if type(found) in _LITERAL_TYPES else x
 
 
-def of_numpy(x: Any) -> PyVar:
+def of_numpy(x: object) -> PyVar:
     """A NumPy scalar or 1-D array as a value of its own type."""
     array = np.asarray(x)
     elem = dtype(str(array.dtype))
@@ -368,14 +368,14 @@ def _power(elem: DataType) -> Callable[[Any, Any], Any]:
     return lambda x, y: np.asarray(power(np.asarray(x), np.asarray(y), dtype=elem))[()]
 
 
-def _operand(x: Any) -> Any:
+def _operand(x: object) -> Any:
     """The operand as the typing rules take it; NotImplemented if it is not a value."""
     if type(x) is PyVar:
         return x.dtype
     return x if type(x) in _LITERAL_TYPES else NotImplemented
 
 
-def _converter(x: Any, elem: DataType) -> Any:
+def _converter(x: object, elem: DataType) -> Any:
     """The conversion of an operand to element type `elem`: None (none needed), a function of its array, or the constant."""
     if type(x) is not PyVar:
         return to_element(x, elem)
@@ -388,7 +388,7 @@ def _converter(x: Any, elem: DataType) -> Any:
     return lambda value: convert(value, source, elem, scalar=scalar)[()]
 
 
-def _plan(op: str, a: Any, b: Any) -> Any:
+def _plan(op: str, a: object, b: object) -> Any:
     """Operand conversions, function and result type of an operator on these operand types."""
     xa, xb = _operand(a), _operand(b)
     if xa is NotImplemented or xb is NotImplemented:
@@ -425,7 +425,7 @@ def _of_bools(op: str) -> Callable[[Any, Any], bool]:
     return lambda a, b: bool(fn(int(a), int(b)))
 
 
-def _division(op: str, matched: DataType, kind: Any) -> Callable[[Any, Any], Any]:
+def _division(op: str, matched: DataType, kind: object) -> Callable[[Any, Any], Any]:
     """Integer division or remainder of the matched type."""
     if matched.is_vector:
         return np.fmod if op == "floormod" else quotient

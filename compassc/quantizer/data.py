@@ -74,7 +74,7 @@ def load(source: Any, graph: Graph, pictures: Pictures | None = None, limit: int
     return made if limit is None else made.first(limit)
 
 
-def without_states(graph: Graph, source: Any) -> Graph:
+def without_states(graph: Graph, source: object) -> Graph:
     """The graph with the inputs that a source has arrays for, which may have none for states."""
     shown = shown_inputs(graph)
     if len(shown) == len(graph.inputs):
@@ -90,12 +90,12 @@ def without_states(graph: Graph, source: Any) -> Graph:
     return graph if given else replace(graph, inputs=shown, attributes={})
 
 
-def _lists(sample: Any, graph: Graph) -> bool:
+def _lists(sample: object, graph: Graph) -> bool:
     """Whether a sample has one array for every input."""
     return isinstance(sample, (tuple, list)) and len(sample) == len(graph.inputs) > 2
 
 
-def _load(source: Any, graph: Graph, pictures: Pictures) -> Samples:
+def _load(source: object, graph: Graph, pictures: Pictures) -> Samples:
     if isinstance(source, Samples):
         return source
     if isinstance(source, (str, Path)):
@@ -217,7 +217,7 @@ def from_dataset(dataset: Any, graph: Graph) -> Samples:
     return made
 
 
-def _sample(item: Any, graph: Graph, label: str) -> Mapping[str, Array]:
+def _sample(item: object, graph: Graph, label: str) -> Mapping[str, Array]:
     if isinstance(item, (tuple, list)) and len(item) == 2 and len(graph.inputs) == 1:
         item = item[0]  # the other one is a label
     elif isinstance(item, (tuple, list)) and len(item) == 2 and isinstance(item[0], (tuple, list, Mapping)):

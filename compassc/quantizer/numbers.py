@@ -110,7 +110,7 @@ class Factor:
         }
 
 
-def factor(ratio: Any, bits: int, shift_limit: int = 31) -> Factor:
+def factor(ratio: object, bits: int, shift_limit: int = 31) -> Factor:
     """The multiplier and shift for a ratio, or for several. OverflowError where a ratio is none that they can hold."""
     found = np.asarray(ratio, F32)
     if not np.isfinite(found).all() or (found <= 0).any():
@@ -172,7 +172,7 @@ def extremes(weights: Array) -> tuple[Array, Array]:
 # -- biases
 
 
-def quantised_biases(biases: Array, scale: Any, bits: int, absorbed: Array | int = 0, effective: int = 0) -> Array:
+def quantised_biases(biases: Array, scale: object, bits: int, absorbed: Array | int = 0, effective: int = 0) -> Array:
     """Biases in the scale of the sums, with what the input's zero point adds; in float32, as int64.
 
     `effective`: the high bits that are used; lower ones are cleared.

@@ -144,7 +144,7 @@ class Settings:
     unify: float = 1.0
 
     @classmethod
-    def preset(cls, name: str, **changes: Any) -> Settings:
+    def preset(cls, name: str, **changes: object) -> Settings:
         """The settings of that name: int8, int16, w8a16, fp16 or bf16. UsageError for others."""
         if name not in PRESETS:
             help = help_for(name, PRESETS, "settings")
@@ -181,7 +181,7 @@ class Settings:
                 raise UsageError(f"'{key}' is {value!r}, expected {wanted}", code="quantize-settings")
         return replace(self, common=replace(self.common, **checked(given)), **of_graph)
 
-    def overridden(self, each: Mapping[str, Mapping[str, Any]]) -> Settings:
+    def overridden(self, each: Mapping[str, Mapping[str, object]]) -> Settings:
         """These settings with others for layers by name, with `*` and `?`, or `type:` and a type."""
         added = tuple((key, checked(dict(given))) for key, given in each.items())
         return replace(self, layers=(*self.layers, *added))
@@ -230,11 +230,11 @@ class Settings:
         ]
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _by_name(value: Any) -> bool:
+def _by_name(value: object) -> bool:
     """Whether a value is a mapping of names."""
     return isinstance(value, dict) and all(isinstance(key, str) for key in value)
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from compass_core.arrays import Array
 from compass_runtime.ndarray import NDArray
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.relay.attributes import Attrs, DictAttrs
@@ -178,7 +177,7 @@ class Constant(Expr):
             self._keep(data=NDArray(np.asarray(self.data, order="C")))
 
     @property
-    def array(self) -> Array:
+    def array(self) -> np.ndarray[Any, Any]:
         """The tensor as a NumPy array, which shares its memory."""
         return np.asarray(self.data)
 

@@ -62,7 +62,7 @@ def set_logger_from_environment() -> None:
 DEBUG, INFO, WARN, ERROR = logger.debug, logger.info, logger.warning, logger.error
 
 
-def DEBUG_ONCE(message: str, *args: Any) -> None:
+def DEBUG_ONCE(message: str, *args: object) -> None:
     """A debug message that is said once per process."""
     if message not in _said_once:
         _said_once.add(message)
@@ -74,7 +74,7 @@ def timer(function: F) -> F:
     say = logger.debug if function.__name__.startswith("_") else logger.info
 
     @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: object, **kwargs: object) -> Any:
         say("%s starts", function.__name__)
         start = time.perf_counter()
         try:

@@ -127,7 +127,7 @@ def _help() -> tuple[str, ...]:
     return tuple(f"{' | '.join(spellings.split())}: {what}" for spellings, what in _OPTIONS.values())
 
 
-def canonical_target(target: Any) -> str:
+def canonical_target(target: object) -> str:
     """The configuration's name that a target argument means.
 
     `X2_1204`, `compass -mcpu=X2_1204`, `compass`, or an object with `mcpu`, `name` or text of that form; the variable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_core.errors import UsageError
 from compassc.targets.target import Target
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from compassc.ir.stmts import IRModule
 
 
-def build(inputs: Any, args: Sequence[Any] | None = None, target: Any = None, name: str = "default_function") -> Module:
+def build(
+    inputs: object, args: Sequence[object] | None = None, target: object = None, name: str = "default_function"
+) -> Module:
     """The module of a schedule with the parameters `args`, or of an IR function or module.
 
     Call it with one array or number for each parameter; outputs are changed in place. It can be timed, exported and
@@ -26,7 +28,7 @@ def build(inputs: Any, args: Sequence[Any] | None = None, target: Any = None, na
     return code_generator(chosen.kind.name)(_module(inputs, args, chosen, name), chosen)
 
 
-def _module(inputs: Any, args: Sequence[Any] | None, target: Target, name: str) -> IRModule:
+def _module(inputs: object, args: Sequence[object] | None, target: Target, name: str) -> IRModule:
     from compassc.ir.stmts import IRModule, PrimFunc
     from compassc.te import Schedule, lower
 

@@ -49,7 +49,7 @@ def ptx(text: str, name: str, arch: str) -> str:
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
 
 
-def _text(nvrtc: Any, program: ctypes.c_void_p, size_of: str, content_of: str) -> str:
+def _text(nvrtc: object, program: ctypes.c_void_p, size_of: str, content_of: str) -> str:
     size = ctypes.c_size_t()
     _check(nvrtc, getattr(nvrtc, size_of)(program, ctypes.byref(size)))
     content = ctypes.create_string_buffer(size.value)

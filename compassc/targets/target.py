@@ -77,7 +77,7 @@ class Target:
         """What schedules are lowered for."""
         return self.kind.machine(self)
 
-    def with_host(self, host: Any) -> Target:
+    def with_host(self, host: object) -> Target:
         """The target with another host."""
         return Target(self, host)
 
@@ -139,7 +139,7 @@ class Target:
         return None if info is None else Target(info.name)
 
 
-def machine_of(target: Any = None) -> Machine:
+def machine_of(target: object = None) -> Machine:
     """What schedules are lowered for, for a target (None: the current one, or that of the switch COMPASS_TARGET)."""
     return Target.of(target).machine()
 
@@ -150,7 +150,7 @@ def _default() -> str:
     return f"{NPU} -mcpu={canonical_target(None)}"
 
 
-def _given(target: Any) -> dict[str, Any]:
+def _given(target: object) -> dict[str, Any]:
     """Kind and options, as they are written."""
     if isinstance(target, Target):
         return {key: value for key, value in target.export().items() if key != "keys"}
@@ -200,7 +200,7 @@ def _written(words: list[str]) -> dict[str, Any]:
     return found
 
 
-def _options(declared: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
+def _options(declared: Kind, given: Mapping[str, object]) -> dict[str, Any]:
     """The options of a kind with their values."""
     for name in given:
         if name not in declared.options:
@@ -213,7 +213,7 @@ def _options(declared: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
     return {**defaults, **values}
 
 
-def _value(declared: Kind, name: str, option: Option, value: Any) -> Any:
+def _value(declared: Kind, name: str, option: Option, value: object) -> Any:
     if isinstance(value, str) and option.type is bool and value.lower() in _WORDS:
         value = _WORDS[value.lower()]
     elif isinstance(value, str) and option.type is int and value.lstrip("-").isdecimal():

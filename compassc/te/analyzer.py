@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from compassc.analysis.arith import Arith
 from compassc.analysis.simplify import Simplifier
@@ -34,7 +34,7 @@ class Analyzer:
         self._facts = Arith()
         self._values: dict[Var, Expr] = {}
 
-    def bind(self, var: Any, value: Any, allow_override: bool = False) -> None:
+    def bind(self, var: object, value: object, allow_override: bool = False) -> None:
         """Say what a variable is: a value, or a Range that it is in."""
         v = _variable(var)
         if isinstance(value, Range):
@@ -42,11 +42,11 @@ class Analyzer:
         else:
             self._values[v] = as_expr(value)
 
-    def _of(self, given: Any) -> Expr:
+    def _of(self, given: object) -> Expr:
         """An expression with the values of its variables."""
         return substitute(as_expr(given), self._values)
 
-    def simplify(self, expr: Any, steps: int = 2) -> Expr:
+    def simplify(self, expr: object, steps: int = 2) -> Expr:
         """The expression in a simpler form."""
         made, simplifier = self._of(expr), Simplifier(self._facts).expr
         for _ in range(max(steps, 1)):
@@ -55,31 +55,31 @@ class Analyzer:
 
     rewrite_simplify = canonical_simplify = simplify
 
-    def can_prove(self, cond: Any) -> bool:
+    def can_prove(self, cond: object) -> bool:
         """Whether a condition holds for all values that its variables can have."""
         e = Simplifier(self._facts).expr(self._of(cond))
         return isinstance(e, IntImm) and bool(e.value)
 
-    def can_prove_equal(self, lhs: Any, rhs: Any) -> bool:
+    def can_prove_equal(self, lhs: object, rhs: object) -> bool:
         """Whether two expressions are always equal."""
         return self._facts.difference(self._of(lhs), self._of(rhs)) == (0, 0)
 
-    def can_prove_greater_equal(self, expr: Any, lower_bound: int) -> bool:
+    def can_prove_greater_equal(self, expr: object, lower_bound: int) -> bool:
         """Whether an expression is at least a number."""
         return self._facts.range_of(self._of(expr))[0] >= lower_bound
 
-    def can_prove_less(self, expr: Any, upper_bound: int) -> bool:
+    def can_prove_less(self, expr: object, upper_bound: int) -> bool:
         """Whether an expression is less than a number."""
         return self._facts.range_of(self._of(expr))[1] < upper_bound
 
-    def const_int_bound(self, expr: Any) -> ConstIntBound:
+    def const_int_bound(self, expr: object) -> ConstIntBound:
         """The least and the largest value of an expression."""
         e = self._of(expr)
         low, high = self._facts.range_of(e)
         return ConstIntBound(int(low), int(high))
 
     @contextmanager
-    def constraint_scope(self, constraint: Any) -> Iterator[None]:
+    def constraint_scope(self, constraint: object) -> Iterator[None]:
         """A condition holds within this context."""
         mark = self._facts.mark()
         self._facts.assume(self._of(constraint))
@@ -89,7 +89,7 @@ class Analyzer:
             self._facts.release(mark)
 
 
-def detect_linear_equation(expr: Any, variables: Sequence[Any]) -> list[Expr]:
+def detect_linear_equation(expr: object, variables: Sequence[object]) -> list[Expr]:
     """The factors of variables in an expression and what is left: `[a, b, c]` for `a * x + b * y + c`; an empty list
     where it is not linear in them."""
     facts = Arith()
@@ -108,7 +108,7 @@ def detect_linear_equation(expr: Any, variables: Sequence[Any]) -> list[Expr]:
     return [*(IntImm(kind_of(v), f) for v, f in factors.items()), Analyzer().simplify(rest)]
 
 
-def _variable(given: Any) -> Var:
+def _variable(given: object) -> Var:
     e = given.var if isinstance(given, IterVar) else as_expr(given)
     if not isinstance(e, Var):
         raise ExpressionTypeError(f"expected a variable, got {given!r}")

@@ -11,7 +11,7 @@ from compassc.ir.iter_vars import IterKind, IterVar, Range
 _THREAD_TAG = re.compile(r"(threadIdx|blockIdx|vthread)(\.[xyz])?\Z")
 
 
-def _range(dom: Any) -> Range:
+def _range(dom: object) -> Range:
     if isinstance(dom, Range):
         return dom
     if isinstance(dom, (tuple, list)) and len(dom) == 2:
@@ -19,7 +19,7 @@ def _range(dom: Any) -> Range:
     raise ExpressionTypeError(f"an axis needs a range, (begin, end), got {dom!r}")
 
 
-def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "") -> IterVar:
+def reduce_axis(dom: object, name: str = "rv", thread_tag: str = "") -> IterVar:
     """An axis to reduce over: `dom` is (begin, end) or a Range."""
     return IterVar(_range(dom), name or "iter", IterKind.REDUCTION, thread_tag)
 

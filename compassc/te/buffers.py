@@ -44,7 +44,7 @@ class View:
         """The memory that it is in."""
         return self.buffer.scope
 
-    def offset_of(self, indices: Sequence[Any]) -> tuple[Expr, ...]:
+    def offset_of(self, indices: Sequence[object]) -> tuple[Expr, ...]:
         """How many elements an element stands behind the first one."""
         where: Expr = _ZERO
         for index, stride in zip(self._indices(indices), self.strides):
@@ -64,7 +64,7 @@ class View:
         """The elements between neighbours in each dimension."""
         return self.declared_strides or compact_strides(self.shape)
 
-    def _indices(self, given: Sequence[Any]) -> tuple[Expr, ...]:
+    def _indices(self, given: Sequence[object]) -> tuple[Expr, ...]:
         if len(given) != len(self.shape):
             raise ExpressionError(f"'{self.name}' has {len(self.shape)} dimensions, got {len(given)} indices")
         return tuple(whole(i, f"an index of '{self.name}'") for i in given)
@@ -82,7 +82,7 @@ class View:
             raise ExpressionTypeError(f"'{self.name}' has {self.dtype} elements, the value is {e.dtype}")
         return S.BufferStore(self.buffer, self._indices(indices), e, None)
 
-    def ptr(self, *indices: Any) -> Expr:
+    def ptr(self, *indices: object) -> Expr:
         """The address of an element, of the first one without indices."""
         if not indices:
             return E.Pointer(self.dtype, self.buffer.data, _ZERO)
@@ -96,12 +96,12 @@ class View:
             )
         return self[tuple(begin) if isinstance(begin, (list, tuple)) else begin]
 
-    def vstore(self, begin: Any, value: Any) -> Stmt:
+    def vstore(self, begin: object, value: object) -> Stmt:
         """The statement that writes the element at the indices `begin`."""
         return self.store(value, *(begin if isinstance(begin, (list, tuple)) else (begin,)))
 
     def access_ptr(
-        self, access_mask: Any = "rw", ptr_type: Any = "handle", content_lanes: int = 1, offset: Any = 0
+        self, access_mask: object = "rw", ptr_type: object = "handle", content_lanes: int = 1, offset: object = 0
     ) -> Expr:
         """The address `offset` elements behind the first one. What `access_mask` says changes nothing: who gets an address
         may read and write."""
@@ -110,7 +110,7 @@ class View:
         return E.Pointer(self.dtype, self.buffer.data, whole(offset, f"an offset in '{self.name}'"))
 
 
-def whole(given: Any, what: str) -> Expr:
+def whole(given: object, what: str) -> Expr:
     """A whole number. ExpressionTypeError for others."""
     e = as_expr(given)
     if not kind_of(e).is_integer or kind_of(e).is_bool:
@@ -169,12 +169,12 @@ def decl_buffer(
     return View(declared(name, sizes, FLOAT32 if dtype is None else data_type(dtype)), steps)
 
 
-def _is_number(given: Any, number: int) -> bool:
+def _is_number(given: object, number: int) -> bool:
     e = as_expr(given)
     return isinstance(e, IntImm) and e.value == number
 
 
-def check_bound(what: str, view: Any, tensor: Tensor, strided: bool = False) -> View:
+def check_bound(what: str, view: object, tensor: Tensor, strided: bool = False) -> View:
     """The buffer that stands for a tensor. ExpressionError where it has another type or shape, or strides of its own
     unless it is `strided`."""
     if not isinstance(view, View):

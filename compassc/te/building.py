@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compassc import services
 from compassc.te.lowering import lower
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def build(
-    schedule: Any,
-    args: Sequence[Any],
-    target: Any = None,
+    schedule: object,
+    args: Sequence[object],
+    target: object = None,
     name: str = "default_function",
     binds: Mapping[Tensor, View] | None = None,
 ) -> Module:
@@ -35,7 +35,7 @@ def build(
     return made
 
 
-def create_prim_func(ops: Sequence[Any], index_dtype_override: str | None = None) -> PrimFunc:
+def create_prim_func(ops: Sequence[object], index_dtype_override: str | None = None) -> PrimFunc:
     """The function of blocks that computes the tensors among `ops`, its parameters in order: what `tir.Schedule` takes."""
     made: PrimFunc = services.create_prim_func(ops, index_dtype_override)
     return made

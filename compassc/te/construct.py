@@ -23,12 +23,12 @@ def var(name: str = "tindex", dtype: Any = INT32) -> Expr:
     return Var(name, data_type(dtype))
 
 
-def size_var(name: str = "size", dtype: Any = INT32) -> Expr:
+def size_var(name: str = "size", dtype: object = INT32) -> Expr:
     """A number that is known when the kernel runs, and not negative."""
     return Var(name, data_type(dtype), True)
 
 
-def shape_of(given: Any) -> tuple[Expr, ...]:
+def shape_of(given: object) -> tuple[Expr, ...]:
     """The dimensions that a shape is written as. ExpressionError for what is no number of elements."""
     listed = given if isinstance(given, (tuple, list)) else (given,)
     shape = tuple(as_expr(int(d) if isinstance(d, float) else d) for d in listed)
@@ -38,17 +38,17 @@ def shape_of(given: Any) -> tuple[Expr, ...]:
     return shape
 
 
-def placeholder(shape: Any, dtype: Any = None, name: str = "placeholder") -> Tensor:
+def placeholder(shape: object, dtype: object = None, name: str = "placeholder") -> Tensor:
     """A tensor that is given to the kernel; `dtype` is float32 unless it is said."""
     return PlaceholderOp(name, shape_of(shape), FLOAT32 if dtype is None else data_type(dtype)).output(0)
 
 
 def compute(
-    shape: Any,
+    shape: object,
     fcompute: Callable[..., Any],
     name: str = "compute",
     tag: str = "",
-    attrs: Mapping[str, Any] | None = None,
+    attrs: Mapping[str, object] | None = None,
     varargs_names: Sequence[str] | None = None,
 ) -> Any:
     """The tensor whose element at `i, j, ...` is `fcompute(i, j, ...)`; a tuple of tensors when that gives several.

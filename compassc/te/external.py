@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Container
 from pathlib import Path
-from typing import Any
 
 from compassc.ir import exprs as E
 from compassc.ir.dtypes import VOID, PointerType, Type
@@ -32,7 +31,7 @@ IMPORTED = {"import_c": "C", "import_llvm": "LLVM"}
 """The pragmas whose value is the text of functions, which become attributes of the kernel."""
 
 
-def call_extern(dtype: Any, func_name: str, *args: Any) -> Expr:
+def call_extern(dtype: object, func_name: str, *args: object) -> Expr:
     """The value of a function of C, of type `dtype` (`"void"`: none). Arguments are values of the types that the function
     takes, and views or addresses (`view.access_ptr("r")`). The host has those of its C library and those that the pragmas
     `import_c` and `import_llvm` bring; CUDA devices have theirs, without addresses. LowerError on NPUs."""
@@ -45,7 +44,7 @@ def call_extern(dtype: Any, func_name: str, *args: Any) -> Expr:
 call_pure_extern = call_extern
 
 
-def call_intrin(dtype: Any, func_name: str, *args: Any) -> Expr:
+def call_intrin(dtype: object, func_name: str, *args: object) -> Expr:
     """The function of `te` of a name (`exp`, or `tir.exp`), whose value is of type `dtype`, or an operation that was added
     (`register_op_attr`). ExpressionError for others."""
     name = func_name.removeprefix("tir.") if isinstance(func_name, str) else ""
@@ -59,7 +58,7 @@ def call_intrin(dtype: Any, func_name: str, *args: Any) -> Expr:
     return made
 
 
-def _argument(function: str, given: Any) -> Expr:
+def _argument(function: str, given: object) -> Expr:
     if isinstance(given, str):
         raise ExpressionTypeError(f"call of '{function}': texts are not passed to functions of C, got {given!r}")
     return given.ptr() if isinstance(given, View) else given if isinstance(given, Expr) else as_expr(given)

@@ -53,12 +53,12 @@ def is_added(name: str) -> bool:
     return name.removeprefix(PREFIX) in _ATTRIBUTES
 
 
-def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int = 10) -> Any:
+def register_op_attr(op_name: str, attr_key: str, value: object = None, level: int = 10) -> Any:
     """Gives an operation an attribute; one of a new name exists from then on. Of several values that of the highest `level`
     counts. Without a value it is a decorator."""
     attributes = _ATTRIBUTES.setdefault(_plain(op_name), {})
 
-    def register(given: Any) -> Any:
+    def register(given: object) -> Any:
         if level >= attributes.get(attr_key, (level, None))[0]:
             attributes[attr_key] = (level, given)
         return given

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from compassc.ir.dtypes import FLOAT32, dtype
 from compassc.ir.errors import ExpressionTypeError
@@ -14,7 +13,7 @@ from compassc.ir.operators import as_expr, binary, cast, const, kind_of, matched
 from compassc.te.math import Select, abs, exp, log, sqrt
 
 
-def _real(x: Any, name: str, function: Callable[[Expr], Expr]) -> Expr:
+def _real(x: object, name: str, function: Callable[[Expr], Expr]) -> Expr:
     """A function of float32 for a value of float16 or float32, in its type."""
     e = as_expr(x)
     if not e.dtype.is_float or e.dtype.bits > 32:
@@ -42,7 +41,7 @@ def _signed(x: Expr, function: Callable[[Expr], Expr]) -> Expr:
     return Select(x < 0.0, -found, found)
 
 
-def atan(x: Any) -> Expr:
+def atan(x: object) -> Expr:
     """The angle in radians whose tangent is x, from -pi/2 to pi/2."""
 
     def positive(a: Expr) -> Expr:
@@ -57,7 +56,7 @@ def atan(x: Any) -> Expr:
 _ASIN = (4.2163199048e-2, 2.4181311049e-2, 4.5470025998e-2, 7.4953002686e-2, 1.6666752422e-1)
 
 
-def asin(x: Any) -> Expr:
+def asin(x: object) -> Expr:
     """The angle in radians whose sine is x, from -pi/2 to pi/2; no number for x beyond -1 and 1."""
 
     def positive(a: Expr) -> Expr:
@@ -68,7 +67,7 @@ def asin(x: Any) -> Expr:
     return _real(x, "asin", lambda v: _signed(v, positive))
 
 
-def acos(x: Any) -> Expr:
+def acos(x: object) -> Expr:
     """The angle in radians whose cosine is x, from 0 to pi; no number for x beyond -1 and 1."""
 
     def function(v: Expr) -> Expr:
@@ -80,7 +79,7 @@ def acos(x: Any) -> Expr:
     return _real(x, "acos", function)
 
 
-def asinh(x: Any) -> Expr:
+def asinh(x: object) -> Expr:
     """The number whose hyperbolic sine is x."""
 
     def positive(a: Expr) -> Expr:
@@ -91,7 +90,7 @@ def asinh(x: Any) -> Expr:
     return _real(x, "asinh", lambda v: _signed(v, positive))
 
 
-def acosh(x: Any) -> Expr:
+def acosh(x: object) -> Expr:
     """The number, not negative, whose hyperbolic cosine is x; no number for x below 1."""
 
     def function(v: Expr) -> Expr:
@@ -103,7 +102,7 @@ def acosh(x: Any) -> Expr:
     return _real(x, "acosh", function)
 
 
-def atanh(x: Any) -> Expr:
+def atanh(x: object) -> Expr:
     """The number whose hyperbolic tangent is x; infinite for -1 and 1, no number beyond."""
 
     def positive(a: Expr) -> Expr:
@@ -113,7 +112,7 @@ def atanh(x: Any) -> Expr:
     return _real(x, "atanh", lambda v: _signed(v, positive))
 
 
-def logaddexp(x: Any, y: Any) -> Expr:
+def logaddexp(x: object, y: object) -> Expr:
     """log(exp(x) + exp(y)), without running over in between."""
     a, b = as_expr(x), as_expr(y)
     kind = matched(kind_of(a), kind_of(b), "logaddexp")
@@ -126,7 +125,7 @@ def logaddexp(x: Any, y: Any) -> Expr:
     return _real(cast(a, kind), "logaddexp", function)
 
 
-def fmod(x: Any, y: Any) -> Expr:
+def fmod(x: object, y: object) -> Expr:
     """What the quotient of whole numbers, cut towards zero, leaves. ExpressionTypeError for reals, whose remainder is
     exact on no target but the host."""
     a, b = as_expr(x), as_expr(y)
@@ -137,7 +136,7 @@ def fmod(x: Any, y: Any) -> Expr:
     return binary("mod", a, b)
 
 
-def popcount(x: Any) -> Expr:
+def popcount(x: object) -> Expr:
     """How many bits of a whole number are set, in its type."""
     e = as_expr(x)
     if not e.dtype.is_integer or e.dtype.is_bool:

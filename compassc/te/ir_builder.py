@@ -43,7 +43,7 @@ class BufferVar:
         """The buffer."""
         return self.view
 
-    def _indices(self, given: Any) -> tuple[Any, ...]:
+    def _indices(self, given: object) -> tuple[Any, ...]:
         indices = given if isinstance(given, tuple) else (given,)
         if len(indices) != 1 or len(self.view.shape) == 1:
             return indices
@@ -66,7 +66,7 @@ class IRBuilder:
     def __init__(self) -> None:
         self._levels: list[list[Stmt]] = [[]]
 
-    def emit(self, statement: Any) -> None:
+    def emit(self, statement: object) -> None:
         """Add a statement, several, or an expression that is evaluated."""
         self._levels[-1] += body_of(statement, "ir_builder")
 
@@ -86,7 +86,7 @@ class IRBuilder:
 
     @contextmanager
     def for_range(
-        self, begin: Any, end: Any, name: str = "i", dtype: Any = None, kind: str = "serial"
+        self, begin: object, end: object, name: str = "i", dtype: object = None, kind: str = "serial"
     ) -> Iterator[Expr]:
         """A loop; gives its variable. `kind`: one of KINDS; what may run at the same time runs in order."""
         if kind not in KINDS:
@@ -100,7 +100,7 @@ class IRBuilder:
         self.emit(S.For(var, KINDS[kind], start, stop, IntImm(number, 1), tuple(body)))
 
     @contextmanager
-    def while_loop(self, condition: Any) -> Iterator[None]:
+    def while_loop(self, condition: object) -> Iterator[None]:
         """A loop that goes on while a condition holds."""
         test = truth(condition)
         with self._inner() as body:
@@ -108,7 +108,7 @@ class IRBuilder:
         self.emit(S.While(test, tuple(body)))
 
     @contextmanager
-    def if_scope(self, condition: Any) -> Iterator[None]:
+    def if_scope(self, condition: object) -> Iterator[None]:
         """Statements under a condition."""
         test = truth(condition)
         with self._inner() as body:
@@ -125,14 +125,14 @@ class IRBuilder:
             yield
         self._levels[-1][-1] = S.IfThenElse(before.condition, before.then_case, tuple(body))
 
-    def let(self, name: str, value: Any) -> Expr:
+    def let(self, name: str, value: object) -> Expr:
         """A variable with a value."""
         e = as_expr(value)
         var = Var(name, kind_of(e))
         self.emit(S.Let(var, e))
         return var
 
-    def allocate(self, dtype: Any, shape: Any, name: str = "buf", scope: str = "") -> BufferVar:
+    def allocate(self, dtype: object, shape: object, name: str = "buf", scope: str = "") -> BufferVar:
         """Memory of the thread that runs the statements, of a constant size."""
         if scope not in ("", "local", "global"):
             raise ExpressionError(
@@ -146,7 +146,7 @@ class IRBuilder:
         self.emit(S.Alloc(buffer))
         return BufferVar(self, View(buffer))
 
-    def buffer_ptr(self, buffer: Any, shape: Sequence[Any] | None = None) -> BufferVar:
+    def buffer_ptr(self, buffer: object, shape: Sequence[object] | None = None) -> BufferVar:
         """A buffer, to be read and written with brackets."""
         if not isinstance(buffer, View):
             raise ExpressionTypeError(f"buffer_ptr takes a buffer, got {type(buffer).__name__}")
@@ -154,11 +154,11 @@ class IRBuilder:
             raise ExpressionError(f"'{buffer.name}' has {len(buffer.shape)} dimensions, got a shape of {len(shape)}")
         return BufferVar(self, buffer)
 
-    def likely(self, condition: Any) -> Any:
+    def likely(self, condition: object) -> Any:
         """A condition that mostly holds, which changes nothing."""
         return condition
 
-    def scope_attr(self, *given: Any) -> None:
+    def scope_attr(self, *given: object) -> None:
         """Always an ExpressionError: statements do not say which threads run them."""
         raise ExpressionError(
             f"the attribute {given[1] if len(given) > 1 else given!r} has no meaning in statements",
@@ -166,7 +166,7 @@ class IRBuilder:
         )
 
 
-def truth(given: Any) -> Expr:
+def truth(given: object) -> Expr:
     """A condition. ExpressionTypeError for what is no bool."""
     e = as_expr(given)
     if e.dtype is not BOOL:

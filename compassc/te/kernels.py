@@ -59,7 +59,7 @@ class TEKernel(Kernel):
                 f"'{self.__name__}' gives {type(given).__name__}", "return (schedule, [A, B, C]), or [A, B, C]"
             )
 
-    def given(self, target: str, sizes: Mapping[str, Any]) -> list[Tensor] | None:
+    def given(self, target: str, sizes: Mapping[str, object]) -> list[Tensor] | None:
         """The arguments of a function that gives these alone; None for one that gives a schedule. `sizes`: values of its
         parameters; ExpressionTypeError for others."""
         known = inspect.signature(self.function).parameters
@@ -70,7 +70,7 @@ class TEKernel(Kernel):
         tensors = isinstance(made, (list, tuple)) and made and all(isinstance(t, Tensor) for t in made)
         return list(made) if tensors else None
 
-    def _made(self, **given: Any) -> Any:
+    def _made(self, **given: object) -> Any:
         """What the function gives. ExpressionError where it fails."""
         try:
             return self.function(**given)

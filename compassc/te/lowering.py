@@ -71,7 +71,7 @@ def lower(
 
 
 def schedule_ops(
-    schedule: Schedule, bounds: Bounds, args: Sequence[Any] | None = None, name: str = "main", target: Any = None
+    schedule: Schedule, bounds: Bounds, args: Sequence[object] | None = None, name: str = "main", target: object = None
 ) -> IRModule:
     """The loop nest of a normalised schedule (`Schedule.normalize`) with its bounds (`infer_bounds`), as a kernel of plain
     loops. `args`: as for `lower`, by default what is given to the expressions and what they give."""
@@ -81,7 +81,7 @@ def schedule_ops(
     return _plain_loops(schedule, bounds, args, name, machine_for(target))
 
 
-def _with_tensors(args: Sequence[Any], binds: Mapping[Tensor, View]) -> list[Any]:
+def _with_tensors(args: Sequence[object], binds: Mapping[Tensor, View]) -> list[Any]:
     """The arguments with tensors in the places of the buffers that they are bound to. ExpressionError for buffers that
     are not those of their tensors."""
     for tensor, view in binds.items():
@@ -100,7 +100,7 @@ def _with_tensors(args: Sequence[Any], binds: Mapping[Tensor, View]) -> list[Any
 def _plain_loops(
     plain: Schedule,
     bounds: Bounds,
-    args: Sequence[Any],
+    args: Sequence[object],
     name: str,
     machine: Machine,
     binds: Mapping[Tensor, View] | None = None,
@@ -266,7 +266,7 @@ Parameters = tuple[dict[Tensor, Buffer], list[Stmt], tuple[Var, ...], tuple[tupl
 
 
 def parameters_of(
-    args: Sequence[Any], machine: Machine, binds: Mapping[Tensor, View] = MappingProxyType({})
+    args: Sequence[object], machine: Machine, binds: Mapping[Tensor, View] = MappingProxyType({})
 ) -> Parameters:
     """The buffers of the tensors among the arguments, their declarations, the parameters of the function and its
     attributes. Tensors in `binds` have the names of their buffers. Sizes of tensors that are no arguments themselves are

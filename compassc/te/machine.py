@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from compass_core import targets
 from compassc import services
@@ -241,7 +241,7 @@ def launches(body: Body) -> list[Body]:
     return [tuple(part) for part in found]
 
 
-def machine_for(target: Any = None) -> Machine:
+def machine_for(target: object = None) -> Machine:
     """The machine that schedules are lowered for: itself, or that of a target (default: the current one)."""
     made: Machine = target if isinstance(target, Machine) else services.machine(target)
     return made

@@ -11,100 +11,100 @@ from compassc.ir.exprs import Expr
 from compassc.ir.operators import as_expr, binary, cast, const, data_type, immediate, kind_of, matched
 
 
-def _float(value: Any, name: str) -> E.Expr:
+def _float(value: object, name: str) -> E.Expr:
     e = as_expr(value)
     if not e.dtype.is_float or e.dtype.bits > 32:
         raise ExpressionTypeError(f"te.{name} needs a float16 or float32, got {e.dtype}", "cast the value first")
     return e
 
 
-def _operation(name: str, value: Any) -> Expr:
+def _operation(name: str, value: object) -> Expr:
     e = _float(value, name)
     return E.Call(name, (e,), e.dtype)
 
 
-def exp(x: Any) -> Expr:
+def exp(x: object) -> Expr:
     """e to the power x."""
     return _operation("exp", x)
 
 
-def exp2(x: Any) -> Expr:
+def exp2(x: object) -> Expr:
     """2 to the power x."""
     return _operation("exp2", x)
 
 
-def log(x: Any) -> Expr:
+def log(x: object) -> Expr:
     """Natural logarithm."""
     return _operation("log", x)
 
 
-def log2(x: Any) -> Expr:
+def log2(x: object) -> Expr:
     """Logarithm to the base 2: the natural one over log(2)."""
     return _scaled_log(x, 1.4426950408889634)
 
 
-def log10(x: Any) -> Expr:
+def log10(x: object) -> Expr:
     """Logarithm to the base 10: the natural one over log(10)."""
     return _scaled_log(x, 0.4342944819032518)
 
 
-def _scaled_log(x: Any, factor: float) -> Expr:
+def _scaled_log(x: object, factor: float) -> Expr:
     found = log(x)
     return binary("mul", found, immediate(factor, kind_of(found)))
 
 
-def sqrt(x: Any) -> Expr:
+def sqrt(x: object) -> Expr:
     """Square root."""
     return _operation("sqrt", x)
 
 
-def rsqrt(x: Any) -> Expr:
+def rsqrt(x: object) -> Expr:
     """One over the square root."""
     return _operation("rsqrt", x)
 
 
-def tanh(x: Any) -> Expr:
+def tanh(x: object) -> Expr:
     """Hyperbolic tangent."""
     return _operation("tanh", x)
 
 
-def sin(x: Any) -> Expr:
+def sin(x: object) -> Expr:
     """Sine of an angle in radians."""
     return _operation("sin", x)
 
 
-def cos(x: Any) -> Expr:
+def cos(x: object) -> Expr:
     """Cosine of an angle in radians."""
     return _operation("cos", x)
 
 
-def tan(x: Any) -> Expr:
+def tan(x: object) -> Expr:
     """Tangent of an angle in radians: the sine over the cosine."""
     return binary_quotient(sin(x), cos(x))
 
 
-def erf(x: Any) -> Expr:
+def erf(x: object) -> Expr:
     """Gauss error function."""
     return _operation("erf", x)
 
 
-def floor(x: Any) -> Expr:
+def floor(x: object) -> Expr:
     """The largest whole number not above x, as a float."""
     return _operation("floor", x)
 
 
-def ceil(x: Any) -> Expr:
+def ceil(x: object) -> Expr:
     """The smallest whole number not below x, as a float."""
     return _operation("ceil", x)
 
 
-def trunc(x: Any) -> Expr:
+def trunc(x: object) -> Expr:
     """x without its fraction."""
     e = _float(x, "trunc")
     return Select(binary("lt", e, immediate(0, kind_of(e))), ceil(x), floor(x))
 
 
-def nearbyint(x: Any) -> Expr:
+def nearbyint(x: object) -> Expr:
     """The nearest whole number, ties to even."""
     return _operation("rint", x)
 
@@ -112,20 +112,20 @@ def nearbyint(x: Any) -> Expr:
 round = nearbyint
 
 
-def sigmoid(x: Any) -> Expr:
+def sigmoid(x: object) -> Expr:
     """1 / (1 + exp(-x))."""
     e = _float(x, "sigmoid")
     one = immediate(1, kind_of(e))
     return binary_quotient(one, binary("add", one, exp(-e)))
 
 
-def sinh(x: Any) -> Expr:
+def sinh(x: object) -> Expr:
     """Hyperbolic sine: (exp(x) - exp(-x)) / 2."""
     e = _float(x, "sinh")
     return binary("mul", binary("sub", exp(e), exp(-e)), immediate(0.5, kind_of(e)))
 
 
-def cosh(x: Any) -> Expr:
+def cosh(x: object) -> Expr:
     """Hyperbolic cosine: (exp(x) + exp(-x)) / 2."""
     e = _float(x, "cosh")
     return binary("mul", binary("add", exp(e), exp(-e)), immediate(0.5, kind_of(e)))
@@ -136,7 +136,7 @@ def binary_quotient(a: Expr, b: Expr) -> Expr:
     return E.Binary("div", a, b)
 
 
-def power(x: Any, exponent: Any) -> Expr:
+def power(x: object, exponent: object) -> Expr:
     """x to the power `exponent`, of floats of one type."""
     a, b = as_expr(x), as_expr(exponent)
     kind = matched(kind_of(a), kind_of(b), "power")
@@ -155,13 +155,13 @@ def abs(x: Any) -> Expr:
     return E.Call("abs", (e,), e.dtype, attrs=(("saturate", False),))
 
 
-def isnan(x: Any) -> Expr:
+def isnan(x: object) -> Expr:
     """Whether x is not a number."""
     e = as_expr(x)
     return const(False) if e.dtype.is_integer else E.Binary("ne", e, e)
 
 
-def isinf(x: Any) -> Expr:
+def isinf(x: object) -> Expr:
     """Whether x is plus or minus infinity."""
     e = as_expr(x)
     if e.dtype.is_integer:
@@ -176,12 +176,12 @@ def isfinite(x: Any) -> Expr:
     return E.Unary("not", bad)
 
 
-def if_then_else(condition: Any, a: Any, b: Any) -> Expr:
+def if_then_else(condition: object, a: object, b: object) -> Expr:
     """`a` where the condition holds, else `b`; only the chosen one is evaluated, so it may guard what it reads."""
     return Select(condition, a, b)
 
 
-def Select(condition: Any, a: Any, b: Any) -> Expr:
+def Select(condition: object, a: object, b: object) -> Expr:
     """`a` where the condition holds, else `b`."""
     test = as_expr(condition)
     if test.dtype is not BOOL:
@@ -207,7 +207,7 @@ truncdiv = _named("div", "The quotient of whole numbers, cut towards zero.")
 truncmod = _named("mod", "What truncdiv leaves; it has the sign of the dividend.")
 
 
-def ceildiv(a: Any, b: Any) -> Expr:
+def ceildiv(a: object, b: object) -> Expr:
     """The quotient of whole numbers, rounded up."""
     return binary("floordiv", binary("sub", binary("add", a, b), 1), b)
 
@@ -220,7 +220,7 @@ def reinterpret(dtype: Any, value: Any) -> Expr:
     return e if e.dtype is kind else E.Reinterpret(kind, e)
 
 
-def infinity(dtype: Any) -> Expr:
+def infinity(dtype: object) -> Expr:
     """The infinity of a type of reals. ExpressionTypeError for others."""
     kind = data_type(dtype)
     if not kind.is_floating or not kind.is_scalar:
@@ -228,7 +228,7 @@ def infinity(dtype: Any) -> Expr:
     return E.FloatImm(kind, float("inf"))
 
 
-def div(a: Any, b: Any) -> Expr:
+def div(a: object, b: object) -> Expr:
     """The quotient: of reals as it is, of whole numbers cut towards zero."""
     left, right = as_expr(a), as_expr(b)
     whole = left.dtype.is_integer and right.dtype.is_integer

@@ -173,7 +173,7 @@ def collected() -> Iterator[Kernels]:
         _active.pop()
 
 
-def call_kernel(kernel: PyPrimFunc, *args: Any) -> Stmt:
+def call_kernel(kernel: PyPrimFunc, *args: object) -> Stmt:
     """The statement that calls a function of the kernel language (`@S.prim_func`) without a result.
 
     Arguments are views and addresses where it takes pointers (of bools: to uint8), else numbers. ExpressionError where
@@ -212,7 +212,7 @@ def _argument(kernel: PyPrimFunc, name: str, kind: Any, given: Any) -> Expr:
     return e if e.dtype is kind else E.Cast(kind, e)
 
 
-def body_of(made: Any, what: str) -> Body:
+def body_of(made: object, what: str) -> Body:
     """Statements as a body: one, several, or an expression that is evaluated."""
     if isinstance(made, (list, tuple)):
         return tuple(s for part in made for s in body_of(part, what))
@@ -223,7 +223,7 @@ def body_of(made: Any, what: str) -> Body:
     raise ExpressionError(f"'{what}': expected a statement or an expression, got {type(made).__name__}")
 
 
-def for_range(begin: Any, end: Any, body: Callable[[Expr], Any], name: str = "i") -> Stmt:
+def for_range(begin: object, end: object, body: Callable[[Expr], Any], name: str = "i") -> Stmt:
     """A loop as a statement; `body` gets its variable and gives statements."""
     var = Var(name, INT32, True)
     start, stop = (whole(e, f"an end of the loop '{name}'") for e in (begin, end))

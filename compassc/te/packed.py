@@ -41,7 +41,7 @@ def text_of(symbol: str) -> str:
     return symbol.removeprefix(_PREFIX) if symbol.startswith(_PREFIX) else ""
 
 
-def call_packed(func_name: str, *args: Any) -> Expr:
+def call_packed(func_name: str, *args: object) -> Expr:
     """The call of a global function (`register_func`), of type int32 and value 0, as a statement of the host. Arguments are
     buffers, which the function sees as arrays over their memory, numbers and texts. ExpressionError for others; LowerError on
     devices. What the function raises, the kernel's call raises when it ends."""

@@ -20,12 +20,12 @@ from compassc.ir.tensor_exprs import CommReducer, ProducerLoad, Reduce
 _FLOAT64_MAX = 1.7976931348623157e308
 
 
-def min_value(dtype: Any) -> Expr:
+def min_value(dtype: object) -> Expr:
     """The smallest finite value of a type."""
     return _limit(data_type(dtype), 0)
 
 
-def max_value(dtype: Any) -> Expr:
+def max_value(dtype: object) -> Expr:
     """The largest finite value of a type."""
     return _limit(data_type(dtype), 1)
 
@@ -98,13 +98,13 @@ class Reducer:
                     raise ExpressionTypeError(f"'{self.name}': the {what} is {e.dtype}, what is reduced is {kind}")
         return CommReducer(self.name, lhs, rhs, results, start)
 
-    def _fold(self, first: Any, rest: Sequence[Any]) -> Any:
+    def _fold(self, first: object, rest: Sequence[object]) -> Any:
         for other in rest:
             first = self.combine(first, other)
         return first
 
 
-def _start(init: Any, sources: tuple[Expr, ...]) -> tuple[Expr, ...]:
+def _start(init: object, sources: tuple[Expr, ...]) -> tuple[Expr, ...]:
     if init is None:
         return ()
     listed = init if isinstance(init, (tuple, list)) else (init,)
@@ -137,11 +137,11 @@ def _typed(value: float) -> Callable[[str], Expr]:
     return identity
 
 
-def _smaller(a: Any, b: Any) -> Expr:
+def _smaller(a: object, b: object) -> Expr:
     return binary("min", a, b)
 
 
-def _larger(a: Any, b: Any) -> Expr:
+def _larger(a: object, b: object) -> Expr:
     return binary("max", a, b)
 
 

@@ -219,7 +219,7 @@ class TensorSlice(ExprOp):
         raise self.incomplete()
 
 
-def _index(given: Any) -> Expr:
+def _index(given: object) -> Expr:
     e = as_expr(given)
     if not e.dtype.is_integer:
         raise ExpressionTypeError(f"an index is a whole number, got {e.dtype}")

@@ -107,7 +107,7 @@ def workload_of(outputs: Sequence[Tensor], target: str, name: str) -> Workload:
     return Workload(name, structure_of(outputs), tuple(map(_shape, listed)), kinds, target)
 
 
-def replayed(outputs: Sequence[Tensor], steps: Any) -> Schedule:
+def replayed(outputs: Sequence[Tensor], steps: object) -> Schedule:
     """The schedule of a trace, as a candidate keeps it. ScheduleError where it is none of these expressions."""
     text = json.dumps({"format": "compassc-trace/1", "steps": steps})
     return te.create_schedule(list(outputs)).replayed(Trace.from_json(text))
@@ -171,5 +171,5 @@ def _shown(e: Expr, seen: Mapping[Any, str]) -> str:
     return f"{type(e).__name__}({', '.join([*plain, *(_shown(c, seen) for c in e.children())])})"
 
 
-def _nested(value: Any) -> bool:
+def _nested(value: object) -> bool:
     return isinstance(value, Expr) or (isinstance(value, tuple) and any(isinstance(v, Expr) for v in value))

@@ -56,7 +56,7 @@ class KernelTask:
         return self.right
 
     @classmethod
-    def of_arguments(cls, kernel: Autotuned, target: str, args: Sequence[Any]) -> KernelTask:
+    def of_arguments(cls, kernel: Autotuned, target: str, args: Sequence[object]) -> KernelTask:
         """The task of calls like this one. CompassError where the first configuration does not build or run."""
         return cls._of(kernel, target, args, _built(kernel, target))
 

@@ -31,9 +31,9 @@ _PLACES = re.compile(r"\s*#@.*$", re.MULTILINE)
 
 
 def autotune(
-    configs: Sequence[Mapping[str, Any]] | None = None,
+    configs: Sequence[Mapping[str, object]] | None = None,
     *,
-    space: Mapping[str, Sequence[Any]] | None = None,
+    space: Mapping[str, Sequence[object]] | None = None,
     key: Sequence[str] = (),
     sizes: Sequence[Sizes] = (),
     inputs: Callable[..., Mapping[str, Any]] | None = None,
@@ -61,7 +61,7 @@ def autotune(
     return decorate
 
 
-def _listed(configs: Sequence[Mapping[str, Any]]) -> Space:
+def _listed(configs: Sequence[Mapping[str, object]]) -> Space:
     for config in configs:
         if not isinstance(config, Mapping) or not all(map(is_plain, config.values())):
             raise _wrong(
@@ -125,7 +125,7 @@ class Autotuned(Kernel):
                 self.span,
             ) from None
 
-    def configured(self, **constants: Any) -> PyPrimFunc:
+    def configured(self, **constants: object) -> PyPrimFunc:
         """The kernel with these constants. UsageError when the factory gives none; what it raises itself comes through."""
         which = key_of(constants)
         if which not in self._kernels:
@@ -214,7 +214,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float, np.integer, np.floating, np.bool_))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 

@@ -198,7 +198,7 @@ class _Batch:
             return Result(None, "wrong", wrong)
         return Result(cost)
 
-    def _program(self, one: Artifact, arguments: Sequence[Any]) -> Program:
+    def _program(self, one: Artifact, arguments: Sequence[object]) -> Program:
         made = _template(one, self._elf, arguments)
         code = make_text_blob(
             self._elf,
@@ -227,7 +227,7 @@ class _Batch:
                 seconds.append(run_loaded(job, self._options.timeout).seconds)
             return min(seconds)
 
-    def _run_there(self, program: Program, arguments: Sequence[Any], place: Place) -> float:
+    def _run_there(self, program: Program, arguments: Sequence[object], place: Place) -> float:
         """The same on a server."""
         there, initial = place.load(program), [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
         counting = self._counting is not None

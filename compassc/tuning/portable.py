@@ -45,7 +45,7 @@ class _Packer(pickle.Pickler):
         super().__init__(into, protocol=pickle.HIGHEST_PROTOCOL)
         self._machine = machine
 
-    def reducer_override(self, one: Any) -> Any:
+    def reducer_override(self, one: object) -> Any:
         if (function := _decorated(one)) is not None:
             return self._named(one, function)
         if isinstance(one, (FunctionType, type)) and not _is_everywhere(one.__module__):

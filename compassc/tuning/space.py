@@ -152,6 +152,6 @@ def nearest(wanted: Any, values: Sequence[Any]) -> Any:
     return min(numbers, key=lambda v: abs(v - wanted))
 
 
-def _index(values: Sequence[Any], value: object) -> int:
+def _index(values: Sequence[object], value: object) -> int:
     """The place of a value of the same type; -1 where there is none."""
     return next((i for i, v in enumerate(values) if v == value and type(v) is type(value)), -1)

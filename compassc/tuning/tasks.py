@@ -21,7 +21,7 @@ KINDS: dict[str, str] = {
 no objects."""
 
 
-def tasks_of_file(path: Path, name: str | None, target: str, sizes: Mapping[str, Any]) -> list[Task]:
+def tasks_of_file(path: Path, name: str | None, target: str, sizes: Mapping[str, object]) -> list[Task]:
     """The tasks of a kernel file, of the object called `name` or of all. `sizes`: parameters with their values and shapes.
 
     CompassError when there is nothing to be tuned in the file, or sizes are missing.
@@ -43,7 +43,7 @@ def tasks_of_file(path: Path, name: str | None, target: str, sizes: Mapping[str,
 _HELP = "@S.autotune of kernels, templates, and @te.kernel functions that give no schedule can be"
 
 
-def tasks_of(one: Any, target: str, sizes: Mapping[str, Any]) -> Sequence[Task] | None:
+def tasks_of(one: object, target: str, sizes: Mapping[str, object]) -> Sequence[Task] | None:
     """The tasks of an object; None where it is of no kind that has any."""
     import sys
 

@@ -151,7 +151,7 @@ class Configuration:
         self._define(name, {",".join(map(str, (-1, *e.sizes[1:]))): e for e in kept})
         return [axis] * num_outputs if isinstance(axis, IterVar) else []
 
-    def define_knob(self, name: str, candidate: Sequence[Any]) -> None:
+    def define_knob(self, name: str, candidate: Sequence[object]) -> None:
         """A knob with the given values: numbers, words, truth values."""
         self._define(name, {v: OtherEntity(v) for v in candidate})
 
@@ -273,7 +273,7 @@ class TemplateTask(ExpressionTask):
         return schedule, tensors
 
 
-def tasks_of_template(made: Template, target: str, sizes: Mapping[str, Any]) -> list[TemplateTask]:
+def tasks_of_template(made: Template, target: str, sizes: Mapping[str, object]) -> list[TemplateTask]:
     """The task of a template in a file; its parameters have values in `sizes`, or defaults. UsageError where one has
     neither."""
     parameters = list(inspect.signature(made.function).parameters.values())[1:]

@@ -78,7 +78,7 @@ class Arguments:
     def __init__(self, name: str, parameters: list[Parameter]) -> None:
         self.name, self.parameters = name, parameters
 
-    def laid_out(self, given: tuple[Any, ...]) -> tuple[list[Array], list[tuple[Any, Any]]]:
+    def laid_out(self, given: tuple[object, ...]) -> tuple[list[Array], list[tuple[Any, Any]]]:
         """An array for each parameter (numbers in arrays of one element), and what is to be copied back: pairs of an
         array that was given and the one used in its place. RuntimeTypeError, RuntimeValueError naming the argument."""
         values = self._complete(given)
@@ -98,7 +98,7 @@ class Arguments:
                     back.append((array, made[i]))
         return made, back
 
-    def _complete(self, given: tuple[Any, ...]) -> list[Any]:
+    def _complete(self, given: tuple[object, ...]) -> list[Any]:
         """The arguments with those that are dimensions of others."""
         named = [p for p in self.parameters if not p.implied]
         if len(given) != len(named):
@@ -128,7 +128,7 @@ class Arguments:
             ) from None
         return made
 
-    def _tensor(self, i: int, p: Parameter, value: Any, numbers: dict[str, Any]) -> Array:
+    def _tensor(self, i: int, p: Parameter, value: object, numbers: dict[str, Any]) -> Array:
         where = f"argument {i + 1} ('{p.name}') of '{self.name}'"
         if not isinstance(value, (np.ndarray, NDArray)):
             raise RuntimeTypeError(f"{where} must be an array, got {type(value).__name__}", code="argument-type")

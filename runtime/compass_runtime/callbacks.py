@@ -39,7 +39,7 @@ class Callbacks:
         if failed is not None:
             raise failed
 
-    def _called(self, number: int, values: Any, sizes: Any) -> int:
+    def _called(self, number: int, values: object, sizes: object) -> int:
         if self._failed is not None:
             return 1
         try:

@@ -54,7 +54,7 @@ class Caller:
         self._lock = threading.Lock()
         renew_locks(self, "_lock")
 
-    def call(self, args: Sequence[Any], timeout: float | None) -> RunResult:
+    def call(self, args: Sequence[object], timeout: float | None) -> RunResult:
         """See `Program.call`."""
         job, given = self._found(args)
         with job.lock:
@@ -68,7 +68,7 @@ class Caller:
         return result
 
     @contextmanager
-    def loaded(self, args: Sequence[Any]) -> Iterator[Job]:
+    def loaded(self, args: Sequence[object]) -> Iterator[Job]:
         """A job that holds the arguments, for the one who asked alone."""
         job, given = self._found(args)
         with job.lock:
@@ -101,7 +101,7 @@ class Caller:
             if args[i] is not None and type(args[i]) is not int:
                 job.slots[name].store(args[i])
 
-    def _arguments(self, args: Sequence[Any]) -> Arguments:
+    def _arguments(self, args: Sequence[object]) -> Arguments:
         try:
             return self._sorted(args)
         except (AttributeError, TypeError):
@@ -158,7 +158,7 @@ class Caller:
                 self._checked[key] = job
         return job
 
-    def sizes(self, args: Sequence[Any]) -> tuple[dict[str, tuple[int, ...]], dict[str, int]]:
+    def sizes(self, args: Sequence[object]) -> tuple[dict[str, tuple[int, ...]], dict[str, int]]:
         """Checks the sizes of a call's arguments; gives shapes, and elements there is to be memory for, see `Program.resolve`."""
         shapes, _, room = self._resolved(self._arguments(args))
         return shapes, room
@@ -183,12 +183,12 @@ class Caller:
             job = self._jobs[sizes] = program.make_job(resolved, values, nulls, room)
         return job
 
-    def _forget(self, sizes: Any) -> None:
+    def _forget(self, sizes: object) -> None:
         """Drops a kept job; its memory goes when no call uses it any more."""
         old = self._jobs.pop(sizes)
         self._checked = {key: job for key, job in list(self._checked.items()) if job is not old}
 
-    def _wrong_kind(self, args: Sequence[Any]) -> ArgumentError:
+    def _wrong_kind(self, args: Sequence[object]) -> ArgumentError:
         """The error for the first argument that is neither an array nor a number where it should be."""
         for i, name, _ in self._tensor_at:
             if args[i] is not None and not hasattr(args[i], "flags"):

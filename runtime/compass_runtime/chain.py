@@ -193,7 +193,7 @@ def _dtype(cls: type) -> np.dtype[np.void]:
     return np.dtype([(item.name, f"<{item.fmt}", (item.repeat,) if item.repeat else ()) for item in numbers])
 
 
-def _row(cls: type, **values: Any) -> Any:
+def _row(cls: type, **values: object) -> Any:
     """A block with these values, all others as the class has them, as a row of a table."""
     import numpy as np
 

@@ -112,7 +112,7 @@ class CompassModule(Module):
             return self.call
         return self.run if name == ENTRY else None
 
-    def call(self, *args: Any) -> None:
+    def call(self, *args: object) -> None:
         """Runs with one argument per kernel parameter; outputs are changed in place."""
         if self._arguments is None:
             self.program.call([np.asarray(arg) if isinstance(arg, NDArray) else arg for arg in args])
@@ -141,7 +141,7 @@ class CompassModule(Module):
             finally:
                 self.job.residency.release(forget=True)
 
-    def dynamic_run(self, *inputs: Any) -> list[NDArray]:
+    def dynamic_run(self, *inputs: object) -> list[NDArray]:
         """Runs with inputs of any size the kernel allows; gives new outputs."""
         infos = self.program.inputs
         _count(inputs, len(infos), "compass_dynamic_run")
@@ -149,14 +149,14 @@ class CompassModule(Module):
         job = self.program.create_job(arrays={info.name: info.elements_of(arrays[info.name]) for info in infos})
         return [array(value) for value in job.run(arrays).values()]
 
-    def set_inputs(self, *inputs: Any) -> None:
+    def set_inputs(self, *inputs: object) -> None:
         """Loads the inputs."""
         _count(inputs, len(self.program.inputs), "compass_set_inputs")
         with self.job.lock:
             self.job.hold()
             self._put(self.job, self.program.inputs, inputs)
 
-    def set_outputs(self, *outputs: Any) -> None:
+    def set_outputs(self, *outputs: object) -> None:
         """Gives the outputs their content before the run."""
         _count(outputs, len(self.program.outputs), "compass_set_outputs")
         with self.job.lock:
@@ -169,7 +169,7 @@ class CompassModule(Module):
             self.job.hold()
             self.job.execute()
 
-    def get_outputs(self, *outputs: Any) -> None:
+    def get_outputs(self, *outputs: object) -> None:
         """Fills the arrays with the outputs."""
         _count(outputs, len(self.program.outputs), "compass_get_outputs")
         with self.job.lock:
@@ -185,16 +185,16 @@ class CompassModule(Module):
             )
         return ParamInfo(infos[index].dtype.name, self.job.slots[infos[index].name].nbytes)
 
-    def _split(self, args: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+    def _split(self, args: Sequence[object]) -> tuple[Sequence[Any], Sequence[Any]]:
         inputs, outputs = len(self.program.inputs), len(self.program.outputs)
         _count(args, inputs + outputs, f"the program with {inputs} inputs and {outputs} outputs")
         return args[:inputs], args[inputs:]
 
-    def _put(self, job: Job, infos: Sequence[TensorInfo], values: Sequence[Any]) -> None:
+    def _put(self, job: Job, infos: Sequence[TensorInfo], values: Sequence[object]) -> None:
         for i, (info, value) in enumerate(zip(infos, values, strict=True), 1):
             job.slots[info.name].load(_checked(info, i, value, job.slots[info.name].nbytes))
 
-    def _get(self, job: Job, values: Sequence[Any]) -> None:
+    def _get(self, job: Job, values: Sequence[object]) -> None:
         for i, (slot, value) in enumerate(zip(job.outputs, values, strict=True), 1):
             slot.store(_checked(slot.info, i, value, slot.nbytes))
 
@@ -211,12 +211,12 @@ class CompassModule(Module):
         return sealed(fields, self.content)
 
 
-def _count(given: Sequence[Any], wanted: int, what: str) -> None:
+def _count(given: Sequence[object], wanted: int, what: str) -> None:
     if len(given) != wanted:
         raise RuntimeStateError(f"{what} takes {wanted} tensors, not {len(given)}", code="argument-count")
 
 
-def _checked(info: TensorInfo, position: int, value: Any, nbytes: int | None) -> Array:
+def _checked(info: TensorInfo, position: int, value: object, nbytes: int | None) -> Array:
     """The array of a tensor argument. A RuntimeTypeError or CompassError when it is none or does not fit."""
     if not isinstance(value, (np.ndarray, NDArray)):
         raise RuntimeTypeError(
@@ -232,7 +232,7 @@ def _checked(info: TensorInfo, position: int, value: Any, nbytes: int | None) ->
     return info.checked(given, given.nbytes if nbytes is None else nbytes)
 
 
-def _dump(func_name: str, is_input: bool, tensors: Sequence[Any]) -> None:
+def _dump(func_name: str, is_input: bool, tensors: Sequence[object]) -> None:
     """Calls the hook that a user may have registered to see all tensors."""
     hook = get_global_func(DUMP_HOOK, allow_missing=True)
     if hook is not None:

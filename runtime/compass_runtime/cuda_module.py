@@ -46,7 +46,7 @@ class Driver:
         self.do("cuDeviceGet", ctypes.byref(self.device), 0)
         self.do("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), self.device)
 
-    def do(self, name: str, *args: Any) -> None:
+    def do(self, name: str, *args: object) -> None:
         """Calls a function of the driver; RuntimeStateError when it fails."""
         status = getattr(self.library, name)(*args)
         if status:
@@ -132,7 +132,7 @@ class CudaModule(Module):
             )
         return evaluated(size, numbers)
 
-    def call(self, *args: Any) -> None:
+    def call(self, *args: object) -> None:
         """Runs with one argument for each parameter; outputs are changed in place."""
         arrays, back = self.arguments.laid_out(args)
         by_name = {p.name: a for p, a in zip(self.arguments.parameters, arrays, strict=True)}

@@ -78,7 +78,7 @@ class Device:
             return False if name == "exist" else None
         return device_api(self).get_attr(self, ATTRIBUTES[name])
 
-    def sync(self, stream: Any = None) -> None:
+    def sync(self, stream: object = None) -> None:
         """Waits for all work on the device."""
         device_api(self).stream_sync(self, stream)
 
@@ -155,16 +155,16 @@ class DeviceAPI:
             raise RuntimeValueError(f"cannot copy {source.nbytes} bytes to {to.nbytes}", code="copy-size")
         to[...] = source
 
-    def stream_sync(self, dev: Device, stream: Any = None) -> None:
+    def stream_sync(self, dev: Device, stream: object = None) -> None:
         """Waits for all work; nothing is asynchronous here."""
 
     def create_stream(self, dev: Device) -> None:
         """The one stream."""
 
-    def set_stream(self, dev: Device, stream: Any) -> None:
+    def set_stream(self, dev: Device, stream: object) -> None:
         """Selects the one stream."""
 
-    def free_stream(self, dev: Device, stream: Any) -> None:
+    def free_stream(self, dev: Device, stream: object) -> None:
         """Nothing to free."""
 
 

@@ -160,11 +160,11 @@ class Context:
             size = self._slots(self._job(graph_or_job), kind)[number].nbytes
         return TensorDesc(number, size, sub.scale, sub.zero_point, sub.data_type)
 
-    def load_tensor(self, job: int, number: int, data: Any) -> None:
+    def load_tensor(self, job: int, number: int, data: object) -> None:
         """Copies bytes, or an array, into an input; bytes beyond the input's size are ignored."""
         self._put(job, TensorType.INPUT, number, data)
 
-    def load_output_tensor(self, job: int, number: int, data: Any) -> None:
+    def load_output_tensor(self, job: int, number: int, data: object) -> None:
         """Gives an output its content before the run."""
         self._put(job, TensorType.OUTPUT, number, data)
 

@@ -152,7 +152,7 @@ def _text(item: Any, element: str) -> str:
     return str(int(item)) if "int" in element else item.format_string(raw=True)
 
 
-def _bfloat(item: Any) -> float:
+def _bfloat(item: object) -> float:
     """The number that the two bytes are as the upper half of a float32."""
     word: float = struct.unpack("<f", b"\0\0" + _bytes(item))[0]
     return word
@@ -169,7 +169,7 @@ class _KernelFrames:
 
     name, priority, enabled = "compass", 100, True
 
-    def filter(self, frames: Iterator[Any]) -> Iterator[Any]:
+    def filter(self, frames: Iterator[object]) -> Iterator[Any]:
         return takewhile(lambda frame: not str(frame.function()).startswith(_ENTRY), frames)
 
 

@@ -92,7 +92,7 @@ class HostLibrary(Module):
         found: Callable[..., int] = entry
         return found
 
-    def call(self, *args: Any) -> None:
+    def call(self, *args: object) -> None:
         """Runs with one argument for each parameter; outputs are changed in place."""
         self.prepared(*args)()
 

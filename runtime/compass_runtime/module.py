@@ -237,7 +237,7 @@ class PythonModule(Module):
         return self._functions.get(name)
 
 
-def sealed(fields: Mapping[str, Any], content: bytes) -> bytes:
+def sealed(fields: Mapping[str, object], content: bytes) -> bytes:
     """The content of a module's member: what describes it, and bytes, behind the hash of all that."""
     head = json.dumps(fields, sort_keys=True).encode()
     body = len(head).to_bytes(4, "little") + head + content

@@ -50,7 +50,7 @@ class NDArray:
             return self._array.astype(dtype)
         return self._array.copy() if copy else self._array
 
-    def same_as(self, other: Any) -> bool:
+    def same_as(self, other: object) -> bool:
         """Whether the other one is this tensor."""
         return self is other
 
@@ -100,7 +100,7 @@ class NDArray:
             raise RuntimeValueError("only the whole tensor can be assigned: a[:] = value", code="tensor-index")
         self._array[...] = value._array if isinstance(value, NDArray) else value
 
-    def _create_view(self, shape: Sequence[int], dtype: Any = None, relative_byte_offset: int = 0) -> NDArray:
+    def _create_view(self, shape: Sequence[int], dtype: object = None, relative_byte_offset: int = 0) -> NDArray:
         """A tensor over a part of the same memory. RuntimeValueError when it is not inside, or has gaps."""
         wanted = self._array.dtype if dtype is None else _dtype(dtype)
         size = int(np.prod(shape, dtype=np.int64)) * wanted.itemsize
@@ -159,7 +159,7 @@ class _Given:
         return 1, 0
 
 
-def from_dlpack(source: Any) -> NDArray:
+def from_dlpack(source: object) -> NDArray:
     """A tensor over the memory of another library's, or of the capsule that it gave (`to_dlpack`).
 
     RuntimeValueError when it is not contiguous or not aligned, RuntimeTypeError for anything else.

@@ -46,7 +46,7 @@ class PackedFunc:
         return f"<PackedFunc {self.name}>"
 
 
-def pass_value(value: Any, function: str, position: int) -> Any:
+def pass_value(value: object, function: str, position: int) -> Any:
     """`value` as the other side sees it: NumPy scalars as numbers, arrays as NDArray over the same memory, callables
     as packed functions, lists and dicts with their items passed. TypeError for a kind that cannot be passed; position
     0 is the result.
@@ -60,7 +60,7 @@ def pass_value(value: Any, function: str, position: int) -> Any:
     return _pass_object(value, function, position)
 
 
-def _pass_object(value: Any, function: str, position: int) -> Any:
+def _pass_object(value: object, function: str, position: int) -> Any:
     from ctypes import c_void_p
 
     import numpy as np

@@ -234,7 +234,7 @@ class Program:
         found, room = resolve_shapes(self.kernel, arrays, shapes, scalars, tecs, nulls, checked, may_be_large)
         return found, scalars, room
 
-    def call(self, args: Sequence[Any], timeout: float | None = None) -> RunResult:
+    def call(self, args: Sequence[object], timeout: float | None = None) -> RunResult:
         """Runs with one argument per kernel parameter: an array (None for a null pointer) or a number.
 
         Outputs start from their arrays' content and are changed in place. Constants and scalars that were fixed at

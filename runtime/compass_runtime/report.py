@@ -167,6 +167,6 @@ def as_json(outcome: Outcome) -> str:
     return json.dumps(content, indent=2)
 
 
-def _finite(measures: Mapping[str, Any]) -> dict[str, Any]:
+def _finite(measures: Mapping[str, object]) -> dict[str, Any]:
     """JSON has no infinity."""
     return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in measures.items()}

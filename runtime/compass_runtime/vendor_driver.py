@@ -92,7 +92,7 @@ class VendorDriver:
             self._context = made
         return self._context
 
-    def do(self, name: str, *args: Any) -> None:
+    def do(self, name: str, *args: object) -> None:
         """Calls a function. DriverError with the driver's words where it fails."""
         context = self.context
         self._check(self._calls[name](context, *args), context)
@@ -253,7 +253,12 @@ class VendorJob(Job):
         return False
 
     def execute(
-        self, timeout: float | None = None, seed: int = 0, record: bool = False, after: Any = None, singly: bool = False
+        self,
+        timeout: float | None = None,
+        seed: int = 0,
+        record: bool = False,
+        after: object = None,
+        singly: bool = False,
     ) -> RunResult:
         """Runs on what the slots hold. Orders, records and parts of a run are the simulator's alone: CompassError."""
         from compass_sim import RunResult

@@ -123,7 +123,7 @@ def areas(memory: DeviceMemory, generation: str, chains: Sequence[int]) -> list[
     return found
 
 
-def _call(memory: DeviceMemory, generation: str, chains: Sequence[int], visitor: Any) -> str:
+def _call(memory: DeviceMemory, generation: str, chains: Sequence[int], visitor: object) -> str:
     """Runs the model; gives the assumptions that it made use of."""
     ranges = list(memory.ranges())
     message = ctypes.create_string_buffer(_MESSAGE)

@@ -166,7 +166,7 @@ def _reached(module: S.IRModule) -> set[str]:
     return found
 
 
-def _argument(param: E.Var, value: Any) -> Any:
+def _argument(param: E.Var, value: object) -> Any:
     """An argument as the text has it: the address of an array's memory, or a number of the parameter's type."""
     kind = param.dtype
     if isinstance(kind, PointerType):
@@ -243,13 +243,13 @@ def _turns(start: int, stop: Any, step: Any) -> Iterator[int]:
         start += step()
 
 
-def _whole(value: Any, source: DataType, to: DataType) -> Any:
+def _whole(value: object, source: DataType, to: DataType) -> Any:
     """A real scalar as an integer, as C converts it here: NaN to 0, out of range to the nearest of 32 bits."""
     found = convert(np.asarray(value), source, to, scalar=True)
     return found.item() if found.ndim == 0 else found.astype(np.int64)
 
 
-def _reinterpreted(value: Any, source: Type, to: Type) -> Any:
+def _reinterpreted(value: object, source: Type, to: Type) -> Any:
     """The bits of a value as another type: a vector of fewer bytes has the first of them."""
     assert isinstance(source, DataType) and isinstance(to, DataType)
     bits = np.asarray(value, np_dtype(source)).reshape(-1).view(np_dtype(to))[: to.lanes]
@@ -266,7 +266,7 @@ def _changed(vector: Any, index: int, value: Any) -> Any:
     return found
 
 
-def _cell(name: str, kind: DataType, value: Any) -> M.Address:
+def _cell(name: str, kind: DataType, value: object) -> M.Address:
     """Memory for a variable whose address is taken."""
     address = M.Address(M.Memory.unset(kind.total_bytes, name), 0)
     M.store(address, kind, 0, value)

@@ -207,17 +207,17 @@ def _atomic(change: Callable[..., int]) -> Run:
     return run
 
 
-def assert_(call: Call, cond: Any, text: str) -> None:
+def assert_(call: Call, cond: object, text: str) -> None:
     if not cond:
         raise CompassError(f"an assertion of the kernel does not hold: {text}", code="assertion")
 
 
-def assume(call: Call, cond: Any) -> None:
+def assume(call: Call, cond: object) -> None:
     if not cond:
         raise CompassError("what the kernel promises with S.assume does not hold", code="assertion")
 
 
-def _nothing(call: Call, *operands: Any) -> None:
+def _nothing(call: Call, *operands: object) -> None:
     pass
 
 

@@ -45,7 +45,7 @@ class Names:
         plain = "".join(c if c.isascii() and c.isalnum() else "_" for c in var.name)
         return self.of.setdefault(var, f"v_{plain}_{len(self.of)}")
 
-    def bind(self, value: Any) -> str:
+    def bind(self, value: object) -> str:
         """A name for a value that has no text."""
         name = f"K{len(self.bound)}"
         self.bound[name] = value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -54,7 +53,7 @@ compassc build stream.onnx --state hn=h0"""
 @options.pass_options
 @options.talk_options
 @click.pass_obj
-def command(console: Console, source: Path | None, **given: Any) -> None:
+def command(console: Console, source: Path | None, **given: object) -> None:
     """Build kernel.py or a model to aipu.bin, all stages.
 
     Writes ./aipu.bin, and every stage's file to kernel.compass/ beside it; build.yaml there says how each was made.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -55,7 +54,7 @@ compassc evaluate model.compass --data test.npz --metric score.py:mean_iou"""
 @options.state_option
 @options.talk_options
 @click.pass_obj
-def command(console: Console, source: Path, **given: Any) -> None:
+def command(console: Console, source: Path, **given: object) -> None:
     """How good a built model is: accuracy on a data set, and each layer's distance from the float graph.
 
     Compares the model's framework (ONNX Runtime), the float graph, the quantised graph by its exact references, and the

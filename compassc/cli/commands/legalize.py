@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -21,7 +20,7 @@ compassc legalize vadd.lowered.txt -o - --print-changed"""
 @options.pass_options
 @options.talk_options
 @click.pass_obj
-def command(console: Console, source: Path | None, output: Path | None, **passes: Any) -> None:
+def command(console: Console, source: Path | None, output: Path | None, **passes: object) -> None:
     """Lowered IR text to what the target has (NAME.legal.txt).
 
     Vectors become registers, operations instructions, masks words. Behind the module stands the interface of the kernel:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -23,7 +22,7 @@ compassc lower kernel.py:vadd -t X2_1204 -o -"""
 @options.pass_options
 @options.talk_options
 @click.pass_obj
-def command(console: Console, source: Path | None, target: str, output: Path | None, **passes: Any) -> None:
+def command(console: Console, source: Path | None, target: str, output: Path | None, **passes: object) -> None:
     """IR text, or a kernel, to lowered IR text (NAME.lowered.txt)."""
     from compassc.cli.pipeline import run_pass_stage
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -35,7 +34,7 @@ def command(
     weights: Path | None,
     output: Path | None,
     shapes: dict[str, tuple[int, ...]],
-    **given: Any,
+    **given: object,
 ) -> None:
     """A graph to a simpler one with the same results (GRAPH.txt, GRAPH.bin).
 

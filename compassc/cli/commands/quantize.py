@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -39,7 +38,7 @@ def command(
     output: Path | None,
     save_statistics: Path | None,
     statistics: Path | None,
-    **given: Any,
+    **given: object,
 ) -> None:
     """A float graph to a graph of integers (GRAPH.txt, GRAPH.bin).
 

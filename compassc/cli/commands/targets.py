@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from compass_core import targets
@@ -43,5 +41,5 @@ def command() -> None:
     artifact(f"{table_text(('', COLUMNS, rows))}\n{table_text(('', KINDS, described))}")
 
 
-def _shown(default: Any) -> str:
+def _shown(default: object) -> str:
     return "" if default is None else str(default).lower() if isinstance(default, bool) else str(default)

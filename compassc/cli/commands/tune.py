@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -52,7 +51,7 @@ compassc build model.onnx --calibrate samples.npz --tuned records.jsonl"""
 @quantizing.calibration_options
 @options.talk_options
 @click.pass_obj
-def command(console: Console, source: Path, **given: Any) -> None:
+def command(console: Console, source: Path, **given: object) -> None:
     """Search the best constants of kernels, the best schedules, and the best choices for the layers of a model.
 
     Every candidate is built, run and checked; results are appended to the records as they come. An interrupted search goes

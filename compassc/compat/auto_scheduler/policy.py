@@ -32,10 +32,10 @@ class RandomModel:
 
     ranks = False
 
-    def update(self, inputs: Any, results: Any) -> None:
+    def update(self, inputs: object, results: object) -> None:
         """Nothing."""
 
-    def predict(self, task: Any, states: Sequence[Any]) -> list[float]:
+    def predict(self, task: object, states: Sequence[object]) -> list[float]:
         """Scores at random."""
         return [random.random() for _ in states]
 
@@ -89,7 +89,7 @@ class TuningOptions:
 class PythonBasedMeasureCallback:
     """The base of what is called after each round."""
 
-    def callback(self, policy: Any, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
+    def callback(self, policy: object, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
         """Takes measurements."""
         raise NotImplementedError
 
@@ -149,7 +149,7 @@ class SketchPolicy(SearchPolicy):
         }
         self.best = float("inf")
 
-    def _made(self, model: Any) -> Any:
+    def _made(self, model: object) -> Any:
         searched: Any = _Searched(self.space)
         if not getattr(model, "ranks", False):
             return RandomSearch(searched, self.seed)

@@ -105,7 +105,7 @@ class RecordToFile:
     def __init__(self, filename: str) -> None:
         self.filename = str(filename)
 
-    def callback(self, policy: Any, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
+    def callback(self, policy: object, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
         """Takes measurements."""
         save_records(self.filename, inputs, results)
 
@@ -144,7 +144,7 @@ def save_records(filename: str, inputs: Sequence[MeasureInput], results: Sequenc
 
 
 def load_best_record(
-    filename: str, workload_key: str | None = None, target: Any = None, include_compatible: bool = False
+    filename: str, workload_key: str | None = None, target: object = None, include_compatible: bool = False
 ) -> tuple[Any, Any]:
     """The best measurement of a workload on a target; None twice where there is none."""
     best: tuple[Any, Any] = (None, None)

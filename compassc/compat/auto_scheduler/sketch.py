@@ -126,7 +126,7 @@ class SketchSpace:
         tiles = {n: [rng.choice(p) for p in zip(a["tiles"][n], b["tiles"][n])] for n in a["tiles"]}
         return {"sketch": rng.choice((a, b))["sketch"], "tiles": tiles, "unroll": rng.choice((a, b))["unroll"]}
 
-    def near(self, candidate: Any, rng: Random) -> Any:
+    def near(self, candidate: object, rng: Random) -> Any:
         return candidate if candidate in self else None
 
     def grid(self) -> Iterator[Any]:

@@ -79,7 +79,7 @@ class State:
                 lines += [f"  for {i.name} (0,{i.extent})" for i in stage.iters]
         return "\n".join(lines)
 
-    def _number(self, key: Any) -> int:
+    def _number(self, key: object) -> int:
         if isinstance(key, int):
             return key
         op = key.op if isinstance(key, Tensor) else key
@@ -205,73 +205,73 @@ class State:
 
     # -- primitives
 
-    def _made(self, stage: Any, step: Step) -> Any:
+    def _made(self, stage: object, step: Step) -> Any:
         """Takes a step; the loops that it made, one or several."""
         number = self._number(stage)
         places = self.take(step)
         found = [self.stages[number].iters[i] for i in places]
         return found[0] if len(found) == 1 else found
 
-    def split(self, stage: Any, iterator: Any, lengths: Sequence[Any], inner_to_outer: bool = True) -> Any:
+    def split(self, stage: object, iterator: object, lengths: Sequence[object], inner_to_outer: bool = True) -> Any:
         """Splits a loop; `lengths` are those of the inner loops, or of the outer ones."""
         n = self._number(stage)
         place = self._iter(n, iterator)
         extent = self.stages[n].iters[place].extent or 0
         return self._made(n, ["SP", n, place, extent, list(lengths), int(inner_to_outer)])
 
-    def follow_split(self, stage: Any, iterator: Any, src_step_id: int, n_split: int) -> Any:
+    def follow_split(self, stage: object, iterator: object, src_step_id: int, n_split: int) -> Any:
         """Splits as another step has split."""
         n = self._number(stage)
         return self._made(n, ["FSP", n, self._iter(n, iterator), src_step_id, n_split])
 
     def follow_fused_split(
-        self, stage: Any, iterator: Any, src_step_ids: Sequence[int], level: int, factor_or_nparts: bool
+        self, stage: object, iterator: object, src_step_ids: Sequence[int], level: int, factor_or_nparts: bool
     ) -> Any:
         """Splits as other steps have split what was fused."""
         n = self._number(stage)
         return self._made(n, ["FFSP", n, self._iter(n, iterator), list(src_step_ids), level, int(factor_or_nparts)])
 
-    def fuse(self, stage: Any, iters: Sequence[Any]) -> Any:
+    def fuse(self, stage: object, iters: Sequence[object]) -> Any:
         """Fuses loops that follow each other."""
         n = self._number(stage)
         return self._made(n, ["FU", n, [self._iter(n, i) for i in iters]])
 
-    def reorder(self, stage: Any, order: Sequence[Any]) -> None:
+    def reorder(self, stage: object, order: Sequence[object]) -> None:
         """Orders all loops."""
         n = self._number(stage)
         self.take(["RE", n, [self._iter(n, i) for i in order]])
 
-    def _noted(self, stage: Any, iterator: Any, word: str) -> Any:
+    def _noted(self, stage: object, iterator: object, word: str) -> Any:
         n = self._number(stage)
         return self._made(n, ["AN", n, self._iter(n, iterator), ANNOTATIONS.index(word)])
 
-    def unroll(self, stage: Any, iterator: Any, max_unroll: int | None = None) -> Any:
+    def unroll(self, stage: object, iterator: object, max_unroll: int | None = None) -> Any:
         """Unrolls a loop, unless it has more turns than `max_unroll`."""
         extent = self.stages[n := self._number(stage)].iters[place := self._iter(n, iterator)].extent
         if max_unroll is not None and extent is not None and extent > max_unroll:
             return self.stages[n].iters[place]
         return self._noted(n, place, "unroll")
 
-    def vectorize(self, stage: Any, iterator: Any) -> Any:
+    def vectorize(self, stage: object, iterator: object) -> Any:
         """Makes a loop a vector."""
         return self._noted(stage, iterator, "vectorize")
 
-    def parallel(self, stage: Any, iterator: Any) -> Any:
+    def parallel(self, stage: object, iterator: object) -> Any:
         """Shares a loop out over threads."""
         return self._noted(stage, iterator, "parallel")
 
-    def bind(self, stage: Any, iterator: Any, thread_name: str) -> Any:
+    def bind(self, stage: object, iterator: object, thread_name: str) -> Any:
         """Binds a loop to a thread of a grid. ValueError for names of none."""
         if thread_name not in ANNOTATIONS[4:11]:
             raise ValueError("Invalid thread_name: ", thread_name)
         return self._noted(stage, iterator, thread_name)
 
-    def pragma(self, stage: Any, iterator: Any, pragma_type: str) -> None:
+    def pragma(self, stage: object, iterator: object, pragma_type: str) -> None:
         """Notes something at a loop, as `auto_unroll_max_step$64`."""
         n = self._number(stage)
         self.take(["PR", n, self._iter(n, iterator), pragma_type])
 
-    def storage_align(self, stage: Any, iterator: Any, factor: int, offset: int) -> None:
+    def storage_align(self, stage: object, iterator: object, factor: int, offset: int) -> None:
         """Aligns rows."""
         n = self._number(stage)
         self.take(["SA", n, self._iter(n, iterator), factor, offset])
@@ -281,20 +281,20 @@ class State:
         target = self._number(target_stage)
         self.take(["CA", self._number(stage), target, self._iter(target, target_iter)])
 
-    def compute_inline(self, stage: Any) -> None:
+    def compute_inline(self, stage: object) -> None:
         """Puts a stage into what reads it."""
         self.take(["CI", self._number(stage)])
 
-    def compute_root(self, stage: Any) -> None:
+    def compute_root(self, stage: object) -> None:
         """Computes a stage by itself."""
         self.take(["CR", self._number(stage)])
 
-    def cache_read(self, stage: Any, scope_name: str, reader_stages: Sequence[Any]) -> Operation:
+    def cache_read(self, stage: object, scope_name: str, reader_stages: Sequence[object]) -> Operation:
         """A stage that copies what readers read."""
         (made,) = self.take(["CHR", self._number(stage), scope_name, [self._number(r) for r in reader_stages]])
         return self.stages[made].op
 
-    def cache_write(self, stage: Any, scope_name: str) -> Operation:
+    def cache_write(self, stage: object, scope_name: str) -> Operation:
         """A stage that computes what is written then."""
         (made,) = self.take(["CHW", self._number(stage), scope_name])
         return self.stages[made].op

@@ -56,7 +56,7 @@ def make_workload_key(func: Any, args: Sequence[Any]) -> str:
 def decode_workload_key(workload_key: str) -> tuple[str, tuple[Any, ...] | None]:
     """The name or hash in a key, and its arguments; None where they are none."""
 
-    def plain(x: Any) -> Any:
+    def plain(x: object) -> Any:
         return tuple(map(plain, x)) if isinstance(x, list) else x
 
     try:
@@ -142,7 +142,7 @@ class LayoutRewriteOption:
     NO_REWRITE, INSERT_TRANSFORM_STAGE, REWRITE_FOR_PRE_TRANSFORMED = 0, 1, 2
 
     @staticmethod
-    def get_target_default(target: Any, in_relay_integration: bool = False) -> int:
+    def get_target_default(target: object, in_relay_integration: bool = False) -> int:
         """What a target has by default."""
         kind = Target.of(target).kind.name
         return (2 if in_relay_integration else 1) if kind == "llvm" else 0
@@ -201,7 +201,7 @@ class SearchTask:
         policy.search(tuning_options)
 
     def apply_best(
-        self, log_file: str, include_compatible: bool = False, layout_rewrite_option: Any = None
+        self, log_file: str, include_compatible: bool = False, layout_rewrite_option: object = None
     ) -> tuple[Schedule, list[Tensor]]:
         """The best schedule of a file of records, and the tensors. RuntimeError where there is none."""
         return self.compute_dag.apply_steps_from_state(self._best(log_file, include_compatible))
@@ -221,11 +221,11 @@ class SearchTask:
         return python_code(State(self.compute_dag, self._best(log_file).transform_steps))
 
 
-def create_task(func: Any, args: Any, target: Any, **options: Any) -> Any:
+def create_task(func: object, args: object, target: object, **options: object) -> Any:
     """ValueError: `SearchTask` makes tasks."""
     raise ValueError('The API "auto_scheduler.create_task" is deprecated. Use "auto_scheduler.SearchTask" instead.')
 
 
-def auto_schedule(*args: Any, **options: Any) -> Any:
+def auto_schedule(*args: object, **options: object) -> Any:
     """ValueError: `SearchTask.tune` searches."""
     raise ValueError('The API "auto_scheduler.auto_schedule" is deprecated. Use "SearchTask.tune" instead.')

@@ -21,7 +21,7 @@ class DispatchContext:
     def __init__(self) -> None:
         self._around: list[DispatchContext | None] = []
 
-    def query(self, target: Any, workload: Any) -> Any:
+    def query(self, target: object, workload: object) -> Any:
         """The configuration for a workload on a target."""
         found = self._query_inside(target, workload)
         if found is None and self._around and self._around[-1] is not None:
@@ -204,7 +204,7 @@ class FallbackContext(DispatchContext):
     def update(self, target: Any, workload: Any, cfg: Any) -> None:
         self._known[str(target), workload] = cfg
 
-    def clear_cache(self, target: Any, workload: Any) -> None:
+    def clear_cache(self, target: object, workload: object) -> None:
         """Has a workload be told of again."""
         self._told.discard((str(target), workload))
         self._known.pop((str(target), workload), None)
@@ -213,7 +213,7 @@ class FallbackContext(DispatchContext):
 DispatchContext.current = FallbackContext()
 
 
-def clear_fallback_cache(target: Any, workload: Any) -> None:
+def clear_fallback_cache(target: object, workload: object) -> None:
     """Forgets what the outermost context knows of a workload."""
     context = DispatchContext.current
     while context is not None and context._around:

@@ -22,7 +22,7 @@ class VirtualAxis:
     name: str = ""
 
 
-def length_of(axis: Any) -> int:
+def length_of(axis: object) -> int:
     """The extent of an axis of a template: a number, a loop of a stage, or a `VirtualAxis`. RuntimeError for others."""
     if isinstance(axis, int):
         return axis

@@ -23,7 +23,7 @@ def _extent(axis: Any) -> int:
     return extent.value
 
 
-def _count(e: Any) -> float:
+def _count(e: object) -> float:
     """Of an expression: each arithmetic, comparison and logical operation is one, a sum is all of its turns."""
     if isinstance(e, Reduce):
         turns = prod(map(_extent, e.axis))

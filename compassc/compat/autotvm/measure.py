@@ -108,7 +108,7 @@ def _error_of(found: Built) -> int:
     return _BUILD_ERRORS[found.error]
 
 
-def _argument(tensor: Any) -> tuple[tuple[int, ...], str]:
+def _argument(tensor: object) -> tuple[tuple[int, ...], str]:
     if not isinstance(tensor, Tensor) or not all(isinstance(d, IntImm) for d in tensor.shape):
         raise InstantiationError([f"the argument {tensor} has no shape of numbers"])
     return tuple(d.value for d in tensor.shape if isinstance(d, IntImm)), str(tensor.dtype)
@@ -164,7 +164,7 @@ class RPCRunner(LocalRunner):
         )
 
 
-def measure_option(builder: Any, runner: Any) -> dict[str, Any]:
+def measure_option(builder: object, runner: object) -> dict[str, Any]:
     """Who builds and who runs; `local` is this machine. ValueError for other words."""
     made = {"builder": (builder, LocalBuilder), "runner": (runner, LocalRunner)}
     for name, (given, kind) in made.items():

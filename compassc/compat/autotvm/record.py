@@ -26,7 +26,7 @@ _FAILED = 1e9
 _log = logging.getLogger("autotvm")
 
 
-def target_text(target: Any) -> str:
+def target_text(target: object) -> str:
     """A target as records have it: its kind, its keys, its options."""
     kind, _, options = str(target).partition(" ")
     return " ".join(filter(None, [kind, f"-keys={','.join(keys_of(target)[:-1]) or 'cpu'}", options]))

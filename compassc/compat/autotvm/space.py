@@ -60,17 +60,17 @@ class ConfigSpace:
         self._define(name, lambda: splits(axis, policy, num_outputs, **kwargs))
         return [VirtualAxis(None, f"{name}.{i}") for i in range(num_outputs)]
 
-    def define_reorder(self, name: str, axes: Sequence[Any], policy: str, **kwargs: Any) -> list[VirtualAxis]:
+    def define_reorder(self, name: str, axes: Sequence[object], policy: str, **kwargs: object) -> list[VirtualAxis]:
         """A knob of the order of loops; see `entities.orders`."""
         self._define(name, lambda: orders(axes, policy, **kwargs))
         return [VirtualAxis(None, f"{name}.{i}") for i in range(len(axes))]
 
-    def define_annotate(self, name: str, axes: Sequence[Any], policy: str, **kwargs: Any) -> list[VirtualAxis]:
+    def define_annotate(self, name: str, axes: Sequence[object], policy: str, **kwargs: object) -> list[VirtualAxis]:
         """A knob of what becomes of loops; see `entities.uses_of_loops`."""
         self._define(name, lambda: uses_of_loops(axes, policy, **kwargs))
         return [VirtualAxis(None, f"{name}.{i}") for i in range(len(axes))]
 
-    def define_knob(self, name: str, candidate: Sequence[Any]) -> None:
+    def define_knob(self, name: str, candidate: Sequence[object]) -> None:
         """A knob of some values."""
         self._define(name, lambda: [OtherOptionEntity(v) for v in candidate])
 
@@ -232,7 +232,7 @@ class ConfigSpace:
         made = self.knob2point([rng.choice(pair) for pair in zip(self.point2knob(a), self.point2knob(b))])
         return made if self.is_index_valid(made) else a
 
-    def near(self, candidate: Any, rng: Random) -> int | None:
+    def near(self, candidate: object, rng: Random) -> int | None:
         return candidate if isinstance(candidate, int) and candidate in self else None
 
     def grid(self) -> Iterator[int]:
@@ -246,7 +246,7 @@ class ConfigSpace:
 _WORDS = ("none", "unroll", "vec")
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     """A value of a knob as a feature: numbers as they are, known words by their places."""
     if isinstance(value, (bool, int, float)):
         return float(value)

@@ -146,10 +146,10 @@ def _flat(args: Any) -> list[Any]:
     return [x for a in args for x in (_flat(a) if isinstance(a, (list, tuple)) else [a])]
 
 
-def serialize_args(args: Sequence[Any]) -> Workload:
+def serialize_args(args: Sequence[object]) -> Workload:
     """Arguments as plain values: tensors by shape and type, lists as tuples. RuntimeError for others."""
 
-    def plain(x: Any) -> Any:
+    def plain(x: object) -> Any:
         if isinstance(x, Tensor):
             return "TENSOR", tuple(map(plain, x.shape)), str(x.dtype)
         if isinstance(x, (list, tuple)):
@@ -169,14 +169,14 @@ def serialize_args(args: Sequence[Any]) -> Workload:
     return tuple(map(plain, args))
 
 
-def deserialize_args(args: Sequence[Any]) -> list[Any]:
+def deserialize_args(args: Sequence[object]) -> list[Any]:
     """Arguments of which those that were tensors are placeholders."""
     return [
         te.placeholder(x[1], str(x[2])) if isinstance(x, (list, tuple)) and x and x[0] == "TENSOR" else x for x in args
     ]
 
 
-def args_to_workload(args: Sequence[Any], task_name: str | None = None) -> Workload:
+def args_to_workload(args: Sequence[object], task_name: str | None = None) -> Workload:
     """The workload of arguments, with the name of the task before them."""
     plain = serialize_args(args)
     return plain if task_name is None else (task_name, *plain)
@@ -225,7 +225,7 @@ class Task:
         return f"Task(func_name={self.name}, args={self.args}, kwargs={self.kwargs}, workload={self.workload})"
 
 
-def create(task_name: str, args: Sequence[Any], target: Any, target_host: Any = None) -> Task:
+def create(task_name: str, args: Sequence[object], target: object, target_host: object = None) -> Task:
     """The task of a template: it runs once, with the first value of each knob."""
     task = Task(task_name, serialize_args(args))
     task.target, task.target_host = Target.of(target), target_host

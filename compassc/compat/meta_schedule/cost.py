@@ -21,10 +21,10 @@ class CostModel:
     def save(self, path: str) -> None:
         """Keeps what was learned."""
 
-    def update(self, context: Any, candidates: Sequence[Any], results: Sequence[Any]) -> None:
+    def update(self, context: object, candidates: Sequence[object], results: Sequence[object]) -> None:
         """Learns from measurements."""
 
-    def predict(self, context: Any, candidates: Sequence[Any]) -> Array:
+    def predict(self, context: object, candidates: Sequence[object]) -> Array:
         """Scores: the greater, the better."""
         return np.zeros(len(candidates))
 
@@ -33,7 +33,7 @@ class CostModel:
         return None
 
     @staticmethod
-    def create(kind: Any = "xgb", *args: Any, **options: Any) -> Any:
+    def create(kind: object = "xgb", *args: object, **options: object) -> Any:
         """A model by name; None for `none`. ValueError for others."""
         if not isinstance(kind, str):
             return kind
@@ -54,7 +54,7 @@ class RandomModel(CostModel):
     def __init__(self, *, seed: int | None = None, path: str | None = None, max_range: int = 100) -> None:
         self._random, self._range = np.random.default_rng(seed), max_range
 
-    def predict(self, context: Any, candidates: Sequence[Any]) -> Array:
+    def predict(self, context: object, candidates: Sequence[object]) -> Array:
         return self._random.random(len(candidates)) * self._range
 
 

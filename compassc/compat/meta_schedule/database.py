@@ -182,23 +182,23 @@ class Database:
     def __bool__(self) -> bool:
         return True
 
-    def query_tuning_record(self, mod: Any, target: Any, workload_name: str = "main") -> TuningRecord | None:
+    def query_tuning_record(self, mod: object, target: object, workload_name: str = "main") -> TuningRecord | None:
         """The best record of a module."""
         module = module_of(mod)
         found = self.get_top_k(self.commit_workload(module), 1) if self.has_workload(module) else []
         return found[0] if found else None
 
-    def query_schedule(self, mod: Any, target: Any, workload_name: str = "main") -> Schedule | None:
+    def query_schedule(self, mod: object, target: object, workload_name: str = "main") -> Schedule | None:
         """The best schedule of a module."""
         record = self.query_tuning_record(mod, target, workload_name)
         return None if record is None else record.scheduled()
 
-    def query_ir_module(self, mod: Any, target: Any, workload_name: str = "main") -> IRModule | None:
+    def query_ir_module(self, mod: object, target: object, workload_name: str = "main") -> IRModule | None:
         """The module as its best schedule leaves it."""
         found = self.query_schedule(mod, target, workload_name)
         return None if found is None else found.mod
 
-    def query(self, mod: Any, target: Any, *, workload_name: str = "main", kind: str = "schedule") -> Any:
+    def query(self, mod: object, target: object, *, workload_name: str = "main", kind: str = "schedule") -> Any:
         """The best `schedule`, `record` or `ir_module`. ValueError for other kinds."""
         kinds: dict[str, Callable[..., Any]] = {
             "schedule": self.query_schedule,
@@ -329,7 +329,7 @@ class JSONDatabase(MemoryDatabase):
         super().commit_tuning_record(record)
         self._add(1, self.path_tuning_record, [self._numbers[id(record.workload)], record.as_json()])
 
-    def _add(self, which: int, path: str, content: Any) -> None:
+    def _add(self, which: int, path: str, content: object) -> None:
         self._lines[which].append(json.dumps(content))
         files.write(Path(path), "".join(line + "\n" for line in self._lines[which]))
 
@@ -360,7 +360,7 @@ class _Several(Database):
     def has_workload(self, mod: IRModule) -> bool:
         return any(d.has_workload(mod) for d in self.databases)
 
-    def _refused(self, *_: Any) -> Any:
+    def _refused(self, *_: object) -> Any:
         raise RuntimeError(f"{type(self).__name__} keeps nothing: commit to one of its databases")
 
     commit_workload = commit_tuning_record = get_top_k = get_all_tuning_records = _refused  # type: ignore[assignment]
@@ -372,7 +372,7 @@ class _Several(Database):
 class UnionDatabase(_Several):
     """The best of what several have."""
 
-    def query_tuning_record(self, mod: Any, target: Any, workload_name: str = "main") -> TuningRecord | None:
+    def query_tuning_record(self, mod: object, target: object, workload_name: str = "main") -> TuningRecord | None:
         found = [d.query_tuning_record(mod, target, workload_name) for d in self.databases]
         return min((r for r in found if r is not None), key=lambda r: r.mean, default=None)
 
@@ -380,7 +380,7 @@ class UnionDatabase(_Several):
 class OrderedUnionDatabase(_Several):
     """What the first of several has."""
 
-    def query_tuning_record(self, mod: Any, target: Any, workload_name: str = "main") -> TuningRecord | None:
+    def query_tuning_record(self, mod: object, target: object, workload_name: str = "main") -> TuningRecord | None:
         found = (d.query_tuning_record(mod, target, workload_name) for d in self.databases)
         return next((r for r in found if r is not None), None)
 
@@ -392,7 +392,7 @@ class ScheduleFnDatabase(MemoryDatabase):
         super().__init__(module_equality)
         self._function = schedule_fn
 
-    def query_tuning_record(self, mod: Any, target: Any, workload_name: str = "main") -> TuningRecord | None:
+    def query_tuning_record(self, mod: object, target: object, workload_name: str = "main") -> TuningRecord | None:
         sch = Schedule(module_of(mod))
         try:
             if not self._function(sch):

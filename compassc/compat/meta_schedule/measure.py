@@ -76,7 +76,7 @@ def _function(given: Any) -> Callable[..., Any] | None:
     return made
 
 
-def _created(what: str, local: Callable[..., Any], kind: Any, options: dict[str, Any]) -> Any:
+def _created(what: str, local: Callable[..., Any], kind: object, options: dict[str, Any]) -> Any:
     """What a name stands for; one that is there already as it is."""
     if not isinstance(kind, str):
         return kind
@@ -93,7 +93,7 @@ class Builder:
         raise NotImplementedError
 
     @staticmethod
-    def create(kind: Any = "local", **options: Any) -> Any:
+    def create(kind: object = "local", **options: object) -> Any:
         """A builder by name. ValueError for others than `local`."""
         return _created("Builder", LocalBuilder, kind, options)
 
@@ -156,7 +156,7 @@ class Runner:
         raise NotImplementedError
 
     @staticmethod
-    def create(kind: Any = "local", **options: Any) -> Any:
+    def create(kind: object = "local", **options: object) -> Any:
         """A runner by name. ValueError for others than `local`."""
         return _created("Runner", LocalRunner, kind, options)
 
@@ -206,7 +206,7 @@ class MeasureCallback:
         raise ValueError("apply is not defined")
 
     @staticmethod
-    def create(kind: Any = "default") -> list[Any]:
+    def create(kind: object = "default") -> list[Any]:
         """Callbacks by name. ValueError for others."""
         kinds: dict[str, Callable[[], list[Any]]] = {
             "default": lambda: [AddToDatabase(), RemoveBuildArtifact(), UpdateCostModel()],

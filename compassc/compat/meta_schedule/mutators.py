@@ -14,7 +14,7 @@ class Mutator:
 
     kind = ""
 
-    def initialize(self, context: Any) -> None:
+    def initialize(self, context: object) -> None:
         """Takes what it has to know of the context."""
 
     _initialize_with_tune_context = initialize

@@ -24,7 +24,7 @@ class SearchStrategy:
         self._context: Any = None
         self._search: Any = None
 
-    def initialize(self, context: Any) -> None:
+    def initialize(self, context: object) -> None:
         """Takes the context."""
         self._context = context
 
@@ -91,7 +91,7 @@ class SearchStrategy:
         return made
 
     @staticmethod
-    def create(kind: Any = "evolutionary", *args: Any, **options: Any) -> SearchStrategy:
+    def create(kind: object = "evolutionary", *args: object, **options: object) -> SearchStrategy:
         """A strategy by name. ValueError for others."""
         if isinstance(kind, SearchStrategy):
             return kind

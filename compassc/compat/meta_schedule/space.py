@@ -191,7 +191,7 @@ class DesignSpace:
     def crossover(self, a: dict[str, Any], b: dict[str, Any], rng: Random) -> dict[str, Any]:
         return rng.choice((a, b))
 
-    def near(self, candidate: Any, rng: Random) -> Any:
+    def near(self, candidate: object, rng: Random) -> Any:
         return candidate if candidate in self else None
 
     def grid(self) -> Iterator[Any]:

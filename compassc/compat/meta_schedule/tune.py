@@ -59,7 +59,7 @@ class TuneContext:
 
     def pre_tuning(
         self, max_trials: int, num_trials_per_iter: int = 64, design_spaces: Sequence[Schedule] | None = None,
-        database: Database | None = None, cost_model: Any = None,
+        database: Database | None = None, cost_model: object = None,
     ) -> None:  # fmt: skip
         """Begins the search."""
         strategy = self._needed("search_strategy")
@@ -77,7 +77,7 @@ class TuneContext:
         found: list[MeasureCandidate] | None = self._needed("search_strategy").generate_measure_candidates()
         return found
 
-    def notify_runner_results(self, measure_candidates: Sequence[MeasureCandidate], results: Sequence[Any]) -> None:
+    def notify_runner_results(self, measure_candidates: Sequence[MeasureCandidate], results: Sequence[object]) -> None:
         """Tells the strategy what was measured."""
         self._needed("search_strategy").notify_runner_results(measure_candidates, results)
 
@@ -118,8 +118,8 @@ class TaskScheduler:
 
     def tune(
         self, tasks: Sequence[TuneContext], task_weights: Sequence[float], max_trials_global: int, max_trials_per_task: int,
-        num_trials_per_iter: int, builder: Any, runner: Any, measure_callbacks: Sequence[Any], database: Database | None,
-        cost_model: Any,
+        num_trials_per_iter: int, builder: object, runner: object, measure_callbacks: Sequence[object], database: Database | None,
+        cost_model: object,
     ) -> None:  # fmt: skip
         """Searches until the trials are spent."""
         self.tasks_ = [TaskRecord(c, w) for c, w in zip(tasks, task_weights)]
@@ -180,7 +180,7 @@ class TaskScheduler:
         _log.info("%s", "\n".join([head, *rows]))
 
     @staticmethod
-    def create(kind: Any = "gradient", *args: Any, **options: Any) -> Any:
+    def create(kind: object = "gradient", *args: object, **options: object) -> Any:
         """A scheduler by name. ValueError for others."""
         if not isinstance(kind, str):
             return kind
@@ -240,8 +240,8 @@ def _database(given: Any, work_dir: str, equality: str) -> Database | None:
 
 def tune_tasks(
     *, tasks: Sequence[TuneContext], task_weights: Sequence[float], work_dir: str, max_trials_global: int,
-    max_trials_per_task: int | None = None, num_trials_per_iter: int = 64, builder: Any = "local", runner: Any = "local",
-    database: Any = "json", cost_model: Any = "xgb", measure_callbacks: Any = "default", task_scheduler: Any = "gradient",
+    max_trials_per_task: int | None = None, num_trials_per_iter: int = 64, builder: object = "local", runner: object = "local",
+    database: object = "json", cost_model: object = "xgb", measure_callbacks: object = "default", task_scheduler: object = "gradient",
     module_equality: str = "structural",
 ) -> Database | None:  # fmt: skip
     """Searches schedules of several tasks. ValueError without tasks, and where there are not as many weights."""
@@ -260,11 +260,11 @@ def tune_tasks(
 
 
 def tune_tir(
-    mod: Any, target: Any, work_dir: str, max_trials_global: int, *, max_trials_per_task: int | None = None,
-    num_trials_per_iter: int = 64, builder: Any = "local", runner: Any = "local", database: Any = "json",
-    cost_model: Any = "xgb", measure_callbacks: Any = "default", task_scheduler: Any = "gradient",
-    space: Any = "post-order-apply", strategy: Any = "evolutionary", num_tuning_cores: Any = "physical",
-    seed: int | None = None, module_equality: str = "structural", special_space: Mapping[str, Any] | None = None,
+    mod: object, target: object, work_dir: str, max_trials_global: int, *, max_trials_per_task: int | None = None,
+    num_trials_per_iter: int = 64, builder: object = "local", runner: object = "local", database: object = "json",
+    cost_model: object = "xgb", measure_callbacks: object = "default", task_scheduler: object = "gradient",
+    space: object = "post-order-apply", strategy: object = "evolutionary", num_tuning_cores: object = "physical",
+    seed: int | None = None, module_equality: str = "structural", special_space: Mapping[str, object] | None = None,
 ) -> Database | None:  # fmt: skip
     """Searches schedules of the functions of a module, each a task of its own. The same `seed` gives the same candidates as
     long as the times are alike; with a strategy that learns nothing, always."""
@@ -295,7 +295,7 @@ def tune_tir(
     )  # fmt: skip
 
 
-def compile_tir(database: Database, mod: IRModule | PrimFunc, target: Any) -> Schedule | None:
+def compile_tir(database: Database, mod: IRModule | PrimFunc, target: object) -> Schedule | None:
     """The best schedule of a module in a database; None where there is none."""
     return database.query_schedule(mod, Target.of(target), "main")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 C = TypeVar("C", bound=type)
 
@@ -13,7 +13,7 @@ C = TypeVar("C", bound=type)
 def derived_object(cls: C) -> C:
     """Makes a class of a program's usable. It cannot be inherited from: TypeError."""
 
-    def refused(*args: Any, **options: Any) -> None:
+    def refused(*args: object, **options: object) -> None:
         raise TypeError(
             f"Inheritance from a decorated object `{cls.__name__}` is not allowed. Please inherit from `{cls.__name__}._cls`."
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import pi, sqrt
-from typing import Any
 
 from compassc.graph.layer import Layer
 from compassc.graph.patterns import Fusion, Match, Pattern, anything, call, number
@@ -12,7 +11,7 @@ from compassc.graph.patterns import Fusion, Match, Pattern, anything, call, numb
 X = anything("x")
 
 
-def _activation(method: str, **given: Any) -> Callable[[Match], Sequence[Layer] | None]:
+def _activation(method: str, **given: object) -> Callable[[Match], Sequence[Layer] | None]:
     def make(m: Match) -> Sequence[Layer] | None:
         if m["x"].shape != m.root.output.shape:
             return None

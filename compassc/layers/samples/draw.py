@@ -27,7 +27,7 @@ class Draw:
         """From low to high, both included."""
         return int(self.source.integers(low, high + 1))
 
-    def choice(self, options: Sequence[Any]) -> Any:
+    def choice(self, options: Sequence[object]) -> Any:
         return options[self.integer(0, len(options) - 1)]
 
     def array(self, dtype: str, *shape: int, low: int | None = None, high: int | None = None) -> Array:

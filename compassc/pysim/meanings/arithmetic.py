@@ -26,7 +26,7 @@ def wrap_or_clip(value: Any, dtype: Any, saturate: bool) -> Any:
     return value.astype(np_dtype(dtype))
 
 
-def saturated(value: Any, dtype: Any) -> Any:
+def saturated(value: object, dtype: object) -> Any:
     return wrap_or_clip(value, dtype, True)
 
 
@@ -47,13 +47,13 @@ def pairs(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 @meaning
-def vaddh(x: Any, y: Any, dtype: Any) -> Any:
+def vaddh(x: object, y: object, dtype: object) -> Any:
     even, odd = pairs(exact(x), exact(y))
     return saturated(even + odd, dtype)
 
 
 @meaning
-def vsubh(x: Any, y: Any, dtype: Any) -> Any:
+def vsubh(x: object, y: object, dtype: object) -> Any:
     even, odd = pairs(exact(x), exact(y))
     return saturated(even - odd, dtype)
 
@@ -96,7 +96,7 @@ def vdiv(x: Any, y: Any, dtype: Any) -> Any:
 
 
 @meaning
-def vmod(x: Any, y: Any, dtype: Any) -> Any:
+def vmod(x: object, y: object, dtype: object) -> Any:
     a, b = exact(x), exact(y)
     return np.where(b == 0, 0, a - truncated_quotient(a, b) * b).astype(np_dtype(dtype))
 

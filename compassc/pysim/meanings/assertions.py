@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from compassc.ops.assertions import ASSUMED, assertion_text, failed
 from compassc.ops.typing import type_error
 
@@ -11,7 +9,7 @@ from ..values import PyVar
 from . import meaning
 
 
-def _holds(what: str, cond: Any) -> bool:
+def _holds(what: str, cond: object) -> bool:
     if type(cond) is bool:
         return cond
     help = "use S.vall or S.vany" if type(cond) is PyVar and cond.dtype.is_mask else "compare: n != 0"
@@ -19,13 +17,13 @@ def _holds(what: str, cond: Any) -> bool:
 
 
 @meaning
-def assert_(cond: Any, text: Any = "") -> None:
+def assert_(cond: object, text: object = "") -> None:
     message = assertion_text(text)
     if not _holds("S.assert_", cond):
         raise failed(message)
 
 
 @meaning
-def assume(cond: Any) -> None:
+def assume(cond: object) -> None:
     if not _holds("S.assume", cond):
         raise failed(ASSUMED)

@@ -71,10 +71,10 @@ def narrowed(x: Any, shift: Any, dtype: Any, mask: Any, saturate: bool, with_rou
 
 @meaning
 def vnsr(
-    x: Any,
-    shift: Any,
-    dtype: Any,
-    mask: Any = None,
+    x: object,
+    shift: object,
+    dtype: object,
+    mask: object = None,
     saturate: bool = False,
     with_round: bool = False,
     to_h: bool = False,
@@ -123,7 +123,7 @@ def vcls(x: Any, dtype: Any) -> Any:
 
 
 @meaning
-def clz(x: Any, dtype: Any) -> Any:
+def clz(x: object, dtype: object) -> Any:
     return leading_zeros(bits_of(x)).astype(np_dtype(dtype))
 
 
@@ -134,5 +134,5 @@ def vbrevs(x: Any, dtype: Any) -> Any:
 
 
 @meaning
-def vpcnt(x: Any, dtype: Any) -> Any:
+def vpcnt(x: object, dtype: object) -> Any:
     return bits_of(x).sum(axis=-1).astype(np_dtype(dtype))

@@ -19,12 +19,12 @@ def active(found: Any, mask: Any) -> Any:
 
 
 @meaning
-def vceq(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+def vceq(x: object, y: object, dtype: object, mask: object = None) -> Any:
     return active(x == y, mask)
 
 
 @meaning
-def vcneq(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+def vcneq(x: object, y: object, dtype: object, mask: object = None) -> Any:
     return active(x != y, mask)
 
 
@@ -78,12 +78,12 @@ def min(x: Any, y: Any, dtype: Any) -> Any:
 
 
 @meaning
-def vmaxh(x: Any, y: Any, dtype: Any) -> Any:
+def vmaxh(x: object, y: object, dtype: object) -> Any:
     return np.maximum(*pairs(x, y))
 
 
 @meaning
-def vminh(x: Any, y: Any, dtype: Any) -> Any:
+def vminh(x: object, y: object, dtype: object) -> Any:
     return np.minimum(*pairs(x, y))
 
 
@@ -111,10 +111,10 @@ def reduced(better: Any, x: Any, dtype: Any, mask: Any, return_idx: bool, larges
 
 
 @meaning
-def vrpmax(x: Any, dtype: Any, mask: Any = None, return_idx: bool = False) -> Any:
+def vrpmax(x: object, dtype: object, mask: object = None, return_idx: bool = False) -> Any:
     return reduced(fp.larger, x, dtype, mask, return_idx, True)
 
 
 @meaning
-def vrpmin(x: Any, dtype: Any, mask: Any = None, return_idx: bool = False) -> Any:
+def vrpmin(x: object, dtype: object, mask: object = None, return_idx: bool = False) -> Any:
     return reduced(fp.smaller, x, dtype, mask, return_idx, False)

@@ -76,7 +76,7 @@ def _cast_list(items: list[Any], to: DataType, part: str, saturate: Any) -> Any:
     return PyVar(filled_up(v, len(items), source, result), result)
 
 
-def _sim_sign(x: Any, name: str, signed: bool) -> Any:
+def _sim_sign(x: object, name: str, signed: bool) -> Any:
     found = getattr(x, "dtype", None)
     if not isinstance(found, DataType) or not found.is_integer or found.is_bool:
         raise type_error(f"S.{name} needs an integer variable or expression, got {x!r}")
@@ -84,12 +84,12 @@ def _sim_sign(x: Any, name: str, signed: bool) -> Any:
 
 
 @meaning
-def i(x: Any) -> Any:
+def i(x: object) -> Any:
     return _sim_sign(x, "i", True)
 
 
 @meaning
-def u(x: Any) -> Any:
+def u(x: object) -> Any:
     return _sim_sign(x, "u", False)
 
 

@@ -24,7 +24,9 @@ def _sim_kind(p: Any) -> tuple[DataType, str]:
     return p.dtype, p.scope
 
 
-def _sim_copy(what: str, dst: Any, src: Any, width: Any, src_stride: Any, count: Any, dst_stride: Any) -> Copy:
+def _sim_copy(
+    what: str, dst: object, src: object, width: object, src_stride: object, count: object, dst_stride: object
+) -> Copy:
     """The checked arguments of a copy in PySim: pointers, bytes per row, number of rows, strides in bytes."""
     to, source = pointer_of(dst, f"{what}: dst"), pointer_of(src, f"{what}: src")
     check_copy(what, _sim_kind(to), _sim_kind(source))
@@ -42,7 +44,7 @@ def _sim_copy(what: str, dst: Any, src: Any, width: Any, src_stride: Any, count:
     return to, source, row * size, rows, steps[0] * size, steps[1] * size
 
 
-def _number(x: Any, what: str, name: str) -> int:
+def _number(x: object, what: str, name: str) -> int:
     return x if type(x) is int else index_of(x, f"{what}: {name}")
 
 
@@ -78,7 +80,9 @@ def _copy(what: str, copy: Copy) -> None:
 
 
 @meaning
-def dma_copy(dst: Any, src: Any, width: Any, src_stride: Any = None, times: Any = 1, dst_stride: Any = None) -> None:
+def dma_copy(
+    dst: object, src: object, width: object, src_stride: object = None, times: object = 1, dst_stride: object = None
+) -> None:
     copy = _sim_copy("S.dma_copy", dst, src, width, src_stride, times, dst_stride)
     _copy("S.dma_copy", copy)
     tiles = LOCAL.tec.tiles if LOCAL.tec is not None else None
@@ -88,7 +92,13 @@ def dma_copy(dst: Any, src: Any, width: Any, src_stride: Any = None, times: Any 
 
 @meaning
 def async_dma_copy(
-    dst: Any, src: Any, width: Any, src_stride: Any = None, times: Any = 1, dst_stride: Any = None, event: Any = None
+    dst: object,
+    src: object,
+    width: object,
+    src_stride: object = None,
+    times: object = 1,
+    dst_stride: object = None,
+    event: object = None,
 ) -> None:
     what = "S.async_dma_copy"
     if event is None:
@@ -113,7 +123,9 @@ def _grid_view(p: Any, rows: int, cols: int, step: int, what: str) -> Any:
 
 
 @meaning
-def dma_transpose2d(dst: Any, src: Any, row: Any, col: Any, dst_stride: Any = None, src_stride: Any = None) -> None:
+def dma_transpose2d(
+    dst: object, src: object, row: object, col: object, dst_stride: object = None, src_stride: object = None
+) -> None:
     what = "S.dma_transpose2d"
     to, source = pointer_of(dst, f"{what}: dst"), pointer_of(src, f"{what}: src")
     same_element(what, to.dtype, source.dtype)
@@ -135,15 +147,15 @@ def dma_transpose2d(dst: Any, src: Any, row: Any, col: Any, dst_stride: Any = No
 
 @meaning
 def dma_upsample(
-    dst: Any,
-    src: Any,
-    h_scale: Any,
-    w_scale: Any,
-    c: Any,
-    w: Any,
-    src_c_stride: Any = None,
-    dst_c_stride: Any = None,
-    dst_w_stride: Any = None,
+    dst: object,
+    src: object,
+    h_scale: object,
+    w_scale: object,
+    c: object,
+    w: object,
+    src_c_stride: object = None,
+    dst_c_stride: object = None,
+    dst_w_stride: object = None,
 ) -> None:
     what = "S.dma_upsample"
     to, source = pointer_of(dst, f"{what}: dst"), pointer_of(src, f"{what}: src")
@@ -172,7 +184,7 @@ def dma_upsample(
 
 
 @meaning
-def dma_memset(ptr: Any, value: Any, num: Any) -> None:
+def dma_memset(ptr: object, value: object, num: object) -> None:
     to = pointer_of(ptr, "S.dma_memset: ptr")
     elem = to.dtype.element_of
     check_memset(elem, to.scope)

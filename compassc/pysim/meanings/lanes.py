@@ -17,7 +17,7 @@ from . import meaning
 
 
 @meaning
-def iota(dtype: Any, lanes: Any, start: Any = 0, step: Any = 1) -> Any:
+def iota(dtype: object, lanes: object, start: object = 0, step: object = 1) -> Any:
     vector = iota_type(dtype, lanes)
     elem = vector.element_of
     start, step = known_int(python_number(start)), known_int(python_number(step))

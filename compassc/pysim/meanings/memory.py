@@ -22,7 +22,7 @@ from ..values import PyVar, to_element
 from . import meaning
 
 
-def stride_value(stride: Any, what: str) -> int:
+def stride_value(stride: object, what: str) -> int:
     """The stride of a PySim access."""
     step = stride if type(stride) is int else index_of(stride, f"{what}: stride")
     if step < 1:
@@ -148,7 +148,7 @@ def gather_positions(ptr: Any, indices: Any, mask: Any, what: str) -> tuple[Any,
     return view, base + offsets, active
 
 
-def _atomic(name: str, ptr: Any, change: Callable[..., int], *values: Any) -> Any:
+def _atomic(name: str, ptr: object, change: Callable[..., int], *values: object) -> Any:
     """Replaces the integer at a pointer by `change(old, *values)`, and gives what it was."""
     what = f"S.{name}"
     p = pointer_of(ptr, f"{what}: ptr")
@@ -166,7 +166,7 @@ def _atomic(name: str, ptr: Any, change: Callable[..., int], *values: Any) -> An
     return PyVar(old, elem)
 
 
-def _integer(x: Any, elem: DataType, what: str) -> int:
+def _integer(x: object, elem: DataType, what: str) -> int:
     """An integer operand as the memory holds it."""
     if type(x) is int or (type(x) is PyVar and x.dtype.is_scalar and x.dtype.is_integer):
         return int(to_element(x, elem))
@@ -174,31 +174,31 @@ def _integer(x: Any, elem: DataType, what: str) -> int:
 
 
 @meaning
-def atomic_add(ptr: Any, value: Any) -> Any:
+def atomic_add(ptr: object, value: object) -> Any:
     return _atomic("atomic_add", ptr, lambda old, x: old + x, value)
 
 
 @meaning
-def atomic_min(ptr: Any, value: Any) -> Any:
+def atomic_min(ptr: object, value: object) -> Any:
     return _atomic("atomic_min", ptr, min, value)
 
 
 @meaning
-def atomic_max(ptr: Any, value: Any) -> Any:
+def atomic_max(ptr: object, value: object) -> Any:
     return _atomic("atomic_max", ptr, max, value)
 
 
 @meaning
-def atomic_exchange(ptr: Any, value: Any) -> Any:
+def atomic_exchange(ptr: object, value: object) -> Any:
     return _atomic("atomic_exchange", ptr, lambda _, x: x, value)
 
 
 @meaning
-def atomic_compare_exchange(ptr: Any, expected: Any, value: Any) -> Any:
+def atomic_compare_exchange(ptr: object, expected: object, value: object) -> Any:
     return _atomic("atomic_compare_exchange", ptr, lambda old, e, x: x if old == e else old, expected, value)
 
 
-def _sim_vector(x: Any, what: str) -> DataType:
+def _sim_vector(x: object, what: str) -> DataType:
     if type(x) is not PyVar or x.dtype.is_scalar:
         raise type_error(f"{what} must be a vector, got {x!r}")
     return x.dtype

@@ -26,12 +26,12 @@ from .sync import sim_event
 
 
 @meaning
-def const_mask(x: Any) -> Any:
+def const_mask(x: object) -> Any:
     return mask_var(np.array(const_lanes(x), bool))
 
 
 @meaning
-def tail_mask(n: Any, lanes: Any) -> Any:
+def tail_mask(n: object, lanes: object) -> Any:
     total = lanes_arg(lanes, "S.tail_mask")
     count = n if type(n) is int else index_of(n, "S.tail_mask: n")
     return mask_var(first_lanes(max(0, min(count, total)), total))
@@ -47,7 +47,7 @@ def _truncated(x: Any) -> str:
     return f"{'-' if v < 0 else ''}{whole}.{digits:06d}"
 
 
-def _word(x: Any) -> int:
+def _word(x: object) -> int:
     """A scalar as 32 unsigned bits; floats by their float32 pattern."""
     array = np.asarray(x)
     return int(array.astype(np.float32).view(np.uint32)) if array.dtype.kind not in "iub" else int(array) & 0xFFFFFFFF
@@ -74,7 +74,7 @@ def _formatted(spec: str, x: Any) -> str:
     return ",".join(f"0x{int(v):x}" for v in x.view(f"u{VECTOR_BYTES[spec]}"))
 
 
-def _print_type(x: Any) -> Any:
+def _print_type(x: object) -> Any:
     """The type of a printf argument; pointers and buffers say that of what they point to."""
     if isinstance(x, (PyPointer, PyBuffer)):
         return pointer_type(x.dtype, x.scope)
@@ -93,17 +93,17 @@ def printf(fmt: Any, *args: Any) -> Any:
 
 
 @meaning
-def flush_cache(invalidate: Any = True) -> None:
+def flush_cache(invalidate: object = True) -> None:
     pass
 
 
 @meaning
-def perf_tick_begin(cid: Any) -> None:
+def perf_tick_begin(cid: object) -> None:
     pass
 
 
 @meaning
-def perf_tick_end(cid: Any) -> None:
+def perf_tick_end(cid: object) -> None:
     pass
 
 
@@ -117,7 +117,9 @@ def not_simulated(what: str) -> CompassError:
 
 
 @meaning
-def asm(template: Any, outputs: Any = None, inputs: Any = None, clobbers: Any = None, qualifiers: Any = None) -> None:
+def asm(
+    template: object, outputs: object = None, inputs: object = None, clobbers: object = None, qualifiers: object = None
+) -> None:
     raise not_simulated("runs inline assembly of the NPU")
 
 
@@ -127,7 +129,7 @@ def aiff(ctrl_desc: Any, param_desc: Any, act_desc: Any) -> None:
 
 
 @meaning
-def async_aiff(ctrl_desc: Any, param_desc: Any, act_desc: Any, event: Any) -> None:
+def async_aiff(ctrl_desc: object, param_desc: object, act_desc: object, event: object) -> None:
     owner = sim_event(event, "S.async_aiff")
     owner.finish()  # a start that has the event now is done before this one begins
     owner.pending.append(prepare("async_aiff", (ctrl_desc, param_desc, act_desc)))

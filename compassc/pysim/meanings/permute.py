@@ -67,7 +67,7 @@ def vcompt(x: Any, mask: Any) -> Any:
 
 
 @meaning
-def vcompc(x: Any, y: Any, mask: Any) -> Any:
+def vcompc(x: object, y: object, mask: object) -> Any:
     types, (a, b) = broadcast("vcompc", [x, y])
     active = mask_array(mask, one_register(types[0], "S.vcompc").lanes)
     packed = a if active is None else a[active]
@@ -92,7 +92,7 @@ def vbcast(x: Any, mask: Any = None, lanes: Any = None) -> Any:
 
 
 @meaning
-def vsldl(x: Any, y: Any, shift: Any) -> Any:
+def vsldl(x: object, y: object, shift: object) -> Any:
     types, (a, b) = broadcast("vsldl", [x, y])
     lanes = whole_registers(types[0], "S.vsldl").lanes
     n = in_range(integer(shift, "S.vsldl: shift"), lanes, "S.vsldl: shift")

@@ -56,7 +56,7 @@ def quad_sums(x: Any, y: Any, mask: Any) -> Any:
 
 
 @meaning
-def vdot(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+def vdot(x: object, y: object, dtype: object, mask: object = None) -> Any:
     return saturated(group_sums(x, y, mask, 2), dtype)
 
 
@@ -70,7 +70,7 @@ def vqdot(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
 
 
 @meaning
-def vdpa(acc: Any, x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+def vdpa(acc: object, x: object, y: object, dtype: object, mask: object = None) -> Any:
     return saturated(exact(acc) + group_sums(x, y, mask, 2), dtype)
 
 
@@ -105,7 +105,7 @@ def vfmao(acc: Any, x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
     return _add_products(acc, x[1::2], y[1::2], mask)
 
 
-def matrix_product(x: Any, y: Any) -> Any:
+def matrix_product(x: object, y: object) -> Any:
     """The 16 dot products of 4x4 matrices, x by rows and y by columns: exact products, summed in double in order."""
     a, b = (np.asarray(m).astype(np.float64).reshape(4, 4) for m in (x, y))
     total = np.zeros((4, 4))
@@ -129,10 +129,10 @@ def _run_matrix(name: str, ptr: Any, x: Any, y: Any, accumulate: bool) -> None:
 
 
 @meaning
-def vmml(ptr: Any, x: Any, y: Any) -> None:
+def vmml(ptr: object, x: object, y: object) -> None:
     _run_matrix("vmml", ptr, x, y, accumulate=False)
 
 
 @meaning
-def vmma(acc_ptr: Any, x: Any, y: Any) -> None:
+def vmma(acc_ptr: object, x: object, y: object) -> None:
     _run_matrix("vmma", acc_ptr, x, y, accumulate=True)

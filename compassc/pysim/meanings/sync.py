@@ -65,7 +65,7 @@ def alloc_events(count: Any) -> Any:
     return events[0] if count == 1 else events
 
 
-def sim_event(x: Any, what: str, *, need_allocated: bool = True) -> Any:
+def sim_event(x: object, what: str, *, need_allocated: bool = True) -> Any:
     """A PySim event argument, checked."""
     if not isinstance(x, PyEvent):
         raise type_error(f"{what}: {x!r} is not an event", "events come from S.alloc_events")
@@ -75,7 +75,7 @@ def sim_event(x: Any, what: str, *, need_allocated: bool = True) -> Any:
 
 
 @meaning
-def wait_events(*events: Any) -> None:
+def wait_events(*events: object) -> None:
     if not events:
         raise CompassError(
             "S.wait_events needs at least one event: a call without does nothing",
@@ -87,7 +87,7 @@ def wait_events(*events: Any) -> None:
 
 
 @meaning
-def free_events(*events: Any) -> None:
+def free_events(*events: object) -> None:
     if not events:
         raise CompassError(
             "S.free_events needs at least one event: a call without does nothing",

@@ -70,7 +70,7 @@ def _affine(job: Job, out: Tensor, scale: np.float32, each: bool) -> tuple[dict[
     weights = layer.constant("weights")
     flat = weights.reshape(-1)
 
-    def ratio(of_weights: Any) -> Any:
+    def ratio(of_weights: object) -> Any:
         return scale_of(out) / (scale * np.asarray(of_weights, F32))
 
     if each:

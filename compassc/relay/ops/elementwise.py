@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.dtypes import dtype as data_type
 from compassc.ir.errors import ExpressionTypeError
@@ -101,7 +100,7 @@ declare(
 # ------------------------------------------------------------------------------------------------------------ other types
 
 
-def cast_array(x: Array, dtype: str) -> Array:
+def cast_array(x: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
     """Elements in another type: reals are cut towards zero, what is not 0 is true."""
     return x != 0 if dtype == "bool" else x.astype(dtype)
 

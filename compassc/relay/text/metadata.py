@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.reading import jsontext
 from compass_runtime.ndarray import NDArray
@@ -93,7 +92,7 @@ def _encoded(value: Any) -> Any:
     )
 
 
-def _array(array: Array) -> dict[str, Any]:
+def _array(array: np.ndarray[Any, Any]) -> dict[str, Any]:
     little = array.astype(array.dtype.newbyteorder("<"), copy=False)
     data = base64.b64encode(little.tobytes()).decode()
     return {"dtype": array.dtype.name, "shape": list(array.shape), "data": data}
@@ -126,7 +125,7 @@ def _decoded(value: Any, where: str) -> Any:
         raise _damaged(where, f"a value of kind '{kind}' does not hold ({error})") from None
 
 
-def _tensor(given: Any) -> Array:
+def _tensor(given: Any) -> np.ndarray[Any, Any]:
     dtype = numpy_dtype(given["dtype"]).newbyteorder("<")
     data = base64.b64decode(given["data"], validate=True)
     shape = tuple([int(d) for d in given["shape"]])

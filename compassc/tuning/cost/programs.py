@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_core.errors import CompassError
 from compassc import pass_manager, passes
@@ -31,7 +31,7 @@ def features_of(task: Task, candidate: Candidate) -> Vector | None:
     return feature_vector(module, _sizes(task.arguments() if program.arguments is None else program.arguments, module))
 
 
-def _lowered(kernel: Any, target: str) -> IRModule:
+def _lowered(kernel: object, target: str) -> IRModule:
     """The loops of a kernel; those of a lowered schedule are as they will stay."""
     if isinstance(kernel, IRModule):
         return kernel
@@ -39,7 +39,7 @@ def _lowered(kernel: Any, target: str) -> IRModule:
         return passes.lower(BuildManager(target).parse(kernel), pass_manager.PassOptions())
 
 
-def _sizes(arguments: Sequence[Any], module: IRModule) -> dict[str, float]:
+def _sizes(arguments: Sequence[object], module: IRModule) -> dict[str, float]:
     """The scalar arguments by the names of their parameters."""
     given = zip(module.entry_func.params, arguments, strict=False)
     return {p.name: float(a) for p, a in given if isinstance(a, (bool, int, float))}

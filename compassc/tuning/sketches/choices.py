@@ -29,7 +29,7 @@ class Choices:
         self.made: dict[str, Any] = {}
         self.counts: dict[str, int] = {}
 
-    def one_of(self, name: str, options: Sequence[Any], weights: Sequence[float] | None = None) -> Any:
+    def one_of(self, name: str, options: Sequence[object], weights: Sequence[float] | None = None) -> Any:
         """One of the options: numbers, words, truth values, or lists of these. `weights`: how likely each is at random."""
         if not options:
             raise Infeasible(f"there is nothing to choose for '{name}'")
@@ -38,7 +38,7 @@ class Choices:
         self.made[name] = chosen
         return chosen
 
-    def _chosen(self, name: str, options: Sequence[Any], weights: Sequence[float] | None) -> Any:
+    def _chosen(self, name: str, options: Sequence[object], weights: Sequence[float] | None) -> Any:
         wanted = self._given.get(name)
         at = next((i for i, o in enumerate(options) if o == wanted and type(o) is type(wanted)), None)
         if name == self._changed and at is not None and self._rng is not None and len(options) > 1:

@@ -49,7 +49,7 @@ def _lanes(native: int, extent: int) -> list[int]:
     return found or [1 << (extent.bit_length() - 1) if extent > 1 else 1]
 
 
-def reduction_loops(stage: Stage, choices: Choices, target: Any, sizes: Mapping[str, int]) -> IterVar:
+def reduction_loops(stage: Stage, choices: Choices, target: object, sizes: Mapping[str, int]) -> IterVar:
     """A reduction: accumulators for some elements of the tile, side by side, with the loops of the sum around them.
     `sizes`: of the tile, by the names of the axes; empty where there is a single element. Gives the outermost loop of
     the sum."""

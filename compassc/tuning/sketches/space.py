@@ -73,7 +73,9 @@ class SketchSpace:
         if taken > self.target.lsram_bytes:
             raise Infeasible(f"the LSRAM has {self.target.lsram_bytes:,} bytes, the schedule needs {taken:,}")
 
-    def _tried(self, given: Mapping[str, Any], rng: Random, changed: str = "", near: bool = False) -> Candidate | None:
+    def _tried(
+        self, given: Mapping[str, object], rng: Random, changed: str = "", near: bool = False
+    ) -> Candidate | None:
         try:
             return self.made(Choices(given, rng, changed, near))
         except Infeasible as error:
@@ -155,7 +157,7 @@ class SketchTask(ExpressionTask):
         return replayed(self.outputs, candidate["trace"]), self.tensors
 
 
-def tasks_of_expressions(kernel: TEKernel, target: str, sizes: Mapping[str, Any]) -> list[SketchTask] | None:
+def tasks_of_expressions(kernel: TEKernel, target: str, sizes: Mapping[str, object]) -> list[SketchTask] | None:
     """The task of a function that gives the tensors of a kernel and no schedule; None for one with a schedule of its own.
     `sizes`: values of the function's parameters. UsageError for others."""
     given = kernel.given(target, sizes)

@@ -9,8 +9,6 @@ its lower bits first. The stream is filled up to blocks of 32 bytes.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from compass_core.arrays import Array
@@ -25,7 +23,7 @@ def _bad(message: str) -> CompassError:
     return CompassError(message, code="aiff-weights")
 
 
-def pack(weights: Any, bits: int = 6) -> bytes:
+def pack(weights: object, bits: int = 6) -> bytes:
     """The stream of int8 weights of the shape (inputs, outputs). `bits`: of a code, 5 or 6.
 
     CompassError where the weights have another type or shape, or `inputs` is no multiple of 32.

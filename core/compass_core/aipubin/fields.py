@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
 else:
 
-    def dataclass_transform(**_: Any) -> Callable[[T], T]:
+    def dataclass_transform(**_: object) -> Callable[[T], T]:
         """For type checkers only: `record` classes have a constructor like dataclasses."""
         return lambda function: function
 
@@ -255,7 +255,7 @@ class _Run:
         except (struct.error, OverflowError) as error:
             raise self._unfit(obj) from error
 
-    def _unfit(self, obj: Any) -> AipuBinError:
+    def _unfit(self, obj: object) -> AipuBinError:
         """The error for the first scalar whose value the format cannot hold."""
         for scalar in self.scalars:
             if scalar.counts:
@@ -345,7 +345,7 @@ class _RecordMethods:
             raise TypeError(f"{type(self).__name__}: missing, unknown or too many values: {', '.join(odd) or args}")
         self.__dict__.update(given)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable; use replace()")
 
     def __eq__(self, other: object) -> bool:

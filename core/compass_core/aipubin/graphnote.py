@@ -183,7 +183,7 @@ def _label(value: Any) -> str:
     return value
 
 
-def _integers(values: Any) -> tuple[int, ...]:
+def _integers(values: object) -> tuple[int, ...]:
     if not isinstance(values, list):
         raise TypeError("it is no list")
     for value in values:
@@ -192,7 +192,7 @@ def _integers(values: Any) -> tuple[int, ...]:
     return tuple(values)
 
 
-def _numbers(value: Any) -> float | tuple[float, ...]:
+def _numbers(value: object) -> float | tuple[float, ...]:
     """A finite number, or a tuple of such."""
     if isinstance(value, list):
         return tuple(_number(item) for item in value)

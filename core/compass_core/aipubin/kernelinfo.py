@@ -129,7 +129,7 @@ def _param_json(param: Param) -> dict[str, Any]:
     return data
 
 
-def _typed(value: Any, kind: type | tuple[type, ...], where: str, name: str) -> Any:
+def _typed(value: object, kind: type | tuple[type, ...], where: str, name: str) -> Any:
     """`value` when it is of the JSON type `kind`; a bool is no number."""
     wrong = isinstance(value, bool) and kind is not bool
     if wrong or not isinstance(value, kind):
@@ -138,7 +138,7 @@ def _typed(value: Any, kind: type | tuple[type, ...], where: str, name: str) -> 
     return value
 
 
-def _name(value: Any, where: str, name: str) -> str:
+def _name(value: object, where: str, name: str) -> str:
     """`value` when a kernel, a parameter or a target may be called that."""
     if not names.is_name(_typed(value, str, where, name)):
         raise CompassError(f"{where}: '{name}' is {value!r:.60}, which is no identifier")
@@ -181,12 +181,12 @@ def _product(shape: tuple[int, ...]) -> int:
     return total
 
 
-def _shape(value: Any, where: str, name: str) -> tuple[int, ...] | None:
+def _shape(value: object, where: str, name: str) -> tuple[int, ...] | None:
     dims = _dims(value, where, name)
     return None if dims is None else tuple(_typed(dim, int, where, name) for dim in dims)
 
 
-def _dims(value: Any, where: str, name: str) -> tuple[int | str, ...] | None:
+def _dims(value: object, where: str, name: str) -> tuple[int | str, ...] | None:
     """Dimensions, each a size or the name of a scalar."""
     if value is None:
         return None

@@ -19,7 +19,6 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
 REFUSED = 121
 """Exit status: this host cannot confine a process by these means."""
@@ -37,7 +36,7 @@ def _checked(result: int, what: str) -> int:
     return result
 
 
-def _call(number: int, *arguments: Any) -> int:
+def _call(number: int, *arguments: object) -> int:
     result: int = _libc.syscall(ctypes.c_long(number), *arguments)
     return result
 

@@ -122,7 +122,7 @@ class Interpreter:
             pass
         self.maybe, self.left = saved, False
 
-    def _become(self, tid: Any) -> None:
+    def _become(self, tid: object) -> None:
         self.tid = tid
 
     def _if(self, s: list[Any], env: dict[str, Any]) -> None:
@@ -186,7 +186,9 @@ class Interpreter:
             Loop(body, {**env, var: low}, count, moving, others, self.structure.of(body).leaves), env, local=var
         )
 
-    def _uncertain_for(self, var: str, low: Any, high: Any, stride: Any, body: list[Any], env: dict[str, Any]) -> None:
+    def _uncertain_for(
+        self, var: str, low: object, high: object, stride: object, body: list[Any], env: dict[str, Any]
+    ) -> None:
         """A loop whose bounds are not known."""
         least, most = bounds(low)[0], bounds(high)[1] - 1
         if most < least:
@@ -446,7 +448,7 @@ class Interpreter:
         value = self.expr(e, env)
         return value if isinstance(value, (int, float, Form)) else unknown("a pointer is used as a number")
 
-    def truth(self, e: Any, env: dict[str, Any]) -> Any:
+    def truth(self, e: object, env: dict[str, Any]) -> Any:
         """A condition: true, false, or a Form where it may be either."""
         value = self.number(e, env)
         if not isinstance(value, Form):
@@ -537,7 +539,7 @@ def _changes(body: list[Any], env: dict[str, Any], interpreter: Interpreter) -> 
     return moving, sorted(set(changed) - set(moving))
 
 
-def _step(name: str, e: Any, inside: frozenset[str], env: dict[str, Any], interpreter: Interpreter) -> int | None:
+def _step(name: str, e: object, inside: frozenset[str], env: dict[str, Any], interpreter: Interpreter) -> int | None:
     """The amount that `e` adds to the variable; None when it is not constant. `inside`: what the loop defines."""
     while isinstance(e, list) and len(e) == 2 and e[0] in ("i32", "i64"):  # beyond these is no address
         e = e[1]

@@ -34,7 +34,7 @@ def moved(env: dict[str, Any], moving: dict[str, int], k: Any) -> dict[str, Any]
     return found
 
 
-def iteration(loop: Loop, k: Any) -> dict[str, Any]:
+def iteration(loop: Loop, k: object) -> dict[str, Any]:
     """The moving variables at the start of iteration `k` of a loop."""
     return moved({name: loop.env[name] for name in loop.moving}, loop.moving, k)
 

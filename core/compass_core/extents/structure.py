@@ -65,7 +65,7 @@ def size(x: Any) -> int:
     return 1 + sum(map(size, x[1:] if x and isinstance(x[0], str) else x)) if isinstance(x, list) else 1
 
 
-def mentions(e: Any, names: frozenset[str]) -> bool:
+def mentions(e: object, names: frozenset[str]) -> bool:
     """Whether an expression depends on the variables, or on values unknown before the loop."""
     if isinstance(e, str):
         return e in names

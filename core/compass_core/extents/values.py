@@ -70,24 +70,24 @@ def bounds(value: Any) -> tuple[Any, Any]:
     return low, high
 
 
-def is_exact(value: Any) -> bool:
+def is_exact(value: object) -> bool:
     """Whether a value is known for each iteration."""
     return not isinstance(value, Form) or value.low == value.high
 
 
-def reason_of(*values: Any) -> str:
+def reason_of(*values: object) -> str:
     """Why bounds of these values say little."""
     return next((v.reason for v in values if isinstance(v, Form) and v.reason), "")
 
 
-def between(low: Any, high: Any, reason: str = "") -> Any:
+def between(low: object, high: object, reason: str = "") -> Any:
     """A value in `low..high`."""
     if low == high:
         return low
     return Form({}, low, high, reason)
 
 
-def hull(a: Any, b: Any, reason: str) -> Any:
+def hull(a: object, b: object, reason: str) -> Any:
     """A value that is `a` or `b`."""
     if not isinstance(a, Form) and not isinstance(b, Form) and a == b:
         return a
@@ -95,7 +95,7 @@ def hull(a: Any, b: Any, reason: str) -> Any:
     return between(min(low, least), max(high, most), reason_of(a, b) or reason)
 
 
-def either(a: Any, b: Any, reason: str) -> Any:
+def either(a: object, b: object, reason: str) -> Any:
     """A value that is `a` or `b`."""
     if a is b:
         return a
@@ -108,7 +108,7 @@ def either(a: Any, b: Any, reason: str) -> Any:
     return hull(a, b, reason)
 
 
-def unknown_like(value: Any, why: str) -> Any:
+def unknown_like(value: object, why: str) -> Any:
     """Anything that may stand in the place of a value."""
     return Address(value.root, unknown(why)) if isinstance(value, Address) else unknown(why)
 
@@ -169,7 +169,7 @@ def _exact(op: str, a: int, b: int) -> Any:
     return result if -LIMIT < result < LIMIT else unknown("the index arithmetic leaves every address")
 
 
-def _by_ranges(op: str, a: Any, b: Any) -> Any:
+def _by_ranges(op: str, a: object, b: object) -> Any:
     """The range of the result, from the ranges of both operands."""
     operator = OPERATORS[op]
     over = bounds(a), bounds(b)
@@ -180,18 +180,18 @@ def _by_ranges(op: str, a: Any, b: Any) -> Any:
     return between(*found, reason_of(a, b)) if -_HUGE < found[0] <= found[1] < _HUGE else unknown(reason)
 
 
-def _is_float(value: Any) -> bool:
+def _is_float(value: object) -> bool:
     return isinstance(value, Form) and type(value.low) is float
 
 
-def _followed(value: Any) -> bool:
+def _followed(value: object) -> bool:
     """Whether the ends of a floating value are known: floats go beyond what is any whole number, and may be no numbers."""
     low, high = bounds(value)
     most = LIMIT - 1 if isinstance(value, Form) and not _is_float(value) else _LARGEST_FLOAT
     return bool(-most <= low and high <= most)
 
 
-def _float(op: str, a: Any, b: Any, may_split: bool) -> Any:
+def _float(op: str, a: object, b: object, may_split: bool) -> Any:
     """Floating point: the kernel rounds after each operation, so that the result is known roughly."""
     over = bounds(a), bounds(b)
     reason = reason_of(a, b) or "an address depends on floating point arithmetic"
@@ -213,7 +213,7 @@ def _float(op: str, a: Any, b: Any, may_split: bool) -> Any:
     return Form({}, min(ends) - abs(min(ends)) * _ROUNDING, max(ends) + abs(max(ends)) * _ROUNDING, reason)
 
 
-def _sum(op: str, a: Any, b: Any, may_split: bool) -> Any:
+def _sum(op: str, a: object, b: object, may_split: bool) -> Any:
     return add(a, b, 1 if op == "add" else -1)
 
 
@@ -229,7 +229,7 @@ def _shift(op: str, a: Any, b: Any, may_split: bool) -> Any:
     return scale(a, 1 << b) if op == "shl" else _quotient("floordiv", a, 1 << b, may_split)
 
 
-def _quotient(op: str, a: Any, b: Any, may_split: bool) -> Any:
+def _quotient(op: str, a: object, b: object, may_split: bool) -> Any:
     """`(b * x + rest) // b` is x, where the rest is in 0..b-1."""
     parts = _divided(op, a, b)
     if parts is None:
@@ -239,7 +239,7 @@ def _quotient(op: str, a: Any, b: Any, may_split: bool) -> Any:
     return whole if low // b == high // b == 0 else add(whole, _by_ranges("floordiv", rest, b))
 
 
-def _remainder(op: str, a: Any, b: Any, may_split: bool) -> Any:
+def _remainder(op: str, a: object, b: object, may_split: bool) -> Any:
     parts = _divided("floordiv" if op == "floormod" else "div", a, b)
     if parts is None:
         return None
@@ -264,7 +264,7 @@ def _mask(op: str, a: Any, b: Any, may_split: bool) -> Any:
     return None
 
 
-def _least(op: str, a: Any, b: Any, may_split: bool) -> Any:
+def _least(op: str, a: object, b: object, may_split: bool) -> Any:
     difference = add(a, b, -1)
     low, high = bounds(difference)
     if op == "max":
@@ -277,7 +277,7 @@ def _least(op: str, a: Any, b: Any, may_split: bool) -> Any:
     return None
 
 
-def _compare(op: str, a: Any, b: Any, may_split: bool) -> Any:
+def _compare(op: str, a: object, b: object, may_split: bool) -> Any:
     difference = add(a, b, -1)
     found = OPERATORS[op].range(bounds(difference), (0, 0))  # type: ignore[misc]
     if found is not None and found[0] == found[1]:

@@ -30,7 +30,7 @@ def parse(text: str | bytes, where: str, code: str = "not-json", what: str = "th
     return value
 
 
-def _parts(value: Any) -> list[Any]:
+def _parts(value: object) -> list[Any]:
     """The items of a list or an object; an empty one counts as a level, too."""
     if isinstance(value, dict):
         return list(value.values()) or [None]

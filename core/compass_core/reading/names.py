@@ -17,17 +17,17 @@ LONGEST = 200
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def is_name(text: Any) -> bool:
+def is_name(text: object) -> bool:
     """Whether a kernel or a parameter may be called that: a Python identifier of at most LONGEST bytes."""
     return isinstance(text, str) and text.isidentifier() and len(text.encode()) <= LONGEST
 
 
-def is_symbol(text: Any) -> bool:
+def is_symbol(text: object) -> bool:
     """Whether a symbol may be called that: an identifier of ASCII letters, digits and underscores."""
     return isinstance(text, str) and len(text) <= LONGEST and _SYMBOL.fullmatch(text) is not None
 
 
-def is_label(text: Any) -> bool:
+def is_label(text: object) -> bool:
     """Whether a layer or a tensor of a graph may be called that: characters that can be printed on one line."""
     return isinstance(text, str) and text.isprintable()
 
@@ -39,12 +39,12 @@ def name(text: Any, what: str) -> str:
     raise _bad(text, what, "an identifier, as in Python")
 
 
-def symbol(text: Any, what: str) -> str:
+def symbol(text: object, what: str) -> str:
     """`text` when it is a symbol; else a CompassError about `what` it was to name."""
     if is_symbol(text):
         return str(text)
     raise _bad(text, what, "an identifier of ASCII letters, digits and _")
 
 
-def _bad(text: Any, what: str, wanted: str) -> CompassError:
+def _bad(text: object, what: str, wanted: str) -> CompassError:
     return CompassError(f"the {what} {text!r:.80} is no name", code="bad-name", help=f"a name is {wanted}")

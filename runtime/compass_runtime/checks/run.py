@@ -113,7 +113,7 @@ def check_job(
     return outcome
 
 
-def check_call(program: Program, modes: Modes, args: Sequence[Any], timeout: float | None = None) -> Outcome:
+def check_call(program: Program, modes: Modes, args: Sequence[object], timeout: float | None = None) -> Outcome:
     """Runs with arguments as `Program.call` takes them. When nothing is wrong, a plain run follows, which changes the
     outputs: the code of checked ones may give other bits of signalling NaNs."""
     outcome = Outcome()

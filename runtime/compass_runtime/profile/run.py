@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from compass_core.errors.rendering import for_stream
 from compass_runtime.calls import run_loaded
@@ -13,7 +12,7 @@ from compass_runtime.profile.result import Profile, profile_of
 from compass_runtime.program import Program
 
 
-def profiled_call(program: Program, args: Sequence[Any]) -> Profile:
+def profiled_call(program: Program, args: Sequence[object]) -> Profile:
     """Calls the program like `Program.call`, with counters in its kernels; gives the profile."""
     counted = counting(program).program
     with counted.caller.loaded(args) as job:
