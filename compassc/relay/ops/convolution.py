@@ -21,7 +21,8 @@ from compassc.operators.convolution import (
 from compassc.operators.declare import sample
 from compassc.relay import layouts
 from compassc.relay.attributes import Record
-from compassc.relay.builders import BUILDERS
+from compassc.relay.builders import BUILDERS, builder, call
+from compassc.relay.expr import Expr
 from compassc.relay.ops.declare import ANCHOR, VOID, declare, record
 from compassc.relay.ops.relations import differ, fail, of, product, require, shaped
 from compassc.relay.ops.shapes import extents
@@ -205,10 +206,10 @@ def conv_reference(rank: int) -> Any:
     """Convolutions of arrays: exact for whole numbers, in float64 for reals."""
 
     def evaluate(a: Any, t: TensorType, x: Any, w: Any) -> Any:
-        call = References()
-        x, w, plain = _plainly(call, a, exact(x), exact(w), rank, "OI")
+        calls = References()
+        x, w, plain = _plainly(calls, a, exact(x), exact(w), rank, "OI")
         made = convolved(x, w, *_window_options(a, rank), a.groups)
-        return layouts.transform(call, made, made.shape, plain, a.out_layout or a.data_layout)
+        return layouts.transform(calls, made, made.shape, plain, a.out_layout or a.data_layout)
 
     return evaluate
 
@@ -250,11 +251,11 @@ def transposed_reference(rank: int) -> Any:
     """Transposed convolutions of arrays."""
 
     def evaluate(a: Any, t: TensorType, x: Any, w: Any) -> Any:
-        call = References()
-        x, w, plain = _plainly(call, a, exact(x), exact(w), rank, "IO")
+        calls = References()
+        x, w, plain = _plainly(calls, a, exact(x), exact(w), rank, "IO")
         strides, pads, dilation = _window_options(a, rank)
         made = transposed(x, w, strides, pads, list(several(a.output_padding, rank)), dilation, a.groups)
-        return layouts.transform(call, made, made.shape, plain, a.out_layout or a.data_layout)
+        return layouts.transform(calls, made, made.shape, plain, a.out_layout or a.data_layout)
 
     return evaluate
 
@@ -369,17 +370,24 @@ def _weight_gradient(a: Any, t: Any, grad: Any, x: Any) -> Any:
     return layouts.transform(References(), made, made.shape, "OIHW", a.kernel_layout)
 
 
-def _grad_prepared(values: dict[str, Any]) -> None:
-    prepared(2)(values)
-    values["out_layout"] = values.pop("grad_layout")
-
-
 declare(
-    "nn.conv2d_backward_weight", 'grad, data, strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, channels=None, kernel_size=None, grad_layout="NCHW", data_layout="NCHW", kernel_layout="OIHW", out_dtype=""',
-    _of_weight, ANCHOR, sample((1, 4, 3, 3), (1, 3, 6, 6), strides=[2, 2], padding=[1, 1], kernel_size=[3, 3]), level=2,
-    record=_RECORDS[2], reference=_weight_gradient,
-    prepare=_grad_prepared,
+    "nn.conv2d_backward_weight", "grad, data", _of_weight, ANCHOR, sample((1, 4, 3, 3), (1, 3, 6, 6), strides=[2, 2], padding=[1, 1], kernel_size=[3, 3]),
+    level=2, record=_RECORDS[2], reference=_weight_gradient, build=False,
 )  # fmt: skip
+
+
+@builder("nn.conv2d_backward_weight")
+def conv2d_backward_weight(
+    grad: Expr, data: Expr, strides: Any = (1, 1), padding: Any = (0, 0), dilation: Any = (1, 1), groups: int = 1, channels: Any = None,
+    kernel_size: Any = None, grad_layout: str = "NCHW", data_layout: str = "NCHW", kernel_layout: str = "OIHW", out_dtype: str = "",
+) -> Expr:  # fmt: skip
+    """The gradient of a convolution's weight; `grad_layout`: that of the gradient of its result."""
+    values = {
+        "strides": strides, "padding": padding, "dilation": dilation, "groups": groups, "channels": channels, "kernel_size": kernel_size,
+        "data_layout": data_layout, "kernel_layout": kernel_layout, "out_layout": grad_layout, "out_dtype": out_dtype,
+    }  # fmt: skip
+    prepared(2)(values)
+    return call("nn.conv2d_backward_weight", grad, data, **values)
 
 
 def _deformed(a: Any, data: TensorType, offset: TensorType, weight: Type) -> Related | None:
@@ -409,9 +417,9 @@ def bilinear(x: Any, y: float, z: float) -> Any:
 
 
 def _deform(a: Any, t: TensorType, x: Any, offset: Any, w: Any) -> Any:
-    call = References()
-    x, w, plain = _plainly(call, a, exact(x), exact(w), 2, "OI")
-    offset = layouts.transform(call, offset, offset.shape, a.data_layout, plain)
+    calls = References()
+    x, w, plain = _plainly(calls, a, exact(x), exact(w), 2, "OI")
+    offset = layouts.transform(calls, offset, offset.shape, a.data_layout, plain)
     (sy, sx), (top, left, _, _), (ly, lx) = _window_options(a, 2)
     n, (oh, ow), (outs, own, kh, kw) = x.shape[0], offset.shape[2:], w.shape
     moved = np.zeros((n, x.shape[1], kh, kw, oh, ow))
@@ -427,7 +435,7 @@ def _deform(a: Any, t: TensorType, x: Any, offset: Any, w: Any) -> Any:
     for o in range(outs):
         first = o // (outs // a.groups) * own
         made[:, o] = np.einsum("ncklyx,ckl->nyx", moved[:, first : first + own], w[o])
-    return layouts.transform(call, made, made.shape, plain, a.out_layout or a.data_layout)
+    return layouts.transform(calls, made, made.shape, plain, a.out_layout or a.data_layout)
 
 
 declare(
