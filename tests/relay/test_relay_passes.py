@@ -333,3 +333,33 @@ def test_a_scale_stays_where_the_result_is_used_otherwise():
     conv = _window("NCHW", 1, d)
     f = typed(relay.Function([d], relay.Tuple([call("multiply", conv, _channels("NCHW", [1, 2, 3, 4])), conv])))
     assert make("BackwardFoldScaleAxis")(f) is f
+
+
+def test_operators_say_what_is_called_instead():
+    from compassc.relay.op import get, temporary
+
+    f = typed(relay.Function([x, y], call("add", call("exp", x), y)))
+    assert get("exp").get_attr("FTVMLegalize") is None
+
+    def instead(attrs, args, types):
+        assert types == [relay.TensorType(SHAPE)] * 2
+        return call("negative", *args)
+
+    with temporary("exp", "FTVMLegalize", instead):
+        assert ops(make("Legalize")(f)["main"]) == ["negative", "add"]
+    with temporary("exp", "FTVMLegalize", lambda attrs, args, types: None):
+        assert make("Legalize")(f) is f
+    with (
+        temporary("exp", "FTVMLegalize", lambda attrs, args, types: 3),
+        pytest.raises(CompassError, match="gave a int"),
+    ):
+        make("Legalize")(f)
+
+
+def test_casts_that_widen_are_repeated():
+    wide = call("cast", i8, dtype="int32")
+    f = relay.Function([i8], call("multiply", call("add", wide, relay.const(1)), call("abs", wide)))
+    assert ops(after("CanonicalizeCast", f)).count("cast") == 2
+    narrow = call("cast", x, dtype="int8")
+    g = relay.Function([x], call("multiply", call("abs", narrow), call("negative", narrow)))
+    assert ops(after("CanonicalizeCast", g)).count("cast") == 1

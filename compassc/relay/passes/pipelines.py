@@ -6,6 +6,7 @@ STAGES: dict[str, tuple[str, ...]] = {
     "optimize": (
         "RemoveUnusedFunctions",
         "ToBasicBlockNormalForm",
+        "Legalize",
         "SimplifyInference",
         "EliminateCommonSubexpr",
         "CombineParallelConv2D",
@@ -16,6 +17,7 @@ STAGES: dict[str, tuple[str, ...]] = {
         "ForwardFoldScaleAxis",
         "FoldConstant",
         "SimplifyExpr",
+        "CanonicalizeCast",
         "CanonicalizeOps",
         "InferType",
         "FastMath",
