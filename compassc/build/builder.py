@@ -85,6 +85,10 @@ class Line:
                 yield from inner.lines(depth + 1, placed)
 
 
+def _node(p: Pointer) -> E.Pointer:
+    return E.Pointer(p.elem, p.base, p.offset)
+
+
 def made(lines: Sequence[Line]) -> S.Body:
     return tuple(s for line in lines for s in line.made())
 
@@ -162,12 +166,15 @@ class Builder(Recorder):
         """The statement that defines a pointer variable which was made before."""
         found: Pointer = address
         (var,) = pointer.variables
-
-        def made() -> S.Body:
-            return (S.Let(var, E.Pointer(found.elem, found.base, found.offset)),)
-
-        self.add(f"{var.name} = {found.source}", made, found.variables, (var,), True)
+        self.add(f"{var.name} = {found.source}", lambda: (S.Let(var, _node(found)),), found.variables, (var,), True)
         return pointer
+
+    def move(self, pointer: Pointer, address: Any) -> None:
+        """Has a pointer variable point to another address."""
+        found: Pointer = address
+        (var,) = pointer.variables
+        used = (var, *found.variables)
+        self.add(f"{var.name} = {found.source}", lambda: (S.Assign(var, _node(found)),), used, (var,))
 
     def alloc(self, size: int, kind: str, hint: str, scope: str = "lsram") -> Pointer:
         """An array of so many elements."""

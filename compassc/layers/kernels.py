@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from functools import cache
 
 from compass_core.errors import CompassError
-from compassc.build import Recorder, Value
+from compassc.build import Expression, Recorder, Value
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.choices import choose, is_asked, recorded, wanted
 from compassc.layers.consistency import check
 from compassc.layers.declare import all_types, consistent
 from compassc.layers.emit import as_stored
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.machine import configuration, settled
 from compassc.layers.source import Kernel
 from compassc.layers.steps import Steps
@@ -281,3 +283,11 @@ def follow(
         compute(k, run, values)
     last = (tail[-1] if tail else head).output
     return values[last.name], last
+
+
+def settle(k: LayerKernel, head: Layer, value: Value, tail: Sequence[Layer], place: Expression) -> None:
+    """Stores lanes of `head`'s output, after the layers behind it, where `place` is in tensors of its shape."""
+    out = head.output
+    if tail or out.is_integer:  # real numbers are rounded by storing them
+        value, out = follow(k, head, value, tail, lambda t: k.loaded(k.tensor(t) + place, t))
+    S.vstore(k.stored(value, out.dtype), k.tensor(out) + place, k.mask)

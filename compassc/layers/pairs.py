@@ -8,6 +8,7 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compassc import build
+from compassc.build import Expression
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import INTEGER_TYPES
@@ -16,8 +17,9 @@ from compassc.layers import vectors
 from compassc.layers.arithmetic import TRUNCATED_DTYPES
 from compassc.layers.emit import INT32_MAX, limited, operand, rectify, requantise
 from compassc.layers.rectify import slopes_of
-from compassc.layers.source import KernelSource, named
+from compassc.layers.source import KernelSource
 from compassc.layers.steps import LANES, Steps
+from compassc.layers.vectors import requantised
 
 DOUBLE_EXACT = 2**53
 """The reference multiplies in float64, whose integers are exact up to here."""
@@ -145,39 +147,61 @@ def _positive(scales: Array, shifts: Array) -> tuple[Array, Array]:
     return scales << more, shifts + more
 
 
+def finish_sums(k: Steps, layer: Layer, sums: build.Value | Pair, scale: Array, shift: Array) -> build.Value:
+    """The output's value of sums of either size, after the layer's own rectifier."""
+    if isinstance(sums, Pair):
+        return finish_pair(k, layer, sums, scale, shift)
+    return rectify(k, layer, layer.word("with_activation", "NONE"), sums, scale, shift)
+
+
 def finish_ahead(
-    k: KernelSource,
-    layer: Layer,
-    sums: tuple[int, int],
-    pair: bool,
-    amount: int,
-    biases: Array,
-    factor: tuple[Array, Array],
+    k: Steps, layer: Layer, sums: build.Value | Pair, amount: int, biases: Array, scale: Array, shift: Array
 ) -> build.Value:
-    """The output's value of sums (`acc`, or `high` and `low`) that are shifted, and limited to 32 bits, ahead of biases.
+    """The output's value of sums that are shifted, and limited to 32 bits, ahead of biases.
 
-    `factor`: the multipliers and shifts that are left.
+    `scale`, `shift`: those that are left.
     """
-    from compassc.layers.exact import shifted_limited
-
-    method = layer.word("with_activation", "NONE")
-    if pair:
-        largest = max(abs(v) for v in sums)
-        value = shifted_limited(k, "high", "low", np.asarray(amount), lambda n: k.scalar(int(n)), largest)
+    if isinstance(sums, Pair):
+        value = shifted_pair(k, sums, amount)
     elif amount:
-        ends = [round(v / 2**amount) for v in sums]
-        value = k.let(f"requantised(acc, 1, {k.scalar(amount)})", "int32", ends[0] - 1, ends[1] + 1)
+        low, high = (round(v / 2**amount) for v in (sums.low, sums.high))
+        value = k.let(requantised(sums, 1, k.number(amount)), low=low - 1, high=high + 1)
     else:
-        value = named("acc", "int32", *sums)
-    span = value.low + int(biases.min()), value.high + int(biases.max())
-    if -INT32_MAX <= span[0] and span[1] <= INT32_MAX:
-        both = k.let(f"{value.name} + {operand(k, biases)}", "int32", *span) if biases.any() else value
-        return rectify(k, layer, method, both, *factor)
-    shown = k.let(f"{value.name} + 0").name
-    k.do(f"low = ({shown} & 65535) + {operand(k, biases & 0xFFFF)}")
-    k.do(f"high = ({shown} >> 16) + {operand(k, biases >> 16)} + (low >> 16)")
-    k.do("low = low & 65535")
-    return finish_pair(k, layer, held_pair(span), *factor)
+        value = sums
+    low, high = value.low + int(biases.min()), value.high + int(biases.max())
+    total: build.Value | Pair = value
+    if low < -INT32_MAX or high > INT32_MAX:
+        words = (value >> 16) + operand(k, biases >> 16), (value & 0xFFFF) + operand(k, biases & 0xFFFF)
+        total = carried(k, *words, low, high)
+    elif biases.any():
+        total = k.let(value + operand(k, biases), low=low, high=high)
+    return finish_sums(k, layer, total, scale, shift)
+
+
+def carried(k: Steps, high: Expression, low: Expression, least: int, most: int) -> Pair:
+    """The numbers `high` * 65536 + `low`, of which `low` may have more than 16 bits."""
+    whole = k.let(low)
+    return Pair(k.let(high + (whole >> 16)), k.let(whole & 0xFFFF), least, most)
+
+
+FARTHEST = 46
+"""The largest shift of `vectors.shift_far`."""
+
+
+def shifted_pair(k: Steps, pair: Pair, shift: int) -> build.Value:
+    """The sums over 2^shift, to the nearest, limited to int32."""
+    if not 0 <= shift <= FARTHEST:
+        raise LayerError(f"the shift {shift} of its sums is beyond what kernels compute")
+    magnitude = max(map(abs, pair.span))
+    largest = -(-magnitude >> shift)
+    low = -largest
+    if largest > INT32_MAX:
+        # the largest number whose value fits: above it all are the same
+        top, last = ((1 << (15 + shift)) - 1, 65536 - (1 << shift)) if shift <= 16 else (INT32_MAX, 65535)
+        k.paste(vectors.limit_pair, pair.high, pair.low, k.number(top), k.number(last))
+        low, largest = -(2**31), INT32_MAX
+    k.paste(vectors.shift_near if shift <= 16 else vectors.shift_far, pair.high, pair.low, k.number(shift))
+    return k.let(pair.high, low=low, high=largest)
 
 
 def saturated_pair(k: Steps, pair: Pair) -> build.Value:

@@ -25,7 +25,7 @@ from compassc.build import Expression, Value, both
 from compassc.dsl import script as S
 from compassc.graph import Layer, Tensor
 from compassc.layers.emit import wide_kind
-from compassc.layers.kernels import follow
+from compassc.layers.kernels import settle
 from compassc.layers.layer_kernel import LayerKernel, tail
 from compassc.layers.steps import LANES
 from compassc.layers.vectors import wide
@@ -59,10 +59,7 @@ class ChannelLoop:
 
     def finish(self, layer: Layer, tail: Sequence[Layer], value: Value) -> None:
         """Stores the value of a position, after the element-wise layers of the tail."""
-        k, place, out = self.k, self.k.held("place", self.place), layer.output
-        if tail or out.is_integer:  # real numbers are rounded by storing them
-            value, out = follow(k, layer, value, tail, lambda t: k.loaded(k.tensor(t) + place, t))
-        S.vstore(k.stored(value, out.dtype), k.tensor(out) + place, k.mask)
+        settle(self.k, layer, value, tail, self.k.held("place", self.place))
 
 
 class WindowLoop(ChannelLoop, ABC):

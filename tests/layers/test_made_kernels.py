@@ -42,6 +42,7 @@ PORTED = (
     "images",
     "pooling",
     "resize",
+    "linear",
 )
 """Families, or modules of them, whose own kernels are made as IR, too."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from compass_core.arrays import Array
+from compassc.dsl import script as S
 from compassc.dsl.aiff.chain import base_of
 from compassc.gbuilder import plugin_api
 from compassc.gbuilder.kernel_plugin import address_behind
@@ -19,13 +19,18 @@ from compassc.graph import LayerError
 from compassc.layers.accelerated.convolution import TYPE, Work, work_of
 from compassc.layers.consistency import check
 from compassc.layers.declare import all_types, consistent
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.library import GroupPlugin, KernelCall, LayerLibrary, constant
-from compassc.layers.source import KernelSource, Parameter, finish
+from compassc.layers.source import Kernel
 
-CHAINS = ("control", "parameters", "activations")
-START = ("if S.get_local_id() == 0:", "    S.aiff(control, parameters, activations)")
-"""The parameters and the body of the kernel that starts the unit."""
-_WORDS = 'S.ptr("uint32", "global")'
+
+@cache
+def start() -> Kernel:
+    """The kernel that starts the unit on chains of control words, parameters and activations."""
+    k = LayerKernel()
+    with k.active(), k.when(S.get_local_id() == 0):
+        S.aiff(*(k.pointer(np.zeros(0, np.uint32)) for _ in range(3)))
+    return k.kernel()
 
 
 class AiffPlugin(GroupPlugin):
@@ -84,7 +89,7 @@ class AcceleratedLibrary(LayerLibrary):
         with consistent(node.layer):
             check(declared, node.layer)
         work = work_of(node.layer, self._target, self._allowed)
-        kernel = finish(KernelSource([Parameter(name, _WORDS, 0) for name in CHAINS]), list(START))
+        kernel = start()
         constants = [constant(f"constant{i}", array) for i, array in enumerate(work.constants)]
         call = KernelCall(
             kernel.name,

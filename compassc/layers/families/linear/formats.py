@@ -8,20 +8,32 @@ the 32-bit sums of a segment are added; weights whose segments' sums would not f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from compass_core.arrays import Array
+from compassc.build import Expression, Value
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.families.linear.tiles import segment_words
+from compassc.layers.arithmetic import Array
+from compassc.layers.families.linear.reference import (
+    has_ahead_shift,
+    narrow_weights,
+    summed_biases,
+    zero_points_apart,
+)
+from compassc.layers.families.linear.tiles import Shape, filters_of, segment_words
 
 INT32 = (-(2**31), 2**31 - 1)
-BYTE, SHORT, FLOAT = "uint8", "int16", "float32"
+BYTE, SHORT, FLOAT, WORD = "uint8", "int16", "float32", "int32"
+PER_WORD = {BYTE: 4, SHORT: 2, FLOAT: 1}
+"""The formats of operands in LSRAM, and the elements of the depth per word."""
+PRODUCTS: dict[str, Callable[[Value, Value, Value], Expression]] = {BYTE: S.vqdpa, SHORT: S.vdpa, FLOAT: S.fma}
+"""What adds the products of words to sums."""
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(NamedTuple):
     """`planes`: the weights [plane,O,...], plane i counts 256^i; `start`: what the sums start with, per output channel."""
 
     staged: str
@@ -33,7 +45,38 @@ class Format:
 
     @property
     def per_word(self) -> int:
-        return {BYTE: 4, SHORT: 2, FLOAT: 1}[self.staged]
+        return PER_WORD[self.staged]
+
+
+def format_of(layer: Layer, s: Shape) -> Format:
+    """The cheapest exact format of a convolution."""
+    if layer.is_quantised or layer.type == "ConvInteger":
+        return integer_format(layer.input, *terms_of(layer, s))
+    biases = layer.constants.get("biases", np.zeros(s.outputs)).reshape(-1)
+    if biases.size != s.outputs:
+        raise LayerError(f"'biases' has {biases.size} values, but there are {s.outputs} output channels")
+    return float_format(layer, filters_of(s, layer, layer.constant("weights")), biases)
+
+
+def terms_of(layer: Layer, s: Shape) -> tuple[Array, Array, int | None]:
+    """(weights [O,KH,KW,I/group], biases that are added to sums of products, the input at the border) of a convolution of
+    integers; None where there is no border."""
+    fill, biases = fill_of(layer), summed_biases(layer, s.outputs)
+    if layer.type == "ConvInteger" and zero_points_apart(layer):
+        weights = layer.constant("weights").astype(np.int64) - layer.integer("w_zero_point", 0)
+        biases = biases - fill * weights.reshape(weights.shape[0], -1).sum(1)
+    else:
+        weights = narrow_weights(layer)
+    if layer.type != "ConvInteger" and has_ahead_shift(layer):
+        biases = np.zeros_like(biases)
+    return filters_of(s, layer, weights), biases, fill if s.has_border else None
+
+
+def fill_of(layer: Layer) -> int:
+    """The input value that means 0."""
+    if layer.type == "ConvInteger" and zero_points_apart(layer):
+        return layer.integer("x_zero_point", 0)
+    return -layer.input.scalar_zero
 
 
 def float_format(layer: Layer, weights: Array, biases: Array) -> Format:

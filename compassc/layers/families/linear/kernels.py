@@ -8,7 +8,6 @@ from compassc.graph import Layer
 from compassc.layers.families.linear import products
 from compassc.layers.families.linear.channelwise import channelwise
 from compassc.layers.families.linear.depthwise import depthwise
-from compassc.layers.families.linear.matmul import matrix_product
 from compassc.layers.families.linear.tiles import shape_of
 from compassc.layers.kernels import elementwise, kernel
 from compassc.layers.source import Kernel
@@ -32,11 +31,6 @@ def convolution(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
         if made is not None:
             return made
     return products.convolution(layer, shape, tail)
-
-
-@kernel("MatMul", "Gemm", "MatMulInteger", tail=True)
-def product(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
-    return matrix_product(layer, tail)
 
 
 elementwise("BatchNorm", "BiasAdd")(channelwise)

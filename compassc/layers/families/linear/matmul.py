@@ -12,26 +12,46 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from compass_core.arrays import Array
-from compassc.build import Value
+from compassc.build import Address, Expression, Pointer, Value
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.emit import requantise_rounded, requantise_to
-from compassc.layers.families.linear.formats import floats_only
+from compassc.layers.arithmetic import Array
+from compassc.layers.emit import requantise_rounded, wide_kind
+from compassc.layers.families.linear.formats import BYTE, FLOAT, PER_WORD, PRODUCTS, SHORT, WORD, floats_only
 from compassc.layers.families.linear.tiles import ITEM, PIXEL
-from compassc.layers.kernels import follow
+from compassc.layers.kernels import kernel, settle
+from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.layer_kernel import tail as tail_of
 from compassc.layers.machine import Tiles, costs
-from compassc.layers.pairs import finish_ahead, finish_pair, held_pair, requantise_pair, saturated_pair
-from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
+from compassc.layers.pairs import (
+    Pair,
+    carried,
+    finish_ahead,
+    finish_pair,
+    finish_sums,
+    requantise_pair,
+    saturated_pair,
+)
+from compassc.layers.source import Kernel
+from compassc.layers.steps import LANES, everywhere
+from compassc.layers.vectors import add_product, spread_word
 
 PARTS = 4
 REGISTER = LANES // PARTS
-BYTES, SHORTS, FLOATS = "int8", "int16", "float32"
-PER_WORD = {BYTES: 4, SHORTS: 2, FLOATS: 1}
-"""The staging formats of operands, and the elements of the depth per word."""
-PRODUCTS = {BYTES: "S.vqdpa({acc}, {x}, {w})", SHORTS: "S.vdpa({acc}, {x}, {w})", FLOATS: "S.fma({acc}, {x}, {w})"}
+
+
+class Part(NamedTuple):
+    """The rows or columns of an operand that an item works on: the first, how many, from one of the depth to the next in
+    memory, and in LSRAM."""
+
+    first: Value
+    many: Value
+    stride: Value
+    lanes: int
 
 
 @dataclass(frozen=True)
@@ -66,7 +86,7 @@ class Product:
     @property
     def words(self) -> int:
         """32-bit words of a chunk of the depth."""
-        return 64 if self.sums == 1 and self.staged != BYTES else 32
+        return 64 if self.sums == 1 and self.staged != BYTE else 32
 
     @property
     def depth(self) -> int:
@@ -76,14 +96,14 @@ class Product:
     @cached_property
     def tile(self) -> int:
         """Rows of a tile, by an estimate of cycles."""
-        most = 16 if self.sums > 1 else 64 if self.staged == BYTES else 32
+        most = 16 if self.sums > 1 else 64 if self.staged == BYTE else 32
         least = 16 if self.left.transposed else 8
         return min((rows for rows in (64, 32, 16, 8) if least <= rows <= most), key=self._cycles)
 
     def _cycles(self, tile: int) -> float:
         """About the cycles of the TEC with most work: transfers of both operands, their words, and products."""
         cost, chunks, words = costs(), -(-self.k // self.depth), -(-self.k // PER_WORD[self.staged])
-        direct = self.staged == FLOATS and self.right.tensor.dtype == "float32" and not self.right.transposed
+        direct = self.staged == FLOAT and self.right.tensor.dtype == "float32" and not self.right.transposed
         right = cost.transfers(4 * LANES * words, chunks) + words * (
             0 if direct else 40 if self.right.transposed else 12
         )
@@ -137,7 +157,7 @@ def product_of(layer: Layer) -> Product:
     except ValueError as reason:
         raise LayerError(f"the shapes {list(a.shape)} and {list(b.shape)} do not fit together") from reason
     plain = whole and not left.transposed and all(o.tensor.integer.bits <= 8 and not o.zero for o in (left, right))
-    staged = BYTES if plain else SHORTS if whole else FLOATS
+    staged = BYTE if plain else SHORT if whole else FLOAT
     found = Product(m, n, depth, pairs.reshape(-1).astype(np.int32), left, right, staged)
     largest = 2 * 512 * 512 if found.sums > 1 else _largest(left) * _largest(right)
     if whole and depth * largest >= 2**31:
@@ -168,257 +188,248 @@ def _operand(t: Tensor, transposed: bool, zero: int) -> Operand:
     return Operand(t, transposed, planes, low, high, zero)
 
 
-def matrix_product(layer: Layer, tail: Sequence[Layer]) -> Kernel:
-    """The kernel of a MatMul or Gemm."""
-    p = product_of(layer)
-    k = KernelSource()
-    a, b, where = k.tensor(layer.inputs[0]), k.tensor(layer.inputs[1]), k.constant(p.offsets)
-    result, out = follow(k, layer, _closing(k, layer, p), tail, k.at_place)
-    y = k.tensor(out)
-    store = f'S.vstore(narrow({result.name}, "{out.dtype}"), {y} + place, mask)'
-    return finish(k, [*k.head, *_loops(k, p, (a, b, where), store)])
+class _MatrixProduct:
+    """The kernel of a MatMul or Gemm in the making."""
 
+    def __init__(self, layer: Layer, tail: Sequence[Layer]) -> None:
+        self.layer, self.tail, self.p, self.k = layer, tail, product_of(layer), LayerKernel()
+        p, number, self.kind = self.p, self.k.number, FLOAT if self.p.staged == FLOAT else WORD
+        self.per, self.words = PER_WORD[p.staged], [p.tile * p.words, LANES * p.words]
+        self.a, self.b = map(self.k.tensor, layer.inputs[:2])
+        self.offsets = self.k.pointer(p.offsets)
+        self.m, self.n, self.depth = map(number, (p.m, p.n, p.k))
+        tiles, blocks, batches = -(-p.m // p.tile), -(-p.n // LANES), p.offsets.size // 2
+        self.items, self.tiles, self.blocks = map(number, (tiles * blocks * batches, tiles, blocks))
 
-def _closing(k: KernelSource, layer: Layer, p: Product) -> Value:
-    """From the sums `s0`, `s1`, `s2` to the layer's own output."""
-    if p.staged == FLOATS:
-        return _float_closing(k, layer)
-    pair = max(map(abs, p.span)) >= 1 << 31
-    if pair:
-        k.do("low = (s0 & 0xFFFF) + ((s1 & 255) << 8)")
-        k.do("high = (s0 >> 16) + (s1 >> 8) + (low >> 16)" + (" + s2" if p.sums > 2 else ""))
-        k.do("low = low & 0xFFFF")
-    else:
-        k.do("acc = s0" + "".join(f" + (s{i} << {8 * i})" for i in range(1, p.sums)) + (" + 0" if p.sums == 1 else ""))
-    if layer.type == "MatMulInteger":
-        return saturated_pair(k, held_pair()) if pair else named("acc", "int32", *p.span)
-    if layer.type == "Gemm":
-        return _gemm_closing(k, layer, p, pair)
-    scale, shift = layer.scale_shift(of=1)
-    span, out = p.span, layer.output
-    if layer.has("remain_shift") and max(t.integer.bits for t in layer.inputs[:2]) > 8:
-        remain = layer.integer("remain_shift")
-        amount = max(0, int(shift.reshape(-1)[0]) - remain)
-        return finish_ahead(k, layer, span, pair, amount, np.zeros(1, np.int64), (scale, shift - amount))
-    if pair:
-        return finish_pair(k, layer, held_pair(span), scale, shift)
-    return requantise_to(k, named("acc", "int32", *span), scale, shift, out)
+    def kernel(self) -> Kernel:
+        k, p = self.k, self.p
+        with k.active():
+            self.at, self.bt = (
+                k.alloc(words * o.planes, self.kind, name)
+                for words, o, name in zip(self.words, (p.left, p.right), ("at", "bt"), strict=True)
+            )
+            self.sums = k.alloc(p.tile * LANES * p.sums, self.kind, "sums")
+            zeros = k.held("zeros", everywhere(0, self.kind))
+            with k.shared(self.items, "item") as item:
+                n0 = k.held("n0", item % self.blocks * LANES)
+                m0 = k.held("m0", item / self.blocks % self.tiles * p.tile)
+                batch = k.held("batch", item / (self.blocks * self.tiles))
+                left = k.hold(self.a + self.offsets[batch * 2], "left")
+                right = k.hold(self.b + self.offsets[batch * 2 + 1], "right")
+                high, wide = k.held("high", S.min(self.m - m0, p.tile)), k.held("wide", S.min(self.n - n0, LANES))
+                k.define(k.lanes_mask, tail_of(wide))
+                with k.for_range(0, p.tile * p.sums, name="q") as q:
+                    S.vstore(zeros, self.sums + q * LANES)
+                with k.for_range(0, self.depth, p.depth, "k0") as k0:
+                    deep = k.held("deep", S.min(self.depth - k0, p.depth))
+                    self._stage(p.left, left, Part(m0, high, self.m, p.tile), k0, deep)
+                    self._stage(p.right, right, Part(n0, wide, self.n, LANES), k0, deep)
+                    with k.for_range(0, high, p.rows, "r") as r:
+                        self._products(r, deep)
+                with k.for_range(0, high, name="r") as r:
+                    row = k.held("row", m0 + r)
+                    result = self._closed(
+                        [k.let(S.vload(self._spot(r, s), lanes=LANES)) for s in range(p.sums)], row, n0
+                    )
+                    settle(k, self.layer, result, self.tail, k.held("place", (batch * self.m + row) * self.n + n0))
+        return k.kernel()
 
+    @property
+    def raw(self) -> Pointer:
+        """Room for operands as they are in memory."""
+        return self.k.scratch(2048 if self.p.staged == FLOAT else 1024, WORD, "raw")
 
-def _float_closing(k: KernelSource, layer: Layer) -> Value:
-    factor = layer.number("fused_multiplier" if layer.type == "MatMul" else "alpha", 1.0)
-    value = k.let(f"s0 * {k.scalar(factor)}", "float32") if factor != 1.0 else named("s0", "float32")
-    if layer.type != "Gemm" or len(layer.inputs) < 3:
-        return value
-    other = _addend(k, layer)
-    return k.let(f"{value.name} + {other} * {k.scalar(layer.number('beta', 1.0))}", "float32")
+    def _spot(self, row: Expression, sums: int) -> Address:
+        return self.sums + (row * self.p.sums + sums) * LANES
 
+    # -- from the sums to the layer's own output
 
-def _addend(k: KernelSource, layer: Layer) -> str:
-    """The variable of a Gemm's third input, broadcast to the result."""
-    c, out = layer.inputs[2], layer.output
-    rows, columns = ((1, 1) + c.shape)[-2:]
-    if len(c.shape) > 2 or rows not in (1, out.shape[-2]) or columns not in (1, out.shape[-1]):
-        raise LayerError(f"'{c.name}' of shape {list(c.shape)} does not broadcast to {list(out.shape)}")
-    at = f"{k.tensor(c)} + row * {k.scalar(columns if rows > 1 else 0)}"
-    if columns > 1 or out.shape[-1] == 1:
-        return k.let(f'load({at} + n0, mask, "{c.dtype}", {LANES})').name
-    kind = "int32" if c.is_integer else "float32"
-    return k.let(f'S.vbcast(S.cast(({at})[0], "{kind}"), lanes={LANES})').name
+    def _closed(self, sums: Sequence[Value], row: Value, n0: Value) -> Value:
+        if self.p.staged == FLOAT:
+            return self._of_floats(sums[0], row, n0)
+        k, layer, total = self.k, self.layer, self._total(sums)
+        if layer.type == "MatMulInteger":
+            return saturated_pair(k, total) if isinstance(total, Pair) else total
+        if layer.type == "Gemm":
+            return self._of_gemm(total, row, n0)
+        scale, shift = layer.scale_shift(of=1)
+        if layer.has("remain_shift") and max(t.integer.bits for t in layer.inputs[:2]) > 8:
+            amount = max(0, int(shift.reshape(-1)[0]) - layer.integer("remain_shift"))
+            return finish_ahead(k, layer, total, amount, np.zeros(1, np.int64), scale, shift - amount)
+        return finish_sums(k, layer, total, scale, shift)
 
+    def _total(self, sums: Sequence[Value]) -> Value | Pair:
+        """All sums together; the first one counts 1, the next ones 256 and 65536."""
+        k, (least, most) = self.k, self.p.span
+        if max(-least, most) >= 1 << 31:
+            high, low = (sums[0] >> 16) + (sums[1] >> 8), (sums[0] & 0xFFFF) + ((sums[1] & 255) << 8)
+            return carried(k, high if len(sums) == 2 else high + sums[2], low, least, most)
+        total: Expression = sums[0]
+        for i, value in enumerate(sums[1:], 1):
+            total = total + (value << 8 * i)
+        return k.let(total, low=least, high=most)
 
-def _gemm_closing(k: KernelSource, layer: Layer, p: Product, pair: bool) -> Value:
-    scale, shift = layer.scale_shift()
-    out, sign = layer.output, int(np.sign(layer.number("alpha", 1.0)))
-    if len(layer.inputs) < 3:
-        if sign != 1:
-            raise LayerError("a quantised Gemm of two inputs with alpha below or equal to 0 has no kernel")
-        if pair:
-            return finish_pair(k, layer, held_pair(p.span), scale, shift)
-        return requantise_rounded(k, named("acc", "int32", *p.span), scale, shift, out)
-    if scale.size != 3:
-        raise LayerError(f"'scale_value' has {scale.size} values, expected 3 for three inputs")
-    c, other_sign = layer.inputs[2], int(np.sign(layer.number("beta", 1.0)))
-    first, second = int(scale[1]), int(scale[2])
-    ends = [abs(e) * first for e in p.span]
-    high = max(abs(c.low + c.scalar_zero), abs(c.high + c.scalar_zero)) * second
-    if pair or c.integer.bits > 16 or max(first, second) >> 16 or max(ends) + high >= 2**47:
-        raise LayerError("a quantised Gemm of these types and scales has no kernel")
-    added = k.let(f"({_addend(k, layer)} + {k.scalar(c.scalar_zero)}) * {k.scalar(other_sign)}")
-    k.do(f"acc = acc * {k.scalar(sign)}")
-    k.do("low = acc * 0")
-    k.do("high = acc * 0")
-    k.do(f"add_product(high, low, acc, {k.scalar(first)})")
-    k.do(f"add_product(high, low, {added.name}, {k.scalar(second)})")
-    largest = max(ends) + high
-    return requantise_pair(k, held_pair((-largest, largest)), scale[:1], shift, out.scalar_zero, out.low, out.high)
+    def _of_floats(self, value: Value, row: Value, n0: Value) -> Value:
+        k, layer = self.k, self.layer
+        factor = layer.number("fused_multiplier" if layer.type == "MatMul" else "alpha", 1.0)
+        if factor != 1.0:
+            value = k.let(value * k.number(factor))
+        if layer.type != "Gemm" or len(layer.inputs) < 3:
+            return value
+        return k.let(value + self._addend(row, n0) * k.number(layer.number("beta", 1.0)))
 
+    def _addend(self, row: Value, n0: Value) -> Value:
+        """A Gemm's third input, broadcast to the result."""
+        k, c, out = self.k, self.layer.inputs[2], self.layer.output
+        rows, columns = ((1, 1) + c.shape)[-2:]
+        if len(c.shape) > 2 or rows not in (1, out.shape[-2]) or columns not in (1, out.shape[-1]):
+            raise LayerError(f"'{c.name}' of shape {list(c.shape)} does not broadcast to {list(out.shape)}")
+        at = k.tensor(c) + row * k.number(columns if rows > 1 else 0)
+        if columns > 1 or out.shape[-1] == 1:
+            return k.loaded(at + n0, c)
+        return k.let(everywhere(at[0], wide_kind(c)))
 
-def _loops(k: KernelSource, p: Product, names: tuple[str, str, str], store: str) -> list[str]:
-    tiles, blocks, batches = -(-p.m // p.tile), -(-p.n // LANES), p.offsets.size // 2
-    g = {
-        name: k.scalar(value)
-        for name, value in {
-            "m": p.m,
-            "n": p.n,
-            "k": p.k,
-            "items": tiles * blocks * batches,
-            "tiles": tiles,
-            "blocks": blocks,
-            "zero_a": p.left.zero,
-            "zero_b": p.right.zero,
-        }.items()
-    }
-    g |= {"a": names[0], "b": names[1], "tile": str(p.tile), "depth": str(p.depth), "words": str(p.words)}
-    steps = ("1", str(p.tile)) if p.left.transposed else (str(p.words), "1")
-    kind = "float32" if p.staged == FLOATS else "int32"
-    sums = range(p.sums)
-    text = [
-        f'at = S.alloc({p.tile * p.words * p.left.planes}, "{kind}", scope="lsram")',
-        f'bt = S.alloc({LANES * p.words * p.right.planes}, "{kind}", scope="lsram")',
-        f'raw = S.alloc({2048 if p.staged == FLOATS else 1024}, "int32", scope="lsram")',
-        f'sums = S.alloc({p.tile * LANES * p.sums}, "{kind}", scope="lsram")',
-        f'zeros = S.vbcast(S.cast(0, "{kind}"), lanes={LANES})',
-        "for item in range(S.get_local_id(), {items}, S.get_local_size()):",
-        f"    n0 = item % {{blocks}} * {LANES}",
-        "    m0 = item / {blocks} % {tiles} * {tile}",
-        "    batch = item / ({blocks} * {tiles})",
-        f"    left = {{a}} + {names[2]}[batch * 2]",
-        f"    right = {{b}} + {names[2]}[batch * 2 + 1]",
-        "    high_m = S.min({m} - m0, {tile})",
-        f"    wide_n = S.min({{n}} - n0, {LANES})",
-        f"    mask = S.tail_mask(wide_n, {LANES})",
-        f"    for q in range({p.tile * p.sums}):",
-        f"        S.vstore(zeros, sums + q * {LANES})",
-        "    for k0 in range(0, {k}, {depth}):",
-        "        deep = S.min({k} - k0, {depth})",
-        *(f"        {line}" for line in [*_staged_left(p), *_staged_right(p)]),
-        f"        for r in range(0, high_m, {p.rows}):",
-        *(f"            {line}" for line in _products(p, steps)),
-        "    for r in range(high_m):",
-        "        row = m0 + r",
-        "        place = (batch * {m} + row) * {n} + n0",
-        *(f"        s{i} = S.vload(sums + (r * {p.sums} + {i}) * {LANES}, lanes={LANES})" for i in sums),
-        *(f"        {line}" for line in [*k.body, store]),
-    ]
-    return [line.format(**g) for line in text]
+    def _of_gemm(self, total: Value | Pair, row: Value, n0: Value) -> Value:
+        k, layer, (scale, shift) = self.k, self.layer, self.layer.scale_shift()
+        out, sign = layer.output, int(np.sign(layer.number("alpha", 1.0)))
+        if len(layer.inputs) < 3:
+            if sign != 1:
+                raise LayerError("a quantised Gemm of two inputs with alpha below or equal to 0 has no kernel")
+            if isinstance(total, Pair):
+                return finish_pair(k, layer, total, scale, shift)
+            return requantise_rounded(k, total, scale, shift, out)
+        if scale.size != 3:
+            raise LayerError(f"'scale_value' has {scale.size} values, expected 3 for three inputs")
+        c, other_sign = layer.inputs[2], int(np.sign(layer.number("beta", 1.0)))
+        first, second = int(scale[1]), int(scale[2])
+        ends = [abs(e) * first for e in self.p.span]
+        largest = max(ends) + max(abs(c.low + c.scalar_zero), abs(c.high + c.scalar_zero)) * second
+        if isinstance(total, Pair) or c.integer.bits > 16 or max(first, second) >> 16 or largest >= 2**47:
+            raise LayerError("a quantised Gemm of these types and scales has no kernel")
+        added = k.let((self._addend(row, n0) + k.number(c.scalar_zero)) * k.number(other_sign))
+        pair = Pair(k.let(everywhere(0)), k.let(everywhere(0)), -largest, largest)
+        add_product(pair.high, pair.low, k.let(total * k.number(sign)), k.number(first))
+        add_product(pair.high, pair.low, added, k.number(second))
+        return requantise_pair(k, pair, scale[:1], shift, out.scalar_zero, out.low, out.high)
 
+    # -- operands as words in LSRAM
 
-def _staged_left(p: Product) -> list[str]:
-    """The left operand's part as words, of a row after the other, or transposed: of a pair of the depth after the other."""
-    dtype = p.left.tensor.dtype
-    if p.staged == BYTES:
-        return [
-            "if deep % 4 != 0:",
-            f"    S.dma_memset(at, S.i32(0), {p.tile * p.words})",
-            f'S.dma_copy(at.as_ptr("{dtype}"), left + m0 * {{k}} + k0, deep, {{k}}, high_m, {{depth}})',
-        ]
-    direct = dtype == "float32"
-    target = "at" if direct else f'raw.as_ptr("{dtype}")'
-    if not p.left.transposed:
-        lines = [f"S.dma_copy({target}, left + m0 * {{k}} + k0, deep, {{k}}, high_m, {{depth}})"]
+    def _stage(self, o: Operand, source: Pointer, part: Part, k0: Value, deep: Value) -> None:
+        """A part of an operand as words: of the left one row after row, otherwise for each word of the depth those of its
+        rows or columns."""
+        k, p, dtype, left = self.k, self.p, o.tensor.dtype, o is self.p.left
+        target, along = self.at if left else self.bt, o.transposed != left  # whether the depth is what lies together
+        direct = dtype == FLOAT and (left or not along) or p.staged == BYTE and left
+        to = target.as_ptr(dtype) if direct else self.raw.as_ptr(dtype)
+        if p.staged == BYTE:
+            with k.when(deep % 4 != 0):  # what is missing of a word counts 0
+                S.dma_memset(target if left else self.raw, S.i32(0), p.tile * p.words if left else 1024)
+        if along:
+            S.dma_copy(to, source + part.first * self.depth + k0, deep, self.depth, part.many, p.depth)
+        else:
+            S.dma_copy(to, source + k0 * part.stride + part.first, part.many, part.stride, deep, part.lanes)
         if direct:
-            return lines
-        lines += [f'near_a = raw.as_ptr("{dtype}")', f"for e in range(0, high_m * {{depth}}, {LANES}):"]
-        if p.staged == FLOATS:
-            return [*lines, f'    S.vstore(S.cast(S.vload(near_a + e, lanes={LANES}), "float32"), at + e)']
-        lines.append(f'    v = S.cast(S.vload(near_a + e, lanes={LANES}), "int32") + {{zero_a}}')
-        own = f"{p.tile * p.words * 2}"
-        return lines + [
-            f'    S.vstore(S.cast({part}, "int16"), at.as_ptr("int16") + {i} * {own} + e)'
-            for i, part in enumerate(_bytes("v", p.left.planes))
+            return
+        near = k.hold(to, "near")
+        if left and along:
+            self._rows(o, near, part.many)
+        elif p.staged == BYTE:
+            self._words_of_bytes(near, along, deep)
+        else:
+            self._words(o, near, target, along, part.lanes, deep)
+
+    def _rows(self, o: Operand, near: Pointer, high: Value) -> None:
+        """Rows of the left operand, one behind the other."""
+        k, p = self.k, self.p
+        with k.for_range(0, high * p.depth, LANES, "e") as e:
+            if p.staged == FLOAT:
+                S.vstore(S.cast(S.vload(near + e, lanes=LANES), FLOAT), self.at + e)
+                return
+            value = k.held("v", S.cast(S.vload(near + e, lanes=LANES), WORD) + k.number(o.zero))
+            for i, plane in enumerate(_planes(value, o)):
+                S.vstore(S.cast(plane, SHORT), self.at.as_ptr(SHORT) + i * self.words[0] * 2 + e)
+
+    def _words(self, o: Operand, near: Pointer, target: Pointer, along: bool, lanes: int, deep: Value) -> None:
+        """Words of two rows of the depth as int16 or of one as float32; a missing second row counts 0."""
+        k, p = self.k, self.p
+
+        def row(c: Expression) -> Expression:
+            loaded = S.vload(near + c, lanes=lanes, stride=p.depth) if along else S.vload(near + c * lanes, lanes=lanes)
+            return loaded if o.tensor.dtype == self.kind else S.cast(loaded, self.kind)
+
+        with k.for_range(0, (deep + (self.per - 1)) / self.per, name="c") as c:
+            if p.staged == FLOAT:
+                S.vstore(row(c), target + c * lanes)
+                return
+            zero = k.number(o.zero)
+            first = k.held("v", row(c * 2) + zero)
+            second = k.changing("u", S.vbcast(S.i32(0), lanes=lanes))
+            with k.when(c * 2 + 1 < deep):
+                k.assign(second, row(c * 2 + 1) + zero)
+            for i, (low, high) in enumerate(zip(_planes(first, o), _planes(second, o), strict=True)):
+                S.vstore((high << 16) | (low & 0xFFFF), target + i * lanes * p.words + c * lanes)
+
+    def _words_of_bytes(self, near: Pointer, along: bool, deep: Value) -> None:
+        """Words of four rows of the right operand; where some are missing the left one has zeros."""
+        k = self.k
+        with k.for_range(0, (deep + 3) / 4, name="c") as c:
+            if along:
+                word = S.vload(self.raw + c, lanes=LANES, stride=self.p.words)
+            else:
+                rows = [S.vload(near + (c * 4 + i) * LANES, lanes=LANES) for i in range(4)]
+                first, second = (S.reinterpret(S.vzip(rows[i], rows[i + 1]), "int16x32") for i in (0, 2))
+                word = S.reinterpret(S.vzip(first, second), "int32x32")
+            S.vstore(word, self.bt + c * LANES)
+
+    # -- products
+
+    def _products(self, r: Value, deep: Value) -> None:
+        """The products of a chunk for a few rows, in registers."""
+        k, p, per = self.k, self.p, self.per
+        parts, planes = range(0, LANES, REGISTER), range(p.right.planes)
+        sums = [
+            [[k.changing("a", S.vload(self._spot(r + i, s) + j, lanes=REGISTER)) for j in parts] for s in range(p.sums)]
+            for i in range(p.rows)
         ]
-    lines = [f"S.dma_copy({target}, left + k0 * {{m}} + m0, high_m, {{m}}, deep, {{tile}})"]
-    if direct:
-        return lines
-    lines.append(f'near_a = raw.as_ptr("{dtype}")')
-    return lines + _words(p, f"S.vload(near_a + {{at}} * {p.tile}, lanes={p.tile})", p.left, "zero_a", "at", p.tile)
+        row, word = (1, p.tile) if p.left.transposed else (p.words, 1)
+        near = k.hold(self.at + r * row, "near")
+        kinds = [o.tensor.dtype if p.staged == BYTE else p.staged for o in (p.left, p.right)]
+        held = self.bt if p.staged == FLOAT else self.bt.as_ptr(kinds[1])
+        with k.for_range(0, (deep + (per - 1)) / per, name="c") as c:
+            first = c * (LANES * per)
+            weights = [
+                [
+                    k.held("w", S.vload(held + (first + (n * self.words[1] + j) * per), lanes=REGISTER * per))
+                    for j in parts
+                ]
+                for n in planes
+            ]
+            for i, own in enumerate(sums):
+                for n in range(p.left.planes):
+                    value = near[n * self.words[0] + c * word + i * row]
+                    x = k.held(
+                        "x", S.vbcast(value, lanes=REGISTER) if p.staged == FLOAT else spread_word(value, kinds[0])
+                    )
+                    for other in planes:
+                        for a, w in zip(own[n + other], weights[other], strict=True):
+                            k.assign(a, _added(p.staged, a, x, w))
+        for i, own in enumerate(sums):
+            for s, registers in enumerate(own):
+                for j, a in zip(parts, registers, strict=True):
+                    S.vstore(a, self._spot(r + i, s) + j)
 
 
-def _staged_right(p: Product) -> list[str]:
-    """The right operand's part: for each word of the depth, those of 32 columns."""
-    dtype = p.right.tensor.dtype
-    if p.right.transposed:
-        copy = 'S.dma_copy(raw.as_ptr("{0}"), right + n0 * {{k}} + k0, deep, {{k}}, wide_n, {{depth}})'
-        row = f"S.vload(near_b + {{at}}, lanes={LANES}, stride={{depth}})"
-    else:
-        copy = "S.dma_copy({1}, right + k0 * {{n}} + n0, wide_n, {{n}}, deep, 32)"
-        row = f"S.vload(near_b + {{at}} * {LANES}, lanes={LANES})"
-        if dtype == "float32":
-            return [copy.format(dtype, "bt").replace("{{", "{").replace("}}", "}")]
-    lines = [copy.format(dtype, f'raw.as_ptr("{dtype}")'), f'near_b = raw.as_ptr("{dtype}")']
-    if p.staged == BYTES:
-        lines = ["if deep % 4 != 0:", "    S.dma_memset(raw, S.i32(0), 1024)", *lines]
-    return lines + _words(p, row, p.right, "zero_b", "bt", LANES)
+def _added(staged: str, a: Value, x: Value, w: Value) -> Expression:
+    """Sums and the products of words."""
+    if staged == BYTE and x.kind == w.kind == "uint8":
+        return S.reinterpret(S.vqdpa(S.reinterpret(a, f"uint32x{REGISTER}"), x, w), f"int32x{REGISTER}")
+    return PRODUCTS[staged](a, x, w)
 
 
-def _words(p: Product, row: str, o: Operand, zero: str, target: str, lanes: int) -> list[str]:
-    """Words of four rows of the depth as bytes, of two as int16 or of one as float32; a missing second row counts 0."""
-    row = row.replace("{depth}", str(p.depth))
-    if p.staged == BYTES:
-        return _byte_words(row, o.transposed, lanes)
-    if p.staged == FLOATS:
-        value = row.format(at="c")
-        value = value if o.tensor.dtype == "float32" else f'S.cast({value}, "float32")'
-        return ["for c in range(deep):", f"    S.vstore({value}, {target} + c * {lanes})"]
-    lines = [
-        "for c in range((deep + 1) / 2):",
-        f'    v = S.cast({row.format(at="(c * 2)")}, "int32") + {{{zero}}}',
-        f"    u = S.vbcast(S.i32(0), lanes={lanes})",
-        "    if c * 2 + 1 < deep:",
-        f'        u = S.cast({row.format(at="(c * 2 + 1)")}, "int32") + {{{zero}}}',
-    ]
-    for i, (first, second) in enumerate(zip(_bytes("v", o.planes), _bytes("u", o.planes), strict=True)):
-        value = f"(({second}) << 16) | (({first}) & 0xFFFF)"
-        lines.append(f"    S.vstore({value}, {target} + {i * lanes * p.words} + c * {lanes})")
-    return lines
+def _planes(value: Value, o: Operand) -> list[Expression]:
+    return [value] if o.planes == 1 else [value & 255, value >> 8]
 
 
-def _byte_words(row: str, transposed: bool, lanes: int) -> list[str]:
-    """Words of four rows; where some are missing the left operand has zeros."""
-    head = "for c in range((deep + 3) / 4):"
-    if transposed:
-        loaded = f"S.vload(raw + c, lanes={lanes}, stride={{words}})"
-        return [head, f"    S.vstore({loaded}, bt + c * {lanes})"]
-    rows = [row.format(at=f"(c * 4 + {i})") for i in range(4)]
-    pairs = [f'S.reinterpret(S.vzip({a}, {b}), "int16x{lanes}")' for a, b in (rows[:2], rows[2:])]
-    joined = f'S.reinterpret(S.vzip({pairs[0]}, {pairs[1]}), "int32x{lanes}")'
-    return [head, f"    S.vstore({joined}, bt + c * {lanes})"]
-
-
-def _bytes(name: str, planes: int) -> list[str]:
-    return [name] if planes == 1 else [f"{name} & 255", f"{name} >> 8"]
-
-
-def _products(p: Product, steps: tuple[str, str]) -> list[str]:
-    """The products of a chunk for a few rows, in registers."""
-    names = [(i, s, j) for i in range(p.rows) for s in range(p.sums) for j in range(PARTS)]
-    place = "sums + ((r + {i}) * {count} + {s}) * {lanes} + {part}"
-    spots = {(i, s, j): place.format(i=i, count=p.sums, s=s, lanes=LANES, part=j * REGISTER) for i, s, j in names}
-    lines = [f"a{i}_{s}_{j} = S.vload({spots[i, s, j]}, lanes={REGISTER})" for i, s, j in names]
-    per = PER_WORD[p.staged]
-    kinds = [o.tensor.dtype if p.staged == BYTES else p.staged for o in (p.left, p.right)]
-    product = PRODUCTS[p.staged]
-    if kinds == ["uint8", "uint8"]:
-        unsigned = f'S.reinterpret({{acc}}, "uint32x{REGISTER}")'
-        product = f'S.reinterpret({product.replace("{acc}", unsigned)}, "int32x{REGISTER}")'
-    lines += [f"near = at + r * {steps[0]}", f"for c in range((deep + {per - 1}) / {per}):"]
-    wide = REGISTER * per
-    held = "bt" if p.staged == FLOATS else f'bt.as_ptr("{kinds[1]}")'
-    for plane in range(p.right.planes):
-        at = plane * LANES * p.words * per
-        step = LANES * per
-        lines += [
-            f"    w{plane}_{j} = S.vload({held} + ({at + j * wide} + c * {step}), lanes={wide})" for j in range(PARTS)
-        ]
-    for i in range(p.rows):
-        for plane in range(p.left.planes):
-            word = f"near[{plane * p.tile * p.words} + c * {steps[1]} + {i} * {steps[0]}]"
-            value = f"S.vbcast({word}, lanes={REGISTER})"
-            value = value if p.staged == FLOATS else f'spread_word({word}, "{kinds[0]}")'
-            lines.append(f"    x = {value}")
-            for other in range(p.right.planes):
-                for j in range(PARTS):
-                    acc = f"a{i}_{plane + other}_{j}"
-                    lines.append(f"    {acc} = {product.format(acc=acc, x='x', w=f'w{other}_{j}')}")
-    return lines + [f"S.vstore(a{i}_{s}_{j}, {spots[i, s, j]})" for i, s, j in names]
+@kernel("MatMul", "Gemm", "MatMulInteger", tail=True)
+def matrix_product(layer: Layer, tail: Sequence[Layer]) -> Kernel:
+    return _MatrixProduct(layer, tail).kernel()

@@ -6,24 +6,14 @@ weights come in segments, sums stay in LSRAM until the last one; see `tiles` and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 
-import numpy as np
-
-from compass_core.arrays import Array
-from compassc.build import Value
-from compassc.graph import Layer, LayerError
-from compassc.layers.emit import rectify, rectify_float
-from compassc.layers.families.linear.formats import BYTE, FLOAT, Format, float_format, integer_format
-from compassc.layers.families.linear.reference import (
-    ahead_shift,
-    biases_ahead,
-    has_ahead_shift,
-    narrow_weights,
-    quantised_weights,
-    summed_biases,
-    zero_points_apart,
-)
+from compassc.build import Address, Expression, Pointer, Value, both, either
+from compassc.dsl import script as S
+from compassc.graph import Layer
+from compassc.layers.families.linear.formats import BYTE, FLOAT, PRODUCTS, SHORT, WORD, Format, fill_of, format_of
+from compassc.layers.families.linear.frame import Columns, Frame, Sums, Tile
 from compassc.layers.families.linear.tiles import (
     INPUT,
     PARTS,
@@ -33,372 +23,256 @@ from compassc.layers.families.linear.tiles import (
     Planes,
     Shape,
     Tiling,
-    filters_of,
     packed,
     padded,
     tiling_of,
 )
-from compassc.layers.kernels import follow
-from compassc.layers.pairs import finish_ahead, finish_pair, held_pair, saturated_pair
-from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
+from compassc.layers.layer_kernel import tail as tail_of
+from compassc.layers.pairs import carried
+from compassc.layers.source import Kernel
+from compassc.layers.steps import LANES
+from compassc.layers.streams import bytes_of
+from compassc.layers.vectors import spread_word
 
 REGISTER = LANES // PARTS
+MOVED = {("int8", BYTE): 0x80808080, ("uint16", SHORT): 0x80008000}
+"""The bits in which words of a data type and what they are staged as differ."""
 
 
 def convolution(layer: Layer, s: Shape, tail: Sequence[Layer]) -> Kernel:
     """The kernel of a Convolution, DepthwiseConv or FullyConnected."""
-    k = KernelSource(channel="chan", padded_channels=s.groups * s.blocks * LANES, loads=[])
-    k.arrange = lambda numbers: padded(s, numbers) if numbers.size == s.outputs else numbers
     f = format_of(layer, s)
-    bytes_each = LANES * 4 * (2 if f.pair else 1)
-    words = -(-s.inner // f.per_word)
-    t = tiling_of(s, words, SUMS.size // bytes_each, len(f.planes))
-    x, w = k.tensor(layer.input), k.constant(packed(s, t, f.planes, f.per_word))
-    starts = [f.start] if not f.pair else [f.start & 0xFFFF, f.start >> 16]
-    kind = np.float32 if f.staged == FLOAT else np.int32
-    names = [k.constant(padded(s, start.astype(kind))) for start in starts]
-    own = closing(k, layer, s, f)
-    result, out = follow(k, layer, own, tail, k.at_place)
-    y = k.tensor(out)
-    store = f'S.vstore(narrow({result.name}, "{out.dtype}"), {y} + place, mask)'
-    return finish(k, [*k.head, *_loops(k, layer, s, t, f, (x, w, names), store)])
+    t = tiling_of(s, -(-s.inner // f.per_word), SUMS.size // (LANES * 4 * (2 if f.pair else 1)), len(f.planes))
+    return _Products(layer, s, tail, t, f).kernel()
 
 
-def format_of(layer: Layer, s: Shape) -> Format:
-    if layer.type == "ConvInteger":
-        weights, biases, fill = whole_filters(layer)
-        return integer_format(layer.input, filters_of(s, layer, weights), biases, fill if s.has_border else None)
-    if not layer.is_quantised:
-        biases = layer.constants.get("biases", np.zeros(s.outputs)).reshape(-1)
-        if biases.size != s.outputs:
-            raise LayerError(f"'biases' has {biases.size} values, but there are {s.outputs} output channels")
-        return float_format(layer, filters_of(s, layer, layer.constant("weights")), biases)
-    weights = filters_of(s, layer, narrow_weights(layer))
-    biases = summed_biases(layer, s.outputs)
-    if has_ahead_shift(layer):
-        biases = np.zeros_like(biases)
-    return integer_format(layer.input, weights, biases, -layer.input.scalar_zero if s.has_border else None)
+class _PlaneNumbers:
+    """The numbers of volumes, whose planes lie behind each other; pairs are of depth and height."""
+
+    def __init__(self, number: Callable[[int], Value], planes: Planes) -> None:
+        w = planes.window
+        self.sizes, self.made = [*map(number, planes.sizes)], number(planes.made[1])
+        self.kernel, self.strides = number(w.kernel[1]), [*map(number, w.stride)]
+        self.dilations, self.pads = [*map(number, w.dilation)], [number(before) for before, _ in w.pads]
+        self.spaced = [*map(number, planes.spaced)]
 
 
-def fill_of(layer: Layer) -> int:
-    """The input value that means 0."""
-    if layer.type == "ConvInteger" and zero_points_apart(layer):
-        return layer.integer("x_zero_point", 0)
-    return -layer.input.scalar_zero
+class _Products(Frame):
+    """The kernel in the making."""
 
+    def __init__(self, layer: Layer, s: Shape, tail: Sequence[Layer], t: Tiling, f: Format) -> None:
+        super().__init__(layer, s, tail, t.rows, t.columns)
+        k, number, self.t, self.f = self.k, self.k.number, t, f
+        self.weights = k.pointer(packed(s, t, f.planes, f.per_word))
+        starts = [f.start & 0xFFFF, f.start >> 16] if f.pair else [f.start]
+        self.starts = [k.pointer(padded(s, a.astype("float32" if f.staged == FLOAT else "int32"))) for a in starts]
+        self.parts, self.per, self.blocks = map(number, (t.parts, -(-s.blocks // t.parts), s.blocks))
+        self.groups, self.inner, self.own = map(number, (s.groups, s.inner, s.own))
+        self.chunk, self.chunks, self.down, self.across = map(number, (t.chunk, t.chunks, *t.cells))
+        self.high, self.wide, self.row_step = map(number, (t.input_rows, t.input_columns, t.row_step))
+        self.apart = number(s.window.dilation[0] // t.row_step)
+        self.spaced = tuple(map(number, s.spaced)) if s.spaced != (1, 1) else None
+        self.planes = _PlaneNumbers(number, s.planes) if s.planes else None
+        self.items = number(self.tiles * s.groups * t.parts)
+        self.depth = self.chunk * f.per_word
+        self.per_word = f.per_word * LANES
+        """Elements of the weights of a word."""
 
-def whole_filters(layer: Layer) -> tuple[Array, Array, int]:
-    """(weights, biases including the input's zero point, the input value that means 0) of a ConvInteger."""
-    fill, biases = fill_of(layer), summed_biases(layer, layer.constant("weights").shape[0])
-    if not zero_points_apart(layer):
-        return quantised_weights(layer), biases, fill
-    weights = layer.constant("weights").astype(np.int64) - layer.integer("w_zero_point", 0)
-    return weights, biases - fill * weights.reshape(weights.shape[0], -1).sum(1), fill
+    def kernel(self) -> Kernel:
+        k, f = self.k, self.f
+        words, kind = FLOAT if f.staged == FLOAT else WORD, "int8" if f.staged == BYTE else f.staged
+        with k.active():
+            self.xt = k.alloc((INPUT.size + SLACK) // 4, words, "xt")
+            self.wt = k.alloc(SEGMENT.size // bytes_of(kind), kind, "wt")
+            self.sums = k.alloc(SUMS.size // 4, words, "sums")
+            self.words = [self.sums, self.sums + SUMS.size // 8][: 1 + f.pair]
+            with k.shared(self.items, "item") as item:
+                group = k.held("group", item / self.parts % self.groups)
+                tile = self.tile(item / (self.parts * self.groups))
+                first = k.held("begin", item % self.parts * self.per)
+                with k.for_range(first, S.min(first + self.per, self.blocks), name="block") as block:
+                    self._block(tile, group, block, block == first)
+        return k.kernel()
 
+    def _block(self, tile: Tile, group: Value, block: Value, begins: Expression) -> None:
+        """The outputs of a block of channels; `begins`: whether it is the first one of the tile."""
+        k = self.k
+        channel = k.held("chan", (group * self.blocks + block) * LANES)
+        begin = [k.held("begin", S.vload(start + channel, lanes=LANES)) for start in self.starts]
+        with k.for_range(0, tile.tall * self.columns, name="q") as q:
+            for value, array in zip(begin, self.words, strict=True):
+                S.vstore(value, array + q * LANES)
+        with k.for_range(0, self.chunks, name="piece") as piece:
+            with k.when(either(begins, self.chunks > 1)):
+                self._stage(tile, group, piece)
+            self._segments(tile, channel, piece)
+        k.define(k.lanes_mask, tail_of(self.own - block * LANES))
+        output = self.output(tile, "rp", (channel, group * self.own + block * LANES), self._sums)
+        with k.for_range(0, tile.tall, name=output.row):
+            k.splice(output.per_row)
+            with k.for_range(0, tile.now, name=output.columns[0]):
+                k.splice(output.per_pixel)
 
-def closing(k: KernelSource, layer: Layer, s: Shape, f: Format) -> Value:
-    """From the sums (`acc`, or `high` and `low`) to the layer's own output."""
-    if layer.type == "ConvInteger":
-        return saturated_pair(k, held_pair()) if f.pair else named("acc", "int32", f.low, f.high)
-    method = layer.word("with_activation", "NONE")
-    if f.staged == FLOAT:
-        return rectify_float(k, layer, method, named("acc", "float32"))
-    scale, shift = (v if v.size == 1 else padded(s, v) for v in layer.scale_shift(of=s.outputs))
-    span = (f.low, f.high)
-    if has_ahead_shift(layer):
-        amount, shift = ahead_shift(layer, shift)
-        biases = padded(s, biases_ahead(summed_biases(layer, s.outputs), amount))
-        return finish_ahead(k, layer, span, f.pair, amount, biases, (scale, shift))
-    if f.pair:
-        return finish_pair(k, layer, held_pair(span), scale, shift)
-    return rectify(k, layer, method, named("acc", "int32", *span), scale, shift)
+    def _sums(self, r: Value, p: Value) -> Sums:
+        """The sums of a pixel."""
+        k, f, at = self.k, self.f, self.k.held("q", (r * self.columns + p) * LANES)
+        low, *high = (k.let(S.vload(array + at, lanes=LANES)) for array in self.words)
+        if high:
+            return carried(k, high[0], low, f.low, f.high)
+        return low if f.staged == FLOAT else low.within(f.low, f.high)
 
+    # -- the input under a tile
 
-def _loops(
-    k: KernelSource, layer: Layer, s: Shape, t: Tiling, f: Format, names: tuple[str, str, list[str]], store: str
-) -> list[str]:
-    x, w, starts = names
-    tiles = (-(-s.oh // t.rows), -(-s.ow // t.columns))
-    rows = s.n * tiles[0] * tiles[1] * s.groups
-    g = _numbers(k, s, t, tiles, rows * t.parts)
-    g |= {"x": x, "kept": f"{LANES}", "per_word": str(f.per_word)}
-    inner = [
-        "chan = (group * {blocks} + block) * {kept}",
-        *_begin(f, starts),
-        "for piece in range({chunks}):",
-        *(f"    {line}" for line in staging(k, layer, s, t, f)),
-        *(f"    {line}" for line in _segments(t, f, w, s.window.dilation[1] > 1 and s.window.kernel[1] > 1)),
-        *(k.loads or []),
-        *_end(f, store, k.body),
-    ]
-    lines = [
-        *_arrays(f, t),
-        "for item in range(S.get_local_id(), {items}, S.get_local_size()):",
-        "    part = item % {parts}",
-        "    group = item / {parts} % {groups}",
-        "    at = item / ({parts} * {groups})",
-        "    ox = at % {bands} * {long}",
-        "    oy = at / {bands} % {lines} * {tall}",
-        "    image = at / ({bands} * {lines})",
-        "    now = S.min({long}, {ow} - ox)",
-        "    tall = S.min({tall}, {oh} - oy)",
-        "    for block in range(part * {per}, S.min(part * {per} + {per}, {blocks})):",
-        *(f"        {line}" for line in inner),
-    ]
-    return [line.format(**g) for line in lines]
+    def _columns(self, tile: Tile) -> Columns:
+        if self.spaced is None:
+            return self.under(tile, self.wide)
+        k, space = self.k, self.spaced[1]
+        edge = k.held("edge", tile.ox - self.pl)
+        first = k.held("first", (S.max(edge, 0) + space - 1) / space)
+        left = k.held("left", first * space - edge)
+        here = S.max(S.min((self.wide - left + space - 1) / space, self.w - first), 0)
+        return Columns(left, first, k.held("here", here))
 
+    def _row(self, tile: Tile, j: Value) -> Value:
+        """The input's row that the window sees as its row `j`; below 0 where it sees none."""
+        k, oy = self.k, tile.oy
+        if self.planes is not None:
+            return self._row_of_planes(self.planes, oy, j)
+        if self.spaced is None:
+            return k.held("iy", oy * self.sy + j * self.row_step - self.pt)
+        up = k.held("up", oy + j * self.row_step - self.pt)
+        iy = k.changing("iy", up / self.spaced[0])
+        with k.when(either(up < 0, up % self.spaced[0] != 0)):
+            k.assign(iy, S.i32(-1))
+        return iy
 
-def _numbers(k: KernelSource, s: Shape, t: Tiling, tiles: tuple[int, int], items: int) -> dict[str, str]:
-    """The parameters of `_loops` by name."""
-    (kh, kw), (sy, sx), (dy, dx) = s.window.kernel, s.window.stride, s.window.dilation
-    numbers = {
-        "h": s.h,
-        "w": s.w,
-        "c": s.c,
-        "oh": s.oh,
-        "ow": s.ow,
-        "sy": sy,
-        "sx": sx,
-        "pt": s.window.pads[0][0],
-        "pl": s.window.pads[1][0],
-        "items": items,
-        "parts": t.parts,
-        "per": -(-s.blocks // t.parts),
-        "blocks": s.blocks,
-        "groups": s.groups,
-        "inner": s.inner,
-        "own": s.own,
-        "outputs": s.outputs,
-        "dx": dx,
-        "kh": kh,
-        "kw": kw,
-        "chunk": t.chunk,
-        "chunks": t.chunks,
-        "tall": t.rows,
-        "long": t.columns,
-        "down": t.cells[0],
-        "across": t.cells[1],
-        "row_step": t.row_step,
-        "high": t.input_rows,
-        "wide": t.input_columns,
-        "lines": tiles[0],
-        "bands": tiles[1],
-        "step_y": sy,
-        "apart": dy // t.row_step,
-    }
-    g = {name: k.scalar(number) for name, number in numbers.items()}
-    if s.spaced != (1, 1):
-        g |= {"space_y": k.scalar(s.spaced[0]), "space_x": k.scalar(s.spaced[1])}
-    if s.planes:
-        g |= _plane_numbers(k, s.planes)
-    return g
+    def _row_of_planes(self, n: _PlaneNumbers, oy: Value, j: Value) -> Value:
+        k, (deep, high) = self.k, n.sizes
+        places = (oy / n.made, oy % n.made), (j / n.kernel, j % n.kernel)
+        z, y = (
+            k.held(name, o * stride + i * dilation - pad)
+            for name, o, i, stride, dilation, pad in zip("zy", *places, n.strides, n.dilations, n.pads, strict=True)
+        )
+        plane, row = z / n.spaced[0], y / n.spaced[1]
+        iy = k.changing("iy", plane * high + row)
+        outside = either(either(either(z < 0, y < 0), plane >= deep), row >= high)
+        for nothing in (outside, either(z % n.spaced[0] != 0, y % n.spaced[1] != 0)):
+            with k.when(nothing):
+                k.assign(iy, S.i32(-1))
+        return iy
 
+    def _stage(self, tile: Tile, group: Value, piece: Value) -> None:
+        """The input under the tile as words in LSRAM; once for all blocks where it is one chunk."""
+        k, f, dtype, depth = self.k, self.f, self.layer.input.dtype, self.depth
+        columns = self._columns(tile)
+        channels = k.held("channels", S.min(self.inner - piece * depth, depth))
+        converted = dtype not in ("float32", "int16", "uint16") and f.staged != BYTE
+        fill = k.number(fill_of(self.layer)) if self.layer.input.is_integer else 0
+        source = group * self.inner + piece * depth
+        with k.for_range(0, self.high, name="j") as j:
+            place = j * self.wide * depth
+            line = k.hold(self.wt.as_ptr(dtype) if converted else self.xt.as_ptr(dtype) + place, "line")
+            iy = self._row(tile, j)
+            beyond = either(either(iy < 0, iy >= self.h), columns.here < self.wide)
+            with k.when(either(beyond, channels < depth)):
+                S.dma_memset(line, S.cast(fill, dtype), self.wide * depth)
+            with k.when(both(both(iy >= 0, iy < self.h), columns.here > 0)):
+                pixel = k.hold(
+                    self.x + (((tile.image * self.h + iy) * self.w + columns.first) * self.c + source), "pixel"
+                )
+                self._copy(k.hold(line + columns.left * depth, "into"), pixel, channels, columns.here)
+            if converted:
+                with k.for_range(0, self.wide * depth, LANES, "e") as e:
+                    words = S.cast(S.vload(line + e, lanes=LANES), f.staged)
+                    S.vstore(words, self.xt.as_ptr(f.staged) + place + e)
+        moved = MOVED.get((dtype, f.staged))
+        if moved is not None:
+            with k.for_range(0, self.high * self.wide * self.chunk, 8, "e") as e:
+                S.vstore(S.vload(self.xt + e, lanes=8) ^ S.i32(moved - 2**32), self.xt + e)
 
-def _plane_numbers(k: KernelSource, planes: Planes) -> dict[str, str]:
-    w = planes.window
-    numbers = {
-        "high_in": planes.sizes[1],
-        "deep_in": planes.sizes[0],
-        "high_out": planes.made[1],
-        "high_w": w.kernel[1],
-    }
-    for i, a in enumerate("zy"):
-        numbers |= {f"step_{a}3": w.stride[i], f"apart_{a}": w.dilation[i], f"pad_{a}": w.pads[i][0]}
-        numbers[f"space_{a}3"] = planes.spaced[i]
-    return {name: k.scalar(n) for name, n in numbers.items()}
+    def _copy(self, into: Pointer, pixel: Pointer, channels: Value, here: Value) -> None:
+        """Brings the channels of so many pixels of a row."""
+        if self.spaced is not None:
+            S.dma_copy(into, pixel, channels, self.c, here, self.spaced[1] * self.depth)
+            return
+        with self.k.when(both(channels == self.c, channels == self.depth)):
+            S.dma_copy(into, pixel, here * channels)
+        with self.k.otherwise():
+            S.dma_copy(into, pixel, channels, self.c, here, self.depth)
 
+    # -- products
 
-def _arrays(f: Format, t: Tiling) -> list[str]:
-    words = "float32" if f.staged == FLOAT else "int32"
-    kind = {BYTE: "int8", FLOAT: FLOAT}.get(f.staged, "int16")
-    each = {"int8": 1, "int16": 2, FLOAT: 4}[kind]
-    lines = [
-        f'xt = S.alloc({(INPUT.size + SLACK) // 4}, "{words}", scope="lsram")',
-        f'wt = S.alloc({SEGMENT.size // each}, "{kind}", scope="lsram")',
-        f'sums = S.alloc({SUMS.size // 4}, "{words}", scope="lsram")',
-    ]
-    return [*lines, f"highs = sums + {SUMS.size // 8}"] if f.pair else lines
+    def _segments(self, tile: Tile, channel: Value, piece: Value) -> None:
+        """Every segment's weights, with which all pixels of the tile are worked on."""
+        k, each, planes = self.k, self.per_word, len(self.f.planes)
+        at = k.held("part_at", (channel / LANES * self.chunks + piece) * planes * self.kh * self.kw * self.chunk)
+        with ExitStack() as nest:
+            plane = nest.enter_context(k.for_range(0, planes, name="plane")) if planes > 1 else None
+            if plane is not None:
+                at = k.held("plane_at", at + plane * self.kh * self.kw * self.chunk)
+            ky0 = nest.enter_context(k.for_range(0, self.kh, self.down, "ky0"))
+            down = k.held("down", S.min(self.kh - ky0, self.down))
+            kx0 = nest.enter_context(k.for_range(0, self.kw, self.across, "kx0"))
+            run = k.held("run", S.min(self.kw - kx0, self.across) * self.chunk)
+            S.dma_copy(self.wt, self.weights + (at + (ky0 * self.kw + kx0) * self.chunk) * each, down * run * each)
+            r = nest.enter_context(k.for_range(0, tile.tall, name="r"))
+            p = nest.enter_context(k.for_range(0, tile.now, self.t.pixels, "p"))
+            near = ((r * self.sy + ky0 * self.apart) * self.wide + p * self.sx + kx0 * self.dx) * self.chunk
+            self._pixels(self.xt + near, (r * self.columns + p) * LANES, down, run, plane)
 
+    def _pixels(self, near: Address, place: Expression, down: Value, run: Value, plane: Value | None) -> None:
+        """The products of a segment for a few pixels next to each other, in registers; the sums are at `place`."""
+        k, f, places = self.k, self.f, range(0, LANES, REGISTER)
+        q, pixels = k.held("q", place), range(self.t.pixels)
 
-def _begin(f: Format, starts: list[str]) -> list[str]:
-    """The sums of all pixels as they start."""
-    arrays = list(zip(("sums", "highs"), starts, strict=False))
-    return [
-        *(f"begin_{a} = S.vload({start} + chan, lanes={LANES})" for a, start in arrays),
-        "for q in range(tall * {long}):",
-        *(f"    S.vstore(begin_{a}, {a} + q * {LANES})" for a, _ in arrays),
-    ]
+        def at(i: int, part: int) -> Expression:
+            return q + (i * LANES + part)
 
+        def begun(i: int, part: int) -> Expression:
+            if f.pair:
+                return S.vbcast(S.i32(0), lanes=REGISTER)
+            return S.vload(self.sums + at(i, part), lanes=REGISTER)
 
-def _end(f: Format, store: str, body: list[str]) -> list[str]:
-    """The output of every pixel from its sums."""
-    loads = [f"acc = S.vload(sums + q * {LANES}, lanes={LANES})"]
-    if f.pair:
-        loads = [
-            f"low = S.vload(sums + q * {LANES}, lanes={LANES})",
-            f"high = S.vload(highs + q * {LANES}, lanes={LANES}) + (low >> 16)",
-            "low = low & 0xFFFF",
-        ]
-    return [
-        f"mask = S.tail_mask(S.min({{own}} - block * {LANES}, {LANES}), {LANES})",
-        "for r in range(tall):",
-        f"    base = ((image * {{oh}} + oy + r) * {{ow}} + ox) * {{outputs}} + group * {{own}} + block * {LANES}",
-        "    for p in range(now):",
-        "        q = r * {long} + p",
-        "        place = base + p * {outputs}",
-        *(f"        {line}" for line in [*loads, *body, store]),
-    ]
+        sums = [[k.changing("a", begun(i, part)) for part in places] for i in pixels]
+        self._cells(k.hold(near, "near"), down, run, sums)
+        for i, own in enumerate(sums):
+            for part, a in zip(places, own, strict=True):
+                self._add(at(i, part), a, plane)
 
+    def _add(self, place: Expression, a: Value, plane: Value | None) -> None:
+        """Adds the sums of a segment to those at a place."""
+        if not self.f.pair:
+            S.vstore(a, self.sums + place)
+            return
+        shift: Expression | int = 0 if plane is None else plane * 8
+        mask = 0xFFFF if plane is None else S.i32(0xFFFF) >> plane * 8
+        for array, words in zip(self.words, ((a & mask) << shift, a >> (16 - shift)), strict=True):
+            S.vstore(S.vload(array + place, lanes=REGISTER) + words, array + place)
 
-_COLUMNS = (
-    "left = S.max({pl} - ox * {sx}, 0)",
-    "first = S.max(ox * {sx} - {pl}, 0)",
-    "here = S.max(S.min({wide} - left, {w} - first), 0)",
-)
-_COPY = (
-    "if channels == {c} and channels == {chunk} * {per_word}:",
-    "    S.dma_copy(into, pixel, here * channels)",
-    "else:",
-    "    S.dma_copy(into, pixel, channels, {c}, here, {chunk} * {per_word})",
-)
-_SPACED_COLUMNS = (
-    "edge = ox - {pl}",
-    "first = (S.max(edge, 0) + {space_x} - 1) / {space_x}",
-    "left = first * {space_x} - edge",
-    "here = S.max(S.min(({wide} - left + {space_x} - 1) / {space_x}, {w} - first), 0)",
-)
-_SPACED_ROW = (
-    "up = oy + j * {row_step} - {pt}",
-    "iy = up / {space_y}",
-    "if up < 0 or up % {space_y} != 0:",
-    "    iy = -1",
-)
-_ROW = ("iy = oy * {sy} + j * {row_step} - {pt}",)
-_PLANE_ROW = (
-    "far = oy / {high_out} * {step_z3} + j / {high_w} * {apart_z} - {pad_z}",
-    "down_in = oy % {high_out} * {step_y3} + j % {high_w} * {apart_y} - {pad_y}",
-    "iy = far / {space_z3} * {high_in} + down_in / {space_y3}",
-    "if far < 0 or down_in < 0 or far / {space_z3} >= {deep_in} or down_in / {space_y3} >= {high_in}:",
-    "    iy = -1",
-    "if far % {space_z3} != 0 or down_in % {space_y3} != 0:",
-    "    iy = -1",
-)
-_SPACED_COPY = ("S.dma_copy(into, pixel, channels, {c}, here, {space_x} * {chunk} * {per_word})",)
+    @contextmanager
+    def _words(self, near: Pointer, down: Value, run: Value) -> Iterator[tuple[Address, Address]]:
+        """Statements for every word of the cells of a segment, with the address of the weights and of the first pixel; without
+        dilation the words of a row lie one behind the other."""
+        k, dilated = self.k, self.s.window.dilation[1] > 1 and self.s.window.kernel[1] > 1
+        held, many = k.hold(self.wt + 0, "held"), self.chunk if dilated else run
+        with k.for_range(0, down, name="ky") as ky:
+            row = ky * self.apart * self.wide
+            with ExitStack() as nest:
+                if dilated:
+                    kx = nest.enter_context(k.for_range(0, run / self.chunk, name="kx"))
+                    row = row + kx * self.dx
+                word = k.hold(near + row * self.chunk, "word")
+                with k.for_range(0, many, name="c") as c:
+                    yield held + c * self.per_word, word + c
+                k.move(held, held + many * self.per_word)
 
-
-def staging(k: KernelSource, layer: Layer, s: Shape, t: Tiling, f: Format) -> list[str]:
-    """The input under the tile as words in LSRAM; once for all blocks where it is one chunk."""
-    dtype = layer.input.dtype
-    fill = k.scalar(fill_of(layer)) if layer.is_quantised else "0.0"
-    moved = {"int8": "0x80808080", "uint16": "0x80008000"}.get(dtype, "") if layer.is_quantised else ""
-    if dtype == "int8" and f.staged != BYTE:
-        moved = ""
-    converted = dtype not in ("float32", "int16", "uint16") and f.staged != BYTE
-    row = "{wide} * {chunk} * {per_word}"
-    lines = [
-        f'line = wt.as_ptr("{dtype}")' if converted else f'line = xt.as_ptr("{dtype}") + j * {row}',
-        *(_PLANE_ROW if s.planes else _SPACED_ROW if s.spaced != (1, 1) else _ROW),
-        "if iy < 0 or iy >= {h} or here < {wide} or channels < {chunk} * {per_word}:",
-        f'    S.dma_memset(line, S.cast({fill}, "{dtype}"), {row})',
-        "if iy >= 0 and iy < {h} and here > 0:",
-        "    pixel = {x} + ((image * {h} + iy) * {w} + first) * {c} + group * {inner} + piece * {chunk} * {per_word}",
-        "    into = line + left * {chunk} * {per_word}",
-        *(f"    {line}" for line in (_SPACED_COPY if s.spaced != (1, 1) else _COPY)),
-    ]
-    if converted:
-        lines += [
-            f'own = xt.as_ptr("{f.staged}") + j * {row}',
-            f"for e in range(0, {row}, {LANES}):",
-            f'    S.vstore(S.cast(S.vload(line + e, lanes={LANES}), "{f.staged}"), own + e)',
-        ]
-    lines = ["for j in range(rows_here):", *(f"    {line}" for line in lines)]
-    if moved:
-        lines += [
-            "for e in range(0, rows_here * {wide} * {chunk}, 8):",
-            f"    S.vstore(S.vload(xt + e, lanes=8) ^ S.i32({int(moved, 16) - 2**32}), xt + e)",
-        ]
-    begin = [
-        *(_SPACED_COLUMNS if s.spaced != (1, 1) else _COLUMNS),
-        "rows_here = {high}",
-        "channels = S.min({inner} - piece * {chunk} * {per_word}, {chunk} * {per_word})",
-    ]
-    return [
-        "if block == part * {per} or {chunks} > 1:",
-        *(f"    {line}" for line in [*begin, *lines]),
-    ]
-
-
-def _segments(t: Tiling, f: Format, w: str, dilated: bool) -> list[str]:
-    """Every segment's weights, with which all pixels of the tile are worked on."""
-    planes = len(f.planes)
-    each = {BYTE: 128, FLOAT: LANES}.get(f.staged, 2 * LANES)
-    """Elements of the weights of a word."""
-    lines, indent = [f"part_at = (chan / {LANES} * {{chunks}} + piece) * {planes} * {{kh}} * {{kw}} * {{chunk}}"], ""
-    if planes > 1:
-        lines.append("for plane in range(2):")
-        indent = "    "
-    plane = "plane * {kh} * {kw} * {chunk} + " if planes > 1 else ""
-    body = [
-        "for ky0 in range(0, {kh}, {down}):",
-        "    down = S.min({kh} - ky0, {down})",
-        "    for kx0 in range(0, {kw}, {across}):",
-        "        run = S.min({kw} - kx0, {across}) * {chunk}",
-        f"        start = (part_at + {plane}(ky0 * {{kw}} + kx0) * {{chunk}}) * {each}",
-        f"        S.dma_copy(wt, {w} + start, down * run * {each})",
-        "        for r in range(tall):",
-        f"            for p in range(0, now, {t.pixels}):",
-        *(f"                {line}" for line in _pixels(t, f, each, dilated)),
-    ]
-    return lines + [indent + line for line in body]
-
-
-def _cells(dilated: bool, inner: list[str], each: int) -> list[str]:
-    """The loop over the words of a row of cells; without dilation they lie one behind the other."""
-    if not dilated:
-        loops = ["word = near + ky * {apart} * {wide} * {chunk}", "for c in range(run):"]
-        return [*loops, *(f"    {line}" for line in inner), f"held = held + run * {each}"]
-    return [
-        "for kx in range(run / {chunk}):",
-        "    word = near + (ky * {apart} * {wide} + kx * {dx}) * {chunk}",
-        "    for c in range({chunk}):",
-        *(f"        {line}" for line in inner),
-        f"    held = held + {{chunk}} * {each}",
-    ]
-
-
-def _pixels(t: Tiling, f: Format, each: int, dilated: bool) -> list[str]:
-    """The products of a segment for a few pixels next to each other, in registers."""
-    cells = [(i, j) for i in range(t.pixels) for j in range(PARTS)]
-    lines = [f"q = (r * {{long}} + p) * {LANES}"]
-    if f.pair:
-        lines += [f"a{i}_{j} = S.i32x{REGISTER}(0)" for i, j in cells]
-    else:
-        lines += [f"a{i}_{j} = S.vload(sums + (q + {i * LANES + j * REGISTER}), lanes={REGISTER})" for i, j in cells]
-    lines += [
-        "near = xt + ((r * {sy} + ky0 * {apart}) * {wide} + p * {sx} + kx0 * {dx}) * {chunk}",
-        "held = wt + 0",
-        "for ky in range(down):",
-    ]
-    apart = [f" + {i} * {{sx}} * {{chunk}}" if i else "" for i in range(t.pixels)]
-    inner = []
-    if f.staged == FLOAT:
-        words = [f"x{i} = S.vbcast(word[c{apart[i]}], lanes={REGISTER})" for i in range(t.pixels)]
-        product = "S.fma(a{i}_{j}, x{i}, w{j})"
-    else:
-        words = [f'x{i} = spread_word(word[c{apart[i]}], "{f.staged}")' for i in range(t.pixels)]
-        product = ("S.vqdpa" if f.staged == BYTE else "S.vdpa") + "(a{i}_{j}, x{i}, w{j})"
-    wide = each // PARTS
-    inner += [f"w{j} = S.vload(held + c * {each} + {j * wide}, lanes={wide})" for j in range(PARTS)]
-    for i in range(t.pixels):
-        inner.append(words[i])
-        inner += [f"a{i}_{j} = " + product.replace("{i}", str(i)).replace("{j}", str(j)) for j in range(PARTS)]
-    lines += ["    " + line for line in _cells(dilated, inner, each)]
-    if not f.pair:
-        return lines + [f"S.vstore(a{i}_{j}, sums + (q + {i * LANES + j * REGISTER}))" for i, j in cells]
-    shift = ("plane * 8", "(0xFFFF >> (plane * 8))") if len(f.planes) > 1 else ("0", "0xFFFF")
-    for i, j in cells:
-        to = f"(q + {i * LANES + j * REGISTER})"
-        low, high = f"S.vload(sums + {to}, lanes={REGISTER})", f"S.vload(highs + {to}, lanes={REGISTER})"
-        lines.append(f"S.vstore({low} + ((a{i}_{j} & {shift[1]}) << ({shift[0]})), sums + {to})")
-        lines.append(f"S.vstore({high} + (a{i}_{j} >> (16 - {shift[0]})), highs + {to})")
-    return lines
+    def _cells(self, near: Pointer, down: Value, run: Value, sums: list[list[Value]]) -> None:
+        """Adds the products of the words of a segment's cells."""
+        k, staged, wide = self.k, self.f.staged, self.per_word // PARTS
+        with self._words(near, down, run) as (held, word):
+            weights = [k.held("w", S.vload(held + j * wide, lanes=wide)) for j in range(PARTS)]
+            for i, own in enumerate(sums):
+                value = word[i * self.sx * self.chunk]
+                x = k.held("x", S.vbcast(value, lanes=REGISTER) if staged == FLOAT else spread_word(value, staged))
+                for a, w in zip(own, weights, strict=True):
+                    k.assign(a, PRODUCTS[staged](a, x, w))

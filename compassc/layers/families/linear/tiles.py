@@ -15,7 +15,7 @@ from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
 from compassc.layers.choices import choose
 from compassc.layers.machine import Share, Tiles, costs, tasks
-from compassc.layers.source import LANES
+from compassc.layers.steps import LANES
 from compassc.layers.windows import Window, window_of
 
 INPUT, SEGMENT, SUMS = Share(3), Share(2), Share(2)
@@ -286,6 +286,8 @@ def packed(s: Shape, t: Tiling, planes: Array, per_word: int) -> Array:
 
 def padded(s: Shape, numbers: Array) -> Array:
     """Numbers per output channel, each group padded to whole blocks."""
+    if numbers.size != s.outputs:
+        raise LayerError(f"there are {numbers.size} numbers per channel, but {s.outputs} output channels")
     wide = np.zeros((s.groups, s.blocks * LANES), numbers.dtype)
     wide[:, : s.own] = numbers.reshape(s.groups, s.own)
     return wide.reshape(-1)
