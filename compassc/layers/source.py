@@ -24,7 +24,7 @@ from compassc.ir import exprs as E
 from compassc.ir.dtypes import FLOAT32, INT32, dtype
 from compassc.ir.stmts import PrimFunc
 from compassc.language.functions import Macro
-from compassc.layers.emit import wide_kind
+from compassc.layers.arithmetic import Array
 from compassc.layers.steps import LANES, Steps
 from compassc.layers.vectors import WIDE, pointee
 
@@ -53,10 +53,6 @@ class KernelSource(Steps):
     """The expression of a pass's first output channel, in kernels whose lanes are channels."""
     padded_channels: int = 0
     """Elements that numbers per channel are padded to, so that every pass reads whole vectors."""
-    arrange: Callable[[Array], Array] | None = None
-    """How numbers of all channels lie in memory, where groups of channels are padded."""
-    loads: list[str] | None = None
-    """Where vectors of numbers per channel are loaded, in kernels whose passes share them; None: in the body."""
     stored_forms: dict[tuple[str, str], Value] = field(default_factory=dict)
     shifted_from: dict[str, tuple[Value, Value]] = field(default_factory=dict)
     rounded_from: dict[str, Value] = field(default_factory=dict)
@@ -107,11 +103,9 @@ class KernelSource(Steps):
         per_lane = build.variable(name, kind.with_lanes(LANES))
         if not self.channel:
             raise LayerError("it has numbers per channel, but the channels are not the last axis")
-        numbers = self.arrange(numbers) if self.arrange else numbers
         padded = np.zeros(max(self.padded_channels, numbers.size), numbers.dtype)
         padded[: numbers.size] = numbers
-        lines = self.body if self.loads is None else self.loads
-        lines.append(f"{name} = S.vload({self.constant(padded)} + {self.channel}, lanes={LANES})")
+        self.body.append(f"{name} = S.vload({self.constant(padded)} + {self.channel}, lanes={LANES})")
         return per_lane
 
     @property
@@ -157,12 +151,6 @@ class KernelSource(Steps):
 
     def do(self, statement: str) -> None:
         self.body.append(statement)
-
-    def at_place(self, tensor: Tensor) -> Value:
-        """The lanes of a pass of a tensor that has the shape of the output, which begins at the variable `place`."""
-        kind = wide_kind(tensor)
-        known = (tensor.low, tensor.high) if kind == "int32" else (0, 0)
-        return self.let(f'load({self.tensor(tensor)} + place, mask, "{tensor.dtype}", {LANES})', kind, *known)
 
 
 @dataclass(frozen=True)
