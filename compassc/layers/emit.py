@@ -1,8 +1,6 @@
-"""Steps that kernels of several families share: requantisation, table look-ups, rectifiers, stores."""
+"""Steps that kernels of several families share: rectifiers, table look-ups, stores."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 
@@ -12,248 +10,66 @@ from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import INTEGER_TYPES
 from compassc.layers import vectors
-from compassc.layers.arithmetic import TRUNCATED_DTYPES, Number, requantise_as, whole_limits
+from compassc.layers.arithmetic import TRUNCATED_DTYPES, requantise_as, whole_limits
 from compassc.layers.rectify import slopes_of
-from compassc.layers.steps import Steps
-from compassc.layers.vectors import (
-    WIDE,
-    clamp,
-    entry_of,
-    narrowed,
-    narrowed_less,
-    narrowed_word,
-    requantise_far,
-    requantise_wide,
-    rounded_word,
-    scale_exactly,
-    scale_toward_zero,
-    wide,
+from compassc.layers.requantise import (
+    DOUBLE_EXACT,
+    FLOAT_EXACT,
+    INT32_MAX,
+    Pair,
+    Sum,
+    carried,
+    operand,
+    requantise,
+    requantise_to,
+    scaled,
+    shifted_pair,
 )
+from compassc.layers.steps import Steps
+from compassc.layers.vectors import WIDE, clamp, entry_of, negate_pair, positive_pair, requantised, scale_pair, wide
 
-INT32_MAX = 2**31 - 1
-
-
-class WideFactor(NamedTuple):
-    """The arguments of `vectors.requantise_wide`."""
-
-    scale: int
-    bound: int
-    drop: int
-    shift: int
-
-
-def wide_factor(scale: int, shift: int) -> WideFactor:
-    """A multiplier of up to 16 bits and a shift, prepared for products of up to 48 bits and results of 17.
-
-    A result of 2^17 is beyond every limit of a 16-bit output, so larger inputs need not be told apart.
-    """
-    if scale == 0 or shift > 47:
-        return WideFactor(0, 0, 0, 0)
-    while shift < 0 and scale < 1 << 15:
-        scale, shift = scale << 1, shift + 1
-    if shift < 0 or scale >> 16:
-        raise LayerError(f"the shift {shift} with the multiplier {scale} is beyond what kernels compute")
-    drop = min(16, max(0, shift - 12))
-    bound = INT32_MAX if shift > 28 else min(INT32_MAX, -(-(1 << (17 + shift)) // scale))
-    return WideFactor(scale, bound, drop, shift - drop)
-
-
-def operand(k: Steps, numbers: Array) -> Value:
-    """A number of the kernel, numbers per channel, or of several axes: a scalar, or the pass's vector."""
-    if numbers.size == 1:
-        return k.number(numbers.reshape(-1)[0])
-    kind = np.float32 if numbers.dtype.kind == "f" else np.int32
-    if numbers.size > numbers.shape[-1] and not k.any_lanes:  # else the kernel says which number is a lane's
-        return k.broadcast(numbers.astype(kind))
-    return k.channels(numbers.reshape(-1).astype(kind))
-
-
-def requantise(k: Steps, value: Value, scale: Number, shift: Number, zero: int, low: int, high: int) -> Value:
-    """round(value * scale / 2^shift) - zero, within low..high. Scale and shift may be numbers per channel."""
-    if value.low < -(2**31) or value.high > INT32_MAX:
-        raise LayerError("its sums do not fit 32 bits, which no kernel here computes with")
-    scales, shifts = np.broadcast_arrays(np.asarray(scale, np.int64), np.asarray(shift, np.int64))
-    if shifts.size and not -128 <= shifts.min() <= shifts.max() <= 127:
-        raise LayerError(f"shifts from {shifts.min()} to {shifts.max()} are beyond what kernels compute")
-    if (scales == 1).all() and not shifts.any():
-        rounded = value
-    else:
-        most = max(abs(low + zero), abs(high + zero))
-        rounded = scaled(k, value, scales, shifts, limited=most <= 1 << 17, most=most)
-    moved = result = k.shifted(rounded, -zero)
-    if moved.low < low or moved.high > high:
-        result = limited(k, moved, low, high)
-    if dtype := WHOLE_RANGES.get((low, high)):
-        _store_at_once(k, result, rounded, moved, zero, dtype)
-    return result
-
-
-def limited(k: Steps, value: Value, low: int, high: int) -> Value:
-    """The value, at least and at most these."""
-    return k.let(clamp(value, k.number(low), k.number(high)), low=low, high=high)
-
-
-WHOLE_RANGES = {(kind.low, kind.high): name for name, kind in INTEGER_TYPES.items() if name[-1] in "86"}
-"""Range -> the type of 8 or 16 bits that it is all of."""
-
-
-def _store_at_once(k: Steps, result: Value, rounded: Value, moved: Value, zero: int, dtype: str) -> None:
-    """Where a result may take up its type's whole range, shift, rounding and limits are one step on the way to memory."""
-    source, shift = k.shifted_from.get(rounded.name, (rounded, 0))
-    word = k.rounded_from.get(rounded.name)
-    if word is not None and dtype[-1] == "8" and rounded.magnitude < 1 << 15 and abs(zero) < 1 << 14:
-        form = narrowed_word(word, k.number(zero) if zero else 0, dtype)
-    elif rounded.name == moved.name:
-        form = narrowed(source, shift, dtype)
-    elif dtype[-1] == "8" and abs(zero) < 1 << 14:
-        form = narrowed_less(source, shift, k.number(zero), dtype)
-    else:
-        form = narrowed(moved, 0, dtype)
-    k.stored_forms[result.name, dtype] = form
-
-
-def scaled(k: Steps, value: Value, scale: Array, shift: Array, limited: bool = True, most: int = 1 << 17) -> Value:
-    """round(value * scale / 2^shift). `limited`: results whose magnitude is more than `most` need not be told apart; it
-    is at most 17 bits."""
-    left = np.where((shift < 0) & (value.magnitude * (scale << np.clip(-shift, 0, 31)) <= INT32_MAX), -shift, 0)
-    scale, shift = scale << np.maximum(left, 0), shift + left
-    ends = [v * scale / 2.0**shift for v in (value.low, value.high)]
-    low, high = _span(ends)
-    low, high = low - 1, high + 1
-    limited = limited or max(abs(low), abs(high)) < 1 << 17
-    if shift.min() >= 0 and value.magnitude * int(scale.max()) <= INT32_MAX:
-        scale, shift = np.where(shift > 31, 0, scale), np.where(shift > 31, 0, shift)
-        product = value if (scale == 1).all() else k.let(value * operand(k, scale))
-        by = operand(k, shift)
-        rounded = k.let(S.vsr(product, by, with_round=True), low=low, high=high)
-        k.shifted_from[rounded.name] = product, by
-        return rounded
-    if limited and (near := _by_one_rounding(k, value, scale, shift, min(most, 1 << 17))) is not None:
-        return near
-    if (
-        17 <= shift.min()
-        and shift.max() <= 46
-        and scale.max() < 1 << 16
-        and value.magnitude * int(scale.max()) < 1 << 46
-    ):
-        result = k.let(value, low=low, high=high)
-        k.paste(requantise_far, result, operand(k, scale), operand(k, shift - 15))
-        return result
-    if not limited:
-        if scale.size > 1 or not 0 < int(shift) <= 16 or max(abs(low), abs(high)) > INT32_MAX or int(scale) >> 16:
-            raise LayerError(f"a product with the factor {scale} / 2^{shift} is beyond what kernels compute")
-        result = k.let(value, low=low, high=high)
-        k.paste(scale_exactly, result, operand(k, scale), operand(k, shift))
-        return result
-    factors = [wide_factor(int(m), int(n)) for m, n in zip(scale.reshape(-1), shift.reshape(-1), strict=True)]
-    columns = [operand(k, np.asarray(column, np.int64)) for column in zip(*factors, strict=True)]
-    result = k.let(value, low=-(2**30), high=2**30)
-    k.paste(requantise_wide, result, *columns)
-    return result
-
-
-FLOAT_EXACT = 1 << 24
-"""Integers up to here are float32."""
 FLOATS_BELOW_2_31 = 2**31 - 65
 """The largest integer whose nearest float32 is an int32."""
-ROUNDED_EXACT = (1 << 22) - 1
-"""Products up to here are rounded to integers when 1.5 * 2^23 is added to them in one step."""
 
 
-def _by_one_rounding(k: Steps, value: Value, scale: Array, shift: Array, most: int) -> Value | None:
-    """The same by a fused multiplication in float32, whose only rounding is that to an integer; None where integers or
-    products are too large for it, and cannot be limited without a change of what is told apart."""
-    factors = scale.reshape(-1) * 2.0 ** -shift.reshape(-1)
-    if scale.min() < 0 or scale.max() >= FLOAT_EXACT or not -40 <= shift.min() <= shift.max() <= 100:
-        return None
-    bound = min(FLOAT_EXACT, int(ROUNDED_EXACT / max(factors.max(), 2.0**-40)))
-    near, real = value, k.float_forms.get(value.name)
-    if value.magnitude > bound:
-        real = None
-        if bound * factors.min() <= most + 1:
-            return None
-        near = limited(k, value, -bound, bound)
-    single = (factors == factors[0]).all()
-    factor = k.number(float(factors[0])) if single else k.channels(factors.astype(np.float32))
-    ends = [max(-bound, min(bound, v)) * f for v in (value.low, value.high) for f in (factors.min(), factors.max())]
-    word = k.let(rounded_word(k.let(S.cast(near, "float32")) if real is None else real, factor))
-    rounded = k.let(word - 0x4B400000, low=round(min(ends)) - 1, high=round(max(ends)) + 1)
-    k.rounded_from[rounded.name] = word
-    return rounded
-
-
-def _span(ends: list[Array]) -> tuple[int, int]:
-    return int(min(e.min() for e in ends)), int(max(e.max() for e in ends))
-
-
-def requantise_rounded(k: Steps, value: Value, scale: Array, shift: Array, out: Tensor) -> Value:
-    """Requantised to the nearest integer whatever the output's type is; LayerError where 32 bits do not hold it."""
-    if out.dtype not in TRUNCATED_DTYPES:
-        return requantise(k, value, scale, shift, out.scalar_zero, out.low, out.high)
-    scales, shifts = np.broadcast_arrays(np.asarray(scale, np.int64), np.asarray(shift, np.int64))
-    if not ((scales == 1).all() and not shifts.any()):
-        if out.dtype != "int32":
-            raise LayerError(f"requantisation to {out.dtype} is not implemented")
-        value = scaled(k, value, scales, shifts, limited=False)
-    if min(value.low, value.low - out.scalar_zero) < -(2**31) or max(value.high, value.high - out.scalar_zero) >= 2**31:
-        raise LayerError(
-            f"results from {value.low} to {value.high} less the zero point {out.scalar_zero} are beyond 32 bits"
-        )
-    moved = k.shifted(value, -out.scalar_zero)
-    if out.low <= moved.low and moved.high <= out.high:
-        return moved
-    return limited(k, moved, out.low, out.high)
-
-
-def requantise_to(k: Steps, value: Value, scale: Array, shift: Array, out: Tensor) -> Value:
-    """Requantised as the output of a rectifier wants it: to 16 bits and less to the nearest, to more without fraction."""
-    if out.dtype in TRUNCATED_DTYPES and not ((scale == 1).all() and not shift.any()):
-        return _without_fraction(k, value, scale, shift, out)
-    return requantise(k, value, scale, shift, out.scalar_zero, out.low, out.high)
-
-
-def _without_fraction(k: Steps, value: Value, scale: Array, shift: Array, out: Tensor) -> Value:
-    """value * scale / 2^shift without its fraction: outputs of 32 bits are not rounded."""
-    scales, shifts = np.broadcast_arrays(np.asarray(scale, np.int64), np.asarray(shift, np.int64))
-    left = np.maximum(-shifts, 0)
-    if out.dtype != "int32" or out.scalar_zero or left.max() > 16:
-        raise LayerError(
-            f"requantisation to {out.dtype} with the zero point {out.scalar_zero} and the shift {int(shifts.min())} is "
-            "not implemented"
-        )
-    scales, shifts = scales << left, np.minimum(shifts + left, 47)
-    if scales.min() < 0 or scales.max() >> 16 or value.low < -(2**31) or value.high > INT32_MAX:
-        raise LayerError(
-            f"the multiplier {int(scales.max())} for sums of up to {value.magnitude} is beyond what kernels compute"
-        )
-    result = k.let(value, low=-(2**31), high=INT32_MAX)
-    k.paste(scale_toward_zero, result, operand(k, scales), operand(k, shifts))
-    whole = (out.low, out.high) == (-(2**31), INT32_MAX)
-    return result if whole else limited(k, result, out.low, out.high)
-
-
-def rectify(k: Steps, layer: Layer, method: str, value: Value, scale: Array, shift: Array) -> Value:
+def rectify(k: Steps, layer: Layer, method: str, value: Sum, scale: Array, shift: Array) -> Value:
     """The quantised rectifier at the end of a layer; see `compassc.layers.rectify`."""
     out = layer.output
+    if method == "PRELU" and not isinstance(value, Pair) and _is_steep(layer, value):
+        value = Pair(k.let(value >> 16), k.let(value & 65535), value.low, value.high)
+    if isinstance(value, Pair):
+        return _rectify_pair(k, layer, method, value, scale, shift)
     if method == "CLIP":
-        extra = 8 if INTEGER_TYPES[out.dtype].bits <= 8 else 0
-        low, high = layer.integer("clip_min"), layer.integer("clip_max")
-        inner = requantise(k, value, scale, shift - extra, 0, low, high)
-        return requantise(k, inner, 1, extra, out.scalar_zero, out.low, out.high)
+        return _clip(k, layer, value, scale, shift)
     if method in ("RELU", "RELU6"):
         return _positive(k, value, scale, shift, out)
     if method == "LEAKYRELU":
         value = _leak(k, layer, value)
-    elif method == "PRELU" and _is_steep(layer, value):
-        from compassc.layers.pairs import Pair, finish_pair
-
-        pair = Pair(k.let(value >> 16), k.let(value & 65535), value.low, value.high)
-        return finish_pair(k, layer, pair, scale, shift, method)
     elif method == "PRELU":
         value = _leak_by_slopes(k, layer, value)
     elif method != "NONE":
         raise LayerError(f"the fused activation {method} has no kernel")
     return requantise_to(k, value, scale, shift, out)
+
+
+def _clip(k: Steps, layer: Layer, value: Sum, scale: Array, shift: Array) -> Value:
+    out, extra = layer.output, 8 if layer.output.integer.bits <= 8 else 0
+    inner = requantise(k, value, scale, shift - extra, 0, layer.integer("clip_min"), layer.integer("clip_max"))
+    return requantise(k, inner, 1, extra, out.scalar_zero, out.low, out.high)
+
+
+def _rectify_pair(k: Steps, layer: Layer, method: str, pair: Pair, scale: Array, shift: Array) -> Value:
+    out = layer.output
+    if method == "CLIP" and out.dtype not in TRUNCATED_DTYPES:
+        return _clip(k, layer, pair, scale, shift)
+    if method in ("RELU", "RELU6"):
+        k.paste(positive_pair, pair.high, pair.low)
+        pair = pair._replace(least=0, most=max(pair.most, 0))
+    elif method in ("LEAKYRELU", "PRELU"):
+        pair = _leak_pair(k, layer, method, pair)
+    elif method != "NONE":
+        raise LayerError(f"the fused activation {method} of sums beyond 32 bits has no kernel")
+    return requantise_to(k, pair, scale, shift, out)
 
 
 def _positive(k: Steps, value: Value, scale: Array, shift: Array, out: Tensor) -> Value:
@@ -303,6 +119,31 @@ def _leak_by_slopes(k: Steps, layer: Layer, value: Value) -> Value:
     return k.let(result, low=low, high=max(ends) + 1 + max(value.high, 0))
 
 
+def _leak_pair(k: Steps, layer: Layer, method: str, pair: Pair) -> Pair:
+    """Negative sums times the slope."""
+    kind = layer.output.integer
+    single = method == "LEAKYRELU"
+    slopes = np.asarray([layer.integer("negative_slope_value")]) if single else slopes_of(layer).astype(np.int64)
+    shift, steepest = layer.integer("negative_slope_shift", kind.bits), int(np.abs(slopes).max())
+    if not 1 <= shift <= 31 or steepest >> 16 or -min(pair.least, 0) * steepest >= DOUBLE_EXACT:
+        raise LayerError(
+            f"'negative_slope_shift' is {shift}: sums down to {pair.least} times the slope {steepest} over it have no kernel"
+        )
+    high, low = pair.high, pair.low
+    turned = bool((slopes < 0).any())
+    below = k.let(high < 0) if turned else None
+    negative = k.let(high < 0)
+    k.paste(scale_pair, high, low, operand(k, np.abs(slopes)), k.number(shift), negative)
+    if below is not None:
+        k.paste(negate_pair, high, low, below & (operand(k, slopes) < high * 0))
+    largest = -(min(pair.least, 0) * steepest >> shift) + 1
+    if not single and not kind.signed:
+        k.assign(low, S.vsel(0, low, high < 0))
+        k.assign(high, S.max(high, 0))
+        return pair._replace(least=0, most=max(pair.most, largest))
+    return pair._replace(least=-largest, most=max(pair.most, largest if turned else 0))
+
+
 def rectify_float(k: Steps, layer: Layer, method: str, value: Value) -> Value:
     """The rectifier on real numbers."""
     if method == "NONE":
@@ -319,6 +160,28 @@ def rectify_float(k: Steps, layer: Layer, method: str, value: Value) -> Value:
         factor = operand(k, slopes_of(layer).astype(np.float32))
         return k.let(S.max(value, 0.0) + factor * S.min(value, 0.0))
     raise LayerError(f"the fused activation {method} has no kernel")
+
+
+def finish_ahead(k: Steps, layer: Layer, sums: Sum, amount: int, biases: Array, scale: Array, shift: Array) -> Value:
+    """The output's value of sums that are shifted, and limited to 32 bits, ahead of biases.
+
+    `scale`, `shift`: those that are left.
+    """
+    if isinstance(sums, Pair):
+        value = shifted_pair(k, sums, amount)
+    elif amount:
+        low, high = (round(v / 2**amount) for v in (sums.low, sums.high))
+        value = k.let(requantised(sums, 1, k.number(amount)), low=low - 1, high=high + 1)
+    else:
+        value = sums
+    low, high = value.low + int(biases.min()), value.high + int(biases.max())
+    total: Sum = value
+    if low < -INT32_MAX or high > INT32_MAX:
+        words = (value >> 16) + operand(k, biases >> 16), (value & 0xFFFF) + operand(k, biases & 0xFFFF)
+        total = carried(k, *words, low, high)
+    elif biases.any():
+        total = k.let(value + operand(k, biases), low=low, high=high)
+    return rectify(k, layer, layer.word("with_activation", "NONE"), total, scale, shift)
 
 
 def single(values: Array, key: str) -> int:

@@ -10,17 +10,22 @@ from collections.abc import Callable
 import numpy as np
 
 from compass_core.arrays import Array
-from compassc.build import Value
+from compassc.build import Value, variable
 from compassc.graph import LayerError
+from compassc.ir.dtypes import INT32
 from compassc.layers.arithmetic import Number
-from compassc.layers.emit import INT32_MAX
-from compassc.layers.pairs import held_pair, saturated_pair
+from compassc.layers.requantise import DOUBLE_EXACT, FARTHEST, INT32_MAX, Pair, saturated
 from compassc.layers.source import KernelSource, named
+from compassc.layers.steps import LANES
 
 Name = Callable[[Array], str]
 """`name(numbers)`: the kernel's expression for numbers that may differ by lane or by pass."""
-FARTHEST = 46
-"""The largest shift of `vectors.shift_far`."""
+
+
+def held_pair(span: tuple[int, int] = (0, 0)) -> Pair:
+    """The sums that a kernel of text has in its variables `high` and `low`."""
+    high, low = (variable(name, INT32.with_lanes(LANES)) for name in ("high", "low"))
+    return Pair(high, low, *span)
 
 
 def symmetric(name: str, magnitude: int) -> Value:
@@ -110,7 +115,7 @@ def total(k: KernelSource, *values: Value, saturate: bool = False) -> Value:
     if low < -(2**31) or high > INT32_MAX:
         if saturate:
             total_pair(k, *values)
-            return saturated_pair(k, held_pair())
+            return saturated(k, held_pair())
         raise LayerError(f"sums of up to {max(high, -low)} do not fit 32 bits, which no kernel here computes with")
     return k.let(" + ".join(v.name for v in values), "int32", low, high)
 
@@ -148,3 +153,16 @@ def _largest(magnitude: int, scale: Array, shift: Array) -> int:
     return max(
         -(-magnitude * int(m) // (1 << int(n))) for m, n in zip(scale.reshape(-1), shift.reshape(-1), strict=True)
     )
+
+
+def rescale_pair(k: KernelSource, high: str, low: str, largest: int, scale: int, shift: int, bits: int) -> int:
+    """The variables `high` and `low` become round(pair * scale / 2^shift), of at most `bits` bits; gives the largest."""
+    if scale == 1 and shift == 0:
+        return largest
+    more = max(1 - shift, 0)
+    scale, shift = scale << more, shift + more
+    made = -(-largest * scale // (1 << shift))
+    if scale >> 16 or scale < 0 or shift > 31 or largest * scale >= DOUBLE_EXACT or made >> (bits - 1):
+        raise LayerError(f"sums of up to {largest} times {scale} over 2^{shift} have no kernel")
+    k.do(f"scale_pair({high}, {low}, {k.scalar(scale)}, {k.scalar(shift)}, {high} == {high})")
+    return made

@@ -24,7 +24,6 @@ from compassc.ir import exprs as E
 from compassc.ir.dtypes import FLOAT32, INT32, dtype
 from compassc.ir.stmts import PrimFunc
 from compassc.language.functions import Macro
-from compassc.layers.arithmetic import Array
 from compassc.layers.steps import LANES, Steps
 from compassc.layers.vectors import WIDE, pointee
 

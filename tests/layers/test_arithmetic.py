@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compassc.layers import arithmetic as A
-from compassc.layers.emit import wide_factor
+from compassc.layers.requantise import wide_factor
 
 
 def test_inverse_roots():

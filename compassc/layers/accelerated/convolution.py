@@ -19,8 +19,8 @@ from compassc.dsl.aiff.encode import compress
 from compassc.dsl.aiff.programs import SURFACE, configure_convolutions
 from compassc.graph import Layer, LayerError
 from compassc.layers.accelerated.rounding import Scaling, Sums, scaling
-from compassc.layers.emit import FLOAT_EXACT
 from compassc.layers.families.linear.reference import quantised_weights, summed_biases
+from compassc.layers.requantise import FLOAT_EXACT
 from compassc.layers.windows import window_of
 
 TYPE = "Convolution"

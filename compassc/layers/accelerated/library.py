@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.dsl import script as S
 from compassc.dsl.aiff.chain import base_of
 from compassc.gbuilder import plugin_api

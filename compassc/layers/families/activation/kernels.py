@@ -14,15 +14,7 @@ from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.channel_bytes import bent, results_of
 from compassc.layers.declare import all_types
-from compassc.layers.emit import (
-    look_up,
-    rectify,
-    rectify_float,
-    requantise,
-    requantise_rounded,
-    single,
-    wide_kind,
-)
+from compassc.layers.emit import look_up, rectify, rectify_float, single, wide_kind
 from compassc.layers.families.activation.reference import (
     METHOD_OF,
     PERIODIC,
@@ -39,6 +31,7 @@ from compassc.layers.kernels import elementwise, method_kernel
 from compassc.layers.layer_kernel import Lanes, LayerKernel
 from compassc.layers.operator_lanes import InLanes
 from compassc.layers.rectify import slopes_of
+from compassc.layers.requantise import requantise, requantise_rounded
 from compassc.layers.source import Kernel
 from compassc.layers.steps import LANES, Steps, everywhere
 from compassc.layers.vectors import clamp

@@ -13,18 +13,10 @@ from compassc.graph import Layer, LayerError
 from compassc.layers import vectors
 from compassc.layers.arithmetic import TRUNCATED_DTYPES
 from compassc.layers.byte_functions import BYTES, ENTRIES, all_bytes, entries, looked_up_apart
-from compassc.layers.emit import (
-    as_stored,
-    look_up,
-    rectify,
-    rectify_float,
-    requantise,
-    requantise_rounded,
-    requantise_to,
-)
+from compassc.layers.emit import as_stored, look_up, rectify, rectify_float
 from compassc.layers.families.eltwise.reference import ALONE
 from compassc.layers.kernels import elementwise
-from compassc.layers.pairs import Pair, finish_pair, requantise_pair
+from compassc.layers.requantise import Pair, requantise, requantise_rounded, requantise_to
 from compassc.layers.steps import Steps, everywhere
 from compassc.layers.vectors import (
     clamp,
@@ -137,7 +129,7 @@ def eltwise(k: Steps, layer: Layer, a: Value, b: Value) -> Value:
     plain = scale.size == 1 and (scale == 1).all() and not shift.any()
     if plain and layer.output.dtype == "int32" and activation != "CLIP" and not layer.output.scalar_zero:
         return rectify(k, layer, activation, _limited(k, method, left, right), scale, shift)
-    return finish_pair(k, layer, _pair(k, method, left, right), scale, shift)
+    return rectify(k, layer, layer.word("with_activation", "NONE"), _pair(k, method, left, right), scale, shift)
 
 
 def _stored(k: Steps, layer: Layer, given: tuple[Value, Value]) -> tuple[Value, Value] | None:
@@ -293,7 +285,7 @@ def divide(k: Steps, layer: Layer, a: Value, b: Value) -> Value:
     if out.dtype in TRUNCATED_DTYPES:
         raise LayerError(f"quotients of {layer.input.dtype} as {out.dtype} have no kernel")
     pair = _pair(k, "MUL", signed, factor)
-    return requantise_pair(k, pair, scale, shift, out.scalar_zero, out.low, out.high)
+    return requantise(k, pair, scale, shift, out.scalar_zero, out.low, out.high)
 
 
 def _quotient_of_bytes(k: Steps, layer: Layer, given: tuple[Value, Value]) -> Value | None:

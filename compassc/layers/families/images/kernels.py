@@ -7,7 +7,7 @@ import numpy as np
 from compassc.build import Address, Expression, Pointer, Value, both
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.emit import requantise, wide_kind
+from compassc.layers.emit import wide_kind
 from compassc.layers.families.images.reference import (
     Colours,
     added,
@@ -19,6 +19,7 @@ from compassc.layers.families.images.reference import (
 )
 from compassc.layers.kernels import kernel
 from compassc.layers.layer_kernel import LayerKernel, tail
+from compassc.layers.requantise import requantise
 from compassc.layers.source import Kernel
 from compassc.layers.steps import LANES
 from compassc.layers.vectors import clamp, load, narrow, requantised, wide

@@ -12,7 +12,7 @@ from compassc.layers.channel_bytes import results_of, straight
 from compassc.layers.emit import rectify, rectify_float
 from compassc.layers.families.linear.formats import floats_only
 from compassc.layers.families.linear.reference import has_float_scales, quantised_weights, summed_biases
-from compassc.layers.pairs import Pair, finish_pair
+from compassc.layers.requantise import Pair
 from compassc.layers.steps import LANES, Steps
 from compassc.layers.vectors import clamp, split_float
 
@@ -106,4 +106,4 @@ def _requantised(k: Steps, layer: Layer, total: Value, span: tuple[int, int]) ->
         return rectify(k, layer, method, acc, scale, shift)
     pair = Pair(k.let(S.cast(total * 0.0, "int32")), k.let(S.cast(total * 0.0, "int32")), *span)
     k.paste(split_float, pair.high, pair.low, total)
-    return finish_pair(k, layer, pair, scale, shift)
+    return rectify(k, layer, layer.word("with_activation", "NONE"), pair, scale, shift)

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Address, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer
-from compassc.layers.arithmetic import Array
 from compassc.layers.choices import choose
 from compassc.layers.families.linear import quads
 from compassc.layers.families.linear.formats import (
@@ -32,7 +32,7 @@ from compassc.layers.families.linear.reference import has_ahead_shift
 from compassc.layers.families.linear.tiles import ITEM, PIXEL, PIXELS, TRANSFER, Shape
 from compassc.layers.layer_kernel import tail as tail_of
 from compassc.layers.machine import Share, Tiles, costs
-from compassc.layers.pairs import carried
+from compassc.layers.requantise import carried
 from compassc.layers.source import Kernel
 from compassc.layers.steps import LANES, everywhere
 

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Expression, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.arithmetic import Array
 from compassc.layers.families.linear.reference import (
     has_ahead_shift,
     narrow_weights,

@@ -7,17 +7,17 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
+from compass_core.arrays import Array
 from compassc.build import Address, Expression, Line, Pointer, Value, both, invariant
 from compassc.dsl import script as S
 from compassc.graph import Layer
 from compassc.ir.dtypes import INT32
-from compassc.layers.arithmetic import Array
-from compassc.layers.emit import rectify_float
+from compassc.layers.emit import finish_ahead, rectify, rectify_float
 from compassc.layers.families.linear.reference import ahead_shift, biases_ahead, has_ahead_shift, summed_biases
 from compassc.layers.families.linear.tiles import PIXELS, Shape, padded
 from compassc.layers.kernels import settle
 from compassc.layers.layer_kernel import LayerKernel
-from compassc.layers.pairs import Pair, finish_ahead, finish_sums, saturated_pair
+from compassc.layers.requantise import Pair, saturated
 from compassc.layers.steps import LANES, everywhere
 
 Sums = Value | Pair
@@ -87,13 +87,13 @@ class Frame:
         """The layer's output from its sums, to which biases are still to be added only if these come after a shift."""
         k, layer = self.k, self.layer
         if layer.type == "ConvInteger":
-            return saturated_pair(k, sums) if isinstance(sums, Pair) else sums
+            return saturated(k, sums) if isinstance(sums, Pair) else sums
         if not layer.is_quantised:
             assert isinstance(sums, Value), "real numbers have one word"
             return rectify_float(k, layer, layer.word("with_activation", "NONE"), sums)
         scale, shift = layer.scale_shift(of=self.s.outputs)
         if not has_ahead_shift(layer):
-            return finish_sums(k, layer, sums, scale, shift)
+            return rectify(k, layer, layer.word("with_activation", "NONE"), sums, scale, shift)
         amount, shift = ahead_shift(layer, shift)
         biases = biases_ahead(summed_biases(layer, self.s.outputs), amount)
         return finish_ahead(k, layer, sums, amount, biases, scale, shift)

@@ -16,26 +16,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Address, Expression, Pointer, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.arithmetic import Array
-from compassc.layers.emit import requantise_rounded, wide_kind
+from compassc.layers.emit import finish_ahead, rectify, wide_kind
 from compassc.layers.families.linear.formats import BYTE, FLOAT, PER_WORD, PRODUCTS, SHORT, WORD, floats_only
 from compassc.layers.families.linear.tiles import ITEM, PIXEL
 from compassc.layers.kernels import kernel, settle
 from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.layer_kernel import tail as tail_of
 from compassc.layers.machine import Tiles, costs
-from compassc.layers.pairs import (
-    Pair,
-    carried,
-    finish_ahead,
-    finish_pair,
-    finish_sums,
-    requantise_pair,
-    saturated_pair,
-)
+from compassc.layers.requantise import Pair, carried, requantise, requantise_rounded, saturated
 from compassc.layers.source import Kernel
 from compassc.layers.steps import LANES, everywhere
 from compassc.layers.vectors import add_product, spread_word
@@ -249,14 +241,14 @@ class _MatrixProduct:
             return self._of_floats(sums[0], row, n0)
         k, layer, total = self.k, self.layer, self._total(sums)
         if layer.type == "MatMulInteger":
-            return saturated_pair(k, total) if isinstance(total, Pair) else total
+            return saturated(k, total) if isinstance(total, Pair) else total
         if layer.type == "Gemm":
             return self._of_gemm(total, row, n0)
         scale, shift = layer.scale_shift(of=1)
         if layer.has("remain_shift") and max(t.integer.bits for t in layer.inputs[:2]) > 8:
             amount = max(0, int(shift.reshape(-1)[0]) - layer.integer("remain_shift"))
             return finish_ahead(k, layer, total, amount, np.zeros(1, np.int64), scale, shift - amount)
-        return finish_sums(k, layer, total, scale, shift)
+        return rectify(k, layer, layer.word("with_activation", "NONE"), total, scale, shift)
 
     def _total(self, sums: Sequence[Value]) -> Value | Pair:
         """All sums together; the first one counts 1, the next ones 256 and 65536."""
@@ -296,7 +288,7 @@ class _MatrixProduct:
             if sign != 1:
                 raise LayerError("a quantised Gemm of two inputs with alpha below or equal to 0 has no kernel")
             if isinstance(total, Pair):
-                return finish_pair(k, layer, total, scale, shift)
+                return rectify(k, layer, layer.word("with_activation", "NONE"), total, scale, shift)
             return requantise_rounded(k, total, scale, shift, out)
         if scale.size != 3:
             raise LayerError(f"'scale_value' has {scale.size} values, expected 3 for three inputs")
@@ -310,7 +302,7 @@ class _MatrixProduct:
         pair = Pair(k.let(everywhere(0)), k.let(everywhere(0)), -largest, largest)
         add_product(pair.high, pair.low, k.let(total * k.number(sign)), k.number(first))
         add_product(pair.high, pair.low, added, k.number(second))
-        return requantise_pair(k, pair, scale[:1], shift, out.scalar_zero, out.low, out.high)
+        return requantise(k, pair, scale[:1], shift, out.scalar_zero, out.low, out.high)
 
     # -- operands as words in LSRAM
 

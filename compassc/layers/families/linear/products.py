@@ -28,7 +28,7 @@ from compassc.layers.families.linear.tiles import (
     tiling_of,
 )
 from compassc.layers.layer_kernel import tail as tail_of
-from compassc.layers.pairs import carried
+from compassc.layers.requantise import carried
 from compassc.layers.source import Kernel
 from compassc.layers.steps import LANES
 from compassc.layers.streams import bytes_of

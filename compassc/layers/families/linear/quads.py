@@ -11,10 +11,10 @@ from functools import partial
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.build import Address, Expression, Pointer, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer
-from compassc.layers.arithmetic import Array
 from compassc.layers.families.linear.formats import Format
 from compassc.layers.families.linear.frame import Cut, DepthwiseFrame
 from compassc.layers.families.linear.tiles import PIXELS, Shape, padded

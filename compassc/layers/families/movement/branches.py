@@ -8,9 +8,9 @@ from compass_core.arrays import Array
 from compassc.build import Pointer
 from compassc.dsl import script as S
 from compassc.graph import Tensor
-from compassc.layers.emit import requantise_rounded
 from compassc.layers.layer_kernel import Lanes, LayerKernel
 from compassc.layers.machine import Share, tasks
+from compassc.layers.requantise import requantise_rounded
 from compassc.layers.steps import LANES, everywhere
 from compassc.layers.streams import bytes_of
 from compassc.layers.vectors import pointee

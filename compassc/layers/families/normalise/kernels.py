@@ -15,13 +15,13 @@ from compassc.layers.arithmetic import inverse_root_table
 from compassc.layers.axes import AxisLoop, ending
 from compassc.layers.axis_sums import divide, mean_and_squares, squares, sums_of_bytes
 from compassc.layers.byte_functions import BYTES
-from compassc.layers.emit import limited, requantise
 from compassc.layers.families.normalise import of_bytes
 from compassc.layers.families.normalise.groups import in_groups
 from compassc.layers.families.normalise.reference import affine, factors, norm_axes
 from compassc.layers.joins import divide_pair, inverse_root, shift_pair, square_of
 from compassc.layers.kernels import kernel, scheduled
 from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.requantise import limited, requantise
 from compassc.layers.source import Kernel
 from compassc.layers.vectors import halves_of, product_of_halves
 

@@ -14,7 +14,7 @@ from compassc.layers.emit import look_up, wide_kind
 from compassc.layers.joins import carry_pair
 from compassc.layers.kernels import kernel
 from compassc.layers.layer_kernel import LayerKernel
-from compassc.layers.pairs import Pair, requantise_sum
+from compassc.layers.requantise import Pair, requantise
 from compassc.layers.sliding import Windows, axes_of
 from compassc.layers.source import Kernel
 from compassc.layers.steps import LANES, everywhere
@@ -95,11 +95,11 @@ def _real(w: Windows, layer: Layer, total: Value | Pair, own: Value, cells: Arra
 def _integer(k: LayerKernel, layer: Layer, total: Value | Pair, own: Value) -> Value:
     out = layer.output
     scale, shift = (np.asarray(layer.integer(n)) for n in ("scale_sum_value", "shift_sum_value"))
-    factor = look_up(k, requantise_sum(k, total, scale, shift, 0, 0, 65535), layer.constant("lut"), 16)
+    factor = look_up(k, requantise(k, total, scale, shift, 0, 0, 65535), layer.constant("lut"), 16)
     span, product = own.magnitude * factor.magnitude, own * factor
     if span < 2**31:
         found: Value | Pair = k.let(product, "", -span, span)
     else:
         found = Pair(k.changing("high", everywhere(0)), k.changing("low", everywhere(0)), -span, span)
         add_product(found.high, found.low, own, factor)
-    return requantise_sum(k, found, *layer.scale_shift(of=1), out.scalar_zero, out.low, out.high)
+    return requantise(k, found, *layer.scale_shift(of=1), out.scalar_zero, out.low, out.high)

@@ -12,12 +12,12 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import inverse_root_table
 from compassc.layers.axes import AxisLoop
 from compassc.layers.axis_sums import divide, integer_mean, itself, squares
-from compassc.layers.emit import limited, look_up, requantise
+from compassc.layers.emit import look_up
 from compassc.layers.families.normalise.reference import counts_of, smallest_norm, three_scales
 from compassc.layers.joins import inverse_root, requantise_by, shift_pair, square_of
 from compassc.layers.kernels import elementwise, kernel
 from compassc.layers.layer_kernel import LayerKernel
-from compassc.layers.pairs import Pair, requantise_pair
+from compassc.layers.requantise import Pair, limited, requantise
 from compassc.layers.source import Kernel
 from compassc.layers.steps import Steps
 from compassc.layers.vectors import add_product, clamp
@@ -208,4 +208,4 @@ def _two_products(k: Steps, layer: Layer, prefix: str, terms: tuple[Value, Value
     pair = Pair(k.let(terms[0] * 0), k.let(terms[0] * 0), *span)
     for v, f in zip(terms, factors, strict=True):
         k.paste(add_product, pair.high, pair.low, v, k.number(f))
-    return requantise_pair(k, pair, np.asarray(scale), np.asarray(shift), out.scalar_zero, out.low, out.high)
+    return requantise(k, pair, np.asarray(scale), np.asarray(shift), out.scalar_zero, out.low, out.high)

@@ -11,7 +11,6 @@ from compassc.build import Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import approximate_factor
-from compassc.layers.emit import requantise
 from compassc.layers.families.pooling.fractional import windows_of
 from compassc.layers.families.pooling.kernels import (
     maximum,
@@ -24,6 +23,7 @@ from compassc.layers.families.pooling.kernels import (
 from compassc.layers.families.pooling.reference import LOWEST, adaptive_bounds, padded_window, spans_3d
 from compassc.layers.kernels import kernel
 from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.requantise import requantise
 from compassc.layers.sliding import WindowLoop, Windows, axes_of, bounded_axis
 from compassc.layers.source import Kernel
 from compassc.layers.steps import LANES, everywhere

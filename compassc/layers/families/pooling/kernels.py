@@ -14,12 +14,12 @@ from compassc.layers.arithmetic import approximate_factor
 from compassc.layers.axes import AxisLoop, ending
 from compassc.layers.axis_sums import sum_of_elements
 from compassc.layers.byte_functions import BYTES
-from compassc.layers.emit import look_up, requantise, requantise_rounded, wide_kind
+from compassc.layers.emit import look_up, wide_kind
 from compassc.layers.families.pooling.reference import LOWEST, METHODS, area_of, check_positions, window_for
 from compassc.layers.joins import add_squares, add_to_pair
 from compassc.layers.kernels import kernel
 from compassc.layers.layer_kernel import LayerKernel
-from compassc.layers.pairs import Pair, requantise_sum
+from compassc.layers.requantise import Pair, requantise, requantise_rounded
 from compassc.layers.sliding import WindowLoop, Windows, axes_of
 from compassc.layers.source import Kernel
 from compassc.layers.steps import LANES, everywhere
@@ -114,9 +114,9 @@ def over_areas(w: WindowLoop, value: Value | Pair, ratio: Array, zero: int, low:
     """A value times the ratio of its position, by the reference's multiplier and shift for it."""
     scale, shift = (a.reshape(-1) for a in approximate_factor(ratio, 8))
     if (scale == scale[0]).all() and (shift == shift[0]).all():
-        return requantise_sum(w.k, value, scale[:1], shift[:1], zero, low, high)
+        return requantise(w.k, value, scale[:1], shift[:1], zero, low, high)
     with w.k.one_of(w.spot):
-        return requantise_sum(w.k, value, scale, shift, zero, low, high)
+        return requantise(w.k, value, scale, shift, zero, low, high)
 
 
 def over_cells(w: WindowLoop, value: Value, areas: Array) -> Value:
@@ -146,9 +146,9 @@ def _integers(w: WindowLoop, layer: Layer, method: str, cells: int) -> Value:
         return k.let(clamp(some, k.number(out.low), k.number(out.high)), "", out.low, out.high)
     scale, shift = layer.scale_shift(of=1)
     if method == "L2":
-        return look_up(k, requantise_sum(k, value, scale, shift, 0, 0, 65535), layer.constant("sqrt_lut"), 16)
+        return look_up(k, requantise(k, value, scale, shift, 0, 0, 65535), layer.constant("sqrt_lut"), 16)
     if isinstance(value, Pair):
-        return requantise_sum(k, value, scale, shift, out.scalar_zero, out.low, out.high)
+        return requantise(k, value, scale, shift, out.scalar_zero, out.low, out.high)
     return requantise_rounded(k, value, scale, shift, out)
 
 

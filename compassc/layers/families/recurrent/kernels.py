@@ -7,9 +7,9 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc.build import Value
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.arithmetic import requantise
-from compassc.layers.emit import INT32_MAX, look_up
-from compassc.layers.exact import limited, product, rescale, shifted_limited, total, total_pair
+from compassc.layers import arithmetic
+from compassc.layers.emit import look_up
+from compassc.layers.exact import held_pair, limited, product, rescale, rescale_pair, shifted_limited, total, total_pair
 from compassc.layers.families.activation.reference import METHODS
 from compassc.layers.families.recurrent.frame import Phase, RecurrenceKernel, Sums
 from compassc.layers.families.recurrent.reference import (
@@ -24,7 +24,7 @@ from compassc.layers.families.recurrent.reference import (
 )
 from compassc.layers.kernels import kernel
 from compassc.layers.operator_lanes import InLanes
-from compassc.layers.pairs import held_pair, requantise_pair, rescale_pair, saturated_pair
+from compassc.layers.requantise import INT32_MAX, requantise, saturated
 from compassc.layers.source import LANES, Kernel, KernelSource
 
 LARGE = 1 << 17
@@ -173,7 +173,7 @@ def _lstm_gates(f: RecurrenceKernel, by: LstmScales, bits: int, low: int, high: 
     (mw, nw), (ms, ns), (mt, nt) = by.recurrent, by.gates_at, by.candidate
     biases = f.layer.constant("biases").reshape(-1).astype(np.int64)
     if bits > 8:
-        biases = requantise(biases, 1, ns - m, 0, *INT32)
+        biases = arithmetic.requantise(biases, 1, ns - m, 0, *INT32)
     gates = []
     for gate, bias in enumerate(f.biases(biases[None])):
         own_m, own_n = _of(ms, gate, cell), _of(ns, gate, cell)
@@ -254,7 +254,7 @@ def _repeated(biases: Array, shift: Array, steps: int) -> Array:
     """Biases as they are after each step's own shift, until they no longer change."""
     rows: list[Array] = []
     for _ in range(steps):
-        biases = requantise(biases, 1, shift, 0, *INT32)
+        biases = arithmetic.requantise(biases, 1, shift, 0, *INT32)
         if rows and (rows[-1] == biases).all():
             break
         rows.append(biases)
@@ -300,7 +300,7 @@ class _QuantisedGru:
             parts = (_whole(f, own, p1), moved, bias)
             if sum(v.magnitude for v in parts) > INT32_MAX:
                 span, late = total_pair(k, *parts), self._late(n1)
-                return requantise_pair(k, held_pair(span), m1, late, 0, self.low, self.high)
+                return requantise(k, held_pair(span), m1, late, 0, self.low, self.high)
             at = rescale(k, total(k, *parts), m1, self._late(n1), f.cells, LARGE)
         return limited(k, at, self.low, self.high)
 
@@ -345,7 +345,7 @@ class _QuantisedGru:
         k.do(f"low = {bottom} + ({bias.name} & 65535)")
         k.do(f"high = {top} + ({bias.name} >> 16) + (low >> 16)")
         k.do("low = low & 65535")
-        return requantise_pair(k, held_pair((-most, most)), scale, shift, 0, self.low, self.high)
+        return requantise(k, held_pair((-most, most)), scale, shift, 0, self.low, self.high)
 
     def state(self, candidate: Value, update: Value, h: Value) -> Value:
         k, f = self.f.k, self.f
@@ -428,13 +428,13 @@ def _wide_rnn(f: RecurrenceKernel, name: str, bias: Value, scale: Array, shift: 
     if name == "SIGN_BIT":
         return k.let("0 - (high >> 31)", "int32", 0, 1)
     if name == "CLIP":
-        u = limited(k, saturated_pair(k, held_pair()), layer.integer("clip_min"), layer.integer("clip_max"))
+        u = limited(k, saturated(k, held_pair()), layer.integer("clip_min"), layer.integer("clip_max"))
         moved = k.shifted(rescale(k, u, scale[2], shift[2], f.cells, LARGE), -out.scalar_zero)
         return limited(k, moved, out.low, out.high)
     if name == "RELU":
         k.do("positive_pair(high, low)")
     span, last = (0 if name == "RELU" else -most, most), (scale[2:], shift[2:])
     if name in ("TANH", "SIGMOID"):
-        at = requantise_pair(k, held_pair(span), *last, 0, out.integer.low, out.integer.high)
+        at = requantise(k, held_pair(span), *last, 0, out.integer.low, out.integer.high)
         return _table(f, at, layer.constant("lut").reshape(-1), layer.input.integer.bits)
-    return requantise_pair(k, held_pair(span), *last, out.scalar_zero, out.low, out.high)
+    return requantise(k, held_pair(span), *last, out.scalar_zero, out.low, out.high)

@@ -10,7 +10,7 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Number
 from compassc.layers.axes import AxisLoop
 from compassc.layers.axis_sums import integer_mean, itself, squares, sum_of_elements
-from compassc.layers.emit import limited, look_up, requantise, wide_kind
+from compassc.layers.emit import look_up, wide_kind
 from compassc.layers.families.reduce.reference import METHODS, check_division
 from compassc.layers.families.reduce.search import find_extreme
 from compassc.layers.joins import (
@@ -28,7 +28,7 @@ from compassc.layers.joins import (
 )
 from compassc.layers.kernels import kernel
 from compassc.layers.layer_kernel import LayerKernel
-from compassc.layers.pairs import Pair, requantise_pair, saturated_pair
+from compassc.layers.requantise import Pair, limited, requantise, saturated
 from compassc.layers.source import Kernel
 from compassc.layers.vectors import positive_pair
 
@@ -146,9 +146,9 @@ def _quantised_sum(k: LayerKernel, layer: Layer, w: AxisLoop) -> Value:
     if max(map(abs, span)) >= 2**31:
         pair = Pair(*w.sum_pair(lambda: k.shifted(w.load("x"), zero)), *span)
         if out.dtype == "int32" and not out.scalar_zero and _single(layer) == (1, 0):
-            value = saturated_pair(k, pair)
+            value = saturated(k, pair)
             return value if (out.low, out.high) == (value.low, value.high) else limited(k, value, out.low, out.high)
-        return requantise_pair(k, pair, *layer.scale_shift(of=1), out.scalar_zero, out.low, out.high)
+        return requantise(k, pair, *layer.scale_shift(of=1), out.scalar_zero, out.low, out.high)
     total = sum_of_elements(w, zero).within(*span)
     return requantise(k, total, *_single(layer), out.scalar_zero, out.low, out.high)
 
@@ -166,7 +166,7 @@ def _quantised_variance(k: LayerKernel, layer: Layer, w: AxisLoop) -> Value:
         positive_pair(high, low)
         scale, shift = layer.scale_shift(of=1)
         pair = Pair(high, low, 0, min(bound, 1 << 47))
-        return requantise_pair(k, pair, scale, shift, out.scalar_zero, out.low, out.high, bits=24)
+        return requantise(k, pair, scale, shift, out.scalar_zero, out.low, out.high, bits=24)
     acc = w.sum_of("acc", lambda: square_of(w.load("x") - mean), "int32")
     total = k.let(S.cast(S.cast(acc, "float32"), "int32"), low=0, high=bound + 128)
     return requantise(k, total, *_single(layer), out.scalar_zero, out.low, out.high)

@@ -10,12 +10,11 @@ from compassc.build import Expression, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.axes import AxisLoop
-from compassc.layers.emit import limited, requantise
 from compassc.layers.families.reduce.kernels import Product
 from compassc.layers.joins import add_to_pair
 from compassc.layers.kernels import kernel
 from compassc.layers.layer_kernel import LayerKernel
-from compassc.layers.pairs import Pair, requantise_pair, saturated_pair
+from compassc.layers.requantise import Pair, limited, requantise, saturated
 from compassc.layers.source import Kernel
 
 Steps = tuple[Callable[[], None], Callable[[], Value]]
@@ -74,8 +73,8 @@ def _sums(k: LayerKernel, layer: Layer, w: AxisLoop, method: str) -> Steps:
 
     def made() -> Value:
         if plain:
-            return limited(k, saturated_pair(k, pair), out.low, out.high)
-        return requantise_pair(k, pair, scale, shift, out.scalar_zero, out.low, out.high)
+            return limited(k, saturated(k, pair), out.low, out.high)
+        return requantise(k, pair, scale, shift, out.scalar_zero, out.low, out.high)
 
     return lambda: add_to_pair(high, low, k.shifted(w.load("x"), zero)), made
 

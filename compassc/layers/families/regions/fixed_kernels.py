@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.emit import requantise
 from compassc.layers.families.regions.fixed import (
     PART,
     STEP,
@@ -40,6 +39,7 @@ from compassc.layers.families.regions.texts import (
     image_lines,
     sizes_of,
 )
+from compassc.layers.requantise import requantise
 from compassc.layers.scripts import Substitutions, script
 from compassc.layers.source import Kernel, KernelSource, named
 from compassc.layers.vectors import bits_of

@@ -7,7 +7,7 @@ import numpy as np
 from compassc.build import Address, Expression, Value, both
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.emit import requantise_rounded, wide_kind
+from compassc.layers.emit import wide_kind
 from compassc.layers.families.rows.reference import (
     COMBINERS,
     collapse_sizes,
@@ -23,6 +23,7 @@ from compassc.layers.families.rows.reference import (
 from compassc.layers.joins import across_max, across_min
 from compassc.layers.kernels import kernel
 from compassc.layers.layer_kernel import LayerKernel, tail
+from compassc.layers.requantise import requantise_rounded
 from compassc.layers.scripts import kernel_of_macro
 from compassc.layers.source import Kernel
 from compassc.layers.steps import LANES, everywhere

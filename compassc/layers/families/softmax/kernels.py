@@ -15,7 +15,6 @@ from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import exp2_table, log2_table
 from compassc.layers.axes import AxisLoop, ending
 from compassc.layers.byte_functions import BYTES
-from compassc.layers.emit import limited, requantise
 from compassc.layers.families.reduce.search import find_extreme
 from compassc.layers.families.softmax.reference import ceil_log2, exponent_factor, float_factor
 from compassc.layers.joins import (
@@ -36,6 +35,7 @@ from compassc.layers.joins import (
 )
 from compassc.layers.kernels import kernel, scheduled
 from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.requantise import limited, requantise
 from compassc.layers.source import Kernel
 from compassc.layers.steps import LANES, everywhere
 from compassc.layers.vectors import WIDE, clamp, entry_of, halves, places_of_bytes, word_of
