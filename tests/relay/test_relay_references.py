@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
@@ -258,3 +259,11 @@ def test_keys_split_into_different_ones():
     assert len({tuple(k) for k in keys}) == 32
     drawn = unit(np.array(block(keys[0][:4], keys[0][4:8]), "uint64"), "float32")
     assert ((drawn >= 0) & (drawn < 1)).all()
+
+
+def test_bfloat16():
+    x = np.array([1.0, 2.7, -0.3], ml_dtypes.bfloat16)
+    for name, wanted in (("exp", np.exp(x.astype("f4"))), ("sum", x.astype("f4").sum()), ("add", 2 * x.astype("f4"))):
+        found = ours(name, *[x] * (2 if name == "add" else 1))
+        assert found.dtype == ml_dtypes.bfloat16
+        np.testing.assert_allclose(found.astype("f4"), wanted, rtol=2**-7)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+import ml_dtypes  # noqa: F401  # by it NumPy knows bfloat16
 import numpy as np
 
 from compassc import te

@@ -75,16 +75,29 @@ def _take(a: Any, t: Any, x: Any, indices: Any) -> Any:
     return np.stack(rows).reshape([*x.shape[:batch], *rows[0].shape])
 
 
-def _take_value(a: Any, t: Any, x: Any, indices: Any) -> Any:
-    if a.axis is not None and a.batch_dims:
-        raise ExpressionError("take with batch_dims has no tensor expression", "give batch_dims=0, or use gather")
-    return define("take", x, indices, a.axis, a.mode)
+def _place_value(place: Any, extent: int, mode: str) -> Any:
+    if mode == "wrap":
+        return te.floormod(place, extent)
+    return place if mode == "fast" else te.max(te.min(place, extent - 1), 0)
+
+
+def _take_value(a: Any, t: TensorType, x: Any, indices: Any) -> Any:
+    batch = 0 if a.axis is None else _batches(a, indices.ndim)
+    if not batch:
+        return define("take", x, indices, a.axis, a.mode)
+    at, end = a.axis % x.ndim, a.axis % x.ndim + indices.ndim - batch
+
+    def element(*i: Any) -> Any:
+        place = te.cast(indices[(*i[:batch], *i[at:end])], "int32")
+        return x[(*i[:at], _place_value(place, extents(x)[at], a.mode), *i[end:])]
+
+    return te.compute(list(t.concrete_shape), element, name="T_take", tag="injective")
 
 
 declare(
     "take", 'data, indices, axis=None, batch_dims=0, mode="clip"', _taken, INJECTIVE,
     sample((5, 4), Whole((2, 3), -1, 7), axis=0), sample((3, 6), Whole((4,), -9, 9), axis=-1, mode="wrap"),
-    sample((3, 4), Whole((5,), 0, 12)), record=record("TakeAttrs", batch_dims=0, axis=None, mode="clip"),
+    sample((3, 4), Whole((5,), 0, 12)), sample((2, 5, 3), Whole((2, 4), 0, 5), axis=1, batch_dims=1), record=record("TakeAttrs", batch_dims=0, axis=None, mode="clip"),
     reference=_take, compute=_take_value, types=("float32", "int8"), level=3,
 )  # fmt: skip
 
@@ -122,15 +135,22 @@ def _nd_reference(a: Any, t: Any, x: Any, indices: Any) -> Any:
     return x[(*batches, *indices)]
 
 
-def _nd_value(a: Any, t: Any, x: Any, indices: Any) -> Any:
-    if a.batch_dims:
-        raise ExpressionError("gather_nd with batch_dims has no tensor expression", "give batch_dims=0")
-    return define("gather_nd", x, indices)
+def _nd_value(a: Any, t: TensorType, x: Any, indices: Any) -> Any:
+    if not a.batch_dims:
+        return define("gather_nd", x, indices)
+    shape, (count, *inner) = extents(x), extents(indices)
+
+    def element(*i: Any) -> Any:
+        places = [te.cast(indices[(n, *i[: len(inner)])], "int32") for n in range(count)]
+        named = [te.Select(p < 0, p + m, p) for p, m in zip(places, shape[a.batch_dims :])]
+        return x[(*i[: a.batch_dims], *named, *i[len(inner) :])]
+
+    return te.compute(list(t.concrete_shape), element, name="T_gather_nd", tag="injective")
 
 
 declare(
     "gather_nd", "data, indices, batch_dims=0, index_rank=None", _nd, INJECTIVE, sample((4, 5), Whole((2, 3), 0, 4)),
-    sample((4, 5), Whole((1, 3), 0, 4)), record=record("GatherNDAttrs", batch_dims=0, index_rank=None), level=3,
+    sample((4, 5), Whole((1, 3), 0, 4)), sample((2, 4, 5), Whole((1, 2), -3, 4), batch_dims=1), record=record("GatherNDAttrs", batch_dims=0, index_rank=None), level=3,
     reference=_nd_reference, compute=_nd_value,
 )  # fmt: skip
 
