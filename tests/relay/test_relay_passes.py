@@ -363,3 +363,25 @@ def test_casts_that_widen_are_repeated():
     narrow = call("cast", x, dtype="int8")
     g = relay.Function([x], call("multiply", call("abs", narrow), call("negative", narrow)))
     assert ops(after("CanonicalizeCast", g)).count("cast") == 1
+
+
+def test_what_is_inlined_twice_has_its_own_cells_and_variables():
+    v, r, g = relay.var("v"), relay.var("r"), relay.GlobalVar("g")
+    fresh = relay.Function([], relay.Let(v, relay.const(1.0), relay.RefCreate(v)), attrs={"Inline": 1})
+    cells = [relay.var("a"), relay.var("b")]
+    body = relay.Let(r, relay.RefWrite(cells[0], relay.const(5.0)), relay.RefRead(cells[1]))
+    f = relay.Function([], relay.Let(cells[0], g(), relay.Let(cells[1], g(), body)))
+    inlined = make("Inline")(IRModule({g: fresh, "main": f}))
+    assert evaluate(make("InferType")(inlined)) == [1.0]
+    bound = [e.var for e in post_order(inlined["main"]) if isinstance(e, relay.Let)]
+    assert len(set(bound)) == len(bound) == 5
+    a = relay.TypeVar("T")
+    p = relay.var("p", a)
+    same = relay.Function([p], relay.Let(relay.var("q"), p, p), a, [a], {"Inline": 1})
+    twice = IRModule({g: same, "main": relay.Function([], relay.Tuple([g(relay.const(1)), g(relay.const(1.0))]))})
+    assert len(make("InferType")(make("Inline")(twice))["main"].ret_type.fields) == 2
+
+
+def test_what_cannot_be_computed_is_left_to_who_runs_it():
+    wrong = call("power", relay.const(2), relay.const(-1))
+    assert ops(after("FoldConstant", relay.Function([], wrong))) == ["power"]

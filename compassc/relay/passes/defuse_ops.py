@@ -6,11 +6,26 @@ After: no function literal is called: its body, with arguments for parameters, t
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from compassc.ir.errors import ExpressionError
-from compassc.relay.expr import Call, Expr, Function
+from compassc.relay.expr import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    Let,
+    Match,
+    Pattern,
+    PatternConstructor,
+    PatternTuple,
+    PatternVar,
+    Var,
+)
 from compassc.relay.module import IRModule
 from compassc.relay.passes._functions import on_functions
-from compassc.relay.visit import rewrite
+from compassc.relay.passes._scopes import ATOMS
+from compassc.relay.visit import post_order, rewrite
 
 NAME = "DefuseOps"
 LEVEL = 3
@@ -36,7 +51,42 @@ def _inlined(before: Expr, after: Expr) -> Expr:
     return with_arguments(after.op, after.args)
 
 
-def with_arguments(f: Function, args: object) -> Expr:
-    """The body of a function with arguments in the place of its parameters."""
-    by = {id(p): a for p, a in zip(f.params, args)}  # type: ignore[call-overload]  # expressions
-    return rewrite(f.body, lambda before, after: by.get(id(before), after))
+def with_arguments(f: Function, args: Sequence[Expr]) -> Expr:
+    """The body of a function with arguments in the place of its parameters: a copy, whose variables and effects are its own.
+    A polymorphic function is called as it is."""
+    if f.type_params:
+        return Call(f, args)
+    by: dict[int, Expr] = {id(v): v.replace() for e in post_order(f.body) for v in _bound(e)}
+    by |= {id(p): a for p, a in zip(f.params, args)}
+
+    def copied(before: Expr, after: Expr) -> Expr:
+        if id(before) in by:
+            return by[id(before)]
+        if isinstance(after, Match):
+            return after.replace(clauses=[c.replace(lhs=_renamed(c.lhs, by)) for c in after.clauses])
+        return after.replace() if after is before and not isinstance(after, (*ATOMS, Constant)) else after
+
+    return rewrite(f.body, copied)
+
+
+def _bound(e: Expr) -> Sequence[Var]:
+    """The variables that an expression binds."""
+    if isinstance(e, Function):
+        return e.params
+    if isinstance(e, Match):
+        return [v for c in e.clauses for v in _variables(c.lhs)]
+    return [e.var] if isinstance(e, Let) else ()
+
+
+def _variables(p: Pattern) -> list[Var]:
+    if isinstance(p, PatternVar):
+        return [p.var]
+    return [v for inner in getattr(p, "patterns", ()) for v in _variables(inner)]
+
+
+def _renamed(p: Pattern, by: Mapping[int, Expr]) -> Pattern:
+    if isinstance(p, PatternVar):
+        return p.replace(var=by[id(p.var)])
+    if isinstance(p, (PatternConstructor, PatternTuple)):
+        return p.replace(patterns=[_renamed(inner, by) for inner in p.patterns])
+    return p

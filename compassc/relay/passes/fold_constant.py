@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.errors import CompassError
 from compassc.relay.expr import Call, Constant, Expr, Function, If, Let, Tuple, TupleGetItem
 from compassc.relay.module import IRModule
 from compassc.relay.operators import Op
@@ -81,7 +82,12 @@ def _call(before: Expr, after: Call, fold_qnn: bool) -> Expr:
         return after
     arrays = values(after.args)
     t = result_type(op, after) if arrays is not None else None
-    return after if arrays is None or t is None else expression(op.reference(after.attrs, arrays, t))
+    if arrays is None or t is None:
+        return after
+    try:
+        return expression(op.reference(after.attrs, arrays, t))
+    except CompassError:  # it may stand where it is never computed: whoever runs it is told
+        return after
 
 
 def result_type(op: Op, made: Call) -> Type | None:
