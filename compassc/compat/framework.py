@@ -9,9 +9,11 @@ from compass_core import VERSION, switches
 from compass_core.errors import CompassError, UsageError
 from compass_runtime.host_module import num_threads as processors
 
+from .. import relay
 from ..dsl.script import tec_range
 from ..ir import IRModule as Module
 from ..ir import PrimFunc
+from ..ir.stmts import as_kernels
 from ..language.dispatch import LOCAL
 from ..language.specs import LoopSpec
 from ..targets import Target
@@ -45,33 +47,40 @@ def thread_binding(start: Any, stop: Any = None, thread: str = _TEC_THREAD) -> A
 
 
 class _ModuleType(type):
-    """The type of `IRModule`: what it makes, and counts as its own, are our modules."""
+    """The type of `IRModule`: what it makes, and counts as its own, are modules of kernels and modules of Relay."""
 
     def __instancecheck__(cls, value: object) -> bool:
-        return isinstance(value, Module)
+        return isinstance(value, (Module, relay.IRModule))
 
     def __call__(
         cls,
-        functions: Mapping[Any, PrimFunc] | None = None,
+        functions: Mapping[Any, Any] | None = None,
+        type_definitions: Mapping[Any, Any] | None = None,
         attrs: Mapping[str, Any] | None = None,
         global_infos: Any = None,
-    ) -> Module:
+    ) -> Module | relay.IRModule:
         _refuse(global_infos=global_infos)
+        given = functions or {}
+        if type_definitions or not given or not all(isinstance(f, PrimFunc) for f in given.values()):
+            return relay.IRModule(functions, type_definitions, attrs)
         notes = tuple((attrs or {}).items())
-        functions = {str(name): f for name, f in (functions or {}).items()}
-        if not functions:
-            return Module((), _MAIN, "", (), notes)
-        entry = functions[_MAIN] if _MAIN in functions else next(iter(functions.values()))
-        return Module(tuple(functions.values()), entry.name, "", (), notes)
+        named = {str(name): f for name, f in given.items()}
+        entry = named[_MAIN] if _MAIN in named else next(iter(named.values()))
+        return Module(tuple(named.values()), entry.name, "", (), notes)
 
 
 class IRModule(metaclass=_ModuleType):
-    """`IRModule({"main": function}, attrs=None)`: a module of lowered functions, which keep their names, for any target."""
+    """`IRModule({"main": function}, attrs=None)`: a module of lowered functions, which keep their names, for any target. With
+    functions of graphs or data types, or without anything, it is a module of Relay, which can hold kernels too."""
 
     @staticmethod
-    def from_expr(function: PrimFunc) -> Module:
-        """A module of one function, by the name it has."""
-        return Module((function,), function.name, "")
+    def from_expr(
+        function: Any, functions: Mapping[Any, Any] | None = None, type_defs: Mapping[Any, Any] | None = None
+    ) -> Module | relay.IRModule:
+        """A module of one function, by the name it has; of an expression of Relay a function of its free variables."""
+        if isinstance(function, PrimFunc) and not functions and not type_defs:
+            return Module((function,), function.name, "")
+        return relay.IRModule.from_expr(function, functions, type_defs)
 
 
 def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, simple_mode: bool = False) -> Module:
@@ -84,6 +93,7 @@ def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, sim
     from ..te.machine import Machine
     from .nodes import seen
 
+    inp = as_kernels(inp)
     if isinstance(inp, Schedule):
         given = list(args) if isinstance(args, (list, tuple)) else args
         if isinstance(given, list):
@@ -99,7 +109,7 @@ def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, sim
                 code="input",
                 help="give a schedule, a function or a module",
             )
-        module = inp if isinstance(inp, Module) else IRModule.from_expr(inp)
+        module = inp if isinstance(inp, Module) else Module((inp,), inp.name, "")
     made = with_passes(module).map_functions(seen)
     if isinstance(inp, Schedule):
         _remember(made, lambda target: with_passes(lowered(inp, given, name, target, binds=binds)))
@@ -141,7 +151,7 @@ def build(
     from ..te import lower as lowered
 
     _refuse(runtime=runtime)
-    chosen = Target.of(target)
+    chosen, inputs = Target.of(target), as_kernels(inputs)
     if isinstance(inputs, Schedule):
         inputs = with_passes(lowered(inputs, args, name, chosen, binds=binds))
     else:

@@ -9,9 +9,10 @@ from typing import Any
 
 from compass_core.errors import UsageError
 
+from .. import relay
 from ..analysis.structure import Interner
 from ..graph import read
-from ..ir import IRModule, PrimFunc, parse_module
+from ..ir import IRModule, PrimFunc, equal, parse_module
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import DataType, PointerType, dtype, pointer_type
@@ -21,15 +22,47 @@ from ..ir.printer import print_module
 from ..ir.verify import VerifyError, verify
 from ..ir.visit import substitute as substituted
 from ..ir.visit import substitute_body
+from ..relay.attributes import Attrs, DictAttrs
+from ..relay.expr import Clause, Pattern
 from ..te.opaque import body_of
 from . import nodes
 
 FORMAT = "compassc-ir/2"
+_Relay = relay.Expr | relay.Type | Pattern | Clause | relay.IRModule | Attrs | DictAttrs
+
+
+def _equality(lhs: Any) -> Any:
+    """The module that compares such things."""
+    return relay.equal if isinstance(lhs, _Relay) else equal
+
+
+def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
+    """Whether two things of the IR or of Relay are the same program."""
+    return bool(_equality(lhs).structural_equal(lhs, rhs, map_free_vars))
+
+
+def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> None:
+    """ValueError with the place unless two things are the same program."""
+    _equality(lhs).assert_structural_equal(lhs, rhs, map_free_vars)
+
+
+def structural_hash(node: Any, map_free_vars: bool = False) -> int:
+    """A number that equal programs share."""
+    return int(_equality(node).structural_hash(node, map_free_vars))
+
+
+def get_first_structural_mismatch(lhs: Any, rhs: Any, map_free_vars: bool = False) -> tuple[str, str] | None:
+    """The place in each of two programs where they differ first; None where they do not."""
+    found: tuple[str, str] | None = _equality(lhs).get_first_structural_mismatch(lhs, rhs, map_free_vars)
+    return found
 
 
 def save_json(node: object) -> str:
     """Anything of the IR as JSON text, which `load_json` reads: a module or function as its text, other nodes by their
     fields, each once. UsageError for what has no such form, as Python functions among annotations."""
+    if isinstance(node, (relay.IRModule, relay.Expr)):
+        kind = "relay module" if isinstance(node, relay.IRModule) else "relay expression"
+        return json.dumps({"format": FORMAT, "kind": kind, "text": node.astext()})
     if isinstance(node, (IRModule, PrimFunc)):
         kind = "module" if isinstance(node, IRModule) else "function"
         return json.dumps({"format": FORMAT, "kind": kind, "text": print_module(node.module())})
@@ -42,14 +75,20 @@ def load_json(text: str) -> Any:
     """What `save_json` wrote. UsageError for other text, and for types of nodes that there are not."""
     try:
         read = json.loads(text)
-        if read["format"] != FORMAT or read["kind"] not in ("module", "function", "nodes"):
+        if read["format"] != FORMAT or read["kind"] not in _KINDS:
             raise ValueError(read["format"])
+        if read["kind"] in _READERS:
+            return _READERS[read["kind"]](read["text"], "<saved IR>")
         if read["kind"] == "nodes":
             return _unpacked(read["root"], read["nodes"])
         module = parse_module(read["text"], "<saved IR>", _graph)
         return module if read["kind"] == "module" else module.entry_func
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         raise UsageError(f"this is no saved IR ({FORMAT}): {error}", code="compat-name") from None
+
+
+_READERS: dict[str, Callable[[str, str], Any]] = {"relay module": relay.parse, "relay expression": relay.parse_expr}
+_KINDS = ("module", "function", "nodes", *_READERS)
 
 
 def _graph(text: str, constants: bytes, path: str) -> Any:

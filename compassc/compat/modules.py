@@ -58,7 +58,17 @@ def _names(module: str) -> list[str]:
     found = {*entry.given, *(child for parent, _, child in children if parent == module)}
     for like in map(importlib.import_module, entry.like):
         found |= {name for name in getattr(like, "__all__", dir(like)) if not name.startswith("_")}
+    found |= set(_operators(entry.operators))
     return sorted(name for name in found if f"{module}.{name}" not in MISSING)
+
+
+def _operators(prefix: str | None) -> dict[str, Any]:
+    """What makes calls of the operators of Relay below a prefix, by name."""
+    if prefix is None:
+        return {}
+    from ..relay.builders import namespace
+
+    return namespace(prefix)
 
 
 def _homes(module: str, name: str) -> Iterator[tuple[str, str]]:
@@ -84,6 +94,9 @@ def _lookup(module: ModuleType, name: str) -> Any:
             offered = name in MODULES[module.__name__].given or there in getattr(found, "__all__", (there,))
             if offered and hasattr(found, there):
                 return getattr(found, there)
+        operators = _operators(MODULES[module.__name__].operators)
+        if name in operators:
+            return operators[name]
     if name.startswith("__"):  # requested by Python itself, which has a fallback
         raise AttributeError(name)
     raise _missing(MissingName, full)

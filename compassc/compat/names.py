@@ -12,13 +12,15 @@ DSL, RUNTIME, FRAMEWORK = "compassc.dsl", "compass_runtime", "compassc.compat.fr
 
 @dataclass(frozen=True)
 class Names:
-    """What one vendor module offers: `given`, name -> home; then all public names of the modules `like`.
+    """What one vendor module offers: `given`, name -> home; then all public names of the modules `like`, then the operators of
+    Relay below a prefix, "" for those without one.
 
     A home is `MODULE:NAME`, or `MODULE:` for the same name there.
     """
 
     given: dict[str, str] = field(default_factory=dict)
     like: tuple[str, ...] = ()
+    operators: str | None = None
 
 
 def _from(**homes: str) -> dict[str, str]:
@@ -57,6 +59,19 @@ _DIALECT = """Buffer alloc_buffer axis block block_attr evaluate func_attr handl
 _VALUES = """IterVar abs acos acosh all any asin asinh atan atanh call_extern call_intrin call_packed call_pure_extern ceil ceildiv comm_reducer const cos cosh decl_buffer div erf exp exp2 floor floordiv floormod fmod if_then_else
     indexdiv indexmod infinity isfinite isinf isnan log log10 log2 max max_value min min_value nearbyint popcount power reinterpret round rsqrt sigmoid sin
     sinh sqrt sum tan tanh trunc truncdiv truncmod"""
+_RELAY, _RELAY_NODES = "compassc.relay", "compassc.compat.relay_nodes"
+_WITH_FIELDS = " ".join(
+    f"{kind}WithFields"
+    for kind in "Call Constant Function If Let RefCreate RefRead RefWrite Tuple TupleGetItem Var".split()
+)
+_OPERATORS = "annotation dyn image nn qnn random vision"
+"""The prefixes of operators that modules are named after."""
+_REGISTRY_OF_RELAY = """Op OpPattern get list_op_names register register_op_attr register_shape_func register_external_compiler
+    register_compute register_strategy register_pattern register_alter_op_layout register_convert_op_layout
+    register_infer_correct_layout register_legalize register_gradient register_stateful register_fake_quantization_to_integer
+    register_optional_fake_quantization_to_integer register_mixed_precision_conversion"""
+_EQUALITY = "structural_equal assert_structural_equal structural_hash get_first_structural_mismatch"
+_TYPES_OF_RELAY = """FuncType GlobalTypeVar IncompleteType TensorType TupleType Type TypeCall TypeData TypeKind TypeRelation TypeVar"""
 _TAGS = "BROADCAST COMM_REDUCE COMM_REDUCE_IDX ELEMWISE INJECTIVE is_broadcast is_injective"
 _PADS = "get_pad_tuple get_pad_tuple1d get_pad_tuple3d get_pad_tuple_generic"
 _NVCC = """find_cuda_path get_cuda_version get_target_compute_version have_bf16 have_cudagraph have_fp16 have_fp8 have_int8
@@ -188,13 +203,51 @@ MODULES: dict[str, Names] = {
     "tvm.ir": Names(
         _from(
             framework="IRModule",
-            ir="structural_equal assert_structural_equal structural_hash get_first_structural_mismatch",
         )
+        | {n: f"{_IR_FUNCTIONS}:" for n in _EQUALITY.split()}
         | {n: f"{_IR_FUNCTIONS}:" for n in ("load_json", "save_json")}
+        | {n: f"{_RELAY}.types:" for n in _TYPES_OF_RELAY.split()}
+        | {"Constructor": f"{_RELAY}.expr:", "Op": f"{_RELAY}.operators:"}
         | {n: "compassc.compat.nodes:" for n in ("Array", "Map", "PointerType", "PrimType", "make_node")}
         | {n: "compassc.te.intrinsics:" for n in ("register_intrin_lowering", "register_op_attr")}
         | {"GlobalVar": "compassc.ir.members:", "Range": "compassc.te:"}
     ),
+    "tvm.relay": Names(
+        {name: f"{_RELAY_NODES}:" for name in f"{_WITH_FIELDS} ShapeVar".split()}, like=(_RELAY,), operators=""
+    ),
+    **{
+        f"tvm.relay.{module}": Names({name: f"{_RELAY}.{home}:" for name in names.split()})
+        for module, (home, names) in {
+            "build_module": ("bind", "bind_params_by_name"),
+            "expr_functor": ("functor", "ExprFunctor ExprMutator ExprVisitor"),
+            "loops": ("loops", "while_loop"),
+            "parser": ("parser", "fromtext parse parse_expr"),
+            "prelude": ("std", "Prelude"),
+            "scope_builder": ("scope_builder", "ScopeBuilder"),
+            "type_functor": ("functor", "TypeFunctor TypeMutator TypeVisitor"),
+            "backend.interpreter": ("interpreter", "Closure ConstructorValue Interpreter RefValue"),
+        }.items()
+    },
+    "tvm.relay.adt": Names(like=(f"{_RELAY}.expr", f"{_RELAY}.types")),
+    "tvm.relay.analysis": Names(like=(f"{_RELAY}.analysis",)),
+    "tvm.relay.backend": Names(),
+    "tvm.relay.expr": Names(
+        {name: f"{_RELAY_NODES}:" for name in _WITH_FIELDS.split()} | {"bind": f"{_RELAY}.bind:"},
+        like=(f"{_RELAY}.expr",),
+    ),
+    "tvm.relay.function": Names(
+        {"FunctionWithFields": f"{_RELAY_NODES}:", "BaseFunc": f"{_RELAY}.module:"}, like=(f"{_RELAY}.expr",)
+    ),
+    "tvm.relay.op": Names({n: f"{_RELAY}.op:" for n in _REGISTRY_OF_RELAY.split()}, operators=""),
+    **{
+        f"tvm.relay.{module}": Names(operators=prefix)
+        for prefix in _OPERATORS.split()
+        for module in ((prefix, f"{prefix}.op") if prefix == "qnn" else (prefix, f"op.{prefix}"))
+    },
+    "tvm.relay.testing": Names(
+        {n: f"{_RELAY_NODES}:" for n in ("count", "make_nat_expr", "make_nat_value")} | {"Prelude": f"{_RELAY}.std:"}
+    ),
+    "tvm.relay.ty": Names({"ShapeVar": f"{_RELAY_NODES}:"}, like=(f"{_RELAY}.types",)),
     "tvm.meta_schedule": Names(
         {
             name: f"compassc.compat.meta_schedule.{home}:"
@@ -341,9 +394,7 @@ _GRAPH_TEXT = "only functions of loops and blocks are read from the framework's 
 
 MISSING: dict[str, str] = {
     **dict.fromkeys(("tvm.dlight",), _TUNING),
-    **dict.fromkeys(
-        ("tvm.relax", "tvm.relay", "tvm.compass.relax", "tvm.compass.frontend", "tvm.compass.CompassConfig"), _GRAPHS
-    ),
+    **dict.fromkeys(("tvm.relax", "tvm.compass.relax", "tvm.compass.frontend", "tvm.compass.CompassConfig"), _GRAPHS),
     "tvm.rpc.minrpc.find_minrpc_server_libpath": "the server is compass-rpcd, whose sources are no single file: `with_minrpc` writes it",
     "tvm.exec.measure_peak": "peaks of an NPU are those of its configuration: `compassc targets`",
     "tvm.compass.utils.sync_compass_output_dir": "runs leave no files on a server; `session.list_files` and `download` get what there is",

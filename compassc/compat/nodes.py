@@ -24,6 +24,9 @@ from compassc.ir.operators import as_expr, binary, cast, immediate, kind_of
 from compassc.ir.printer import print_module
 from compassc.ir.verify import VerifyError, check_node
 from compassc.language.specs import VALUE_ATTRIBUTES
+from compassc.relay import declared
+from compassc.relay.attributes import PREFIX as RELAY_RECORDS
+from compassc.relay.attributes import RECORDS, DictAttrs
 from compassc.te import math
 from compassc.te.buffers import View, whole
 from compassc.te.construct import data_type, size_var, var
@@ -430,6 +433,12 @@ def pointer_to(element_type: object, storage_scope: str = "") -> D.PointerType:
 
 def make_node(type_key: str, **fields: object) -> Any:
     """A node by its name in the framework and its fields. TypeError for names and fields that there are not."""
+    if type_key.startswith(RELAY_RECORDS):
+        declared.load()
+        if type_key in RECORDS:
+            return RECORDS[type_key](**fields)
+    if type_key == "DictAttrs":
+        return DictAttrs(fields)
     name = type_key.removeprefix("tir.")
     if name not in TYPES:
         raise _WrongArgument(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from compass_core.errors import UsageError
 from compassc import pass_manager
 from compassc.ir import IRModule
+from compassc.ir.stmts import as_kernels
 
 from ..pass_manager.context import check_module
 
@@ -19,6 +20,7 @@ def __getattr__(name: str) -> Callable[[], Callable[[IRModule], IRModule]]:
         raise AttributeError(f"there is no pass {name}") from None
 
     def run(module: IRModule) -> IRModule:
+        module = as_kernels(module)
         check_module(module, name)
         return pass_manager.run_pipeline((found,), module)
 

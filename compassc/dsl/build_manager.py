@@ -21,7 +21,7 @@ from .. import services
 from ..driver.build import Build, Request, new_build, run_stage
 from ..driver.files import stage_files
 from ..driver.stages import stage_named
-from ..ir.stmts import IRModule, PrimFunc
+from ..ir.stmts import IRModule, PrimFunc, as_kernels
 from ..language.functions import PyPrimFunc, chosen
 from ..language.info import CompassInfo, current_target, param_info
 from ..settings.logger import DEBUG_ONCE, logger, set_logger_from_environment
@@ -242,7 +242,7 @@ class BuildManager:
 
     def parse(self, inp: Any, name: str | None = None) -> IRModule:
         """The IR of a kernel as it is written, for this target; see `lower`."""
-        inp = chosen(inp, self.target.name)
+        inp = as_kernels(chosen(inp, self.target.name))
         if isinstance(inp, PyPrimFunc):
             from ..language.parser import parse
 

@@ -323,3 +323,9 @@ class IRModule(Members, _Program):
         if all(map(is_, functions, self.functions)):
             return self
         return self.replace(functions=functions)
+
+
+def as_kernels(given: Any) -> Any:
+    """The module of kernels of what holds them (`kernels()`), as modules of graphs do; anything else as it is."""
+    found = getattr(given, "kernels", None)
+    return found() if callable(found) else given

@@ -277,7 +277,10 @@ class IRModule:
     # ------------------------------------------------------------------------------------------------------------- others
 
     def kernels(self) -> Kernels:
-        """The kernels as a module of kernels, with `main` or the first one as its entry."""
+        """The module as one of kernels, with `main` or the first one as its entry. IllFormed where it has functions of graphs."""
+        graphs = [v.name_hint for v, f in self.functions.items() if not isinstance(f, PrimFunc)]
+        if graphs:
+            raise IllFormed(f"@{graphs[0]} is a function of graphs, and no kernel", "take a module of kernels alone")
         found = {v.name_hint: f.replace(name=v.name_hint) for v, f in self.functions.items() if isinstance(f, PrimFunc)}
         entry = MAIN if MAIN in found or not found else next(iter(found))
         return Kernels(tuple(found.values()), entry, "", (), tuple(self.attrs.items()))

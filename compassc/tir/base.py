@@ -13,7 +13,7 @@ from compassc.ir.dtypes import PointerType
 from compassc.ir.equal import assert_structural_equal
 from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Buffer, Var
-from compassc.ir.stmts import Body, IRModule, PrimFunc
+from compassc.ir.stmts import Body, IRModule, PrimFunc, as_kernels
 from compassc.ir.verify import verify
 from compassc.ir.visit import all_exprs, walk_exprs, walk_stmts
 from compassc.te.errors import NoSymbol, ScheduleError
@@ -325,8 +325,7 @@ ROOT = "root"
 
 def module_of(mod: Any) -> IRModule:
     """The module to schedule. ExpressionTypeError for what is none."""
-    if isinstance(mod, PrimFunc):
-        mod = mod.module()
+    mod = mod.module() if isinstance(mod, PrimFunc) else as_kernels(mod)
     if not isinstance(mod, IRModule):
         raise ExpressionTypeError(f"a schedule is made of a PrimFunc or an IRModule, got {type(mod).__name__}")
     if not mod.functions:

@@ -116,7 +116,9 @@ def kernel(name: str) -> PrimFunc:
 
 def test_modules_hold_kernels():
     module = IRModule({"main": IDENTITY, "k": kernel("other")})
-    kernels = module.kernels()
+    with pytest.raises(ExpressionError, match="@main is a function of graphs"):
+        module.kernels()
+    kernels = IRModule({"k": kernel("other")}).kernels()
     assert isinstance(kernels, Kernels)
     assert [f.name for f in kernels.functions] == ["k"]
     again = relay.parse(module.astext())

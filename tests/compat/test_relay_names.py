@@ -1,0 +1,116 @@
+"""Programs for the framework's graph language: names, modules of kernels and graphs, what is saved and compared."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.usefixtures("names")
+
+
+def test_a_program_of_expressions_and_operators():
+    import tvm
+    from tvm import relay
+    from tvm.relay.op import nn
+
+    x = relay.var("x", shape=(1, 4))
+    w = relay.var("w", shape=(3, 4))
+    y = relay.nn.relu(nn.dense(x, w))
+    f = relay.Function(relay.analysis.free_vars(y), y + relay.const(1.0))
+    assert [p.name_hint for p in f.params] == ["x", "w"]
+    module = tvm.IRModule.from_expr(f)
+    assert isinstance(module, tvm.IRModule)
+    again = relay.parse(module.astext())
+    tvm.ir.assert_structural_equal(module, again)
+    assert tvm.ir.structural_hash(module) == tvm.ir.structural_hash(again)
+    with pytest.raises(ValueError, match="not structurally equal"):
+        tvm.ir.assert_structural_equal(module["main"], relay.Function([x], x))
+    assert tvm.ir.get_first_structural_mismatch(x, x) is None
+    values = np.arange(4, dtype="float32").reshape(1, 4), np.ones((3, 4), "float32")
+    found = relay.backend.interpreter.Interpreter(module).evaluate()(*values)
+    np.testing.assert_array_equal(found.numpy(), values[0] @ values[1].T + 1)
+    assert tvm.ir.Op.__name__ == "Op"
+    assert relay.op.get("nn.relu").name == "nn.relu"
+    assert "dense" in dir(relay.nn)
+    assert "relu" not in dir(relay)
+
+
+def test_errors_of_texts_are_diagnostics():
+    import tvm
+    from tvm import relay
+
+    with pytest.raises(tvm.error.DiagnosticError, match="not been previously declared"):
+        relay.parse('#[version = "0.0.5"]\ndef @main() { %x }')
+
+
+def test_a_module_grows_from_nothing():
+    import tvm
+    from tvm import relay, te
+
+    a = te.placeholder((4,), name="A")
+    b = te.compute((4,), lambda i: a[i] + 1.0, name="B")
+    kernel = te.create_prim_func([a, b])
+    module = tvm.IRModule()
+    module["main"] = kernel
+    assert isinstance(module, tvm.IRModule)
+    built = tvm.build(module, target="llvm")
+    out = tvm.nd.array(np.zeros(4, "float32"))
+    built["main"](tvm.nd.array(np.arange(4, dtype="float32")), out)
+    np.testing.assert_array_equal(out.numpy(), np.arange(4) + 1)
+    assert tvm.tir.Schedule(module).get_block("B") is not None
+    assert isinstance(tvm.tir.transform.Simplify()(module), tvm.IRModule)
+    both = tvm.IRModule({"graph": relay.Function([], relay.const(1)), "kernel": kernel}, attrs={"a": 1})
+    assert both.attrs["a"] == 1
+    assert isinstance(tvm.IRModule({"main": kernel}), tvm.IRModule)
+    tvm.ir.assert_structural_equal(kernel, both["kernel"])
+
+
+def test_what_is_saved_is_loaded():
+    import tvm
+    from tvm import relay
+
+    x = relay.var("x", shape=(2,))
+    f = relay.Function([x], x + relay.const([1.0, 2.0]))
+    for given in (f, tvm.IRModule({"main": f})):
+        tvm.ir.assert_structural_equal(tvm.ir.load_json(tvm.ir.save_json(given)), given)
+
+
+def test_copies_with_other_fields():
+    from tvm import relay
+
+    x, y = relay.var("x"), relay.var("y")
+    call = relay.GlobalVar("f")(x)
+    assert relay.CallWithFields(call) is call
+    assert relay.CallWithFields(call, args=[y]).args[0] is y
+    assert relay.TupleWithFields(relay.Tuple([x]), [y, x])[0] is y
+    f = relay.Function([x], x)
+    assert relay.FunctionWithFields(f, ret_type=relay.scalar_type("int8")).ret_type == relay.scalar_type("int8")
+    assert relay.FunctionWithFields(f, virtual_device=None) is f
+    for wrong in ({"arg": 1}, {"op": None, "nothing": 2}):
+        with pytest.raises(RuntimeError, match="there is no field"):
+            relay.CallWithFields(call, **wrong)
+    with pytest.raises(RuntimeError, match="is no Call"):
+        relay.CallWithFields(x)
+
+
+def test_attributes_by_their_keys():
+    import tvm
+
+    attrs = tvm.ir.make_node("relay.attrs.Conv2DAttrs", strides=[2, 2])
+    assert list(attrs.strides) == [2, 2]
+    assert attrs["groups"] == 1
+    with pytest.raises(AttributeError, match="no field 'stride'"):
+        tvm.ir.make_node("relay.attrs.Conv2DAttrs", stride=[2, 2])
+    assert tvm.ir.make_node("DictAttrs", a=1)["a"] == 1
+
+
+def test_natural_numbers():
+    from tvm import relay
+    from tvm.relay.testing import count, make_nat_expr, make_nat_value
+
+    prelude = relay.Prelude()
+    assert count(prelude, make_nat_value(prelude, 7)) == 7
+    run = relay.backend.interpreter.Interpreter(prelude.mod)
+    double = prelude.mod.get_global_var("nat_double")
+    assert count(prelude, run.evaluate(double(make_nat_expr(prelude, 5)))) == 10
+    assert count(prelude, run.evaluate(double)(make_nat_value(prelude, 3))) == 6
