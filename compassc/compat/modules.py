@@ -7,7 +7,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -57,9 +57,16 @@ def _names(module: str) -> list[str]:
     children = (name.rpartition(".") for name in MODULES)
     found = {*entry.given, *(child for parent, _, child in children if parent == module)}
     for like in map(importlib.import_module, entry.like):
-        found |= {name for name in getattr(like, "__all__", dir(like)) if not name.startswith("_")}
+        found |= {name for name in _public(like) if not name.startswith("_")}
     found |= set(_operators(entry.operators))
     return sorted(name for name in found if f"{module}.{name}" not in MISSING)
+
+
+def _public(module: ModuleType) -> Collection[str]:
+    """The names that a module of ours offers: those that it lists itself, or all."""
+    listed = vars(module).get("__dir__")
+    found: Collection[str] = listed() if listed is not None else vars(module).get("__all__", dir(module))
+    return found
 
 
 def _operators(prefix: str | None) -> dict[str, Any]:
@@ -91,7 +98,8 @@ def _lookup(module: ModuleType, name: str) -> Any:
     if full not in MISSING:
         for home, there in _homes(module.__name__, name):
             found = importlib.import_module(home)
-            offered = name in MODULES[module.__name__].given or there in getattr(found, "__all__", (there,))
+            restricted = "__all__" in vars(found) and there not in _public(found)
+            offered = name in MODULES[module.__name__].given or not restricted
             if offered and hasattr(found, there):
                 return getattr(found, there)
         operators = _operators(MODULES[module.__name__].operators)

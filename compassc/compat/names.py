@@ -70,6 +70,14 @@ _REGISTRY_OF_RELAY = """Op OpPattern get list_op_names register register_op_attr
     register_compute register_strategy register_pattern register_alter_op_layout register_convert_op_layout
     register_infer_correct_layout register_legalize register_gradient register_stateful register_fake_quantization_to_integer
     register_optional_fake_quantization_to_integer register_mixed_precision_conversion"""
+_PARAMS = "load_param_dict load_param_dict_from_file save_param_dict save_param_dict_to_file"
+_BUILDING = {
+    "build": f"{_RELAY}.backend.build:",
+    "create_executor": f"{_RELAY}.backend.executors:",
+    "load_param_dict": "compass_runtime.param_dict:",
+    "optimize": f"{_RELAY}.backend.build:",
+    "save_param_dict": "compass_runtime.param_dict:",
+}
 _EQUALITY = "structural_equal assert_structural_equal structural_hash get_first_structural_mismatch"
 _TYPES_OF_RELAY = """FuncType GlobalTypeVar IncompleteType TensorType TupleType Type TypeCall TypeData TypeKind TypeRelation TypeVar"""
 _TAGS = "BROADCAST COMM_REDUCE COMM_REDUCE_IDX ELEMWISE INJECTIVE is_broadcast is_injective"
@@ -213,12 +221,16 @@ MODULES: dict[str, Names] = {
         | {"GlobalVar": "compassc.ir.members:", "Range": "compassc.te:"}
     ),
     "tvm.relay": Names(
-        {name: f"{_RELAY_NODES}:" for name in f"{_WITH_FIELDS} ShapeVar".split()}, like=(_RELAY,), operators=""
+        {name: f"{_RELAY_NODES}:" for name in f"{_WITH_FIELDS} ShapeVar".split()} | _BUILDING,
+        like=(_RELAY,),
+        operators="",
     ),
+    "tvm.relay.build_module": Names({"bind_params_by_name": f"{_RELAY}.bind:"} | _BUILDING),
+    "tvm.relay.param_dict": Names({n: "compass_runtime.param_dict:" for n in _PARAMS.split()}),
+    "tvm.relay.transform": Names(like=(f"{_RELAY}.transform",)),
     **{
         f"tvm.relay.{module}": Names({name: f"{_RELAY}.{home}:" for name in names.split()})
         for module, (home, names) in {
-            "build_module": ("bind", "bind_params_by_name"),
             "expr_functor": ("functor", "ExprFunctor ExprMutator ExprVisitor"),
             "loops": ("loops", "while_loop"),
             "parser": ("parser", "fromtext parse parse_expr"),

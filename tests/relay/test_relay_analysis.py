@@ -17,6 +17,7 @@ from compassc.relay.bind import bind, bind_params_by_name
 from compassc.relay.expr import Expr
 from compassc.relay.operators import OPERATORS, get
 from compassc.relay.scope_builder import ScopeBuilder
+from compassc.relay.text.program import parse_module
 from compassc.relay.visit import children, post_order
 
 from .programs import RECIPES, Builder
@@ -85,7 +86,7 @@ def test_type_variables():
     assert variables.free_type_vars(f) == [b]
     identity = relay.FuncType([a], a, [a])
     assert (variables.free_type_vars(identity), variables.bound_type_vars(identity)) == ([], [a])
-    module = relay.parse(VERSION + "type T[C] { One(C), }\ndef @f() { One(1) }")
+    module = parse_module(VERSION + "type T[C] { One(C), }\ndef @f() { One(1) }")
     c = module.get_type("T")[1].inputs[0]
     assert variables.bound_type_vars(module["f"], module) == [c]
     assert variables.free_type_vars(module["f"]) == [c]
@@ -121,7 +122,7 @@ def test_features_of_recursion_and_kernels():
 
 
 def test_operators_are_counted_once_each():
-    module = relay.parse(
+    module = parse_module(
         VERSION + "def @main(%x: Tensor[(2, 2), float32]) { %0 = nn.relu(%x); %1 = add(%0, %0); add(%1, %0) }"
     )
     assert counts.list_op_freqs(module) == {"nn.relu": 1, "add": 2}
@@ -160,7 +161,7 @@ def test_multiplications():
 
 def test_calls_between_functions():
     text = "def @main() { @a(); @a(); @b }\ndef @a() { @a() }\ndef @b() { 1 }"
-    graph = CallGraph(relay.parse(VERSION + text))
+    graph = CallGraph(parse_module(VERSION + text))
     assert (graph.ref_count("a"), graph.ref_count("b"), graph.ref_count("main")) == (3, 1, 0)
     assert (graph.global_call_count("main"), graph.global_call_count("b")) == (3, 0)
     assert graph.is_recursive("a")

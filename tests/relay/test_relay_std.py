@@ -24,11 +24,12 @@ def test_files_are_whole_and_read_back(name):
     module = relay.IRModule()
     module.import_from_std("prelude.rly")
     module.import_from_std(name)
-    module.import_from_std(name)
+    typed = module.import_from_std(name)
     for v, function in some(module.functions.items()):
         assert free_vars(function) == [], v
-    again = relay.parse(module.astext())
-    relay.assert_structural_equal(module, again)
+    again = relay.parse(typed.astext())
+    relay.assert_structural_equal(typed, again)
+    assert all(f.checked_type_ is not None for f in some(typed.functions.values()))
 
 
 def test_unknown_files_are_refused():

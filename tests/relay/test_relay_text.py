@@ -15,12 +15,14 @@ from compassc.relay.errors import DiagnosticError
 from compassc.relay.expr import Expr
 from compassc.relay.operators import get as OP
 from compassc.relay.text import metadata
+from compassc.relay.text.program import parse_module
 from compassc.relay.types import SizeVar
 from compassc.relay.variables import free_vars
 
 from .programs import RECIPES, Builder
 
 VERSION = '#[version = "0.0.5"]\n'
+FIVES = '{"relay.Constant": [{"constant": {"dtype": "float32", "shape": [5], "data": "AACgQAAAoEAAAKBAAACgQAAAoEA="}}]}'
 FREE = [relay.var("x", shape=(2,)), relay.Var("y"), relay.Var("0.weird name")]
 LIST = """type List[A] {
   Cons(A, List[A]),
@@ -51,8 +53,8 @@ def test_printed_modules_are_read_back(recipe, count):
     bodies = [program(recipe) for _ in range(count)]
     functions = {f"f{i}": relay.Function(free_vars(e), e) for i, e in enumerate(bodies)}
     module = relay.IRModule(functions, attrs={"note": "a", "list": [1, 2.5, None]})
-    module.update(relay.parse(VERSION + LIST))
-    again = relay.parse(module.astext())
+    module.update(parse_module(VERSION + LIST))
+    again = parse_module(module.astext())
     relay.assert_structural_equal(module, again)
     assert relay.structural_hash(module) == relay.structural_hash(again)
     assert again.attrs == module.attrs
@@ -224,6 +226,22 @@ def test_shared_expressions_stay_shared():
     assert made.fields[0] is made.fields[1]
 
 
+def test_texts_of_modules_have_types():
+    module = relay.parse(VERSION + "def @main(%x: Tensor[(2, 3), float32]) { nn.relu(%x) + 1f }")
+    assert module["main"].ret_type == relay.TensorType((2, 3))
+    again = relay.parse(module.astext())
+    relay.assert_structural_equal(module, again)
+    with pytest.raises(DiagnosticError) as raised:
+        relay.parse(
+            VERSION
+            + "def @main(%x: Tensor[(2, 3), float32]) {\n  %x + meta[relay.Constant][0]\n}\n#[metadata]\n"
+            + FIVES
+        )
+    assert raised.value.span is not None
+    assert raised.value.span.line == 3
+    assert "^" in render(raised.value)
+
+
 def test_comments_and_commas():
     made = read("/* a /* b */ c */ fn (%x: int32,) { // to the end }\n (1, 2,) }")
     assert isinstance(made, relay.Function)
@@ -239,13 +257,13 @@ def test_types_may_stand_behind_their_use():
 
 
 def test_functions_and_types_of_another_module_are_known():
-    module = relay.parse(VERSION + LIST + "def @g() { () }")
-    made = relay.parse(VERSION + "def @f() { (@g(), Nil) }", init_module=module)
+    module = parse_module(VERSION + LIST + "def @g() { () }")
+    made = parse_module(VERSION + "def @f() { (@g(), Nil) }", init_module=module)
     assert made is module
     assert [v.name_hint for v in module.functions] == ["g", "f"]
     before = str(module)
     with pytest.raises(DiagnosticError):
-        relay.parse(VERSION + "def @h() { () }\ndef @i() { %x }", init_module=module)
+        parse_module(VERSION + "def @h() { () }\ndef @i() { %x }", init_module=module)
     assert str(module) == before
 
 

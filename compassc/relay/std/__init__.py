@@ -8,20 +8,23 @@ from pathlib import Path
 from compass_core.errors.suggest import help_for
 from compassc.ir.errors import ExpressionError
 from compassc.relay.module import IRModule
+from compassc.relay.passes import infer_type
 from compassc.relay.text.program import parse_module
 
 _FOLDER = Path(__file__).parent
 
 
 def import_file(module: IRModule, name: str) -> IRModule:
-    """Have the definitions of a file in a module, once. ExpressionError for a name that no file has."""
+    """Have the definitions of a file in a module, once; gives the module with types. ExpressionError for a name that no file has."""
     known = sorted(path.name for path in _FOLDER.glob("*.rly"))
     if name not in known:
         raise ExpressionError(f"there is no standard file '{name}'", help_for(name, known, "files"))
     if name not in module.imported:
         parse_module((_FOLDER / name).read_text(encoding="utf-8"), name, module)
         module.imported.add(name)
-    return module
+    typed = infer_type.run(module)
+    typed.imported.update(module.imported)
+    return typed
 
 
 class Prelude:
