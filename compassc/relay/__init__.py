@@ -1,7 +1,9 @@
 """Relay: the graph language. Expressions with types, modules, text, operators, passes, and what runs them."""
 
 from compassc.relay import analysis, loops
+from compassc.relay import op as op
 from compassc.relay.bind import bind
+from compassc.relay.builders import NAMESPACES, namespace
 from compassc.relay.equal import assert_structural_equal, structural_equal, structural_hash
 from compassc.relay.errors import DiagnosticError
 from compassc.relay.expr import (
@@ -113,3 +115,11 @@ __all__ = [
     "structural_hash",
     "var",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """The builders of operators (`relay.add`), and those of a kind (`relay.nn`)."""
+    found = NAMESPACES.get(name) or (None if name.startswith("_") else namespace().get(name))
+    if found is None:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return found

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from compass_core.errors.suggest import help_for
 from compassc.relay import declared
 from compassc.relay.expr import Call, as_expr
-from compassc.relay.operators import OPERATORS, get
+from compassc.relay.operators import OPERATORS, OperatorError, get
 
 F = TypeVar("F", bound=Callable[..., Any])
 BUILDERS: dict[str, Callable[..., Any]] = {}
@@ -43,3 +44,25 @@ def namespace(prefix: str = "") -> dict[str, Callable[..., Any]]:
     declared.load()
     parts = ((n.rpartition("."), f) for n, f in BUILDERS.items())
     return {last: f for (first, _, last), f in parts if first == prefix}
+
+
+class Builders:
+    """The builders below a prefix as attributes: `Builders("nn").dense`."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        declared.load()
+        found = BUILDERS.get(f"{self._prefix}.{name}")
+        if found is None:
+            known = list(namespace(self._prefix)) if not name.startswith("_") else []
+            raise OperatorError(f"relay.{self._prefix} has no operator '{name}'", help_for(name, known, "operators"))
+        return found
+
+    def __dir__(self) -> list[str]:
+        return sorted(namespace(self._prefix))
+
+
+NAMESPACES: dict[str, Builders] = {n: Builders(n) for n in ("nn", "image", "vision", "qnn", "random", "annotation")}
+"""What `relay.nn`, ... are."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from compassc import relay
 from compassc.operators.patterns import PatternKind
 from compassc.relay import declared, op
 from compassc.relay.builders import BUILDERS, build
@@ -149,3 +150,13 @@ def test_operators_of_programs():
     finally:
         del OPERATORS["tests.operator"]
     assert op.add(var("x", shape=(2,)), const(1.0)).op is get("add") and "nn.dense" in op.list_op_names()
+
+
+def test_builders_by_kind():
+    x = relay.var("x", shape=(2, 3))
+    assert relay.nn.relu(x).op is get("nn.relu") and relay.add(x, x).op is get("add")
+    assert "resize2d" in dir(relay.image) and relay.qnn.quantize.__name__ == "quantize"
+    with pytest.raises(OperatorError, match=r"relay\.nn has no operator 'relo'"):
+        relay.nn.relo(x)
+    with pytest.raises(AttributeError, match="has no attribute 'ad'"):
+        _ = relay.ad
