@@ -341,6 +341,11 @@ class Constructor(Expr):
 class Pattern(Node):
     """Base of the patterns of `Match`."""
 
+    def __repr__(self) -> str:
+        from compassc.relay.printer import text
+
+        return text(self)
+
 
 @node
 class PatternWildcard(Pattern):

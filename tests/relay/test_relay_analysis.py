@@ -8,7 +8,7 @@ from hypothesis import given
 
 from compassc import relay
 from compassc.ir.errors import ExpressionError
-from compassc.relay import functor, variables
+from compassc.relay import analysis, functor, variables
 from compassc.relay.analysis import counts, features
 from compassc.relay.analysis.call_graph import CallGraph
 from compassc.relay.analysis.features import Feature
@@ -274,3 +274,30 @@ def test_scope_builders_refuse_steps_that_cannot_come():
         sb.let(("a", "int8", "b"), relay.const(1))
     assert sb.type_of(relay.var("x", "int8")) == relay.scalar_type("int8")
     assert isinstance(sb.type_of(relay.const(1)), relay.IncompleteType)
+
+
+def test_kinds_and_cases():
+    module = parse_module(
+        VERSION + "type T[C] { One(C), Two, }\ndef @f(%x: T[int8]) { match? (%x) { One(_) => { 1 } } }"
+    )
+    header = module.get_global_type_var("T")
+    assert analysis.check_kind(relay.TypeCall(header, [relay.scalar_type("int8")]), module) == relay.TypeKind.Type
+    with pytest.raises(ExpressionError):
+        analysis.check_kind(relay.TypeCall(header, []), module)
+    assert [str(p) for p in analysis.unmatched_cases(module["f"].body, module)] == ["Two"]
+
+
+def test_basic_blocks():
+    shared = F()
+    ordered = read("let %x = @f(); if (%x) { @g(%x) } else { %x }")
+    assert analysis.check_basic_block_normal_form(ordered)
+    wrong = relay.If(relay.const(True), relay.Tuple([shared]), relay.Tuple([shared, shared]))
+    with pytest.raises(ExpressionError, match="should be lifted"):
+        analysis.check_basic_block_normal_form(wrong)
+
+
+def test_kernels_of_fusion():
+    module = relay.parse(VERSION + "def @main(%x: Tensor[(4), float32]) { nn.relu(nn.relu(%x) + 1f) }")
+    kernels = list(analysis.extract_fused_functions(module).values())
+    assert len(kernels) == 1
+    assert counts.list_op_freqs(relay.IRModule({"main": kernels[0]})) == {"nn.relu": 2, "add": 1}

@@ -12,6 +12,12 @@ from compassc.relay.analysis.counts import (
     search_fc_transpose,
 )
 from compassc.relay.analysis.features import Feature, detect_feature
+from compassc.relay.analysis.typing import (
+    check_basic_block_normal_form,
+    check_kind,
+    extract_fused_functions,
+    unmatched_cases,
+)
 from compassc.relay.analysis.wellformed import check_constant, well_formed
 from compassc.relay.variables import (
     all_type_vars,
@@ -30,9 +36,12 @@ __all__ = [
     "all_vars",
     "bound_type_vars",
     "bound_vars",
+    "check_basic_block_normal_form",
     "check_constant",
+    "check_kind",
     "count_layers",
     "detect_feature",
+    "extract_fused_functions",
     "extract_intermdeiate_expr",
     "free_type_vars",
     "free_vars",
@@ -41,5 +50,6 @@ __all__ = [
     "list_op_freqs",
     "post_order_visit",
     "search_fc_transpose",
+    "unmatched_cases",
     "well_formed",
 ]
