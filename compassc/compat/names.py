@@ -243,6 +243,7 @@ MODULES: dict[str, Names] = {
     "tvm.relay.adt": Names(like=(f"{_RELAY}.expr", f"{_RELAY}.types")),
     "tvm.relay.analysis": Names(like=(f"{_RELAY}.analysis",)),
     "tvm.relay.backend": Names(),
+    "tvm.relay.dataflow_pattern": Names(like=(f"{_RELAY}.dataflow_pattern",)),
     "tvm.relay.expr": Names(
         {name: f"{_RELAY_NODES}:" for name in _WITH_FIELDS.split()} | {"bind": f"{_RELAY}.bind:"},
         like=(f"{_RELAY}.expr",),

@@ -7,7 +7,7 @@ in `kinds`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from compass_core.errors import together
 from compassc.relay.expr import Expr, Function
@@ -17,7 +17,7 @@ from compassc.relay.infer.rules import Definitions, Typing
 from compassc.relay.types import Type
 from compassc.relay.visit import children
 
-__all__ = ["Definitions", "TypeInferenceError", "infer_functions", "infer_local"]
+__all__ = ["Definitions", "TypeInferenceError", "infer_functions", "infer_local", "types_within"]
 
 
 def infer_functions(functions: Mapping[str, Function], definitions: Definitions) -> dict[str, Function]:
@@ -44,6 +44,21 @@ def infer_local(e: Expr, definitions: Definitions) -> Type:
     found = typing.resolved(e)
     e.typed(found)
     return found
+
+
+def types_within(root: Expr, definitions: Definitions) -> Callable[[Expr], Type]:
+    """A function that gives the types of a program and its parts, with holes where they are not known; they are noted
+    nowhere. TypeInferenceError, or several at once."""
+    typing = Typing(definitions)
+
+    def type_of(e: Expr) -> Type:
+        typing.type_of(e)
+        typing.solver.solve()
+        _raise(typing.solver.errors)
+        return typing.resolved(e)
+
+    type_of(root)
+    return type_of
 
 
 def _raise(errors: list[TypeInferenceError]) -> None:
