@@ -385,3 +385,32 @@ def test_what_is_inlined_twice_has_its_own_cells_and_variables():
 def test_what_cannot_be_computed_is_left_to_who_runs_it():
     wrong = call("power", relay.const(2), relay.const(-1))
     assert ops(after("FoldConstant", relay.Function([], wrong))) == ["power"]
+
+
+LEAST = float(np.finfo("float32").min)
+PADDED = {
+    "conv2d": (
+        lambda d: build("nn.conv2d", d, relay.const(np.ones((2, 3, 2, 2), "float32")), padding=(1, 0)),
+        0.0,
+        True,
+    ),
+    "avg_pool2d": (lambda d: build("nn.avg_pool2d", d, (2, 2)), 0.0, True),
+    "avg_pool2d that does not count": (lambda d: build("nn.avg_pool2d", d, (2, 2), padding=(1, 1)), 0.0, False),
+    "max_pool2d": (lambda d: build("nn.max_pool2d", d, (2, 2)), LEAST, True),
+    "max_pool2d of windows within padding": (lambda d: build("nn.max_pool2d", d, (1, 2)), LEAST, False),
+    "max_pool2d of zeros": (lambda d: build("nn.max_pool2d", d, (2, 2)), 0.0, False),
+}
+
+
+@pytest.mark.parametrize("case", PADDED)
+def test_operators_pad_themselves(case):
+    user, value, folds = PADDED[case]
+    d = relay.var("d", shape=(1, 3, 4, 5))
+    array = np.random.default_rng(4).integers(-9, 9, (1, 3, 4, 5)).astype("float32")
+    for widths, fits in ([[0, 0], [0, 0], [1, 1], [0, 1]], True), ([[0, 0], [1, 0], [1, 1], [1, 1]], False):
+        if not fits and case == "conv2d":
+            continue  # its weights have other channels then
+        f = typed(relay.Function([d], user(build("nn.pad", d, widths, value))))
+        made = make("FoldExplicitPadding")(f)
+        assert ("nn.pad" in ops(made["main"])) != (folds and fits)
+        np.testing.assert_array_equal(evaluate(made, array)[0], evaluate(f, array)[0])
