@@ -221,7 +221,9 @@ MODULES: dict[str, Names] = {
         | {"GlobalVar": "compassc.ir.members:", "Range": "compassc.te:"}
     ),
     "tvm.relay": Names(
-        {name: f"{_RELAY_NODES}:" for name in f"{_WITH_FIELDS} ShapeVar".split()} | _BUILDING,
+        {name: f"{_RELAY_NODES}:" for name in f"{_WITH_FIELDS} ShapeVar".split()}
+        | _BUILDING
+        | {"build_config": "compassc.pass_manager.context:PassContext"},
         like=(_RELAY,),
         operators="",
     ),
@@ -258,7 +260,9 @@ MODULES: dict[str, Names] = {
         for module in ((prefix, f"{prefix}.op") if prefix == "qnn" else (prefix, f"op.{prefix}"))
     },
     "tvm.relay.testing": Names(
-        {n: f"{_RELAY_NODES}:" for n in ("count", "make_nat_expr", "make_nat_value")} | {"Prelude": f"{_RELAY}.std:"}
+        {n: f"{_RELAY_NODES}:" for n in ("count", "make_nat_expr", "make_nat_value")}
+        | {n: "compassc.compat.relay_testing:" for n in ("run_infer_type", "run_opt_pass")}
+        | {"Prelude": f"{_RELAY}.std:"}
     ),
     "tvm.relay.ty": Names({"ShapeVar": f"{_RELAY_NODES}:"}, like=(f"{_RELAY}.types",)),
     "tvm.meta_schedule": Names(
@@ -322,7 +326,10 @@ MODULES: dict[str, Names] = {
     "tvm.rpc.server": Names({"Server": f"{RUNTIME}.rpc:"}),
     "tvm.rpc.testing": Names(like=(f"{RUNTIME}.rpc.testing",)),
     "tvm.rpc.tracker": Names({"Tracker": f"{RUNTIME}.rpc:"}),
-    "tvm.runtime": Names(_from(dtypes="DataType", runtime=_RUNTIME, framework="enabled num_threads", te="const")),
+    "tvm.runtime": Names(
+        _from(dtypes="DataType", runtime=_RUNTIME, framework="enabled num_threads", te="const")
+        | {n: "compass_runtime.param_dict:" for n in _PARAMS.split()}
+    ),
     "tvm.runtime.ndarray": Names(_from(runtime="NDArray array cpu cuda device empty from_dlpack")),
     "tvm.script": Names({"from_source": _SCRIPT, "ir_module": _SCRIPT}),
     "tvm.script.parser": Names({"parse": _SCRIPT + "from_source"}),
@@ -338,6 +345,7 @@ MODULES: dict[str, Names] = {
     ),
     "tvm.te.tensor": Names({n: "compassc.te:" for n in _TENSORS.split()}),
     "tvm.contrib": Names(),
+    "tvm.contrib.graph_executor": Names({n: f"{RUNTIME}.graph_executor:" for n in ("GraphModule", "create")}),
     "tvm.contrib.cblas": Names({n: "compassc.compat.host_operations:" for n in ("batch_matmul", "matmul")}),
     "tvm.contrib.cc": Names(like=("compassc.compat.linking",)),
     "tvm.contrib.clang": Names({"create_llvm": "compassc.compat.contrib:"}),
@@ -415,7 +423,7 @@ MISSING: dict[str, str] = {
     "tvm.compass.dsl.testing.run_op_case": "it needs the vendor's reference implementation of every layer; compare an aipu.bin with `compass-run --expect`",
     "tvm.compass.utils.check_call_compass_tool": "no programs of the vendor are called",
     **dict.fromkeys(
-        [f"tvm.contrib.{n}" for n in ("cublas", "cudnn", "graph_executor", "rpc", "xcode")],
+        [f"tvm.contrib.{n}" for n in ("cublas", "cudnn", "rpc", "xcode")],
         "no tools of other makers are called; modules are written with `module.export_library(path)`",
     ),
     **dict.fromkeys(

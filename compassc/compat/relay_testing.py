@@ -1,0 +1,31 @@
+"""What the framework's own tests of Relay call: types of expressions, single passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from compassc.relay.expr import Expr, Function, as_expr
+from compassc.relay.module import MAIN, IRModule
+from compassc.relay.passes import infer_type
+from compassc.relay.std import Prelude
+
+
+def _of(module: IRModule, given: Expr) -> Any:
+    found = module[MAIN]
+    return found if isinstance(given, Function) else found.body
+
+
+def run_infer_type(expr: object) -> Any:
+    """An expression, or a function, with types."""
+    given = as_expr(expr)
+    return _of(infer_type.run(IRModule.from_expr(given)), given)
+
+
+def run_opt_pass(expr: object, opt_pass: Callable[[IRModule], IRModule], import_prelude: bool = False) -> Any:
+    """An expression, or a function, with types and after a pass."""
+    given = as_expr(expr)
+    module = IRModule.from_expr(given)
+    if import_prelude:
+        Prelude(module)
+    return _of(opt_pass(infer_type.run(module)), given)
