@@ -199,6 +199,17 @@ def test_structures():
     assert not FunctionPattern(None, wildcard()).has_attr({"Composite": "other"}).match(function)
 
 
+def test_operators_with_several_results_are_calls():
+    halves = build("split", X, 2, axis=1)
+    pattern = is_op("split")(is_var())
+    assert pattern.match(halves) and is_expr(halves).match(halves) and not relu_pattern().match(halves)
+    assert is_tuple_get_item(pattern, 1).match(halves[1]) and not is_tuple_get_item(pattern, 1).match(halves[0])
+    assert list(pattern.partition(halves).args) == [X]
+    for bad in (lambda: is_var().match("x"), lambda: is_expr(3), lambda: rewrite(Once(), None)):
+        with pytest.raises(ExpressionTypeError, match="no Relay expression"):
+            bad()
+
+
 def test_attributes_and_types():
     e = conv(X)
     call = is_op("nn.conv2d")(None)

@@ -28,7 +28,7 @@ from compassc.relay.dataflow_pattern.patterns import (
     WildcardPattern,
 )
 from compassc.relay.equal import structural_equal
-from compassc.relay.expr import Call, Constant, Expr, Function, If, Let, Tuple, TupleGetItem, Var
+from compassc.relay.expr import Call, Constant, Expr, Function, If, Let, Tuple, TupleGetItem, Var, as_expr
 from compassc.relay.infer import types_within
 from compassc.relay.module import IRModule
 from compassc.relay.operators import Op
@@ -44,7 +44,8 @@ COMMUTATIVE = ("add", "multiply")
 
 def match(pattern: DFPattern, expr: Expr) -> bool:
     """Whether an expression matches a pattern."""
-    return Matcher(expr).match(pattern, expr) is not None
+    e = as_expr(expr)
+    return Matcher(e).match(pattern, e) is not None
 
 
 class Matcher:

@@ -10,7 +10,7 @@ from typing import Any
 from compassc.ir.errors import ExpressionTypeError
 from compassc.relay import operators
 from compassc.relay.attributes import DictAttrs
-from compassc.relay.expr import Expr, OutOfTuple
+from compassc.relay.expr import Expr, OutOfTuple, as_expr
 from compassc.relay.node import Node, node
 from compassc.relay.types import TensorType, Type, element_type
 
@@ -102,6 +102,9 @@ class ExprPattern(DFPattern):
     """An expression that is structurally equal to this one."""
 
     expr: Expr
+
+    def __post_init__(self) -> None:
+        self._keep(expr=as_expr(self.expr))
 
 
 @node

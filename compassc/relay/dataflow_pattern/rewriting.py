@@ -56,6 +56,7 @@ def rewrite(
         if not isinstance(getattr(c, "pattern", None), DFPattern):
             raise ExpressionError(f"{type(c).__name__} has no pattern", "set self.pattern")
     module = IRModule() if mod is None else mod
+    expr = as_expr(expr)
     for _ in range(ROUNDS):
         before = expr
         for c in list(left):
@@ -120,6 +121,7 @@ def partition(
     """The program with each match as a call of a function: what leaves of the pattern stand for are its arguments, constants
     that the pattern asks for stay inside. Functions have `attrs` and the attribute `PartitionedFromPattern`, which names the
     operators. Matches that `check` refuses stay as they are, and so does what has no meaning outside of a let."""
+    expr = as_expr(expr)
     if isinstance(pattern, FunctionPattern):
         return expr  # a function that is not called
     found = groups(pattern, expr, IRModule())
