@@ -245,3 +245,10 @@ def native(elem: DataType) -> DataType:
 
 def bool_of(lanes: int) -> DataType:
     return make_dtype("uint", 1, lanes)
+
+
+def type_text(t: DataType | PointerType) -> str:
+    """The form of a type in IR text."""
+    if isinstance(t, PointerType):
+        return f'T.ptr("{t.elem}", "{t.scope}")'
+    return f"T.{t}"

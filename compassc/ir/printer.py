@@ -18,7 +18,7 @@ from compass_core.operators import OPERATORS
 from . import exprs as E
 from . import stmts as S
 from . import tensor_exprs as T
-from .dtypes import BOOL, INT32, DataType, PointerType
+from .dtypes import BOOL, INT32, PointerType, type_text
 from .forms import FORMS
 from .members import GraphMember
 from .names import NamePool
@@ -44,12 +44,6 @@ def mask_text(bits: int, lanes: int) -> str:
             i += 1
         out.append(f"{i - start}{'T' if bit else 'F'}")
     return "".join(out)
-
-
-def type_text(t: DataType | PointerType) -> str:
-    if isinstance(t, PointerType):
-        return f'T.ptr("{t.elem}", "{t.scope}")'
-    return f"T.{t}"
 
 
 class _Names:

@@ -15,9 +15,8 @@ from compass_core.operators import is_power_of_two
 
 from . import exprs as E
 from . import stmts as S
-from .dtypes import DataType, PointerType, bool_of
+from .dtypes import DataType, PointerType, bool_of, type_text
 from .exprs import Buffer, Expr, Var
-from .printer import print_expr, type_text
 from .stmts import Body, IRModule, PrimFunc, Stmt
 from .visit import walk_stmts
 
@@ -51,7 +50,7 @@ class _Wrong(Exception):
 
 def _check(condition: object, message: str, *parts: object) -> None:
     if not condition:
-        raise _Wrong(message.format(*[print_expr(p) if isinstance(p, Expr) else p for p in parts]))
+        raise _Wrong(message.format(*[repr(p) if isinstance(p, Expr) else p for p in parts]))
 
 
 class _Verifier:
@@ -292,11 +291,11 @@ def _statement_text(s: Stmt) -> str:
     for name in s.fields:
         value = getattr(s, name)
         if isinstance(value, Expr):
-            parts.append(f"{name}={print_expr(value)}")
+            parts.append(f"{name}={value!r}")
         elif type(value) is Buffer:
             parts.append(f"{name}={value.data.name}")
         elif name == "indices":
-            parts.append(f"{name}=[{', '.join(map(print_expr, value))}]")
+            parts.append(f"{name}=[{', '.join(map(repr, value))}]")
         elif isinstance(value, str):
             parts.append(f"{name}={value}")
     where = f"  ({s.span})" if s.span else ""

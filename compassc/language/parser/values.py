@@ -12,7 +12,6 @@ from compass_core.errors import CompassError
 
 from ...ir import exprs as E
 from ...ir.dtypes import INT32, STORAGE, VOID, DataType, PointerType
-from ...ir.printer import print_expr
 from ...ops.core import convert, imm
 from ...ops.typing import check_literal, literal_dtype
 from .. import python_operators
@@ -149,7 +148,7 @@ class Value(Operators):
         )
 
     def __repr__(self) -> str:
-        return print_expr(self.expr)
+        return repr(self.expr)
 
     def __str__(self) -> str:
         return active_parser(_VALUE).text(self)
