@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 
 from compassc.ir.dtypes import dtype as data_type
 from compassc.ir.errors import ExpressionError
+from compassc.ir.exprs import Var
 from compassc.relay.node import Node, node
 
 if TYPE_CHECKING:
@@ -38,20 +39,10 @@ class Any:
         return "?"
 
 
-class SizeVar:
-    """A symbolic extent: equal to itself, and bound to a number by unification."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __repr__(self) -> str:
-        return self.name
-
-
+SizeVar = Var
+"""A symbolic extent."""
 Dim = int | Any | SizeVar
-"""An extent of a tensor."""
+"""An extent of a tensor; a symbolic one (`te.size_var("n")`) is equal to itself, and bound to a number by unification."""
 
 
 class Type(Node):

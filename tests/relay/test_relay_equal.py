@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compassc import relay
+from compassc import relay, te
 from compassc.relay.equal import get_first_structural_mismatch
 from compassc.relay.expr import Expr
-from compassc.relay.types import SizeVar
 from compassc.relay.visit import children, post_order, with_children
 
 from .programs import RECIPES, Builder, twice
@@ -122,7 +121,7 @@ def test_constants_are_equal_by_bits(a, b):
 
 def test_types():
     a, b, c, d = (relay.TypeVar(n) for n in "abcd")
-    n, m = SizeVar("n"), SizeVar("n")
+    n, m = te.size_var("n"), te.size_var("n")
     assert relay.FuncType([a], b, [a, b]) == relay.FuncType([c], d, [c, d])
     assert relay.FuncType([a], b, [a, b]) != relay.FuncType([c], d, [d, c])
     identity = relay.FuncType([a], a, [a])

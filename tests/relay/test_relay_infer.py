@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compass_core.errors import CompassError
-from compassc import relay
+from compassc import relay, te
 from compassc.relay.expr import Pattern, PatternTuple
 from compassc.relay.infer import TypeInferenceError, infer_functions, infer_local
 from compassc.relay.infer.kinds import check_kind
@@ -18,7 +18,7 @@ from compassc.relay.infer.patterns import unmatched_cases
 from compassc.relay.infer.unify import Mismatch, Unifier
 from compassc.relay.operators import Op
 from compassc.relay.ops import relations
-from compassc.relay.types import Related, RelationError, SizeVar, Type
+from compassc.relay.types import Related, RelationError, Type
 from tests.choosing import some
 
 F32, I32, BOOL = relay.scalar_type("float32"), relay.scalar_type("int32"), relay.scalar_type("bool")
@@ -235,7 +235,7 @@ def test_unification_is_symmetric_and_finds_holes(a, b):
 
 
 def test_symbolic_extents_become_numbers():
-    n, unifier = SizeVar("n"), Unifier()
+    n, unifier = te.size_var("n"), Unifier()
     unifier.unify(relay.TensorType((n, 2)), relay.TensorType((3, 2)))
     assert unifier.resolved(relay.TensorType((n, n))) == relay.TensorType((3, 3))
     with pytest.raises(Mismatch, match="dimension 0 conflicts"):
@@ -299,3 +299,11 @@ def test_relations_name_the_operator_once():
     with pytest.raises(TypeInferenceError) as caught:
         typed(relay.Function([x23], relay.Call(Op("test.no", num_inputs=1, relation=refuse), [x23])))
     assert caught.value.message == "test.no takes nothing"
+
+
+def test_variables_of_expressions_are_extents():
+    n, m = te.size_var("n"), te.var("m")
+    x = relay.var("x", shape=(n, m, 10))
+    found = main(relay.Function([x], relay.expand_dims(relay.nn.relu(x), axis=2))).body
+    assert found.checked_type == relay.TensorType((n, m, 1, 10))
+    assert found.checked_type != relay.TensorType((n, te.var("m"), 1, 10))

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 
 from compass_core.errors import Span
-from compassc import relay
+from compassc import relay, te
 from compassc.ir.errors import ExpressionError
 from compassc.relay.attributes import Attrs, Record
 from compassc.relay.text import metadata
-from compassc.relay.types import SizeVar
 
 from .programs import RECIPES, Builder
 
@@ -81,7 +80,7 @@ TEXTS = {
         ),
         "fn [A]((bool,), ref(A), List[]) -> Tensor[(1, ?), int8]",
     ),
-    "open extents": (relay.TensorType((SizeVar("n"),)), "Tensor[(meta[tir.SizeVar][0],), float32]"),
+    "open extents": (relay.TensorType((te.size_var("n"),)), "Tensor[(meta[tir.SizeVar][0],), float32]"),
 }
 
 

@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compass_core.errors import CompassError, render
-from compassc import relay
+from compassc import relay, te
 from compassc.relay.errors import DiagnosticError
 from compassc.relay.expr import Expr
 from compassc.relay.operators import get as OP
 from compassc.relay.text import metadata
 from compassc.relay.text.program import parse_module
-from compassc.relay.types import SizeVar
 from compassc.relay.variables import free_vars
 
 from .programs import RECIPES, Builder
@@ -279,7 +278,7 @@ def test_objects_by_key_come_after_those_of_the_text():
 
 def test_types_round_trip():
     a = relay.TypeVar("A")
-    n = SizeVar("n")
+    n = te.size_var("n")
     types = [
         relay.FuncType([a, relay.RefType(a)], relay.TupleType([]), [a]),
         relay.TupleType([relay.TensorType((n, relay.Any(), 3), "bool")]),

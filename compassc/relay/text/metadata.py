@@ -22,6 +22,7 @@ from compassc.relay import declared
 from compassc.relay.attributes import PREFIX, RECORDS, Attrs, DictAttrs
 from compassc.relay.expr import Constant
 from compassc.relay.types import IncompleteType, SizeVar, TypeKind
+from compassc.te.construct import size_var
 
 SECTION = "#[metadata]"
 CONSTANT, INCOMPLETE, SIZE_VAR, KERNEL, VALUE = (
@@ -149,5 +150,5 @@ _DECODERS: Mapping[str, Callable[[Any, str], object]] = {
     "array": lambda value, _: NDArray(_tensor(value["array"])),
     "constant": lambda value, _: Constant(NDArray(_tensor(value["constant"]))),
     "open": lambda value, _: IncompleteType(TypeKind(value["open"])),
-    "size": lambda value, _: SizeVar(str(value["size"])),
+    "size": lambda value, _: size_var(str(value["size"])),
 }
