@@ -205,10 +205,6 @@ def positives(value: Any, what: str, count: int = 2) -> tuple[int, ...]:
     return given
 
 
-def is_real(t: Tensor) -> bool:
-    return t.dtype.is_floating
-
-
 def wide(kind: DataType) -> DataType:
     """The type that sums of a type are computed in."""
     return dtype("float32") if kind.is_floating and kind.bits < 32 else kind
@@ -233,7 +229,3 @@ def mean_of(total: Any, count: Any, kind: DataType) -> Any:
 def value(x: Any) -> Expr:
     """Whatever stands for a value, as one."""
     return as_expr(x)
-
-
-def shape_value(e: Expr) -> Any:
-    return e.value if isinstance(e, IntImm) else e

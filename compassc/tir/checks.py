@@ -12,7 +12,7 @@ from compassc.analysis.structure import Interner, is_pure
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32
-from compassc.ir.exprs import Expr, IntImm, Var
+from compassc.ir.exprs import Expr, Var
 from compassc.ir.stmts import EXPRESSIONS
 from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.te.errors import ScheduleError
@@ -348,11 +348,6 @@ def _why_not_of_turn(tree: Tree, block: S.Block) -> str:
                         f"'{w.name_hint}' has computed in it by then, or reads them unfinished"
                     )
     return ""
-
-
-def is_true(e: Expr) -> bool:
-    """Whether a condition is known to hold."""
-    return isinstance(e, IntImm) and bool(e.value)
 
 
 def single_store(block: S.Block) -> S.BufferStore | None:

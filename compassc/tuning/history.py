@@ -25,7 +25,6 @@ from compassc.tuning.space import Candidate, Space
 from compassc.tuning.task import Workload, toolchain_version
 
 _files: ContextVar[tuple[Path, ...]] = ContextVar("files", default=())
-Reporter = Callable[[CompassError], object]
 T = TypeVar("T")
 
 
