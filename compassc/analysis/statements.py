@@ -77,6 +77,11 @@ def is_const(e: Expr, value: int) -> bool:
     return type(e) is E.IntImm and e.value == value
 
 
+def counts_up(s: S.For) -> bool:
+    """Whether a loop counts from 0 by 1."""
+    return is_const(s.min, 0) and is_const(s.step, 1)
+
+
 def used_vars(body: Body) -> Iterator[Var]:
     """Every mention of a variable in the expressions below `body`."""
     for s in walk_stmts(body):

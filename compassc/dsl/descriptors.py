@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from compass_core.aipubin.dtypes import element_dtype
-from compass_core.arrays import Array
+from compass_core.arrays import Array, base_of
 from compass_core.errors import CompassError
 
 from ..gbuilder.dsl_files import DescriptorWord
 from .aiff import DescChainArray
-from .aiff.chain import CONTROL_CHAIN, DescChain, base_of
+from .aiff.chain import CONTROL_CHAIN, DescChain
 from .aiff.encode import LENGTH, NEXT_LENGTH
 
 NEXT_ADDRESS = 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,10 +64,7 @@ class Tensor:
     @property
     def count(self) -> int:
         """The number of elements."""
-        total = 1
-        for dim in self.shape:
-            total *= dim
-        return total
+        return math.prod(self.shape)
 
     @property
     def scalar_zero(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from compass_core.arrays import Array
-from compassc.graph import Layer, LayerError
+from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import INTEGER_TYPES
 from compassc.layers.arithmetic import Number, requantise, requantise_as, saturate
 from compassc.operators.calls import Calls, References
@@ -24,7 +24,7 @@ UINT48 = (0, 2**48 - 1)
 def rectify(layer: Layer, method: str, values: Array, scale: Number, shift: Number) -> Array:
     """The quantised output of rectifier `method` for integers `values`; scale and shift as `requantise` takes them."""
     out = layer.output
-    zero, low, high = _along_last(layer, out.zero), out.low, out.high
+    zero, low, high = on_channels(out, out.zero), out.low, out.high
     if method == "CLIP":
         return _clip(layer, values, scale, shift)
     if method in ("RELU", "RELU6"):
@@ -76,13 +76,13 @@ def slopes_of(layer: Layer) -> Array:
     return slopes.reshape(slopes.shape[next((i for i, n in enumerate(slopes.shape) if n > 1), slopes.ndim) :])
 
 
-def _along_last(layer: Layer, zero: int | tuple[int, ...]) -> Array:
-    """A zero point per channel broadcast along the output's axis."""
-    if np.size(zero) == 1:
-        return np.asarray(zero).reshape(())
-    shape = [1] * len(layer.output.shape)
-    shape[layer.output.axis if layer.output.axis is not None else -1] = np.size(zero)
-    return np.asarray(zero).reshape(shape)
+def on_channels(t: Tensor, value: float | tuple[float, ...]) -> Array:
+    """A number, or one per channel, in a shape that broadcasts along the tensor's axis."""
+    if np.size(value) == 1:
+        return np.asarray(value).reshape(())
+    shape = [1] * len(t.shape)
+    shape[t.axis if t.axis is not None else -1] = np.size(value)
+    return np.asarray(value).reshape(shape)
 
 
 def _clip(layer: Layer, values: Array, scale: Number, shift: Number) -> Array:
@@ -92,7 +92,7 @@ def _clip(layer: Layer, values: Array, scale: Number, shift: Number) -> Array:
     inner = requantise(
         values, scale, np.asarray(shift) - extra, 0, layer.integer("clip_min"), layer.integer("clip_max")
     )
-    return requantise_as(out.dtype, inner, 1, extra, _along_last(layer, out.zero), out.low, out.high)
+    return requantise_as(out.dtype, inner, 1, extra, on_channels(out, out.zero), out.low, out.high)
 
 
 def _leak(layer: Layer, method: str, values: Array) -> Array:

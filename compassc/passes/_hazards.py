@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..analysis.statements import is_const
 from ..analysis.structure import Interner
 from ..ir import exprs as E
 from ..ir import stmts as S
@@ -52,7 +53,12 @@ class Hazards:
             if type(x) is E.BufferLoad:
                 found = self.roots(x.buffer.data)
             elif type(x) is E.Call and x.op in _READS:
-                if same is not None and x.op == "vload" and self.interner.same(x.args[0], same) and _is_one(x.args[1]):
+                if (
+                    same is not None
+                    and x.op == "vload"
+                    and self.interner.same(x.args[0], same)
+                    and is_const(x.args[1], 1)
+                ):
                     continue
                 found = self.roots(x.args[0])
             else:
@@ -60,7 +66,3 @@ class Hazards:
             if found & target or None in found or None in target:
                 return True
         return False
-
-
-def _is_one(e: E.Expr) -> bool:
-    return type(e) is E.IntImm and e.value == 1

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import CompassError
 
+from ..analysis.statements import is_const
 from ..ir import exprs as E
 from ..ir.dtypes import DataType, bool_of, dtype, native
 from ..ops import spelling
-from ._vectors import active, add_offset, builtin, cast, first_lanes, int32, is_int, times, zero
+from ._vectors import active, add_offset, builtin, cast, first_lanes, int32, times, zero
 
 if TYPE_CHECKING:
     from .legalize_vector_width import Aligner
@@ -85,13 +86,13 @@ def advance(pointer: E.Expr, kind: DataType, lanes: int, stride: E.Expr) -> E.Ex
     """The address `lanes * stride` elements of type `kind` behind `pointer`."""
     amount = times(lanes, stride)
     elem = pointer.pointer_type.elem
-    if is_int(amount, 0):
+    if is_const(amount, 0):
         return pointer
     if elem is kind.element_of:
         if type(pointer) is E.Pointer:
             return E.Pointer(elem, pointer.base, add_offset(pointer.offset, amount))
         return E.Pointer(elem, pointer, amount)
-    if elem is kind and is_int(stride, 1) and type(pointer) is E.Pointer:
+    if elem is kind and is_const(stride, 1) and type(pointer) is E.Pointer:
         return E.Pointer(elem, pointer.base, add_offset(pointer.offset, int32(lanes // kind.lanes)))
     return E.Pointer(kind.element_of, pointer, amount)
 
@@ -113,7 +114,7 @@ def vstore(a: Aligner, e: E.Call) -> list[E.Expr]:
     count = part_count(e.args[0].dtype.lanes, kind.lanes)
     pointer, stride = [unchanged(a, a.scalar(x), e.args[1], count) for x in e.args[1:]]
     places: list[E.Expr] = [advance(pointer, kind, k * kind.lanes, stride) for k in range(count)]
-    values = unchanged_parts(a, a.parts(e.args[0]), e.args[1], places if is_int(stride, 1) else [])
+    values = unchanged_parts(a, a.parts(e.args[0]), e.args[1], places if is_const(stride, 1) else [])
     masks = unchanged_parts(a, padded_mask(a, e.mask, e.args[0].dtype.lanes, kind.lanes), e.args[1], [])
     return [
         E.Call("vstore", (value, place, stride), e.dtype, mask)

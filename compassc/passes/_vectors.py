@@ -5,20 +5,15 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, TypeGuard
 
+from ..analysis.statements import is_const
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import INT32, VOID, DataType
-
-FULL_WIDTHS = (8, 16, 32)
 
 
 @lru_cache(maxsize=4096)
 def int32(value: int) -> E.IntImm:
     return E.IntImm(INT32, value)
-
-
-def is_int(e: E.Expr, value: int) -> bool:
-    return type(e) is E.IntImm and e.value == value
 
 
 def is_call(e: E.Expr, *ops: str) -> TypeGuard[E.Call]:
@@ -55,9 +50,9 @@ def first_lanes(count: int, lanes: int) -> E.ConstMask:
 
 def add_offset(offset: E.Expr, amount: E.Expr) -> E.Expr:
     """`offset + amount` with constants folded, in the type of the amount: that of the offset may be too narrow."""
-    if is_int(amount, 0):
+    if is_const(amount, 0):
         return offset
-    if is_int(offset, 0):
+    if is_const(offset, 0):
         return amount
     if type(offset) is E.IntImm and type(amount) is E.IntImm:
         return E.IntImm(amount.dtype, offset.value + amount.value)
@@ -106,7 +101,3 @@ def wide_function(f: S.PrimFunc) -> bool:
 
 def _is_wide_type(t: Any) -> bool:
     return t.is_vector and not t.is_native
-
-
-def with_sign_of(t: DataType, signed: bool) -> DataType:
-    return t.with_int() if signed else t.with_uint()

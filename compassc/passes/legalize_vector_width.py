@@ -17,6 +17,7 @@ from typing import Any
 from compass_core.errors import CompassError, Span
 
 from ..analysis.mask_types import MaskTypes, register_width
+from ..analysis.statements import is_const
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import VOID, DataType, PointerType, Type, bool_of, native, pointer_type
@@ -24,7 +25,7 @@ from ..ir.visit import located, placed, walk_exprs, walk_stmts
 from ..ops import core, spelling
 from ._hazards import Hazards
 from ._split_rules import MASK_RULES, RULES, by_lanes, chunks, part_count
-from ._vectors import active, builtin, first_lanes, int32, is_int, reinterpret, wide_function
+from ._vectors import active, builtin, first_lanes, int32, reinterpret, wide_function
 
 NAME = "LegalizeVectorWidth"
 
@@ -394,7 +395,7 @@ class Aligner:
             if (
                 type(e) is E.BufferLoad
                 and e.buffer.data is array
-                and not (is_int(e.indices[0], k) or later(e.indices[0], k))
+                and not (is_const(e.indices[0], k) or later(e.indices[0], k))
             ):
                 return True
             if type(e) is E.Var and e in earlier:

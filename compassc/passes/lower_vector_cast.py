@@ -15,7 +15,7 @@ from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import FLOAT32, INT32, DataType, native
 from ..ir.visit import Rewriter, rewrites
-from ._vectors import builtin, reinterpret, with_sign_of, zero
+from ._vectors import builtin, reinterpret, zero
 from .combine_instructions import pack, shift_narrow
 
 NAME = "LowerVectorCast"
@@ -118,7 +118,7 @@ def narrowed(x: E.Expr, kind: DataType, saturate: bool) -> E.Expr:
     """A register of narrower elements whose every `ratio`-th one is the converted value."""
     if not saturate:
         return reinterpret(x, kind)
-    shift = zero(with_sign_of(x.data_type, signed=False))
+    shift = zero(x.data_type.with_uint())
     return shift_narrow((x, shift), kind, saturate=True)
 
 

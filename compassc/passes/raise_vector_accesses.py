@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from ..analysis.statements import is_const
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.visit import Rewriter, Rewritten, for_each_function, rewrites
-from ._vectors import is_int
 
 NAME = "RaiseVectorAccesses"
 
 
 def _element(pointer: E.Expr, stride: E.Expr, kind: object, mask: E.Expr | None) -> tuple[E.Buffer, E.Expr] | None:
     """The register that an access means, when it is exactly one behind a pointer variable."""
-    if mask is not None or type(pointer) is not E.Pointer or not is_int(stride, 1):
+    if mask is not None or type(pointer) is not E.Pointer or not is_const(stride, 1):
         return None
     base = pointer.base
     if type(base) is not E.Var or pointer.elem is not kind or base.pointer_type.elem is not kind:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compass_core.arrays import Array
+from compass_core.arrays import Array, base_of
 from compass_core.errors import CompassError
 from compass_sim import aiff
 from compassc.ops.misc import DESCRIPTORS
@@ -62,9 +62,7 @@ def words_of(chain: Any, memory: Any) -> Array:
 
 def _address(word: Array, memory: Any, outputs: set[int]) -> int:
     """The device address of an array, or of a part of one."""
-    owner = word
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
+    owner = base_of(word)
     if id(owner) in outputs and not owner.flags.writeable:
         raise CompassError("the AIFF writes an array that is read-only", code="read-only", help="pass a copy of it")
     first = owner.__array_interface__["data"][0]

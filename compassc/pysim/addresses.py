@@ -7,8 +7,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from compass_core.arrays import base_of
 from compass_core.errors import CompassError
 from compassc.ir.dtypes import DataType
 
@@ -28,13 +27,6 @@ class _Place:
     size: int
     device: int
     storages: list[Storage]
-
-
-def _owner(data: Any) -> Any:
-    """The array that owns the memory of another one."""
-    while isinstance(data.base, np.ndarray):
-        data = data.base
-    return data
 
 
 class Addresses:
@@ -71,7 +63,7 @@ class Addresses:
         )
 
     def _place(self, storage: Storage) -> _Place:
-        owner = _owner(storage.data)
+        owner = base_of(storage.data)
         host = owner.ctypes.data
         with self._lock:
             place = next((p for p in self._places if p.owner is owner), None)

@@ -15,12 +15,9 @@ from compassc.layers.families.normalise.reference import _window_sums, counts_of
 from compassc.layers.families.pooling.reference import window_for
 from compassc.layers.families.recurrent.reference import ACTIVATIONS, split_weights
 from compassc.layers.windows import seen
+from compassc.quantizer.numbers import sigmoid
 
 Inside = Callable[..., Mapping[str, Array]]
-
-
-def _sigmoid(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
 
 
 def _flipped(layer: Layer, x: Array) -> Array:
@@ -44,13 +41,13 @@ def lstm(layer: Layer, x: Array, h: Array, c: Array) -> Mapping[str, Array]:
         f = f + forget
         made["gates"] += [i, f, o]
         made["candidates"].append(g)
-        made["gates_out"] += [_sigmoid(i), _sigmoid(f), _sigmoid(o)]
+        made["gates_out"] += [sigmoid(i), sigmoid(f), sigmoid(o)]
         made["candidates_out"].append(np.tanh(g))
-        state = _sigmoid(f) * state + _sigmoid(i) * np.tanh(g)
+        state = sigmoid(f) * state + sigmoid(i) * np.tanh(g)
         found[f"cell_{t}"] = state
         made["cells"].append(state)
         made["cells_out"].append(np.tanh(state))
-        hidden = _sigmoid(o) * np.tanh(state)
+        hidden = sigmoid(o) * np.tanh(state)
         made["hidden"].append(hidden)
     return {name: np.stack(values, 1) for name, values in made.items()} | found
 
@@ -67,13 +64,11 @@ def gru(layer: Layer, x: Array, h: Array) -> Mapping[str, Array]:
     for xt in _flipped(layer, x.astype(np.float64)).transpose(1, 0, 2):
         s = xt @ wx.T
         gates = s[:, :two] + hidden @ wh[:two].T + biases[:two]
-        r, u = np.split(_sigmoid(gates), 2, -1)
+        r, u = np.split(sigmoid(gates), 2, -1)
         own = hidden @ wh[two:].T + biases[3 * cell :] if first else (r * hidden) @ wh[two:].T
         candidate = s[:, two:] + biases[two : 3 * cell] + (r * own if first else own)
         hidden = (1 - u) * np.tanh(candidate) + u * hidden
-        for name, value in zip(
-            names, (gates, _sigmoid(gates), candidate, np.tanh(candidate), hidden, own), strict=True
-        ):
+        for name, value in zip(names, (gates, sigmoid(gates), candidate, np.tanh(candidate), hidden, own), strict=True):
             made[name].append(value)
     return {name: np.stack(values, 1) for name, values in made.items()}
 

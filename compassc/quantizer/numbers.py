@@ -28,6 +28,10 @@ FULL, RESTRICTED, ASYMMETRIC = "symmetric_full_range", "symmetric_restricted_ran
 MODES = (FULL, RESTRICTED, ASYMMETRIC)
 
 
+def sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
 class Levels(NamedTuple):
     """Scale and zero point (numbers, or arrays per channel), and the integers they are of."""
 

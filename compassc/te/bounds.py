@@ -141,7 +141,7 @@ class _Inference:
                     low, high = IntImm(kind_of(whole), 0), _minus_one(IntImm(kind_of(whole), 0), whole)
                 if isinstance(high, IntImm) and isinstance(whole, IntImm) and high.value >= whole.value > 0:
                     high = IntImm(kind_of(high), whole.value - 1)  # turns beyond the end do nothing
-                intervals[_var(axis)] = _add(low, start), _add(high, start)
+                intervals[axis.var] = _add(low, start), _add(high, start)
             level = level.attached[0] if level.attached is not None else None
         return _closed(intervals, fixed)
 
@@ -214,16 +214,10 @@ def _computed_together(stage: Stage) -> bool:
 
 def _counter(leaf: IterVar, extent: Expr) -> Expr:
     """The variable of a loop: another one than that of the axis, which need not begin at 0."""
-    axis = _var(leaf)
+    axis = leaf.var
     if isinstance(extent, IntImm) and extent.value == 1:
         return IntImm(kind_of(axis), 0)
     return Var(axis.name, axis.dtype, True)
-
-
-def _var(axis: IterVar) -> Var:
-    var = axis.as_expr()
-    assert isinstance(var, Var)
-    return var
 
 
 def _dom_min(axis: IterVar) -> Expr:

@@ -182,7 +182,7 @@ def check_bound(what: str, view: object, tensor: Tensor, strided: bool = False) 
             f"{what}: a buffer (te.decl_buffer) stands for '{tensor.name}', got {type(view).__name__}"
         )
     wanted = tensor.shape or (_ONE,)
-    if view.dtype is not tensor.dtype or list(map(_written, view.shape)) != list(map(_written, wanted)):
+    if view.dtype is not tensor.dtype or list(map(number_of, view.shape)) != list(map(number_of, wanted)):
         sides = [f"({', '.join(str(e) for e in x.shape)}) of {x.dtype}" for x in (view, tensor)]
         raise ExpressionError(
             f"{what}: the buffer '{view.name}' is {sides[0]}, '{tensor.name}' is {sides[1]}",
@@ -193,5 +193,6 @@ def check_bound(what: str, view: object, tensor: Tensor, strided: bool = False) 
     return view
 
 
-def _written(e: Expr) -> Any:
+def number_of(e: Expr) -> Any:
+    """The number that an expression is; others as they are."""
     return e.value if isinstance(e, IntImm) else e

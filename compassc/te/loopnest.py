@@ -492,7 +492,7 @@ class Tensorised:
         self._check_attached(inside)
         axes = [*intrin.op.axis, *intrin.op.reduce_axis]
         ordered = [*(a for a in inside if not a.is_reduction), *(a for a in inside if a.is_reduction)]
-        self.match = Match(intrin, {_variable(a): self.loops[b] for a, b in zip(axes, ordered)}, self.what)
+        self.match = Match(intrin, {a.var: self.loops[b] for a, b in zip(axes, ordered)}, self.what)
         self.tile = set(tile)
         values = nest._values(self.loops)
         mapping: dict[Var, Expr] = {a.as_expr(): v for a, v in values.items()}
@@ -569,12 +569,6 @@ class Tensorised:
             raise LowerError(f"{self.what}: '{self.intrin.name}' makes whole sums, and loops outside of it reduce, too")
         self.nest.nests.made.kernels += self.intrin.kernels.values()
         return _under(self._conditions(reductions), bound(body, self._parts(), self.intrin.kernels, self.what))
-
-
-def _variable(axis: IterVar) -> Var:
-    e = axis.as_expr()
-    assert isinstance(e, Var)
-    return e
 
 
 def _substituted(e: Expr, mapping: dict[Var, Expr]) -> Expr:

@@ -21,7 +21,7 @@ from compassc.ir.operators import as_expr, data_type, immediate
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.tensor_exprs import ProducerLoad
 from compassc.ir.visit import all_exprs, walk_stmts
-from compassc.te.buffers import View, check_bound, decl_buffer, declared, whole
+from compassc.te.buffers import View, check_bound, decl_buffer, declared, number_of, whole
 from compassc.te.construct import TagScope, shape_of
 from compassc.te.machine import plain_statements
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
@@ -94,7 +94,7 @@ def scan(
         raise ExpressionError(f"'{name}': the lists have different lengths: {counts}")
     for first, new, state in zip(*groups):
         _check_state(name, first, new, state)
-    lengths = {tuple(_number(t.shape[0]) for t in group) for group in zip(*groups)}
+    lengths = {tuple(number_of(t.shape[0]) for t in group) for group in zip(*groups)}
     if len(lengths) != 1:
         raise ExpressionError(f"'{name}': all states of a scan have the same number of rows")
     given = [] if inputs is None else list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
@@ -110,17 +110,13 @@ def _check_state(name: str, init: Tensor, update: Tensor, state: Tensor) -> None
         raise ExpressionTypeError(
             f"'{name}': init is {init.dtype}, update {update.dtype}, the state {state.dtype}: the types differ"
         )
-    shapes = [tuple(map(_number, t.shape)) for t in (init, update, state)]
+    shapes = [tuple(map(number_of, t.shape)) for t in (init, update, state)]
     if len({len(s) for s in shapes}) != 1 or len({s[1:] for s in shapes}) != 1 or not shapes[0]:
         raise ExpressionError(f"'{name}': init, update and state have other dimensions than each other: {shapes}")
     if shapes[1][0] != shapes[2][0]:
         raise ExpressionError(f"'{name}': update has {shapes[1][0]} rows, the state {shapes[2][0]}")
     if not isinstance(state.op, PlaceholderOp):
         raise ExpressionError(f"'{name}': the state is a placeholder", "make it with te.placeholder")
-
-
-def _number(e: Expr) -> Any:
-    return e.value if isinstance(e, IntImm) else e
 
 
 def _computed(tensor: Tensor, name: str) -> Tensor:
@@ -301,7 +297,7 @@ def extern_primfunc(input_tensors: Any, primfunc: Any, name: str = "", **options
         raise ExpressionError(f"'{what}' has {len(inputs)} inputs, {len(tensors)} tensors are given")
     for tensor, data in zip(tensors, inputs):
         own = buffers[data]
-        same = tensor.dtype is own.dtype and list(map(_number, tensor.shape)) == list(map(_number, own.shape))
+        same = tensor.dtype is own.dtype and list(map(number_of, tensor.shape)) == list(map(number_of, own.shape))
         if not same:
             raise ExpressionError(f"'{what}': '{tensor.name}' is not of the type and shape of the buffer '{data.name}'")
     rest = tuple(s for s in body if not isinstance(s, S.DeclBuffer))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from compassc.analysis.arith import Arith
 from compassc.ir.errors import ExpressionError
-from compassc.ir.exprs import Binary, Expr, IntImm, Select, Var
+from compassc.ir.exprs import Binary, Expr, IntImm, Select
 from compassc.ir.iter_vars import IterVar
 from compassc.ir.operators import kind_of
 from compassc.ir.tensor_exprs import ProducerLoad, Reduce
@@ -22,7 +22,7 @@ def check_reads(name: str, axes: Sequence[IterVar], body: Sequence[Expr]) -> Non
         if isinstance(axis.dom.extent, IntImm) and axis.dom.extent.value <= 0:
             return  # nothing is computed
         end = Binary("add", axis.dom.min, axis.dom.extent)
-        facts.bind_loop(_variable(axis), axis.dom.min, end, IntImm(kind_of(axis.dom.extent), 1))
+        facts.bind_loop(axis.var, axis.dom.min, end, IntImm(kind_of(axis.dom.extent), 1))
     for read in unconditional:
         for dim, (index, size) in enumerate(zip(read.indices, read.producer.shape)):
             low, high = facts.range_of(index)
@@ -39,12 +39,6 @@ def _row_before(read: ProducerLoad, dim: int, last: int) -> bool:
     rows = read.producer.shape[0]
     single = dim == 0 and last < 0 and isinstance(rows, IntImm) and rows.value == 1
     return single and isinstance(tensor_of(read).op, PlaceholderOp) and not isinstance(read.indices[0], IntImm)
-
-
-def _variable(axis: IterVar) -> Var:
-    e = axis.as_expr()
-    assert isinstance(e, Var)
-    return e
 
 
 def _read_always(e: Expr) -> Iterator[ProducerLoad]:

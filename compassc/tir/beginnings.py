@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from compassc.analysis.conditions import conjuncts
-from compassc.analysis.itermap import UNKNOWN, Digit, complete, digits_of, disjoint, is_injective
+from compassc.analysis.itermap import Digit, complete, digits_of, disjoint, is_injective
 from compassc.analysis.simplify import negate
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Binary, Expr, Var
 from compassc.ir.visit import rewrite
-from compassc.tir.blocks import Axis, add, at, axes_of, constant, uses
+from compassc.tir.blocks import Axis, add, at, axes_of, constant, loop_extent, uses
 from compassc.tir.tree import Tree
 
 Terms = tuple[tuple[Var, int], ...]
@@ -26,7 +26,7 @@ def begins_first(tree: Tree, block: S.Block) -> bool:
     loops = tree.loops_around(block, all_of_them=True)
     if any(constant(s.min) is None for s in loops):
         return False
-    counted = {s.loop_var: _turns(s) for s in loops}
+    counted = {s.loop_var: loop_extent(s) for s in loops}
     values: dict[Var, Expr] = {s.loop_var: add(s.min, s.loop_var) if counted[s.loop_var] > 1 else s.min for s in loops}
     axes, conditions = _of_loops(tree, block, values)
     numbers = _Numbers([s.loop_var for s in loops], counted)
@@ -52,11 +52,6 @@ def begins_first(tree: Tree, block: S.Block) -> bool:
     return all(complete(v, extents[v], [*spatial, *reduced]) for v in later) and all(
         not uses(c, over) or _lets_less(c, extents) for c in conditions
     )
-
-
-def _turns(s: S.For) -> int:
-    first, last = constant(s.min), constant(s.stop)
-    return UNKNOWN if first is None or last is None else last - first
 
 
 def _of_loops(tree: Tree, block: S.Block, values: dict[Var, Expr]) -> tuple[list[Axis], list[Expr]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from compassc.analysis.conditions import TRUE
+from compassc.analysis.itermap import UNKNOWN
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32
@@ -109,6 +110,12 @@ def number(value: int, like: Expr | None = None) -> IntImm:
 def constant(e: Expr) -> int | None:
     """The number that an expression is, if it is one."""
     return e.value if isinstance(e, IntImm) else None
+
+
+def loop_extent(s: S.For) -> int:
+    """How many turns a loop has; UNKNOWN where its ends are no numbers."""
+    first, last = constant(s.min), constant(s.stop)
+    return UNKNOWN if first is None or last is None else last - first
 
 
 def add(a: Expr, b: Expr) -> Expr:

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from compassc.analysis.conditions import conjuncts, joined
-from compassc.analysis.itermap import UNKNOWN, once
+from compassc.analysis.itermap import once
 from compassc.analysis.structure import variables
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Expr, Var
 from compassc.ir.stmts import Body
 from compassc.ir.visit import all_exprs, substitute_body
 from compassc.te.errors import ScheduleError
-from compassc.tir.blocks import add, at, axes_of, constant, fresh, fresh_axes, loop, new_block, renamed, sub, uses
+from compassc.tir.blocks import (
+    add,
+    at,
+    axes_of,
+    constant,
+    fresh,
+    fresh_axes,
+    loop,
+    loop_extent,
+    new_block,
+    renamed,
+    sub,
+    uses,
+)
 from compassc.tir.cover import data_of
 from compassc.tir.regions import touched
 from compassc.tir.tree import Tree, edit
@@ -51,7 +64,7 @@ def _check_begun_once(tree: Tree, block: S.Block, before: S.For, inner: list[S.F
     again = [s.loop_var.name for s in inner if s not in kept and s not in reducing and constant(s.stop) != 1]
     axes = [*axes_of(block), *tree.implied_axes(block)]
     spatial = [a.binding for a in axes if not a.is_reduction]
-    if again or not once(spatial, {s.loop_var: _turns(s) for s in kept}):
+    if again or not once(spatial, {s.loop_var: loop_extent(s) for s in kept}):
         raise ScheduleError(
             f"decompose_reduction of '{block.name_hint}': in turns of '{(again or [before.loop_var.name])[0]}' it computes the same "
             "elements, each time from the beginning on",
@@ -86,11 +99,6 @@ def _used_by_the_beginning(tree: Tree, block: S.Block) -> list[S.For]:
             f"decompose_reduction of '{block.name_hint}': its beginning uses '{odd.loop_var.name}', which is reduced over"
         )
     return own
-
-
-def _turns(s: S.For) -> int:
-    first, last = constant(s.min), constant(s.stop)
-    return UNKNOWN if first is None or last is None else last - first
 
 
 def decomposed(tree: Tree, block: S.Block, before: S.For, names: tuple[str, str]) -> Body:

@@ -10,3 +10,12 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 else:
     Array = Any
+
+
+def base_of(array: Array) -> Array:
+    """The array that owns a view's memory."""
+    import numpy as np
+
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 import weakref
@@ -196,7 +197,7 @@ class Job:
         self._graph = program.graph()
         self.device: Device = self._graph.device
         infos = [*program.inputs, *program.outputs]
-        nbytes = {info.name: _count(self._shapes[info.name]) * info.dtype.size for info in infos}
+        nbytes = {info.name: math.prod(self._shapes[info.name]) * info.dtype.size for info in infos}
         rooms = {info.name: max(nbytes[info.name], self._room.get(info.name, 0) * info.dtype.size) for info in infos}
         sizes = section_sizes(content, infos, rooms)
         planned = job_plan(content, sizes, self.device.target.tecs, program.gap)
@@ -561,10 +562,3 @@ def _first_words(content: AipuBin) -> bytes:
         if shared is None
         else shared.input_shape_offset.to_bytes(4, "little") + shared.num_params.to_bytes(4, "little")
     )
-
-
-def _count(shape: Sequence[int]) -> int:
-    total = 1
-    for dim in shape:
-        total *= dim
-    return total

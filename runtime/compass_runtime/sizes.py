@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
 from compass_core.aipubin import KernelInfo, Param
@@ -94,18 +95,18 @@ def resolve_shapes(
         _check_array(param, shape, array)
         if extent is not None and not may_be_small:
             _check_extent(param, shape, extent.certain, bool(values))
-            more = (extent.elements or 0) - _count(shape)
+            more = (extent.elements or 0) - prod(shape)
             if more > 0:
-                room[name] = _count(shape) + min(more, MOST_ROOM)
+                room[name] = prod(shape) + min(more, MOST_ROOM)
         shapes[name] = shape
     return shapes, room
 
 
 def _fits(array: Shape, shape: Shape, extent: Extent | None, may_be_large: bool) -> bool:
     """Whether an array of another size will do: a larger one, or one with less than an estimate."""
-    if _count(array) >= _count(shape):
+    if prod(array) >= prod(shape):
         return may_be_large
-    return extent is not None and extent.elements == _count(shape) and extent.certain < extent.elements
+    return extent is not None and extent.elements == prod(shape) and extent.certain < extent.elements
 
 
 def _extents(info: KernelInfo, values: Mapping[str, float], tecs: int, nulls: Collection[str]) -> Mapping[str, Extent]:
@@ -122,7 +123,7 @@ def _shape(
     values: Mapping[str, float],
 ) -> Shape:
     if given is not None:
-        if param.shape is not None and _count(given) != _count(param.shape):
+        if param.shape is not None and prod(given) != prod(param.shape):
             raise CompassError(
                 f"'{param.name}' was built for the shape {spell(param.shape)}, not {spell(given)}",
                 code="tensor-shape",
@@ -154,18 +155,18 @@ def _as_the_kernel_says(param: Param, values: Mapping[str, float]) -> Shape | No
 
 
 def _check_array(param: Param, shape: Shape, array: Shape | None) -> None:
-    if array is not None and _count(array) != _count(shape):
+    if array is not None and prod(array) != prod(shape):
         raise CompassError(
             f"{param.role} '{param.name}' is to have {elements(shape)}, but the array has {elements(array)}",
             code="tensor-size",
             help=f"its size was fixed when the kernel was built; --shape {param.name}={spell(array)} builds it for this one"
-            if param.shape is not None and _count(array) > _count(shape)
+            if param.shape is not None and prod(array) > prod(shape)
             else "",
         )
 
 
 def _check_extent(param: Param, shape: Shape, needed: int, scalars: bool) -> None:
-    if _count(shape) < needed:
+    if prod(shape) < needed:
         raise CompassError(
             f"{param.role} '{param.name}' has {elements(shape)}, but {'with these scalars ' if scalars else ''}the "
             f"kernel accesses {needed}",
@@ -174,16 +175,9 @@ def _check_extent(param: Param, shape: Shape, needed: int, scalars: bool) -> Non
         )
 
 
-def _count(shape: Sequence[int]) -> int:
-    total = 1
-    for dim in shape:
-        total *= dim
-    return total
-
-
 def elements(shape: Sequence[int]) -> str:
     """The number of elements of a shape as text, with its dimensions where there are several."""
-    count = _count(shape)
+    count = prod(shape)
     dims = f" ({spell(shape)})" if len(shape) > 1 else ""
     return f"{count} element{'' if count == 1 else 's'}{dims}"
 

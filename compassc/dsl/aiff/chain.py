@@ -8,7 +8,7 @@ from typing import Any, overload
 import numpy as np
 
 from compass_core.aiff.registers import AiffError
-from compass_core.arrays import Array
+from compass_core.arrays import Array, base_of
 
 Word = Any
 """A number, or an array whose address is written in its place."""
@@ -16,13 +16,6 @@ Descriptor = list[Word]
 CONTROL_CHAIN, PARAMETER_CHAIN, ACTIVATION_CHAIN = "ctrl", "param", "act"
 _OUTPUT_WORDS = {"X2": {16, 17, 40, 41, 42, 43}, "X3P": {16, 17, 19, 64, 65}, "X3S": {16, 17, 19, 64, 65}}
 """Words of an activation descriptor through which the AIFF writes."""
-
-
-def base_of(array: Array) -> Array:
-    """The array that owns a view's memory."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
 
 
 def same_word(a: Word, b: Word) -> bool:

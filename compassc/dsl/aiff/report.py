@@ -8,9 +8,8 @@ import numpy as np
 
 from compass_core.aiff.registers import CONTROL, Field
 from compass_core.aiff.rules import IGNORED, Group, Rule, groups
-from compass_core.arrays import Array
+from compass_core.arrays import Array, base_of
 
-from .chain import base_of
 from .config import RegisterConfig, RegisterView, UnitView
 
 COLUMNS = ("register", "address", "field", "value", "model", "meaning")

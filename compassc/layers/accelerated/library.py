@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from compass_core.arrays import Array
+from compass_core.arrays import Array, base_of
 from compassc.dsl import script as S
-from compassc.dsl.aiff.chain import base_of
 from compassc.gbuilder import plugin_api
 from compassc.gbuilder.kernel_plugin import address_behind
 from compassc.gbuilder.nodes import Node, Nodes

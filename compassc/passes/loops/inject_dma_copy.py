@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from compassc.analysis.arith import SWAPPED
 from compassc.analysis.buffers import position
 from compassc.analysis.conditions import conjuncts, guarded
+from compassc.analysis.statements import counts_up
 from compassc.analysis.structure import variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
@@ -65,7 +66,7 @@ def _read(s: S.For) -> _Copy | None:
     found = _Copy()
     at: Stmt = s
     while True:
-        if isinstance(at, S.For) and at.kind == "serial" and _counts(at):
+        if isinstance(at, S.For) and at.kind == "serial" and counts_up(at):
             found.loops.append(at)
             inner = at.body
         elif isinstance(at, S.IfThenElse) and not at.else_case:
@@ -90,10 +91,6 @@ def _read(s: S.For) -> _Copy | None:
         return None
     found.store, found.load = at, value
     return found
-
-
-def _counts(s: S.For) -> bool:
-    return isinstance(s.min, IntImm) and s.min.value == 0 and isinstance(s.step, IntImm) and s.step.value == 1
 
 
 class _Copies(Scoped):

@@ -8,7 +8,7 @@ hold, else its body is an If with both forms.
 from __future__ import annotations
 
 from compassc.analysis.conditions import conjuncts, joined
-from compassc.analysis.statements import fresh_copy
+from compassc.analysis.statements import counts_up, fresh_copy
 from compassc.analysis.structure import variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
@@ -17,6 +17,7 @@ from compassc.ir.stmts import Body, IRModule, Stmt
 from compassc.ir.visit import Rewritten, rename_vars, rewrites, walk_stmts
 from compassc.passes.loops._facts import Scoped, Sum
 from compassc.passes.loops._functions import on_entry
+from compassc.te.machine import is_barrier
 
 NAME = "LoopPartition"
 MOST = 400
@@ -33,7 +34,7 @@ class _Partition(Scoped):
     def rewrite_for(self, s: S.For) -> Rewritten:
         inside = list(walk_stmts(s.body))
         plain = s.kind in ("vectorized", "unrolled") or not any(isinstance(x, S.For) for x in inside)
-        if plain or len(inside) > MOST or any(map(_waits, inside)):
+        if plain or len(inside) > MOST or any(map(is_barrier, inside)):
             return self.inside(s)
         mark = self.facts.mark()
         self.enter(s)
@@ -89,7 +90,7 @@ class _Partition(Scoped):
 
     def _edge(self, s: S.For, cond: Expr) -> int | None:
         """The turn from which on a condition fails, where it holds before; None where that is not a number."""
-        if not isinstance(s.stop, IntImm) or not (isinstance(s.min, E.Call) or _plain(s)):
+        if not isinstance(s.stop, IntImm) or not (isinstance(s.min, E.Call) or counts_up(s)):
             return None
         if not isinstance(cond, Binary) or cond.op not in ("lt", "le"):
             return None
@@ -99,15 +100,6 @@ class _Partition(Scoped):
             return None
         limit = -rest.value + (1 if cond.op == "le" else 0)  # factor * var < limit
         return max(0, min(s.stop.value, -(-limit // form.factors[s.loop_var])))
-
-
-def _plain(s: S.For) -> bool:
-    """Whether a loop counts from 0 by 1."""
-    return isinstance(s.min, IntImm) and s.min.value == 0 and isinstance(s.step, IntImm) and s.step.value == 1
-
-
-def _waits(s: Stmt) -> bool:
-    return isinstance(s, S.Evaluate) and isinstance(s.value, E.Call) and s.value.op == "barrier"
 
 
 def _without(body: Body, guards: list[S.IfThenElse]) -> Body:

@@ -19,7 +19,7 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Expr, IntImm, Var
 from compassc.ir.stmts import Body, IRModule, Stmt
-from compassc.ir.visit import Rewriter, rewrites, walk_stmts
+from compassc.ir.visit import Rewriter, rewrites, walk_exprs, walk_stmts
 from compassc.passes.loops._functions import on_entry
 
 NAME = "ReuseLoads"
@@ -134,7 +134,7 @@ def _apart(s: Stmt) -> list[Stmt]:
 
 
 def _is_costly(e: Expr) -> bool:
-    return any(isinstance(x, E.Call) or (isinstance(x, E.Binary) and x.op in DIVISIONS) for x in _every(e))
+    return any(isinstance(x, E.Call) or (isinstance(x, E.Binary) and x.op in DIVISIONS) for x in walk_exprs(e))
 
 
 def _before(loop: S.For, body: Body) -> tuple[list[Stmt], Body]:
@@ -233,7 +233,7 @@ class _Effect:
         self.var, self.buffer = None, None
         if isinstance(s, (S.Let, S.Assign)):
             self.var = s.var
-            calls = (x for e in s.exprs() if e.flags & E.F_CALL for x in _every(e) if isinstance(x, E.Call))
+            calls = (x for e in s.exprs() if e.flags & E.F_CALL for x in walk_exprs(e) if isinstance(x, E.Call))
             self.everything |= any(effect_of(x) not in ("pure", "read") for x in calls)
         elif isinstance(s, S.BufferStore):
             self.buffer = s.buffer
@@ -252,14 +252,8 @@ class _Effect:
         if self.buffer.scope == load.buffer.scope and self.buffer.scope.startswith("global"):
             return True
         nested = any(e.flags & E.F_LOAD for e in load.children())
-        loads = _every(load) if nested else (load,)
+        loads = walk_exprs(load) if nested else (load,)
         return any(isinstance(x, E.BufferLoad) and x.buffer.data is self.buffer.data for x in loads)
-
-
-def _every(e: Expr) -> Iterator[Expr]:
-    yield e
-    for child in e.children():
-        yield from _every(child)
 
 
 class _Put(Rewriter):

@@ -12,7 +12,7 @@ from compassc.layers.families.detection.boxes import ANCHOR_MODES, four, proposa
 from compassc.layers.families.detection.fixed import LIMIT, TRUST_BITS
 from compassc.layers.families.detection.yolo import anchors_of_cells, head_of, shifts
 from compassc.quantizer.job import Job, NotQuantised, scale_of
-from compassc.quantizer.numbers import Factor, factor, positions, real, table_positions
+from compassc.quantizer.numbers import Factor, factor, positions, real, sigmoid, table_positions
 from compassc.quantizer.rules import rule
 from compassc.quantizer.rules.boxes import below, offset_tables, steps_of
 
@@ -136,13 +136,13 @@ def region(job: Job) -> Layer:
 def _head_tables(x: Tensor, cell: int, moved: float) -> dict[str, Array]:
     many = 1 << (8 if x.integer.bits == 8 else HEAD_BITS)
     at = real(positions(x.integer.low, x.integer.high, many), x).astype(np.float64)
-    sigmoid, most = 1 / (1 + np.exp(-at)), 1 << x.integer.bits
+    trusts, most = sigmoid(at), 1 << x.integer.bits
     first = np.rint(scale_of(x) * np.log(2.0**20) - x.scalar_zero)
     powers = np.exp(real((positions(0, most - 1, many) + first - most).astype(F32), x).astype(np.float64))
     return {
         "score_softmax_lut": np.clip(np.rint(powers), 0, 1 << 20).astype(np.uint32),
-        "conf_sigmoid_lut": np.rint(sigmoid * (1 << TRUST_BITS)).astype(np.uint16),
-        "xy_sigmoid_lut": np.clip(np.rint((sigmoid + moved) * (1 << cell)), -LIMIT - 1, LIMIT).astype(np.int16),
+        "conf_sigmoid_lut": np.rint(trusts * (1 << TRUST_BITS)).astype(np.uint16),
+        "xy_sigmoid_lut": np.clip(np.rint((trusts + moved) * (1 << cell)), -LIMIT - 1, LIMIT).astype(np.int16),
         "wh_exp_lut": np.clip(np.rint(np.exp(at - STEEPEST) * 65535), 0, 65535).astype(np.uint16),
     }
 

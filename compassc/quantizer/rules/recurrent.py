@@ -25,6 +25,7 @@ from compassc.quantizer.numbers import (
     positions,
     quantised_biases,
     real,
+    sigmoid,
 )
 from compassc.quantizer.rules import rule
 
@@ -79,10 +80,6 @@ def table_entries(job: Job, bits: int) -> Array:
         return exact_positions(-(1 << (bits - 1)), bits, ITEMS_BITS)
     most = (1 << (bits - 1)) - 1
     return np.append(F32(-most), positions(-most, most, ITEMS - 1))
-
-
-def sigmoid(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
 
 
 def _checked(job: Job, expected: Sequence[str]) -> int:

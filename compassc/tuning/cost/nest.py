@@ -16,11 +16,13 @@ from typing import Any
 from compass_core import targets
 from compass_runtime.profile.costs import cost_model, op_classes
 from compass_runtime.profile.regions import Op, Region
+from compassc.analysis.statements import is_const
 from compassc.analysis.structure import Interner, is_pure, variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Expr, Var
 from compassc.ir.stmts import Body, IRModule, PrimFunc, Stmt
+from compassc.ir.visit import walk_exprs
 from compassc.ops.core import load
 from compassc.tuning.cost.values import Values
 
@@ -230,7 +232,7 @@ class _Walk:
         if self.depth > 8:
             return
         for e in s.exprs():
-            for x in _every(e):
+            for x in walk_exprs(e):
                 if isinstance(x, E.FuncCall):
                     f = self.module[x.func]
                     for p, a in zip(f.params, x.args):
@@ -356,7 +358,7 @@ class _Walk:
         scope = buffer.scope.split(".")[0]
         lanes = last.dtype.lanes * buffer.dtype.lanes
         size = buffer.dtype.bytes * lanes
-        strided = last.dtype.lanes > 1 and not (isinstance(last, E.Ramp) and _is_one(last.stride))
+        strided = last.dtype.lanes > 1 and not (isinstance(last, E.Ramp) and is_const(last.stride, 1))
         kind = ("scatter" if store else "gather") if strided else ("store" if store else "load")
         if lanes == 1:
             kind = "scalar_" + kind
@@ -406,18 +408,8 @@ def _vector(e: Expr) -> bool:
     return e.dtype.lanes > 1 or any(c.dtype.lanes > 1 for c in e.children())
 
 
-def _is_one(e: Expr) -> bool:
-    return isinstance(e, E.IntImm) and e.value == 1
-
-
-def _every(e: Expr) -> Iterator[Expr]:
-    yield e
-    for child in e.children():
-        yield from _every(child)
-
-
 def _mentions(e: Expr, op: str) -> bool:
-    return any(isinstance(x, E.Call) and x.op == op for x in _every(e))
+    return any(isinstance(x, E.Call) and x.op == op for x in walk_exprs(e))
 
 
 def class_names() -> list[str]:

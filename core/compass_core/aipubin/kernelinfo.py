@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
@@ -49,12 +50,7 @@ class Param:
     @property
     def nbytes(self) -> int | None:
         """Bytes of the tensor, None when its shape is not known."""
-        if self.shape is None:
-            return None
-        total = self.element.size
-        for dim in self.shape:
-            total *= dim
-        return total
+        return None if self.shape is None else self.element.size * math.prod(self.shape)
 
 
 @dataclass(frozen=True)
@@ -169,16 +165,9 @@ def _param(data: Any, where: str, position: int) -> Param:
         value=value,
         dims=_dims(data.get("dims"), where, f"{at}.dims"),
     )
-    if param.element.size * _product(param.shape or ()) > MAX_BYTES:
+    if param.element.size * math.prod(param.shape or ()) > MAX_BYTES:
         raise CompassError(f"{where}: '{at}.shape' {list(param.shape or ())} is larger than the device's memory")
     return param
-
-
-def _product(shape: tuple[int, ...]) -> int:
-    total = 1
-    for dim in shape:
-        total *= dim
-    return total
 
 
 def _shape(value: object, where: str, name: str) -> tuple[int, ...] | None:

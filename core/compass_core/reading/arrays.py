@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -124,9 +125,7 @@ def parse(data: bytes, where: str) -> Array:
             code="tensor-file",
             help="files with raw bytes must not be called .npy",
         ) from None
-    count = 1
-    for dim in shape:
-        count *= dim
+    count = math.prod(shape)
     if count * dtype.itemsize != len(data) - start:
         raise CompassError(
             f"'{where}' is damaged: its header announces {count * dtype.itemsize} bytes "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -86,7 +87,7 @@ class Diagnostics:
     def _index(self, buffer: _Named, offset: int, size: int) -> str:
         """`[3]`, `[3:11]`, or `[1, 3]` where the buffer has dimensions and all is inside."""
         first, last = offset // buffer.item, (offset + max(size, 1) - 1) // buffer.item
-        count = _product(buffer.shape)
+        count = math.prod(buffer.shape)
         if last > first:
             return f"[{first}:{last + 1}]"
         if len(buffer.shape) < 2 or not 0 <= first < count:
@@ -110,7 +111,7 @@ class Diagnostics:
         buffer = self._buffer(one.place)
         if buffer is None:
             return ()
-        count = _product(buffer.shape)
+        count = math.prod(buffer.shape)
         shape = f" (shape {spell(buffer.shape)})" if len(buffer.shape) > 1 else ""
         return (Note(f"the {buffer.what} '{buffer.name}' has {count} elements of {buffer.dtype}{shape}"),)
 
@@ -290,10 +291,3 @@ _RULES = {
 
 def _verb(side: Accessor) -> Literal["reads", "writes"]:
     return "writes" if side.access & Access.WRITE else "reads"
-
-
-def _product(shape: Sequence[int]) -> int:
-    total = 1
-    for dim in shape:
-        total *= dim
-    return total

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from compass_core import VERSION, files, targets
-from compass_core.arrays import Array
+from compass_core.arrays import Array, base_of
 from compass_runtime import npu
 from compass_runtime.calls import run_loaded
 from compass_runtime.devices import ATTRIBUTES, Device, device, device_api
@@ -182,9 +182,7 @@ class Service(Peer):
             raise RPCError(f"a session may keep {MOST_OBJECTS} objects", code="rpc-quota")
         number = super().keep(value)
         if isinstance(value, NDArray):
-            memory = np.asarray(value)
-            while isinstance(memory.base, np.ndarray):
-                memory = memory.base
+            memory = base_of(np.asarray(value))
             self._taken[number] = id(memory), memory.nbytes
         return number
 

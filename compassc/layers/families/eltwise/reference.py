@@ -20,7 +20,7 @@ from compassc.layers.arithmetic import (
     saturate_int32,
 )
 from compassc.layers.broadcast import broadcast
-from compassc.layers.rectify import rectified, rectify
+from compassc.layers.rectify import on_channels, rectified, rectify
 from compassc.operators.calls import Calls, References
 
 METHODS = {"ADD": "add", "SUB": "subtract", "MUL": "multiply", "MAX": "maximum", "MIN": "minimum"}
@@ -316,19 +316,11 @@ def quantise_layer(layer: Layer, x: Array) -> Array:
     out = layer.output
     if layer.word("round_mode", "ROUND_TO_EVEN") != "ROUND_TO_EVEN":
         raise LayerError(f"'round_mode' is {layer.word('round_mode')}; only ROUND_TO_EVEN is defined")
-    scale, zero = (_on_channels(layer, v) for v in (out.scale, out.zero))
+    scale, zero = (on_channels(out, v) for v in (out.scale, out.zero))
     if out.dtype in TRUNCATED_DTYPES:
         exact = np.asarray(scale, np.float32) * x.astype(np.float32) - np.asarray(zero, np.float32)
         return saturate(np.trunc(exact), out.low, out.high)
     return quantise(x, scale, zero, out.low, out.high)
-
-
-def _on_channels(layer: Layer, value: float | tuple[float, ...]) -> Array:
-    if np.size(value) == 1:
-        return np.asarray(value).reshape(())
-    shape = [1] * len(layer.output.shape)
-    shape[layer.output.axis if layer.output.axis is not None else -1] = np.size(value)
-    return np.asarray(value).reshape(shape)
 
 
 def dequantise_layer(layer: Layer, x: Array) -> Array:
