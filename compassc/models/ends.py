@@ -51,7 +51,9 @@ def named(graph: Graph, given: Sequence[object] | Mapping[str, object]) -> dict[
         tensors = graph.inputs if len(given) == len(graph.inputs) else needed
         if len(given) != len(tensors):
             raise CompassError(
-                f"the model takes {len(tensors)} inputs ({_listed(graph)}), but {len(given)} are given", code="no-input"
+                f"the model takes {len(tensors)} input{'s' * (len(tensors) != 1)} ({_listed(graph)}), but {len(given)} "
+                f"{'is' if len(given) == 1 else 'are'} given",
+                code="no-input",
             )
         return {t.name: np.asarray(value) for t, value in zip(tensors, given, strict=True)}
     rest = {name: np.asarray(value) for name, value in given.items()}
@@ -115,4 +117,6 @@ def elements_of(tensor: Tensor, numbers: Array, name: str, nan: str) -> Array:
 
 
 def _listed(graph: Graph) -> str:
-    return ", ".join(f"{short_name(graph, t)}: {t.dtype} {'x'.join(map(str, t.shape))}" for t in graph.inputs)
+    return ", ".join(
+        f"{short_name(graph, t)}: {t.dtype} {'x'.join(map(str, t.shape)) or 'scalar'}" for t in graph.inputs
+    )

@@ -2,11 +2,12 @@
 
 import importlib.util
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from compass_core.errors import CompassError
+from compass_core.errors import CompassError, UsageError
 from compassc.importers import import_model
 from compassc.importers import torch as importer
 
@@ -128,3 +129,79 @@ def test_modules_are_compiled_with_example_inputs():
         assert help in caught.value.help
     with pytest.raises(CompassError, match="no torch.nn.Module"):
         compassc.compile(3, example_inputs=(x,))
+
+
+def odd_examples():
+    """(module, example_inputs, what is said) by name: calls that a module does not take."""
+    import torch
+
+    linear, x = torch.nn.Linear(4, 3), torch.randn(1, 4)
+    return {
+        "one tensor": (linear, x, "example_inputs is a Tensor, expected a tuple"),
+        "names": (linear, {"input": x}, "example_inputs is a dict"),
+        "text": (linear, ("x",), r"example_inputs\[0\] is a str"),
+        "nested": (linear, ([x],), r"example_inputs\[0\] is a list"),
+        "too few": (torch.nn.Bilinear(4, 4, 3), (x,), r"Bilinear does not take the example_inputs \(float32 1x4\)"),
+        "too many": (linear, (x, x), "Linear does not take"),
+        "shape": (linear, (torch.randn(1, 5),), r"\(float32 1x5\)"),
+        "integers": (linear, (torch.ones(1, 4, dtype=torch.int64),), r"\(int64 1x4\).*dtype"),
+        "class": (torch.nn.Linear, (x,), "the class Linear is no torch.nn.Module"),
+        "TorchScript": (torch.jit.trace(linear, x), (x,), "module of TorchScript"),
+    }
+
+
+@needs_torch
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "name",
+    ["one tensor", "names", "text", "nested", "too few", "too many", "shape", "integers", "class", "TorchScript"],
+)
+def test_examples_that_a_module_does_not_take_are_refused_with_help(name):
+    import compassc
+
+    module, given, said = odd_examples()[name]
+    with pytest.raises(UsageError, match=said) as caught:
+        compassc.compile(module, "X2_1204", example_inputs=given)
+    assert caught.value.help
+
+
+@needs_torch
+def test_refused_modules_are_left_as_they_are_and_named_with_their_line(capfd):
+    import torch
+
+    class Branches(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("calls", torch.zeros(1))
+
+        def forward(self, x):
+            self.calls += 1
+            return x + 1 if x.sum() > 0 else x - 1
+
+    module = Branches()
+    with pytest.raises(CompassError, match=rf"cannot export Branches.*{Path(__file__).name}:\d+\)") as caught:
+        importer.exported(module, (torch.ones(1, 4),))
+    assert "torch.where" in caught.value.help and module.training and module.calls == 0
+    assert capfd.readouterr() == ("", "")
+
+
+@needs_torch
+def test_integers_and_several_outputs_are_taken():
+    import torch
+
+    import compassc
+
+    class Several(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rows = torch.nn.Embedding(10, 4)
+
+        def forward(self, which, scale):
+            return self.rows(which), [scale * 2, {"sum": self.rows(which) + scale}]
+
+    module, which, scale = Several(), np.array([[1, 7]]), np.float32([[3]])
+    found, doubled, total = compassc.compile(module, "X2_1204", example_inputs=(which, scale))(which, scale)
+    rows = module.rows.weight.detach().numpy()[which]
+    np.testing.assert_array_equal(found, rows)
+    np.testing.assert_array_equal(doubled, scale * 2)
+    np.testing.assert_array_equal(total, rows + scale)
