@@ -138,7 +138,7 @@ docs: $(DEVELOPED)
 site: $(DEVELOPED)
 	@$(BIN)/python -c 'import material' 2>/dev/null || $(BIN)/python $(PIP) install --editable '.[site]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
-	@echo $(CURDIR)/build/site/index.html
+	@echo "$(CURDIR)/build/site/index.html; with its search: $(BIN)/python -m http.server --directory build/site"
 
 wheel:
 	@rm -rf build/wheel && mkdir -p build/wheel
