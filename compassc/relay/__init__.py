@@ -2,6 +2,7 @@
 
 from compassc.relay import analysis, loops
 from compassc.relay import op as op
+from compassc.relay import qnn as qnn
 from compassc.relay.bind import bind
 from compassc.relay.builders import NAMESPACES, namespace
 from compassc.relay.equal import assert_structural_equal, structural_equal, structural_hash

@@ -64,5 +64,5 @@ class Builders:
         return sorted(namespace(self._prefix))
 
 
-NAMESPACES: dict[str, Builders] = {n: Builders(n) for n in ("nn", "image", "vision", "qnn", "random", "annotation")}
+NAMESPACES: dict[str, Builders] = {n: Builders(n) for n in ("nn", "image", "vision", "random", "annotation")}
 """What `relay.nn`, ... are."""

@@ -82,10 +82,34 @@ def _to_nearest(x: Array, q: Array, e: Array) -> Array:
     return made
 
 
-def scaled(x: Array, factor: Any, how: Requantization) -> Array:
-    """int32 numbers times a factor (or one for each place of an axis), by fixed-point arithmetic."""
+def parts(factor: Any) -> tuple[Array, Array]:
+    """Factors as q and e of `fixed_point_multiplier`, in int64. Below 2^-32 they take any number of 32 bits to 0.
+    ExpressionError for those that no shift of 64 bits multiplies by."""
     pairs = np.vectorize(fixed_point_multiplier, otypes=["int64", "int64"])(factor)
     q, e = (np.asarray(p, "int64") for p in pairs)
+    if np.any(e > 31):
+        raise ExpressionError(
+            f"requantize cannot multiply by {np.max(factor):g}",
+            "the scale of the output is too small for that of the input",
+        )
+    tiny = e < -32
+    return np.where(tiny, 0, q), np.where(tiny, 0, e)
+
+
+def ratio(scale: Array, new_scale: Array) -> Array | None:
+    """What numbers of one scale are multiplied by to be those of another; None where the scales are the same.
+    ExpressionError for a scale of 0."""
+    if np.any(new_scale == 0):
+        raise ExpressionError("requantize: the scale of the output is 0", "give a scale above 0")
+    if scale.shape == new_scale.shape and bool(np.all(scale == new_scale)):
+        return None
+    factor: Array = scale.astype("float64") / new_scale.astype("float64")
+    return factor
+
+
+def scaled(x: Array, factor: Any, how: Requantization) -> Array:
+    """int32 numbers times a factor (or one for each place of an axis), by fixed-point arithmetic."""
+    q, e = parts(factor)
     if how.rounding == "TONEAREST":
         return _to_nearest(x, q, e)
     return np.asarray(fixed_point(x, q, np.maximum(e, 0), np.maximum(-e, 0)))
@@ -102,17 +126,13 @@ def requantized(
 ) -> Array:
     """Numbers of one scale and zero point as those of another. `source`, `target`: scale and zero point."""
     (scale, zero), (new_scale, new_zero) = ([on_axis(v, axis, max(x.ndim, 1)) for v in p] for p in (source, target))
-    if np.any(new_scale == 0):
-        raise ExpressionError("requantize: the scale of the output is 0", "give a scale above 0")
-    factor = scale.astype("float64") / new_scale.astype("float64")
-    same = scale.shape == new_scale.shape and bool(np.all(scale == new_scale))
-    if how.compute_dtype != "int64":
-        t = (x.astype(how.compute_dtype) - zero.astype(how.compute_dtype)) * factor.astype(how.compute_dtype)
-        t = t + new_zero.astype(how.compute_dtype)
-        whole = np.floor(t + 0.5) if how.rounding == "UPWARD" else np.sign(t) * np.floor(np.abs(t) + 0.5)
-        return limited(np.clip(whole, -(2.0**31), 2.0**31 - 1).astype("int64"), dtype)
+    factor, kind = ratio(scale, new_scale), how.compute_dtype
+    if kind != "int64":
+        t = x.astype(kind) - zero.astype(kind)
+        t = (t if factor is None else t * factor.astype(kind)) + new_zero.astype(kind)
+        return limited(rounded(np.floor(t + np.asarray(0.5, kind)) if how.rounding == "UPWARD" else t), dtype)
     t = x.astype("int32") - zero.astype("int32")
-    t = t if same else scaled(t, factor, how)
+    t = t if factor is None else scaled(t, factor, how)
     made = t + new_zero.astype("int32")
     return made if dtype == "int32" else limited(made, dtype)
 

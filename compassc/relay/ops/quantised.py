@@ -197,11 +197,17 @@ def _batch_rule(a: Any, x: TensorType, y: TensorType, *parameters: Type) -> Type
     return found
 
 
+def _batch_products(a: Any, t: Type, x: Any, y: Any, zx: Any, zy: Any, sx: Any, sy: Any) -> Any:
+    reference = OPERATORS["nn.batch_matmul"].reference
+    assert reference is not None
+    return reference(a, [_apart(x, zx), _apart(y, zy)], t)
+
+
 declare(
     "qnn.batch_matmul", 'x, y, x_zero_point, y_zero_point, x_scale, y_scale, out_dtype="int32"', _batch_rule, OPAQUE,
     sample(Whole((2, 3, 5), -128, 128, "int8"), Whole((2, 4, 5), -128, 128, "int8"), _z(7), _z(-3), _s(0.5), _s(0.25), transpose_b=True, out_dtype="int32"),
     record=RECORDS["relay.attrs.BatchMatmulAttrs"], level=11, TNonComputational=True, prepare=lambda v: v.update(transpose_b=True, transpose_a=False),
-    reference=lambda a, t, x, y, zx, zy, sx, sy: _apart(x, zx) @ _apart(y, zy).swapaxes(1, 2),
+    reference=_batch_products,
 )  # fmt: skip
 
 
@@ -226,8 +232,8 @@ def _added(sign: int) -> Any:
 
 def _multiplied(a: Any, t: Any, x: Any, y: Any, sx: Any, zx: Any, sy: Any, zy: Any, s: Any, z: Any) -> Any:
     product = _apart(x, zx, a.lhs_axis) * _apart(y, zy, a.rhs_axis)
-    scale = np.asarray(sx, "float32") * np.asarray(sy, "float32")
-    return requantized(product.astype("int32"), (scale, _z(0)), (s, z), a.lhs_axis, t.dtype, requantization())
+    scale, axis = np.asarray(sx, "float32") * np.asarray(sy, "float32"), a.lhs_axis - (x.ndim if a.lhs_axis >= 0 else 0)
+    return requantized(product.astype("int32"), (scale, _z(0)), (s, z), axis, t.dtype, requantization())
 
 
 def _pair_rule(a: Any, x: TensorType, y: TensorType, *parameters: Type) -> Type:
@@ -322,7 +328,9 @@ def _through_reals(name: str) -> Any:
     return evaluate
 
 
-for _name in "tanh exp sqrt rsqrt erf sigmoid hardswish log abs".split():
+UNARY: tuple[str, ...] = ("tanh", "exp", "sqrt", "rsqrt", "erf", "sigmoid", "hardswish", "log", "abs")
+"""Functions of reals that quantised operators have the names of."""
+for _name in UNARY:
     declare(
         f"qnn.{_name}", "x, scale, zero_point, output_scale, output_zero_point", _unary_rule, OPAQUE,
         sample(Whole((3, 4), 1, 99, "int8"), _s(0.05), _z(0), _s(0.1), _z(-3)), reference=_through_reals(_name), level=11, TNonComputational=True,

@@ -5,6 +5,8 @@ from __future__ import annotations
 STAGES: dict[str, tuple[str, ...]] = {
     "optimize": (
         "RemoveUnusedFunctions",
+        "QnnLegalize",
+        "QnnCanonicalizeOps",
         "ToBasicBlockNormalForm",
         "Legalize",
         "SimplifyInference",

@@ -1,0 +1,26 @@
+"""Quantised operators: their builders, what registers lowerings of them, and how requantisation is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from compassc.relay.builders import Builders
+from compassc.relay.op import REGISTERED, registrar
+from compassc.relay.ops.fixed_point import requantize_config
+
+__all__ = ["register_qnn_canonicalize", "register_qnn_legalize", "requantize_config"]
+
+register_qnn_legalize: Callable[..., Any] = registrar(REGISTERED["qnn_legalize"])
+register_qnn_canonicalize: Callable[..., Any] = registrar(REGISTERED["qnn_canonicalize"])
+_BUILDERS = Builders("qnn")
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return getattr(_BUILDERS, name)  # type: ignore[no-any-return]  # a builder
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *dir(_BUILDERS)])
