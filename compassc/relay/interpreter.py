@@ -195,10 +195,10 @@ def _values(found: Any) -> Any:
     return NDArray(np.asarray(found, order="C"))
 
 
-def _is_settled(t: Type | None) -> bool:
+def is_settled(t: Type | None) -> bool:
     """Whether a type is that of tensors with known extents."""
     if isinstance(t, TupleType):
-        return all(map(_is_settled, t.fields))
+        return all(map(is_settled, t.fields))
     return isinstance(t, TensorType) and all(isinstance(d, int) for d in t.shape)
 
 
@@ -410,7 +410,7 @@ class Interpreter:
     def _result(self, op: Op, attrs: Attrs | None, args: Sequence[Any], e: Call | None) -> Type:
         """The type of an operator's result: with the extents that the values have, as far as the values tell."""
         known = e.checked_type_ if e is not None else None
-        if known is not None and _is_settled(known):
+        if known is not None and is_settled(known):
             return known
         types = [_type_of(a) for a in args]
         given = [t for t in types if t is not None]
@@ -458,13 +458,14 @@ def _fits(pattern: Pattern, data: Any, bound: dict[int, Any]) -> bool:
                 return False
             todo.extend(zip(p.patterns, value))
         elif isinstance(p, PatternConstructor):
-            if not isinstance(value, ConstructorValue) or not _made_by(value, p.constructor):
+            if not isinstance(value, ConstructorValue) or not made_by(value, p.constructor):
                 return False
             todo.extend(zip(p.patterns, value.fields))
     return True
 
 
-def _made_by(value: ConstructorValue, constructor: Constructor) -> bool:
+def made_by(value: ConstructorValue, constructor: Constructor) -> bool:
+    """Whether a constructor made a value: the same one, or one of its name of a data type of its type's name."""
     made = value.constructor
     if made is None:
         return value.tag == constructor.tag

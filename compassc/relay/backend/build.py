@@ -25,7 +25,7 @@ DEVICE_TYPES = {"llvm": 1, "c": 1, "cuda": 2}
 """The numbers of devices in graphs, by kinds of targets."""
 
 
-def _module(given: Any, params: Mapping[str, Any] | None) -> IRModule:
+def given_module(given: Any, params: Mapping[str, Any] | None) -> IRModule:
     """The module of what is given, with parameters bound."""
     if isinstance(given, Function):
         warn("give relay.build an IRModule: a function is taken for its main")
@@ -50,7 +50,7 @@ class _NoModule(UsageError, ValueError):
     """What is to be built is no module."""
 
 
-def _target(target: Any) -> Target:
+def one_target(target: Any) -> Target:
     """The one target of what is given: a target, a list of one, or a mapping to one."""
     if isinstance(target, Mapping) and "kind" not in target:
         target = list(target.values())
@@ -73,8 +73,8 @@ def optimize(
 ) -> tuple[IRModule, dict[str, NDArray]]:
     """The module after the passes of a build, its kernels in functions, and the parameters that are left (none: all are
     constants)."""
-    _target(target)
-    module = _module(mod, params)
+    one_target(target)
+    module = given_module(mod, params)
     passes = [make(name) for name in pipeline_names("optimize", FOLDER)]
     optimised: IRModule = Sequential(passes)(module)
     return optimised, {}
@@ -151,7 +151,7 @@ def build(
         )
     if not str(mod_name or "").isascii():
         raise _NoModule(f"the name of a module is ASCII, {mod_name!r} is not", code="input")
-    chosen = _target(target)
+    chosen = one_target(target)
     module, _ = optimize(ir_mod, chosen, params)
     kernels = Kernels(chosen, f"tvmgen_{mod_name}_" if mod_name else "tvmgen_")
     builder = GraphBuilder(_main(module), kernels, DEVICE_TYPES[chosen.kind.name])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 from compass_core.errors import UsageError
@@ -11,7 +12,9 @@ from compass_runtime.graph_executor import GraphModule
 from compass_runtime.ndarray import NDArray
 from compassc.ir.errors import ExpressionError
 from compassc.relay.backend.build import bind_main, build
-from compassc.relay.expr import Function, GlobalVar, Let, Var, as_expr
+from compassc.relay.backend.vm import VirtualMachine
+from compassc.relay.backend.vm.compiler import executable
+from compassc.relay.expr import Expr, Function, GlobalVar, Let, Var, as_expr
 from compassc.relay.interpreter import Interpreter, arguments
 from compassc.relay.module import MAIN, BaseFunc, IRModule
 from compassc.relay.passes import infer_type
@@ -36,17 +39,12 @@ class GraphRunner:
 
     def evaluate(self, expr: object = None, binds: Mapping[Var, Any] | None = None) -> Any:
         """What runs a function, or the value of an expression (`Executor`)."""
-        given = self.module[MAIN] if expr is None else as_expr(expr)
-        for v, value in (binds or {}).items():
-            given = Let(v, as_expr(value), given)
+        given = _bound(self.module[MAIN] if expr is None else as_expr(expr), binds)
         if isinstance(given, GlobalVar):
             given = self.module[given]
         if not isinstance(given, Function):
             return self._built(Function([], given))()
-        names = ", ".join(v.name_hint for v in free_vars(given))
-        if names:
-            raise ExpressionError(f"the function has free variables: {names}", "make them parameters")
-        return self._built(given)
+        return self._built(_closed(given))
 
     def _built(self, f: Function) -> Callable[..., Any]:
         functions: dict[GlobalVar, BaseFunc] = {v: g for v, g in self.module.functions.items() if v.name_hint != MAIN}
@@ -55,7 +53,7 @@ class GraphRunner:
         result = module[MAIN].ret_type
         if is_dynamic(result):
             raise ExpressionError(
-                f"Graph Executor only supports static graphs, got output type {result}", 'use create_executor("debug")'
+                f"Graph Executor only supports static graphs, got output type {result}", 'use create_executor("vm")'
             )
         graph = GraphModule(build(module, self.target)["default"](self.device))
 
@@ -66,6 +64,21 @@ class GraphRunner:
             return _nested(result, (graph.get_output(i).numpy() for i in range(graph.get_num_outputs())))
 
         return run
+
+
+def _bound(e: Expr, binds: Mapping[Var, Any] | None) -> Expr:
+    """An expression in which variables have values."""
+    for v, value in (binds or {}).items():
+        e = Let(v, as_expr(value), e)
+    return e
+
+
+def _closed(f: Function) -> Function:
+    """The function, unless it has free variables."""
+    names = ", ".join(v.name_hint for v in free_vars(f))
+    if names:
+        raise ExpressionError(f"the function has free variables: {names}", "make them parameters")
+    return f
 
 
 def _tensors(given: Any) -> Iterator[NDArray]:
@@ -82,9 +95,33 @@ def _nested(t: Type, outputs: Iterator[Any]) -> Any:
     return [_nested(f, outputs) for f in t.fields] if isinstance(t, TupleType) else NDArray(next(outputs))
 
 
+class MachineRunner:
+    """Functions by the virtual machine: all of the language. Results are tensors, tuples, values of data types."""
+
+    def __init__(self, module: IRModule, device: Device | None, target: Any) -> None:
+        self.module, self.device, self.target = module, device or cpu(), target
+
+    def evaluate(self, expr: object = None, binds: Mapping[Var, Any] | None = None) -> Any:
+        """What runs a function, or the value of an expression (`Executor`)."""
+        given = _bound(self.module.get_global_var(MAIN) if expr is None else as_expr(expr), binds)
+        if isinstance(given, GlobalVar):
+            return partial(self._machine(self.module, given.name_hint).invoke, given.name_hint)
+        entry = GlobalVar("entry")
+        while entry in self.module:
+            entry = GlobalVar(entry.name_hint + "_")
+        function = given if isinstance(given, Function) else Function([], given)
+        module = infer_type.run(changed(self.module, {**self.module.functions, entry: _closed(function)}))
+        invoke = partial(self._machine(module, entry.name_hint).invoke, entry.name_hint)
+        return invoke if isinstance(given, Function) else invoke()
+
+    def _machine(self, module: IRModule, entry: str) -> VirtualMachine:
+        return VirtualMachine(executable(module, self.target, entry), self.device)
+
+
 EXECUTORS: dict[str, Callable[[IRModule, Device | None, Any], Executor]] = {
     "debug": lambda module, device, target: Interpreter(module),
     "graph": GraphRunner,
+    "vm": MachineRunner,
 }
 """The executors by their kinds."""
 
@@ -96,7 +133,8 @@ def create_executor(
     target: Any = "llvm",
     params: Mapping[str, Any] | None = None,
 ) -> Executor:
-    """An executor of a kind (`debug`: the interpreter, `graph`: kernels of a target) for a module. `params`: arrays for
+    """An executor of a kind (`debug`: the interpreter, `graph`: kernels of a target,
+    `vm`: the virtual machine) for a module. `params`: arrays for
     parameters of `main`, by name. UsageError for other kinds."""
     if kind not in EXECUTORS:
         raise UsageError(

@@ -1,0 +1,124 @@
+"""Primitives: what the machine calls on tensors. Where all extents are known a kernel of the host, else references of operators,
+which compute with the extents that the values have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from compass_runtime.ndarray import NDArray, empty
+from compassc.relay.backend.kernels import Kernels, tensors_of
+from compassc.relay.equal import structural_equal, structural_hash
+from compassc.relay.expr import Call, Expr, Function
+from compassc.relay.interpreter import Interpreter, is_settled
+from compassc.relay.operators import Op
+from compassc.relay.types import TupleType, Type
+from compassc.relay.visit import post_order
+
+
+class Kernel:
+    """A kernel that was built. Called with values it gives a new tensor, or a tuple of them."""
+
+    why = ""
+
+    def __init__(self, function: Function, kernels: Kernels) -> None:
+        self.name, self.function = kernels.name_of(function), function
+        self._run = kernels.modules[self.name].get_function(self.name)
+        self._result = function.body.checked_type
+        self._outputs = [(t.concrete_shape, t.dtype) for t in tensors_of(self._result)]
+
+    def __call__(self, args: Sequence[Any]) -> Any:
+        outputs = [empty(shape, dtype) for shape, dtype in self._outputs]
+        self._run(*flat(args), *outputs)
+        return _nested(self._result, iter(outputs))
+
+
+class Reference:
+    """A function that is computed by the references of its operators; `why` there is no kernel of it."""
+
+    def __init__(self, name: str, function: Function, why: str) -> None:
+        self.name, self.function, self.why = name, function, why
+        self._interpreter = Interpreter()
+        self._closure = self._interpreter.evaluate(function)
+
+    def __call__(self, args: Sequence[Any]) -> Any:
+        return self._interpreter.called(self._closure, args)
+
+
+class Reshape:
+    """The input with another shape, in the same memory."""
+
+    why = ""
+
+    def __init__(self, name: str, function: Function) -> None:
+        self.name, self.function = name, function
+        (t,) = tensors_of(function.body.checked_type)
+        self._shape = t.concrete_shape
+
+    def __call__(self, args: Sequence[Any]) -> Any:
+        return NDArray(np.asarray(args[0]).reshape(self._shape))
+
+
+Primitive = Kernel | Reference | Reshape
+
+
+class Primitives:
+    """The primitives of a program: equal functions are one."""
+
+    def __init__(self, kernels: Kernels) -> None:
+        self.kernels = kernels
+        self.found: list[Primitive] = []
+        self._known: dict[int, list[int]] = {}
+
+    def index_of(self, f: Function) -> int:
+        """The number of the primitive of a fused function, which is made when it is met first."""
+        known = self._known.setdefault(structural_hash(f), [])
+        for index in known:
+            if structural_equal(self.found[index].function, f):
+                return index
+        known.append(len(self.found))
+        self.found.append(self._made(f))
+        return known[-1]
+
+    def _made(self, f: Function) -> Primitive:
+        called = [e.op for e in post_order(f) if isinstance(e, Call) and isinstance(e.op, Op)]
+        name = "_".join([op.name for op in called]).replace(".", "_")
+        why = _why_no_kernel(f, called)
+        if why:
+            return Reference(f"reference_{name}", f, why)
+        if f.attrs.get("relay.reshape_only") and len(f.params) == 1:
+            return Reshape(f"view_{name}", f)
+        return Kernel(f, self.kernels)
+
+
+def _why_no_kernel(f: Function, called: Sequence[Op]) -> str:
+    """Why a fused function is computed by references; "" where a kernel can be made of it."""
+    if not all(is_settled(e.checked_type) for e in (*f.params, *_computed(f))):
+        return "extents are known when it runs"
+    missing = sorted({op.name for op in called if op.compute is None})
+    if missing:
+        return f"no tensor expression of {', '.join(missing)}"
+    if any(0 in t.concrete_shape for t in tensors_of(f.body.checked_type)):
+        return "a result has no elements"
+    return ""
+
+
+def _computed(f: Function) -> Iterator[Expr]:
+    return (e for e in post_order(f.body) if not isinstance(e, Op))
+
+
+def flat(values: Sequence[Any]) -> list[NDArray]:
+    """The tensors of values and tuples of them, in order."""
+    found: list[NDArray] = []
+    for v in values:
+        if isinstance(v, tuple):
+            found += flat(v)
+        else:
+            found.append(v)
+    return found
+
+
+def _nested(t: Type, tensors: Iterator[NDArray]) -> Any:
+    return tuple([_nested(f, tensors) for f in t.fields]) if isinstance(t, TupleType) else next(tensors)
