@@ -33,8 +33,12 @@ def expression(root: Expr, whole: bool = False) -> Expr:
     """An expression in A-normal form. `whole`: it is a function of a module, which gets no name."""
     scopes = Scopes(root, is_primitive, lets=False)
     lets: dict[int, list[Let]] = {}
+    others: dict[int, Let] = {}
+    """Lets of other names of what has one already: they are bound when the new name is met, which is within its let."""
     for e in scopes.order:
-        if isinstance(e, Let):
+        if isinstance(e, Let) and isinstance(e.value, ATOMS):
+            others[id(e.var)] = e
+        elif isinstance(e, Let):
             lets.setdefault(id(e.value), []).append(e)
     atoms: dict[int, Expr] = {}
     names = 0
@@ -44,6 +48,8 @@ def expression(root: Expr, whole: bool = False) -> Expr:
             atoms[id(e)] = atoms[id(e.body)]
         elif isinstance(e, ATOMS):
             atoms[id(e)] = e
+            if id(e) in others:
+                scopes.of[id(others[id(e)])].bindings.append((others[id(e)].var, others[id(e)].value))
         else:
             closed = e is not root and is_primitive(e)
             made = e if closed else rebuilt(e, [atoms[id(c)] for c in children(e)], scopes)
