@@ -1,0 +1,144 @@
+"""Compute with whole numbers what stands between numbers that are dequantised and their quantisation.
+
+Before: a typed module.
+After: of each `qnn.quantize` whose argument consists of operators with rules, constants and `qnn.dequantize`, the same in
+whole numbers, within a step of the result where calls between round. What does not suit stays; with `hard_fail` it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from compassc.ir.errors import ExpressionError
+from compassc.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem
+from compassc.relay.infer import infer_local
+from compassc.relay.module import IRModule
+from compassc.relay.operators import Op
+from compassc.relay.passes import infer_type
+from compassc.relay.passes._functions import is_primitive, on_functions, op_name
+from compassc.relay.qnn.affine import KEEP_ORDER, AffineType, TensorAffineType, TupleAffineType, TypeMap, Unsuited
+from compassc.relay.visit import children, post_order, with_children
+
+NAME = "FakeQuantizationToInteger"
+LEVEL = 0
+REQUIRED = ("InferType",)
+_KEY = "FTVMFakeQuantizationToInteger"
+
+
+def run(module: IRModule, hard_fail: bool = False, use_qat: bool = False) -> IRModule:
+    if use_qat:
+        raise ExpressionError("FakeQuantizationToInteger does not know use_qat", "quantise results: qnn.quantize")
+    return on_functions(module, lambda f, m: _function(f, m, hard_fail))
+
+
+def _function(f: Function, module: IRModule, hard_fail: bool) -> Function:
+    made: dict[int, Expr] = {}
+    for e in post_order(f, is_primitive):
+        after = e if is_primitive(e) and e is not f else with_children(e, [made[id(c)] for c in children(e)])
+        if op_name(e) == "qnn.quantize" and isinstance(e, Call):
+            try:
+                after = _Region(e, made, module).result()
+            except Unsuited as error:
+                if hard_fail:
+                    raise
+                del error
+        if after is not e and e.checked_type_ is not None and not isinstance(after, Function):
+            after.typed(e.checked_type_)
+        made[id(e)] = after
+    found = made[id(f)]
+    assert isinstance(found, Function), "a function stays one"
+    return found
+
+
+def _operands(e: Expr) -> tuple[Expr, ...]:
+    return () if op_name(e) == "qnn.dequantize" else tuple(c for c in children(e) if not isinstance(c, Op))
+
+
+class _Region:
+    """What one `qnn.quantize` is made of, back to dequantisation."""
+
+    def __init__(self, root: Call, made: dict[int, Expr], module: IRModule) -> None:
+        self.root, self.made, self.types = root, made, TypeMap()
+        self.definitions = infer_type.ModuleDefinitions(module)
+        self.nodes = list(self._within())
+        self.whole: dict[int, Expr] = {}
+        a = root.attrs
+        assert a is not None
+        self.out = TensorAffineType(root.args[1], root.args[2], a.out_dtype, a.axis)
+
+    def _within(self) -> Iterator[Expr]:
+        """The region's nodes, operands first. Unsuited where one has no rule."""
+        seen = {id(self.root)}
+        stack = [(self.root, iter(self.root.args[:1]))]
+        while stack:
+            e, rest = stack[-1]
+            for child in rest:
+                if id(child) not in seen:
+                    seen.add(id(child))
+                    _suits(child)
+                    stack.append((child, iter(_operands(child))))  # type: ignore[arg-type]  # any expression
+                    break
+            else:
+                stack.pop()
+                yield e
+
+    def result(self) -> Expr:
+        """The region in whole numbers. Unsuited where a rule says so, or nothing in it is quantised."""
+        if not any(op_name(e) == "qnn.dequantize" for e in self.nodes):
+            raise Unsuited("nothing is dequantised")
+        ordered = self._ordered()
+        for e in self.nodes:
+            self.whole[id(e)] = self._node(e, id(e) in ordered)
+        return self.whole[id(self.root)]
+
+    def _ordered(self) -> set[int]:
+        """The nodes that only operators which keep the order of values follow."""
+        ordered = {id(e) for e in self.nodes}
+        for e in reversed(self.nodes):
+            keeps = e is self.root or isinstance(e, (Tuple, TupleGetItem)) or op_name(e) in KEEP_ORDER
+            if id(e) not in ordered or not keeps:
+                ordered -= {id(c) for c in _operands(e)}
+        return ordered
+
+    def _node(self, e: Expr, ordered: bool) -> Expr:
+        if isinstance(e, Constant):
+            return e
+        if isinstance(e, Tuple):
+            return self._tuple(e)
+        if isinstance(e, TupleGetItem):
+            made: Expr = TupleGetItem(self.whole[id(e.tuple_value)], e.index)
+            kinds = self.types[self.whole[id(e.tuple_value)]]
+            assert isinstance(kinds, TupleAffineType)
+            return self._typed(made, kinds.types[e.index])
+        assert isinstance(e, Call) and isinstance(e.op, Op)
+        given = e.replace(args=tuple([self._argument(e, n) for n in range(len(e.args))]))
+        given.typed(e.checked_type)
+        if ordered:
+            self.types[given] = self.out
+        made, t = e.op.get_attr(_KEY)(given, self.types)
+        return self._typed(made, t)
+
+    def _argument(self, e: Call, place: int) -> Expr:
+        """An argument in whole numbers; of both ends parameters, and of dequantisation the data, as they are outside."""
+        c = e.args[place]
+        outside = op_name(e) == "qnn.dequantize" or e is self.root and place
+        return self.made[id(c)] if outside else self.whole[id(c)]
+
+    def _tuple(self, e: Tuple) -> Expr:
+        fields = [self.whole[id(f)] for f in e.fields]
+        if not all(f in self.types for f in fields):
+            raise Unsuited("a field of a tuple is not quantised")
+        return self._typed(Tuple(fields), TupleAffineType([self.types.tensor(f) for f in fields]))
+
+    def _typed(self, made: Expr, t: AffineType) -> Expr:
+        for e in post_order(made, lambda e: e.checked_type_ is not None):
+            if e.checked_type_ is None and not isinstance(e, Op):
+                infer_local(e, self.definitions)
+        self.types[made] = t
+        return made
+
+
+def _suits(e: Expr) -> None:
+    known = isinstance(e, Call) and isinstance(e.op, Op) and e.op.get_attr(_KEY) is not None
+    if not known and not isinstance(e, (Constant, Tuple, TupleGetItem)):
+        raise Unsuited(f"{op_name(e) or type(e).__name__} has no rule for whole numbers")
