@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compass_core.errors import UsageError
@@ -13,16 +13,19 @@ from compassc.ir.errors import warn
 from compassc.pass_manager import pipeline_names
 from compassc.pass_manager.context import Sequential
 from compassc.relay.backend.graph import GraphBuilder
-from compassc.relay.backend.kernels import Kernels
+from compassc.relay.backend.kernels import Kernels, build_kernel
+from compassc.relay.backend.layers import build_region, why_not
+from compassc.relay.backend.regions import is_region, partition
 from compassc.relay.bind import bind_params_by_name
 from compassc.relay.expr import Function, GlobalVar
 from compassc.relay.module import MAIN, BaseFunc, IRModule
-from compassc.relay.passes import FOLDER, make
-from compassc.relay.passes._functions import changed
+from compassc.relay.passes import FOLDER, fuse_ops, make
+from compassc.relay.passes._functions import changed, on_functions
 from compassc.targets import Target
+from compassc.targets.target import NPU
 
-DEVICE_TYPES = {"llvm": 1, "c": 1, "cuda": 2}
-"""The numbers of devices in graphs, by kinds of targets."""
+DEVICE_TYPES = {"llvm": 1, "c": 1, "cuda": 2, NPU: 1}
+"""The numbers of devices in graphs, by kinds of targets. Programs of the NPU take the host's tensors."""
 
 
 def given_module(given: Any, params: Mapping[str, Any] | None) -> IRModule:
@@ -63,7 +66,7 @@ def one_target(target: Any) -> Target:
         raise UsageError(
             f"relay.build has no kernels for {chosen.kind.name}",
             code="relay-target",
-            help=f"give one of {', '.join(DEVICE_TYPES)}; models for the NPU are built by compassc.compile",
+            help=f"give one of {', '.join(DEVICE_TYPES)}, or an NPU by its name",
         )
     return chosen
 
@@ -73,11 +76,20 @@ def optimize(
 ) -> tuple[IRModule, dict[str, NDArray]]:
     """The module after the passes of a build, its kernels in functions, and the parameters that are left (none: all are
     constants)."""
-    one_target(target)
-    module = given_module(mod, params)
-    passes = [make(name) for name in pipeline_names("optimize", FOLDER)]
-    optimised: IRModule = Sequential(passes)(module)
-    return optimised, {}
+    chosen, module = one_target(target), given_module(mod, params)
+    names = pipeline_names("optimize", FOLDER)
+    if chosen.kind.name != NPU:
+        return _after(module, names), {}
+    at = names.index(fuse_ops.NAME)
+    module = _after(module, [*names[:at], "ToGraphNormalForm", "InferType"])
+    module = on_functions(module, lambda f, _: partition(f, lambda call: not why_not(call)))
+    return _after(module, names[at:]), {}
+
+
+def _after(module: IRModule, names: Sequence[str]) -> IRModule:
+    """The module after passes."""
+    made: IRModule = Sequential([make(name) for name in names])(module)
+    return made
 
 
 class GraphExecutorFactoryModule:
@@ -140,7 +152,9 @@ def build(
     params: Mapping[str, Any] | None = None,
     mod_name: str = "default",
 ) -> GraphExecutorFactoryModule:
-    """Kernels for a target (`llvm`, `c`, `cuda`), a graph and parameters of the function `main` of a module.
+    """Kernels for a target (`llvm`, `c`, `cuda`, an NPU), a graph and parameters of the function `main` of a module.
+
+    For an NPU, operators that are layers become its programs, a region of them each; the others run on its `host` (llvm).
 
     `params`: arrays by the names of parameters of `main`, which become constants before passes run. Passes are those of the
     current `PassContext`. What the executor cannot run (control flow, shapes with Any) is refused by name.
@@ -153,9 +167,15 @@ def build(
         raise _NoModule(f"the name of a module is ASCII, {mod_name!r} is not", code="input")
     chosen = one_target(target)
     module, _ = optimize(ir_mod, chosen, params)
-    kernels = Kernels(chosen, f"tvmgen_{mod_name}_" if mod_name else "tvmgen_")
+    kernels = Kernels(builder_of(chosen), f"tvmgen_{mod_name}_" if mod_name else "tvmgen_")
     builder = GraphBuilder(_main(module), kernels, DEVICE_TYPES[chosen.kind.name])
     return GraphExecutorFactoryModule(ir_mod, chosen, builder, kernels, mod_name)
+
+
+def builder_of(target: Target) -> Callable[[Function, str], Module]:
+    """What makes the module of a kernel for a target."""
+    host = (target.host or Target.of("llvm")) if target.kind.name == NPU else target
+    return lambda f, name: build_region(f, target.mcpu, name) if is_region(f) else build_kernel(f, host, name)
 
 
 def _main(module: IRModule) -> Function:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from compass_runtime.module import Module
 from compassc import services, te
@@ -29,10 +29,10 @@ def tensors_of(t: Type) -> list[TensorType]:
 
 
 class Kernels:
-    """The kernels of a program for a target: equal functions are one kernel."""
+    """The kernels of a program: equal functions are one kernel. `build`: the module of a function and its name."""
 
-    def __init__(self, target: Target, prefix: str) -> None:
-        self.target, self.prefix = target, prefix
+    def __init__(self, build: Callable[[Function, str], Module], prefix: str) -> None:
+        self.build, self.prefix = build, prefix
         self.modules: dict[str, Module] = {}
         self._known: dict[int, list[tuple[Function, str]]] = {}
 
@@ -43,13 +43,13 @@ class Kernels:
             if structural_equal(known, f):
                 return name
         name = self._new_name(f)
-        self.modules[name] = build_kernel(f, self.target, name)
+        self.modules[name] = self.build(f, name)
         self._known.setdefault(key, []).append((f, name))
         return name
 
     def _new_name(self, f: Function) -> str:
         called = [e.op.name for e in post_order(f) if isinstance(e, Call) and isinstance(e.op, Op)]
-        name = "_".join(["fused", *called])
+        name = "_".join([str(f.attrs.get("Compiler", "fused")), *called])
         if len(name) > LONGEST_NAME:
             name = f"{name[:LONGEST_NAME]}_{structural_hash(f) & (1 << 64) - 1:x}_"
         name = self.prefix + name.replace(".", "_")

@@ -8,7 +8,7 @@ from typing import Any
 from compass_core.errors import UsageError
 from compassc.pass_manager import pipeline_names
 from compassc.pass_manager.context import Sequential
-from compassc.relay.backend.build import given_module, one_target
+from compassc.relay.backend.build import builder_of, given_module, one_target
 from compassc.relay.backend.kernels import Kernels
 from compassc.relay.backend.vm.codegen import Program
 from compassc.relay.backend.vm.executable import Executable
@@ -51,7 +51,7 @@ def executable(module: IRModule, target: Any, entry: str) -> Executable:
     if not any(v.name_hint == entry for v in module.functions):
         names = ", ".join(v.name_hint for v in module.functions) or "none at all"
         raise UsageError(f"the module has no function {entry}, but {names}", code="input")
-    primitives = Primitives(Kernels(chosen, PREFIX))
+    primitives = Primitives(Kernels(builder_of(chosen), PREFIX))
     return Program(lowered(module, entry), primitives).executable
 
 

@@ -1,0 +1,154 @@
+"""Layers of calls: which calls the NPU's layers do, and the graph of layers of a function of such calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from compass_core.reading.budget import Budget
+from compass_runtime.compass_module import CompassModule
+from compassc.gbuilder.build import GraphOptions, build_in_memory
+from compassc.graph.graph import Graph
+from compassc.importers.finishing import finished
+from compassc.importers.refusals import CONTRADICTIONS
+from compassc.importers.values import Refused, Value
+from compassc.relay.backend.kernels import tensors_of
+from compassc.relay.backend.layer_forms import FORMS, Layers
+from compassc.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem
+from compassc.relay.infer.errors import error
+from compassc.relay.operators import Op
+from compassc.relay.types import TensorType, TupleType, is_dynamic
+from compassc.relay.visit import post_order
+
+CODE = "relay-layers"
+FLOAT = "float32"
+
+
+def why_not(call: Call) -> str:
+    """Why a typed call of an operator is no layer, in a few words; "" for one that is."""
+    assert isinstance(call.op, Op)
+    if call.op.name not in FORMS:
+        return "there is no layer for it"
+    given = [t for a in call.args for t in _tensors(a)]
+    made = tensors_of(call.checked_type)
+    if any(is_dynamic(t) for t in [*given, *made]):
+        return "its shapes are open"
+    if any(t.dtype != FLOAT for t in [*given, *made]):
+        return f"it is not of {FLOAT}"
+    if any(isinstance(a.checked_type, TupleType) and not isinstance(a, Tuple) for a in call.args):
+        return "its tuple is made elsewhere"
+    known = [t for a in call.args if isinstance(a, Constant) for t in _tensors(a)]
+    if len(known) == len(given):
+        return "all that it takes is known"
+    if any(not t.shape or 0 in t.shape for t in made) or any(not t.shape for t in _unknown(call)):
+        return "it has numbers without axes, or no elements"
+    try:
+        _probe(call)
+    except Refused as refused:
+        return str(refused)
+    return ""
+
+
+def _tensors(a: Expr) -> list[TensorType]:
+    return tensors_of(a.checked_type)
+
+
+def _unknown(call: Call) -> list[TensorType]:
+    """The tensors that a call takes and that are no constants."""
+    fields = [f for a in call.args for f in (a.fields if isinstance(a, Tuple) else (a,))]
+    return [t for f in fields if not isinstance(f, Constant) for t in _tensors(f)]
+
+
+def _probe(call: Call) -> None:
+    """Make the layers of a call by itself. Refused where it has none."""
+    b = Layers("probe", Budget("a call", lambda: _bytes(call)))
+    b.name = "probe"
+    _made(b, call, [_given(b, a, {}) for a in call.args])
+
+
+def _bytes(root: Expr) -> int:
+    """The bytes of the tensors of a program, which it may cost to read."""
+    return sum(4 * prod(t.concrete_shape) for e in post_order(root) if not isinstance(e, Op) for t in _flat(e))
+
+
+def _flat(e: Expr) -> list[TensorType]:
+    return [] if isinstance(e, Function) else tensors_of(e.checked_type)
+
+
+def _input(b: Layers, name: str, t: TensorType) -> Value:
+    return b.value(b.graph.input(f"{name}_0", t.concrete_shape, t.dtype), t.dtype)
+
+
+def _given(b: Layers, e: Expr, values: Mapping[int, Any]) -> Any:
+    """The value, or list of values, of an argument; an input where nothing makes it."""
+    if id(e) in values:
+        return values[id(e)]
+    if isinstance(e, Constant):
+        return Value.of(e.array)
+    if isinstance(e, Tuple):
+        return [_given(b, f, values) for f in e.fields]
+    if isinstance(e, TupleGetItem) and id(e.tuple_value) in values:
+        return values[id(e.tuple_value)][e.index]
+    if isinstance(e.checked_type, TupleType):
+        return [_input(b, "given", t) for t in tensors_of(e.checked_type)]
+    return _input(b, "given", tensors_of(e.checked_type)[0])
+
+
+def _made(b: Layers, call: Call, args: Sequence[Any]) -> Any:
+    """The value, or values, of a call. Refused where it has no layers."""
+    assert isinstance(call.op, Op)
+    try:
+        made = FORMS[call.op.name](b, call.attrs, call.checked_type, *args)
+    except CONTRADICTIONS as wrong:
+        raise Refused(f"its arguments and attributes contradict each other: {wrong}") from None
+    for value, t in zip(made if isinstance(made, list) else [made], tensors_of(call.checked_type), strict=True):
+        if value.shape != t.concrete_shape:
+            raise Refused(f"its layers make {list(value.shape)} of it, not {list(t.concrete_shape)}")
+        if value.tensor is None:
+            raise Refused("its result is known")
+    return made
+
+
+def graph_of(f: Function, name: str) -> Graph:
+    """The graph of layers of a function whose calls all are layers: an input for each parameter, an output for each tensor of
+    the result. CompassError at the line of a call that is none."""
+    b = Layers(name, Budget(f"the region '{name}'", lambda: _bytes(f)))
+    values: dict[int, Any] = {}
+    for i, p in enumerate(f.params):
+        values[id(p)] = _input(b, f"input{i}", tensors_of(p.checked_type)[0])
+    for number, e in enumerate(post_order(f.body)):
+        if isinstance(e, Call):
+            assert isinstance(e.op, Op)
+            b.name = f"{e.op.name}_{number}"
+            try:
+                values[id(e)] = _made(b, e, [_given(b, a, values) for a in e.args])
+            except Refused as refused:
+                raise error(e, f"{e.op.name} cannot run on the NPU: {refused}") from None
+    found = _given(b, f.body, values)
+    outputs = found if isinstance(found, list) else [found]
+    return finished(b, [f"output{i}" for i in range(len(outputs))], _apart(b, outputs), name, CODE)
+
+
+def _apart(b: Layers, values: Sequence[Value]) -> list[Value]:
+    """The values, none of which is the tensor of another one."""
+    made: list[Value] = []
+    for value in values:
+        tensor = b.laid(value)
+        if any(tensor is other.tensor for other in made):
+            tensor = b.layer("Reshape", [tensor], tensor.shape, tensor.dtype, shape=list(tensor.shape))
+        made.append(b.value(tensor, value.dtype))
+    return made
+
+
+def build_region(f: Function, target: str, name: str) -> CompassModule:
+    """The program of a function whose calls all are layers: `name` takes inputs, then results. CompassError where a layer
+    cannot be built."""
+    with TemporaryDirectory(prefix="compassc-") as folder:
+        graph = graph_of(f, name)
+        built = build_in_memory(
+            graph, Path(folder), Path(folder) / "aipu.bin", target, GraphOptions(work_dir=Path(folder))
+        )
+        return CompassModule(built.path.read_bytes(), name, target=target)

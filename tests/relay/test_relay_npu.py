@@ -1,0 +1,190 @@
+"""Relay programs built for NPUs: operators as layers, regions, programs that run there and on the host."""
+
+from __future__ import annotations
+
+import re
+from zlib import crc32
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compass_core.errors import CompassError
+from compass_runtime.compass_module import CompassModule
+from compass_runtime.devices import cpu
+from compass_runtime.graph_executor import GraphModule
+from compass_runtime.module import load_module
+from compassc import relay
+from compassc.graph.run import run_graph
+from compassc.operators.declare import sample
+from compassc.relay import declared
+from compassc.relay.backend.build import build
+from compassc.relay.backend.layer_forms import FORMS
+from compassc.relay.backend.layers import graph_of, why_not
+from compassc.relay.backend.regions import is_light, is_region, partition
+from compassc.relay.builders import build as built
+from compassc.relay.builders import call
+from compassc.relay.expr import Call, Function, Tuple, Var
+from compassc.relay.module import IRModule
+from compassc.relay.operators import OPERATORS, Op
+from compassc.relay.passes._functions import changed
+from compassc.relay.passes._fusion import is_closed
+from compassc.relay.transform import InferType
+from compassc.relay.visit import post_order
+from tests.choosing import some
+from tests.relay.relay_values import evaluate, functions, module
+from tests.relay.trying_operators import Case, cases, compare, type_of
+from tests.sources import ROOT
+
+declared.load()
+TARGET = "X2_1204"
+
+
+EVEN = {
+    f"nn.adaptive_{kind}_pool{rank}d": sample((2, 3, 4, 6, 2)[: rank + 2], output_size=(2, 3, 1)[:rank])
+    for kind in ("max", "avg")
+    for rank in (1, 2, 3)
+}
+"""Shares that are windows."""
+
+
+def _typed(f: Function) -> Function:
+    typed = InferType()(IRModule.from_expr(f))["main"]
+    assert isinstance(typed, Function)
+    return typed
+
+
+def _alone(case: Case, known: int) -> Function:
+    """The typed function of one call, whose arguments from number `known` on are constants."""
+    args, params = [], []
+    for i, array in enumerate(case.arrays):
+        if i >= known:
+            args.append(relay.const(array))
+        elif isinstance(array, list):
+            given = [Var(f"x{i}_{n}", type_of(a)) for n, a in enumerate(array)]
+            args, params = [*args, Tuple(given)], [*params, *given]
+        else:
+            args.append(Var(f"x{i}", type_of(array)))
+            params.append(args[-1])
+    return _typed(Function(params, Call(case.op, args, case.attrs)))
+
+
+def _check(case: Case, known: int) -> bool:
+    """Hold the layers of a case against the reference; False where it has none."""
+    f = _alone(case, known)
+    assert isinstance(f.body, Call)
+    if why_not(f.body):
+        return False
+    graph = graph_of(f, "net")
+    arrays = [a for given in case.arrays[:known] for a in (given if isinstance(given, list) else [given])]
+    made = run_graph(graph, {t.name: a for t, a in zip(graph.inputs, arrays, strict=True)})
+    compare(case, [made[t.name] for t in graph.outputs], case.reference())
+    return True
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_layers_compute_what_operators_do(name):
+    """On each sample that has layers, with constant arguments behind the first one, and without constants."""
+    done = []
+    op = OPERATORS[name]
+    for case in some([*cases(op), *([Case(op, EVEN[name], "float32")] if name in EVEN else [])]):
+        if case.kind == "float32":
+            done += [_check(case, known) for known in sorted({1, len(case.arrays)})]
+    assert any(done), "no sample has layers"
+
+
+@settings(max_examples=30, deadline=None)
+@given(f=functions(), salt=st.integers(0, 99), part=st.integers(1, 3))
+def test_regions_compute_what_the_function_does(f, salt, part):
+    m = InferType()(module(f))
+    main = m["main"]
+    places = {id(e): (crc32(f"{salt} {n}".encode()) % 4) < part for n, e in enumerate(post_order(main.body))}
+    divided = InferType()(changed(m, {m.get_global_var("main"): partition(main, lambda c: places[id(c)])}))
+    arrays = [np.arange(6, dtype="float32").reshape(2, 3) - 2, np.full((2, 3), 1.5, "float32")]
+    for a, b in zip(evaluate(divided, *arrays), evaluate(m, *arrays), strict=True):
+        np.testing.assert_array_equal(a, b)
+    closed = [e for e in post_order(divided["main"].body) if isinstance(e, Function)]
+    assert all(map(is_region, closed))
+    left = [e for e in post_order(divided["main"].body, is_closed) if isinstance(e, Call) and isinstance(e.op, Op)]
+    assert len(left) <= len([e for e in post_order(main.body) if isinstance(e, Call) and not places[id(e)]])
+    for region in closed:
+        inner = [e for e in post_order(region.body) if not is_light(e)]
+        assert all(isinstance(e, Call) and isinstance(e.op, Op) for e in inner) and inner
+
+
+rng = np.random.default_rng(5)
+
+
+def weights(*shape: int) -> relay.Expr:
+    return relay.const(rng.standard_normal(shape).astype("float32") / 2)
+
+
+def _runs(f: Function, *arrays: np.ndarray, regions: int = 1) -> GraphModule:
+    """Build a function for the NPU and hold a run against the interpreter."""
+    lib = build(IRModule({"main": f}), TARGET)
+    assert len([m for m in lib.get_lib().imported_modules if isinstance(m, CompassModule)]) == regions
+    graph = GraphModule(lib["default"](cpu()))
+    _agrees(graph, f, *arrays)
+    return lib
+
+
+def _agrees(graph: GraphModule, f: Function, *arrays: np.ndarray) -> None:
+    graph.run(**{p.name_hint: a for p, a in zip(f.params, arrays, strict=True)})
+    expected = evaluate(InferType()(module(f)), *arrays)
+    assert graph.get_num_outputs() == len(expected)
+    for i, wanted in enumerate(expected):
+        np.testing.assert_allclose(graph.get_output(i).numpy(), wanted, rtol=2e-5, atol=2e-5)
+
+
+def cnn() -> Function:
+    """A small CNN, with a shortcut, a depthwise convolution and a normalisation."""
+    x = relay.var("x", shape=(1, 3, 8, 8))
+    h = built("nn.bias_add", built("nn.conv2d", x, weights(4, 3, 3, 3), padding=1), weights(4))
+    normal = built("nn.batch_norm", h, *(relay.const(np.full(4, n, "float32")) for n in (1.5, -0.5, 0.25, 2)))
+    h = built("nn.relu", normal[0])
+    h = h + built("nn.conv2d", h, weights(4, 1, 3, 3), padding=1, groups=4)
+    h = built("nn.max_pool2d", h, pool_size=(2, 2), strides=(2, 2))
+    h = built("nn.dense", built("nn.batch_flatten", h), weights(10, 64))
+    return Function([x], built("nn.softmax", h))
+
+
+def test_a_network_is_one_region_that_a_file_keeps(tmp_path):
+    f, x = cnn(), rng.standard_normal((1, 3, 8, 8)).astype("float32")
+    lib = _runs(f, x)
+    lib.export_library(str(tmp_path / "model.tar"))
+    _agrees(GraphModule(load_module(str(tmp_path / "model.tar"))["default"](cpu())), f, x)
+
+
+def test_what_no_layer_does_runs_on_the_host_between_regions():
+    x = relay.var("x", shape=(2, 4, 3))
+    first = built("exp", built("transpose", x, axes=(0, 2, 1)))
+    middle = call("cast", call("cast", first, dtype="int32"), dtype="float32")
+    a, b = built("split", built("nn.relu", first + middle), 2, axis=2)
+    f = Function([x], Tuple([a, built("concatenate", [b, b], axis=1), first, x, first]))
+    _runs(f, rng.standard_normal((2, 4, 3)).astype("float32"), regions=2)
+
+
+@settings(max_examples=3, deadline=None)
+@given(f=functions())
+def test_random_programs_agree(f):
+    arrays = [np.arange(6, dtype="float32").reshape(2, 3) - 2, np.full((2, 3), 1.5, "float32")]
+    _agrees(GraphModule(build(IRModule({"main": f}), TARGET)["default"](cpu())), f, *arrays)
+
+
+def test_what_runs_nowhere_is_named_with_its_line():
+    name = next(n for n, op in OPERATORS.items() if op.samples and op.compute is None and n not in FORMS)
+    case = cases(OPERATORS[name])[0]
+    f = _alone(case, len(case.arrays))
+    text = IRModule({"main": f}).astext(show_meta_data=True)
+    line = next(n for n, row in enumerate(text.splitlines(), 1) if f"{name}(" in row)
+    with pytest.raises(CompassError, match=re.escape(name)) as caught:
+        build(relay.parse(text), TARGET)
+    assert caught.value.span is not None and caught.value.span.line == line
+
+
+def test_the_page_lists_the_operators_that_are_layers():
+    page = (ROOT / "docs/relay.md").read_text().partition("## Programs for NPUs")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    listed = [name for row in some(rows) for name in re.findall(r"`([^`]+)`", row)]
+    assert sorted(listed) == sorted(FORMS)
