@@ -33,9 +33,10 @@ UNARY, BINARY = ("negative", "abs"), ("add", "subtract", "multiply", "maximum")
 
 
 @st.composite
-def functions(draw: Any, branches: bool = False) -> relay.Function:
-    """Functions of two tensors: exact operators, shared values, tuples, constants, moves; with `branches` also `if`."""
-    params = [relay.var("x", shape=SHAPE), relay.var("y", shape=SHAPE)]
+def functions(draw: Any, branches: bool = False, shape: tuple[Any, ...] = SHAPE) -> relay.Function:
+    """Functions of two tensors: exact operators, shared values, tuples, constants, moves; with `branches` also `if`. `shape`:
+    that of the parameters, in which extents may be open."""
+    params = [relay.var("x", shape=shape), relay.var("y", shape=shape)]
     values: list[relay.Expr] = list(params)
     pick = st.integers(0, 100).map(lambda n: values[n % len(values)])
     for _ in range(draw(st.integers(1, 8))):

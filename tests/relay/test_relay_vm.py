@@ -43,8 +43,11 @@ def _machine(text: str, **options: object) -> vm.VirtualMachine:
     return vm.VirtualMachine(vm.compile(relay.parse(VERSION + text), **options), cpu())
 
 
-@settings(max_examples=5, deadline=None)
-@given(f=functions(branches=True), level=st.sampled_from([0, 3]))
+OPEN = functions(branches=True, shape=(relay.Any(), 3))
+
+
+@settings(max_examples=6, deadline=None)
+@given(f=functions(branches=True) | OPEN, level=st.sampled_from([0, 3]))
 def test_branches_compute_what_references_do(f, level):
     expected = evaluate(make("InferType")(module(f)), X, Y)
     with PassContext(opt_level=level):
@@ -88,8 +91,8 @@ def @entry(%a: int32, %b: int32, %l: List[int32]) {{
 
 
 @settings(max_examples=12, deadline=None)
-@given(body=_texts(), a=st.integers(-3, 5), b=st.integers(-3, 5), n=st.integers(0, 3))
-def test_programs_compute_what_the_interpreter_does(body, a, b, n):
+@given(body=_texts(), a=st.integers(-3, 5), b=st.integers(-3, 5), n=st.integers(0, 3), level=st.sampled_from([0, 3]))
+def test_programs_compute_what_the_interpreter_does(body, a, b, n, level):
     made = relay.parse(VERSION + PROGRAM.format(body), init_module=relay.Prelude().mod)
     entry = made.get_global_var("entry")
     _, cons, nil = made.get_type("List")
@@ -97,7 +100,7 @@ def test_programs_compute_what_the_interpreter_does(body, a, b, n):
     for i in range(n):
         data = ConstructorValue(cons.tag, [relay.const(i).data, data], cons)
     values = (a, b, data)
-    with PassContext(opt_level=0):
+    with PassContext(opt_level=level):
         found = create_executor("vm", made).evaluate(entry)(*values)
     assert _plain(found) == _plain(Interpreter(made).evaluate(entry)(*values))
 

@@ -25,7 +25,9 @@ class Kernel:
 
     def __init__(self, function: Function, kernels: Kernels) -> None:
         self.name, self.function = kernels.name_of(function), function
-        self._run = kernels.modules[self.name].get_function(self.name)
+        run = kernels.modules[self.name].find(self.name)
+        assert run is not None, "a kernel is found by its name"
+        self._run = run
         self._result = function.body.checked_type
         self._outputs = [(t.concrete_shape, t.dtype) for t in tensors_of(self._result)]
 
