@@ -19,7 +19,7 @@ from compassc import relay
 from compassc.graph.run import run_graph
 from compassc.operators.declare import sample
 from compassc.relay import declared
-from compassc.relay.backend.build import build
+from compassc.relay.backend.build import GraphExecutorFactoryModule, build
 from compassc.relay.backend.layer_forms import FORMS
 from compassc.relay.backend.layers import graph_of, why_not
 from compassc.relay.backend.regions import is_light, is_region, partition
@@ -120,8 +120,8 @@ def weights(*shape: int) -> relay.Expr:
     return relay.const(rng.standard_normal(shape).astype("float32") / 2)
 
 
-def _runs(f: Function, *arrays: np.ndarray, regions: int = 1) -> GraphModule:
-    """Build a function for the NPU and hold a run against the interpreter."""
+def _runs(f: Function, *arrays: np.ndarray, regions: int = 1) -> GraphExecutorFactoryModule:
+    """Build a function for the NPU and hold a run against the interpreter. Gives what was built."""
     lib = build(IRModule({"main": f}), TARGET)
     assert len([m for m in lib.get_lib().imported_modules if isinstance(m, CompassModule)]) == regions
     graph = GraphModule(lib["default"](cpu()))
@@ -163,6 +163,35 @@ def test_what_no_layer_does_runs_on_the_host_between_regions():
     a, b = built("split", built("nn.relu", first + middle), 2, axis=2)
     f = Function([x], Tuple([a, built("concatenate", [b, b], axis=1), first, x, first]))
     _runs(f, rng.standard_normal((2, 4, 3)).astype("float32"), regions=2)
+
+
+@st.composite
+def networks(draw):
+    """Networks of pictures: windows, functions of elements, shortcuts, joined and moved axes, and a head."""
+    x = h = relay.var("x", shape=(1, 4, 6, 5))
+    channels = 4
+    for kind in draw(st.lists(st.sampled_from(["conv", "pool", "element", "join", "turn"]), min_size=2, max_size=5)):
+        if kind == "conv":
+            groups = draw(st.sampled_from([1, 2, channels]))
+            h = built("nn.conv2d", h, weights(channels, channels // groups, 3, 3), padding=(1, 1), groups=groups)
+            h = built("nn.bias_add", h, weights(channels))
+        elif kind == "pool":
+            pool = draw(st.sampled_from(["nn.max_pool2d", "nn.avg_pool2d"]))
+            h = h + built(pool, h, pool_size=(3, 3), padding=(1, 1))
+        elif kind == "element":
+            h = built(draw(st.sampled_from(["nn.relu", "sigmoid", "tanh"])), h)
+        elif kind == "join":
+            h, channels = built("concatenate", [h, built("negative", h)], axis=1), channels * 2
+        else:
+            last = built("nn.softmax", built("transpose", h, axes=(0, 2, 3, 1)))
+            h = h * built("transpose", last, axes=(0, 3, 1, 2))
+    return Function([x], Tuple([built("mean", h, axis=[2, 3]), built("nn.batch_flatten", h)]))
+
+
+@settings(max_examples=3, deadline=None)
+@given(f=networks())
+def test_random_networks_are_one_region_and_agree(f):
+    _runs(f, np.random.default_rng(1).standard_normal((1, 4, 6, 5)).astype("float32"))
 
 
 @settings(max_examples=3, deadline=None)
