@@ -1,0 +1,9 @@
+"""Networks to try compilers on: `resnet.get_workload(...)` is a module and random parameters. Their parts (`layers`) make
+variables for weights by name, which `init` gives values."""
+
+from __future__ import annotations
+
+from compassc.relay.testing import dqn, init, layers, mlp, mobilenet, resnet, squeezenet
+from compassc.relay.testing.init import create_workload
+
+__all__ = ["create_workload", "dqn", "init", "layers", "mlp", "mobilenet", "resnet", "squeezenet"]
