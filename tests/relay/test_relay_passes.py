@@ -177,7 +177,9 @@ def test_sequences_choose_passes_by_level_and_name():
     assert "FoldConstant: " in timing.render()
 
 
-i8 = relay.var("i", shape=SHAPE, dtype="int8")
+i8, i32 = (relay.var("i", shape=SHAPE, dtype=d) for d in ("int8", "int32"))
+_scale, _zero = relay.const(0.5), relay.const(3, "int32")
+_quantised = build("qnn.requantize", i8, _scale, _zero, relay.const(0.25), _zero)
 SIMPLE = {
     "nothing is added": (call("add", call("subtract", x, relay.const(0.0)), relay.const(0.0)), []),
     "a sum of one value": (call("add", call("exp", x), call("exp", x)), ["exp", "exp", "add"]),
@@ -189,6 +191,32 @@ SIMPLE = {
     "a cast that widens before": (call("cast", call("cast", i8, dtype="int32"), dtype="float32"), ["cast"]),
     "a cast that narrows before": (call("cast", call("cast", i8, dtype="uint8"), dtype="int32"), ["cast", "cast"]),
     "a shape that is known": (call("multiply", x, call("ones_like", y)), []),
+    "a tensor of one number": (
+        call("maximum", call("multiply", x, build("full", relay.const(3.0), SHAPE)), build("ones", SHAPE, "float32")),
+        ["multiply", "maximum"],
+    ),
+    "a tensor of one number that gives the shape": (
+        call("add", call("sum", x), build("ones", SHAPE, "float32")),
+        ["sum", "ones", "add"],
+    ),
+    "a bound that all keep": (call("clip", call("negative", i8), a_min=-128.0, a_max=200.0), ["negative"]),
+    "a bound behind requantisation": (call("clip", _quantised, a_min=-128.0, a_max=127.0), ["qnn.requantize", "clip"]),
+    "a bound within a type": (
+        call("cast", call("cast", call("clip", i32, a_min=0, a_max=255), dtype="uint8"), dtype="int32"),
+        ["clip"],
+    ),
+    "a bound beyond a type": (
+        call("cast", call("cast", call("clip", i32, a_min=0, a_max=256), dtype="uint8"), dtype="int32"),
+        ["clip", "cast", "cast"],
+    ),
+    "the order of dequantised numbers": (
+        build("argmax", build("qnn.dequantize", i8, _scale, _zero), axis=1),
+        ["argmax"],
+    ),
+    "an order that is turned round": (
+        build("argsort", build("qnn.dequantize", i8, relay.const(-0.5), _zero), axis=1),
+        ["qnn.dequantize", "argsort"],
+    ),
     "a root that divides": (call("divide", x, call("sqrt", y)), ["rsqrt", "multiply"]),
 }
 
@@ -196,7 +224,13 @@ SIMPLE = {
 @pytest.mark.parametrize("case", SIMPLE)
 def test_simpler_calls(case):
     body, expected = SIMPLE[case]
-    assert ops(after("SimplifyExpr", relay.Function([x, y, i8], body))) == expected
+    f = relay.Function([x, y, i8, i32], body)
+    simple = after("SimplifyExpr", f)
+    assert ops(simple) == expected
+    arrays = X, Y + 1, X.astype("int8") * 60, X.astype("int32") * 100
+    for a, b in some(zip(evaluate(module(simple), *arrays), evaluate(typed(f), *arrays), strict=True)):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
 def test_quotients_by_constants_are_products():

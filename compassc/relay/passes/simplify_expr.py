@@ -2,8 +2,9 @@
 
 Before: a typed module.
 After: no operator asks only the shape of an argument that is known (`zeros_like`, `reshape_like`, ...); nothing is added that is 0
-or multiplied by 1; reshapes, transposes and casts do not follow each other. Sums and products with constants are put
-together, and a quotient of a square root is a product: within rounding.
+or multiplied by 1; a tensor of one number is that number where it changes no shape; reshapes, transposes and casts do not follow
+each other; no bound is one that all numbers of a type keep; order is not asked of dequantised numbers. Sums and products with
+constants are put together, and a quotient of a square root is a product: within rounding.
 """
 
 from __future__ import annotations
@@ -104,6 +105,27 @@ def _neutral(value: float, places: Sequence[int]) -> Rule:
     return rule
 
 
+def _full(before: Call, after: Call, t: TensorType) -> Expr | None:
+    """A tensor of one number beside one of the result's type is that number."""
+    for place, other in ((0, 1), (1, 0)):
+        own = _type(before.args[place])
+        if own is None or own.dtype != t.dtype or not own.shape or not _same(_type(before.args[other]), t):
+            continue
+        name, operand = op_name(after.args[place]), after.args[place]
+        number: Expr | None = scalar(_FULL[name], t.dtype) if name in _FULL else None
+        if name in ("full", "full_like") and isinstance(operand, Call):
+            number = operand.args[0 if name == "full" else 1]
+        number_type = _type(number) if number is not None else None
+        if number is not None and number_type is not None and number_type.dtype == t.dtype and not number_type.shape:
+            args = list(after.args)
+            args[place] = number
+            return call(op_name(after), *args)
+    return None
+
+
+_FULL = {"zeros": 0, "zeros_like": 0, "ones": 1, "ones_like": 1}
+
+
 def _twice(before: Call, after: Call, t: TensorType) -> Expr | None:
     a, b = after.args
     return call("multiply", a, scalar(2, t.dtype)) if a is b and t.dtype != "bool" else None
@@ -184,6 +206,53 @@ def _cast(before: Call, after: Call, t: TensorType) -> Expr | None:
     return call("cast", data.args[0], dtype=t.dtype)
 
 
+def _within(e: Expr, dtype: str) -> bool:
+    """Whether an expression is a bound of whole numbers by ones that a type has."""
+    if op_name(e) != "clip" or not isinstance(e, Call) or not _is_whole(dtype):
+        return False
+    low, high = data_type(dtype).range()
+    return bool(low <= _attrs(e)["a_min"] and _attrs(e)["a_max"] <= high)
+
+
+def _is_whole(dtype: str) -> bool:
+    kind = data_type(dtype)
+    return not kind.is_floating and not kind.is_bool
+
+
+def _bounded_cast(before: Call, after: Call, t: TensorType) -> Expr | None:
+    """Bounded numbers by way of a type that has them are cast at once."""
+    middle, inner = after.args[0], before.args[0]
+    if op_name(middle) != "cast" or not isinstance(middle, Call) or not isinstance(inner, Call):
+        return None
+    source, between = _type(inner.args[0]) if op_name(inner) == "cast" else None, _type(inner)
+    if source is None or between is None or not _is_whole(source.dtype) or not _within(middle.args[0], between.dtype):
+        return None
+    return call("cast", middle.args[0], dtype=t.dtype)
+
+
+def _clip(before: Call, after: Call, t: TensorType) -> Expr | None:
+    """A bound that all numbers of the type keep; behind quantised operators it may be a part of what is looked for."""
+    if not _is_whole(t.dtype) or op_name(after.args[0]) in ("qnn.requantize", "qnn.add"):
+        return None
+    low, high = data_type(t.dtype).range()
+    return after.args[0] if _attrs(after)["a_min"] <= low and _attrs(after)["a_max"] >= high else None
+
+
+def _order(before: Call, after: Call, t: TensorType) -> Expr | None:
+    """Places by the order of numbers that are dequantised are those of the numbers, where different ones stay different."""
+    of, inner = after.args[0], before.args[0]
+    if op_name(of) != "qnn.dequantize" or not isinstance(of, Call) or not isinstance(inner, Call):
+        return None
+    own, (scale, zero) = _type(inner.args[0]), of.args[1:]
+    if own is None or own.dtype not in ("int8", "uint8", "int16", "uint16") or _attrs(of)["out_dtype"] != "float32":
+        return None
+    if not isinstance(scale, Constant) or not isinstance(zero, Constant) or scale.array.size * zero.array.size != 1:
+        return None
+    if not 1e-30 < float(scale.array.reshape(())) < 1e30 or abs(int(zero.array.reshape(()))) > 1 << 20:
+        return None
+    return call(op_name(after), of.args[0], **_attrs(after))
+
+
 def _holds(narrow: str, wide: str) -> bool:
     """Whether a data type has all values of another one."""
     if "bfloat" in narrow + wide or "bool" in (narrow, wide):
@@ -199,12 +268,15 @@ _RULES: Mapping[str, Sequence[Rule]] = {
     "broadcast_to_like": [_fixed(lambda e, t: build("broadcast_to", e.args[0], t.concrete_shape))],
     "collapse_sum_like": [_fixed(lambda e, t: build("collapse_sum_to", e.args[0], t.concrete_shape))],
     "cast_like": [_cast_like],
-    "add": [_neutral(0, (0, 1)), _twice, _constants("add")],
-    "subtract": [_neutral(0, (1,))],
-    "multiply": [_neutral(1, (0, 1)), _constants("multiply")],
-    "divide": [_neutral(1, (1,)), _root],
+    "add": [_neutral(0, (0, 1)), _full, _twice, _constants("add")],
+    "subtract": [_neutral(0, (1,)), _full],
+    "multiply": [_neutral(1, (0, 1)), _full, _constants("multiply")],
+    "divide": [_neutral(1, (1,)), _full, _root],
+    **{name: [_full] for name in ("maximum", "minimum", "power", "mod", "floor_divide", "floor_mod")},
     "reshape": [_reshape],
     "contrib_reverse_reshape": [_reshape],
     "transpose": [_transpose],
-    "cast": [_cast],
+    "cast": [_cast, _bounded_cast],
+    "clip": [_clip],
+    **{name: [_order] for name in ("argmax", "argmin", "argsort")},
 }
