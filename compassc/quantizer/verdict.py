@@ -24,8 +24,8 @@ NEAR_COSINE, NEAR_SQNR = 0.99, 20.0
 """Below one of them an output is a warning."""
 ENOUGH, ENOUGH_SQNR = 0.999, 40.0
 """Outputs of this cosine, or a layer that keeps so many dB itself, need no advice."""
-MEASURED = 4
-"""Samples that are measured on."""
+MEASURED = 16
+"""Samples that are measured on, as many at most: fewer say little about networks whose samples differ."""
 HELD_BACK = 5
 """Every fifth sample is kept from calibration, of as many at least."""
 WORST = 3
