@@ -13,6 +13,8 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import numpy as np
 from typing_extensions import Self
 
+from compass_core.arrays import Array
+
 from ..ir.dtypes import DataType
 from ..language import axis as axis
 from ..tuning.kernels import autotune as autotune
@@ -107,7 +109,7 @@ class Buffer:
 
 Operand: TypeAlias = Value | float | np.generic
 Address: TypeAlias = Pointer | Buffer
-Mask: TypeAlias = Value | str | Sequence[_bool] | np.ndarray[Any, Any] | None
+Mask: TypeAlias = Value | str | Sequence[_bool] | Array | None
 Dtype: TypeAlias = str | type[Any] | np.dtype[Any] | DataType
 Lanes: TypeAlias = Operand | Sequence[Operand] | str
 Event: TypeAlias = Value
@@ -430,7 +432,7 @@ def clz(x: Operand, mask: Mask = None) -> Value:
     `mask`: active lanes: a mask string, a list of bools, a bool array or a mask value; None means all
     """
 
-def const_mask(x: str | Sequence[_bool] | np.ndarray[Any, Any]) -> Value:
+def const_mask(x: str | Sequence[_bool] | Array) -> Value:
     """A mask from bools, a NumPy bool array or a mask string, lane 0 first."""
 
 def cos(x: Operand) -> Value:

@@ -37,6 +37,8 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import numpy as np
 from typing_extensions import Self
 
+from compass_core.arrays import Array
+
 from ..ir.dtypes import DataType
 from ..language import axis as axis
 from ..tuning.kernels import autotune as autotune

@@ -185,7 +185,7 @@ class TiledWindows(WindowLoop):
             self._bring(at, near, begin, above * self.across, rows * self.across, high * self.across)
             return
         column = k.held("first_column", at.column * self.stride[1] - self.pads[1])
-        wide = k.held("wide", (S.min(self.long, self.columns - at.column) - 1) * self.stride[1] + self.reach[1])
+        wide = k.held("width", (S.min(self.long, self.columns - at.column) - 1) * self.stride[1] + self.reach[1])
         left, here = self._inside(column, wide, self.wide)
         with k.for_range(0, high, name="j") as j:
             line, row = k.hold(near + j * self.line, "line"), k.held("iy", first + j)
