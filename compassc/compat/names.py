@@ -95,6 +95,9 @@ _INSTRUMENTS = "PassInstrument PassTimingInstrument PrintAfterAll PrintBeforeAll
 
 _SESSIONS = "LocalSession PopenSession Server TrackerSession connect connect_tracker"
 
+_MACHINE = "Executable VirtualMachine compile"
+_NETWORKS = "dqn init layers mlp mobilenet resnet squeezenet"
+
 MODULES: dict[str, Names] = {
     "tvm": Names(
         _from(
@@ -257,13 +260,21 @@ MODULES: dict[str, Names] = {
     **{
         f"tvm.relay.{module}": Names(operators=prefix)
         for prefix in _OPERATORS.split()
-        for module in ((prefix, f"{prefix}.op") if prefix == "qnn" else (prefix, f"op.{prefix}"))
+        for module in ((prefix,) if prefix == "qnn" else (prefix, f"op.{prefix}"))
     },
+    "tvm.relay.qnn.op": Names(
+        {n: f"{_RELAY}.qnn.op:" for n in ("register_qnn_canonicalize", "register_qnn_legalize", "requantize_config")},
+        operators="qnn",
+    ),
+    "tvm.relay.qnn.transform": Names(like=(f"{_RELAY}.qnn.transform",)),
+    "tvm.relay.vm": Names({n: f"{_RELAY}.backend.vm:" for n in _MACHINE.split()}),
+    "tvm.runtime.vm": Names({n: f"{_RELAY}.backend.vm:" for n in ("Executable", "VirtualMachine")}),
     "tvm.relay.testing": Names(
         {n: f"{_RELAY_NODES}:" for n in ("count", "make_nat_expr", "make_nat_value")}
         | {n: "compassc.compat.relay_testing:" for n in ("run_infer_type", "run_opt_pass")}
-        | {"Prelude": f"{_RELAY}.std:"}
+        | {"Prelude": f"{_RELAY}.std:", "create_workload": f"{_RELAY}.testing:"}
     ),
+    **{f"tvm.relay.testing.{n}": Names(like=(f"{_RELAY}.testing.{n}",)) for n in _NETWORKS.split()},
     "tvm.relay.ty": Names({"ShapeVar": f"{_RELAY_NODES}:"}, like=(f"{_RELAY}.types",)),
     "tvm.meta_schedule": Names(
         {

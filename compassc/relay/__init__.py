@@ -1,5 +1,7 @@
 """Relay: the graph language. Expressions with types, modules, text, operators, passes, and what runs them."""
 
+from importlib import import_module
+
 from compassc.relay import analysis, loops
 from compassc.relay import op as op
 from compassc.relay import qnn as qnn
@@ -118,8 +120,14 @@ __all__ = [
 ]
 
 
+_BUILDING = {"build": "build", "optimize": "build", "create_executor": "executors"}
+"""What builds and runs programs, which is loaded when it is asked for: by its module of `backend`."""
+
+
 def __getattr__(name: str) -> object:
-    """The builders of operators (`relay.add`), and those of a kind (`relay.nn`)."""
+    """The builders of operators (`relay.add`), those of a kind (`relay.nn`), and what builds programs (`relay.build`)."""
+    if name in _BUILDING:
+        return getattr(import_module(f"{__name__}.backend.{_BUILDING[name]}"), name)
     found = NAMESPACES.get(name) or (None if name.startswith("_") else namespace().get(name))
     if found is None:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
