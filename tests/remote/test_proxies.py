@@ -109,14 +109,17 @@ def test_strangers_wait_for_nothing_and_hold_no_server(proxy: rpc.Proxy) -> None
 def test_who_comes_often_gives_way_in_a_full_row(proxy: rpc.Proxy) -> None:
     hello = {"role": "client", "key": "row"}
     with ExitStack() as stack:
-        for_one = [asking(proxy, hello) for _ in range(MOST_EACH)]
-        for channel in for_one:
-            stack.callback(channel.close)
+        for_one = []
+        for _ in range(MOST_EACH):  # each is told that it waits: the row has the order of this list
+            for_one.append(asking(proxy, hello))
+            stack.callback(for_one[-1].close)
+            assert for_one[-1].receive(PATIENCE).kind == Kind.WAIT
         late = asking(proxy, hello)
         stack.callback(late.close)
         assert answered(late).head["code"] == "rpc-quota"  # the same address: the row is full
         guest = asking(proxy, hello, "127.0.0.2")
         stack.callback(guest.close)
+        assert guest.receive(PATIENCE).kind == Kind.WAIT
         assert answered(for_one[-1]).head["code"] == "rpc-quota"
         for_one[0].close()
         with behind(proxy, key="row", quota=Quota(sessions=2)):

@@ -114,16 +114,15 @@ class Proxy(EventServer):
             self._leave(self._clients, end)
 
     async def _settled(self, end: _End) -> None:
-        """Waits for a server, and says so to the client; RPCError when none comes, or the client has gone."""
+        """Waits for a server, and says so to the client at once and every second; RPCError when none comes, or the client has gone."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._client_seconds
         while not end.settled.is_set():
-            with suppress(asyncio.TimeoutError, TimeoutError):
-                await asyncio.wait_for(end.settled.wait(), 1.0)
-                break
             if loop.time() > until or end.connection.is_gone:
                 raise RPCError(f"cannot find server that matches key=client:{end.key}", code="rpc-key")
             end.connection.send(Kind.WAIT, 0, {})
+            with suppress(asyncio.TimeoutError, TimeoutError):
+                await asyncio.wait_for(end.settled.wait(), 1.0)
 
     def _wait(self, table: dict[str, deque[_End]], end: _End) -> None:
         """Puts one in the row of its key. Where that is full, the last one of the address that has most in it gives way."""
