@@ -67,7 +67,11 @@ demo: $(ENGINE)
 	@echo; echo "== three examples by command line, Python API and PySim, compared with NumPy"
 	@$(BIN)/python examples/run.py vadd dynamic_add softmax
 
+# Byte code is kept whatever the environment says: some 500 processes import the compiler.
+test test-whole test-security: export PYTHONDONTWRITEBYTECODE :=
+
 test: $(DEVELOPED) $(ENGINE)
+	@$(BIN)/python -m compileall -q -j $(JOBS) compassc core runtime sim
 	$(PYTEST)
 
 test-whole: $(DEVELOPED) $(ENGINE)

@@ -135,10 +135,11 @@ def test_a_client_that_goes_while_it_waits_leaves_the_row(proxy: rpc.Proxy) -> N
         assert session.listdir() == ""
 
 
-def test_what_is_no_proxy_is_named(state_folder: Path, server: rpc.Server) -> None:
-    made = behind(server, key="board")  # type: ignore[arg-type]
+def test_what_is_no_proxy_is_named(state_folder: Path, server: rpc.Server, capfd: pytest.CaptureFixture[str]) -> None:
+    made = rpc.Server(server.host, server.port, is_proxy=True, key="board")
     eventually(lambda: made.proc.poll() is not None)
     made.terminate()
+    assert capfd.readouterr().err.count(f"no proxy: {(server.host, server.port)} is not RPC Proxy") == 1
 
 
 def test_the_end_of_a_session_is_told_through_it(proxy: rpc.Proxy) -> None:

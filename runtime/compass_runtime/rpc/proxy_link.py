@@ -55,7 +55,12 @@ class ProxyLink:
         credentials = Credentials(self._offer.token_file, self._offer.ca)
         about = {"key": f"server:{self._offer.key}"}
         where = self._offer.host, self._offer.port
-        channel, welcome = opened(*where, "server", about, credentials=credentials, seconds=5.0, wait=0)
+        try:
+            channel, welcome = opened(*where, "server", about, credentials=credentials, seconds=5.0, wait=0)
+        except RPCError as error:
+            if error.code == "rpc-key":  # a server takes us for a client of another key
+                raise RPCError(f"{where} is not RPC Proxy", code="rpc-stranger") from None
+            raise
         if welcome.get("is") != "proxy":
             channel.close()
             raise RPCError(f"{where} is not RPC Proxy", code="rpc-stranger")
