@@ -15,7 +15,7 @@ from compassc.operators.declare import Sample
 from compassc.operators.patterns import PatternKind
 from compassc.relay import declared
 from compassc.relay.attributes import RECORDS, Attrs, Record
-from compassc.relay.expr import Expr
+from compassc.relay.expr import Call, Expr
 from compassc.relay.ops.relations import broadcast, compared, same
 from compassc.relay.types import IncompleteType, Relation, Type
 from compassc.te.tensor import Tensor
@@ -186,3 +186,8 @@ def get(name: str) -> Op:
         near = nearest(name, OPERATORS)
         raise OperatorError(f"operator {name} is not registered", f"did you mean '{near}'?" if near else "")
     return OPERATORS[name]
+
+
+def op_name(e: Expr) -> str:
+    """The name of the operator that an expression calls; "" where it calls none."""
+    return e.op.name if isinstance(e, Call) and isinstance(e.op, Op) else ""

@@ -79,6 +79,28 @@ def post_order(root: Expr, closed: Callable[[Expr], bool] = lambda e: False) -> 
             yield e
 
 
+def is_primitive(e: Expr) -> bool:
+    """Whether an expression is a function that is a kernel, which most passes do not look into."""
+    return isinstance(e, Function) and bool(e.attrs.get("Primitive"))
+
+
+def post_dominators(users: Sequence[Sequence[int]]) -> list[int]:
+    """For each place of a graph, whose users come behind it, the first one that all ways from it go through: `len(users)` where
+    there is none. What is used from outside has that end among its users."""
+    end = len(users)
+    common = [end] * (end + 1)
+    for place in range(end - 1, -1, -1):
+        met = users[place][0] if users[place] else end
+        for user in users[place][1:]:
+            while met != user:
+                if met < user:
+                    met = common[met]
+                else:
+                    user = common[user]
+        common[place] = met
+    return common[:end]
+
+
 def rewrite(root: Expr, fn: Callable[[Expr, Expr], Expr], closed: Callable[[Expr], bool] = lambda e: False) -> Expr:
     """The expression rebuilt from its leaves: `fn(before, after)` gives what takes the place of a node `before`, of which
     `after` is the form with its children replaced. Shared nodes stay shared; binders are nodes like others. Within `closed`

@@ -15,7 +15,7 @@ from compassc.relay.analysis.features import Feature
 from compassc.relay.analysis.wellformed import check_constant, well_formed
 from compassc.relay.bind import bind, bind_params_by_name
 from compassc.relay.expr import Expr
-from compassc.relay.operators import OPERATORS, get
+from compassc.relay.operators import OPERATORS, get, op_name
 from compassc.relay.scope_builder import ScopeBuilder
 from compassc.relay.text.program import parse_module
 from compassc.relay.visit import children, post_order
@@ -134,7 +134,7 @@ def test_operators_are_counted_once_each():
         counts.extract_intermdeiate_expr(module, 3)
     visited: list[Expr] = []
     counts.post_order_visit(module["main"], visited.append)
-    assert [counts.op_of(e) for e in visited if counts.op_of(e)] == ["nn.relu", "add", "add"]
+    assert [op_name(e) for e in visited if op_name(e)] == ["nn.relu", "add", "add"]
 
 
 def tensor(shape: tuple[int, ...]) -> relay.Var:

@@ -356,9 +356,21 @@ def test_scales_of_channels_go_into_weights(name, layout, groups, positive, betw
     e = call("multiply", e, scale) if back else _window(layout, groups, e)
     f = typed(relay.Function([d], e))
     made = make("FoldConstant")(make(name)(f))
-    needs_sign = "relu" in between or (not back and bool(between))
+    needs_sign = "relu" in between
     assert ("multiply" in ops(made["main"])) == (needs_sign and not positive)
     array = np.random.default_rng(3).integers(-9, 9, shape).astype("float32")
+    np.testing.assert_allclose(evaluate(made, array)[0], evaluate(f, array)[0], rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("back", [True, False])
+def test_scales_of_channels_go_into_all_weights_that_share_them(back):
+    d, scale = relay.var("d", shape=(1, 4, 5, 5)), _channels("NCHW", [0.5, 2, 4, 1])
+    given = d if back else call("nn.relu", call("multiply", d, scale))
+    e = call("add", *[call("nn.relu", _window("NCHW", 1, given)) for _ in range(2)])
+    f = typed(relay.Function([d], call("multiply", e, scale) if back else e))
+    made = make("FoldConstant")(make("BackwardFoldScaleAxis" if back else "ForwardFoldScaleAxis")(f))
+    assert "multiply" not in ops(made["main"])
+    array = np.random.default_rng(3).integers(-9, 9, (1, 4, 5, 5)).astype("float32")
     np.testing.assert_allclose(evaluate(made, array)[0], evaluate(f, array)[0], rtol=1e-5, atol=1e-4)
 
 

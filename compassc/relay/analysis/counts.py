@@ -11,7 +11,7 @@ from compassc.relay.attributes import Attrs
 from compassc.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem, Var
 from compassc.relay.layouts import layout
 from compassc.relay.module import MAIN, IRModule
-from compassc.relay.operators import Op
+from compassc.relay.operators import op_name
 from compassc.relay.type_visit import everywhere
 from compassc.relay.types import TensorType
 from compassc.relay.visit import children, post_order
@@ -23,23 +23,18 @@ def post_order_visit(expr: Expr, fvisit: Callable[[Expr], object]) -> None:
         fvisit(e)
 
 
-def op_of(e: Expr) -> str:
-    """The name of the operator that an expression calls; "" where it calls none."""
-    return e.op.name if isinstance(e, Call) and isinstance(e.op, Op) else ""
-
-
 def list_op_freqs(mod: IRModule) -> dict[str, int]:
     """How many calls of each operator `main` has."""
-    return dict(Counter(op_of(e) for e in post_order(mod[MAIN]) if op_of(e)))
+    return dict(Counter(op_name(e) for e in post_order(mod[MAIN]) if op_name(e)))
 
 
 def list_fake_quantized_op_freqs(mod: IRModule) -> dict[str, int]:
     """How many calls of each operator lie between dequantisations and a quantisation, in all such regions of `main`."""
     found: Counter[str] = Counter()
     for e in post_order(mod[MAIN]):
-        if op_of(e) == "qnn.quantize":
+        if op_name(e) == "qnn.quantize":
             assert isinstance(e, Call)
-            found.update(op_of(inner) for inner in _region(e.args[0]) if op_of(inner))
+            found.update(op_name(inner) for inner in _region(e.args[0]) if op_name(inner))
     return dict(found)
 
 
@@ -48,7 +43,7 @@ def _region(end: Expr) -> Iterator[Expr]:
     seen, todo = {id(end)}, [end]
     while todo:
         e = todo.pop()
-        if op_of(e) == "qnn.dequantize":
+        if op_name(e) == "qnn.dequantize":
             continue
         yield e
         for child in children(e):
@@ -69,7 +64,7 @@ def count_layers(expr: Expr | IRModule, valid_ops: Collection[str]) -> int:
     depth: dict[int, int] = {}
     for e in post_order(root):
         below = max([depth[id(c)] for c in children(e)], default=0)
-        depth[id(e)] = below + (op_of(e) in valid_ops)
+        depth[id(e)] = below + (op_name(e) in valid_ops)
     return depth[id(root)]
 
 
@@ -78,7 +73,7 @@ def count_layers(expr: Expr | IRModule, valid_ops: Collection[str]) -> int:
 
 def get_total_mac_number(expr: Expr) -> int:
     """The multiplications of convolutions, dense layers and products of matrices in a typed program; 0 without types."""
-    return sum(_macs(e) for e in post_order(expr) if isinstance(e, Call) and op_of(e) in _MACS)
+    return sum(_macs(e) for e in post_order(expr) if isinstance(e, Call) and op_name(e) in _MACS)
 
 
 def _macs(e: Call) -> int:
@@ -87,7 +82,7 @@ def _macs(e: Call) -> int:
     if len(tensors) != len(types):
         return 0
     shapes = [t.concrete_shape for t in tensors]
-    return _MACS[op_of(e)](e.attrs, shapes)
+    return _MACS[op_name(e)](e.attrs, shapes)
 
 
 def _convolution(attrs: Attrs | None, shapes: Sequence[Sequence[int]]) -> int:
@@ -140,7 +135,7 @@ def search_fc_transpose(expr: Expr) -> list[str]:
     """The names of the weights of dense layers that are transposed before: variables by name, constants by number."""
     found: list[str] = []
     for e in post_order(expr):
-        if op_of(e) == "nn.dense" and isinstance(e, Call) and op_of(e.args[1]) == "transpose":
+        if op_name(e) == "nn.dense" and isinstance(e, Call) and op_name(e.args[1]) == "transpose":
             transposed = e.args[1]
             assert isinstance(transposed, Call)
             weight = transposed.args[0]

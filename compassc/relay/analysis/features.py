@@ -25,7 +25,7 @@ from compassc.relay.expr import (
 from compassc.relay.module import IRModule
 from compassc.relay.operators import Op
 from compassc.relay.variables import free_vars
-from compassc.relay.visit import children, post_order
+from compassc.relay.visit import children, is_primitive, post_order
 
 
 class Feature(IntEnum):
@@ -68,11 +68,6 @@ _OF: dict[type, Feature] = {
     Match: Feature.fMatch,
 }
 _ATOMS = (Var, GlobalVar, Constant, Op, Constructor)
-
-
-def is_primitive(e: Expr) -> bool:
-    """Whether an expression is a function that is a kernel."""
-    return isinstance(e, Function) and bool(e.attrs.get("Primitive"))
 
 
 def detect_feature(a: Expr | IRModule, b: Expr | IRModule | None = None) -> set[Feature]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from compassc.relay.expr import Call, Expr
-from compassc.relay.visit import children, post_order
+from compassc.relay.visit import children, post_dominators, post_order
 
 
 def inputs(e: Expr) -> tuple[Expr, ...]:
@@ -32,17 +32,7 @@ class Graph:
     @cached_property
     def next_common(self) -> list[int]:
         """For each expression the place of the first one that all ways from it to the root go through."""
-        common = list(range(len(self.order)))
-        for i in range(len(self.order) - 2, -1, -1):
-            met = self.users[i][0]
-            for user in self.users[i][1:]:
-                while met != user:  # what uses an expression comes after it
-                    if met < user:
-                        met = common[met]
-                    else:
-                        user = common[user]
-            common[i] = met
-        return common
+        return post_dominators(self.users)
 
     def dominates(self, e: Expr, part: Expr) -> bool:
         """Whether all ways from `part` to the root go through `e`."""

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from compass_runtime.ndarray import NDArray
-from compassc.relay.expr import Call, Constant, Expr, Function, GlobalVar, Tuple
+from compassc.relay.expr import Constant, Expr, Function, GlobalVar, Tuple
 from compassc.relay.module import BaseFunc, IRModule
-from compassc.relay.operators import Op
 from compassc.relay.types import Dim, TensorType, TupleType, Type
-from compassc.relay.visit import rewrite
+from compassc.relay.visit import is_primitive, rewrite
 
 _LEFT_ALONE = ("Compiler", "Extern", "SkipOptimization")
 OnFunction = Callable[[Function, IRModule], Function]
@@ -47,16 +46,6 @@ def rewritten(f: Function, fn: Callable[[Expr, Expr], Expr]) -> Function:
 def rewrite_functions(module: IRModule, fn: Callable[[Expr, Expr], Expr]) -> IRModule:
     """The typed module after `rewritten` of each of its functions."""
     return on_functions(module, lambda f, _: rewritten(f, fn))
-
-
-def is_primitive(e: Expr) -> bool:
-    """Whether an expression is a function that is a kernel, which most passes do not look into."""
-    return isinstance(e, Function) and bool(e.attrs.get("Primitive"))
-
-
-def op_name(e: Expr) -> str:
-    """The name of the operator that a call is of; "" of anything else."""
-    return e.op.name if isinstance(e, Call) and isinstance(e.op, Op) else ""
 
 
 def tensor(e: Expr) -> TensorType:

@@ -20,9 +20,8 @@ from compassc.relay.expr import (
     TupleGetItem,
 )
 from compassc.relay.operators import Op, OpPattern
-from compassc.relay.passes._functions import is_primitive
 from compassc.relay.types import TensorType, is_dynamic
-from compassc.relay.visit import children, post_order
+from compassc.relay.visit import children, is_primitive, post_dominators, post_order
 
 ELEMWISE, BROADCAST, INJECTIVE = OpPattern.ELEMWISE, OpPattern.BROADCAST, OpPattern.INJECTIVE
 REDUCE, ANCHOR, TUPLE, OPAQUE = (
@@ -44,7 +43,6 @@ class Node:
     pattern: OpPattern = OPAQUE
     external: bool = False
     users: list[tuple[Node, OpPattern]] = field(default_factory=list)
-    depth: int = 1
     dominator: Node | None = None
     relation: OpPattern = OPAQUE
     group: Group = field(init=False)
@@ -147,33 +145,14 @@ _USES: dict[type, Callable[..., None]] = {
 
 def find_dominators(nodes: Sequence[Node]) -> None:
     """The post-dominator of each node."""
-    for node in reversed(nodes):
-        if node.external or not node.users:
-            node.relation = OPAQUE if node.external else ELEMWISE
+    end = len(nodes)
+    common = post_dominators([[end] if n.external else [user.index for user, _ in n.users] for n in nodes])
+    for node, place in zip(reversed(nodes), reversed(common)):
+        if place == end or node.pattern == OPAQUE:
             continue
-        found: Node | None = None
-        relation = ELEMWISE
-        for i, (user, edge) in enumerate(node.users):
-            relation = max(relation, edge)
-            if i == 0:
-                found = user
-            else:
-                found, relation = _common(found, user, relation)
-        node.dominator, node.relation = found, relation
-        node.depth = found.depth + 1 if found else 1
-
-
-def _common(a: Node | None, b: Node | None, relation: OpPattern) -> tuple[Node | None, OpPattern]:
-    """The first node that two lead to, with the most that lies on the way up to it."""
-    while a is not b:
-        if a is None or b is None:
-            return None, relation
-        up_a, up_b = a.depth >= b.depth, b.depth >= a.depth
-        if up_a:
-            relation, a = max(relation, a.relation), a.dominator
-        if up_b:
-            relation, b = max(relation, b.relation), b.dominator
-    return a, relation
+        node.dominator = nodes[place]
+        between = (node, *_between(node, node.dominator)[:-1])
+        node.relation = max(edge for one in between for _, edge in one.users)
 
 
 def _between(node: Node, sink: Node) -> list[Node]:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Hashable, Sequence
 from compassc.relay.builders import build
 from compassc.relay.expr import Call, Expr, Function, If, Let, Match
 from compassc.relay.module import IRModule
-from compassc.relay.passes._functions import is_primitive, on_functions, op_name
+from compassc.relay.operators import op_name
+from compassc.relay.passes._functions import on_functions
 from compassc.relay.types import is_dynamic
-from compassc.relay.visit import post_order, rewrite
+from compassc.relay.visit import is_primitive, post_order, rewrite
 
 Key = Callable[[Call], "Hashable | None"]
 """What calls that are combined have in common besides their data; None for calls that are left alone."""

@@ -2,20 +2,18 @@
 
 Before: a typed module.
 After: a convolution or product with weights, of which nothing else uses the result, is not multiplied by a scale of its
-channels, directly or behind rectifiers (of positive constants) and vectors that are added: weights and vectors are
-multiplied instead, within rounding.
+channels, directly or behind rectifiers (of positive constants), vectors that are added and sums of such results: weights and
+vectors are multiplied instead, within rounding.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-
 from compassc.relay.builders import call
 from compassc.relay.expr import Call, Expr, Function
 from compassc.relay.module import IRModule
+from compassc.relay.operators import op_name
 from compassc.relay.passes import _scales as S
-from compassc.relay.passes._functions import is_primitive, on_functions, op_name
-from compassc.relay.visit import rewrite
+from compassc.relay.passes._functions import on_functions, rewritten, shape
 
 NAME = "BackwardFoldScaleAxis"
 LEVEL = 3
@@ -23,53 +21,83 @@ REQUIRED = ("InferType",)
 
 
 def run(module: IRModule) -> IRModule:
-    return on_functions(module, lambda f, _: _function(f))
+    return on_functions(module, lambda f, _: _Backward(f).function())
 
 
-def _function(f: Function) -> Function:
-    uses = S.users(f)
-    known: dict[int, Expr] = {}
+class _Backward:
+    """A function whose scales move up. `demands`: the scales that can be put into a value, by `id`; `made`: the function so far."""
 
-    def folded(before: Expr, after: Expr) -> Expr:
-        found = _fold(before, uses, known) or after
-        known[id(before)] = found
-        return found
+    def __init__(self, f: Function) -> None:
+        self.f, self.uses = f, S.users(f)
+        self.demands: dict[int, S.Demand | None] = {}
+        self.made: dict[int, Expr] = {}
 
-    made = rewrite(f, folded, is_primitive)
-    assert isinstance(made, Function), "a function stays one"
-    return made
+    def function(self) -> Function:
+        def folded(before: Expr, after: Expr) -> Expr:
+            if isinstance(before, Call):
+                self.demands[id(before)] = self._taken(before)
+            self.made[id(before)] = self._unscaled(before) or after
+            return self.made[id(before)]
 
+        return rewritten(self.f, folded)
 
-def _fold(e: Expr, uses: Counter[int], known: dict[int, Expr]) -> Expr | None:
-    """What takes the place of a product with a scale; None where its weights are not found."""
-    parts = S.other_and_scale(e)
-    if parts is None:
-        return None
-    at, scale, axis = parts
-    factor = known[id(scale)]
-    path: list[tuple[Call, Expr]] = []
-    while isinstance(at, Call) and uses[id(at)] == 1:
-        weights = S.weights(at)
+    def _demand(self, e: Expr) -> S.Demand | None:
+        """The scales that can be put into a value that has one user."""
+        return self.demands.get(id(e)) if self.uses[id(e)] == 1 else None
+
+    def _taken(self, e: Call) -> S.Demand | None:
+        weights = S.weights(e)
         if weights is not None:
-            if weights.result_axis != axis or weights.for_result is None:
-                return None
-            return _rebuilt(at, factor, weights.for_result, path, known)
-        if op_name(at) in S.RECTIFIERS and S.is_positive(factor):
-            path.append((at, at.args[0]))
-            at = at.args[0]
-        elif op_name(at) in S.SUMS and (inner := S.inner_and_addend(at, axis)) is not None:
-            path.append((at, inner[0]))
-            at = inner[0]
-        else:
+            return S.Demand(weights.result_axes) if weights.for_result and S.is_same_type(e) else None
+        if op_name(e) in S.RECTIFIERS:
+            inner = self._demand(e.args[0])
+            return inner.at_least(S.POSITIVE) if inner is not None else None
+        if op_name(e) == "nn.bias_add" and S.is_known(e) and e.attrs is not None:
+            inner = self._demand(e.args[0])
+            return inner if inner is not None and inner.axes == (e.attrs["axis"] % len(shape(e)),) else None
+        return self._taken_by_sum(e) if op_name(e) in S.SUMS else None
+
+    def _taken_by_sum(self, e: Call) -> S.Demand | None:
+        demands = [self._demand(a) for a in e.args]
+        if all(demands):
+            return S.both(*demands) if shape(e.args[0]) == shape(e.args[1]) else None
+        for place, inner in enumerate(demands):
+            if inner is not None and S.addend(e, inner.axes, place):
+                return inner
+        return None
+
+    def _unscaled(self, e: Expr) -> Expr | None:
+        """What takes the place of a product with a scale; None where its weights are not found."""
+        if op_name(e) != "multiply" or not isinstance(e, Call):
             return None
-    return None
+        for data, scale in (e.args, e.args[::-1]):
+            demand, value = self._demand(data), self.made[id(scale)]
+            if demand is None or not demand.met_by(value) or shape(data) != shape(e):
+                continue
+            found = S.vector(scale, value, data, demand.axes)
+            if found is not None:
+                return self._scaled(data, found, demand.axes)
+        return None
 
-
-def _rebuilt(at: Call, factor: Expr, axis: int, path: list[tuple[Call, Expr]], known: dict[int, Expr]) -> Expr:
-    data, weight = (known[id(a)] for a in at.args)
-    rank = len(S.shape(at.args[1]) or ())
-    made: Expr = Call(at.op, [data, S.scaled(weight, factor, axis, rank)], at.attrs, (), at.span)
-    for step, inner in reversed(path):
-        args = [made if a is inner else call("multiply", known[id(a)], factor) for a in step.args]
-        made = Call(step.op, args, step.attrs, (), step.span)
-    return made
+    def _scaled(self, root: Expr, scale: Expr, axes: S.Axes) -> Expr:
+        """A value with a scale in its weights."""
+        way: list[Call] = []
+        todo = [root]
+        while todo:
+            e = todo.pop()
+            assert isinstance(e, Call), "scales are taken by calls"
+            way.append(e)
+            if S.weights(e) is None:
+                todo += [a for a in e.args if self._demand(a) is not None]
+        made: dict[int, Expr] = {}
+        for e in reversed(way):
+            weights = S.weights(e)
+            if weights is not None:
+                data, weight = (self.made[id(a)] for a in e.args)
+                made[id(e)] = S.scaled(e, (data, weight), scale, weights.for_result)
+            else:
+                inner = next(a for a in e.args if id(a) in made)
+                factor = scale if op_name(e) == "nn.bias_add" else S.expanded(scale, inner, axes)
+                args = [made.get(id(a)) or call("multiply", self.made[id(a)], factor) for a in e.args]
+                made[id(e)] = Call(e.op, args, e.attrs, (), e.span)
+        return made[id(root)]

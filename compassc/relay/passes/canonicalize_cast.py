@@ -10,8 +10,8 @@ from __future__ import annotations
 from compassc.ir.dtypes import dtype as data_type
 from compassc.relay.expr import Call, Expr, Function
 from compassc.relay.module import IRModule
-from compassc.relay.operators import Op, OpPattern
-from compassc.relay.passes._functions import on_functions, op_name, rewritten
+from compassc.relay.operators import Op, OpPattern, op_name
+from compassc.relay.passes._functions import on_functions, rewritten
 from compassc.relay.types import TensorType
 
 NAME = "CanonicalizeCast"

@@ -9,7 +9,8 @@ from __future__ import annotations
 from compassc.relay.builders import call
 from compassc.relay.expr import Call, Expr
 from compassc.relay.module import IRModule
-from compassc.relay.passes._functions import op_name, rewrite_functions, shape
+from compassc.relay.operators import op_name
+from compassc.relay.passes._functions import rewrite_functions, shape
 
 NAME = "CanonicalizeOps"
 LEVEL = 3

@@ -12,8 +12,8 @@ from collections import Counter
 from compassc.relay.expr import Expr, Function, Let, Var
 from compassc.relay.module import IRModule
 from compassc.relay.passes._effects import Effects
-from compassc.relay.passes._functions import is_primitive, on_functions
-from compassc.relay.visit import children, post_order, with_children
+from compassc.relay.passes._functions import on_functions
+from compassc.relay.visit import children, is_primitive, post_order, with_children
 
 NAME = "DeadCodeElimination"
 LEVEL = 1

@@ -14,18 +14,17 @@ from compassc.relay.expr import (
     Constant,
     Expr,
     Function,
-    Let,
     Match,
     Pattern,
     PatternConstructor,
     PatternTuple,
     PatternVar,
-    Var,
 )
 from compassc.relay.module import IRModule
 from compassc.relay.passes._functions import on_functions
 from compassc.relay.passes._scopes import ATOMS
-from compassc.relay.visit import post_order, rewrite
+from compassc.relay.variables import bound_vars
+from compassc.relay.visit import rewrite
 
 NAME = "DefuseOps"
 LEVEL = 3
@@ -56,7 +55,7 @@ def with_arguments(f: Function, args: Sequence[Expr]) -> Expr:
     A polymorphic function is called as it is."""
     if f.type_params:
         return Call(f, args)
-    by: dict[int, Expr] = {id(v): v.replace() for e in post_order(f.body) for v in _bound(e)}
+    by: dict[int, Expr] = {id(v): v.replace() for v in bound_vars(f.body)}
     by |= {id(p): a for p, a in zip(f.params, args)}
 
     def copied(before: Expr, after: Expr) -> Expr:
@@ -67,21 +66,6 @@ def with_arguments(f: Function, args: Sequence[Expr]) -> Expr:
         return after.replace() if after is before and not isinstance(after, (*ATOMS, Constant)) else after
 
     return rewrite(f.body, copied)
-
-
-def _bound(e: Expr) -> Sequence[Var]:
-    """The variables that an expression binds."""
-    if isinstance(e, Function):
-        return e.params
-    if isinstance(e, Match):
-        return [v for c in e.clauses for v in _variables(c.lhs)]
-    return [e.var] if isinstance(e, Let) else ()
-
-
-def _variables(p: Pattern) -> list[Var]:
-    if isinstance(p, PatternVar):
-        return [p.var]
-    return [v for inner in getattr(p, "patterns", ()) for v in _variables(inner)]
 
 
 def _renamed(p: Pattern, by: Mapping[int, Expr]) -> Pattern:

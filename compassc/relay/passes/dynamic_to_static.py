@@ -13,8 +13,9 @@ from compassc.ir.errors import ExpressionError
 from compassc.relay.builders import build
 from compassc.relay.expr import Call, Constant, Expr
 from compassc.relay.module import IRModule
+from compassc.relay.operators import op_name
 from compassc.relay.passes import fold_constant, infer_type
-from compassc.relay.passes._functions import op_name, rewrite_functions
+from compassc.relay.passes._functions import rewrite_functions
 
 NAME = "DynamicToStatic"
 LEVEL = 2

@@ -12,10 +12,10 @@ from compassc.ir.errors import ExpressionError
 from compassc.relay.expr import Call, Constructor, Expr, Function, GlobalVar, Var
 from compassc.relay.infer.rules import Typing
 from compassc.relay.module import IRModule
-from compassc.relay.passes._functions import is_primitive, on_functions
+from compassc.relay.passes._functions import on_functions
 from compassc.relay.passes.infer_type import ModuleDefinitions
 from compassc.relay.types import FuncType
-from compassc.relay.visit import children, post_order, with_children
+from compassc.relay.visit import children, is_primitive, post_order, with_children
 
 NAME = "EtaExpand"
 LEVEL = 1

@@ -13,11 +13,11 @@ from compassc.ir.errors import ExpressionError
 from compassc.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem
 from compassc.relay.infer import infer_local
 from compassc.relay.module import IRModule
-from compassc.relay.operators import Op
+from compassc.relay.operators import Op, op_name
 from compassc.relay.passes import infer_type
-from compassc.relay.passes._functions import is_primitive, on_functions, op_name
+from compassc.relay.passes._functions import on_functions
 from compassc.relay.qnn.affine import KEEP_ORDER, AffineType, TensorAffineType, TupleAffineType, TypeMap, Unsuited
-from compassc.relay.visit import children, post_order, with_children
+from compassc.relay.visit import children, is_primitive, post_order, with_children
 
 NAME = "FakeQuantizationToInteger"
 LEVEL = 0

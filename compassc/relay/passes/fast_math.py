@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from compassc.relay.expr import Call, Expr
 from compassc.relay.module import IRModule
-from compassc.relay.operators import get
-from compassc.relay.passes._functions import op_name, rewrite_functions
+from compassc.relay.operators import get, op_name
+from compassc.relay.passes._functions import rewrite_functions
 
 NAME = "FastMath"
 LEVEL = 4

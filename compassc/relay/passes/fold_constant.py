@@ -16,18 +16,16 @@ import numpy as np
 from compass_core.errors import CompassError
 from compassc.relay.expr import Call, Constant, Expr, Function, If, Let, Tuple, TupleGetItem
 from compassc.relay.module import IRModule
-from compassc.relay.operators import Op
+from compassc.relay.operators import Op, op_name
 from compassc.relay.passes._functions import (
     constant,
     expression,
-    is_primitive,
     on_functions,
-    op_name,
     type_of_constant,
     values,
 )
 from compassc.relay.types import IncompleteType, Related, TensorType, Type, is_dynamic
-from compassc.relay.visit import children, post_order, with_children
+from compassc.relay.visit import children, is_primitive, post_order, with_children
 
 NAME = "FoldConstant"
 LEVEL = 2

@@ -13,7 +13,8 @@ import numpy as np
 
 from compassc.relay.expr import Call, Constant, Expr
 from compassc.relay.module import IRModule
-from compassc.relay.passes._functions import op_name, rewrite_functions
+from compassc.relay.operators import op_name
+from compassc.relay.passes._functions import rewrite_functions
 
 NAME = "FoldExplicitPadding"
 LEVEL = 0

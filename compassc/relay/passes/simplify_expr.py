@@ -19,7 +19,8 @@ from compassc.ir.errors import ExpressionError
 from compassc.relay.builders import build, call
 from compassc.relay.expr import Call, Constant, Expr
 from compassc.relay.module import IRModule
-from compassc.relay.passes._functions import op_name, rewrite_functions, scalar
+from compassc.relay.operators import op_name
+from compassc.relay.passes._functions import rewrite_functions, scalar
 from compassc.relay.types import TensorType, is_dynamic
 
 NAME = "SimplifyExpr"

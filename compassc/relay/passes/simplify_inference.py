@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from compassc.relay.builders import call
 from compassc.relay.expr import Call, Expr, TupleGetItem
 from compassc.relay.module import IRModule
-from compassc.relay.passes._functions import op_name, rewrite_functions, scalar, shape, tensor
+from compassc.relay.operators import op_name
+from compassc.relay.passes._functions import rewrite_functions, scalar, shape, tensor
 
 NAME = "SimplifyInference"
 LEVEL = 0

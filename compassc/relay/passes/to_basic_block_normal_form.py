@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from compassc.relay.expr import Expr, Function, Var
 from compassc.relay.module import IRModule
-from compassc.relay.passes._functions import is_primitive, on_functions
+from compassc.relay.passes._functions import on_functions
 from compassc.relay.passes._scopes import ATOMS, Scopes, rebuilt
-from compassc.relay.visit import children
+from compassc.relay.visit import children, is_primitive
 
 NAME = "ToBasicBlockNormalForm"
 LEVEL = 1

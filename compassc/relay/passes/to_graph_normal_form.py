@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from compassc.relay.expr import Expr, Function, Let
 from compassc.relay.module import IRModule
-from compassc.relay.passes._functions import is_primitive, on_functions
-from compassc.relay.visit import children, post_order, with_children
+from compassc.relay.passes._functions import on_functions
+from compassc.relay.visit import children, is_primitive, post_order, with_children
 
 NAME = "ToGraphNormalForm"
 LEVEL = 1

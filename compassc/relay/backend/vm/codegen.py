@@ -34,8 +34,8 @@ from compassc.relay.expr import (
 )
 from compassc.relay.infer.errors import error
 from compassc.relay.module import IRModule
-from compassc.relay.passes._functions import is_primitive
 from compassc.relay.steps import Steps, run
+from compassc.relay.visit import is_primitive
 
 UNKNOWN = -1
 """A place that is not known yet."""
