@@ -232,6 +232,7 @@ MODULES: dict[str, Names] = {
     ),
     "tvm.relay.build_module": Names({"bind_params_by_name": f"{_RELAY}.bind:"} | _BUILDING),
     "tvm.relay.param_dict": Names({n: "compass_runtime.param_dict:" for n in _PARAMS.split()}),
+    "tvm.relay.transform.infer_layout_utils": Names({"InferCorrectLayoutOutput": f"{_RELAY}.passes._layout_rules:"}),
     "tvm.relay.transform": Names(like=(f"{_RELAY}.transform",)),
     **{
         f"tvm.relay.{module}": Names({name: f"{_RELAY}.{home}:" for name in names.split()})
@@ -275,6 +276,7 @@ MODULES: dict[str, Names] = {
         | {"Prelude": f"{_RELAY}.std:", "create_workload": f"{_RELAY}.testing:"}
     ),
     **{f"tvm.relay.testing.{n}": Names(like=(f"{_RELAY}.testing.{n}",)) for n in _NETWORKS.split()},
+    "tvm.relay.testing.temp_op_attr": Names({"TempOpAttr": f"{_RELAY}.op:temporary"}),
     "tvm.relay.ty": Names({"ShapeVar": f"{_RELAY_NODES}:"}, like=(f"{_RELAY}.types",)),
     "tvm.meta_schedule": Names(
         {

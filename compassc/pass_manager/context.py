@@ -22,6 +22,7 @@ _ADDED = "tir.add_lower_pass"
 CONFIGS: dict[str, tuple[type, Any]] = {
     "relay.FuseOps.link_params": (bool, False),
     "relay.FuseOps.max_depth": (int, 256),
+    "relay.ToMixedPrecision.keep_orig_output_dtype": (bool, False),
     _ADDED: (list, []),
     "tir.HoistIfThenElse": (dict, {}),
     "tir.LoopPartition": (dict, {}),

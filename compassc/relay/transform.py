@@ -15,6 +15,7 @@ from compassc.relay.infer import infer_local
 from compassc.relay.module import IRModule
 from compassc.relay.passes import FOLDER, RelayPass, fold_constant, infer_type, make, to_a_normal_form
 from compassc.relay.passes._functions import on_functions
+from compassc.relay.passes.convert_layout import LayoutConfig
 from compassc.relay.types import Type
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "FoldConstantExpr",
     "FoldScaleAxis",
     "InferTypeLocal",
+    "LayoutConfig",
     "PassContext",
     "PassInfo",
     "Sequential",
