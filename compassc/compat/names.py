@@ -232,6 +232,12 @@ MODULES: dict[str, Names] = {
     ),
     "tvm.relay.build_module": Names({"bind_params_by_name": f"{_RELAY}.bind:"} | _BUILDING),
     "tvm.relay.param_dict": Names({n: "compass_runtime.param_dict:" for n in _PARAMS.split()}),
+    "tvm.relay.transform.mixed_precision": Names(
+        {
+            n: f"{_RELAY}.passes.to_mixed_precision:"
+            for n in ("MIXED_PRECISION_ALWAYS", "MIXED_PRECISION_FOLLOW", "MIXED_PRECISION_NEVER")
+        }
+    ),
     "tvm.relay.transform.infer_layout_utils": Names({"InferCorrectLayoutOutput": f"{_RELAY}.passes._layout_rules:"}),
     "tvm.relay.transform": Names(like=(f"{_RELAY}.transform",)),
     **{

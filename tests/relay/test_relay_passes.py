@@ -20,7 +20,8 @@ from tests.choosing import some
 from tests.relay.relay_values import SHAPE, evaluate, functions, module
 
 PASSES = [d.name for d in describe(FOLDER)]
-APPROXIMATE = {"FastMath"}
+APPROXIMATE = {"FastMath", "ToMixedPrecision"}
+"""Those that change numbers, with tests of their own."""
 X, Y = np.arange(6, dtype="float32").reshape(SHAPE) - 2, np.full(SHAPE, 1.5, "float32")
 
 
@@ -43,7 +44,11 @@ def kernels(f: relay.Expr) -> list[list[str]]:
 
 
 def options_of(name: str) -> dict[str, object]:
-    return {"EtaExpand": {"expand_global_var": True}}.get(name, {})
+    known = {
+        "EtaExpand": {"expand_global_var": True},
+        "ConvertLayout": {"desired_layouts": {"nn.conv2d": ["NHWC", "default"]}},
+    }
+    return known.get(name, {})
 
 
 @pytest.mark.parametrize("name", list(some([n for n in PASSES if n not in APPROXIMATE])))
