@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,6 +12,7 @@ import numpy as np
 from compass_core.arrays import Array
 from compass_core.errors import CompassError, UsageError
 from compass_core.errors.suggest import help_for
+from compassc.evaluation.detection import MeanPrecision
 from compassc.quantizer.programs import blamed
 
 PLACES = (1, 5)
@@ -41,7 +42,7 @@ class TopK:
             raise CompassError(
                 f"the label {str(label)[:60]} is none of the {scores.size} classes of the first output",
                 code="evaluation-data",
-                help="for other tasks give a measure of yours: --metric FILE.py:NAME",
+                help=f"for other tasks name another measure: --metric {OTHERS}",
             )
         at = int(right.reshape(-1)[0])
         better = int((scores > scores[at]).sum()) + int((scores[:at] == scores[at]).sum())
@@ -77,13 +78,23 @@ class Function:
         return Function, (self.path, self.name)
 
 
+NAMED: dict[str, Callable[[], Metric]] = {
+    "map": lambda: MeanPrecision(centred=False),
+    "map-centred": lambda: MeanPrecision(centred=True),
+}
+"""Measures of other tasks than classification."""
+OTHERS = " | ".join((*NAMED, "FILE.py:NAME"))
+
+
 def metric_named(text: str | None) -> Metric:
-    """The metric for `FILE.py:NAME`; without a text `TopK`. UsageError when there is no such function."""
+    """The metric of `NAMED`, or for `FILE.py:NAME`; without a text `TopK`. UsageError when there is no such one."""
     if text is None:
         return TopK()
+    if text in NAMED:
+        return NAMED[text]()
     file, colon, name = text.rpartition(":")
     if not colon or not file.endswith(".py"):
-        raise UsageError(f"'{text}' names no metric", code="usage", help="--metric FILE.py:NAME")
+        raise UsageError(f"'{text}' names no metric", code="usage", help=f"--metric {OTHERS}")
     return Function(Path(file).absolute(), name)
 
 

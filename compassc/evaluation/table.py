@@ -103,4 +103,4 @@ def share(name: str, value: float | None) -> str:
     """A metric: shares of samples as percents."""
     if value is None:
         return ""
-    return f"{100 * value:.2f}%" if name.startswith("top-") else f"{value:.6g}"
+    return f"{100 * value:.2f}%" if name.startswith(("top-", "mAP")) else f"{value:.6g}"

@@ -28,8 +28,8 @@ compassc evaluate model.compass --data test.npz --metric score.py:mean_iou"""
 @click.option(
     "--metric",
     type=options.SOURCE,
-    metavar="FILE.py:NAME",
-    help="A function of outputs and labels instead of top-1 and top-5.",
+    metavar="NAME|FILE.py:NAME",
+    help="Instead of top-1 and top-5: map or map-centred (boxes), or a function of outputs and labels.",
 )
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Take the first N samples only.")
 @click.option("--top", type=click.IntRange(0), default=20, metavar="N", help="Layers to list (default: 20).")
