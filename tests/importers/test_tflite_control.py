@@ -184,3 +184,60 @@ def test_what_bodies_refuse_is_told():
         assert ("RFFT2D" in shown(error.value)) == (bodies[0][0] is body) or "its body is the graph 9" in str(
             error.value
         )
+
+
+def svdf(rank, dtype="float32", activation="NONE", units=3, size=4, memory=5, batch=2):
+    """A model of one SVDF, and what it computes: a function of inputs one after the other."""
+    rng, net, filters = np.random.default_rng(rank), Model(), units * rank
+    feature, time, bias = (rng.normal(size=s).astype(np.float32) for s in ((filters, size), (filters, memory), units))
+    whole = dtype == "int8"
+    levels = {n: {"scale": s, "zero": z} if whole else {} for n, s, z in
+              (("x", 1 / 32, 3), ("f", 1 / 32, 0), ("t", 1 / 8192, 0), ("s", 1 / 2048, 0), ("y", 1 / 4, -2))}  # fmt: skip
+    if whole:
+        feature, time = np.clip(np.rint(feature * 32), -127, 127) / 32, np.rint(time * 8192) / 8192
+        bias = np.rint(bias * 2**24) / 2**24
+    x = net.input("x", (batch, size), dtype, **levels["x"])
+    given = [x, *(
+        net.constant(np.rint(a / n["scale"]).astype(d) if whole else a, **n) for a, d, n in
+        ((feature, "int8", levels["f"]), (time, "int16", levels["t"]),
+         (bias, "int32", {"scale": 2.0**-24, "zero": 0} if whole else {}))
+    ), net.add(Tensor("memory", (batch, filters * memory), "int16" if whole else dtype, variable=True,
+                      **({"scale": np.array([1 / 2048]), "zero": np.array([0])} if whole else {})))]  # fmt: skip
+    y = net("SVDF", given, (batch, units), dtype, "SVDFOptions", rank=rank, fused_activation_function=activation,
+            **levels["y"])  # fmt: skip
+
+    def outputs(inputs):
+        kept = np.zeros((batch, filters, memory))
+        for x in inputs:
+            kept[:, :, :-1] = kept[:, :, 1:].copy()
+            kept[:, :, -1] = np.asarray(x, np.float64) @ feature.T
+            if whole:
+                kept = np.rint(kept * 2048) / 2048
+            found = (kept * time).sum(2).reshape(batch, units, rank).sum(2) + bias
+            yield np.maximum(found, 0) if activation == "RELU" else found
+
+    return net.bytes(y), outputs
+
+
+@pytest.mark.parametrize(
+    ("rank", "dtype", "activation"), [(1, "float32", "RELU"), (2, "float32", "NONE"), (2, "int8", "RELU")]
+)
+def test_svdf_keeps_its_features_between_runs(rank, dtype, activation):
+    content, outputs = svdf(rank, dtype, activation)
+    graph = import_bytes(content)
+    assert states_of(graph) == (State(1, 1, 0.0),)
+    model = compassc.compile(graph, "X2_1204")
+    inputs = np.rint(np.random.default_rng(9).normal(size=(7, 2, 4)) * 32).astype(np.float32) / 32
+    for x, want in zip(inputs, outputs(inputs), strict=True):
+        assert np.abs(model(x) - want).max() <= (0.125 if dtype == "int8" else 1e-4)
+
+
+def test_states_of_another_size_are_refused():
+    net = Model()
+    x = net.input("x", (1, 4))
+    weights = [net.constant(np.ones(s, np.float32)) for s in ((3, 4), (3, 5), 3)]
+    state = net.add(Tensor("memory", (1, 12), "float32", variable=True))
+    y = net("SVDF", [x, *weights, state], (1, 3), options="SVDFOptions", rank=1)
+    with pytest.raises(CompassError) as error:
+        import_bytes(net.bytes(y))
+    assert r"its state 'memory' is [1, 12], not [1, 15]" in shown(error.value)

@@ -142,6 +142,39 @@ class Conversion(Building):
             raise Refused(f"its input is of {q.levels.dtype} with a scale, which is supported for constants only")
         return dequantize_layer(self, q, np.dtype(np.float32))
 
+    # -- states
+
+    def _state(self, place: int) -> tuple[TensorInfo, Handle]:
+        """The variable that is an input of the node."""
+        assert self.node is not None
+        inputs = self.node.inputs
+        if not (place < len(inputs) and inputs[place] >= 0 and self.model.tensors[inputs[place]].variable):
+            raise Refused(f"its input {place}, the state, is no variable")
+        info = self.model.tensors[inputs[place]]
+        return info, Handle("tensor", info.name)
+
+    def state_before(self, place: int, shape: Sequence[int]) -> Value:
+        """What the run before has left in a state, the input of the node at a place."""
+        info, handle = self._state(place)
+        if tuple(info.shape) != tuple(shape):
+            raise Refused(f"its state '{info.name}' is {list(info.shape)}, not {list(shape)}")
+        known = self.variables
+        if handle not in known.current and handle not in known.begun:
+            known.begun[handle] = self.new_input(info, shape)
+        found = self.real(known.current.get(handle) or known.begun[handle])
+        assert found is not None
+        return found
+
+    def leave_state(self, place: int, value: Value) -> Value:
+        """Keeps a value for the next run; gives it as the state holds it, rounded where that is of integers."""
+        info, handle = self._state(place)
+        kept = self._quantised(value, self.levels(info))
+        assert isinstance(kept, (Value, Quantised))
+        self.variables.current[handle] = kept
+        found = self.real(kept)
+        assert found is not None
+        return found
+
     # -- operators
 
     def run(self, outputs: Sequence[int]) -> list[Item | Unknown]:

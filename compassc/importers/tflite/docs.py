@@ -55,7 +55,7 @@ needs the packages `tflite` and `flatbuffers`: `pip install "compassc[tflite]"`.
 
 - The main graph of the file is imported, with the graphs that it runs: IF with a known condition is its branch, of a computed
   one both branches are computed and chosen from; WHILE with a known number of steps is unrolled.
-- Variables are [states](models.md#states), which models in Python and `compass-run` keep from run to run. A variable without
+- Variables, and what SVDF keeps, are [states](models.md#states): models in Python and `compass-run` keep them from run to run. One without
   a first value begins as 0.
 - Shapes are static: a first dimension that the model leaves open is 1, others are
   given (`--shape image=1x224x224x3`).

@@ -1,4 +1,4 @@
-"""Recurrent networks over a whole sequence."""
+"""Recurrent networks over a whole sequence, and those that see a part of it in each run."""
 
 from __future__ import annotations
 
@@ -8,13 +8,22 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compassc.importers.building import Building
+from compassc.importers.onnx.operators import movement
+from compassc.importers.onnx.operators.elementwise import arithmetic
+from compassc.importers.onnx.operators.linear import fully_connected
+from compassc.importers.onnx.operators.reduce import reduction
+from compassc.importers.tflite.convert import Conversion
 from compassc.importers.tflite.declare import Constant, operator, stateful
 from compassc.importers.tflite.source import names_of
 from compassc.importers.values import Refused, Value
 
 BATCH_FIRST = (1, 0, 2)
 
+MEMORY = 4
+"""The input of SVDF that is its state."""
+
 stateful("UNIDIRECTIONAL_SEQUENCE_LSTM", 18, 19)
+stateful("SVDF", MEMORY)
 
 
 @operator(
@@ -90,3 +99,33 @@ def _check(extra: Sequence[Constant | None], activation: int, clip: float, steps
         raise Refused("its activation is not TANH")
     if 0 < clip < steps:
         raise Refused(f"its cell's state is limited to {clip}, which {steps} steps may reach")
+
+
+@operator("SVDF", partly="weights are computed with as real numbers where they are integers")
+def svdf(
+    b: Conversion,
+    x: Value,
+    feature: Constant,
+    time: Constant,
+    bias: Constant | None = None,
+    state: Value | None = None,
+    *,
+    rank: int = 0,
+) -> Value:
+    """Filters of what the last runs gave: each filter keeps its features of as many runs as it has weights in time, of which the
+    oldest gives way to that of this run. An output is the sum of `rank` filters."""
+    if x.rank != 2 or rank < 1 or time.ndim != 2 or len(time) % rank or feature.shape != (len(time), x.shape[1]):
+        raise Refused(f"filters {list(feature.shape)} and {list(time.shape)} of rank {rank} do not fit {list(x.shape)}")
+    batch, (filters, steps), units = x.shape[0], time.shape, len(time) // rank
+    before = b.state_before(MEMORY, (batch, filters * steps))
+    now = b.reshape(fully_connected(b, x, feature.astype(np.float32), None), (batch, filters, 1))
+    kept = b.reshape(before, (batch, filters, steps))
+    if steps > 1:
+        kept = movement.concat(b, movement.sliced(b, kept, [1], [steps], [1], [2]), now, axis=2)
+    else:
+        kept = now
+    after = b.leave_state(MEMORY, b.reshape(kept, (batch, filters * steps)))
+    weights = Value.of(time.reshape(1, units, rank * steps).astype(np.float32))
+    weighted = arithmetic(b, b.reshape(after, (batch, units, rank * steps)), weights, "Mul")
+    made = b.squeeze(reduction(b, weighted, "SUM", [2]), [2])
+    return made if bias is None else arithmetic(b, made, Value.of(bias.reshape(1, units).astype(np.float32)), "Add")

@@ -90,7 +90,6 @@ def _resized(b: Building, x: Value, size: Sequence[int], mode: str, places: str,
 
 
 refuse("its body is run by the host", "CALL")
-refuse("it keeps values from run to run", "SVDF")
 refuse("it is random", "RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL", "MULTINOMIAL")
 refuse("tables of words are kept on the host", "HASHTABLE", "HASHTABLE_FIND", "HASHTABLE_IMPORT", "HASHTABLE_SIZE")
 refuse(
