@@ -6,6 +6,8 @@ Which file holds what:
   documentation, whose arguments with defaults are the attributes, and whose result on placeholders is the type rule), a
   NumPy reference, and samples. A module per family declares them (`elementwise`, `reduction`, ...).
 * `patterns`: `PatternKind`, what an operator may share a loop with. Passes and schedules ask for it, not for names.
+* `implementations`: other expressions of an operator, for kinds of targets, by condition and priority (`packed` has those
+  of the host). Kernels of Relay are made of them.
 * `calls`: calls of operators by name, on arrays or on tensors. What is written in them, such as the body of a layer type,
   is a reference and an expression; `compassc.layers.operator_lanes` adds the lanes of a kernel.
 

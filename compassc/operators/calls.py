@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from compass_core.arrays import Array
 from compassc import operators, te
 from compassc.operators.declare import OPERATORS, Operator
+from compassc.operators.implementations import definition
 from compassc.te.tensor import Tensor
 
 
@@ -34,8 +35,8 @@ class Calls(Protocol):
 
 
 def define(name: str, *operands: Any, **attributes: Any) -> Any:
-    """The expression of an operator of tensors, and numbers."""
-    return all_operators()[name].define(*operands, **attributes)
+    """The expression of an operator of tensors, and numbers: that for the kind of target at hand (`implementations`)."""
+    return definition(all_operators()[name], *operands, **attributes)(*operands, **attributes)
 
 
 class References:

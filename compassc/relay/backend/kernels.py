@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from compass_runtime.module import Module
 from compassc import services, te
 from compassc.ir.errors import ExpressionError
+from compassc.operators.implementations import implementations_for
 from compassc.relay.equal import structural_equal, structural_hash
 from compassc.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem
 from compassc.relay.infer.errors import error
@@ -62,7 +63,8 @@ class Kernels:
 
 def build_kernel(f: Function, target: Target, name: str) -> Module:
     """The module of a fused function: inputs first, then results."""
-    inputs, outputs = expressions(f)
+    with implementations_for(target.kind.name):
+        inputs, outputs = expressions(f)
     schedule = services.default_schedule(outputs, target)
     return te.build(schedule, [*inputs, *outputs], target, name)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
+from compass_core.hostcc import host
 from compassc.ir.iter_vars import IterVar
+from compassc.operators.packed import PACKED, PRODUCTS, TOGETHER
 from compassc.targets import Target
 from compassc.te.schedule import Schedule, Stage
 from compassc.topi.schedules.knobs import Knobs
@@ -24,33 +26,79 @@ from compassc.topi.schedules.stages import (
     uses,
 )
 
+WIDTH = 64
+"""Bytes of a vector; clang makes several of one that is wider than the processor's."""
+MANY = 64
+"""Turns that are enough to share out."""
+TALL = (8, 6, 4, 7, 5, 3, 2, 1)
+"""How many rows a tile may have, the best first."""
+
 
 def on_threads(s: Schedule, target: Target, knobs: Knobs) -> None:
-    width = 64
-    inline_maps(s, keep=lambda stage: stage.name == "T_pad" and any(reduces(r) for r in s.readers(stage)))
-    for out in [x for x in computed_stages(s) if x.is_output]:
+    packed = [x for x in computed_stages(s) if x.origin_op.tag in (PACKED, PRODUCTS)]
+    inline_maps(s, keep=lambda x: x in packed or (x.name == "T_pad" and any(reduces(r) for r in s.readers(x))))
+    sums = _sums(target)
+    for out in [x for x in computed_stages(s) if x.is_output and x.axis]:
         others = [x for x in computed_stages(s) if not x.is_output and x.attached is None and s.reaches(x, out)]
-        if not out.axis:
-            continue
-        if reduces(out):
-            outer = _tiled(s, out, knobs, width)
-        else:
-            outer = _rows(out, knobs, width)
-        for stage in attach_rows(s, out, outer, others, target.machine()):
-            if stage.axis:
-                _tiled(s, stage, knobs, width) if reduces(stage) else _rows(stage, knobs, width)
+        planes = [x for x in others if x in packed and _of_one_channel(s, x)]
+        planes = planes if len(out.axis) > 2 and not reduces(out) else []
+        outer = _planes(out, knobs) if planes else _inner(s, out, knobs, sums)
+        alone = [x for x in others if x in packed and x not in planes]
+        alone += attach_rows(s, out, outer, [x for x in others if x not in alone], target.machine())
         for stage in others:
-            if stage.attached is not None:
-                inner_vectors(stage, knobs, width, False)
+            if stage.axis and (stage in alone or stage in planes and reduces(stage)):
+                _inner(s, stage, knobs, sums)
+            elif stage.attached is not None:
+                inner_vectors(stage, knobs, WIDTH, False)
 
 
-def _rows(stage: Stage, knobs: Knobs, width: int) -> IterVar:
+def _sums(target: Target) -> int:
+    """How many vectors of sums fit the registers, with what they are computed of."""
+    native = target.attrs["mcpu"] == "native"
+    wide = "avx512f" in host.code_features() if native else target.attrs["mcpu"] == "x86-64-v4"
+    return 24 if wide else 6
+
+
+def _inner(s: Schedule, stage: Stage, knobs: Knobs, sums: int) -> IterVar:
+    if reduces(stage):
+        return _tiled(s, stage, knobs, sums)
+    turned = stage.origin_op.tag == PACKED and all(uses(r, stage.axis[-2], last=True) for r in reads_of(stage))
+    return _turned(stage) if turned else _rows(stage, knobs)
+
+
+def _turned(stage: Stage) -> IterVar:
+    """What is copied is turned round on its way, in squares: what is read together stays in the cache."""
+    *around, along, last = stage.axis
+    outer, inner = stage.split(along, factor=WIDTH // 4)
+    stage.reorder(*around, outer, last, inner)
+    shared = fuse_all(stage, around)
+    if _worth_threads(stage):
+        stage.parallel(shared)
+    return shared
+
+
+def _rows(stage: Stage, knobs: Knobs) -> IterVar:
     """Rows on threads, the last axis in vectors."""
-    lanes = lanes_of(stage, knobs, width)
+    lanes = lanes_of(stage, knobs, WIDTH)
     outer = shared_loop(stage, knobs, 2, lanes, True)
     last_in_lanes(stage, lanes)
     if _worth_threads(stage):
         stage.parallel(outer)
+    return outer
+
+
+def _of_one_channel(s: Schedule, stage: Stage) -> bool:
+    """Whether sums are of one channel each, as are the planes that they read."""
+    of = [stage] if reduces(stage) else s.readers(stage)
+    return all(prod(map(extent_of, (*x.axis[2:-1], x.reduce_axis[0]))) == 1 for x in of if reduces(x))
+
+
+def _planes(out: Stage, knobs: Knobs) -> IterVar:
+    """Planes on threads, the rows of each in vectors."""
+    outer = fuse_all(out, out.axis[:2])
+    last_in_lanes(out, lanes_of(out, knobs, WIDTH))
+    if _worth_threads(out):
+        out.parallel(outer)
     return outer
 
 
@@ -60,62 +108,80 @@ def _worth_threads(stage: Stage) -> bool:
     return prod(sizes) >= 1 << 15
 
 
-def _tiled(s: Schedule, stage: Stage, knobs: Knobs, width: int) -> IterVar:
+def _tile(rows: int, columns: int, apart: int, lanes: int, sums: int, knobs: Knobs) -> tuple[int, int]:
+    """Rows and columns of a tile: such that they divide what there is (columns also those that lie `apart`), that sums stay in registers and are enough to wait
+    for each other, and that little is read for each."""
+    talls = [knobs.rows] if knobs.rows else TALL
+    wides = [knobs.columns] if knobs.columns else range(1, 13)
+    found = [
+        (tall, wide)
+        for tall in talls
+        for wide in wides
+        if rows % tall == 0
+        and columns % (wide * lanes) == apart % (wide * lanes) == 0
+        and (tall * wide <= sums or knobs.rows or knobs.columns)
+    ]
+    if not found:
+        wide = dividing(columns, [lanes // 2])
+        return dividing(rows, talls), wide if wide > 1 else min(lanes, columns)
+    tall, wide = max(found, key=lambda t: (min(t[0] * t[1], 8), t[0] * t[1] / (t[0] + 2 * t[1])))
+    return tall, wide * lanes
+
+
+def _tiled(s: Schedule, stage: Stage, knobs: Knobs, sums: int) -> IterVar:
     """A reduction in registers: tiles of rows by vectors of columns, the reduction outside of both."""
     columns, found = stage.axis[-1], reads_of(stage)
     along = [r for r in found if uses(r, columns, last=True)]
     rows = next((a for a in reversed(stage.axis[:-1]) if along and not all(uses(r, a) for r in along)), None)
-    lanes = lanes_of(stage, knobs, width)
+    lanes = lanes_of(stage, knobs, WIDTH)
     if not along or len(stage.body) != 1 or extent_of(columns) < 2:
         outer = fuse_all(stage, stage.axis[:-1]) if len(stage.axis) > 1 else stage.axis[0]
         if _worth_threads(stage):
             stage.parallel(outer)
         return outer
-    wide = dividing(extent_of(columns), [knobs.columns * lanes] if knobs.columns else [2 * lanes, lanes, lanes // 2])
-    wide = wide if wide > 1 else min(lanes, extent_of(columns))
-    tall = dividing(extent_of(rows), [knobs.rows] if knobs.rows else [8, 6, 4, 7, 5, 3, 2]) if rows is not None else 1
+    height = (extent_of(rows) if rows is not None else 1) or 1
+    apart = stage.origin_op.attrs.get(TOGETHER, extent_of(columns))
+    tall, wide = _tile(height, extent_of(columns), apart, lanes, sums, knobs)
+    attached = stage.attached
     local = s[s.cache_write(stage.origin_op.output(0), "local")]
-    out = stage
-    axes = list(out.axis)
-    columns_out, inner_column = out.split(axes[-1], factor=wide)
+    axes = list(stage.axis)
+    columns_out, inner_column = stage.split(axes[-1], factor=wide)
     inner: list[IterVar] = [inner_column]
     outers = [*axes[:-1], columns_out]
     if rows is not None and tall > 1:
         place = next(i for i, a in enumerate(axes) if a.name == rows.name)
-        outers[place], inner_row = out.split(axes[place], factor=tall)
+        outers[place], inner_row = stage.split(axes[place], factor=tall)
         inner.insert(0, inner_row)
-    out.reorder(*outers, *inner)
-    out.vectorize(inner_column)
-    for axis in inner[:-1]:
-        out.unroll(axis)
-    local.compute_at(out, outers[-1])
+    stage.reorder(*outers, *inner)
+    _in_registers(stage, inner, wide, lanes)
     own = [local.axis[next(i for i, a in enumerate(axes) if a.name == rows.name)]] if rows is not None else []
-    local.reorder(
-        *[a for a in local.axis if a is not local.axis[-1] and a not in own], *local.reduce_axis, *own, local.axis[-1]
-    )
-    local.vectorize(local.axis[-1])
-    for axis in own:
-        local.unroll(axis)
+    others = [a for a in local.axis[:-1] if a not in own]
     # Tiles of one column of tiles follow each other, so that what they share stays in the cache.
+    together: list[IterVar] = []
     if rows is not None and tall > 1:
         place = outers.index(next(o for o in outers if o.name.startswith(rows.name)))
-        count = -(-extent_of(axes[place]) // tall)
-        blocks = knobs.blocks or dividing(count, [16, 8, 4, 2])
+        blocks = knobs.blocks or dividing(-(-height // tall), [16, 8, 4, 2])
         if blocks > 1:
-            outers[place], together = out.split(outers[place], factor=blocks)
-            out.reorder(*outers, together)
-            local.compute_at(out, together)
-    first = (
-        outers[0]
-        if len(outers) == 1
-        else fuse_all(out, outers[:-1])
-        if prod(map(_first_extent, axes[:-1]))
-        else outers[0]
-    )
-    if _worth_threads(local):
-        out.parallel(first)
+            outers[place], one = stage.split(outers[place], factor=blocks)
+            together.append(one)
+            stage.reorder(*outers, one)
+    if not together and prod(map(extent_of, axes[:-1])) > MANY * tall:
+        together.append(outers.pop())
+    first = fuse_all(stage, outers)
+    local.compute_at(stage, (first, *together)[-1])
+    local.reorder(*others, *local.reduce_axis, *own, local.axis[-1])
+    _in_registers(local, [*own, local.axis[-1]], wide, lanes)
+    if _worth_threads(local) and attached is None:
+        stage.parallel(first)
     return first
 
 
-def _first_extent(axis: IterVar) -> int:
-    return max(extent_of(axis), 1)
+def _in_registers(stage: Stage, axes: list[IterVar], wide: int, lanes: int) -> None:
+    """The innermost axes as vectors of powers of two, all of them written out."""
+    *rows, last = axes
+    if wide & (wide - 1):
+        outer, last = stage.split(last, factor=lanes)
+        rows.append(outer)
+    for axis in rows:
+        stage.unroll(axis)
+    stage.vectorize(last)
