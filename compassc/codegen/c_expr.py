@@ -186,7 +186,8 @@ class ExprPrinter:
 
     def _broadcast(self, e: E.Broadcast) -> str:
         text = self.expr(e.value)
-        if type(e.value) is E.GetElement and text[0] == "(":  # (type)(x)[k] is element k of the vector (type)(x)
+        if isinstance(e.value, (E.GetElement, E.BufferLoad)) and text[0] == "(":
+            # (type)(x)[k] is element k of the vector (type)(x)
             text = f"({text})"
         return f"({c_type(e.dtype)}){text}"
 

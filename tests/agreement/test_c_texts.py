@@ -209,6 +209,7 @@ CASES: dict[str, Sequence[tuple[str, str]]] = {
         ("S.vshfl(a, 3)", "__vshfl(a, 3)"),
         ("S.vsldl(a, b, 3)", "__vsldl(a, b, 3)"),
         ("S.vbcast(n)", "(int8)n"),
+        ("S.vbcast(out.as_ptr('i32')[n])", "(int8)(((__global int*)out)[n])"),
         ("S.vtbl((a, b), ua)", "__vperm(a, b, ua)"),
         ("S.vtbl((a, b, a), ua)", "__vtbl(a, b, a, ua)"),
         ("S.vreplic(a, 2)", "__vreplic(a, 2)"),
