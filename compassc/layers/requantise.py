@@ -4,6 +4,9 @@ the cheapest exact form.
 
 from __future__ import annotations
 
+from fractions import Fraction
+from functools import reduce
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
@@ -297,19 +300,81 @@ def carried(k: Steps, high: Expression, low: Expression, least: int, most: int) 
     return Pair(k.let(high + (whole >> 16)), k.let(whole & 0xFFFF), least, most)
 
 
-def shifted_pair(k: Steps, pair: Pair, shift: int) -> Value:
-    """The sums over 2^shift, to the nearest, limited to int32."""
-    if not 0 <= shift <= FARTHEST:
-        raise LayerError(f"the shift {shift} of its sums is beyond what kernels compute")
-    magnitude = max(map(abs, pair.span))
-    largest = -(-magnitude >> shift)
+def total(k: Steps, *parts: Sum) -> Sum:
+    """The sum of values, in two words where 32 bits do not hold it."""
+    least, most = sum(_ends(p)[0] for p in parts), sum(_ends(p)[1] for p in parts)
+    if -(2**31) <= least and most <= INT32_MAX and not any(isinstance(p, Pair) for p in parts):
+        values: list[Expression] = [p for p in parts if isinstance(p, Value)]
+        return k.let(reduce(add, values), low=least, high=most)
+    if max(-least, most) >= 2**47:
+        raise LayerError(f"sums of up to {max(-least, most)} do not fit 48 bits, which no kernel here computes with")
+    words = [(p.high, p.low) if isinstance(p, Pair) else (p >> 16, p & 0xFFFF) for p in parts]
+    return carried(k, reduce(add, (high for high, _ in words)), reduce(add, (low for _, low in words)), least, most)
+
+
+def _ends(value: Sum) -> tuple[int, int]:
+    return value.span if isinstance(value, Pair) else (value.low, value.high)
+
+
+def rescaled(k: Steps, value: Value, scale: Number, shift: Number) -> Value:
+    """round(value * scale / 2^shift), limited to int32. Scale and shift may be numbers per channel."""
+    scales, shifts = _folded(np.asarray(scale, np.int64), np.asarray(shift, np.int64), value.magnitude)
+    if (scales == 1).all() and not shifts.any():
+        return value
+    factors = [(int(m), int(n)) for m, n in zip(scales.reshape(-1), shifts.reshape(-1), strict=True)]
+    if shifts.max() <= 31 and value.magnitude * int(scales.max()) <= INT32_MAX:
+        ends = [round(Fraction(v * m, 1 << n)) for v in (value.low, value.high) for m, n in factors]
+        return k.let(vectors.requantised(value, operand(k, scales), operand(k, shifts)), low=min(ends), high=max(ends))
+    largest = value.magnitude * int(scales.max())
+    pair = Pair(k.let(value >> 16), k.let(value & 0xFFFF), -largest, largest)
+    if (scales != 1).any():
+        k.paste(vectors.multiply_wide, pair.high, pair.low, operand(k, scales))
+    return shifted_pair(k, pair, shifts, max(-(-value.magnitude * m >> n) for m, n in factors))
+
+
+def _folded(scale: Array, shift: Array, magnitude: int) -> tuple[Array, Array]:
+    """Multipliers and shifts of one shape with shifts from 0; those whose results are all 0 have the multiplier 0."""
+    scale, shift = (np.array(v) for v in np.broadcast_arrays(scale, shift))
+    if scale.min() < 0:
+        raise LayerError(f"the multiplier {int(scale.min())} is negative")
+    left = np.maximum(-shift, 0)
+    if left.max() > 16 or (scale << left).max() >> 16:
+        raise LayerError(f"the shift {int(shift.min())} with the multiplier {int(scale.max())} is beyond 16 bits")
+    scale, shift = scale << left, shift + left
+    nothing = (scale == 0) | (scale * magnitude < np.left_shift(1, np.clip(shift - 1, 0, 61))) & (shift > 0)
+    return np.where(nothing, 0, scale), np.where(nothing, 0, shift)
+
+
+def rescaled_pair(k: Steps, pair: Pair, scale: int, shift: int, bits: int) -> Pair:
+    """round(pair * scale / 2^shift), of at most `bits` bits."""
+    if scale == 1 and shift == 0:
+        return pair
+    more = max(1 - shift, 0)
+    scale, shift, largest = scale << more, shift + more, max(map(abs, pair.span))
+    made = -(-largest * scale // (1 << shift))
+    if scale >> 16 or scale < 0 or shift > 31 or largest * scale >= DOUBLE_EXACT or made >> (bits - 1):
+        raise LayerError(f"sums of up to {largest} times {scale} over 2^{shift} have no kernel")
+    k.paste(vectors.scale_pair, pair.high, pair.low, k.number(scale), k.number(shift), pair.high == pair.high)
+    return Pair(pair.high, pair.low, -made, made)
+
+
+def shifted_pair(k: Steps, pair: Pair, shift: Number, most: int | None = None) -> Value:
+    """The sums over 2^shift, to the nearest, limited to int32. Shifts may be numbers per channel. `most`: the largest
+    magnitude of the results, where more is known than sums and shifts tell."""
+    shifts = np.asarray(shift, np.int64)
+    if shifts.min() < 0 or shifts.max() > FARTHEST:
+        raise LayerError(f"shifts from {shifts.min()} to {shifts.max()} of its sums are beyond what kernels compute")
+    largest = -(-max(map(abs, pair.span)) >> int(shifts.min())) if most is None else most
     low = -largest
     if largest > INT32_MAX:
         # the largest number whose value fits: above it all are the same
-        top, last = ((1 << (15 + shift)) - 1, 65536 - (1 << shift)) if shift <= 16 else (INT32_MAX, 65535)
-        k.paste(vectors.limit_pair, pair.high, pair.low, k.number(top), k.number(last))
+        near = shifts <= 16
+        tops = np.where(near, (np.int64(1) << np.minimum(15 + shifts, 31)) - 1, INT32_MAX)
+        lasts = np.where(near, 65536 - (np.int64(1) << np.minimum(shifts, 16)), 65535)
+        k.paste(vectors.limit_pair, pair.high, pair.low, operand(k, tops), operand(k, lasts))
         low, largest = -(2**31), INT32_MAX
-    k.paste(vectors.shift_near if shift <= 16 else vectors.shift_far, pair.high, pair.low, k.number(shift))
+    form = vectors.shift_near if shifts.max() <= 16 else vectors.shift_far if shifts.min() > 16 else vectors.shift_any
+    k.paste(form, pair.high, pair.low, operand(k, shifts))
     return k.let(pair.high, low=low, high=largest)
 
 

@@ -43,6 +43,7 @@ PORTED = (
     "pooling",
     "resize",
     "linear",
+    "recurrent",
 )
 """Families, or modules of them, whose own kernels are made as IR, too."""
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
+from compassc.layers.arithmetic import requantise
 from compassc.layers.declare import evaluate
+from compassc.layers.families.recurrent.kernels import positive
 from compassc.layers.kernels import kernel_of
+from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.requantise import Pair, shifted_pair
 from tests.choosing import some
 from tests.layers.harness import run
 
@@ -187,10 +194,17 @@ SHIFTS = [np.asarray(n) for n in (1, 9, 16, 17, 30)] + [np.asarray([3, 20, 16] *
 
 @pytest.mark.parametrize("shift", SHIFTS, ids=lambda s: str(s.reshape(-1)[0]) if s.size == 1 else "mixed")
 def test_numbers_of_48_bits_are_rounded_and_limited_to_32(shift, tmp_path):
-    from compassc.layers.arithmetic import requantise
-    from compassc.layers.exact import shifted_limited
-    from compassc.layers.source import KernelSource, finish
+    exact, got = rounded(shift, lambda k, pair: pair, tmp_path)
+    np.testing.assert_array_equal(got, requantise(exact, 1, np.resize(shift, 320), 0, -(2**31), 2**31 - 1))
 
+
+def test_the_larger_of_0_and_a_number_of_48_bits_is_exact(tmp_path):
+    exact, got = rounded(np.asarray(16), positive, tmp_path)
+    np.testing.assert_array_equal(got, requantise(np.maximum(exact, 0), 1, 16, 0, 0, 2**31 - 1))
+
+
+def rounded(shift: np.ndarray, change: Callable[..., Any], folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of 47 bits, and what a kernel gives that shifts them after a change."""
     source, bound = np.random.default_rng(8), 1 << 46
     exact = source.integers(-bound, bound, 320) >> source.integers(0, 40, 320)
     edges = np.asarray(
@@ -198,21 +212,13 @@ def test_numbers_of_48_bits_are_rounded_and_limited_to_32(shift, tmp_path):
     )
     exact[: edges.size] = np.clip(edges, -bound, bound - 1)
     x, low, y = (Tensor(n, (320,), "int32") for n in ("high", "low", "y"))
-    k = KernelSource()
-    pointers = [k.tensor(t) for t in (x, low, y)]
-    wide = np.broadcast_to(shift, 32).astype(np.int64)
-
-    def name(numbers: np.ndarray) -> str:
-        if numbers.size == 1:
-            return k.scalar(int(numbers))
-        return f"S.vload({k.constant(numbers.astype(np.int32))}, lanes=32)"
-
-    k.do(f"high = S.vload({pointers[0]} + i, lanes=32)")
-    k.do(f"low = S.vload({pointers[1]} + i, lanes=32)")
-    found = shifted_limited(k, "high", "low", shift.astype(np.int64), name, bound)
-    k.do(f"S.vstore({found.name}, {pointers[2]} + i)")
-    kernel = finish(k, ["for i in range(0, 320, 32):", *(f"    {line}" for line in k.body)])
+    k = LayerKernel()
+    k.lanes_of = lambda numbers: S.vload(k.pointer(numbers), lanes=32)
+    with k.active():
+        *words, made = (k.tensor(t) for t in (x, low, y))
+        with k.for_range(0, 320, 32) as i:
+            pair = Pair(*(k.let(S.vload(word + i, lanes=32)) for word in words), -bound, bound)
+            S.vstore(shifted_pair(k, change(k, pair), shift), made + i)
     layer = Layer("l", "Pair", [x, low], [y])
-    (got,) = run(kernel, layer, [(exact >> 16).astype("int32"), (exact & 65535).astype("int32")], tmp_path)
-    want = requantise(exact, 1, np.tile(wide, 10), 0, -(2**31), 2**31 - 1)
-    np.testing.assert_array_equal(got, want)
+    inputs = [(exact >> 16).astype("int32"), (exact & 65535).astype("int32")]
+    return exact, run(k.kernel(), layer, inputs, folder)[0]

@@ -7,260 +7,102 @@ vector holds one input (of 8-bit integers four) of 32 cells, for every gate in t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 
 from compass_core.arrays import Array
-from compassc.build import Value
+from compassc.build import Address, Expression, Pointer, Value, either
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.choices import choose
+from compassc.layers.layer_kernel import LayerKernel, tail
 from compassc.layers.machine import Share, configuration
-from compassc.layers.source import LANES, Kernel, KernelSource, finish, named
-from compassc.layers.vectors import pointee
+from compassc.layers.requantise import Pair, Sum
+from compassc.layers.steps import LANES, everywhere
+from compassc.layers.vectors import load, pointee, spread, wide
 
 ALL, LEAST, MOST = Share(7), Share(1, 16), Share(3)
 """LSRAM for everything, and the least and the most for weights."""
+Gates = tuple[int, ...]
 
 
-class Sums(NamedTuple):
-    """Products of a gate's weights with the input or the state. 16-bit integers: high * 2^8 + low."""
+class Memory(NamedTuple):
+    """An array of the kernel: its elements, their type, and where it lies."""
 
-    value: Value
-    low: str = ""
+    size: int
+    dtype: str
+    scope: str = "lsram"
 
-
-class Phase(NamedTuple):
-    """A part of a step between barriers: the gates whose sums it needs, the vector the second factors come from, and
-    the statements on the sums."""
-
-    gates: tuple[int, ...]
-    state: str
-    body: list[str]
+    @property
+    def lsram(self) -> int:
+        """Bytes of the LSRAM that it takes."""
+        return self.size * numpy_dtype(self.dtype).itemsize if self.scope == "lsram" else 0
 
 
-@dataclass
-class RecurrenceKernel:
-    """A recurrence over x [N,T,I] with states [N,C]. The phases are added, then `kernel` makes the text."""
+class Recurrence:
+    """The kernel of a recurrence over x [N,T,I] with states [N,C] in the making.
 
-    layer: Layer
-    gates: int
-    weights: Array
-    k: KernelSource = field(default_factory=KernelSource)
-    phases: list[Phase] = field(default_factory=list)
-    arrays: list[tuple[str, int, str, str]] = field(default_factory=list)
-    """Further arrays: name, elements, type, scope."""
-    start: list[str] = field(default_factory=list)
-    """Statements for every block of cells before the first step."""
-    tables: int = 0
-    """Bytes of the tables."""
+    Statements are made `with` its `steps`, and in these `with` each `phase`: a part of a step between barriers.
+    """
 
-    def __post_init__(self) -> None:
-        x, h = self.layer.input, self.layer.inputs[1]
+    sums: dict[tuple[int, str], Sum]
+    """The products of each gate's weights with the input ("x") and with the state ("h") in the present phase."""
+
+    def __init__(
+        self, layer: Layer, weights: Array, phases: Sequence[Gates], keeps: Tensor | bool = False, tables: int = 0
+    ) -> None:
+        """`phases`: the gates whose sums each needs. `keeps`: whether a number of every cell outlives a phase, or a step;
+        at first those of a tensor. `tables`: bytes of the kernel's tables."""
+        self.k, self.layer, self.weights, self.phases = LayerKernel(), layer, weights, phases
+        self.gates = sum(map(len, phases))
+        x, h = layer.input, layer.inputs[1]
         if len(x.shape) != 3:
             raise LayerError(f"the input is {list(x.shape)}, expected [batch, time, features]")
-        self.batch, self.steps, self.features = x.shape
-        self.cell = self.weights.shape[0] // self.gates
+        self.batch, self.count, self.features = x.shape
+        self.cell = weights.shape[0] // self.gates
         if 0 in x.shape or self.cell == 0:
             raise LayerError("it is empty")
-        for t in self.layer.inputs[1:]:
+        for t in layer.inputs[1:]:
             if t.count != self.batch * self.cell:
                 raise LayerError(f"the state '{t.name}' is {list(t.shape)}, expected {[self.batch, self.cell]}")
         self.padded = -(-self.cell // LANES) * LANES
-        self.k.channel, self.k.padded_channels = "cell", self.padded
         if x.is_integer:
-            self.form = "dot" if x.integer.bits <= 8 and self.weights.dtype == np.int8 else "halves"
+            self.form = "dot" if x.integer.bits <= 8 and weights.dtype == np.int8 else "halves"
             self.kind, self.state_type = "int32", h.dtype
         else:
             self.form, self.kind, self.state_type = "float", "float32", "float32"
-
-    @property
-    def per_word(self) -> int:
+        self.per_word = 4 if self.form == "dot" else 1
         """Inputs of a loaded vector of weights."""
-        return 4 if self.form == "dot" else 1
+        self.words = {"x": -(-self.features // self.per_word), "h": -(-self.cell // self.per_word)}
+        self.first = keeps if isinstance(keeps, Tensor) else None
+        self.k.lanes_of = self._of_cells
+        with self.k.active():
+            self._allocate(bool(keeps), tables)
+            number = self.k.number
+            self.images, self.steps_, self.blocks = map(number, (self.batch, self.count, self.padded // LANES))
 
-    # -- numbers
-
-    def cells(self, numbers: Array) -> str:
-        """A number, or numbers per cell."""
-        if numbers.size == 1:
-            return self.k.scalar(int(numbers.reshape(-1)[0]))
-        padded = np.zeros(self.padded, np.int32)
-        padded[: self.cell] = numbers.reshape(-1)
-        name = self.k.fresh("per")
-        self.k.do(f"{name} = S.vload({self.k.constant(padded)} + cell, lanes={LANES})")
-        return name
-
-    def times(self, numbers: Array) -> str:
-        """A number, or numbers per step."""
-        if numbers.size == 1:
-            return self.k.scalar(int(numbers.reshape(-1)[0]))
-        name = self.k.fresh("now")
-        self.k.do(f"{name} = {self.k.constant(numbers.astype(np.int32))}[t]")
-        return name
-
-    def biases(self, rows: Array) -> list[Value]:
-        """Vectors of numbers [rows, gates * C], a row per step; the last one is used for all further steps."""
-        rows = rows.reshape(-1, rows.shape[-1])
-        gates = rows.shape[-1] // self.cell
-        wide = np.zeros((len(rows), gates, self.padded), "float32" if self.form == "float" else "int32")
-        wide[:, :, : self.cell] = rows.reshape(len(rows), gates, self.cell)
-        pointer, last = self.k.constant(wide.reshape(-1)), self.k.scalar(len(rows) - 1)
-        row = f"S.min(age, {last}) * {gates * self.padded}" if len(rows) > 1 else "0"
-        largest = int(np.abs(rows).max(initial=0)) if self.kind == "int32" else 0
-        return [
-            self.k.let(
-                f"S.vload({pointer} + {row} + {g * self.padded} + cell, lanes={LANES})", self.kind, -largest, largest
-            )
-            for g in range(gates)
-        ]
-
-    # -- sums
-
-    def sums(self, gate: int, of: str) -> Sums:
-        """The sums of a gate: `of` "x" or "h"."""
-        split = self.features
-        rows = self.weights[gate * self.cell : (gate + 1) * self.cell]
-        part = rows[:, :split] if of == "x" else rows[:, split:]
-        if self.form == "float":
-            return Sums(named(f"a{of}{gate}", "float32"))
-        t = self.layer.input if of == "x" else self.layer.inputs[1]
-        size = int(np.abs(part.astype(np.int64)).sum(1).max(initial=0))
-        largest = max(-t.integer.low, t.integer.high)
-        if size * (largest if self.form == "dot" else max(256, largest >> 7)) >= 2**31 - 1:
-            raise LayerError("its sums do not fit 32 bits, which no kernel here computes with")
-        value = named(f"a{of}{gate}", "int32", -size * largest, size * largest)
-        return Sums(value, "" if self.form == "dot" else f"b{of}{gate}")
-
-    def _packed(self, gates: Sequence[int]) -> Array:
-        """Weights [block][word][gate][lane][input of the word], words of the input, then of the state."""
-        parts = []
-        for columns in (self.weights[:, : self.features], self.weights[:, self.features :]):
-            words = -(-columns.shape[1] // self.per_word)
-            wide = np.zeros((self.gates, self.padded, words * self.per_word), columns.dtype)
-            wide[:, : self.cell, : columns.shape[1]] = columns.reshape(self.gates, self.cell, -1)
-            chosen = wide[list(gates)].reshape(len(gates), self.padded // LANES, LANES, words, self.per_word)
-            parts.append(chosen.transpose(1, 3, 0, 2, 4))
-        return np.ascontiguousarray(np.concatenate(parts, 1)).reshape(-1)
-
-    def _words(self) -> tuple[int, int]:
-        return -(-self.features // self.per_word), -(-self.cell // self.per_word)
-
-    def _products(self, phase: Phase, of: str, source: str, count: str, start: str, most: int) -> list[str]:
-        """The loop over the words of one part of the weights, in segments of at most `most` words."""
-        row = len(phase.gates) * LANES * self.per_word
-        loops = {"dot": self._dot, "halves": self._halves, "float": self._float}[self.form]
-        return [
-            f"for c0 in range(0, {count}, {most}):",
-            f"    words = S.min({count} - c0, {most})",
-            f"    held = wt + kept * (slot * {sum(self._words()) * row} + {start} * {row})",
-            "    if kept == 0 or age == 0:",
-            f"        S.dma_copy(held, base + ({start} + c0) * {row}, words * {row})",
-            "    for c in range(words):",
-            *(f"        {line}" for line in loops(phase, of, source, row)),
-        ]
-
-    def _dot(self, phase: Phase, of: str, source: str, row: int) -> list[str]:
-        lines = [f"near = spread({source}w[c0 + c], {source}.dtype)"]
-        for i, g in enumerate(phase.gates):
-            at = f"held + c * {row} + {i * LANES * 4}"
-            lines.append(f"a{of}{g} = S.vqdpa(a{of}{g}, near, S.vload({at}, lanes={LANES * 4}))")
-        return lines
-
-    def _halves(self, phase: Phase, of: str, source: str, row: int) -> list[str]:
-        lines = [f'near = S.cast({source}[c0 + c], "int32")', "top = near >> 8", "bottom = near & 255"]
-        for i, g in enumerate(phase.gates):
-            lines += [
-                f'wv = S.cast(S.vload(held + c * {row} + {i * LANES}, lanes={LANES}), "int32")',
-                f"a{of}{g} = a{of}{g} + wv * top",
-                f"b{of}{g} = b{of}{g} + wv * bottom",
-            ]
-        return lines
-
-    def _float(self, phase: Phase, of: str, source: str, row: int) -> list[str]:
-        lines = [f'near = S.cast({source}[c0 + c], "float32")']
-        dtype = self.weights.dtype.name
-        for i, g in enumerate(phase.gates):
-            at = f"held + c * {row} + {i * LANES}"
-            lines.append(f'a{of}{g} = a{of}{g} + wide(S.vload({at}, lanes={LANES}), "{dtype}") * near')
-        return lines
-
-    # -- the kernel
-
-    def stored(self, value: Value, tensor: Tensor, place: str) -> str:
-        return f'S.vstore(narrow({value.name}, "{tensor.dtype}"), {self.k.tensor(tensor)} + {place} + cell, mask)'
-
-    def states(self, value: Value, sequence: Tensor | None, last: Tensor | None) -> list[str]:
-        """Stores of a state into the output of all steps and the output of the last one."""
-        lines = []
-        if sequence is not None:
-            lines.append(self.stored(value, sequence, f"(image * {self.steps} + at) * {self.cell}"))
-        if last is not None:
-            lines += [f"if t == {self.steps - 1}:", "    " + self.stored(value, last, f"image * {self.cell}")]
-        return lines
-
-    def kernel(self) -> Kernel:
-        """The finished kernel of the phases."""
-        k, x, h0 = self.k, self.k.tensor(self.layer.input), self.k.tensor(self.layer.inputs[1])
-        k.body.clear()
-        most, allocations = self._allocations()
-        size = {"n": k.scalar(self.batch), "steps": k.scalar(self.steps), "features": k.scalar(self.features)}
-        blocks = k.scalar(self.padded // LANES)
-        backwards = self.layer.word("direction", "FORWARD", ("FORWARD", "REVERSE")) == "REVERSE"
-        around = f"for block in range(S.get_local_id(), {blocks}, S.get_local_size()):"
-        block = [
-            f"cell = block * {LANES}",
-            f"mask = S.tail_mask(S.min({self.cell} - cell, {LANES}), {LANES})",
-        ]
-        first = f'load({h0} + image * {self.cell} + cell, mask, "{self.layer.inputs[1].dtype}", {LANES})'
-        lines = [
-            *allocations,
-            f"kept = S.min(S.max({self._room(most)} + 1 - S.ceildiv({blocks}, S.get_local_size()), 0), 1)",
-            f"for image in range({size['n']}):",
-            f"    {around}",
-            *(f"        {line}" for line in block),
-            f'        S.vstore(narrow({first}, "{self.state_type}"), state + cell)',
-            *(f"        {line}" for line in self.start),
-            "    S.barrier()",
-            f"    for t in range({size['steps']}):",
-            f"        at = {size['steps'] + ' - 1 - t' if backwards else 't + 0'}",
-            f"        age = image * {size['steps']} + t",
-            f"        S.dma_copy(xs, {x} + (image * {size['steps']} + at) * {size['features']}, {size['features']})",
-            *(f"        {line}" for line in self._copied("hs", f"state + t % 2 * {self.padded}")),
-            f"        ahead = state + (1 - t % 2) * {self.padded}",
-        ]
-        for i, phase in enumerate(self.phases):
-            inner = [*block, *self._phase(phase, most), *phase.body, "slot = slot + 1"]
-            if i:
-                lines += [f"        {line}" for line in self._copied(f"{phase.state}s", f"{phase.state}_shared")]
-            lines += ["        slot = 0", f"        {around}", *(f"            {line}" for line in inner)]
-            lines.append("        S.barrier()")
-        return finish(k, [*k.head, *lines])
-
-    def _copied(self, to: str, source: str) -> list[str]:
-        """A state from the memory of all TECs into the TEC's own."""
-        move = f"S.vstore(S.vload({source} + j, lanes={LANES}), {to} + j)"
-        return [f"for j in range(0, {self.padded}, {LANES}):", f"    {move}"]
-
-    def _phase(self, phase: Phase, most: int) -> list[str]:
-        words = self._words()
-        pointer = self.k.constant(self._packed(phase.gates))
-        zero = f"S.vbcast(S.{'fp32(0.0)' if self.kind == 'float32' else 'i32(0)'}, lanes={LANES})"
-        sums = [f"{s}{of}{g}" for s in ("ab" if self.form == "halves" else "a") for of in "xh" for g in phase.gates]
-        row = len(phase.gates) * LANES * self.per_word
-        return [
-            f"base = {pointer} + block * {sum(words) * row}",
-            *(f"{name} = {zero}" for name in sums),
-            *self._products(phase, "x", "xs", self.k.scalar(words[0]), "0", most),
-            *self._products(phase, "h", f"{phase.state}s", self.k.scalar(words[1]), str(words[0]), most),
-        ]
+    def _allocate(self, keeps: bool, tables: int) -> None:
+        own, shared = Memory(self.padded, self.state_type), Memory(self.padded, self.state_type, "shared")
+        arrays = {"xs": Memory(-(-self.features // LANES) * LANES, self.layer.input.dtype), "hs": own}
+        arrays["state"] = shared._replace(size=2 * self.padded)
+        if len(self.phases) > 1:
+            arrays |= {"rs": own, "handed": shared}
+        if keeps:
+            arrays["kept"] = Memory(self.padded, self.kind)
+        row = max(map(len, self.phases)) * LANES * self.per_word * self.weights.itemsize
+        self.most = self._most(row, ALL.size - sum(a.lsram for a in arrays.values()) - tables)
+        if self.most * row < LEAST.size or self.most == 0:
+            raise LayerError(f"states of {self.cell} cells with {self.features} features do not fit LSRAM")
+        arrays = {"wt": Memory(self.most * row // self.weights.itemsize, self.weights.dtype.name)} | arrays
+        self.memory = {n: self.k.alloc(a.size, pointee(a.dtype), n, a.scope) for n, a in arrays.items()}
 
     def _room(self, most: int) -> int:
         """The number of blocks of cells whose weights are kept in LSRAM."""
-        return most // sum(self._words()) if len(self.phases) == 1 else 0
+        return most // sum(self.words.values()) if len(self.phases) == 1 else 0
 
     def _most(self, row: int, free: int) -> int:
         """Words of weights in LSRAM, of `row` bytes each: those that need the fewest transfers in a step, else the usual ones."""
@@ -268,30 +110,191 @@ class RecurrenceKernel:
 
         def cost(most: int) -> tuple[int, int]:
             kept = self._room(most) >= blocks
-            return 0 if kept else sum(-(-words // most) for words in self._words()), abs(most - usual)
+            return 0 if kept else sum(-(-words // most) for words in self.words.values()), abs(most - usual)
 
         options = {min(MOST.size * parts // MOST.parts, free) // row for parts in range(1, ALL.parts + 1)}
         return choose("weights", (most for most in options if most * row >= LEAST.size and most > 0), cost, str) or 0
 
-    def _allocations(self) -> tuple[int, list[str]]:
-        """(words of weights that fit LSRAM, the statements)."""
-        row = max(len(p.gates) for p in self.phases) * LANES * self.per_word * self.weights.itemsize
-        features = -(-self.features // LANES) * LANES
-        arrays = [
-            ("xs", features, self.layer.input.dtype, "lsram"),
-            ("hs", self.padded, self.state_type, "lsram"),
-            ("state", 2 * self.padded, self.state_type, "shared"),
-            *self.arrays,
+    # -- numbers
+
+    def _of_cells(self, numbers: Array) -> Expression:
+        """The lanes of numbers per cell."""
+        padded = np.zeros(self.padded, numbers.dtype)
+        padded[: self.cell] = numbers.reshape(-1)
+        return S.vload(self.k.pointer(padded) + self.at, lanes=LANES)
+
+    def biases(self, rows: Array) -> list[Value]:
+        """Vectors of numbers [rows, gates * C], a row per step; the last one is used for all further steps."""
+        k, rows = self.k, rows.reshape(-1, rows.shape[-1])
+        gates = rows.shape[-1] // self.cell
+        padded = np.zeros((len(rows), gates, self.padded), self.kind)
+        padded[:, :, : self.cell] = rows.reshape(len(rows), gates, self.cell)
+        pointer: Address = k.pointer(padded.reshape(-1))
+        if len(rows) > 1:
+            pointer = pointer + S.min(self.age, k.number(len(rows) - 1)) * (gates * self.padded)
+        ends = (-int(np.abs(rows).max()), int(np.abs(rows).max())) if self.kind == "int32" else (None, None)
+        return [k.let(S.vload(pointer + (g * self.padded + self.at), lanes=LANES), "", *ends) for g in range(gates)]
+
+    # -- loops
+
+    @contextmanager
+    def steps(self) -> Iterator[None]:
+        """Statements for every step."""
+        k, memory, inputs = self.k, self.memory, self.layer.inputs
+        with k.active():
+            pointers = [k.tensor(t) for t in inputs]
+            features, room = k.number(self.features), self._room(self.most)
+            self.is_kept = k.held("in_lsram", S.min(S.max(room + 1 - S.ceildiv(self.blocks, S.get_local_size()), 0), 1))
+            with k.for_range(0, self.images, name="image") as self.image:
+                with self._each_block():
+                    place = self.image * self.cell + self.at
+                    state = load(pointers[1] + place, k.mask, inputs[1].dtype, LANES)
+                    S.vstore(k.stored(k.let(state), self.state_type), memory["state"] + self.at)
+                    if self.first:
+                        self.keep(load(pointers[2] + place, k.mask, self.first.dtype, LANES))
+                S.barrier()
+                with k.for_range(0, self.steps_, name="t") as self.t:
+                    backwards = self.layer.word("direction", "FORWARD", ("FORWARD", "REVERSE")) == "REVERSE"
+                    self.step = k.held("at", self.steps_ - 1 - self.t if backwards else self.t + 0)
+                    self.age = k.held("age", self.image * self.steps_ + self.t)
+                    source = pointers[0] + (self.image * self.steps_ + self.step) * features
+                    S.dma_copy(memory["xs"], source, features)
+                    yield
+
+    @contextmanager
+    def _each_block(self) -> Iterator[Value]:
+        """Statements for every block of cells that the TEC has."""
+        k = self.k
+        with k.shared(self.blocks, "block") as block:
+            self.at = k.held("cell", block * LANES)
+            k.renew_mask()
+            k.define(k.lanes_mask, tail(self.cell - self.at))
+            yield block
+
+    @contextmanager
+    def phase(self, number: int = 0) -> Iterator[None]:
+        """Statements for every block of cells, on the sums of a phase's gates."""
+        k, gates, memory = self.k, self.phases[number], self.memory
+        own, source = memory["rs" if number else "hs"], memory["handed" if number else "state"]
+        place = source if number else source + self.t % 2 * self.padded
+        with k.for_range(0, self.padded, LANES, "j") as j:
+            S.vstore(S.vload(place + j, lanes=LANES), own + j)
+        if not number:
+            self.ahead = k.hold(source + (1 - self.t % 2) * self.padded, "ahead")
+        slot, row = k.changing("slot", S.i32(0)), len(gates) * LANES * self.per_word
+        packed = k.pointer(self._packed(gates))
+        with self._each_block() as block:
+            every = sum(self.words.values()) * row
+            weights, self.sums, first = k.hold(packed + block * every, "base"), {}, self.words["x"] * row
+            held = k.hold(memory["wt"] + self.is_kept * (slot * every), "held")
+            self._add_products(gates, "x", memory["xs"], weights, held)
+            self._add_products(gates, "h", own, weights + first, k.hold(held + self.is_kept * first, "held"))
+            yield
+            k.assign(slot, slot + 1)
+        S.barrier()
+
+    # -- sums
+
+    def _packed(self, gates: Gates) -> Array:
+        """Weights [block][word][gate][lane][input of the word], words of the input, then of the state."""
+        parts = []
+        for columns in (self.weights[:, : self.features], self.weights[:, self.features :]):
+            words = -(-columns.shape[1] // self.per_word)
+            padded = np.zeros((self.gates, self.padded, words * self.per_word), columns.dtype)
+            padded[:, : self.cell, : columns.shape[1]] = columns.reshape(self.gates, self.cell, -1)
+            chosen = padded[list(gates)].reshape(len(gates), self.padded // LANES, LANES, words, self.per_word)
+            parts.append(chosen.transpose(1, 3, 0, 2, 4))
+        return np.ascontiguousarray(np.concatenate(parts, 1)).reshape(-1)
+
+    def _bound(self, gate: int, of: str) -> int:
+        """The largest magnitude of a gate's sums. LayerError where 32 bits do not hold them."""
+        rows = self.weights[gate * self.cell : (gate + 1) * self.cell]
+        part = rows[:, : self.features] if of == "x" else rows[:, self.features :]
+        kind = self.layer.inputs["xh".index(of)].integer
+        size, largest = int(np.abs(part.astype(np.int64)).sum(1).max(initial=0)), max(-kind.low, kind.high)
+        if size * (largest if self.form == "dot" else max(256, largest >> 7)) >= 2**31 - 1:
+            raise LayerError("its sums do not fit 32 bits, which no kernel here computes with")
+        return size * largest
+
+    def _add_products(self, gates: Gates, of: str, operands: Pointer, weights: Address, held: Address) -> None:
+        """The loop over the words of one part of the weights, in segments of at most so many that LSRAM holds."""
+        k, row = self.k, len(gates) * LANES * self.per_word
+        count = k.number(self.words[of])
+        sums = [
+            [k.changing("sum", everywhere(0, self.kind)) for _ in gates] for _ in range(1 + (self.form == "halves"))
         ]
-        used = sum(n * numpy_dtype(dtype).itemsize for _, n, dtype, scope in arrays if scope == "lsram") + self.tables
-        most = self._most(row, ALL.size - used)
-        if most * row < LEAST.size or most == 0:
-            raise LayerError(f"states of {self.cell} cells with {self.features} features do not fit LSRAM")
-        lines = [
-            f'wt = S.alloc({most * row // self.weights.itemsize}, "{pointee(self.weights.dtype.name)}", scope="lsram")'
-        ]
-        for name, n, dtype, scope in arrays:
-            lines.append(f'{name} = S.alloc({n}, "{pointee(dtype)}", scope="{scope}")')
-            if self.form == "dot" and name.endswith("s") and scope == "lsram" and name != "cells":
-                lines.append(f'{name}w = {name}.as_ptr("int32")')
-        return most, lines
+        with k.for_range(0, count, self.most, "c0") as c0:
+            words = k.held("words", S.min(count - c0, self.most))
+            with k.when(either(self.is_kept == 0, self.age == 0)):
+                S.dma_copy(held, weights + c0 * row, words * row)
+            with k.for_range(0, words, name="c") as c:
+                {"dot": self._dot, "halves": self._halves, "float": self._float}[self.form](
+                    sums, operands, c0 + c, held + c * row
+                )
+        for i, gate in enumerate(gates):
+            self.sums[gate, of] = self._sum(gate, of, *(parts[i] for parts in sums))
+
+    def _sum(self, gate: int, of: str, value: Value, low: Value | None = None) -> Sum:
+        """A gate's sum; of 16-bit integers value * 2^8 + low."""
+        if self.form == "float":
+            return value
+        k, bound = self.k, self._bound(gate, of)
+        if low is None:
+            return value.within(-bound, bound)
+        joined = k.let(value + (low >> 8))
+        return Pair(k.let(joined >> 8), k.let(((joined & 255) << 8) | (low & 255)), -bound, bound)
+
+    def _dot(self, sums: list[list[Value]], operands: Pointer, at: Expression, weights: Address) -> None:
+        near = self.k.held("near", spread(operands.as_ptr("int32")[at], str(operands.elem)))
+        for i, total in enumerate(sums[0]):
+            lanes = LANES * 4
+            self.k.assign(total, S.vqdpa(total, near, S.vload(weights + i * lanes, lanes=lanes)))
+
+    def _halves(self, sums: list[list[Value]], operands: Pointer, at: Expression, weights: Address) -> None:
+        k = self.k
+        near = k.held("near", S.cast(operands[at], "int32"))
+        top, bottom = k.held("top", near >> 8), k.held("bottom", near & 255)
+        for i, (above, below) in enumerate(zip(*sums, strict=True)):
+            weight = k.held("weight", S.cast(S.vload(weights + i * LANES, lanes=LANES), "int32"))
+            k.assign(above, above + weight * top)
+            k.assign(below, below + weight * bottom)
+
+    def _float(self, sums: list[list[Value]], operands: Pointer, at: Expression, weights: Address) -> None:
+        near = self.k.held("near", S.cast(operands[at], "float32"))
+        for i, total in enumerate(sums[0]):
+            weight = wide(S.vload(weights + i * LANES, lanes=LANES), self.weights.dtype.name)
+            self.k.assign(total, total + weight * near)
+
+    # -- states
+
+    def before(self) -> Value:
+        """The hidden state of the block's cells before the step."""
+        t = self.layer.inputs[1]
+        known = (t.integer.low, t.integer.high) if t.is_integer else (None, None)
+        return self.k.let(wide(S.vload(self.memory["hs"] + self.at, lanes=LANES), self.state_type), "", *known)
+
+    def hold(self, hidden: Value) -> None:
+        """Stores the hidden state of the block's cells after the step."""
+        S.vstore(self.k.stored(hidden, self.state_type), self.ahead + self.at)
+
+    def hand(self, state: Value) -> None:
+        """Stores the state that the second phase takes its sums of."""
+        S.vstore(self.k.stored(state, self.state_type), self.memory["handed"] + self.at)
+
+    def keep(self, numbers: Expression) -> None:
+        """Stores numbers of the block's cells that outlive a phase, or a step."""
+        S.vstore(numbers, self.memory["kept"] + self.at)
+
+    def kept(self, low: int | None = None, high: int | None = None) -> Value:
+        return self.k.let(S.vload(self.memory["kept"] + self.at, lanes=LANES), "", low, high)
+
+    def give(self, value: Value, sequence: Tensor | None, last: Tensor | None) -> None:
+        """Stores a state into the output of all steps and the output of the last one."""
+        if sequence is not None:
+            self._store(value, sequence, (self.image * self.count + self.step) * self.cell)
+        if last is not None:
+            with self.k.when(self.t == self.count - 1):
+                self._store(value, last, self.image * self.cell)
+
+    def _store(self, value: Value, tensor: Tensor, place: Expression) -> None:
+        S.vstore(self.k.stored(value, tensor.dtype), self.k.tensor(tensor) + (place + self.at), self.k.mask)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from compass_core.arrays import Array
 from compassc.build import Value
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers import arithmetic
 from compassc.layers.emit import look_up
-from compassc.layers.exact import held_pair, limited, product, rescale, rescale_pair, shifted_limited, total, total_pair
 from compassc.layers.families.activation.reference import METHODS
-from compassc.layers.families.recurrent.frame import Phase, RecurrenceKernel, Sums
+from compassc.layers.families.recurrent.frame import Gates, Recurrence
 from compassc.layers.families.recurrent.reference import (
     ACTIVATIONS,
     INT32,
@@ -23,16 +25,30 @@ from compassc.layers.families.recurrent.reference import (
     split_weights,
 )
 from compassc.layers.kernels import kernel
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.operator_lanes import InLanes
-from compassc.layers.requantise import INT32_MAX, requantise, saturated
-from compassc.layers.source import LANES, Kernel, KernelSource
+from compassc.layers.requantise import (
+    INT32_MAX,
+    Pair,
+    Sum,
+    limited,
+    requantise,
+    rescaled,
+    rescaled_pair,
+    saturated,
+    shifted_pair,
+    total,
+)
+from compassc.layers.source import Kernel
+from compassc.layers.steps import everywhere
+from compassc.layers.vectors import clamp
 
-LARGE = 1 << 17
-"""Beyond the limits of every 16-bit number."""
 
-
-def _frame(layer: Layer, gates: int) -> RecurrenceKernel:
-    split_weights(layer, gates)
+def _frame(
+    layer: Layer, phases: Sequence[Gates], keeps: Tensor | bool = False, tables: Sequence[Array] = ()
+) -> Recurrence:
+    """The loops of a layer, whose quantised form looks up its tables as often as they are given."""
+    split_weights(layer, sum(map(len, phases)))
     h, x = layer.inputs[1], layer.input
     if layer.is_quantised:
         for t in (*layer.inputs[1:], *layer.outputs):
@@ -40,7 +56,7 @@ def _frame(layer: Layer, gates: int) -> RecurrenceKernel:
                 raise LayerError(f"'{t.name}' is {t.dtype}; states must be signed integers of the input's width")
     elif any(t.is_integer for t in (*layer.inputs, *layer.outputs)) or layer.constant("weights").dtype.kind in "iu":
         raise LayerError("it mixes floats and integers")
-    return RecurrenceKernel(layer, gates, layer.constant("weights"))
+    return Recurrence(layer, layer.constant("weights"), phases, keeps, sum(t.nbytes for t in tables))
 
 
 def _outputs(layer: Layer, *wanted: str) -> list[Tensor | None]:
@@ -60,49 +76,49 @@ def _of_shapes(layer: Layer, found: list[Tensor | None]) -> list[Tensor | None]:
     return found
 
 
-def _keep(f: RecurrenceKernel, hidden: Value) -> None:
-    f.k.do(f'S.vstore(narrow({hidden.name}, "{f.state_type}"), ahead + cell)')
-
-
-def _state(f: RecurrenceKernel) -> Value:
-    """The hidden state of the block's cells before the step."""
-    if f.kind == "float32":
-        return f.k.let(f"S.vload(hs + cell, lanes={LANES})", "float32")
-    t = f.layer.inputs[1]
-    return f.k.let(f'wide(S.vload(hs + cell, lanes={LANES}), "{t.dtype}")', "int32", t.integer.low, t.integer.high)
-
-
-def _cells(f: RecurrenceKernel) -> str:
-    """The array of the cell state, filled with the initial one."""
-    c0 = f.layer.inputs[2]
-    f.arrays.append(("cells", f.padded, f.kind, "lsram"))
-    pointer = f.k.tensor(c0)
-    f.start.append(f'S.vstore(load({pointer} + image * {f.cell} + cell, mask, "{c0.dtype}", {LANES}), cells + cell)')
-    return "cells"
-
-
-def _table(f: RecurrenceKernel, value: Value, table: Array, bits: int) -> Value:
-    f.tables += table.nbytes
+def _table(f: Recurrence, value: Value, table: Array) -> Value:
+    bits = f.layer.input.integer.bits
     found = look_up(f.k, f.k.shifted(value, 1 << (bits - 1)), table, bits)
     return found.within(int(table.min()), int(table.max()))
 
 
-def _whole(f: RecurrenceKernel, sums: Sums, shift: Array) -> Value:
-    """Sums over 2^shift, rounded and limited to 32 bits; of 8-bit layers as they are."""
-    if not sums.low:
-        return rescale(f.k, sums.value, 1, shift, f.cells)
-    return shifted_limited(f.k, *_pair(f.k, sums), shift, f.cells, sums.value.magnitude)
+def _product(k: LayerKernel, a: Value, b: Value) -> Value:
+    """The product of two values; it must fit int32."""
+    largest = a.magnitude * b.magnitude
+    if largest > INT32_MAX:
+        raise LayerError(f"products of up to {largest} do not fit 32 bits, which no kernel here computes with")
+    return k.let(a * b, "", -largest, largest)
 
 
-def _pair(k: KernelSource, sums: Sums) -> tuple[str, str]:
-    """(high, low): variables of the sums high * 2^16 + low."""
-    joined = k.let(f"{sums.value.name} + ({sums.low} >> 8)").name
-    low = k.let(f"(({joined} & 255) << 8) | ({sums.low} & 255)").name
-    return k.let(f"{joined} >> 8").name, low
+def _whole(k: LayerKernel, sums: Sum, shift: Array) -> Value:
+    """Sums over 2^shift, rounded and limited to 32 bits."""
+    return shifted_pair(k, sums, shift) if isinstance(sums, Pair) else rescaled(k, sums, 1, shift)
 
 
 def _of(numbers: Array, gate: int, cell: int) -> Array:
     return numbers if numbers.size == 1 else numbers[gate * cell : (gate + 1) * cell]
+
+
+def _real(f: Recurrence, gate: int, of: str) -> Value:
+    """A sum of real numbers, or of bytes."""
+    found = f.sums[gate, of]
+    assert isinstance(found, Value)
+    return found
+
+
+def _bounded(k: LayerKernel, value: Value, bound: float) -> Value:
+    if not np.isfinite(bound):
+        return value
+    most = k.number(float(bound))
+    return k.let(clamp(value, 0.0 - most, most))
+
+
+def _activated(k: LayerKernel, name: str, value: Value) -> Value:
+    if name in ("SIGMOID", "TANH"):
+        return InLanes(k)(METHODS[name].operator, value)
+    if name == "RELU":
+        return k.let(S.max(value, 0.0))
+    return k.let(S.vsel(value * 0.0 + 1.0, value * 0.0, value < 0.0)) if name == "SIGN_BIT" else value
 
 
 # -- LSTM
@@ -110,64 +126,49 @@ def _of(numbers: Array, gate: int, cell: int) -> Array:
 
 @kernel("BasicLSTM")
 def lstm(layer: Layer) -> Kernel:
-    f = _frame(layer, 4)
     sequence, last, cell = _outputs(layer, "Y", "H", "C")
-    _cells(f)
-    hidden, state = _quantised_lstm(f) if layer.is_quantised else _float_lstm(f)
-    _keep(f, hidden)
-    f.k.do(f"S.vstore({state.name}, cells + cell)")
-    body = [*f.k.body, *f.states(hidden, sequence, last), *f.states(state, None, cell)]
-    f.phases.append(Phase((0, 1, 2, 3), "h", body))
-    return f.kernel()
+    tables = [layer.constant(f"lut_{n}") for n in ("it", "ft", "ct", "ot", "h")] if layer.is_quantised else []
+    f = _frame(layer, [(0, 1, 2, 3)], layer.inputs[2], tables)
+    with f.steps(), f.phase():
+        hidden, state = _quantised_lstm(f) if layer.is_quantised else _float_lstm(f)
+        f.hold(hidden)
+        f.keep(state)
+        f.give(hidden, sequence, last)
+        f.give(state, None, cell)
+    return f.k.kernel()
 
 
-def _float_lstm(f: RecurrenceKernel) -> tuple[Value, Value]:
+def _float_lstm(f: Recurrence) -> tuple[Value, Value]:
     layer, k = f.layer, f.k
     biases = layer.constant("biases").reshape(-1).astype(np.float64)
     biases[2 * f.cell : 3 * f.cell] += layer.number("forget_bias", 0)
     names = [activation_name(layer, n, d) for n, d in enumerate(("SIGMOID", "TANH", "TANH"))]
     gates = []
     for n, bias in enumerate(f.biases(biases[None])):
-        s = k.let(f"{f.sums(n, 'x').value.name} + {f.sums(n, 'h').value.name} + {bias.name}", "float32")
+        s = k.let(_real(f, n, "x") + _real(f, n, "h") + bias)
         gates.append(_activated(k, names[int(n == 1)], _bounded(k, s, bound_of(layer, "threshold"))))
     i, g, forget, o = gates
-    new = k.let(f"{forget.name} * S.vload(cells + cell, lanes={LANES}) + {i.name} * {g.name}", "float32")
-    state = _bounded(k, new, bound_of(layer, "cell_clip"))
-    return k.let(f"{o.name} * {_activated(k, names[2], state).name}", "float32"), state
+    state = _bounded(k, k.let(forget * f.kept() + i * g), bound_of(layer, "cell_clip"))
+    return k.let(o * _activated(k, names[2], state)), state
 
 
-def _bounded(k: KernelSource, value: Value, bound: float) -> Value:
-    if not np.isfinite(bound):
-        return value
-    name = k.scalar(float(bound))
-    return k.let(f"clamp({value.name}, 0.0 - {name}, {name})", "float32")
-
-
-def _activated(k: KernelSource, name: str, value: Value) -> Value:
-    if name in ("SIGMOID", "TANH"):
-        return InLanes(k)(METHODS[name].operator, value)
-    v = value.name
-    forms = {"NONE": v, "RELU": f"S.max({v}, 0.0)", "SIGN_BIT": f"S.vsel({v} * 0.0 + 1.0, {v} * 0.0, {v} < 0.0)"}
-    return k.let(forms[name], "float32")
-
-
-def _quantised_lstm(f: RecurrenceKernel) -> tuple[Value, Value]:
+def _quantised_lstm(f: Recurrence) -> tuple[Value, Value]:
     layer, k, bits = f.layer, f.k, f.layer.input.integer.bits
-    by = LstmScales.of(layer, f.cell, f.steps)
+    by = LstmScales.of(layer, f.cell, f.count)
     low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
     i, g, forget, o = _lstm_gates(f, by, bits, low, high)
     c0 = layer.inputs[2].integer
-    before = k.let(f"S.vload(cells + cell, lanes={LANES})", "int32", c0.low, c0.high)
     (mp, np_), (ms, ns), drop = by.previous, by.stored, by.drop
-    kept = rescale(k, product(k, forget, before), mp, np_ + drop, f.times)
-    both = total(k, rescale(k, product(k, i, g), 1, drop, f.times), kept)
-    inner = limited(k, rescale(k, both, by.cell[0], by.cell[1] - drop, f.times, LARGE), low + 1, high)
-    shown = _table(f, inner, by.tables[4], bits)
-    hidden = limited(k, rescale(k, product(k, o, shown), *by.hidden, f.cells, LARGE), low + 1, high)
-    return hidden, limited(k, rescale(k, both, ms, ns - drop, f.times, LARGE), low + 1, high)
+    with k.one_of(f.t):
+        old = rescaled(k, _product(k, forget, f.kept(c0.low, c0.high)), mp, np_ + drop)
+        both = saturated(k, total(k, rescaled(k, _product(k, i, g), 1, drop), old))
+        inner = requantise(k, both, by.cell[0], by.cell[1] - drop, 0, low + 1, high)
+        state = requantise(k, both, ms, ns - drop, 0, low + 1, high)
+    shown = _table(f, inner, by.tables[4])
+    return requantise(k, _product(k, o, shown), *by.hidden, 0, low + 1, high), state
 
 
-def _lstm_gates(f: RecurrenceKernel, by: LstmScales, bits: int, low: int, high: int) -> list[Value]:
+def _lstm_gates(f: Recurrence, by: LstmScales, bits: int, low: int, high: int) -> list[Value]:
     """i, g, f, o after their tables."""
     k, cell, m = f.k, f.cell, by.ahead
     (mw, nw), (ms, ns), (mt, nt) = by.recurrent, by.gates_at, by.candidate
@@ -178,15 +179,13 @@ def _lstm_gates(f: RecurrenceKernel, by: LstmScales, bits: int, low: int, high: 
     for gate, bias in enumerate(f.biases(biases[None])):
         own_m, own_n = _of(ms, gate, cell), _of(ns, gate, cell)
         if bits <= 8:
-            moved = rescale(k, f.sums(gate, "h").value, mw, nw, f.cells)
-            u = total(k, f.sums(gate, "x").value, moved, bias)
+            u = total(k, _real(f, gate, "x"), rescaled(k, _real(f, gate, "h"), mw, nw), bias)
             factor = (mt, nt) if gate == 1 else (own_m, own_n)
         else:
-            moved = rescale(k, _whole(f, f.sums(gate, "h"), nw - m), mw, own_n, f.cells, saturate=True)
-            u = total(k, _whole(f, f.sums(gate, "x"), own_n - m), moved, bias, saturate=True)
+            moved = rescaled(k, _whole(k, f.sums[gate, "h"], nw - m), mw, own_n)
+            u = saturated(k, total(k, _whole(k, f.sums[gate, "x"], own_n - m), moved, bias))
             factor = (mt, nt - own_n + m) if gate == 1 else (own_m, np.asarray(m))
-        at = limited(k, rescale(k, u, *factor, f.cells, LARGE), low, high)
-        gates.append(_table(f, at, by.tables[(0, 2, 1, 3)[gate]], bits))
+        gates.append(_table(f, requantise(k, u, *factor, 0, low, high), by.tables[(0, 2, 1, 3)[gate]]))
     return gates
 
 
@@ -195,59 +194,67 @@ def _lstm_gates(f: RecurrenceKernel, by: LstmScales, bits: int, low: int, high: 
 
 @kernel("GRUv1", "GRUv3")
 def gru(layer: Layer) -> Kernel:
-    f = _frame(layer, 3)
-    sequence, last = _outputs(layer, "H", "HN")
-    parts = _QuantisedGru(f) if layer.is_quantised else _FloatGru(f)
-    reset, update = parts.gates()
-    h = _state(f)
     first = layer.type == "GRUv1"
-    if not first:
-        f.arrays += [
-            ("rs", f.padded, f.state_type, "lsram"),
-            ("r_shared", f.padded, f.state_type, "shared"),
-            ("update", f.padded, f.kind, "lsram"),
-        ]
-        f.k.do(f'S.vstore(narrow({parts.scaled_state(reset, h).name}, "{f.state_type}"), r_shared + cell)')
-        f.k.do(f"S.vstore({update.name}, update + cell)")
-        f.phases.append(Phase((0, 1), "h", [*f.k.body]))
-        f.k.body.clear()
-        update = f.k.let(f"S.vload(update + cell, lanes={LANES})", update.kind, update.low, update.high)
-        h = _state(f)
-    hidden = parts.state(parts.candidate(reset if first else None), update, h)
-    _keep(f, hidden)
-    body = [*f.k.body, *f.states(hidden, sequence, last)]
-    f.phases.append(Phase((0, 1, 2) if first else (2,), "h" if first else "r", body))
-    return f.kernel()
+    sequence, last = _outputs(layer, "H", "HN")
+    tables = [layer.constant(n) for n in ("lut_rt", "lut_rt", "lut_ht")] if layer.is_quantised else []
+    f = _frame(layer, [(0, 1, 2)] if first else [(0, 1), (2,)], not first, tables)
+    parts = _QuantisedGru(f) if layer.is_quantised else _FloatGru(f)
+    with f.steps():
+        with f.phase():
+            reset, update = parts.gates()
+            if first:
+                parts.end(parts.candidate(reset), update, sequence, last)
+            else:
+                f.hand(parts.scaled_state(reset))
+                f.keep(update)
+        if not first:
+            with f.phase(1):
+                known = (update.low, update.high) if layer.is_quantised else ()
+                parts.end(parts.candidate(None), f.kept(*known), sequence, last)
+    return f.k.kernel()
 
 
-class _FloatGru:
-    def __init__(self, frame: RecurrenceKernel) -> None:
+class _Gru:
+    """What all have: the end of a step."""
+
+    f: Recurrence
+
+    def end(self, candidate: Value, update: Value, sequence: Tensor | None, last: Tensor | None) -> None:
+        hidden = self.state(candidate, update, self.f.before())
+        self.f.hold(hidden)
+        self.f.give(hidden, sequence, last)
+
+    def state(self, candidate: Value, update: Value, h: Value) -> Value:
+        raise NotImplementedError
+
+
+class _FloatGru(_Gru):
+    def __init__(self, frame: Recurrence) -> None:
         self.f, layer = frame, frame.layer
         self.rows = layer.constant("biases").reshape(1, -1).astype(np.float32)
         self.names = [activation_name(layer, n, d) for n, d in enumerate(("SIGMOID", "TANH"))]
         self.bound = bound_of(layer, "threshold")
 
     def gates(self) -> list[Value]:
-        k, found = self.f.k, []
-        for g, bias in enumerate(self.f.biases(self.rows[:, : 2 * self.f.cell])):
-            s = k.let(f"{self.f.sums(g, 'x').value.name} + {self.f.sums(g, 'h').value.name} + {bias.name}", "float32")
+        f, k, found = self.f, self.f.k, []
+        for g, bias in enumerate(f.biases(self.rows[:, : 2 * f.cell])):
+            s = k.let(_real(f, g, "x") + _real(f, g, "h") + bias)
             found.append(_activated(k, self.names[0], _bounded(k, s, self.bound)))
         return found
 
-    def scaled_state(self, reset: Value, h: Value) -> Value:
-        return self.f.k.let(f"{reset.name} * {h.name}", "float32")
+    def scaled_state(self, reset: Value) -> Value:
+        return self.f.k.let(reset * self.f.before())
 
     def candidate(self, reset: Value | None) -> Value:
-        k, biases = self.f.k, self.f.biases(self.rows[:, 2 * self.f.cell :])
-        inner = self.f.sums(2, "h").value.name
+        f, k, biases = self.f, self.f.k, self.f.biases(self.rows[:, 2 * self.f.cell :])
+        inner = _real(f, 2, "h")
         if reset is not None:
-            inner = f"{reset.name} * ({inner} + {biases[1].name})"
-        s = k.let(f"{self.f.sums(2, 'x').value.name} + {biases[0].name} + {inner}", "float32")
+            inner = k.let(reset * (inner + biases[1]))
+        s = k.let(_real(f, 2, "x") + biases[0] + inner)
         return _activated(k, self.names[1], _bounded(k, s, self.bound))
 
     def state(self, candidate: Value, update: Value, h: Value) -> Value:
-        u = update.name
-        return self.f.k.let(f"(1.0 - {u}) * {candidate.name} + {u} * {h.name}", "float32")
+        return self.f.k.let((everywhere(1.0, "float32") - update) * candidate + update * h)
 
 
 def _repeated(biases: Array, shift: Array, steps: int) -> Array:
@@ -261,8 +268,8 @@ def _repeated(biases: Array, shift: Array, steps: int) -> Array:
     return np.stack(rows)
 
 
-class _QuantisedGru:
-    def __init__(self, frame: RecurrenceKernel) -> None:
+class _QuantisedGru(_Gru):
+    def __init__(self, frame: Recurrence) -> None:
         self.f, layer = frame, frame.layer
         self.bits = layer.input.integer.bits
         self.six = gru_scales(layer, frame.cell)
@@ -272,85 +279,65 @@ class _QuantisedGru:
         self.luts = [layer.constant(n).reshape(-1) for n in ("lut_rt", "lut_ht")]
 
     def _early(self, n: Array) -> Array:
-        return np.maximum(n - self.remain, 0)
+        found: Array = np.maximum(n - self.remain, 0)
+        return found
 
     def _late(self, n: Array) -> Array:
-        return np.minimum(self.remain, n)
+        return np.minimum(n, self.remain)
 
     def _rows(self, biases: Array, shift: Array) -> list[Value]:
         """Of 16-bit layers the biases are shifted again at every step, of every batch element."""
         if self.bits <= 8:
             return self.f.biases(biases[None])
-        return self.f.biases(_repeated(biases, self._early(shift), self.f.batch * self.f.steps))
+        return self.f.biases(_repeated(biases, self._early(shift), self.f.batch * self.f.count))
 
     def _sum(
-        self, gate: int, inner: Value | Sums, bias: Value, first: tuple[Array, Array], second: tuple[Array, Array]
+        self, gate: int, inner: Sum, bias: Value, first: tuple[Array, Array], second: tuple[Array, Array]
     ) -> Value:
         """The index of the gate's table."""
-        k, f, (m0, n0), (m1, n1) = self.f.k, self.f, first, second
-        own = f.sums(gate, "x")
+        k, own, (m0, n0), (m1, n1) = self.f.k, self.f.sums[gate, "x"], first, second
         if self.bits <= 8:
-            value = inner.value if isinstance(inner, Sums) else inner
-            s = total(k, own.value, rescale(k, value, m0, n0, f.cells), bias)
-            at = rescale(k, s, m1, n1, f.cells, LARGE)
+            assert isinstance(inner, Value)
+            parts, late = (own, rescaled(k, inner, m0, n0), bias), n1
         else:
-            p0, p1 = self._early(n0), self._early(n1)
-            value = _whole(f, inner, p0) if isinstance(inner, Sums) else rescale(k, inner, 1, p0, f.cells)
-            moved = rescale(k, value, m0, self._late(n0) + p1, f.cells, saturate=True)
-            parts = (_whole(f, own, p1), moved, bias)
-            if sum(v.magnitude for v in parts) > INT32_MAX:
-                span, late = total_pair(k, *parts), self._late(n1)
-                return requantise(k, held_pair(span), m1, late, 0, self.low, self.high)
-            at = rescale(k, total(k, *parts), m1, self._late(n1), f.cells, LARGE)
-        return limited(k, at, self.low, self.high)
+            p1, late = self._early(n1), self._late(n1)
+            moved = rescaled(k, _whole(k, inner, self._early(n0)), m0, self._late(n0) + p1)
+            parts = (_whole(k, own, p1), moved, bias)
+        return requantise(k, total(k, *parts), m1, late, 0, self.low, self.high)
 
     def gates(self) -> list[Value]:
         cell, (first, second) = self.f.cell, self.six[:2]
         found = []
         for g, bias in enumerate(self._rows(self.biases[: 2 * cell], second[1])):
             (m0, n0), (m1, n1) = ((_of(m, g, cell), _of(n, g, cell)) for m, n in (first, second))
-            at = self._sum(g, self.f.sums(g, "h"), bias, (m0, n0), (m1, n1))
-            found.append(_table(self.f, at, self.luts[0], self.bits))
+            at = self._sum(g, self.f.sums[g, "h"], bias, (m0, n0), (m1, n1))
+            found.append(_table(self.f, at, self.luts[0]))
         return found
 
-    def scaled_state(self, reset: Value, h: Value) -> Value:
+    def scaled_state(self, reset: Value) -> Value:
         if reset.magnitude > 1 << self.bits:
             raise LayerError("the entries of 'lut_rt' do not fit the type of the state")
-        return rescale(self.f.k, product(self.f.k, reset, h), 1, self.bits, self.f.cells)
+        return rescaled(self.f.k, _product(self.f.k, reset, self.f.before()), 1, self.bits)
 
     def candidate(self, reset: Value | None) -> Value:
         k, f, cell = self.f.k, self.f, self.f.cell
         bias = self._rows(self.biases[2 * cell : 3 * cell], self.six[3][1])[0]
-        inner: Value | Sums = f.sums(2, "h")
+        inner = f.sums[2, "h"]
         if reset is not None:
-            inner = product(k, reset, self._own(f.sums(2, "h")))
-        at = self._sum(2, inner, bias, self.six[2], self.six[3])
-        return _table(f, at, self.luts[1], self.bits)
+            inner = _product(k, reset, self._own(inner))
+        return _table(f, self._sum(2, inner, bias, self.six[2], self.six[3]), self.luts[1])
 
-    def _own(self, sums: Sums) -> Value:
+    def _own(self, sums: Sum) -> Value:
         """The state's sums of GRUv1 with their biases, before the reset gate."""
-        k, f, layer = self.f.k, self.f, self.f.layer
+        f, layer = self.f, self.f.layer
         bias = self._rows(self.biases[3 * f.cell :], self.six[2][1])[0]
-        scale = np.asarray(layer.factor("hidden_scale_value", 1))
-        shift = np.asarray(layer.factor("hidden_shift_value", 0))
-        if not sums.low:
-            value = total(k, sums.value, bias)
-            return limited(k, rescale(k, value, scale, shift, f.cells, LARGE), self.low, self.high)
-        return self._own_wide(sums, bias, scale, shift)
-
-    def _own_wide(self, sums: Sums, bias: Value, scale: Array, shift: Array) -> Value:
-        k = self.f.k
-        most = sums.value.magnitude + bias.magnitude
-        top, bottom = _pair(k, sums)
-        k.do(f"low = {bottom} + ({bias.name} & 65535)")
-        k.do(f"high = {top} + ({bias.name} >> 16) + (low >> 16)")
-        k.do("low = low & 65535")
-        return requantise(k, held_pair((-most, most)), scale, shift, 0, self.low, self.high)
+        scale, shift = layer.factor("hidden_scale_value", 1), layer.factor("hidden_shift_value", 0)
+        return requantise(f.k, total(f.k, sums, bias), scale, shift, 0, self.low, self.high)
 
     def state(self, candidate: Value, update: Value, h: Value) -> Value:
-        k, f = self.f.k, self.f
-        rest = k.let(f"{k.scalar(self.high)} - {update.name}", "int32", self.high - update.high, self.high - update.low)
-        share = rescale(k, product(k, rest, candidate), *self.six[4], f.cells)
+        k = self.f.k
+        rest = k.let(k.number(self.high) - update, "", self.high - update.high, self.high - update.low)
+        share = rescaled(k, _product(k, rest, candidate), *self.six[4])
         ratio = int(self.six[4][0].max()) / 2.0 ** int(self.six[4][1].min())
         # the two shares are not large together
         most = max(
@@ -359,8 +346,8 @@ class _QuantisedGru:
         )
         if most + 1 >= 2**31:
             raise LayerError(f"sums of up to {most:.0f} do not fit 32 bits, which no kernel here computes with")
-        both = k.let(f"{share.name} + {product(k, update, h).name}", "int32", -int(most) - 1, int(most) + 1)
-        return limited(k, rescale(k, both, *self.six[5], f.cells, LARGE), self.low + 1, self.high)
+        both = k.let(share + _product(k, update, h), "", -int(most) - 1, int(most) + 1)
+        return requantise(k, both, *self.six[5], 0, self.low + 1, self.high)
 
 
 # -- RNN
@@ -368,73 +355,57 @@ class _QuantisedGru:
 
 @kernel("RNN")
 def rnn(layer: Layer) -> Kernel:
-    f = _frame(layer, 1)
     name = layer.word("activations", "TANH", (*ACTIVATIONS, "CLIP"))
-    hidden = _quantised_rnn(f, name) if layer.is_quantised else _float_rnn(f, name)
-    _keep(f, hidden)
-    outputs = _of_shapes(layer, [*layer.outputs, None])
-    f.phases.append(Phase((0,), "h", [*f.k.body, *f.states(hidden, outputs[0], outputs[1])]))
-    return f.kernel()
+    sequence, last = _of_shapes(layer, [*layer.outputs, None])[:2]
+    looks_up = layer.is_quantised and name in ("TANH", "SIGMOID")
+    f = _frame(layer, [(0,)], False, [layer.constant("lut")] if looks_up else [])
+    with f.steps(), f.phase():
+        hidden = _quantised_rnn(f, name) if layer.is_quantised else _float_rnn(f, name)
+        f.hold(hidden)
+        f.give(hidden, sequence, last)
+    return f.k.kernel()
 
 
-def _float_rnn(f: RecurrenceKernel, name: str) -> Value:
+def _float_rnn(f: Recurrence, name: str) -> Value:
     k, layer = f.k, f.layer
     bias = f.biases(layer.constant("biases").reshape(1, -1))[0]
-    s = k.let(f"{f.sums(0, 'x').value.name} + {f.sums(0, 'h').value.name} + {bias.name}", "float32")
+    s = k.let(_real(f, 0, "x") + _real(f, 0, "h") + bias)
     s = _bounded(k, s, bound_of(layer, "threshold"))
     if name == "CLIP":
-        low, high = (k.scalar(layer.number(key)) for key in ("clip_min", "clip_max"))
-        return k.let(f"clamp({s.name}, {low}, {high})", "float32")
+        return k.let(clamp(s, *(k.number(layer.number(key)) for key in ("clip_min", "clip_max"))))
     return _activated(k, name, s)
 
 
-def _quantised_rnn(f: RecurrenceKernel, name: str) -> Value:
+def _quantised_rnn(f: Recurrence, name: str) -> Value:
     k, layer, out = f.k, f.layer, f.layer.output
     scale, shift = (np.resize(v, 3) for v in layer.scale_shift(of=3))
     biases = layer.constant("biases").reshape(1, -1).astype(np.int64)
     if np.abs(biases).max() >= 2**31:
         raise LayerError(f"'biases' has values of up to {np.abs(biases).max()}, which kernels take in 32 bits")
-    bias = f.biases(biases)[0]
-    if f.form != "dot":
-        return _wide_rnn(f, name, bias, scale, shift)
-    parts = [rescale(k, f.sums(0, of).value, scale[i], shift[i], f.cells) for i, of in enumerate("xh")]
-    u = total(k, *parts, bias)
+    parts = [_scaled(k, f.sums[0, of], int(scale[i]), int(shift[i])) for i, of in enumerate("xh")]
+    u = total(k, *parts, f.biases(biases)[0])
     if name in ("TANH", "SIGMOID"):
-        at = limited(k, rescale(k, u, scale[2], shift[2], f.cells, LARGE), out.integer.low, out.integer.high)
-        return _table(f, at, layer.constant("lut").reshape(-1), layer.input.integer.bits)
+        at = requantise(k, u, scale[2], shift[2], 0, out.integer.low, out.integer.high)
+        return _table(f, at, layer.constant("lut").reshape(-1))
     if name == "SIGN_BIT":
-        return k.let(f"S.max(S.min(0 - {u.name}, 1), 0)", "int32", 0, 1)
+        return k.let(0 - ((u.high if isinstance(u, Pair) else u) >> 31), "", 0, 1)
     if name == "RELU":
-        u = k.let(f"S.max({u.name}, 0)", "int32", 0, max(u.high, 0))
+        u = positive(k, u)
     elif name == "CLIP":
-        u = limited(k, u, layer.integer("clip_min"), layer.integer("clip_max"))
-    moved = k.shifted(rescale(k, u, scale[2], shift[2], f.cells, LARGE), -out.scalar_zero)
-    return limited(k, moved, out.low, out.high)
+        u = limited(k, saturated(k, u), layer.integer("clip_min"), layer.integer("clip_max"))
+    elif f.form == "dot":
+        u = saturated(k, u)
+    return requantise(k, u, scale[2], shift[2], out.scalar_zero, out.low, out.high)
 
 
-def _wide_rnn(f: RecurrenceKernel, name: str, bias: Value, scale: Array, shift: Array) -> Value:
-    """The new state of a layer of 16 bits: its sums have up to 48."""
-    k, layer, out = f.k, f.layer, f.layer.output
-    most, words = bias.magnitude, [(f"({bias.name} >> 16)", f"({bias.name} & 65535)")]
-    for i, of in enumerate("xh"):
-        sums = f.sums(0, of)
-        words.append(_pair(k, sums))
-        most += rescale_pair(k, *words[-1], sums.value.magnitude, int(scale[i]), int(shift[i]), 48)
-    if most >= 2**47:
-        raise LayerError(f"sums of up to {most} do not fit 48 bits")
-    k.do(f"low = {' + '.join(low for _, low in words)}")
-    k.do(f"high = {' + '.join(high for high, _ in words)} + (low >> 16)")
-    k.do("low = low & 65535")
-    if name == "SIGN_BIT":
-        return k.let("0 - (high >> 31)", "int32", 0, 1)
-    if name == "CLIP":
-        u = limited(k, saturated(k, held_pair()), layer.integer("clip_min"), layer.integer("clip_max"))
-        moved = k.shifted(rescale(k, u, scale[2], shift[2], f.cells, LARGE), -out.scalar_zero)
-        return limited(k, moved, out.low, out.high)
-    if name == "RELU":
-        k.do("positive_pair(high, low)")
-    span, last = (0 if name == "RELU" else -most, most), (scale[2:], shift[2:])
-    if name in ("TANH", "SIGMOID"):
-        at = requantise(k, held_pair(span), *last, 0, out.integer.low, out.integer.high)
-        return _table(f, at, layer.constant("lut").reshape(-1), layer.input.integer.bits)
-    return requantise(k, held_pair(span), *last, out.scalar_zero, out.low, out.high)
+def _scaled(k: LayerKernel, sums: Sum, scale: int, shift: int) -> Sum:
+    """Sums times scale / 2^shift, of bytes in 32 bits, of others in 48."""
+    return rescaled_pair(k, sums, scale, shift, 48) if isinstance(sums, Pair) else rescaled(k, sums, scale, shift)
+
+
+def positive(k: LayerKernel, value: Sum) -> Sum:
+    """The larger of a sum and 0."""
+    if not isinstance(value, Pair):
+        return k.let(S.max(value, 0), "", 0, max(value.high, 0))
+    low = k.let(S.vsel(value.low, everywhere(0), value.high >= 0))
+    return Pair(k.let(S.max(value.high, 0)), low, 0, max(value.most, 0))
