@@ -9,10 +9,11 @@ from __future__ import annotations
 import configparser
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from glob import escape
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from compass_core import files
@@ -108,9 +109,16 @@ class Config:
         return CompassError(message, Span(str(self.path), line), code=CODE, help=help)
 
 
-def read(path: Path, trusted: bool = False) -> Config:
-    """The configuration in a file; `trusted`: see `Config`. CompassError naming every line that is wrong; unknown keys are warnings."""
-    text = "\n".join("" if line.lstrip().startswith(COMMENTS) else line for line in files.read_text(path).splitlines())
+def read(path: Path, trusted: bool = False, also: Mapping[str, Iterable[str]] = MappingProxyType({})) -> Config:
+    """The configuration in a file; `trusted`: see `Config`; `also`: more keys of sections that are known. CompassError naming every line that is wrong; unknown keys are warnings."""
+    return parsed(files.read_text(path), path, trusted, also)
+
+
+def parsed(
+    content: str, path: Path, trusted: bool = False, also: Mapping[str, Iterable[str]] = MappingProxyType({})
+) -> Config:
+    """The configuration of a text; `path`: where it is from, which errors name."""
+    text = "\n".join("" if line.lstrip().startswith(COMMENTS) else line for line in content.splitlines())
     parser = configparser.ConfigParser(interpolation=None, strict=True)
     try:
         parser.read_string(text, str(path))
@@ -121,11 +129,17 @@ def read(path: Path, trusted: bool = False) -> Config:
         raise CompassError(f"this is no configuration: {first}", Span(str(path), int(line)), code=CODE) from None
     found: dict[str, dict[str, str]] = {}
     for name in parser.sections():
-        known = OTHER_NAMES.get(name.lower(), name.lower())
-        found[known] = {key: value.strip() for key, value in parser.items(name)}
+        found[_section(name)] = {key: value.strip() for key, value in parser.items(name)}
     made = Config(path, found, _lines(text), trusted=trusted)
-    made.warnings += [w for name, keys in found.items() for w in _unknown(name, list(keys))]
+    made.warnings += [w for name, keys in found.items() for w in _unknown(name, list(keys), also.get(name, ()))]
     return made
+
+
+def _section(header: str) -> str:
+    """The name of a section: lower case, today's name, the first of a numbered row without its number."""
+    name = header.lower()
+    name = OTHER_NAMES.get(name, name)
+    return "optimizer" if name == "optimizer_0" else name
 
 
 def _lines(text: str) -> dict[tuple[str, str], int]:
@@ -133,14 +147,13 @@ def _lines(text: str) -> dict[tuple[str, str], int]:
     section = ""
     for number, line in enumerate(text.splitlines(), 1):
         if header := re.fullmatch(r"\s*\[(.+)\]\s*", line):
-            name = header[1].lower()
-            section = OTHER_NAMES.get(name, name)
+            section = _section(header[1])
         elif key := re.match(r"\s*([\w.-]+)\s*[=:]", line):
             found[section, key[1].lower()] = number
     return found
 
 
-def _unknown(section: str, keys: Sequence[str]) -> list[str]:
+def _unknown(section: str, keys: Sequence[str], also: Iterable[str]) -> list[str]:
     known: dict[str, Sequence[str]] = {
         "common": ("mode", "use_aqt"),
         "parser": PARSER_KEYS,
@@ -152,7 +165,7 @@ def _unknown(section: str, keys: Sequence[str]) -> list[str]:
         return [f"the section [{section}] is not known"]
     made = []
     for key in keys:
-        if key not in known[section]:
+        if key not in known[section] and key not in also:
             near = nearest(key, known[section])
             name = SECTIONS.get(section, section)
             made.append(f"[{name}] has no key '{key}'" + (f"; did you mean '{near}'?" if near else ""))

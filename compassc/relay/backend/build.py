@@ -15,7 +15,7 @@ from compassc.pass_manager.context import Sequential
 from compassc.relay.backend.graph import GraphBuilder
 from compassc.relay.backend.kernels import Kernels, build_kernel
 from compassc.relay.backend.layers import build_region, why_not
-from compassc.relay.backend.regions import is_region, partition
+from compassc.relay.backend.regions import has_regions, is_region, partition
 from compassc.relay.bind import bind_params_by_name
 from compassc.relay.expr import Function, GlobalVar
 from compassc.relay.module import MAIN, BaseFunc, IRModule
@@ -80,10 +80,15 @@ def optimize(
     names = pipeline_names("optimize", FOLDER)
     if chosen.kind.name != NPU:
         return _after(module, names), {}
-    at = names.index(fuse_ops.NAME)
-    module = _after(module, [*names[:at], "ToGraphNormalForm", "InferType"])
-    module = on_functions(module, lambda f, _: partition(f, lambda call: not why_not(call)))
-    return _after(module, names[at:]), {}
+    return _after(partitioned(module), names[names.index(fuse_ops.NAME) :]), {}
+
+
+def partitioned(module: IRModule) -> IRModule:
+    """The module after the passes of a build that come before kernels, what NPUs run in regions. Functions that have some keep
+    them."""
+    names = pipeline_names("optimize", FOLDER)
+    module = _after(module, [*names[: names.index(fuse_ops.NAME)], "ToGraphNormalForm", "InferType"])
+    return on_functions(module, lambda f, _: f if has_regions(f) else partition(f, lambda call: not why_not(call)))
 
 
 def _after(module: IRModule, names: Sequence[str]) -> IRModule:

@@ -11,12 +11,14 @@ from typing import Any
 from compass_core.reading.budget import Budget
 from compass_runtime.compass_module import CompassModule
 from compassc.gbuilder.build import GraphOptions, build_in_memory
+from compassc.graph import files
 from compassc.graph.graph import Graph
 from compassc.importers.finishing import finished
 from compassc.importers.refusals import CONTRADICTIONS
 from compassc.importers.values import Refused, Value
 from compassc.relay.backend.kernels import tensors_of
 from compassc.relay.backend.layer_forms import FORMS, Layers
+from compassc.relay.backend.regions import PREBUILT
 from compassc.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem
 from compassc.relay.infer.errors import error
 from compassc.relay.operators import Op
@@ -147,7 +149,7 @@ def build_region(f: Function, target: str, name: str) -> CompassModule:
     """The program of a function whose calls all are layers: `name` takes inputs, then results. CompassError where a layer
     cannot be built."""
     with TemporaryDirectory(prefix="compassc-") as folder:
-        graph = graph_of(f, name)
+        graph = files.load(Path(f.attrs[PREBUILT])) if PREBUILT in f.attrs else graph_of(f, name)
         built = build_in_memory(
             graph, Path(folder), Path(folder) / "aipu.bin", target, GraphOptions(work_dir=Path(folder))
         )

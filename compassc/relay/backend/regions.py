@@ -16,6 +16,8 @@ from compassc.relay.visit import children, post_order, with_children
 
 COMPILER = "compass"
 """The attribute `Compiler` of functions that are regions of the NPU."""
+PREBUILT = "compass.pre_build.ir_txt"
+"""The attribute of a region that names the file of its graph of layers; that of others is made of its calls."""
 
 
 @dataclass(eq=False)
@@ -30,6 +32,11 @@ class Region:
 def is_region(f: Function) -> bool:
     """Whether a function runs on the NPU."""
     return f.attrs.get("Compiler") == COMPILER
+
+
+def has_regions(f: Function) -> bool:
+    """Whether it was said of a function which of its calls run on the NPU."""
+    return any(isinstance(e, Function) and is_region(e) for e in post_order(f.body))
 
 
 def is_light(e: Expr) -> bool:
