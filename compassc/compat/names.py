@@ -411,6 +411,16 @@ MODULES: dict[str, Names] = {
         {n: _PASS_CONTEXT for n in ("Apply", "PrintIR", "prim_func_pass")}, like=("compassc.compat.transform",)
     ),
     "tvm.transform": Names(_CONTEXTS),
+    **{
+        f"tvm.contrib.debugger.{n}": Names(
+            {"create": "compass_runtime.debug_executor:", "GraphModuleDebug": "compass_runtime.debug_executor:"}
+        )
+        for n in ("debug_executor", "debug_runtime")
+    },
+    "tvm.contrib.debugger.debug_result": Names({"DebugResult": "compass_runtime.debug_executor:"}),
+    "tvm.runtime.profiling": Names(
+        {n: "compass_runtime.profile.calls:" for n in ("Count", "Duration", "Percent", "Ratio", "Report")}
+    ),
     "tvm.container": Names(_CONTAINERS),
     "tvm.ir.container": Names(_CONTAINERS),
     "tvm.ir.transform": Names(_CONTEXTS),

@@ -42,6 +42,7 @@ class GraphExecutorFactory(Module):
             "get_graph_json": lambda: self.graph,
             "get_graph_params": lambda: dict(self.params),
             "remove_params": self.without_params,
+            "debug_create": lambda name, *devices: self.executor(*devices),
         }
         return self.executor if name == self.name else functions.get(name)
 

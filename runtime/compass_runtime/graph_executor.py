@@ -312,7 +312,7 @@ class GraphModule:
         """Set the parameters of a file (`save_param_dict`)."""
         self.module.load_params(params_bytes)
 
-    def debug_get_output(self, node: int | str, out: Any) -> None:
+    def debug_get_output(self, node: int | str, out: Any = None) -> NDArray:
         """NotImplementedError: the debug executor has it."""
         raise NotImplementedError("give the graph to the debug executor for outputs of nodes within it")
 
