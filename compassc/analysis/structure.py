@@ -48,7 +48,7 @@ class Interner:
     def _part(self, value: object) -> Any:
         if isinstance(value, Expr):
             return self.key(value)
-        if type(value) is tuple:
+        if isinstance(value, tuple):
             return tuple([self._part(v) for v in value])
         if type(value) is E.Buffer:
             return (self.key(value.data), value.dtype, self._part(value.shape))

@@ -91,7 +91,6 @@ def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, sim
     from ..te import Schedule
     from ..te import lower as lowered
     from ..te.machine import Machine
-    from .nodes import seen
 
     inp = as_kernels(inp)
     if isinstance(inp, Schedule):
@@ -110,7 +109,7 @@ def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, sim
                 help="give a schedule, a function or a module",
             )
         module = inp if isinstance(inp, Module) else Module((inp,), inp.name, "")
-    made = with_passes(module).map_functions(seen)
+    made = with_passes(module)
     if isinstance(inp, Schedule):
         _remember(made, lambda target: with_passes(lowered(inp, given, name, target, binds=binds)))
     return made

@@ -16,7 +16,7 @@ from ..ir import IRModule, PrimFunc, equal, parse_module
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import DataType, PointerType, dtype, pointer_type
-from ..ir.node import Node
+from ..ir.node import Node, Statements
 from ..ir.operators import as_expr
 from ..ir.printer import print_module
 from ..ir.verify import VerifyError, verify
@@ -25,6 +25,7 @@ from ..ir.visit import substitute_body
 from ..relay.attributes import Attrs, DictAttrs
 from ..relay.expr import Clause, Pattern
 from ..te.opaque import body_of
+from ..tir.roots import RootBlock, is_root, root_block
 from . import nodes
 
 FORMAT = "compassc-ir/2"
@@ -159,23 +160,31 @@ def _unpacked(root: Any, rows: Sequence[Any]) -> Any:
     return value(root)
 
 
-def _children(node: object) -> Iterator[Node]:
+def _children(node: object) -> Iterator[Node | RootBlock | S.Body]:
     if isinstance(node, IRModule):
         yield from node.functions
     elif isinstance(node, PrimFunc):
-        yield from node.body
+        yield from (node.body,) if is_root(node.body) else node.body
     elif isinstance(node, S.Stmt):
         yield from node.exprs()
         for body in node.bodies():
             yield from body
     elif isinstance(node, E.Expr):
         yield from node.children()
+    elif isinstance(node, RootBlock):
+        yield from node.whole
     elif isinstance(node, tuple):
         yield from node
 
 
+def _visited(node: object) -> object:
+    """The block that the body of a function of blocks is; anything else itself."""
+    return root_block(node) if isinstance(node, tuple) and is_root(node) else node
+
+
 def pre_order_visit(node: object, fvisit: Callable[[Any], bool]) -> None:
     """Call `fvisit` with a node and all in it, parents first; where it gives False nothing below is visited."""
+    node = _visited(node)
     if fvisit(node) is False:
         return
     for child in _children(node):
@@ -184,6 +193,7 @@ def pre_order_visit(node: object, fvisit: Callable[[Any], bool]) -> None:
 
 def post_order_visit(node: object, fvisit: Callable[[Any], object]) -> None:
     """Call `fvisit` with all in a node and the node, parents last."""
+    node = _visited(node)
     for child in _children(node):
         post_order_visit(child, fvisit)
     fvisit(node)
@@ -244,11 +254,11 @@ def substitute(node: object, vmap: Mapping[E.Var, object]) -> Any:
     """An expression, statement, body or function with variables replaced. TypeError where one of these is no variable."""
     mapping = {nodes.variable(var): as_expr(value) for var, value in vmap.items()}
     if isinstance(node, PrimFunc):
-        return nodes.seen(node.replace(body=substitute_body(node.body, mapping)))
+        return node.replace(body=substitute_body(node.body, mapping))
     if isinstance(node, S.Stmt):
-        return nodes.seen(substitute_body((node,), mapping)[0])
+        return substitute_body((node,), mapping)[0]
     if isinstance(node, tuple):
-        return nodes.seen(substitute_body(node, mapping))
+        return Statements(substitute_body(node, mapping))
     return substituted(as_expr(node), mapping)
 
 

@@ -98,6 +98,11 @@ _SESSIONS = "LocalSession PopenSession Server TrackerSession connect connect_tra
 _MACHINE = "Executable VirtualMachine compile"
 _NETWORKS = "dqn init layers mlp mobilenet resnet squeezenet"
 
+_STATES = {
+    **{n: "compassc.tir.scopes:" for n in ("CachedFlags", "DepKind", "Dependency")},
+    **{n: "compassc.tir.state:" for n in ("BlockScope", "ScheduleDebugMask", "StmtSRef")},
+    **{n: "compassc.compat.schedule_testing:" for n in ("BlockDependenceInfo", "ScheduleState")},
+}
 MODULES: dict[str, Names] = {
     "tvm": Names(
         _from(
@@ -389,7 +394,8 @@ MODULES: dict[str, Names] = {
         {"build": f"{FRAMEWORK}:build_functions"}
         | _from(framework="IRModule likely", te=_VALUES)
         | {"CallEffectKind": "compassc.te.intrinsics:"}
-        | {n: "compassc.tir:" for n in ("IndexMap", "Schedule", "ScheduleError", "TensorIntrin", "Trace")},
+        | {n: "compassc.tir:" for n in ("IndexMap", "Schedule", "ScheduleError", "TensorIntrin", "Trace")}
+        | _STATES,
         like=("compassc.compat.nodes",),
     ),
     "tvm.tir.op": Names(_from(framework="likely", te=_VALUES)),
@@ -405,7 +411,17 @@ MODULES: dict[str, Names] = {
             n: "compassc.tir:"
             for n in "BlockRV ExprRV Instruction InstructionKind LoopRV Schedule ScheduleError Trace".split()
         }
+        | _STATES
     ),
+    "tvm.tir.schedule.schedule": Names(
+        {n: "compassc.tir:" for n in ("BlockRV", "ExprRV", "LoopRV", "Schedule", "ScheduleError")}
+    ),
+    "tvm.tir.schedule.state": Names(_STATES),
+    "tvm.tir.schedule.block_scope": Names(_STATES),
+    "tvm.tir.schedule.trace": Names({"Trace": "compassc.tir:"}),
+    "tvm.tir.schedule.instruction": Names({n: "compassc.tir:" for n in ("Instruction", "InstructionKind")}),
+    "tvm.tir.block_scope": Names(_STATES),
+    "tvm.tir.block_dependence_info": Names(_STATES),
     "tvm.tir.schedule.analysis": Names({n: "compassc.tir.queries:" for n in ("has_block", "is_output_block")}),
     "tvm.tir.transform": Names(
         {n: _PASS_CONTEXT for n in ("Apply", "PrintIR", "prim_func_pass")}, like=("compassc.compat.transform",)

@@ -6,8 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import partial
-from operator import is_
-from typing import Any, TypeVar
+from typing import Any
 
 from compass_core.errors import UsageError
 from compass_core.errors.suggest import help_for
@@ -18,8 +17,9 @@ from compassc.ir import stmts as S
 from compassc.ir import tensor_exprs as T
 from compassc.ir.dtypes import DataType
 from compassc.ir.exprs import Expr
+from compassc.ir.iter_vars import IterVar, Range
 from compassc.ir.members import Attributes, Members
-from compassc.ir.node import Node
+from compassc.ir.node import Node, Statements
 from compassc.ir.operators import as_expr, binary, cast, immediate, kind_of
 from compassc.ir.printer import print_module
 from compassc.ir.verify import VerifyError, check_node
@@ -33,6 +33,7 @@ from compassc.te.construct import data_type, size_var, var
 from compassc.te.external import call_intrin
 from compassc.te.ir_builder import truth
 from compassc.te.opaque import body_of
+from compassc.tir.roots import RootBlock, allocated, is_root, root_block
 
 from .script_printer import NoScript, script_of
 
@@ -84,9 +85,64 @@ def _stored(given: object) -> E.Buffer:
     return found
 
 
+def _alone(body: S.Body) -> S.Stmt | None:
+    """The statement that a body is for programs: one that has one, and one that begins with a `Let` or an `Alloc`, is that
+    statement, whose `body` is the rest. None for several, or none. Declared buffers do not count."""
+    counted = [s for s in body if not isinstance(s, S.DeclBuffer)]
+    return counted[0] if len(counted) == 1 or (counted and isinstance(counted[0], _SCOPES)) else None
+
+
+_SCOPES = (S.Let, S.Alloc)
+"""What holds for the rest of a body, which is a part of it in the framework."""
+
+
+def _of_body(body: S.Body, name: str) -> Any:
+    """A field of the statement that a body is."""
+    first = _alone(body)
+    if name.startswith("__"):  # asked for by Python itself, which has a fallback
+        raise AttributeError(name)
+    if is_root(body):
+        return getattr(root_block(body), name)
+    if first is None:
+        raise _NoField(
+            f"a body of {len(body)} statements has no '{name}'", code="compat-name", help="take one of them: body[0]"
+        )
+    if name == "body" and isinstance(first, _SCOPES):
+        return Statements(body[body.index(first) + 1 :])
+    if not hasattr(first, name):
+        raise _NoField(
+            f"a body that is one {type(first).__name__} has no '{name}'",
+            code="compat-name",
+            help=f"a {type(first).__name__} has {', '.join(sorted({*first.fields, *FIELDS.get(type(first), ())}))}",
+        )
+    return getattr(first, name)
+
+
+def _iter_vars(block: S.Block) -> tuple[IterVar, ...]:
+    rows = zip(block.vars, block.kinds, block.starts, block.extents)
+    return tuple(IterVar(Range.from_min_extent(a, n), v, _AXES[kind]) for v, kind, a, n in rows)
+
+
+_AXES = {"spatial": 0, "reduce": 2, "scan": 3, "opaque": 4}
+"""The kinds of axes by their numbers in the framework."""
+
+
+def _thread(loop: S.For) -> IterVar | None:
+    """The thread that the turns of a loop are."""
+    tag = loop.kind.replace("_", ".") if loop.kind in (*S.THREAD_LOOPS, *S.VIRTUAL_LOOPS) else ""
+    return IterVar(None, "", 1, tag) if tag else None
+
+
 FIELDS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
-    S.For: {"extent": _extent},
+    S.For: {"extent": _extent, "thread_binding": _thread},
+    S.Block: {
+        "block": lambda block: block,
+        "iter_vars": _iter_vars,
+        "alloc_buffers": lambda block: allocated(block.body),
+        "match_buffers": lambda block: (),
+    },
     S.PrimFunc: {"buffer_map": _buffer_map},
+    E.BufferRegion: {"region": lambda e: tuple(map(Range.from_min_extent, e.starts, e.extents))},
 }
 """Names of fields in the framework, where these are other ones than here."""
 
@@ -118,6 +174,8 @@ def _added() -> Iterator[tuple[type, str, Any]]:
     for cls in (S.PrimFunc, S.IRModule):
         yield from ((cls, "script", _script), (cls, "__str__", _script), (cls, "show", _show))
     yield S.IRModule, "__getitem__", _member
+    yield Statements, "__getattr__", _of_body
+    yield Statements, "seq", property(tuple)
 
 
 def add_fields() -> None:
@@ -131,68 +189,6 @@ def remove_fields() -> None:
     for cls, name, _ in _added():
         if name in vars(cls):
             delattr(cls, name)
-
-
-class Statements(tuple[S.Stmt, ...]):
-    """A body as programs see it: a tuple of statements, and where it has one, that has its fields, too. A body that begins
-    with a `Let` or an `Alloc` is that statement, whose `body` is the rest. Declared buffers do not count."""
-
-    __slots__ = ()
-    seq = property(lambda self: tuple(self))
-
-    def alone(self) -> S.Stmt | None:
-        """The statement that the body is; None for several, or none."""
-        counted = [s for s in self if not isinstance(s, S.DeclBuffer)]
-        return counted[0] if len(counted) == 1 or (counted and isinstance(counted[0], _SCOPES)) else None
-
-    def __getattr__(self, name: str) -> Any:
-        first = self.alone()
-        if name.startswith("__"):  # asked for by Python itself, which has a fallback
-            raise AttributeError(name)
-        if first is None:
-            raise _NoField(
-                f"a body of {len(self)} statements has no '{name}'",
-                code="compat-name",
-                help="take one of them: body[0]",
-            )
-        if name == "body" and isinstance(first, _SCOPES):
-            return Statements(self[self.index(first) + 1 :])
-        if not hasattr(first, name):
-            raise _NoField(
-                f"a body that is one {type(first).__name__} has no '{name}'",
-                code="compat-name",
-                help=f"a {type(first).__name__} has {', '.join(sorted({*first.fields, *FIELDS.get(type(first), ())}))}",
-            )
-        return getattr(first, name)
-
-
-_SCOPES = (S.Let, S.Alloc)
-"""What holds for the rest of a body, which is a part of it in the framework."""
-_B = TypeVar("_B", S.PrimFunc, S.Stmt, S.Body)
-
-
-def seen(given: _B) -> _B:
-    """A function, statement or body whose bodies are `Statements`, all the way down; itself if they are."""
-    return _with_bodies(given, Statements)
-
-
-def plain(given: _B) -> _B:
-    """Undo `seen`."""
-    return _with_bodies(given, tuple)
-
-
-def _with_bodies(given: Any, kind: type[S.Body]) -> Any:
-    def body(statements: S.Body) -> S.Body:
-        made = kind([stmt(s) for s in statements])
-        return statements if type(statements) is kind and all(map(is_, made, statements)) else made
-
-    def stmt(s: S.Stmt) -> S.Stmt:
-        return s.map(lambda e: e, body) if s.bodies() else s
-
-    if isinstance(given, S.PrimFunc):
-        made = body(given.body)
-        return given if made is given.body else given.replace(body=made)
-    return body(given) if isinstance(given, tuple) else stmt(given)
 
 
 class ForKind(IntEnum):
@@ -227,7 +223,9 @@ class NodeType(type):
     make: Callable[..., Any]
 
     def __instancecheck__(cls, value: object) -> bool:
-        seen_as = (value, value.alone()) if isinstance(value, Statements) else (value,)
+        seen_as: tuple[object, ...] = (value,)
+        if isinstance(value, Statements):
+            seen_as = (root_block(value),) if is_root(value) else (value, _alone(value))
         return any(isinstance(found, cls.node) and cls.holds(found) for found in seen_as)
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
@@ -239,7 +237,7 @@ def _indices(given: Any) -> tuple[Expr, ...]:
 
 
 def _else(given: object) -> S.Body | None:
-    return None if given is None else seen(body_of(given, "else_case"))
+    return None if given is None else Statements(body_of(given, "else_case"))
 
 
 _CONVERTED: Mapping[str, Callable[[Any], Any]] = {
@@ -248,7 +246,7 @@ _CONVERTED: Mapping[str, Callable[[Any], Any]] = {
     "Buffer": _stored,
     "DataType": data_type,
     "Type": data_type,
-    "Body": lambda given: seen(body_of(given, "body")),
+    "Body": lambda given: Statements(body_of(given, "body")),
     "Body | None": _else,
     "tuple[Expr, ...]": _indices,
 }
@@ -360,18 +358,18 @@ def _for(
     start, size = (cast(whole(e, f"an end of the loop '{var.name}'"), var.data_type) for e in (min, extent))
     stop = size if isinstance(start, E.IntImm) and start.value == 0 else binary("add", start, size)
     one, notes = E.IntImm(var.data_type, 1), tuple((annotations or {}).items())
-    return S.For(var, known.kinds[0], start, stop, one, seen(body_of(body, "For")), notes)
+    return S.For(var, known.kinds[0], start, stop, one, body_of(body, "For"), notes)
 
 
 def _let(var: object, value: object, body: object, span: None = None) -> Statements:
     """A variable for the rest of a body, which is what is made."""
     defined = variable(var)
-    return Statements((S.Let(defined, cast(value, defined.dtype)), *seen(body_of(body, "LetStmt"))))
+    return Statements((S.Let(defined, cast(value, defined.dtype)), *body_of(body, "LetStmt")))
 
 
 def _sequence(seq: object, span: None = None) -> Statements:
     """Several statements as a body."""
-    made = Statements(seen(body_of(seq, "SeqStmt")))
+    made = Statements(body_of(seq, "SeqStmt"))
     if len(made) < 2:
         raise _WrongArgument(f"a sequence of {len(made)} statements", code="input", help="take the statement itself")
     return made
@@ -399,9 +397,7 @@ def _function(
     notes = dict(attrs or {})
     name = str(notes.pop("global_symbol", "main"))
     kind = D.VOID if ret_type is None else ret_type
-    return S.PrimFunc(
-        name, tuple(taken), Statements((*declared, *seen(body_of(body, name)))), kind, tuple(notes.items())
-    )
+    return S.PrimFunc(name, tuple(taken), (*declared, *body_of(body, name)), kind, tuple(notes.items()))
 
 
 def _variable(name: str, dtype: object = "int32", span: None = None) -> E.Var:
@@ -449,7 +445,7 @@ def make_node(type_key: str, **fields: object) -> Any:
 
 def stmt_seq(*args: object) -> Any:
     """Statements one after another; expressions are evaluated. One alone is itself."""
-    made = seen(body_of(args, "stmt_seq"))
+    made = body_of(args, "stmt_seq")
     return made[0] if len(made) == 1 else Statements(made)
 
 
@@ -497,7 +493,8 @@ _KNOWN: Mapping[str, Any] = {
     "Allocate": S.Alloc,
     "AllocateConst": S.AllocConst,
     "DeclBuffer": S.DeclBuffer,
-    "Block": S.Block,
+    "Block": (S.Block, RootBlock),
+    "BlockRealize": (S.Block, RootBlock),
     "Buffer": (E.Buffer, View),
     "BufferRegion": E.BufferRegion,
     "ProducerLoad": T.ProducerLoad,
@@ -533,7 +530,7 @@ def _types() -> dict[str, NodeType]:
     for name, (node, make) in _MADE.items():
         named(name, node, make)
     made["SizeVar"].holds = lambda e: e.nonneg
-    made["SeqStmt"].holds = lambda body: body.alone() is None and len(body) > 1
+    made["SeqStmt"].holds = lambda body: _alone(body) is None and len(body) > 1
     for name, node in _KNOWN.items():
         named(name, node, _unmade(name))
     made["Stmt"].node = (S.Stmt, Statements)

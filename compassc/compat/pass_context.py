@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 from ..ir import IRModule, PrimFunc
 from ..pass_manager.context import Pass, PassContext, Transform, WrongSetting, decorator
-from . import nodes
 
 _T = TypeVar("_T", IRModule, PrimFunc)
 
@@ -26,12 +25,7 @@ def _given_back(function: Callable[..., Any], what: _T, *more: object) -> _T:
 
 
 def _on_modules(function: Callable[..., IRModule]) -> Transform:
-    def run(module: IRModule) -> IRModule:
-        shown = module.map_functions(nodes.seen)
-        made = _given_back(function, shown, PassContext.current())
-        return module if made is shown else made.map_functions(nodes.plain)
-
-    return run
+    return lambda module: _given_back(function, module, PassContext.current())
 
 
 def _on_functions(function: Callable[..., PrimFunc]) -> Transform:

@@ -1,4 +1,4 @@
-"""`tvm.tir.schedule.testing`: functions compared whatever they are called, and traces that are taken again."""
+"""Functions compared whatever they are called, traces that are taken again, and states of schedules without steps."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from ..ir import IRModule, PrimFunc, assert_structural_equal
 from ..tir import Schedule, Trace
+from ..tir.state import ScheduleState as State
 
 _MAIN = "main"
 
@@ -49,3 +50,13 @@ def verify_trace_roundtrip(
         assert made.trace.as_python() == sch.trace.as_python(), "the steps have other texts"
     assert made is not None, "no form of text is asked for"
     return made
+
+
+def ScheduleState(mod: Any, *, debug_mask: str | int = "none", enable_check: bool = True) -> State:
+    """The state of a schedule of a function or module."""
+    return Schedule(mod, debug_mask=debug_mask, enable_check=enable_check).state
+
+
+def BlockDependenceInfo(mod: Any) -> State:
+    """Which blocks of a function or module need which."""
+    return Schedule(mod).state

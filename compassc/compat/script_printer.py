@@ -376,15 +376,14 @@ def _rank(e: E.Expr) -> int:
 
 
 def _stays(e: E.Binary) -> bool:
-    """Whether the operator in a program makes this node again; Python turns comparisons with a number on the left."""
+    """Whether the operator in a program makes this node again."""
     if e.op == "div":
         return False
     try:
         made = operators.binary(e.op, e.a, e.b)
     except CompassError:
         return False
-    turned = isinstance(e.a, IntImm) and e.a.dtype is INT32 and e.op in ("lt", "le", "gt", "ge", "eq", "ne")
-    return isinstance(made, E.Binary) and made.op == e.op and made.a is e.a and made.b is e.b and not turned
+    return isinstance(made, E.Binary) and made.op == e.op and made.a is e.a and made.b is e.b
 
 
 def _uses(e: E.Expr, variables: Sequence[E.Var]) -> bool:

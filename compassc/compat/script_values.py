@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -47,7 +48,8 @@ class Cells(View):
         indices = tuple(map(_vector, indices or self._only()))
         if isinstance(indices[-1], E.Ramp):
             return self._store_vector(value, indices, indices[-1].lanes)
-        made = super().store(value, *indices)
+        value = as_expr(value)  # it becomes one of the elements' type
+        made = super().store(value if value.dtype is self.dtype else te.cast(value, str(self.dtype)), *indices)
         assert isinstance(made, S.BufferStore)
         return made.replace(buffer=self._accessed())
 
@@ -91,6 +93,8 @@ class Values:
             return lambda value, kind: te.cast(value, kind)
         if name == "Cast":
             return lambda kind, value: E.Cast(data_type(kind), as_expr(value))
+        if name == "likely":
+            return lambda condition, dtype=None: as_expr(condition)
         if name in ("rint", "pow"):
             return lambda *values: E.Call(name, tuple(map(as_expr, values)), as_expr(values[0]).dtype)
         if name in ("Ramp", "ramp"):
@@ -196,10 +200,16 @@ class Operators(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
-        if len(node.ops) < 2:
-            return node
         sides = [node.left, *node.comparators]
-        return self._call("and", [ast.Compare(a, [op], [b]) for a, op, b in zip(sides, node.ops, sides[1:])])
+        pairs = [self._compared(a, op, b) for a, op, b in zip(sides, node.ops, sides[1:])]
+        return pairs[0] if len(pairs) == 1 else self._call("and", pairs)
+
+    @staticmethod
+    def _compared(a: ast.expr, op: ast.cmpop, b: ast.expr) -> ast.expr:
+        name = _COMPARED.get(type(op))
+        if name is None:
+            return ast.copy_location(ast.Compare(a, [op], [b]), a)
+        return ast.copy_location(ast.Call(ast.Name("__compared", ast.Load()), [ast.Constant(name), a, b], []), a)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         self.generic_visit(node)
@@ -214,4 +224,21 @@ class Operators(ast.NodeTransformer):
         return ast.copy_location(ast.Call(ast.Name("__joined", ast.Load()), given, []), parts[0])
 
 
-OPERATORS = {"__joined": _joined, "__negated": _negated}
+_COMPARED: dict[type[ast.cmpop], str] = {
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+}
+
+
+def _compared(op: str, a: Any, b: Any) -> Any:
+    """A comparison with its sides as they are written, of which Python turns those that begin with a number."""
+    if not isinstance(a, ExprOp) and not isinstance(b, ExprOp):
+        return getattr(operator, op)(a, b)
+    return binary(op, a, b)
+
+
+OPERATORS = {"__compared": _compared, "__joined": _joined, "__negated": _negated}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from compass_core.errors import UsageError
 from compass_core.hostcc import host
@@ -67,7 +67,7 @@ def parameter(*values: Any, ids: Any = None, by_dict: Mapping[str, Any] | None =
         ids, values = list(by_dict), tuple(by_dict.values())
 
     @pytest.fixture(params=values, ids=ids)
-    def as_fixture(request: Any) -> Any:
+    def as_fixture(*_self: object, request: Any) -> Any:
         return request.param
 
     return as_fixture
@@ -87,11 +87,14 @@ def parameters(*rows: Any, ids: Any = None) -> list[Any]:
     scope[shared] = parameter(*rows, ids=ids)
 
     def made(place: int) -> Any:
-        def as_fixture(**row: Any) -> Any:
+        def as_fixture(*_self: object, **row: Any) -> Any:
             return row[shared][place]
 
-        given = inspect.Parameter(shared, inspect.Parameter.KEYWORD_ONLY)
-        as_fixture.__signature__ = inspect.Signature([given])  # type: ignore[attr-defined]
+        given = [
+            inspect.Parameter("_self", inspect.Parameter.VAR_POSITIONAL),
+            inspect.Parameter(shared, inspect.Parameter.KEYWORD_ONLY),
+        ]
+        as_fixture.__signature__ = inspect.Signature(given)  # type: ignore[attr-defined]
         return pytest.fixture(as_fixture)
 
     return [made(i) for i in range(len(rows[0]))]
@@ -238,41 +241,58 @@ requires_cuda_compute_version = requires_nvcc_version
 
 
 class CompareBeforeAfter:
-    """A base of tests of passes: `before`, `expected` and `transform` are functions or modules, methods that give them, or
-    for `expected` the class of the error."""
+    """A base of tests of passes. `transform` is a pass, or a method that gives one; `before` (or `Before`) and `expected` (or
+    `Expected`) are functions or modules, the text of one without `self`, methods that give one, or for `expected` the class of
+    an error. All three may be fixtures. AssertionError where a side is there in both spellings."""
+
+    def __init_subclass__(cls) -> None:
+        for name in ("before", "expected"):
+            given = [n for n in (name, name.capitalize()) if n in vars(cls)]
+            assert len(given) < 2, f"{cls.__name__} has both {' and '.join(given)}"
+            if given and not _is_fixture(vars(cls)[given[0]]):
+                setattr(cls, name, _fixture(partial(_side, vars(cls)[given[0]])))
+        made = vars(cls).get("transform")
+        if made is not None and not _is_fixture(made):
+            cls.transform = _fixture(made if _takes_self(made) else lambda self: made)
 
     transform: Any
 
-    def test_compare(self) -> None:
+    def test_compare(self, before: Any, expected: Any, transform: Any) -> None:
         """What the pass makes of the one is the other."""
         import pytest
 
-        before, expected = self._side("before", "Before"), self._side("expected", "Expected")
-        transform = self._pass()
         if isinstance(expected, type) and issubclass(expected, BaseException):
             with pytest.raises(expected):
                 transform(_module(before))
             return
         after = transform(_module(before))
         try:
-            assert_structural_equal(after, _module(expected))
+            assert_structural_equal(_module(after), _module(expected))
         except ValueError as error:
             texts = [str(x) for x in (_module(before), _module(expected), after)]
             raise ValueError("\n\n".join([str(error), *texts])) from None
 
-    def _pass(self) -> Any:
-        given = type(self).transform
-        return given(self) if _takes_self(given) else given
 
-    def _side(self, *names: str) -> Any:
-        (name,) = (n for n in names if hasattr(type(self), n))
-        given = vars(type(self))[name]
-        if isinstance(given, (IRModule, PrimFunc)) or (isinstance(given, type) and issubclass(given, BaseException)):
-            return given
-        if _takes_self(given):
-            return given(self)
+def _is_fixture(given: object) -> bool:
+    return hasattr(given, "_pytestfixturefunction") or type(given).__name__ == "FixtureFunctionDefinition"
 
-        return ir_module(given) if isinstance(given, type) else prim_func(given)
+
+def _fixture(get: Callable[[Any], Any]) -> Any:
+    import pytest
+
+    def found(self: Any) -> Any:
+        return get(self)
+
+    return pytest.fixture(found)
+
+
+def _side(given: Any, test: Any) -> Any:
+    """The function, module or error that one side of a comparison is."""
+    if isinstance(given, (IRModule, PrimFunc)) or (isinstance(given, type) and issubclass(given, BaseException)):
+        return given
+    if _takes_self(given):
+        return given(test)
+    return ir_module(given) if isinstance(given, type) else prim_func(given)
 
 
 def _takes_self(given: object) -> bool:
@@ -282,7 +302,11 @@ def _takes_self(given: object) -> bool:
 
 
 def _module(given: Any) -> IRModule:
-    return given if isinstance(given, IRModule) else IRModule((given,), given.name, "")
+    """A module of it; a function alone is its `main`."""
+    functions = given.functions if isinstance(given, IRModule) else (given,)
+    if len(functions) != 1:
+        return cast(IRModule, given)
+    return IRModule((functions[0].replace(name="main"),), "main", "")
 
 
 globals().update({f"requires_{name}": _Requirement(name, present) for name, present in FEATURES.items()})

@@ -34,6 +34,7 @@ from ..language.source import definition, file_of, node_span
 from ..te.lowering import IMPLIED_SIZES
 from ..tir.blocks import Axis, new_block, view
 from ..tir.canonical import EXPLICIT, canonical
+from ..tir.roots import ROOT
 from .framework import IRModule as made
 from .script_values import OPERATORS, TYPES, Cells, Open, Operators, Part, Values
 
@@ -143,6 +144,7 @@ class _Reader:
         self.outside = {**known, **dict.fromkeys(self.dialects, Values())}
         self.names: dict[str, Any] = {}
         self.params: dict[str, Var] = {}
+        self.handles: list[str] = []
         self.declared: list[S.Stmt] = []
         self.extents: dict[Var, tuple[E.Expr, E.Expr]] = {}
         self.out: list[S.Stmt] = []
@@ -186,10 +188,7 @@ class _Reader:
 
     # -- parameters and buffers
 
-    handles: list[str]
-
     def _parameter(self, a: ast.arg) -> None:
-        self.handles = getattr(self, "handles", [])
         name, note = a.arg, a.annotation
         called = self._called(note)
         if called == "Buffer":
@@ -400,23 +399,26 @@ class _Reader:
         else:
             ranges = [(given[0], given[1]) if len(given) > 1 else (_ZERO, given[0])]
         targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
-        kind, options = _LOOPS[called], {k.arg: self._value(k.value) for k in call.keywords}
+        turns, options = _LOOPS[called], {k.arg: self._value(k.value) for k in call.keywords}
         if called == "thread_binding":
-            kind = str(options.get("thread", "")).replace(".", "_")
+            turns = str(options.get("thread", "")).replace(".", "_")
         notes = tuple((options.get("annotations") or {}).items())
-        if kind not in (*_LOOPS.values(), *S.THREAD_LOOPS, *S.VIRTUAL_LOOPS) or len(targets) != len(ranges) or not kind:
+        known = (*_LOOPS.values(), *S.THREAD_LOOPS, *S.VIRTUAL_LOOPS)
+        if turns not in known or len(targets) != len(ranges) or not turns:
             raise self._error(node, "this loop has other names than ranges, or a thread that there is not")
         loops = []
         for target, (start, stop) in zip(targets, ranges):
             if not isinstance(target, ast.Name):
                 raise self._error(target, "a loop has a name")
-            var = Var(target.id, INT32, self.lowered and len(given) == len(ranges))
-            extent = stop if start is _ZERO else as_expr(stop - start)
+            kind = stop.dtype if start is _ZERO else as_expr(stop - start).dtype
+            start, stop = te.cast(start, str(kind)), te.cast(stop, str(kind))
+            var = Var(target.id, kind, self.lowered and len(given) == len(ranges))
+            extent = stop if isinstance(start, IntImm) and not start.value else as_expr(stop - start)
             self.names[target.id], self.extents[var] = var, (start, extent)
             loops.append((var, start, stop))
         body = self._nested(node.body)
         for var, start, stop in reversed(loops):
-            body = (S.For(var, kind, start, stop, _ONE, body, notes),)
+            body = (S.For(var, turns, start, stop, IntImm(var.data_type, 1), body, notes),)
         self.out += body
 
     def _if(self, node: ast.If) -> None:
@@ -439,7 +441,13 @@ class _Reader:
             return
         if called != "block" or not isinstance(call, ast.Call):
             raise self._error(node, "`with` has a T.block or a T.init")
-        block = _Block(self.block_names.take(str(self._value(call.args[0])) if call.args else "block"))
+        name = str(self._value(call.args[0])) if call.args else ""
+        if name == ROOT and not self.depth:  # the block that the function is
+            self.blocks.append(_Block(name))
+            self._body(node.body)
+            self.blocks.pop()
+            return
+        block = _Block(self.block_names.take(name or "block"))
         self.blocks.append(block)
         body = self._nested(node.body)
         self.blocks.pop()
@@ -484,8 +492,10 @@ class _Reader:
             raise self._error(node, "an axis for each kind (S, R) and each loop")
         for name, kind, binding, domain in zip(names, kinds, bindings, domains):
             assert domain is not None
-            var = Var(name, INT32)
-            block.axes.append(Axis(var, _KINDS[kind], *domain, binding))
+            types = (*(e.dtype for e in domain), binding.dtype)
+            var = Var(name, max(types, key=lambda t: t.bits))
+            first, size, value = (te.cast(e, str(var.dtype)) for e in (*domain, binding))
+            block.axes.append(Axis(var, _KINDS[kind], first, size, value))
             self.names[name], self.extents[var] = var, domain
 
     # -- expressions

@@ -51,6 +51,13 @@ _BODIES = {BODY: "self.{0}", OPTIONAL_BODY: "self.{0} or ()"}
 _NODE_WORDS = ("Expr", "Var", "Buffer", "Body", "Stmt")
 
 
+class Statements(tuple[Any, ...]):
+    """A nested block, which is what fields of it hold: statements in order. Programs that see IR of other forms give it more
+    attributes (`compassc.compat.nodes`)."""
+
+    __slots__ = ()
+
+
 class Field:
     """One field of a node class.
 
@@ -214,7 +221,7 @@ def _slots(cls: type, fields: list[Field]) -> tuple[str, ...]:
 
 
 def _methods(cls: type, draft: type, fields: list[Field], flags: int) -> dict[str, Any]:
-    names: dict[str, Any] = {"Draft": draft, "Frozen": cls, "is_": is_}
+    names: dict[str, Any] = {"Draft": draft, "Frozen": cls, "Statements": Statements, "is_": is_}
     lines = _constructor(cls, fields, flags, names)
     if any(f.name == "span" for f in fields):
         lines += _copy("at", "span", cls)
@@ -254,6 +261,8 @@ def _constructor(cls: type, fields: list[Field], flags: int, names: dict[str, An
             value = _applied(f, f.normalise, names)
         elif f.rule is not None:
             value = f"{f.name} = " + _applied(f, f.rule, names)
+        elif f.kind is BODY:
+            value = f"{f.name} if type({f.name}) is Statements else Statements({f.name})"
         lines.append(f"    self.{f.name} = {value}")
     if "flags" in getattr(cls, "_computed", ()) and all(f.name != "flags" for f in fields):
         lines += _flags(fields, flags)

@@ -15,7 +15,7 @@ from compass_core.errors import Span, UsageError
 from .dtypes import Type
 from .exprs import Buffer, Expr, Mapping, Var
 from .members import Attributes, FunctionAttributes, Functions, GraphMember, Members
-from .node import Node, field, node
+from .node import Node, Statements, field, node
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -127,7 +127,7 @@ class DeclBuffer(Stmt):
 
 
 def _none_of_nothing(else_case: Body | None) -> Body | None:
-    return else_case or None
+    return Statements(else_case) if else_case else None
 
 
 @node()

@@ -13,11 +13,27 @@ class ScheduleError(CompassError, ValueError):
 
     def __init__(self, message: str, help: str = "") -> None:
         super().__init__(message, caller(), code="te-schedule", help=help)
+        self.step = ""
+        """The step that was refused, as errors name it: `compute-at`."""
         self.places: Callable[[], str] | None = None
         """Gives the program with the places underlined that the step was about."""
 
     def __str__(self) -> str:
-        return super().__str__() + ("" if self.places is None else f"\n{self.places()}")
+        if self.places is None:
+            return super().__str__() + (" (not rendered)" if self.step else "")
+        told = f"ScheduleError: An error occurred in the schedule primitive '{self.step}'."
+        return (
+            f"{super().__str__()}\n{told}\n\nThe IR with diagnostic is:\n{self.places()}\nError message: {self.message}"
+        )
+
+    @property
+    def args(self) -> tuple[str]:
+        """The text of the error."""
+        return (str(self),)
+
+    @args.setter
+    def args(self, _: object) -> None:
+        """It follows from the rest."""
 
 
 class NoSymbol(ScheduleError, IndexError):

@@ -20,6 +20,7 @@ from compassc.te.errors import NoSymbol, ScheduleError
 from compassc.tir.blocks import declared
 from compassc.tir.canonical import canonical
 from compassc.tir.cover import open_loops_are_whole
+from compassc.tir.roots import ROOT
 from compassc.tir.trace import BlockRV, ExprRV, LoopRV, Symbol, Trace
 from compassc.tir.tree import Tree
 
@@ -162,14 +163,15 @@ class Base:
         raise NoSymbol(f"the {what} is none of this schedule")
 
     def places_of(self, arguments: Iterable[Any], symbols: Mapping[Symbol, Stood]) -> Callable[[], str] | None:
-        """What shows the loops and blocks that symbols stand for in the function that they are in; None where the level
-        of messages asks for none."""
+        """What shows the loops and blocks that symbols stand for in the function that they are in, or the function that is
+        worked on; None where the level of messages asks for none."""
         if self.error_render_level != "detail":
             return None
         found = [p for a in arguments if isinstance(a, Symbol) and isinstance(p := symbols.get(a), Place)]
-        if not found:
+        working = self.func_working_on
+        if not found and (working is None or all(f.name != working for f in self.mod.functions)):
             return None
-        function = self.function(found[0].function)
+        function = self.function(found[0].function if found else str(working))
         tree = self.tree(function.name)
         marked: list[S.Stmt] = []
         for place in found:
@@ -317,10 +319,6 @@ def tied_block(function: PrimFunc, *kinds: type[S.Stmt]) -> tuple[str, str] | No
         return None
 
     return find(function.body, frozenset())
-
-
-ROOT = "root"
-"""The block that a function is."""
 
 
 def module_of(mod: Any) -> IRModule:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from compass_core import vendor
 from compassc.analysis.conditions import joined
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
@@ -56,6 +57,8 @@ def memory_scope(step: str, scope: Any) -> str:
     if head in _PLAIN and (not tag or (head == "global" and tag in "123")):
         return scope
     if scope.startswith(_FOREIGN):
+        if vendor.names_in_use:  # a program for other machines, where this is plain memory
+            return "private"
         raise ScheduleError(f"{step}: there is no memory '{scope}' on an NPU", "use shared, lsram or local")
     raise ScheduleError(f"{step}: '{scope}' is no memory", "use global, shared, lsram or local")
 
@@ -112,7 +115,7 @@ class Caching(Base):
         name = self.free_block_name(tree, copy.data.name)
         nest = copy_nest(name, copy, buffer, ranges, fixed_of(tree, meeting))
         body = tree.function.body
-        redirect = _Buffers({buffer.data: copy}, stores=False)
+        redirect = Rebuffered({buffer.data: copy}, stores=False)
         body = insert(body, meeting, place, nest)
         for user in users:
             body = edit_block(body, user.name_hint, lambda b: redirect.body((b,)))
@@ -155,9 +158,9 @@ class Caching(Base):
         name = self.free_block_name(tree, copy.data.name)
         nest = copy_nest(name, buffer, copy, ranges, fixed_of(tree, meeting))
         body = insert(tree.function.body, meeting, _place_after(step, tree, s, users, meeting), nest)
-        body = edit_block(body, s.name_hint, lambda b: _Buffers({buffer.data: copy}).body((b,)))
+        body = edit_block(body, s.name_hint, lambda b: Rebuffered({buffer.data: copy}).body((b,)))
         for c in moved:
-            body = edit_block(body, c.name_hint, lambda b: _Buffers({buffer.data: copy}, stores=False).body((b,)))
+            body = edit_block(body, c.name_hint, lambda b: Rebuffered({buffer.data: copy}, stores=False).body((b,)))
         self.commit(function, allocated(body, copy, around))
         return self.new_block(function, name)
 
@@ -185,7 +188,7 @@ class Caching(Base):
         place = tree.position(s, around)
         body = insert(tree.function.body, around, place + 1, copy_nest(last, buffer, copy, ranges, []))
         body = insert(body, _again(body, around), place, copy_nest(first, copy, buffer, ranges, []))
-        body = edit_block(body, s.name_hint, lambda b: _Buffers({buffer.data: copy}).body((b,)))
+        body = edit_block(body, s.name_hint, lambda b: Rebuffered({buffer.data: copy}).body((b,)))
         self.commit(function, allocated(body, copy, around))
         return [self.new_block(function, first), self.new_block(function, last)]
 
@@ -438,7 +441,7 @@ def allocated(body: Body, buffer: Buffer, scope: S.Block | None) -> Body:
     return edit_block(body, scope.name_hint, lambda b: (b.replace(body=(S.Alloc(buffer), *b.body)),))
 
 
-class _Buffers(Rewriter):
+class Rebuffered(Rewriter):
     """Accesses of buffers as accesses of others, at the same indices."""
 
     def __init__(self, buffers: dict[Var, Buffer], stores: bool = True) -> None:

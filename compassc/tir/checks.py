@@ -45,14 +45,14 @@ def why_not_complete(tree: Tree, block: S.Block) -> str:
     """The condition of complete blocks that one breaks; an empty text for a complete one."""
     odd = [a.var.name for a in axes_of(block) if a.kind != "spatial"]
     if odd:
-        return f"it is not complete (1): its axis {odd[0]} is not spatial"
+        return f"it is no complete block (1): its axis {odd[0]} is not spatial"
     other = _other_writer(tree, block)
     if other:
-        return f"it is not complete (2): {other}"
+        return f"it is no complete block (2): {other}"
     if written(block) & read(block):
-        return "it is not complete (3): it reads what it writes"
+        return "it is no complete block (3): it reads what it writes"
     if not joins_own_point(tree, block):
-        return "it is not complete (3): it reads other elements of what it writes than the one that it writes"
+        return "it is no complete block (3): it reads other elements of what it writes than the one that it writes"
     return ""
 
 

@@ -42,7 +42,7 @@ class Inlining(Base):
         function, tree, s = self.located_block(block)
         store = _simple("compute_inline", tree, s)
         if is_output(self, function, tree, s):
-            raise ScheduleError(f"compute_inline of '{s.name_hint}': it is an output")
+            raise ScheduleError(f"compute_inline of '{s.name_hint}': it is an output block")
         check_only_flow("compute_inline", tree, s)
         if reason := why_not_kept(tree, s):
             raise ScheduleError(f"compute_inline of '{s.name_hint}': {reason}")

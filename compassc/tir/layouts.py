@@ -13,18 +13,19 @@ from compassc.ir import stmts as S
 from compassc.ir.dtypes import BOOL, pointer_type
 from compassc.ir.errors import ExpressionError
 from compassc.ir.exprs import Binary, Buffer, Expr, FloatImm, IntImm, Var
-from compassc.ir.operators import as_expr, immediate
+from compassc.ir.operators import immediate
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.visit import Rewriter, rewrites, walk_exprs
 from compassc.te.errors import ScheduleError
 from compassc.tir.addresses import check_no_address
 from compassc.tir.blocks import Axis, add, at, axes_of, constant, loop, new_block, number, uses, view, with_axes
-from compassc.tir.caching import allocated, insert, loops_of
+from compassc.tir.caching import Rebuffered, allocated, loops_of
 from compassc.tir.checks import accumulates, has_effects, read, single_store, why_foreign, why_unordered, written
 from compassc.tir.cover import always_stores, facts_of
 from compassc.tir.cut import cut_to
-from compassc.tir.index_map import IndexMap, as_index_map
+from compassc.tir.index_map import as_index_map
 from compassc.tir.notes import Notes
+from compassc.tir.padding import Padded
 from compassc.tir.placement import unconditional
 from compassc.tir.relaid import Relaid
 from compassc.tir.trace import BlockRV, LoopRV, instruction
@@ -68,47 +69,20 @@ class Layouts(Notes):
                 f"{step} of '{found.data.name}': no index becomes an element where {padding}; say what it holds",
                 "give pad_value",
             )
-        if padded and found.data in self.parameters(function) and side == "read":
-            raise ScheduleError(
-                f"{step} of '{found.data.name}': it is a parameter that is read, which the caller fills"
-            )
         new = Buffer(found.data, found.dtype, shape)
-        body = Relaid(found.data, new, lambda at: tuple(chosen.map_indices([i for i in at]))).body(tree.function.body)
+        body, beside = tree.function.body, new.replace(data=Var(found.data.name, found.data.dtype))
         if padded:
-            body = self._padded(step, tree, body, s, new, chosen, found, pad_value)
+            body = Padded(tree, tree.scope(s), chosen, found, beside, pad_value).body
+        simplify = Simplifier(Arith()).expr
+        body = Relaid(found.data, new, lambda at: tuple(map(simplify, chosen.map_indices(at)))).body(body)
+        if padded:
+            body = Rebuffered({beside.data: new}).body(body)
         places = [r.buffer.data for r in getattr(s, side + "s")]
         noted = {"buffer": [side, places.index(found.data)], "index_map": chosen}
         self.commit(function, body)
         if chosen.separators:
             self.set_axis_separator(block, (side, places.index(found.data)), chosen.separators)
         self.noted = noted
-
-    def _padded(
-        self, step: str, tree: Tree, body: Body, s: S.Block, new: Buffer, chosen: IndexMap, old: Buffer, pad: Any
-    ) -> Body:
-        """The body with a block that fills what no index becomes, before the blocks that write the buffer."""
-        back, padding = chosen.non_surjective_inverse([e for e in old.shape])
-        loops = [Var(f"ax{i}", number(0).dtype) for i in range(len(new.shape))]
-        axes = [
-            Axis(Var(f"v{i}", v.dtype), "spatial", number(0), e, v) for i, (v, e) in enumerate(zip(loops, new.shape))
-        ]
-        points: dict[Var, Expr] = {p: a.var for p, a in zip(back.params, axes)}
-        at_loops: dict[Var, Expr] = dict(zip(back.params, loops))
-        if callable(pad) and not isinstance(pad, IndexMap):
-            pad = pad(*[a.var for a in axes])
-        if isinstance(pad, float) and new.dtype.is_integer and not pad.is_integer():
-            raise ScheduleError(f"{step} of '{old.data.name}': pad_value is {pad}, which {new.dtype} does not hold")
-        value = immediate(pad, new.dtype) if isinstance(pad, (int, float)) else as_expr(pad)
-        if value.dtype is not new.dtype or any(isinstance(x, E.BufferLoad) for x in _all(value)):
-            raise ScheduleError(f"{step} of '{old.data.name}': pad_value is a {value.dtype}, or reads memory")
-        name = self.free_block_name(tree, f"{old.data.name}_pad")
-        store = S.BufferStore(view(new), tuple(a.var for a in axes), at(value, points), None)
-        nest = loops_of(new_block(name, axes, (store,), where=at(padding, at_loops)))
-        scope = tree.scope(s)
-        if scope is not None:
-            raise ScheduleError(f"{step} of '{old.data.name}': padding is made on the outermost level only")
-        place = next(i for i, x in enumerate(body) if not isinstance(x, (S.Alloc, S.DeclBuffer, S.AllocConst)))
-        return insert(body, None, place, nest)
 
     @instruction("TransformBlockLayout", ("block",), ("index_map",))
     def transform_block_layout(self, block: BlockRV, index_map: Any) -> None:

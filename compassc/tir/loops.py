@@ -76,7 +76,9 @@ class Loops(Base):
         listed = self._different("fuse", loops)
         for outer, inner in pairwise(listed):
             if tree.parents[inner] is not outer:
-                raise ScheduleError(f"fuse: '{outer.loop_var.name}' is not directly around '{inner.loop_var.name}'")
+                raise ScheduleError(
+                    f"fuse: the loops are not in a chain: '{outer.loop_var.name}' is not directly around '{inner.loop_var.name}'"
+                )
             if len(outer.body) != 1:
                 raise ScheduleError(f"fuse: '{inner.loop_var.name}' is not all that is in '{outer.loop_var.name}'")
         for i, s in enumerate(listed):
@@ -113,7 +115,8 @@ class Loops(Base):
         for s in listed:
             if s not in chain:
                 raise ScheduleError(
-                    f"reorder: '{s.loop_var.name}' and '{inmost.loop_var.name}' do not stand one within the other"
+                    f"reorder: the loops are not in a chain: '{s.loop_var.name}' and '{inmost.loop_var.name}' do not stand one "
+                    "within the other"
                 )
         chain = chain[min(chain.index(s) for s in listed) :]
         for outer, inner in pairwise(chain):

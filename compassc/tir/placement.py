@@ -57,13 +57,13 @@ class Placement(Base):
         move = _Move(self, "compute_at", block, loop)
         move.check_block()
         if is_output(self, move.function, move.tree, move.block):
-            raise move.error("it is an output")
+            raise move.error("it is an output block")
         consumers = consumers_of(move.tree, move.block)
         outside = [b.name_hint for b in consumers if not move.tree.is_inside(b, move.loop)]
         if outside or not consumers:
             raise move.error(
-                f"{len(outside)} of the {len(consumers)} blocks that read it are not inside of the loop: "
-                f"{', '.join(outside) or 'nobody reads it'}"
+                "the step requires all the consumer(s) of the given block to be present under the target loop, "
+                f"{len(outside)} of {len(consumers)} are not: {', '.join(outside) or 'nobody reads it'}"
             )
         ranges = move.needed(consumers)
         self.commit(move.function, move.moved(ranges, consumers, preserve_unit_loops, index))
@@ -81,8 +81,8 @@ class Placement(Base):
         outside = [b.name_hint for b in producers if not move.tree.is_inside(b, move.loop)]
         if outside or not producers:
             raise move.error(
-                f"{len(outside)} of the {len(producers)} blocks that it reads are not inside of the loop: "
-                f"{', '.join(outside) or 'it reads no block'}"
+                "the step requires all the producer(s) of the given block to be present under the target loop, "
+                f"{len(outside)} of {len(producers)} are not: {', '.join(outside) or 'it reads no block'}"
             )
         ranges = move.given(producers)
         move.check_all_points(ranges, producers)
@@ -107,9 +107,9 @@ class _Move:
         other, _, self.loop = schedule.located_loop(loop)
         self.buffers = schedule.buffers(self.function)
         if other != self.function or self.tree.scope(self.block) is not self.tree.scope(self.loop):
-            raise self.error("the loop is in another block")
+            raise self.error("the loop is not in the same block scope")
         if self.tree.is_inside(self.block, self.loop):
-            raise self.error("the loop is around it already")
+            raise self.error(f"the loop is an ancestor of block '{self.block.name_hint}' already")
         self.fixed = [*self.tree.loops_around(self.loop, all_of_them=True), self.loop]
         self.facts = facts_of(self.fixed)
         self.simplify = Simplifier(self.facts).expr

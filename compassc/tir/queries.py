@@ -6,8 +6,9 @@ from compassc.ir import stmts as S
 from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.visit import walk_stmts
 from compassc.te.errors import ScheduleError
-from compassc.tir.base import ROOT, Base
+from compassc.tir.base import Base
 from compassc.tir.checks import read, written
+from compassc.tir.roots import ROOT
 from compassc.tir.trace import BlockRV, LoopRV, instruction
 from compassc.tir.tree import Tree
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from compassc.ir import stmts as S
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
-from compassc.ir.stmts import PrimFunc
 from compassc.te.errors import NoSymbol
-from compassc.tir.base import ROOT, Base, module_of
+from compassc.tir.base import Base, module_of
 from compassc.tir.blockize import Blockizing
 from compassc.tir.canonical import canonical
 from compassc.tir.index_caching import IndexCaching
@@ -20,7 +19,9 @@ from compassc.tir.partition import Partitioning
 from compassc.tir.placement import Placement
 from compassc.tir.queries import Queries
 from compassc.tir.reductions import Reductions
+from compassc.tir.roots import ROOT, RootBlock, root_block
 from compassc.tir.sampling import Sampling
+from compassc.tir.state import ScheduleState, StmtSRef
 from compassc.tir.trace import BlockRV, ExprRV, LoopRV, Symbol, Trace, instruction
 
 LARGEST_SEED = 2**31 - 1
@@ -72,18 +73,18 @@ class Schedule(
         self.seed = 48271 * self.seed % LARGEST_SEED
         return self.seed * 32767 % 1999999973 or 1
 
-    def get(self, rv: Symbol) -> S.For | S.Block | PrimFunc | int:
-        """The loop, block (the function for `root`) or number that a symbol stands for."""
+    def get(self, rv: Symbol) -> S.For | S.Block | RootBlock | int:
+        """The loop, block or number that a symbol stands for."""
         if isinstance(rv, ExprRV):
             return int(self.number(rv))
         function, key = self.place(rv)
         if isinstance(key, str):
-            return self.function(function) if key == ROOT else self.tree(function).blocks[key]
+            return root_block(self.function(function).body) if key == ROOT else self.tree(function).blocks[key]
         return self.tree(function).loops[key]
 
-    def get_sref(self, rv: Any) -> Any:
-        """What a symbol stands for, as `get`; a statement is given back."""
-        return self.get(rv) if isinstance(rv, Symbol) else rv
+    def get_sref(self, rv_or_stmt: Any) -> StmtSRef | None:
+        """The reference of what a symbol stands for, or of a loop or block."""
+        return self.state.get_sref(rv_or_stmt)
 
     def remove_rv(self, rv: Symbol) -> None:
         """Forget a symbol."""
@@ -92,9 +93,9 @@ class Schedule(
         del self.symbols[rv]
 
     @property
-    def state(self) -> Any:
-        """The module as it is now."""
-        return self.mod
+    def state(self) -> ScheduleState:
+        """The module as it is now, and what is known of its blocks."""
+        return ScheduleState(self)
 
     def show(self, *_: Any, **__: Any) -> None:
         """Print the module."""

@@ -107,7 +107,9 @@ class Instruction:
         return _python(self, lambda _: "_", None)
 
 
-_IN_ORDER = frozenset("Split Fuse AddUnitLoop Unroll Annotate Unannotate EnterPostproc".split())
+_IN_ORDER = frozenset(
+    "Split Fuse AddUnitLoop Unroll Annotate Unannotate EnterPostproc TransformLayout SetAxisSeparator".split()
+)
 """Steps that leave everything in its order, whatever it is."""
 _ON_LOOPS = frozenset("Reorder Merge Parallel Vectorize Bind".split())
 """Steps that are for loops with other statements than blocks in them, too; they look at them by themselves."""
@@ -153,6 +155,7 @@ def instruction(
                 self.restore(saved)
                 if isinstance(error, ScheduleError) and error.places is None and not self.depth - 1:
                     error.places = self.places_of(_flat(bound.arguments.values()), known)
+                    error.step = function.__name__.replace("_", "-") * (self.error_render_level != "fast")
                 raise
             finally:
                 self.depth -= 1

@@ -168,12 +168,12 @@ def test_a_body_that_begins_with_a_definition_has_the_rest_as_its_body():
     import tvm
     from tvm import tir
 
-    from compassc.compat.nodes import seen
     from compassc.ir import stmts as S
+    from compassc.ir.node import Statements
 
     i, a, n = tvm.te.var("i"), tir.decl_buffer((8,), "int32", "a"), tvm.te.var("n")
     loop = tir.For(i, 0, 8, "serial", tir.BufferStore(a, i, [i]))
-    body = seen((S.Let(n.as_expr(), tir.IntImm(i.as_expr().dtype, 3)), S.Alloc(a), loop))
+    body = Statements((S.Let(n.as_expr(), tir.IntImm(i.as_expr().dtype, 3)), S.Alloc(a), loop))
     assert not isinstance(body, tir.For)
     assert (body.value.value, body.body.buffer, body.body.body.loop_var) == (3, a, loop.loop_var)
 

@@ -53,7 +53,7 @@ def examples(tir):
 def test_a_node_is_of_its_own_type_and_its_groups_only(tir):
     made = examples(tir)
     assert set(made) == {n for n, t in TYPES.items() if n not in GROUPS} - {
-        "Allocate", "AllocateConst", "DeclBuffer", "Block", "Buffer", "BufferRegion", "ProducerLoad", "Reduce",
+        "Allocate", "AllocateConst", "DeclBuffer", "Block", "BlockRealize", "Buffer", "BufferRegion", "ProducerLoad", "Reduce",
         "CommReducer", "PrimType", "PointerType", "Array", "Map",
     }  # fmt: skip
     for name, node in made.items():

@@ -44,7 +44,7 @@ class Module:
         for i, j in T.grid(16, 8):
             with T.block("B"):
                 vi, vj = T.axis.remap("SS", [i, j])
-                T.where(i < n and (j != m or T.LE(4, j)))
+                T.where(i < n and (j != m or 4 <= j))
                 T.reads(A[vi, vj])
                 T.writes(B[vi, vj])
                 B[vi, vj] = T.Cast("float16", A[vi, vj] % 3 * (2 - vj)) * T.float16(0.5)

@@ -14,7 +14,7 @@ from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, dtype, pointer_type
 from compassc.ir.equal import structural_equal
 from compassc.ir.forms import FORMS
-from compassc.ir.node import Field, Node, derived, field, node
+from compassc.ir.node import Field, Node, Statements, derived, field, node
 from compassc.ir.printer import Printer, print_module
 from compassc.ir.text import parse_module
 from compassc.ir.visit import rename_vars
@@ -32,8 +32,8 @@ TYPED: dict[str, Any] = {
     "Expr | None": None,
     "Var": X,
     "Buffer": E.Buffer(P, INT32),
-    "Body": (S.Break(),),
-    "Body | None": (S.Break(),),
+    "Body": Statements((S.Break(),)),
+    "Body | None": Statements((S.Break(),)),
     "tuple[Expr, ...]": (X,),
     "tuple[Var, ...]": (X,),
     "tuple[PrimFunc, ...]": (),

@@ -206,7 +206,7 @@ def test_errors_show_the_places():
     with pytest.raises(tir.ScheduleError) as caught:
         s.compute_at("C", s.get_loops("B")[0])
     lines = str(caught.value).splitlines()
-    assert lines[0].endswith("compute_at of 'C' at 'i': it is an output")
+    assert lines[0].endswith("compute_at of 'C' at 'i': it is an output block")
     marks = {x.split()[-1]: lines[i - 1].strip() for i, x in enumerate(lines) if "^^^" in x}
     assert marks == {"Loop#0": "for i in T.serial(0, 18, 1):", "Block#0": 'with T.block("C"):'}
     brief = tir.Schedule(f, error_render_level="fast")

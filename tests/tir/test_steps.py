@@ -150,7 +150,7 @@ def test_notes_and_samples():
 REFUSED = {
     "compute_at of .* it is an output": lambda s: s.compute_at("C", s.get_loops("B")[0]),
     "it is an output": lambda s: s.compute_inline("C"),
-    "the loop is around it already": lambda s: s.compute_at("B", s.get_loops("B")[0]),
+    "the loop is an ancestor of block 'B'": lambda s: s.compute_at("B", s.get_loops("B")[0]),
     "no place 3 among its 1 reads": lambda s: s.cache_read("C", 3, "lsram"),
     "'sram' is no memory": lambda s: s.cache_read("C", 0, "sram"),
     "there is no memory 'warp'": lambda s: s.set_scope("B", 0, "warp"),
