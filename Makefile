@@ -9,7 +9,7 @@
 #   make wheel   build dist/compassc-VERSION-*.whl, and try it in a clean environment: README.md's tour without a compiler on PATH
 #   make fuzz    N random programs from SEED on, compiled and in PySim (N=2000 SEED=0)
 #   make test-security  every attack by every means; make test has each by one
-#   make test-onnx  ONNX's node tests by the references, and on a simulator (DEVICE=X2_1204); make test has a sample
+#   make test-onnx  ONNX's node tests by the references, on a simulator (DEVICE=X2_1204), and as programs of Relay; make test has a sample
 #   make test-networks  whole networks in every form of numbers, each layer on the simulator against its reference
 #                (NETWORKS=resnet18 FORMS=int8,w8a16); make test has a sample
 #   make zoo     trained networks in every form of numbers: the table of docs/zoo.md (NETWORKS=vit,words); make test has a sample
@@ -82,6 +82,7 @@ test-security: $(DEVELOPED) $(ENGINE)
 
 test-onnx: $(DEVELOPED) $(ENGINE)
 	@$(BIN)/python -m tests.importers.node_tests --jobs $(JOBS)
+	@$(BIN)/python -m tests.relay.onnx_programs --jobs $(JOBS)
 	$(if $(DEVICE),@$(BIN)/python -m tests.importers.node_tests --jobs $(JOBS) --device $(DEVICE))
 
 test-networks: $(DEVELOPED) $(ENGINE)

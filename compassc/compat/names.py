@@ -214,6 +214,7 @@ MODULES: dict[str, Names] = {
     "tvm.driver.build_module": Names(_from(framework="build lower")),
     "tvm.error": Names(
         {name: "compass_core.errors:CompassError" for name in ("DiagnosticError", "InternalError", "TVMError")}
+        | {"OpNotImplemented": "compassc.importers.refusals:RefusedModel"}
         | {name: f"{RUNTIME}.rpc:" for name in ("RPCError", "RPCSessionTimeoutError")}
     ),
     "tvm.ir": Names(
@@ -265,6 +266,7 @@ MODULES: dict[str, Names] = {
         {name: f"{_RELAY_NODES}:" for name in _WITH_FIELDS.split()} | {"bind": f"{_RELAY}.bind:"},
         like=(f"{_RELAY}.expr",),
     ),
+    "tvm.relay.frontend": Names(like=(f"{_RELAY}.frontend",)),
     "tvm.relay.function": Names(
         {"FunctionWithFields": f"{_RELAY_NODES}:", "BaseFunc": f"{_RELAY}.module:"}, like=(f"{_RELAY}.expr",)
     ),

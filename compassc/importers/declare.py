@@ -16,7 +16,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from compass_core.arrays import Array
 from compassc.importers.values import NotConstant, Refused
@@ -24,6 +24,7 @@ from compassc.importers.values import NotConstant, Refused
 Constant = Array
 """An input whose content must be known at import."""
 Handler = Callable[..., Any]
+Declared = TypeVar("Declared", bound=Handler)
 Key = tuple[str, str]
 """Domain and name of an operator."""
 
@@ -68,7 +69,7 @@ class Operator:
                 raise Refused(f"its input '{spec.name}' is missing")
             if item is not None and spec is not None and spec.constant:
                 if item.array is None:
-                    unknown[item.tensor.name] = spec.name
+                    unknown[item.name] = spec.name
                 item = item.array
             arguments.append(item)
         if unknown:
@@ -97,10 +98,12 @@ class Table:
     """Why operators are not supported."""
     _complete: bool = False
 
-    def operator(self, *names: str, since: int = 1, domain: str = "", partly: str = "") -> Callable[[Handler], Handler]:
+    def operator(
+        self, *names: str, since: int = 1, domain: str = "", partly: str = ""
+    ) -> Callable[[Declared], Declared]:
         """Declares the function that makes the layers of operators."""
 
-        def declare(handler: Handler) -> Handler:
+        def declare(handler: Declared) -> Declared:
             made = _signature(handler)
             for name in names:
                 listed = self.listed.setdefault((domain, name), [])

@@ -52,7 +52,7 @@ class RefusedModel(CompassError):
     have to be known, and nothing else is wrong."""
 
     def __init__(
-        self, path: str, refusals: Sequence[Refusal], inputs: Sequence[str] = (), *, code: str, listing: str
+        self, path: str, refusals: Sequence[Refusal], inputs: Sequence[str] = (), *, code: str, listing: str = ""
     ) -> None:
         count = len(refusals)
         super().__init__(
@@ -60,7 +60,7 @@ class RefusedModel(CompassError):
             "not supported",
             code=code,
             notes=tuple(str(r) for r in refusals),
-            help=f"`{listing}` lists what is supported",
+            help=f"`{listing}` lists what is supported" if listing else "",
         )
         self.refusals = tuple(refusals)
         self.inputs = tuple(inputs)

@@ -34,6 +34,11 @@ def import_file(path: Path, shapes: Shapes | None = None, outputs: Sequence[str]
     CompassError when packages are missing, the file is none of these, or the program cannot be expressed in ONNX; and
     as ONNX models are refused. PyTorch's loader reads the file: it must be one that you trust.
     """
+    return import_program(_loaded(path), shapes, str(path), outputs)
+
+
+def _loaded(path: Path) -> Any:
+    """The program in a file."""
     _packages()
     import torch
 
@@ -50,7 +55,7 @@ def import_file(path: Path, shapes: Shapes | None = None, outputs: Sequence[str]
             code="torch-program",
             help=f"save one with {SAVING}",
         ) from None
-    return import_program(program, shapes, str(path), outputs)
+    return program
 
 
 def exported(module: Any, example_inputs: Sequence[Any]) -> Any:
@@ -151,18 +156,24 @@ def import_program(
     program: Any, shapes: Shapes | None = None, path: str = "program", outputs: Sequence[str] = ()
 ) -> Graph:
     """The graph of a `torch.export.ExportedProgram`."""
+    return import_model(as_onnx(program, path), shapes, path=path, outputs=outputs)
+
+
+def as_onnx(program: Any, path: str = "program") -> Any:
+    """The ONNX model of a `torch.export.ExportedProgram`, or of the file of one. CompassError where it cannot be expressed."""
     _packages()
     import torch
 
+    if isinstance(program, (str, Path)):
+        program, path = _loaded(Path(program)), str(program)
     try:
         with _quiet():
             made: Any = torch.onnx.export(program, dynamo=True, verbose=False)
-            model = made.model_proto
+            return made.model_proto
     except Exception as error:  # noqa: BLE001 - the exporter hands on what its steps raise
         raise CompassError(
             f"'{path}': PyTorch cannot express the program in ONNX: {_first_line(error)}", code="torch-program"
         ) from None
-    return import_model(model, shapes, path=path, outputs=outputs)
 
 
 def _packages() -> None:

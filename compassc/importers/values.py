@@ -73,15 +73,35 @@ def fitting(array: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Value:
-    """A tensor of the model: `shape` and `dtype` are the model's.
+class ModelTensor:
+    """A tensor of a model: `shape` (extents that are no numbers are open) and `dtype` are the model's; `array` is its content
+    where that is known."""
 
-    Either its content is known (`array`), or it is `tensor`, whose axis j is the model's axis `order[j]`.
-    """
-
-    shape: tuple[int, ...]
+    shape: tuple[Any, ...]
     dtype: np.dtype[Any]
     array: Array | None = None
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def name(self) -> str:
+        """What users know it by; "" where it has no name."""
+        return ""
+
+    def axis(self, axis: int) -> int:
+        """The model's axis, counted from the front. Refused when there is no such axis."""
+        if not -self.rank <= axis < max(self.rank, 1):
+            raise Refused(f"the axis {axis} is not one of its {self.rank} dimensions")
+        return axis % max(self.rank, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Value(ModelTensor):
+    """A tensor of a graph in the making: if its content is not known it is `tensor`, whose axis j is the model's axis `order[j]`."""
+
+    shape: tuple[int, ...]
     tensor: Tensor | None = None
     order: Order = ()
 
@@ -90,8 +110,8 @@ class Value:
         return Value(tuple(array.shape), array.dtype, array=array)
 
     @property
-    def rank(self) -> int:
-        return len(self.shape)
+    def name(self) -> str:
+        return self.tensor.name if self.tensor is not None else ""
 
     @property
     def count(self) -> int:
@@ -105,12 +125,6 @@ class Value:
     def is_plain(self) -> bool:
         """Whether the axes are in the model's order."""
         return self.order == tuple(range(self.rank))
-
-    def axis(self, axis: int) -> int:
-        """The model's axis, counted from the front. Refused when there is no such axis."""
-        if not -self.rank <= axis < max(self.rank, 1):
-            raise Refused(f"the axis {axis} is not one of its {self.rank} dimensions")
-        return axis % max(self.rank, 1)
 
     def place(self, axis: int) -> int:
         """The axis of the graph's tensor that is the model's axis."""

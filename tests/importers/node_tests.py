@@ -60,19 +60,24 @@ def is_static(model: onnx.ModelProto) -> bool:
 
 
 @cache
-def all_tests() -> dict[str, Any]:
-    """The tests by name."""
+def loaded() -> dict[str, Any]:
+    """All node tests by name. They take seconds to load."""
     from onnx.backend.test.loader import load_model_tests
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = load_model_tests(kind="node")
-    return {t.name: t for t in found if t.model is not None and is_static(t.model)}
+        return {t.name: t for t in load_model_tests(kind="node") if t.model is not None}
+
+
+@cache
+def all_tests() -> dict[str, Any]:
+    """The tests that graphs can be held against, by name."""
+    return {name: t for name, t in loaded().items() if is_static(t.model)}
 
 
 def run(name: str, device: str) -> Result:
     """Runs a test."""
-    test = all_tests()[name]
+    test = loaded()[name]
     folded = False
     try:
         rep = onnx_backend.prepare(test.model, device)

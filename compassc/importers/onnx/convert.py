@@ -1,33 +1,20 @@
-"""The walk over a model's nodes: what is known is computed, the rest becomes layers, what cannot is collected."""
+"""Models as graphs of layers: the walk over their nodes with what functions of operators ask for beyond it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from compass_core.arrays import Array
 from compass_core.reading.budget import Budget
-from compass_core.reading.limits import COMPUTED_BYTES, COMPUTED_ELEMENTS, MODEL_NODES
 from compassc.importers.building import Building
-from compassc.importers.onnx.declare import CONSTANT_ONLY, IGNORED, REFUSED, Operator, select
-from compassc.importers.onnx.folding import dense, evaluate, is_random
-from compassc.importers.onnx.functions import body_of, bound
-from compassc.importers.onnx.protobuf import array_of, attribute_value
-from compassc.importers.refusals import CONTRADICTIONS, UNKNOWN, Refusal, Unknown
-from compassc.importers.values import NotConstant, Refused, Reported, Value
+from compassc.importers.onnx.declare import CONSTANT_ONLY, TABLE
+from compassc.importers.onnx.walk import Item, Walk
+from compassc.importers.values import NotConstant, Refused, Value
 
 if TYPE_CHECKING:
-    from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
-
-DEEPEST = 40
-"""Functions and bodies within each other."""
-
-
-Item = Value | list[Any] | Unknown
-"""A tensor, a sequence of tensors (whose length is known), or what cannot be said."""
+    from onnx import FunctionProto, NodeProto
 
 
 @dataclass(frozen=True)
@@ -38,33 +25,10 @@ class Origin:
     inputs: list[Any]
 
 
-@dataclass
-class Scope:
-    """The tensors by name that a graph sees: its own, then those of the graph around it."""
+class Conversion(Walk, Building):
+    """A graph in the making from a model: what handlers get as `b`."""
 
-    budget: Budget
-    items: dict[str, Item] = field(default_factory=dict)
-    outer: Scope | None = None
-    initial: Mapping[str, TensorProto] = field(default_factory=dict)
-
-    def find(self, name: str) -> Item:
-        if name in self.items:
-            return self.items[name]
-        if name in self.initial:
-            array = array_of(self.initial[name])
-            self.budget.take(COMPUTED_BYTES, array.nbytes, f"the tensor '{name}'")
-            self.items[name] = Value.of(array)
-            return self.items[name]
-        if self.outer is None:
-            raise Refused(f"nothing makes its input '{name}'")
-        return self.outer.find(name)
-
-
-class Conversion(Building):
-    """A graph in the making from a model: what handlers get as `b`.
-
-    `opsets`: version by domain. `functions`: of the model, by (domain, name).
-    """
+    table = TABLE
 
     def __init__(
         self,
@@ -73,148 +37,26 @@ class Conversion(Building):
         functions: Mapping[tuple[str, str], FunctionProto],
         budget: Budget,
     ) -> None:
-        super().__init__(name, budget)
-        self.opsets = dict(opsets)
-        self.functions = functions
-        self.refusals: list[Refusal] = []
-        self.scope = Scope(budget)
+        Building.__init__(self, name, budget)
+        Walk.__init__(self, name, opsets, functions, budget)
         self._origins: dict[int, tuple[Value, Origin]] = {}
         self._sources: dict[int, tuple[Value, Any]] = {}
-        self.node: NodeProto | None = None
-        self._depth = 0
 
-    # -- graphs
+    def known(self, array: Array) -> Value:
+        return Value.of(array)
 
-    def run(self, graph: GraphProto, given: Mapping[str, Item], outputs: Sequence[str] | None = None) -> list[Item]:
-        """The outputs of a graph, for the items of its inputs. Names it does not make are the surrounding graph's.
+    def noted(self, node: NodeProto, inputs: list[Any], outputs: Sequence[Item]) -> None:
+        origin = Origin(node, inputs)
+        self._origins.update((id(v), (v, origin)) for v in outputs if isinstance(v, Value))
 
-        `outputs`: tensors of it, instead of its own outputs.
-        """
-        self.budget.take(COMPUTED_ELEMENTS, len(graph.initializer) + len(graph.output), f"the node '{self.name}'")
-        wanted = [o.name for o in graph.output] if outputs is None else outputs
-        with self._within(given):
-            self.scope.initial = {t.name: t for t in graph.initializer}
-            for sparse in graph.sparse_initializer:
-                self.scope.items.setdefault(sparse.values.name, Value.of(dense(sparse, self.budget)))
-            self.nodes(graph.node, wanted)
-            return [self._output(name) for name in wanted]
-
-    def _output(self, name: str) -> Item:
-        try:
-            return self.scope.find(name)
-        except Refused as error:
-            self.refusals.append(Refusal(f"the output '{name}'", "graph", str(error)))
-            return UNKNOWN
-
-    @contextmanager
-    def _within(self, given: Mapping[str, Item]) -> Iterator[None]:
-        if self._depth >= DEEPEST:
-            raise Refused(f"functions and bodies lie {DEEPEST} deep within each other")
-        before, name, node = self.scope, self.name, self.node
-        self.scope, self._depth = Scope(self.budget, dict(given), before), self._depth + 1
-        try:
-            yield
-        finally:
-            self.scope, self.name, self.node, self._depth = before, name, node, self._depth - 1
-
-    def nodes(self, nodes: Sequence[NodeProto], outputs: Sequence[str]) -> None:
-        """Converts the nodes that the outputs need. CompassError when they are too many: bodies of loops and functions
-        count each time they are converted."""
-        self.budget.take(MODEL_NODES, 1 + len(nodes), f"the node '{self.name}'")
-        needed, kept = set(outputs), []
-        for node in reversed(nodes):
-            if any(name in needed for name in node.output if name):
-                needed.update(self._names_used(node))
-                kept.append(node)
-        for node in reversed(kept):
-            self._convert(node)
-
-    # -- nodes
-
-    def _convert(self, node: NodeProto) -> None:
-        base = node.name or next((o for o in node.output if o), node.op_type)
-        self.name = base
-        tensors: tuple[str, ...] = ()
-        inputs: list[Any] = []
-        outputs: Sequence[Item] = [UNKNOWN] * len(node.output)
-        reason = ""
-        try:
-            inputs = [self.scope.find(name) if name else None for name in node.input]
-            if not any(i is UNKNOWN for i in inputs):
-                outputs = self._made(node, inputs)
-        except Reported:
-            pass  # each of the nodes inside says why
-        except NotConstant as error:
-            reason, tensors = str(error), error.tensors
-        except Refused as error:
-            reason = str(error)
-        except CONTRADICTIONS as error:
-            reason = f"its inputs and attributes contradict each other: {error}"
-        if reason:
-            self.refusals.append(Refusal(base, node.op_type, reason, tensors))
-        else:
-            origin = Origin(node, inputs)
-            self._origins.update((id(v), (v, origin)) for v in outputs if isinstance(v, Value))
-        self.scope.items.update((name, item) for name, item in zip(node.output, outputs, strict=False) if name)
-
-    def _made(self, node: NodeProto, inputs: list[Any]) -> Sequence[Item]:
-        """What a node makes."""
-        self.node = node
+    def before(self, node: NodeProto, inputs: Sequence[Any]) -> None:
+        """Refused for operators that never become layers."""
         domain = "" if node.domain == "ai.onnx" else node.domain
-        known = [i.array if isinstance(i, Value) else None for i in inputs]
-        constant = all(i is None or a is not None for i, a in zip(inputs, known, strict=True))
-        folds = constant and not is_random(node) and node.op_type != "DequantizeLinear"
-        if folds and (found := evaluate(node, known, self.opset, self.budget)) is not None:
-            return [Value.of(a) for a in found]
-        if (domain, node.op_type) in self.functions:
-            return self.function(self.functions[domain, node.op_type], node, inputs)
         if (domain, node.op_type) in CONSTANT_ONLY:
-            unknown = [i.tensor.name for i in inputs if isinstance(i, Value) and i.tensor is not None]
+            unknown = [i.name for i in inputs if isinstance(i, Value) and i.tensor is not None]
             if not unknown:
                 raise Refused("its content cannot be computed")
             raise NotConstant("its inputs must be known at import", unknown)
-        declared = select(domain, node.op_type, self.opsets.get(domain, 1))
-        if declared is not None:
-            return self.handled(declared, node, inputs)
-        if (domain, node.op_type) in REFUSED:
-            raise Refused(REFUSED[domain, node.op_type])
-
-        body = body_of(node, inputs, self.opsets)
-        if body is None:
-            raise Refused(
-                "the operator is not known here" if not domain else f"operators of {domain} are not known here"
-            )
-        return self.function(body, node, inputs)
-
-    def handled(self, declared: Operator, node: NodeProto, inputs: list[Any]) -> Sequence[Item]:
-        """What an operator's function makes of a node."""
-        arguments = declared.arguments(inputs)
-        attributes = {a.name: attribute_value(a) for a in node.attribute if a.name not in IGNORED}
-        declared.check_attributes(attributes)
-        made = declared.handler(self, *arguments, **attributes)
-        outputs = made if isinstance(made, (tuple, list)) else [made]
-        given = [i.array for i in inputs if isinstance(i, Value) and i.array is not None]
-        for array in (o.array for o in outputs if isinstance(o, Value) and o.array is not None):
-            if not any(np.may_share_memory(array, i) for i in given):
-                self.budget.take(COMPUTED_BYTES, array.nbytes, f"the node '{self.name}'")
-        return outputs
-
-    def function(self, body: FunctionProto, node: NodeProto, inputs: Sequence[Any]) -> Sequence[Item]:
-        """The outputs of a function for a node's inputs and attributes."""
-        self.budget.take(COMPUTED_BYTES, body.ByteSize(), f"the node '{self.name}'")  # its nodes are copied
-        given: dict[str, Item] = {n: i for n, i in zip(body.input, inputs, strict=False) if i is not None}
-        opsets = self.opsets
-        self.opsets = opsets | {("" if o.domain == "ai.onnx" else o.domain): o.version for o in body.opset_import}
-        prefix = self.name
-        try:
-            with self._within(given):
-                wanted = [name for name, used in zip(body.output, node.output, strict=False) if used]
-                self.nodes(bound(body, node, set(given), prefix), wanted)
-                return [self._output(n) if n in wanted else UNKNOWN for n in body.output]
-        finally:
-            self.opsets = opsets
-
-    # -- for handlers
 
     def origin(self, value: Value) -> Origin | None:
         """The node that made a value; None for inputs and constants of the model."""
@@ -230,43 +72,3 @@ class Conversion(Building):
         """What a value was dequantised from; None for others."""
         found = self._sources.get(id(value))
         return found[1] if found else None
-
-    def outputs_of(self, node: NodeProto) -> list[str]:
-        """The names of a node's outputs."""
-        return [name for name in node.output if name]
-
-    @property
-    def opset(self) -> int:
-        """The model's opset of the default domain."""
-        return self.opsets.get("", 1)
-
-    @property
-    def op(self) -> str:
-        """The name of the node's operator."""
-        assert self.node is not None
-        return str(self.node.op_type)
-
-    def outputs(self) -> list[bool]:
-        """Which of the node's outputs have names."""
-        assert self.node is not None
-        return [bool(name) for name in self.node.output]
-
-    def uses(self, index: int) -> bool:
-        """Whether the node has its output `index`."""
-        listed = self.outputs()
-        return index < len(listed) and listed[index]
-
-    def _names_used(self, node: NodeProto) -> set[str]:
-        """The tensors that a node reads, those in its bodies included."""
-        self.budget.take(COMPUTED_ELEMENTS, len(node.input), f"the node '{node.name or node.op_type}'")
-        found = {name for name in node.input if name}
-        for a in node.attribute:
-            for graph in ([a.g] if a.HasField("g") else []) + list(a.graphs):
-                self.budget.take(MODEL_NODES, len(graph.node), f"the node '{node.name or node.op_type}'")
-                own = {t.name for t in graph.initializer} | {i.name for i in graph.input}
-                inner: set[str] = {o.name for o in graph.output}
-                for n in graph.node:
-                    inner |= self._names_used(n)
-                    own.update(n.output)
-                found |= inner - own
-        return found

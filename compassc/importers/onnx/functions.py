@@ -7,10 +7,10 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
 from compassc.importers.onnx.protobuf import elem_type
-from compassc.importers.values import Value
+from compassc.importers.values import ModelTensor
 
 if TYPE_CHECKING:
-    from onnx import FunctionProto, NodeProto
+    from onnx import AttributeProto, FunctionProto, NodeProto
 
 
 def body_of(node: NodeProto, inputs: Sequence[Any], opsets: Mapping[str, int]) -> FunctionProto | None:
@@ -45,9 +45,22 @@ def body_of(node: NodeProto, inputs: Sequence[Any], opsets: Mapping[str, int]) -
 def _type_proto(value: Any) -> Any:
     from onnx import TypeProto, helper
 
-    if not isinstance(value, Value):
+    if not isinstance(value, ModelTensor):
         return TypeProto()
-    return helper.make_tensor_type_proto(elem_type(value.dtype), value.shape)
+    return helper.make_tensor_type_proto(
+        elem_type(value.dtype), [d if isinstance(d, int) else None for d in value.shape]
+    )
+
+
+def _defaults(node: NodeProto) -> list[AttributeProto]:
+    """The attributes that ONNX gives an operator where a node does not."""
+    from onnx import defs
+
+    try:
+        schema = defs.get_schema(node.op_type, domain=node.domain)
+    except defs.SchemaError:  # a function of the model
+        return []
+    return [a.default_value for a in schema.attributes.values() if a.default_value.name]
 
 
 def bound(body: FunctionProto, node: NodeProto, given: AbstractSet[str], prefix: str) -> list[NodeProto]:
@@ -58,7 +71,7 @@ def bound(body: FunctionProto, node: NodeProto, given: AbstractSet[str], prefix:
     import onnx
 
     attributes = {a.name: a for a in node.attribute}
-    for default in body.attribute_proto:
+    for default in (*body.attribute_proto, *_defaults(node)):
         attributes.setdefault(default.name, default)
     absent = set(body.input) - set(given)
     made = []

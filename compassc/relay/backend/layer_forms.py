@@ -24,6 +24,7 @@ from compassc.relay.ops.convolution import SPACE, both_ends, several
 from compassc.relay.ops.reduction import reduced_axes
 from compassc.relay.ops.relations import axes_of, axis_of
 from compassc.relay.ops.slices import cut, slices
+from compassc.relay.same_as_onnx import SAME, SAME_REDUCTIONS
 from compassc.relay.types import TensorType
 
 OPSET = 21
@@ -73,15 +74,6 @@ def ints(values: Sequence[int]) -> Value:
 
 
 # --------------------------------------------------------------------------------------------------------- each element
-
-SAME = {
-    "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh", "atan": "Atan", "atanh": "Atanh",
-    "ceil": "Ceil", "cos": "Cos", "cosh": "Cosh", "erf": "Erf", "exp": "Exp", "floor": "Floor", "log": "Log", "negative": "Neg",
-    "sigmoid": "Sigmoid", "sign": "Sign", "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt", "tan": "Tan", "tanh": "Tanh",
-    "nn.relu": "Relu",
-    "add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "maximum": "Max", "minimum": "Min", "power": "Pow",
-}  # fmt: skip
-"""Operators without attributes, and those of ONNX."""
 
 
 def _same(name: str, b: Layers, a: Any, t: TensorType, *xs: Value) -> Any:
@@ -203,8 +195,8 @@ def _reduction(name: str, b: Layers, a: Any, t: TensorType, x: Value) -> Value:
     return b.reshape(b.onnx(name, x, ints(axes)), t.concrete_shape) if axes else x
 
 
-for _name, _onnx in {"max": "Max", "min": "Min", "mean": "Mean", "prod": "Prod", "sum": "Sum"}.items():
-    form(_name)(partial(_reduction, "Reduce" + _onnx))
+for _name, _onnx in SAME_REDUCTIONS.items():
+    form(_name)(partial(_reduction, _onnx))
 
 
 def _softmax(name: str, b: Layers, a: Any, t: TensorType, x: Value) -> Any:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from compass_core.arrays import Array
-from compassc.importers.values import Refused
+from compassc.importers.values import ModelTensor, Refused
 
 
 class Axis(NamedTuple):
@@ -102,3 +102,63 @@ def matrix_of(
     rows = np.broadcast_to(np.arange(axis.result)[:, None], cells.shape)
     np.add.at(matrix, (rows, np.clip(cells, 0, axis.size - 1)), weights)
     return matrix
+
+
+def weights_of(
+    axis: Axis, mode: str, nearest_mode: str, cubic: Mapping[str, Any], outside: float
+) -> tuple[Array, Array]:
+    """Weights [results, elements], and what is added to each result: for crops `outside`, where it lies outside the image."""
+    matrix = matrix_of(axis, mode, nearest_mode, **cubic)
+    if not axis.crops:
+        return matrix, np.zeros(axis.result)
+    at = places_of(axis)
+    away = (at < 0) | (at > axis.size - 1)
+    matrix[away] = 0
+    return matrix, away * outside
+
+
+def resized_axes(
+    x: ModelTensor,
+    roi: Array | None,
+    scales: Array | None,
+    sizes: Array | None,
+    axes: Sequence[int] | None,
+    transform: str,
+    policy: str,
+) -> dict[int, Axis]:
+    """The axes that a Resize changes. Refused where their extents are open, or nothing says the new ones."""
+    listed = [x.axis(a) for a in (range(x.rank) if axes is None else axes)]
+    given = scales is not None and scales.size > 0
+    if any(not isinstance(x.shape[a], int) for a in listed) and not _leaves_open(x, listed, scales):
+        raise Refused("the size of its image is only known at run time")
+    own = [x.shape[a] if isinstance(x.shape[a], int) else 1 for a in listed]
+    if given:
+        factors = [float(s) for s in np.asarray(scales)]
+        wanted = [int(np.floor(size * f)) for size, f in zip(own, factors, strict=True)]
+    elif sizes is not None and sizes.size:
+        wanted = [int(s) for s in sizes]
+        factors = [w / size for size, w in zip(own, wanted, strict=True)]
+        if policy != "stretch":
+            factor = (min if policy == "not_larger" else max)(factors)
+            factors = [factor] * len(factors)
+            wanted = [int(np.floor(factor * size + 0.5)) for size in own]
+    else:
+        raise Refused("it has neither scales nor sizes")
+    crops: list[tuple[float, float]] = [(0.0, 1.0)] * len(listed)
+    if transform == "tf_crop_and_resize" and roi is not None:
+        half = len(roi) // 2
+        crops = [(float(roi[i]), float(roi[i + half])) for i in range(half)]
+    return {
+        a: Axis(size, w, f, transform, crop)
+        for a, size, w, f, crop in zip(listed, own, wanted, factors, crops, strict=True)
+        if w != size or f != 1 or crop != (0.0, 1.0)
+    }
+
+
+def _leaves_open(x: ModelTensor, axes: Sequence[int], scales: Array | None) -> bool:
+    """Whether axes of open extents stay as they are, such as that of batches."""
+    return (
+        scales is not None
+        and scales.size > 0
+        and all(isinstance(x.shape[a], int) or s == 1 for a, s in zip(axes, scales, strict=True))
+    )

@@ -10,7 +10,7 @@ import numpy as np
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator, refuse
 from compassc.importers.onnx.operators.indexing import gather
-from compassc.importers.onnx.operators.interpolation import Axis, matrix_of, nearest_of, places_of
+from compassc.importers.onnx.operators.interpolation import Axis, nearest_of, resized_axes, weights_of
 from compassc.importers.onnx.operators.linear import fully_connected
 from compassc.importers.values import Refused, Value, channels_last
 
@@ -60,29 +60,7 @@ def resize(
     keep_aspect_ratio_policy: str = "stretch",
 ) -> Value:
     """Images by the layer, whatever else along one axis after the other."""
-    listed = [x.axis(a) for a in (range(x.rank) if axes is None else axes)]
-    given = scales is not None and scales.size > 0
-    if given:
-        factors = [float(s) for s in np.asarray(scales)]
-        wanted = [int(np.floor(x.shape[a] * f)) for a, f in zip(listed, factors, strict=True)]
-    elif sizes is not None and sizes.size:
-        wanted = [int(s) for s in sizes]
-        factors = [w / x.shape[a] for a, w in zip(listed, wanted, strict=True)]
-        if keep_aspect_ratio_policy != "stretch":
-            factor = (min if keep_aspect_ratio_policy == "not_larger" else max)(factors)
-            factors = [factor] * len(factors)
-            wanted = [int(np.floor(factor * x.shape[a] + 0.5)) for a in listed]
-    else:
-        raise Refused("it has neither scales nor sizes")
-    crops: list[tuple[float, float]] = [(0.0, 1.0)] * len(listed)
-    if coordinate_transformation_mode == "tf_crop_and_resize" and roi is not None:
-        half = len(roi) // 2
-        crops = [(float(roi[i]), float(roi[i + half])) for i in range(half)]
-    resized = {
-        a: Axis(x.shape[a], w, f, coordinate_transformation_mode, crop)
-        for a, w, f, crop in zip(listed, wanted, factors, crops, strict=True)
-        if w != x.shape[a] or f != 1 or crop != (0.0, 1.0)
-    }
+    resized = resized_axes(x, roi, scales, sizes, axes, coordinate_transformation_mode, keep_aspect_ratio_policy)
     cubic = {"coefficient": cubic_coeff_a, "exclude_outside": bool(exclude_outside), "antialias": bool(antialias)}
     if mode != "nearest" and not x.is_float:
         raise Refused("whole numbers are resized by the nearest element only")
@@ -131,21 +109,11 @@ def _by_axes(
             continue
         b.room(spec.result + spec.size, spec.size)
         b.room(spec.result, 4 * int(np.ceil(max(1.0, 1 / spec.factor))))  # the elements that each result is made of
-        matrix = matrix_of(spec, mode, nearest_mode, **cubic)
-        away = _outside(spec)
-        matrix[away] = 0
+        matrix, beyond = weights_of(spec, mode, nearest_mode, cubic, outside)
         perm = [a for a in range(x.rank) if a != axis] + [axis]
-        moved = fully_connected(b, b.transpose(x, perm), matrix.astype(x.dtype), (away * outside).astype(x.dtype))
+        moved = fully_connected(b, b.transpose(x, perm), matrix.astype(x.dtype), beyond.astype(x.dtype))
         x = b.transpose(moved, list(np.argsort(perm)))
     return x
-
-
-def _outside(spec: Axis) -> Any:
-    """Which positions are outside the image: for crops, where they get the extrapolation value."""
-    if not spec.crops:
-        return np.zeros(spec.result, bool)
-    at = places_of(spec)
-    return (at < 0) | (at > spec.size - 1)
 
 
 refuse(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from compass_runtime.ndarray import NDArray, empty
+from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.relay.backend.kernels import Kernels, tensors_of
 from compassc.relay.equal import structural_equal, structural_hash
 from compassc.relay.expr import Call, Expr, Function
@@ -92,7 +93,10 @@ class Primitives:
             return Reference(f"reference_{name}", f, why)
         if f.attrs.get("relay.reshape_only") and len(f.params) == 1:
             return Reshape(f"view_{name}", f)
-        return Kernel(f, self.kernels)
+        try:
+            return Kernel(f, self.kernels)
+        except (ExpressionError, ExpressionTypeError) as error:  # of types that expressions lack
+            return Reference(f"reference_{name}", f, error.message)
 
 
 def _why_no_kernel(f: Function, called: Sequence[Op]) -> str:

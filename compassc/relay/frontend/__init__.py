@@ -1,0 +1,173 @@
+"""Models of other frameworks as programs: `from_onnx`, `from_pytorch`.
+
+Files are read, checked and walked over by `compassc.importers`, which makes graphs of layers of the same models; operators are declared as
+there, by functions that make expressions (`operators`), and what ONNX defines by other operators comes of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from compass_core.errors import CompassError, UsageError
+from compass_core.errors.suggest import help_for
+from compass_core.reading.budget import Budget
+from compass_runtime.ndarray import NDArray
+from compassc.importers.onnx.source import checked, dtype_of, load
+from compassc.importers.refusals import UNKNOWN, Refusal, RefusedModel, quietly
+from compassc.importers.torch import as_onnx
+from compassc.importers.values import Refused
+from compassc.relay.bind import bind
+from compassc.relay.expr import Expr, Function, Tuple, Var
+from compassc.relay.frontend.terms import Expressions, Term
+from compassc.relay.module import MAIN, IRModule
+from compassc.relay.passes import infer_type
+from compassc.relay.types import Any as Open
+from compassc.relay.types import TensorType
+from compassc.relay.variables import free_vars
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, ValueInfoProto
+
+Shapes = Mapping[str, Sequence[Any]]
+Program = tuple[IRModule, dict[str, NDArray]]
+__all__ = ["from_onnx", "from_pytorch"]
+
+
+def from_onnx(
+    model: ModelProto | str | Path,
+    shape: Shapes | None = None,
+    dtype: str | Mapping[str, str] = "float32",
+    opset: int | None = None,
+    freeze_params: bool = True,
+) -> Program:
+    """A typed module whose `main` computes an ONNX model, and its parameters by name.
+
+    `shape`: of inputs by name; what neither it nor the model says, and what is below 0, is open (`Any`). `dtype`: of inputs whose type the
+    model does not say. `opset`: instead of the model's. Initialisers are constants, without `freeze_params` parameters of `main`, whose
+    content is used where it has to be known, too. CompassError for a damaged file; RefusedModel with each node that is no expression.
+    """
+    path = str(model) if isinstance(model, (str, Path)) else model.graph.name or "model"
+    read = load(Path(model)) if isinstance(model, (str, Path)) else checked(model, path)
+    return _imported(read, shape or {}, dtype, opset, freeze_params, path)
+
+
+def from_pytorch(
+    script_module: Any, input_infos: Sequence[tuple[str, Any]] = (), freeze_params: bool = True
+) -> Program:
+    """A module whose `main` computes a program of `torch.export` (an ExportedProgram, or the file of one), by way of ONNX.
+
+    `input_infos`: names for its inputs in order, with their shapes, which must be those of the program (open ones may be given).
+    """
+    model = as_onnx(script_module)
+    inputs = [i for i in model.graph.input if i.name not in {t.name for t in model.graph.initializer}]
+    if len(input_infos) > len(inputs):
+        raise UsageError(f"the program has {len(inputs)} inputs, {len(input_infos)} are named", code="no-input")
+    renamed = {i.name: name for i, (name, _) in zip(inputs, input_infos, strict=False)}
+    shapes = {i.name: _shape_of(info) for i, (_, info) in zip(inputs, input_infos, strict=False)}
+    module, params = _imported(model, shapes, "float32", None, freeze_params, "program")
+    return (_renamed(module, renamed), params) if renamed else (module, params)
+
+
+def _shape_of(info: Any) -> Sequence[int]:
+    """The shape of what names an input: a shape, or a shape and a type."""
+    paired = isinstance(info, tuple) and len(info) == 2 and isinstance(info[1], str)
+    found: Sequence[int] = info[0] if paired else info
+    return found
+
+
+def _renamed(module: IRModule, names: Mapping[str, str]) -> IRModule:
+    main = module[MAIN]
+    params = [Var(names.get(p.name_hint, p.name_hint), p.type_annotation) for p in main.params]
+    body = bind(main.body, dict(zip(main.params, params, strict=True)))
+    return infer_type.run(IRModule({MAIN: Function(params, body)}))
+
+
+@quietly
+def _imported(
+    model: ModelProto, shapes: Shapes, dtype: str | Mapping[str, str], opset: int | None, frozen: bool, path: str
+) -> Program:
+    opsets = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in model.opset_import}
+    if opset is not None:
+        opsets[""] = opset
+    functions = {("" if f.domain == "ai.onnx" else f.domain, f.name): f for f in model.functions}
+    b = Expressions(model.graph.name or "model", opsets, functions, Budget(path, model.ByteSize), frozen)
+    initialised = {t.name for t in model.graph.initializer} | {t.values.name for t in model.graph.sparse_initializer}
+    items = {i.name: i for i in model.graph.input if i.name not in initialised}
+    for name in shapes:
+        if name not in items and name not in initialised:
+            raise UsageError(
+                f"'{path}' has no input '{name}'", code="no-input", help=help_for(name, list(items), "inputs")
+            )
+    variables: list[Var] = []
+    given: dict[str, Any] = {}
+    for name, item in items.items():
+        b.name = name
+        try:
+            given[name] = _input(b, item, shapes.get(name), dtype, variables)
+        except Refused as error:
+            b.refusals.append(Refusal(f"the input '{name}'", "graph", str(error)))
+            given[name] = UNKNOWN
+    outputs = b.run(model.graph, given)
+    if b.refusals:
+        named = [name for r in b.refusals for name in r.tensors]
+        known = sorted(set(named)) if all(r.tensors for r in b.refusals) and set(named) <= set(items) else ()
+        raise RefusedModel(path, b.refusals, known, code="onnx-unsupported")
+    return _program(
+        b, variables, [_output(b, o, item.name) for o, item in zip(outputs, model.graph.output, strict=True)]
+    )
+
+
+def _input(
+    b: Expressions,
+    item: ValueInfoProto,
+    shape: Sequence[Any] | None,
+    dtype: str | Mapping[str, str],
+    variables: list[Var],
+) -> Term:
+    if item.type.WhichOneof("value") != "tensor_type":
+        raise Refused("it is no tensor")
+    tensor = item.type.tensor_type
+    own = [d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else -1 for d in tensor.shape.dim]
+    if shape is None and not tensor.HasField("shape"):
+        raise Refused("the model does not say how many dimensions it has; give its shape")
+    if shape is not None and tensor.HasField("shape"):
+        fits = len(shape) == len(own) and all(
+            d < 0 or not isinstance(s, int) or s in (d, -1) for d, s in zip(own, shape, strict=True)
+        )
+        if not fits:
+            raise UsageError(f"the input '{item.name}' is {own} in the model, not {list(shape)}", code="tensor-shape")
+        own = [d if d >= 0 else s for d, s in zip(own, shape, strict=True)]
+    elif shape is not None:
+        own = list(shape)
+    named = dtype if isinstance(dtype, str) else dtype.get(item.name, "float32")
+    kind = dtype_of(item) if tensor.elem_type else np.dtype(named)
+    if kind.kind == "O":
+        raise Refused("text is not supported")
+    try:
+        v = Var(item.name, TensorType([d if isinstance(d, int) and d >= 0 else Open() for d in own], kind.name))
+    except (CompassError, KeyError) as error:
+        raise Refused(f"programs have no tensors of {kind}: {error}") from None
+    variables.append(v)
+    return b.term(v)
+
+
+def _output(b: Expressions, made: Any, name: str) -> Expr:
+    """The expression of an output: of a sequence the tuple of its tensors."""
+    if isinstance(made, Term):
+        return made.expr
+    if isinstance(made, list):
+        return Tuple([_output(b, m, name) for m in made])
+    raise CompassError(f"the output '{name}' is not made", code="onnx-unsupported")
+
+
+def _program(b: Expressions, variables: Sequence[Var], outputs: Sequence[Expr]) -> Program:
+    body = outputs[0] if len(outputs) == 1 else Tuple(outputs)
+    used = set(free_vars(body))
+    params = {name: pair for name, pair in b.params.items() if pair[0] in used}
+    function = Function([*variables, *(v for v, _ in params.values())], body)
+    module = infer_type.run(IRModule({MAIN: function}))
+    return module, {name: NDArray(np.ascontiguousarray(a)) for name, (_, a) in params.items()}

@@ -1,0 +1,243 @@
+"""Branches, loops and sequences: conditions stay what they are, loops are functions that call themselves, sequences are known lists
+of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from compassc.importers.declare import Constant
+from compassc.importers.values import Refused
+from compassc.relay.expr import Call, Function, If, Let, Tuple, Var
+from compassc.relay.frontend.operators.movement import concat, parts, squeezed
+from compassc.relay.frontend.terms import INDEX, Expressions, Term, operator
+from compassc.relay.types import Any as Open
+from compassc.relay.types import FuncType, TensorType, TupleType
+
+if TYPE_CHECKING:
+    from onnx import GraphProto
+
+
+def type_of(x: Term) -> TensorType:
+    return TensorType(x.shape, x.kind)
+
+
+def common(one: TensorType, two: TensorType) -> TensorType:
+    """The type of what may be of either. Refused where they have no common one."""
+    if one.dtype != two.dtype or len(one.shape) != len(two.shape):
+        raise Refused(f"tensors of {one} and of {two} have no common type")
+    shape = [a if isinstance(a, int) and a == b else Open() for a, b in zip(one.shape, two.shape, strict=True)]
+    return TensorType(shape, one.dtype)
+
+
+def known_as(b: Expressions, x: Term, wanted: TensorType) -> Term:
+    """A tensor of which less is known: its extents may be open."""
+    if all(a == d for a, d in zip(x.shape, wanted.shape, strict=True)):
+        return x
+    v = Var("x", wanted)
+    return b.term(Call(Function([v], v, wanted), [x.expr]))
+
+
+@operator("If")
+def branch(b: Expressions, condition: Term, *, then_branch: GraphProto, else_branch: GraphProto) -> list[Any]:
+    if condition.array is not None:
+        return b.run(then_branch if condition.array.reshape(-1)[0] else else_branch, {})
+    both = [b.body(then_branch, {}, "then_branch"), b.body(else_branch, {}, "else_branch")]
+    types = [common(type_of(x), type_of(y)) for x, y in zip(*both, strict=True)]
+    yes, no = (Tuple([known_as(b, v, t).expr for v, t in zip(values, types, strict=True)]) for values in both)
+    made = If(_scalar(b, condition).expr, yes, no)
+    return list(b.terms(made))
+
+
+def _scalar(b: Expressions, x: Term) -> Term:
+    return b.call("reshape", x, newshape=[]) if x.rank else x
+
+
+Body = Callable[[Term, Sequence[Term]], tuple[Term | None, list[Term], list[Term]]]
+"""Of the number of the step and the states: whether to go on, the next states, and what is collected."""
+
+
+def repeated(b: Expressions, states: Sequence[Term], going: Term | None, limit: Term | None, body: Body) -> list[Term]:
+    """A loop. The last states, then what was collected, one behind the other on a new first axis."""
+    types = [type_of(s) for s in states]
+    while True:  # until the types of states are those after any number of steps
+        step = b.term(Var("i", TensorType((), INDEX)))
+        inside = [b.term(Var(f"state{n}", t)) for n, t in enumerate(types)]
+        on, after, collected = body(step, inside)
+        wider = [common(t, type_of(s)) for t, s in zip(types, after, strict=True)]
+        if all(
+            isinstance(t, int) or not isinstance(d, int) for w, o in zip(wider, types) for t, d in zip(w.shape, o.shape)
+        ):
+            break
+        types = wider
+    rows = [TensorType((Open(), *c.shape), c.kind) for c in collected]
+    gathered = [b.term(Var(f"rows{n}", t)) for n, t in enumerate(rows)]
+    flag = b.term(Var("going", TensorType((), "bool")))
+    params = [step, flag, *inside, *gathered]
+    kinds = [type_of(p) for p in params]
+    loop = Var("loop", FuncType(kinds, TupleType(kinds[2:])))
+    more = [
+        b.call("concatenate", [g, b.call("expand_dims", c, axis=0)], axis=0)
+        for g, c in zip(gathered, collected, strict=True)
+    ]
+    following = [b.call("add", step, 1), _scalar(b, on) if on is not None else flag, *after, *more]
+    again = Call(loop, [known_as(b, v, t).expr for v, t in zip(following, kinds, strict=True)])
+    asked = flag if limit is None else b.call("logical_and", flag, b.call("less", step, _scalar(b, limit)))
+    chosen = If(asked.expr, again, Tuple([p.expr for p in params[2:]]))
+    function = Function([_variable(p) for p in params], chosen, TupleType(kinds[2:]))
+    first = [np.asarray(0, INDEX), _scalar(b, going) if going is not None else np.asarray(True), *states]
+    first += [_nothing(b, c) for c in collected]
+    called = Call(loop, [known_as(b, b.of(v), t).expr for v, t in zip(first, kinds, strict=True)])
+    return b.terms(Let(loop, function, called))
+
+
+def _variable(x: Term) -> Var:
+    assert isinstance(x.expr, Var)
+    return x.expr
+
+
+def _nothing(b: Expressions, x: Term) -> Term:
+    """No tensors like one, on a new first axis."""
+    if not all(isinstance(d, int) for d in x.shape):
+        raise Refused("the shape of what it collects is only known at run time")
+    return b.known(np.zeros((0, *x.shape), x.dtype))
+
+
+@operator("Loop")
+def loop(
+    b: Expressions, most: Term | None, condition: Term | None = None, *states: Term, body: GraphProto
+) -> list[Term]:
+    if not all(isinstance(s, Term) for s in states):
+        raise Refused("one of its states is a sequence of tensors")
+    names = [i.name for i in body.input]
+
+    def once(step: Term, inside: Sequence[Term]) -> tuple[Term, list[Term], list[Term]]:
+        yes = b.known(np.asarray(True))
+        on, *made = b.body(body, dict(zip(names, [step, yes, *inside], strict=True)), "body")
+        return on, made[: len(states)], made[len(states) :]
+
+    limit = None if most is None else b.cast(most, INDEX)
+    return repeated(b, states, condition, limit, once)
+
+
+@operator("Scan", since=9)
+def scan(
+    b: Expressions, *xs: Term, body: GraphProto, num_scan_inputs: int, scan_input_axes: Sequence[int] | None = None,
+    scan_input_directions: Sequence[int] | None = None, scan_output_axes: Sequence[int] | None = None,
+    scan_output_directions: Sequence[int] | None = None,
+) -> list[Term]:  # fmt: skip
+    many = num_scan_inputs
+    states, scanned = xs[:-many], list(xs[-many:])
+    axes = [x.axis(a) for x, a in zip(scanned, scan_input_axes or [0] * many, strict=True)]
+    backward = list(scan_input_directions or [0] * many)
+    steps = b.size(scanned[0], axes[0])
+    limit = b.of(np.asarray(steps, INDEX)) if isinstance(steps, int) else steps
+    scanned = [b.call("reverse", x, axis=a) if back else x for x, a, back in zip(scanned, axes, backward, strict=True)]
+    names = [i.name for i in body.input]
+
+    def once(step: Term, inside: Sequence[Term]) -> tuple[None, list[Term], list[Term]]:
+        items = [b.call("take", x, step, axis=a) for x, a in zip(scanned, axes, strict=True)]
+        made = b.body(body, dict(zip(names, [*inside, *items], strict=True)), "body")
+        return None, made[: len(states)], made[len(states) :]
+
+    found = repeated(b, states, None, limit, once)
+    outputs = []
+    count = len(found) - len(states)
+    turned = list(scan_output_directions or [0] * count)
+    for x, axis, back in zip(found[len(states) :], scan_output_axes or [0] * count, turned, strict=True):
+        x = b.call("reverse", x, axis=0) if back else x
+        at = x.axis(axis)
+        order = [*range(1, at + 1), 0, *range(at + 1, x.rank)]
+        outputs.append(b.transpose(x, order))
+    return [*found[: len(states)], *outputs]
+
+
+# -- sequences, whose lengths are known
+
+
+def _place(b: Expressions, place: Term | None, size: int) -> int:
+    if place is None:
+        return size
+    (at,) = b.numbers(place, "position")
+    if not -size <= at <= size:
+        raise Refused(f"the position {at} is outside a sequence of {size} tensors")
+    return at + size if at < 0 else at
+
+
+@operator("SequenceConstruct", since=11)
+def sequence(b: Expressions, *xs: Term) -> list[Any]:
+    return [list(xs)]
+
+
+@operator("SequenceEmpty", since=11)
+def empty(b: Expressions, *, dtype: int = 1) -> list[Any]:
+    return [[]]
+
+
+@operator("SequenceAt", since=11)
+def sequence_at(b: Expressions, xs: list[Term], position: Term) -> Term:
+    return xs[_place(b, position, len(xs))]
+
+
+@operator("SequenceInsert", since=11)
+def inserted(b: Expressions, xs: list[Term], x: Term, position: Term | None = None) -> list[Any]:
+    at = _place(b, position, len(xs))
+    return [[*xs[:at], x, *xs[at:]]]
+
+
+@operator("SequenceErase", since=11)
+def erased(b: Expressions, xs: list[Term], position: Term | None = None) -> list[Any]:
+    at = _place(b, position, len(xs)) if position is not None else len(xs) - 1
+    return [[*xs[:at], *xs[at + 1 :]]]
+
+
+@operator("SequenceLength", since=11)
+def length(b: Expressions, xs: list[Term]) -> Term:
+    return b.known(np.asarray(len(xs), np.int64))
+
+
+@operator("ConcatFromSequence", since=11)
+def joined(b: Expressions, xs: list[Term], *, axis: int, new_axis: int = 0) -> Term:
+    if new_axis:
+        at = axis + xs[0].rank + 1 if axis < 0 else axis
+        return concat(b, *(b.call("expand_dims", x, axis=at) for x in xs), axis=at)
+    return concat(b, *xs, axis=axis)
+
+
+@operator("SplitToSequence", since=11)
+def split_to_sequence(
+    b: Expressions, x: Term, sizes: Constant | None = None, *, axis: int = 0, keepdims: int = 1
+) -> list[Any]:
+    size = x.shape[x.axis(axis)]
+    if not isinstance(size, int):
+        raise Refused("how many parts it makes is only known at run time")
+    each = 1 if sizes is None else int(sizes) if sizes.ndim == 0 else 0
+    wanted = [min(each, size - i) for i in range(0, size, each)] if each or sizes is None else sizes.tolist()
+    made = parts(b, x, axis, wanted)
+    return [[squeezed(b, p, [axis]) for p in made] if sizes is None and not keepdims else made]
+
+
+@operator("SequenceMap", since=17)
+def mapped(b: Expressions, xs: list[Term], *others: Any, body: GraphProto) -> list[Any]:
+    names = [i.name for i in body.input]
+    rows = []
+    for i, x in enumerate(xs):
+        given: Mapping[str, Any] = dict(
+            zip(names, [x, *(o[i] if isinstance(o, list) else o for o in others)], strict=True)
+        )
+        rows.append(b.run(body, given))
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+@operator("Optional", "OptionalGetElement", since=15)
+def optional(b: Expressions, x: Any = None, *, type: Any = None) -> list[Any]:
+    if x is None:
+        raise Refused("an optional tensor that is not there")
+    return [x]
+
+
+@operator("OptionalHasElement", since=15)
+def has_element(b: Expressions, x: Any = None) -> Term:
+    return b.known(np.asarray(x is not None))

@@ -1,0 +1,186 @@
+"""Operators on each element, with broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+
+from compassc.importers.onnx.protobuf import numpy_type
+from compassc.importers.values import Refused
+from compassc.relay.frontend.terms import Expressions, Term, operator
+from compassc.relay.same_as_onnx import SAME
+
+BINARY = ("add", "subtract", "multiply", "divide")
+VARIADIC = ("maximum", "minimum")
+COMPARED = {
+    "Equal": "equal", "Greater": "greater", "GreaterOrEqual": "greater_equal", "Less": "less", "LessOrEqual": "less_equal",
+    "And": "logical_and", "Or": "logical_or", "Xor": "logical_xor", "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or",
+    "BitwiseXor": "bitwise_xor", "Not": "logical_not", "BitwiseNot": "bitwise_not", "IsNaN": "isnan",
+}  # fmt: skip
+"""Further operators without attributes, which no layer has, and those of Relay."""
+
+
+def one(name: str, b: Expressions, x: Term) -> Term:
+    return b.call(name, x)
+
+
+def two(name: str, b: Expressions, x: Term, y: Term) -> Term:
+    return b.call(name, x, y)
+
+
+def several(name: str, b: Expressions, *xs: Term) -> Term:
+    return reduce(partial(b.call, name), xs)
+
+
+def _declare() -> None:
+    for name, onnx in [*SAME.items(), *((relay, o) for o, relay in COMPARED.items())]:
+        if name == "power":
+            continue
+        arity: Callable[..., Term] = one
+        if name in VARIADIC:
+            arity = several
+        elif name in BINARY or onnx in COMPARED and name not in ("logical_not", "bitwise_not", "isnan"):
+            arity = two
+        operator(onnx)(partial(arity, name))
+
+
+_declare()
+operator("Sum")(partial(several, "add"))
+
+
+@operator("Mean")
+def mean(b: Expressions, *xs: Term) -> Term:
+    return b.call("divide", several("add", b, *xs), len(xs))
+
+
+@operator("Pow")
+def power(b: Expressions, x: Term, y: Term) -> Term:
+    if x.is_float or y.is_float:
+        real = x if x.is_float else y
+        return b.cast(b.call("power", b.cast(x, real.dtype), b.cast(y, real.dtype)), x.dtype)
+    return b.call("power", x, b.cast(y, x.dtype))
+
+
+@operator("Mod")
+def modulo(b: Expressions, x: Term, y: Term, *, fmod: int = 0) -> Term:
+    return b.call("mod" if fmod else "floor_mod", x, y)
+
+
+@operator("BitShift")
+def shift(b: Expressions, x: Term, y: Term, *, direction: str) -> Term:
+    return b.call("left_shift" if direction == "LEFT" else "right_shift", x, y)
+
+
+@operator("Reciprocal")
+def reciprocal(b: Expressions, x: Term) -> Term:
+    return b.call("divide", b.of(1, x), x)
+
+
+@operator("Round")
+def rounded(b: Expressions, x: Term) -> Term:
+    """To the nearest, ties to even: the operator takes them away from zero."""
+    tie = b.call("equal", b.call("subtract", x, b.call("floor", x)), 0.5)
+    even = b.call("multiply", b.call("round", b.call("multiply", x, 0.5)), 2.0)
+    return b.call("where", tie, even, b.call("round", x))
+
+
+@operator("IsInf")
+def infinite(b: Expressions, x: Term, *, detect_negative: int = 1, detect_positive: int = 1) -> Term:
+    wide = b.cast(x, "float32") if x.kind not in ("float32", "float64") else x
+    found = b.call("isinf", wide)
+    if not detect_negative:
+        found = b.call("logical_and", found, b.call("greater", wide, 0))
+    if not detect_positive:
+        found = b.call("logical_and", found, b.call("less", wide, 0))
+    return found
+
+
+@operator("Where")
+def where(b: Expressions, condition: Term, x: Term, y: Term) -> Term:
+    return b.call("where", condition, x, y)
+
+
+@operator("Clip", since=11)
+def clip(b: Expressions, x: Term, low: Term | None = None, high: Term | None = None) -> Term:
+    known = [None if v is None else v.array for v in (low, high)]
+    if x.kind == "float32" and all(k is not None for k in known):
+        low_number, high_number = (float(np.asarray(k).reshape(())) for k in known)
+        if low_number <= high_number:
+            return b.call("clip", x, a_min=low_number, a_max=high_number)
+    if low is not None:
+        x = b.call("maximum", x, low)
+    return b.call("minimum", x, high) if high is not None else x
+
+
+@operator("Clip", since=6)
+def clip_by_numbers(b: Expressions, x: Term, *, min: float | None = None, max: float | None = None) -> Term:
+    return clip(b, x, *(None if v is None else b.of(v, x) for v in (min, max)))
+
+
+@operator("LeakyRelu")
+def leaky_relu(b: Expressions, x: Term, *, alpha: float = 0.01) -> Term:
+    return b.call("nn.leaky_relu", x, alpha=alpha)
+
+
+def _cast(b: Expressions, x: Term, dtype: Any) -> Term:
+    return b.cast(x, dtype)
+
+
+@operator("Cast", since=6)
+def cast(b: Expressions, x: Term, *, to: int, saturate: int = 1, round_mode: str = "up") -> Term:
+    dtype = numpy_type(to)
+    if dtype.kind == "O":
+        raise Refused("text is not supported")
+    return _cast(b, x, dtype)
+
+
+@operator("BitCast")
+def bit_cast(b: Expressions, x: Term, *, to: int) -> Term:
+    return b.call("reinterpret", x, dtype=numpy_type(to).name)
+
+
+@operator("Identity")
+def identity(b: Expressions, x: Any) -> list[Any]:
+    """Of tensors and of sequences."""
+    return [x]
+
+
+@operator("Dropout", since=12)
+def dropout(
+    b: Expressions, x: Term, ratio: Term | None = None, training: Term | None = None, *, seed: int = 0
+) -> list[Any]:
+    """As it infers: what comes in, and a mask of ones."""
+    if training is not None and (training.array is None or training.array.reshape(-1)[0]):
+        chance = ratio.array if ratio is not None else np.float32(0.5)
+        if training.array is None or chance is None or np.asarray(chance).reshape(-1)[0]:
+            raise Refused("it is random")
+    mask = [b.full(b.known(np.asarray(True)), b.sizes(x))] if b.uses(1) else []
+    return [x, *mask]
+
+
+@operator("Dropout", since=7)
+def dropout_of_attributes(b: Expressions, x: Term, *, ratio: float = 0.5) -> list[Any]:
+    return dropout(b, x)
+
+
+@operator("PRelu", since=9)
+def prelu(b: Expressions, x: Term, slope: Term) -> Term:
+    return b.call("where", b.call("less", x, 0), b.call("multiply", x, slope), x)
+
+
+@operator("Trilu")
+def triangle(b: Expressions, x: Term, diagonal: Term | None = None, *, upper: int = 1) -> Term:
+    k = diagonal if diagonal is not None else b.known(np.asarray(0, np.int64))
+    return b.call("trilu", x, k=b.call("reshape", k, newshape=[]) if k.rank else k, upper=bool(upper))
+
+
+@operator("CumSum", "CumProd")
+def cumulated(b: Expressions, x: Term, axis: Term, *, exclusive: int = 0, reverse: int = 0) -> Term:
+    (at,) = b.numbers(axis, "axis")
+    name = "cumsum" if b.op == "CumSum" else "cumprod"
+    given = b.call("reverse", x, axis=at) if reverse else x
+    made = b.call(name, given, axis=at, dtype=x.kind, exclusive=bool(exclusive))
+    return b.call("reverse", made, axis=at) if reverse else made

@@ -1,0 +1,335 @@
+"""Operators that move elements: shapes, parts, and tensors joined."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from compass_core.arrays import Array
+from compass_core.reading.limits import COMPUTED_BYTES
+from compassc.importers.declare import Constant
+from compassc.importers.onnx.protobuf import numpy_type
+from compassc.importers.values import Refused
+from compassc.relay.frontend.terms import INDEX, Expressions, Size, Term, operator
+
+FARTHEST = 2**31 - 1
+"""A place beyond the end of any axis."""
+
+
+@operator("Shape")
+def shape(b: Expressions, x: Term, *, start: int = 0, end: int | None = None) -> Term:
+    wanted = slice(start, end)
+    if all(isinstance(d, int) for d in x.shape[wanted]):
+        return b.known(np.asarray(x.shape[wanted], np.int64))
+    first, last, _ = wanted.indices(x.rank)
+    whole = b.call("shape_of", x, dtype=INDEX)
+    return b.slice(whole, 0, first, last) if (first, last) != (0, x.rank) else whole
+
+
+@operator("Size")
+def count(b: Expressions, x: Term) -> Term:
+    if all(isinstance(d, int) for d in x.shape):
+        return b.known(np.asarray(prod(x.shape), np.int64))
+    return b.call("ndarray_size", x, dtype=INDEX)
+
+
+@operator("Reshape", since=5)
+def reshape(b: Expressions, x: Term, shape: Term, *, allowzero: int = 0) -> Term:
+    wanted = b.listed(shape)
+    if not allowzero:
+        wanted = [b.size(x, i) if s == 0 and i < x.rank else s for i, s in enumerate(wanted)]
+    computed = [s for s in wanted if not isinstance(s, int)]
+    if -1 in wanted and not computed:
+        plain = [s for s in wanted if isinstance(s, int)]
+        rest = -prod(plain)
+        if all(isinstance(d, int) for d in x.shape):
+            if not rest or prod(x.shape) % rest:
+                raise Refused(f"the shape {list(x.shape)} does not become {plain}")
+            plain[plain.index(-1)] = prod(x.shape) // rest
+        return b.call("reshape", x, newshape=plain, allowzero=bool(allowzero))
+    if -1 in wanted or len(computed) > 1:
+        return b.call("reshape", x, newshape=b.vector(wanted), allowzero=bool(allowzero))
+    return b.reshape(x, wanted)
+
+
+@operator("Flatten")
+def flatten(b: Expressions, x: Term, *, axis: int = 1) -> Term:
+    at = axis + x.rank if axis < 0 else axis
+    parts: list[Size] = []
+    for part in (x.shape[:at], x.shape[at:]):
+        parts.append(prod(part) if all(isinstance(d, int) for d in part) else -1)
+    if parts == [-1, -1]:
+        sizes = b.sizes(x)
+        parts = [product_of(b, sizes[:at]), product_of(b, sizes[at:])]
+        return b.call("reshape", x, newshape=b.vector(parts))
+    return b.call("reshape", x, newshape=parts, allowzero=True)
+
+
+def product_of(b: Expressions, sizes: Sequence[Size]) -> Size:
+    """How many elements extents make."""
+    found: Size = 1
+    for s in sizes:
+        if isinstance(found, int) and isinstance(s, int):
+            found *= s
+        else:
+            found = b.call(
+                "multiply", *(b.of(np.asarray(v, np.int64)) if isinstance(v, int) else v for v in (found, s))
+            )
+    return found
+
+
+def squeezed(b: Expressions, x: Term, axes: Sequence[int] | None) -> Term:
+    """A tensor without axes of one element."""
+    if axes is None:
+        if not all(isinstance(d, int) for d in x.shape):
+            raise Refused("which axes have one element is only known at run time")
+        axes = [i for i, d in enumerate(x.shape) if d == 1]
+    return b.call("squeeze", x, axis=[x.axis(a) for a in axes]) if len(axes) else x
+
+
+def unsqueezed(b: Expressions, x: Term, axes: Sequence[int]) -> Term:
+    """A tensor with further axes of one element, at places of the result."""
+    rank = x.rank + len(axes)
+    for axis in sorted(a + rank if a < 0 else a for a in axes):
+        x = b.call("expand_dims", x, axis=axis)
+    return x
+
+
+@operator("Squeeze", since=13)
+def squeeze(b: Expressions, x: Term, axes: Constant | None = None) -> Term:
+    return squeezed(b, x, None if axes is None else axes.reshape(-1).tolist())
+
+
+@operator("Squeeze")
+def squeeze_by_attribute(b: Expressions, x: Term, *, axes: Sequence[int] | None = None) -> Term:
+    return squeezed(b, x, axes)
+
+
+@operator("Unsqueeze", since=13)
+def unsqueeze(b: Expressions, x: Term, axes: Constant) -> Term:
+    return unsqueezed(b, x, axes.reshape(-1).tolist())
+
+
+@operator("Unsqueeze")
+def unsqueeze_by_attribute(b: Expressions, x: Term, *, axes: Sequence[int]) -> Term:
+    return unsqueezed(b, x, axes)
+
+
+@operator("Transpose")
+def transpose(b: Expressions, x: Term, *, perm: Sequence[int] | None = None) -> Term:
+    return b.transpose(x, list(perm) if perm is not None else list(range(x.rank))[::-1])
+
+
+@operator("Expand", since=8)
+def expand(b: Expressions, x: Term, shape: Term) -> Term:
+    wanted = b.listed(shape)
+    x = b.ranked(x, len(wanted))
+    own = [1] * (x.rank - len(wanted))
+    sizes: list[Size] = []
+    for i, s in enumerate([*own, *wanted]):
+        d = x.shape[i]
+        if isinstance(s, int) and isinstance(d, int):
+            sizes.append(d if s == 1 else s)
+        elif s == 1:
+            sizes.append(b.size(x, i))
+        elif isinstance(s, int) or d == 1:
+            sizes.append(s)
+        else:  # either may be 1
+            pair = (v if isinstance(v, Term) else b.of(np.asarray(v, np.int64)) for v in (b.size(x, i), s))
+            sizes.append(b.call("maximum", *pair))
+    return b.broadcast(x, sizes)
+
+
+@operator("Tile", since=6)
+def tile(b: Expressions, x: Term, repeats: Term) -> Term:
+    wanted = b.listed(repeats)
+    known = all(isinstance(n, int) for n in wanted)
+    return b.call("tile", x, reps=wanted if known else b.vector(wanted))
+
+
+@operator("Concat", since=4)
+def concat(b: Expressions, *xs: Term, axis: int) -> Term:
+    return b.call("concatenate", list(xs), axis=axis) if len(xs) > 1 else xs[0]
+
+
+def parts(b: Expressions, x: Term, axis: int, sizes: Sequence[int]) -> list[Term]:
+    """Parts of an axis, one behind the other."""
+    at, ends = x.axis(axis), np.cumsum([0, *sizes]).tolist()
+    if len(sizes) == 1:
+        return [x]
+    if 0 in sizes:
+        return [b.slice(x, at, first, last) for first, last in itertools.pairwise(ends)]
+    return b.calls("split", x, indices_or_sections=tuple(ends[1:-1]), axis=at)
+
+
+def _even(b: Expressions, x: Term, axis: int, count: int) -> list[int]:
+    size = x.shape[x.axis(axis)]
+    if not isinstance(size, int):
+        raise Refused("the sizes of its parts are only known at run time")
+    each = -(-size // count)
+    return [min(each, max(size - i * each, 0)) for i in range(count)]
+
+
+@operator("Split", since=13)
+def split(
+    b: Expressions, x: Term, sizes: Constant | None = None, *, axis: int = 0, num_outputs: int | None = None
+) -> list[Term]:
+    each = sizes.tolist() if sizes is not None else _even(b, x, axis, num_outputs or len(b.outputs()))
+    return parts(b, x, axis, each)
+
+
+@operator("Split")
+def split_by_attribute(b: Expressions, x: Term, *, split: Sequence[int] | None = None, axis: int = 0) -> list[Term]:
+    return parts(b, x, axis, split if split is not None else _even(b, x, axis, len(b.outputs())))
+
+
+@operator("Slice", since=10)
+def cut(
+    b: Expressions, x: Term, starts: Term, ends: Term, axes: Constant | None = None, steps: Constant | None = None
+) -> Term:
+    first, last = b.listed(starts), b.listed(ends)
+    along = axes.reshape(-1).tolist() if axes is not None else list(range(len(first)))
+    by = steps.reshape(-1).tolist() if steps is not None else [1] * len(first)
+    limits = [(b, e, s) for b, e, s in zip(first, last, by, strict=True)]
+    cuts = {x.axis(a): limit for a, limit in zip(along, limits, strict=True)}
+    if any(not isinstance(v, int) for begin, end, _ in limits for v in (begin, end)):
+        return _computed_cut(b, x, cuts)
+    known = {a: _limits(x.shape[a], int(begin), int(end), step) for a, (begin, end, step) in cuts.items()}  # type: ignore[arg-type]  # all are known
+    begin, end, step = (list(v) for v in zip(*known.values(), strict=True)) if known else ([], [], [])
+    return b.call("strided_slice", x, begin=begin, end=end, strides=step, axes=list(known)) if known else x
+
+
+def _limits(size: Any, begin: int, end: int, step: int) -> tuple[int, int, int]:
+    """Begin and end in reach of an axis; -size - 1 is before its first element."""
+    if not isinstance(size, int):
+        near = max(-FARTHEST, min(end, FARTHEST))
+        if step < 0 and near < 0 and end > -FARTHEST:
+            raise Refused("the places of its slice, counted from the end, are only known at run time")
+        return max(-FARTHEST, min(begin, FARTHEST)), near, step
+    first, last, _ = slice(begin, end, step).indices(size)
+    if step > 0:
+        return first, max(first, last), step
+    return first, min(first, last) if min(first, last) >= 0 else -size - 1, step
+
+
+def _computed_cut(b: Expressions, x: Term, cuts: dict[int, tuple[Size, Size, int]]) -> Term:
+    """A slice whose places are computed."""
+    rows: list[list[Size]] = [[], [], []]
+    for a in range(x.rank):
+        begin, end, step = cuts.get(a, (0, FARTHEST, 1))
+        if step < 0:
+            raise Refused("the places of its slice, which goes backwards, are only known at run time")
+        for row, v in zip(rows, (begin, end, step), strict=True):
+            row.append(max(-FARTHEST, min(v, FARTHEST)) if isinstance(v, int) else v)
+    return b.call("strided_slice", x, begin=b.vector(rows[0]), end=b.vector(rows[1]), strides=b.vector(rows[2]))
+
+
+@operator("Slice")
+def cut_by_attributes(
+    b: Expressions, x: Term, *, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int] | None = None
+) -> Term:
+    first, last = (b.known(np.asarray(v, np.int64)) for v in (starts, ends))
+    return cut(b, x, first, last, None if axes is None else np.asarray(axes))
+
+
+MODES = {"constant": "constant", "edge": "edge", "reflect": "reflect"}
+
+
+@operator("Pad", since=11)
+def pad(
+    b: Expressions,
+    x: Term,
+    pads: Term,
+    value: Term | None = None,
+    axes: Constant | None = None,
+    *,
+    mode: str = "constant",
+) -> Term:
+    widths = b.listed(pads)
+    half = len(widths) // 2
+    along = [x.axis(a) for a in (axes.reshape(-1).tolist() if axes is not None else range(half))]
+    around: list[list[Size]] = [[0, 0] for _ in range(x.rank)]
+    for i, a in enumerate(along):
+        around[a] = [widths[i], widths[half + i]]
+    fill = value if value is not None and mode == "constant" else b.of(np.zeros((), x.dtype))
+    fill = b.call("reshape", fill, newshape=[]) if fill.rank else fill
+    flat = [w for pair in around for w in pair]
+    if any(not isinstance(w, int) for w in flat):
+        if mode not in MODES:
+            raise Refused(f"its widths are only known at run time, and its mode is {mode}")
+        table = b.reshape(b.vector(flat), [x.rank, 2])
+        return b.call("nn.pad", x, pad_width=table, pad_value=fill, pad_mode=mode)
+    known = [(int(before), int(after)) for before, after in around]  # type: ignore[arg-type]  # all are known
+    if mode == "wrap":
+        return _wrapped(b, x, known)
+    if mode not in MODES:
+        raise Refused(f"there is no mode {mode}")
+    for a, (before, after) in enumerate(known):  # less than nothing is cut off
+        if min(before, after) < 0:
+            size = x.shape[a]
+            end = size - max(-after, 0) if isinstance(size, int) else -max(-after, 0) or FARTHEST
+            x = b.slice(x, a, max(-before, 0), end)
+    wide = [(max(before, 0), max(after, 0)) for before, after in known]
+    return b.call("nn.pad", x, pad_width=wide, pad_value=fill, pad_mode=mode) if any(map(any, wide)) else x
+
+
+def _wrapped(b: Expressions, x: Term, widths: Sequence[tuple[int, int]]) -> Term:
+    for a, (before, after) in enumerate(widths):
+        size = x.shape[a]
+        if not isinstance(size, int):
+            raise Refused("how its tensor is continued is only known at run time")
+        if before or after:
+            places = np.arange(-before, size + after) % size
+            x = b.call("take", x, places.astype(np.int64), axis=a)
+    return x
+
+
+@operator("Pad", since=2)
+def pad_by_attributes(
+    b: Expressions, x: Term, *, pads: Sequence[int], mode: str = "constant", value: float = 0.0
+) -> Term:
+    return pad(b, x, b.known(np.asarray(pads, np.int64)), b.of(value, x), mode=mode)
+
+
+@operator("ConstantOfShape", since=9)
+def constant_of_shape(b: Expressions, shape: Term, *, value: Array | None = None) -> Term:
+    number = np.zeros((), np.float32) if value is None else value.reshape(())
+    return b.full(b.known(number), b.listed(shape))
+
+
+@operator("Range")
+def numbers_between(b: Expressions, start: Term, limit: Term, step: Term) -> Term:
+    return b.call("arange", start=start, stop=limit, step=step, dtype=start.kind)
+
+
+@operator("EyeLike", since=9)
+def eye_like(b: Expressions, x: Term, *, dtype: int | None = None, k: int = 0) -> Term:
+    if not all(isinstance(d, int) for d in x.shape):
+        raise Refused("the shape of its matrix is only known at run time")
+    kind = x.dtype if dtype is None else numpy_type(dtype)
+    b.budget.take(COMPUTED_BYTES, prod(x.shape) * kind.itemsize, f"the node '{b.name}'")
+    return b.known(np.eye(x.shape[0], x.shape[1], k=k, dtype=kind))
+
+
+@operator("DepthToSpace", since=13)
+def depth_to_space(b: Expressions, x: Term, *, blocksize: int, mode: str = "DCR") -> Term:
+    return b.call("nn.depth_to_space", x, block_size=blocksize, mode=mode)
+
+
+@operator("DepthToSpace")
+def depth_to_space_of_columns(b: Expressions, x: Term, *, blocksize: int) -> Term:
+    return depth_to_space(b, x, blocksize=blocksize)
+
+
+@operator("SpaceToDepth")
+def space_to_depth(b: Expressions, x: Term, *, blocksize: int) -> Term:
+    return b.call("nn.space_to_depth", x, block_size=blocksize)
+
+
+@operator("ReverseSequence")
+def reverse_sequence(b: Expressions, x: Term, lengths: Term, *, batch_axis: int = 1, time_axis: int = 0) -> Term:
+    return b.call("reverse_sequence", x, b.cast(lengths, "int32"), seq_axis=time_axis, batch_axis=batch_axis)
