@@ -286,6 +286,7 @@ MODULES: dict[str, Names] = {
     "tvm.relay.testing": Names(
         {n: f"{_RELAY_NODES}:" for n in ("count", "make_nat_expr", "make_nat_value")}
         | {n: "compassc.compat.relay_testing:" for n in ("run_infer_type", "run_opt_pass")}
+        | {n: f"{_RELAY}.testing.gradients:" for n in ("check_grad", "count_ops", "rand")}
         | {"Prelude": f"{_RELAY}.std:", "create_workload": f"{_RELAY}.testing:"}
     ),
     **{f"tvm.relay.testing.{n}": Names(like=(f"{_RELAY}.testing.{n}",)) for n in _NETWORKS.split()},

@@ -11,6 +11,7 @@ from compassc.ir.errors import ExpressionTypeError
 from compassc.pass_manager import describe, load_pass
 from compassc.pass_manager.context import PassContext, PassInfo, Sequential, Transform, decorator
 from compassc.relay.expr import Expr, Function
+from compassc.relay.gradient import gradient
 from compassc.relay.infer import infer_local
 from compassc.relay.module import IRModule
 from compassc.relay.passes import FOLDER, RelayPass, fold_constant, infer_type, make, to_a_normal_form
@@ -29,6 +30,7 @@ __all__ = [
     "Sequential",
     "ToANormalFormExpr",
     "function_pass",
+    "gradient",
     "module_pass",
 ]
 

@@ -20,8 +20,8 @@ from tests.choosing import some
 from tests.relay.relay_values import SHAPE, evaluate, functions, module
 
 PASSES = [d.name for d in describe(FOLDER)]
-APPROXIMATE = {"FastMath", "ToMixedPrecision"}
-"""Those that change numbers, with tests of their own."""
+APPROXIMATE = {"FastMath", "FirstOrderGradient", "ToMixedPrecision"}
+"""Those that change what is computed, with tests of their own."""
 X, Y = np.arange(6, dtype="float32").reshape(SHAPE) - 2, np.full(SHAPE, 1.5, "float32")
 
 

@@ -1,9 +1,10 @@
 """Networks to try compilers on: `resnet.get_workload(...)` is a module and random parameters. Their parts (`layers`) make
-variables for weights by name, which `init` gives values."""
+variables for weights by name, which `init` gives values. `check_grad` holds gradients against differences."""
 
 from __future__ import annotations
 
 from compassc.relay.testing import dqn, init, layers, mlp, mobilenet, resnet, squeezenet
+from compassc.relay.testing.gradients import check_grad
 from compassc.relay.testing.init import create_workload
 
-__all__ = ["create_workload", "dqn", "init", "layers", "mlp", "mobilenet", "resnet", "squeezenet"]
+__all__ = ["check_grad", "create_workload", "dqn", "init", "layers", "mlp", "mobilenet", "resnet", "squeezenet"]
