@@ -289,6 +289,14 @@ class Builder(Recorder):
             yield Value.lazy(t, var, var.name, (var,), whole_range(t))
 
     @contextmanager
+    def while_loop(self, condition: Expression) -> Iterator[None]:
+        """A loop that runs as long as a condition holds; variables in it may be assigned others within the loop."""
+        found = recorded(condition)
+        line = self.add(f"while {found.source}:", lambda: (S.While(found.expr, ()),), found.variables)
+        with self._within(line.body):
+            yield
+
+    @contextmanager
     def when(self, condition: Expression) -> Iterator[None]:
         """What happens where a condition holds."""
         found = recorded(condition)

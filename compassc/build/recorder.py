@@ -169,14 +169,14 @@ class Recorder:
         raise TypeError("a kernel in the making has no tiles")
 
 
-def either(a: Expression, b: Expression) -> Expression:
+def either(first: Expression, *others: Expression) -> Expression:
     """`a or b` of conditions."""
-    return _logical("or", a, b)
+    return functools.reduce(lambda a, b: _logical("or", a, b), others, first)
 
 
-def both(a: Expression, b: Expression) -> Expression:
+def both(first: Expression, *others: Expression) -> Expression:
     """`a and b` of conditions."""
-    return _logical("and", a, b)
+    return functools.reduce(lambda a, b: _logical("and", a, b), others, first)
 
 
 def _logical(symbol: str, a: Expression, b: Expression) -> Value:

@@ -190,3 +190,26 @@ def test_arguments_are_bound_as_python_binds_them(name, count, named):
         return
     bound.apply_defaults()
     assert op.bind(args, kwargs) == dict(bound.arguments)
+
+
+def test_a_loop_runs_as_long_as_its_condition_holds(tmp_path):
+    """The first power of two, or of three, that is above a number, by a loop in the text, as IR and in PySim."""
+    b = Builder()
+    with b.active():
+        y, n = pointer_of(b.parameter("t", pointer_type(INT32, "global"), None)), variable_of(b)
+        for at in (0, 1):
+            power = b.define(b.variable("power", INT32), S.i32(1))
+            with b.while_loop(build.both(power <= n, build.either(power < 50, power > 60))):
+                b.assign(power, power * (at + 2))
+            y[at] = power
+    b.finish()
+    types = [("t1", 'S.ptr("int32", "global")'), ("n1", "S.i32")]
+    kernel = Kernel(kernel_text(types, b.written(), b.called), (), b.maker("layer"))
+    path = tmp_path / "kernel.py"
+    path.write_text(kernel.text)
+    function = function_of(kernel, path)
+    assert structural_equal(parse(function, "X2_1204").entry_func, kernel.function)
+    for run in (BuildManager("X2_1204").build(kernel.function), function):
+        y = np.zeros(2, np.int32)
+        run(y, 40)
+        np.testing.assert_array_equal(y, (64, 81))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import numpy as np
 
+from compass_core.arrays import Array
+from compassc.build import Address, Expression, Value, both
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
-from compassc.layers.families.detection import fixed_decoders
 from compassc.layers.families.detection.boxes import (
     Decode,
     Limits,
     anchors_of,
     decode_sizes,
+    detection_sizes,
     four,
     limits_of,
     multibox_sizes,
@@ -20,174 +23,143 @@ from compassc.layers.families.detection.boxes import (
     proposal_sizes,
     xform_clip,
 )
-from compassc.layers.families.detection.fixed import LETTERS
-from compassc.layers.families.detection.selecting import (
-    Lines,
-    Numbers,
-    classes_end,
-    detection_frame,
-    per_class,
-    proposal_frame,
-    rest,
-    same_kinds,
-    selecting,
-    stores,
-    table_lines,
-    whole_number,
+from compassc.layers.families.detection.corners import (
+    PLAIN,
+    SWAPPED,
+    Corners,
+    Decoder,
+    DetectionDecoder,
+    FloatDecoder,
+    RegionDecoder,
+    ShiftedDecoder,
+    anchor_of,
+    region_of,
 )
+from compassc.layers.families.detection.fixed import (
+    boxes_numbers,
+    detection_numbers,
+    fixed_anchors,
+    multibox_score,
+    proposal_numbers,
+)
+from compassc.layers.families.detection.lists import BoxList, ClassList, Output, more, same_kinds, scalar
+from compassc.layers.families.detection.selecting import Chosen, Selection
 from compassc.layers.kernels import kernel
-from compassc.layers.scripts import Substitutions, script
+from compassc.layers.layer_kernel import LayerKernel, tail
 from compassc.layers.source import Kernel
+from compassc.layers.steps import LANES
+from compassc.layers.vectors import load, scaled_floor
 
 
-def decode_lines(limits: Limits, given: Numbers) -> Lines:
-    """y0, x0, y1, x1 from the offsets t_y.., centres a_y.. and sizes a_h.., in floats."""
-    given |= {"high_y": float(limits.height), "high_x": float(limits.width)}
-    lines: Lines = []
-    for a, side in zip("yx", "hw", strict=True):
-        lines += [
-            f"side_{a} = clamp(S.exp(t_{side}) * a_{side}, 0.0, high_{a})",
-            f"middle_{a} = t_{a} * a_{side} + a_{a}",
-        ]
-        for i, sign in enumerate("-+"):
-            value = f"middle_{a} {sign} side_{a} * 0.5"
-            lines.append(f"{a}{i} = " + (f"clamp({value}, 0.0, high_{a})" if limits.clip else value))
-    return lines
-
-
-def offset_lines(at: str, divisors: Sequence[float], given: Numbers, order: Sequence[int] = (0, 1, 2, 3)) -> Lines:
-    """t_y, t_x, t_h, t_w of the row at `at`; `order` says which column is which."""
-    given |= {f"divisor_{a}": float(divisors[i]) for a, i in zip(LETTERS, order, strict=True)}
-    return [
-        f't_{a} = S.cast(deltas[({at}) * 4 + {i}], "float32") / divisor_{a}'
-        for a, i in zip(LETTERS, order, strict=True)
-    ]
-
-
-def corner_lines(pointer: str, at: str, order: Sequence[int] = (0, 1, 2, 3)) -> Lines:
-    """Centre and size of the box (y0, x0, y1, x1) in a row of a tensor."""
-    lines: Lines = []
-    for i, (a, side) in enumerate(zip("yx", "hw", strict=True)):
-        lines += [
-            f'first_{a} = S.cast({pointer}[({at}) * 4 + {order[i]}], "float32")',
-            f'last_{a} = S.cast({pointer}[({at}) * 4 + {order[i + 2]}], "float32")',
-            f"a_{side} = last_{a} - first_{a}",
-            f"a_{a} = (first_{a} + last_{a}) * 0.5",
-        ]
-    return lines
-
-
-def _anchor_lines(dtype: str = "float32") -> Lines:
-    return [f'a_{a} = S.cast(anchors[b * 4 + {i}], "{dtype}")' for i, a in enumerate(LETTERS)]
+def _by_anchor(k: LayerKernel, sizes: Decode, anchors: Array, decode: Decoder) -> Callable[[Chosen], Corners]:
+    """Corners of boxes that have an anchor, which is constant, and a row of offsets each."""
+    rows, number, whole = k.pointer(anchors.reshape(-1)), k.number(sizes.boxes), anchors.dtype.kind == "i"
+    return lambda at: decode(anchor_of(k, rows, at.box, whole), at.image * number + at.box)
 
 
 @kernel("DecodeBox")
 def decode_box(layer: Layer) -> Kernel:
     s, limits = decode_sizes(layer), limits_of(layer)
-    boxes, counts, many, out_scores, labels = layer.outputs
-    same_kinds(layer, boxes, out_scores, (counts, many, labels))
-    given: Numbers = {
-        "deltas": layer.inputs[1],
-        "out_boxes": boxes,
-        "counts": counts,
-        "many": many,
-        "out_scores": out_scores,
-        "labels": labels,
-        "slots": s.slots,
-    }
-    listing, end = per_class(counts, labels), rest(boxes, out_scores) + classes_end(counts, labels, many)
-    if layer.is_quantised:
-        emit = [*_table_lines(layer, s, limits, given), *stores(boxes, out_scores)]
-        threshold = layer.integer("score_threshold_uint8")
-        return selecting(layer, s, emit, listing, end, given, threshold, True, layer.input.scalar_zero)
-    if len(layer.inputs) == 3:
-        if layer.inputs[2].count != s.boxes * 4:
-            raise LayerError(f"anchors {list(layer.inputs[2].shape)} for {s.boxes} boxes")
-        given["anchors"] = layer.inputs[2]
-    else:
-        given["anchors"] = anchors_of(layer, s.boxes).astype(np.float32).reshape(-1)
-    emit = [
-        *_anchor_lines(),
-        *offset_lines("n * number + b", four(layer, "variance", (10, 10, 5, 5)), given),
-        *decode_lines(limits, given),
-        *stores(boxes, out_scores),
-    ]
-    return selecting(layer, s, emit, listing, end, given, layer.number("score_threshold", 0.5), True)
+    boxes, counts, many, scores, labels = layer.outputs
+    same_kinds(layer, boxes, scores, (counts, many, labels))
+    k = LayerKernel()
+    with k.active():
+        lists = BoxList(k, boxes, scores, s.room), ClassList(k, counts, labels, many, s.slots)
+        threshold: float
+        if layer.is_quantised:
+            anchors, threshold, zero = (
+                _whole_anchors(layer, s),
+                layer.integer("score_threshold_uint8"),
+                layer.input.scalar_zero,
+            )
+            corners = _by_anchor(
+                k, s, anchors, ShiftedDecoder(k, layer, limits, layer.integer("box_shift"), even=False)
+            )
+        else:
+            threshold, zero = layer.number("score_threshold", 0.5), 0
+            decode = FloatDecoder(k, layer.inputs[1], four(layer, "variance", (10, 10, 5, 5)), limits)
+            corners = _by_given_anchor(k, layer, s, decode)
+        Selection(k, layer, s, *lists, corners, threshold, zero=zero).make(lowest=True)
+    return k.kernel()
 
 
-def _table_lines(layer: Layer, s: Decode, limits: Limits, given: Numbers) -> Lines:
-    """y0, x0, y1, x1 of a quantised DecodeBox."""
+def _by_given_anchor(k: LayerKernel, layer: Layer, s: Decode, decode: Decoder) -> Callable[[Chosen], Corners]:
+    """As `_by_anchor`, with a tensor of anchors where the layer has one."""
+    if len(layer.inputs) != 3:
+        return _by_anchor(k, s, anchors_of(layer, s.boxes).astype(np.float32), decode)
+    if layer.inputs[2].count != s.boxes * 4:
+        raise LayerError(f"anchors {list(layer.inputs[2].shape)} for {s.boxes} boxes")
+    anchors, number = k.tensor(layer.inputs[2]), k.number(s.boxes)
+    return lambda at: decode(anchor_of(k, anchors, at.box, False), at.image * number + at.box)
+
+
+def _whole_anchors(layer: Layer, s: Decode) -> Array:
+    """The anchors of a quantised DecodeBox."""
     if len(layer.inputs) == 3:
         raise LayerError("quantised boxes with a tensor of anchors are not supported; give it constants")
-    anchors, deltas = anchors_of(layer, s.boxes), layer.inputs[1]
-    shift = layer.integer("box_shift")
+    anchors, shift = anchors_of(layer, s.boxes), layer.integer("box_shift")
     if anchors.dtype.kind not in "iu" or np.abs(anchors.astype(np.int64)).max(initial=0) > 32767 or not 0 <= shift < 31:
         raise LayerError("quantised anchors must be whole numbers of 16 bits, and 'box_shift' from 0 to 30")
-    lines: Lines = [f"a_{a} = S.i32(anchors[b * 4 + {i}])" for i, a in enumerate(LETTERS)]
-    given |= {
-        "anchors": anchors.astype(np.int16).reshape(-1),
-        "box_shift": shift,
-        "high_y": int(limits.height),
-        "high_x": int(limits.width),
-    }
-    for i, a in enumerate(LETTERS):
-        lines += table_lines(layer, f"t{a}_lut", f"t_{a}", f"deltas[(n * number + b) * 4 + {i}]", deltas, given)
-    for a, side in zip("yx", "hw", strict=True):
-        lines += [
-            f"side_{a} = clamp((t_{side} * a_{side}) >> box_shift, 0, high_{a})",
-            f"middle_{a} = ((t_{a} * a_{side}) >> box_shift) + a_{a}",
-        ]
-        for n, sign in enumerate("-+"):
-            value = f"middle_{a} {sign} (side_{a} >> 1)"
-            lines.append(f"{a}{n} = " + (f"clamp({value}, 0, high_{a})" if limits.clip else value))
-    return lines
+    return anchors.astype(np.int16)
 
 
 @kernel("DetectionOutput")
 def detection_output(layer: Layer) -> Kernel:
-    if layer.is_quantised:
-        return fixed_decoders.detection_output(layer)
-    sizes, f = detection_frame(layer)
-    caffe = layer.word("anchor_mode", "") == "CAFFE_DETECTION"
-    order = (1, 0, 3, 2) if caffe else (0, 1, 2, 3)
-    limits = Limits(layer.number("image_height", 600), layer.number("image_width", 600))
-    cut: Lines = []
-    largest = xform_clip(layer)
-    if np.isfinite(largest):
-        f.names["largest"] = float(largest)
-        cut = ["t_h = S.min(t_h, largest)", "t_w = S.min(t_w, largest)"]
-    at = "(n * number + b) * rows + left + c"
-    emit = [
-        *corner_lines("proposals", "n * number + b", order),
-        *offset_lines(at, four(layer, "variance", (10, 10, 5, 5)), f.names, order),
-        *cut,
-        *decode_lines(limits, f.names),
-        *stores(f.boxes, f.scores, order),
-    ]
-    return selecting(layer, sizes, emit, f.listing, f.end, f.names, layer.number("score_threshold", 0.7))
+    s, rows_, left_ = detection_sizes(layer)
+    scores, boxes, counts, labels, many = layer.outputs
+    same_kinds(layer, boxes, scores, (counts, many, labels))
+    k, source = LayerKernel(), layer.inputs[2]
+    decode: Decoder
+    with k.active():
+        lists = BoxList(k, boxes, scores, s.room), ClassList(k, counts, labels, many, s.slots)
+        if layer.is_quantised:
+            numbers = detection_numbers(layer)
+            order, threshold = SWAPPED if numbers.swapped else PLAIN, float(numbers.threshold)
+            decode = DetectionDecoder(k, layer, numbers, order)
+        else:
+            order = SWAPPED if layer.word("anchor_mode", "") == "CAFFE_DETECTION" else PLAIN
+            limits = Limits(layer.number("image_height", 600), layer.number("image_width", 600))
+            threshold, divisors = layer.number("score_threshold", 0.7), four(layer, "variance", (10, 10, 5, 5))
+            decode = FloatDecoder(k, layer.inputs[1], divisors, limits, order, xform_clip(layer))
+        proposals, number, rows, left = k.tensor(source), k.number(s.boxes), k.number(rows_), k.number(left_)
+
+        def corners(at: Chosen) -> Corners:
+            row = k.held("row", at.image * number + at.box)
+            return decode(region_of(k, proposals, row, source, order), row * rows + left + at.label)
+
+        Selection(k, layer, s, *lists, corners, threshold, order).make()
+    return k.kernel()
 
 
 @kernel("Proposal")
 def proposal(layer: Layer) -> Kernel:
-    if layer.is_quantised:
-        return fixed_decoders.proposal(layer)
-    s = proposal_sizes(layer)
-    f = proposal_frame(layer, proposal_anchors(layer, s.boxes).astype(np.float32))
-    limits = Limits(layer.number("height", 600), layer.number("width", 600))
-    emit = [
-        *_anchor_lines(),
-        *offset_lines("n * number + b", (10, 10, 5, 5), f.names),
-        *decode_lines(limits, f.names),
-        *stores(f.boxes, f.scores),
-    ]
-    return selecting(layer, s, emit, f.listing, f.end, f.names, layer.number("score_threshold", 0.45))
+    scores, boxes, many, one = layer.outputs
+    k, s = LayerKernel(), proposal_sizes(layer)
+    threshold: float
+    decode: Decoder
+    with k.active():
+        if layer.is_quantised:
+            p = proposal_numbers(layer)
+            same_kinds(layer, boxes, scores, (many, one))
+            anchors, threshold = fixed_anchors(layer, s.boxes).astype(np.int16), p.threshold
+            decode = ShiftedDecoder(k, layer, Limits(p.height, p.width), p.shift, even=True)
+        else:
+            same_kinds(layer, boxes, scores, (many, one))
+            limits = Limits(layer.number("height", 600), layer.number("width", 600))
+            anchors, threshold = (
+                proposal_anchors(layer, s.boxes).astype(np.float32),
+                layer.number("score_threshold", 0.45),
+            )
+            decode = FloatDecoder(k, layer.inputs[1], (10, 10, 5, 5), limits)
+        lists, numbers = BoxList(k, boxes, scores, s.room), [Output(k, t) for t in (many, one)]
+        selection = Selection(k, layer, s, lists, None, _by_anchor(k, s, anchors, decode), threshold)
 
+        def end(image: Value) -> None:
+            numbers[0].put_count(image, lists.filled)
+            numbers[1].put_count(image, S.i32(1))
 
-BOUNDING = """
-for b in range(S.get_local_id(), number, S.get_local_size()):
-    $decode
-    $store
-"""
+        selection.make(end=end)
+    return k.kernel()
 
 
 @kernel("BoundingBox")
@@ -198,93 +170,98 @@ def bounding_box(layer: Layer) -> Kernel:
             f"regions {list(rois.shape)}, offsets {list(deltas.shape)} and boxes {list(y.shape)} do not fit"
         )
     same_kinds(layer, y, y, ())
-    if layer.is_quantised:
-        return fixed_decoders.bounding_box(layer)
-    given: Numbers = {}
-    decode = [
-        *corner_lines("rois", "b"),
-        *offset_lines("b", four(layer, "std_div", (10, 10, 5, 5)), given),
-        *decode_lines(Limits(1.0, 1.0), given),
-    ]
-    store = [f'y[b * 4 + {i}] = narrow({v}, "{y.dtype}")' for i, v in enumerate(("y0", "x0", "y1", "x1"))]
-    return script(
-        BOUNDING,
-        None,
-        {"decode": decode, "store": store},
-        rois=rois,
-        deltas=deltas,
-        y=y,
-        number=rois.count // 4,
-        **given,
-    )
+    k = LayerKernel()
+    decode: Decoder
+    with k.active():
+        if layer.is_quantised:
+            decode = RegionDecoder(k, layer, boxes_numbers(layer, rois, deltas), rois, clip=True)
+        else:
+            decode = FloatDecoder(k, deltas, four(layer, "std_div", (10, 10, 5, 5)), Limits(1.0, 1.0))
+        regions, out = k.tensor(rois), Output(k, y)
+        with k.shared(k.number(rois.count // 4), "b") as b:
+            for i, corner in enumerate(decode(region_of(k, regions, b, rois), b)):
+                out.put_limited(b * 4 + i, corner)
+    return k.kernel()
 
 
-MULTIBOX = """
-for n in range(S.get_local_id(), images, S.get_local_size()):
-    filled = S.i32(0)
-    own = scores + n * classes * number
-    for j in range(0, number, 32):
-        mask = S.tail_mask(S.min(number - j, 32), 32)
-        best = load(own + (number + j), mask, "$dtype", 32)
-        for c in range(2, classes):
-            best = S.max(best, load(own + (c * number + j), mask, "$dtype", 32))
-        if S.vany(best > threshold):
-            for e in range(S.min(number - j, 32)):
-                b = j + e
-                value = S.cast(own[number + b], "float32")
-                label = S.i32(0)
-                for c in range(2, classes):
-                    other = S.cast(own[c * number + b], "float32")
-                    if other > value:
-                        value = other + 0.0
-                        label = c - 1
-                if value > threshold and filled < room:
-                    $decode
-                    to = (n * room + filled) * 6
-                    y[to] = narrow(S.cast(label, "float32"), "$to")
-                    y[to + 1] = narrow(value, "$to")
-                    $store
-                    filled += 1
-    for z in range(filled * 6, room * 6):
-        y[n * room * 6 + z] = narrow(S.fp32(-1.0), "$to")
-    many[n] = $count
-"""
+class _Multibox:
+    """Boxes of the class with the highest score, without the first; rows of the output have class, score and corners."""
+
+    def __init__(self, k: LayerKernel, layer: Layer) -> None:
+        self.k, self.layer, self.quantised = k, layer, layer.is_quantised
+        images, classes, number, room = multibox_sizes(layer)
+        same_kinds(layer, layer.outputs[0], layer.outputs[0], layer.outputs[1:])
+        self.images, self.classes, self.number, self.room = (k.number(n) for n in (images, classes, number, room))
+        self.scores, self.regions = k.tensor(layer.input), k.tensor(layer.inputs[2])
+        self.rows, self.many = (Output(k, t) for t in layer.outputs)
+        clip = layer.flag("clip", True)
+        self.decode: Decoder
+        if self.quantised:
+            scale, shift, least = multibox_score(layer)
+            self.threshold, self.scale, self.shift = k.number(least), k.number(scale), k.number(shift)
+            numbers = boxes_numbers(layer, layer.inputs[2], layer.inputs[1])
+            self.decode = RegionDecoder(k, layer, numbers, layer.inputs[2], clip, SWAPPED)
+        else:
+            self.threshold = k.number(float(np.float32(layer.number("score_threshold", 0.5))))
+            divisors = four(layer, "variance", (10, 10, 5, 5))
+            self.decode = FloatDecoder(k, layer.inputs[1], divisors, Limits(1.0, 1.0, clip), SWAPPED)
+
+    def make(self) -> None:
+        k, dtype = self.k, self.layer.input.dtype
+        with k.shared(self.images, "n") as n:
+            self.filled = k.changing("filled", S.i32(0))
+            own = k.hold(self.scores + n * self.classes * self.number, "own")
+            with k.for_range(0, self.number, LANES, "j") as j:
+                mask = k.held("mask", tail(self.number - j))
+                best = k.changing("best", load(own + (self.number + j), mask, dtype, LANES))
+                with k.for_range(2, self.classes, name="c") as c:
+                    k.assign(best, S.max(best, load(own + (c * self.number + j), mask, dtype, LANES)))
+                with (
+                    k.when(S.vany((best > self.threshold) & mask)),
+                    k.for_range(0, S.min(self.number - j, LANES), name="e") as e,
+                ):
+                    box = k.held("box", j + e)
+                    score, label = self._best(own + box)
+                    with k.when(both(score > self.threshold, self.filled < self.room)):
+                        self._put(n, box, score, label)
+            with k.for_range(self.filled * 6, self.room * 6, name="z") as z:
+                self.rows.fill(n * self.room * 6 + z, -1)
+            self.many.put_count(n, self.filled)
+
+    def _best(self, column: Address) -> tuple[Value, Value]:
+        """The highest score of a box, and its class."""
+        k = self.k
+
+        def real(c: Expression | int) -> Expression:
+            return scalar(column, c * self.number, self.layer.input)
+
+        score, label = k.changing("score", real(1)), k.changing("label", S.i32(0))
+        with k.for_range(2, self.classes, name="c") as c:
+            other = k.held("other", real(c))
+            with k.when(other > score):
+                k.assign(score, other)
+                k.assign(label, c - 1)
+        return score, label
+
+    def _put(self, n: Value, box: Value, score: Value, label: Value) -> None:
+        k, out, anchors = self.k, self.rows, self.layer.inputs[2]
+        y0, x0, y1, x1 = self.decode(region_of(k, self.regions, box, anchors, SWAPPED), n * self.number + box)
+        to = k.held("to", (n * self.room + self.filled) * 6)
+        if self.quantised:
+            out.put(to, S.min(label, out.tensor.high))
+            value = scaled_floor(more(score, self.layer.input.scalar_zero), self.scale, self.shift)
+            out.put_limited(to + 1, value)
+        else:
+            out.put(to, S.cast(label, "float32"))
+            out.put(to + 1, score)
+        for i, corner in enumerate((x0, y0, x1, y1)):
+            out.put_limited(to + 2 + i, corner)
+        k.assign(self.filled, self.filled + 1)
 
 
 @kernel("MultiboxTransformLoc")
 def multibox(layer: Layer) -> Kernel:
-    if layer.is_quantised:
-        return fixed_decoders.multibox(layer)
-    n, c, a, room = multibox_sizes(layer)
-    y, many = layer.outputs
-    same_kinds(layer, y, y, (many,))
-    given: Numbers = {"deltas": layer.inputs[1], "anchors": layer.inputs[2]}
-    # rows hold x before y
-    order = (1, 0, 3, 2)
-    decode = [
-        *corner_lines("anchors", "b", order),
-        *offset_lines("n * number + b", four(layer, "variance", (10, 10, 5, 5)), given, order),
-        *decode_lines(Limits(1.0, 1.0, layer.flag("clip", True)), given),
-    ]
-    store = [f'y[to + {i + 2}] = narrow({v}, "{y.dtype}")' for i, v in enumerate(("x0", "y0", "x1", "y1"))]
-    words: Substitutions = {
-        "dtype": layer.input.dtype,
-        "to": y.dtype,
-        "decode": decode,
-        "store": store,
-        "count": whole_number(many, "filled"),
-    }
-    return script(
-        MULTIBOX,
-        None,
-        words,
-        scores=layer.input,
-        y=y,
-        many=many,
-        images=n,
-        number=a,
-        classes=c,
-        room=room,
-        threshold=float(np.float32(layer.number("score_threshold", 0.5))),
-        **given,
-    )
+    k = LayerKernel()
+    with k.active():
+        _Multibox(k, layer).make()
+    return k.kernel()

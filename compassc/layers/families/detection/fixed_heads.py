@@ -14,7 +14,7 @@ from compassc.layers.families.detection.fixed import (
     head_numbers,
     head_tables,
 )
-from compassc.layers.families.detection.selecting import Lines, entry_lines, list_end
+from compassc.layers.families.detection.texts import Lines, entry_lines, list_end
 from compassc.layers.scripts import Substitutions, filled, script
 from compassc.layers.source import Kernel
 

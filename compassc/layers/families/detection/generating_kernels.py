@@ -19,7 +19,8 @@ from compassc.layers.families.detection.generating import (
     fixed_generation,
     generation_of,
 )
-from compassc.layers.families.detection.selecting import Lines, Numbers, entry_lines, same_kinds, whole_number, zeros
+from compassc.layers.families.detection.lists import same_kinds
+from compassc.layers.families.detection.texts import Lines, Numbers, entry_lines, whole_number, zeros
 from compassc.layers.kernels import kernel
 from compassc.layers.machine import Share
 from compassc.layers.scripts import Substitutions, script

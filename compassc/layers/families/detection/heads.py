@@ -8,7 +8,7 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.emit import wide_kind
 from compassc.layers.families.detection import fixed_heads
 from compassc.layers.families.detection.fixed import fuse_numbers
-from compassc.layers.families.detection.selecting import list_end, whole_number
+from compassc.layers.families.detection.texts import list_end, whole_number
 from compassc.layers.families.detection.yolo import (
     anchors_of_cells,
     filter_sizes,

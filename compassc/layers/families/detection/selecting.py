@@ -2,330 +2,159 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import numpy as np
 
-from compass_core.arrays import Array
-from compassc.graph import Layer, LayerError, Tensor
+from compassc.build import Expression, Value, both, either
+from compassc.dsl import script as S
+from compassc.graph import Layer, LayerError
 from compassc.layers.emit import wide_kind
-from compassc.layers.families.detection.boxes import Decode, detection_sizes
-from compassc.layers.scripts import Substitutions, filled, script
-from compassc.layers.source import Kernel
-
-Lines = list[str]
-Numbers = dict[str, "float | int | Array | Tensor"]
-
-SELECT = """
-lanes = S.vload(counting, lanes=32)
-for n in range(S.get_local_id(), images, S.get_local_size()):
-    own = scores + (n * number * columns + skipped)
-    filled = S.i32(0)
-    listed = S.i32(0)
-    $before
-    for c in range(classes):
-        count = S.i32(0)
-        $each
-        $listing
-    $end
-"""
-
-SCAN = """
-for j in range(0, number, 32):
-    mask = S.tail_mask(S.min(number - j, 32), 32)
-    seen = $column
-    if filled < room and S.vany(seen > threshold):
-        for e in range(S.min(number - j, 32)):
-            b = j + e
-            value = $value
-            if value > threshold and filled < room:
-                $emit
-                count += 1
-                filled += 1
-"""
-
-COUNT_HITS = """
-hits = S.vbcast(S.i32(0), lanes=32)
-for c in range(classes):
-    for j in range(0, number, 32):
-        mask = S.tail_mask(S.min(number - j, 32), 32)
-        seen = $column
-        hits = hits + S.vsel(lanes * 0 + 1, lanes * 0, seen > threshold)
-crowded = across_sum(hits)[0] > room
-limit = $lowest
-limit_at = S.i32(-1)
-if crowded:
-    for r in range(room):
-        last = limit + $nil
-        last_at = limit_at + 0
-        next_low = S.i32(0)
-        next_high = classes + 0
-        $next
-        limit = found + $nil
-        limit_at = found_at + 0
-"""
-
-NEXT = """
-best = S.vbcast($highest, lanes=32)
-place = S.vbcast(S.i32(0x7FFFFFFF), lanes=32)
-for q in range(next_low, next_high):
-    for j in range(0, number, 32):
-        mask = S.tail_mask(S.min(number - j, 32), 32)
-        seen = $of_q
-        at = (lanes + j) * columns + q
-        behind = (seen > last) | ((seen == last) & (at > last_at))
-        open_ = S.vsel(seen, S.vbcast($highest, lanes=32), behind & (seen > threshold))
-        better = (open_ < best) | ((open_ == best) & (at < place))
-        place = S.vsel(at, place, better)
-        best = S.vsel(open_, best, better)
-low = across_min(best)
-found_at = across_min(S.vsel(place, S.vbcast(S.i32(0x7FFFFFFF), lanes=32), best == low))[0]
-found = low[0]
-"""
-
-IN_ORDER = """
-last = $lowest
-last_at = S.i32(-1)
-going = S.i32(1)
-while going != 0:
-    next_low = c + 0
-    next_high = c + 1
-    $next
-    going = S.i32(0)
-    if found < $highest and (found < limit or (found == limit and found_at <= limit_at)):
-        going = S.i32(1)
-        last = found + $nil
-        last_at = found_at + 0
-        b = found_at / columns
-        value = found + $nil
-        $emit
-        count += 1
-        filled += 1
-"""
+from compassc.layers.families.detection.boxes import Decode
+from compassc.layers.families.detection.corners import PLAIN, Corners
+from compassc.layers.families.detection.lists import FAR, BoxList, ClassList, counting, ends, more, ones, scalar
+from compassc.layers.joins import across_min, across_sum
+from compassc.layers.layer_kernel import LayerKernel, tail
+from compassc.layers.steps import LANES, everywhere
+from compassc.layers.vectors import wide
 
 
-def _lines(text: str, words: Substitutions) -> Lines:
-    """The lines of a part of a text, with its words."""
-    return [line for raw in text.strip("\n").splitlines() for line in filled(raw, words)]
+class Chosen(NamedTuple):
+    """A box that is kept: its image, its number and its class."""
+
+    image: Expression
+    box: Expression
+    label: Expression
 
 
-def _scores(scores: Tensor, quantised: bool, zero: int) -> Substitutions:
-    if quantised and scores.integer.bits > 16:
-        raise LayerError(f"'{scores.name}' is {scores.dtype}, but quantised scores have at most 16 bits")
-    more = f" + {zero}" if zero else ""
-    low, high = ("S.i32(-0x7FFFFFFF)", "S.i32(0x7FFFFFFF)") if quantised else ('S.fp32("-inf")', 'S.fp32("inf")')
-    raw = f'wide(S.vload(own + (j * columns + {{}}), mask, lanes=32, stride=$columns), "{scores.dtype}"){more}'
-    column = f"S.vsel({raw}, S.vbcast({low}, lanes=32), mask)".replace("$columns", "columns")
-    element = "own[b * columns + c]"
-    value = f"S.i32({element}){more}" if quantised else f'S.cast({element}, "float32")'
-    return {
-        "column": column.format("c"),
-        "of_q": column.format("q"),
-        "value": value,
-        "lowest": low,
-        "highest": high,
-        "nil": "0" if quantised else "0.0",
-    }
+class Selection:
+    """Boxes selected by class and score: `decode` gives the corners of one, which are stored in an order."""
 
+    def __init__(
+        self,
+        k: LayerKernel,
+        layer: Layer,
+        sizes: Decode,
+        boxes: BoxList,
+        classes: ClassList | None,
+        decode: Callable[[Chosen], Corners],
+        threshold: float,
+        order: Sequence[int] = PLAIN,
+        zero: int = 0,
+    ) -> None:
+        """`zero`: of quantised scores, which is part of the results."""
+        scores, self.quantised = layer.input, layer.is_quantised
+        if self.quantised and scores.integer.bits > 16:
+            raise LayerError(f"'{scores.name}' is {scores.dtype}, but quantised scores have at most 16 bits")
+        self.k, self.boxes, self.classes, self.decode = k, boxes, classes, decode
+        self.order, self.zero, self.source = order, zero, scores
+        self.scores, self.skipped = k.tensor(scores), k.number(sizes.skipped)
+        self.images, self.number, self.columns = (k.number(n) for n in (sizes.images, sizes.boxes, sizes.columns))
+        self.labels = k.number(sizes.columns - sizes.skipped)
+        self.threshold = k.number(int(threshold) if self.quantised else float(np.float32(threshold)))
+        self.lowest, self.highest = ends(wide_kind(scores))
 
-def selecting(
-    layer: Layer,
-    s: Decode,
-    emit: Lines,
-    listing: Lines,
-    end: Lines,
-    arguments: Numbers,
-    threshold: float,
-    lowest: bool = False,
-    zero: int = 0,
-) -> Kernel:
-    """The kernel of boxes selected by class and score: `emit` stores box `b` of class `c` with its `value`."""
-    scores, quantised = layer.input, layer.is_quantised
-    words = _scores(scores, quantised, zero) | {"emit": emit}
-    words["next"] = _lines(NEXT, words)
-    scan = _lines(SCAN, words)
-    before: Lines = []
-    if lowest:
-        before = _lines(COUNT_HITS, words)
-        scan = [
-            "if crowded:",
-            *("    " + line for line in _lines(IN_ORDER, words)),
-            "else:",
-            *("    " + line for line in scan),
-        ]
-    words |= {"before": before, "each": scan, "listing": listing, "end": end}
-    given: Numbers = {"threshold": int(threshold) if quantised else float(np.float32(threshold))}
-    return script(
-        SELECT,
-        None,
-        words,
-        scores=scores,
-        counting=np.arange(32, dtype=np.int32),
-        images=s.images,
-        number=s.boxes,
-        columns=s.columns,
-        skipped=s.skipped,
-        classes=s.columns - s.skipped,
-        room=s.room,
-        **arguments,
-        **given,
-    )
+    def make(self, lowest: bool = False, end: Callable[[Value], None] | None = None) -> None:
+        """The statements of the kernel. `lowest`: where there is no room for all, those with the lowest scores are kept.
+        `end`: what else is stored for an image."""
+        k = self.k
+        self.lanes = counting(k)
+        with k.shared(self.images, "n") as self.image:
+            self.own = k.hold(self.scores + (self.image * self.number * self.columns + self.skipped), "own")
+            self.boxes.begin(self.image)
+            if self.classes:
+                self.classes.begin(self.image)
+            if lowest:
+                self._limit()
+            with k.for_range(0, self.labels, name="c") as self.label:
+                self.count = k.changing("count", S.i32(0))
+                if lowest:
+                    with k.when(self.crowded):
+                        self._in_order()
+                    with k.otherwise():
+                        self._scan()
+                else:
+                    self._scan()
+                if self.classes:
+                    with k.when(self.count > 0):
+                        self.classes.put(self.label, self.count)
+            self.boxes.end()
+            if self.classes:
+                self.classes.end()
+            if end:
+                end(self.image)
 
+    def _seen(self, j: Value, label: Expression) -> Value:
+        """The scores of 32 boxes; what is behind the last box has the lowest."""
+        mask = self.k.held("mask", tail(self.number - j))
+        raw = S.vload(self.own + (j * self.columns + label), mask, lanes=LANES, stride=self.columns)
+        found = more(wide(raw, self.source.dtype), self.zero)
+        return self.k.held("seen", S.vsel(found, S.vbcast(self.lowest, lanes=LANES), mask))
 
-def zeros(tensor: Tensor, at: str) -> str:
-    return f'{at} = narrow(S.cast(0, "{wide_kind(tensor)}"), "{tensor.dtype}")'
+    def _keep(self, box: Expression, score: Expression) -> None:
+        self.k.assign(self.count, self.count + 1)
+        corners = self.decode(Chosen(self.image, box, self.label))
+        self.boxes.put([corners[i] for i in self.order], score)
 
+    def _scan(self) -> None:
+        """The boxes of a class above the threshold, in their order."""
+        k, room = self.k, self.boxes.has_room
+        with k.for_range(0, self.number, LANES, "j") as j:
+            seen = self._seen(j, self.label)
+            with (
+                k.when(both(room, S.vany(seen > self.threshold))),
+                k.for_range(0, S.min(self.number - j, LANES), name="e") as e,
+            ):
+                box = k.held("box", j + e)
+                score = k.held("score", scalar(self.own, box * self.columns + self.label, self.source, self.zero))
+                with k.when(both(score > self.threshold, room)):
+                    self._keep(box, score)
 
-def stores(boxes: Tensor, scores: Tensor, order: Sequence[int] = (0, 1, 2, 3)) -> Lines:
-    lines = ["to = n * room + filled"]
-    for e, i in enumerate(order):
-        name = ("y0", "x0", "y1", "x1")[i]
-        if boxes.is_integer:
-            name = f"clamp({name}, {boxes.low}, {boxes.high})"
-        lines.append(f'out_boxes[to * 4 + {e}] = narrow({name}, "{boxes.dtype}")')
-    value = f"clamp(value, {scores.low}, {scores.high})" if scores.is_integer else "value"
-    return [*lines, f'out_scores[to] = narrow({value}, "{scores.dtype}")']
+    def _limit(self) -> None:
+        """`crowded`: whether there is no room for all boxes above the threshold. `limit`: then the last score and place
+        that there is room for."""
+        k = self.k
+        hits = k.changing("hits", everywhere(0))
+        with k.for_range(0, self.labels, name="c") as label, k.for_range(0, self.number, LANES, "j") as j:
+            k.assign(hits, hits + ones(self._seen(j, label) > self.threshold))
+        self.crowded = k.held("crowded", across_sum(hits)[0] > self.boxes.room)
+        self.limit = k.changing("limit", self.lowest), k.changing("limit_at", S.i32(-1))
+        with k.when(self.crowded), k.for_range(0, self.boxes.room, name="r"):
+            found = self._next(k.for_range(0, self.labels, name="q"), self.limit)
+            for variable, value in zip(self.limit, found, strict=True):
+                k.assign(variable, value)
 
+    def _next(self, labels: AbstractContextManager[Expression], last: tuple[Value, Value]) -> tuple[Value, Value]:
+        """The lowest score, and its place, behind the last one, of those above the threshold."""
+        k, (last_score, last_at) = self.k, last
+        highest = S.vbcast(self.highest, lanes=LANES)
+        best, place = k.changing("best", highest), k.changing("place", everywhere(FAR))
+        with labels as label, k.for_range(0, self.number, LANES, "j") as j:
+            seen = self._seen(j, label)
+            at = k.held("at", (self.lanes + j) * self.columns + label)
+            behind = k.held("behind", (seen > last_score) | ((seen == last_score) & (at > last_at)))
+            left = k.held("left", S.vsel(seen, highest, behind & (seen > self.threshold)))
+            better = k.held("better", (left < best) | ((left == best) & (at < place)))
+            k.assign(place, S.vsel(at, place, better))
+            k.assign(best, S.vsel(left, best, better))
+        low = k.held("low", across_min(best))
+        found_at = k.held("found_at", across_min(S.vsel(place, everywhere(FAR), best == low))[0])
+        return k.held("found", low[0]), found_at
 
-def per_class(counts: Tensor, labels: Tensor) -> Lines:
-    return [
-        "if count > 0:",
-        f'    counts[n * slots + listed] = narrow(count, "{counts.dtype}")',
-        f'    labels[n * slots + listed] = narrow(c + 0, "{labels.dtype}")',
-        "    listed += 1",
-    ]
-
-
-def rest(boxes: Tensor, scores: Tensor) -> Lines:
-    """Lines that fill what no box took."""
-    return [
-        "for z in range(filled, room):",
-        "    for e in range(4):",
-        "        " + zeros(boxes, "out_boxes[(n * room + z) * 4 + e]"),
-        "    " + zeros(scores, "out_scores[n * room + z]"),
-    ]
-
-
-def classes_end(counts: Tensor, labels: Tensor, many: Tensor) -> Lines:
-    return [
-        f'many[n] = narrow(listed, "{many.dtype}")',
-        "for z in range(listed, slots):",
-        "    " + zeros(counts, "counts[n * slots + z]"),
-        "    " + zeros(labels, "labels[n * slots + z]"),
-    ]
-
-
-def list_end(outputs: Sequence[Tensor]) -> Lines:
-    """Lines that store how many classes are listed, and fill what nothing took."""
-    scores, boxes, counts, labels, many = outputs
-    return [
-        f'many[n] = narrow(listed, "{many.dtype}")',
-        "for z in range(listed, slots):",
-        "    " + zeros(counts, "counts[n * slots + z]"),
-        "    " + zeros(labels, "labels[n * slots + z]"),
-        "for z in range(filled, room):",
-        "    " + zeros(scores, "out_scores[n * room + z]"),
-        "    for e in range(4):",
-        "        " + zeros(boxes, "out_boxes[(n * room + z) * 4 + e]"),
-    ]
-
-
-def same_kinds(layer: Layer, boxes: Tensor, scores: Tensor, whole: Sequence[Tensor]) -> None:
-    for t in whole:
-        if wide_kind(t) not in ("int32", "float32"):
-            raise LayerError(f"'{t.name}' is {t.dtype}")
-    kind = "int32" if layer.is_quantised else "float32"
-    for t in (*layer.inputs, boxes, scores):
-        if wide_kind(t) != kind:
-            raise LayerError(f"'{t.name}' is {t.dtype}, which has no kernel here")
-
-
-def whole_number(tensor: Tensor, name: str) -> str:
-    """A count as it is stored."""
-    return (
-        f'S.cast(S.cast({name}, "float32"), "{tensor.dtype}")'
-        if not tensor.is_integer
-        else f'narrow({name}, "{tensor.dtype}")'
-    )
-
-
-def table_lines(layer: Layer, key: str, name: str, raw: str, of: Tensor, given: Numbers) -> Lines:
-    """`name`: the entry of a table at a quantised value, between entries rounded down."""
-    table = layer.constant(key).reshape(-1)
-    size, bits = table.size, of.integer.bits
-    whole = table.dtype.kind in "iu" and size == 1 << (size.bit_length() - 1)
-    if not whole or not -32768 <= int(table.min()) <= int(table.max()) <= 32767:
-        raise LayerError(f"the table '{key}' has {size} entries of {table.dtype}, expected a power of two of 16 bits")
-    given |= {key: np.append(table, table[-1]).astype(np.int16)}
-    if bits > 16:
-        raise LayerError(f"'{of.name}' is {of.dtype}, but indices of the table '{key}' have at most 16 bits")
-    place = f"S.i32({raw})" + (f" + {1 << (bits - 1)}" if of.integer.signed else "")
-    return entry_lines(name, key, place, bits - (size.bit_length() - 1))
-
-
-def entry_lines(name: str, table: str, at: str, extra: int, last: int | None = None) -> Lines:
-    """`name`: the entry of a table at an index from 0, with `extra` bits between entries, rounded down there.
-
-    `last`: the last entry's place in a table that does not end with a copy of it.
-    """
-    if extra <= 0:
-        return [f"{name} = S.i32({table}[{at}])"]
-    following = f"(at_{name} >> {extra}) + 1"
-    return [
-        f"at_{name} = {at}",
-        f"low_{name} = S.i32({table}[at_{name} >> {extra}])",
-        f"step_{name} = S.i32({table}[{following if last is None else f'S.min({following}, {last})'}]) - low_{name}",
-        f"{name} = low_{name} + ((step_{name} * (at_{name} & {(1 << extra) - 1})) >> {extra})",
-    ]
-
-
-class Frame(NamedTuple):
-    """What a type's kernels have in common, in floats and in integers, around the decoding of a box."""
-
-    names: Numbers
-    listing: Lines
-    end: Lines
-    boxes: Tensor
-    scores: Tensor
-
-
-def detection_frame(layer: Layer) -> tuple[Decode, Frame]:
-    """Sizes and frame of a DetectionOutput."""
-    sizes, rows, left = detection_sizes(layer)
-    scores, boxes, counts, labels, many = layer.outputs
-    same_kinds(layer, boxes, scores, (counts, many, labels))
-    names: Numbers = {
-        "deltas": layer.inputs[1],
-        "proposals": layer.inputs[2],
-        "out_boxes": boxes,
-        "counts": counts,
-        "many": many,
-        "out_scores": scores,
-        "labels": labels,
-        "slots": sizes.slots,
-        "rows": rows,
-        "left": left,
-    }
-    end = rest(boxes, scores) + classes_end(counts, labels, many)
-    return sizes, Frame(names, per_class(counts, labels), end, boxes, scores)
-
-
-def proposal_frame(layer: Layer, anchors: Array) -> Frame:
-    """Frame of a Proposal, whose anchors are in the type that its kernel computes in."""
-    scores, boxes, many, one = layer.outputs
-    same_kinds(layer, boxes, scores, (many, one))
-    names: Numbers = {
-        "deltas": layer.inputs[1],
-        "out_boxes": boxes,
-        "many": many,
-        "out_scores": scores,
-        "one": one,
-        "anchors": anchors.reshape(-1),
-    }
-    end = [
-        *rest(boxes, scores),
-        f"many[n] = {whole_number(many, 'filled')}",
-        f"one[n] = {whole_number(one, 'S.i32(1)')}",
-    ]
-    return Frame(names, [], end, boxes, scores)
+    def _in_order(self) -> None:
+        """The boxes of a class up to the limit, from the lowest score on."""
+        k = self.k
+        last = k.changing("last", self.lowest), k.changing("last_at", S.i32(-1))
+        going = k.changing("going", S.i32(1))
+        with k.while_loop(going != 0):
+            found, found_at = self._next(nullcontext(self.label), last)
+            k.assign(going, S.i32(0))
+            limit, limit_at = self.limit
+            within = either(found < limit, both(found == limit, found_at <= limit_at))
+            with k.when(both(found < self.highest, within)):
+                k.assign(going, S.i32(1))
+                k.assign(last[0], found)
+                k.assign(last[1], found_at)
+                self._keep(k.held("box", found_at / self.columns), found)
