@@ -5,9 +5,15 @@ Boxes are decoded again whenever they are looked at: nothing of them is kept but
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
-from compassc.graph import Layer, LayerError, Tensor
+from compassc.build import Address, Expression, Value, both
+from compassc.dsl import script as S
+from compassc.graph import Layer, LayerError
+from compassc.layers.families.detection.contest import Contest, Winner, product_of
+from compassc.layers.families.detection.corners import Corners
 from compassc.layers.families.detection.generating import (
     AREA_BITS,
     FARTHEST,
@@ -19,295 +25,247 @@ from compassc.layers.families.detection.generating import (
     fixed_generation,
     generation_of,
 )
-from compassc.layers.families.detection.lists import same_kinds
-from compassc.layers.families.detection.texts import Lines, Numbers, entry_lines, whole_number, zeros
+from compassc.layers.families.detection.lists import FAR, BoxList, Entries, Output, ones, same_kinds
+from compassc.layers.joins import across_sum
 from compassc.layers.kernels import kernel
+from compassc.layers.layer_kernel import LayerKernel, tail
 from compassc.layers.machine import Share
-from compassc.layers.scripts import Substitutions, script
 from compassc.layers.source import Kernel
+from compassc.layers.steps import LANES, everywhere
+from compassc.layers.vectors import clamp, load, look_up, narrow, scaled_floor, shared_part, wide
 
 ROOM = Share(6)
 """Anchors of an image: bytes of LSRAM for the candidates of a TEC, and for quantised tables."""
 ENTRIES = 1024
 """Entries of a quantised table that fit LSRAM."""
-AXES = "xy"
 
-GENERATE = """
-$tables
-left = S.alloc($many, "int8", scope="lsram")
-best_values = S.alloc(64, "$kind", scope="shared")
-best_places = S.alloc(64, "int32", scope="shared")
-tec = S.get_local_id()
-lanes = S.vload(counting, lanes=32)
-part = shared_part(number, 32)
-begin = S.min(tec * part, number)
-end = S.min(begin + part, number)
-side = S.i32(0)
-for n in range(images):
-    own = scores + n * number
-    moved = deltas + n * number * 4
-    $extent
-    limit = S.i32(-0x7FFFFFFF)
-    limit_at = S.i32(0x7FFFFFFF)
-    $ranked
-    for j in range(0, end - begin, 32):
-        mask = S.tail_mask(S.min(end - begin - j, 32), 32)
-        at = begin + j
-        $decode
-        $key
-        good = (key > limit) | ((key == limit) & (lanes + at <= limit_at))
-        good = good & $proper
-        on = S.vsel(lanes * 0 + 1, lanes * 0, good)
-        S.vstore(narrow(on, "int8"), left + j, mask)
-    filled = S.i32(0)
-    chosen = S.i32(-1)
-    i_x0 = $nil
-    i_y0 = $nil
-    i_x1 = $nil
-    i_y1 = $nil
-    i_area = $nil
-    going = S.i32(1)
-    while going != 0:
-        best = S.vbcast($lowest, lanes=32)
-        place = S.vbcast(S.i32(0x7FFFFFFF), lanes=32)
-        for j in range(0, end - begin, 32):
-            mask = S.tail_mask(S.min(end - begin - j, 32), 32)
-            at = begin + j
-            on = load(left + j, mask, "int8", 32)
-            if S.vany(on > 0):
-                if chosen >= 0:
-                    $decode
-                    wide_ = S.max(S.min(x1, i_x1) - S.max(x0, i_x0)$end, $nil)
-                    high = S.max(S.min(y1, i_y1) - S.max(y0, i_y0)$end, $nil)
-                    inter = $inter
-                    union = i_area + $area - inter
-                    on = S.vsel(on, on * 0, inter <= $limit)
-                    on = S.vsel(on * 0, on, lanes + at == chosen)
-                    S.vstore(narrow(on, "int8"), left + j, mask)
-                value = S.vsel(load(own + at, mask, "$dtype", 32), S.vbcast($lowest, lanes=32), on > 0)
-                better = (value > best) | ((on > 0) & (place == 0x7FFFFFFF))
-                place = S.vsel(lanes + at, place, better)
-                best = S.vsel(value, best, better)
-        own_best = across_max(best)
-        nearest = across_min(S.vsel(place, S.vbcast(S.i32(0x7FFFFFFF), lanes=32), best == own_best))
-        best_values[side + tec] = own_best[0]
-        best_places[side + tec] = nearest[0]
-        S.barrier()
-        top = best_values[side] + $nil
-        chosen = best_places[side] + 0
-        for t in range(1, S.get_local_size()):
-            if best_values[side + t] > top or (best_values[side + t] == top and best_places[side + t] < chosen):
-                top = best_values[side + t] + $nil
-                chosen = best_places[side + t] + 0
-        side = 32 - side
-        going = S.i32(0)
-        if chosen < number and filled < most:
-            going = S.i32(1)
-            $decode_one
-            i_area = $own_area
-            if tec == 0:
-                to = n * room + filled
-                $store
-            filled += 1
-    if tec == 0:
-        many[n] = $count
-        for z in range(filled, room):
-            for e in range(4):
-                $no_box
-            $no_score
-    S.barrier()
-if tec == 0:
-    for z in range(indices):
-        $no_index
-"""
-
-RANKED = """
-ranks = S.i32(0)
-for b in range(32):
-    tried = ranks | (S.i32(1) << (31 - b))
-    hits = lanes * 0
-    for at in range(0, number, 32):
-        mask = S.tail_mask(S.min(number - at, 32), 32)
-        $key
-        hits = hits + S.vsel(S.vsel(lanes * 0 + 1, lanes * 0, key >= (tried ^ S.i32(-0x80000000))), lanes * 0, mask)
-    if across_sum(hits)[0] >= looked_at:
-        ranks = tried + 0
-limit = ranks ^ S.i32(-0x80000000)
-hits = lanes * 0
-for at in range(0, number, 32):
-    mask = S.tail_mask(S.min(number - at, 32), 32)
-    $key
-    hits = hits + S.vsel(S.vsel(lanes * 0 + 1, lanes * 0, key > limit), lanes * 0, mask)
-equal = looked_at - across_sum(hits)[0]
-limit_at = S.i32(0)
-for b in range(16):
-    tried = limit_at + (S.i32(1) << (15 - b))
-    hits = lanes * 0
-    for at in range(0, number, 32):
-        mask = S.tail_mask(S.min(number - at, 32), 32)
-        $key
-        found = S.vsel(lanes * 0 + 1, lanes * 0, (key == limit) & (lanes + at < tried))
-        hits = hits + S.vsel(found, lanes * 0, mask)
-    if across_sum(hits)[0] < equal:
-        limit_at = tried + 0
-"""
-"""The key of the last anchor that is looked at, and its place: those with a larger key come before it, and of those with the
-same key the first ones."""
-
-KEY = """
-value = load(own + at, mask, "$dtype", 32)
-key = S.reinterpret(S.vsel(value * 0.0, value, value == 0.0), "int32x32")
-key = S.vsel(key & 0x7FFFFFFF, key, value == 0.0)
-key = key ^ ((key >> 31) & 0x7FFFFFFF)
-"""
+Numbers = Callable[[Address, int, str], Expression]
+"""Gives a number of rows of four: of a tensor, its column, its data type."""
 
 
-def _decode(vector: bool, dtype: str, out: str = "") -> Lines:
-    """x0, y0, x1, y1, with `out` before their names, of the anchors from `at` on, or of the one at `chosen`."""
+class _Boxes:
+    """The boxes of an image by their anchors and offsets, in floats."""
 
-    def number(pointer: str, e: int, dtype: str) -> str:
-        if vector:
-            return f'wide(S.vload({pointer} + (at * 4 + {e}), mask, lanes=32, stride=4), "{dtype}")'
-        return f'S.cast({pointer}[chosen * 4 + {e}], "float32")'
+    kind, more, nothing = "float32", 1.0, 0.0
 
-    lines: Lines = []
-    for i, a in enumerate(AXES):
-        lines += [
-            f"extent_{a} = {number('anchors', i, 'float32')}",
-            f"half_{a} = S.exp({number('moved', 2 + i, dtype)}) * extent_{a} * 0.5",
-            f"middle_{a} = {number('moved', i, dtype)} * extent_{a} + {number('anchors', 2 + i, 'float32')}",
-            f"{out}{a}0 = clamp(middle_{a} - half_{a}, 0.0, high_{a})",
-            f"{out}{a}1 = clamp(middle_{a} + half_{a}, 0.0, high_{a})",
-        ]
-    return lines
+    def __init__(self, k: LayerKernel, layer: Layer, g: Generation) -> None:
+        self.k, self.g, self.deltas_type = k, g, layer.inputs[1].dtype
+        self.deltas, self.number = k.tensor(layer.inputs[1]), k.number(g.boxes)
+        self.anchors = k.pointer(centred_anchors(layer, g.boxes).astype(self.anchor_type).reshape(-1))
+        self.info = k.tensor(layer.inputs[2]) if g.told else None
+        self.product = product_of(self.kind == "int32", AREA_BITS)
+        self._take(layer)
 
+    anchor_type: type[np.generic] = np.float32
 
-def _ranked(key: Lines) -> Lines:
-    lines: Lines = []
-    for line in RANKED.strip("\n").splitlines():
-        indent = line[: len(line) - len(line.lstrip())]
-        lines += [indent + inner for inner in key] if line.strip() == "$key" else [line]
-    return lines
+    def _take(self, layer: Layer) -> None:
+        k, g = self.k, self.g
+        if not g.told:
+            sides = layer.number("image_width", 600), layer.number("image_height", 600)
+            self.high = [k.number(float(np.float32(v) - np.float32(1))) for v in sides]
+        self.largest, self.least = k.number(float(np.float32(g.overlap))), k.number(float(np.float32(g.size)))
 
+    def begin(self, image: Value) -> None:
+        """The image whose boxes are asked for."""
+        self.moved = self.k.hold(self.deltas + image * self.number * 4, "moved")
+        if self.info is not None:
+            told = [self.info[image * self.g.told + i] for i in (1, 0)]
+            self.high = [self.k.held("high", self._extent(side)) for side in told]
 
-def _float_words(layer: Layer, g: Generation) -> tuple[Substitutions, Numbers]:
-    def area(wide: str, high: str) -> str:
-        return f"({wide} + 1.0) * ({high} + 1.0)"
+    def _extent(self, side: Expression) -> Expression:
+        return S.cast(side, "float32") - 1.0
 
-    dtype = layer.inputs[1].dtype
-    given: Numbers = {}
-    extent = [f"high_{a} = most_{a} + 0.0" for a in AXES]
-    if g.told:
-        extent = [f'high_{a} = S.cast(info[n * {g.told} + {1 - i}], "float32") - 1.0' for i, a in enumerate(AXES)]
-    else:
-        sides = layer.number("image_width", 600), layer.number("image_height", 600)
-        given |= {f"most_{a}": float(np.float32(v) - np.float32(1)) for a, v in zip(AXES, sides, strict=True)}
-    given |= {"overlap": float(np.float32(g.overlap)), "least": float(np.float32(g.size))}
-    words: Substitutions = {
-        "tables": [],
-        "kind": "float32",
-        "nil": "S.fp32(0)",
-        "lowest": 'S.fp32("-inf")',
-        "end": " + 1.0",
-        "proper": "(value == value) & (x1 - x0 + 1.0 > least) & (y1 - y0 + 1.0 > least)",
-        "inter": "wide_ * high",
-        "area": area("x1 - x0", "y1 - y0"),
-        "own_area": area("i_x1 - i_x0", "i_y1 - i_y0"),
-        "limit": "union * overlap",
-        "extent": extent,
-        "key": [line.replace("$dtype", layer.input.dtype) for line in KEY.strip().splitlines()],
-        "decode": _decode(True, dtype),
-        "decode_one": _decode(False, dtype, "i_"),
-    }
-    return words, given
+    def lanes(self, at: Value, mask: Value) -> Corners:
+        """y0, x0, y1, x1 of 32 boxes."""
 
+        def numbers(pointer: Address, e: int, dtype: str) -> Expression:
+            lanes: Expression = wide(S.vload(pointer + (at * 4 + e), mask, lanes=LANES, stride=4), dtype)
+            return lanes
 
-def _fixed_words(layer: Layer, f: FixedGeneration) -> tuple[Substitutions, Numbers]:
-    def area(wide: str, high: str) -> str:
-        return f'S.cast((S.cast({wide}, "uint32") * S.cast({high}, "uint32")) >> {AREA_BITS}, "int32")'
+        return self._corners(numbers, mask)
 
-    given: Numbers = {"overlap": int(f.common.overlap), "least": int(f.common.size)}
-    tables: Lines = []
-    for key in TABLES:
-        table = layer.constant(key).reshape(-1)
-        if table.size > ENTRIES:
-            raise LayerError(f"the table '{key}' has {table.size} entries, of which {ENTRIES} fit LSRAM")
-        given[f"{key}_given"] = table.astype(np.int32)
-        tables += [
-            f'{key} = S.alloc({table.size}, "int32", scope="lsram")',
-            f"S.dma_copy({key}, {key}_given, {table.size})",
-        ]
-    extent = [f"high_{a} = most_{a} + 0" for a in AXES]
-    if f.common.told:
-        raw = [f"S.i32(info[n * {f.common.told} + {1 - i}]) + {f.told[2]}" for i in (0, 1)]
-        given |= {"scale_info": f.told[0], "step": f.scale}
-        extent = [
-            f"high_{a} = clamp(scaled_floor({r}, scale_info, {f.told[1]}) - step, 0, {FARTHEST})"
-            for a, r in zip(AXES, raw, strict=True)
-        ]
-    else:
-        given |= {f"most_{a}": max(v, 0) for a, v in zip(AXES, f.most, strict=True)}
-    words: Substitutions = {
-        "tables": tables,
-        "kind": "int32",
-        "nil": "S.i32(0)",
-        "lowest": "S.i32(-0x7FFFFFFF)",
-        "end": "",
-        "proper": "(x1 - x0 > least) & (y1 - y0 > least)",
-        "inter": area("wide_", "high"),
-        "area": area("x1 - x0", "y1 - y0"),
-        "own_area": area("i_x1 - i_x0", "i_y1 - i_y0"),
-        "limit": f"(union * overlap) >> {OVERLAP_BITS}",
-        "extent": extent,
-        "key": [f'value = load(own + at, mask, "{layer.input.dtype}", 32)', "key = value + 0"],
-        "decode": _decode_fixed(layer, f, True),
-        "decode_one": _decode_fixed(layer, f, False),
-    }
-    return words, given
+    def one(self, place: Value) -> Corners:
+        """The same of one box."""
+        return self._corners(lambda pointer, e, _: S.cast(pointer[place * 4 + e], self.kind), None)
+
+    def _corners(self, numbers: Numbers, mask: Value | None) -> Corners:
+        """With the `mask` of lanes, or of a box alone."""
+        ends = []
+        for i in (0, 1):
+            half, middle = self._halves(numbers, i, mask)
+            ends += [
+                self.k.held("corner", clamp(c, self.nothing, self.high[i])) for c in (middle - half, middle + half)
+            ]
+        x0, x1, y0, y1 = ends
+        return y0, x0, y1, x1
+
+    def _halves(self, numbers: Numbers, i: int, mask: Value | None) -> tuple[Value, Value]:
+        """Half the size, and the middle, along an axis."""
+        k = self.k
+        extent = k.held("extent", numbers(self.anchors, i, "float32"))
+        half = k.held("half", S.exp(numbers(self.moved, 2 + i, self.deltas_type)) * extent * 0.5)
+        place = numbers(self.moved, i, self.deltas_type) * extent
+        return half, k.held("middle", place + numbers(self.anchors, 2 + i, "float32"))
+
+    def limit(self, union: Expression) -> Expression:
+        """The largest area in common that boxes may have."""
+        return union * self.largest
+
+    def key(self, scores: Address, at: Expression, mask: Value, dtype: str) -> Value:
+        """Whole numbers that are ordered as scores are; 0 has one."""
+        k = self.k
+        self.value = k.held("value", load(scores + at, mask, dtype, LANES))
+        nothing = k.held("nothing", self.value == 0.0)
+        word = S.reinterpret(S.vsel(self.value * 0.0, self.value, nothing), "int32x32")
+        word = k.held("word", S.vsel(word & FAR, word, nothing))
+        return k.held("key", word ^ ((word >> 31) & FAR))
+
+    def proper(self, winner: Winner, corners: Corners) -> Expression:
+        """Which boxes are large enough, and have a score."""
+        y0, x0, y1, x1 = corners
+        large = (winner.side(x0, x1) > self.least) & (winner.side(y0, y1) > self.least)
+        return large if self.kind == "int32" else (self.value == self.value) & large
 
 
-def _entry_lines(layer: Layer, key: str, name: str, offset: str, vector: bool) -> Lines:
-    """`name`: the entry of a table in LSRAM at a quantised offset, between entries rounded down."""
-    of, size = layer.inputs[1], layer.constant(key).size
-    extra = max(of.integer.bits - (size.bit_length() - 1), 0)
-    first = f" + {1 << (of.integer.bits - 1)}" if of.integer.signed else ""
-    if vector:
-        return [f"{name} = {offset}{first}", f"look_up({name}, {key}, {extra}, {size - 1}, mask)"]
-    return entry_lines(name, key, f"{offset}{first}", extra, size - 1)
+class _FixedBoxes(_Boxes):
+    """The same in whole numbers."""
+
+    kind, more, nothing, anchor_type = "int32", 0.0, 0, np.int16
+
+    def __init__(self, k: LayerKernel, layer: Layer, f: FixedGeneration) -> None:
+        self.f = f
+        super().__init__(k, layer, f.common)
+
+    def _take(self, layer: Layer) -> None:
+        k, f, of = self.k, self.f, layer.inputs[1]
+        self.first = 1 << (of.integer.bits - 1) if of.integer.signed else 0
+        self.tables = {}
+        for key in TABLES:
+            table = layer.constant(key).reshape(-1)
+            if table.size > ENTRIES:
+                raise LayerError(f"the table '{key}' has {table.size} entries, of which {ENTRIES} fit LSRAM")
+            extra = max(of.integer.bits - (table.size.bit_length() - 1), 0)
+            self.tables[key] = Entries(k, k.table(table.astype(np.int32)), extra, self.first, table.size - 1)
+        if f.common.told:
+            self.scale, self.step = k.number(f.told[0]), k.number(f.scale)
+        else:
+            self.high = [k.number(max(v, 0)) for v in f.most]
+        self.largest, self.least = k.number(int(f.common.overlap)), k.number(int(f.common.size))
+
+    def _extent(self, side: Expression) -> Expression:
+        _, shift, zero = self.f.told
+        return clamp(scaled_floor(S.i32(side) + zero, self.scale, shift) - self.step, 0, FARTHEST)
+
+    def _entry(self, key: str, offset: Expression, mask: Value | None) -> Expression:
+        table = self.tables[key]
+        if mask is None:
+            return table.at(offset)
+        value = self.k.changing("entry", offset + self.first)
+        self.k.paste(look_up, value, table.table, table.extra, table.last or 0, mask)
+        return value
+
+    def _halves(self, numbers: Numbers, i: int, mask: Value | None) -> tuple[Value, Value]:
+        k, shift, dtype = self.k, self.f.shift, self.deltas_type
+        extent = k.held("extent", numbers(self.anchors, i, "int16"))
+        half = self._entry("wh_lut", numbers(self.moved, 2 + i, dtype), mask)
+        half = k.held("half", (half * extent) >> (shift + 1))
+        middle = (self._entry("xy_lut", numbers(self.moved, i, dtype), mask) * extent) >> shift
+        return half, k.held("middle", middle + numbers(self.anchors, 2 + i, "int16"))
+
+    def limit(self, union: Expression) -> Expression:
+        return (union * self.largest) >> OVERLAP_BITS
+
+    def key(self, scores: Address, at: Expression, mask: Value, dtype: str) -> Value:
+        return self.k.held("key", load(scores + at, mask, dtype, LANES))
 
 
-def _decode_fixed(layer: Layer, f: FixedGeneration, vector: bool) -> Lines:
-    """As `_decode`, in integers."""
+class _Proposals:
+    """The suppression of the boxes of an image in its parts."""
 
-    def number(pointer: str, e: int, of: Tensor | None = None) -> str:
-        if vector:
-            return (
-                f'wide(S.vload({pointer} + (at * 4 + {e}), mask, lanes=32, stride=4), "{of.dtype if of else "int16"}")'
-            )
-        return f"S.i32({pointer}[chosen * 4 + {e}])"
+    def __init__(self, k: LayerKernel, layer: Layer, g: Generation, boxes: _Boxes, many: int) -> None:
+        """`many`: the candidates of a TEC that LSRAM has room for."""
+        self.k, self.boxes, self.dtype = k, boxes, layer.input.dtype
+        self.scores, self.number, self.most = k.tensor(layer.input), boxes.number, k.number(g.taken)
+        self.looked_at = k.number(g.looked_at) if g.looked_at < g.boxes else None
+        self.left, self.contest = k.alloc(many, "int8", "left"), Contest(k, boxes.kind)
+        part = k.held("part", shared_part(self.number, LANES))
+        self.start = k.held("begin", S.min(self.contest.tec * part, self.number))
+        self.count = k.held("own_count", S.min(self.start + part, self.number) - self.start)
 
-    lines: Lines = []
-    out = "" if vector else "i_"
-    for i, a in enumerate(AXES):
-        lines += [
-            f"extent_{a} = {number('anchors', i)}",
-            *_entry_lines(layer, "wh_lut", f"half_{a}", number("moved", 2 + i, layer.inputs[1]), vector),
-            *_entry_lines(layer, "xy_lut", f"middle_{a}", number("moved", i, layer.inputs[1]), vector),
-            f"half_{a} = (half_{a} * extent_{a}) >> {f.shift + 1}",
-            f"middle_{a} = ((middle_{a} * extent_{a}) >> {f.shift}) + {number('anchors', 2 + i)}",
-            f"{out}{a}0 = clamp(middle_{a} - half_{a}, 0, high_{a})",
-            f"{out}{a}1 = clamp(middle_{a} + half_{a}, 0, high_{a})",
-        ]
-    return lines
+    def begin(self, image: Value) -> None:
+        """The candidates of an image."""
+        k = self.k
+        self.own = k.hold(self.scores + image * self.number, "own")
+        self.boxes.begin(image)
+        self.winner = Winner(k, self.boxes.kind, self.boxes.product, self.boxes.more)
+        limit, limit_at = self._last() if self.looked_at is not None else (None, None)
+        with k.for_range(0, self.count, LANES, "j") as j:
+            mask, at = k.held("mask", tail(self.count - j)), k.held("at", self.start + j)
+            corners = self.boxes.lanes(at, mask)
+            key = self.boxes.key(self.own, at, mask, self.dtype)
+            good = self.boxes.proper(self.winner, corners)
+            if limit is not None:
+                good = ((key > limit) | ((key == limit) & (self.contest.lanes + at <= limit_at))) & good
+            S.vstore(narrow(ones(good), "int8"), self.left + j, mask)
 
+    def _hits(self, which: Callable[[Value, Expression], Expression]) -> Expression:
+        """How many anchors there are of those that are asked for by their key and place."""
+        k = self.k
+        hits = k.changing("hits", everywhere(0))
+        with k.for_range(0, self.number, LANES, "at") as at:
+            mask = k.held("mask", tail(self.number - at))
+            key = self.boxes.key(self.own, at, mask, self.dtype)
+            k.assign(hits, hits + S.vsel(ones(which(key, self.contest.lanes + at)), 0, mask))
+        found: Expression = across_sum(hits)[0]
+        return found
 
-def _stored(boxes: Tensor, scores: Tensor, last: int) -> Lines:
-    """Lines that store the best box left."""
-    lines = []
-    for e, name in enumerate(("i_x0", "i_y0", "i_x1", "i_y1")):
-        value = f"clamp({name} >> {last}, {boxes.low}, {boxes.high})" if boxes.is_integer else name
-        lines.append(f'out_boxes[to * 4 + {e}] = narrow({value}, "{boxes.dtype}")')
-    return [*lines, f'out_scores[to] = narrow(top, "{scores.dtype}")']
+    def _last(self) -> tuple[Value, Value]:
+        """The key of the last anchor that is looked at, and its place: those with a larger key come before it, and of those
+        with the same key the first ones. Both are found bit by bit."""
+        k, wanted = self.k, self.looked_at
+        assert wanted is not None
+        ranks, limit_at = k.changing("ranks", S.i32(0)), k.changing("limit_at", S.i32(0))
+        with k.for_range(0, 32, name="bit") as bit:
+            tried = k.held("tried", ranks | (S.i32(1) << (31 - bit)))
+            with k.when(self._hits(lambda key, _: key >= (tried ^ S.i32(-0x80000000))) >= wanted):
+                k.assign(ranks, tried + 0)
+        limit = k.held("limit", ranks ^ S.i32(-0x80000000))
+        equal = k.held("equal", wanted - self._hits(lambda key, _: key > limit))
+        with k.for_range(0, 16, name="bit") as bit:
+            tried_at = k.held("tried", limit_at + (S.i32(1) << (15 - bit)))
+            with k.when(self._hits(lambda key, at: (key == limit) & (at < tried_at)) < equal):
+                k.assign(limit_at, tried_at + 0)
+        return limit, limit_at
+
+    def choose(self) -> Value:
+        """The best score left; the winner's place becomes that of its box. What the last winner overlaps with is suppressed."""
+        k, contest, boxes = self.k, self.contest, self.boxes
+        contest.begin()
+        with k.for_range(0, self.count, LANES, "j") as j:
+            mask, at = k.held("mask", tail(self.count - j)), k.held("at", self.start + j)
+            left, place = k.changing("on", load(self.left + j, mask, "int8", LANES)), k.held("lane", contest.lanes + at)
+            with k.when(S.vany(left > 0)):
+                with k.when(self.winner.place >= 0):
+                    inter, union = self.winner.overlap(boxes.lanes(at, mask))
+                    kept = k.held("kept", S.vsel(left, 0, inter <= boxes.limit(union)))
+                    k.assign(left, S.vsel(0, kept, place == self.winner.place))
+                    S.vstore(narrow(left, "int8"), self.left + j, mask)
+                lanes = load(self.own + at, mask, self.dtype, LANES)
+                value = k.held("value", S.vsel(lanes, S.vbcast(contest.lowest, lanes=LANES), left > 0))
+                contest.offer(place, value, (value > contest.best) | ((left > 0) & (contest.place == FAR)))
+        return contest.settle(self.winner.place, ties=True)
+
+    def each(self, has_room: Callable[[], Expression], take: Callable[[Sequence[Expression], Value], None]) -> None:
+        """Takes boxes, by their corners and score, as long as there are some and room for them."""
+        k = self.k
+        going = k.changing("going", S.i32(1))
+        with k.while_loop(going != 0):
+            top = self.choose()
+            k.assign(going, S.i32(0))
+            with k.when(both(self.winner.place < self.number, has_room())):
+                k.assign(going, S.i32(1))
+                self.winner.become(self.boxes.one(self.winner.place))
+                take(self.winner.corners, top)
 
 
 @kernel("GenerateProposals")
@@ -319,38 +277,27 @@ def generate_proposals(layer: Layer) -> Kernel:
     room = ROOM.size - 8 * ENTRIES if f else ROOM.size
     if g.boxes > room:
         raise LayerError(f"{g.boxes} anchors do not fit LSRAM; it takes {room}")
-    words, given = _fixed_words(layer, f) if f else _float_words(layer, g)
-    if g.told:
-        given["info"] = layer.inputs[2]
-    if g.looked_at < g.boxes:
-        given["looked_at"] = g.looked_at
-    key = list(words["key"])
-    words |= {
-        "many": str(min(room, -(-g.boxes // 32) * 32)),
-        "dtype": layer.input.dtype,
-        "ranked": _ranked(key) if g.looked_at < g.boxes else [],
-        "store": _stored(boxes, scores, f.last if f else 0),
-        "count": whole_number(many, "filled"),
-        "no_box": zeros(boxes, "out_boxes[(n * room + z) * 4 + e]"),
-        "no_score": zeros(scores, "out_scores[n * room + z]"),
-        "no_index": zeros(index, "index[z]"),
-    }
-    return script(
-        GENERATE,
-        None,
-        words,
-        scores=layer.input,
-        deltas=layer.inputs[1],
-        out_scores=scores,
-        out_boxes=boxes,
-        index=index,
-        many=many,
-        counting=np.arange(32, dtype=np.int32),
-        anchors=centred_anchors(layer, g.boxes).astype(np.int16 if f else np.float32).reshape(-1),
-        images=g.images,
-        number=g.boxes,
-        room=g.room,
-        most=g.taken,
-        indices=index.count,
-        **given,
-    )
+    k = LayerKernel()
+    with k.active():
+        lists, counts, indices = BoxList(k, boxes, scores, g.room), Output(k, many), Output(k, index)
+        decoder = _FixedBoxes(k, layer, f) if f else _Boxes(k, layer, g)
+        proposals = _Proposals(k, layer, g, decoder, min(room, -(-g.boxes // LANES) * LANES))
+        first_tec, last = proposals.contest.tec == 0, f.last if f else 0
+        with k.for_range(0, k.number(g.images), name="n") as n:
+            lists.begin(n)
+            proposals.begin(n)
+
+            def take(corners: Sequence[Expression], score: Value) -> None:
+                y0, x0, y1, x1 = ((corner >> last) if last else corner for corner in corners)
+                with k.when(first_tec):
+                    lists.store(k.held("to", lists.place), (x0, y0, x1, y1), score)
+                lists.took_one()
+
+            proposals.each(lambda: lists.filled < proposals.most, take)
+            with k.when(first_tec):
+                counts.put_count(n, lists.filled)
+                lists.end()
+            S.barrier()
+        with k.when(first_tec), k.for_range(0, k.number(index.count), name="z") as z:
+            indices.fill(z)
+    return k.kernel()

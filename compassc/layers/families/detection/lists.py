@@ -113,10 +113,21 @@ class BoxList:
 
     def put(self, corners: Sequence[Expression], score: Expression) -> None:
         """Stores the next box. Integers are limited to what the outputs hold."""
-        to = self.k.held("to", self.place)
+        self.store(self.k.held("to", self.place), corners, score)
+        self.took_one()
+
+    def store(self, at: Expression, corners: Sequence[Expression], score: Expression) -> None:
+        """Stores a box at a place of the list."""
         for e, corner in enumerate(corners):
-            self.boxes.put_limited(to * 4 + e, corner)
-        self.scores.put_limited(to, score)
+            self.boxes.put_limited(at * 4 + e, corner)
+        self.scores.put_limited(at, score)
+
+    def copy(self, boxes: Address, scores: Address, at: Expression) -> None:
+        """The next box is one of others, whose elements are stored as these are."""
+        to = self.k.held("to", self.place)
+        self.scores.pointer[to] = scores[at]
+        with self.k.for_range(0, 4, name="i") as i:
+            self.boxes.pointer[to * 4 + i] = boxes[at * 4 + i]
         self.took_one()
 
     def took_one(self) -> None:
