@@ -42,6 +42,7 @@ _HOMES = {
     "utils": f"{DSL}.utils",
 }
 SCALARS = "int8 int16 int32 uint8 uint16 uint32 float16 float32 bfloat16 bool"
+WIDE = "int64 uint64 float64"
 FUNCTIONS = "exp log tanh sin cos sqrt rsqrt floor ceil pow erf isnan isinf isfinite"
 _IR_FUNCTIONS = "compassc.compat.ir_functions"
 _PYSIM = "compassc.pysim"
@@ -362,7 +363,8 @@ MODULES: dict[str, Names] = {
     "tvm.script.parser": Names({"parse": _SCRIPT + "from_source"}),
     "tvm.script.ir": Names({"ir_module": _SCRIPT}),
     "tvm.script.tir": Names(
-        _from(framework="serial thread_binding", script=f"grid vectorized unroll {SCALARS} {FUNCTIONS} max min abs")
+        _from(framework="serial thread_binding", script=f"grid vectorized unroll {FUNCTIONS} max min abs")
+        | {name: "compassc.compat.script_values:" for name in f"{SCALARS} {WIDE}".split()}
         | {name: _SCRIPT for name in _DIALECT.split()}
     ),
     "tvm.target": Names(_from(framework="Target cuda llvm")),

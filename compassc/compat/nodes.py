@@ -133,6 +133,15 @@ def _thread(loop: S.For) -> IterVar | None:
     return IterVar(None, "", 1, tag) if tag else None
 
 
+class _Scope(str):
+    """The name of a memory, which programs call for."""
+
+    __slots__ = ()
+
+    def __call__(self) -> str:
+        return "local" if self == "private" else str(self)
+
+
 FIELDS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     S.For: {"extent": _extent, "thread_binding": _thread},
     S.Block: {
@@ -142,6 +151,7 @@ FIELDS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
         "match_buffers": lambda block: (),
     },
     S.PrimFunc: {"buffer_map": _buffer_map},
+    E.Buffer: {"scope": lambda buffer: _Scope(buffer.data.pointer_type.scope)},
     E.BufferRegion: {"region": lambda e: tuple(map(Range.from_min_extent, e.starts, e.extents))},
 }
 """Names of fields in the framework, where these are other ones than here."""
@@ -178,16 +188,24 @@ def _added() -> Iterator[tuple[type, str, Any]]:
     yield Statements, "seq", property(tuple)
 
 
+_own: dict[tuple[type, str], Any] = {}
+"""What stood under these names."""
+
+
 def add_fields() -> None:
     """Nodes have their fields under the framework's names, too."""
     for cls, name, value in _added():
+        if name in vars(cls):
+            _own.setdefault((cls, name), vars(cls)[name])
         setattr(cls, name, value)
 
 
 def remove_fields() -> None:
     """Undo `add_fields`."""
     for cls, name, _ in _added():
-        if name in vars(cls):
+        if (cls, name) in _own:
+            setattr(cls, name, _own[cls, name])
+        elif name in vars(cls):
             delattr(cls, name)
 
 

@@ -7,6 +7,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from compass_core.errors import CompassError
+
 from .. import te
 from ..ir import exprs as E
 from ..ir import stmts as S
@@ -15,6 +17,7 @@ from ..ir.errors import ExpressionTypeError
 from ..ir.expr_op import ExprOp
 from ..ir.exprs import Buffer, Expr, IntImm
 from ..ir.operators import as_expr, binary, data_type, inverted
+from ..language.specs import DTypeName
 from ..te.analyzer import Analyzer
 from ..te.opaque import View
 from ..tir.blocks import view
@@ -66,6 +69,16 @@ class Part(Cells):
     def __init__(self, whole: Cells, starts: Sequence[Expr], shape: tuple[Expr, ...]) -> None:
         super().__init__(Buffer(whole.buffer.data, whole.buffer.dtype, shape))
         self.whole, self.starts, self.dropped = whole, list(starts), len(starts) - len(shape)
+        self.declared_strides = tuple(whole.strides[self.dropped :])
+        self.elem_offset = self.offset_of([0] * len(shape))[0]
+
+    def offset_of(self, indices: Sequence[object]) -> tuple[Expr, ...]:
+        return self.whole.offset_of(self._there(indices))
+
+    def access_ptr(
+        self, access_mask: object = "rw", ptr_type: object = "handle", content_lanes: int = 1, offset: object = 0
+    ) -> Expr:
+        return super().access_ptr(access_mask, ptr_type, content_lanes, self.elem_offset + as_expr(offset))
 
     def _there(self, indices: Sequence[object]) -> tuple[Any, ...]:
         given = [*(0 for _ in range(self.dropped)), *(indices or self._only())]
@@ -80,6 +93,29 @@ class Part(Cells):
 
     def store(self, value: Any, *indices: Any) -> S.Stmt:
         return self.whole.store(value, *self._there(indices))
+
+
+class ScriptType(DTypeName):
+    """A type of the framework's script: an annotation, in a kernel what `S` makes of it, else an expression of the type, which
+    without a value is a new variable."""
+
+    __slots__ = ()
+
+    def __call__(self, init_value: Any = None, is_size_var: bool = False) -> Any:
+        if init_value is None:
+            return (te.size_var if is_size_var else te.var)("v", str(self.dtype))
+        try:
+            return super().__call__(init_value)
+        except CompassError as error:
+            if error.code != "outside":
+                raise
+        return _typed(init_value, str(self.dtype))
+
+
+def __getattr__(name: str) -> ScriptType:
+    if name not in TYPES:
+        raise AttributeError(name)
+    return ScriptType(data_type(name))
 
 
 class Values:

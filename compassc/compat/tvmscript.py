@@ -1,7 +1,8 @@
 """The framework's script dialect of blocks: decorated Python functions are read, never run, and become functions of the IR.
 
 `@T.prim_func` functions, alone or in an `@ir_module` class, with `T.match_buffer`, `T.Buffer`, `T.alloc_buffer`, loops,
-`T.block` with axes, `T.init` and `T.where`. What blocks read and write is found, not taken from `T.reads` and `T.writes`.
+`T.block` with axes, `T.init` and `T.where`. What blocks read and write is found, not taken from `T.reads` and
+`T.writes`, but of blocks that take addresses.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ from ..ir.operators import as_expr, data_type
 from ..ir.stmts import EXPRESSIONS
 from ..ir.visit import walk_stmts
 from ..language.source import definition, file_of, node_span
+from ..te.analyzer import Analyzer
 from ..te.lowering import IMPLIED_SIZES
+from ..tir.addresses import takes_address
 from ..tir.blocks import Axis, new_block, view
-from ..tir.canonical import EXPLICIT, canonical
+from ..tir.canonical import EXPLICIT, ONLY, canonical
 from ..tir.roots import ROOT
 from .framework import IRModule as made
 from .script_values import OPERATORS, TYPES, Cells, Open, Operators, Part, Values
@@ -312,7 +315,8 @@ class _Reader:
         if called == "where":
             self._block(node).where = as_expr(self._value(node.value.args[0]))
         elif called in EXPLICIT:
-            self._block(node).regions[called] = list(node.value.args)
+            lists = [a.elts if isinstance(a, (ast.List, ast.Tuple)) else [a] for a in node.value.args]
+            self._block(node).regions[called] = [region for listed in lists for region in listed]
         elif called == "block_attr":
             self._block(node).notes.update(self._value(node.value.args[0]))
         elif called == "evaluate":
@@ -442,7 +446,8 @@ class _Reader:
         if called != "block" or not isinstance(call, ast.Call):
             raise self._error(node, "`with` has a T.block or a T.init")
         name = str(self._value(call.args[0])) if call.args else ""
-        if name == ROOT and not self.depth:  # the block that the function is
+        inner = (x.items[0].context_expr for s in node.body for x in ast.walk(s) if isinstance(x, ast.With))
+        if name == ROOT and not self.depth and any(self._called(x) == "block" for x in inner):  # what the function is
             self.blocks.append(_Block(name))
             self._body(node.body)
             self.blocks.pop()
@@ -452,6 +457,9 @@ class _Reader:
         body = self._nested(node.body)
         self.blocks.pop()
         made = new_block(block.name, block.axes, body, tuple(block.init), block.where)
+        if set(EXPLICIT) <= {*block.regions} and any(takes_address(s) for s in walk_stmts((*made.init, *made.body))):
+            for note in EXPLICIT.values():  # of what lies at an address it is known what the program says alone
+                block.notes.setdefault(note, [ONLY])
         sides = {side: block.regions.get(side, ()) for side in EXPLICIT if EXPLICIT[side] in block.notes}
         given = {side: tuple(map(self._region, nodes)) for side, nodes in sides.items()}
         self.out.append(made.replace(annotations=tuple(block.notes.items()), **given) if block.notes else made)
@@ -461,8 +469,9 @@ class _Reader:
         if not isinstance(node, ast.Subscript):
             raise self._error(node, "a region is a buffer with indices and slices")
         cells, at = self._value(node.value), self._value(node.slice)
+        simplify = Analyzer().simplify
         ends = [
-            (i.start, i.stop - i.start) if isinstance(i, slice) else (i, 1)
+            (i.start, simplify(as_expr(i.stop - i.start))) if isinstance(i, slice) else (i, 1)
             for i in (at if isinstance(at, tuple) else (at,))
         ]
         starts, extents = (tuple(map(as_expr, side)) for side in zip(*ends))

@@ -29,7 +29,8 @@ class View:
     def __init__(self, buffer: Buffer, declared_strides: tuple[Expr, ...] = ()) -> None:
         self.buffer, self.declared_strides = buffer, declared_strides
 
-    elem_offset, data_alignment, offset_factor = _ZERO, 64, 1
+    elem_offset: Expr = _ZERO
+    data_alignment, offset_factor = 64, 1
 
     @property
     def name(self) -> str:

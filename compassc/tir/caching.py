@@ -137,7 +137,7 @@ class Caching(Base):
         scope = memory_scope(step, storage_scope)
         buffer = self._given(step, s, "writes", "write_buffer_index", write_buffer_index)
         around = tree.scope(s)
-        check_no_address(f"{step} of '{s.name_hint}'", tree, buffer.data)
+        check_no_address(f"{step} of '{s.name_hint}'", tree, buffer.data, declared=True)
         self._one_writer(step, tree, buffer, around)
         check_no_other_part(step, tree, s, buffer)
         if goes_on(tree, s, buffer):
@@ -465,6 +465,10 @@ class Rebuffered(Rewriter):
     @rewrites(E.BufferRegion)
     def rewrite_region(self, e: E.BufferRegion) -> Expr:
         return E.BufferRegion(self._new(e.buffer), e.starts, e.extents)
+
+    @rewrites(Var)
+    def rewrite_address(self, e: Var) -> Expr:
+        return self.buffers[e].data if e in self.buffers else e
 
 
 class _Reindexed(Rewriter):

@@ -17,6 +17,8 @@ from compassc.tir.regions import regions
 
 EXPLICIT = {"reads": "explicit_read_region", "writes": "explicit_write_region"}
 """Annotations of a block: places in its lists of regions that the user gave, which are kept."""
+ONLY = "only"
+"""The first of these places, where the user gave all regions that there are."""
 
 
 def canonical(function: PrimFunc) -> PrimFunc:
@@ -74,8 +76,8 @@ class _Canonical:
         if not isinstance(explicit, list) or not explicit:
             return found, None
         known = [r for r in given if r.buffer.data in self.buffers]  # type: ignore[attr-defined]
-        if explicit[0] == "only":  # the user hid what else there is
-            return tuple(known), ["only", *range(len(known))]
+        if explicit[0] == ONLY:  # the user hid what else there is
+            return tuple(known), [ONLY, *range(len(known))]
         kept = {i: given[i] for i in explicit if i < len(given) and given[i] in known}
         data = {r.buffer.data for r in kept.values()}  # type: ignore[attr-defined]
         rest = [r for r in found if r.buffer.data not in data]  # type: ignore[attr-defined]

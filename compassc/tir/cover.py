@@ -14,6 +14,7 @@ from compassc.ir.exprs import Binary, Expr, Var
 from compassc.ir.stmts import Stmt
 from compassc.ir.visit import walk_exprs
 from compassc.te.bounds import Interval, Unbounded, interval
+from compassc.tir.addresses import says_all
 from compassc.tir.blocks import add, at, axes_of, constant, number, sub, uses
 from compassc.tir.regions import Spans
 from compassc.tir.tree import Tree
@@ -130,9 +131,7 @@ def fills(tree: Tree, block: S.Block, region: Expr, fixed: Sequence[S.For], size
     free = [s for s in around if s not in fixed and not _joins_only(block, s, starts, around)]
     if any(constant(s.min) != 0 or constant(s.stop) is None for s in free):
         return False
-    if any(constant(e) != 1 for e in region.extents):
-        return False
-    if not always_stores((*block.init, *block.body), data_of(region)) or not stands_free(tree, block, fixed):
+    if not stands_free(tree, block, fixed) or not _stores_all(tree, block, region, around, size):
         return False
     outside = [s.loop_var for s in fixed]
     if any(a.is_reduction and uses(a.binding, outside) for a in axes_of(block)):
@@ -142,7 +141,26 @@ def fills(tree: Tree, block: S.Block, region: Expr, fixed: Sequence[S.For], size
         return False  # no axis tells what the condition leaves out
     if _conditional_point(block, region) or _cut(tree, block, region, size):
         return False
-    return covers(starts, {s.loop_var: constant(s.stop) or 0 for s in free})
+    sizes = {s.loop_var: constant(s.stop) or 0 for s in free}
+    parts = [Var("part", start.dtype) for start in starts]  # where in its region a turn is
+    sizes.update({v: constant(e) or 0 for v, e in zip(parts, region.extents)})
+    return covers([s if constant(e) == 1 else add(s, v) for s, v, e in zip(starts, parts, region.extents)], sizes)
+
+
+def _stores_all(
+    tree: Tree, block: S.Block, region: E.BufferRegion, around: Sequence[S.For], size: Sequence[Expr]
+) -> bool:
+    """Whether one turn of a block writes all of a region: an element, what a block in it fills, or what the user says that
+    it writes at an address."""
+    if any(constant(e) is None for e in region.extents):
+        return False
+    if says_all(block):
+        return True
+    inside = [(b, w) for b in tree.inside(block) for w in writes_of(b, data_of(region))]
+    if len(inside) == 1 and not all(constant(e) == 1 for e in region.extents):
+        return fills(tree, *inside[0], around, size)
+    single = all(constant(e) == 1 for e in region.extents)
+    return single and always_stores((*block.init, *block.body), data_of(region))
 
 
 def _joins_only(block: S.Block, s: S.For, starts: Sequence[Expr], around: Sequence[S.For]) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from compass_core import vendor
 from compassc.ir import stmts as S
 from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.visit import walk_stmts
 from compassc.te.errors import ScheduleError
-from compassc.tir.base import Base
+from compassc.tir.base import MAIN, Base
 from compassc.tir.checks import read, written
 from compassc.tir.roots import ROOT
 from compassc.tir.trace import BlockRV, LoopRV, instruction
@@ -27,8 +28,10 @@ class Queries(Base):
                 f"get_block of '{name}': the schedule does not know which function to be working on",
                 "give func_name, or call work_on",
             )
+        function = self.function(function).name
         tree = self.tree(function)
-        self.noted = {"func_name": function}
+        alone = vendor.names_in_use and len(self.mod.functions) == 1
+        self.noted = {"func_name": MAIN if alone else function}
         if name not in tree.blocks and name != ROOT:
             known = ", ".join(tree.blocks) or "none"
             raise ScheduleError(f"Cannot find a block with the name: {name}: '{function}' has {known}")

@@ -23,7 +23,8 @@ Values = tuple[int, ...]
 class Joining(NamedTuple):
     """A reduction: where each value is accumulated, what is joined to it, and from what value on.
 
-    `results`: the joined values, of the variables `old` and `new`. `ordered`: the order of what is joined matters.
+    `results`: the joined values, of the variables `old` and `new`. `ordered`: the order of what is joined matters; with
+    `only_ties` it does where the values tie that are compared, for what is chosen with them.
     """
 
     stores: tuple[S.BufferStore, ...]
@@ -33,6 +34,7 @@ class Joining(NamedTuple):
     new: tuple[Var, ...]
     results: tuple[Expr, ...]
     ordered: bool
+    only_ties: bool = False
 
     def combine(self, old: Sequence[Expr], new: Sequence[Expr]) -> tuple[Expr, ...]:
         """The joined values of expressions."""
@@ -182,8 +184,10 @@ def _judged(found: Joining, none: str) -> Joining | str:
         begun = join(start, a)
         if join(join(begun, start), b) != join(begun, b):
             return "there is no matching reducer: the value that it begins with changes what is joined"
-    ordered = any(join(a, b) != join(b, a) for a, b in itertools.product(points, repeat=2))
-    return found._replace(ordered=ordered)
+    pairs = [(a, b) for a, b in itertools.product(points, repeat=2) if join(a, b) != join(b, a)]
+    keys = [i for i, v in enumerate(zip(found.old, found.new)) if _is_compared(found.results, {*v})]
+    only_ties = all(a[i] == b[i] and join(a, b)[i] == join(b, a)[i] for a, b in pairs for i in keys)
+    return found._replace(ordered=bool(pairs), only_ties=only_ties)
 
 
 _OTHER = 3

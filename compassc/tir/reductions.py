@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 
+from compass_core import vendor
 from compassc.analysis.conditions import conjuncts, joined
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
@@ -108,9 +110,10 @@ class Factoring:
         if isinstance(joining, str):
             raise self.error(joining)
         if joining.ordered and reducing[0] is not factor:
-            raise self.error(
-                f"the order in which it joins values matters, and '{reducing[0].loop_var.name}' is outside of the loop"
-            )
+            outside = f"'{reducing[0].loop_var.name}' is outside of the loop"
+            if not (vendor.names_in_use and joining.only_ties):
+                raise self.error(f"the order in which it joins values matters, and {outside}")
+            warnings.warn(f"{self.error(outside).message}: where values tie another of them is taken", stacklevel=2)
         self.joining = joining
         self.kept = self._kept(reducing)
         rank = len(joining.stores[0].indices)

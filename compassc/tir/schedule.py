@@ -52,6 +52,13 @@ class Schedule(
         self.error_render_level = error_render_level
         self.debug_mask = debug_mask if isinstance(debug_mask, int) else 3 * (debug_mask == "all")
 
+    @classmethod
+    def _create_non_traced(cls, mod: Any, **options: Any) -> Schedule:
+        """A schedule that records no steps."""
+        made = cls(mod, **options)
+        made.trace = None
+        return made
+
     def work_on(self, func_name: str) -> None:
         """The function that `get_block` looks into. ScheduleError (a ValueError) for one that is not there."""
         self.func_working_on = self.function(func_name).name

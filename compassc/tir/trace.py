@@ -34,6 +34,10 @@ class Symbol:
     __slots__ = ()
     letter = "x"
 
+    def same_as(self, other: object) -> bool:
+        """Whether the other one is this symbol."""
+        return self is other
+
 
 class BlockRV(Symbol):
     """A block of a schedule."""
@@ -250,8 +254,8 @@ class Trace:
             self.decisions[inst] = decision
 
     def pop(self) -> Instruction | None:
-        """Take the last step away."""
-        if not self.insts:
+        """Take the last step away; None where there is none, or it is the mark of what prepares for lowering."""
+        if not self.insts or self.insts[-1].kind == "EnterPostproc":
             return None
         last = self.insts.pop()
         self.decisions.pop(last, None)
@@ -507,7 +511,9 @@ def _python(inst: Instruction, names: Callable[[Symbol], str], decision: Any) ->
             words += shown if spec.variadic else [f"{name[1:]}=[{', '.join(shown)}]"]
         else:
             words.append(f"{name}={_shown(rest.pop(0), names)}")
-    words += [f"{n}={_shown(v, names)}" for n, v in zip(spec.attrs, inst.attrs)]
+    told = [f"{n}={_shown(v, names)}" for n, v in zip(spec.attrs, inst.attrs)]
+    words[1:1] = told * (inst.kind == "Annotate")  # the key before the value
+    words += told * (inst.kind != "Annotate")
     if decision is not None:
         words.append(f"decision={_shown(decision, names)}")
     call = f"sch.{spec.method}({', '.join(words)})"

@@ -126,3 +126,29 @@ def test_of_padding_that_the_caller_fills_it_is_said_what_it_holds():
     s.transform_layout("B", ("read", 0), lambda i: (i // 4, i % 4), pad_value=0)
     assert "S.assume(" in s.mod.script()
     assert next(iter(s.tree("main").blocks)) == "buffer_A_assumptions"
+
+
+def test_a_part_that_blocks_in_a_block_fill_is_filled():
+    """Copies of what a block of blocks writes, and what is computed with it, follow it as they follow a plain one."""
+    f = chain(32, 16)
+    s = tir.Schedule(f, debug_mask="all")
+    i, j = s.get_loops("B")
+    io, ii = s.split(i, [None, 8])
+    jo, ji = s.split(j, [None, 4])
+    s.reorder(io, jo, ii, ji)
+    s.blockize(ii)
+    s.reverse_compute_at("C", jo)
+    s.cache_write("B_o", 0, "shared")
+    assert flags(s, "C").region_cover and same(f, s, (32, 16), (32, 16))
+
+
+def test_steps_without_records_and_the_mark_at_their_end():
+    s = tir.Schedule._create_non_traced(chain())
+    s.split(s.get_loops("B")[0], [4, None])
+    assert s.trace is None
+    s = tir.Schedule(chain())
+    block = s.get_block("B")
+    s.annotate(block, "key", 3)
+    assert s.trace.as_python()[-1] == 'sch.annotate(block_or_loop=b0, ann_key="key", ann_val=3)'
+    s.enter_postproc()
+    assert s.trace.pop() is None and block.same_as(block) and not block.same_as(s.get_block("B"))
