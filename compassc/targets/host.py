@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from compass_runtime.host_module import HostLibrary
@@ -44,7 +45,8 @@ def _generate(module: IRModule, target: Target) -> Module:
     described |= {"parallel": parallel, "threads": target.attrs["num-cores"], "native": native}
     if packed:
         described["packed"] = [f.attr(PACKED) for f in packed]
-    return HostLibrary(library.compiled(sources, parallel, target, calls), text, described)
+    content = library.begun(partial(library.compiled, sources, parallel, target, calls))
+    return HostLibrary(content, text, described)
 
 
 C = register_kind(

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +16,8 @@ from compass_core.errors import CompassError, Note, ToolchainError
 from compass_core.files.cache import Cache, key_of
 from compass_core.hostcc import host
 from compass_core.hostcc.clang import find_clang
-from compass_sim.engine import compile_and_link, source_folder
+from compass_runtime.host_module import num_threads
+from compass_sim.engine import compile_and_link, compile_object, source_folder
 from compassc.targets.ctext import NoForm
 from compassc.targets.kind import TargetError
 
@@ -39,25 +44,65 @@ _SMALL_FLOATS = re.compile(r"\bb?float16\b(?!;)|\bhalf\b|\bbfloat\b")
 _LINK = ("-shared", "-z", "now", "-z", "relro", "-z", "noexecstack", "-s")
 
 
+@dataclass(frozen=True)
+class _Jobs:
+    """Libraries that are being compiled, and the threads that wait for clang."""
+
+    pool: ThreadPoolExecutor
+    begun: list[Future[bytes]] = field(default_factory=list)
+
+
+_jobs: ContextVar[_Jobs | None] = ContextVar("jobs", default=None)
+
+
+@contextmanager
+def side_by_side() -> Iterator[None]:
+    """Within, libraries are compiled while further ones are made, as many at a time as there are processors. At the end all are
+    there, or the error of the first that has one is raised."""
+    with ThreadPoolExecutor(num_threads(), thread_name_prefix="compassc-clang") as pool:
+        jobs = _Jobs(pool)
+        token = _jobs.set(jobs)
+        try:
+            yield
+            for job in jobs.begun:
+                job.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+        finally:
+            _jobs.reset(token)
+
+
+def begun(compile_it: Callable[[], bytes]) -> Callable[[], bytes]:
+    """What gives the content of a library that is compiled now, or within `side_by_side` beside others."""
+    jobs = _jobs.get()
+    if jobs is None:
+        content = compile_it()
+        return lambda: content
+    jobs.begun.append(jobs.pool.submit(copy_context().run, compile_it))
+    return jobs.begun[-1].result
+
+
 def compiled(sources: dict[str, str], parallel: bool, target: Target, calls: Sequence[str] = ()) -> bytes:
     """The library of texts of C (`.c`) and LLVM (`.ll`) by file name; with threads where it has parallel loops. `calls`:
     the functions of C that they call. NoForm where these, or what was brought in with pragmas, are not as they are called."""
     from platform import machine
 
-    added = [Path(__file__).with_name("pool.c")] if parallel else []
+    shared = [Path(__file__).with_name("pool.c")] if parallel else []
     if any(map(_SMALL_FLOATS.search, sources.values())):  # which not every processor has conversions for
-        added += [source_folder() / "float16.c", source_folder() / "float16.h"]
-    sources = sources | {path.name: path.read_text(encoding="utf-8") for path in added}
+        shared.append(source_folder() / "float16.c")
     cpu = host.march() if target.attrs["mcpu"] == "native" else target.attrs["mcpu"]
     flags = [*_FLAGS, f"-O{target.attrs['opt-level']}", f"-march={cpu}"]
     flags += _X86_ONLY if machine() in ("x86_64", "AMD64") else ()
     flags += _CALLS if calls else ()
     cache = Cache()
     link = (*_LINK, "-z", "defs") if calls else _LINK
-    depends = (*sources, *sources.values(), *flags, *link, find_clang().identity, host.current().features)
-    key = key_of("host-library", *depends)
+    machine_code = (*flags, find_clang().identity, host.current().features)
     try:
-        found = cache.get("host", key) or cache.put("host", key, lambda output: _compile(sources, flags, link, output))
+        objects = {path.with_suffix(".o").name: _object(cache, path, flags, machine_code) for path in shared}
+        key = key_of("host-library", *sources, *sources.values(), *objects.values(), *link, *machine_code)
+        given = {**{name: text.encode() for name, text in sources.items()}, **objects}
+        found = cache.get("host", key) or cache.put("host", key, lambda output: _compile(given, flags, link, output))
     except ToolchainError as error:
         raise _refused(error, calls) or _of_processor(error, target) from error
     return found.read_bytes()
@@ -89,9 +134,17 @@ def _of_processor(error: ToolchainError, target: Target) -> CompassError:
     )
 
 
-def _compile(sources: dict[str, str], flags: list[str], link: Sequence[str], output: Path) -> None:
+def _object(cache: Cache, source: Path, flags: list[str], machine_code: Sequence[str]) -> bytes:
+    """The object of a source that libraries share, with its header."""
+    texts = [p.read_bytes() for p in (source, source.with_suffix(".h")) if p.exists()]
+    key = key_of("host-object", *texts, *machine_code)
+    found = cache.get("host", key) or cache.put("host", key, lambda output: compile_object(source, output, flags))
+    return found.read_bytes()
+
+
+def _compile(given: dict[str, bytes], flags: list[str], link: Sequence[str], output: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="compassc-host-") as folder:
-        paths = [Path(folder, name) for name in sources]
+        paths = [Path(folder, name) for name in given]
         for path in paths:
-            path.write_text(sources[path.name], encoding="utf-8")
-        compile_and_link([path for path in paths if path.suffix != ".h"], output, flags, link)
+            path.write_bytes(given[path.name])
+        compile_and_link(paths, output, flags, link)

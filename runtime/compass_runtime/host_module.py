@@ -25,7 +25,7 @@ ENTRY_SYMBOL = "compass_entry"
 
 
 class HostLibrary(Module):
-    """One kernel as a shared library of this machine.
+    """One kernel as a shared library of this machine. `content`: its bytes, or what gives them when they are asked for.
 
     `description`: the kernel's name and parameters, whether it has parallel loops, on how many threads, and the CPU
     features that its code uses.
@@ -34,9 +34,9 @@ class HostLibrary(Module):
     type_key = "compass.runtime.HostLibrary"
     flags = SERIALIZABLE | RUNNABLE
 
-    def __init__(self, content: bytes, source: str, description: dict[str, Any]) -> None:
+    def __init__(self, content: bytes | Callable[[], bytes], source: str, description: dict[str, Any]) -> None:
         super().__init__()
-        self.content, self.source = content, source
+        self._content, self.source = content, source
         self.description = dict(description)
         if self.description.pop("native", False):
             self.description["features"] = host.current().features
@@ -45,6 +45,11 @@ class HostLibrary(Module):
         self.arguments = Arguments(self.name, parameters_of(self.description))
         signatures = self.description.get("packed")
         self._callbacks = Callbacks(signatures) if signatures else None
+
+    @property
+    def content(self) -> bytes:
+        """The library. ToolchainError where it could not be compiled."""
+        return self._content() if callable(self._content) else self._content
 
     @property
     def format(self) -> str:

@@ -113,25 +113,32 @@ def build(output: Path) -> None:
     compile_and_link(sources, output, (), (*_LINK, "--dynamic-linker", host_libraries()[2]))
 
 
+def compile_object(source: Path, output: Path, flags: Sequence[str]) -> None:
+    """A C file to an object."""
+    from compass_core.hostcc.clang import find_clang
+
+    where = f"-ffile-prefix-map={source.parent}={source.parent.name}"
+    _run([str(find_clang().path), *_COMPILE, *flags, where, "-c", str(source), "-o", str(output)])
+
+
 def compile_and_link(sources: Sequence[Path], output: Path, flags: Sequence[str], link: Sequence[str]) -> None:
-    """C files to a program or a library, against the C library of this Python; nothing but clang and lld is needed."""
+    """C files, and objects, to a program or a library, against the C library of this Python; nothing but clang and lld is
+    needed."""
     import tempfile
 
     from compass_core.hostcc.clang import find_clang
 
-    clang = find_clang().path
-    linker = _linker(clang)
+    linker = _linker(find_clang().path)
     libc, libm, _ = host_libraries()
     parts = [p for p in map(libc.with_name, ("libpthread.so.0", "libdl.so.2")) if p.exists()]  # before glibc 2.34
     with tempfile.TemporaryDirectory(prefix="compass-engine-") as folder:
-        objects = []
-        for source in sources:
-            objects.append(str(Path(folder, source.stem + ".o")))
-            where = f"-ffile-prefix-map={source.parent}={source.parent.name}"
-            _run([str(clang), *_COMPILE, *flags, where, "-c", str(source), "-o", objects[-1]])
+        objects = [p if p.suffix == ".o" else Path(folder, p.stem + ".o") for p in sources]
+        for source, made in zip(sources, objects, strict=True):
+            if made is not source:
+                compile_object(source, made, flags)
         libraries = [str(p) for p in (libc, libm, *parts)]
         linked = Path(folder, output.name)
-        _run([linker, *link, "-o", str(linked), *objects, *libraries])
+        _run([linker, *link, "-o", str(linked), *map(str, objects), *libraries])
         output.write_bytes(linked.read_bytes())
     output.chmod(0o755)
 

@@ -390,3 +390,26 @@ def test_lanes_read_elements_that_lie_apart(dtype, lanes):
     te.build(s, [a, t, *found], "llvm -opt-level=1")(given, table, *results)
     for result, at in zip(results, [*([p(i) for i in range(32)] for p in places), table]):
         np.testing.assert_array_equal(result, given[at])
+
+
+def test_libraries_are_compiled_side_by_side(tmp_path, monkeypatch):
+    """Each is there at the end, what they share is compiled once, and what one of them lacks is said."""
+    from compass_core.files.cache import Cache
+    from compassc.targets.library import side_by_side
+
+    monkeypatch.setenv("COMPASS_CACHE_DIR", str(tmp_path))
+
+    def parallel(stage, axes):
+        stage.parallel(axes[0])
+
+    first = built((64,), "float32", lambda x: x + 1.0, parallel)
+    with side_by_side():
+        modules = [first, *(built((64,), "float32", lambda x, n=n: x * float(n), parallel) for n in (2, 3))]
+    x = array((64,), "float32")
+    for module, wanted in zip(modules, (x + 1, x * 2, x * 3), strict=True):
+        out = np.zeros_like(x)
+        module(x, out)
+        np.testing.assert_array_equal(out, wanted)
+    assert len(list(Cache().entries())) == 3 + 2  # of these two, pool.c and float16.c
+    with pytest.raises(CompassError, match="clang knows no processor 'abacus'"), side_by_side():
+        built((64,), "float32", lambda x: x, target="llvm -mcpu=abacus")

@@ -22,6 +22,7 @@ from compassc.relay.module import MAIN, BaseFunc, IRModule
 from compassc.relay.passes import FOLDER, fuse_ops, make
 from compassc.relay.passes._functions import changed, on_functions
 from compassc.targets import Target
+from compassc.targets.library import side_by_side
 from compassc.targets.target import NPU
 
 DEVICE_TYPES = {"llvm": 1, "c": 1, "cuda": 2, NPU: 1}
@@ -173,7 +174,8 @@ def build(
     chosen = one_target(target)
     module, _ = optimize(ir_mod, chosen, params)
     kernels = Kernels(builder_of(chosen), f"tvmgen_{mod_name}_" if mod_name else "tvmgen_")
-    builder = GraphBuilder(_main(module), kernels, DEVICE_TYPES[chosen.kind.name])
+    with side_by_side():
+        builder = GraphBuilder(_main(module), kernels, DEVICE_TYPES[chosen.kind.name])
     return GraphExecutorFactoryModule(ir_mod, chosen, builder, kernels, mod_name)
 
 

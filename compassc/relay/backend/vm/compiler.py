@@ -23,6 +23,7 @@ from compassc.relay.passes import (
     remove_unused_functions,
     to_a_normal_form,
 )
+from compassc.targets.library import side_by_side
 
 HOSTS = ("llvm", "c")
 PREFIX = "vm_mod_"
@@ -52,7 +53,8 @@ def executable(module: IRModule, target: Any, entry: str) -> Executable:
         names = ", ".join(v.name_hint for v in module.functions) or "none at all"
         raise UsageError(f"the module has no function {entry}, but {names}", code="input")
     primitives = Primitives(Kernels(builder_of(chosen), PREFIX))
-    return Program(lowered(module, entry), primitives).executable
+    with side_by_side():
+        return Program(lowered(module, entry), primitives).executable
 
 
 def lowered(module: IRModule, entry: str) -> IRModule:
