@@ -16,6 +16,7 @@ from compassc.ir import stmts as S
 from compassc.ir.dtypes import FLOAT32, INT32, DataType, PointerType, Type
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.visit import walk_exprs, walk_stmts
+from compassc.targets import host_math
 from compassc.targets.ctext import CText, NoForm, helpers, identifier, typedefs
 from compassc.te.external import EXTERN
 from compassc.te.packed import PACKED, trampoline
@@ -407,6 +408,10 @@ class HostText(CText):
         )
 
     def _real(self, e: E.Call, kind: DataType, args: list[str]) -> str:
+        if e.op in host_math.FUNCTIONS and kind.element_of == FLOAT32:
+            vector = self.type(kind)
+            self.unit.types |= host_math.texts_of(e.op, vector, self.type(INT32.with_lanes(kind.lanes)))
+            return f"{e.op}_{vector}({args[0]})"
         if e.op == "erf":
             return self._lanes(e, kind, f"erf_{kind.element_of}", tuple(args))
         if e.op == "rsqrt":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import resource
 import subprocess
@@ -90,6 +91,33 @@ def test_functions_of_reals(dtype, vectors):
     for (name, wanted), values in zip(FUNCTIONS.items(), found, strict=True):
         expected = wanted(given.astype("float64"))
         np.testing.assert_allclose(values, expected, rtol=2e-3 if dtype == "float16" else 1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("name", ["exp", "erf", "tanh"])
+def test_functions_of_vectors_are_within_two_units(name):
+    """Of all exponents and signs, borders of their polynomials, infinities and NaN; denormals to a few of their units."""
+    exact = np.vectorize(math.erf, otypes=["f8"]) if name == "erf" else getattr(np, name)
+    bits = np.arange(0, 1 << 32, 150_001, dtype="uint32").view("float32")
+    x = np.concatenate(
+        [bits, np.linspace(-5, 5, 9_973, dtype="float32"), np.float32([0, -0.0, np.inf, -np.inf, np.nan])]
+    )
+    out = np.zeros_like(x)
+
+    def step(stage, axes):
+        stage.vectorize(stage.split(axes[0], factor=15)[1])
+
+    built(x.shape, "float32", getattr(te, name), step)(x, out)
+    with np.errstate(all="ignore"):
+        wanted = exact(x.astype("float64"))
+        rounded = wanted.astype("float32")
+    np.testing.assert_array_equal(np.isfinite(out), np.isfinite(rounded))
+    np.testing.assert_array_equal(np.isnan(out), np.isnan(rounded))
+    number = np.isfinite(rounded)
+    small = np.abs(rounded) < np.finfo("float32").tiny
+    units = np.abs(out[number] - wanted[number]) / np.spacing(np.abs(rounded[number])).astype("float64")
+    assert units[~small[number]].max() <= 2
+    assert np.abs(out[small] - wanted[small]).max() < 1e-42
+    np.testing.assert_array_equal(np.signbit(out[number]), np.signbit(rounded[number]))
 
 
 def test_division_is_that_of_the_npu():
