@@ -11,6 +11,7 @@ from compassc.targets import Target
 from compassc.te.schedule import Schedule, Stage
 from compassc.topi.schedules.knobs import Knobs
 from compassc.topi.schedules.stages import (
+    along,
     attach_rows,
     computed_stages,
     dividing,
@@ -46,7 +47,8 @@ def on_threads(s: Schedule, target: Target, knobs: Knobs) -> None:
         alone = [x for x in others if x in packed and x not in planes]
         alone += attach_rows(s, out, outer, [x for x in others if x not in alone], target.machine())
         for stage in others:
-            if stage.axis and (stage in alone or stage in planes and reduces(stage)):
+            inside = stage in planes or _lane_axis(stage, knobs) is not None
+            if stage.axis and (stage in alone or inside and reduces(stage)):
                 _inner(s, stage, knobs, sums)
             elif stage.attached is not None:
                 inner_vectors(stage, knobs, WIDTH, False)
@@ -60,10 +62,48 @@ def _sums(target: Target) -> int:
 
 
 def _inner(s: Schedule, stage: Stage, knobs: Knobs, sums: int) -> IterVar:
+    if (found := _lane_axis(stage, knobs)) is not None:
+        return _by_lanes(s, stage, *found)
     if reduces(stage):
         return _tiled(s, stage, knobs, sums)
     turned = stage.origin_op.tag == PACKED and all(uses(r, stage.axis[-2], last=True) for r in reads_of(stage))
     return _turned(stage) if turned else _rows(stage, knobs)
+
+
+def _lane_axis(stage: Stage, knobs: Knobs) -> tuple[IterVar, int] | None:
+    """The axis of a sum of reals whose elements lie together for all that is read, and the lanes that it is cut to: whole vectors,
+    several of them. None where columns lie together, too, and for whole numbers, which clang takes apart itself."""
+    if not reduces(stage) or len(stage.body) != 1 or not stage.axis or not stage.origin_op.output(0).dtype.is_floating:
+        return None
+    axis, wide = along(stage), lanes_of(stage, knobs, WIDTH)
+    if axis is None or any(uses(r, stage.axis[-1], last=True) for r in reads_of(stage)):
+        return None
+    extent = extent_of(axis)
+    lanes = next((n for n in (wide, wide // 2) if extent % n == 0 and extent >= 2 * n), 0)
+    return (axis, lanes) if lanes else None
+
+
+def _by_lanes(s: Schedule, stage: Stage, axis: IterVar, lanes: int) -> IterVar:
+    """A reduction along the lanes of vectors, several results at a time, which are joined when it is done."""
+    axes, attached = list(stage.axis), stage.attached
+    _, lane = stage.split(axis, factor=lanes)
+    parts = s[s.rfactor(stage.origin_op.output(0), lane, factor_axis=len(axes))]
+    inner: list[IterVar] = []
+    for place in range(len(axes))[-2:] if attached is None else ():
+        if (several := dividing(extent_of(axes[place]), [4, 3, 2])) > 1:
+            axes[place], one = stage.split(axes[place], factor=several)
+            inner.append(one)
+    stage.reorder(*axes, *inner, *stage.reduce_axis)
+    outer = fuse_all(stage, axes)
+    parts.compute_at(stage, outer)
+    *around, last = parts.axis
+    parts.reorder(*parts.reduce_axis, *around, last)
+    for one in around:
+        parts.unroll(one)
+    parts.vectorize(last)
+    if attached is None and _worth_threads(parts):
+        stage.parallel(outer)
+    return outer
 
 
 def _turned(stage: Stage) -> IterVar:
@@ -131,10 +171,10 @@ def _tile(rows: int, columns: int, apart: int, lanes: int, sums: int, knobs: Kno
 def _tiled(s: Schedule, stage: Stage, knobs: Knobs, sums: int) -> IterVar:
     """A reduction in registers: tiles of rows by vectors of columns, the reduction outside of both."""
     columns, found = stage.axis[-1], reads_of(stage)
-    along = [r for r in found if uses(r, columns, last=True)]
-    rows = next((a for a in reversed(stage.axis[:-1]) if along and not all(uses(r, a) for r in along)), None)
+    wide_reads = [r for r in found if uses(r, columns, last=True)]
+    rows = next((a for a in reversed(stage.axis[:-1]) if wide_reads and not all(uses(r, a) for r in wide_reads)), None)
     lanes = lanes_of(stage, knobs, WIDTH)
-    if not along or len(stage.body) != 1 or extent_of(columns) < 2:
+    if not wide_reads or len(stage.body) != 1 or extent_of(columns) < 2:
         outer = fuse_all(stage, stage.axis[:-1]) if len(stage.axis) > 1 else stage.axis[0]
         if _worth_threads(stage):
             stage.parallel(outer)
