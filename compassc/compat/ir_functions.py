@@ -24,6 +24,8 @@ from ..ir.visit import substitute as substituted
 from ..ir.visit import substitute_body
 from ..relay.attributes import Attrs, DictAttrs
 from ..relay.expr import Clause, Pattern
+from ..relay.operators import FIRST_LEVEL
+from ..te import intrinsics
 from ..te.opaque import body_of
 from ..tir.roots import RootBlock, is_root, root_block
 from . import nodes
@@ -281,3 +283,10 @@ def expr_deep_equal(lhs: object, rhs: object) -> bool:
 def get_block_access_region(block: S.Block, buffer_var_map: object = None) -> list[list[Any]]:
     """What a block reads, writes, and touches by address (always empty: that is in both of the others)."""
     return [list(block.reads), list(block.writes), []]
+
+
+def register_op_attr(op_name: str, attr_key: str, value: object = None, level: int = FIRST_LEVEL) -> Any:
+    """Give an operator of Relay an attribute (`relay.op.register_op_attr`), or an operation of kernels, whose names begin with
+    `tir.` (`te.intrinsics.register_op_attr`). Without a value a decorator."""
+    register = intrinsics.register_op_attr if op_name.startswith(intrinsics.PREFIX) else relay.op.register_op_attr
+    return register(op_name, attr_key, value, level)

@@ -227,7 +227,7 @@ MODULES: dict[str, Names] = {
         | {n: f"{_RELAY}.types:" for n in _TYPES_OF_RELAY.split()}
         | {"Constructor": f"{_RELAY}.expr:", "Op": f"{_RELAY}.operators:"}
         | {n: "compassc.compat.nodes:" for n in ("Array", "Map", "PointerType", "PrimType", "make_node")}
-        | {n: "compassc.te.intrinsics:" for n in ("register_intrin_lowering", "register_op_attr")}
+        | {"register_intrin_lowering": "compassc.te.intrinsics:", "register_op_attr": f"{_IR_FUNCTIONS}:"}
         | {"GlobalVar": "compassc.ir.members:", "Range": "compassc.te:"}
     ),
     "tvm.relay": Names(
@@ -271,6 +271,12 @@ MODULES: dict[str, Names] = {
     "tvm.relay.function": Names(
         {"FunctionWithFields": f"{_RELAY_NODES}:", "BaseFunc": f"{_RELAY}.module:"}, like=(f"{_RELAY}.expr",)
     ),
+    **{
+        f"tvm.relay.op.contrib{module}": Names(
+            {n: f"{_RELAY}.contrib:" for n in ("get_pattern_table", "register_pattern_table")}
+        )
+        for module in ("", ".register")
+    },
     "tvm.relay.op": Names({n: f"{_RELAY}.op:" for n in _REGISTRY_OF_RELAY.split()}, operators=""),
     **{
         f"tvm.relay.{module}": Names(operators=prefix)
@@ -438,6 +444,7 @@ MODULES: dict[str, Names] = {
         )
         for n in ("debug_executor", "debug_runtime")
     },
+    "tvm.contrib.debugger": Names(),
     "tvm.contrib.debugger.debug_result": Names({"DebugResult": "compass_runtime.debug_executor:"}),
     "tvm.runtime.profiling": Names(
         {n: "compass_runtime.profile.calls:" for n in ("Count", "Duration", "Percent", "Ratio", "Report")}

@@ -23,6 +23,7 @@ CONFIGS: dict[str, tuple[type, Any]] = {
     "relay.FuseOps.link_params": (bool, False),
     "relay.FuseOps.max_depth": (int, 256),
     "relay.ToMixedPrecision.keep_orig_output_dtype": (bool, False),
+    "relay.ext.compass.options": (dict, {}),
     _ADDED: (list, []),
     "tir.HoistIfThenElse": (dict, {}),
     "tir.LoopPartition": (dict, {}),

@@ -120,7 +120,7 @@ __all__ = [
 ]
 
 
-_BUILDING = {"build": "build", "optimize": "build", "create_executor": "executors"}
+_BUILDING = {"build": "build", "optimize": "build", "partition": "build", "create_executor": "executors"}
 """What builds and runs programs, which is loaded when it is asked for: by its module of `backend`."""
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from compassc.relay.expr import (
     Call,
@@ -19,6 +20,7 @@ from compassc.relay.expr import (
     TupleGetItem,
 )
 
+T = TypeVar("T")
 _CHILDREN: Mapping[type, Sequence[str]] = {
     Call: ("op", "args"),
     Function: ("params", "body"),
@@ -63,20 +65,30 @@ def with_children(e: Expr, new: Sequence[Expr]) -> Expr:
     return e.replace(**changes)
 
 
+def depth_first(roots: Iterable[T], parts: Callable[[T], Iterable[T]]) -> Iterator[T]:
+    """Each object that `roots` lead to once (by identity), its parts before it. Parts that wait for each other come in the order
+    they are met in."""
+    seen: set[int] = set()
+    for root in roots:
+        if id(root) in seen:
+            continue
+        seen.add(id(root))
+        stack = [(root, iter(parts(root)))]
+        while stack:
+            e, rest = stack[-1]
+            for part in rest:
+                if id(part) not in seen:
+                    seen.add(id(part))
+                    stack.append((part, iter(parts(part))))
+                    break
+            else:
+                stack.pop()
+                yield e
+
+
 def post_order(root: Expr, closed: Callable[[Expr], bool] = lambda e: False) -> Iterator[Expr]:
     """Each expression once (by identity), children before what they are part of; those of `closed` expressions are left out."""
-    seen: set[int] = {id(root)}
-    stack: list[tuple[Expr, Iterator[Expr]]] = [(root, iter(children(root)))]
-    while stack:
-        e, rest = stack[-1]
-        for child in rest:
-            if id(child) not in seen:
-                seen.add(id(child))
-                stack.append((child, iter(() if closed(child) else children(child))))
-                break
-        else:
-            stack.pop()
-            yield e
+    return depth_first((root,), lambda e: () if e is not root and closed(e) else children(e))
 
 
 def is_primitive(e: Expr) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from compass_core import VERSION
+from compass_core import VERSION, files
 from compass_core.arrays import Array
 from compass_core.errors import CompassError, UsageError
 from compass_core.errors.rendering import for_stream, shown, wants_color
@@ -199,7 +199,10 @@ class Options:
 @click.option("--error-format", type=click.Choice(["text", "json"]), help="errors as text or as JSON, one a line")
 @click.version_option(VERSION, prog_name="compass-run")
 def command(**options: Any) -> int:
-    """Run AIPU_BIN on the simulator and write its outputs to files."""
+    """Run AIPU_BIN on the simulator and write its outputs to files.
+
+    AIPU_BIN can also be a file of kernels for NPU and host, as compassc partition -o writes it.
+    """
     given = Options(**options)
     try:
         return run(given)
@@ -255,7 +258,6 @@ def run(options: Options) -> int:
     """Runs the command; gives the exit status."""
     from compass_runtime.checks import Modes, applicable
     from compass_runtime.orders import ScheduleOptions
-    from compass_runtime.program import Program
     from compass_runtime.report import Outcome, as_json, text
 
     orders = None if options.schedule is None else ScheduleOptions.parse(options.schedule)
@@ -264,7 +266,7 @@ def run(options: Options) -> int:
     inspection = TensorInspection.from_options(options)
     _refuse_remote(options, inspection is not None, bool(profiling))
     _claim(options)
-    program = Program.load(options.program, trusted=options.trust)
+    program = _loaded(options, inspection is not None, bool(profiling))
     say = _talker(options.verbose)
     say(f"{options.program}: target {program.target}, {len(program.inputs)} inputs, {len(program.outputs)} outputs")
     sources = input_files(program, options.inputs)
@@ -322,6 +324,26 @@ def run(options: Options) -> int:
             for_stream(text(outcome, options.repeat > 1), messages), file=messages, flush=True
         )  # before what follows on stderr
     return _told_differences(mismatches, compared, options)
+
+
+def _loaded(options: Options, inspects: bool, profiles: bool) -> Any:
+    """The program of the file: an aipu.bin, or several kernels for NPU and host. UsageError for options that go with the
+    first alone."""
+    from compass_runtime.graph_program import GraphProgram, is_package
+    from compass_runtime.program import Program
+
+    data = files.read(options.program, code="open-file-fail")
+    if not is_package(data):
+        return Program.load(data, trusted=options.trust, where=str(options.program))
+    remote = "--remote or --tracker" if options.is_remote else None
+    other = _looking(options, inspects, profiles) or remote or ("--timeout" if options.timeout is not None else None)
+    if other:
+        raise UsageError(
+            f"{other}: not with '{options.program}', which has kernels for NPU and host",
+            code="usage",
+            help="with an aipu.bin of one NPU",
+        )
+    return GraphProgram.load(data, str(options.program))
 
 
 def samples_in(program: Program, arrays: Mapping[str, Array]) -> list[dict[str, Array]]:
@@ -506,6 +528,8 @@ def _run(
     inspection: TensorInspection | None,
 ) -> tuple[dict[str, Array], list[float], str]:
     """Runs as often as asked, each time from the same content; gives the outputs, engine times and printed text."""
+    from compass_runtime.graph_program import GraphJob
+
     inputs = {slot.info.name: arrays[slot.info.name] for slot in job.inputs}
     initial = {slot.info.name: arrays[slot.info.name] for slot in job.outputs if slot.info.name in arrays}
     seconds, results, printed = [], {}, ""
@@ -516,7 +540,7 @@ def _run(
         results = dict(explore(lambda s: job.run(inputs, options.timeout, initial, s), orders.explore))
         print(f"explored: {orders.explore} orders of the TECs give the same result", file=sys.stderr)
     for number in range(options.repeat):
-        if options.is_remote:
+        if options.is_remote or isinstance(job, GraphJob):
             results = job.run(inputs, options.timeout, initial)
         elif debugger is None and inspection is not None and not number:
             results = inspection.run(

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from compass_runtime.timing import BenchmarkResult
 
 ENTRY = "__tvm_main__"
+BLOCK = 512
+"""Bytes of a block of an archive: members begin and end at them."""
+DESCRIPTION = "module.json"
+"""The first member of a module file."""
 FORMAT = "compass-module/2"
 LIBRARY_NAME = "nn_model.so"
 """The file a directory with an exported model must contain."""
@@ -275,8 +279,8 @@ def pack(root: Module) -> bytes:
     modules = _importers_first(root)
     numbers = {id(module): i for i, module in enumerate(modules)}
     entries = [(module.type_key, [numbers[id(other)] for other in module.imported_modules]) for module in modules]
-    members = {"module.json": _description(entries)}
-    return _archive(members | {f"module{i}.bin": module.save_to_bytes() for i, module in enumerate(modules)})
+    members = {DESCRIPTION: _description(entries)}
+    return _archive(members | {_content(i): module.save_to_bytes() for i, module in enumerate(modules)})
 
 
 def _description(entries: Sequence[tuple[str, list[int]]]) -> bytes:
@@ -305,23 +309,67 @@ def unpack(data: bytes, where: str) -> Module:
 
     try:
         members = _members(data, where)
-        description = jsontext.parse(members["module.json"], where, code="module-file")
+        entries = _entries(members, where)
+        wanted = [DESCRIPTION, *map(_content, range(len(entries)))]
+        if list(members) != wanted:
+            same = next((i for i, (a, b) in enumerate(zip(members, wanted)) if a != b), min(len(members), len(wanted)))
+            raise ValueError(f"at byte {_start(members, same)} begins another member than described")
+        written = _archive(members | {DESCRIPTION: _description(entries)})
+        if written != data:
+            pairs = enumerate(zip(written, data))
+            at = next((i for i, (a, b) in pairs if a != b), min(len(written), len(data)))
+            raise ValueError(f"it is damaged at byte {at}: not as it was written")
+    except (tarfile.TarError, KeyError, ValueError, TypeError, OverflowError) as error:
+        raise RuntimeValueError(f"'{where}' is not a module file: {error}", code="module-file") from None
+    modules = [_loaded(key, i, members, where) for i, (key, _) in enumerate(entries)]
+    for module, (_, imports) in zip(modules, entries, strict=True):
+        module._imports += [modules[number] for number in imports]  # only later ones: there is no circle
+    return modules[0]
+
+
+def _entries(members: Mapping[str, bytes], where: str) -> list[tuple[str, list[int]]]:
+    """Kind and imports of each module, by the description. ValueError with its place where it is damaged."""
+    if DESCRIPTION not in members:
+        raise ValueError(f"at byte 0 there is no {DESCRIPTION}")
+    description = jsontext.parse(members[DESCRIPTION], where, code="module-file")
+    try:
         if description["format"] != FORMAT:
             raise ValueError(f"its format is {description['format']!r:.80}, not {FORMAT!r}")
         entries = [(str(e["type_key"]), [int(i) for i in e["imports"]]) for e in description["modules"]]
         MODULES.check(len(entries), where)
         MODULE_IMPORTS.check(sum(len(imports) for _, imports in entries), where)
-        contents = [members[f"module{i}.bin"] for i in range(len(entries))]
         if not entries or any(not i < j < len(entries) for i, (_, imports) in enumerate(entries) for j in imports):
             raise ValueError("its import tree is damaged")
-        if members["module.json"] != _description(entries) or _archive(members) != data:
-            raise ValueError("it is damaged: not as it was written")
-    except (tarfile.TarError, KeyError, ValueError, TypeError, OverflowError) as error:
-        raise RuntimeValueError(f"'{where}' is not a module file: {error}", code="module-file") from None
-    modules = [_loader(key)(content) for (key, _), content in zip(entries, contents, strict=True)]
-    for module, (_, imports) in zip(modules, entries, strict=True):
-        module._imports += [modules[number] for number in imports]  # only later ones: there is no circle
-    return modules[0]
+    except (KeyError, ValueError, TypeError, OverflowError) as error:
+        start = _start(members, list(members).index(DESCRIPTION)) + BLOCK
+        end = start + len(members[DESCRIPTION])
+        raise ValueError(f"its description, at bytes {start} to {end}, is damaged: {error}") from None
+    return entries
+
+
+def _start(members: Mapping[str, bytes], number: int) -> int:
+    """Where a member begins in an archive."""
+    return sum(BLOCK + -(-len(content) // BLOCK) * BLOCK for content in list(members.values())[:number])
+
+
+def _content(number: int) -> str:
+    """The name of the member that has the content of a module."""
+    return f"module{number}.bin"
+
+
+def _loaded(key: str, number: int, members: Mapping[str, bytes], where: str) -> Module:
+    """A module of its content. RuntimeValueError with the place of content that is damaged."""
+    name = _content(number)
+    loader = _loader(key)
+    try:
+        return loader(members[name])
+    except RuntimeValueError as error:
+        start = _start(members, number + 1) + BLOCK
+        raise RuntimeValueError(
+            f"'{where}': {name}, at bytes {start} to {start + len(members[name])}: {error.message}",
+            code=error.code,
+            help=error.help,
+        ) from None
 
 
 def _members(data: bytes, where: str) -> dict[str, bytes]:
@@ -330,15 +378,18 @@ def _members(data: bytes, where: str) -> dict[str, bytes]:
     import tarfile
 
     found: dict[str, bytes] = {}
-    at, block = 0, tarfile.BLOCKSIZE
-    while any(header := data[at : at + block]):
-        info = tarfile.TarInfo.frombuf(header, "utf-8", "strict")
-        start = at + block
+    at = 0
+    while any(header := data[at : at + BLOCK]):
+        try:
+            info = tarfile.TarInfo.frombuf(header, "utf-8", "strict")
+        except (tarfile.TarError, ValueError) as error:
+            raise ValueError(f"at byte {at} no member begins: {error}") from None
+        start = at + BLOCK
         if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or not 0 <= info.size <= len(data) - start:
-            raise ValueError(f"its member {info.name!r:.80} is no file that is there in full")
+            raise ValueError(f"at byte {at} its member {info.name!r:.80} is no file that is there in full")
         found[info.name] = data[start : start + info.size]
         MODULES.check(len(found) - 1, where)
-        at = start + -(-info.size // block) * block
+        at = start + -(-info.size // BLOCK) * BLOCK
     return found
 
 

@@ -91,6 +91,19 @@ class TensorInfo:
         return array
 
 
+@dataclass(frozen=True)
+class JobSlot:
+    """A tensor of a job that does not run on this process's device, and its shape there."""
+
+    info: TensorInfo
+    shape: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its elements."""
+        return math.prod(self.shape) * self.info.dtype.size
+
+
 ONE_BY_ONE = (
     "a run takes one sample; compass-run, and in Python compassc.Model.load(FOLDER)(samples), run all, one by one"
 )

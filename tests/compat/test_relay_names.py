@@ -34,6 +34,11 @@ def test_a_program_of_expressions_and_operators():
         again = relay.create_executor(kind, relay.transform.InferType()(module), target="llvm").evaluate()(*values)
         np.testing.assert_array_equal(again.numpy(), found.numpy())
     assert tvm.ir.Op.__name__ == "Op"
+    tvm.ir.register_op_attr("nn.relu", "target.compat_names", lambda call: True)
+    relay.op.contrib.register.register_pattern_table("compat_names", list)
+    assert relay.op.contrib.get_pattern_table("compat_names") == []
+    cut = relay.transform.PartitionGraph()(relay.transform.AnnotateTarget("compat_names")(module))
+    assert [v.name_hint for v in cut.functions] == ["main", "tvmgen_default_compat_names_main_0"]
     assert relay.op.get("nn.relu").name == "nn.relu"
     assert "dense" in dir(relay.nn)
     assert "relu" not in dir(relay)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from zlib import crc32
 
 import numpy as np
 import pytest
@@ -18,20 +17,18 @@ from compass_runtime.module import load_module
 from compassc import relay
 from compassc.graph.run import run_graph
 from compassc.operators.declare import sample
+from compassc.pass_manager.context import PassContext
 from compassc.relay import declared
+from compassc.relay.backend import layers
 from compassc.relay.backend.build import GraphExecutorFactoryModule, build
 from compassc.relay.backend.layer_forms import FORMS
 from compassc.relay.backend.layers import graph_of, why_not
-from compassc.relay.backend.regions import is_light, is_region, partition
 from compassc.relay.builders import build as built
 from compassc.relay.builders import call
 from compassc.relay.expr import Call, Function, Tuple, Var
 from compassc.relay.module import IRModule
-from compassc.relay.operators import OPERATORS, Op
-from compassc.relay.passes._functions import changed
-from compassc.relay.passes._fusion import is_closed
+from compassc.relay.operators import OPERATORS
 from compassc.relay.transform import InferType
-from compassc.relay.visit import post_order
 from tests.choosing import some
 from tests.relay.relay_values import evaluate, functions, module
 from tests.relay.trying_operators import Case, cases, compare, type_of
@@ -94,25 +91,6 @@ def test_layers_compute_what_operators_do(name):
     assert any(done), "no sample has layers"
 
 
-@settings(max_examples=30, deadline=None)
-@given(f=functions(), salt=st.integers(0, 99), part=st.integers(1, 3))
-def test_regions_compute_what_the_function_does(f, salt, part):
-    m = InferType()(module(f))
-    main = m["main"]
-    places = {id(e): (crc32(f"{salt} {n}".encode()) % 4) < part for n, e in enumerate(post_order(main.body))}
-    divided = InferType()(changed(m, {m.get_global_var("main"): partition(main, lambda c: places[id(c)])}))
-    arrays = [np.arange(6, dtype="float32").reshape(2, 3) - 2, np.full((2, 3), 1.5, "float32")]
-    for a, b in zip(evaluate(divided, *arrays), evaluate(m, *arrays), strict=True):
-        np.testing.assert_array_equal(a, b)
-    closed = [e for e in post_order(divided["main"].body) if isinstance(e, Function)]
-    assert all(map(is_region, closed))
-    left = [e for e in post_order(divided["main"].body, is_closed) if isinstance(e, Call) and isinstance(e.op, Op)]
-    assert len(left) <= len([e for e in post_order(main.body) if isinstance(e, Call) and not places[id(e)]])
-    for region in closed:
-        inner = [e for e in post_order(region.body) if not is_light(e)]
-        assert all(isinstance(e, Call) and isinstance(e.op, Op) for e in inner) and inner
-
-
 rng = np.random.default_rng(5)
 
 
@@ -163,6 +141,50 @@ def test_what_no_layer_does_runs_on_the_host_between_regions():
     a, b = built("split", built("nn.relu", first + middle), 2, axis=2)
     f = Function([x], Tuple([a, built("concatenate", [b, b], axis=1), first, x, first]))
     _runs(f, rng.standard_normal((2, 4, 3)).astype("float32"), regions=2)
+
+
+def _placed(lib: GraphExecutorFactoryModule) -> dict[str, tuple[str, str]]:
+    return {row.operator: (row.place, row.why) for row in some(lib.placement.rows)}
+
+
+def test_users_say_what_runs_where():
+    x = relay.var("x", shape=(2, 4))
+    f = Function([x], built("tanh", built("exp", built("log2", built("sqrt", built("abs", x))))))
+    asked, small = "it is asked to run on the host", "its region has 1 of 2 calls"
+    wanted = {
+        "abs exp tanh": {"host": ["sqrt"]},
+        "exp tanh": {"host": ["sqrt"], "minimal_calls": 2},
+        "sqrt": {"npu": ["1"]},
+    }
+    for names, options in wanted.items():
+        with PassContext(config={"relay.ext.compass.options": options}):
+            found = _placed(build(IRModule({"main": f}), TARGET))
+        assert names == " ".join(n for n, (place, _) in found.items() if place == "NPU")
+        assert found["log2"] == ("host", "there is no layer for it")
+        whys = {why for place, why in found.values() if place == "host"}
+        assert (asked in whys) == ("host" in options) and (small in whys) == (names == "exp tanh")
+    with (
+        PassContext(config={"relay.ext.compass.options": {"hosts": []}}),
+        pytest.raises(CompassError, match="host, npu"),
+    ):
+        build(IRModule({"main": f}), TARGET)
+    with PassContext(config={"relay.ext.compass.options": {"host": ["ex"]}}), pytest.raises(CompassError, match="'ex'"):
+        build(IRModule({"main": f}), TARGET)
+
+
+def test_what_the_graph_builder_refuses_runs_on_the_host(monkeypatch):
+    def refusing(graph, *args):
+        if any(layer.name.startswith("exp_") for layer in graph.layers):
+            raise CompassError("no plugin takes the layer 'exp_5' of type Exp")
+        return accepting(graph, *args)
+
+    accepting = layers.build_in_memory
+    monkeypatch.setattr(layers, "build_in_memory", refusing)
+    x = relay.var("x", shape=(2, 4))
+    f = Function([x], built("tanh", built("exp", built("abs", x))))
+    lib = _runs(f, rng.standard_normal((2, 4)).astype("float32"), regions=2)
+    why = "the graph builder refuses it: no plugin takes the layer 'exp_5' of type Exp"
+    assert _placed(lib) == {"abs": ("NPU", ""), "exp": ("host", why), "tanh": ("NPU", "")}
 
 
 @st.composite

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from compass_core.errors import UsageError
@@ -13,14 +14,14 @@ from compassc.ir.errors import warn
 from compassc.pass_manager import pipeline_names
 from compassc.pass_manager.context import Sequential
 from compassc.relay.backend.graph import GraphBuilder
-from compassc.relay.backend.kernels import Kernels, build_kernel
-from compassc.relay.backend.layers import build_region, why_not
-from compassc.relay.backend.regions import has_regions, is_region, partition
+from compassc.relay.backend.kernels import Kernels, build_external, build_kernel
+from compassc.relay.backend.layers import why_not
+from compassc.relay.backend.placement import BuildRegion, Placement, place
 from compassc.relay.bind import bind_params_by_name
 from compassc.relay.expr import Function, GlobalVar
 from compassc.relay.module import MAIN, BaseFunc, IRModule
-from compassc.relay.passes import FOLDER, fuse_ops, make
-from compassc.relay.passes._functions import changed, on_functions
+from compassc.relay.passes import FOLDER, fuse_ops, infer_type, inline, make
+from compassc.relay.passes._functions import changed
 from compassc.targets import Target
 from compassc.targets.library import side_by_side
 from compassc.targets.target import NPU
@@ -77,19 +78,47 @@ def optimize(
 ) -> tuple[IRModule, dict[str, NDArray]]:
     """The module after the passes of a build, its kernels in functions, and the parameters that are left (none: all are
     constants)."""
-    chosen, module = one_target(target), given_module(mod, params)
-    names = pipeline_names("optimize", FOLDER)
+    return lowered(given_module(mod, params), one_target(target)).module, {}
+
+
+def lowered(module: IRModule, target: Target, mod_name: str = "default", built: bool = False) -> Placement:
+    """A module after the passes of a build. For an NPU, what its layers do is in functions of their own; with `built` they are
+    built, and what the graph builder refuses is none of them."""
+    placement = Placement(module)
+    if target.kind.name == NPU:
+        placement = placed(module, mod_name, builder_of(target) if built else None)
+    made = _after(placement.module, pipeline_names("optimize", FOLDER))
+    return replace(placement, module=_inlined(made))
+
+
+def _inlined(module: IRModule) -> IRModule:
+    """The module with functions in the place of their names, below level 1, too."""
+    return infer_type.run(inline.run(module))
+
+
+def partition(
+    mod: Any, target: Any = None, params: Mapping[str, Any] | None = None, mod_name: str = "default"
+) -> Placement:
+    """Where each call of a module would run that is built for an NPU, and why; nothing is built. `PassContext` says what the user
+    wants (`relay.ext.compass.options`). UsageError for other targets."""
+    chosen = one_target(target)
     if chosen.kind.name != NPU:
-        return _after(module, names), {}
-    return _after(partitioned(module), names[names.index(fuse_ops.NAME) :]), {}
+        raise UsageError(f"all of it runs on {chosen}", code="relay-target", help="give an NPU: X2_1204")
+    return placed(given_module(mod, params), mod_name)
 
 
 def partitioned(module: IRModule) -> IRModule:
-    """The module after the passes of a build that come before kernels, what NPUs run in regions. Functions that have some keep
-    them."""
+    """The module after the passes of a build that come before kernels, what NPUs run in regions, whose functions are called where
+    they stand. Modules that have some keep them."""
+    return _inlined(placed(module).module)
+
+
+def placed(module: IRModule, mod_name: str = "default", build_region: BuildRegion | None = None) -> Placement:
+    """A module with what the layers of NPUs do in functions of their own, after the passes that do not look at machines.
+    `build_region`: makes the program of one; what it refuses is none."""
     names = pipeline_names("optimize", FOLDER)
     module = _after(module, [*names[: names.index(fuse_ops.NAME)], "ToGraphNormalForm", "InferType"])
-    return on_functions(module, lambda f, _: f if has_regions(f) else partition(f, lambda call: not why_not(call)))
+    return place(module, why_not, mod_name, build_region)
 
 
 def _after(module: IRModule, names: Sequence[str]) -> IRModule:
@@ -101,10 +130,20 @@ def _after(module: IRModule, names: Sequence[str]) -> IRModule:
 class GraphExecutorFactoryModule:
     """What `relay.build` gives: `lib["default"](device)` makes an executor, which `GraphModule` wraps."""
 
-    def __init__(self, ir_mod: Any, target: Target, builder: GraphBuilder, kernels: Kernels, name: str) -> None:
+    def __init__(
+        self,
+        ir_mod: Any,
+        target: Target,
+        builder: GraphBuilder,
+        kernels: Kernels,
+        name: str,
+        placement: Placement,
+    ) -> None:
         self.ir_mod, self.target, self.libmod_name = ir_mod, target, name
         self.executor = "graph"
         self.graph_json, self.params = builder.text(), dict(builder.params)
+        self.placement = placement
+        """For NPUs: where each call runs, and why."""
         self.function_metadata: dict[str, Any] = {}
         self.lib = _Library()
         for module in kernels.modules.values():
@@ -172,17 +211,25 @@ def build(
     if not str(mod_name or "").isascii():
         raise _NoModule(f"the name of a module is ASCII, {mod_name!r} is not", code="input")
     chosen = one_target(target)
-    module, _ = optimize(ir_mod, chosen, params)
+    placement = lowered(given_module(ir_mod, params), chosen, mod_name, built=True)
     kernels = Kernels(builder_of(chosen), f"tvmgen_{mod_name}_" if mod_name else "tvmgen_")
+    kernels.modules.update(placement.modules)
     with side_by_side():
-        builder = GraphBuilder(_main(module), kernels, DEVICE_TYPES[chosen.kind.name])
-    return GraphExecutorFactoryModule(ir_mod, chosen, builder, kernels, mod_name)
+        builder = GraphBuilder(_main(placement.module), kernels, DEVICE_TYPES[chosen.kind.name])
+    return GraphExecutorFactoryModule(ir_mod, chosen, builder, kernels, mod_name, placement)
 
 
 def builder_of(target: Target) -> Callable[[Function, str], Module]:
     """What makes the module of a kernel for a target."""
     host = (target.host or Target.of("llvm")) if target.kind.name == NPU else target
-    return lambda f, name: build_region(f, target.mcpu, name) if is_region(f) else build_kernel(f, host, name)
+
+    def build_one(f: Function, name: str) -> Module:
+        if not f.attrs.get("Compiler"):
+            return build_kernel(f, host, name)
+        with target:
+            return build_external(f)
+
+    return build_one
 
 
 def _main(module: IRModule) -> Function:

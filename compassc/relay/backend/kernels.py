@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from compass_runtime.module import Module
+from compass_runtime.packed import get_global_func
 from compassc import services, te
 from compassc.ir.errors import ExpressionError
 from compassc.operators.implementations import implementations_for
+from compassc.relay.contrib import load
 from compassc.relay.equal import structural_equal, structural_hash
 from compassc.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem
 from compassc.relay.infer.errors import error
@@ -38,7 +40,13 @@ class Kernels:
         self._known: dict[int, list[tuple[Function, str]]] = {}
 
     def name_of(self, f: Function) -> str:
-        """The name of the kernel of a function, which is built when it is met first."""
+        """The name of the kernel of a function, which is built when it is met first. One for another compiler has its own."""
+        symbol = f.attrs.get("global_symbol") if f.attrs.get("Compiler") else None
+        if symbol is not None:
+            name = str(symbol)
+            if name not in self.modules:
+                self.modules[name] = self.build(f, name)
+            return name
         key = structural_hash(f)
         for known, name in self._known.get(key, ()):
             if structural_equal(known, f):
@@ -50,7 +58,7 @@ class Kernels:
 
     def _new_name(self, f: Function) -> str:
         called = [e.op.name for e in post_order(f) if isinstance(e, Call) and isinstance(e.op, Op)]
-        name = "_".join([str(f.attrs.get("Compiler", "fused")), *called])
+        name = "_".join(["fused", *called])
         if len(name) > LONGEST_NAME:
             name = f"{name[:LONGEST_NAME]}_{structural_hash(f) & (1 << 64) - 1:x}_"
         name = self.prefix + name.replace(".", "_")
@@ -67,6 +75,28 @@ def build_kernel(f: Function, target: Target, name: str) -> Module:
         inputs, outputs = expressions(f)
     schedule = services.default_schedule(outputs, target)
     return te.build(schedule, [*inputs, *outputs], target, name)
+
+
+def build_external(f: Function) -> Module:
+    """The module of a function for another compiler, by the global function `relay.ext.COMPILER`. CompassError where there is
+    none."""
+    compiler = str(f.attrs["Compiler"])
+    if not f.attrs.get("global_symbol"):
+        raise error(
+            f, "External function has not been attached a name yet.", help="give it the attribute global_symbol"
+        )
+    load(compiler)
+    generator = get_global_func(f"relay.ext.{compiler}", allow_missing=True)
+    if generator is None:
+        raise error(
+            f,
+            f"Failed to find the external codegen tool for relay.ext.{compiler}",
+            help=f'register it: tvm.register_func("relay.ext.{compiler}", function)',
+        )
+    made = generator.body(f.without_attr("Compiler"))
+    if not isinstance(made, Module):
+        raise error(f, f"relay.ext.{compiler} gave a {type(made).__name__}, not a module")
+    return made
 
 
 def expressions(f: Function) -> tuple[list[Tensor], list[Tensor]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from compass_core.reading.budget import Budget
 from compass_runtime.compass_module import CompassModule
+from compass_runtime.packed import register_func
 from compassc.gbuilder.build import GraphOptions, build_in_memory
 from compassc.graph import files
 from compassc.graph.graph import Graph
@@ -18,12 +19,15 @@ from compassc.importers.refusals import CONTRADICTIONS
 from compassc.importers.values import Refused, Value
 from compassc.relay.backend.kernels import tensors_of
 from compassc.relay.backend.layer_forms import FORMS, Layers
-from compassc.relay.backend.regions import PREBUILT
+from compassc.relay.backend.placement import supported
+from compassc.relay.backend.regions import COMPILER, PREBUILT
 from compassc.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem
 from compassc.relay.infer.errors import error
-from compassc.relay.operators import Op
+from compassc.relay.operators import Op, get
 from compassc.relay.types import TensorType, TupleType, is_dynamic
 from compassc.relay.visit import post_order
+from compassc.targets import Target
+from compassc.targets.target import NPU
 
 CODE = "relay-layers"
 FLOAT = "float32"
@@ -40,8 +44,6 @@ def why_not(call: Call) -> str:
         return "its shapes are open"
     if any(t.dtype != FLOAT for t in [*given, *made]):
         return f"it is not of {FLOAT}"
-    if any(isinstance(a.checked_type, TupleType) and not isinstance(a, Tuple) for a in call.args):
-        return "its tuple is made elsewhere"
     known = [t for a in call.args if isinstance(a, Constant) for t in _tensors(a)]
     if len(known) == len(given):
         return "all that it takes is known"
@@ -119,8 +121,13 @@ def graph_of(f: Function, name: str) -> Graph:
     the result. CompassError at the line of a call that is none."""
     b = Layers(name, Budget(f"the region '{name}'", lambda: _bytes(f)))
     values: dict[int, Any] = {}
-    for i, p in enumerate(f.params):
-        values[id(p)] = _input(b, f"input{i}", tensors_of(p.checked_type)[0])
+    number = 0
+    for p in f.params:
+        inputs = []
+        for t in tensors_of(p.checked_type):
+            inputs.append(_input(b, f"input{number}", t))
+            number += 1
+        values[id(p)] = inputs if isinstance(p.checked_type, TupleType) else inputs[0]
     for number, e in enumerate(post_order(f.body)):
         if isinstance(e, Call):
             assert isinstance(e.op, Op)
@@ -145,12 +152,21 @@ def _apart(b: Layers, values: Sequence[Value]) -> list[Value]:
     return made
 
 
-def build_region(f: Function, target: str, name: str) -> CompassModule:
-    """The program of a function whose calls all are layers: `name` takes inputs, then results. CompassError where a layer
-    cannot be built."""
+def build_region(f: Function) -> CompassModule:
+    """The program of a function whose calls all are layers, for the current target: its name takes inputs, then results.
+    CompassError where a layer cannot be built."""
+    name, current = str(f.attrs["global_symbol"]), Target.current()
+    if current is None or current.kind.name != NPU:
+        raise error(f, f"functions for {COMPILER} are built for an NPU, the target is {current}", help="give X2_1204")
+    target = current.mcpu
     with TemporaryDirectory(prefix="compassc-") as folder:
         graph = files.load(Path(f.attrs[PREBUILT])) if PREBUILT in f.attrs else graph_of(f, name)
         built = build_in_memory(
             graph, Path(folder), Path(folder) / "aipu.bin", target, GraphOptions(work_dir=Path(folder))
         )
         return CompassModule(built.path.read_bytes(), name, target=target)
+
+
+register_func(f"relay.ext.{COMPILER}", build_region)
+for _name in FORMS:
+    get(_name).set_attr(f"target.{COMPILER}", supported(why_not))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +15,13 @@ import numpy as np
 from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.vendor import wrong_argument_count
+from compass_runtime.program import JobSlot
 from compass_runtime.rpc.errors import damaged
 from compass_runtime.rpc.remote import RemoteArray
 from compass_runtime.rpc.session import Session
 
 if TYPE_CHECKING:
-    from compass_runtime.program import Program, TensorInfo
+    from compass_runtime.program import Program
     from compass_runtime.timing import BenchmarkResult
     from compass_sim import RunResult
 
@@ -110,18 +110,6 @@ class RemoteProgram:
         return RemoteJob(self, resolved, scalars)
 
 
-@dataclass(frozen=True)
-class RemoteSlot:
-    """A tensor of a job, and its shape there."""
-
-    info: TensorInfo
-    shape: tuple[int, ...]
-
-    @property
-    def nbytes(self) -> int:
-        return math.prod(self.shape) * self.info.dtype.size
-
-
 class RemoteJob:
     """Runs on a server with tensors by name. `result` is that of the last run."""
 
@@ -130,8 +118,8 @@ class RemoteJob:
     ) -> None:
         self.remote, self.program = remote, remote.program
         self.values = dict(values)
-        self.inputs = [RemoteSlot(info, shapes[info.name]) for info in self.program.inputs]
-        self.outputs = [RemoteSlot(info, shapes[info.name]) for info in self.program.outputs]
+        self.inputs = [JobSlot(info, shapes[info.name]) for info in self.program.inputs]
+        self.outputs = [JobSlot(info, shapes[info.name]) for info in self.program.outputs]
         self.result: RunResult
 
     def run(
