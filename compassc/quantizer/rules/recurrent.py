@@ -126,10 +126,10 @@ def widest(job: Job, fits: Callable[[int], bool]) -> int:
     return next((bits for bits in range(most, NARROW, -1) if fits(bits)), min(NARROW, most))
 
 
-def in_words(job: Job, weights: Array, biases: Array) -> bool:
-    """Whether sums of integers of the layer with these weights, and the biases, are whole numbers of 32 bits."""
+def in_words(job: Job, weights: Array, biases: Array, shift: int = 0) -> bool:
+    """Whether sums of integers of the layer with these weights, shifted, and the biases, are whole numbers of 32 bits."""
     most = (1 << 31) - 1
-    sums = int(np.abs(weights.astype(np.int64)).sum(1).max(initial=0)) << (job.bits - 1)
+    sums = (int(np.abs(weights.astype(np.int64)).sum(1).max(initial=0)) << (job.bits - 1)) >> shift
     return sums <= most and float(np.abs(biases).max(initial=0)) <= most
 
 
@@ -171,17 +171,27 @@ def lstm(job: Job) -> list[Layer]:
     hidden = F32(even(*job.inside("hidden"), bits).scale)
     h0, first = state(job, 1, bits, hidden)
     c0, second = state(job, 2, bits, None)
-    weights = layer.constant("weights")
-    found = _weight_levels(job, weights)
+    weights, recurrent = layer.constant("weights"), factor(scale_of(job.input) / hidden, bits)
+
+    def ahead_of(into_gates: Factor) -> int:
+        """Bits that sums keep when they are shifted to be of 32 bits."""
+        return 0 if bits <= 8 else min(int(np.min(recurrent.shift)), int(np.min(into_gates.shift)), 15)
+
+    def shift_of(found: Levels) -> int:
+        """By how much sums of the state are shifted to be of 32 bits."""
+        into_gates = fine(gates.source / (scale_of(job.input) * np.asarray(found.scale, F32)), bits)
+        return 0 if bits <= 8 else int(np.min(recurrent.shift)) - ahead_of(into_gates)
+
+    found = _weight_levels(job, weights, shift_of)
     values = found.of(weights)
     sums = scale_of(job.input) * np.asarray(found.scale, F32)
     each = np.broadcast_to(sums, (4 * cell,)) if np.ndim(sums) else sums
     into_gates = fine(gates.source / each, bits)
     into_candidates = fine(candidates.source / (each[cell : 2 * cell] if np.ndim(each) else each), bits)
-    head = [factor(scale_of(job.input) / hidden, bits), into_gates, into_candidates,
+    head = [recurrent, into_gates, into_candidates,
             fine(cells.source / (gates.out * candidates.out), bits), factor(hidden / (gates.out * cells.out), bits)]  # fmt: skip
     steps, drops = _cell_factors(job, scale_of(c0), gates.out, candidates.out, head[3], bits)
-    ahead = 0 if bits <= 8 else min(int(np.min(head[0].shift)), int(np.min(into_gates.shift)), 15)
+    ahead = ahead_of(into_gates)
     scale, shift = joined([*head, *steps])
     biases = _lstm_biases(job, values, sums, wx.shape[1], into_gates, ahead)
     kind = "uint8" if bits <= 8 else "uint16"
@@ -197,7 +207,7 @@ def lstm(job: Job) -> list[Layer]:
     return [*first, *second, replace(made, inputs=(job.input, h0, c0))]
 
 
-def _weight_levels(job: Job, weights: Array) -> Levels:
+def _weight_levels(job: Job, weights: Array, shift_of: Callable[[Levels], int]) -> Levels:
     (low, high), mode = extremes(weights), job.settings.weight_mode
     biases = np.abs(job.layer.constant("biases").reshape(-1)) + abs(job.layer.number("forget_bias", 0))
 
@@ -207,10 +217,10 @@ def _weight_levels(job: Job, weights: Array) -> Levels:
         return levels(float(low.min()), float(high.max()), mode, bits, True)
 
     def fits(bits: int) -> bool:
-        # the input's sums are shifted before they are 32 bits, the state's may not be
+        # the input's sums are shifted until they are as the table's input, the state's as their factor has a shift for it
         found = of(bits)
         sums = biases * np.asarray(found.scale, np.float64) * float(scale_of(job.input))
-        return in_words(job, found.of(weights)[:, job.input.shape[-1] :], sums)
+        return in_words(job, found.of(weights)[:, job.input.shape[-1] :], sums, shift_of(found))
 
     return of(widest(job, fits))
 
