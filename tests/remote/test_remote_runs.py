@@ -14,6 +14,7 @@ from remote_peers import PORTS
 
 from compass_runtime import rpc
 from compass_runtime.cli import command
+from compass_runtime.rpc.limits import Quota
 from compassc.dsl import BuildManager
 
 
@@ -156,7 +157,7 @@ def test_names_of_the_framework() -> None:
         from tvm.rpc.tracker import Tracker
 
         assert Tracker is rpc.Tracker
-        with Server(**PORTS, silent=True, key="x1") as made:
+        with Server(**PORTS, silent=True, key="x1", quota=Quota(sessions=2)) as made:
             remote = theirs.connect("127.0.0.1", made.port, key="x1", session_timeout=60)
             assert remote.get_function("rpc.test.addone")(10) == 11
             array = tvm.nd.array(np.ones(4, np.float32), remote.cpu(0))

@@ -257,11 +257,13 @@ def test_all_ports_are_taken(state_folder: Path, compassc) -> None:  # type: ign
             rpc.Server(port=port, port_end=port + 1)
 
 
-@pytest.mark.parametrize("begun", [b"", wire.preamble(), wire.preamble() + wire.HEADER.pack(Kind.HELLO, 0, 100, 0)])
-def test_a_stranger_who_goes_no_further_is_sent_away(tracker: rpc.Tracker, begun: bytes) -> None:
-    with raw(tracker) as sock:  # type: ignore[arg-type]
-        sock.sendall(begun)
-        assert ended(sock)
+def test_strangers_who_go_no_further_are_sent_away(tracker: rpc.Tracker) -> None:
+    with ExitStack() as stack:
+        socks = [stack.enter_context(raw(tracker)) for _ in range(3)]  # type: ignore[arg-type]
+        begun = b"", wire.preamble(), wire.preamble() + wire.HEADER.pack(Kind.HELLO, 0, 100, 0)
+        for sock, said in zip(socks, begun, strict=True):
+            sock.sendall(said)
+        assert [ended(sock) for sock in socks] == [True] * 3
 
 
 def test_who_asks_and_does_not_read_is_alone_with_it(tracker: rpc.Tracker, asked: rpc.TrackerSession) -> None:
