@@ -150,3 +150,21 @@ def test_operators_that_are_told_a_layout(name):
     made = make("ConvertLayout", {name: ["NHWC", "default"]})(f)
     assert transforms(made) == [("NCHW", "NHWC"), ("NHWC", "NCHW")]
     np.testing.assert_allclose(evaluate(made, X)[0], evaluate(f, X)[0], rtol=1e-5, atol=1e-4)
+
+
+MOVES = {
+    "NHWC": lambda e: build("transpose", e, [0, 2, 3, 1]),
+    "NCHW4c": lambda e: build("layout_transform", e, "NCHW", "NCHW4c"),
+    "HWCN": lambda e: build("layout_transform", e, "NCHW", "HWCN"),
+}
+
+
+@pytest.mark.parametrize("first", MOVES)
+@pytest.mark.parametrize("second", MOVES)
+def test_moves_of_axes_are_one(first, second):
+    """A move, and back to the layout before by way of another one."""
+    back = lambda e: build("layout_transform", MOVES[first](e), first, "NCHW")
+    f = program(back, MOVES[second])
+    made = make("SimplifyExpr")(f)
+    assert len([e for e in post_order(made["main"]) if op_name(e)]) == 1
+    np.testing.assert_array_equal(evaluate(made, X)[0], evaluate(f, X)[0])

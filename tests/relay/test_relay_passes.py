@@ -465,3 +465,31 @@ def test_operators_pad_themselves(case):
         made = make("FoldExplicitPadding")(f)
         assert ("nn.pad" in ops(made["main"])) != (folds and fits)
         np.testing.assert_array_equal(evaluate(made, array)[0], evaluate(f, array)[0])
+
+
+def test_sums_with_constants_are_distributed():
+    f = after("SimplifyExpr", relay.Function([x], (x + relay.const(2.0)) * relay.const(3.0)))
+    assert ops(f) == ["multiply", "add"] and f.body.args[1].array == 6
+
+
+DYNAMIC = {
+    "topk": lambda: build("topk", x, relay.const(2), 1, "values"),
+    "strided_slice": lambda: build("strided_slice", x, *[relay.const(np.array(v)) for v in ([0, 1], [2, 3], [1, 1])]),
+    "one_hot": lambda: build(
+        "one_hot", build("cast", x, "int32"), relay.const(1.0), relay.const(0.0), relay.const(4), -1, "float32"
+    ),
+    "nn.pad": lambda: build("nn.pad", x, relay.const(np.array([[0, 1], [2, 0]]))),
+    "tile": lambda: build("tile", x, relay.const(np.array([2, 1]))),
+    "image.resize2d": lambda: build(
+        "image.resize2d", build("reshape", x, (1, 1, 2, 3)), relay.const(np.array([4, 3])), None
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_known_shapes_make_operators_static(name):
+    before = typed(relay.Function([x], DYNAMIC[name]()))
+    made = make("DynamicToStatic")(before)
+    assert f"dyn.{name}" in ops(before["main"]) and name in ops(made["main"])
+    assert not any(op.startswith("dyn.") for op in ops(made["main"]))
+    np.testing.assert_array_equal(evaluate(made, X)[0], evaluate(before, X)[0])

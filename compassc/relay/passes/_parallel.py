@@ -77,6 +77,6 @@ def slices(of: Expr, axis: int, extents: Sequence[int]) -> list[Expr]:
     at = 0
     for n in extents:
         begin, end = [0] * axis + [at], [-1] * axis + [n]
-        found.append(build("strided_slice", of, begin, end, [1], slice_mode="size"))
+        found.append(build("strided_slice", of, begin, end, [1] * len(begin), slice_mode="size"))
         at += n
     return found

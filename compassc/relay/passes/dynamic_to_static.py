@@ -6,14 +6,12 @@ After: no `dyn` operator that has a static form has only constants for its shape
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from compassc.ir.errors import ExpressionError
-from compassc.relay.builders import build
 from compassc.relay.expr import Call, Constant, Expr
 from compassc.relay.module import IRModule
-from compassc.relay.operators import op_name
+from compassc.relay.operators import get, op_name
 from compassc.relay.passes import fold_constant, infer_type
 from compassc.relay.passes._functions import rewrite_functions
 
@@ -34,29 +32,36 @@ def run(module: IRModule) -> IRModule:
 
 
 def _static(before: Expr, after: Expr) -> Expr:
-    rule = _STATIC.get(op_name(after))
-    if rule is None or not isinstance(after, Call):
+    fields = _FIELDS.get(op_name(after))
+    if fields is None or not isinstance(after, Call):
         return after
-    shapes, make = rule
-    values = [after.args[place] for place in shapes]
-    if not all(isinstance(v, Constant) for v in values):
+    values = {name: after.args[place] for place, name in fields.items()}
+    known = {name: v.array.tolist() for name, v in values.items() if isinstance(v, Constant)}
+    if len(known) < len(values):
         return after
-    made: Expr = make(after, [v.array.tolist() for v in values if isinstance(v, Constant)])
-    return made
+    op = get(op_name(after).removeprefix("dyn."))
+    assert op.record is not None
+    kept = {name: value for name, value in (after.attrs or {}).items() if name in op.record.fields}
+    args = [a for place, a in enumerate(after.args) if place not in fields]
+    return Call(op, args, op.record(**{**kept, **known}), (), after.span)
 
 
-_STATIC: Mapping[str, tuple[tuple[int, ...], Callable[[Call, list[Any]], Any]]] = {
-    "dyn.reshape": ((1,), lambda e, v: build("reshape", e.args[0], v[0])),
-    "dyn.squeeze": ((1,), lambda e, v: build("squeeze", e.args[0], v[0])),
-    "dyn.tile": ((1,), lambda e, v: build("tile", e.args[0], v[0])),
-    "dyn.broadcast_to": ((1,), lambda e, v: build("broadcast_to", e.args[0], v[0])),
-    "dyn.zeros": ((0,), lambda e, v: build("zeros", v[0], _dtype(e))),
-    "dyn.ones": ((0,), lambda e, v: build("ones", v[0], _dtype(e))),
-    "dyn.full": ((1,), lambda e, v: build("full", e.args[0], v[0], _dtype(e))),
+_FIELDS: Mapping[str, Mapping[int, str]] = {
+    "dyn.reshape": {1: "newshape"},
+    "dyn.squeeze": {1: "axis"},
+    "dyn.expand_dims": {1: "axis"},
+    "dyn.tile": {1: "reps"},
+    "dyn.broadcast_to": {1: "shape"},
+    "dyn.zeros": {0: "shape"},
+    "dyn.ones": {0: "shape"},
+    "dyn.full": {1: "shape"},
+    "dyn.one_hot": {3: "depth"},
+    "dyn.topk": {1: "k"},
+    "dyn.strided_slice": {1: "begin", 2: "end", 3: "strides"},
+    "dyn.image.resize2d": {1: "size", 2: "roi"},
+    "dyn.nn.upsampling": {1: "scale_h", 2: "scale_w"},
+    "dyn.nn.upsampling3d": {1: "scale_d", 2: "scale_h", 3: "scale_w"},
+    "dyn.nn.pad": {1: "pad_width"},
+    "dyn.sparse_to_dense": {3: "output_shape"},
 }
-"""The arguments that are shapes, and what makes the static call of them."""
-
-
-def _dtype(e: Call) -> str:
-    assert e.attrs is not None
-    return str(e.attrs["dtype"])
+"""The arguments that are shapes or numbers, by their place, and the attributes of the static operator that they become."""

@@ -18,6 +18,7 @@ from compassc.ir.dtypes import dtype as data_type
 from compassc.ir.errors import ExpressionError
 from compassc.relay.builders import build, call
 from compassc.relay.expr import Call, Constant, Expr
+from compassc.relay.layouts import Axis, converted, layout
 from compassc.relay.module import IRModule
 from compassc.relay.operators import op_name
 from compassc.relay.passes._functions import rewrite_functions, scalar
@@ -156,6 +157,17 @@ def _constants(name: str) -> Rule:
     return rule
 
 
+def _distributed(before: Call, after: Call, t: TensorType) -> Expr | None:
+    """A sum with a constant, times a constant: that is a product, and a constant."""
+    inner, outer = _with_constant(after)
+    if op_name(inner) != "add" or outer is None or not isinstance(inner, Call):
+        return None
+    value, first = _with_constant(inner)
+    if first is None or isinstance(value, Constant):
+        return None
+    return call("add", call("multiply", value, outer), Constant(np.multiply(first.array, outer.array)))
+
+
 def _with_constant(e: Call) -> tuple[Expr, Constant | None]:
     """The operands of a call of which one is a constant: that one last."""
     a, b = e.args
@@ -182,16 +194,50 @@ def _axes(e: Call, rank: int) -> list[int]:
     return [a % rank for a in axes] if axes is not None else list(range(rank))[::-1]
 
 
-def _transpose(before: Call, after: Call, t: TensorType) -> Expr | None:
-    rank, data = len(t.shape), after.args[0]
-    axes = _axes(after, rank)
-    if axes == list(range(rank)):
-        return data
-    if op_name(data) != "transpose":
+def _permuted(e: Call, rank: int) -> list[int] | None:
+    """The axes of its argument that the axes of a call's result are, where it only changes their order."""
+    if op_name(e) == "transpose":
+        return _axes(e, rank)
+    source, to = (layout(str(_attrs(e)[n])) for n in ("src_layout", "dst_layout"))
+    if sorted(source.axes, key=str) != sorted(to.axes, key=str):
         return None
-    assert isinstance(data, Call)
-    inner = _axes(data, rank)
-    return call("transpose", data.args[0], axes=[inner[a] for a in axes])
+    return [source.axes.index(a) for a in to.axes]
+
+
+def _moved(before: Call, after: Call, t: TensorType) -> Expr | None:
+    """Two moves of axes are one, none where they undo each other."""
+    data, own = after.args[0], _permuted(after, len(t.shape))
+    if own is not None and own == list(range(len(own))):
+        return data
+    between = _type(before.args[0])
+    if op_name(data) not in ("transpose", "layout_transform") or not isinstance(data, Call) or between is None:
+        return None
+    x, first = data.args[0], _permuted(data, len(between.shape))
+    if own is not None and first is not None:
+        axes = [first[a] for a in own]
+        return x if axes == list(range(len(axes))) else call("transpose", x, axes=axes)
+    source, to = _joined_layouts(after, own, data, first)
+    start = _type(x)
+    if not source or start is None or is_dynamic(t) or converted(start.shape, source, to) != list(t.shape):
+        return None
+    return x if source == to else call("layout_transform", x, src_layout=source, dst_layout=to)
+
+
+def _joined_layouts(outer: Call, own: list[int] | None, inner: Call, first: list[int] | None) -> tuple[str, str]:
+    """The layouts of one transformation that does what two moves do, one of which splits axes; "" where they name them
+    otherwise."""
+    if first is not None:
+        source = layout(str(_attrs(outer)["src_layout"])).axes
+        return _written([source[first.index(i)] for i in range(len(first))]), str(_attrs(outer)["dst_layout"])
+    names = str(_attrs(inner)["src_layout"]), str(_attrs(inner)["dst_layout"])
+    if own is not None:
+        to = layout(names[1]).axes
+        return names[0], _written([to[i] for i in own])
+    return (names[0], str(_attrs(outer)["dst_layout"])) if names[1] == _attrs(outer)["src_layout"] else ("", "")
+
+
+def _written(axes: Sequence[Axis]) -> str:
+    return "".join(f"{a.factor or ''}{a.letter}" for a in axes)
 
 
 def _cast(before: Call, after: Call, t: TensorType) -> Expr | None:
@@ -271,12 +317,12 @@ _RULES: Mapping[str, Sequence[Rule]] = {
     "cast_like": [_cast_like],
     "add": [_neutral(0, (0, 1)), _full, _twice, _constants("add")],
     "subtract": [_neutral(0, (1,)), _full],
-    "multiply": [_neutral(1, (0, 1)), _full, _constants("multiply")],
+    "multiply": [_neutral(1, (0, 1)), _full, _constants("multiply"), _distributed],
     "divide": [_neutral(1, (1,)), _full, _root],
     **{name: [_full] for name in ("maximum", "minimum", "power", "mod", "floor_divide", "floor_mod")},
     "reshape": [_reshape],
     "contrib_reverse_reshape": [_reshape],
-    "transpose": [_transpose],
+    **{name: [_moved] for name in ("transpose", "layout_transform")},
     "cast": [_cast, _bounded_cast],
     "clip": [_clip],
     **{name: [_order] for name in ("argmax", "argmin", "argsort")},

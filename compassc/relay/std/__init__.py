@@ -23,6 +23,8 @@ def import_file(module: IRModule, name: str) -> IRModule:
         parse_module((_FOLDER / name).read_text(encoding="utf-8"), name, module)
         module.imported.add(name)
     typed = infer_type.run(module)
+    for v, f in typed.functions.items():
+        module.functions.put(v, f)
     typed.imported.update(module.imported)
     return typed
 
