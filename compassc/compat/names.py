@@ -96,7 +96,7 @@ _INSTRUMENTS = "PassInstrument PassTimingInstrument PrintAfterAll PrintBeforeAll
 
 _SESSIONS = "LocalSession PopenSession Server TrackerSession connect connect_tracker"
 
-_MACHINE = "Executable VirtualMachine compile"
+_MACHINE = "Executable VirtualMachine compile VMCompiler"
 _NETWORKS = "dqn init layers mlp mobilenet resnet squeezenet"
 
 _STATES = {
@@ -288,7 +288,7 @@ MODULES: dict[str, Names] = {
         operators="qnn",
     ),
     "tvm.relay.qnn.transform": Names(like=(f"{_RELAY}.qnn.transform",)),
-    "tvm.relay.vm": Names({n: f"{_RELAY}.backend.vm:" for n in _MACHINE.split()}),
+    **{f"tvm.relay.{n}": Names({n: f"{_RELAY}.backend.vm:" for n in _MACHINE.split()}) for n in ("backend.vm", "vm")},
     "tvm.runtime.vm": Names({n: f"{_RELAY}.backend.vm:" for n in ("Executable", "VirtualMachine")}),
     "tvm.relay.testing": Names(
         {n: f"{_RELAY_NODES}:" for n in ("count", "make_nat_expr", "make_nat_value")}

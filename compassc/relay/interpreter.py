@@ -62,6 +62,12 @@ class ConstructorValue:
     def __init__(self, tag: int, fields: Sequence[Any], constructor: Constructor | None = None) -> None:
         self.tag, self.fields, self.constructor = tag, tuple(fields), constructor
 
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.fields[index]
+
     def __repr__(self) -> str:
         return _shown(self, _SHOWN)
 

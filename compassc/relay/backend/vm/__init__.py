@@ -3,8 +3,8 @@
 `compile` makes an `Executable` of a module: `instructions` are what it consists of, `codegen` writes them, `primitives` are the
 kernels that they call, and `VirtualMachine` runs them."""
 
-from compassc.relay.backend.vm.compiler import compile
+from compassc.relay.backend.vm.compiler import VMCompiler, compile
 from compassc.relay.backend.vm.executable import Executable
 from compassc.relay.backend.vm.machine import VirtualMachine
 
-__all__ = ["Executable", "VirtualMachine", "compile"]
+__all__ = ["Executable", "VMCompiler", "VirtualMachine", "compile"]

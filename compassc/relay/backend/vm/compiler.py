@@ -64,3 +64,39 @@ def lowered(module: IRModule, entry: str) -> IRModule:
     names = [name for name in pipeline_names("optimize", FOLDER) if name != remove_unused_functions.NAME]
     optimised: IRModule = Sequential([make(name) for name in names])(eta_expand.run(used, expand_constructor=True))
     return lambda_lift.run(infer_type.run(to_a_normal_form.run(optimised)))
+
+
+class VMCompiler:
+    """A compilation in steps: `lower` (or `optimize`), `codegen`, then `get_exec`."""
+
+    def __init__(self) -> None:
+        self._params: dict[str, Any] = {}
+        self._exec: Executable | None = None
+
+    def set_params(self, params: Mapping[str, Any]) -> None:
+        """Arrays by the names of parameters of `main`, which become constants."""
+        self._params = dict(params)
+
+    def get_params(self) -> dict[str, Any]:
+        """The arrays that were set."""
+        return dict(self._params)
+
+    def lower(self, mod: Any, target: Any = "llvm", target_host: Any = None) -> None:
+        """Make the executable of a module."""
+        self._exec = compile(mod, target, target_host, self._params)
+
+    def codegen(self) -> None:
+        """Nothing: `lower` builds the kernels."""
+
+    def optimize(
+        self, mod: Any, target: Any = "llvm", target_host: Any = None, params: Mapping[str, Any] | None = None
+    ) -> tuple[IRModule, dict[str, Any]]:
+        """The module after the passes of a compilation, and the parameters that are left (none: all are constants)."""
+        one_target(target)
+        return lowered(given_module(mod, params if params is not None else self._params), MAIN), {}
+
+    def get_exec(self) -> Executable:
+        """The executable. UsageError before `lower`."""
+        if self._exec is None:
+            raise UsageError("nothing was compiled", code="relay-vm", help="call lower(mod, target) first")
+        return self._exec

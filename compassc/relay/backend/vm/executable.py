@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
 
 from compass_core.errors import UsageError
 from compass_core.errors.suggest import help_for
+from compass_runtime.module import HostModule, Module
 from compass_runtime.ndarray import NDArray
-from compassc.relay.backend.vm.instructions import Fatal, Goto, Instruction, Kind, Ret
-from compassc.relay.backend.vm.primitives import Primitive
+from compass_runtime.param_dict import load_param_dict_from_file, save_param_dict_to_file
+from compassc.relay.backend.vm import saving
+from compassc.relay.backend.vm.instructions import Fatal, Goto, Instruction, Kind, LoadConst, Ret
+from compassc.relay.backend.vm.primitives import Kernel, Primitive
 from compassc.relay.expr import Constructor, Var
 
 
@@ -23,8 +29,12 @@ class VMFunction:
     code: tuple[Instruction, ...]
 
 
+_MOVED = NDArray(np.zeros((), "bool"))
+"""What stands for a constant that is in a file."""
+
+
 class Executable:
-    """A program. UsageError where an instruction numbers something that there is not."""
+    """A program. UsageError where an instruction numbers something that there is not. `late`: the constants that are in a file."""
 
     def __init__(
         self,
@@ -32,7 +42,9 @@ class Executable:
         constants: Sequence[NDArray],
         primitives: Sequence[Primitive],
         constructors: Sequence[Constructor],
+        late: Collection[int] = (),
     ) -> None:
+        self._late = set(late)
         self.functions, self.constants = tuple(functions), tuple(constants)
         self.primitives, self.constructors = tuple(primitives), tuple(constructors)
         self._index = {f.name: i for i, f in enumerate(self.functions)}
@@ -54,6 +66,61 @@ class Executable:
             for name, kind, numbers in instruction.operands():
                 if any(n < 0 or n >= limits.get(kind, n + 1) for n in numbers):
                     raise UsageError(f"@{f.name}, instruction {place}: {instruction}: no such {name}", code="relay-vm")
+
+    # ----------------------------------------------------------------------------------------------------------- as files
+
+    @property
+    def lib(self) -> Module:
+        """The kernels."""
+        made = HostModule()
+        modules = {id(p.module): p.module for p in self.primitives if isinstance(p, Kernel)}
+        for module in modules.values():
+            made.import_module(module)
+        return made
+
+    def save(self) -> tuple[bytearray, Module]:
+        """The program as bytes, and its kernels, for `load_exec`; constants that were moved to a file are left out."""
+        kept = {n: c for n, c in enumerate(self.constants) if n not in self._late}
+        return bytearray(saving.save(self.functions, kept, self.primitives, self.constructors)), self.lib
+
+    @staticmethod
+    def load_exec(bytecode: bytes | bytearray, lib: Module | None) -> Executable:
+        """The program that `save` wrote. UsageError for bytes that are damaged, with the function and the instruction where one is
+        wrong, and for a library that lacks a kernel."""
+        functions, constants, primitives, constructors = saving.load(bytes(bytecode), lib, VMFunction)
+        count = 1 + max([-1, *constants, *[i.constant for f in functions for i in f.code if isinstance(i, LoadConst)]])
+        if count > len(bytecode):  # each is loaded somewhere
+            raise saving.refused(f"it numbers {count:,} constants")
+        late = {n for n in range(count) if n not in constants}
+        return Executable(functions, [constants.get(n, _MOVED) for n in range(count)], primitives, constructors, late)
+
+    def move_late_bound_consts(self, path: str | Path, byte_limit: int) -> None:
+        """Move constants of more bytes than the limit to a file, which `load_late_bound_consts` reads before the program runs."""
+        self._late |= {n for n, c in enumerate(self.constants) if np.asarray(c).nbytes > byte_limit}
+        save_param_dict_to_file({str(n): self.constants[n] for n in sorted(self._late)}, path)
+        self.constants = tuple([_MOVED if n in self._late else c for n, c in enumerate(self.constants)])
+
+    def load_late_bound_consts(self, path: str | Path) -> None:
+        """Take the constants that were moved to a file. UsageError where it lacks one."""
+        given = load_param_dict_from_file(path)
+        missing = [n for n in sorted(self._late) if str(n) not in given]
+        if missing:
+            raise UsageError(
+                f"{path} has no constant {missing[0]}", code="relay-vm", help="give the file of this program"
+            )
+        self.constants = tuple([given[str(n)] if n in self._late else c for n, c in enumerate(self.constants)])
+        self._late = set()
+
+    def ready(self) -> None:
+        """Nothing. UsageError where constants are in a file that has not been loaded."""
+        if self._late:
+            raise UsageError(
+                f"{len(self._late)} constants of the program are in a file",
+                code="relay-vm",
+                help="call load_late_bound_consts(path)",
+            )
+
+    # ---------------------------------------------------------------------------------------------------- what it consists of
 
     def index_of(self, name: str) -> int:
         """The number of a function. UsageError where there is none of that name."""

@@ -105,6 +105,7 @@ class VirtualMachine:
 
     def called(self, function: int, values: Sequence[Any]) -> Any:
         """The value of a function of values. ExpressionError for recursion without end."""
+        self.exe.ready()
         waiting, depth = self._frame, self._depth
         last = Frame(_NOTHING, [], None, 0)
         self._frame, self._depth = Frame(self.exe.functions[function], values, last, 0), 1

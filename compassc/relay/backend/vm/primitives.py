@@ -3,11 +3,12 @@ which compute with the extents that the values have."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from compass_runtime.module import Module
 from compass_runtime.ndarray import NDArray, empty
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.relay.backend.kernels import Kernels, tensors_of
@@ -15,27 +16,24 @@ from compassc.relay.equal import structural_equal, structural_hash
 from compassc.relay.expr import Call, Expr, Function
 from compassc.relay.interpreter import Interpreter, is_settled
 from compassc.relay.operators import Op
-from compassc.relay.types import TupleType, Type
+from compassc.relay.types import TensorType, TupleType, Type
 from compassc.relay.visit import post_order
 
 
 class Kernel:
-    """A kernel that was built. Called with values it gives a new tensor, or a tuple of them."""
+    """A kernel that was built, of a module. Called with values it gives a new tensor, or a tuple of them, of the type `result`."""
 
     why = ""
 
-    def __init__(self, function: Function, kernels: Kernels) -> None:
-        self.name, self.function = kernels.name_of(function), function
-        run = kernels.modules[self.name].find(self.name)
-        assert run is not None, "a kernel is found by its name"
-        self._run = run
-        self._result = function.body.checked_type
-        self._outputs = [(t.concrete_shape, t.dtype) for t in tensors_of(self._result)]
+    def __init__(self, name: str, result: Type, run: Callable[..., Any], module: Module) -> None:
+        self.name, self.result, self.module, self._run = name, result, module, run
+        self._outputs = [(t.concrete_shape, t.dtype) for t in tensors_of(result)]
+        self._is_tensor = isinstance(result, TensorType)
 
     def __call__(self, args: Sequence[Any]) -> Any:
         outputs = [empty(shape, dtype) for shape, dtype in self._outputs]
         self._run(*flat(args), *outputs)
-        return _nested(self._result, iter(outputs))
+        return outputs[0] if self._is_tensor else _nested(self.result, iter(outputs))
 
 
 class Reference:
@@ -55,9 +53,9 @@ class Reshape:
 
     why = ""
 
-    def __init__(self, name: str, function: Function) -> None:
-        self.name, self.function = name, function
-        (t,) = tensors_of(function.body.checked_type)
+    def __init__(self, name: str, result: Type) -> None:
+        self.name, self.result = name, result
+        (t,) = tensors_of(result)
         self._shape = t.concrete_shape
 
     def __call__(self, args: Sequence[Any]) -> Any:
@@ -73,17 +71,17 @@ class Primitives:
     def __init__(self, kernels: Kernels) -> None:
         self.kernels = kernels
         self.found: list[Primitive] = []
-        self._known: dict[int, list[int]] = {}
+        self._known: dict[int, list[tuple[Function, int]]] = {}
 
     def index_of(self, f: Function) -> int:
         """The number of the primitive of a fused function, which is made when it is met first."""
         known = self._known.setdefault(structural_hash(f), [])
-        for index in known:
-            if structural_equal(self.found[index].function, f):
+        for other, index in known:
+            if structural_equal(other, f):
                 return index
-        known.append(len(self.found))
+        known.append((f, len(self.found)))
         self.found.append(self._made(f))
-        return known[-1]
+        return len(self.found) - 1
 
     def _made(self, f: Function) -> Primitive:
         called = [e.op for e in post_order(f) if isinstance(e, Call) and isinstance(e.op, Op)]
@@ -92,11 +90,18 @@ class Primitives:
         if why:
             return Reference(f"reference_{name}", f, why)
         if f.attrs.get("relay.reshape_only") and len(f.params) == 1:
-            return Reshape(f"view_{name}", f)
+            return Reshape(f"view_{name}", f.body.checked_type)
         try:
-            return Kernel(f, self.kernels)
+            return self._kernel(f)
         except (ExpressionError, ExpressionTypeError) as error:  # of types that expressions lack
             return Reference(f"reference_{name}", f, error.message)
+
+    def _kernel(self, f: Function) -> Kernel:
+        name = self.kernels.name_of(f)
+        module = self.kernels.modules[name]
+        run = module.find(name)
+        assert run is not None, "a kernel is found by its name"
+        return Kernel(name, f.body.checked_type, run, module)
 
 
 def _why_no_kernel(f: Function, called: Sequence[Op]) -> str:
