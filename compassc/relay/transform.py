@@ -17,6 +17,7 @@ from compassc.relay.module import IRModule
 from compassc.relay.passes import FOLDER, RelayPass, fold_constant, infer_type, make, to_a_normal_form
 from compassc.relay.passes._functions import on_functions
 from compassc.relay.passes.convert_layout import LayoutConfig
+from compassc.relay.recast import recast
 from compassc.relay.types import Type
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "function_pass",
     "gradient",
     "module_pass",
+    "recast",
 ]
 
 

@@ -9,7 +9,8 @@ constants are put together, and a quotient of a square root is a product: within
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,17 +33,18 @@ Rule = Callable[[Call, Call, TensorType], "Expr | None"]
 """A rule: of a call as it was typed, with its arguments simplified, and its type; None where it does not apply."""
 
 
-def run(module: IRModule) -> IRModule:
+def run(module: IRModule, operators: Collection[str] | None = None) -> IRModule:
+    """`operators`: those whose calls are simplified; None for all."""
     for _ in range(MOST_ROUNDS):
-        after = rewrite_functions(module, _simplified)
+        after = rewrite_functions(module, partial(_simplified, operators))
         if after is module:
             return module
         module = after
     raise ExpressionError(f"SimplifyExpr changes a program after {MOST_ROUNDS} rounds", "leave it out of this build")
 
 
-def _simplified(before: Expr, after: Expr) -> Expr:
-    rules = _RULES.get(op_name(after), ())
+def _simplified(operators: Collection[str] | None, before: Expr, after: Expr) -> Expr:
+    rules = _RULES.get(op_name(after), ()) if operators is None or op_name(after) in operators else ()
     if not rules or not isinstance(before, Call) or not isinstance(after, Call):
         return after
     t = before.checked_type
