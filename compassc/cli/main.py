@@ -29,6 +29,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "optimize": "A graph to a simpler one with the same results (GRAPH.txt, GRAPH.bin).",
         "quantize": "A float graph to a graph of integers (GRAPH.txt, GRAPH.bin).",
         "partition": "Which operators of a model run on the NPU, which on the host, and why.",
+        "tvmc": "Compile, run and tune models with the options of tvmc.",
         "group": "Which layers of a graph run in one launch, and why no more (launches.txt).",
         "aipubuild": "A model to aipu.bin as a configuration file (.cfg) of the vendor says.",
         "run": "Build a model, and run it on the simulator: real numbers in files go in and come out.",

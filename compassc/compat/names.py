@@ -65,6 +65,7 @@ _WITH_FIELDS = " ".join(
     f"{kind}WithFields"
     for kind in "Call Constant Function If Let RefCreate RefRead RefWrite Tuple TupleGetItem Var".split()
 )
+_TVMC = {n: f"{_RELAY}.tvmc:" for n in ("TVMCModel", "TVMCPackage", "TVMCResult")}
 _OPERATORS = "annotation dyn image nn qnn random vision"
 """The prefixes of operators that modules are named after."""
 _REGISTRY_OF_RELAY = """Op OpPattern get list_op_names register register_op_attr register_shape_func register_external_compiler
@@ -212,6 +213,18 @@ MODULES: dict[str, Names] = {
         _from(framework="canonicalize_target", options="control_option", remote="get_rpc_session", utils="abspath")
     ),
     "tvm.driver": Names(_from(framework="build lower")),
+    "tvm.driver.tvmc": Names(
+        {n: f"{_RELAY}.tvmc:" for n in ("TVMCException", "TVMCImportError", "compile", "load", "run")} | _TVMC
+    ),
+    **{
+        f"tvm.driver.tvmc.{module}": Names({n: f"{_RELAY}.tvmc:" for n in names.split()})
+        for module, names in {
+            "model": "TVMCModel TVMCPackage TVMCResult",
+            "result_utils": "get_top_results",
+            "runner": "generate_tensor_data",
+            "shape_parser": "parse_shape_string",
+        }.items()
+    },
     "tvm.driver.build_module": Names(_from(framework="build lower")),
     "tvm.error": Names(
         {name: "compass_core.errors:CompassError" for name in ("DiagnosticError", "InternalError", "TVMError")}

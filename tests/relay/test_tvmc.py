@@ -1,0 +1,148 @@
+"""The commands and functions of tvmc: packages, what is read and filled, what is refused."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import tarfile
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from compass_core.errors import CompassError
+from compassc import relay
+from compassc.cli.console import Console
+from compassc.cli.main import cli
+from compassc.relay import tvmc
+from compassc.relay.builders import build as built
+from compassc.relay.builders import call
+from compassc.relay.module import IRModule
+from compassc.relay.transform import InferType
+from tests.choosing import some
+from tests.relay.relay_values import evaluate
+
+
+def program() -> IRModule:
+    x, y = relay.var("x", shape=(1, 6)), relay.var("y", shape=(1, 6), dtype="int8")
+    total = built("exp", x) + call("cast", y, dtype="float32")
+    return InferType()(IRModule({"main": relay.Function([x, y], relay.Tuple([total, built("negative", y)]))}))
+
+
+def compassc(*words: str):
+    done = CliRunner().invoke(cli, ["tvmc", *words], obj=Console(), standalone_mode=False)
+    if done.exception is not None:
+        raise done.exception
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("tvmc")
+    (made / "net.relay").write_text(program().astext())
+    shown = compassc(
+        "compile", str(made / "net.relay"), "-o", str(made / "net.tar"), "--dump-code", "relay", "--dump-offloads", "-"
+    )
+    (made / "shown").write_text(shown)
+    return made
+
+
+def test_packages_have_kernels_graph_and_parameters(folder):
+    with tarfile.open(folder / "net.tar") as archive:
+        assert archive.getnames() == ["mod.so", "mod.json", "mod.params"]
+    package = tvmc.TVMCPackage(folder / "net.tar")
+    assert '"nodes"' in package.graph and package.type == "classic" and package.executor_type == "graph"
+    assert "fn (" in (folder / "net.tar.relay").read_text()
+    assert (
+        (folder / "shown").read_text().startswith("Total number of operators and distribution by targets\nTotal: 0\n")
+    )
+
+
+def test_commands_and_functions_give_what_the_program_does(folder):
+    x, y = np.linspace(-1, 1, 6, dtype="float32").reshape(1, 6), np.arange(6, dtype="int8").reshape(1, 6)
+    np.savez(folder / "in.npz", x=x, y=y)
+    shown = compassc(
+        "run",
+        str(folder / "net.tar"),
+        "-i",
+        str(folder / "in.npz"),
+        "-o",
+        str(folder / "out.npz"),
+        "--print-time",
+        "--print-top",
+        "2",
+    )
+    wanted = evaluate(program(), x, y)
+    result = tvmc.run(tvmc.TVMCPackage(folder / "net.tar"), inputs={"x": x, "y": y})
+    with np.load(folder / "out.npz") as stored:
+        for i, array in enumerate(wanted):
+            np.testing.assert_allclose(stored[f"output_{i}"], array, rtol=1e-6)
+            np.testing.assert_array_equal(result.get_output(f"output_{i}"), stored[f"output_{i}"])
+    assert "mean (ms)" in shown and "[5." in shown
+    top = tvmc.get_top_results(result, 2)
+    assert top.shape == (2, 2) and list(top[0]) == [5, 4] and top[1][0] == wanted[0].max()
+
+
+def test_inputs_that_are_not_given_are_filled(folder):
+    ones = tvmc.run(tvmc.TVMCPackage(folder / "net.tar"), fill_mode="ones")
+    np.testing.assert_allclose(ones.outputs["output_0"], np.full((1, 6), np.e + 1), rtol=1e-6)
+    assert ones.times is None and ones.format_times() == ""
+    for dtype, low, high in (("int8", 0, 127), ("uint8", 0, 127), ("float32", -1, 1)):
+        made = tvmc.generate_tensor_data((100, 3), dtype, "random")
+        assert made.dtype == dtype and low <= made.min() < made.max() <= high and made.shape == (100, 3)
+    assert not tvmc.generate_tensor_data((2,), "int32", "zeros").any()
+
+
+def test_shapes_are_read():
+    found = tvmc.parse_shape_string("a:[1,3,-1] b/c:0:[10], d:[2, 2]")
+    assert {name: [n if isinstance(n, int) else "?" for n in shape] for name, shape in found.items()} == {
+        "a": [1, 3, "?"],
+        "b/c:0": [10],
+        "d": [2, 2],
+    }
+    for text in some(["a", "a:1,2", "a:[x]", "a:[1] b", ""]):
+        with pytest.raises(argparse.ArgumentTypeError, match="not understood"):
+            tvmc.parse_shape_string(text)
+
+
+def test_layouts_and_targets(folder, tmp_path):
+    x = relay.var("x", shape=(1, 3, 8, 8))
+    w = relay.const(np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype("float32"))
+    module = InferType()(IRModule({"main": relay.Function([x], built("log2", built("exp", built("nn.conv2d", x, w))))}))
+    given = {"x": np.random.default_rng(1).standard_normal((1, 3, 8, 8)).astype("float32")}
+    for target, layout in (("X2_1204, llvm", ()), ("llvm", ("NHWC:HWIO",))):
+        path = str(tmp_path / "net.tar")
+        package = tvmc.compile(tvmc.TVMCModel(module), target, package_path=path, desired_layout=layout)
+        assert ("layout_transform" in package.graph) == bool(layout) and ("compass" in package.graph) != bool(layout)
+        result = tvmc.run(package, inputs=given, benchmark=True, repeat=2, number=1)
+        np.testing.assert_allclose(result.outputs["output_0"], evaluate(module, given["x"])[0], rtol=2e-4, atol=2e-4)
+        assert result.times is not None and len(result.times.results) == 2
+
+
+def test_what_cannot_be_used_is_refused(folder, tmp_path):
+    package = folder / "net.tar"
+    cases = {
+        ("run", str(tmp_path / "none.tar")): "doesn't exist",
+        ("run", str(tmp_path)): "is a directory",
+        ("run", str(folder / "net.relay")): "no archive that can be read",
+        ("run", str(package), "--device", "gpu"): "no device gpu",
+        ("compile", str(tmp_path / "none.onnx")): "doesn't exist, is a broken symbolic link, or a directory",
+        ("compile", str(folder / "net.relay"), "--model-format", "onnx"): "not called as files of the format onnx",
+        ("compile", str(folder / "net.relay"), "--dump-code", "asm"): "no text of the kind asm",
+        ("compile", str(folder / "net.relay"), "--target", "llvm, llvm, c"): "3 targets are given",
+        ("tune", str(folder / "net.relay"), "-o", str(tmp_path / "r")): "records are of NPUs",
+    }
+    for words, why in cases.items():
+        with pytest.raises(CompassError, match=why) as caught:
+            compassc(*words)
+        assert caught.value.exit_code == 4
+    with pytest.raises(CompassError, match="no input 'z'"):
+        tvmc.run(tvmc.TVMCPackage(package), inputs={"z": np.zeros(1)})
+    with tarfile.open(package) as archive, tarfile.open(tmp_path / "less.tar", "w") as less:
+        for name in ("mod.so", "mod.json"):
+            content = archive.extractfile(name).read()
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            less.addfile(info, io.BytesIO(content))
+    with pytest.raises(CompassError, match=r"has no mod\.params"):
+        tvmc.TVMCPackage(tmp_path / "less.tar")
