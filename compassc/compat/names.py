@@ -60,6 +60,8 @@ _DIALECT = """Buffer alloc_buffer axis block block_attr evaluate func_attr handl
 _VALUES = """IterVar abs acos acosh all any asin asinh atan atanh call_extern call_intrin call_packed call_pure_extern ceil ceildiv comm_reducer const cos cosh decl_buffer div erf exp exp2 floor floordiv floormod fmod if_then_else
     indexdiv indexmod infinity isfinite isinf isnan log log10 log2 max max_value min min_value nearbyint popcount power reinterpret round rsqrt sigmoid sin
     sinh sqrt sum tan tanh trunc truncdiv truncmod"""
+_OF_STAGES = """Buffer CreateAttachPath CreateReadGraph Fuse InferBound PostDFSOrder ScheduleOps Singleton Split
+    VerifyCompactBuffer"""
 _RELAY, _RELAY_NODES = "compassc.relay", "compassc.compat.relay_nodes"
 _WITH_FIELDS = " ".join(
     f"{kind}WithFields"
@@ -389,7 +391,8 @@ MODULES: dict[str, Names] = {
     "tvm.target": Names(_from(framework="Target cuda llvm")),
     "tvm.te": Names(like=("compassc.te",)),
     "tvm.te.schedule": Names(
-        {n: "compassc.te:" for n in ("InferBound", "Schedule", "ScheduleOps", "Stage", "create_schedule")}
+        {n: "compassc.te:" for n in ("IterVar", "Schedule", "Stage", "Var", "create_schedule")}
+        | {n: "compassc.compat.te_schedule:" for n in _OF_STAGES.split()}
     ),
     "tvm.te.tensor": Names({n: "compassc.te:" for n in _TENSORS.split()}),
     "tvm.contrib": Names(),

@@ -33,6 +33,7 @@ from compassc.te.construct import data_type, size_var, var
 from compassc.te.external import call_intrin
 from compassc.te.ir_builder import truth
 from compassc.te.opaque import body_of
+from compassc.te.schedule.annotation import Annotation
 from compassc.tir.roots import RootBlock, allocated, is_root, root_block
 
 from .script_printer import NoScript, script_of
@@ -142,6 +143,13 @@ class _Scope(str):
         return "local" if self == "private" else str(self)
 
 
+class _Text(str):
+    """A text that is a node, too."""
+
+    __slots__ = ()
+    value = property(str)
+
+
 FIELDS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     S.For: {"extent": _extent, "thread_binding": _thread},
     S.Block: {
@@ -152,6 +160,7 @@ FIELDS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     },
     S.PrimFunc: {"buffer_map": _buffer_map},
     E.Buffer: {"scope": lambda buffer: _Scope(buffer.data.pointer_type.scope)},
+    Annotation: {"pragma_keys": lambda note: tuple(map(_Text, note.pragmas))},
     E.BufferRegion: {"region": lambda e: tuple(map(Range.from_min_extent, e.starts, e.extents))},
 }
 """Names of fields in the framework, where these are other ones than here."""

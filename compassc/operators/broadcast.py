@@ -45,9 +45,8 @@ def joined(function: Callable[..., Any], name: str, *inputs: Any) -> Tensor:
         raise ExpressionError(f"topi.{name} needs a tensor")
     given = [number(x, tensors[0].dtype) if isinstance(x, (int, float)) else x for x in inputs]
     shape = common_shape([sizes(t) for t in tensors], name)
-    made: Tensor = te.compute(
-        shape, lambda *i: function(*(stretched(x, i) for x in given)), name=f"T_{name}", tag="broadcast"
-    )
+    tag = "broadcast" if len(tensors) > 1 else "elemwise"
+    made: Tensor = te.compute(shape, lambda *i: function(*(stretched(x, i) for x in given)), name=f"T_{name}", tag=tag)
     return made
 
 

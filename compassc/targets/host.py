@@ -43,6 +43,7 @@ def _generate(module: IRModule, target: Target) -> Module:
     packed = host_c.packed_functions(module)
     calls = [f.attr(EXTERN) for f in module.functions if f.attr(EXTERN) and f not in packed]
     described |= {"parallel": parallel, "threads": target.attrs["num-cores"], "native": native}
+    described["flags"] = library.flags_of(target)
     if packed:
         described["packed"] = [f.attr(PACKED) for f in packed]
     content = library.begun(partial(library.compiled, sources, parallel, target, calls))

@@ -86,15 +86,10 @@ def begun(compile_it: Callable[[], bytes]) -> Callable[[], bytes]:
 def compiled(sources: dict[str, str], parallel: bool, target: Target, calls: Sequence[str] = ()) -> bytes:
     """The library of texts of C (`.c`) and LLVM (`.ll`) by file name; with threads where it has parallel loops. `calls`:
     the functions of C that they call. NoForm where these, or what was brought in with pragmas, are not as they are called."""
-    from platform import machine
-
     shared = [Path(__file__).with_name("pool.c")] if parallel else []
     if any(map(_SMALL_FLOATS.search, sources.values())):  # which not every processor has conversions for
         shared.append(source_folder() / "float16.c")
-    cpu = host.march() if target.attrs["mcpu"] == "native" else target.attrs["mcpu"]
-    flags = [*_FLAGS, f"-O{target.attrs['opt-level']}", f"-march={cpu}"]
-    flags += _X86_ONLY if machine() in ("x86_64", "AMD64") else ()
-    flags += _CALLS if calls else ()
+    flags = [*flags_of(target), *(_CALLS if calls else ())]
     cache = Cache()
     link = (*_LINK, "-z", "defs") if calls else _LINK
     machine_code = (*flags, find_clang().identity, host.current().features)
@@ -106,6 +101,15 @@ def compiled(sources: dict[str, str], parallel: bool, target: Target, calls: Seq
     except ToolchainError as error:
         raise _refused(error, calls) or _of_processor(error, target) from error
     return found.read_bytes()
+
+
+def flags_of(target: Target) -> list[str]:
+    """The options of clang for a target."""
+    from platform import machine
+
+    cpu = host.march() if target.attrs["mcpu"] == "native" else target.attrs["mcpu"]
+    only = _X86_ONLY if machine() in ("x86_64", "AMD64") else ()
+    return [*_FLAGS, f"-O{target.attrs['opt-level']}", f"-march={cpu}", *only]
 
 
 def _refused(error: ToolchainError, calls: Sequence[str]) -> CompassError | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from compass_core import vendor
 from compassc.ir import stmts as S
 from compassc.ir.exprs import IntImm
 from compassc.ir.stmts import Body, Stmt
@@ -31,7 +32,7 @@ def why_wrong(kind: str, value: object, op: Operation) -> str:
     """Why a pragma cannot be at a loop of an operation; an empty text where it can."""
     if kind in IMPORTS and not (isinstance(value, str) and value.strip()):
         return f"'{kind}' takes the text of functions, or the path of a file, got {value!r}"
-    if kind not in KNOWN:
+    if kind not in KNOWN and not vendor.names_in_use:  # programs for other machines say more, which changes nothing
         return f"there is no '{kind}'; known are {', '.join(KNOWN)}"
     if kind == "auto_unroll_max_step" and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
         return f"'{kind}' takes the largest number of statements to write out, got {value!r}"

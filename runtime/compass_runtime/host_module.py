@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import subprocess
 from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from compass_core import switches
 from compass_core.errors import CompassError
 from compass_core.hostcc import host, provenance
+from compass_core.hostcc.clang import find_clang
 from compass_runtime.arguments import Arguments, parameters_of
 from compass_runtime.callbacks import Callbacks
 from compass_runtime.errors import RuntimeStateError, RuntimeValueError
@@ -22,6 +24,10 @@ from compass_runtime.module import ENTRY, LOADER, RUNNABLE, SERIALIZABLE, Module
 from compass_runtime.packed import register_func
 
 ENTRY_SYMBOL = "compass_entry"
+
+
+_LISTINGS = {"ll": ("-S", "-emit-llvm"), "asm": ("-S",), "s": ("-S",)}
+"""Texts that clang makes of C, and how."""
 
 
 class HostLibrary(Module):
@@ -56,8 +62,23 @@ class HostLibrary(Module):
         return "c"
 
     def get_source(self, format: str = "") -> str:
-        """The C text."""
-        return self.source if format in ("", self.format) else ""
+        """The C text; as `ll` what clang makes of it, as `asm` or `s` the processor's instructions. RuntimeStateError where
+        these are asked for of a file that somebody else made, or that does not say how it was compiled."""
+        return self._listing(format) if format in _LISTINGS else self.source if format in ("", self.format) else ""
+
+    def _listing(self, format: str) -> str:
+        flags = self.description.get("flags") if self.trusted else None
+        if not isinstance(flags, list):
+            raise RuntimeStateError(
+                f"there is no '{format}' text of '{self.name}': its code comes from a file",
+                code="host-library",
+                help="build it here",
+            )
+        call = [str(find_clang().path), *map(str, flags), *_LISTINGS[format], "-w", "-x", "c", "-", "-o", "-"]
+        done = subprocess.run(call, input=self.source, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeStateError(f"clang makes no '{format}' text: {done.stderr:.300}", code="host-library")
+        return done.stdout
 
     @property
     def is_dso_exportable(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from compass_core import vendor
 from compassc.analysis.structure import variables
 from compassc.ir.dtypes import BOOL
 from compassc.ir.errors import warn
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from compassc.te.schedule.schedule import Group, Schedule
 
 SCOPES = ("global", "shared", "lsram", "local")
+OTHER_SCOPES = ("warp", "wmma", "texture", "m16n8k8", "vtcm")
+"""Memory that other machines have."""
 
 
 @dataclass(frozen=True)
@@ -431,6 +434,8 @@ class Stage:
     @primitive
     def set_scope(self, scope: str) -> None:
         """The memory of what it computes: global, shared (of a core), lsram (of a TEC), local (registers)."""
+        if vendor.names_in_use and scope.split(".")[0] in OTHER_SCOPES:
+            scope = "local"  # of a program for other machines: plain memory
         if scope not in SCOPES:
             raise ScheduleError(f"set_scope of '{self.label}': '{scope}' is none of {', '.join(SCOPES)}")
         if isinstance(self.origin_op, PlaceholderOp) or (self.is_output and scope != "global"):
