@@ -44,6 +44,11 @@ _HOMES = {
 SCALARS = "int8 int16 int32 uint8 uint16 uint32 float16 float32 bfloat16 bool"
 WIDE = "int64 uint64 float64"
 FUNCTIONS = "exp log tanh sin cos sqrt rsqrt floor ceil pow erf isnan isinf isfinite"
+_FLOW = {
+    "config": ("CompassConfig", "CompassFunctionConfig"),
+    "deployable": ("Deployable", "ExecutionEngine"),
+    "flow": ("Compass",),
+}
 _IR_FUNCTIONS = "compassc.compat.ir_functions"
 _PYSIM = "compassc.pysim"
 _SCRIPT_PARTS = {
@@ -461,6 +466,12 @@ MODULES: dict[str, Names] = {
         for n in ("debug_executor", "debug_runtime")
     },
     "tvm.contrib.debugger": Names(),
+    **{
+        module: Names(
+            {name: f"compassc.compat.compass_flow.{home}:" for home, names in _FLOW.items() for name in names}
+        )
+        for module in ("tvm.compass.relax", "tvm.compass.relax.config")
+    },
     "tvm.contrib.debugger.debug_result": Names({"DebugResult": "compass_runtime.debug_executor:"}),
     "tvm.runtime.profiling": Names(
         {n: "compass_runtime.profile.calls:" for n in ("Count", "Duration", "Percent", "Ratio", "Report")}
@@ -488,7 +499,9 @@ _GRAPH_TEXT = "only functions of loops and blocks are read from the framework's 
 
 MISSING: dict[str, str] = {
     **dict.fromkeys(("tvm.dlight",), _TUNING),
-    **dict.fromkeys(("tvm.relax", "tvm.compass.relax", "tvm.compass.frontend", "tvm.compass.CompassConfig"), _GRAPHS),
+    **dict.fromkeys(
+        ("tvm.relax", "tvm.compass.relax.testing", "tvm.compass.relax.op", "tvm.compass.frontend"), _GRAPHS
+    ),
     "tvm.rpc.minrpc.find_minrpc_server_libpath": "the server is compass-rpcd, whose sources are no single file: `with_minrpc` writes it",
     "tvm.exec.measure_peak": "peaks of an NPU are those of its configuration: `compassc targets`",
     "tvm.compass.utils.sync_compass_output_dir": "runs leave no files on a server; `session.list_files` and `download` get what there is",

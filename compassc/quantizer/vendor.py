@@ -165,8 +165,8 @@ def _unknown(section: str, keys: Sequence[str], also: Iterable[str]) -> list[str
         return [f"the section [{section}] is not known"]
     made = []
     for key in keys:
-        if key not in known[section] and key not in also:
-            near = nearest(key, known[section])
+        if key not in (names := [*known[section], *also]):
+            near = nearest(key, names)
             name = SECTIONS.get(section, section)
             made.append(f"[{name}] has no key '{key}'" + (f"; did you mean '{near}'?" if near else ""))
     return made

@@ -14,9 +14,10 @@ from compassc import relay
 from compassc.graph import files
 from compassc.graph.run import run_graph
 from compassc.relay.backend.build import build, partitioned
-from compassc.relay.backend.calibration import given_to_regions, quantize_regions
+from compassc.relay.backend.calibration import observe, quantize_regions
 from compassc.relay.backend.regions import PREBUILT, has_regions
 from compassc.relay.module import IRModule
+from tests.choosing import some
 from tests.relay.relay_values import evaluate
 
 RNG = np.random.default_rng(5)
@@ -33,20 +34,21 @@ def network() -> IRModule:
 
 
 def test_regions_are_given_what_the_host_computes() -> None:
-    given = given_to_regions(partitioned(network()), SAMPLES[:2])
-    assert len(given) == 2
-    assert all((arrays[0] == sample["x"]).all() for arrays, sample in zip(given[0][1], SAMPLES))
-    for (second,), sample in zip(given[1][1], SAMPLES):
+    first, last = observe(partitioned(network()), SAMPLES[:2])
+    assert all((arrays[0] == sample["x"]).all() for arrays, sample in some(zip(first.given, SAMPLES)))
+    for (second,), sample in some(zip(last.given, SAMPLES)):
         hidden, _ = evaluate(network(), sample["x"])
         np.testing.assert_allclose(second, np.log2(hidden + 1), rtol=1e-5, atol=1e-6)
 
 
 def test_they_run_as_the_graphs_that_were_quantised(tmp_path: Path) -> None:
-    module, made = quantize_regions(partitioned(network()), SAMPLES, lambda graph: "int8", tmp_path)
-    assert [region.name for region in made] == ["region0", "region1"]
+    before = partitioned(network())
+    observed = observe(before, SAMPLES)
+    module, made = quantize_regions(before, observed, lambda graph: "int8", lambda name: tmp_path / name / "graph.txt")
+    assert [region.name for region in made] == [one.name for one in observed] and len(made) == 2
     assert not any(region.outcome.floats for region in made)
     graph = GraphModule(build(module, "X2_1204")["default"](cpu()))
-    quantised = files.load(tmp_path / "region0.txt")
+    quantised = files.load(tmp_path / made[0].name / "graph.txt")
     (taken,), outputs = quantised.inputs, {t.name: t for t in quantised.outputs}
     for sample in SAMPLES:
         graph.run(**sample)
@@ -68,6 +70,7 @@ def test_what_is_partitioned_stays_so() -> None:
 
 
 def test_without_samples_there_are_no_integers(tmp_path: Path) -> None:
+    module = partitioned(network())
     with pytest.raises(CompassError, match="no calibration samples"):
-        quantize_regions(partitioned(network()), [], lambda graph: "int8", tmp_path)
-    assert PREBUILT not in str(partitioned(network()))
+        quantize_regions(module, observe(module, []), lambda graph: "int8", lambda name: tmp_path / name)
+    assert PREBUILT not in str(module)

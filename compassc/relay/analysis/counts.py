@@ -73,10 +73,13 @@ def count_layers(expr: Expr | IRModule, valid_ops: Collection[str]) -> int:
 
 def get_total_mac_number(expr: Expr) -> int:
     """The multiplications of convolutions, dense layers and products of matrices in a typed program; 0 without types."""
-    return sum(_macs(e) for e in post_order(expr) if isinstance(e, Call) and op_name(e) in _MACS)
+    return sum(mac_number(e) for e in post_order(expr) if isinstance(e, Call))
 
 
-def _macs(e: Call) -> int:
+def mac_number(e: Call) -> int:
+    """The multiplications of one call; 0 of other operators, and without types."""
+    if op_name(e) not in _MACS:
+        return 0
     types = [a.checked_type_ for a in e.args[:2]] + [e.checked_type_]
     tensors = [t for t in types if isinstance(t, TensorType)]
     if len(tensors) != len(types):

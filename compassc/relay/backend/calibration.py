@@ -30,8 +30,25 @@ from compassc.relay.types import TensorType, TupleType, Type
 from compassc.relay.visit import rewrite
 
 Sample = Mapping[str, Array[np.generic]]
-Given = Sequence[Array[np.generic]]
-"""An array for each parameter of a region."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A region, the name of its function (`global_symbol`, else regionN by the order of calls), and what it is given: an array for
+    each parameter, sample by sample."""
+
+    region: Function
+    name: str
+    given: list[Sequence[Array[np.generic]]]
+
+
+@dataclass(frozen=True)
+class QuantizedRegion:
+    """A region in integers: its name, its float graph of layers, and what the quantiser made of it."""
+
+    name: str
+    graph: Graph
+    outcome: Outcome
 
 
 def region_of(e: Expr) -> Function | None:
@@ -43,11 +60,16 @@ def _is_function(e: Expr) -> bool:
     return isinstance(e, Function)
 
 
-def given_to_regions(module: IRModule, samples: Iterable[Sample]) -> list[tuple[Function, list[Given]]]:
-    """The regions of `main` in the order of their calls, with what each is given on samples, which the host computes in floats.
-    `samples`: arrays by the names of the parameters of `main`."""
+def _main(module: IRModule) -> Function:
     main = module[MAIN]
     assert isinstance(main, Function)
+    return main
+
+
+def observe(module: IRModule, samples: Iterable[Sample]) -> list[Observed]:
+    """The regions of `main` in the order of their calls, with what each is given on samples, which the host computes in floats.
+    `samples`: arrays by the names of the parameters of `main`."""
+    main = _main(module)
     asked: list[tuple[Function, Sequence[Expr]]] = []
 
     def inlined(before: Expr, after: Expr) -> Expr:
@@ -62,49 +84,39 @@ def given_to_regions(module: IRModule, samples: Iterable[Sample]) -> list[tuple[
     probe = Function(main.params, Tuple([a for _, args in asked for a in args]))
     functions: dict[GlobalVar, BaseFunc] = {v: f for v, f in module.functions.items() if v.name_hint != MAIN}
     run = create_executor("graph", changed(module, {**functions, GlobalVar(MAIN): probe})).evaluate()
-    found: list[tuple[Function, list[Given]]] = [(f, []) for f, _ in asked]
+    found = [Observed(f, str(f.attrs.get("global_symbol", f"region{n}")), []) for n, (f, _) in enumerate(asked)]
     for sample in samples:
         values = iter(run(**sample))
-        for (_, given), (_, args) in zip(found, asked, strict=True):
-            given.append([next(values).numpy() for _ in args])
+        for one, (_, args) in zip(found, asked, strict=True):
+            one.given.append([next(values).numpy() for _ in args])
     return found
-
-
-@dataclass(frozen=True)
-class QuantizedRegion:
-    """A region in integers: its name, its float graph of layers, and what the quantiser made of it."""
-
-    name: str
-    graph: Graph
-    outcome: Outcome
 
 
 def quantize_regions(
     module: IRModule,
-    samples: Iterable[Sample],
+    observed: Sequence[Observed],
     settings: Callable[[Graph], Settings | str],
-    folder: Path,
-    symbol: str = "region",
+    place: Callable[[str], Path],
 ) -> tuple[IRModule, list[QuantizedRegion]]:
     """The module with the regions of `main` in integers, and what became of each.
 
-    `samples`: arrays by the names of the parameters of `main`. `settings`: those of the quantiser for a graph. The quantised graphs are
-    written to `folder`, NAME.txt and NAME.bin; names are `symbol` and a number. CompassError as of `quantize_model`.
+    `observed`: what `observe` gives for this module. `settings`: those of the quantiser for a graph. `place`: the file of the quantised
+    graph of a region of a name; its weights are beside it. CompassError as of `quantize_model`.
     """
-    main = module[MAIN]
-    assert isinstance(main, Function)
+    main = _main(module)
     made: list[QuantizedRegion] = []
     new: dict[int, _Integers] = {}
-    for number, (region, given) in enumerate(given_to_regions(module, samples)):
-        name = f"{symbol}{number}"
-        graph = graph_of(region, name)
+    for one in observed:
+        graph = graph_of(one.region, one.name)
         names = [t.name for t in graph.inputs]
-        data = [dict(zip(names, arrays, strict=True)) for arrays in given]
-        outcome = quantize_model(graph, data, settings(graph))
-        path = folder / f"{name}.txt"
+        outcome = quantize_model(
+            graph, [dict(zip(names, arrays, strict=True)) for arrays in one.given], settings(graph)
+        )
+        path = place(one.name)
+        path.parent.mkdir(parents=True, exist_ok=True)
         files.save(outcome.graph, path)
-        new[id(region)] = _Integers(region, outcome.graph, path)
-        made.append(QuantizedRegion(name, graph, outcome))
+        new[id(one.region)] = _Integers(one.region, outcome.graph, path)
+        made.append(QuantizedRegion(one.name, graph, outcome))
 
     def replaced(before: Expr, after: Expr) -> Expr:
         if (region := region_of(before)) is not None:

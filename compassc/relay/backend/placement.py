@@ -173,10 +173,10 @@ class _Placing:
         return main
 
     def _number(self) -> None:
-        self.numbers = {id(c): n for n, c in enumerate(_calls(self._main(self.module)))}
+        self.numbers = {id(c): n for n, c in enumerate(numbered_calls(self._main(self.module)))}
         refused = {
             id(c): why
-            for c in _calls(self._main(self.module))
+            for c in numbered_calls(self._main(self.module))
             if isinstance(c.op, Function) and (why := self.options.why_not(self.numbers[id(c)], _names(c)))
         }
         if refused:
@@ -204,7 +204,7 @@ class _Placing:
         main = self._main(self.module)
         sources = self._sources(main)
         made.params, made.results = {p.name_hint: p.checked_type for p in main.params}, sources[id(main)][0]
-        for c, placed in zip(_calls(main), _calls(self._main(merged)), strict=True):
+        for c, placed in zip(numbered_calls(main), numbered_calls(self._main(merged)), strict=True):
             region = regions.region_of(placed)
             name = by.get(region, "") if region is not None else ""
             if name:
@@ -257,7 +257,7 @@ class _Placing:
         """Have calls on the host. Composite functions among them are put back where they are called."""
         main, known = self._main(self.module), self.decision.reasons
         known.update(refused)
-        composite = {id(c) for c in _calls(main) if id(c) in refused and isinstance(c.op, Function)}
+        composite = {id(c) for c in numbered_calls(main) if id(c) in refused and isinstance(c.op, Function)}
         if not composite:
             return
         reasons: dict[int, str] = {}
@@ -295,7 +295,7 @@ def _text(error: CompassError) -> str:
     return "\n".join(text for e in errors for text in (e.message, *map(str, e.notes)))
 
 
-def _calls(f: Function) -> list[Call]:
+def numbered_calls(f: Function) -> list[Call]:
     """The calls of a function but annotations, in post-order."""
     return [e for e in post_order(f, is_closed) if isinstance(e, Call) and op_name(e) not in (BEGIN, END)]
 
