@@ -45,6 +45,7 @@ PORTED = (
     "linear",
     "recurrent",
     "detection",
+    "regions",
 )
 """Families, or modules of them, whose own kernels are made as IR, too."""
 

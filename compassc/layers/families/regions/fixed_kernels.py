@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import add
+from typing import NamedTuple
 
 import numpy as np
 
+from compassc.build import Expression, Value, both, either
+from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.families.regions.fixed import (
     PART,
@@ -18,6 +23,7 @@ from compassc.layers.families.regions.fixed import (
     fixed_pyramid,
     nearest_numbers,
 )
+from compassc.layers.families.regions.frame import Axis, Near, Regions
 from compassc.layers.families.regions.reference import (
     FRACTION,
     MOST,
@@ -27,397 +33,347 @@ from compassc.layers.families.regions.reference import (
     pyramid_numbers,
     samples,
 )
-from compassc.layers.families.regions.texts import (
-    ALIGN,
-    CROP,
-    INDEXED,
-    NEAREST,
-    WEIGHTS,
-    Lines,
-    Numbers,
-    four_pixels,
-    image_lines,
-    sizes_of,
-)
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.requantise import requantise
-from compassc.layers.scripts import Substitutions, script
-from compassc.layers.source import Kernel, KernelSource, named
-from compassc.layers.vectors import bits_of
+from compassc.layers.source import Kernel
+from compassc.layers.steps import everywhere
+from compassc.layers.vectors import clamp, multiply_wide, scaled_floor, shift_any
 
-SIZES = (("y", "height"), ("x", "width"))
-CELLS = (("y", "height", "down"), ("x", "width", "across"))
+Ends = list[tuple[Value, Value]]
+"""Start and size of a region along both axes; of crops, its first and its last place."""
+
+
+class Points(NamedTuple):
+    """The points of a cell along an axis: how many, and the place of one by its number."""
+
+    axis: Axis
+    many: Value
+    place: Callable[[Value], Expression]
+
 
 # -- RoiAlign
 
 
 def roi_align(layer: Layer, rois: Tensor, shape: tuple[int, int], mode: str, maximum: bool) -> Kernel:
-    count, x, y = samples(layer), layer.input, layer.output
-    adaptive, spatial = 0 in count, [int(v) for v in pair(layer, "spatial_scale_value")]
+    count, x, spatial = samples(layer), layer.input, [int(v) for v in pair(layer, "spatial_scale_value")]
     scale, shift = (np.resize(v, 2) for v in layer.scale_shift(of=2))
-    zero, k = rois.scalar_zero, KernelSource()
-    largest = max(abs(rois.low + zero), abs(rois.high + zero))
+    largest = max(abs(rois.low + rois.scalar_zero), abs(rois.high + rois.scalar_zero))
     real = largest * int(scale[1]) * 2.0 ** -int(shift[1])
     if largest * int(scale[1]) >= 2**31 or not 0 <= shift[1] < 31 or not 0 <= scale[1]:
         raise LayerError(f"regions up to {largest} times {scale[1]} / 2^{shift[1]} are beyond what kernels compute")
     if (real + 1) * max(abs(s) for s in spatial) * 4 >= 2**31:
         raise LayerError(f"places up to {real:g} times 'spatial_scale_value' do not fit 32 bits")
-    place, given = image_lines(layer, rois)
-    place += _place(mode)
-    at = "start_{a} + step_{a} * i_{a} + half_{a} * (2 * k_{a} + 1)"
-    if adaptive:
-        check_points(
-            "spatial_scale_value", int((real + 1) * max(abs(s) for s in spatial)) + 1024, shape, count, FRACTION
-        )
-        for n, (a, _, cells) in enumerate(CELLS):
-            place += _spread(a, cells, count[n], str(FRACTION))
-        at = EXACT
-    else:
-        place += _steps()
-    points = {f"point_{a}": _point(a, size, at.format(a=a), str(FRACTION)) for a, size in SIZES}
-    body, weigh, start = _sum(k, layer, maximum, count, scale, shift)
-    words: Substitutions = {
-        "head": [],
-        "place": place,
-        **points,
-        "many_y": "many_y" if adaptive else "samples_y",
-        "many_x": "many_x" if adaptive else "samples_x",
-        "dtype": x.dtype,
-        "zero": " + zero_x" if x.scalar_zero else "",
-        "start": start,
-        "weigh": weigh,
-        **(MEAN if adaptive and not maximum else PLAIN),
-        "body": body[0],
-        "result": body[1],
-    }
-    given |= {
-        "samples_y": count[0],
-        "samples_x": count[1],
-        "zero_roi": zero,
-        "scale_roi": int(scale[1]),
-        "shift_roi": int(shift[1]),
-    }
-    if x.scalar_zero:
-        given["zero_x"] = x.scalar_zero
-    given |= {f"spatial_{a}": spatial[n] for n, a in enumerate("yx")}
-    for n, a in enumerate("" if adaptive else "yx"):
-        keys = (f"bin_scale_{a}", f"bin_shift_{a}", f"grid_scale_{a}", f"grid_shift_{a}")
-        given |= dict(zip(keys, fixed_numbers(layer)[n], strict=True))
-    return script(
-        ALIGN,
-        k,
-        words,
-        source=x,
-        rois=rois,
-        y=y,
-        points=rois.shape[0] * math.prod(shape),
-        roi_size=5,
-        **sizes_of(layer, shape),
-        **given,
-    )
+    if 0 in count:
+        far = int((real + 1) * max(abs(s) for s in spatial)) + 1024
+        check_points("spatial_scale_value", far, shape, count, FRACTION)
+    f = Regions(layer, rois, [x], shape)
+    with f.cells():
+        image = f.image(rois)
+        valid, ends = _ends(f, mode, f.is_outside(image), spatial, int(scale[1]), int(shift[1]))
+        with f.k.when(valid == 0):
+            f.k.assign(image, S.i32(0))
+        f.on_image(image)
+        sides = _spread(f, ends, count, FRACTION) if 0 in count else _stepped(f, ends, count)
+        _align(f, sides, valid, maximum, 0 in count)
+    return f.k.kernel()
 
 
-def _place(mode: str) -> list[str]:
-    """The position of a quantised region in the image, and the distance of its samples."""
-    place = ["valid = S.i32(1)", "if image < 0 or image >= images:", "    valid = S.i32(0)"]
-    for n, a in enumerate("yx"):
-        for name, at in ((f"start_{a}", n + 1), (f"end_{a}", n + 3)):
-            place += [
-                f"raw = (S.i32(rois[r * roi_size + {at}]) + zero_roi) * scale_roi",
-                f"{name} = S.max(raw, 0) >> shift_roi",
-                "if raw < 0:",
-                f"    {name} = 0 - ((0 - raw) >> shift_roi)",
-                f"{name} = {name} * spatial_{a}" + (" - 512" if mode == "HALF_PIXEL" else ""),
-            ]
-        place.append(f"size_{a} = end_{a} - start_{a}")
-        if mode == "OUTPUT_HALF_PIXEL":
-            place.append(f"size_{a} = S.max(size_{a}, 1024)")
-        place += [
-            f"if size_{a} < 0:",
-            "    valid = S.i32(0)",
-            f"    size_{a} = S.i32(0)",
-        ]
-    return [*place, "if valid == 0:", "    image = S.i32(0)"]
+def _ends(
+    f: Regions, mode: str, outside: Expression, spatial: Sequence[int], scale: int, shift: int
+) -> tuple[Value, Ends]:
+    """Whether (1 or 0) a region counts; where it begins in the image, and how large it is."""
+    k, found = f.k, Ends()
+    zero, factor, down = (k.number(n) for n in (f.layer.inputs[1].scalar_zero, scale, shift))
+    valid = k.changing("valid", S.i32(1))
+    with k.when(outside):
+        k.assign(valid, S.i32(0))
+    for n, pixels in enumerate(map(k.number, spatial)):
+
+        def end(name: str, at: int, pixels: Value = pixels) -> Value:
+            raw = k.held("raw", (S.i32(f.number_of(at)) + zero) * factor)
+            toward_zero = k.changing("whole", S.max(raw, 0) >> down)
+            with k.when(raw < 0):
+                k.assign(toward_zero, 0 - ((0 - raw) >> down))
+            return k.held(name, toward_zero * pixels - 512 if mode == "HALF_PIXEL" else toward_zero * pixels)
+
+        start, behind = end("start", n + 1), end("behind", n + 3)
+        found.append((start, _size(k, behind - start, mode, 1024, valid)))
+    return valid, found
 
 
-def _steps() -> Lines:
-    """The distance of cells along an axis, and half that of their points."""
-    return [
-        line
-        for a in "yx"
-        for line in (
-            f"step_{a} = scaled_floor(size_{a}, bin_scale_{a}, bin_shift_{a})",
-            f"half_{a} = scaled_floor(step_{a}, grid_scale_{a}, grid_shift_{a})",
-        )
-    ]
+def _size(k: LayerKernel, difference: Expression, mode: str, least: int | Expression, valid: Value) -> Value:
+    """The size of a region; one below 0 does not count."""
+    size = k.changing("size", S.max(difference, least) if mode == "OUTPUT_HALF_PIXEL" else difference)
+    with k.when(size < 0):
+        k.assign(valid, S.i32(0))
+        k.assign(size, S.i32(0))
+    return size
 
 
-EXACT = "start_{a} + (2 * (i_{a} * many_{a} + k_{a}) + 1) * step_{a} + (2 * (i_{a} * many_{a} + k_{a}) + 1) * rest_{a} / parts_{a}"
-"""The place of a point, in parts of a region that `_spread` prepares."""
-PLAIN: Substitutions = {"line": [], "line_end": []}
-MEAN: Substitutions = {
-    "line": ["line = S.vbcast(S.i32(0), lanes=32)"],
-    "line_end": ["acc = acc + line / S.vbcast(S.max(many_x, 1), lanes=32)"],
-}
-"""Lines around those of a row of points: their sum is that of the rows, or of their means."""
+def _stepped(f: Regions, ends: Ends, count: tuple[int, int]) -> list[Points]:
+    """Points whose distances are rounded down."""
+    k, found = f.k, []
+    for axis, (start, size), many, numbers in zip(f.axes, ends, count, fixed_numbers(f.layer), strict=True):
+        bin_scale, bin_shift, grid_scale, grid_shift = (k.number(int(v)) for v in numbers)
+        step = k.held("step", scaled_floor(size, bin_scale, bin_shift))
+        half = k.held("half", scaled_floor(step, grid_scale, grid_shift))
+
+        def place(i: Value, first: Expression = start + step * axis.cell, half: Value = half) -> Expression:
+            return first + half * (2 * i + 1)
+
+        found.append(Points(axis, k.number(many), place))
+    return found
 
 
-def _spread(a: str, cells: str, count: int, bits: str) -> Lines:
-    """Points of a cell along an axis (`count` 0: one for each pixel), and the region's size over twice all points."""
-    pixels = f"S.min((size_{a} + ({cells} << {bits}) - 1) / ({cells} << {bits}), {MOST})"
-    return [
-        f"many_{a} = samples_{a} + 0" if count else f"many_{a} = {pixels}",
-        f"parts_{a} = S.max(2 * {cells} * many_{a}, 1)",
-        f"step_{a} = size_{a} / parts_{a}",
-        f"rest_{a} = size_{a} - step_{a} * parts_{a}",
-    ]
+def _spread(f: Regions, ends: Ends, count: tuple[int, int], bits: int | Value) -> list[Points]:
+    """Points at equal distances, in parts of the region; `count`: of a cell along each axis, 0 for one of each pixel."""
+    k, found = f.k, []
+    for axis, (start, size), points in zip(f.axes, ends, count, strict=True):
+        cell = axis.cells << bits
+        many = k.held("many", k.number(points) + 0 if points else S.min((size + cell - 1) / cell, MOST))
+        parts = k.held("parts", S.max(2 * axis.cells * many, 1))
+        step = k.held("step", size / parts)
+        rest = k.held("rest", size - step * parts)
+
+        def place(i: Value, own: tuple[Expression, ...] = (axis.cell, start, many, parts, step, rest)) -> Expression:
+            index, start, many, parts, step, rest = own
+            odd = 2 * (index * many + i) + 1
+            return start + odd * step + odd * rest / parts
+
+        found.append(Points(axis, many, place))
+    return found
 
 
-def _point(a: str, size: str, at: str, bits: str) -> Lines:
-    """Lines of a point along an axis, whose place has fraction bits: pixels before and behind it, and their weights."""
-    return [
-        f"at_{a} = {at}",
-        f"in_{a} = S.i32(0)",
-        f"if valid != 0 and at_{a} >= 0 - (1 << {bits}) and at_{a} <= {size} << {bits}:",
-        f"    in_{a} = S.i32(1)",
-        f"at_{a} = S.max(at_{a}, 0)",
-        f"{a}0 = S.min(at_{a} >> {bits}, {size} - 1)",
-        f"{a}1 = S.min({a}0 + 1, {size} - 1)",
-        f"f_{a} = at_{a} & ((1 << {bits}) - 1)",
-        f"if {a}0 >= {size} - 1:",
-        f"    f_{a} = S.i32(0)",
-        f"g_{a} = ((1 << {bits}) - f_{a}) * in_{a}",
-        f"f_{a} = f_{a} * in_{a}",
-    ]
+def _point(k: LayerKernel, points: Points, number: Value, bits: int | Value, valid: Value) -> Near:
+    """The pixels around a point, whose place has fraction bits; those outside of the map are weighed with 0."""
+    size, one = points.axis.pixels, S.i32(1) << bits
+    exact, inside = k.held("exact", points.place(number)), k.changing("inside", S.i32(0))
+    with k.when(both(both(valid != 0, exact >= 0 - one), exact <= size << bits)):
+        k.assign(inside, S.i32(1))
+    at = k.held("at", S.max(exact, 0))
+    near = k.held("near", S.min(at >> bits, size - 1))
+    far, part = k.held("far", S.min(near + 1, size - 1)), k.changing("part", at & (one - 1))
+    with k.when(near >= size - 1):
+        k.assign(part, S.i32(0))
+    return Near((near, far), (k.held("here", (one - part) * inside), k.held("there", part * inside)))
 
 
-def _sum(
-    k: KernelSource, layer: Layer, maximum: bool, count: tuple[int, int], scale: np.ndarray, shift: np.ndarray
-) -> tuple[tuple[Lines, str], Lines, str]:
-    """((lines behind the sum, the result), lines of a point, the start)."""
-    x, y = layer.input, layer.output
+def _terms(pixels: list[Value], y: Near, x: Near, bits: int | Value) -> list[Expression]:
+    """Pixels times their weights, which have fraction bits."""
+    weights = [(v * u) >> bits for v in y.weights for u in x.weights]
+    return [p * w for p, w in zip(pixels, weights, strict=True)]
+
+
+def _mean(k: LayerKernel, total: Value, rows: Value) -> None:
+    """A sum of means becomes their mean."""
+    k.assign(total, total / everywhere(S.max(rows, 1)))
+
+
+def _align(f: Regions, sides: Sequence[Points], valid: Value, maximum: bool, adaptive: bool) -> None:
+    k, (x, y), count = f.k, (f.layer.input, f.layer.output), samples(f.layer)
+    scale, shift = (np.resize(v, 2) for v in f.layer.scale_shift(of=2))
+    means, many = adaptive and not maximum, [s.many for s in sides]
+    part = mean_bits(FRACTION) if means else FRACTION
     low, high = (v + x.scalar_zero for v in (x.low, x.high))
-    terms = [f"{v} * (({wy} * {wx}) >> {FRACTION})" for v, wy, wx in WEIGHTS]
-    adaptive = 0 in count and not maximum
-    part = mean_bits(FRACTION) if adaptive else FRACTION
-    many = 1 if maximum or adaptive else count[0] * count[1]
-    acc = named("acc", "int32", min(low, 0) * many << part, max(high, 0) * many << part)
-    result = requantise(k, acc, scale[0], shift[0] + part, y.scalar_zero, y.low, y.high)
-    lines, total = k.body, " + ".join(terms)
-    if maximum:
-        largest = f"S.max(S.max({terms[0]}, {terms[1]}), S.max({terms[2]}, {terms[3]}))"
-        nothing = "valid == 0 or many_y * many_x == 0" if 0 in count else "valid == 0"
-        outside = [f"if {nothing}:", "    acc = S.vbcast(S.i32(0), lanes=32)"]
-        return ([*outside, *lines], result.name), [f"acc = S.max(acc, {largest})"], f"S.i32({-(2**31) + 1})"
-    if adaptive:
-        weigh = [f"line = line + (({total}) >> {FRACTION - part})"]
-        return (["acc = acc / S.vbcast(S.max(many_y, 1), lanes=32)", *lines], result.name), weigh, "S.i32(0)"
-    return (lines, result.name), [f"acc = acc + ({total})"], "S.i32(0)"
+    times = 1 if maximum or means else count[0] * count[1]
+
+    def weighed(total: Value, pixels: list[Value], v: Near, u: Near) -> None:
+        terms = _terms(pixels, v, u, FRACTION)
+        if maximum:
+            k.assign(total, S.max(total, S.max(S.max(terms[0], terms[1]), S.max(terms[2], terms[3]))))
+        else:
+            found = reduce(add, terms)
+            k.assign(total, total + (found >> (FRACTION - part) if means else found))
+
+    def ended(total: Value) -> Value:
+        if maximum:
+            nothing = valid == 0
+            with k.when(either(nothing, many[0] * many[1] == 0) if adaptive else nothing):
+                k.assign(total, everywhere(0))
+        elif means:
+            _mean(k, total, many[0])
+        known = total.within(min(low, 0) * times << part, max(high, 0) * times << part)
+        return requantise(k, known, scale[0], shift[0] + part, y.scalar_zero, y.low, y.high)
+
+    zero = k.number(x.scalar_zero) if x.scalar_zero else None
+    start = everywhere(-(2**31) + 1 if maximum else 0)
+    f.align(many, lambda n, i: _point(k, sides[n], i, FRACTION, valid), weighed, ended, start, zero, means)
 
 
 # -- nearest regions
 
 
 def roi_pooling(layer: Layer, shape: tuple[int, int]) -> Kernel:
-    x, boxes, y = layer.inputs[0], layer.inputs[1], layer.output
-    f, most = nearest_numbers(layer), (1 << STEP) - 1
-    half = 1 << (f.shift - 1) if f.shift else 0
-    place: Lines = []
-    given: Numbers = {"zero_boxes": boxes.scalar_zero, "scale_boxes": f.scale}
-    for n, (a, size, cells) in enumerate(CELLS):
-        for name, at in (("first", n), ("last", n + 2)):
-            raw = f"(S.i32(boxes[r * 4 + {at}]) + zero_boxes) * scale_boxes"
-            place.append(f"{name}_{a} = clamp(({raw} + {half}) >> {f.shift}, 0, {most})")
-        cell = "p / across % down" if a == "y" else "p % across"
-        place += [
-            f"i_{a} = {cell}",
-            f"{a}_part = ({cells} * first_{a} + i_{a} * (last_{a} - first_{a})) * pixels_{a}",
-            f"{a}_place = clamp(({a}_part + (i_{a} << {PART})) >> {PART}, 0, {size} - 1)",
-        ]
-        given[f"pixels_{a}"] = f.pixels[n]
-    words: Substitutions = {"place": place, "bits": bits_of(x.dtype)}
-    sizes = {n: v for n, v in sizes_of(layer, shape).items() if n not in ("images", "image_size")}
-    points = y.count // x.shape[3]
-    return script(NEAREST, None, words, source=x, boxes=boxes, target=y, points=points, **sizes, **given)
+    x, boxes = layer.inputs
+    numbers, most, places = nearest_numbers(layer), (1 << STEP) - 1, []
+    half, f = 1 << (numbers.shift - 1) if numbers.shift else 0, Regions(layer, boxes, [x], shape)
+    with f.cells(early=False) as axes:
+        k = f.k
+        zero, scale = k.number(boxes.scalar_zero), k.number(numbers.scale)
+        for n, axis in enumerate(axes):
+            raw = ((S.i32(f.number_of(at)) + zero) * scale for at in (n, n + 2))
+            first, last = (k.held("end", clamp((v + half) >> numbers.shift, 0, most)) for v in raw)
+            cell = k.held("cell", axis.cell)
+            part = (axis.cells * first + cell * (last - first)) * k.number(numbers.pixels[n])
+            place = clamp((part + (cell << PART)) >> PART, 0, axis.pixels - 1)
+            places.append(k.held("place", place))
+        f.copy_pixel(*places)
+    return f.k.kernel()
 
 
 # -- crops
 
 
-def _crop_lines(unit: Unit, nearest: bool, part: str) -> tuple[Lines, Lines, Numbers]:
-    """(lines of a point, lines that take its channels, numbers): of a box first_y, first_x, last_y, last_x."""
-    lines: Lines = []
-    for a, size, cells in CELLS:
-        lines += [
-            f"span_{a} = (last_{a} - first_{a}) * ({size} - 1)",
-            f"apart_{a} = S.max({cells} - 1, 1)",
-            f"step_{a} = S.max(span_{a}, 0 - span_{a}) / apart_{a}",
-            f"rest_{a} = ((S.max(span_{a}, 0 - span_{a}) - step_{a} * apart_{a}) << {STEP}) / apart_{a}",
-            f"if span_{a} < 0:",
-            f"    step_{a} = 0 - step_{a}",
-            f"    rest_{a} = 0 - rest_{a}",
-            f"at_{a} = first_{a} * ({size} - 1) + i_{a} * step_{a} + ((i_{a} * rest_{a}) >> {STEP})",
-            f"if {cells} == 1:",
-            f"    at_{a} = ((first_{a} + last_{a}) * ({size} - 1)) >> 1",
-            f"if at_{a} < 0 or at_{a} > ({size} - 1) * unit:",
-            "    inside = S.i32(0)",
-            f"    at_{a} = S.i32(0)",
-        ]
+class CropUnit(NamedTuple):
+    """A unit of boxes, with those of its numbers that are parameters of the kernel."""
+
+    numbers: Unit
+    whole: Value
+    scale: Value
+    pixel: Value
+    rest: Value
+
+    @classmethod
+    def of(cls, k: LayerKernel, unit: Unit) -> CropUnit:
+        return cls(unit, *(k.number(n) for n in (unit.whole, unit.scale, *unit.pixel)))
+
+
+def _crop_place(f: Regions, axis: Axis, unit: CropUnit, ends: tuple[Value, Value], inside: Value) -> Value:
+    """The place of a cell along an axis, in parts of the unit: 0 where it is outside of the map."""
+    k, (size, cells, cell), (first, last) = f.k, axis, ends
+    span = k.held("span", (last - first) * (size - 1))
+    apart, length = k.held("apart", S.max(cells - 1, 1)), k.held("length", S.max(span, 0 - span))
+    step = k.changing("step", length / apart)
+    rest = k.changing("rest", ((length - step * apart) << STEP) / apart)
+    with k.when(span < 0):
+        k.assign(step, 0 - step)
+        k.assign(rest, 0 - rest)
+    at = k.changing("at", first * (size - 1) + cell * step + ((cell * rest) >> STEP))
+    with k.when(cells == 1):
+        k.assign(at, ((first + last) * (size - 1)) >> 1)
+    with k.when(either(at < 0, at > (size - 1) * unit.whole)):
+        k.assign(inside, S.i32(0))
+        k.assign(at, S.i32(0))
+    return at
+
+
+def _crop_taken(
+    f: Regions, unit: CropUnit, ends: Ends, inside: Value, nearest: bool, zero: Value | None = None
+) -> Callable[[], Value]:
+    """Makes the pixels at the place of a cell, between its ends along both axes."""
+    k, shift, near, parts = f.k, unit.numbers.shift, list[Near](), list[Value]()
+    for axis, own in zip(f.axes, ends, strict=True):
+        at, last = _crop_place(f, axis, unit, own, inside), axis.pixels - 1
         if nearest:
-            twice = (
-                f"(scaled_floor(at_{a}, unit_scale, {unit.shift - 1}) + 1) >> 1"
-                if unit.shift
-                else f"at_{a} * unit_scale"
-            )
-            lines.append(f"{a}0 = S.min({twice}, {size} - 1)")
+            rounded = (scaled_floor(at, unit.scale, shift - 1) + 1) >> 1 if shift else at * unit.scale
+            near.append(Near((k.held("near", S.min(rounded, last)),)))
             continue
-        lines += [
-            f"{a}0 = S.min(scaled_floor(at_{a}, unit_scale, {unit.shift}), {size} - 1)",
-            f"{a}1 = S.min({a}0 + 1, {size} - 1)",
-            f"f_{a} = clamp(at_{a} - {a}0 * pixel - {a}0 * pixel_rest / unit_scale, 0, pixel + 1)",
-            f"f_{a} = S.min((f_{a} * unit_scale) >> {unit.shift - unit.part}, {1 << unit.part})",
-        ]
-    given: Numbers = {"unit": unit.whole, "unit_scale": unit.scale}
-    pixels = [pixel + part for pixel in four_pixels(nearest)]
-    if nearest:
-        return lines, [f"result = {pixels[0]}"], given
-    taken = [f"{n} = {pixel}" for n, pixel in zip("abcd", pixels, strict=True)]
-    taken += [
-        f"above = a + (((b - a) * f_x) >> {unit.part})",
-        f"below = c + (((d - c) * f_x) >> {unit.part})",
-        f"result = above + (((below - above) * f_y) >> {unit.part})",
-    ]
-    return lines, taken, given | {"pixel": unit.pixel[0], "pixel_rest": unit.pixel[1]}
+        pixel = k.held("near", S.min(scaled_floor(at, unit.scale, shift), last))
+        near.append(Near((pixel, k.held("far", S.min(pixel + 1, last)))))
+        rest = clamp(at - pixel * unit.pixel - pixel * unit.rest / unit.scale, 0, unit.pixel + 1)
+        part = (k.held("rest", rest) * unit.scale) >> (shift - unit.numbers.part)
+        parts.append(k.held("part", S.min(part, 1 << unit.numbers.part)))
+
+    def taken() -> Value:
+        a, *others = f.pixels(f.rows(near[0]), near[1], zero)
+        if nearest:
+            return a
+        b, c, d = others
+        bits = unit.numbers.part
+        above, below = (k.let(v + (((u - v) * parts[1]) >> bits)) for v, u in ((a, b), (c, d)))
+        return k.let(above + (((below - above) * parts[0]) >> bits))
+
+    return taken
 
 
 def crop_and_resize(layer: Layer, shape: tuple[int, int], nearest: bool) -> Kernel:
     x, boxes, index = layer.inputs[:3]
-    point, taken, given = _crop_lines(crop_unit(layer), nearest, "")
-    ends = [
-        f"{name}_{a} = S.i32(boxes[r * 4 + {n + 2 * (name == 'last')}]) + zero_boxes"
-        for n, a in enumerate("yx")
-        for name in ("first", "last")
-    ]
-    words: Substitutions = {
-        "place": [*INDEXED, *ends],
-        "point": point,
-        "taken": [t.replace("$dtype", x.dtype) for t in taken],
-        "finish": [],
-        "dtype": x.dtype,
-    }
-    return script(
-        CROP,
-        None,
-        words,
-        source=x,
-        boxes=boxes,
-        index=index,
-        y=layer.output,
-        points=boxes.shape[0] * math.prod(shape),
-        outside=crop_outside(layer),
-        zero_boxes=boxes.scalar_zero,
-        **sizes_of(layer, shape),
-        **given,
-    )
+    unit, f = crop_unit(layer), Regions(layer, boxes, [x], shape)
+    with f.cells():
+        k, inside = f.k, f.indexed(index)
+        zero = k.number(boxes.scalar_zero)
+        places = [k.held("end", S.i32(f.number_of(i)) + zero) for i in range(4)]
+        ends = list(zip(places[:2], places[2:], strict=True))
+        taken = _crop_taken(f, CropUnit.of(k, unit), ends, inside, nearest)
+        f.crop(inside, crop_outside(layer), taken, lambda result: result)
+    return f.k.kernel()
 
 
 # -- pyramids
 
-_ENDS = ("first_y", "first_x", "last_y", "last_x")
 
-
-def _level_lines(layer: Layer, f: FixedPyramid) -> tuple[Lines, dict[str, float | int | Tensor]]:
-    """(lines that find the ends of region `r`, its level and the numbers of this, what they take)."""
-    maps = layer.inputs[1:]
-    lines = [f"{name} = S.i32(rois[r * 4 + {i}]) + zero_rois" for i, name in enumerate(_ENDS)]
-    lines += [
-        "tall = last_y - first_y",
-        "broad = last_x - first_x",
-        'area = S.cast(S.max(tall, 0 - tall), "uint32") * S.cast(S.max(broad, 0 - broad), "uint32")',
-        "if (tall ^ broad) < 0:",
-        "    area = S.u32(0)",
-        "image = S.i32(0)",
-        "source = map0 + 0",
-    ]
-    given: dict[str, float | int | Tensor] = {"zero_rois": layer.inputs[0].scalar_zero}
+def _level(f: Regions, numbers: FixedPyramid) -> tuple[Ends, dict[str, Value]]:
+    """Goes to the map of a region: (its first and its last place along both axes, the numbers of its level)."""
+    k, maps, zero = f.k, f.layer.inputs[1:], f.k.number(f.layer.inputs[0].scalar_zero)
+    places = [k.held("end", S.i32(f.number_of(i)) + zero) for i in range(4)]
+    ends = list(zip(places[:2], places[2:], strict=True))
+    tall, broad = (k.held("span", last - first) for first, last in ends)
+    sizes = (S.cast(S.max(v, 0 - v), "uint32") for v in (tall, broad))
+    area = k.changing("area", reduce(lambda a, b: a * b, sizes))
+    with k.when((tall ^ broad) < 0):
+        k.assign(area, S.u32(0))
     own: dict[str, list[int]] = {
         "height": [m.shape[1] for m in maps],
         "width": [m.shape[2] for m in maps],
-        "zero_own": [m.scalar_zero for m in maps],
-        "own_scale": f.scale,
-        "own_shift": [s + f.part for s in f.shift],
+        "zero": [m.scalar_zero for m in maps],
+        "scale": numbers.scale,
+        "shift": [s + numbers.part for s in numbers.shift],
     }
-    if f.places:
-        own |= {"place_scale": [m for m, _ in f.places], "place_shift": [s for _, s in f.places]}
-    lines += [f"{name} = {name}0 + 0" for name in own]
-    for i in (1, 2, 3):
-        lines.append(f'if area >= S.cast(limit{i}, "uint32"):')
-        lines += [f"    source = map{i} + 0", *(f"    {name} = {name}{i} + 0" for name in own)]
-        limit = min(f.limits[i - 1], 2**32 - 1)
-        given[f"limit{i}"] = limit - (1 << 32) if limit >= 1 << 31 else limit
-    given |= {f"map{i}": m for i, m in enumerate(maps)}
-    given |= {f"{name}{i}": v for name, values in own.items() for i, v in enumerate(values)}
-    return [*lines, "row_size = width * channels", "image_size = S.i32(0)"], given
-
-
-def _finish(name: str, y: Tensor) -> Lines:
-    """Lines that requantise a vector by the numbers of its level."""
-    return [
-        f"high = {name} >> 16",
-        f"low = {name} & 0xFFFF",
-        "multiply_wide(high, low, own_scale)",
-        "shift_any(high, low, own_shift)",
-        f"{name} = clamp(high{f' - {y.scalar_zero}' if y.scalar_zero else ''}, {y.low}, {y.high})",
-    ]
-
-
-def _region_lines(mode: str) -> Lines:
-    """`valid`, and start and size of region `r` in pixels with `fraction` bits."""
-    lines = ["valid = S.i32(1)"]
-    half = " - (1 << (fraction - 1))" if mode == "HALF_PIXEL" else ""
-    for a in "yx":
-        lines += [
-            f"start_{a} = scaled_floor(first_{a}, place_scale, place_shift){half}",
-            f"size_{a} = scaled_floor(last_{a}, place_scale, place_shift){half} - start_{a}",
-        ]
-        if mode == "OUTPUT_HALF_PIXEL":
-            lines.append(f"size_{a} = S.max(size_{a}, 1 << fraction)")
-        lines += [f"if size_{a} < 0:", "    valid = S.i32(0)", f"    size_{a} = S.i32(0)"]
-    return lines
+    if numbers.places:
+        own |= {"place_scale": [m for m, _ in numbers.places], "place_shift": [s for _, s in numbers.places]}
+    words = (min(limit, 2**32 - 1) for limit in numbers.limits[:3])
+    limits = [S.cast(k.number(w - (1 << 32) if w >= 1 << 31 else w), "uint32") for w in words]
+    return ends, f.on_level(area, limits, **own)
 
 
 def pyramid(layer: Layer, shape: tuple[int, int]) -> Kernel:
-    boxes, y, f = layer.inputs[0], layer.output, fixed_pyramid(layer)
-    place, given = _level_lines(layer, f)
-    channels = layer.inputs[1].shape[3]
-    given |= {"channels": channels, "down": shape[0], "across": shape[1], "points": y.count // channels}
-    if f.unit:
-        point, taken, more = _crop_lines(f.unit, False, " + zero_own")
-        words: Substitutions = {
-            "place": [*place, "inside = S.i32(1)"],
-            "point": point,
-            "dtype": y.dtype,
-            "taken": [t.replace("$dtype", y.dtype) for t in taken],
-            "finish": _finish("result", y),
-        }
-        return script(CROP, None, words, rois=boxes, y=y, outside=0, **given, **more)
-    count, (mode, _) = samples(layer), pyramid_numbers(layer)
-    terms = [f"{v} * (({wy} * {wx}) >> fraction)" for v, wy, wx in WEIGHTS]
-    total, drop = " + ".join(terms), f.fraction - f.part
-    spread = [_spread(a, n, count[i], "fraction") for i, (a, _, n) in enumerate(CELLS)]
-    mean = ["acc = acc / S.vbcast(S.max(many_y, 1), lanes=32)"] if f.adaptive else []
-    words = {
-        "head": [],
-        "place": [*place, *_region_lines(mode), *spread[0], *spread[1]],
-        **{f"point_{a}": _point(a, size, EXACT.format(a=a), "fraction") for a, size in SIZES},
-        "many_y": "many_y",
-        "many_x": "many_x",
-        "dtype": y.dtype,
-        "zero": " + zero_own",
-        "start": "S.i32(0)",
-        "weigh": [f"line = line + (({total}) >> {drop})" if f.adaptive else f"acc = acc + ({total})"],
-        "body": [*mean, *_finish("acc", y)],
-        "result": "acc",
-        **(MEAN if f.adaptive else PLAIN),
-    }
-    given |= {"samples_y": count[0], "samples_x": count[1], "fraction": f.fraction}
-    return script(ALIGN, None, words, rois=boxes, y=y, **given)
+    numbers, f = fixed_pyramid(layer), Regions(layer, layer.inputs[0], layer.inputs[1:], shape)
+    with f.cells():
+        ends, own = _level(f, numbers)
+
+        def ended(total: Value) -> Value:
+            return _by_level(f.k, total, own, layer.output)
+
+        if numbers.unit:
+            inside = f.k.changing("inside", S.i32(1))
+            taken = _crop_taken(f, CropUnit.of(f.k, numbers.unit), ends, inside, False, own["zero"])
+            f.crop(inside, 0, taken, ended)
+        else:
+            _align_level(f, numbers, ends, own, ended)
+    return f.k.kernel()
+
+
+def _by_level(k: LayerKernel, value: Value, own: dict[str, Value], y: Tensor) -> Value:
+    """A sum requantised by the numbers of a level."""
+    high, low = k.changing("high", value >> 16), k.changing("low", value & 0xFFFF)
+    multiply_wide(high, low, own["scale"])
+    shift_any(high, low, own["shift"])
+    return k.let(clamp(high - y.scalar_zero if y.scalar_zero else high, y.low, y.high), "", y.low, y.high)
+
+
+def _align_level(
+    f: Regions, numbers: FixedPyramid, ends: Ends, own: dict[str, Value], ended: Callable[[Value], Value]
+) -> None:
+    k, count, (mode, _) = f.k, samples(f.layer), pyramid_numbers(f.layer)
+    bits, valid, regions = k.number(numbers.fraction), k.changing("valid", S.i32(1)), Ends()
+    for first, last in ends:
+        half = (S.i32(1) << (bits - 1)) if mode == "HALF_PIXEL" else None
+        places = (scaled_floor(v, own["place_scale"], own["place_shift"]) for v in (first, last))
+        begin, end = (v if half is None else v - half for v in places)
+        start = k.held("start", begin)
+        regions.append((start, _size(k, end - start, mode, S.i32(1) << bits, valid)))
+    sides, drop = _spread(f, regions, count, bits), numbers.fraction - numbers.part
+
+    def weighed(total: Value, pixels: list[Value], v: Near, u: Near) -> None:
+        found = reduce(add, _terms(pixels, v, u, bits))
+        k.assign(total, total + (found >> drop if numbers.adaptive else found))
+
+    def result(total: Value) -> Value:
+        if numbers.adaptive:
+            _mean(k, total, sides[0].many)
+        return ended(total)
+
+    def point(n: int, number: Value) -> Near:
+        return _point(k, sides[n], number, bits, valid)
+
+    f.align([s.many for s in sides], point, weighed, result, everywhere(0), own["zero"], numbers.adaptive)
