@@ -220,8 +220,7 @@ class _Product:
 
     def _panels(self) -> Element:
         """Sums by columns that lie together."""
-        wide, tall = up_to(self.columns, COLUMNS), _tall(self.rows)
-        k = te.reduce_axis((0, self.depth), name="k")
+        wide = up_to(self.columns, COLUMNS)
 
         def element(b: Expr, panel: Expr, at: Expr, l: Expr) -> Expr:
             j = panel * COLUMNS + l
@@ -229,10 +228,16 @@ class _Product:
             return value if wide == self.columns else te.if_then_else(j < self.columns, value, number(0, self.kind))
 
         panels = te.compute([self.batch, wide // COLUMNS, self.depth, COLUMNS], element, name="T_panels", tag=PACKED)
+        return self.by(lambda *at: panels[at])
+
+    def by(self, panels: Element) -> Element:
+        """The elements of the result by those of panels: batch, panel, place in the sum and column in the panel."""
+        wide, tall = up_to(self.columns, COLUMNS), _tall(self.rows)
+        k = te.reduce_axis((0, self.depth), name="k")
 
         def one(b: Expr, i: Expr, j: Expr) -> Expr:
             row = i if tall == self.rows else te.min(i, self.rows - 1)
-            return te.sum(product(self.left(b, row, k), panels[b, j // COLUMNS, k, j % COLUMNS], self.kind), axis=k)
+            return te.sum(product(self.left(b, row, k), panels(b, j // COLUMNS, k, j % COLUMNS), self.kind), axis=k)
 
         total = te.compute([self.batch, tall, wide], one, name="T_sums", tag=PRODUCTS, attrs={TOGETHER: COLUMNS})
         return lambda b, i, j: total[b, i, j]
@@ -294,3 +299,15 @@ def packed_batch_matmul(
     made = _batch_matmul(x, y, transpose_a, transpose_b, out_dtype)
     shape = [made.batch, made.rows, made.columns]
     return result(te.compute(shape, made.sums(), name="T_batch_matmul", tag="batch_matmul"), x.dtype, out_dtype)
+
+
+def panels_matmul(a: Tensor, panels: Tensor, out_dtype: str | None = None) -> Tensor:
+    """The product of a matrix by one that is given in panels, [columns / COLUMNS, extent of the sum, COLUMNS]."""
+    (rows, depth), columns = sizes(a), sizes(panels)[0] * COLUMNS
+    made = _Product(
+        1, rows, columns, depth, lambda _, i, k: a[i, k], lambda _, j, k: panels[j // COLUMNS, k, j % COLUMNS],
+        True, sum_type(a.dtype, out_dtype),
+    )  # fmt: skip
+    sums = made.by(lambda _, *at: panels[at])
+    total = te.compute([rows, columns], lambda i, j: sums(0, i, j), name="T_matmul", tag="matmul")
+    return result(total, a.dtype, out_dtype)

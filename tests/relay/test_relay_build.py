@@ -230,3 +230,27 @@ def test_a_kernel_that_the_library_lacks_and_damaged_content():
 
     with pytest.raises(CompassError, match="is damaged"):
         load_content(bytes(content))
+
+
+@pytest.mark.parametrize(
+    ("rows", "units", "constant", "level", "packed"),
+    [(9, 32, True, 3, True), (2, 32, True, 3, False), (9, 33, True, 3, False), (9, 32, False, 3, False), (9, 32, True, 2, False)],
+)  # fmt: skip
+def test_constant_weights_of_products_are_packed_for_the_host(rows, units, constant, level, packed):
+    rng = np.random.default_rng(0)
+    data, weight = (rng.uniform(-1, 1, shape).astype("float32") for shape in ((3, rows // 3, 5), (units, 5)))
+    a, w = relay.var("a", shape=data.shape), relay.var("w", shape=weight.shape)
+    program = IRModule.from_expr(
+        relay.Function([a, w], call("nn.relu", call("nn.dense", a, w, units=None, out_dtype="")))
+    )
+    params = {"w": weight} if constant else {}
+    with PassContext(opt_level=level):
+        for target in ("llvm", "cuda"):
+            text = str(optimize(program, target, params)[0])
+            assert ("nn.contrib_dense_pack" in text) == (packed and target == "llvm")
+        if packed:
+            graph = GraphModule(build(program, "llvm", params=params)["default"](cpu()))
+            graph.run(a=data)
+            np.testing.assert_allclose(
+                graph.get_output(0).numpy(), np.maximum(data @ weight.T, 0), rtol=1e-5, atol=1e-6
+            )

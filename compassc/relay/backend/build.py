@@ -11,11 +11,13 @@ from compass_runtime.factory import GraphExecutorFactory
 from compass_runtime.module import Module
 from compass_runtime.ndarray import NDArray
 from compassc.ir.errors import warn
+from compassc.operators.implementations import HOSTS
 from compassc.pass_manager import pipeline_names
 from compassc.pass_manager.context import Sequential
 from compassc.relay.backend.graph import GraphBuilder
 from compassc.relay.backend.kernels import Kernels, build_external, build_kernel
 from compassc.relay.backend.layers import why_not
+from compassc.relay.backend.packing import pack_weights
 from compassc.relay.backend.placement import BuildRegion, Placement, place
 from compassc.relay.bind import bind_params_by_name
 from compassc.relay.expr import Function, GlobalVar
@@ -87,8 +89,12 @@ def lowered(module: IRModule, target: Target, mod_name: str = "default", built: 
     placement = Placement(module)
     if target.kind.name == NPU:
         placement = placed(module, mod_name, builder_of(target) if built else None)
-    made = _after(placement.module, pipeline_names("optimize", FOLDER))
-    return replace(placement, module=_inlined(made))
+    names = pipeline_names("optimize", FOLDER)
+    if target.kind.name in HOSTS:
+        at = names.index(fuse_ops.NAME)
+        packed = pack_weights(_after(module, names[:at]))
+        return replace(placement, module=_inlined(_after(packed, ["InferType", *names[at:]])))
+    return replace(placement, module=_inlined(_after(placement.module, names)))
 
 
 def _inlined(module: IRModule) -> IRModule:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from compassc.operators.calls import References, define
 from compassc.operators.declare import sample
+from compassc.operators.packed import COLUMNS, panels_matmul
 from compassc.relay import layouts
 from compassc.relay.builders import build, builder, call
 from compassc.relay.expr import Expr
@@ -17,6 +19,9 @@ from compassc.relay.ops.relations import axis_of, differ, merged, one_dtype, req
 from compassc.relay.ops.shapes import extents
 from compassc.relay.types import Any as Open
 from compassc.relay.types import Dim, Related, TensorType, Type
+
+PANELS = f"NC{COLUMNS}n"
+"""The layout of weights that kernels of the host read as they lie."""
 
 
 def _product(a: Any, x: TensorType, y: Type, turn_a: bool, turn_b: bool) -> Related | None:
@@ -48,10 +53,17 @@ def _matrices_value(a: Any, t: TensorType, x: Any, y: Any, turn_a: bool = False,
     shape = extents(x)
     if turn_a and len(shape) > 2:
         x = define("transpose", x, [*range(len(shape) - 2), len(shape) - 1, len(shape) - 2])
-        shape, turn_a = extents(x), False
-    flat = x if len(shape) == 2 else define("reshape", x, [int(np.prod(shape[:-1], dtype="int64")), shape[-1]])
-    made = define("matmul", flat, y, turn_a, turn_b, numeric(t))
-    return made if len(shape) == 2 else define("reshape", made, [*shape[:-1], extents(made)[1]])
+        turn_a = False
+    return _flat(x, lambda flat: define("matmul", flat, y, turn_a, turn_b, numeric(t)))
+
+
+def _flat(x: Any, product: Callable[[Any], Any]) -> Any:
+    """What a product makes of several matrices in one, as of one."""
+    shape = extents(x)
+    if len(shape) == 2:
+        return product(x)
+    made = product(define("reshape", x, [int(np.prod(shape[:-1], dtype="int64")), shape[-1]]))
+    return define("reshape", made, [*shape[:-1], extents(made)[1]])
 
 
 declare(
@@ -98,11 +110,18 @@ def _unpacked(call: Any, a: Any, w: Any) -> Any:
     return layouts.transform(call, w, extents(w), a.weight_layout, "NC")
 
 
+def _by_panels(a: Any, t: TensorType, x: Any, w: Any) -> Any:
+    if a.weight_layout == PANELS and all(isinstance(d, int) for d in extents(x)):
+        return _flat(x, lambda flat: panels_matmul(flat, w, numeric(t)))
+    return _matrices_value(a, t, x, _unpacked(define, a, w))
+
+
 declare(
     "nn.contrib_dense_pack", 'data, weight, weight_layout="NC", units=None, out_dtype=""', _packed, ANCHOR,
-    sample((3, 5), (2, 5, 4), weight_layout="NC4n", units=None), record=record("DensePackAttrs", units=..., out_dtype=VOID, weight_layout="NC"),
+    sample((3, 5), (2, 5, 4), weight_layout="NC4n", units=None), sample((9, 5), (2, 5, COLUMNS), weight_layout=PANELS, units=None),
+    record=record("DensePackAttrs", units=..., out_dtype=VOID, weight_layout="NC"),
     reference=lambda a, t, x, w: _matrices(a, t, x, _unpacked(References(), a, w)), level=10,
-    compute=lambda a, t, x, w: _matrices_value(a, t, x, _unpacked(define, a, w)),
+    compute=_by_panels,
 )  # fmt: skip
 
 
