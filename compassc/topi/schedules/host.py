@@ -50,6 +50,8 @@ def on_threads(s: Schedule, target: Target, knobs: Knobs) -> None:
             inside = stage in planes or _lane_axis(stage, knobs) is not None
             if stage.axis and (stage in alone or inside and reduces(stage)):
                 _inner(s, stage, knobs, sums)
+            elif stage in planes and _in_phases(stage):
+                _spread(stage)
             elif stage.attached is not None:
                 inner_vectors(stage, knobs, WIDTH, False)
 
@@ -66,6 +68,8 @@ def _inner(s: Schedule, stage: Stage, knobs: Knobs, sums: int) -> IterVar:
         return _by_lanes(s, stage, *found)
     if reduces(stage):
         return _tiled(s, stage, knobs, sums)
+    if _in_phases(stage):
+        return _spread(stage)
     turned = stage.origin_op.tag == PACKED and all(uses(r, stage.axis[-2], last=True) for r in reads_of(stage))
     return _turned(stage) if turned else _rows(stage, knobs)
 
@@ -104,6 +108,23 @@ def _by_lanes(s: Schedule, stage: Stage, axis: IterVar, lanes: int) -> IterVar:
     if attached is None and _worth_threads(parts):
         stage.parallel(outer)
     return outer
+
+
+def _in_phases(stage: Stage) -> bool:
+    """Whether planes have a phase for each of several columns, whose elements lie apart in the data."""
+    return stage.origin_op.tag == PACKED and len(stage.axis) == 6 and extent_of(stage.axis[3]) > 1
+
+
+def _spread(stage: Stage) -> IterVar:
+    """Data in its own order, element by element, to where its phases are."""
+    *around, phase, row, column = stage.axis
+    stage.reorder(*around, row, column, phase)
+    if stage.attached is not None:
+        return row
+    shared = fuse_all(stage, around)
+    if _worth_threads(stage):
+        stage.parallel(shared)
+    return shared
 
 
 def _turned(stage: Stage) -> IterVar:
