@@ -22,7 +22,7 @@ from compassc.relay.backend.placement import BuildRegion, Placement, place
 from compassc.relay.bind import bind_params_by_name
 from compassc.relay.expr import Function, GlobalVar
 from compassc.relay.module import MAIN, BaseFunc, IRModule
-from compassc.relay.passes import FOLDER, fuse_ops, infer_type, inline, make
+from compassc.relay.passes import FOLDER, fuse_ops, infer_type, inline, make, qnn_canonicalize_ops, qnn_legalize
 from compassc.relay.passes._functions import changed
 from compassc.targets import Target
 from compassc.targets.library import side_by_side
@@ -123,7 +123,8 @@ def placed(module: IRModule, mod_name: str = "default", build_region: BuildRegio
     """A module with what the layers of NPUs do in functions of their own, after the passes that do not look at machines.
     `build_region`: makes the program of one; what it refuses is none."""
     names = pipeline_names("optimize", FOLDER)
-    module = _after(module, [*names[: names.index(fuse_ops.NAME)], "ToGraphNormalForm", "InferType"])
+    own = [n for n in names[: names.index(fuse_ops.NAME)] if n not in (qnn_legalize.NAME, qnn_canonicalize_ops.NAME)]
+    module = _after(module, [*own, "ToGraphNormalForm", "InferType"])
     return place(module, why_not, mod_name, build_region)
 
 

@@ -17,10 +17,12 @@ from compassc.graph.graph import Graph
 from compassc.importers.finishing import finished
 from compassc.importers.refusals import CONTRADICTIONS
 from compassc.importers.values import Refused, Value
+from compassc.relay.backend import quantised_layers
 from compassc.relay.backend.kernels import tensors_of
 from compassc.relay.backend.layer_forms import FORMS, Layers
 from compassc.relay.backend.placement import supported
 from compassc.relay.backend.regions import COMPILER, PREBUILT
+from compassc.relay.contrib import register_pattern_table
 from compassc.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem
 from compassc.relay.infer.errors import error
 from compassc.relay.operators import Op, get
@@ -36,6 +38,8 @@ FLOAT = "float32"
 def why_not(call: Call) -> str:
     """Why a typed call of an operator is no layer, in a few words; "" for one that is."""
     assert isinstance(call.op, Op)
+    if call.op.name.startswith("qnn."):
+        return quantised_layers.why_not(call)
     if call.op.name not in FORMS:
         return "there is no layer for it"
     given = [t for a in call.args for t in _tensors(a)]
@@ -128,17 +132,27 @@ def graph_of(f: Function, name: str) -> Graph:
             inputs.append(_input(b, f"input{number}", t))
             number += 1
         values[id(p)] = inputs if isinstance(p.checked_type, TupleType) else inputs[0]
-    for number, e in enumerate(post_order(f.body)):
+    for number, e in enumerate(post_order(f.body, lambda e: isinstance(e, Function))):
         if isinstance(e, Call):
-            assert isinstance(e.op, Op)
-            b.name = f"{e.op.name}_{number}"
+            name = e.op.name if isinstance(e.op, Op) else str(e.op.attrs.get("Composite"))  # type: ignore[attr-defined]  # a Function
+            b.name = f"{name}_{number}"
+            args = [_given(b, a, values) for a in e.args]
             try:
-                values[id(e)] = _made(b, e, [_given(b, a, values) for a in e.args])
+                values[id(e)] = _made(b, e, args) if isinstance(e.op, Op) else _composite(b, e, args)
             except Refused as refused:
-                raise error(e, f"{e.op.name} cannot run on the NPU: {refused}") from None
+                raise error(e, f"{name} cannot run on the NPU: {refused}") from None
     found = _given(b, f.body, values)
     outputs = found if isinstance(found, list) else [found]
     return finished(b, [f"output{i}" for i in range(len(outputs))], _apart(b, outputs), name, CODE)
+
+
+def _composite(b: Layers, call: Call, args: Sequence[Any]) -> Value:
+    """The value of a call of a composite function. Refused where it has no layer."""
+    f = call.op
+    if not isinstance(f, Function) or f.attrs.get("Composite") != quantised_layers.COMPOSITE:
+        raise Refused("there is no layer for such a function")
+    assert isinstance(f.body, Call)
+    return quantised_layers.made(b, f.body, *args)
 
 
 def _apart(b: Layers, values: Sequence[Value]) -> list[Value]:
@@ -167,6 +181,7 @@ def build_region(f: Function) -> CompassModule:
         return CompassModule(built.path.read_bytes(), name, target=target)
 
 
+register_pattern_table(COMPILER, quantised_layers.table)
 register_func(f"relay.ext.{COMPILER}", build_region)
 for _name in FORMS:
     get(_name).set_attr(f"target.{COMPILER}", supported(why_not))

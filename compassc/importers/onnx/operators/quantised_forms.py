@@ -55,8 +55,17 @@ def _attributes(origin: Origin) -> dict[str, Any]:
 # -- convolutions and products
 
 
-def convolution(b: Building, x: Quantised, w: Quantised, biases: Array, out: Levels, given: dict[str, Any]) -> Value:
-    """A convolution of integers: biases hold what the input's zero point adds."""
+def convolution(
+    b: Building,
+    x: Quantised,
+    w: Quantised,
+    biases: Array,
+    out: Levels,
+    given: dict[str, Any],
+    multiplier: dict[str, Any] | None = None,
+) -> Value:
+    """A convolution of integers: biases hold what the input's zero point adds. `multiplier`: that of its sums, by default of the
+    scales (`factor`)."""
     weights, group = w.value.array, int(given.get("group", 1))
     assert weights is not None
     window = widened(
@@ -96,7 +105,7 @@ def convolution(b: Building, x: Quantised, w: Quantised, biases: Array, out: Lev
             group=group,
             multiplier=1 if depthwise else None,
             with_activation="NONE",
-            **factor(ratio),
+            **(multiplier or factor(ratio)),
         )
     return finished(b, made, x.value.typed(out.dtype), x.value.rank)
 
@@ -129,8 +138,10 @@ def _conv(b: Conversion, origin: Origin, out: Levels) -> Value | None:
     return None if biases is None else convolution(b, x, w, biases, out, _attributes(origin))
 
 
-def product(b: Building, x: Quantised, w: Quantised, biases: Array, out: Levels) -> Value:
-    """x times known weights [O,I], as a FullyConnected of integers."""
+def product(
+    b: Building, x: Quantised, w: Quantised, biases: Array, out: Levels, multiplier: dict[str, Any] | None = None
+) -> Value:
+    """x times known weights [O,I], as a FullyConnected of integers. `multiplier`: as of `convolution`."""
     weights = w.value.array
     if weights is None or not x.levels.is_one:
         raise Refused("this form is not one of a quantised layer")
@@ -152,7 +163,7 @@ def product(b: Building, x: Quantised, w: Quantised, biases: Array, out: Levels)
             **_weights_levels(w, zeros),
             num_output=outputs,
             with_activation="NONE",
-            **factor(ratio),
+            **(multiplier or factor(ratio)),
         )
     return b.value(made, out.dtype)
 

@@ -1,0 +1,161 @@
+"""Quantised operators as layers: the same numbers as the lowered program gives, to the bit, or refused with a reason."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from compass_runtime.compass_module import CompassModule
+from compass_runtime.devices import cpu
+from compass_runtime.graph_executor import GraphModule
+from compassc import relay
+from compassc.graph.run import run_graph
+from compassc.relay.backend.build import build, partition
+from compassc.relay.backend.layers import graph_of
+from compassc.relay.builders import build as built
+from compassc.relay.module import IRModule
+from compassc.relay.transform import InferType
+from tests.choosing import some
+from tests.relay.relay_values import evaluate
+
+TARGET = "X2_1204"
+
+
+def scales(rng, count):
+    return (rng.random(count) / 40 + 0.01).astype("float32")
+
+
+def sums(seed: int, requantise: bool = True, **other: object) -> relay.Function:
+    """A convolution or product of random form, with and without a bias, requantised per channel or as a whole."""
+    rng, c = np.random.default_rng(seed), relay.const
+    kind, dtype = ("conv", "depthwise", "nhwc", "dense")[seed % 4], ("int8", "uint8")[seed % 2]
+    outputs = 3 if kind == "depthwise" else 5
+    weight_scale = scales(rng, outputs if seed % 3 else 1)
+    known = [
+        c(np.int32(rng.integers(0, 9))),
+        c(np.int32(seed % 5 and 2)),
+        c(np.float32(0.02)),
+        c(weight_scale.reshape(-1 if seed % 3 else ())),
+    ]
+    if kind == "dense":
+        x = relay.var("x", shape=(3, 9), dtype=dtype)
+        y = built("qnn.dense", x, c(rng.integers(-99, 99, (outputs, 9)).astype("int8")), *known, units=outputs)
+    else:
+        layout, kernel = ("NHWC", "HWIO") if kind == "nhwc" else ("NCHW", "OIHW")
+        x = relay.var("x", shape=(1, 6, 5, 3) if kind == "nhwc" else (1, 3, 6, 5), dtype=dtype)
+        shape = {"conv": (outputs, 3, 3, 2), "depthwise": (3, 1, 3, 2), "nhwc": (3, 2, 3, outputs)}[kind]
+        w = c(rng.integers(-20, 20, shape).astype("int8"))
+        more = {
+            "padding": (1, 0),
+            "groups": 3 if kind == "depthwise" else 1,
+            "data_layout": layout,
+            "kernel_layout": kernel,
+        }
+        y = built("qnn.conv2d", x, w, *known, kernel_size=(3, 2), channels=outputs, strides=(1, 1 + seed % 2), **more)
+    axis = 1 if kind not in ("nhwc", "dense") else -1
+    if seed % 2:
+        y = built("nn.bias_add", y, c(rng.integers(-99, 99, outputs).astype("int32")), axis=axis)
+    ends = [
+        c((weight_scale * np.float32(0.02)).reshape(-1 if seed % 3 else ())),
+        c(np.int32(0)),
+        c(np.float32(0.4)),
+        c(np.int32(-3 + seed % 2 * 90)),
+    ]
+    given = {"axis": axis, "out_dtype": dtype, **other}
+    return relay.Function([x], built("qnn.requantize", y, *ends, **given) if requantise else y)
+
+
+def data(f: relay.Function) -> np.ndarray:
+    t = f.params[0].type_annotation
+    info = np.iinfo(t.dtype)
+    return np.random.default_rng(1).integers(info.min, info.max + 1, t.concrete_shape).astype(t.dtype)
+
+
+def exact(f: relay.Function, x: np.ndarray) -> np.ndarray:
+    return evaluate(InferType()(IRModule({"main": f})), x)[0]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_layers_give_the_same_numbers(seed):
+    f = sums(seed)
+    placement = partition(IRModule({"main": f}), TARGET)
+    (row,) = placement.rows
+    assert (row.place, row.why) == ("NPU", "")
+    region = placement.module[row.region]
+    graph, x = graph_of(region, "net"), data(f)
+    made = run_graph(graph, {graph.inputs[0].name: x})[graph.outputs[0].name]
+    np.testing.assert_array_equal(made.reshape(-1), exact(f, x).reshape(-1))
+    assert len(np.unique(made)) > 10
+
+
+def test_programs_give_the_same_numbers_beside_the_host():
+    """Two layers, with a function of the host between them that needs the lowered operators."""
+    rng, c = np.random.default_rng(4), relay.const
+    first = sums(0)
+    y = built("qnn.tanh", first.body, c(np.float32(0.02)), c(np.int32(0)), c(np.float32(0.01)), c(np.int32(0)))
+    w = c(rng.integers(-20, 20, (4, 5, 1, 1)).astype("int8"))
+    y = built(
+        "qnn.conv2d",
+        y,
+        w,
+        c(np.int32(0)),
+        c(np.int32(0)),
+        c(np.float32(0.01)),
+        c(np.float32(0.02)),
+        kernel_size=(1, 1),
+        channels=4,
+    )
+    y = built(
+        "qnn.requantize",
+        y,
+        c(np.float32(0.0002)),
+        c(np.int32(0)),
+        c(np.float32(0.007)),
+        c(np.int32(1)),
+        axis=1,
+        out_dtype="int8",
+    )
+    f = relay.Function(first.params, y)
+    library = build(IRModule({"main": f}), TARGET)
+    assert [row.place for row in library.placement.rows] == ["NPU", "host", "NPU"]
+    assert len([m for m in library.get_lib().imported_modules if isinstance(m, CompassModule)]) == 2
+    graph, x = GraphModule(library["default"](cpu())), data(f)
+    graph.run(x=x)
+    np.testing.assert_array_equal(graph.get_output(0).numpy(), exact(f, x))
+
+
+def test_what_would_be_other_numbers_stays_on_the_host_with_the_reason():
+    rng, c = np.random.default_rng(0), relay.const
+    wide = c(rng.integers(-127, 128, (32, 640)).astype("int8"))
+    x = relay.var("x", shape=(2, 640), dtype="int8")
+    zeros = [c(np.int32(3)), c(np.int32(0)), c(np.float32(0.02)), c(np.float32(0.03))]
+    dense = built("qnn.dense", x, wide, *zeros, units=32)
+
+    def ended(y: relay.Expr, scale: object, out: float, **more: object) -> relay.Function:
+        given = (c(np.asarray(scale, "float32")), c(np.int32(0)), c(np.float32(out)), c(np.int32(0)))
+        return relay.Function([x], built("qnn.requantize", y, *given, axis=1, out_dtype="int8", **more))
+
+    whys = {
+        "no multiplier of 24 bits gives the same numbers in channel": ended(dense, scales(rng, 32) / 50, 2.5),
+        "layers know no other rounding": ended(dense, 0.0006, 3.7, rounding="TONEAREST"),
+        "halves": ended(dense, 0.5, 1.0),
+        "beyond what layers multiply sums by": ended(dense, 3.0, 0.5),
+        "is no qnn.conv2d or qnn.dense": ended(built("cast", x, "int32"), 0.5, 1.0),
+    }
+    for why, f in whys.items():
+        rows = partition(IRModule({"main": f}), TARGET).rows
+        last = next(row for row in some(rows) if row.operator == "qnn.requantize")
+        assert {row.place for row in rows} == {"host"}
+        assert (why if why != "halves" else "no multiplier of 24 bits") in last.why
+    library = build(IRModule({"main": whys["halves"]}), TARGET)
+    graph, given = GraphModule(library["default"](cpu())), data(whys["halves"])
+    graph.run(x=given)
+    np.testing.assert_array_equal(graph.get_output(0).numpy(), exact(whys["halves"], given))
+
+
+def test_choices_of_the_user_hold_for_them():
+    from compassc.pass_manager.context import PassContext
+
+    with PassContext(config={"relay.ext.compass.options": {"host": ["qnn.conv2d"]}}):
+        rows = partition(IRModule({"main": sums(0)}), TARGET).rows
+    assert {(row.place, row.why) for row in rows} == {("host", "it is asked to run on the host")}
