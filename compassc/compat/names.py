@@ -65,8 +65,8 @@ _DIALECT = """Buffer alloc_buffer axis block block_attr evaluate func_attr handl
 _VALUES = """IterVar abs acos acosh all any asin asinh atan atanh call_extern call_intrin call_packed call_pure_extern ceil ceildiv comm_reducer const cos cosh decl_buffer div erf exp exp2 floor floordiv floormod fmod if_then_else
     indexdiv indexmod infinity isfinite isinf isnan log log10 log2 max max_value min min_value nearbyint popcount power reinterpret round rsqrt sigmoid sin
     sinh sqrt sum tan tanh trunc truncdiv truncmod"""
-_OF_STAGES = """Buffer CreateAttachPath CreateReadGraph Fuse InferBound PostDFSOrder ScheduleOps Singleton Split
-    VerifyCompactBuffer"""
+_OF_STAGES = """Buffer CreateAttachPath CreateReadGraph Fuse InferBound PostDFSOrder ScheduleOps
+    SchedulePostProcToPrimFunc Singleton Split VerifyCompactBuffer"""
 _RELAY, _RELAY_NODES = "compassc.relay", "compassc.compat.relay_nodes"
 _WITH_FIELDS = " ".join(
     f"{kind}WithFields"
@@ -232,7 +232,9 @@ MODULES: dict[str, Names] = {
             "shape_parser": "parse_shape_string",
         }.items()
     },
-    "tvm.driver.build_module": Names(_from(framework="build lower")),
+    "tvm.driver.build_module": Names(
+        _from(framework="build lower") | {"schedule_to_module": "compassc.compat.te_schedule:"}
+    ),
     "tvm.error": Names(
         {name: "compass_core.errors:CompassError" for name in ("DiagnosticError", "InternalError", "TVMError")}
         | {"OpNotImplemented": "compassc.importers.refusals:RefusedModel"}
@@ -454,7 +456,17 @@ MODULES: dict[str, Names] = {
     "tvm.tir.schedule.instruction": Names({n: "compassc.tir:" for n in ("Instruction", "InstructionKind")}),
     "tvm.tir.block_scope": Names(_STATES),
     "tvm.tir.block_dependence_info": Names(_STATES),
-    "tvm.tir.schedule.analysis": Names({n: "compassc.tir.queries:" for n in ("has_block", "is_output_block")}),
+    "tvm.tir.tensor_intrin": Names(),
+    **{
+        f"tvm.tir.tensor_intrin.{n}": Names(like=("compassc.compat.tensor_intrins",))
+        for n in ("arm_cpu", "cuda", "dot_product_common", "hexagon", "rocm", "x86")
+    },
+    "tvm.tir.schedule.analysis": Names(
+        {n: "compassc.tir.queries:" for n in ("has_block", "is_output_block")}
+        | {"suggest_index_map": "compassc.tir.suggested:"}
+        | {n: "compassc.tir.mapping:" for n in ("TensorizeInfo", "get_tensorize_loop_mapping")}
+        | {"get_auto_tensorize_mapping_info": "compassc.compat.schedule_testing:"}
+    ),
     "tvm.tir.transform": Names(
         {n: _PASS_CONTEXT for n in ("Apply", "PrintIR", "prim_func_pass")}, like=("compassc.compat.transform",)
     ),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..ir import IRModule
+from compass_core.errors import UsageError
+
+from ..ir import IRModule, PrimFunc
 from ..ir.iter_vars import IterVar, Range
 from ..te.analyzer import Analyzer
 from ..te.bounds import Bounds, infer_bounds
@@ -44,7 +47,31 @@ def InferBound(sch: Schedule) -> AxisBounds:
 
 def ScheduleOps(schedule: Schedule, bounds: AxisBounds, debug_keep_trivial_loop: bool = False) -> IRModule:
     """The loop nest of a schedule with its bounds, as a module of plain loops."""
-    return schedule_ops(schedule, bounds.found)
+    made = schedule_ops(schedule, bounds.found)
+    _nests.append((made, schedule, bounds))
+    return made
+
+
+_nests: deque[tuple[IRModule, Schedule, AxisBounds]] = deque(maxlen=16)
+"""What loop nests were made of."""
+
+
+def SchedulePostProcToPrimFunc(arg_list: Sequence[Any], body: IRModule, extern_buffer_map: object = None) -> PrimFunc:
+    """The function of a loop nest that `ScheduleOps` made, with these parameters. UsageError for another one."""
+    found = next(((s, bounds) for made, s, bounds in _nests if made is body), None)
+    if found is None:
+        raise UsageError("this is no loop nest of ScheduleOps", code="input", help="give what it made, as it was")
+    return schedule_ops(found[0], found[1].found, arg_list).entry_func
+
+
+def schedule_to_module(sch: Schedule, args: Sequence[Any], name: str = "main", binds: object = None) -> IRModule:
+    """The loop nest of a schedule with these parameters, as a module of plain loops. UsageError for bound buffers."""
+    if binds:
+        raise UsageError(
+            "schedule_to_module takes no bound buffers", code="input", help="tvm.lower(..., binds=...) does"
+        )
+    plain = sch.normalize()
+    return schedule_ops(plain, infer_bounds(plain), args, name)
 
 
 def CreateReadGraph(ops: Sequence[Operation]) -> dict[Operation, list[Tensor]]:
@@ -91,4 +118,4 @@ __all__ = [
     "Singleton",
     "Split",
 ]
-__all__ += ["VerifyCompactBuffer"]
+__all__ += ["SchedulePostProcToPrimFunc", "VerifyCompactBuffer"]

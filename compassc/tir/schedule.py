@@ -80,8 +80,10 @@ class Schedule(
         self.seed = 48271 * self.seed % LARGEST_SEED
         return self.seed * 32767 % 1999999973 or 1
 
-    def get(self, rv: Symbol) -> S.For | S.Block | RootBlock | int:
-        """The loop, block or number that a symbol stands for."""
+    def get(self, rv: Symbol | StmtSRef) -> S.Stmt | RootBlock | int | None:
+        """The loop, block or number that a symbol stands for, or what is referred to."""
+        if isinstance(rv, StmtSRef):
+            return rv.stmt
         if isinstance(rv, ExprRV):
             return int(self.number(rv))
         function, key = self.place(rv)

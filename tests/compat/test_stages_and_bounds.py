@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from compass_core.errors import UsageError
+
 pytestmark = pytest.mark.usefixtures("names")
 
 
@@ -85,3 +87,17 @@ def test_tags_tell_tensors_from_numbers():
 
     a, b = te.placeholder((4, 4), name="a"), te.placeholder((4,), name="b")
     assert topi.add(a, b).op.tag == "broadcast" and topi.add(a, 1.0).op.tag == "elemwise"
+
+
+def test_loop_nests_become_functions_of_the_parameters_that_are_asked_for():
+    import tvm
+    from tvm import te
+
+    a, _, c, s = chain(te)
+    nest = te.schedule.ScheduleOps(s, te.schedule.InferBound(s))
+    function = te.schedule.SchedulePostProcToPrimFunc([c, a], nest, None)
+    assert [p.name for p in function.params] == ["c", "a"]
+    module = tvm.driver.build_module.schedule_to_module(s, [a, c], name="f")
+    assert [f.name for f in module.functions] == ["f"] and len(module["f"].params) == 2
+    with pytest.raises(UsageError, match="no loop nest of ScheduleOps"):
+        te.schedule.SchedulePostProcToPrimFunc([c, a], module)

@@ -10,6 +10,7 @@ from compassc.analysis.interpret import Interpreter
 from compassc.ir.stmts import Alloc, DeclBuffer
 from compassc.tir.roots import root_block
 from compassc.tir.scopes import CachedFlags, DepKind, dependencies
+from compassc.tir.suggested import suggest_index_map
 from tests.tir.test_steps import blur, chain, matmul, same
 
 
@@ -152,3 +153,20 @@ def test_steps_without_records_and_the_mark_at_their_end():
     assert s.trace.as_python()[-1] == 'sch.annotate(block_or_loop=b0, ann_key="key", ann_val=3)'
     s.enter_postproc()
     assert s.trace.pop() is None and block.same_as(block) and not block.same_as(s.get_block("B"))
+
+
+@pytest.mark.parametrize("factors", [(8, 4), (2, 16), (32, 1)])
+def test_the_suggested_layout_has_the_elements_in_the_order_of_the_loops(factors):
+    s = tir.Schedule(chain(32, 16))
+    i, j = s.get_loops("B")
+    (io, ii), (jo, ji) = s.split(i, [None, factors[0]]), s.split(j, [None, factors[1]])
+    s.reorder(io, jo, ji, ii)
+    block, loops = s.get(s.get_block("B")), [s.get(x) for x in (io, jo, ji, ii)]
+    (buffer,) = (a.buffer for a in s.mod.entry_func.body if isinstance(a, Alloc))
+    found = suggest_index_map(buffer, block.iter_values, loops)
+    elements = np.arange(512).reshape(32, 16)
+    turns = np.ndindex(*(x.stop.value for x in loops))
+    in_order = [elements[a * factors[0] + d, b * factors[1] + c] for a, b, c, d in turns]
+    assert found.map_ndarray(elements).ravel().tolist() == in_order
+    assert suggest_index_map(buffer, [loops[3].loop_var * 2, loops[1].loop_var], loops) is None
+    assert suggest_index_map(buffer, block.iter_values, loops, loops[0].loop_var < 1) is None

@@ -1,0 +1,80 @@
+"""Intrinsics that programs tensorize with by name: what they compute, and the same in plain loops as their implementation."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from ..ir import PrimFunc
+from ..tir import TensorIntrin
+from .tvmscript import from_source
+
+DOTS: dict[str, tuple[int, int, str, str]] = {
+    "dot_16x4_vnni": (16, 4, "uint8", "int8"),
+    "dot_16x4_avx512": (16, 4, "uint8", "int8"),
+    "dot_4x4_i8i8s32_neon": (4, 4, "int8", "int8"),
+    "dot_4x4_i8i8s32_sdot": (4, 4, "int8", "int8"),
+    "dot_32x4_u8u8i32_vrmpy": (32, 4, "uint8", "uint8"),
+    "dot_32x2_i16i16i32_vdmpy": (32, 2, "int16", "int16"),
+    "dp4a": (0, 4, "int8", "int8"),
+    "sdot4": (0, 4, "int8", "int8"),
+}
+"""Sums of products by name: how many at once (0: one), of how many, and the types of what is multiplied; summed up in int32."""
+CONSTANTS = {
+    "VNNI_DOT_16x4_INTRIN": "dot_16x4_vnni",
+    "AVX512_DOT_16x4_INTRIN": "dot_16x4_avx512",
+    "ARM_DOT_4x4_i8_NEON_INTRIN": "dot_4x4_i8i8s32_neon",
+    "ARM_DOT_4x4_i8_SDOT_INTRIN": "dot_4x4_i8i8s32_sdot",
+    "VRMPY_u8u8i32_INTRIN": "dot_32x4_u8u8i32_vrmpy",
+    "VDMPY_i16i16i32_INTRIN": "dot_32x2_i16i16i32_vdmpy",
+    "DP4A_INTRIN": "dp4a",
+    "AMDGPU_SDOT4_INTRIN": "sdot4",
+}
+_DESCRIBED = {"dot_product_16x4_u8i8i32_desc": "dot_16x4_vnni"}
+_MATRICES = ("WMMA_", "MMA_", "LDMATRIX_")
+"""Families of constants whose value is their name in small letters: of machines whose instructions are not known here."""
+
+
+def _text(name: str, lanes: int, terms: int, left: str, right: str) -> str:
+    """The sum of products as a function of a block."""
+    rows, at = (f"({lanes}, {terms})", "vi, vk") if lanes else (f"({terms},)", "vk")
+    loops, axes = ("i, k", "vi, vk") if lanes else ("k", "vk")
+    ranges, kinds = (f"{lanes}, {terms}", '"SR", [i, k]') if lanes else (f"{terms}", '"R", [k]')
+    out = "vi" if lanes else "0"
+    return f"""
+from tvm.script import tir as T
+
+@T.prim_func
+def {name}(A: T.Buffer(({terms},), "{left}"), B: T.Buffer({rows}, "{right}"), C: T.Buffer(({lanes or 1},), "int32")):
+    for {loops} in T.grid({ranges}):
+        with T.block("update"):
+            {axes} = T.axis.remap({kinds})
+            C[{out}] = C[{out}] + T.Cast("int32", A[vk]) * T.Cast("int32", B[{at}])
+"""
+
+
+@cache
+def _function(name: str) -> PrimFunc:
+    made: PrimFunc = from_source(_text(name, *DOTS[name]).replace("vk = T.axis.remap", "vk, = T.axis.remap"))
+    return made
+
+
+def registered(name: str) -> str:
+    """The name of an intrinsic, which is known from then on."""
+    if name in DOTS and TensorIntrin.get(name, allow_missing=True) is None:
+        TensorIntrin.register(name, _function(name), _function(name))
+    return name
+
+
+def __getattr__(name: str) -> Any:
+    if name in CONSTANTS:
+        return registered(CONSTANTS[name])
+    if name in _DESCRIBED:
+        return _function(_DESCRIBED[name])
+    if name.startswith(_MATRICES) and name.endswith("_INTRIN"):
+        return name.removesuffix("_INTRIN").lower()
+    raise AttributeError(name)
+
+
+def __dir__() -> list[str]:
+    return [*CONSTANTS, *_DESCRIBED]

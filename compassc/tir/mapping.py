@@ -1,0 +1,65 @@
+"""Which loops of a block an intrinsic computes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from compassc.ir import stmts as S
+from compassc.ir.exprs import IntImm, Var
+from compassc.ir.stmts import PrimFunc
+from compassc.ir.visit import walk_stmts
+from compassc.tir.base import Base
+from compassc.tir.blocks import axes_of, constant
+from compassc.tir.state import ScheduleState, StmtSRef
+from compassc.tir.trace import BlockRV
+
+
+class TensorizeInfo(NamedTuple):
+    """`loop_map`: the loops of a block by those of the intrinsic's description. `desc_loop_indexer`: the places of these.
+    `block_iter_paddings`: up to multiples of what the block's axes have to be padded; None where they have not."""
+
+    loop_map: Mapping[StmtSRef, S.For]
+    desc_loop_indexer: Mapping[S.For, int]
+    block_iter_paddings: list[int] | None
+
+
+def get_tensorize_loop_mapping(
+    sch: Base, block: BlockRV, desc_func: PrimFunc, allow_padding: bool = False
+) -> TensorizeInfo | None:
+    """The innermost loops of a block that are axes of the kinds and extents of an intrinsic's, the innermost first; None where
+    some have none. `allow_padding`: extents may be rounded up."""
+    function, tree, s = sch.located_block(block)
+    wanted = [x for x in walk_stmts(desc_func.body) if isinstance(x, S.For)]
+    (inner,) = (
+        b
+        for b in walk_stmts(desc_func.body)
+        if isinstance(b, S.Block) and not any(isinstance(x, S.Block) for x in walk_stmts(b.body))
+    )
+    kinds = {a.binding: a.kind for a in axes_of(inner) if isinstance(a.binding, Var)}
+    bound = [(i, a, a.binding) for i, a in enumerate(axes_of(s))]
+    free = [(i, a, tree.loops[v]) for i, a, v in bound if isinstance(v, Var) and v in tree.loops]
+    state, found, paddings = ScheduleState(sch), {}, [1] * len(s.vars)
+    for loop in reversed(wanted):
+        size = constant(loop.stop)
+        match = next(
+            (
+                row
+                for row in reversed(free)
+                if row[1].kind == kinds.get(loop.loop_var) and _fits(constant(row[2].stop), size, allow_padding)
+            ),
+            None,
+        )
+        if match is None or size is None:
+            return None
+        place, _, own = match
+        free = free[: free.index(match)]
+        found[StmtSRef(state, function, own)] = loop
+        if isinstance(own.stop, IntImm) and own.stop.value % size:
+            paddings[place] = size
+    order = {loop: i for i, loop in enumerate(wanted)}
+    return TensorizeInfo(found, order, paddings if any(p > 1 for p in paddings) else None)
+
+
+def _fits(extent: int | None, size: int | None, allow_padding: bool) -> bool:
+    return extent is not None and size is not None and (allow_padding or extent % size == 0)

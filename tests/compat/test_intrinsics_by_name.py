@@ -1,0 +1,69 @@
+"""Intrinsics that programs know by name, and which loops they are for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from compass_core.errors import UsageError
+from compassc import te, tir
+from compassc.compat import tensor_intrins
+from compassc.compat.schedule_testing import get_auto_tensorize_mapping_info, verify_trace_roundtrip
+from compassc.compat.tensor_intrins import CONSTANTS, DOTS
+from compassc.tir.mapping import get_tensorize_loop_mapping
+
+pytestmark = pytest.mark.usefixtures("names")
+
+
+def dense(n, k, left, right):
+    x, w = te.placeholder((8, k), left, name="X"), te.placeholder((n, k), right, name="W")
+    r = te.reduce_axis((0, k), name="r")
+    sums = te.compute((8, n), lambda i, j: te.sum(te.cast(x[i, r], "int32") * te.cast(w[j, r], "int32"), r), name="C")
+    return te.create_prim_func([x, w, sums])
+
+
+def test_every_constant_is_the_name_of_an_intrinsic():
+    for constant, name in CONSTANTS.items():
+        assert getattr(tensor_intrins, constant) == name
+        assert tir.TensorIntrin.get(name) is not None and name in DOTS
+    assert tensor_intrins.WMMA_SYNC_16x16x16_f16f16f32_INTRIN == "wmma_sync_16x16x16_f16f16f32"
+    assert set(dir(tensor_intrins)) > set(CONSTANTS)
+
+
+@pytest.mark.parametrize("constant", ["VNNI_DOT_16x4_INTRIN", "ARM_DOT_4x4_i8_NEON_INTRIN", "DP4A_INTRIN"])
+def test_sums_of_products_by_an_intrinsic_are_those_of_loops(constant):
+    import tvm
+
+    name = getattr(tensor_intrins, constant)
+    lanes, terms, left, right = DOTS[name]
+    f = dense(32, 16, left, right)
+    s = tir.Schedule(f, debug_mask="all")
+    _, j, k = s.get_loops("C")
+    ko, ki = s.split(k, [None, terms])
+    at = ki
+    if lanes:
+        _, at = s.split(j, [None, lanes])
+        s.reorder(ko, at, ki)
+    s.decompose_reduction("C", ko)
+    s.tensorize(at, name)
+    verify_trace_roundtrip(s, f)
+    x = (np.arange(128).reshape(8, 16) % 120).astype(left)
+    w = (np.arange(512).reshape(32, 16) % 113 - 50).astype(right)
+    found = np.zeros((8, 32), "int32")
+    tvm.build(s.mod, target="llvm")(x, w, found)
+    np.testing.assert_array_equal(found, x.astype("int32") @ w.astype("int32").T)
+
+
+def test_the_loops_of_an_intrinsic_are_the_innermost_of_its_kinds():
+    desc = tensor_intrins.dot_product_16x4_u8i8i32_desc
+    s = tir.Schedule(dense(32, 16, "uint8", "int8"))
+    _, j, k = s.get_loops("C")
+    info = get_tensorize_loop_mapping(s, s.get_block("C"), desc)
+    by_place = {info.desc_loop_indexer[loop]: s.get(ref) for ref, loop in info.loop_map.items()}
+    assert by_place == {0: s.get(j), 1: s.get(k)} and info.block_iter_paddings is None
+    odd = tir.Schedule(dense(30, 16, "uint8", "int8"))
+    assert get_tensorize_loop_mapping(odd, odd.get_block("C"), desc) is None
+    padded = get_tensorize_loop_mapping(odd, odd.get_block("C"), desc, allow_padding=True)
+    assert padded.block_iter_paddings == [1, 16, 1]
+    with pytest.raises(UsageError, match="finds no layouts"):
+        get_auto_tensorize_mapping_info(s, s.get_block("C"), desc)
