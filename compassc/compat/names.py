@@ -299,7 +299,17 @@ MODULES: dict[str, Names] = {
         )
         for module in ("", ".register")
     },
-    "tvm.relay.op": Names({n: f"{_RELAY}.op:" for n in _REGISTRY_OF_RELAY.split()}, operators=""),
+    "tvm.relay.op": Names(
+        {n: f"{_RELAY}.op:" for n in _REGISTRY_OF_RELAY.split()}
+        | {n: f"{_RELAY}.strategy:" for n in ("OpImplementation", "OpSpecialization", "OpStrategy")},
+        operators="",
+    ),
+    "tvm.relay.op.strategy": Names(
+        {n: f"{_RELAY}.strategy:" for n in ("wrap_compute_conv2d", "wrap_compute_dense", "wrap_topi_schedule")}
+    ),
+    "tvm.relay.backend.te_compiler": Names(
+        {n: f"{_RELAY}.strategy:" for n in ("get_valid_implementations", "select_implementation")}
+    ),
     **{
         f"tvm.relay.{module}": Names(operators=prefix)
         for prefix in _OPERATORS.split()
@@ -396,7 +406,7 @@ MODULES: dict[str, Names] = {
         | {name: _SCRIPT for name in _DIALECT.split()}
     ),
     "tvm.target": Names(_from(framework="Target cuda llvm")),
-    "tvm.te": Names(like=("compassc.te",)),
+    "tvm.te": Names({"SpecializedCondition": f"{_RELAY}.strategy:"}, like=("compassc.te",)),
     "tvm.te.schedule": Names(
         {n: "compassc.te:" for n in ("IterVar", "Schedule", "Stage", "Var", "create_schedule")}
         | {n: "compassc.compat.te_schedule:" for n in _OF_STAGES.split()}
@@ -532,7 +542,6 @@ MISSING: dict[str, str] = {
         [f"tvm._ffi.{n}" for n in ("register_error", "register_object")] + ["tvm.error.register_error"],
         "exceptions and objects of Python cross calls as they are",
     ),
-    "tvm.te.SpecializedCondition": "a kernel has one form for all sizes; build one for each that is to be special",
     "tvm.te.hybrid": "statements of one's own are written with `te.extern`, kernels with `compassc.dsl`",
     "tvm.te.trace": "values are printed by kernels (`S.printf`), and looked at with NumPy between stages",
 }

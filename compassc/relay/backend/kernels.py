@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from compass_runtime.module import Module
 from compass_runtime.packed import get_global_func
 from compassc import services, te
 from compassc.ir.errors import ExpressionError
 from compassc.operators.implementations import implementations_for
+from compassc.relay.attributes import Attrs
 from compassc.relay.contrib import load
 from compassc.relay.equal import structural_equal, structural_hash
 from compassc.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem
 from compassc.relay.infer.errors import error
 from compassc.relay.operators import Op
+from compassc.relay.strategy import OpImplementation, select_implementation
 from compassc.relay.types import TensorType, TupleType, Type
 from compassc.relay.visit import post_order
 from compassc.targets import Target
@@ -71,9 +74,14 @@ class Kernels:
 
 def build_kernel(f: Function, target: Target, name: str) -> Module:
     """The module of a fused function: inputs first, then results."""
+    chosen: list[Chosen] = []
     with implementations_for(target.kind.name):
-        inputs, outputs = expressions(f)
-    schedule = services.default_schedule(outputs, target)
+        inputs, outputs = expressions(f, target, chosen)
+    anchor = max(chosen, key=lambda c: c.pattern, default=None)
+    if anchor is not None and anchor.implementation is not None and anchor.implementation.schedule is not None:
+        schedule = anchor.implementation.schedule(anchor.attrs, outputs, target)
+    else:
+        schedule = services.default_schedule(outputs, target)
     return te.build(schedule, [*inputs, *outputs], target, name)
 
 
@@ -99,8 +107,18 @@ def build_external(f: Function) -> Module:
     return made
 
 
-def expressions(f: Function) -> tuple[list[Tensor], list[Tensor]]:
-    """Placeholders for the parameters of a fused function, and the tensors of its result."""
+@dataclass(frozen=True)
+class Chosen:
+    """How a call is computed: the pattern of its operator, and what its strategy chose, if it has one."""
+
+    pattern: int
+    implementation: OpImplementation | None
+    attrs: Attrs | None
+
+
+def expressions(f: Function, target: Target, chosen: list[Chosen]) -> tuple[list[Tensor], list[Tensor]]:
+    """Placeholders for the parameters of a fused function, and the tensors of its result. How calls are computed is added to
+    `chosen`."""
     inputs: list[Tensor] = []
     values: dict[int, list[Tensor]] = {}
     for p in f.params:
@@ -112,7 +130,7 @@ def expressions(f: Function) -> tuple[list[Tensor], list[Tensor]]:
         inputs += made
     for e in post_order(f.body):
         if id(e) not in values:
-            values[id(e)] = _value(e, values)
+            values[id(e)] = _value(e, values, target, chosen)
     outputs: list[Tensor] = []
     for t in values[id(f.body)]:
         alias = isinstance(t.op, PlaceholderOp) or any(t is o for o in outputs)
@@ -120,7 +138,7 @@ def expressions(f: Function) -> tuple[list[Tensor], list[Tensor]]:
     return inputs, outputs
 
 
-def _value(e: Expr, values: dict[int, list[Tensor]]) -> list[Tensor]:
+def _value(e: Expr, values: dict[int, list[Tensor]], target: Target, chosen: list[Chosen]) -> list[Tensor]:
     if isinstance(e, Op):
         return []
     if isinstance(e, Constant) and not e.data.shape:
@@ -134,12 +152,18 @@ def _value(e: Expr, values: dict[int, list[Tensor]]) -> list[Tensor]:
         before = sum(len(tensors_of(f)) for f in t.fields[: e.index])
         return values[id(e.tuple_value)][before : before + len(tensors_of(t.fields[e.index]))]
     if isinstance(e, Call) and isinstance(e.op, Op):
-        return _call(e, e.op, [t for a in e.args for t in values[id(a)]])
+        return _call(e, e.op, [t for a in e.args for t in values[id(a)]], target, chosen)
     what = "a nested function" if isinstance(e, Function) else f"a {type(e).__name__}"
     raise error(e, f"a fused function cannot contain {what}", help="let FuseOps make fused functions")
 
 
-def _call(e: Call, op: Op, args: Sequence[Tensor]) -> list[Tensor]:
+def _call(e: Call, op: Op, args: Sequence[Tensor], target: Target, chosen: list[Chosen]) -> list[Tensor]:
+    pattern = int(op.get_attr("TOpPattern") or 0)
+    if op.get_attr("FTVMStrategy") is not None:
+        implementation, outputs = select_implementation(op, e.attrs, args, e.checked_type, target)
+        chosen.append(Chosen(pattern, implementation, e.attrs))
+        return outputs
+    chosen.append(Chosen(pattern, None, e.attrs))
     if op.compute is None:
         raise error(
             e,

@@ -108,7 +108,7 @@ def _why_no_kernel(f: Function, called: Sequence[Op]) -> str:
     """Why a fused function is computed by references; "" where a kernel can be made of it."""
     if not all(is_settled(e.checked_type) for e in (*f.params, *_computed(f))):
         return "extents are known when it runs"
-    missing = sorted({op.name for op in called if op.compute is None})
+    missing = sorted({op.name for op in called if op.compute is None and op.get_attr("FTVMStrategy") is None})
     if missing:
         return f"no tensor expression of {', '.join(missing)}"
     if any(0 in t.concrete_shape for t in tensors_of(f.body.checked_type)):

@@ -1,0 +1,104 @@
+"""Strategies: which implementation of an operator computes it, and schedules its kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from compass_core.errors import CompassError
+from compassc import relay, te
+from compassc.relay.backend.executors import create_executor
+from compassc.relay.builders import build
+from compassc.relay.op import temporary
+from compassc.relay.operators import get
+from compassc.relay.passes import make
+from compassc.relay.strategy import (
+    OpStrategy,
+    SpecializedCondition,
+    get_valid_implementations,
+    select_implementation,
+    wrap_compute_dense,
+)
+from tests.relay.relay_values import module
+
+SCHEDULED: list[str] = []
+
+
+def times(factor: int, name: str):
+    """An implementation of `exp` that multiplies, so that a result tells which one it was."""
+
+    def compute(attrs, inputs, out_type):
+        (x,) = inputs
+        return [te.compute(x.shape, lambda *i: x[i] * te.const(float(factor), "float32"), name=name)]
+
+    def schedule(attrs, outs, target):
+        SCHEDULED.append(f"{name} on {target.kind.name}")
+        return te.create_schedule([t.op for t in outs])
+
+    return {"compute": compute, "schedule": schedule, "name": name}
+
+
+def strategy(attrs, inputs, out_type, target):
+    made = OpStrategy()
+    made.add_implementation(**times(2, "two"), plevel=10)
+    made.add_implementation(**times(3, "three"), plevel=15)
+    with SpecializedCondition(inputs[0].shape[0] >= 16):
+        made.add_implementation(**times(5, "five"), plevel=20)
+    return made
+
+
+@pytest.mark.parametrize(("rows", "names", "factor"), [(4, ["two", "three"], 3), (16, ["two", "three", "five"], 5)])
+def test_conditions_and_levels_choose(rows, names, factor):
+    x = te.placeholder((rows, 2))
+    t = relay.TensorType((rows, 2))
+    with temporary("exp", "FTVMStrategy", strategy):
+        found = get_valid_implementations(get("exp"), None, [x], t, "llvm")
+        chosen, outputs = select_implementation(get("exp"), None, [x], t, "llvm")
+        v = relay.var("v", shape=(rows, 2))
+        SCHEDULED.clear()
+        result = create_executor("graph").evaluate(relay.Function([v], build("exp", v)))(np.ones((rows, 2), "float32"))
+    assert [i.name for i in found] == names and chosen.name == names[-1] and len(outputs) == 1
+    np.testing.assert_array_equal(result.numpy(), np.full((rows, 2), factor, "float32"))
+    assert SCHEDULED == [f"{names[-1]} on llvm"]
+
+
+def test_the_most_complex_call_schedules_its_kernel():
+    v, w = relay.var("v", shape=(2, 3)), relay.var("w", shape=(4, 3))
+    f = relay.Function([v, w], build("exp", build("nn.dense", v, w)))
+
+    def by_definition(attrs, inputs, out_type, target):
+        made = OpStrategy()
+        made.add_implementation(get("nn.dense").compute, times(1, "dense")["schedule"], "dense")
+        return made
+
+    with temporary("exp", "FTVMStrategy", strategy), temporary("nn.dense", "FTVMStrategy", by_definition):
+        SCHEDULED.clear()
+        made = create_executor("graph").evaluate(f)(np.ones((2, 3), "float32"), np.ones((4, 3), "float32"))
+    assert SCHEDULED == ["dense on llvm"]
+    np.testing.assert_array_equal(made.numpy(), np.full((2, 4), 9, "float32"))
+
+
+def test_what_cannot_be_chosen_is_refused():
+    x, t = te.placeholder((2, 2)), relay.TensorType((2, 2))
+    with pytest.raises(CompassError, match="exp has no strategy"):
+        get_valid_implementations(get("exp"), None, [x], t, "llvm")
+    nothing = temporary("exp", "FTVMStrategy", lambda *given: OpStrategy())
+    with nothing, pytest.raises(RuntimeError, match="No valid exp implementations for llvm"):
+        select_implementation(get("exp"), None, [x], t, "llvm")
+
+
+def test_functions_of_topi_are_adapted():
+    from compassc import topi
+
+    f = make("InferType")(
+        module(
+            relay.Function(
+                [v := relay.var("v", shape=(2, 3)), w := relay.var("w", shape=(4, 3))], build("nn.dense", v, w)
+            )
+        )
+    )
+    e = f["main"].body
+    (found,) = wrap_compute_dense(topi.nn.dense)(
+        e.attrs, [te.placeholder((2, 3)), te.placeholder((4, 3))], e.checked_type
+    )
+    assert tuple(map(int, found.shape)) == (2, 4)
