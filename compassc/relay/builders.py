@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from compass_core.errors.suggest import help_for
+from compassc.ir.errors import caller
 from compassc.relay import declared
 from compassc.relay.expr import Call, as_expr
 from compassc.relay.operators import OPERATORS, OperatorError, get
@@ -16,10 +17,12 @@ BUILDERS: dict[str, Callable[..., Any]] = {}
 
 
 def call(name: str, *args: object, **attributes: Any) -> Call:
-    """A call of an operator, with its attribute record."""
+    """A call of an operator, with its attribute record. It knows the line of the program that is being run."""
     op = OPERATORS.get(name) or get(name)
     record = op.record
-    return Call(op, [as_expr(a) for a in args], record(**attributes) if record is not None else None)
+    made = Call(op, [as_expr(a) for a in args], record(**attributes) if record is not None else None)
+    made._keep(made_at_=caller())
+    return made
 
 
 def builder(name: str) -> Callable[[F], F]:

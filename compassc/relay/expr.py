@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from compass_runtime.ndarray import NDArray
-from compassc.ir.errors import ExpressionError, ExpressionTypeError
+from compassc.ir.errors import ExpressionError, ExpressionTypeError, caller
 from compassc.relay.attributes import Attrs, DictAttrs
 from compassc.relay.node import Node, node
 from compassc.relay.types import GlobalTypeVar, TensorType, Type, TypeVar
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from compass_core.errors import Span
 
 
@@ -27,6 +29,15 @@ class Expr(Node):
 
     checked_type_: Type | None = None
     """What type inference found, None before it."""
+    made_at_: Span | None = None
+    """The line of a program in Python that made a call of an operator or a function; `span` is a place in a text of Relay."""
+
+    def replace(self, **changes: object) -> Self:
+        """A copy with other values in some fields, made at the same line."""
+        made = super().replace(**changes)
+        if self.made_at_ is not None:
+            made._keep(made_at_=self.made_at_)
+        return made
 
     @property
     def checked_type(self) -> Type:
@@ -44,7 +55,9 @@ class Expr(Node):
         return self
 
     def __call__(self, *args: object) -> Call:
-        return Call(self, _exprs(args))
+        made = Call(self, _exprs(args))
+        made._keep(made_at_=caller())
+        return made
 
     def astype(self, dtype: object) -> Expr:
         """A cast to another type of elements."""

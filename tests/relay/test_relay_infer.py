@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import runpy
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -16,8 +17,10 @@ from compassc.relay.infer import TypeInferenceError, infer_functions, infer_loca
 from compassc.relay.infer.kinds import check_kind
 from compassc.relay.infer.patterns import unmatched_cases
 from compassc.relay.infer.unify import Mismatch, Unifier
+from compassc.relay.module import IRModule
 from compassc.relay.operators import Op
 from compassc.relay.ops import relations
+from compassc.relay.passes import make
 from compassc.relay.types import Related, RelationError, Type
 from tests.choosing import some
 
@@ -307,3 +310,22 @@ def test_variables_of_expressions_are_extents():
     found = main(relay.Function([x], relay.expand_dims(relay.nn.relu(x), axis=2))).body
     assert found.checked_type == relay.TensorType((n, m, 1, 10))
     assert found.checked_type != relay.TensorType((n, te.var("m"), 1, 10))
+
+
+def test_errors_name_the_line_that_made_a_call(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("""from compassc import relay
+x, w = relay.var("x", shape=(2, 3)), relay.var("w", shape=(4, 5))
+y = relay.nn.relu(x)
+z = relay.nn.dense(
+    y, w)
+f = relay.Function([x, w], relay.nn.relu(z))
+g = relay.Function([x], relay.GlobalVar("g")(x, x))
+""")
+    scope = runpy.run_path(str(program))
+    for name, line in (("f", 4), ("g", 7)):
+        with pytest.raises(TypeInferenceError) as error:
+            make("InferType")(IRModule({name: scope[name]}))
+        assert error.value.span.file == str(program) and error.value.span.line == line
+    text = scope["f"].astext()
+    assert "program.py" not in text and scope["f"].body.replace().made_at_ == scope["f"].body.made_at_

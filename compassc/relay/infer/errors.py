@@ -14,5 +14,6 @@ class TypeInferenceError(DiagnosticError):
 
 
 def error(e: Expr, message: str, notes: Sequence[Note | str] = (), help: str = "") -> TypeInferenceError:
-    """The error of an expression, at its line where that is known."""
-    return TypeInferenceError(message, getattr(e, "span", None), code="relay-type", notes=tuple(notes), help=help)
+    """The error of an expression, at its place in a text or the line of Python that made it."""
+    place = getattr(e, "span", None) or e.made_at_
+    return TypeInferenceError(message, place, code="relay-type", notes=tuple(notes), help=help)
