@@ -125,7 +125,10 @@ _BUILDING = {"build": "build", "optimize": "build", "partition": "build", "creat
 
 
 def __getattr__(name: str) -> object:
-    """The builders of operators (`relay.add`), those of a kind (`relay.nn`), and what builds programs (`relay.build`)."""
+    """The builders of operators (`relay.add`), those of a kind (`relay.nn`), what builds programs (`relay.build`), and the importers
+    of models (`relay.frontend`)."""
+    if name == "frontend":
+        return import_module(f"{__name__}.frontend")
     if name in _BUILDING:
         return getattr(import_module(f"{__name__}.backend.{_BUILDING[name]}"), name)
     found = NAMESPACES.get(name) or (None if name.startswith("_") else namespace().get(name))

@@ -125,3 +125,19 @@ def test_natural_numbers():
     double = prelude.mod.get_global_var("nat_double")
     assert count(prelude, run.evaluate(double(make_nat_expr(prelude, 5)))) == 10
     assert count(prelude, run.evaluate(double)(make_nat_value(prelude, 3))) == 6
+
+
+def test_models_are_imported_by_their_names():
+    import tvm
+    from onnx import parser
+    from tvm import relay
+
+    model = parser.parse_model(
+        '<ir_version: 9, opset_import: ["": 19]> g (float[N, 2] x) => (float[N, 2] y) { y = Exp(x) }'
+    )
+    module, params = relay.frontend.from_onnx(model, shape={"x": (3, 2)})
+    assert isinstance(module, tvm.IRModule) and not params
+    assert module["main"].ret_type == relay.TensorType((3, 2))
+    with pytest.raises(tvm.error.OpNotImplemented, match="RandomUniformLike"):
+        model.graph.node[0].op_type = "RandomUniformLike"
+        relay.frontend.from_onnx(model)

@@ -19,7 +19,7 @@ from compassc.graph.run import run_graph
 from compassc.operators.declare import sample
 from compassc.pass_manager.context import PassContext
 from compassc.relay import declared
-from compassc.relay.backend import layers
+from compassc.relay.backend import layers, vm
 from compassc.relay.backend.build import GraphExecutorFactoryModule, build
 from compassc.relay.backend.layer_forms import FORMS
 from compassc.relay.backend.layers import graph_of, why_not
@@ -239,3 +239,55 @@ def test_the_page_lists_the_operators_that_are_layers():
     rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
     listed = [name for row in some(rows) for name in re.findall(r"`([^`]+)`", row)]
     assert sorted(listed) == sorted(FORMS)
+
+
+BRANCHES = """#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 2, 4, 4), float32], %up: bool) -> Tensor[(1, 2, 4, 4), float32] {
+  %0 = nn.softmax(%x);
+  if (%up) { exp(sigmoid(%0)) } else { sigmoid(nn.relu(%0)) }
+}
+"""
+
+
+def test_the_machine_runs_regions_of_programs_with_branches():
+    branches = InferType()(relay.parse(BRANCHES))
+    program = vm.compile(branches, TARGET)
+    assert "tvmgen_default_compass_main_" in program.stats
+    machine = vm.VirtualMachine(program, cpu())
+    x = np.linspace(-1, 1, 32, dtype="float32").reshape(1, 2, 4, 4)
+    for up in (True, False):
+        np.testing.assert_allclose(machine.run(x, up).numpy(), evaluate(branches, x, up)[0], rtol=1e-4, atol=1e-6)
+
+
+def test_the_machine_runs_regions_before_within_and_behind_loops():
+    text = """#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 2, 4, 4), float32], %n: int32) -> Tensor[(1, 2, 4, 4), float32] {
+  let %loop: fn (int32, Tensor[(1, 2, 4, 4), float32]) -> Tensor[(1, 2, 4, 4), float32] =
+    fn (%i: int32, %s: Tensor[(1, 2, 4, 4), float32]) -> Tensor[(1, 2, 4, 4), float32] {
+      if (%i < %n) { %loop(%i + 1, exp(negative(%s))) } else { %s }
+    };
+  nn.relu(%loop(0, nn.softmax(%x)))
+}
+"""
+    looping = InferType()(relay.parse(text))
+    program = vm.compile(looping, TARGET)
+    assert len(set(re.findall(r"tvmgen_default_compass_main_\d", program.stats))) == 3
+    x = np.linspace(-1, 1, 32, dtype="float32").reshape(1, 2, 4, 4)
+    for n in (0, 3):
+        found = vm.VirtualMachine(program, cpu()).run(x, n).numpy()
+        np.testing.assert_allclose(found, evaluate(looping, x, n)[0], rtol=1e-4, atol=1e-6)
+
+
+def test_the_machine_runs_no_region_before_what_it_takes_is_known():
+    text = """#[version = "0.0.5"]
+type Some[A] { One(A), None }
+def @main(%x: Tensor[(1, 2, 4, 4), float32], %up: bool) -> Tensor[(1, 2, 4, 4), float32] {
+  let %s = if (%up) { One(nn.softmax(%x)) } else { None };
+  match (%s) { One(%y) => { nn.relu(exp(%y)) }, None => { tanh(%x) } }
+}
+"""
+    matching = InferType()(relay.parse(text))
+    machine = vm.VirtualMachine(vm.compile(matching, TARGET), cpu())
+    x = np.linspace(-1, 1, 32, dtype="float32").reshape(1, 2, 4, 4)
+    for up in (True, False):
+        np.testing.assert_allclose(machine.run(x, up).numpy(), evaluate(matching, x, up)[0], rtol=1e-4, atol=1e-6)

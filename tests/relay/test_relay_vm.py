@@ -232,7 +232,7 @@ def test_mistakes_are_refused():
     with pytest.raises(CompassError, match="no clause takes Cons"):
         create_executor("vm", PRELUDE).evaluate(open_match)
     for wrong, words in [
-        (lambda: vm.compile(relay.parse(VERSION + COUNT), "cuda"), "runs on the host, not on cuda"),
+        (lambda: vm.compile(relay.parse(VERSION + COUNT), "cuda"), "runs on the host and on NPUs, not on cuda"),
         (lambda: vm.compile(relay.IRModule()), "has no function main"),
         (lambda: vm.VirtualMachine("program", cpu()), "runs an Executable, not a str"),
         (lambda: vm.VirtualMachine(vm.compile(relay.parse(VERSION + COUNT)), cuda()), "runs on the host"),

@@ -1,4 +1,4 @@
-"""Models of other frameworks as programs: `from_onnx`, `from_pytorch`.
+"""Models of other frameworks as programs: `from_onnx`, `from_pytorch`, `from_tflite`.
 
 Files are read, checked and walked over by `compassc.importers`, which makes graphs of layers of the same models; operators are declared as
 there, by functions that make expressions (`operators`), and what ONNX defines by other operators comes of these.
@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compass_core import files
 from compass_core.errors import CompassError, UsageError
 from compass_core.errors.suggest import help_for
 from compass_core.reading.budget import Budget
 from compass_runtime.ndarray import NDArray
+from compassc.importers import tflite
 from compassc.importers.onnx.source import checked, dtype_of, load
 from compassc.importers.refusals import UNKNOWN, Refusal, RefusedModel, quietly
+from compassc.importers.tflite import source as tflite_source
 from compassc.importers.torch import as_onnx
 from compassc.importers.values import Refused
 from compassc.relay.bind import bind
 from compassc.relay.expr import Expr, Function, Tuple, Var
+from compassc.relay.frontend.layers import program_of
 from compassc.relay.frontend.terms import Expressions, Term
 from compassc.relay.module import MAIN, IRModule
 from compassc.relay.passes import infer_type
@@ -34,7 +38,8 @@ if TYPE_CHECKING:
 
 Shapes = Mapping[str, Sequence[Any]]
 Program = tuple[IRModule, dict[str, NDArray]]
-__all__ = ["from_onnx", "from_pytorch"]
+__all__ = ["from_onnx", "from_pytorch", "from_tflite"]
+TFLITE = "tflite-unsupported"
 
 
 def from_onnx(
@@ -70,6 +75,51 @@ def from_pytorch(
     shapes = {i.name: _shape_of(info) for i, (_, info) in zip(inputs, input_infos, strict=False)}
     module, params = _imported(model, shapes, "float32", None, freeze_params, "program")
     return (_renamed(module, renamed), params) if renamed else (module, params)
+
+
+def from_tflite(
+    model: bytes | str | Path | Any, shape_dict: Shapes | None = None, dtype_dict: Mapping[str, str] | None = None
+) -> Program:
+    """A typed module whose `main` computes a TFLite model (its bytes, its file, or the object of the package tflite) of real
+    numbers, whose weights are constants.
+
+    The importer of graphs reads it; its layers become what they are by operators. `shape_dict`: of inputs that it leaves open. RefusedModel
+    with each layer that has no such definition, and for quantised models.
+    """
+    content, path = _bytes_of(model)
+    budget = Budget(path, lambda: len(content))
+    told = tflite_source.parse(content, path, budget)
+    inputs, outputs = ([told.tensors[i] for i in listed] for listed in (told.inputs, told.outputs))
+    b = Expressions(path, {}, {}, budget)
+    for t in (*inputs, *outputs):
+        if t.scale.size or t.dtype.name not in ("float32", "int32"):
+            why = "it is quantised" if t.scale.size else f"graphs have no {t.dtype}"
+            b.refusals.append(Refusal(f"the tensor '{t.name}'", "graph", why))
+        elif dtype_dict and dtype_dict.get(t.name, t.dtype.name) != t.dtype.name:
+            raise UsageError(f"'{t.name}' is {t.dtype} in the model, not {dtype_dict[t.name]}", code="tensor-shape")
+    if b.refusals:
+        raise RefusedModel(path, b.refusals, code=TFLITE)
+    graph = tflite.import_bytes(content, shape_dict, path)
+    variables, made = program_of(b, graph, [t.name for t in inputs])
+    if len(graph.outputs) != len(outputs):
+        b.refusals.append(Refusal("its variables", "graph", "programs keep nothing from run to run"))
+    if b.refusals:
+        raise RefusedModel(path, b.refusals, code=TFLITE)
+    return _program(b, variables, made)
+
+
+def _bytes_of(model: Any) -> tuple[bytes, str]:
+    """The bytes of a TFLite model, and what it is called in errors."""
+    if isinstance(model, (str, Path)):
+        return files.read(Path(model)), str(model)
+    if isinstance(model, (bytes, bytearray)):
+        return bytes(model), "model.tflite"
+    table = getattr(model, "_tab", None)
+    if table is None:
+        raise UsageError(
+            f"a {type(model).__name__} is no TFLite model", code="usage", help="give its bytes or its file"
+        )
+    return bytes(table.Bytes), "model.tflite"
 
 
 def _shape_of(info: Any) -> Sequence[int]:

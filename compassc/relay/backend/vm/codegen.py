@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from compass_runtime.ndarray import NDArray
+from compassc.relay.backend.regions import is_region
 from compassc.relay.backend.vm import instructions as vm
 from compassc.relay.backend.vm.executable import Executable, VMFunction
 from compassc.relay.backend.vm.primitives import Primitives
@@ -258,7 +259,7 @@ class FunctionCode:
             index, kind = self.program.constructor(callee), vm.AllocADT
         elif is_primitive(callee):
             assert isinstance(callee, Function)
-            if "Compiler" in callee.attrs:
+            if "Compiler" in callee.attrs and not (self.program.primitives.on_npu and is_region(callee)):
                 raise error(e, f"a function is for the compiler {callee.attrs['Compiler']}, not for the machine")
             index, kind = self.program.primitives.index_of(callee), vm.InvokePacked
         else:

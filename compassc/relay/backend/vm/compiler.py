@@ -8,11 +8,12 @@ from typing import Any
 from compass_core.errors import UsageError
 from compassc.pass_manager import pipeline_names
 from compassc.pass_manager.context import Sequential
-from compassc.relay.backend.build import builder_of, given_module, one_target
+from compassc.relay.backend.build import builder_of, given_module, one_target, partitioned
 from compassc.relay.backend.kernels import Kernels
 from compassc.relay.backend.vm.codegen import Program
 from compassc.relay.backend.vm.executable import Executable
 from compassc.relay.backend.vm.primitives import Primitives
+from compassc.relay.expr import Function, RefCreate, RefRead, RefWrite
 from compassc.relay.module import MAIN, IRModule
 from compassc.relay.passes import (
     FOLDER,
@@ -23,7 +24,9 @@ from compassc.relay.passes import (
     remove_unused_functions,
     to_a_normal_form,
 )
+from compassc.relay.visit import post_order
 from compassc.targets.library import side_by_side
+from compassc.targets.target import NPU
 
 HOSTS = ("llvm", "c")
 PREFIX = "vm_mod_"
@@ -32,7 +35,7 @@ PREFIX = "vm_mod_"
 def compile(
     mod: Any, target: Any = "llvm", target_host: Any = None, params: Mapping[str, Any] | None = None
 ) -> Executable:
-    """The executable of a module, with kernels for the host (`llvm`, `c`).
+    """The executable of a module, with kernels for the host (`llvm`, `c`), or for an NPU and its host.
 
     `params`: arrays by the names of parameters of `main`, which become constants. Passes are those of the current
     `PassContext`, and those that the machine needs. UsageError for other targets, ExpressionError for programs that do not fit.
@@ -43,27 +46,42 @@ def compile(
 def executable(module: IRModule, target: Any, entry: str) -> Executable:
     """The executable of what a function of a module uses."""
     chosen = one_target(target)
-    if chosen.kind.name not in HOSTS:
+    on_npu = chosen.kind.name == NPU
+    if not on_npu and chosen.kind.name not in HOSTS:
         raise UsageError(
-            f"the virtual machine runs on the host, not on {chosen.kind.name}",
+            f"the virtual machine runs on the host and on NPUs, not on {chosen.kind.name}",
             code="relay-target",
-            help=f"give one of {', '.join(HOSTS)}",
+            help=f"give one of {', '.join(HOSTS)}, or an NPU by its name",
         )
     if not any(v.name_hint == entry for v in module.functions):
         names = ", ".join(v.name_hint for v in module.functions) or "none at all"
         raise UsageError(f"the module has no function {entry}, but {names}", code="input")
-    primitives = Primitives(Kernels(builder_of(chosen), PREFIX))
+    primitives = Primitives(Kernels(builder_of(chosen), PREFIX), on_npu)
     with side_by_side():
-        return Program(lowered(module, entry), primitives).executable
+        return Program(lowered(module, entry, on_npu), primitives).executable
 
 
-def lowered(module: IRModule, entry: str) -> IRModule:
+def lowered(module: IRModule, entry: str, on_npu: bool = False) -> IRModule:
     """The module with the functions that an entry uses: kernels are functions, values have names, no function has literals of
-    others."""
+    others. `on_npu`: what an NPU's layers do is in regions, but in programs with references, whose order counts."""
     used = infer_type.run(remove_unused_functions.run(module, [entry]))
     names = [name for name in pipeline_names("optimize", FOLDER) if name != remove_unused_functions.NAME]
-    optimised: IRModule = Sequential([make(name) for name in names])(eta_expand.run(used, expand_constructor=True))
+    ready = eta_expand.run(used, expand_constructor=True)
+    if (
+        on_npu
+        and entry == MAIN
+        and not any(isinstance(e, _REFERENCES) for f in _functions(ready) for e in post_order(f))
+    ):
+        ready = partitioned(ready)
+    optimised: IRModule = Sequential([make(name) for name in names])(ready)
     return lambda_lift.run(infer_type.run(to_a_normal_form.run(optimised)))
+
+
+_REFERENCES = (RefCreate, RefRead, RefWrite)
+
+
+def _functions(module: IRModule) -> list[Function]:
+    return [f for f in module.functions.values() if isinstance(f, Function)]
 
 
 class VMCompiler:
@@ -92,8 +110,8 @@ class VMCompiler:
         self, mod: Any, target: Any = "llvm", target_host: Any = None, params: Mapping[str, Any] | None = None
     ) -> tuple[IRModule, dict[str, Any]]:
         """The module after the passes of a compilation, and the parameters that are left (none: all are constants)."""
-        one_target(target)
-        return lowered(given_module(mod, params if params is not None else self._params), MAIN), {}
+        on_npu = one_target(target).kind.name == NPU
+        return lowered(given_module(mod, params if params is not None else self._params), MAIN, on_npu), {}
 
     def get_exec(self) -> Executable:
         """The executable. UsageError before `lower`."""

@@ -12,6 +12,7 @@ from compass_runtime.module import Module
 from compass_runtime.ndarray import NDArray, empty
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.relay.backend.kernels import Kernels, tensors_of
+from compassc.relay.backend.regions import is_region
 from compassc.relay.equal import structural_equal, structural_hash
 from compassc.relay.expr import Call, Expr, Function
 from compassc.relay.interpreter import Interpreter, is_settled
@@ -66,10 +67,10 @@ Primitive = Kernel | Reference | Reshape
 
 
 class Primitives:
-    """The primitives of a program: equal functions are one."""
+    """The primitives of a program: equal functions are one. `on_npu`: whether its regions are built."""
 
-    def __init__(self, kernels: Kernels) -> None:
-        self.kernels = kernels
+    def __init__(self, kernels: Kernels, on_npu: bool = False) -> None:
+        self.kernels, self.on_npu = kernels, on_npu
         self.found: list[Primitive] = []
         self._known: dict[int, list[tuple[Function, int]]] = {}
 
@@ -86,6 +87,8 @@ class Primitives:
     def _made(self, f: Function) -> Primitive:
         called = [e.op for e in post_order(f) if isinstance(e, Call) and isinstance(e.op, Op)]
         name = "_".join([op.name for op in called]).replace(".", "_")
+        if is_region(f):
+            return self._kernel(f)
         why = _why_no_kernel(f, called)
         if why:
             return Reference(f"reference_{name}", f, why)

@@ -11,10 +11,13 @@ import numpy as np
 from compassc.importers.declare import Constant
 from compassc.importers.values import Refused
 from compassc.relay.expr import Call, Function, If, Let, Tuple, Var
+from compassc.relay.expr import Constant as Known
 from compassc.relay.frontend.operators.movement import concat, parts, squeezed
 from compassc.relay.frontend.terms import INDEX, Expressions, Term, operator
+from compassc.relay.operators import Op
 from compassc.relay.types import Any as Open
 from compassc.relay.types import FuncType, TensorType, TupleType
+from compassc.relay.visit import children, post_order, rewrite
 
 if TYPE_CHECKING:
     from onnx import GraphProto
@@ -76,21 +79,52 @@ def repeated(b: Expressions, states: Sequence[Term], going: Term | None, limit: 
     gathered = [b.term(Var(f"rows{n}", t)) for n, t in enumerate(rows)]
     flag = b.term(Var("going", TensorType((), "bool")))
     params = [step, flag, *inside, *gathered]
-    kinds = [type_of(p) for p in params]
-    loop = Var("loop", FuncType(kinds, TupleType(kinds[2:])))
     more = [
         b.call("concatenate", [g, b.call("expand_dims", c, axis=0)], axis=0)
         for g, c in zip(gathered, collected, strict=True)
     ]
-    following = [b.call("add", step, 1), _scalar(b, on) if on is not None else flag, *after, *more]
-    again = Call(loop, [known_as(b, v, t).expr for v, t in zip(following, kinds, strict=True)])
     asked = flag if limit is None else b.call("logical_and", flag, b.call("less", step, _scalar(b, limit)))
-    chosen = If(asked.expr, again, Tuple([p.expr for p in params[2:]]))
-    function = Function([_variable(p) for p in params], chosen, TupleType(kinds[2:]))
+    following = [asked, b.call("add", step, 1), _scalar(b, on) if on is not None else flag, *after, *more]
+    outside, (asked, *following) = hoisted(b, following, params)
+    params += [v for v, _ in outside]
+    following += params[len(following) :]
+    kinds = [type_of(p) for p in params]
+    results = params[2 : 2 + len(inside) + len(gathered)]
+    made = TupleType([type_of(r) for r in results])
+    loop = Var("loop", FuncType(kinds, made))
+    again = Call(loop, [known_as(b, v, t).expr for v, t in zip(following, kinds, strict=True)])
+    chosen = If(asked.expr, again, Tuple([r.expr for r in results]))
+    function = Let(loop, Function([_variable(p) for p in params], chosen, made), loop)
     first = [np.asarray(0, INDEX), _scalar(b, going) if going is not None else np.asarray(True), *states]
-    first += [_nothing(b, c) for c in collected]
-    called = Call(loop, [known_as(b, b.of(v), t).expr for v, t in zip(first, kinds, strict=True)])
-    return b.terms(Let(loop, function, called))
+    first += [*(_nothing(b, c) for c in collected), *(e for _, e in outside)]
+    return b.terms(Call(function, [known_as(b, b.of(v), t).expr for v, t in zip(first, kinds, strict=True)]))
+
+
+def hoisted(b: Expressions, made: Sequence[Term], params: Sequence[Term]) -> tuple[list[tuple[Term, Term]], list[Term]]:
+    """What a loop computes again in each step, of nothing that changes: variables for it and what they stand for; and what is made, with these."""
+    changing = {id(p.expr) for p in params}
+    roots = [m.expr for m in made]
+    for e in post_order(Tuple(roots)):
+        if any(id(c) in changing for c in children(e)):
+            changing.add(id(e))
+    found: dict[int, tuple[Term, Term]] = {}
+    seen: set[int] = set()
+    waiting = list(roots)
+    while waiting:
+        e = waiting.pop()
+        if id(e) in seen or isinstance(e, (Known, Function, Let, Op, Var)):
+            continue
+        seen.add(id(e))
+        kind = e.checked_type_
+        if id(e) not in changing and isinstance(kind, TensorType):
+            found[id(e)] = b.term(Var(f"same{len(found)}", kind)), b.term(e)
+        else:
+            waiting += [e.cond] if isinstance(e, If) else children(e)
+    if not found:
+        return [], list(made)
+    whole = rewrite(Tuple(roots), lambda _, e: found[id(e)][0].expr if id(e) in found else e)
+    assert isinstance(whole, Tuple)
+    return list(found.values()), [b.term(e) for e in whole.fields]
 
 
 def _variable(x: Term) -> Var:

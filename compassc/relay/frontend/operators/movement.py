@@ -326,8 +326,20 @@ def depth_to_space_of_columns(b: Expressions, x: Term, *, blocksize: int) -> Ter
 
 
 @operator("SpaceToDepth")
-def space_to_depth(b: Expressions, x: Term, *, blocksize: int) -> Term:
+def space_to_depth(b: Expressions, x: Term, *, blocksize: int, mode: str = "DCR") -> Term:
+    if mode != "DCR":
+        return _by_channels(b, x, blocksize)
     return b.call("nn.space_to_depth", x, block_size=blocksize)
+
+
+def _by_channels(b: Expressions, x: Term, block: int) -> Term:
+    """Blocks of pictures as channels, those of a channel together."""
+    c, h, w = x.shape[1:]
+    if not all(isinstance(d, int) for d in (c, h, w)):
+        raise Refused("the size of its picture is only known at run time")
+    parts = b.reshape(x, [b.size(x, 0), c, h // block, block, w // block, block])
+    turned = b.transpose(parts, [0, 1, 3, 5, 2, 4])
+    return b.reshape(turned, [b.size(x, 0), c * block * block, h // block, w // block])
 
 
 @operator("ReverseSequence")
