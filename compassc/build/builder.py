@@ -7,8 +7,9 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from inspect import signature
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -49,17 +50,20 @@ class Line:
         only_defines: bool = False,
     ) -> None:
         self.text, self.place, self.make, self.variables, self.changed = text, place, make, variables, changed
-        self.body: list[Line] = []
-        self.orelse: list[Line] = []
+        self.body: list[Line] | tuple[()] = ()
+        self.orelse: list[Line] | tuple[()] = ()
         self.defined: E.Var | None = changed[0] if only_defines and EFFECT not in {*variables} else None
         """The variable that it defines, if it does nothing else."""
+
+    def opened(self) -> list[Line]:
+        """Its first block, to be filled."""
+        self.body = block = list[Line]()
+        return block
 
     def all(self) -> Iterator[Line]:
         """The line and those below it."""
         yield self
-        for inner in self.body:
-            yield from inner.all()
-        for inner in self.orelse:
+        for inner in chain(self.body, self.orelse):
             yield from inner.all()
 
     def made(self) -> S.Body:
@@ -73,16 +77,16 @@ class Line:
             last = last.replace(then_case=made(self.body), else_case=made(self.orelse))
         return *first, last
 
-    def lines(self, depth: int, placed: bool = False) -> Iterator[str]:
-        """Its text, and that of the lines below it; `placed`: with the line of Python that made each as a comment."""
+    def write(self, lines: list[str], depth: int, placed: bool = False) -> None:
+        """Adds its text, and that of the lines below it; `placed`: with the line of Python that made each as a comment."""
         comment = f"  # {self.place.file.removeprefix(f'{_PACKAGE.parent}/')}:{self.place.line}" if placed else ""
-        yield "    " * depth + self.text + comment
+        lines.append("    " * depth + self.text + comment)
         for inner in self.body:
-            yield from inner.lines(depth + 1, placed)
+            inner.write(lines, depth + 1, placed)
         if self.orelse:
-            yield "    " * depth + "else:"
+            lines.append("    " * depth + "else:")
             for inner in self.orelse:
-                yield from inner.lines(depth + 1, placed)
+                inner.write(lines, depth + 1, placed)
 
 
 def _node(p: Pointer) -> E.Pointer:
@@ -218,7 +222,7 @@ class Builder(Recorder):
         frame = sys._getframe(2)
         while frame.f_back is not None and _makes_for_others(frame.f_code.co_filename, self.inside):
             frame = frame.f_back
-        return Span(frame.f_code.co_filename, frame.f_lineno)
+        return _span(frame.f_code.co_filename, frame.f_lineno)
 
     def statement(self, text: str, made: Callable[[], S.Stmt], variables: Sequence[E.Var]) -> None:
         self.add(text, lambda: (made(),), variables)
@@ -285,7 +289,7 @@ class Builder(Recorder):
             return (S.For(var, KINDS[kind], low, high, convert(index_expr(step, "loop step"), t), ()),)
 
         line = self.add(text, made, variables, (var,))
-        with self._within(line.body):
+        with self._within(line.opened()):
             yield Value.lazy(t, var, var.name, (var,), whole_range(t))
 
     @contextmanager
@@ -293,7 +297,7 @@ class Builder(Recorder):
         """A loop that runs as long as a condition holds; variables in it may be assigned others within the loop."""
         found = recorded(condition)
         line = self.add(f"while {found.source}:", lambda: (S.While(found.expr, ()),), found.variables)
-        with self._within(line.body):
+        with self._within(line.opened()):
             yield
 
     @contextmanager
@@ -301,7 +305,7 @@ class Builder(Recorder):
         """What happens where a condition holds."""
         found = recorded(condition)
         line = self.add(f"if {found.source}:", lambda: (S.IfThenElse(found.expr, (), ()),), found.variables)
-        with self._within(line.body):
+        with self._within(line.opened()):
             yield
 
     @contextmanager
@@ -309,7 +313,8 @@ class Builder(Recorder):
         """What happens where the condition of the `when` just before it does not hold."""
         last = self.lines[-1]
         assert last.text.startswith("if ") and not last.orelse
-        with self._within(last.orelse):
+        last.orelse = block = list[Line]()
+        with self._within(block):
             yield
 
     @contextmanager
@@ -324,10 +329,7 @@ class Builder(Recorder):
 
     def finish(self, needed: Collection[E.Var] = ()) -> None:
         """Drops definitions that nothing uses, and parameters but those that are `needed`."""
-        uses: Counter[E.Var] = Counter()
-        for line in self.lines:
-            for inner in line.all():
-                uses.update(inner.variables)
+        uses = Counter(v for line in self.lines for inner in line.all() for v in inner.variables)
         while _swept(self.lines, uses):
             pass
         self.parameters = [(v, a) for v, a in self.parameters if uses[v] or v in needed]
@@ -349,7 +351,10 @@ class Builder(Recorder):
     def written(self, placed: bool = False) -> list[str]:
         """The statements as lines of a kernel file, without the indentation of a function's body; `placed`: with the
         places of this package that made them."""
-        return [text for line in self.lines for text in line.lines(0, placed)]
+        found: list[str] = []
+        for line in self.lines:
+            line.write(found, 0, placed)
+        return found
 
 
 _signature = cache(signature)
@@ -357,6 +362,7 @@ _CHANGED: dict[tuple[Any, ...], tuple[bool, ...]] = {}
 """Which arguments macros change, by macro and types of arguments."""
 _LOOPS: dict[tuple[Any, ...], DataType] = {}
 """Types of loops' variables, by those of the bounds."""
+_span = lru_cache(1 << 14)(Span)
 
 
 @cache
@@ -370,8 +376,9 @@ def _swept(lines: list[Line], uses: Counter[E.Var]) -> bool:
     found = False
     for i in reversed(range(len(lines))):
         line = lines[i]
-        if line.body or line.orelse:
-            found |= _swept(line.body, uses) | _swept(line.orelse, uses)
+        for block in (line.body, line.orelse):
+            if block:
+                found |= _swept(block, uses)
         var = line.defined
         if var is not None and not uses[var]:
             uses.subtract(line.variables)

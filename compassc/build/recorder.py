@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, ClassVar, NoReturn, TypeVar, cast
 
 import numpy as np
@@ -46,21 +47,14 @@ class Recorder:
             yield
 
     def operation(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        args = tuple([plain(x) for x in args])
-        kwargs = {k: plain(v) for k, v in kwargs.items()} if kwargs else kwargs
+        args = tuple([x if type(x) in _PLAIN else plain(x) for x in args])
         variables: list[E.Var] = [] if op.effect in ("pure", "read") else [EFFECT]
-        key = (op.name, types_of(args, variables), tuple(kwargs), types_of(kwargs.values(), variables))
-
-        def made() -> Any:
-            from compassc.language.parser.calls import build_op
-
-            return build_op(_NO_MODULE, op, args, kwargs)
-
-        def range_of(value: Value) -> Range:
-            operands = [*args, *(v for k, v in kwargs.items() if k in op.operands)]
-            return ranges.of_operation(op.name, value.dtype, operands)
-
-        return self._result(key, made, call_text(f"S.{op.name}", args, kwargs), variables, range_of)
+        key: tuple[Any, ...] = (op.name, types_of(args, variables))
+        if kwargs:
+            kwargs = {k: plain(v) for k, v in kwargs.items()}
+            key = (*key, tuple(kwargs), types_of(kwargs.values(), variables))
+        text, range_of = call_text(f"S.{op.name}", args, kwargs), partial(_range_of_operation, op, args, kwargs)
+        return self._result(key, partial(_operation, op, args, kwargs), text, variables, range_of)
 
     def _result(
         self,
@@ -86,7 +80,7 @@ class Recorder:
                 Value.lazy(t, lambda i=i: parts()[i].expr, f"{text}[{i}]", variables, range_of)  # type: ignore[misc]
                 for i, t in enumerate(form)
             )
-        return Value.lazy(form, lambda: made().expr, text, variables, range_of)
+        return Value.lazy(form, made, text, variables, range_of)
 
     def binary(self, symbol: str, a: Any, b: Any) -> Any:
         a, b, adapt = plain(a), plain(b), self._adapt
@@ -107,10 +101,8 @@ class Recorder:
             base = a if isinstance(a, Pointer) else b
             return base.moved_by(lambda: _binary(symbol, a, b, adapt).offset, text, variables)
 
-        def range_of(value: Value) -> Range:
-            return ranges.of_operator(value.expr, (a, b))
-
-        return Value.lazy(form, lambda: _binary(symbol, a, b, adapt).expr, text, variables, range_of, False)
+        range_of = partial(_range_of_operator, (a, b))
+        return Value.lazy(form, partial(_binary, symbol, a, b, adapt), text, variables, range_of, False)
 
     def unary(self, symbol: str, a: Any) -> Any:
         from compassc.language.parser.operators import unary
@@ -229,6 +221,21 @@ def _statement(found: Any) -> S.Stmt:
     return found if isinstance(found, S.Stmt) else S.Evaluate(found.expr)
 
 
+def _operation(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    from compassc.language.parser.calls import build_op
+
+    return build_op(_NO_MODULE, op, args, kwargs)
+
+
+def _range_of_operation(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], value: Value) -> Range:
+    operands = [*args, *(v for k, v in kwargs.items() if k in op.operands)]
+    return ranges.of_operation(op.name, value.dtype, operands)
+
+
+def _range_of_operator(operands: tuple[Any, Any], value: Value) -> Range:
+    return ranges.of_operator(value.expr, operands)
+
+
 def _binary(symbol: str, a: Any, b: Any, adapt: bool) -> Any:
     from compassc.language.parser.operators import binary
 
@@ -302,7 +309,7 @@ def argument(x: Any) -> str:
 
 
 def call_text(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    given = [argument(x) for x in args]
+    given = [x.source if type(x) is Value or type(x) is Pointer else argument(x) for x in args]
     if kwargs:
         given += [f"{k}={argument(v)}" for k, v in kwargs.items()]
     return f"{name}({', '.join(given)})"

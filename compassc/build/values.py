@@ -36,22 +36,24 @@ class Value(Expression):
     __slots__ = ("_expr", "_range", "_type", "source", "variables", "whole")
 
     def __init__(self, expr: E.Expr, source: str, low: int = 0, high: int = 0, whole: bool = True) -> None:
-        self._expr: E.Expr | Callable[[], E.Expr] = expr
+        self._expr: E.Expr | Callable[[], Any] = expr
         self._type, self.source, self.whole = expr.data_type, source, whole
         self._range: Range | Callable[[Value], Range] = (low, high)
-        self.variables: tuple[E.Var, ...] = tuple(x for x in walk_exprs(expr) if type(x) is E.Var)
+        self.variables: tuple[E.Var, ...] = (
+            (expr,) if type(expr) is E.Var else tuple(x for x in walk_exprs(expr) if type(x) is E.Var)
+        )
 
     @classmethod
     def lazy(
         cls,
         dtype: DataType,
-        expr: E.Expr | Callable[[], E.Expr],
+        expr: E.Expr | Callable[[], Any],
         source: str,
         variables: Sequence[E.Var],
         found: Range | Callable[[Value], Range],
         whole: bool = True,
     ) -> Value:
-        """A value whose IR and range are found when somebody asks for them."""
+        """A value whose IR and range are found when somebody asks for them; the IR is given, or a value that has it."""
         made = object.__new__(cls)
         made._expr, made._type, made.source, made.whole = expr, dtype, source, whole
         made._range, made.variables = found, tuple(variables)
@@ -61,7 +63,8 @@ class Value(Expression):
     def expr(self) -> E.Expr:
         found = self._expr
         if not isinstance(found, E.Expr):
-            self._expr = found = found()
+            given = found()
+            self._expr = found = given if isinstance(given, E.Expr) else given.expr
         return found
 
     @property
