@@ -36,16 +36,15 @@ def recast(
 ) -> Expr | IRModule:
     """An expression, or a module's `main`, in which calls of `ops` (by default "nn.conv2d") take arguments of `dtype` and give
     `out_dtype`, which is cast back. `skip_layers`: calls to leave alone by their numbers, the first one is 0; numbers below 0
-    count from the last."""
+    count from the last. What is made of an expression has no types yet."""
     if isinstance(expr, IRModule):
         whole = infer_type.run(expr)
         functions = dict(whole.functions.items())
         functions[whole.get_global_var(MAIN)] = _recast(whole[MAIN], dtype, out_dtype, ops, skip_layers)
         return infer_type.run(changed(whole, functions))
     typed = infer_type.run(IRModule.from_expr(expr))[MAIN]
-    made = infer_type.run(IRModule.from_expr(_recast(typed, dtype, out_dtype, ops, skip_layers)))[MAIN]
-    result: Expr = made if isinstance(expr, Function) else made.body
-    return result
+    made = _recast(typed, dtype, out_dtype, ops, skip_layers)
+    return made.replace(ret_type=expr.ret_type) if isinstance(expr, Function) else made.body
 
 
 def _recast(

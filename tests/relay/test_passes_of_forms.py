@@ -92,14 +92,15 @@ def test_batches_change_with_all_that_follows():
 def test_operators_are_cast_by_name():
     x, w = relay.var("x", shape=(1, 2, 4, 4)), relay.const(np.ones((2, 2, 3, 3), "float32"))
     e = build("nn.relu", build("nn.conv2d", build("nn.conv2d", x, w, padding=1), w))
-    made = recast(relay.Function([x], e), "int8", "int32")
+    made = typed(recast(relay.Function([x], e), "int8", "int32"))["main"]
     assert [c.checked_type.dtype for c in calls(made, "nn.conv2d")] == [
         "int32",
         "int32",
     ] and made.ret_type.dtype == "float32"
     array = np.full((1, 2, 4, 4), 1, "float32")
     np.testing.assert_array_equal(evaluate(module(made), array)[0], evaluate(typed(relay.Function([x], e)), array)[0])
-    assert [c.checked_type.dtype for c in calls(recast(e, "int8", "int32", skip_layers=[0]), "nn.conv2d")] == [
+    second = typed(relay.Function([x], recast(e, "int8", "int32", skip_layers=[0])))["main"]
+    assert [c.checked_type.dtype for c in calls(second, "nn.conv2d")] == [
         "float32",
         "int32",
     ]
