@@ -40,22 +40,27 @@ def decoded(t: Array, centre: Array, size: Array, limits: Limits) -> Array:
     return np.concatenate(ends, -1)
 
 
-class Chosen(NamedTuple):
-    """The boxes of one image, in order: index, class; and which classes have how many."""
+class Found:
+    """Boxes with scores of images, up to `room` of each, and how many there are by class, in up to `slots`; the rest is 0."""
 
-    boxes: list[int]
-    classes: list[int]
+    def __init__(self, images: int, room: int, slots: int, boxes: Array, scores: Array) -> None:
+        """`boxes`, `scores`: arrays of the types of the results."""
+        self.boxes, self.scores = np.zeros((images, room, 4), boxes.dtype), np.zeros((images, room), scores.dtype)
+        self.counts, self.labels, self.many = (np.zeros((images, n), np.int64) for n in (slots, slots, 1))
+        self.taken = np.zeros(images, np.int64)
+        """How many boxes an image has."""
 
-    def counted(self, slots: int) -> tuple[Array, Array, int]:
-        """(boxes per class, labels of classes that have some, how many these are)."""
-        counts, labels = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
-        found, many = np.unique(np.asarray(self.classes, np.int64), return_counts=True)
-        counts[: len(found)], labels[: len(found)] = many, found
-        return counts, labels, len(found)
+    def put(self, image: int, boxes: Array, scores: Array, classes: Array) -> None:
+        """The boxes of an image, of classes in ascending order."""
+        n = self.taken[image] = len(classes)
+        self.boxes[image, :n], self.scores[image, :n] = boxes, scores
+        labels, counts = np.unique(classes, return_counts=True)
+        many = self.many[image] = len(labels)
+        self.counts[image, :many], self.labels[image, :many] = counts, labels
 
 
-def chosen(scores: Array, threshold: float | np.float32, room: int, lowest: bool = False) -> Chosen:
-    """Of scores [boxes, classes] those above a threshold, by class, then by box: the first `room`.
+def chosen(scores: Array, threshold: float | np.float32, room: int, lowest: bool = False) -> tuple[Array, Array]:
+    """(boxes, classes) of scores [boxes, classes] above a threshold, by class, then by box: the first `room`.
 
     `lowest`: where there are more, instead those with the lowest scores, in their order.
     """
@@ -64,7 +69,25 @@ def chosen(scores: Array, threshold: float | np.float32, room: int, lowest: bool
         order = np.argsort(scores[box, label], kind="stable")[:room]
         box, label = box[order], label[order]
     order = np.argsort(label, kind="stable")[:room]
-    return Chosen(box[order].tolist(), label[order].tolist())
+    return box[order], label[order]
+
+
+def selected(
+    s: Decode,
+    boxes: Array,
+    scores: Array,
+    threshold: float | np.float32,
+    order: Sequence[int] = (0, 1, 2, 3),
+    lowest: bool = False,
+) -> Found:
+    """The boxes [images, boxes, 4], or of each class [images, boxes, classes, 4], that are `chosen` by their scores [images,
+    boxes, classes], with corners in an order."""
+    found = Found(s.images, s.room, s.slots, boxes, scores)
+    for i in range(s.images):
+        box, label = chosen(scores[i], threshold, s.room, lowest)
+        corners = boxes[i, box] if boxes.ndim == 3 else boxes[i, box, label]
+        found.put(i, corners[:, list(order)], scores[i, box, label], label)
+    return found
 
 
 def check_outputs(layer: Layer, want: Sequence[tuple[int, ...]]) -> None:
@@ -135,9 +158,8 @@ def decode_box(layer: Layer, scores: Array, deltas: Array, *anchors: Array) -> l
     fixed = anchors_of(layer, s.boxes, anchors[0] if anchors else None).astype(F)
     t = deltas.astype(F) / np.asarray(four(layer, "variance", (10, 10, 5, 5)), F)
     boxes = decoded(t, fixed[:, :2], fixed[:, 2:], limits)
-    return _decoded_results(
-        layer, s, boxes, scores.astype(F)[..., s.skipped :], F(layer.number("score_threshold", 0.5))
-    )
+    threshold = F(layer.number("score_threshold", 0.5))
+    return _decoded_results(layer, selected(s, boxes, scores.astype(F)[..., s.skipped :], threshold, lowest=True))
 
 
 def quantised_decode_box(layer: Layer, scores: Array, deltas: Array, *anchors: Array) -> list[Array]:
@@ -158,20 +180,12 @@ def quantised_decode_box(layer: Layer, scores: Array, deltas: Array, *anchors: A
     if limits.clip:
         ends = [np.clip(e, 0, most) for e in ends]
     real = scores.astype(np.int64)[..., s.skipped :] + layer.input.scalar_zero
-    return _decoded_results(layer, s, np.concatenate(ends, -1), real, layer.integer("score_threshold_uint8"))
+    threshold = layer.integer("score_threshold_uint8")
+    return _decoded_results(layer, selected(s, np.concatenate(ends, -1), real, threshold, lowest=True))
 
 
-def _decoded_results(
-    layer: Layer, s: Decode, boxes: Array, scores: Array, threshold: float | np.float32
-) -> list[Array]:
-    found, values = np.zeros((s.images, s.room, 4), boxes.dtype), np.zeros((s.images, s.room), scores.dtype)
-    counts, labels, many = (np.zeros((s.images, n), np.int64) for n in (s.slots, s.slots, 1))
-    for i in range(s.images):
-        kept = chosen(scores[i], threshold, s.room, lowest=True)
-        n = len(kept.boxes)
-        found[i, :n], values[i, :n] = boxes[i, kept.boxes], scores[i, kept.boxes, kept.classes]
-        counts[i], labels[i], many[i] = kept.counted(s.slots)
-    return shaped(layer, [found, counts, many, values, labels])
+def _decoded_results(layer: Layer, found: Found) -> list[Array]:
+    return shaped(layer, [found.boxes, found.counts, found.many, found.scores, found.labels])
 
 
 # -- DetectionOutput
@@ -215,16 +229,13 @@ def detection_output(layer: Layer, scores: Array, deltas: Array, proposals: Arra
     size = given[..., 2:] - given[..., :2]
     centre = (given[..., :2] + given[..., 2:]) * F(0.5)
     boxes = decoded(t, centre[:, :, None], size[:, :, None], limits)
-    real = scores.astype(F)[..., s.skipped :]
-    found, values = np.zeros((s.images, s.room, 4), F), np.zeros((s.images, s.room), F)
-    counts, labels, many = (np.zeros((s.images, n), np.int64) for n in (s.slots, s.slots, 1))
-    for i in range(s.images):
-        kept = chosen(real[i], F(layer.number("score_threshold", 0.7)), s.room)
-        n = len(kept.boxes)
-        found[i, :n] = boxes[i, kept.boxes, kept.classes][:, order]
-        values[i, :n] = real[i, kept.boxes, kept.classes]
-        counts[i], labels[i], many[i] = kept.counted(s.slots)
-    return shaped(layer, [values, found, counts, labels, many])
+    real, threshold = scores.astype(F)[..., s.skipped :], F(layer.number("score_threshold", 0.7))
+    return listed_results(layer, selected(s, boxes, real, threshold, order))
+
+
+def listed_results(layer: Layer, found: Found) -> list[Array]:
+    """The outputs of types that give scores first."""
+    return shaped(layer, [found.scores, found.boxes, found.counts, found.labels, found.many])
 
 
 def xform_clip(layer: Layer) -> float:
@@ -294,13 +305,12 @@ def proposal(layer: Layer, scores: Array, deltas: Array) -> list[Array]:
     fixed = proposal_anchors(layer, s.boxes).astype(F)
     t = deltas.astype(F) / np.asarray((10, 10, 5, 5), F)
     boxes = decoded(t, fixed[:, :2], fixed[:, 2:], Limits(layer.number("height", 600), layer.number("width", 600)))
-    real = scores.astype(F)[..., 1:]
-    found, values, many = np.zeros((s.images, s.room, 4), F), np.zeros((s.images, s.room), F), np.zeros(s.images)
-    for i in range(s.images):
-        kept = chosen(real[i], F(layer.number("score_threshold", 0.45)), s.room)
-        n = len(kept.boxes)
-        found[i, :n], values[i, :n], many[i] = boxes[i, kept.boxes], real[i, kept.boxes, 0], n
-    return shaped(layer, [values, found, many, np.ones(s.images)])
+    real, threshold = scores.astype(F)[..., 1:], F(layer.number("score_threshold", 0.45))
+    return proposal_results(layer, selected(s, boxes, real, threshold))
+
+
+def proposal_results(layer: Layer, found: Found) -> list[Array]:
+    return shaped(layer, [found.scores, found.boxes, found.taken, np.ones(len(found.taken), np.int64)])
 
 
 def proposal_anchors(layer: Layer, boxes: int) -> Array:

@@ -16,14 +16,16 @@ from compassc.layers.arithmetic import look_up, requantise
 from compassc.layers.families.detection.boxes import (
     ANCHOR_MODES,
     Decode,
-    chosen,
     detection_sizes,
+    listed_results,
     multibox_sizes,
     proposal_anchors,
+    proposal_results,
     proposal_sizes,
+    selected,
     shaped,
 )
-from compassc.layers.families.detection.yolo import Head, Lists, fused_lists, fused_sizes, head_of
+from compassc.layers.families.detection.yolo import Head, Lists, best_of, fused_lists, fused_sizes, head_of
 
 LETTERS = "yxhw"
 LIMIT = 32767
@@ -128,14 +130,8 @@ def quantised_proposal(layer: Layer, scores: Array, deltas: Array) -> list[Array
     sides = np.clip((np.stack([th, tw], -1) * fixed[:, 2:]) >> p.shift, 0, most)
     middle = ((np.stack([ty, tx], -1) * fixed[:, 2:]) >> p.shift) + fixed[:, :2]
     ends = [np.clip(halved(2 * middle + sign * sides), 0, most) for sign in (-1, 1)]
-    boxes, real = np.concatenate(ends, -1), scores.astype(np.int64)[..., 1:]
-    found, values = np.zeros((s.images, s.room, 4), np.int64), np.zeros((s.images, s.room), np.int64)
-    many = np.zeros(s.images, np.int64)
-    for i in range(s.images):
-        kept = chosen(real[i], p.threshold, s.room)
-        n = len(kept.boxes)
-        found[i, :n], values[i, :n], many[i] = boxes[i, kept.boxes], real[i, kept.boxes, 0], n
-    return shaped(layer, [values, found, many, np.ones(s.images, np.int64)])
+    real = scores.astype(np.int64)[..., 1:]
+    return proposal_results(layer, selected(s, np.concatenate(ends, -1), real, p.threshold))
 
 
 # -- DetectionOutput
@@ -197,15 +193,7 @@ def quantised_detection_output(layer: Layer, scores: Array, deltas: Array, propo
     middle = parts[1] + requantise(centre, d.scale[2], d.shift[2], 0, -LIMIT - 1, LIMIT)
     boxes = np.concatenate([np.clip(middle - half, 0, most), np.clip(middle + half, 0, most)], -1)
     real = scores.astype(np.int64)[..., s.skipped :]
-    found, values = np.zeros((s.images, s.room, 4), np.int64), np.zeros((s.images, s.room), np.int64)
-    counts, labels, many = (np.zeros((s.images, n), np.int64) for n in (s.slots, s.slots, 1))
-    for i in range(s.images):
-        kept = chosen(real[i], d.threshold, s.room)
-        n = len(kept.boxes)
-        found[i, :n] = boxes[i, kept.boxes, kept.classes][:, order]
-        values[i, :n] = real[i, kept.boxes, kept.classes]
-        counts[i], labels[i], many[i] = kept.counted(s.slots)
-    return shaped(layer, [values, found, counts, labels, many])
+    return listed_results(layer, selected(s, boxes, real, d.threshold, order))
 
 
 # -- BoundingBox, MultiboxTransformLoc
@@ -446,23 +434,7 @@ def quantised_region(layer: Layer, x: Array) -> list[Array]:
         for e, sign in zip(ends, (-1, 1), strict=True):
             e.insert(0, np.clip(middle + sign * (size >> 1), 0, 1 << f.cell[i]))
     boxes = np.stack([*ends[0], *ends[1]], -1).reshape(h.images, -1, 4)
-    return _best(layer, h, scores.reshape(h.images, -1, h.classes), boxes)
-
-
-def _best(layer: Layer, h: Head, scores: Array, boxes: Array) -> list[Array]:
-    """The lists of boxes with a score above 0; where there is no room for all, of those with the best scores."""
-    found, values = np.zeros((h.images, h.room, 4), np.int64), np.zeros((h.images, h.room), np.int64)
-    counts, labels, many = (np.zeros((h.images, n), np.int64) for n in (h.slots, h.slots, 1))
-    for i, of_image in enumerate(scores):
-        box, label = np.nonzero(of_image)
-        best = np.sort(np.argsort(-of_image[box, label], kind="stable")[: h.room])
-        box, label = box[best], label[best]
-        order = np.argsort(label, kind="stable")
-        box, label = box[order], label[order]
-        found[i, : len(box)], values[i, : len(box)] = boxes[i, box], of_image[box, label]
-        kinds, numbers = np.unique(label, return_counts=True)
-        counts[i, : len(kinds)], labels[i, : len(kinds)], many[i] = numbers, kinds, len(kinds)
-    return shaped(layer, [values, found, counts, labels, many])
+    return best_of(layer, h, scores.reshape(h.images, -1, h.classes), boxes, 0)
 
 
 FUSE_BITS = 12

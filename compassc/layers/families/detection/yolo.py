@@ -9,7 +9,7 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
-from compassc.layers.families.detection.boxes import F, check_outputs, shaped
+from compassc.layers.families.detection.boxes import F, Found, check_outputs, listed_results, shaped
 
 
 class Head(NamedTuple):
@@ -67,8 +67,6 @@ def region(layer: Layer, x: Array) -> list[Array]:
     anchors, (down, across) = anchors_of_cells(layer, h.boxes), shifts(layer, h)
     threshold = F(layer.number("obj_thresh", 0.3))
     wide = x.astype(F).reshape(h.images, h.rows, h.columns, h.boxes, 5 + h.classes)
-    found, values = np.zeros((h.images, h.room, 4), F), np.zeros((h.images, h.room), F)
-    counts, labels, many = (np.zeros((h.images, n), np.int64) for n in (h.slots, h.slots, 1))
     powers = np.exp(wide[..., 5:] - wide[..., 5:].max(-1, keepdims=True))
     scores = _sigmoid(wide[..., 4:5]) * (powers / powers.sum(-1, keepdims=True))
     row, column = np.arange(h.rows, dtype=F)[:, None, None], np.arange(h.columns, dtype=F)[:, None]
@@ -79,18 +77,19 @@ def region(layer: Layer, x: Array) -> list[Array]:
     half = F(0.5)
     ends = (middle_y - height * half, middle_x - width * half, middle_y + height * half, middle_x + width * half)
     boxes = np.clip(np.stack(ends, -1), F(0), F(1)).reshape(h.images, -1, 4)
-    for i, of_image in enumerate(scores.reshape(h.images, -1, h.classes)):
+    return best_of(layer, h, scores.reshape(h.images, -1, h.classes), boxes, threshold)
+
+
+def best_of(layer: Layer, h: Head, scores: Array, boxes: Array, threshold: float | np.float32) -> list[Array]:
+    """The lists of boxes with a score above a threshold; where there is no room for all, of those with the best scores, of
+    equal ones the first."""
+    found = Found(h.images, h.room, h.slots, boxes, scores)
+    for i, of_image in enumerate(scores):
         box, label = np.nonzero(of_image > threshold)
-        real = of_image[box, label]
-        if len(box) > h.room:
-            best = np.sort(np.lexsort((label, box, -real))[: h.room])
-            box, label, real = box[best], label[best], real[best]
-        order = np.argsort(label, kind="stable")
-        box, label, real = box[order], label[order], real[order]
-        found[i, : len(box)], values[i, : len(box)] = boxes[i, box], real
-        kinds, numbers = np.unique(label, return_counts=True)
-        counts[i, : len(kinds)], labels[i, : len(kinds)], many[i] = numbers, kinds, len(kinds)
-    return shaped(layer, [values, found, counts, labels, many])
+        best = np.sort(np.argsort(-of_image[box, label], kind="stable")[: h.room])
+        order = best[np.argsort(label[best], kind="stable")]
+        found.put(i, boxes[i, box[order]], of_image[box[order], label[order]], label[order])
+    return listed_results(layer, found)
 
 
 class Lists(NamedTuple):
