@@ -40,16 +40,12 @@ context managers around what they loop over, and generators where it is made sev
 **Macros** are called as in a kernel file (`multiply_wide(high, low, scale)`), and are the form for a part that is one
 algorithm: real code, whose places are its own lines. The text has the call; `Builder.called` says of which module.
 
-Kernels of layers (`compassc.layers`): a step of an element-wise layer is written against `layers.steps.Steps`, so that it
-serves kernels of both kinds: `layers.layer_kernel.LayerKernel`, which is a builder, and `layers.source.KernelSource`, the
-text of those that are not ported yet, into which a step's values go by their text. Both end in a `layers.source.Kernel`:
-text, arguments, and of those made here the function. Nothing else asks which kind a kernel is.
-
-To port a family: steps first, which is a change of spelling (`k.let(f"{a.name} + {b.name}", "int32", low, high)` becomes
-`k.let(a + b)`, `k.do("macro(...)")` becomes `macro(...)`, `k.scalar` becomes `k.number`); then its loops, with `k.held`,
-`k.when`, `k.for_range`, `k.shared` (items of all TECs) and `k.scratch` (LSRAM), as `layers.moving` has it; then what only
-it used of `source` goes. After each, `make replay` of the family's types, and its name in `PORTED` of
-`tests/layers/test_made_kernels.py`.
+Kernels of layers (`compassc.layers`) are made by `layers.layer_kernel.LayerKernel`, a builder that has numbers, tables and
+tensors of layers as parameters: `k.number`, `k.table`, `k.tensor`; `k.let` and `k.held` name a value, `k.changing` and
+`k.assign` are for one that changes; `k.when`, `k.for_range`, `k.while_loop`, `k.shared` (items of all TECs) and `k.scratch`
+(LSRAM) are the rest. A step of an element-wise layer makes values of values, and is all that its author writes. Each kernel
+ends in a `layers.layer_kernel.Kernel`: text, arguments, and the function. `make replay` says what a change did to results
+and cycles.
 """
 
 from __future__ import annotations

@@ -19,14 +19,13 @@ from compassc.build import Address, Expression, Line, Pointer, Value, invariant
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.ir.dtypes import INT32
-from compassc.layers.emit import as_stored, wide_kind
+from compassc.layers.emit import as_stored
 from compassc.layers.joins import across_sum, add_to_pair
 from compassc.layers.kernels import follow
 from compassc.layers.layer_kernel import Lanes, LayerKernel, tail
 from compassc.layers.machine import Share, tasks
-from compassc.layers.steps import LANES, everywhere
 from compassc.layers.streams import bytes_of
-from compassc.layers.vectors import clamp, pointee
+from compassc.layers.vectors import LANES, clamp, everywhere, pointee, wide_kind
 
 SLAB = Share(5)
 """LSRAM for the elements of one position, of all staged operands together."""

@@ -14,8 +14,8 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.declare import evaluate
 from compassc.layers.kernels import STEPS
-from compassc.layers.steps import LANES, Steps
-from compassc.layers.vectors import WIDE, entries_of_bytes, pointee
+from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.vectors import LANES, WIDE, entries_of_bytes, pointee
 
 BYTES = ("int8", "uint8")
 ENTRIES = 256
@@ -63,13 +63,13 @@ def _flat(tensor: Tensor) -> Tensor:
     return replace(tensor, shape=(ENTRIES,))
 
 
-def looked_up(k: Steps, layers: Sequence[Layer], x: Value) -> Value | None:
+def looked_up(k: LayerKernel, layers: Sequence[Layer], x: Value) -> Value | None:
     """The value after a run of layers on `x`, by their table; None where there is none."""
     table = table_of(layers)
     return None if table is None else widened_of(k, entries(k, x, layers[0].input.dtype, table), table)
 
 
-def looked_up_apart(k: Steps, layer: Layer, method: str, given: Sequence[Value]) -> Value | None:
+def looked_up_apart(k: LayerKernel, layer: Layer, method: str, given: Sequence[Value]) -> Value | None:
     """The maximum or minimum that a layer makes of two bytes, where it is that of a function of each.
 
     All pairs are tried: results of other layers, and of those whose rounding is not monotonic, are None.
@@ -102,7 +102,7 @@ def all_bytes(tensor: Tensor) -> Array:
     return np.arange(ENTRIES).astype(np.uint8).view(numpy_dtype(tensor.dtype))
 
 
-def entries(k: Steps, x: Value, dtype: str, table: Array) -> Value:
+def entries(k: LayerKernel, x: Value, dtype: str, table: Array) -> Value:
     """The variable with the entries of a table at the bytes of a value, as they are stored."""
     at = k.let(k.stored(x, dtype))
     halves = table.reshape(-1, 1).view(np.uint8).T
@@ -111,7 +111,7 @@ def entries(k: Steps, x: Value, dtype: str, table: Array) -> Value:
     return k.let(S.reinterpret(whole, f"{table.dtype.name}x{LANES}"))
 
 
-def widened_of(k: Steps, held: Value, table: Array) -> Value:
+def widened_of(k: LayerKernel, held: Value, table: Array) -> Value:
     """Stored lanes, which are among those of a table, as a value. Each step has a name, so that it is done once."""
     dtype, value = table.dtype.name, k.let(held)
     if dtype in BYTES:
@@ -121,7 +121,7 @@ def widened_of(k: Steps, held: Value, table: Array) -> Value:
     return value
 
 
-def registers_of(k: Steps, table: Array, size: int = ENTRIES) -> list[Value]:
+def registers_of(k: LayerKernel, table: Array, size: int = ENTRIES) -> list[Value]:
     """The variables that hold the first `size` bytes of a table."""
     pointer = k.pointer(np.ascontiguousarray(table[:size]))
     return [k.once(S.vload(pointer + i * LANES, lanes=LANES)) for i in range(size // LANES)]

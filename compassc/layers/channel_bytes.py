@@ -16,7 +16,7 @@ from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.byte_functions import BYTES, ENTRIES, all_bytes, registers_of, widened_of
 from compassc.layers.declare import evaluate
-from compassc.layers.steps import Steps
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.vectors import (
     entries_of_bytes,
     entries_of_half,
@@ -35,7 +35,7 @@ DEEPEST = 22
 """Bits of the sums below the results' first one."""
 
 
-def results_of(k: Steps, layer: Layer, x: Value, axis: int) -> Array | None:
+def results_of(k: LayerKernel, layer: Layer, x: Value, axis: int) -> Array | None:
     """What a layer of one operand gives by channel along an axis and byte; None where the operand is not held in bytes."""
     source, out, rank = layer.input, layer.output, len(layer.input.shape)
     known = (x.name, source.dtype) in k.stored_forms and not k.one_for_all
@@ -55,7 +55,7 @@ def _shaped(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
     return replace(tensor, shape=shape)
 
 
-def straight(k: Steps, layer: Layer, x: Value, results: Array, slopes: Array) -> Value | None:
+def straight(k: LayerKernel, layer: Layer, x: Value, results: Array, slopes: Array) -> Value | None:
     """The results as bytes times two numbers plus a third over a power of two, to the nearest, with about these slopes;
     None where there are none such numbers."""
     kind, dtype = layer.output.integer, layer.output.dtype
@@ -102,7 +102,7 @@ def _lines(
     return None if left.any() else (numbers[0], numbers[1], numbers[2])
 
 
-def bent(k: Steps, layer: Layer, x: Value, results: Array, slopes: Array, shift: int) -> Value | None:
+def bent(k: LayerKernel, layer: Layer, x: Value, results: Array, slopes: Array, shift: int) -> Value | None:
     """The results, where negative elements are first multiplied by a slope of their channel over 2^shift, to the nearest.
 
     That product's magnitude is a byte, and what follows a table of it; the others have a table of their own.
@@ -138,7 +138,7 @@ def bent(k: Steps, layer: Layer, x: Value, results: Array, slopes: Array, shift:
     return widened_of(k, k.let(S.reinterpret(both, f"{out.dtype}x32")), results)
 
 
-def _looked_up(k: Steps, at: Value, table: Array, whole: bool) -> Value:
+def _looked_up(k: LayerKernel, at: Value, table: Array, whole: bool) -> Value:
     """The entries of a table at bytes; of its first half alone unless it is `whole`."""
     found = entries_of_bytes if whole else entries_of_half
     entries: Value = found(at, *registers_of(k, table, ENTRIES if whole else ENTRIES // 2))

@@ -11,6 +11,7 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import INTEGER_TYPES
 from compassc.layers import vectors
 from compassc.layers.arithmetic import TRUNCATED_DTYPES, requantise_as, whole_limits
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.rectify import slopes_of
 from compassc.layers.requantise import (
     DOUBLE_EXACT,
@@ -25,14 +26,13 @@ from compassc.layers.requantise import (
     scaled,
     shifted_pair,
 )
-from compassc.layers.steps import Steps
-from compassc.layers.vectors import WIDE, clamp, entry_of, negate_pair, positive_pair, requantised, scale_pair, wide
+from compassc.layers.vectors import clamp, entry_of, negate_pair, positive_pair, requantised, scale_pair, wide
 
 FLOATS_BELOW_2_31 = 2**31 - 65
 """The largest integer whose nearest float32 is an int32."""
 
 
-def rectify(k: Steps, layer: Layer, method: str, value: Sum, scale: Array, shift: Array) -> Value:
+def rectify(k: LayerKernel, layer: Layer, method: str, value: Sum, scale: Array, shift: Array) -> Value:
     """The quantised rectifier at the end of a layer; see `compassc.layers.rectify`."""
     out = layer.output
     if method == "PRELU" and not isinstance(value, Pair) and _is_steep(layer, value):
@@ -52,13 +52,13 @@ def rectify(k: Steps, layer: Layer, method: str, value: Sum, scale: Array, shift
     return requantise_to(k, value, scale, shift, out)
 
 
-def _clip(k: Steps, layer: Layer, value: Sum, scale: Array, shift: Array) -> Value:
+def _clip(k: LayerKernel, layer: Layer, value: Sum, scale: Array, shift: Array) -> Value:
     out, extra = layer.output, 8 if layer.output.integer.bits <= 8 else 0
     inner = requantise(k, value, scale, shift - extra, 0, layer.integer("clip_min"), layer.integer("clip_max"))
     return requantise(k, inner, 1, extra, out.scalar_zero, out.low, out.high)
 
 
-def _rectify_pair(k: Steps, layer: Layer, method: str, pair: Pair, scale: Array, shift: Array) -> Value:
+def _rectify_pair(k: LayerKernel, layer: Layer, method: str, pair: Pair, scale: Array, shift: Array) -> Value:
     out = layer.output
     if method == "CLIP" and out.dtype not in TRUNCATED_DTYPES:
         return _clip(k, layer, pair, scale, shift)
@@ -72,7 +72,7 @@ def _rectify_pair(k: Steps, layer: Layer, method: str, pair: Pair, scale: Array,
     return requantise_to(k, pair, scale, shift, out)
 
 
-def _positive(k: Steps, value: Value, scale: Array, shift: Array, out: Tensor) -> Value:
+def _positive(k: LayerKernel, value: Value, scale: Array, shift: Array, out: Tensor) -> Value:
     """RELU. The reference takes the maximum in float32, which drops bits above 24 of them."""
     if value.high <= FLOAT_EXACT and out.low + out.scalar_zero >= 0 and scale.min() >= 0 and out.integer.bits <= 16:
         return requantise_to(k, value, scale, shift, out)  # the lower limit does it
@@ -89,7 +89,7 @@ def _positive(k: Steps, value: Value, scale: Array, shift: Array, out: Tensor) -
     return k.let(chosen, low=min(kept.low, int(most.min())), high=max(kept.high, int(most.max())))
 
 
-def _leak(k: Steps, layer: Layer, value: Value) -> Value:
+def _leak(k: LayerKernel, layer: Layer, value: Value) -> Value:
     bits = INTEGER_TYPES[layer.output.dtype].bits
     slope, shift = layer.integer("negative_slope_value"), layer.integer("negative_slope_shift", bits)
     negative = k.let(S.min(value, 0), low=min(value.low, 0), high=0)
@@ -104,7 +104,7 @@ def _is_steep(layer: Layer, value: Value) -> bool:
     return -min(value.low, 0) * int(np.abs(slopes_of(layer).astype(np.int64)).max()) > INT32_MAX
 
 
-def _leak_by_slopes(k: Steps, layer: Layer, value: Value) -> Value:
+def _leak_by_slopes(k: LayerKernel, layer: Layer, value: Value) -> Value:
     """PRELU: slopes of 16 bits, which may be negative."""
     kind, slopes = INTEGER_TYPES[layer.output.dtype], slopes_of(layer).astype(np.int64)
     shift = layer.integer("negative_slope_shift", kind.bits)
@@ -119,7 +119,7 @@ def _leak_by_slopes(k: Steps, layer: Layer, value: Value) -> Value:
     return k.let(result, low=low, high=max(ends) + 1 + max(value.high, 0))
 
 
-def _leak_pair(k: Steps, layer: Layer, method: str, pair: Pair) -> Pair:
+def _leak_pair(k: LayerKernel, layer: Layer, method: str, pair: Pair) -> Pair:
     """Negative sums times the slope."""
     kind = layer.output.integer
     single = method == "LEAKYRELU"
@@ -144,7 +144,7 @@ def _leak_pair(k: Steps, layer: Layer, method: str, pair: Pair) -> Pair:
     return pair._replace(least=-largest, most=max(pair.most, largest if turned else 0))
 
 
-def rectify_float(k: Steps, layer: Layer, method: str, value: Value) -> Value:
+def rectify_float(k: LayerKernel, layer: Layer, method: str, value: Value) -> Value:
     """The rectifier on real numbers."""
     if method == "NONE":
         return value
@@ -162,7 +162,9 @@ def rectify_float(k: Steps, layer: Layer, method: str, value: Value) -> Value:
     raise LayerError(f"the fused activation {method} has no kernel")
 
 
-def finish_ahead(k: Steps, layer: Layer, sums: Sum, amount: int, biases: Array, scale: Array, shift: Array) -> Value:
+def finish_ahead(
+    k: LayerKernel, layer: Layer, sums: Sum, amount: int, biases: Array, scale: Array, shift: Array
+) -> Value:
     """The output's value of sums that are shifted, and limited to 32 bits, ahead of biases.
 
     `scale`, `shift`: those that are left.
@@ -190,7 +192,7 @@ def single(values: Array, key: str) -> int:
     return int(values.reshape(-1)[0])
 
 
-def look_up(k: Steps, value: Value, table: Array, bits: int) -> Value:
+def look_up(k: LayerKernel, value: Value, table: Array, bits: int) -> Value:
     """The entries at indices of `bits` bits from 0; the table's type says which integers come out."""
     flat = np.ascontiguousarray(table.reshape(-1))
     size = flat.size
@@ -216,7 +218,7 @@ def look_up(k: Steps, value: Value, table: Array, bits: int) -> Value:
     return result
 
 
-def as_stored(k: Steps, value: Value, out: Tensor) -> Value:
+def as_stored(k: LayerKernel, value: Value, out: Tensor) -> Value:
     """The value as it is after being stored: integers in the range of their type, floats of 16 bits rounded to them."""
     if out.dtype in ("float16", "bfloat16"):
         return k.let(wide(k.stored(value, out.dtype), out.dtype))
@@ -226,9 +228,3 @@ def as_stored(k: Steps, value: Value, out: Tensor) -> Value:
             stored = clamp(value, k.number(low), k.number(high))
             return k.let(stored, low=max(low, value.low), high=min(high, value.high))
     return value
-
-
-def wide_kind(tensor: Tensor) -> str:
-    if tensor.dtype not in WIDE:
-        raise LayerError(f"kernels do not compute with {tensor.dtype}")
-    return WIDE[tensor.dtype]

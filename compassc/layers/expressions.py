@@ -17,7 +17,7 @@ from compassc.graph.dtypes import FLOAT_TYPES, numpy_dtype
 from compassc.ir.errors import ExpressionError
 from compassc.layers.consistency import check
 from compassc.layers.declare import all_types, consistent, evaluate
-from compassc.layers.source import Kernel
+from compassc.layers.layer_kernel import Kernel
 from compassc.layers.stored_weights import with_real_weights
 from compassc.operators.calls import Expressions
 from compassc.operators.declare import sizes

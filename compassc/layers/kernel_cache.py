@@ -16,7 +16,7 @@ from compass_core.files.cache import Cache, key_of
 from compass_core.hostcc import host
 from compass_core.hostcc.clang import find_clang
 from compass_core.hostcc.command import headers_hash
-from compassc.layers.source import Kernel
+from compassc.layers.layer_kernel import Kernel
 
 SHARED = ("vectors", "joins", "remainder")
 """The modules of layers whose functions and macros those of other modules may call."""

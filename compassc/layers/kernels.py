@@ -16,10 +16,8 @@ from compassc.layers.choices import choose, is_asked, recorded, wanted
 from compassc.layers.consistency import check
 from compassc.layers.declare import all_types, consistent
 from compassc.layers.emit import as_stored
-from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.machine import configuration, settled
-from compassc.layers.source import Kernel
-from compassc.layers.steps import Steps
 from compassc.layers.stored_weights import with_real_weights
 
 Step = Callable[..., "Value | tuple[Value, ...]"]
@@ -239,7 +237,7 @@ def _takes_types(layer: Layer) -> Iterator[None]:
         raise LayerError(f"its operands are {given}, its outputs {outputs}: {error.message}") from error
 
 
-def compute(k: Steps, run: Sequence[Layer], values: dict[str, Value]) -> None:
+def compute(k: LayerKernel, run: Sequence[Layer], values: dict[str, Value]) -> None:
     """Adds what a run of element-wise layers makes to `values`, which has its operands; all by names of tensors."""
     from compassc.layers.byte_functions import looked_up
 
@@ -259,7 +257,7 @@ def compute(k: Steps, run: Sequence[Layer], values: dict[str, Value]) -> None:
 
 
 def follow(
-    k: Steps, head: Layer, value: Value, tail: Sequence[Layer], operand: Callable[[Tensor], Value]
+    k: LayerKernel, head: Layer, value: Value, tail: Sequence[Layer], operand: Callable[[Tensor], Value]
 ) -> tuple[Value, Tensor]:
     """The element-wise layers behind `head`, on its value: (the last value, the last output).
 

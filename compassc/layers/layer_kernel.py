@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -14,10 +17,71 @@ from compassc.dsl import script as S
 from compassc.graph import LayerError, Tensor
 from compassc.ir.dtypes import FLOAT32, INT32, PointerType, bool_of, dtype, pointer_type
 from compassc.ir.exprs import Var
-from compassc.layers.emit import wide_kind
-from compassc.layers.source import Kernel, kernel_text
-from compassc.layers.steps import LANES, Steps
-from compassc.layers.vectors import LANE_KINDS, WIDE, bits_of, load, pointee
+from compassc.ir.stmts import PrimFunc
+from compassc.language.functions import Macro
+from compassc.layers.machine import Share
+from compassc.layers.vectors import LANE_KINDS, LANES, WIDE, bits_of, load, narrow, pointee, wide_kind
+
+TABLES = Share(2)
+"""LSRAM for the tables of a kernel."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A finished kernel: its text, and the arguments in the order of its parameters.
+
+    `make`: gives the IR of one that was made as such; its text means the same. The parser makes that of all others.
+    `modules`: those whose functions and macros the text calls. `read`: gives the text with the line of Python that made
+    each line.
+    """
+
+    text: str
+    arguments: tuple[Tensor | Array | int | float, ...]
+    make: Callable[[], PrimFunc] | None = field(default=None, compare=False)
+    modules: tuple[str, ...] = field(default=(), compare=False)
+    read: Callable[[], str] | None = field(default=None, compare=False)
+    is_program: bool = True
+    """Whether the text is a program in the DSL, and not that of the IR."""
+
+    @cached_property
+    def function(self) -> PrimFunc | None:
+        """The IR of a kernel that was made as such."""
+        return self.make() if self.make else None
+
+    @property
+    def listing(self) -> str:
+        """The text for whoever wants to read it."""
+        return self.read() if self.read else self.text
+
+    @cached_property
+    def name(self) -> str:
+        """A name that identifies the kernel."""
+        return "layer_" + hashlib.sha256(self.text.encode()).hexdigest()[:12]
+
+
+HEADER = """\
+from compassc.dsl import script as S
+{imports}
+
+
+@S.prim_func
+def {name}(
+{parameters}
+):
+{body}
+"""
+
+
+def kernel_text(parameters: Sequence[tuple[str, str]], lines: Sequence[str], functions: Mapping[str, str]) -> str:
+    """The file of a kernel with these lines as its body, and imports of the functions they use: the module of each. A
+    parameter is a name and its type as it is annotated."""
+    body = "\n".join("    " + line if line else "" for line in lines)
+    listed = "\n".join(f"    {name}: {kind}," for name, kind in parameters)
+    imports = "\n".join(
+        f"from {module} import {', '.join(sorted(name for name, m in functions.items() if m == module))}"
+        for module in sorted(set(functions.values()))
+    )
+    return HEADER.format(imports=imports, name="layer", parameters=listed, body=body)
 
 
 def tail(left: Expression) -> Expression:
@@ -58,11 +122,17 @@ class Lanes:
         k.define(self.value, S.vbcast(S.cast(source[0], LANE_KINDS[self.kind]), lanes=LANES))
 
 
-class LayerKernel(Builder, Steps):
-    """The kernel of layers in the making. Steps are made apart, the loop around them afterwards."""
+class LayerKernel(Builder):
+    """The kernel of layers in the making: numbers and tables of layers, variables, statements. Steps, which make values of
+    values, are made apart, the loop around them afterwards."""
 
     inside = (*Builder.inside, __file__)
-    any_lanes = lanes_are_channels = False
+    any_lanes = False
+    """Whether the kernel says which number is a lane's."""
+    lanes_are_channels = False
+    """Whether the lanes of a pass are those of the last axis alone."""
+    table_bytes = 0
+    """Of the LSRAM that its tables take."""
     lanes_of: Callable[[Array], Expression] | None = None
     """The stored lanes of a pass of numbers per channel, in kernels that say how these lie."""
 
@@ -70,8 +140,16 @@ class LayerKernel(Builder, Steps):
         """`spreads`: numbers that broadcast to the output may become operands, which whoever makes the loops brings."""
         super().__init__()
         self.spreads = spreads
-        self.stored_forms, self.shifted_from, self.rounded_from, self.float_forms = {}, {}, {}, {}
-        self.channel_shape = ()
+        self.stored_forms: dict[tuple[str, str], Value] = {}
+        """The lanes of variables as a data type stores them, where they are known: (variable, type) -> lanes."""
+        self.shifted_from: dict[str, tuple[Value, Value]] = {}
+        """Variables that are others over a power of two, rounded: (the other, the shift)."""
+        self.rounded_from: dict[str, Value] = {}
+        """Variables that are rounded products of floats: the words that `vectors.rounded_word` makes."""
+        self.float_forms: dict[str, Value] = {}
+        """Whole numbers as float32, where they are known."""
+        self.channel_shape: tuple[int, ...] = ()
+        """How the numbers per channel of the present step lie along the output, in kernels of any shape; set by the step."""
         self.spread: list[tuple[Lanes, Array]] = []
         """Numbers per channel, and such that broadcast to the output, as operands."""
         self.masked = False
@@ -81,7 +159,8 @@ class LayerKernel(Builder, Steps):
         self._choice: Expression | None = None
         self._scratch: dict[tuple[int, str, str], Pointer] = {}
 
-    def let(self, expression: Expression, kind: str = "", low: int | None = None, high: int | None = None) -> Value:
+    def let(self, expression: Expression, low: int | None = None, high: int | None = None) -> Value:
+        """A new variable with the value of an expression; `low`, `high`: what is known of it beside its own range."""
         return self._named(self.fresh("v"), recorded(expression).within(low, high))
 
     def held(self, hint: str, expression: Expression) -> Value:
@@ -99,7 +178,7 @@ class LayerKernel(Builder, Steps):
         """The lanes of a pass of a tensor, at a place, in their wide form."""
         wide_kind(tensor)
         known = (tensor.low, tensor.high) if tensor.is_integer else (None, None)
-        return self.let(load(place, self.mask, tensor.dtype, LANES), "", *known)
+        return self.let(load(place, self.mask, tensor.dtype, LANES), *known)
 
     def renew_mask(self) -> None:
         """From here on, the mask is another variable."""
@@ -113,10 +192,12 @@ class LayerKernel(Builder, Steps):
         self._once += lines
 
     def once(self, value: Expression) -> Value:
+        """A new variable that is the same in all passes."""
         with self.first():
             return self.held("entries", value)
 
     def number(self, value: float | np.generic) -> Value:
+        """A scalar parameter: int32, or float32 for a float. LayerError for an integer that is no int32."""
         number = self.argument(value)
         if isinstance(number, float):
             var = self.parameter("p", FLOAT32, number)
@@ -150,9 +231,11 @@ class LayerKernel(Builder, Steps):
             yield item
 
     def pointer(self, array: Array) -> Pointer:
+        """A pointer parameter for constant data."""
         return pointer_of(self.parameter("c", pointer_type(dtype(array.dtype.name), "global"), array))
 
     def table(self, array: Array) -> Pointer:
+        """Constant data copied into LSRAM."""
         self.take_for_table(array)
         source = self.pointer(array)
         with self.first(), self.active():
@@ -169,18 +252,23 @@ class LayerKernel(Builder, Steps):
 
     @property
     def one_for_all(self) -> bool:
+        """Whether one number of a channel counts for all lanes of a pass."""
         return self._choice is not None
 
     def channels(self, numbers: Array) -> Value:
+        """Numbers per channel: a vector of those of the pass, or the one of its index."""
         return self._per_channel(numbers).value if self._choice is None else self._chosen(numbers, self._choice)
 
     def stored_channels(self, numbers: Array) -> Value:
+        """As `channels`, a vector of the numbers as they are stored."""
         return self._per_channel(numbers).stored if self._choice is None else self._chosen(numbers, self._choice)
 
     def _chosen(self, numbers: Array, index: Expression) -> Value:
         return self.held("per", self.pointer(numbers)[index])
 
     def broadcast(self, numbers: Array) -> Value:
+        """Numbers that broadcast to the output: a vector of those of the pass. LayerError in kernels of other shapes than
+        their output's."""
         return self._spread(numbers).value
 
     def _per_channel(self, numbers: Array) -> Lanes:
@@ -201,8 +289,37 @@ class LayerKernel(Builder, Steps):
 
     @property
     def mask(self) -> Value:
+        """Which lanes of the pass are elements."""
         self.masked = True
         return self.lanes_mask
+
+    def take_for_table(self, array: Array) -> None:
+        """LayerError where the LSRAM has no room for another table."""
+        self.table_bytes += array.nbytes
+        if self.table_bytes > TABLES.size:
+            raise LayerError(f"its tables take {self.table_bytes} bytes of the LSRAM, which has {TABLES.size} for them")
+
+    @staticmethod
+    def argument(value: float | np.generic) -> int | float:
+        """A number as the argument of a scalar parameter. LayerError for an integer that is no int32."""
+        number = value.item() if isinstance(value, np.generic) else value
+        if not isinstance(number, float) and not -(2**31) <= number < 2**31:
+            raise LayerError(f"the number {number} does not fit 32 bits, which kernels compute with")
+        return number
+
+    def shifted(self, value: Value, offset: int) -> Value:
+        """An integer plus a number."""
+        if not offset:
+            return value
+        return self.let(value + self.number(offset), low=value.low + offset, high=value.high + offset)
+
+    def stored(self, value: Value, dtype: str) -> Value:
+        """The lanes of a value as a data type stores them."""
+        if dtype not in WIDE:
+            raise LayerError(f"kernels do not compute with {dtype}")
+        known = self.stored_forms.get((value.name, dtype))
+        found: Value = narrow(value, dtype) if known is None else known
+        return found
 
     def kernel(self) -> Kernel:
         """The finished kernel. Its first parameters are the tensors, so that they are at the same places whatever numbers a
@@ -228,3 +345,20 @@ def _annotation(parameter: Var) -> str:
     if isinstance(kind, PointerType):
         return f'S.ptr("{kind.elem}", "{kind.scope}")'
     return "S.fp32" if kind is FLOAT32 else "S.i32"
+
+
+def kernel_of_macro(macro: Macro, **arguments: Tensor | Array | float | str | None) -> Kernel:
+    """The kernel whose statements are those of a macro. Tensors, arrays and numbers become parameters; texts, truth values
+    and None are what they are."""
+    k = LayerKernel()
+    with k.active():
+        macro(**{name: _argument(k, given) for name, given in arguments.items()})
+    return k.kernel()
+
+
+def _argument(k: LayerKernel, given: Tensor | Array | float | str | None) -> Pointer | Value | str | bool | None:
+    if isinstance(given, Tensor):
+        return k.tensor(given)
+    if isinstance(given, np.ndarray):
+        return k.pointer(given)
+    return given if given is None or isinstance(given, (str, bool)) else k.number(given)

@@ -14,12 +14,10 @@ from compassc.ir.dtypes import INT32
 from compassc.layers.broadcast import common_shape
 from compassc.layers.byte_functions import runs
 from compassc.layers.kernels import compute
-from compassc.layers.layer_kernel import Lanes, LayerKernel, tail
+from compassc.layers.layer_kernel import Kernel, Lanes, LayerKernel, tail
 from compassc.layers.machine import Share
-from compassc.layers.source import Kernel
-from compassc.layers.steps import LANES
 from compassc.layers.streams import Stream, Streams, Transfer, Turn, bytes_of
-from compassc.layers.vectors import LANE_KINDS, narrow, pointee, shared_part
+from compassc.layers.vectors import LANE_KINDS, LANES, narrow, pointee, shared_part
 
 
 class IterationSpace(NamedTuple):

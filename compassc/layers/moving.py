@@ -10,8 +10,7 @@ from compassc.build import Expression, Pointer, Value
 from compassc.dsl import script as S
 from compassc.graph import Tensor
 from compassc.layers.layer_kernel import LayerKernel, tail
-from compassc.layers.steps import LANES, everywhere
-from compassc.layers.vectors import bits_of, shared_part
+from compassc.layers.vectors import LANES, bits_of, everywhere, shared_part
 
 
 class Copy(NamedTuple):

@@ -13,7 +13,8 @@ from compassc.dsl import script as S
 from compassc.graph import LayerError
 from compassc.ir import exprs as E
 from compassc.ir.tensor_exprs import ProducerLoad
-from compassc.layers.steps import Steps, everywhere
+from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.vectors import everywhere
 from compassc.operators.calls import all_operators
 
 BINARY: dict[str, Any] = {
@@ -37,7 +38,7 @@ MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 class InLanes:
     """Calls of element-wise operators on lanes of float32. What an expression has more than once is a variable."""
 
-    def __init__(self, k: Steps) -> None:
+    def __init__(self, k: LayerKernel) -> None:
         self.k = k
 
     def constant(self, array: Array) -> Value:
@@ -60,7 +61,7 @@ class InLanes:
 class _Lanes:
     """The lanes of the expressions of one call."""
 
-    def __init__(self, k: Steps, sources: dict[Any, Value]) -> None:
+    def __init__(self, k: LayerKernel, sources: dict[Any, Value]) -> None:
         self.k, self.sources = k, sources
         self.known: dict[int, Any] = {}
         self.uses: Counter[int] = Counter()

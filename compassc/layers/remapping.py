@@ -16,11 +16,9 @@ from compassc.build import Address, Expression, Pointer, Value, either
 from compassc.dsl import script as S
 from compassc.graph import LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
-from compassc.layers.layer_kernel import LayerKernel, tail
+from compassc.layers.layer_kernel import Kernel, LayerKernel, tail
 from compassc.layers.machine import Share
-from compassc.layers.source import Kernel
-from compassc.layers.steps import LANES, everywhere
-from compassc.layers.vectors import bits_of
+from compassc.layers.vectors import LANES, bits_of, everywhere
 
 PART = Share(3)
 """Bytes of LSRAM for the part of the input that holds a row's elements. A constant, so that all sizes share a kernel."""

@@ -18,7 +18,7 @@ from compassc.graph import LayerError, Tensor
 from compassc.graph.dtypes import INTEGER_TYPES
 from compassc.layers import vectors
 from compassc.layers.arithmetic import TRUNCATED_DTYPES, Number
-from compassc.layers.steps import Steps
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.vectors import (
     clamp,
     narrowed,
@@ -84,7 +84,7 @@ def wide_factor(scale: int, shift: int) -> WideFactor:
     return WideFactor(scale, bound, drop, shift - drop)
 
 
-def operand(k: Steps, numbers: Array) -> Value:
+def operand(k: LayerKernel, numbers: Array) -> Value:
     """A number of the kernel, numbers per channel, or of several axes: a scalar, or the pass's vector."""
     if numbers.size == 1:
         return k.number(numbers.reshape(-1)[0])
@@ -95,7 +95,7 @@ def operand(k: Steps, numbers: Array) -> Value:
 
 
 def requantise(
-    k: Steps, value: Sum, scale: Number, shift: Number, zero: int, low: int, high: int, bits: int = 48
+    k: LayerKernel, value: Sum, scale: Number, shift: Number, zero: int, low: int, high: int, bits: int = 48
 ) -> Value:
     """round(value * scale / 2^shift) - zero, within low..high. Scale and shift may be numbers per channel. `bits`: those of
     a pair from its first one that is not 0 on."""
@@ -119,7 +119,7 @@ def requantise(
     return result
 
 
-def limited(k: Steps, value: Value, low: int, high: int) -> Value:
+def limited(k: LayerKernel, value: Value, low: int, high: int) -> Value:
     """The value, at least and at most these."""
     return k.let(clamp(value, k.number(low), k.number(high)), low=low, high=high)
 
@@ -128,7 +128,7 @@ WHOLE_RANGES = {(kind.low, kind.high): name for name, kind in INTEGER_TYPES.item
 """Range -> the type of 8 or 16 bits that it is all of."""
 
 
-def _store_at_once(k: Steps, result: Value, rounded: Value, moved: Value, zero: int, dtype: str) -> None:
+def _store_at_once(k: LayerKernel, result: Value, rounded: Value, moved: Value, zero: int, dtype: str) -> None:
     """Where a result may take up its type's whole range, shift, rounding and limits are one step on the way to memory."""
     source, shift = k.shifted_from.get(rounded.name, (rounded, 0))
     word = k.rounded_from.get(rounded.name)
@@ -143,7 +143,9 @@ def _store_at_once(k: Steps, result: Value, rounded: Value, moved: Value, zero: 
     k.stored_forms[result.name, dtype] = form
 
 
-def scaled(k: Steps, value: Value, scale: Array, shift: Array, limited: bool = True, most: int = 1 << 17) -> Value:
+def scaled(
+    k: LayerKernel, value: Value, scale: Array, shift: Array, limited: bool = True, most: int = 1 << 17
+) -> Value:
     """round(value * scale / 2^shift). `limited`: results whose magnitude is more than `most` need not be told apart; it
     is at most 17 bits."""
     left = np.where((shift < 0) & (value.magnitude * (scale << np.clip(-shift, 0, 31)) <= INT32_MAX), -shift, 0)
@@ -183,7 +185,7 @@ def scaled(k: Steps, value: Value, scale: Array, shift: Array, limited: bool = T
     return result
 
 
-def _by_one_rounding(k: Steps, value: Value, scale: Array, shift: Array, most: int) -> Value | None:
+def _by_one_rounding(k: LayerKernel, value: Value, scale: Array, shift: Array, most: int) -> Value | None:
     """The same by a fused multiplication in float32, whose only rounding is that to an integer; None where integers or
     products are too large for it, and cannot be limited without a change of what is told apart."""
     factors = scale.reshape(-1) * 2.0 ** -shift.reshape(-1)
@@ -209,7 +211,7 @@ def _span(ends: list[Array]) -> tuple[int, int]:
     return int(min(e.min() for e in ends)), int(max(e.max() for e in ends))
 
 
-def requantise_rounded(k: Steps, value: Sum, scale: Array, shift: Array, out: Tensor) -> Value:
+def requantise_rounded(k: LayerKernel, value: Sum, scale: Array, shift: Array, out: Tensor) -> Value:
     """Requantised to the nearest integer whatever the output's type is; LayerError where 32 bits do not hold it."""
     if out.dtype not in TRUNCATED_DTYPES:
         return requantise(k, value, scale, shift, out.scalar_zero, out.low, out.high)
@@ -229,7 +231,7 @@ def requantise_rounded(k: Steps, value: Sum, scale: Array, shift: Array, out: Te
     return limited(k, moved, out.low, out.high)
 
 
-def requantise_to(k: Steps, value: Sum, scale: Array, shift: Array, out: Tensor) -> Value:
+def requantise_to(k: LayerKernel, value: Sum, scale: Array, shift: Array, out: Tensor) -> Value:
     """Requantised as the output of a rectifier wants it: to 16 bits and less to the nearest, to more without fraction."""
     if out.dtype in TRUNCATED_DTYPES:
         value = _of_32_bits(value, out)
@@ -244,7 +246,7 @@ def _of_32_bits(value: Sum, out: Tensor) -> Value:
     return value
 
 
-def _without_fraction(k: Steps, value: Value, scale: Array, shift: Array, out: Tensor) -> Value:
+def _without_fraction(k: LayerKernel, value: Value, scale: Array, shift: Array, out: Tensor) -> Value:
     """value * scale / 2^shift without its fraction: outputs of 32 bits are not rounded."""
     scales, shifts = np.broadcast_arrays(np.asarray(scale, np.int64), np.asarray(shift, np.int64))
     left = np.maximum(-shifts, 0)
@@ -264,7 +266,9 @@ def _without_fraction(k: Steps, value: Value, scale: Array, shift: Array, out: T
     return result if whole else limited(k, result, out.low, out.high)
 
 
-def _of_pair(k: Steps, pair: Pair, scale: Array, shift: Array, zero: int, limits: tuple[int, int], bits: int) -> Value:
+def _of_pair(
+    k: LayerKernel, pair: Pair, scale: Array, shift: Array, zero: int, limits: tuple[int, int], bits: int
+) -> Value:
     low, high = limits
     if max(abs(low), abs(high)) + abs(zero) >= 2**18:
         raise LayerError(f"results up to {high} of sums beyond 32 bits have no kernel")
@@ -294,13 +298,13 @@ def _positive(scales: Array, shifts: Array) -> tuple[Array, Array]:
     return scales << more, shifts + more
 
 
-def carried(k: Steps, high: Expression, low: Expression, least: int, most: int) -> Pair:
+def carried(k: LayerKernel, high: Expression, low: Expression, least: int, most: int) -> Pair:
     """The numbers `high` * 65536 + `low`, of which `low` may have more than 16 bits."""
     whole = k.let(low)
     return Pair(k.let(high + (whole >> 16)), k.let(whole & 0xFFFF), least, most)
 
 
-def total(k: Steps, *parts: Sum) -> Sum:
+def total(k: LayerKernel, *parts: Sum) -> Sum:
     """The sum of values, in two words where 32 bits do not hold it."""
     least, most = sum(_ends(p)[0] for p in parts), sum(_ends(p)[1] for p in parts)
     if -(2**31) <= least and most <= INT32_MAX and not any(isinstance(p, Pair) for p in parts):
@@ -316,7 +320,7 @@ def _ends(value: Sum) -> tuple[int, int]:
     return value.span if isinstance(value, Pair) else (value.low, value.high)
 
 
-def rescaled(k: Steps, value: Value, scale: Number, shift: Number) -> Value:
+def rescaled(k: LayerKernel, value: Value, scale: Number, shift: Number) -> Value:
     """round(value * scale / 2^shift), limited to int32. Scale and shift may be numbers per channel."""
     scales, shifts = _folded(np.asarray(scale, np.int64), np.asarray(shift, np.int64), value.magnitude)
     if (scales == 1).all() and not shifts.any():
@@ -345,7 +349,7 @@ def _folded(scale: Array, shift: Array, magnitude: int) -> tuple[Array, Array]:
     return np.where(nothing, 0, scale), np.where(nothing, 0, shift)
 
 
-def rescaled_pair(k: Steps, pair: Pair, scale: int, shift: int, bits: int) -> Pair:
+def rescaled_pair(k: LayerKernel, pair: Pair, scale: int, shift: int, bits: int) -> Pair:
     """round(pair * scale / 2^shift), of at most `bits` bits."""
     if scale == 1 and shift == 0:
         return pair
@@ -358,7 +362,7 @@ def rescaled_pair(k: Steps, pair: Pair, scale: int, shift: int, bits: int) -> Pa
     return Pair(pair.high, pair.low, -made, made)
 
 
-def shifted_pair(k: Steps, pair: Pair, shift: Number, most: int | None = None) -> Value:
+def shifted_pair(k: LayerKernel, pair: Pair, shift: Number, most: int | None = None) -> Value:
     """The sums over 2^shift, to the nearest, limited to int32. Shifts may be numbers per channel. `most`: the largest
     magnitude of the results, where more is known than sums and shifts tell."""
     shifts = np.asarray(shift, np.int64)
@@ -378,7 +382,7 @@ def shifted_pair(k: Steps, pair: Pair, shift: Number, most: int | None = None) -
     return k.let(pair.high, low=low, high=largest)
 
 
-def saturated(k: Steps, value: Sum) -> Value:
+def saturated(k: LayerKernel, value: Sum) -> Value:
     """The sums, at most what 32 bits hold."""
     if not isinstance(value, Pair):
         return value

@@ -24,11 +24,9 @@ from compass_core.arrays import Array
 from compassc.build import Expression, Value, both
 from compassc.dsl import script as S
 from compassc.graph import Layer, Tensor
-from compassc.layers.emit import wide_kind
 from compassc.layers.kernels import settle
 from compassc.layers.layer_kernel import LayerKernel, tail
-from compassc.layers.steps import LANES
-from compassc.layers.vectors import wide
+from compassc.layers.vectors import LANES, wide, wide_kind
 from compassc.layers.windows import Window
 
 SHARED_POSITIONS = 64
@@ -55,7 +53,7 @@ class ChannelLoop:
         x, lanes = self.x, wide(stored, self.x.dtype)
         if not x.is_integer:
             return self.k.let(lanes)
-        return self.k.let(lanes + self.k.number(zero) if zero else lanes, "", x.low + zero, x.high + zero)
+        return self.k.let(lanes + self.k.number(zero) if zero else lanes, x.low + zero, x.high + zero)
 
     def finish(self, layer: Layer, tail: Sequence[Layer], value: Value) -> None:
         """Stores the value of a position, after the element-wise layers of the tail."""

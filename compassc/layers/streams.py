@@ -11,8 +11,7 @@ from compassc.dsl import script as S
 from compassc.ir.dtypes import INT32
 from compassc.layers.choices import choose
 from compassc.layers.machine import Share, configuration, tasks
-from compassc.layers.steps import LANES
-from compassc.layers.vectors import pointee
+from compassc.layers.vectors import LANES, pointee
 
 ROOM = Share(6)
 """LSRAM for the tiles of all tensors."""

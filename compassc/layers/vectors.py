@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from compassc.build import formula
+from compassc.build import Expression, formula
 from compassc.dsl import script as S
-from compassc.graph import LayerError
+from compassc.graph import LayerError, Tensor
+from compassc.ir.dtypes import VECTOR_BITS
 
 WIDE = {
     "bool": "int32",
@@ -27,6 +28,22 @@ WIDE = {
 """The type of the lanes in which a data type is computed with."""
 LANE_KINDS = {**WIDE, "uint32": "uint32"}
 """The same, where words count that may have all 32 bits: only some element-wise layers take them."""
+
+
+LANES = VECTOR_BITS // 8
+"""Elements that one pass of an element-wise loop takes: bytes of a register."""
+
+
+def wide_kind(tensor: Tensor) -> str:
+    """The type of the lanes in which a tensor's elements are computed with. LayerError for types without one."""
+    if tensor.dtype not in WIDE:
+        raise LayerError(f"kernels do not compute with {tensor.dtype}")
+    return WIDE[tensor.dtype]
+
+
+def everywhere(number: float | Expression, kind: str = "int32") -> Expression:
+    """A number in all lanes."""
+    return S.vbcast(S.cast(number, kind), lanes=LANES)
 
 
 def pointee(dtype: str) -> str:

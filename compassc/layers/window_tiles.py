@@ -16,9 +16,8 @@ from compassc.layers.choices import choose
 from compassc.layers.layer_kernel import LayerKernel, tail
 from compassc.layers.machine import Share, configuration, costs
 from compassc.layers.sliding import WindowLoop
-from compassc.layers.steps import LANES, everywhere
 from compassc.layers.streams import bytes_of
-from compassc.layers.vectors import pointee
+from compassc.layers.vectors import LANES, everywhere, pointee
 from compassc.layers.windows import Window
 
 ROOM = Share(3)

@@ -18,8 +18,8 @@ from compassc.layers.choices import deciding
 from compassc.layers.declare import BOUNDS, all_types, evaluate
 from compassc.layers.kernel_cache import KernelCache
 from compassc.layers.kernels import kernel_of
+from compassc.layers.layer_kernel import Kernel
 from compassc.layers.machine import planned_for
-from compassc.layers.source import Kernel
 from compassc.tuning.history import history
 from compassc.tuning.records import Record
 from compassc.tuning.space import Candidate, ParameterSpace

@@ -25,7 +25,7 @@ from compassc.ir.equal import structural_equal
 from compassc.ir.visit import walk_stmts
 from compassc.layers import vectors
 from compassc.layers.kernel_cache import function_of
-from compassc.layers.source import Kernel, kernel_text
+from compassc.layers.layer_kernel import Kernel, kernel_text
 from compassc.ops import load
 
 LANES = dtype("int32x8")

@@ -12,7 +12,7 @@ from compassc.dsl import BuildManager
 from compassc.graph import Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.kernel_cache import program_of
-from compassc.layers.source import Kernel
+from compassc.layers.layer_kernel import Kernel
 
 Array = np.ndarray[Any, Any]
 _built: dict[tuple[str, str], tuple[Any, Any]] = {}

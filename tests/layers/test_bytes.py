@@ -12,7 +12,7 @@ from compassc.ir.dtypes import dtype
 from compassc.layers.byte_functions import looked_up_apart, runs
 from compassc.layers.declare import evaluate
 from compassc.layers.kernels import kernel_of
-from compassc.layers.source import KernelSource, named
+from compassc.layers.layer_kernel import LayerKernel
 from tests.choosing import some
 from tests.layers.harness import run
 
@@ -55,8 +55,9 @@ def test_pairs_of_bytes(tmp_path, method, types, zeros, activation):
 def test_a_maximum_that_is_not_one_of_two_functions_has_no_tables():
     a, b, y = (Tensor(n, (9,), "int8", 1.0, 0) for n in "aby")
     given = {"method": "MAX", "with_activation": "LEAKYRELU", "negative_slope_value": -90, "scale_value": [1, 1, 1]}
-    k = KernelSource(stored_forms={(name, "int8"): variable(name, dtype("int8x32")) for name in "ab"})
-    values = [named("a", "int32", -128, 127), named("b", "int32", -128, 127)]
+    k = LayerKernel()
+    k.stored_forms = {(name, "int8"): variable(name, dtype("int8x32")) for name in "ab"}
+    values = [variable(name, dtype("int32x32"), -128, 127) for name in "ab"]
     with k.active():
         assert looked_up_apart(k, Layer("f", "Eltwise", (a, b), (y,), given), "MAX", values) is None
         plain = Layer("f", "Eltwise", (a, b), (y,), given | {"with_activation": "NONE"})

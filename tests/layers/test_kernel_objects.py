@@ -9,7 +9,7 @@ from compassc.gbuilder.build import GraphOptions, build_model
 from compassc.gbuilder.writer import GraphWriter
 from compassc.layers import kernel_cache
 from compassc.layers.kernel_cache import KernelCache
-from compassc.layers.source import Kernel
+from compassc.layers.layer_kernel import Kernel
 
 TEXT = """\
 from compassc.dsl import script as S

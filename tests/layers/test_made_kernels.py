@@ -21,8 +21,8 @@ from compassc.ir.visit import walk_stmts
 from compassc.language.functions import Macro
 from compassc.layers.kernel_cache import SHARED, function_of
 from compassc.layers.kernels import BUILDERS, STEPS, kernel_of, load_kernels
+from compassc.layers.layer_kernel import Kernel
 from compassc.layers.samples import SAMPLES, Draw, drawn
-from compassc.layers.source import Kernel
 from compassc.layers.support import DTYPES, SHAPES, TRIES
 from tests.choosing import some
 

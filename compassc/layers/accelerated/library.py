@@ -19,9 +19,8 @@ from compassc.graph import LayerError
 from compassc.layers.accelerated.convolution import TYPE, Work, work_of
 from compassc.layers.consistency import check
 from compassc.layers.declare import all_types, consistent
-from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.library import GroupPlugin, KernelCall, LayerLibrary, constant
-from compassc.layers.source import Kernel
 
 
 @cache

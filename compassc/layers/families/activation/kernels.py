@@ -14,7 +14,7 @@ from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.channel_bytes import bent, results_of
 from compassc.layers.declare import all_types
-from compassc.layers.emit import look_up, rectify, rectify_float, single, wide_kind
+from compassc.layers.emit import look_up, rectify, rectify_float, single
 from compassc.layers.families.activation.reference import (
     METHOD_OF,
     PERIODIC,
@@ -28,21 +28,19 @@ from compassc.layers.families.activation.reference import (
 )
 from compassc.layers.joins import exp2_coarse, look_up_interval, look_up_mirrored
 from compassc.layers.kernels import elementwise, method_kernel
-from compassc.layers.layer_kernel import Lanes, LayerKernel
+from compassc.layers.layer_kernel import Kernel, Lanes, LayerKernel
 from compassc.layers.operator_lanes import InLanes
 from compassc.layers.rectify import slopes_of
 from compassc.layers.requantise import requantise, requantise_rounded
-from compassc.layers.source import Kernel
-from compassc.layers.steps import LANES, Steps, everywhere
-from compassc.layers.vectors import clamp
+from compassc.layers.vectors import LANES, clamp, everywhere, wide_kind
 
 
-def _tabled(k: Steps, layer: Layer, x: Value, base: int) -> Value:
+def _tabled(k: LayerKernel, layer: Layer, x: Value, base: int) -> Value:
     index = k.shifted(x, -base)
     return look_up(k, index, layer.constant("lut"), layer.input.integer.bits)
 
 
-def _approximated(k: Steps, layer: Layer, method: str, x: Value) -> Value:
+def _approximated(k: LayerKernel, layer: Layer, method: str, x: Value) -> Value:
     """A function of floats by its table over an interval."""
     table, mode, scale, offset, value_offset = float_table(layer, method)
     entries = k.table(table)
@@ -68,7 +66,7 @@ def _scales(layer: Layer) -> tuple[Array, Array]:
 
 
 @elementwise("Activation", *METHOD_OF)
-def activation(k: Steps, layer: Layer, x: Value) -> Value:
+def activation(k: LayerKernel, layer: Layer, x: Value) -> Value:
     method = method_of(layer)
     k.channel_shape = (1,) * (len(layer.output.shape) - 1) + layer.output.shape[-1:]
     if layer.is_quantised:
@@ -84,7 +82,7 @@ def activation(k: Steps, layer: Layer, x: Value) -> Value:
     return _formula(k, layer, x)
 
 
-def _formula(k: Steps, layer: Layer, x: Value) -> Value:
+def _formula(k: LayerKernel, layer: Layer, x: Value) -> Value:
     """The function of real numbers that a layer is by its operators."""
     body = all_types()[layer.type].body
     assert body is not None
@@ -92,7 +90,7 @@ def _formula(k: Steps, layer: Layer, x: Value) -> Value:
     return found
 
 
-def _bent(k: Steps, layer: Layer, x: Value) -> Value | None:
+def _bent(k: LayerKernel, layer: Layer, x: Value) -> Value | None:
     """A PRELU of bytes by tables; None for others."""
     slopes = slopes_of(layer)
     results = results_of(k, layer, x, len(layer.input.shape) - 1) if slopes.ndim < 2 else None
@@ -103,14 +101,14 @@ def _bent(k: Steps, layer: Layer, x: Value) -> Value | None:
 
 
 @elementwise(*PLAIN)
-def plain(k: Steps, layer: Layer, x: Value) -> Value:
+def plain(k: LayerKernel, layer: Layer, x: Value) -> Value:
     if layer.is_quantised:
         return _tabled(k, layer, x, layer.input.low)
     return _formula(k, layer, x)
 
 
 @elementwise(*PERIODIC)
-def trigonometric(k: Steps, layer: Layer, x: Value) -> Value:
+def trigonometric(k: LayerKernel, layer: Layer, x: Value) -> Value:
     if is_approximated(layer):
         return _approximated(k, layer, layer.type.upper(), x)
     if not layer.is_quantised:
@@ -124,7 +122,7 @@ def trigonometric(k: Steps, layer: Layer, x: Value) -> Value:
     return look_up(k, within, table, len(table).bit_length() - 1)
 
 
-def _negatable(k: Steps, layer: Layer, x: Value) -> Value:
+def _negatable(k: LayerKernel, layer: Layer, x: Value) -> Value:
     """The value. The smallest int32 becomes the next one where the result, the largest int32, stays the same by it."""
     scale, shift = layer.scale_shift(needed=False)
     if x.low != -(2**31) or (scale != 1).any() or shift.any() or layer.output.high != 2**31 - 1:
@@ -133,7 +131,7 @@ def _negatable(k: Steps, layer: Layer, x: Value) -> Value:
 
 
 @elementwise("Abs")
-def absolute(k: Steps, layer: Layer, x: Value) -> Value:
+def absolute(k: LayerKernel, layer: Layer, x: Value) -> Value:
     if not layer.is_quantised:
         return k.let(S.abs(x))
     out, moved = layer.output, _negatable(k, layer, k.shifted(x, layer.input.scalar_zero))
@@ -143,7 +141,7 @@ def absolute(k: Steps, layer: Layer, x: Value) -> Value:
 
 
 @elementwise("Negative")
-def negative(k: Steps, layer: Layer, x: Value) -> Value:
+def negative(k: LayerKernel, layer: Layer, x: Value) -> Value:
     if not layer.is_quantised:
         nothing: Any = 0.0 if x.kind == "float32" else 0
         return k.let(nothing - x, low=-x.high, high=-x.low)
@@ -154,7 +152,7 @@ def negative(k: Steps, layer: Layer, x: Value) -> Value:
 
 
 @elementwise("Sign")
-def sign(k: Steps, layer: Layer, x: Value) -> Value:
+def sign(k: LayerKernel, layer: Layer, x: Value) -> Value:
     moved = k.shifted(x, layer.input.scalar_zero if layer.is_quantised else 0)
     if x.kind == "float32":
         above, below = (everywhere(n, "float32") for n in (1.0, -1.0))

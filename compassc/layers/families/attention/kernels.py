@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.emit import wide_kind
 from compassc.layers.families.attention.reference import attention_of, parts, rotation_of
 from compassc.layers.joins import across_max, across_sum
 from compassc.layers.kernels import kernel
-from compassc.layers.scripts import kernel_of_macro
-from compassc.layers.source import Kernel
-from compassc.layers.vectors import clamp, load, narrow, wide
+from compassc.layers.layer_kernel import Kernel, kernel_of_macro
+from compassc.layers.vectors import clamp, load, narrow, wide, wide_kind
 
 KEYS = 6144
 """Scores of a query that LSRAM holds."""

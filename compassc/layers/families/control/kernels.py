@@ -5,9 +5,8 @@ from __future__ import annotations
 from compassc.graph import Layer
 from compassc.layers.families.control.reference import chosen
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.moving import copied_whole
-from compassc.layers.source import Kernel
 
 
 @kernel("Switch")

@@ -6,14 +6,11 @@ import numpy as np
 
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
-from compassc.layers.emit import wide_kind
 from compassc.layers.families.counting.reference import bins_of, top_sizes, zero_sizes
 from compassc.layers.joins import across_sum
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import LayerKernel
-from compassc.layers.scripts import kernel_of_macro
-from compassc.layers.source import Kernel
-from compassc.layers.vectors import clamp, load, narrow
+from compassc.layers.layer_kernel import Kernel, LayerKernel, kernel_of_macro
+from compassc.layers.vectors import clamp, load, narrow, wide_kind
 
 
 @S.macro

@@ -9,7 +9,7 @@ from compassc.dsl import script as S
 from compassc.layers.families.detection.lists import FAR, counting, ends
 from compassc.layers.joins import across_max, across_min
 from compassc.layers.layer_kernel import LayerKernel
-from compassc.layers.steps import LANES, everywhere
+from compassc.layers.vectors import LANES, everywhere
 
 
 class Contest:

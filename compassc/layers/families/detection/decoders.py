@@ -45,10 +45,8 @@ from compassc.layers.families.detection.fixed import (
 from compassc.layers.families.detection.lists import BoxList, ClassList, Output, more, same_kinds, scalar
 from compassc.layers.families.detection.selecting import Chosen, Selection
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import LayerKernel, tail
-from compassc.layers.source import Kernel
-from compassc.layers.steps import LANES
-from compassc.layers.vectors import load, scaled_floor
+from compassc.layers.layer_kernel import Kernel, LayerKernel, tail
+from compassc.layers.vectors import LANES, load, scaled_floor
 
 
 def _by_anchor(k: LayerKernel, sizes: Decode, anchors: Array, decode: Decoder) -> Callable[[Chosen], Corners]:

@@ -26,10 +26,8 @@ from compassc.layers.families.detection.lists import (
     whole_numbers,
 )
 from compassc.layers.joins import across_max, across_sum
-from compassc.layers.layer_kernel import LayerKernel, tail
-from compassc.layers.source import Kernel
-from compassc.layers.steps import LANES, everywhere
-from compassc.layers.vectors import clamp, entry_of, load, look_up, scaled_floor
+from compassc.layers.layer_kernel import Kernel, LayerKernel, tail
+from compassc.layers.vectors import LANES, clamp, entry_of, everywhere, load, look_up, scaled_floor
 
 MOST = 2048
 """Classes whose numbers of boxes fit LSRAM."""

@@ -8,7 +8,6 @@ import numpy as np
 from compassc.build import Expression, Value, both
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
-from compassc.layers.emit import wide_kind
 from compassc.layers.families.detection.fixed import FixedFuse, fuse_numbers
 from compassc.layers.families.detection.lists import FAR, BoxList, ClassList, Output, floats, scalar, whole_numbers
 from compassc.layers.families.detection.yolo import (
@@ -21,9 +20,8 @@ from compassc.layers.families.detection.yolo import (
     valid_sizes,
 )
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import LayerKernel
-from compassc.layers.source import Kernel
-from compassc.layers.vectors import bits_of, clamp
+from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.vectors import bits_of, clamp, wide_kind
 
 
 class _Source:

@@ -28,11 +28,9 @@ from compassc.layers.families.detection.generating import (
 from compassc.layers.families.detection.lists import FAR, BoxList, Entries, Output, ones, same_kinds
 from compassc.layers.joins import across_sum
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import LayerKernel, tail
+from compassc.layers.layer_kernel import Kernel, LayerKernel, tail
 from compassc.layers.machine import Share
-from compassc.layers.source import Kernel
-from compassc.layers.steps import LANES, everywhere
-from compassc.layers.vectors import clamp, load, look_up, narrow, scaled_floor, shared_part, wide
+from compassc.layers.vectors import LANES, clamp, everywhere, load, look_up, narrow, scaled_floor, shared_part, wide
 
 ROOM = Share(6)
 """Anchors of an image: bytes of LSRAM for the candidates of a TEC, and for quantised tables."""

@@ -15,10 +15,8 @@ from compassc.layers.families.detection.lists import FAR, BoxList, ClassList, en
 from compassc.layers.families.detection.yolo import Head, anchors_of_cells, head_of, shifts
 from compassc.layers.joins import across_max, across_sum
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import LayerKernel, tail
-from compassc.layers.source import Kernel
-from compassc.layers.steps import LANES, everywhere
-from compassc.layers.vectors import clamp, load
+from compassc.layers.layer_kernel import Kernel, LayerKernel, tail
+from compassc.layers.vectors import LANES, clamp, everywhere, load
 
 LOWEST = -3.4028234663852886e38
 

@@ -13,17 +13,14 @@ from compassc.build import Expression, Value, both
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import numpy_dtype
-from compassc.layers.emit import wide_kind
 from compassc.layers.families.detection import decoders, gathering, heads  # noqa: F401 (their kernels are registered)
 from compassc.layers.families.detection.contest import Contest, Winner, product_of
 from compassc.layers.families.detection.lists import BoxList, Output, ends, more, scalar, whole_numbers
 from compassc.layers.families.detection.suppression import STEPS, Suppression, suppression_of
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import LayerKernel, tail
+from compassc.layers.layer_kernel import Kernel, LayerKernel, tail
 from compassc.layers.machine import Share
-from compassc.layers.source import Kernel
-from compassc.layers.steps import LANES
-from compassc.layers.vectors import clamp, entry_of, load, narrow, scaled_floor, shared_part, wide
+from compassc.layers.vectors import LANES, clamp, entry_of, load, narrow, scaled_floor, shared_part, wide, wide_kind
 
 ROOM = Share(6)
 """Bytes of LSRAM for the remaining candidates of a TEC."""

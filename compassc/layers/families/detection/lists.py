@@ -9,10 +9,8 @@ import numpy as np
 from compassc.build import Address, Expression, Pointer, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.emit import wide_kind
 from compassc.layers.layer_kernel import LayerKernel
-from compassc.layers.steps import LANES
-from compassc.layers.vectors import clamp, narrow
+from compassc.layers.vectors import LANES, clamp, narrow, wide_kind
 
 FAR = 0x7FFFFFFF
 """A place behind all others, and a score above all others; its negative is below all."""

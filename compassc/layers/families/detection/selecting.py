@@ -11,14 +11,12 @@ import numpy as np
 from compassc.build import Expression, Value, both, either
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
-from compassc.layers.emit import wide_kind
 from compassc.layers.families.detection.boxes import Decode
 from compassc.layers.families.detection.corners import PLAIN, Corners
 from compassc.layers.families.detection.lists import FAR, BoxList, ClassList, counting, ends, more, ones, scalar
 from compassc.layers.joins import across_min, across_sum
 from compassc.layers.layer_kernel import LayerKernel, tail
-from compassc.layers.steps import LANES, everywhere
-from compassc.layers.vectors import wide
+from compassc.layers.vectors import LANES, everywhere, wide, wide_kind
 
 
 class Chosen(NamedTuple):

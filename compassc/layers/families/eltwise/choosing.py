@@ -11,16 +11,14 @@ from compassc.build import Expression, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.ir.dtypes import INT32
-from compassc.layers.emit import look_up, single, wide_kind
+from compassc.layers.emit import look_up, single
 from compassc.layers.families.eltwise.reference import COMPARISONS, LOGICAL, fake_levels
 from compassc.layers.kernels import elementwise, form_kernel
-from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.moving import strides_of
 from compassc.layers.remainder import exact_remainder
 from compassc.layers.requantise import requantise, requantise_rounded
-from compassc.layers.source import Kernel
-from compassc.layers.steps import Steps, everywhere
-from compassc.layers.vectors import pointee, wide
+from compassc.layers.vectors import everywhere, pointee, wide, wide_kind
 
 OPERATORS = {
     "EQUAL": operator.eq,
@@ -38,7 +36,7 @@ def _zero_of(value: Value) -> float:
     return 0.0 if value.kind == "float32" else 0
 
 
-def truth(k: Steps, condition: Value) -> Value:
+def truth(k: LayerKernel, condition: Value) -> Value:
     """1 where a condition holds, else 0."""
     return k.let(S.vsel(everywhere(1), everywhere(0), condition), low=0, high=1)
 
@@ -84,7 +82,7 @@ def places_that_hold(layer: Layer) -> Kernel:
 
 
 @elementwise("Where", "Select")
-def where(k: Steps, layer: Layer, condition: Value, *x: Value) -> Value:
+def where(k: LayerKernel, layer: Layer, condition: Value, *x: Value) -> Value:
     if len(x) != 2:
         raise LayerError(f"it has {len(x) + 1} inputs, expected a condition and two operands, or the condition alone")
     test = condition
@@ -102,7 +100,7 @@ def where(k: Steps, layer: Layer, condition: Value, *x: Value) -> Value:
     return _stored(k, layer, k.let(chosen, low=min(a.low, b.low), high=max(a.high, b.high)))
 
 
-def _stored(k: Steps, layer: Layer, value: Value) -> Value:
+def _stored(k: LayerKernel, layer: Layer, value: Value) -> Value:
     """Limited to the output's type."""
     if value.kind == "float32":
         return value
@@ -111,7 +109,7 @@ def _stored(k: Steps, layer: Layer, value: Value) -> Value:
 
 
 @elementwise("Logical")
-def logical(k: Steps, layer: Layer, *x: Value) -> Value:
+def logical(k: LayerKernel, layer: Layer, *x: Value) -> Value:
     _whole_output(layer)
     method = layer.word("method", choices=LOGICAL)
     if method == "NOT":
@@ -130,7 +128,7 @@ def logical(k: Steps, layer: Layer, *x: Value) -> Value:
     return truth(k, OPERATORS[method](x[0], x[1]))
 
 
-def _times(k: Steps, value: Value, factor: int) -> Value:
+def _times(k: LayerKernel, value: Value, factor: int) -> Value:
     if factor == 1:
         return value
     if value.magnitude * abs(factor) >= 2**31:
@@ -139,7 +137,7 @@ def _times(k: Steps, value: Value, factor: int) -> Value:
 
 
 @elementwise("IsNaN")
-def is_nan(k: Steps, layer: Layer, x: Value) -> Value:
+def is_nan(k: LayerKernel, layer: Layer, x: Value) -> Value:
     _whole_output(layer)
     if x.kind != "float32":
         return k.let(x * 0, low=0, high=0)
@@ -147,7 +145,7 @@ def is_nan(k: Steps, layer: Layer, x: Value) -> Value:
 
 
 @elementwise("IsInf")
-def is_inf(k: Steps, layer: Layer, x: Value) -> Value:
+def is_inf(k: LayerKernel, layer: Layer, x: Value) -> Value:
     _whole_output(layer)
     tests = []
     if layer.flag("detect_positive", True):
@@ -166,7 +164,7 @@ def _same_integers(layer: Layer) -> None:
         raise LayerError(f"its tensors are {', '.join(sorted(kinds))}, expected one integer type")
 
 
-def _wrapped(k: Steps, layer: Layer, value: Expression) -> Value:
+def _wrapped(k: LayerKernel, layer: Layer, value: Expression) -> Value:
     """The low bits, as the output's type reads them."""
     dtype, kind = layer.output.dtype, layer.output.integer
     if kind.bits == 32:
@@ -175,7 +173,7 @@ def _wrapped(k: Steps, layer: Layer, value: Expression) -> Value:
 
 
 @elementwise("Bitwise")
-def bitwise(k: Steps, layer: Layer, *x: Value) -> Value:
+def bitwise(k: LayerKernel, layer: Layer, *x: Value) -> Value:
     _same_integers(layer)
     method = layer.word("method", choices=("NOT", *CONNECTIVES))
     if method == "NOT":
@@ -184,7 +182,7 @@ def bitwise(k: Steps, layer: Layer, *x: Value) -> Value:
 
 
 @elementwise("BitShift")
-def bit_shift(k: Steps, layer: Layer, x: Value, n: Value) -> Value:
+def bit_shift(k: LayerKernel, layer: Layer, x: Value, n: Value) -> Value:
     kind = layer.output.integer
     if layer.input.dtype != layer.output.dtype or n.kind != "int32" or x.kind != "int32":
         raise LayerError(f"it shifts {layer.input.dtype} to {layer.output.dtype}, expected one integer type")
@@ -196,7 +194,7 @@ def bit_shift(k: Steps, layer: Layer, x: Value, n: Value) -> Value:
 
 
 @elementwise("Mod")
-def mod(k: Steps, layer: Layer, a: Value, b: Value) -> Value:
+def mod(k: LayerKernel, layer: Layer, a: Value, b: Value) -> Value:
     truncated = layer.flag("fmod", False)
     if not layer.is_quantised:
         if a.kind != "float32" or b.kind != "float32":
@@ -224,7 +222,7 @@ def mod(k: Steps, layer: Layer, a: Value, b: Value) -> Value:
 
 
 @elementwise("DivMod")
-def div_mod(k: Steps, layer: Layer, a: Value, b: Value) -> tuple[Value, Value]:
+def div_mod(k: LayerKernel, layer: Layer, a: Value, b: Value) -> tuple[Value, Value]:
     """By zero both are 0."""
     if any(v.kind != "int32" for v in (a, b)) or any(not t.is_integer for t in layer.outputs):
         raise LayerError(f"its tensors are {[t.dtype for t in (*layer.inputs, *layer.outputs)]}, expected integers")
@@ -246,7 +244,7 @@ def div_mod(k: Steps, layer: Layer, a: Value, b: Value) -> tuple[Value, Value]:
 
 
 @elementwise("Pow")
-def power(k: Steps, layer: Layer, base: Value, *exponent: Value) -> Value:
+def power(k: LayerKernel, layer: Layer, base: Value, *exponent: Value) -> Value:
     if not layer.is_quantised:
         raised = k.number(layer.number("exponent")) if layer.has("exponent") else exponent[0]
         return k.let(S.pow(base, raised))
@@ -272,7 +270,7 @@ def power(k: Steps, layer: Layer, base: Value, *exponent: Value) -> Value:
 
 
 @elementwise("FakeQuantWithMinMaxVars")
-def fake_quantise(k: Steps, layer: Layer, x: Value) -> Value:
+def fake_quantise(k: LayerKernel, layer: Layer, x: Value) -> Value:
     if layer.is_quantised:
         return x
     f = fake_levels(layer)

@@ -16,10 +16,11 @@ from compassc.layers.byte_functions import BYTES, ENTRIES, all_bytes, entries, l
 from compassc.layers.emit import as_stored, look_up, rectify, rectify_float
 from compassc.layers.families.eltwise.reference import ALONE
 from compassc.layers.kernels import elementwise
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.requantise import Pair, requantise, requantise_rounded, requantise_to
-from compassc.layers.steps import Steps, everywhere
 from compassc.layers.vectors import (
     clamp,
+    everywhere,
     halves,
     halves_of,
     product_of_halves,
@@ -68,7 +69,7 @@ def _fits(span: tuple[int, int]) -> bool:
     return -(2**31) <= span[0] and span[1] < 2**31
 
 
-def _apply(k: Steps, method: str, a: Value, b: Value) -> Value:
+def _apply(k: LayerKernel, method: str, a: Value, b: Value) -> Value:
     if a.kind == "float32":
         return k.let(METHODS[method](a, b))
     span = _span(method, a, b)
@@ -77,7 +78,7 @@ def _apply(k: Steps, method: str, a: Value, b: Value) -> Value:
     return k.let(METHODS[method](a, b), low=span[0], high=span[1])
 
 
-def _limited(k: Steps, method: str, a: Value, b: Value) -> Value:
+def _limited(k: LayerKernel, method: str, a: Value, b: Value) -> Value:
     """The result at most what 32 bits hold."""
     span = _span(method, a, b)
     if _fits(span):
@@ -90,7 +91,7 @@ def _limited(k: Steps, method: str, a: Value, b: Value) -> Value:
     return product
 
 
-def _pair(k: Steps, method: str, a: Value, b: Value) -> Pair:
+def _pair(k: LayerKernel, method: str, a: Value, b: Value) -> Pair:
     """The result in two variables."""
     if not all(_fits((v.low, v.high)) for v in (a, b)):
         raise LayerError("its operands plus their zero points do not fit 32 bits")
@@ -103,7 +104,7 @@ def _pair(k: Steps, method: str, a: Value, b: Value) -> Pair:
 
 
 @elementwise("Eltwise", *ALONE)
-def eltwise(k: Steps, layer: Layer, a: Value, b: Value) -> Value:
+def eltwise(k: LayerKernel, layer: Layer, a: Value, b: Value) -> Value:
     method = ALONE.get(layer.type) or layer.word("method", choices=tuple(METHODS))
     activation = layer.word("with_activation", "NONE")
     if not layer.is_quantised:
@@ -132,7 +133,7 @@ def eltwise(k: Steps, layer: Layer, a: Value, b: Value) -> Value:
     return rectify(k, layer, layer.word("with_activation", "NONE"), _pair(k, method, left, right), scale, shift)
 
 
-def _stored(k: Steps, layer: Layer, given: tuple[Value, Value]) -> tuple[Value, Value] | None:
+def _stored(k: LayerKernel, layer: Layer, given: tuple[Value, Value]) -> tuple[Value, Value] | None:
     """The operands as they are stored; None where they are not held as bytes."""
     bytes_ = all(
         t.dtype in BYTES and (v.name, t.dtype) in k.stored_forms for v, t in zip(given, layer.inputs, strict=True)
@@ -145,7 +146,9 @@ def _stored(k: Steps, layer: Layer, given: tuple[Value, Value]) -> tuple[Value, 
     return a, b
 
 
-def _of_bytes(k: Steps, layer: Layer, method: str, given: tuple[Value, Value], factors: list[int]) -> Value | None:
+def _of_bytes(
+    k: LayerKernel, layer: Layer, method: str, given: tuple[Value, Value], factors: list[int]
+) -> Value | None:
     """The operation on bytes times factors, by products of 16 bits; None where the operands are not held as bytes."""
     stored, zeros = _stored(k, layer, given), [t.scalar_zero for t in layer.inputs]
     if method == "MUL":
@@ -161,7 +164,7 @@ def _of_bytes(k: Steps, layer: Layer, method: str, given: tuple[Value, Value], f
     return k.let(sum_of_bytes(stored[0], stored[1], k.number(pair), k.number(start)), low=span[0], high=span[1])
 
 
-def _product(k: Steps, layer: Layer, given: tuple[Value, Value], scale: int = 1) -> tuple[Value | None, int]:
+def _product(k: LayerKernel, layer: Layer, given: tuple[Value, Value], scale: int = 1) -> tuple[Value | None, int]:
     """(the product of bytes plus their zero points times a scale, what of the scale is left to be multiplied with); None
     where the operands are not held as bytes."""
     stored = _stored(k, layer, given)
@@ -178,7 +181,7 @@ def _product(k: Steps, layer: Layer, given: tuple[Value, Value], scale: int = 1)
     return k.let(product_of_halves(*parts), low=low, high=high), scale
 
 
-def _half(k: Steps, stored: Value, zero: int) -> Value:
+def _half(k: LayerKernel, stored: Value, zero: int) -> Value:
     """The variable of bytes plus a zero point in 16 bits."""
     return k.let(halves(stored, k.number(zero)) if zero else halves_of(stored))
 
@@ -187,7 +190,7 @@ def _moved(value: Value, zero: int) -> Ends:
     return Ends(value.low + zero, value.high + zero)
 
 
-def _times(k: Steps, value: Value, factor: int) -> Value:
+def _times(k: LayerKernel, value: Value, factor: int) -> Value:
     if factor == 1:
         return value
     low, high = value.low * factor, value.high * factor
@@ -197,7 +200,7 @@ def _times(k: Steps, value: Value, factor: int) -> Value:
 
 
 @elementwise("SquaredDifference")
-def squared_difference(k: Steps, layer: Layer, a: Value, b: Value) -> Value:
+def squared_difference(k: LayerKernel, layer: Layer, a: Value, b: Value) -> Value:
     if not layer.is_quantised:
         d = as_stored(k, k.let(a - b), layer.input)
         return k.let(d * d)
@@ -212,7 +215,7 @@ def squared_difference(k: Steps, layer: Layer, a: Value, b: Value) -> Value:
     return requantise(k, square, int(scale[0]), int(shift[0]), out.scalar_zero, out.low, out.high)
 
 
-def _whole_truth(k: Steps, x: Value, wraps: bool) -> Value:
+def _whole_truth(k: LayerKernel, x: Value, wraps: bool) -> Value:
     """1 where the whole part is not 0, or, unless it `wraps`, above 0."""
     one, nothing = everywhere(1), everywhere(0)
     if x.kind != "float32":
@@ -223,7 +226,7 @@ def _whole_truth(k: Steps, x: Value, wraps: bool) -> Value:
 
 
 @elementwise("Cast")
-def cast(k: Steps, layer: Layer, x: Value) -> Value:
+def cast(k: LayerKernel, layer: Layer, x: Value) -> Value:
     out = layer.output
     if layer.is_quantised and (layer.has("scale_value") or "scale" in layer.constants):
         return requantise_to(k, k.shifted(x, layer.input.scalar_zero), *layer.scale_shift(), out)
@@ -249,7 +252,7 @@ def cast(k: Steps, layer: Layer, x: Value) -> Value:
 
 
 @elementwise("Quantize")
-def quantise(k: Steps, layer: Layer, x: Value) -> Value:
+def quantise(k: LayerKernel, layer: Layer, x: Value) -> Value:
     out = layer.output
     if out.integer.bits > 16:
         raise LayerError(f"quantising to {out.dtype} has no kernel")
@@ -259,7 +262,7 @@ def quantise(k: Steps, layer: Layer, x: Value) -> Value:
 
 
 @elementwise("DeQuantize")
-def dequantise(k: Steps, layer: Layer, x: Value) -> Value:
+def dequantise(k: LayerKernel, layer: Layer, x: Value) -> Value:
     source = layer.input
     step = k.number(float(np.float32(1) / np.float32(source.scalar_scale)))
     moved = k.shifted(x, source.scalar_zero)
@@ -267,7 +270,7 @@ def dequantise(k: Steps, layer: Layer, x: Value) -> Value:
 
 
 @elementwise("Div")
-def divide(k: Steps, layer: Layer, a: Value, b: Value) -> Value:
+def divide(k: LayerKernel, layer: Layer, a: Value, b: Value) -> Value:
     if not layer.is_quantised:
         return k.let(a / b)
     if (known := _quotient_of_bytes(k, layer, (a, b))) is not None:
@@ -288,7 +291,7 @@ def divide(k: Steps, layer: Layer, a: Value, b: Value) -> Value:
     return requantise(k, pair, scale, shift, out.scalar_zero, out.low, out.high)
 
 
-def _quotient_of_bytes(k: Steps, layer: Layer, given: tuple[Value, Value]) -> Value | None:
+def _quotient_of_bytes(k: LayerKernel, layer: Layer, given: tuple[Value, Value]) -> Value | None:
     """The numerator with the divisor's sign, times the reciprocal that a table gives for the divisor's byte; None where
     the operands are not held as bytes."""
     stored, (x, y) = _stored(k, layer, given), layer.inputs

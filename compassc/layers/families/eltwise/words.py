@@ -12,8 +12,8 @@ from compassc.layers.families.eltwise.choosing import CONNECTIVES, OPERATORS, tr
 from compassc.layers.families.eltwise.kernels import METHODS
 from compassc.layers.families.eltwise.reference import ALONE, COMPARISONS, LOGICAL
 from compassc.layers.kernels import of_words
-from compassc.layers.steps import Steps, everywhere
-from compassc.layers.vectors import wide
+from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.vectors import everywhere, wide
 
 HIGHEST = 2**32 - 1
 
@@ -22,7 +22,7 @@ def _all(number: int) -> Expression:
     return everywhere(number, "uint32")
 
 
-def _word(k: Steps, expression: Expression) -> Value:
+def _word(k: LayerKernel, expression: Expression) -> Value:
     return k.let(expression, low=0, high=HIGHEST)
 
 
@@ -45,7 +45,7 @@ def _words(layer: Layer, *values: Value) -> None:
 
 
 @of_words("Eltwise", *ALONE)
-def eltwise(k: Steps, layer: Layer, a: Value, b: Value) -> Value:
+def eltwise(k: LayerKernel, layer: Layer, a: Value, b: Value) -> Value:
     """Results beyond the type are limited to it."""
     _words(layer, a, b)
     _plain(layer)
@@ -63,21 +63,21 @@ def eltwise(k: Steps, layer: Layer, a: Value, b: Value) -> Value:
 
 
 @of_words("Bitwise")
-def bitwise(k: Steps, layer: Layer, *x: Value) -> Value:
+def bitwise(k: LayerKernel, layer: Layer, *x: Value) -> Value:
     _words(layer, *x)
     method = layer.word("method", choices=("NOT", *CONNECTIVES))
     return _word(k, x[0] ^ _all(HIGHEST) if method == "NOT" else CONNECTIVES[method](*x))
 
 
 @of_words("BitShift")
-def bit_shift(k: Steps, layer: Layer, x: Value, n: Value) -> Value:
+def bit_shift(k: LayerKernel, layer: Layer, x: Value, n: Value) -> Value:
     _words(layer, x, n)
     shift = operator.lshift if layer.word("direction", choices=("LEFT", "RIGHT")) == "LEFT" else operator.rshift
     return _word(k, S.vsel(_all(0), shift(x, S.min(n, S.u32(31))), n > S.u32(31)))
 
 
 @of_words("Logical")
-def logical(k: Steps, layer: Layer, *x: Value) -> Value:
+def logical(k: LayerKernel, layer: Layer, *x: Value) -> Value:
     method = layer.word("method", choices=LOGICAL)
     if any(v.kind != "uint32" for v in x) or not layer.output.is_integer or layer.output.dtype == "uint32":
         raise LayerError("it compares uint32 with another type, for which there is no kernel")
@@ -92,7 +92,7 @@ def logical(k: Steps, layer: Layer, *x: Value) -> Value:
 
 
 @of_words("Where", "Select")
-def where(k: Steps, layer: Layer, condition: Value, *x: Value) -> Value:
+def where(k: LayerKernel, layer: Layer, condition: Value, *x: Value) -> Value:
     _words(layer, *x)
     _plain(layer)
     zero = S.u32(0) if condition.kind == "uint32" else 0.0 if condition.kind == "float32" else 0
@@ -100,7 +100,7 @@ def where(k: Steps, layer: Layer, condition: Value, *x: Value) -> Value:
 
 
 @of_words("DivMod")
-def div_mod(k: Steps, layer: Layer, a: Value, b: Value) -> tuple[Value, Value]:
+def div_mod(k: LayerKernel, layer: Layer, a: Value, b: Value) -> tuple[Value, Value]:
     """By zero both are 0."""
     _words(layer, a, b)
     divisor = _word(k, S.max(b, S.u32(1)))
@@ -111,7 +111,7 @@ def div_mod(k: Steps, layer: Layer, a: Value, b: Value) -> tuple[Value, Value]:
 
 
 @of_words("Cast")
-def cast(k: Steps, layer: Layer, x: Value) -> Value:
+def cast(k: LayerKernel, layer: Layer, x: Value) -> Value:
     """To and from uint32: limited, or wrapped around."""
     out, wraps = layer.output, layer.word("clip_mode", "SATURATION", ("SATURATION", "TRUNCATION")) == "TRUNCATION"
     _plain(layer)
@@ -136,7 +136,7 @@ def _halves(x: Value) -> tuple[Expression, Expression]:
     return x >> S.u32(16), x & S.u32(65535)
 
 
-def _to_word(k: Steps, x: Value, wraps: bool) -> Value:
+def _to_word(k: LayerKernel, x: Value, wraps: bool) -> Value:
     if x.kind == "uint32":
         return x
     if x.kind == "int32":

@@ -7,7 +7,6 @@ import numpy as np
 from compassc.build import Address, Expression, Pointer, Value, both
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.emit import wide_kind
 from compassc.layers.families.images.reference import (
     Colours,
     added,
@@ -18,11 +17,9 @@ from compassc.layers.families.images.reference import (
     weights_of,
 )
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import LayerKernel, tail
+from compassc.layers.layer_kernel import Kernel, LayerKernel, tail
 from compassc.layers.requantise import requantise
-from compassc.layers.source import Kernel
-from compassc.layers.steps import LANES
-from compassc.layers.vectors import clamp, load, narrow, requantised, wide
+from compassc.layers.vectors import LANES, clamp, load, narrow, requantised, wide, wide_kind
 
 HALF_ROW = 3072
 """Pixels of a row of a plane of half the size, at most; two such rows lie in LSRAM."""

@@ -12,15 +12,15 @@ from compassc.layers.channel_bytes import results_of, straight
 from compassc.layers.emit import rectify, rectify_float
 from compassc.layers.families.linear.formats import floats_only
 from compassc.layers.families.linear.reference import has_float_scales, quantised_weights, summed_biases
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.requantise import Pair
-from compassc.layers.steps import LANES, Steps
-from compassc.layers.vectors import clamp, split_float
+from compassc.layers.vectors import LANES, clamp, split_float
 
 FLOAT_WHOLE = 2**24
 """Integers up to this limit are exact in float32."""
 
 
-def _along_axis(k: Steps, layer: Layer) -> None:
+def _along_axis(k: LayerKernel, layer: Layer) -> None:
     """Sets the layout of this layer's numbers per channel in the kernel."""
     rank = len(layer.input.shape)
     axis = layer.axis("axis", rank - 1)
@@ -29,7 +29,7 @@ def _along_axis(k: Steps, layer: Layer) -> None:
         raise LayerError("it has numbers per channel, but the channels are not the last axis")
 
 
-def _numbers(k: Steps, layer: Layer, values: Array) -> Value:
+def _numbers(k: LayerKernel, layer: Layer, values: Array) -> Value:
     """A float32 number of the kernel, or one per channel."""
     channels = layer.input.shape[layer.axis("axis", len(layer.input.shape) - 1)]
     if values.size not in (1, channels):
@@ -38,7 +38,7 @@ def _numbers(k: Steps, layer: Layer, values: Array) -> Value:
     return k.number(float(flat[0])) if flat.size == 1 else k.channels(flat)
 
 
-def channelwise(k: Steps, layer: Layer, x: Value) -> Value:
+def channelwise(k: LayerKernel, layer: Layer, x: Value) -> Value:
     """BatchNorm, or with weights 1 BiasAdd."""
     _along_axis(k, layer)
     if has_float_scales(layer):
@@ -71,7 +71,7 @@ def channelwise(k: Steps, layer: Layer, x: Value) -> Value:
     return _requantised(k, layer, k.let(total), span)
 
 
-def _in_bytes(k: Steps, layer: Layer, x: Value, weights: Array) -> Value | None:
+def _in_bytes(k: LayerKernel, layer: Layer, x: Value, weights: Array) -> Value | None:
     """The layer's lines on bytes, each with one rounding; None where they have others."""
     axis = layer.axis("axis", len(layer.input.shape) - 1)
     results = results_of(k, layer, x, axis)
@@ -82,7 +82,7 @@ def _in_bytes(k: Steps, layer: Layer, x: Value, weights: Array) -> Value | None:
     return straight(k, layer, x, results, np.broadcast_to(slopes, len(results)))
 
 
-def _with_float_scales(k: Steps, layer: Layer, x: Value) -> Value:
+def _with_float_scales(k: LayerKernel, layer: Layer, x: Value) -> Value:
     """A BiasAdd with scales per channel: in float32, one operation after the other."""
     out = layer.output
     if x.kind != "int32" or not out.is_integer or out.integer.bits > 16:
@@ -96,7 +96,7 @@ def _with_float_scales(k: Steps, layer: Layer, x: Value) -> Value:
     return k.let(S.cast(limited, "int32"), low=out.low, high=out.high)
 
 
-def _requantised(k: Steps, layer: Layer, total: Value, span: tuple[int, int]) -> Value:
+def _requantised(k: LayerKernel, layer: Layer, total: Value, span: tuple[int, int]) -> Value:
     """The output's value of a whole float32 number."""
     scale, shift = layer.scale_shift(of=layer.input.shape[layer.axis("axis", len(layer.input.shape) - 1)])
     method = layer.word("with_activation", "NONE")

@@ -30,11 +30,11 @@ from compassc.layers.families.linear.formats import (
 from compassc.layers.families.linear.frame import Block, Cut, DepthwiseFrame, Sums
 from compassc.layers.families.linear.reference import has_ahead_shift
 from compassc.layers.families.linear.tiles import ITEM, PIXEL, PIXELS, TRANSFER, Shape
+from compassc.layers.layer_kernel import Kernel
 from compassc.layers.layer_kernel import tail as tail_of
 from compassc.layers.machine import Share, Tiles, costs
 from compassc.layers.requantise import carried
-from compassc.layers.source import Kernel
-from compassc.layers.steps import LANES, everywhere
+from compassc.layers.vectors import LANES, everywhere
 
 INPUT, WEIGHTS, RAW = Share(4), Share(2), Share(1)
 """LSRAM for input pixels of words, for weights, and for a row of the input as it was."""

@@ -18,7 +18,7 @@ from compassc.layers.families.linear.tiles import PIXELS, Shape, padded
 from compassc.layers.kernels import settle
 from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.requantise import Pair, saturated
-from compassc.layers.steps import LANES, everywhere
+from compassc.layers.vectors import LANES, everywhere
 
 Sums = Value | Pair
 Copy = Callable[..., None]

@@ -20,17 +20,15 @@ from compass_core.arrays import Array
 from compassc.build import Address, Expression, Pointer, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.emit import finish_ahead, rectify, wide_kind
+from compassc.layers.emit import finish_ahead, rectify
 from compassc.layers.families.linear.formats import BYTE, FLOAT, PER_WORD, PRODUCTS, SHORT, WORD, floats_only
 from compassc.layers.families.linear.tiles import ITEM, PIXEL
 from compassc.layers.kernels import kernel, settle
-from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.layer_kernel import tail as tail_of
 from compassc.layers.machine import Tiles, costs
 from compassc.layers.requantise import Pair, carried, requantise, requantise_rounded, saturated
-from compassc.layers.source import Kernel
-from compassc.layers.steps import LANES, everywhere
-from compassc.layers.vectors import add_product, spread_word
+from compassc.layers.vectors import LANES, add_product, everywhere, spread_word, wide_kind
 
 PARTS = 4
 REGISTER = LANES // PARTS

@@ -27,12 +27,11 @@ from compassc.layers.families.linear.tiles import (
     padded,
     tiling_of,
 )
+from compassc.layers.layer_kernel import Kernel
 from compassc.layers.layer_kernel import tail as tail_of
 from compassc.layers.requantise import carried
-from compassc.layers.source import Kernel
-from compassc.layers.steps import LANES
 from compassc.layers.streams import bytes_of
-from compassc.layers.vectors import spread_word
+from compassc.layers.vectors import LANES, spread_word
 
 REGISTER = LANES // PARTS
 MOVED = {("int8", BYTE): 0x80808080, ("uint16", SHORT): 0x80008000}

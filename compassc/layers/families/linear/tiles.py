@@ -15,7 +15,7 @@ from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
 from compassc.layers.choices import choose
 from compassc.layers.machine import Share, Tiles, costs, tasks
-from compassc.layers.steps import LANES
+from compassc.layers.vectors import LANES
 from compassc.layers.windows import Window, window_of
 
 INPUT, SEGMENT, SUMS = Share(3), Share(2), Share(2)

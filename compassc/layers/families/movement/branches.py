@@ -11,9 +11,8 @@ from compassc.graph import Tensor
 from compassc.layers.layer_kernel import Lanes, LayerKernel
 from compassc.layers.machine import Share, tasks
 from compassc.layers.requantise import requantise_rounded
-from compassc.layers.steps import LANES, everywhere
 from compassc.layers.streams import bytes_of
-from compassc.layers.vectors import pointee
+from compassc.layers.vectors import LANES, everywhere, pointee
 
 TILE = Share(2)
 """LSRAM for a tile of each side."""

@@ -21,13 +21,11 @@ from compassc.layers.families.normalise.of_bytes import MOST, deviation, normali
 from compassc.layers.families.normalise.reference import affine, factors
 from compassc.layers.joins import across_sum, square_of
 from compassc.layers.kernels import follow
-from compassc.layers.layer_kernel import Lanes, LayerKernel, tail
+from compassc.layers.layer_kernel import Kernel, Lanes, LayerKernel, tail
 from compassc.layers.machine import Share
 from compassc.layers.requantise import requantise
-from compassc.layers.source import Kernel
-from compassc.layers.steps import LANES, everywhere
 from compassc.layers.streams import bytes_of
-from compassc.layers.vectors import WIDE, halves_of, pointee, product_of_halves
+from compassc.layers.vectors import LANES, WIDE, everywhere, halves_of, pointee, product_of_halves
 
 TILE = Share(5)
 """LSRAM for pixels of the input and of the output."""

@@ -20,9 +20,8 @@ from compassc.layers.families.normalise.groups import in_groups
 from compassc.layers.families.normalise.reference import affine, factors, norm_axes
 from compassc.layers.joins import divide_pair, inverse_root, shift_pair, square_of
 from compassc.layers.kernels import kernel, scheduled
-from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.requantise import limited, requantise
-from compassc.layers.source import Kernel
 from compassc.layers.vectors import halves_of, product_of_halves
 
 Operands = dict[str, Tensor | Array]

@@ -10,15 +10,13 @@ from compass_core.arrays import Array
 from compassc.build import Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
-from compassc.layers.emit import look_up, wide_kind
+from compassc.layers.emit import look_up
 from compassc.layers.joins import carry_pair
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.requantise import Pair, requantise
 from compassc.layers.sliding import Windows, axes_of
-from compassc.layers.source import Kernel
-from compassc.layers.steps import LANES, everywhere
-from compassc.layers.vectors import add_product
+from compassc.layers.vectors import LANES, add_product, everywhere, wide_kind
 from compassc.layers.windows import Window, cells_inside
 
 ACROSS, WITHIN = "ACROSS_CHANNELS", "WITHIN_CHANNEL"
@@ -58,7 +56,7 @@ def _neighbours(w: Windows, size: int, zero: int) -> Iterator[Value]:
         channel = k.held("channel", lanes + (w.channel + d - before))
         inside = k.held("inside", (channel >= 0) & (channel < w.channels))
         v = w.widened(S.vload(w.source + (w.place + d - before), inside & k.mask, lanes=LANES), zero)
-        yield k.let(S.vsel(v, everywhere(0), inside), "", min(v.low, 0), max(v.high, 0)) if zero else v
+        yield k.let(S.vsel(v, everywhere(0), inside), min(v.low, 0), max(v.high, 0)) if zero else v
 
 
 def _sum_of_squares(w: Windows, elements: Iterable[Value], many: int, zero: int) -> Value | Pair:
@@ -98,7 +96,7 @@ def _integer(k: LayerKernel, layer: Layer, total: Value | Pair, own: Value) -> V
     factor = look_up(k, requantise(k, total, scale, shift, 0, 0, 65535), layer.constant("lut"), 16)
     span, product = own.magnitude * factor.magnitude, own * factor
     if span < 2**31:
-        found: Value | Pair = k.let(product, "", -span, span)
+        found: Value | Pair = k.let(product, -span, span)
     else:
         found = Pair(k.changing("high", everywhere(0)), k.changing("low", everywhere(0)), -span, span)
         add_product(found.high, found.low, own, factor)

@@ -16,10 +16,8 @@ from compassc.layers.emit import look_up
 from compassc.layers.families.normalise.reference import counts_of, smallest_norm, three_scales
 from compassc.layers.joins import inverse_root, requantise_by, shift_pair, square_of
 from compassc.layers.kernels import elementwise, kernel
-from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.requantise import Pair, limited, requantise
-from compassc.layers.source import Kernel
-from compassc.layers.steps import Steps
 from compassc.layers.vectors import add_product, clamp
 
 INT32_MAX = 2**31 - 1
@@ -180,7 +178,7 @@ def _variance(k: LayerKernel, layer: Layer, spread: Value) -> Value:
 
 
 @elementwise("NormalizedMoments")
-def normalised_moments(k: Steps, layer: Layer, mean: Value, variance: Value, shift: Value) -> tuple[Value, Value]:
+def normalised_moments(k: LayerKernel, layer: Layer, mean: Value, variance: Value, shift: Value) -> tuple[Value, Value]:
     if not layer.is_quantised:
         first = k.let(mean / k.number(float(counts_of(layer))))
         both = variance / k.number(float(counts_of(layer))) - first * first
@@ -193,7 +191,7 @@ def normalised_moments(k: Steps, layer: Layer, mean: Value, variance: Value, shi
     return _two_products(k, layer, "mean", (u, moved), y), _two_products(k, layer, "var", (v, less), spread)
 
 
-def _two_products(k: Steps, layer: Layer, prefix: str, terms: tuple[Value, Value], out: Tensor) -> Value:
+def _two_products(k: LayerKernel, layer: Layer, prefix: str, terms: tuple[Value, Value], out: Tensor) -> Value:
     """The sum of two integers with a factor each, requantised."""
     scale, *factors = three_scales(layer, prefix)
     if min(scale, *factors) < 0 or max(scale, *factors) >> 16:

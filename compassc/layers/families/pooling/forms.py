@@ -22,11 +22,10 @@ from compassc.layers.families.pooling.kernels import (
 )
 from compassc.layers.families.pooling.reference import LOWEST, adaptive_bounds, padded_window, spans_3d
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.requantise import requantise
 from compassc.layers.sliding import WindowLoop, Windows, axes_of, bounded_axis
-from compassc.layers.source import Kernel
-from compassc.layers.steps import LANES, everywhere
+from compassc.layers.vectors import LANES, everywhere
 from compassc.layers.windows import Window, cells_inside
 
 FLOAT_WHOLE = 1 << 24
@@ -102,7 +101,7 @@ def _shares(w: WindowLoop, acc: Value, valid: Array, cells: int, planes: Array) 
     apart, zeros = k.let(real - near), everywhere(0.0, "float32")
     up = S.vsel(1.0, zeros, (apart == 0.5) & (lost > 0.0))
     down = S.vsel(1.0, zeros, (apart == -0.5) & (lost < 0.0))
-    return k.let(S.cast(near + up - down, "int32"), "", -bound, bound)
+    return k.let(S.cast(near + up - down, "int32"), -bound, bound)
 
 
 @kernel("AdaptivePool", tail=True)

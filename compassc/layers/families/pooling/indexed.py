@@ -7,13 +7,11 @@ import numpy as np
 from compassc.build import Expression
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
-from compassc.layers.emit import wide_kind
 from compassc.layers.families.pooling.reference import FLATTENED, check_positions
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.sliding import Windows, axes_of
-from compassc.layers.source import Kernel
-from compassc.layers.steps import LANES, everywhere
+from compassc.layers.vectors import LANES, everywhere, wide_kind
 from compassc.layers.windows import window_of
 
 

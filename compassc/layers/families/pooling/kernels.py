@@ -14,16 +14,14 @@ from compassc.layers.arithmetic import approximate_factor
 from compassc.layers.axes import AxisLoop, ending
 from compassc.layers.axis_sums import sum_of_elements
 from compassc.layers.byte_functions import BYTES
-from compassc.layers.emit import look_up, wide_kind
+from compassc.layers.emit import look_up
 from compassc.layers.families.pooling.reference import LOWEST, METHODS, area_of, check_positions, window_for
 from compassc.layers.joins import add_squares, add_to_pair
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.requantise import Pair, requantise, requantise_rounded
 from compassc.layers.sliding import WindowLoop, Windows, axes_of
-from compassc.layers.source import Kernel
-from compassc.layers.steps import LANES, everywhere
-from compassc.layers.vectors import clamp, halves, halves_of, wide
+from compassc.layers.vectors import LANES, clamp, everywhere, halves, halves_of, wide, wide_kind
 from compassc.layers.window_tiles import TiledWindows, plan_of
 from compassc.layers.windows import Window, cells_inside
 
@@ -81,7 +79,7 @@ def sum_of_cells(w: WindowLoop, method: str, cells: int, zero: int) -> Value | P
             everywhere(0, "int16"),
             lambda some, cell: some + (halves_of(cell) if more is None else halves(cell, more)),
         )
-        return k.let(S.cast(some, "int32"), "", *span)
+        return k.let(S.cast(some, "int32"), *span)
     return _joined(w, everywhere(0), lambda acc, cell: acc + TERMS[method](w.widened(cell, zero))).within(*span)
 
 
@@ -139,11 +137,10 @@ def _integers(w: WindowLoop, layer: Layer, method: str, cells: int) -> Value:
         # nothing to average is the stored number 0
         some = k.let(
             result * k.pointer((areas.reshape(-1) > 0).astype(np.int32))[w.spot],
-            "",
             min(result.low, 0),
             max(result.high, 0),
         )
-        return k.let(clamp(some, k.number(out.low), k.number(out.high)), "", out.low, out.high)
+        return k.let(clamp(some, k.number(out.low), k.number(out.high)), out.low, out.high)
     scale, shift = layer.scale_shift(of=1)
     if method == "L2":
         return look_up(k, requantise(k, value, scale, shift, 0, 0, 65535), layer.constant("sqrt_lut"), 16)

@@ -22,8 +22,7 @@ from compassc.layers.choices import choose
 from compassc.layers.layer_kernel import LayerKernel, tail
 from compassc.layers.machine import Share, configuration
 from compassc.layers.requantise import Pair, Sum
-from compassc.layers.steps import LANES, everywhere
-from compassc.layers.vectors import load, pointee, spread, wide
+from compassc.layers.vectors import LANES, everywhere, load, pointee, spread, wide
 
 ALL, LEAST, MOST = Share(7), Share(1, 16), Share(3)
 """LSRAM for everything, and the least and the most for weights."""
@@ -133,7 +132,7 @@ class Recurrence:
         if len(rows) > 1:
             pointer = pointer + S.min(self.age, k.number(len(rows) - 1)) * (gates * self.padded)
         ends = (-int(np.abs(rows).max()), int(np.abs(rows).max())) if self.kind == "int32" else (None, None)
-        return [k.let(S.vload(pointer + (g * self.padded + self.at), lanes=LANES), "", *ends) for g in range(gates)]
+        return [k.let(S.vload(pointer + (g * self.padded + self.at), lanes=LANES), *ends) for g in range(gates)]
 
     # -- loops
 
@@ -271,7 +270,7 @@ class Recurrence:
         """The hidden state of the block's cells before the step."""
         t = self.layer.inputs[1]
         known = (t.integer.low, t.integer.high) if t.is_integer else (None, None)
-        return self.k.let(wide(S.vload(self.memory["hs"] + self.at, lanes=LANES), self.state_type), "", *known)
+        return self.k.let(wide(S.vload(self.memory["hs"] + self.at, lanes=LANES), self.state_type), *known)
 
     def hold(self, hidden: Value) -> None:
         """Stores the hidden state of the block's cells after the step."""
@@ -286,7 +285,7 @@ class Recurrence:
         S.vstore(numbers, self.memory["kept"] + self.at)
 
     def kept(self, low: int | None = None, high: int | None = None) -> Value:
-        return self.k.let(S.vload(self.memory["kept"] + self.at, lanes=LANES), "", low, high)
+        return self.k.let(S.vload(self.memory["kept"] + self.at, lanes=LANES), low, high)
 
     def give(self, value: Value, sequence: Tensor | None, last: Tensor | None) -> None:
         """Stores a state into the output of all steps and the output of the last one."""

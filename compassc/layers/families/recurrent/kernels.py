@@ -25,7 +25,7 @@ from compassc.layers.families.recurrent.reference import (
     split_weights,
 )
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.operator_lanes import InLanes
 from compassc.layers.requantise import (
     INT32_MAX,
@@ -39,9 +39,7 @@ from compassc.layers.requantise import (
     shifted_pair,
     total,
 )
-from compassc.layers.source import Kernel
-from compassc.layers.steps import everywhere
-from compassc.layers.vectors import clamp
+from compassc.layers.vectors import clamp, everywhere
 
 
 def _frame(
@@ -87,7 +85,7 @@ def _product(k: LayerKernel, a: Value, b: Value) -> Value:
     largest = a.magnitude * b.magnitude
     if largest > INT32_MAX:
         raise LayerError(f"products of up to {largest} do not fit 32 bits, which no kernel here computes with")
-    return k.let(a * b, "", -largest, largest)
+    return k.let(a * b, -largest, largest)
 
 
 def _whole(k: LayerKernel, sums: Sum, shift: Array) -> Value:
@@ -336,7 +334,7 @@ class _QuantisedGru(_Gru):
 
     def state(self, candidate: Value, update: Value, h: Value) -> Value:
         k = self.f.k
-        rest = k.let(k.number(self.high) - update, "", self.high - update.high, self.high - update.low)
+        rest = k.let(k.number(self.high) - update, self.high - update.high, self.high - update.low)
         share = rescaled(k, _product(k, rest, candidate), *self.six[4])
         ratio = int(self.six[4][0].max()) / 2.0 ** int(self.six[4][1].min())
         # the two shares are not large together
@@ -346,7 +344,7 @@ class _QuantisedGru(_Gru):
         )
         if most + 1 >= 2**31:
             raise LayerError(f"sums of up to {most:.0f} do not fit 32 bits, which no kernel here computes with")
-        both = k.let(share + _product(k, update, h), "", -int(most) - 1, int(most) + 1)
+        both = k.let(share + _product(k, update, h), -int(most) - 1, int(most) + 1)
         return requantise(k, both, *self.six[5], 0, self.low + 1, self.high)
 
 
@@ -388,7 +386,7 @@ def _quantised_rnn(f: Recurrence, name: str) -> Value:
         at = requantise(k, u, scale[2], shift[2], 0, out.integer.low, out.integer.high)
         return _table(f, at, layer.constant("lut").reshape(-1))
     if name == "SIGN_BIT":
-        return k.let(0 - ((u.high if isinstance(u, Pair) else u) >> 31), "", 0, 1)
+        return k.let(0 - ((u.high if isinstance(u, Pair) else u) >> 31), 0, 1)
     if name == "RELU":
         u = positive(k, u)
     elif name == "CLIP":
@@ -406,6 +404,6 @@ def _scaled(k: LayerKernel, sums: Sum, scale: int, shift: int) -> Sum:
 def positive(k: LayerKernel, value: Sum) -> Sum:
     """The larger of a sum and 0."""
     if not isinstance(value, Pair):
-        return k.let(S.max(value, 0), "", 0, max(value.high, 0))
+        return k.let(S.max(value, 0), 0, max(value.high, 0))
     low = k.let(S.vsel(value.low, everywhere(0), value.high >= 0))
     return Pair(k.let(S.max(value.high, 0)), low, 0, max(value.most, 0))

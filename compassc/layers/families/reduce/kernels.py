@@ -10,7 +10,7 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Number
 from compassc.layers.axes import AxisLoop
 from compassc.layers.axis_sums import integer_mean, itself, squares, sum_of_elements
-from compassc.layers.emit import look_up, wide_kind
+from compassc.layers.emit import look_up
 from compassc.layers.families.reduce.reference import METHODS, check_division
 from compassc.layers.families.reduce.search import find_extreme
 from compassc.layers.joins import (
@@ -27,10 +27,9 @@ from compassc.layers.joins import (
     square_of,
 )
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.requantise import Pair, limited, requantise, saturated
-from compassc.layers.source import Kernel
-from compassc.layers.vectors import positive_pair
+from compassc.layers.vectors import positive_pair, wide_kind
 
 INFINITE = {"MAX": "-inf", "MIN": "inf"}
 ACROSS = {"MAX": across_max, "MIN": across_min}

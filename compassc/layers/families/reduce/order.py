@@ -9,13 +9,11 @@ from __future__ import annotations
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.axes import AxisLoop
-from compassc.layers.emit import wide_kind
 from compassc.layers.families.reduce.reference import selects_last
 from compassc.layers.joins import across_max, across_min
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import LayerKernel
-from compassc.layers.source import Kernel
-from compassc.layers.steps import LANES
+from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.vectors import LANES, wide_kind
 
 INDEX_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 

@@ -13,9 +13,8 @@ from compassc.layers.axes import AxisLoop
 from compassc.layers.families.reduce.kernels import Product
 from compassc.layers.joins import add_to_pair
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.requantise import Pair, limited, requantise, saturated
-from compassc.layers.source import Kernel
 
 Steps = tuple[Callable[[], None], Callable[[], Value]]
 """The functions that add an element, and that return the running value."""

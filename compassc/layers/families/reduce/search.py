@@ -9,8 +9,7 @@ from compassc.dsl import script as S
 from compassc.graph import LayerError
 from compassc.layers.axes import AxisLoop
 from compassc.layers.joins import across_max, across_min
-from compassc.layers.steps import LANES
-from compassc.layers.vectors import WIDE
+from compassc.layers.vectors import LANES, WIDE
 
 
 class Extreme(NamedTuple):

@@ -33,11 +33,9 @@ from compassc.layers.families.regions.reference import (
     pyramid_numbers,
     samples,
 )
-from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.requantise import requantise
-from compassc.layers.source import Kernel
-from compassc.layers.steps import everywhere
-from compassc.layers.vectors import clamp, multiply_wide, scaled_floor, shift_any
+from compassc.layers.vectors import clamp, everywhere, multiply_wide, scaled_floor, shift_any
 
 Ends = list[tuple[Value, Value]]
 """Start and size of a region along both axes; of crops, its first and its last place."""
@@ -348,7 +346,7 @@ def _by_level(k: LayerKernel, value: Value, own: dict[str, Value], y: Tensor) ->
     high, low = k.changing("high", value >> 16), k.changing("low", value & 0xFFFF)
     multiply_wide(high, low, own["scale"])
     shift_any(high, low, own["shift"])
-    return k.let(clamp(high - y.scalar_zero if y.scalar_zero else high, y.low, y.high), "", y.low, y.high)
+    return k.let(clamp(high - y.scalar_zero if y.scalar_zero else high, y.low, y.high), y.low, y.high)
 
 
 def _align_level(

@@ -9,10 +9,8 @@ from typing import NamedTuple
 from compassc.build import Address, Expression, Pointer, Value, either
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.emit import wide_kind
 from compassc.layers.layer_kernel import LayerKernel, tail
-from compassc.layers.steps import LANES, everywhere
-from compassc.layers.vectors import bits_of, load
+from compassc.layers.vectors import LANES, bits_of, everywhere, load, wide_kind
 
 
 def check_maps(layer: Layer, rois: Tensor, width: int, shape: tuple[int, int]) -> None:

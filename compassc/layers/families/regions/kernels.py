@@ -13,7 +13,6 @@ import numpy as np
 from compassc.build import Expression, Value, both, either
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.emit import wide_kind
 from compassc.layers.families.regions import fixed_kernels
 from compassc.layers.families.regions.frame import Axis, Near, Regions, check_maps
 from compassc.layers.families.regions.reference import (
@@ -30,10 +29,8 @@ from compassc.layers.families.regions.reference import (
     samples,
 )
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import LayerKernel
-from compassc.layers.source import Kernel
-from compassc.layers.steps import everywhere
-from compassc.layers.vectors import clamp
+from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.vectors import clamp, everywhere, wide_kind
 
 
 class Side(NamedTuple):

@@ -12,18 +12,26 @@ from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.byte_functions import BYTES
-from compassc.layers.emit import wide_kind
 from compassc.layers.families.resize.reference import METHODS, RANKS, between, coordinates, nearest, windows_of
 from compassc.layers.families.resize.separable import separable
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import LayerKernel, tail
+from compassc.layers.layer_kernel import Kernel, LayerKernel, tail
 from compassc.layers.machine import Share
 from compassc.layers.moving import strides_of
 from compassc.layers.remapping import remap_kernel
 from compassc.layers.sliding import Windows, bounded_axis
-from compassc.layers.source import Kernel
-from compassc.layers.steps import LANES, everywhere
-from compassc.layers.vectors import clamp, narrow, narrowed, pointee, requantised, sum_of_corners, wide
+from compassc.layers.vectors import (
+    LANES,
+    clamp,
+    everywhere,
+    narrow,
+    narrowed,
+    pointee,
+    requantised,
+    sum_of_corners,
+    wide,
+    wide_kind,
+)
 
 STAGED = Share(2)
 """LSRAM for a row: two of the input and one of the output. Always all of it, so that sizes share a kernel."""
@@ -166,7 +174,7 @@ def _antialiased(layer: Layer) -> Kernel:
         def passed(value: Value) -> Value:
             if kind == "float32":
                 return value
-            return k.let(clamp(requantised(value, 1, 8), k.number(x.low), k.number(x.high)), "", x.low, x.high)
+            return k.let(clamp(requantised(value, 1, 8), k.number(x.low), k.number(x.high)), x.low, x.high)
 
         with w.positions():
             down, across = w.loops()
@@ -179,6 +187,6 @@ def _antialiased(layer: Layer) -> Kernel:
                 k.assign(total, total + passed(part) * weights[0][first_y + iy])
             result = passed(total)
             if y.is_integer:
-                result = k.let(clamp(result, k.number(y.low), k.number(y.high)), "", y.low, y.high)
+                result = k.let(clamp(result, k.number(y.low), k.number(y.high)), y.low, y.high)
             w.finish(layer, (), result)
     return k.kernel()

@@ -12,12 +12,10 @@ from compassc.build import Expression, Pointer, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.families.resize.reference import taps_of
-from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.moving import strides_of
 from compassc.layers.sliding import Positions
-from compassc.layers.source import Kernel
-from compassc.layers.steps import LANES
-from compassc.layers.vectors import clamp, wide
+from compassc.layers.vectors import LANES, clamp, wide
 
 
 class _Neighbour(NamedTuple):
@@ -55,7 +53,7 @@ def separable(layer: Layer) -> Kernel:
                 result = w.k.let(_weighed(w, image, axes))
                 if y.is_integer:
                     whole = clamp(S.rint(result), k.number(float(y.low)), k.number(float(y.high)))
-                    result = k.let(S.cast(whole, "int32"), "", y.low, y.high)
+                    result = k.let(S.cast(whole, "int32"), y.low, y.high)
                 w.finish(layer, (), result)
     return k.kernel()
 

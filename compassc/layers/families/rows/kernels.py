@@ -7,7 +7,6 @@ import numpy as np
 from compassc.build import Address, Expression, Value, both
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.emit import wide_kind
 from compassc.layers.families.rows.reference import (
     COMBINERS,
     collapse_sizes,
@@ -22,12 +21,9 @@ from compassc.layers.families.rows.reference import (
 )
 from compassc.layers.joins import across_max, across_min
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import LayerKernel, tail
+from compassc.layers.layer_kernel import Kernel, LayerKernel, kernel_of_macro, tail
 from compassc.layers.requantise import requantise_rounded
-from compassc.layers.scripts import kernel_of_macro
-from compassc.layers.source import Kernel
-from compassc.layers.steps import LANES, everywhere
-from compassc.layers.vectors import bits_of, clamp, load, narrow
+from compassc.layers.vectors import LANES, bits_of, clamp, everywhere, load, narrow, wide_kind
 
 
 def _whole(*tensors: Tensor) -> None:

@@ -12,14 +12,11 @@ import numpy as np
 from compassc.build import Address, Expression, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
-from compassc.layers.emit import wide_kind
 from compassc.layers.families.sampling import affine  # noqa: F401 (its kernel is registered)
 from compassc.layers.families.sampling.reference import METHODS, PADDINGS, letters_of
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import LayerKernel, tail
-from compassc.layers.source import Kernel
-from compassc.layers.steps import LANES
-from compassc.layers.vectors import clamp, load, narrow
+from compassc.layers.layer_kernel import Kernel, LayerKernel, tail
+from compassc.layers.vectors import LANES, clamp, load, narrow, wide_kind
 
 
 class Place(NamedTuple):

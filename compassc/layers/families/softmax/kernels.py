@@ -34,11 +34,9 @@ from compassc.layers.joins import (
     look_up_wide,
 )
 from compassc.layers.kernels import kernel, scheduled
-from compassc.layers.layer_kernel import LayerKernel
+from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.requantise import limited, requantise
-from compassc.layers.source import Kernel
-from compassc.layers.steps import LANES, everywhere
-from compassc.layers.vectors import WIDE, clamp, entry_of, halves, places_of_bytes, word_of
+from compassc.layers.vectors import LANES, WIDE, clamp, entry_of, everywhere, halves, places_of_bytes, word_of
 
 Tail = Sequence[Layer]
 
