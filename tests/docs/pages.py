@@ -16,6 +16,7 @@ import doctest
 import io
 import itertools
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -139,13 +140,17 @@ class Runner:
                 check=False,
             )
             self.status = done.returncode
-            return done.stdout
+            return PROGRESS.sub("", done.stdout)
         source = self.folder / f"page_{step.line}.py"  # a file of its own: kernels are read from their source
         source.write_text(step.code)
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             exec(compile(step.code, str(source), "exec", dont_inherit=True), self.namespace)  # noqa: S102
         return out.getvalue()
+
+
+PROGRESS = re.compile(r"^.*: [0-9]+ of [0-9]+(, [0-9]+ (s|min) left)?\n", re.MULTILINE)
+"""What is said of the progress of long work, which is long on a slow machine alone."""
 
 
 def matches(want: str, got: str) -> bool:
