@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -81,11 +82,13 @@ def picture(note: GraphNote, marks: Sequence[Mark] = ()) -> str:
     for i, names in enumerate(reads):
         for name in names:
             edges.append(_edge(boxes[makers[name]], boxes[first + i], lanes.of.get(name, boxes[makers[name]].lane)))
+    beside: Counter[tuple[int, int]] = Counter()  # labels below one another, where values of a box lie in one lane
     for name, maker in makers.items():
         if name in tensors:
-            words.append(
-                _word(tensors[name], boxes[maker], lanes.of.get(name, 0), any(t.name == name for t in note.outputs))
-            )
+            lane = lanes.of.get(name, 0)
+            is_output = any(t.name == name for t in note.outputs)
+            words.append(_word(tensors[name], boxes[maker], lane, is_output, beside[maker, lane]))
+            beside[maker, lane] += 1
     drawn = "".join([*edges, *map(_drawn, boxes), *words])
     size = f'width="{lanes.count * LANE + BOX_WIDTH // 2}" height="{at}"'
     return f'<div class="scroll"><svg {size} role="img">{drawn}</svg></div>'
@@ -200,12 +203,12 @@ def _edge(start: _Box, end: _Box, lane: int) -> str:
     )
 
 
-def _word(tensor: NotedTensor, box: _Box, lane: int, output: bool) -> str:
-    """The label of a tensor beside the line from its box; for outputs of the graph their name."""
+def _word(tensor: NotedTensor, box: _Box, lane: int, output: bool, row: int) -> str:
+    """The label of a tensor beside the line from its box, in one of the rows there; for outputs of the graph their name."""
     size = "×".join(map(str, tensor.shape))
     name = f"output {tensor.name}: " if output else ""
     x = 16 + lane * LANE + BOX_WIDTH // 2 + 6
     return (
-        f'<text class="soft" x="{x}" y="{box.bottom + 19}">{escape(_cut(name + tensor.dtype + " " + size, LETTERS))}'
+        f'<text class="soft" x="{x}" y="{box.bottom + 19 + row * 12}">{escape(_cut(name + tensor.dtype + " " + size, LETTERS))}'
         f"<title>{escape(tensor.name)}, {tensor.nbytes:,} bytes</title></text>"
     )
