@@ -117,9 +117,9 @@ class Builder(Recorder):
     # -- names and variables
 
     def name(self, hint: str) -> str:
-        """A name that nothing in the kernel has: the hint, or with a number."""
+        """A name that nothing in the kernel has, nor a function that it has called: the hint, or with a number."""
         found = hint
-        while found in self._names:
+        while found in self._names or found in self.called:
             self._counts[hint] += 1
             found = f"{hint}{self._counts[hint]}"
         self._names.add(found)

@@ -73,12 +73,17 @@ def test_a_pass_looks_for_loops_and_makes_others(tvm, target):
 
 
 def test_nodes_have_the_fields_of_the_framework_while_its_names_are_in_use():
+    fields = [(cls, name) for cls, names in FIELDS.items() for name in names]
+    before = [vars(cls).get(name) for cls, name in fields]
     modules.take_names()
-    import tvm  # noqa: F401
+    try:
+        import tvm  # noqa: F401
 
-    assert all(name not in cls.fields and hasattr(cls, name) for cls, fields in FIELDS.items() for name in fields)
-    modules.give_back_names()
-    assert not any(hasattr(cls, name) for cls, fields in FIELDS.items() for name in fields)
+        own = [vars(cls).get(name) for cls, name in fields]
+    finally:
+        modules.give_back_names()
+    assert fields and None not in own and not any(name in getattr(cls, "fields", ()) for cls, name in fields)
+    assert [vars(cls).get(name) for cls, name in fields] == before
 
 
 def test_fields_are_what_they_are_called(tvm):

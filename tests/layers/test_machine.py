@@ -27,6 +27,7 @@ NO_FACTS = {
     "gbuilder/emit.py: PRINTF_BYTES": "a buffer of the file format",
     "ir/dtypes.py: VECTOR_BITS": "the language's own, which every configuration has",
     "language/info.py: SPILL_BYTES": "what the compiler may need, on every machine",
+    "operators/packed.py: LANES": "parts of sums on the host",
     "ops/docs.py: _FLEXIBLE_LANES": "lanes of an example",
     "passes/storage_rewrite.py: _SMALLEST_SHARED_BYTES": "of an array that is worth it",
     "passes/vectorize_loop.py: _MOST_LANES": "of a loop that is worth it",

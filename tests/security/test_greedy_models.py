@@ -76,7 +76,7 @@ def calls(depth: int) -> str:
     ids=["loops", "functions"],
 )
 def test_nodes_of_bodies_count_each_time_they_are_converted(nodes, functions, monkeypatch):
-    monkeypatch.setattr("compassc.importers.onnx.convert.MODEL_NODES", MODEL_NODES._replace(most=2000))
+    monkeypatch.setattr("compassc.importers.onnx.walk.MODEL_NODES", MODEL_NODES._replace(most=2000))
     assert "2,000 nodes at most" in refusal(nodes, functions)
 
 
@@ -172,7 +172,7 @@ def test_lists_and_names_that_are_read_again_count(name, monkeypatch):
         nodes = f"s0 = SequenceConstruct(x) {chain} i = Constant<value_int = 0>() y = SequenceAt(s100, i)"
     else:
         most = limits.COMPUTED_ELEMENTS._replace(most=20_000, per_byte=0)
-        monkeypatch.setattr("compassc.importers.onnx.convert.COMPUTED_ELEMENTS", most)
+        monkeypatch.setattr("compassc.importers.onnx.walk.COMPUTED_ELEMENTS", most)
         names = ", ".join(["v"] * 2000)
         body = f"b (int64 i, bool c, float[4] v) => (bool k, float[4] w) {{ k = Identity(c) w = Sum({names}) }}"
         nodes = f"n = Constant<value_int = 100>() y = Loop<body = {body}>(n, , x)"

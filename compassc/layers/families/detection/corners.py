@@ -151,7 +151,7 @@ class DetectionDecoder:
         k, t, d = self.k, self.offsets.at(row), self.numbers
         ends = []
         for (a, side), high in zip(AXES, self.high, strict=True):
-            product = k.held("wide", clamp((t[side] * self.sides) >> d.part[0], -LIMIT - 1, LIMIT) * anchor[side])
+            product = k.held("product", clamp((t[side] * self.sides) >> d.part[0], -LIMIT - 1, LIMIT) * anchor[side])
             half = k.held("half", clamp(near(product, d.shift[0] - d.part[0]), 0, high) >> 1)
             moved = k.held("moved", clamp((t[a] * self.places) >> d.part[1], -LIMIT - 1, LIMIT) * anchor[side])
             middle = k.held("middle", near(moved, d.shift[1] - d.part[1]) + self._centre(anchor[a]))
