@@ -176,7 +176,7 @@ class ScriptPrinter(Printer):
         name = self.names.define(b.data, b.data.name)
         scope = {"global": "", "private": "local"}.get(b.scope, b.scope)
         kind = f", {_quoted(str(b.dtype))}" if str(b.dtype) != "float32" else ""
-        return f"{name} = T.alloc_buffer({self._shape(b)}{kind}{f', scope={_quoted(scope)}' if scope else ''})"
+        return f"{name} = T.alloc_buffer({self._shape(b)}{kind}{f', scope={_quoted(scope)}' if scope else ''}{self.separators(b)})"
 
     def body(self, body: S.Body, depth: int) -> None:
         if not body:
@@ -357,13 +357,15 @@ class ScriptPrinter(Printer):
             if scope or buffer.dtype is not p.pointer_type.elem:
                 raise NoScript("a memory")
             name = self.names.define(p, p.name)
-            if all(isinstance(e, IntImm) for e in buffer.shape):
+            if all(isinstance(e, IntImm) for e in buffer.shape) and not buffer.axis_separators:
                 head.append(f"{name}: T.Buffer({self._shape(buffer)}, {_quoted(str(buffer.dtype))})")
             else:
                 kind = f", {_quoted(str(buffer.dtype))}" if str(buffer.dtype) != "float32" else ""
                 handle = self.names.pool.take(f"var_{name}")
                 head.append(f"{handle}: T.handle")
-                matched.append(f"{name} = T.match_buffer({handle}, {self._shape(buffer)}{kind})")
+                matched.append(
+                    f"{name} = T.match_buffer({handle}, {self._shape(buffer)}{kind}{self.separators(buffer)})"
+                )
         return head, [*sizes, *matched]
 
 

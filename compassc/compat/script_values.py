@@ -19,7 +19,7 @@ from ..ir.exprs import Buffer, Expr, IntImm
 from ..ir.operators import as_expr, binary, data_type, inverted
 from ..language.specs import DTypeName
 from ..te.analyzer import Analyzer
-from ..te.opaque import View
+from ..te.buffers import View
 from ..tir.blocks import view
 from .names import SCALARS
 
@@ -70,10 +70,10 @@ class Part(Cells):
         super().__init__(Buffer(whole.buffer.data, whole.buffer.dtype, shape))
         self.whole, self.starts, self.dropped = whole, list(starts), len(starts) - len(shape)
         self.declared_strides = tuple(whole.strides[self.dropped :])
-        self.elem_offset = self.offset_of([0] * len(shape))[0]
+        self.elem_offset = self.place_of([0] * len(shape))
 
-    def offset_of(self, indices: Sequence[object]) -> tuple[Expr, ...]:
-        return self.whole.offset_of(self._there(indices))
+    def place_of(self, indices: Sequence[object]) -> Expr:
+        return self.whole.place_of(self._there(indices))
 
     def access_ptr(
         self, access_mask: object = "rw", ptr_type: object = "handle", content_lanes: int = 1, offset: object = 0

@@ -196,7 +196,7 @@ class _Reader:
         called = self._called(note)
         if called == "Buffer":
             assert isinstance(note, ast.Call)
-            self.names[name] = self._buffer(name, name, *self._shape_and_type(note))
+            self.names[name] = self._buffer(name, name, note)
         elif note is not None and self._dotted(note) in TYPES:
             self.params[name] = Var(name, data_type(self._dotted(note)))
             self.names[name] = self.params[name]
@@ -212,10 +212,17 @@ class _Reader:
         dims = shape if isinstance(shape, (tuple, list)) else (shape,)
         return tuple(map(as_expr, dims)) or (_ONE,), data_type(str(kind))
 
-    def _buffer(self, param: str, name: str, shape: tuple[E.Expr, ...], kind: DataType) -> Cells:
+    def _separators(self, call: ast.Call) -> tuple[int, ...]:
+        """The boundaries between physical dimensions that a declaration says."""
+        given = next((self._value(k.value) for k in call.keywords if k.arg == "axis_separators"), None) or ()
+        return tuple(int(getattr(n, "value", n)) for n in given)
+
+    def _buffer(self, param: str, name: str, call: ast.Call, first: int = 0) -> Cells:
+        """The buffer of a parameter, of which the declaration says shape and type from argument `first` on."""
+        shape, kind = self._shape_and_type(call, first)
         data = Var(name, pointer_type(kind, "global"))
         self.params[param] = data
-        buffer = E.Buffer(data, kind, shape)
+        buffer = E.Buffer(data, kind, shape, self._separators(call))
         self.declared.append(S.DeclBuffer(buffer))
         return self._cells(buffer)
 
@@ -225,7 +232,7 @@ class _Reader:
         if not isinstance(scope, str):
             raise self._error(call, "a memory is named by a text")
         memory = _SCOPES.get(scope.split(".")[0], "private")  # of other machines: plain memory
-        buffer = E.Buffer(Var(name, pointer_type(kind, memory)), kind, shape)
+        buffer = E.Buffer(Var(name, pointer_type(kind, memory)), kind, shape, self._separators(call))
         (self.out if self.depth or self.lowered else self.declared).append(S.Alloc(buffer))
         return self._cells(buffer)
 
@@ -350,8 +357,7 @@ class _Reader:
             param = self._value(node.value.args[0])
             if param not in self.handles:
                 raise self._error(node, f"{param} is no parameter that is a T.handle")
-            shape, kind = self._shape_and_type(node.value, 1)
-            self.names[target.id] = self._buffer(str(param), target.id, shape, kind)
+            self.names[target.id] = self._buffer(str(param), target.id, node.value, 1)
         elif isinstance(target, ast.Name) and isinstance(node.value, ast.Call) and called == "Buffer":
             self.names[target.id] = self._alias(node.value)
         elif isinstance(target, ast.Name) and isinstance(node.value, ast.Call) and called in _ALLOCATED:

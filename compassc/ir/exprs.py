@@ -322,11 +322,13 @@ class Buffer(Node):
     """An N-dimensional row-major view of the storage behind the pointer variable `data`.
 
     An empty shape is the flat view of a pointer. Not an expression; `BufferLoad` and `BufferStore` access it.
+    `axis_separators`: how many dimensions stand before each boundary between physical ones.
     """
 
     data: Var
     dtype: DataType
     shape: tuple[Expr, ...] = ()
+    axis_separators: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:

@@ -64,7 +64,7 @@ class _Names:
 
 
 def _buffer_key(b: E.Buffer) -> object:
-    return (b.data, b.dtype, b.shape)
+    return (b.data, b.dtype, b.shape, b.axis_separators)
 
 
 class Printer:
@@ -208,11 +208,16 @@ class Printer:
     def _shape(self, b: E.Buffer) -> str:
         return f"({self._list(b.shape)},)" if len(b.shape) == 1 else f"({self._list(b.shape)})"
 
+    @staticmethod
+    def separators(b: E.Buffer) -> str:
+        """The last argument of the declaration of a buffer with several physical dimensions."""
+        return f", axis_separators={list(b.axis_separators)}" if b.axis_separators else ""
+
     def _alloc(self, s: S.Alloc) -> str:
         b = s.buffer
         name = self.names.define(b.data, b.data.name)
         self.names.of[_buffer_key(b)] = name
-        return f'{name} = T.alloc({self._shape(b)}, "{b.dtype}", "{b.scope}")'
+        return f'{name} = T.alloc({self._shape(b)}, "{b.dtype}", "{b.scope}"{self.separators(b)})'
 
     def _alloc_const(self, s: S.AllocConst) -> str:
         b = s.buffer
@@ -224,7 +229,7 @@ class Printer:
         b = s.buffer
         source, shape = self.name(b.data), self._shape(b)
         name = self.names.define(_buffer_key(b), b.data.name)
-        return f'{name} = T.match_buffer({source}, {shape}, "{b.dtype}")'
+        return f'{name} = T.match_buffer({source}, {shape}, "{b.dtype}"{self.separators(b)})'
 
     def _span(self, span: Span | None) -> str:
         return "" if span is None else "  #@ " + span_text(span, self.file)

@@ -256,16 +256,24 @@ class _FunctionReader:
             return self.declare(target.id, call, node.value, span)
         return S.Assign(self.var(target), self.expr(node.value), span=span)
 
+    def separators(self, node: ast.Call, rank: int) -> tuple[int, ...]:
+        """The boundaries between the physical dimensions of a buffer that is declared."""
+        given: object = next((self.m.literal(k.value) for k in node.keywords if k.arg == "axis_separators"), [])
+        if not isinstance(given, list) or any(n not in range(1, rank) for n in given) or given != sorted(set(given)):
+            raise self.error(node, f"axis_separators are ascending places between {rank} dimensions")
+        return tuple(given)
+
     def declare(self, name: str, kind: str, node: Any, span: Span | None) -> S.Stmt:
         args = node.args
+        separators = self.separators(node, len(self.items(args[kind == "match_buffer"])))
         if kind == "match_buffer":
-            buffer = E.Buffer(self.var(args[0]), self.m.dtype(args[2]), self.items(args[1]))
+            buffer = E.Buffer(self.var(args[0]), self.m.dtype(args[2]), self.items(args[1]), separators)
             self.names[name] = buffer
             return S.DeclBuffer(buffer, span=span)
         elem = self.m.dtype(args[1])
         scope = "constant" if kind == "alloc_const" else self.m.literal(args[2])
         data = E.Var(name, pointer_type(elem, scope))
-        buffer = E.Buffer(data, elem, self.items(args[0]))
+        buffer = E.Buffer(data, elem, self.items(args[0]), separators)
         self.names[name] = buffer
         if kind == "alloc":
             return S.Alloc(buffer, span=span)

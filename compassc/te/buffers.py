@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,6 +38,11 @@ class View:
         return self.buffer.data.name
 
     @property
+    def axis_separators(self) -> tuple[int, ...]:
+        """How many dimensions stand before each boundary between physical ones."""
+        return self.buffer.axis_separators
+
+    @property
     def data(self) -> Var:
         """The variable that is the address of the first element."""
         return self.buffer.data
@@ -46,11 +52,15 @@ class View:
         return self.buffer.scope
 
     def offset_of(self, indices: Sequence[object]) -> tuple[Expr, ...]:
-        """How many elements an element stands behind the first one."""
-        where: Expr = _ZERO
-        for index, stride in zip(self._indices(indices), self.strides):
-            where = binary("add", where, binary("mul", index, stride))
-        return (where,)
+        """How many elements an element stands behind the first one, in each physical dimension."""
+        if not self.axis_separators:
+            return (self.place_of(indices),)
+        given, ends = self._indices(indices), (0, *self.axis_separators, len(self.shape))
+        return tuple(_behind(given[a:b], compact_strides(self.shape[a:b])) for a, b in itertools.pairwise(ends))
+
+    def place_of(self, indices: Sequence[object]) -> Expr:
+        """How many elements an element stands behind the first one in memory of one dimension."""
+        return _behind(self._indices(indices), self.strides)
 
     @property
     def dtype(self) -> DataType:
@@ -87,7 +97,7 @@ class View:
         """The address of an element, of the first one without indices."""
         if not indices:
             return E.Pointer(self.dtype, self.buffer.data, _ZERO)
-        return E.Pointer(self.dtype, self.buffer.data, *self.offset_of(indices))
+        return E.Pointer(self.dtype, self.buffer.data, self.place_of(indices))
 
     def vload(self, begin: Any, dtype: Any = None) -> Expr:
         """The element at the indices `begin`. ExpressionTypeError for vectors and other types than the elements'."""
@@ -109,6 +119,26 @@ class View:
         if content_lanes != 1:
             raise ExpressionError(f"an address in '{self.name}' is one of single elements, not of {content_lanes}")
         return E.Pointer(self.dtype, self.buffer.data, whole(offset, f"an offset in '{self.name}'"))
+
+
+def _behind(indices: Sequence[Expr], strides: Sequence[Expr]) -> Expr:
+    where: Expr = _ZERO
+    for index, stride in zip(indices, strides):
+        where = binary("add", where, binary("mul", index, stride))
+    return where
+
+
+def separators_of(name: str, given: Sequence[Any] | None, rank: int) -> tuple[int, ...]:
+    """The boundaries between physical dimensions. ExpressionError where they are no ascending places between dimensions."""
+    listed = [getattr(n, "value", n) for n in given or ()]
+    for n in listed:
+        if isinstance(n, bool) or not isinstance(n, int):
+            raise ExpressionTypeError(f"an axis separator of '{name}' is an int, got {type(n).__name__}")
+    if listed != sorted(set(listed)) or not all(0 < n < rank for n in listed):
+        raise ExpressionError(
+            f"axis separators of '{name}': {listed} are no ascending places between its {rank} dimensions"
+        )
+    return tuple(listed)
 
 
 def whole(given: object, what: str) -> Expr:
@@ -145,6 +175,7 @@ def decl_buffer(
     data_alignment: int = -1,
     offset_factor: int = 0,
     buffer_type: str = "",
+    axis_separators: Sequence[Any] | None = None,
 ) -> View:
     """A buffer of a shape and a type (float32 unless it is said), to be bound to a tensor (`binds`, `in_buffers`).
 
@@ -167,7 +198,11 @@ def decl_buffer(
     steps = tuple(map(as_expr, strides)) if strides is not None else ()
     if len(steps) not in (0, len(sizes)) or any(not isinstance(e, (IntImm, Var)) for e in steps):
         raise ExpressionError(f"'{name}' has {len(sizes)} dimensions, its strides are as many numbers or variables")
-    return View(declared(name, sizes, FLOAT32 if dtype is None else data_type(dtype)), steps)
+    separators = separators_of(name, axis_separators, len(sizes))
+    if steps and separators:
+        raise ExpressionError(f"'{name}' has strides or axis separators, not both", "leave one of them out")
+    made = declared(name, sizes, FLOAT32 if dtype is None else data_type(dtype))
+    return View(made.replace(axis_separators=separators), steps)
 
 
 def _is_number(given: object, number: int) -> bool:

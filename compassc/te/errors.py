@@ -11,16 +11,22 @@ from compassc.ir.errors import caller
 class ScheduleError(CompassError, ValueError):
     """A step of a schedule is not legal; the message names stage, axis and reason."""
 
-    def __init__(self, message: str, help: str = "") -> None:
+    def __init__(self, message: str, help: str = "", brief: str = "") -> None:
         super().__init__(message, caller(), code="te-schedule", help=help)
+        self.brief = brief or message
+        """The message where it is to be of one line (`fast`)."""
+        self.level = "detail"
+        """How much the schedule's messages tell (`error_render_level`)."""
         self.step = ""
         """The step that was refused, as errors name it: `compute-at`."""
         self.places: Callable[[], str] | None = None
         """Gives the program with the places underlined that the step was about."""
 
     def __str__(self) -> str:
+        if self.level == "fast":
+            return f"{self.span}: ScheduleError: {self.brief}"
         if self.places is None:
-            return super().__str__() + (" (not rendered)" if self.step else "")
+            return super().__str__() + (": ScheduleError: (not rendered)" if self.level == "none" else "")
         told = f"ScheduleError: An error occurred in the schedule primitive '{self.step}'."
         return (
             f"{super().__str__()}\n{told}\n\nThe IR with diagnostic is:\n{self.places()}\nError message: {self.message}"

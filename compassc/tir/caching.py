@@ -337,7 +337,7 @@ class Caching(Base):
     def _copy(self, step: str, function: str, tree: Tree, buffer: Buffer, scope: str, word: str) -> Buffer:
         names = NamePool(b.data.name for b in self.buffers(function).values())
         name = names.take(f"{buffer.data.name}_{word.replace('.', '_') or 'global'}")
-        return Buffer(Var(name, pointer_type(buffer.dtype, scope)), buffer.dtype, buffer.shape)
+        return buffer.replace(data=Var(name, pointer_type(buffer.dtype, scope)))
 
 
 # ------------------------------------------------------------------------------------------------------------ the copies

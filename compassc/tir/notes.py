@@ -8,11 +8,12 @@ from typing import Any
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import STORAGE, pointer_type
-from compassc.ir.errors import ExpressionTypeError
+from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.exprs import Buffer, Expr, Var
 from compassc.ir.operators import as_expr, data_type
 from compassc.ir.stmts import Stmt
 from compassc.ir.visit import Rewriter, rewrites
+from compassc.te.buffers import separators_of
 from compassc.te.errors import ScheduleError
 from compassc.tir.addresses import check_no_address
 from compassc.tir.blocks import sub, view
@@ -114,33 +115,24 @@ class Notes(Caching):
         old = buffer.dtype
         data = Var(buffer.data.name, pointer_type(kind, buffer.scope))
         self._replace(
-            function, buffer, Buffer(data, kind, buffer.shape), lambda e: E.Cast(old, e), lambda e: E.Cast(kind, e)
+            function, buffer, buffer.replace(data=data, dtype=kind), lambda e: E.Cast(old, e), lambda e: E.Cast(kind, e)
         )
 
     @instruction("SetAxisSeparator", ("block",), ("buffer", "axis_separators"))
     def set_axis_separator(self, block: BlockRV, buffer: Any, axis_separators: Sequence[int] | None = None) -> None:
-        """Say where a buffer has boundaries between physical dimensions: how many of its dimensions stand before each. The
-        block notes it; in memory of one dimension, which NPUs have, the physical dimensions lie one after another."""
+        """Say where a buffer has boundaries between physical dimensions: how many of its dimensions stand before each. In
+        memory of one dimension, which hosts and NPUs have, the physical dimensions lie one after another."""
         step = "set_axis_separator"
-        function, tree, s = self.located_block(block)
+        function, _, s = self.located_block(block)
         side, found = self.given_buffer(step, s, buffer)
-        name, listed = found.data.name, list(axis_separators or ())
-        for n in listed:
-            if isinstance(n, bool) or not isinstance(n, int):
-                raise ExpressionTypeError(f"{step}: a separator is an int, got {type(n).__name__}")
-        if listed != sorted(set(listed)) or not all(0 < n < len(found.shape) for n in listed):
-            raise ScheduleError(
-                f"{step} of '{name}': {listed} are no ascending places between its {len(found.shape)} dimensions"
-            )
+        try:
+            listed = separators_of(found.data.name, axis_separators, len(found.shape))
+        except ExpressionError as error:
+            raise ScheduleError(f"{step} of '{found.data.name}': {error.message}") from None
         place = [data_of(r) for r in getattr(s, side + "s")].index(found.data)
-        self.noted = {"buffer": [side, place], "axis_separators": listed}
-        notes = dict(s.annotations)
-        known: Any = notes.get("axis_separators", {})
-        rows = {k: v for k, v in known.items() if k != name}
-        notes["axis_separators"] = {**rows, **({name: listed} if listed else {})}
-        if not notes["axis_separators"]:
-            del notes["axis_separators"]
-        self.commit(function, edit(tree.function.body, {s: (s.replace(annotations=tuple(notes.items())),)}))
+        self.noted = {"buffer": [side, place], "axis_separators": list(listed)}
+        made = found.replace(axis_separators=listed)
+        self._replace(function, found, made, lambda e: e, lambda e: e)
 
     def _allocated(self, step: str, function: str, s: S.Block, index: Any) -> Buffer:
         buffer = self._given(step, s, "writes", "buffer_index", index)
@@ -224,6 +216,10 @@ class _Other(Rewriter):
     @rewrites(S.Alloc)
     def rewrite_alloc(self, s: S.Alloc) -> Stmt:
         return S.Alloc(self.new, span=s.span) if s.buffer.data is self.old.data else s
+
+    @rewrites(S.DeclBuffer)
+    def rewrite_declaration(self, s: S.DeclBuffer) -> Stmt:
+        return S.DeclBuffer(self.new, span=s.span) if s.buffer.data is self.old.data else s
 
     @rewrites(E.BufferLoad)
     def rewrite_load(self, e: E.BufferLoad) -> Expr:

@@ -34,7 +34,8 @@ class Queries(Base):
         self.noted = {"func_name": MAIN if alone else function}
         if name not in tree.blocks and name != ROOT:
             known = ", ".join(tree.blocks) or "none"
-            raise ScheduleError(f"Cannot find a block with the name: {name}: '{function}' has {known}")
+            brief = f"Cannot find a block with the specified name: '{name}'; '{function}' has {known}"
+            raise ScheduleError(f"Cannot find a block with the name: {name}: '{function}' has {known}", brief=brief)
         return self.new_block(function, name)
 
     @instruction("GetLoops", ("block",), pure=True)

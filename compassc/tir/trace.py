@@ -159,7 +159,7 @@ def instruction(
                 self.restore(saved)
                 if isinstance(error, ScheduleError) and error.places is None and not self.depth - 1:
                     error.places = self.places_of(_flat(bound.arguments.values()), known)
-                    error.step = function.__name__.replace("_", "-") * (self.error_render_level != "fast")
+                    error.step, error.level = function.__name__.replace("_", "-"), self.error_render_level
                 raise
             finally:
                 self.depth -= 1

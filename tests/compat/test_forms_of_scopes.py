@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+
+import numpy as np
 import pytest
 
+from compass_core.errors import CompassError
 from compassc.compat.tvmscript import from_source
 from compassc.ir import stmts as S
 from compassc.ir import structural_equal
+from compassc.ir.printer import print_module
+from compassc.ir.text import parse_module
 from compassc.tir import Schedule, ScheduleError
 from compassc.tir.canonical import EXPLICIT
 
@@ -111,3 +117,55 @@ def test_types_make_expressions_outside_of_functions():
     assert isinstance(T.int32(), tvm.tir.Var) and isinstance(T.int32(is_size_var=True), tvm.tir.SizeVar)
     assert tvm.tir.decl_buffer((4,)).scope() == "global"
     assert program(FILLED.format(told="pass")).body[0].buffer.scope() == "global"
+
+
+SEPARATED = """
+def f(a: T.handle, C: T.Buffer((8, 16), "float32")):
+    A = T.match_buffer(a, (8, 16){of_a})
+    B = T.alloc_buffer((8, 16){of_b})
+    for i, j in T.grid(8, 16):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for i, j in T.grid(8, 16):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj] + T.float32(1)
+"""
+BOUNDARY = ", axis_separators=[1]"
+
+
+def test_boundaries_of_physical_dimensions_are_part_of_buffers():
+    plain, both = (program(SEPARATED.format(of_a=x, of_b=x)) for x in ("", BOUNDARY))
+    s = Schedule(plain)
+    for side, sides in (("write", ("", BOUNDARY)), ("read", (BOUNDARY, BOUNDARY))):
+        s.set_axis_separator("B", (side, 0), [1])
+        expected = program(SEPARATED.format(of_a=sides[0], of_b=sides[1]))
+        assert structural_equal(s.mod.functions[0], expected) and not structural_equal(s.mod.functions[0], plain)
+    assert s.get(s.get_block("C")).reads[0].buffer.axis_separators == (1,)
+    assert structural_equal(from_source(both.script()), both)
+    assert structural_equal(parse_module(print_module(both.module())), both.module())
+    with pytest.raises(CompassError, match="axis_separators are ascending places between 2 dimensions"):
+        parse_module(print_module(both.module()).replace("axis_separators=[1]", "axis_separators=[2]"))
+    s.cache_read("C", 0, "local")
+    assert s.get(s.get_block("C")).reads[0].buffer.axis_separators == (1,)
+    again = Schedule(both)
+    for name in "AB":
+        again.set_axis_separator("B", name, [])
+    assert structural_equal(again.mod.functions[0], plain)
+
+
+def test_elements_stand_somewhere_in_each_physical_dimension():
+    import tvm
+
+    shape, at = (4, 8, 6), (3, 5, 2)
+    for separators in ([], [1], [2], [1, 2]):
+        ends = [0, *separators, 3]
+        parts = [slice(a, b) for a, b in itertools.pairwise(ends)]
+        places = [int(np.ravel_multi_index(at[part], shape[part])) for part in parts]
+        declared = tvm.tir.decl_buffer(shape, axis_separators=separators)
+        assert list(declared.axis_separators) == separators
+        assert [tvm.arith.Analyzer().simplify(e).value for e in declared.offset_of(at)] == places
+    for wrong in ([0], [3], [2, 1], [1, 1]):
+        with pytest.raises(ValueError, match="no ascending places between its 3 dimensions"):
+            tvm.tir.decl_buffer(shape, axis_separators=wrong)

@@ -160,7 +160,8 @@ def test_boundaries_of_physical_dimensions():
     f = chain(8, 12)
     s = tir.Schedule(f)
     s.transform_layout("B", ("write", 0), lambda i, j: (j, te.AXIS_SEPARATOR, i))
-    assert dict(s.get(s.get_block("B")).annotations)["axis_separators"] == {"B": [1]}
+    assert s.get(s.get_block("B")).writes[0].buffer.axis_separators == (1,)
+    assert s.get(s.get_block("C")).reads[0].buffer.axis_separators == (1,)
     replayed(f, s)
     with pytest.raises(tir.ScheduleError, match="no ascending places between its 2 dimensions"):
         s.set_axis_separator("B", "B", [2])
@@ -212,7 +213,14 @@ def test_errors_show_the_places():
     brief = tir.Schedule(f, error_render_level="fast")
     with pytest.raises(tir.ScheduleError) as caught:
         brief.compute_at("C", brief.get_loops("B")[0])
-    assert "\n" not in str(caught.value)
+    assert "ScheduleError: compute_at of 'C' at 'i'" in str(caught.value) and "\n" not in str(caught.value)
+    silent = tir.Schedule(f, error_render_level="none")
+    with pytest.raises(tir.ScheduleError, match=r"ScheduleError: \(not rendered\)"):
+        silent.compute_at("C", silent.get_loops("B")[0])
+    with pytest.raises(tir.ScheduleError, match="ScheduleError: Cannot find a block with the specified name"):
+        brief.get_block("no")
+    with pytest.raises(tir.ScheduleError, match="Cannot find a block with the name: no"):
+        s.get_block("no")
 
 
 @pytest.mark.parametrize("target", ["llvm -opt-level=0"])
