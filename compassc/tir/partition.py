@@ -137,8 +137,6 @@ class _Rolling:
         self.consumers = consumers_of(tree, block)
         if is_output(schedule, function, tree, block):
             raise self.error("it is an output")
-        if block.init:
-            raise self.error("it is a reduction, whose beginning is in it; decompose it first")
         others = [b.name_hint for b in tree.inside(tree.scope(block)) if b is not block and buffer.data in written(b)]
         if others:
             raise self.error(f"'{others[0]}' writes the buffer, too")
@@ -150,6 +148,9 @@ class _Rolling:
         self.fixed = [*tree.loops_around(self.loop, all_of_them=True), self.loop]
         if any(x.kind != "serial" or constant(x.min) != 0 for x in self.fixed if x is self.loop):
             raise self.error(f"the loop '{self.loop.loop_var.name}' is {self.loop.kind}, not a plain one from 0 on")
+        turns = [x.loop_var for x in self.fixed]
+        if summed := [a.var.name for a in axes_of(block) if a.is_reduction and uses(a.binding, turns)]:
+            raise self.error(f"along '{summed[0]}' its sums go on from turn to turn of '{self.loop.loop_var.name}'")
         self.facts = facts_of(self.fixed)
         self.simplify = Simplifier(self.facts).expr
         if foreign := why_foreign(tree, block):

@@ -172,3 +172,25 @@ def test_symbols_that_are_gone_are_errors_of_indices():
     s.remove_rv(block)
     with pytest.raises(IndexError, match="none of this schedule"):
         s.get(block)
+
+
+def test_sums_that_go_on_from_turn_to_turn_do_not_go_round():
+    text = """
+def f(A: T.Buffer((12, 16), "int32"), C: T.Buffer((8, 16), "int32")):
+    B = T.alloc_buffer((10, 16), "int32")
+    for q in range(4):
+        for i, j in T.grid(4, 16):
+            with T.block("B"):
+                vi = T.axis.spatial(10, q * 2 + i)
+                vj, vk = T.axis.remap("SR", [j, q])
+                with T.init():
+                    B[vi, vj] = 5
+                B[vi, vj] = B[vi, vj] + A[vi + vk, vj]
+        for i, j in T.grid(2, 16):
+            with T.block("C"):
+                vi = T.axis.spatial(8, q * 2 + i)
+                vj = T.axis.spatial(16, j)
+                C[vi, vj] = B[vi, vj] + B[vi + 1, vj] + B[vi + 2, vj]
+"""
+    with pytest.raises(ScheduleError, match="along 'vk' its sums go on from turn to turn of 'q'"):
+        Schedule(program(text)).rolling_buffer("B", 0)

@@ -156,6 +156,29 @@ def test_a_block_of_neighbours():
     assert same(f, s, (32, 16), (32, 16))
 
 
+def sums_of_sums():
+    A = te.placeholder((12, 16), "int32", name="A")
+    k, m = te.reduce_axis((0, 3), "k"), te.reduce_axis((0, 3), "m")
+    B = te.compute((10, 16), lambda i, j: te.sum(A[i + k, j], axis=k), name="B")
+    return te.create_prim_func([A, te.compute((8, 16), lambda i, j: te.sum(B[i + m, j], axis=m), name="C")])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4])
+@pytest.mark.parametrize("sums_outside", [False, True])
+def test_sums_go_round(rows, sums_outside):
+    f = sums_of_sums()
+    s = tir.Schedule(f)
+    i, _ = s.split(s.get_loops("C")[0], [None, rows])
+    s.compute_at("B", i)
+    if sums_outside:
+        s.reorder(*reversed(s.get_loops("B")[1:]))
+    s.rolling_buffer("B", 0)
+    block = s.get(s.get_block("B"))
+    assert block.init and [e.value for e in s.buffers("main")[block.writes[0].buffer.data].shape] == [rows + 2, 16]
+    replayed(f, s)
+    assert same(f, s, (12, 16), (8, 16))
+
+
 def test_boundaries_of_physical_dimensions():
     f = chain(8, 12)
     s = tir.Schedule(f)
