@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from compass_runtime.host_module import HostLibrary
@@ -46,7 +45,7 @@ def _generate(module: IRModule, target: Target) -> Module:
     described["flags"] = library.flags_of(target)
     if packed:
         described["packed"] = [f.attr(PACKED) for f in packed]
-    content = library.begun(partial(library.compiled, sources, parallel, target, calls))
+    content = library.begun(library.Library(sources, parallel, target, calls))
     return HostLibrary(content, text, described)
 
 

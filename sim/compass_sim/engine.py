@@ -121,6 +121,32 @@ def compile_object(source: Path, output: Path, flags: Sequence[str]) -> None:
     _run([str(find_clang().path), *_COMPILE, *flags, where, "-c", str(source), "-o", str(output)])
 
 
+def compile_objects(sources: Sequence[Path], flags: Sequence[str]) -> list[Path]:
+    """C files to objects beside them, by one process of clang: starting it costs more than compiling a small file. The objects
+    are those that `compile_object` makes. ToolchainError where one of the files cannot be compiled."""
+    from compass_core.hostcc.clang import find_clang
+
+    _run([*_frontend(str(find_clang().path), tuple(flags)), *map(str, sources)])
+    return [source.with_suffix(".o") for source in sources]
+
+
+@lru_cache(maxsize=8)
+def _frontend(clang: str, flags: tuple[str, ...]) -> tuple[str, ...]:
+    """The command that clang's driver runs for a C file, without the names of files: the driver itself starts a process for
+    each of several files. ToolchainError where it runs none."""
+    import shlex
+
+    said = _run([clang, *_COMPILE, *flags, "-###", "-x", "c", "-c", "-", "-o", "kernel.o"])
+    commands = [shlex.split(line) for line in said.splitlines() if '"-cc1"' in line]
+    if len(commands) != 1 or commands[0][-1:] != ["-"] or "-o" not in commands[0]:
+        raise ToolchainError(
+            "clang does not say how it compiles", code="no-engine", notes=tuple(said.splitlines()[:20])
+        )
+    words = commands[0][:-1]
+    at = words.index("-o")
+    return (*words[:at], *words[at + 2 :])
+
+
 def compile_and_link(sources: Sequence[Path], output: Path, flags: Sequence[str], link: Sequence[str]) -> None:
     """C files, and objects, to a program or a library, against the C library of this Python; nothing but clang and lld is
     needed."""
@@ -156,7 +182,8 @@ def _linker(clang: Path) -> str:
     return linker
 
 
-def _run(command: list[str]) -> None:
+def _run(command: list[str]) -> str:
+    """What a program writes to stderr. ToolchainError where it fails."""
     import shlex
     import subprocess
 
@@ -171,6 +198,7 @@ def _run(command: list[str]) -> None:
             notes=(shlex.join(command), *done.stderr.strip().splitlines()[:20]),
             help="set COMPASS_CLANG to another clang, or run `compassc doctor`",
         )
+    return done.stderr
 
 
 def install() -> Path:

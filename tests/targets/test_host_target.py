@@ -439,6 +439,56 @@ def test_libraries_are_compiled_side_by_side(tmp_path, monkeypatch):
         out = np.zeros_like(x)
         module(x, out)
         np.testing.assert_array_equal(out, wanted)
-    assert len(list(Cache().entries())) == 3 + 2  # of these two, pool.c and float16.c
+    assert sum(entry.kind == "host" for entry in Cache().entries()) == 3 + 2  # of these two, pool.c and float16.c
     with pytest.raises(CompassError, match="clang knows no processor 'abacus'"), side_by_side():
         built((64,), "float32", lambda x: x, target="llvm -mcpu=abacus")
+
+
+def test_libraries_that_are_compiled_together_are_those_of_single_builds(tmp_path, monkeypatch):
+    """To the byte, whatever their number; one that the cache has lost is made again, and a mistake is that of its kernel."""
+    from compass_core.files.cache import Cache
+    from compass_sim import engine
+    from compassc.targets import library
+
+    monkeypatch.setenv("COMPASS_CACHE_DIR", str(tmp_path / "single"))
+    count = library.TOGETHER + 1
+
+    def kernels(numbers=range(count), target="llvm"):
+        dtypes = ("float32", "float16")
+        return [built((64,), dtypes[n % 2], lambda x, n=n: x * float(n) + 0.5, target=target) for n in numbers]
+
+    single = [m.content for m in kernels()]
+    assert len(set(single)) == count
+    commands = []
+    run = engine._run
+    monkeypatch.setattr(engine, "_run", lambda command: commands.append(command) or run(command))
+    for entry in Cache(tmp_path / "single").entries():
+        entry.path.write_bytes(b"damaged")
+    for number in (1, library.TOGETHER, count):
+        monkeypatch.setenv("COMPASS_CACHE_DIR", str(tmp_path / str(number)))
+        with library.side_by_side():
+            together = kernels(range(number))
+        assert [m.content for m in together] == single[:number]
+    assert (
+        sum(c[1] == "-cc1" and len([w for w in c if w.endswith("kernel.c")]) == library.TOGETHER for c in commands) == 2
+    )
+    commands.clear()
+    with library.side_by_side():
+        assert [m.content for m in kernels()] == single and not commands
+    monkeypatch.setenv("COMPASS_CACHE_DIR", str(tmp_path / "single"))
+    with library.side_by_side():
+        assert kernels()[2].content == single[2]  # asked for before the end
+        assert commands
+
+
+def test_a_mistake_in_one_of_the_libraries_that_are_compiled_together_is_its_own(tmp_path, monkeypatch):
+    from compassc.targets import Target, library
+
+    text = '__attribute__((visibility("default"))) int compass_entry(void) { return %s; }\n'
+    with pytest.raises(CompassError) as caught, library.side_by_side():
+        made = [
+            library.begun(library.Library({"kernel.c": text % value}, False, Target.of("llvm")))
+            for value in ("1", "2", "missing", "3")
+        ]
+        contents = [made[n]() for n in (0, 1, 3)]
+    assert len(set(contents)) == 3 and "missing" in "".join(map(str, caught.value.notes))
