@@ -404,6 +404,7 @@ MODULES: dict[str, Names] = {
         _from(framework="serial thread_binding", script=f"grid vectorized unroll {FUNCTIONS} max min abs")
         | {name: "compassc.compat.script_values:" for name in f"{SCALARS} {WIDE}".split()}
         | {name: _SCRIPT for name in _DIALECT.split()}
+        | {"macro": "compassc.compat.script_macros:"}
     ),
     "tvm.target": Names(_from(framework="Target cuda llvm")),
     "tvm.te": Names({"SpecializedCondition": f"{_RELAY}.strategy:"}, like=("compassc.te",)),

@@ -8,11 +8,9 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import copy
 import hashlib
 import importlib
-import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,6 +37,7 @@ from ..tir.blocks import Axis, new_block, view
 from ..tir.canonical import EXPLICIT, ONLY, canonical
 from ..tir.roots import ROOT
 from .framework import IRModule as made
+from .script_macros import Macro, known
 from .script_values import OPERATORS, TYPES, Cells, Open, Operators, Part, Values
 
 handle = "handle"
@@ -88,19 +87,6 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(name)
 
 
-def _around(function: Callable[..., Any]) -> dict[str, Any]:
-    """The names of the functions and classes that a function is being defined in: what stands in annotations alone is no
-    part of its closure."""
-    found: dict[str, Any] = {}
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_globals is not function.__globals__:
-        frame = frame.f_back  # type: ignore[assignment]
-    while frame is not None and frame.f_globals is function.__globals__:
-        found = {**frame.f_locals, **found}
-        frame = frame.f_back  # type: ignore[assignment]
-    return found
-
-
 def from_source(source: Any, extra_vars: Mapping[str, Any] | None = None) -> Any:
     """The function or module of a text, or of a function or class. `extra_vars`: its names, `T`, `I`, `tir`, `ir` and `tvm`
     where none are given. CompassError for text that is none."""
@@ -140,11 +126,7 @@ class _Reader:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.node, self.file = definition(function), file_of(function)
-        outside = inspect.getclosurevars(function).nonlocals
-        known = {**vars(builtins), **function.__globals__, **_around(function), **outside}
-        script = sys.modules.get("tvm.script.tir")
-        self.dialects = {name for name, value in known.items() if value is script and script is not None}
-        self.outside = {**known, **dict.fromkeys(self.dialects, Values())}
+        self._stand_in(known(function))
         self.names: dict[str, Any] = {}
         self.params: dict[str, Var] = {}
         self.handles: list[str] = []
@@ -152,12 +134,19 @@ class _Reader:
         self.extents: dict[Var, tuple[E.Expr, E.Expr]] = {}
         self.out: list[S.Stmt] = []
         self.blocks: list[_Block] = []
+        self.expanded: list[Macro] = []
         self.block_names = NamePool()
         self.name = function.__name__
         self.depth = 0
         self.threads: dict[str, str] = {}
         self.lowered = False
         """Whether it is a function that a schedule was lowered to."""
+
+    def _stand_in(self, names: dict[str, Any]) -> None:
+        """Have names mean what they mean in a place of the program."""
+        script = sys.modules.get("tvm.script.tir")
+        self.dialects = {name for name, value in names.items() if value is script and script is not None}
+        self.outside = {**names, **dict.fromkeys(self.dialects, Values())}
 
     def read(self) -> PrimFunc:
         for a in self.node.args.args:
@@ -316,6 +305,10 @@ class _Reader:
         called = self._called(node.value)
         if isinstance(node.value, ast.Constant):
             return
+        if isinstance(found := self.names.get(called, self.outside.get(called)), Macro):
+            assert isinstance(node.value, ast.Call)
+            self._expanded(found, node.value)
+            return
         if called not in _TOLD:
             raise self._error(node, "an expression is no statement of a function of blocks")
         assert isinstance(node.value, ast.Call)
@@ -336,6 +329,29 @@ class _Reader:
             self.lowered = bool(attrs.get("from_legacy_te_schedule"))
             for cells in (c for c in self.names.values() if isinstance(c, Cells)):
                 cells.shaped = self.lowered
+
+    def _expanded(self, macro: Macro, call: ast.Call) -> None:
+        """The statements of a macro, with its parameters the values that a call gives."""
+        with self._at(call):
+            if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
+                raise CompassError("arguments of a macro are written one by one")
+            given = macro.signature.bind(
+                *map(self._value, call.args), **{str(k.arg): self._value(k.value) for k in call.keywords}
+            )
+        given.apply_defaults()
+        if macro in self.expanded:
+            raise self._error(call, f"the macro '{macro.node.name}' expands itself")
+        before = self.names, self.outside, self.dialects, self.file
+        self.expanded.append(macro)
+        self.names = {**({} if macro.hygienic else self.names), **given.arguments}
+        self.file = macro.file
+        if macro.hygienic:
+            self._stand_in(macro.known)
+        try:
+            self._body(macro.node.body)
+        finally:
+            self.names, self.outside, self.dialects, self.file = before
+            self.expanded.pop()
 
     def _assign(self, node: ast.Assign) -> None:
         target, called = node.targets[0], self._called(node.value)
