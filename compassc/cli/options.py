@@ -103,7 +103,7 @@ def _find_module(ctx: click.Context, _: click.Parameter, value: str | None) -> N
             ctx.meta[_ENTRY] = kernel
 
 
-def _source(needed: bool) -> Callable[[click.Context, click.Parameter, Any], Any]:
+def _source(needed: bool) -> Callable[[click.Context, click.Parameter, Any], object]:
     """A callback of the argument `source`: what is given, or the file of the module that is."""
 
     def found(ctx: click.Context, parameter: click.Parameter, value: object) -> Any:
@@ -134,7 +134,7 @@ def example(text: str) -> str:
 def chain(*decorators: Decorator) -> Decorator:
     """Several option decorators as one; help shows them in the order given."""
 
-    def apply(function: Callable[..., Any]) -> Callable[..., Any]:
+    def apply(function: Callable[..., Any]) -> Callable[..., object]:
         for decorator in reversed(decorators):
             function = decorator(function)
         return function
@@ -268,12 +268,12 @@ class Assignment(click.ParamType):
     Names are those of Python, or any (those of models).
     """
 
-    def __init__(self, name: str, parse: Callable[[str], Any], anything: bool = False) -> None:
+    def __init__(self, name: str, parse: Callable[[str], object], anything: bool = False) -> None:
         self.name = name
         self._parse = parse
         self._anything = anything
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, object]:
         name, equals, text = value.rpartition("=") if self._anything else value.partition("=")
         if not equals or not (self._anything and name or name.isidentifier()):
             self.fail(f"expected {self.name}, got '{value}'", param, ctx)
@@ -306,9 +306,9 @@ def _input(text: str) -> Path:
     return Path(text)
 
 
-def _as_dict(ctx: click.Context, param: click.Parameter, pairs: tuple[tuple[str, object], ...]) -> dict[str, Any]:
+def _as_dict(ctx: click.Context, param: click.Parameter, pairs: tuple[tuple[str, object], ...]) -> dict[str, object]:
     """The assignments of a repeated option; one name given twice is an error."""
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for name, value in pairs:
         if name in values:
             raise click.BadParameter(f"'{name}' is given twice", ctx, param)
@@ -316,7 +316,7 @@ def _as_dict(ctx: click.Context, param: click.Parameter, pairs: tuple[tuple[str,
     return values
 
 
-def assignments(*names: str, kind: str, parse: Callable[[str], Any], help: str, anything: bool = False) -> Decorator:
+def assignments(*names: str, kind: str, parse: Callable[[str], object], help: str, anything: bool = False) -> Decorator:
     read = Assignment(kind, parse, anything)
     return click.option(*names, type=read, multiple=True, callback=_as_dict, metavar=kind, help=help)
 

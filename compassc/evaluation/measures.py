@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -65,7 +64,7 @@ class Histogram:
         """Where the bins begin, and the end of the last."""
         return [math.ldexp(self.first + i, self.exponent) for i in range(len(self.counts) + 1)]
 
-    def as_data(self) -> dict[str, Any]:
+    def as_data(self) -> dict[str, object]:
         return {"edges": self.edges(), "counts": self.counts.tolist(), "low": self.low, "high": self.high}
 
 

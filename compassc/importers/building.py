@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from compass_core.arrays import Array
+from compass_core.arrays import Array, NumpyDType
 from compass_core.reading.budget import Budget
 from compass_core.reading.limits import COMPUTED_BYTES, TENSOR_ELEMENTS
 from compassc.graph.build import GraphBuilder
@@ -49,14 +49,14 @@ class Building:
         self.budget = budget
         self.reshapes: dict[str, tuple[Value, Value]] = {}
         """What was reshaped to what, by the name of the resulting tensor."""
-        self.narrowed: dict[str, tuple[str, np.dtype[Any]]] = {}
+        self.narrowed: dict[str, tuple[str, NumpyDType]] = {}
         """Tensors of 32 bits that are computed in the place of ones of 64 bits: the node, and the type that it has."""
         self._said: set[str] = set()
         self._marks: tuple[str, dict[str, Any]] | None = None
         self._laid: dict[tuple[str, Order], Tensor] = {}
         self._plain: dict[str, Tensor] = {}
         """Tensors without their scales, by the names of those with them."""
-        self._constants: dict[tuple[Any, ...], tuple[Array, Tensor]] = {}
+        self._constants: dict[tuple[object, ...], tuple[Array, Tensor]] = {}
 
     # -- what reading costs
 
@@ -118,7 +118,7 @@ class Building:
         return self._plain[x.name]
 
     @contextmanager
-    def marking(self, dtype: str, quantisation: dict[str, Any]) -> Iterator[None]:
+    def marking(self, dtype: str, quantisation: dict[str, object]) -> Iterator[None]:
         """Tensors of a type that are made meanwhile get `scale`, `zero` and `axis`."""
         before, self._marks = self._marks, (dtype, quantisation)
         try:

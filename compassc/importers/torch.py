@@ -99,7 +99,7 @@ def exported(module: Any, example_inputs: Sequence[Any]) -> Any:
             part.training = True
 
 
-def _tensors(example_inputs: Any) -> tuple[Any, ...]:
+def _tensors(example_inputs: object) -> tuple[object, ...]:
     """The arguments of a call as tensors; UsageError where they are none."""
     import torch
 

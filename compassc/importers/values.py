@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from compass_core.arrays import Array
+from compass_core.arrays import Array, NumpyDType
 from compassc.graph.tensor import Tensor
 
 Order = tuple[int, ...]
@@ -50,7 +50,7 @@ class NotConstant(Refused):
         self.tensors = tuple(tensors)
 
 
-def stored_type(dtype: np.dtype[Any]) -> str:
+def stored_type(dtype: NumpyDType) -> str:
     """The graph's data type for a type of a model."""
     return NARROWED.get(dtype.name, dtype.name)
 
@@ -78,7 +78,7 @@ class ModelTensor:
     where that is known."""
 
     shape: tuple[Any, ...]
-    dtype: np.dtype[Any]
+    dtype: NumpyDType
     array: Array | None = None
 
     @property
@@ -130,7 +130,7 @@ class Value(ModelTensor):
         """The axis of the graph's tensor that is the model's axis."""
         return self.order.index(self.axis(axis))
 
-    def typed(self, dtype: np.dtype[Any]) -> Value:
+    def typed(self, dtype: NumpyDType) -> Value:
         """The same tensor with another element type in the model."""
         return replace(self, dtype=np.dtype(dtype))
 

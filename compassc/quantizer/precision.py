@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from glob import escape
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from compass_core import progress
 from compass_core.errors import CompassError
@@ -101,7 +101,7 @@ class _Search:
         outcome.cosine = found.cosine
         return found
 
-    def _form(self, layer: Layer, form: str) -> dict[str, Any]:
+    def _form(self, layer: Layer, form: str) -> dict[str, object]:
         if form.startswith("float"):
             return {"float": form}
         own, base = Settings.preset(form).of(layer), self.settings.of(layer).activation_strategy

@@ -109,11 +109,11 @@ PRESETS: dict[str, LayerSettings] = {
     "bf16": LayerSettings(float="bfloat16"),
 }
 """Settings by the names that `--quantize` takes."""
-_HALF: Mapping[str, Any] = {"float": "float16"}
-_FLOAT: Mapping[str, Any] = {"float": "float32"}
+_HALF: Mapping[str, object] = {"float": "float16"}
+_FLOAT: Mapping[str, object] = {"float": "float32"}
 # the forms of 16 bits know the deviation to a few bits only
 _NORMS = {f"type:{kind}": _FLOAT for kind in ("LayerNorm", "InstanceNorm", "GroupNorm", "MVN", "RMSNorm")}
-PRESET_LAYERS: dict[str, dict[str, Mapping[str, Any]]] = {
+PRESET_LAYERS: dict[str, dict[str, Mapping[str, object]]] = {
     "int8": {"type:RMSNorm": _HALF},
     "w8a16": _NORMS,
     "int16": _NORMS,
@@ -199,15 +199,15 @@ class Settings:
         return replace(self.common, **found) if found else self.common
 
     @cached_property
-    def _types(self) -> list[tuple[str, Mapping[str, Any]]]:
+    def _types(self) -> list[tuple[str, Mapping[str, object]]]:
         return [(key[len(BY_TYPE) :], given) for key, given in self.layers if key.startswith(BY_TYPE)]
 
     @cached_property
-    def _patterns(self) -> list[tuple[str, Mapping[str, Any]]]:
+    def _patterns(self) -> list[tuple[str, Mapping[str, object]]]:
         return [(k, given) for k, given in self.layers if not k.startswith(BY_TYPE) and exact_name(k) is None]
 
     @cached_property
-    def _exact(self) -> dict[str, dict[str, Any]]:
+    def _exact(self) -> dict[str, dict[str, object]]:
         """Settings of layers that are named in full: there may be as many as layers."""
         made: dict[str, dict[str, Any]] = {}
         for key, given in self.layers:

@@ -233,8 +233,8 @@ def settings_of(config: Config, graph: Graph) -> Settings:
             choices[key] = Choice(text, longest)
         except ValueError as error:
             faults.append(config.error("optimizer", key, f"'{key}' is {text!r}, expected {error}"))
-    common: dict[str, Any] = {}
-    each: dict[str, dict[str, Any]] = {}
+    common: dict[str, object] = {}
+    each: dict[str, dict[str, object]] = {}
     for key, choice in choices.items():
         try:
             common |= _taken(key, choice.common)
@@ -252,7 +252,7 @@ def settings_of(config: Config, graph: Graph) -> Settings:
     return settings.changed(**common).overridden({escape(name): given for name, given in each.items()})
 
 
-def _taken(key: str, text: str) -> Mapping[str, Any]:
+def _taken(key: str, text: str) -> Mapping[str, object]:
     return PER_LAYER[key](text) if text or key in ("bias_effective_bits", "multiplier_bits") else {}
 
 
@@ -269,7 +269,7 @@ def _refused(config: Config) -> list[CompassError]:
     return found
 
 
-def _of_graph(config: Config, faults: list[CompassError]) -> dict[str, Any]:
+def _of_graph(config: Config, faults: list[CompassError]) -> dict[str, object]:
     """Settings that are of all layers."""
     made: dict[str, Any] = {}
     target = config.get("optimizer", "min_compatible_zhouyi_target", default="X2").upper().split("_")[0]
@@ -312,8 +312,8 @@ OF_LAYERS: dict[str, str] = {
 
 
 def _with_opt_config(
-    config: Config, graph: Graph, each: dict[str, dict[str, Any]], faults: list[CompassError]
-) -> dict[str, dict[str, Any]]:
+    config: Config, graph: Graph, each: dict[str, dict[str, object]], faults: list[CompassError]
+) -> dict[str, dict[str, object]]:
     """Settings of single layers in the JSON file that `opt_config` names; other layers and keys are left out."""
     if not config.get("optimizer", "opt_config"):
         return each

@@ -17,7 +17,7 @@ Taken = Callable[[str], Mapping[str, Any]]
 def whole(key: str, empty: int | None = None) -> Taken:
     """A field that is a number of bits."""
 
-    def taken(text: str) -> Mapping[str, Any]:
+    def taken(text: str) -> Mapping[str, object]:
         if not text and empty is not None:
             return {key: empty}
         least, most = RANGES[key]
@@ -36,25 +36,25 @@ def _mode(text: str) -> tuple[bool, str]:
     raise ValueError(f"per_tensor_ or per_channel_ with {FULL}, {RESTRICTED} or {ASYMMETRIC}")
 
 
-def _weights(text: str) -> Mapping[str, Any]:
+def _weights(text: str) -> Mapping[str, object]:
     each, mode = _mode(text)
     return {"per_channel": each, "weight_mode": mode}
 
 
-def _activations(text: str) -> Mapping[str, Any]:
+def _activations(text: str) -> Mapping[str, object]:
     # outputs have no axis of channels there either
     return {"activation_mode": _mode(text)[1]}
 
 
 def strategy(key: str) -> Taken:
-    def taken(text: str) -> Mapping[str, Any]:
+    def taken(text: str) -> Mapping[str, object]:
         parse(text)
         return {key: text}
 
     return taken
 
 
-def _float(text: str) -> Mapping[str, Any]:
+def _float(text: str) -> Mapping[str, object]:
     name = text.removesuffix("!")
     if name == "disable":
         return {"float": ""}
@@ -64,7 +64,7 @@ def _float(text: str) -> Mapping[str, Any]:
     return {"float": kind}
 
 
-def _quant_type(text: str) -> Mapping[str, Any]:
+def _quant_type(text: str) -> Mapping[str, object]:
     """Names of widths have no effect in the vendor's tool either, but for 8-bit floats."""
     if "fp8" in text or "fp4" in text:
         raise ValueError("no 8-bit or 4-bit floats, which have no kernels here")

@@ -73,7 +73,7 @@ class ExpressionTask:
         rng = np.random.default_rng(0)
         return [_values(t, rng) if isinstance(t.op, PlaceholderOp) else _empty(t) for t in self.tensors]
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Without arrays, which can be made again."""
         return {name: value for name, value in vars(self).items() if name not in ("_given", "_right")}
 
@@ -142,7 +142,7 @@ def _numpy(kind: str) -> Any:
 
 def structure_of(outputs: Sequence[Tensor]) -> str:
     """A hash of what is computed: equal for expressions that differ in names and sizes alone."""
-    seen: dict[Any, str] = {}
+    seen: dict[object, str] = {}
     lines = []
     for op in post_order([t.op for t in outputs]):
         for i, t in enumerate(op.outputs):
@@ -158,7 +158,7 @@ def structure_of(outputs: Sequence[Tensor]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
 
 
-def _shown(e: Expr, seen: Mapping[Any, str]) -> str:
+def _shown(e: Expr, seen: Mapping[object, str]) -> str:
     if isinstance(e, Var):
         return seen.get(e, e.name)
     if isinstance(e, ProducerLoad):

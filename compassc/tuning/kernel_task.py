@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import NumpyDType
 from compass_core.errors import CompassError, UsageError
 from compass_runtime.program import numpy_dtype
 from compassc.dsl.build_manager import BuildManager
@@ -118,7 +119,7 @@ def _tolerance(arrays: Any) -> Tolerance:
 
 def _by_reference(
     kernel: Autotuned, given: Sequence[Any], params: Sequence[Mapping[str, Any]], outputs: Mapping[int, str]
-) -> dict[int, Any]:
+) -> dict[int, object]:
     assert kernel.reference is not None
     names = [p["name"] for p in params]
     made = kernel.reference(**{n: a.copy() if isinstance(a, np.ndarray) else a for n, a in zip(names, given)})
@@ -135,7 +136,7 @@ def _by_reference(
     return {i: np.asarray(made[name]).astype(given[i].dtype) for i, name in outputs.items()}
 
 
-def _random_arguments(built: Any, sizes: Sizes, rng: np.random.Generator) -> dict[str, Any]:
+def _random_arguments(built: Any, sizes: Sizes, rng: np.random.Generator) -> dict[str, object]:
     """An argument for each parameter of a built kernel."""
     values = {p["name"]: sizes.get(p["name"], p["value"]) for p in built.params if p["role"] == "attr"}
     if open_ := [name for name, value in values.items() if value is None]:
@@ -178,7 +179,7 @@ def _shapes(built: Any, values: Mapping[str, Any], given: Mapping[str, Any]) -> 
     }
 
 
-def _random(kind: np.dtype[Any], shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+def _random(kind: NumpyDType, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
     if kind.kind == "b":
         return rng.integers(0, 2, shape).astype(kind)
     if kind.kind in "iu":

@@ -37,7 +37,7 @@ def autotune(
     key: Sequence[str] = (),
     sizes: Sequence[Sizes] = (),
     inputs: Callable[..., Mapping[str, Any]] | None = None,
-    reference: Callable[..., Any] | None = None,
+    reference: Callable[..., object] | None = None,
     rtol: float | None = None,
     atol: float | None = None,
 ) -> Callable[[Callable[..., Any]], Autotuned]:
@@ -52,7 +52,7 @@ def autotune(
     if (configs is None) == (space is None):
         raise _wrong("S.autotune takes either configs or space", 'write @S.autotune(space={"TILE": [64, 128]})')
 
-    def decorate(factory: Callable[..., Any]) -> Autotuned:
+    def decorate(factory: Callable[..., object]) -> Autotuned:
         made: Space = ParameterSpace(space) if space is not None else _listed(configs or ())
         first = dict(configs[0]) if configs else {name: values[0] for name, values in (space or {}).items()}
         tolerance = None if rtol is None and atol is None else Tolerance(rtol or 0.0, atol or 0.0)
@@ -82,13 +82,13 @@ class Autotuned(Kernel):
 
     def __init__(
         self,
-        factory: Callable[..., Any],
+        factory: Callable[..., object],
         space: Space,
         default: Candidate,
         key: tuple[str, ...],
         sizes: tuple[Sizes, ...],
         inputs: Callable[..., Mapping[str, Any]] | None,
-        reference: Callable[..., Any] | None,
+        reference: Callable[..., object] | None,
         tolerance: Tolerance | None,
     ) -> None:
         """UsageError where the factory does not take what configurations have, or the kernel has no parameter of `key`."""
@@ -146,7 +146,7 @@ class Autotuned(Kernel):
         self._target = target
         return self.configured(**self.config_for(target, sizes))
 
-    def config_for(self, target: str, sizes: Sizes | None = None) -> dict[str, Any]:
+    def config_for(self, target: str, sizes: Sizes | None = None) -> dict[str, object]:
         """The constants to use on a target: the best on record for these sizes; where they are not known or not on record,
         those that are best for most sizes on record; without records the first ones."""
         known = history()

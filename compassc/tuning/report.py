@@ -35,14 +35,14 @@ class Report:
     knobs: tuple[tuple[str, float], ...]
     features: tuple[tuple[str, float], ...]
     failures: tuple[tuple[str, str, int], ...]
-    leaders: tuple[tuple[int, float, Mapping[str, Any]], ...]
+    leaders: tuple[tuple[int, float, Mapping[str, object]], ...]
     """Trial, cost and decisions of the best few."""
     source: str
     steps: tuple[str, ...]
     seconds: float
     ended: str
 
-    def as_data(self) -> dict[str, Any]:
+    def as_data(self) -> dict[str, object]:
         """The fields as JSON values."""
         return json.loads(json.dumps(self.__dict__))
 
@@ -72,7 +72,7 @@ def report_of(search: Search, features: Mapping[str, float] | None = None) -> Re
     )
 
 
-def knobs_of(candidate: Candidate) -> dict[str, Any]:
+def knobs_of(candidate: Candidate) -> dict[str, object]:
     """The decisions of a candidate by name."""
     if not isinstance(candidate, Mapping):
         return {"candidate": candidate}
@@ -127,7 +127,7 @@ def _failures(records: Sequence[Record]) -> tuple[tuple[str, str, int], ...]:
     return tuple((kind, words, count) for (kind, words), count in found.most_common(8))
 
 
-def _leaders(records: Sequence[Record]) -> tuple[tuple[int, float, Mapping[str, Any]], ...]:
+def _leaders(records: Sequence[Record]) -> tuple[tuple[int, float, Mapping[str, object]], ...]:
     numbered = [(i + 1, r.cost, knobs_of(r.candidate)) for i, r in enumerate(records) if r.cost is not None]
     return tuple(sorted(numbered, key=lambda item: item[:2][::-1])[:5])
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import numpy as np
 
@@ -109,7 +108,7 @@ def _sums(dtype: str, *shape: int) -> te.Tensor:
     return topi.add(*_placeholders(dtype, shape, shape))
 
 
-OPERATORS: tuple[tuple[Callable[..., te.Tensor], tuple[Any, ...]], ...] = (
+OPERATORS: tuple[tuple[Callable[..., te.Tensor], tuple[object, ...]], ...] = (
     *((_layer_norm, ("float32", *shape)) for shape in ((64, 256), (64, 768))),
     *((_row_softmax, ("float32", *shape)) for shape in ((64, 256), (16, 1000))),
     *((_pool, ("float32", 28, 64, kind)) for kind in ("max", "avg")),

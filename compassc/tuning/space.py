@@ -50,9 +50,9 @@ class Space(Protocol):
 class ParameterSpace:
     """Named parameters with a finite list of values each, numbers, strings or truth values; a candidate has a value of each."""
 
-    def __init__(self, parameters: Mapping[str, Sequence[Any]]) -> None:
+    def __init__(self, parameters: Mapping[str, Sequence[object]]) -> None:
         """UsageError where a parameter has no values, one of them twice, or one that JSON does not keep."""
-        self.parameters: dict[str, tuple[Any, ...]] = {name: tuple(values) for name, values in parameters.items()}
+        self.parameters: dict[str, tuple[object, ...]] = {name: tuple(values) for name, values in parameters.items()}
         for name, values in self.parameters.items():
             wrong = [v for v in values if not is_plain(v)]
             if wrong or not values:
@@ -69,10 +69,10 @@ class ParameterSpace:
     def size(self) -> int:
         return math.prod(map(len, self.parameters.values()))
 
-    def sample(self, rng: Random) -> dict[str, Any]:
+    def sample(self, rng: Random) -> dict[str, object]:
         return {name: rng.choice(values) for name, values in self.parameters.items()}
 
-    def mutate(self, candidate: Candidate, rng: Random) -> dict[str, Any]:
+    def mutate(self, candidate: Candidate, rng: Random) -> dict[str, object]:
         """Another value of one parameter: one beside it in the list more often than one far away."""
         open_ = [name for name, values in self.parameters.items() if len(values) > 1]
         changed = dict(candidate)
@@ -85,15 +85,15 @@ class ParameterSpace:
             changed[name] = values[rng.choice(near if rng.random() < 0.5 else far)]
         return changed
 
-    def crossover(self, a: Candidate, b: Candidate, rng: Random) -> dict[str, Any]:
+    def crossover(self, a: Candidate, b: Candidate, rng: Random) -> dict[str, object]:
         return {name: rng.choice((a, b))[name] for name in self.parameters}
 
-    def near(self, candidate: Candidate, rng: Random) -> dict[str, Any] | None:
+    def near(self, candidate: Candidate, rng: Random) -> dict[str, object] | None:
         if not isinstance(candidate, dict) or candidate.keys() != self.parameters.keys():
             return None
         return {name: nearest(candidate[name], values) for name, values in self.parameters.items()}
 
-    def grid(self) -> Iterator[dict[str, Any]]:
+    def grid(self) -> Iterator[dict[str, object]]:
         for values in product(*self.parameters.values()):
             yield dict(zip(self.parameters, values, strict=True))
 
@@ -143,7 +143,7 @@ def is_plain(value: object) -> bool:
     return isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value))
 
 
-def nearest(wanted: Any, values: Sequence[Any]) -> Any:
+def nearest(wanted: Any, values: Sequence[object]) -> Any:
     """The value itself where it is one of them, of numbers the nearest one, else the first."""
     at = _index(values, wanted)
     numbers = [v for v in values if type(v) is type(wanted) and type(v) in (int, float)]

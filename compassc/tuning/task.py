@@ -44,7 +44,7 @@ class Workload:
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[str, ...]
     target: str
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, object] = field(default_factory=dict)
     version: str = field(default_factory=toolchain_version)
 
     @property
@@ -59,7 +59,7 @@ class Workload:
         parts = [self.structure, self.dtypes, self.target]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The fields as JSON values."""
         return {
             "name": self.name,

@@ -56,5 +56,5 @@ def tasks_of(one: object, target: str, sizes: Mapping[str, object]) -> Sequence[
     return None
 
 
-def _distinct(objects: Any) -> list[Any]:
+def _distinct(objects: Any) -> list[object]:
     return list({id(one): one for one in objects}.values())

@@ -104,9 +104,9 @@ Entity = SplitEntity | ReorderEntity | AnnotateEntity | OtherEntity
 class Configuration:
     """The knobs of a template while it runs: `define_...` names one and its values, `cfg[name]` is the one chosen."""
 
-    def __init__(self, chosen: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, chosen: Mapping[str, object] | None = None) -> None:
         self._chosen = chosen
-        self.parameters: dict[str, tuple[Any, ...]] = {}
+        self.parameters: dict[str, tuple[object, ...]] = {}
         self._entities: dict[str, Entity] = {}
 
     def __getitem__(self, name: str) -> Any:
@@ -192,7 +192,7 @@ class Configuration:
         self._define(name, {",".join(c): AnnotateEntity(c) for c in choices})
         return axes
 
-    def _define(self, name: str, entities: Mapping[Any, Entity]) -> None:
+    def _define(self, name: str, entities: Mapping[object, Entity]) -> None:
         if name in self.parameters:
             raise UsageError(f"knob '{name}' is defined twice", code="tuning-space")
         if not entities:

@@ -1,4 +1,5 @@
-"""`Array`: an array of NumPy of any shape and data type, for annotations; NumPy is not loaded for its sake."""
+"""`Array`: an array of NumPy of any shape and data type, and `NumpyDType`: such a type, for annotations; NumPy is not loaded for
+their sake."""
 
 from __future__ import annotations
 
@@ -7,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
-    Array = np.ndarray[Any, np.dtype[Any]]
+    NumpyDType = np.dtype[Any]
+    Array = np.ndarray[Any, NumpyDType]
 else:
-    Array = Any
+    NumpyDType = Array = Any
 
 
 def base_of(array: Array) -> Array:

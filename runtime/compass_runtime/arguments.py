@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compass_core.arrays import Array
+from compass_core.arrays import Array, NumpyDType
 from compass_core.operators import OPERATORS
 from compass_runtime.errors import RuntimeTypeError, RuntimeValueError
 from compass_runtime.ndarray import NDArray
@@ -52,7 +52,7 @@ class Parameter:
     give it."""
 
     name: str
-    dtype: np.dtype[Any]
+    dtype: NumpyDType
     shape: tuple[Size, ...] | None
     output: bool
     implied: bool = False
@@ -98,14 +98,14 @@ class Arguments:
                     back.append((array, made[i]))
         return made, back
 
-    def _complete(self, given: tuple[object, ...]) -> list[Any]:
+    def _complete(self, given: tuple[object, ...]) -> list[object]:
         """The arguments with those that are dimensions of others."""
         named = [p for p in self.parameters if not p.implied]
         if len(given) != len(named):
             raise RuntimeTypeError(
                 f"'{self.name}' takes {len(named)} arguments, {len(given)} are given", code="argument-count"
             )
-        values: dict[str, Any] = {}
+        values: dict[str, object] = {}
         for p, value in zip(named, given, strict=True):
             if p.shape is not None and isinstance(value, (np.ndarray, NDArray)) and np.ndim(value) == len(p.shape):
                 for size, n in zip(p.shape, value.shape, strict=True):

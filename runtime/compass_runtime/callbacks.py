@@ -22,7 +22,7 @@ class Callbacks:
     `{"array": dtype, "ndim": n}`, `{"number": dtype}` or `{"plain": value}`. ValueError and its like for others."""
 
     def __init__(self, signatures: Sequence[str]) -> None:
-        self._signatures: list[tuple[str, list[dict[str, Any]]]] = []
+        self._signatures: list[tuple[str, list[dict[str, object]]]] = []
         for text in signatures:
             name, arguments = json.loads(text)
             self._signatures.append((str(name), [dict(argument) for argument in arguments]))

@@ -49,8 +49,8 @@ class Caller:
         self._output_at = [(i, name) for i, name, info in self._tensor_at if info is not None and info.role == "output"]
         # with extents, scalars decide how large arrays must be: a new value needs a new look
         self._sized_by_scalars = program.kernel is not None and program.kernel.extents is not None
-        self._jobs: dict[Any, Job] = {}
-        self._checked: dict[Any, Job] = {}
+        self._jobs: dict[object, Job] = {}
+        self._checked: dict[object, Job] = {}
         self._lock = threading.Lock()
         renew_locks(self, "_lock")
 

@@ -20,7 +20,7 @@ from compass_runtime.tcb import TCB_SIZE, X2Init, X2SegMmu, X2Task, X3Grid, X3Gr
 if TYPE_CHECKING:
     import numpy as np
 
-    Table = np.ndarray[Any, np.dtype[np.void]]
+    Table = np.ndarray[tuple[int, ...], np.dtype[np.void]]
 
 PRINTF_BYTES = 1024
 """A task's share of its sub-graph's printf page."""
@@ -177,7 +177,7 @@ def _asids(weights: int) -> tuple[int, ...]:
     return tuple([*words, *(0,) * 8][:8])
 
 
-def _column(values: Sequence[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _column(values: Sequence[int]) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
     """One value per row of a table."""
     import numpy as np
 

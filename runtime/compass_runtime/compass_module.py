@@ -54,7 +54,7 @@ class CompassModule(Module):
         target: str = "",
         *,
         source: str = "",
-        description: dict[str, Any] | None = None,
+        description: dict[str, object] | None = None,
         program: Program | None = None,
     ) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class CompassModule(Module):
         """The C text of the kernel; empty for a program whose text is not known."""
         return self.source if format in ("", self.format) else ""
 
-    def find(self, name: str) -> Callable[..., Any] | None:
+    def find(self, name: str) -> Callable[..., object] | None:
         if name in self._functions:
             return self._functions[name]
         if self.func_name and name in (self.func_name, ENTRY):
@@ -185,7 +185,7 @@ class CompassModule(Module):
             )
         return ParamInfo(infos[index].dtype.name, self.job.slots[infos[index].name].nbytes)
 
-    def _split(self, args: Sequence[object]) -> tuple[Sequence[Any], Sequence[Any]]:
+    def _split(self, args: Sequence[object]) -> tuple[Sequence[object], Sequence[object]]:
         inputs, outputs = len(self.program.inputs), len(self.program.outputs)
         _count(args, inputs + outputs, f"the program with {inputs} inputs and {outputs} outputs")
         return args[:inputs], args[inputs:]
@@ -199,7 +199,7 @@ class CompassModule(Module):
             slot.store(_checked(slot.info, i, value, slot.nbytes))
 
     def save_to_bytes(self) -> bytes:
-        fields: dict[str, Any] = {
+        fields: dict[str, object] = {
             "func_name": self.func_name,
             "with_profile": self.with_profile,
             "target": self._target,

@@ -107,7 +107,7 @@ class CudaModule(Module):
             )
         return self.ptx
 
-    def find(self, name: str) -> Callable[..., Any] | None:
+    def find(self, name: str) -> Callable[..., object] | None:
         return self.call if name in (self.name, ENTRY) else None
 
     @cached_property

@@ -38,7 +38,7 @@ _NO_LIMIT = 1e6
 _POLL = 0.01
 _GRACE = 1.0
 _BASE_TYPE = "DW_TAG_base_type"
-_LLDB_DWARF: dict[Any, tuple[str, int]] = {
+_LLDB_DWARF: dict[object, tuple[str, int]] = {
     ("DW_TAG_compile_unit", None): ("DW_AT_language", 0x0C),  # C99
     (_BASE_TYPE, b"__bf16"): ("DW_AT_encoding", 0x07),  # an unsigned integer
 }

@@ -45,7 +45,7 @@ class DebugResult:
         self._outputs = [n.outputs for n in g.nodes]
         self.times: list[BenchmarkResult] = []
 
-    def get_graph_nodes(self) -> list[dict[str, Any]]:
+    def get_graph_nodes(self) -> list[dict[str, object]]:
         """The nodes in the order they run in."""
         return self._nodes
 
@@ -96,7 +96,7 @@ class GraphModuleDebug(GraphModule):
         self._dump_path = root / f"_tvmdbg_device_{own.kind.upper()}_{own.index}"
         self.debug_datum = DebugResult(module)
         steps = {id(node): step for node, step in module.steps}
-        self._steps: list[Callable[[], Any] | None] = [steps.get(id(node)) for node in module.graph.nodes]
+        self._steps: list[Callable[[], object] | None] = [steps.get(id(node)) for node in module.graph.nodes]
 
     def run(
         self,

@@ -18,7 +18,7 @@ from compass_runtime.packed import get_global_func, register_func
 if TYPE_CHECKING:
     import numpy as np
 
-    Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+    Bytes = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
 
 KINDS = {
     "cpu": 1,

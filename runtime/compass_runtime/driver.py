@@ -255,5 +255,5 @@ class Context:
         return slots[number]
 
 
-def _bytes_of(array: Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def _bytes_of(array: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)

@@ -37,7 +37,7 @@ class GraphExecutorFactory(Module):
             made.import_module(module)
         return made
 
-    def find(self, name: str) -> Callable[..., Any] | None:
+    def find(self, name: str) -> Callable[..., object] | None:
         functions: dict[str, Callable[..., Any]] = {
             "get_graph_json": lambda: self.graph,
             "get_graph_params": lambda: dict(self.params),

@@ -6,9 +6,8 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any
 
-_locks: weakref.WeakKeyDictionary[Any, tuple[str, ...]] = weakref.WeakKeyDictionary()
+_locks: weakref.WeakKeyDictionary[object, tuple[str, ...]] = weakref.WeakKeyDictionary()
 _others: list[Callable[[], None]] = []
 
 

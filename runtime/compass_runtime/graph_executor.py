@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import NumpyDType
 from compass_core.reading import jsontext
 from compass_runtime.devices import Device, cpu
 from compass_runtime.errors import RuntimeStateError, RuntimeValueError
@@ -157,7 +158,7 @@ class GraphExecutor(Module):
             for shape, dtype, storage in zip(g.shapes, g.dtypes, g.storages)
         ]
 
-    def _step(self, node: Node, index: int) -> Callable[[], Any]:
+    def _step(self, node: Node, index: int) -> Callable[[], object]:
         first = self.graph.first[index]
         inputs = [self.entries[i] for i in node.inputs]
         outputs = self.entries[first : first + node.outputs]
@@ -225,7 +226,7 @@ class GraphExecutor(Module):
             )
         return self.entries[self.graph.heads[index]]
 
-    def find(self, name: str) -> Callable[..., Any] | None:
+    def find(self, name: str) -> Callable[..., object] | None:
         functions: dict[str, Callable[..., Any]] = {
             "set_input": self.set_input,
             "run": self.run,
@@ -245,7 +246,7 @@ class GraphExecutor(Module):
         return {n: self.entry_of(n).shape for n in free}, {n: self.entry_of(n).dtype for n in free}
 
 
-def _dtype(name: str) -> np.dtype[Any]:
+def _dtype(name: str) -> NumpyDType:
     try:
         return numpy_dtype(name)
     except TypeError:

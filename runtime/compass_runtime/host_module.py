@@ -84,7 +84,7 @@ class HostLibrary(Module):
     def is_dso_exportable(self) -> bool:
         return True
 
-    def find(self, name: str) -> Callable[..., Any] | None:
+    def find(self, name: str) -> Callable[..., object] | None:
         return self.call if name in (self.name, ENTRY) else None
 
     def trust(self) -> None:

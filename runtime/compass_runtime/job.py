@@ -8,7 +8,7 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_core.aipubin import AipuBin, tensor_memory
 from compass_core.aipubin.device import is_x3
@@ -116,21 +116,21 @@ class Slot:
 
     def __post_init__(self) -> None:
         self.filled = False
-        self.view: np.ndarray[Any, np.dtype[np.uint8]] | None = None
+        self.view: np.ndarray[tuple[int, ...], np.dtype[np.uint8]] | None = None
         self.residency.slots.append(self)
 
     @property
-    def memory(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    def memory(self) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
         """The tensor's bytes. CompassError when the device has ended and they are not held."""
         return self.map() if self.view is None else self.view
 
-    def map(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    def map(self) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
         """The tensor's bytes as a view that is valid while the device exists or they are held."""
         if self.view is None:
             self.view = self.residency.device.memory[self.address : self.address + self.nbytes]
         return self.view
 
-    def fill(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    def fill(self) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
         """The tensor's bytes, to be written."""
         memory = self.memory
         self.filled = self.residency.held = True

@@ -59,7 +59,7 @@ class Module:
         self._entry: PackedFunc | None = None
         self.entry_name = ENTRY
 
-    def find(self, name: str) -> Callable[..., Any] | None:
+    def find(self, name: str) -> Callable[..., object] | None:
         """The module's own function of that name; None when it has none."""
         return None
 
@@ -213,7 +213,7 @@ class HostModule(Module):
     type_key = "runtime.HostModule"
     flags = SERIALIZABLE | RUNNABLE
 
-    def find(self, name: str) -> Callable[..., Any] | None:
+    def find(self, name: str) -> Callable[..., object] | None:
         return next((other.entry_func for other in self._imports if name == ENTRY), None)
 
     @property
@@ -237,7 +237,7 @@ class PythonModule(Module):
         super().__init__()
         self._functions = dict(functions)
 
-    def find(self, name: str) -> Callable[..., Any] | None:
+    def find(self, name: str) -> Callable[..., object] | None:
         return self._functions.get(name)
 
 

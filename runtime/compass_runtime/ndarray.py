@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from compass_core.arrays import Array
+from compass_core.arrays import Array, NumpyDType
 from compass_runtime.devices import ALIGNMENT, Device, cpu, device_api
 from compass_runtime.errors import RuntimeStateError, RuntimeTypeError, RuntimeValueError
 from compass_runtime.program import numpy_dtype
 
 
-def _dtype(dtype: Any) -> np.dtype[Any]:
+def _dtype(dtype: Any) -> NumpyDType:
     """A NumPy dtype from a name (bfloat16 too) or a dtype."""
     try:
         return numpy_dtype(dtype) if isinstance(dtype, str) else np.dtype(dtype)
@@ -149,7 +149,7 @@ def array(source: Any, device: Device | None = None, mem_scope: str | None = Non
 class _Given:
     """A capsule of host memory as an object that gives it."""
 
-    def __init__(self, capsule: Any) -> None:
+    def __init__(self, capsule: object) -> None:
         self.capsule = capsule
 
     def __dlpack__(self, **options: Any) -> Any:

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections import deque
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from compass_core.aipubin.device import is_x3
 from compass_core.errors import CompassError, UsageError
@@ -59,7 +59,9 @@ class Device:
         size = len(self.worker.memory)
         ranges = ((memory_map.WINDOW_LOW, memory_map.ENGINE_LOW), (memory_map.ENGINE_HIGH, size))
         self.allocator = PageAllocator(*((low, min(high, size)) for low, high in ranges if low < size))
-        self._memory: np.ndarray[Any, np.dtype[np.uint8]] | None = np.frombuffer(self.worker.memory, dtype=np.uint8)
+        self._memory: np.ndarray[tuple[int, ...], np.dtype[np.uint8]] | None = np.frombuffer(
+            self.worker.memory, dtype=np.uint8
+        )
         self._kind: Literal["x2", "x3"] = "x3" if is_x3(target.name) else "x2"
         self._ran = False
         """Whether a kernel ran since all memory was 0."""
@@ -76,7 +78,7 @@ class Device:
         return any(residency.held for residency in list(self.residencies))
 
     @property
-    def memory(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    def memory(self) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
         """Device memory by address. CompassError when the device has ended."""
         if self._memory is None:
             raise self._ended()

@@ -33,7 +33,7 @@ class PackedFunc:
     What a callback raises arrives at the caller as it is. `owner` is kept alive as long as the function.
     """
 
-    def __init__(self, body: Callable[..., Any], name: str = "", owner: Any = None) -> None:
+    def __init__(self, body: Callable[..., Any], name: str = "", owner: object = None) -> None:
         self.body = body
         self.name = name or getattr(body, "__name__", "")
         self.owner = owner

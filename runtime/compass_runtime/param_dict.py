@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from compass_core import files
+from compass_core.arrays import Array
 from compass_runtime.errors import RuntimeTypeError, RuntimeValueError
 from compass_runtime.ndarray import NDArray
 from compass_runtime.program import numpy_dtype
@@ -38,7 +39,7 @@ def save_param_dict(params: Mapping[str, Any]) -> bytearray:
     return out
 
 
-def _tensor(name: str, array: np.ndarray[Any, Any]) -> bytes:
+def _tensor(name: str, array: Array) -> bytes:
     dtype = array.dtype
     if dtype.name == "bool":
         code, bits = 1, 1
@@ -109,7 +110,7 @@ def load_param_dict(data: bytes | bytearray) -> dict[str, NDArray]:
     return {name: NDArray(_read(reader)) for name in names}
 
 
-def _read(reader: _Reader) -> np.ndarray[Any, Any]:
+def _read(reader: _Reader) -> Array:
     reader.expect(TENSOR_MAGIC, "tensors")
     _, _, axes, code, bits, lanes = reader.numbers("iiiBBH")
     if not 0 <= axes <= MOST_AXES:

@@ -17,7 +17,7 @@ from compass_core.aipubin import AipuBin, KernelInfo, Param, read
 from compass_core.aipubin.dtypes import BY_CODE, DType
 from compass_core.aipubin.graphnote import GraphNote, NotedTensor, read_ends, read_note
 from compass_core.aipubin.layout import Kind, StaticSection, SubSection
-from compass_core.arrays import Array
+from compass_core.arrays import Array, NumpyDType
 from compass_core.elf.hostcode import TextBlob, parse_text_blob
 from compass_core.errors import CompassError
 from compass_core.samples import has_samples
@@ -31,8 +31,6 @@ from compass_runtime.quantisation import NOT_QUANTISED, Quantisation
 from compass_runtime.sizes import resolve_shapes, resolve_values, spell
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from compass_sim import RunResult
 
 
@@ -62,7 +60,7 @@ class TensorInfo:
         return (array.nbytes // self.dtype.size,) if whole else array.shape
 
     @cached_property
-    def numpy_dtype(self) -> np.dtype[Any]:
+    def numpy_dtype(self) -> NumpyDType:
         return numpy_dtype(self.dtype.name)
 
     def checked(self, array: Array, nbytes: int, any_dtype: bool = False) -> Array:
@@ -109,7 +107,7 @@ ONE_BY_ONE = (
 )
 
 
-def numpy_dtype(name: str) -> np.dtype[Any]:
+def numpy_dtype(name: str) -> NumpyDType:
     """The NumPy dtype of a data type; bfloat16 comes from ml_dtypes."""
     import numpy as np
 

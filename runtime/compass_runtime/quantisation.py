@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
-from compass_core.arrays import Array
-
-if TYPE_CHECKING:
-    import numpy as np
+from compass_core.arrays import Array, NumpyDType
 
 
 @dataclass(frozen=True)
@@ -29,7 +25,7 @@ class Quantisation:
         moved = array.astype(np.float64) + self._spread(self.zero_point, array.ndim)
         return moved.astype(np.float32) * (np.float32(1) / self._spread(self.scale, array.ndim).astype(np.float32))
 
-    def integers(self, array: Array, dtype: np.dtype[Any]) -> Array:
+    def integers(self, array: Array, dtype: NumpyDType) -> Array:
         """The integers of a type that are nearest to real numbers, limited to the type's range; 0 for NaN."""
         import numpy as np
 

@@ -133,7 +133,7 @@ def as_json(outcome: Outcome) -> str:
             | {"shape": list(slot.shape), "bytes": slot.nbytes, "file": None if file is None else str(file)}
         )
     kernel = job.program.kernel
-    content: dict[str, Any] = {
+    content: dict[str, object] = {
         "program": job.program.where,
         "kernel": kernel.kernel if kernel else None,
         "target": job.program.target,
@@ -167,6 +167,6 @@ def as_json(outcome: Outcome) -> str:
     return json.dumps(content, indent=2)
 
 
-def _finite(measures: Mapping[str, object]) -> dict[str, Any]:
+def _finite(measures: Mapping[str, object]) -> dict[str, object]:
     """JSON has no infinity."""
     return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in measures.items()}

@@ -39,7 +39,7 @@ MOST_PRINTED = 4 << 20
 _CUT = "\n... (what else was printed has no room)\n"
 _LOOK_SECONDS = 0.02
 _WORD, _LONG, _INT, _TEXT, _ANY = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int32, ctypes.c_char_p, ctypes.c_void_p
-_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+_FUNCTIONS: dict[str, tuple[object, ...]] = {
     "init_context": (ctypes.POINTER(_ANY),),
     "get_error_message": (_ANY, _INT, ctypes.POINTER(_TEXT)),
     "load_graph_helper": (_ANY, _TEXT, _WORD, ctypes.POINTER(_LONG), _ANY),

@@ -115,7 +115,7 @@ def areas(memory: DeviceMemory, generation: str, chains: Sequence[int]) -> list[
     """What a start would read and write, node by node, descriptors apart. AiffRefused as of `run`."""
     found: list[Area] = []
 
-    def visit(context: Any, area: Any) -> bool:
+    def visit(context: object, area: Any) -> bool:
         found.append(Area.from_buffer_copy(area.contents))
         return True
 

@@ -40,7 +40,7 @@ class Conversion(Walk, Building):
         Building.__init__(self, name, budget)
         Walk.__init__(self, name, opsets, functions, budget)
         self._origins: dict[int, tuple[Value, Origin]] = {}
-        self._sources: dict[int, tuple[Value, Any]] = {}
+        self._sources: dict[int, tuple[Value, object]] = {}
 
     def known(self, array: Array) -> Value:
         return Value.of(array)

@@ -176,7 +176,7 @@ def _constant_of_shape(x: Inputs, given: Attributes) -> Any:
     return np.full([int(d) for d in x[0]], value)
 
 
-def _same_types(make: Callable[[Any, Any], Any]) -> Quick:
+def _same_types(make: Callable[[Any, Any], object]) -> Quick:
     return lambda x, given: make(x[0], x[1]) if x[0].dtype == x[1].dtype and not given else None
 
 

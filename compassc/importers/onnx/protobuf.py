@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from compass_core.arrays import Array
+from compass_core.arrays import Array, NumpyDType
 from compassc.importers.onnx.external import is_external
 from compassc.importers.values import Refused
 
@@ -40,7 +40,7 @@ def attribute_value(attribute: AttributeProto) -> Any:
     return list(value) if attribute.type in (AttributeProto.INTS, AttributeProto.FLOATS) else value
 
 
-def numpy_type(elem: int) -> np.dtype[Any]:
+def numpy_type(elem: int) -> NumpyDType:
     """The NumPy type of a number of TensorProto.DataType. Refused when there is none."""
     from onnx import helper
 
@@ -50,7 +50,7 @@ def numpy_type(elem: int) -> np.dtype[Any]:
         raise Refused(f"the number {elem} stands for no type of tensors") from None
 
 
-def elem_type(dtype: np.dtype[Any]) -> int:
+def elem_type(dtype: NumpyDType) -> int:
     """The number of TensorProto.DataType for a NumPy type."""
     from onnx import helper
 

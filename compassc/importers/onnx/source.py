@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from compass_core import files
+from compass_core.arrays import NumpyDType
 from compass_core.errors import CompassError
 from compassc.importers.onnx.external import load_external, refuse_external
 from compassc.importers.onnx.protobuf import numpy_type
@@ -152,6 +151,6 @@ def _dim(dim: Any) -> int | str | None:
     return dim.dim_param or None
 
 
-def dtype_of(item: ValueInfoProto) -> np.dtype[Any]:
+def dtype_of(item: ValueInfoProto) -> NumpyDType:
     """The type of an input's elements."""
     return numpy_type(item.type.tensor_type.elem_type)

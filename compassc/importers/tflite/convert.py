@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from compass_core.arrays import Array
+from compass_core.arrays import Array, NumpyDType
 from compass_core.reading.budget import Budget
 from compass_core.reading.limits import COMPUTED_ELEMENTS, MODEL_NODES
 from compassc.graph.dtypes import IR_DTYPES
@@ -121,7 +121,7 @@ class Conversion(Building):
         return self.items[index]
 
     @property
-    def output_types(self) -> list[np.dtype[Any]]:
+    def output_types(self) -> list[NumpyDType]:
         """What the model says of the types of the node's outputs."""
         return [info.dtype for info in self.output_infos()]
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from compass_core.arrays import Array
+from compass_core.arrays import Array, NumpyDType
 from compass_core.errors import CompassError
 from compass_core.reading.budget import Budget
 from compass_core.reading.limits import COMPUTED_BYTES, COMPUTED_ELEMENTS, MODEL_NODES
@@ -61,7 +61,7 @@ class TensorInfo:
         return replace(self, name=name)
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> NumpyDType:
         import ml_dtypes  # noqa: F401 (makes the names of its types known)
 
         return np.dtype(NUMPY_TYPES.get(self.type, self.type.lower()))

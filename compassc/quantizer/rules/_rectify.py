@@ -41,7 +41,7 @@ def rectified_output(job: Job, method: str, signed: bool | None = None) -> Tenso
     return job.output(signed, limits=(float(np.clip(low, least, most)), float(np.clip(high, least, most))))
 
 
-def parameters(layer: Layer, method: str, out: Tensor) -> tuple[dict[str, Any], dict[str, Array]]:
+def parameters(layer: Layer, method: str, out: Tensor) -> tuple[dict[str, object], dict[str, Array]]:
     """Attributes and constants of a rectifier in the steps of the output."""
     if method == "CLIP":
         return _limits(layer, out), {}
@@ -54,7 +54,7 @@ def parameters(layer: Layer, method: str, out: Tensor) -> tuple[dict[str, Any], 
     return {}, {}
 
 
-def _limits(layer: Layer, out: Tensor) -> dict[str, Any]:
+def _limits(layer: Layer, out: Tensor) -> dict[str, object]:
     """With 8 bits more than the output has where it has 8."""
     fine = (256.0, 0) if out.integer.bits <= 8 else (1.0, out.scalar_zero)
     made: dict[str, Any] = {}

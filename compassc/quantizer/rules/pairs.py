@@ -204,7 +204,7 @@ def where(job: Job) -> Layer:
     return job.made(out, _two([(int(f.multiplier), int(f.shift)) for f in each], each[0].type))
 
 
-def _two(each: list[tuple[int, int]], kind: str) -> dict[str, Any]:
+def _two(each: list[tuple[int, int]], kind: str) -> dict[str, object]:
     return {
         "scale_value": [m for m, _ in each],
         "scale_type": [kind] * len(each),

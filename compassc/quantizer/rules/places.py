@@ -31,7 +31,7 @@ COARSEST = 0.25
 """How far ends of regions may be off, in pixels of the map."""
 
 
-def _listed(factors: list[Factor], prefix: str = "") -> dict[str, Any]:
+def _listed(factors: list[Factor], prefix: str = "") -> dict[str, object]:
     """The keys of a layer that holds several factors as lists."""
     return {
         f"{prefix}scale_value": [int(f.multiplier) for f in factors],

@@ -133,7 +133,7 @@ def in_words(job: Job, weights: Array, biases: Array, shift: int = 0) -> bool:
     return sums <= most and float(np.abs(biases).max(initial=0)) <= most
 
 
-def fine(ratio: Any, bits: int) -> Factor:
+def fine(ratio: object, bits: int) -> Factor:
     """The factor into a table: of 8-bit layers with eight bits more, that shifts take off."""
     extra = FINE if bits <= 8 else 0
     made = factor(np.asarray(ratio, F32) * F32(1 << extra), bits)

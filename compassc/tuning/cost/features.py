@@ -21,7 +21,7 @@ from compassc.tuning.cost.nest import Access, Nest, Piece, Transfer, class_names
 if TYPE_CHECKING:
     from compassc.ir.stmts import IRModule
 
-    Vector = np.ndarray[Any, np.dtype[np.float64]]
+    Vector = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 _TURN = 3
 """Cycles that a turn of a loop takes besides what is in it."""

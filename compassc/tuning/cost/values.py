@@ -11,11 +11,11 @@ from compassc.ir import exprs as E
 from compassc.ir.exprs import Expr, Var
 
 if TYPE_CHECKING:
-    Points = np.ndarray[Any, np.dtype[np.float64]]
+    Points = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 POINTS = 16
 _GOLDEN = 0.6180339887498949
-_BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
+_BINARY: Mapping[str, Callable[[Any, Any], object]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
-from typing import Any
 
 from compass_core import targets
 from compass_core.errors import UsageError
@@ -107,7 +106,7 @@ class SketchSpace:
         """Each stage's decisions from one of two candidates."""
         first, second = a["decisions"], b["decisions"]
         for _ in range(_TRIES):
-            side: dict[str, Mapping[str, Any]] = {}
+            side: dict[str, Mapping[str, object]] = {}
             given = {}
             for name in dict.fromkeys([*first, *second]):
                 chosen = side.setdefault(name.rpartition(".")[0], rng.choice((first, second)))

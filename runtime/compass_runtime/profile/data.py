@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from compass_runtime.profile.result import WAITS, Cost, Profile
 
 
-def as_data(profile: Profile) -> dict[str, Any]:
+def as_data(profile: Profile) -> dict[str, object]:
     """Dictionaries, lists, numbers and texts. `Total Cycles` is spelled as the vendor's profiler spells it."""
     return {
         "Total Cycles": profile.cycles,
@@ -33,7 +31,7 @@ def as_data(profile: Profile) -> dict[str, Any]:
     }
 
 
-def _cost(cost: Cost) -> dict[str, Any]:
+def _cost(cost: Cost) -> dict[str, object]:
     return {
         "cycles": round(cost.cycles, 1),
         "work": round(cost.work, 1),

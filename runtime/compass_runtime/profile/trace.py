@@ -25,10 +25,10 @@ def track(span: Span) -> tuple[int, str]:
     return first + 3 + span.channel, f"{tec} DMA event {span.channel}"
 
 
-def as_trace(profile: Profile) -> dict[str, Any]:
+def as_trace(profile: Profile) -> dict[str, object]:
     """Chrome's trace format, times in microseconds of the device."""
     names: dict[int, str] = {}
-    events: list[dict[str, Any]] = []
+    events: list[dict[str, object]] = []
     for span in sorted(profile.timeline.spans, key=lambda span: (span.start, span.tec)):
         number, label = track(span)
         names[number] = label
@@ -49,7 +49,7 @@ def as_trace(profile: Profile) -> dict[str, Any]:
                 "dur": round(span.cycles * scale, 4),
             }
         )
-    labels: list[dict[str, Any]] = [
+    labels: list[dict[str, object]] = [
         {"ph": "M", "pid": _PROCESS, "name": "process_name", "args": {"name": f"{profile.name} (estimated)"}}
     ]
     for number, name in sorted(names.items()):

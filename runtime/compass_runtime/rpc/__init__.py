@@ -66,7 +66,7 @@ def connect(
     port: int,
     key: str = "",
     session_timeout: float = 0,
-    session_constructor_args: Sequence[Any] | None = None,
+    session_constructor_args: Sequence[object] | None = None,
     enable_logging: bool = False,
     *,
     token_file: Path | None = None,

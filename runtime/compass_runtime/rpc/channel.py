@@ -271,7 +271,7 @@ def greet(
     about: dict[str, Any],
     wait: float | None,
     waiting: Callable[[], object] | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The greeting of who connects; gives what the other side says of itself. `wait`: seconds that a busy server may let him
     wait; None: any. `waiting` is called each time that the server says so."""
     import secrets
@@ -329,12 +329,12 @@ class Greeted:
 
         self._tokens = tokens
         self._challenge = {"software": SOFTWARE, "nonce": secrets.token_hex(NONCE), **about}
-        self.hello: dict[str, Any] = {}
+        self.hello: dict[str, object] = {}
         self._said = b""
         self._asked = False
         self.token: Token | None = None
 
-    def answer(self, frame: Frame) -> dict[str, Any] | None:
+    def answer(self, frame: Frame) -> dict[str, object] | None:
         """The head of the CHALLENGE that answers a HELLO; None after the PROOF. RPCError (`rpc-refused`) with what to say
         to who does not prove himself."""
         if not isinstance(frame.head, dict):
@@ -366,7 +366,7 @@ class Peer:
         self.channel = channel
         self._number = 0
         self._depth = 0
-        self._objects: dict[int, Any] = {}
+        self._objects: dict[int, object] = {}
         self._next_object = 1
         self.released: deque[int] = deque()
         """Objects of the other side that nobody has here any more; told with the next call."""
@@ -391,7 +391,7 @@ class Peer:
         for number in numbers if isinstance(numbers, list) else ():
             self._objects.pop(number, None) if type(number) is int else None
 
-    def describe(self, value: Any) -> dict[str, Any]:
+    def describe(self, value: Any) -> dict[str, object]:
         """An object of one of the sides as JSON; TypeError where it cannot be passed."""
         raise NotImplementedError
 

@@ -38,7 +38,7 @@ class Connection:
         peer = writer.get_extra_info("peername") or ("?", 0)
         self.address: tuple[str, int] = (str(peer[0]), int(peer[1]))
         self.greeting = True
-        self.hello: dict[str, Any] = {}
+        self.hello: dict[str, object] = {}
         self._about: dict[str, Any] = {}
 
     def send(self, kind: Kind, call: int, head: Any) -> None:

@@ -42,7 +42,7 @@ class _Process:
         self.stop_key: str = answer.get("stop_key", "")
 
     @staticmethod
-    def _spawned(role: str, options: dict[str, Any], callback: object) -> tuple[Any, str, Any]:
+    def _spawned(role: str, options: dict[str, Any], callback: object) -> tuple[object, str, object]:
         search = sorted(sys.path, key=lambda folder: not os.path.isabs(folder))
         command = [sys.executable, str(_PROGRAM), role, json.dumps(options), *search]
         proc = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
@@ -50,7 +50,9 @@ class _Process:
         return proc, proc.stdout.readline().decode(), proc.stdin
 
     @staticmethod
-    def _forked(role: str, options: dict[str, Any], callback: Callable[[], object] | None) -> tuple[Any, str, Any]:
+    def _forked(
+        role: str, options: dict[str, Any], callback: Callable[[], object] | None
+    ) -> tuple[object, str, object]:
         """A copy of this process, which has the functions that the callback registers."""
         from compass_runtime.rpc.process import main
 

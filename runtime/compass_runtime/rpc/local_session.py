@@ -28,7 +28,7 @@ class LocalSession:
         self._folder = Folder(root, Quota.disk)
         self._end = weakref.finalize(self, shutil.rmtree, root, ignore_errors=True)
 
-    def get_function(self, name: str) -> Callable[..., Any]:
+    def get_function(self, name: str) -> Callable[..., object]:
         """A global function of this process. MissingFunction, an AttributeError, where there is none of that name."""
         from compass_runtime.rpc import testing  # noqa: F401 (its functions are those of every server)
 

@@ -50,7 +50,7 @@ class RemoteProgram:
         self._store(args, given, contents)
         return RunResult(seconds, printed, recorded.numpy().tobytes() if isinstance(recorded, RemoteArray) else b"")
 
-    def time(self, args: Sequence[Any], plan: Mapping[str, Any]) -> BenchmarkResult:
+    def time(self, args: Sequence[Any], plan: Mapping[str, object]) -> BenchmarkResult:
         """Times runs on the server: arguments are copied to the device once before, outputs back after all runs."""
         from compass_runtime.timing import BenchmarkResult
 
@@ -86,7 +86,7 @@ class RemoteProgram:
                     help="pass a larger array, or build the kernel with --shape",
                 )
 
-    def _store(self, args: Sequence[Any], given: Sequence[Any], contents: Any) -> None:
+    def _store(self, args: Sequence[Any], given: Sequence[Any], contents: object) -> None:
         """Copies the outputs into the arrays of a call."""
         if not isinstance(contents, list) or len(contents) != len(self._outputs):
             raise damaged("a run without its outputs")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from compass_runtime.timing import BenchmarkResult
 
 
-def _held(owner: Any, peer: Peer, number: int) -> None:
+def _held(owner: object, peer: Peer, number: int) -> None:
     """Tells the other side, with the next call, when nobody has the object any more."""
     weakref.finalize(owner, peer.released.append, number).atexit = False
 

@@ -97,7 +97,7 @@ class _Child:
     over."""
 
     def __init__(
-        self, pid: int, control: socket.socket, clock: mmap.mmap, address: Any, folder: Path, greeting: float
+        self, pid: int, control: socket.socket, clock: mmap.mmap, address: object, folder: Path, greeting: float
     ) -> None:
         self.pid, self.control, self.clock, self.address, self.folder = pid, control, clock, address, folder
         self.proxied = False
@@ -371,7 +371,7 @@ class Server:
         control: socket.socket,
         parents: socket.socket,
         clock: mmap.mmap,
-        address: Any,
+        address: object,
         folder: Path,
     ) -> NoReturn:
         status = 1
@@ -474,7 +474,7 @@ def serve(
     session.serve()
 
 
-def _accepted(sock: socket.socket, tls: ssl.SSLContext | None, address: Any, quota: Quota) -> Channel:
+def _accepted(sock: socket.socket, tls: ssl.SSLContext | None, address: object, quota: Quota) -> Channel:
     """The channel of a connection that was accepted."""
     tuned(sock)
     if tls is not None:

@@ -201,7 +201,7 @@ class Service(Peer):
                 code="rpc-quota",
             )
 
-    def describe(self, value: Any) -> dict[str, Any]:
+    def describe(self, value: Any) -> dict[str, object]:
         if isinstance(value, RemoteFunction):
             return {"$": "yours", "id": value.number}
         if isinstance(value, np.ndarray):
@@ -243,7 +243,7 @@ class Service(Peer):
         found = target.entry_func if isinstance(target, Module) else target
         return found
 
-    def named(self, name: str) -> Callable[..., Any] | None:
+    def named(self, name: str) -> Callable[..., object] | None:
         """A function that the client may call by name: a global one, or one on the session's files."""
         if name.startswith(NAMED):
             return self._base.get(name)
@@ -269,7 +269,7 @@ _BYTES = bytes | bytearray | memoryview
 def _functions(session: Service) -> dict[str, Callable[..., Any]]:
     """The functions that every session offers, by name. Arguments are held against their types before a call."""
 
-    def bound(name: str, types: tuple[Any, ...], body: Callable[..., Any]) -> Callable[..., Any]:
+    def bound(name: str, types: tuple[Any, ...], body: Callable[..., Any]) -> Callable[..., object]:
         def call(*args: Any) -> Any:
             if len(args) < len(types) or any(not isinstance(a, t) for a, t in zip(args, types)):
                 wanted = ", ".join(getattr(t, "__name__", str(t)) for t in types)
@@ -283,7 +283,7 @@ def _functions(session: Service) -> dict[str, Callable[..., Any]]:
     return {name: bound(name, types, body) for name, (types, body) in _FUNCTIONS.items()}
 
 
-def _info(session: Service) -> dict[str, Any]:
+def _info(session: Service) -> dict[str, object]:
     from compass_core.hostcc import host
 
     return {
@@ -404,7 +404,7 @@ def _attribute(session: Service, dev: Device, name: str) -> Any:
 
 def _program_call(
     session: Service, module: Module, args: list[Any], outputs: list[Any], timeout: Any = None, record: bool = False
-) -> list[Any]:
+) -> list[object]:
     """One run with an argument per parameter: seconds, what was printed, the content of some of the arrays after it, and
     what the engine recorded, if that is asked for."""
     arrays = [np.asarray(a) if isinstance(a, NDArray) else a for a in args]
@@ -422,7 +422,7 @@ def _content(array: Any, given: Any) -> Any:
 
 def _program_run(
     session: Service, module: Module, inputs: list[Any], outputs: list[Any], options: dict[str, Any]
-) -> list[Any]:
+) -> list[object]:
     """Runs with tensors in their order, None for what is not given: its seconds, what was printed, and the outputs."""
     program = _program(module)
     infos = {info.name: info for info in (*program.inputs, *program.outputs)}
@@ -446,7 +446,7 @@ def _program_run(
 
 def _program_time(
     session: Service, module: Module, args: list[Any], outputs: list[Any], plan: dict[str, Any]
-) -> list[Any]:
+) -> list[object]:
     """Runs of one job, see `Executor.benchmark`: seconds of groups, those that the device was busy, and arrays as above."""
     from compass_runtime.timing import Plan, measure
 

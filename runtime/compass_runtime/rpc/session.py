@@ -103,7 +103,7 @@ class Session(Peer):
         self._lock = threading.RLock()
         self._sending = threading.Lock()
         self._current = 0
-        self._info: dict[str, Any] | None = None
+        self._info: dict[str, object] | None = None
         self._end = weakref.finalize(self, _end, channel, and_then)
 
     # -- calls
@@ -180,7 +180,7 @@ class Session(Peer):
 
     # -- what lives on which side
 
-    def describe(self, value: Any) -> dict[str, Any]:
+    def describe(self, value: Any) -> dict[str, object]:
         if isinstance(value, (RemoteArray, RemoteModule, RemoteFunction)):
             owner = value.peer if isinstance(value, RemoteFunction) else value.session
             if owner is not self:

@@ -32,7 +32,7 @@ def _returned(mode: str) -> Any:
     import sys
 
     kept = array(np.zeros(10, np.float32))
-    modes: dict[str, Callable[..., Any]] = {
+    modes: dict[str, Callable[..., object]] = {
         "get_arr": lambda: kept,
         "ref_count": lambda: sys.getrefcount(kept),
         "get_elem": lambda i: float(np.asarray(kept)[i]),
@@ -43,7 +43,7 @@ def _returned(mode: str) -> Any:
     return modes[mode]
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
+FUNCTIONS: dict[str, Callable[..., object]] = {
     "addone": lambda x: x + 1,
     "strcat": lambda name, x: f"{name}:{x}",
     "except": _raise,

@@ -94,7 +94,7 @@ class TrackerSession:
         with suppress(Exception):
             self.close()
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, object]:
         """`queue_info`: free servers and waiting requests by key; `server_info`: key and address of each server."""
         found = self._do("tracker.summary")
         if not isinstance(found, dict) or not {"queue_info", "server_info"} <= found.keys():
@@ -111,7 +111,7 @@ class TrackerSession:
         priority: int = 1,
         session_timeout: float = 0,
         max_retry: int = 5,
-        session_constructor_args: Sequence[Any] | None = None,
+        session_constructor_args: Sequence[object] | None = None,
         *,
         wait: float | None = None,
     ) -> Session:

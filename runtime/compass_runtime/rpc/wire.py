@@ -164,7 +164,7 @@ class Encoder:
             return self._body("raw", value.content)
         return self._other(value)
 
-    def _body(self, kind: str, content: Buffer) -> dict[str, Any]:
+    def _body(self, kind: str, content: Buffer) -> dict[str, object]:
         self.bodies.append(content if isinstance(content, memoryview) else memoryview(content))
         return {"$": kind, "body": len(self.bodies) - 1}
 

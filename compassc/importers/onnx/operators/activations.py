@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import NumpyDType
 from compassc.graph.dtypes import numpy_dtype
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
@@ -126,7 +127,7 @@ def clipped(b: Building, x: Value, low: Any, high: Any) -> Value:
     return x
 
 
-def _is_end(dtype: np.dtype[Any], limit: int, method: str) -> bool:
+def _is_end(dtype: NumpyDType, limit: int, method: str) -> bool:
     """Whether a limit leaves all numbers that the graph's type holds."""
     kept = np.iinfo(numpy_dtype(stored_type(dtype)))
     return limit <= kept.min if method == "MAX" else limit >= kept.max

@@ -29,7 +29,7 @@ def _listed(b: Conversion, many: int) -> int:
     return many
 
 
-def _known(value: Value | None, default: Any, what: str) -> Any:
+def _known(value: Value | None, default: object, what: str) -> Any:
     if value is None:
         return default
     if value.array is None:
@@ -139,7 +139,7 @@ def scan_of_batches(
     body: GraphProto,
     num_scan_inputs: int,
     directions: Sequence[int] | None = None,
-) -> list[Any]:
+) -> list[Value]:
     """The older form: batches by themselves, time second."""
     many, batch = num_scan_inputs, xs[0].shape[0]
     b.budget.take(MODEL_NODES, batch, f"the node '{b.name}'")
@@ -163,12 +163,12 @@ def _position(position: Value | None, size: int) -> int:
 
 
 @operator("SequenceConstruct", since=11)
-def sequence_construct(b: Conversion, *xs: Value) -> list[Any]:
+def sequence_construct(b: Conversion, *xs: Value) -> list[list[Value]]:
     return [list(xs[: _listed(b, len(xs))])]
 
 
 @operator("SequenceEmpty", since=11)
-def sequence_empty(b: Conversion, *, dtype: int = 1) -> list[Any]:
+def sequence_empty(b: Conversion, *, dtype: int = 1) -> list[list[Value]]:
     return [[]]
 
 
@@ -178,13 +178,13 @@ def sequence_at(b: Conversion, xs: list[Value], position: Value) -> Value:
 
 
 @operator("SequenceInsert", since=11)
-def sequence_insert(b: Conversion, xs: list[Value], x: Value, position: Value | None = None) -> list[Any]:
+def sequence_insert(b: Conversion, xs: list[Value], x: Value, position: Value | None = None) -> list[list[Value]]:
     at = _position(position, _listed(b, len(xs)))
     return [[*xs[:at], x, *xs[at:]]]
 
 
 @operator("SequenceErase", since=11)
-def sequence_erase(b: Conversion, xs: list[Value], position: Value | None = None) -> list[Any]:
+def sequence_erase(b: Conversion, xs: list[Value], position: Value | None = None) -> list[list[Value]]:
     many = _listed(b, len(xs))
     at = _position(position, many) if position is not None else many - 1
     return [[*xs[:at], *xs[at + 1 :]]]
@@ -198,7 +198,7 @@ def sequence_length(b: Conversion, xs: list[Value]) -> Value:
 @operator("SplitToSequence", since=11)
 def split_to_sequence(
     b: Conversion, x: Value, sizes: Constant | None = None, *, axis: int = 0, keepdims: int = 1
-) -> list[Any]:
+) -> list[list[Value]]:
     size = x.shape[x.axis(axis)]
     if sizes is None:
         b.budget.take(MODEL_NODES, size, f"the node '{b.name}'")
@@ -219,7 +219,7 @@ refuse("images are decoded on the host", "ImageDecoder")
 
 
 @operator("Optional", "OptionalGetElement", since=15)
-def optional(b: Conversion, x: Any = None, *, type: Any = None) -> list[Any]:
+def optional(b: Conversion, x: Any = None, *, type: Any = None) -> list[Value]:
     if x is None:
         raise Refused("an optional tensor that is not there")
     return [x]

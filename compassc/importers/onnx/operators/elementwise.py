@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import NumpyDType
 from compassc.graph.dtypes import IR_DTYPES
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import operator
@@ -146,7 +147,7 @@ EIGHT_BITS = {"float8_e4m3fn": (448.0, 464.0), "float8_e5m2": (57344.0, 61440.0)
 """Floats of 8 bits: the largest, and from where on numbers are beyond it."""
 
 
-def converted(b: Building, x: Value, to: np.dtype[Any], saturate: bool) -> Value:
+def converted(b: Building, x: Value, to: NumpyDType, saturate: bool) -> Value:
     """The tensor in another type as ONNX converts it. Refused when graphs have no type for it."""
     if x.array is not None:
         return cast(b, x, to)
@@ -168,7 +169,7 @@ def converted(b: Building, x: Value, to: np.dtype[Any], saturate: bool) -> Value
     return cast(b, combined(b, [over, lost, wide], "Where", np.float32), to)
 
 
-def _wrapped(b: Building, x: Value, to: np.dtype[Any]) -> Value:
+def _wrapped(b: Building, x: Value, to: NumpyDType) -> Value:
     """Integers of 4 and 2 bits, which are stored in 8: the rest of a division."""
     size = 1 << int(to.name[-1])
     low = 0 if to.name.startswith("u") else size >> 1

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from compass_core.arrays import Array
+from compass_core.arrays import Array, NumpyDType
 from compassc.graph.tensor import Tensor
 from compassc.importers.building import Building, known
 from compassc.importers.onnx.declare import Constant, operator
@@ -34,7 +34,7 @@ NARROW = {"int4": (-8, 7), "uint4": (0, 15), "int2": (-2, 1), "uint2": (0, 3)}
 class Levels(NamedTuple):
     """What the integers of a tensor stand for: one scale and zero point, or one per index of `axis`."""
 
-    dtype: np.dtype[Any]
+    dtype: NumpyDType
     scale: Array
     zero: Array
     axis: int
@@ -59,7 +59,7 @@ class Quantised(NamedTuple):
     levels: Levels
 
 
-def levels_of(scale: Array, zero: Array | None, dtype: np.dtype[Any], axis: int, rank: int) -> Levels:
+def levels_of(scale: Array, zero: Array | None, dtype: NumpyDType, axis: int, rank: int) -> Levels:
     """Scales and zero points as they are computed with. Refused when a scale, or its reciprocal, is no float32."""
     with np.errstate(all="ignore"):
         limits = np.asarray([scale.min(initial=1), scale.max(initial=1)], np.float64)
@@ -152,7 +152,7 @@ def _spread(b: Conversion, v: Value, x: Value, axis: int, block: int) -> Value:
 
 
 def _quantize_by_arithmetic(
-    b: Conversion, x: Value, scale: Value, zero: Value | None, axis: int, dtype: np.dtype[Any], block: int
+    b: Conversion, x: Value, scale: Value, zero: Value | None, axis: int, dtype: NumpyDType, block: int
 ) -> Value:
     wide = cast(b, x, np.float32)
     divided = arithmetic_div(b, wide, cast(b, _spread(b, scale, x, axis, block), np.float32))
@@ -203,7 +203,7 @@ def real_numbers(q: Quantised) -> Array:
     return (known(q.value).astype(np.float64) - levels.zero.reshape(shape)) * levels.scale.reshape(shape)
 
 
-def dequantize_layer(b: Building, q: Quantised, to: np.dtype[Any]) -> Value:
+def dequantize_layer(b: Building, q: Quantised, to: NumpyDType) -> Value:
     """What the integers of a tensor stand for, as the layer DeQuantize computes it."""
     tensor, order = as_marked(b, q)
     place = None if q.levels.is_one else order.index(q.levels.axis)
@@ -220,7 +220,7 @@ def dequantize_layer(b: Building, q: Quantised, to: np.dtype[Any]) -> Value:
 
 
 def _dequantize_by_arithmetic(
-    b: Conversion, x: Value, scale: Value, zero: Value | None, axis: int, to: np.dtype[Any], block: int
+    b: Conversion, x: Value, scale: Value, zero: Value | None, axis: int, to: NumpyDType, block: int
 ) -> Value:
     wide = cast(b, x, np.float32)
     if zero is not None:
@@ -250,7 +250,7 @@ def quantised_form(b: Conversion, x: Value, levels: Levels) -> Value | None:
     return found
 
 
-def quantised_inputs(b: Conversion, values: Sequence[Any]) -> list[Quantised] | None:
+def quantised_inputs(b: Conversion, values: Sequence[object]) -> list[Quantised] | None:
     """What the inputs were dequantised from; None when one was not."""
     found = [b.source(v) if isinstance(v, Value) else None for v in values]
     return None if any(f is None for f in found) else [f for f in found if f is not None]
@@ -266,5 +266,5 @@ def bias_of(b: Conversion, bias: Any, x: Quantised, w: Quantised, outputs: int) 
     return np.rint(bias.array.reshape(-1).astype(np.float64) / product).astype(np.int64)
 
 
-def plain_levels(scale: Constant, zero: Constant | None, dtype: np.dtype[Any], axis: int = 0, rank: int = 1) -> Levels:
+def plain_levels(scale: Constant, zero: Constant | None, dtype: NumpyDType, axis: int = 0, rank: int = 1) -> Levels:
     return levels_of(np.asarray(scale), zero, dtype, axis, rank)

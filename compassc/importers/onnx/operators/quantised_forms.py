@@ -48,7 +48,7 @@ def factor(ratio: Array) -> dict[str, Any]:
     return {"scale": multiplier.astype(np.uint16), "shift": shift.astype(np.int8)}
 
 
-def _attributes(origin: Origin) -> dict[str, Any]:
+def _attributes(origin: Origin) -> dict[str, object]:
     return {a.name: attribute_value(a) for a in origin.node.attribute}
 
 
@@ -62,7 +62,7 @@ def convolution(
     biases: Array,
     out: Levels,
     given: dict[str, Any],
-    multiplier: dict[str, Any] | None = None,
+    multiplier: dict[str, object] | None = None,
 ) -> Value:
     """A convolution of integers: biases hold what the input's zero point adds. `multiplier`: that of its sums, by default of the
     scales (`factor`)."""
@@ -117,7 +117,7 @@ def int32_biases(exact: Array) -> Array:
     return exact.astype(np.int32)
 
 
-def _weights_levels(w: Quantised, zeros: Array) -> dict[str, Any]:
+def _weights_levels(w: Quantised, zeros: Array) -> dict[str, object]:
     """Scale and zero point of the weights in the form that layers take."""
     one = w.levels.is_one
     scale: Any = float(1 / w.levels.scale[0]) if one else (1 / w.levels.scale).astype(np.float32)
@@ -139,7 +139,7 @@ def _conv(b: Conversion, origin: Origin, out: Levels) -> Value | None:
 
 
 def product(
-    b: Building, x: Quantised, w: Quantised, biases: Array, out: Levels, multiplier: dict[str, Any] | None = None
+    b: Building, x: Quantised, w: Quantised, biases: Array, out: Levels, multiplier: dict[str, object] | None = None
 ) -> Value:
     """x times known weights [O,I], as a FullyConnected of integers. `multiplier`: as of `convolution`."""
     weights = w.value.array

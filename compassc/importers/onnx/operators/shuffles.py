@@ -25,7 +25,7 @@ class Form(NamedTuple):
     of: Callable[[int], dict[str, Any]]
 
 
-def _block(mode: str) -> Callable[[int], dict[str, Any]]:
+def _block(mode: str) -> Callable[[int], dict[str, object]]:
     return lambda k: {"block_size_x": k, "block_size_y": k} | ({"mode": mode} if mode else {})
 
 
