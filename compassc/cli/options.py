@@ -25,7 +25,9 @@ class InputPath(click.Path):
     def __init__(self, allow_dash: bool = False, dir_okay: bool = False) -> None:
         super().__init__(exists=True, dir_okay=dir_okay, allow_dash=allow_dash, path_type=Path)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
         found = super().convert(value, param, ctx)
         claims.reads(Path(os.fsdecode(found)))
         return found
@@ -52,7 +54,9 @@ class OutputPath(click.Path):
     def __init__(self, allow_dash: bool = False) -> None:
         super().__init__(dir_okay=False, allow_dash=allow_dash, path_type=Path)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
         if Path(value).name in ("", ".."):
             self.fail(f"'{value}' is not the name of a file", param, ctx)
         found = super().convert(value, param, ctx)
@@ -106,7 +110,7 @@ def _find_module(ctx: click.Context, _: click.Parameter, value: str | None) -> N
 def _source(needed: bool) -> Callable[[click.Context, click.Parameter, Any], object]:
     """A callback of the argument `source`: what is given, or the file of the module that is."""
 
-    def found(ctx: click.Context, parameter: click.Parameter, value: object) -> Any:
+    def found(ctx: click.Context, parameter: click.Parameter, value: object) -> object:
         name = ctx.meta.get(_MODULE)
         if name is None:
             if value is None and needed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from compass_runtime.rpc import access
 from compass_runtime.rpc.access import parse_address
 from compassc.cli import options
 from compassc.cli.console import Console, shown
+
+if TYPE_CHECKING:
+    from compass_runtime.rpc.session import Session
 
 token_option = click.option(
     "--token-file",
@@ -62,7 +65,7 @@ def run_options(command: object) -> Any:
     return chained(command)
 
 
-def asked_session(given: dict[str, Any]) -> Any:
+def asked_session(given: dict[str, Any]) -> Session | None:
     """The session that `run_options` ask for; None where they ask for none."""
     remote, tracker, key = given.pop("remote"), given.pop("tracker"), given.pop("key")
     if remote is not None and tracker is not None:

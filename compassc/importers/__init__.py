@@ -7,8 +7,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compass_core.errors import UsageError
+
 if TYPE_CHECKING:
-    from compass_core.errors import UsageError
     from compassc.graph.graph import Graph
 
 IMPORTERS = {
@@ -37,8 +38,6 @@ def is_model(path: Path) -> bool:
 
 def refuse_models(path: Path) -> None:
     """UsageError for a file that is a model where a graph is wanted."""
-    from compass_core.errors import UsageError
-
     if is_model(path):
         raise UsageError(
             f"'{path}' is a model, not a graph",
@@ -54,8 +53,6 @@ def refuse_other_files(path: Path) -> None:
 
 
 def _unknown(path: Path) -> UsageError:
-    from compass_core.errors import UsageError
-
     help = next((text for suffixes, text in OTHERS.items() if path.suffix.lower() in suffixes), "")
     message = f"'{path}' is no model that can be imported: known are {', '.join(IMPORTERS)}"
     return UsageError(message, code="unknown-model", help=help)
@@ -81,8 +78,6 @@ def import_object(model: Any, shapes: Mapping[str, Sequence[int]] | None = None)
 
     UsageError for any other object.
     """
-    from compass_core.errors import UsageError
-
     kind = type(model)
     graph: Graph
     if kind.__name__ == "ModelProto":

@@ -15,6 +15,7 @@ from compassc.graph.build import writable
 from compassc.graph.graph import Graph
 from compassc.graph.passes import run_stage
 from compassc.graph.states import NAMES
+from compassc.graph.tensor import Tensor
 from compassc.importers.building import Building
 from compassc.importers.values import Refused, Value, stored_type
 
@@ -84,7 +85,7 @@ def warn_of_numbers(graph: Graph, path: str) -> None:
                 warnings.warn(f"'{path}': {wrong} of {array.size} values of {where} are {what}", stacklevel=2)
 
 
-def _output(b: Building, value: Any) -> Any:
+def _output(b: Building, value: Any) -> Tensor:
     """The tensor of an output: made by a layer of its own where the model hands an input or a constant on."""
     if not isinstance(value, Value):
         raise Refused("it is a sequence of tensors")

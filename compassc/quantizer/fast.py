@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from inspect import signature
-from typing import Any
 
 import numpy as np
 
@@ -86,7 +85,7 @@ def function_of(layer: Layer, x: Array) -> Array | None:
     return by_pieces(lambda part: np.asarray(reference(layer, part)), x)
 
 
-def moved(layer: Layer, x: Array) -> Any:
+def moved(layer: Layer, x: Array) -> Array | None:
     return x.reshape(layer.output.shape) if x.size == layer.output.count else None
 
 

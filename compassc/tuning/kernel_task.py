@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from compass_core.arrays import NumpyDType
+from compass_core.arrays import Array, NumpyDType
 from compass_core.errors import CompassError, UsageError
 from compass_runtime.program import numpy_dtype
 from compassc.dsl.build_manager import BuildManager
 from compassc.tuning.kernels import Autotuned, Sizes
 from compassc.tuning.space import Candidate, Space
 from compassc.tuning.task import Program, Tolerance, Workload
+
+if TYPE_CHECKING:
+    from compassc.dsl.executor import Executor
 
 _EPSILONS = {"float32": 1e-5, "float16": 1e-2, "bfloat16": 2e-2}
 """By dtype: how far results may be from each other, relative to the largest, when sums are added in another order."""
@@ -102,7 +105,7 @@ class KernelTask:
         return cls(kernel, kernel.workload(target, sizes), given, right, kernel.tolerance or _tolerance(right.values()))
 
 
-def _built(kernel: Autotuned, target: str) -> Any:
+def _built(kernel: Autotuned, target: str) -> Executor:
     return BuildManager(target).build(kernel.configured(**kernel.default))
 
 
@@ -179,7 +182,7 @@ def _shapes(built: Any, values: Mapping[str, Any], given: Mapping[str, Any]) -> 
     }
 
 
-def _random(kind: NumpyDType, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+def _random(kind: NumpyDType, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     if kind.kind == "b":
         return rng.integers(0, 2, shape).astype(kind)
     if kind.kind in "iu":

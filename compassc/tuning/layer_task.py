@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import INTEGER_TYPES, numpy_dtype
 from compassc.layers.choices import deciding
@@ -154,7 +155,7 @@ def _places(kernel: Kernel) -> dict[int, str]:
     return {i: a.name for i, a in enumerate(kernel.arguments) if isinstance(a, Tensor)}
 
 
-def _random(t: Tensor, rng: np.random.Generator) -> Any:
+def _random(t: Tensor, rng: np.random.Generator) -> Array:
     kind = numpy_dtype(t.dtype)
     if t.dtype in INTEGER_TYPES:
         low, high = max(-_MOST, t.low), min(_MOST, t.high)

@@ -143,7 +143,7 @@ def is_plain(value: object) -> bool:
     return isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value))
 
 
-def nearest(wanted: Any, values: Sequence[object]) -> Any:
+def nearest(wanted: Any, values: Sequence[object]) -> object:
     """The value itself where it is one of them, of numbers the nearest one, else the first."""
     at = _index(values, wanted)
     numbers = [v for v in values if type(v) is type(wanted) and type(v) in (int, float)]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from compass_core import VERSION, files
 from compass_core.errors import ToolchainError
+from compass_core.files.cache import Cache, key_of
 from compass_runtime import clibrary
 from compass_runtime.clibrary import include_folder, source_folder
 from compass_sim import engine
@@ -29,8 +30,6 @@ def _includes() -> list[str]:
 
 def program() -> Path:
     """The program for this machine, taken from the cache or built into it."""
-    from compass_core.files.cache import Cache, key_of
-
     folders = (source_folder("daemon"), source_folder("native"), include_folder())
     read = [f for folder in folders for f in sorted(folder.glob("*.[ch]"))]
     link = ("-pie", "--dynamic-linker", engine.host_libraries()[2], "-z", "now", "-z", "relro", "-z", "noexecstack")

@@ -10,8 +10,9 @@ import shutil
 import sys
 from pathlib import Path
 
-from compass_core import files
+from compass_core import files, targets
 from compass_core.errors import CompassError, ToolchainError, render
+from compass_core.files.cache import Cache, key_of
 from compass_sim import engine
 
 NAME = "libcompass_runtime.so"
@@ -35,15 +36,11 @@ def include_folder() -> Path:
 
 def shared_memory() -> tuple[str, str]:
     """Compiler flags that say how much shared memory a core of each family has; all targets of a family agree."""
-    from compass_core import targets
-
     sizes = {t.isa: t.gsram_bytes for t in map(targets.load, targets.names())}
     return f"-DCOMPASS_X2_SHARED_BYTES={sizes[5]}", f"-DCOMPASS_X3_SHARED_BYTES={sizes[6]}"
 
 
 def _key() -> str:
-    from compass_core.files.cache import key_of
-
     sources = [*sorted(source_folder("native").glob("*.[ch]")), include_folder() / "compass_runtime.h"]
     return key_of(
         *(part for f in sources for part in (f.name, f.read_bytes())),
@@ -59,8 +56,6 @@ def library_path() -> Path:
     key, stamp = _key(), PREBUILT.with_suffix(".stamp")
     if PREBUILT.is_file() and stamp.is_file() and stamp.read_text(encoding="utf-8") == key:
         return PREBUILT
-    from compass_core.files.cache import Cache
-
     cache = Cache()
     return cache.get("clibrary", key) or cache.put("clibrary", key, build)
 

@@ -212,7 +212,7 @@ class CudaDeviceAPI(DeviceAPI):
             return driver.attribute(_MAX_THREADS)
         return super().get_attr(dev, kind)
 
-    def alloc(self, dev: Device, nbytes: int, alignment: int = 64) -> Any:
+    def alloc(self, dev: Device, nbytes: int, alignment: int = 64) -> Array:
         return aligned_bytes(nbytes, max(alignment, 64))
 
 

@@ -130,7 +130,7 @@ class DeviceAPI:
         if not self.get_attr(dev, ATTRIBUTES["exist"]):
             raise RuntimeValueError(f"there is no device {dev}", code="device-index")
 
-    def get_attr(self, dev: Device, kind: int) -> Any:
+    def get_attr(self, dev: Device, kind: int) -> object:
         """An attribute by its code; None where this kind of device has none."""
         return dev.index == 0 if kind == ATTRIBUTES["exist"] else None
 
@@ -191,7 +191,7 @@ class CompassDeviceAPI(DeviceAPI):
     """Memory for arrays that programs are called with. Each program has memory of its own on its NPU: arrays are copied
     there for a run, and back."""
 
-    def get_attr(self, dev: Device, kind: int) -> Any:
+    def get_attr(self, dev: Device, kind: int) -> object:
         from compass_core.switches import TARGET
         from compass_runtime.npu import target_of
 

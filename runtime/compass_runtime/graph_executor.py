@@ -23,6 +23,7 @@ from compass_runtime.host_module import HostLibrary
 from compass_runtime.module import Module
 from compass_runtime.ndarray import NDArray
 from compass_runtime.ndarray import empty as empty_tensor
+from compass_runtime.packed import PackedFunc
 from compass_runtime.param_dict import load_param_dict
 from compass_runtime.program import numpy_dtype
 
@@ -317,7 +318,7 @@ class GraphModule:
         """NotImplementedError: the debug executor has it."""
         raise NotImplementedError("give the graph to the debug executor for outputs of nodes within it")
 
-    def __getitem__(self, key: str) -> Any:
+    def __getitem__(self, key: str) -> PackedFunc:
         return self.module[key]
 
 

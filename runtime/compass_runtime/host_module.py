@@ -166,7 +166,7 @@ class _Pool:
         cls.library = cls.library or library
 
     @classmethod
-    def function(cls, threads: int) -> Any:
+    def function(cls, threads: int) -> ctypes.c_void_p:
         assert cls.library is not None
         count = threads or switches.THREADS.get() or num_threads()
         ctypes.c_int.in_dll(cls.library, "compass_host_threads").value = count

@@ -60,7 +60,7 @@ class NDArray:
 
     asnumpy = numpy
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(self, **options: Any) -> object:
         try:
             return self._array.__dlpack__(**options)
         except (BufferError, TypeError) as error:
@@ -152,7 +152,7 @@ class _Given:
     def __init__(self, capsule: object) -> None:
         self.capsule = capsule
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(self, **options: Any) -> object:
         return self.capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:

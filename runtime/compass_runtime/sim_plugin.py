@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from compass_core import VERSION, files
+from compass_core.files.cache import Cache, key_of
+from compass_core.switches import TIMEOUT
 from compass_runtime.clibrary import include_folder, shared_memory, source_folder
 from compass_sim import engine
 
@@ -30,9 +32,6 @@ def program_name(family: str) -> str:
 
 def _made(name: str, sources: list[Path], flags: tuple[str, ...], link: tuple[str, ...]) -> Path:
     """The file built of C sources, taken from the cache or built into it."""
-    from compass_core.files.cache import Cache, key_of
-    from compass_core.switches import TIMEOUT
-
     folders = (include_folder(), engine.source_folder(), source_folder("native"), source_folder("plugin"))
     files = [*sources, *(f for folder in folders for f in sorted(folder.glob("*.h")))]
     flags = (*_COMPILE, *shared_memory(), f"-DCOMPASS_DEFAULT_TIMEOUT={TIMEOUT.default}", *flags)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from compass_core import switches
 from compass_core.aiff.rules import assumption_bits
 from compass_core.arrays import Array
 from compass_core.errors import CompassError
+from compass_core.files.cache import Cache
 from compass_sim import engine
 
 _COMPILE = ("-fPIC", "-fvisibility=hidden")
@@ -56,10 +57,8 @@ def _build(output: Path) -> None:
 
 
 @cache
-def _function() -> Any:
+def _function() -> Callable[..., object]:
     """`compass_aiff` of the library, which is built into the cache when it is first asked for."""
-    from compass_core.files.cache import Cache
-
     store, key = Cache(), engine.source_key()
     library = ctypes.CDLL(str(store.get("aiff", key) or store.put("aiff", key, _build)))
     function = library.compass_aiff

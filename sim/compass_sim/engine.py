@@ -14,6 +14,7 @@ from pathlib import Path
 
 from compass_core import files
 from compass_core.errors import ToolchainError
+from compass_core.files.cache import Cache, key_of
 
 PREBUILT = Path(__file__).parent / "_bin" / "compass-worker"
 STAMP = PREBUILT.with_suffix(".stamp")
@@ -37,8 +38,6 @@ def engine_path() -> Path:
     """The engine executable for the present sources. ToolchainError when there is none and it cannot be built."""
     if _is_prebuilt():
         return PREBUILT
-    from compass_core.files.cache import Cache
-
     cache, key = Cache(), source_key()
     return cache.get("engine", key) or cache.put("engine", key, build)
 
@@ -75,8 +74,6 @@ def source_folder() -> Path:
 
 def source_key() -> str:
     """A hash of everything the executable depends on but the compiler: an engine need not be rebuilt for a new one."""
-    from compass_core.files.cache import key_of
-
     files = sorted(source_folder().glob("*.[ch]"))
     libc, libm, interpreter = host_libraries()
     return key_of(

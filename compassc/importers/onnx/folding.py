@@ -21,7 +21,7 @@ from compassc.importers.onnx.protobuf import array_of, attribute_value, elem_typ
 from compassc.importers.values import Refused
 
 if TYPE_CHECKING:
-    from onnx import NodeProto
+    from onnx import ModelProto, NodeProto
 
 RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 
@@ -110,7 +110,7 @@ def dense(sparse: Any, budget: Budget) -> Array:
     return full
 
 
-def _model(node: NodeProto, feeds: dict[str, Any], opset: int) -> Any:
+def _model(node: NodeProto, feeds: dict[str, Any], opset: int) -> ModelProto:
     """A model of one node."""
     from onnx import helper
 
@@ -129,7 +129,7 @@ def _gather(x: Inputs, given: Attributes) -> Any:
     return np.take(x[0], x[1], given.get("axis", 0))
 
 
-def _concat(x: Inputs, given: Attributes) -> Any:
+def _concat(x: Inputs, given: Attributes) -> Array:
     return np.concatenate([a for a in x if a is not None], given["axis"])
 
 
@@ -171,7 +171,7 @@ def _reshape(x: Inputs, given: Attributes) -> Any:
     return x[0].reshape(shape)
 
 
-def _constant_of_shape(x: Inputs, given: Attributes) -> Any:
+def _constant_of_shape(x: Inputs, given: Attributes) -> Array:
     value = given.get("value", np.zeros(1, np.float32)).reshape(-1)[0]
     return np.full([int(d) for d in x[0]], value)
 

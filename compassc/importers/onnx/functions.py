@@ -10,7 +10,7 @@ from compassc.importers.onnx.protobuf import elem_type
 from compassc.importers.values import ModelTensor
 
 if TYPE_CHECKING:
-    from onnx import AttributeProto, FunctionProto, NodeProto
+    from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto
 
 
 def body_of(node: NodeProto, inputs: Sequence[Any], opsets: Mapping[str, int]) -> FunctionProto | None:
@@ -42,7 +42,7 @@ def body_of(node: NodeProto, inputs: Sequence[Any], opsets: Mapping[str, int]) -
     return None
 
 
-def _type_proto(value: Any) -> Any:
+def _type_proto(value: Any) -> TypeProto:
     from onnx import TypeProto, helper
 
     if not isinstance(value, ModelTensor):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from compass_core import files
@@ -22,7 +23,7 @@ OLDEST = 7
 """The first opset whose operators are known here; older models are converted to it."""
 
 
-def onnx_package() -> Any:
+def onnx_package() -> ModuleType:
     """The package onnx. CompassError that says how to install it."""
     try:
         import onnx

@@ -59,7 +59,7 @@ def linear_levels(job: Job, weights: Array, scale_in: Any, out: Tensor, groups: 
     low, high = ranges(job, weights)
     least, most = float(np.min(low)), float(np.max(high))
 
-    def ratio(scale: Any) -> Any:
+    def ratio(scale: Any) -> Array:
         return scale_of(out) / (np.float32(scale_in) * np.asarray(scale, np.float32))
 
     if each or groups > 1:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from compass_core.arrays import Array
+from compass_core.arrays import Array, NumpyDType
 from compassc.graph import Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import inverse_root_table
@@ -70,7 +70,7 @@ def _affine(job: Job, out: Tensor, scale: np.float32, each: bool) -> tuple[dict[
     weights = layer.constant("weights")
     flat = weights.reshape(-1)
 
-    def ratio(of_weights: object) -> Any:
+    def ratio(of_weights: object) -> Array:
         return scale_of(out) / (scale * np.asarray(of_weights, F32))
 
     if each:
@@ -95,7 +95,7 @@ def _affine(job: Job, out: Tensor, scale: np.float32, each: bool) -> tuple[dict[
     return {}, made | own.constants() | {"weights_scale": found.scale, "biases_scale": sums.astype(F32)}
 
 
-def _stored(found: Levels) -> Any:
+def _stored(found: Levels) -> NumpyDType:
     return numpy_dtype(found.dtype)
 
 

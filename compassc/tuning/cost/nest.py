@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 
 from compass_core import targets
-from compass_runtime.profile.costs import cost_model, op_classes
+from compass_runtime.profile.costs import CostModel, cost_model, op_classes
 from compass_runtime.profile.regions import Op, Region
 from compassc.analysis.statements import is_const
 from compassc.analysis.structure import Interner, is_pure, variables
@@ -417,6 +416,6 @@ def class_names() -> list[str]:
     return [name for name in op_classes() if name not in ("free", "print", "section")]
 
 
-def units(target: str) -> Any:
+def units(target: str) -> CostModel:
     """The cost model of a target: what features of cycles are made of."""
     return cost_model(target)

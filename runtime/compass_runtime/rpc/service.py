@@ -300,7 +300,7 @@ def _info(session: Service) -> dict[str, object]:
     }
 
 
-def _find(session: Service, name: str) -> Any:
+def _find(session: Service, name: str) -> Callable[..., object] | None:
     return session.named(name)
 
 
@@ -348,11 +348,13 @@ def _by_driver(session: Service, data: bytes) -> Program | None:
     return None if session.driver is None else session.driver.program(data, "aipu.bin", session.time_left)
 
 
-def _module_function(session: Service, module: Module, name: str, imports: bool) -> Any:
+def _module_function(session: Service, module: Module, name: str, imports: bool) -> PackedFunc | None:
     return module.get_function(name, imports) if module.implements_function(name, imports) else None
 
 
-def _module_time(session: Service, module: Module, name: str, dev: Device, plan: Mapping[str, Any], *args: Any) -> Any:
+def _module_time(
+    session: Service, module: Module, name: str, dev: Device, plan: Mapping[str, Any], *args: Any
+) -> list[float]:
     from compass_runtime.timing import Plan, time_evaluator
 
     options = dict(plan)
@@ -416,7 +418,7 @@ def _program_call(
     return [result.seconds, result.printf, [_content(arrays[i], args[i]) for i in outputs], recorded]
 
 
-def _content(array: Any, given: Any) -> Any:
+def _content(array: Any, given: Any) -> Inline | None:
     return None if isinstance(given, NDArray) else Inline(array)
 
 
@@ -459,7 +461,7 @@ def _program_time(
     return [list(found.results), list(busy), [_content(arrays[i], args[i]) for i in outputs]]
 
 
-def _program(module: Module) -> Any:
+def _program(module: Module) -> Program:
     from compass_runtime.compass_module import CompassModule
 
     if not isinstance(module, CompassModule):

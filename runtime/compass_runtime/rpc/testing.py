@@ -27,7 +27,7 @@ def _adder(x: float) -> Callable[[float], float]:
     return lambda y: x + y
 
 
-def _returned(mode: str) -> Any:
+def _returned(mode: str) -> Callable[..., object]:
     """A function by its name, on an array of ten zeros, or on one that it is given."""
     import sys
 

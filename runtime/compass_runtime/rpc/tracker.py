@@ -108,7 +108,7 @@ class Tracker(EventServer):
         if found is not _LATER:
             known.connection.send(Kind.RESULT, frame.call, {"v": found})
 
-    def put(self, known: _Known, call: int, key: str, match: str, announced: str | None, port: int) -> Any:
+    def put(self, known: _Known, call: int, key: str, match: str, announced: str | None, port: int) -> None:
         """A server has room for one more client."""
         if known.puts >= MOST_EACH or len(key) > 200 or not match.startswith(f"{key}:") or not 0 < port < 65536:
             raise RPCError("the server cannot be registered so", code="rpc-call")
@@ -119,9 +119,8 @@ class Tracker(EventServer):
         known.keys.add(key)
         self._free.setdefault(key, deque()).append(_Free(known, (host, number), match))
         self._match(key)
-        return None
 
-    def ask(self, known: _Known, call: int, key: str, priority: int) -> Any:
+    def ask(self, known: _Known, call: int, key: str, priority: int) -> object:
         """A client wants a session; the answer comes when there is one."""
         if known.asks >= MOST_EACH or len(key) > 200:
             raise RPCError("too many requests wait", code="rpc-quota")
@@ -145,7 +144,7 @@ class Tracker(EventServer):
             client.owner.connection.send(Kind.RESULT, client.call, {"v": [*server.address, server.match]})
         self._tidy(key)
 
-    def summary(self, known: _Known, call: int) -> Any:
+    def summary(self, known: _Known, call: int) -> dict[str, object]:
         """Who is there, and who waits."""
         keys = {*self._free, *self._wanted}
         queues = {
@@ -162,12 +161,11 @@ class Tracker(EventServer):
             host, port = access.parse_address(announced, port if isinstance(port, int) else 0)
         return {"key": str(hello.get("key"))[:208], "addr": [host, port] if isinstance(port, int) else None}
 
-    def end(self, known: _Known, call: int, key: str) -> Any:
+    def end(self, known: _Known, call: int, key: str) -> None:
         """Ends the tracker, for who has the key that it was started with."""
         if not secrets.compare_digest(key.encode(), self.stop_key.encode()):
             raise RPCError("the key is wrong", code="rpc-refused")
         self.stop()
-        return None
 
 
 def _is_server(known: _Known) -> bool:

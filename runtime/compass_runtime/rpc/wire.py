@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from compass_core.arrays import NumpyDType
 from compass_core.reading.limits import RPC_BODY, RPC_GREETING, RPC_HEAD
 from compass_runtime.rpc.errors import damaged
 
@@ -247,7 +248,7 @@ def shape_of(given: Any) -> tuple[int, ...]:
     return tuple(given)
 
 
-def dtype_of(name: Any) -> Any:
+def dtype_of(name: Any) -> NumpyDType:
     """A data type of tensors by its name. RPCError for what is none."""
     import numpy as np
 
