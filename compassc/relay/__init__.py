@@ -124,11 +124,15 @@ _BUILDING = {"build": "build", "optimize": "build", "partition": "build", "creat
 """What builds and runs programs, which is loaded when it is asked for: by its module of `backend`."""
 
 
+_MODULES = ("analysis", "dataflow_pattern", "frontend", "testing", "transform")
+"""Modules that are loaded when they are asked for."""
+
+
 def __getattr__(name: str) -> object:
-    """The builders of operators (`relay.add`), those of a kind (`relay.nn`), what builds programs (`relay.build`), and the importers
-    of models (`relay.frontend`)."""
-    if name == "frontend":
-        return import_module(f"{__name__}.frontend")
+    """The builders of operators (`relay.add`), those of a kind (`relay.nn`), what builds programs (`relay.build`), and
+    modules (`relay.transform`, `relay.frontend`)."""
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     if name in _BUILDING:
         return getattr(import_module(f"{__name__}.backend.{_BUILDING[name]}"), name)
     found = NAMESPACES.get(name) or (None if name.startswith("_") else namespace().get(name))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from compassc import relay
@@ -139,3 +142,10 @@ def test_equality_of_modules():
     two["a"] = two["b"]
     assert not relay.structural_equal(one, two)
     assert not relay.structural_equal(one["a"], two["a"])
+
+
+def test_modules_are_there_without_an_import_of_their_own():
+    names = ["transform", "analysis", "dataflow_pattern", "frontend", "testing"]
+    program = f"from compassc import relay; print(*(getattr(relay, name).__name__ for name in {names}))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [f"compassc.relay.{name}" for name in names]
