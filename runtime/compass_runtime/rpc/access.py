@@ -72,7 +72,7 @@ def tokens_of(path: Path | None = None, make: bool = False) -> list[Token]:
         raise CompassError(
             f"there is no file of tokens that can be read: {error}",
             code="rpc-token",
-            help="`compassc rpc-server` makes one; copy it to the other machine, and name it with --token-file",
+            help="`compassc rpc-server` makes one on its machine; copy it to this place, or name a copy by COMPASS_RPC_TOKENS",
         ) from None
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise CompassError(f"others can read the tokens in '{file}'", code="rpc-token", help=f"chmod 600 {file}")
