@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import selectors
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -14,8 +16,11 @@ from remote_peers import PATIENCE, PORTS, answered, asking, ended, eventually, r
 
 from compass_runtime import rpc
 from compass_runtime.rpc import access, events, wire
+from compass_runtime.rpc.channel import Channel
 from compass_runtime.rpc.limits import Quota
 from compass_runtime.rpc.proxy import MOST_EACH
+from compass_runtime.rpc.proxy_link import ProxyLink
+from compass_runtime.rpc.server import Offer
 from compass_runtime.rpc.wire import Kind
 
 
@@ -124,6 +129,31 @@ def test_who_comes_often_gives_way_in_a_full_row(proxy: rpc.Proxy) -> None:
         for_one[0].close()
         with behind(proxy, key="row", quota=Quota(sessions=2)):
             assert answered(for_one[1]).kind == Kind.WELCOME
+
+
+def test_a_connection_that_ends_at_once_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whom the proxy has brought together with a client that went takes no harm, and does not ask without a pause."""
+    ours: list[socket.socket] = []
+
+    def gone(link: ProxyLink) -> Channel:
+        near, far = socket.socketpair()
+        far.close()
+        ours.append(near)
+        return Channel(near, "proxy")
+
+    monkeypatch.setattr(ProxyLink, "_connected", gone)
+    taken: list[Channel] = []
+    link = ProxyLink(Offer(proxied=True, quota=Quota(sessions=2)), taken.append)
+    with selectors.DefaultSelector() as selector:
+        link.step(10.0, 2, selector)
+        assert len(ours) == 1
+        link.step(10.01, 2, selector)
+        assert len(ours) == 1
+        link.step(11.0, 2, selector)
+        assert len(ours) == 2
+        assert not taken
+        assert not selector.get_map()
+    assert all(sock.fileno() == -1 for sock in ours)
 
 
 def test_a_client_that_goes_while_it_waits_leaves_the_row(proxy: rpc.Proxy) -> None:

@@ -141,11 +141,18 @@ class Proxy(EventServer):
     def _match(self, key: str) -> None:
         servers, clients = self._servers.get(key), self._clients.get(key)
         while servers and clients:
-            server, client = servers.popleft(), clients.popleft()
-            server.other, client.other = client.connection, server.connection
-            self._unregister(server)
-            client.settled.set()
-            self.log.info("%s is served by %s", client.connection.address, server.connection.address)
+            for row in (servers, clients):
+                if row[0].connection.is_gone:  # its task will find out; nobody of the other side is to go with it
+                    row.popleft()
+                    break
+            else:
+                self._join(servers.popleft(), clients.popleft())
+
+    def _join(self, server: _End, client: _End) -> None:
+        server.other, client.other = client.connection, server.connection
+        self._unregister(server)
+        client.settled.set()
+        self.log.info("%s is served by %s", client.connection.address, server.connection.address)
 
     def _leave(self, table: dict[str, deque[_End]], end: _End) -> None:
         """The side that has gone takes the other one along."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("RPCServer")
 TRIES = 5
 _RETRY_SECONDS = 5.0
+_SOON_SECONDS = 0.1
+"""The pause after a connection that ended at once, so that a proxy that ends each cannot keep the server busy."""
 
 
 class ProxyLink:
@@ -42,12 +44,15 @@ class ProxyLink:
                     raise RPCError(f"Maximum retry error: last error: {error.message}", code="rpc-connect") from None
                 return
             self._failures = 0
-            if self._has_client(channel):  # who waited for this, and whose words came with the end of the greeting
+            here = self._client_here(channel)
+            if here:  # who waited for this, and whose words came with the end of the greeting
                 self._take(channel)
                 free -= 1
-                continue
-            self._idle.append(channel)
-            selector.register(channel.sock, selectors.EVENT_READ, lambda it=channel: self._arrived(it, selector))
+            elif here is None:  # who waited has gone, and took the connection along
+                self._next_try = now + _SOON_SECONDS
+            else:
+                self._idle.append(channel)
+                selector.register(channel.sock, selectors.EVENT_READ, lambda it=channel: self._arrived(it, selector))
 
     def _connected(self) -> Channel:
         from compass_runtime.rpc.session import opened
@@ -71,19 +76,20 @@ class ProxyLink:
         """A client, or the end of the proxy."""
         selector.unregister(channel.sock)
         self._idle.remove(channel)
-        if self._has_client(channel):
+        if self._client_here(channel):
             self._take(channel)
         else:
             channel.close()
 
     @staticmethod
-    def _has_client(channel: Channel) -> bool:
-        """Whether a client has said something; False also where the proxy has gone, or waited long enough."""
+    def _client_here(channel: Channel) -> bool | None:
+        """Whether a client has said something; None where the proxy has gone, or has ended this connection, which is closed then."""
         try:
             return channel.begins(0.001)
         except RPCError as error:
             LOG.info("the proxy has ended a connection: %s", error.message)
-            return False
+            channel.close()
+            return None
 
     def close(self) -> None:
         """Ends the connections on which no client has come."""
