@@ -15,7 +15,7 @@ from compassc.relay import declared
 from compassc.relay.backend.executors import create_executor
 from compassc.relay.builders import call
 from compassc.relay.operators import OPERATORS
-from compassc.relay.ops.fixed_point import requantize_config
+from compassc.relay.ops.fixed_point import TWICE, requantize_config
 from compassc.relay.transform import InferType
 from compassc.relay.visit import post_order
 from tests.choosing import some
@@ -76,6 +76,8 @@ HOST: list[tuple[str, list[Any], dict[str, Any]]] = [
     *(("qnn.requantize", [WIDE, scale, Z[0], S[1], Z[1]], {"out_dtype": dtype, "rounding": rounding, "compute_dtype": compute})
       for scale, dtype in ((S[0], "int32"), (VECTOR, "uint8"))
       for rounding in ("UPWARD", "TONEAREST") for compute in ("int64", "float32")),
+    *(("qnn.requantize", [WIDE // 64, scale.astype(kind), Z[0], S[1], Z[1]], {"out_dtype": "int8", "rounding": rounding})
+      for scale, kind, rounding in ((S[0] / 9, "float64", "TWICE_UPWARD"), (VECTOR / 40, "float32", "TWICE_TONEAREST"))),
     ("qnn.quantize", [EDGES, S[0], Z[1]], {"out_dtype": "int32"}), ("qnn.quantize", [EDGES, S[0], Z[1]], {"out_dtype": "uint8"}),
     ("qnn.concatenate", [[WIDE, WIDE[:1]], [S[0], S[1]], [Z[0], Z[1]], S[1], Z[1]], {"axis": 0}),
 ]  # fmt: skip
@@ -137,9 +139,10 @@ def parameters(draw: Any, size: int = 0) -> list[np.ndarray]:
 
 
 @settings(max_examples=60, deadline=None)
-@given(data=st.data(), rounding=st.sampled_from(["UPWARD", "TONEAREST"]),
-       compute=st.sampled_from(["int64", "int64", "float32", "float64"]), seed=SEEDS)  # fmt: skip
-def test_requantize(data, rounding, compute, seed):
+@given(data=st.data(), seed=SEEDS, how=st.sampled_from(
+    [(r, c) for r in ("UPWARD", "TONEAREST") for c in ("int64", "float32", "float64")] + [(r, "int64") for r in TWICE]))  # fmt: skip
+def test_requantize(data, how, seed):
+    rounding, compute = how
     source, dtype = data.draw(st.sampled_from(list(INTS))), data.draw(st.sampled_from(list(INTS)))
     axis = data.draw(st.sampled_from([0, 1, -1]))
     shape = (3, 4, 5)

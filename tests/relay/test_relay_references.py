@@ -10,6 +10,7 @@ import pytest
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
+from compassc.ir.errors import ExpressionError
 from compassc.relay.operators import get
 from compassc.relay.ops.fixed_point import fixed_point_multiplier, requantization, requantize_config, requantized
 from compassc.relay.ops.random import block, key_of, split, unit
@@ -206,6 +207,16 @@ def test_halves_are_rounded_as_said(rounding, wanted):
             found = requantized(x, (scales[0], zero), (scales[1], zero), -1, "int8", requantization("None", compute))
             np.testing.assert_array_equal(found, wanted)
     assert requantization().rounding == "UPWARD"
+
+
+def test_two_roundings():
+    """A quarter of 5 is 2.5, then 3, halved: 2; halves go up, or the second time away from 0."""
+    x, zero, whole = np.array([2, -2, 5, -6], "int32"), np.array(0), np.array(1.0, "float32")
+    for rounding, wanted in (("TWICE_UPWARD", [1, 0, 2, -1]), ("TWICE_TONEAREST", [1, -1, 2, -2])):
+        made = requantized(x, (whole / 4, zero), (whole, zero), -1, "int8", requantization(rounding))
+        np.testing.assert_array_equal(made, wanted)
+    with pytest.raises(ExpressionError, match="in int64 only"):
+        requantization("TWICE_UPWARD", "float32")
 
 
 def test_requantization_is_the_rounded_quotient():

@@ -20,6 +20,10 @@ Array = Any
 """An array of NumPy."""
 
 
+TWICE = ("TWICE_UPWARD", "TWICE_TONEAREST")
+"""Roundings of runtimes that keep the high word of the product, rounded (halves up), and then shift it, which rounds again."""
+
+
 @dataclass(frozen=True)
 class Requantization:
     """How `requantize` rounds, and in which type it computes."""
@@ -29,11 +33,13 @@ class Requantization:
 
     def __post_init__(self) -> None:
         for given, known in (
-            (self.rounding, ("UPWARD", "TONEAREST")),
+            (self.rounding, ("UPWARD", "TONEAREST", *TWICE)),
             (self.compute_dtype, ("int64", "float32", "float64")),
         ):
             if given not in known:
                 raise ExpressionError(f"requantize does not know '{given}'", f"give one of {', '.join(known)}")
+        if self.rounding in TWICE and self.compute_dtype != "int64":
+            raise ExpressionError(f"requantize rounds {self.rounding} in int64 only", "give compute_dtype='int64'")
 
 
 _STANDARD = Requantization()
@@ -82,6 +88,20 @@ def _to_nearest(x: Array, q: Array, e: Array) -> Array:
     return made
 
 
+def second_shift(e: Array) -> tuple[Array, Array]:
+    """What a high word is shifted right by, and half of what is lost, for exponents of `fixed_point_multiplier`."""
+    right = np.maximum(-e, 0)
+    return right, (np.int64(1) << right) >> 1
+
+
+def _twice(x: Array, q: Array, e: Array, away: bool) -> Array:
+    """x times q * 2^(e - 31), rounded as the high word of x * 2^max(e, 0) and again; `away`: the second time with halves away from 0."""
+    high = np.asarray(fixed_point(x, q, np.maximum(e, 0), np.zeros_like(e))).astype("int64")
+    right, half = second_shift(e)
+    nudge = np.where((high < 0) & (right > 0), half - 1, half) if away else half
+    return np.asarray((high + nudge) >> right).astype("int32")
+
+
 def parts(factor: Any) -> tuple[Array, Array]:
     """Factors as q and e of `fixed_point_multiplier`, in int64. Below 2^-32 they take any number of 32 bits to 0.
     ExpressionError for those that no shift of 64 bits multiplies by."""
@@ -112,6 +132,8 @@ def scaled(x: Array, factor: Any, how: Requantization) -> Array:
     q, e = parts(factor)
     if how.rounding == "TONEAREST":
         return _to_nearest(x, q, e)
+    if how.rounding in TWICE:
+        return _twice(x, q, e, how.rounding == "TWICE_TONEAREST")
     return np.asarray(fixed_point(x, q, np.maximum(e, 0), np.maximum(-e, 0)))
 
 

@@ -39,11 +39,11 @@ def _result(dtype: str, known: Sequence[str]) -> str:
     return dtype
 
 
-def _parameter(t: Type, dtype: str, what: str, extent: Any = None) -> None:
-    """That a scale or a zero point is a scalar, or has one number for each of `extent`."""
+def _parameter(t: Type, dtype: str, what: str, extent: Any = None, other: str = "") -> None:
+    """That a scale or a zero point, of the type or another one, is a scalar, or has one number for each of `extent`."""
     if not isinstance(t, TensorType):
         return
-    require(t.dtype == dtype, lambda: f"{what} must be of {dtype}, it is {t}")
+    require(t.dtype in (dtype, other), lambda: f"{what} must be of {dtype}{other and f' or {other}'}, it is {t}")
     if not t.shape or t.shape == (1,):
         return
     fits = extent is not None and len(t.shape) == 1 and not differ(t.shape[0], extent)
@@ -55,18 +55,19 @@ def _parameter(t: Type, dtype: str, what: str, extent: Any = None) -> None:
     )
 
 
-def _parameters(x: Any, axis: int, *pairs: tuple[str, Type, Type]) -> None:
-    """Scales and zero points: of the first pair of an axis, too, of the others scalars."""
+def _parameters(x: Any, axis: int, *pairs: tuple[str, Type, Type], wide: str = "") -> None:
+    """Scales and zero points: of the first pair of an axis, too, of the others scalars. `wide`: another type of the first scale."""
     rank = len(x.shape)
     extent = x.shape[axis_of(axis, rank)] if rank and axis != -1 else x.shape[-1] if rank else None
     for n, (name, scale, zero) in enumerate(pairs):
-        _parameter(scale, "float32", f"the scale of the {name}", extent if n == 0 else None)
+        first = n == 0
+        _parameter(scale, "float32", f"the scale of the {name}", extent if first else None, wide if first else "")
         _parameter(zero, "int32", f"the zero point of the {name}", extent if n == 0 else None)
 
 
 def _requantize_rule(a: Any, x: TensorType, s: Type, z: Type, new_s: Type, new_z: Type) -> Type:
     _one_of(x, SIGNED, "the input")
-    _parameters(x, a.axis, ("input", s, z), ("output", new_s, new_z))
+    _parameters(x, a.axis, ("input", s, z), ("output", new_s, new_z), wide="float64")  # products of scales, not rounded
     return shaped(x, x.shape, _result(a.out_dtype, ANY_INT))
 
 
@@ -96,7 +97,8 @@ declare(
     'data, input_scale, input_zero_point, output_scale, output_zero_point, axis=-1, rounding="None", compute_dtype="None", out_dtype="int8"',
     _requantize_rule, OPAQUE, sample(_WORDS, _s(0.1), _z(3), _s(0.7), _z(-5), out_dtype="int8"),
     sample(_WORDS, _s(0.1, 0.2, 3.0), _z(0), _s(0.7), _z(1), axis=1, out_dtype="uint8", rounding="TONEAREST"),
-    sample(_BYTES, _s(0.5), _z(1), _s(0.5), _z(-2), out_dtype="int32"), sample(_WORDS, _s(0.1), _z(3), _s(0.7), _z(-5), out_dtype="int8", compute_dtype="float32"),
+    sample(_BYTES, _s(0.5), _z(1), _s(0.5), _z(-2), out_dtype="int32"),
+    sample(_WORDS, _s(0.1, 0.2, 3.0), _z(3), _s(0.7), _z(-5), axis=1, out_dtype="int8", rounding="TWICE_TONEAREST"), sample(_WORDS, _s(0.1), _z(3), _s(0.7), _z(-5), out_dtype="int8", compute_dtype="float32"),
     record=record("RequantizeAttrs", axis=-1, rounding="None", compute_dtype="None", out_dtype=VOID), TNonComputational=True, level=11,
     reference=lambda a, t, x, s, z, ns, nz: requantized(x, (s, z), (ns, nz), a.axis, a.out_dtype, requantization(a.rounding, a.compute_dtype)),
 )  # fmt: skip

@@ -109,19 +109,40 @@ def _to_nearest(x: Expr, q: Array, e: Array) -> Expr:
     return call("cast", call("right_shift", rounded, constant(shift)), dtype="int32")
 
 
-def scaled(x: Expr, factor: Array, how: Requantization) -> Expr:
-    """int32 numbers times a factor, or factors that lie on an axis, by fixed-point arithmetic."""
-    q, e = fixed_point.parts(factor)
-    if how.rounding == "TONEAREST":
-        return _to_nearest(x, q, e)
+def _twice(x: Expr, q: Array, e: Array, away: bool) -> Expr:
+    """As `fixed_point` does it: the high word of the product, shifted and rounded again."""
+    right, half = fixed_point.second_shift(e)
+    high = _high_words(x, q, np.maximum(e, 0), np.zeros_like(e))
+    if not right.any():
+        return high
+    wide = call("cast", high, dtype="int64")
+    if away:
+        below = call("less", wide, scalar(0, "int64"))
+        made = call("add", wide, call("where", below, constant(half - (right > 0)), constant(half)))
+    else:
+        made = call("add", wide, constant(half))
+    return call("cast", call("right_shift", made, constant(right)), dtype="int32")
+
+
+def _high_words(x: Expr, q: Array, left: Array, right: Array) -> Expr:
+    """int32 numbers times q * 2^(left - right - 31), with one rounding, halves up."""
     if q.size == 1:
-        return call("fixed_point_multiply", x, multiplier=int(q.reshape(())), shift=int(e.reshape(())))
-    left, right = np.maximum(e, 0), np.maximum(-e, 0)
+        return call("fixed_point_multiply", x, multiplier=int(q.reshape(())), shift=int((left - right).reshape(())))
     vectors = [constant(v.reshape(-1).astype("int32")) for v in (q, left, right)]
     return call(
         "fixed_point_multiply_per_axis", x, *vectors, is_lshift_required=bool(left.any()),
         is_rshift_required=bool(right.any()), axes=[int(np.argmax(q.shape))],
     )  # fmt: skip
+
+
+def scaled(x: Expr, factor: Array, how: Requantization) -> Expr:
+    """int32 numbers times a factor, or factors that lie on an axis, by fixed-point arithmetic."""
+    q, e = fixed_point.parts(factor)
+    if how.rounding == "TONEAREST":
+        return _to_nearest(x, q, e)
+    if how.rounding in fixed_point.TWICE:
+        return _twice(x, q, e, how.rounding == "TWICE_TONEAREST")
+    return _high_words(x, q, np.maximum(e, 0), np.maximum(-e, 0))
 
 
 def requantized(x: Expr, own: Parameters, out: Parameters, rank: int, dtype: str, how: Requantization) -> Expr:
