@@ -8,7 +8,7 @@ from pathlib import Path
 from compass_core import files
 from compass_core.errors import UsageError
 from compass_runtime.param_dict import load_param_dict
-from compassc.relay.frontend import Program, Shapes, from_onnx, from_pytorch
+from compassc.relay.frontend import Program, Shapes, from_onnx, from_pytorch, from_tflite
 from compassc.relay.parser import parse
 
 TEXTS = (".relay", ".rly", ".txt")
@@ -33,6 +33,7 @@ def read_program(path: Path, shapes: Shapes | None = None, params: Path | None =
 
 MODELS: dict[str, Callable[[Path, Shapes], Program]] = {
     ".onnx": from_onnx,
+    ".tflite": from_tflite,
     ".pt2": lambda path, shapes: from_pytorch(path, list(shapes.items())),
 }
 """What reads models of other frameworks, by the ends of their files' names."""

@@ -70,13 +70,23 @@ def limited_integers(array, t, ending):
     return np.clip(array, low, high).astype(t.dtype)
 
 
-def multiplied(x, factor, bits=31):
-    """Integers times a real number as runtimes do it: a multiplier of some bits, then one rounding."""
-    fractions, exponents = np.frexp(np.broadcast_to(np.asarray(factor, np.float64), np.shape(x)))
+def multiplied(x, factor, way, bits=31):
+    """Integers times a real number as runtimes do it: by a multiplier of some bits. `way`: with one rounding, or with a second one
+    of the high word, whose halves go up or away from zero."""
     made = []
-    for value, fraction, exponent in zip(np.ravel(x), fractions.ravel(), exponents.ravel(), strict=True):
-        shift = bits - int(exponent)
-        made.append((int(value) * round(fraction * (1 << bits)) + (1 << (shift - 1))) >> shift)
+    for value, real in zip(np.ravel(x).tolist(), np.broadcast_to(factor, np.shape(x)).ravel().tolist(), strict=True):
+        fraction, exponent = math.frexp(real)
+        whole = math.floor(fraction * (1 << 31) + 0.5)
+        if bits == 15:
+            whole = min((whole + (1 << 15)) >> 16, 0x7FFF)
+        if way == "once":
+            shift = bits - exponent
+            made.append((value * whole + (1 << (shift - 1))) >> shift)
+            continue
+        high = ((value << max(exponent, 0)) * whole + (1 << 30)) >> 31
+        shift = max(-exponent, 0)
+        half = (1 << shift) >> 1
+        made.append((high + half - (way == "away" and high < 0 and shift > 0)) >> shift)
     return np.asarray(made, np.int64).reshape(np.shape(x))
 
 
@@ -510,8 +520,8 @@ def _resize_nearest(x, size, options, **rest):
 # -- integers
 
 
-def sums_of(sums, bias, factor, out, bits=31):
-    return multiplied(sums + (0 if bias is None else bias.astype(np.int64)), factor, bits) + int(out.zero[0])
+def sums_of(sums, bias, factor, out, way, bits=31):
+    return multiplied(sums + (0 if bias is None else bias.astype(np.int64)), factor, way, bits) + int(out.zero[0])
 
 
 @integers("CONV_2D", "DEPTHWISE_CONV_2D")
@@ -522,7 +532,9 @@ def _int_conv(arrays, infos, out, options):
     filters = w.astype(np.int64) - along(infos[1].zero, infos[1], 4)
     sums = convolved(wide, filters, options, operator, 0)
     factors = np.resize(infos[1].scale, sums.shape[-1]) * infos[0].scale[0] / out.scale[0]
-    return sums_of(sums, bias, factors, out, 31 if out.dtype.itemsize == 1 else 15)
+    if out.dtype.itemsize > 1:
+        return sums_of(sums, bias, factors, out, "once", 15)
+    return sums_of(sums, bias, factors, out, "up" if operator == "CONV_2D" else "away")
 
 
 @integers("FULLY_CONNECTED")
@@ -530,13 +542,16 @@ def _int_dense(arrays, infos, out, options):
     x, w, bias = (*arrays, None)[:3]
     wide, filters = x.astype(np.int64) - infos[0].zero[0], w.astype(np.int64) - along(infos[1].zero, infos[1], 2)
     sums = wide.reshape(-1, w.shape[1]) @ filters.T
-    return sums_of(sums, bias, float(infos[1].scale[0] * infos[0].scale[0] / out.scale[0]), out)
+    factors = np.resize(infos[1].scale, sums.shape[-1]) * infos[0].scale[0] / out.scale[0]
+    return sums_of(sums, bias, factors, out, "up" if out.dtype.itemsize == 1 else "once")
 
 
 @integers("BATCH_MATMUL")
 def _int_matmul(arrays, infos, out, options):
     x, y = (a.astype(np.int64) - t.zero[0] for a, t in zip(arrays, infos, strict=True))
-    return sums_of(_matmul(x, y, options), None, float(infos[0].scale[0] * infos[1].scale[0] / out.scale[0]), out)
+    return sums_of(
+        _matmul(x, y, options), None, float(infos[0].scale[0] * infos[1].scale[0] / out.scale[0]), out, "away"
+    )
 
 
 def _sum(sign):
@@ -545,10 +560,10 @@ def _sum(sign):
         left = 20 if out.dtype.itemsize == 1 else 15
         most = 2 * max(float(t.scale[0]) for t in infos)
         x, y = (
-            multiplied((a.astype(np.int64) - t.zero[0]) << left, float(t.scale[0]) / most)
+            multiplied((a.astype(np.int64) - t.zero[0]) << left, float(t.scale[0]) / most, "away")
             for a, t in zip(arrays, infos, strict=True)
         )
-        return multiplied(x + sign * y, most / ((1 << left) * float(out.scale[0]))) + int(out.zero[0])
+        return multiplied(x + sign * y, most / ((1 << left) * float(out.scale[0])), "away") + int(out.zero[0])
 
     return compute
 
@@ -559,7 +574,8 @@ INTEGERS.update({"ADD": _sum(1), "SUB": _sum(-1)})
 @integers("MUL")
 def _int_mul(arrays, infos, out, options):
     x, y = (a.astype(np.int64) - t.zero[0] for a, t in zip(arrays, infos, strict=True))
-    return multiplied(x * y, float(infos[0].scale[0] * infos[1].scale[0] / out.scale[0])) + int(out.zero[0])
+    first, second, step = (np.float32(t.scale[0]) for t in (*infos, out))
+    return multiplied(x * y, float(first * second / step), "away") + int(out.zero[0])
 
 
 @integers("AVERAGE_POOL_2D")
@@ -571,4 +587,24 @@ def _int_average_pool(arrays, infos, out, options):
 @integers("QUANTIZE")
 def _int_requantise(arrays, infos, out, options):
     x = arrays[0].astype(np.int64) - infos[0].zero[0]
-    return multiplied(x, float(infos[0].scale[0] / out.scale[0])) + int(out.zero[0])
+    return multiplied(x, float(infos[0].scale[0] / out.scale[0]), "up") + int(out.zero[0])
+
+
+def _limits(most):
+    def compute(arrays, infos, out, options):
+        x = arrays[0].astype(np.int64) - infos[0].zero[0]
+        made = multiplied(x, float(infos[0].scale[0] / out.scale[0]), "away") + int(out.zero[0])
+        return np.clip(made, int(out.zero[0]), out.zero[0] + away(most / out.scale[0]))
+
+    return compute
+
+
+INTEGERS.update({"RELU": _limits(np.inf), "RELU6": _limits(6.0)})
+
+
+@integers("LEAKY_RELU")
+def _int_leaky(arrays, infos, out, options):
+    x = arrays[0].astype(np.int64) - infos[0].zero[0]
+    own, step, alpha = (np.float32(v) for v in (infos[0].scale[0], out.scale[0], options["alpha"]))
+    above, below = (multiplied(x, float(f), "away") for f in (own / step, own * alpha / step))
+    return np.where(x < 0, below, above) + int(out.zero[0])

@@ -19,7 +19,7 @@ from compassc.importers.refusals import RefusedModel
 from compassc.relay.backend import vm
 from compassc.relay.visit import post_order
 from tests.choosing import chosen, some
-from tests.importers import tflite_cases, tflite_quantised, tflite_reference
+from tests.importers import tflite_cases, tflite_reference
 from tests.importers.node_tests import loaded
 from tests.importers.test_tflite_models import arrays_for
 from tests.relay.onnx_programs import run, values_of
@@ -254,8 +254,6 @@ def test_tflite_models_of_real_numbers_are_right_or_refused():
     assert counts["right"] > counts["refused"]
 
 
-def test_quantised_tflite_models_are_refused():
-    with pytest.raises(RefusedModel, match="it is quantised"):
-        relay.frontend.from_tflite(tflite_quantised.build("add"))
+def test_what_is_no_tflite_model_is_refused():
     with pytest.raises(UsageError, match="a dict is no TFLite model"):
         relay.frontend.from_tflite({})

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 compassc partition model.onnx -t X2_1204
 compassc partition net.relay --params net.params --html net.html
+compassc partition quantised.tflite
 compassc partition model.onnx --host nn.softmax --host 12 -o net.tar"""
 
 

@@ -51,13 +51,19 @@ def limited(b: Building, x: Value, ending: Ending) -> Value:
     return clipped(b, x, *(None if v is None else kind(v) for v in (ending.low, ending.high)))
 
 
-def limited_integers(b: Building, x: Value, levels: Levels, ending: Ending) -> Value:
-    """Integers within the limits, which changes nothing where the type ends there."""
+def bounds(levels: Levels, ending: Ending) -> tuple[int | None, int | None]:
+    """The least and the largest integer within the limits; None where the type ends there. Refused for what is no limit."""
     if ending.tanh:
         raise Refused("a quantised operator with TANH at its end is computed in floats")
     kind, scale, zero = np.iinfo(levels.dtype), float(levels.scale[0]), int(levels.zero[0])
     low, high = (None if v is None else zero + _whole(v / scale) for v in (ending.low, ending.high))
-    low, high = (None if low is None or low <= kind.min else low), (None if high is None or high >= kind.max else high)
+    return (None if low is None or low <= kind.min else low), (None if high is None or high >= kind.max else high)
+
+
+def limited_integers(b: Building, x: Value, levels: Levels, ending: Ending) -> Value:
+    """Integers within the limits, which changes nothing where the type ends there."""
+    kind, zero = np.iinfo(levels.dtype), int(levels.zero[0])
+    low, high = bounds(levels, ending)
     if low is None and high is None:
         return x
     if x.array is not None:

@@ -20,12 +20,14 @@ from compass_runtime.ndarray import NDArray
 from compassc.importers import tflite
 from compassc.importers.onnx.source import checked, dtype_of, load
 from compassc.importers.refusals import UNKNOWN, Refusal, RefusedModel, quietly
+from compassc.importers.sizes import input_shapes
 from compassc.importers.tflite import source as tflite_source
 from compassc.importers.torch import as_onnx
 from compassc.importers.values import Refused
 from compassc.relay.bind import bind
 from compassc.relay.expr import Expr, Function, Tuple, Var
 from compassc.relay.frontend.layers import program_of
+from compassc.relay.frontend.quantised_tflite import QuantisedModel
 from compassc.relay.frontend.terms import Expressions, Term
 from compassc.relay.module import MAIN, IRModule
 from compassc.relay.passes import infer_type
@@ -80,11 +82,12 @@ def from_pytorch(
 def from_tflite(
     model: bytes | str | Path | Any, shape_dict: Shapes | None = None, dtype_dict: Mapping[str, str] | None = None
 ) -> Program:
-    """A typed module whose `main` computes a TFLite model (its bytes, its file, or the object of the package tflite) of real
-    numbers, whose weights are constants.
+    """A typed module whose `main` computes a TFLite model (its bytes, its file, or the object of the package tflite), whose weights
+    are constants.
 
-    The importer of graphs reads it; its layers become what they are by operators. `shape_dict`: of inputs that it leaves open. RefusedModel
-    with each layer that has no such definition, and for quantised models.
+    Of quantised models inputs and results are integers, and operators are computed on them as TFLite does (`qnn`), or of the real
+    numbers that they stand for. Otherwise the importer of graphs reads the model; its layers become what they are by operators.
+    `shape_dict`: of inputs that it leaves open. RefusedModel with each operator or layer that has no such definition.
     """
     content, path = _bytes_of(model)
     budget = Budget(path, lambda: len(content))
@@ -92,13 +95,14 @@ def from_tflite(
     inputs, outputs = ([told.tensors[i] for i in listed] for listed in (told.inputs, told.outputs))
     b = Expressions(path, {}, {}, budget)
     for t in (*inputs, *outputs):
-        if t.scale.size or t.dtype.name not in ("float32", "int32"):
-            why = "it is quantised" if t.scale.size else f"graphs have no {t.dtype}"
-            b.refusals.append(Refusal(f"the tensor '{t.name}'", "graph", why))
+        if t.dtype.name not in ("float32", "int32") and not t.scale.size:
+            b.refusals.append(Refusal(f"the tensor '{t.name}'", "graph", f"graphs have no {t.dtype}"))
         elif dtype_dict and dtype_dict.get(t.name, t.dtype.name) != t.dtype.name:
             raise UsageError(f"'{t.name}' is {t.dtype} in the model, not {dtype_dict[t.name]}", code="tensor-shape")
     if b.refusals:
         raise RefusedModel(path, b.refusals, code=TFLITE)
+    if any(t.scale.size for t in told.tensors):
+        return _quantised(b, told, shape_dict or {})
     graph = tflite.import_bytes(content, shape_dict, path)
     variables, made = program_of(b, graph, [t.name for t in inputs])
     if len(graph.outputs) != len(outputs):
@@ -106,6 +110,20 @@ def from_tflite(
     if b.refusals:
         raise RefusedModel(path, b.refusals, code=TFLITE)
     return _program(b, variables, made)
+
+
+@quietly
+def _quantised(b: Expressions, model: tflite_source.Model, shapes: Shapes) -> Program:
+    """The program of a quantised TFLite model."""
+    walk = QuantisedModel(b, model, strict=not shapes)
+    infos = [model.tensors[i] for i in model.inputs]
+    sizes = input_shapes({t.name: t.shape for t in infos}, shapes, b.budget.where, code="tflite-open-shape")
+    variables = [Var(t.name, TensorType(sizes[t.name], t.dtype.name)) for t in infos]
+    walk.items.update({i: b.term(v) for i, v in zip(model.inputs, variables, strict=True)})
+    made = walk.run()
+    if b.refusals:
+        raise RefusedModel(b.budget.where, b.refusals, code=TFLITE)
+    return _program(b, variables, [t.expr for t in made])
 
 
 def _bytes_of(model: Any) -> tuple[bytes, str]:

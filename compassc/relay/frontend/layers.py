@@ -196,7 +196,14 @@ def program_of(b: Expressions, graph: Graph, names: Sequence[str]) -> tuple[list
     """The inputs of a graph of real numbers, called `names`, and its outputs as expressions. Layers that are none are refused
     (`b.refusals`), and then there are no outputs."""
     variables = [Var(n, TensorType(t.shape, t.dtype)) for n, t in zip(names, graph.inputs, strict=True)]
-    made = {t.name: b.term(v) for t, v in zip(graph.inputs, variables, strict=True)}
+    return variables, [t.expr for t in terms_of(b, graph, [b.term(v) for v in variables])]
+
+
+def terms_of(b: Expressions, graph: Graph, operands: Sequence[Term]) -> list[Term]:
+    """The outputs of a graph for the tensors of its inputs. Layers that are no expressions are refused (`b.refusals`), and then
+    there are none."""
+    before = len(b.refusals)
+    made = {t.name: v for t, v in zip(graph.inputs, operands, strict=True)}
     for layer in graph.layers:
         if layer.type == "Input" or any(t.name not in made for t in layer.inputs):
             continue  # what it takes is refused
@@ -209,7 +216,7 @@ def program_of(b: Expressions, graph: Graph, names: Sequence[str]) -> tuple[list
         for t, term in zip(layer.outputs, found, strict=True):
             as_said = term.shape == t.shape and term.kind == t.dtype
             made[t.name] = term if as_said else b.cast(b.reshape(term, list(t.shape)), t.dtype)
-    return variables, [] if b.refusals else [made[t.name].expr for t in graph.outputs]
+    return [made[t.name] for t in graph.outputs] if len(b.refusals) == before else []
 
 
 def _made(b: Expressions, layer: Layer, operands: list[Term]) -> list[Term]:

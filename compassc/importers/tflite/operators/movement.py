@@ -159,7 +159,7 @@ def _parts(b: Building, x: Value, spans: Sequence[slice]) -> Value:
 # -- borders
 
 
-def _pads(paddings: Array, rank: int) -> list[int]:
+def pads_of(paddings: Array, rank: int) -> list[int]:
     pairs = paddings.reshape(-1, 2)
     if len(pairs) != rank:
         raise Refused(f"its paddings are for {len(pairs)} axes, its input has {rank}")
@@ -168,18 +168,18 @@ def _pads(paddings: Array, rank: int) -> list[int]:
 
 @operator("PAD")
 def pad(b: Building, x: Value, paddings: Constant) -> Value:
-    return movement.padded(b, x, _pads(paddings, x.rank), "constant", 0)
+    return movement.padded(b, x, pads_of(paddings, x.rank), "constant", 0)
 
 
 @operator("PADV2")
 def pad_v2(b: Building, x: Value, paddings: Constant, value: Constant) -> Value:
-    return movement.padded(b, x, _pads(paddings, x.rank), "constant", value.reshape(-1)[0].item())
+    return movement.padded(b, x, pads_of(paddings, x.rank), "constant", value.reshape(-1)[0].item())
 
 
 @operator("MIRROR_PAD")
 def mirror_pad(b: Building, x: Value, paddings: Constant, *, mode: int) -> Value:
     name = names_of("MirrorPadMode").get(mode, str(mode))
-    return movement.padded(b, x, _pads(paddings, x.rank), name.lower(), 0)
+    return movement.padded(b, x, pads_of(paddings, x.rank), name.lower(), 0)
 
 
 @quantised("PAD", "PADV2")
@@ -197,7 +197,7 @@ def quantised_pad(b: Conversion, call: Call, out: Levels) -> Value | None:
     tensor, order = as_marked(b, found[0])
     x = b.value(tensor, out.dtype, order)
     with marked(b, out):
-        return movement.padded(b, x, _pads(paddings.array, x.rank), "constant", value)
+        return movement.padded(b, x, pads_of(paddings.array, x.rank), "constant", value)
 
 
 # -- copies and choices
