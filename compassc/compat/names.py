@@ -95,6 +95,7 @@ _NVCC = """find_cuda_path get_cuda_version get_target_compute_version have_bf16 
     have_tensorcore parse_compute_version"""
 _TENSORS = "ComputeOp ExternOp Operation PlaceholderOp ScanOp Tensor TensorSlice"
 _CONTAINERS = {n: "compassc.compat.nodes:" for n in ("Array", "Map")}
+_NUMBERS = ("FloatImm", "IntImm", "PrimExpr")
 _PASS_CONTEXT = "compassc.compat.pass_context:"
 _CONTEXTS = {
     **{n: "compassc.pass_manager.context:" for n in ("Pass", "PassContext", "PassInfo", "Sequential")},
@@ -248,7 +249,7 @@ MODULES: dict[str, Names] = {
         | {n: f"{_IR_FUNCTIONS}:" for n in ("load_json", "save_json")}
         | {n: f"{_RELAY}.types:" for n in _TYPES_OF_RELAY.split()}
         | {"Constructor": f"{_RELAY}.expr:", "Op": f"{_RELAY}.operators:"}
-        | {n: "compassc.compat.nodes:" for n in ("Array", "Map", "PointerType", "PrimType", "make_node")}
+        | {n: "compassc.compat.nodes:" for n in ("Array", "Map", "PointerType", "PrimType", "make_node", *_NUMBERS)}
         | {"register_intrin_lowering": "compassc.te.intrinsics:", "register_op_attr": f"{_IR_FUNCTIONS}:"}
         | {"GlobalVar": "compassc.ir.members:", "Range": "compassc.te:"}
     ),
@@ -446,6 +447,10 @@ MODULES: dict[str, Names] = {
     "tvm.tir.op": Names(_from(framework="likely", te=_VALUES)),
     "tvm.tir.generic": Names(_from(te="add subtract multiply floordiv cast") | {"divide": "compassc.te:div"}),
     "tvm.tir.expr": Names(like=("compassc.compat.nodes",)),
+    "tvm.tir.buffer": Names({"Buffer": "compassc.compat.nodes:", "decl_buffer": "compassc.te:"}),
+    "tvm.tir.function": Names(
+        {n: "compassc.tir:" for n in ("IndexMap", "TensorIntrin")} | {"PrimFunc": "compassc.compat.nodes:"}
+    ),
     "tvm.tir.stmt": Names(like=("compassc.compat.nodes",)),
     "tvm.tir.analysis": Names(
         {n: f"{_IR_FUNCTIONS}:" for n in ("expr_deep_equal", "get_block_access_region", "verify_well_formed")}
@@ -478,6 +483,7 @@ MODULES: dict[str, Names] = {
         | {n: "compassc.tir.mapping:" for n in ("TensorizeInfo", "get_tensorize_loop_mapping")}
         | {"get_auto_tensorize_mapping_info": "compassc.compat.schedule_testing:"}
     ),
+    "tvm.tir.schedule.transform": Names({"tile_with_tensor_intrin": "compassc.tir.mapping:"}),
     "tvm.tir.transform": Names(
         {n: _PASS_CONTEXT for n in ("Apply", "PrintIR", "prim_func_pass")}, like=("compassc.compat.transform",)
     ),
@@ -505,6 +511,10 @@ MODULES: dict[str, Names] = {
     "tvm.ir.instrument": Names({n: "compassc.pass_manager.instruments:" for n in _INSTRUMENTS.split()}),
     "tvm.instrument": Names({n: "compassc.pass_manager.instruments:" for n in _INSTRUMENTS.split()}),
     "tvm.ir.module": Names(_from(framework="IRModule")),
+    "tvm.ir.base": Names({n: f"{_IR_FUNCTIONS}:" for n in (*_EQUALITY.split(), "load_json", "save_json")}),
+    "tvm.ir.expr": Names(
+        {"GlobalVar": "compassc.ir.members:", "Range": "compassc.te:"} | {n: "compassc.compat.nodes:" for n in _NUMBERS}
+    ),
     "tvm.tir.schedule.testing": Names(
         {
             n: "compassc.compat.schedule_testing:"

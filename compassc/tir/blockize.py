@@ -9,10 +9,10 @@ from compassc.analysis.arith import Arith, Linear
 from compassc.analysis.conditions import conjuncts, joined
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import stmts as S
-from compassc.ir.exprs import Binary, Expr, Var
+from compassc.ir.exprs import F_LOAD, Binary, Expr, Var
 from compassc.ir.names import NamePool
 from compassc.ir.stmts import Body
-from compassc.ir.visit import substitute_body, walk_exprs, walk_stmts
+from compassc.ir.visit import Rewriter, substitute_body, walk_exprs, walk_stmts
 from compassc.te.errors import ScheduleError
 from compassc.tir.base import Base
 from compassc.tir.blocks import (
@@ -122,6 +122,24 @@ def _renamed(body: Body, names: dict[str, str]) -> Body:
     return tuple(made)
 
 
+class _Divided(Rewriter):
+    """Has axes be what stands for them, with indices simplified under the ranges of the axes that these are made of."""
+
+    def __init__(self, mapping: dict[Var, Expr], axes: Sequence[Axis]) -> None:
+        super().__init__()
+        self.mapping, facts = mapping, Arith()
+        for axis in axes:
+            extent = constant(axis.extent)
+            if extent is not None:
+                facts.bind(axis.var, 0, extent - 1)
+        self.simplify = Simplifier(facts).expr
+
+    def expr(self, e: Expr) -> Expr:
+        found = self.mapping.get(e, e) if isinstance(e, Var) else super().expr(e)
+        index = found.dtype in ("int32", "int64") and not found.flags & F_LOAD
+        return self.simplify(found) if index and found is not e else found
+
+
 def _blockized(schedule: Base, tree: Tree, block: S.Block, top: S.For | None) -> tuple[Body, str]:
     """The body of the function with a block around a loop (or around a block alone), and its name."""
 
@@ -152,8 +170,8 @@ def _blockized(schedule: Base, tree: Tree, block: S.Block, top: S.For | None) ->
         if h.extent > 1:
             second = Axis(fresh(h.axis.var, f"{h.axis.var.name}_i"), h.axis.kind, number(0), number(h.extent), h.inner)
             inner_axes.append(second)
-            value = add(mul(first.var, number(h.extent)), second.var)
-            point = add(mul(first.var, number(h.extent)), second.binding)
+            base = number(0) if constant(turns) == 1 else mul(first.var, number(h.extent))
+            value, point = add(base, second.var), add(base, second.binding)
         mapping[h.axis.var] = value
         if whole is not None and whole % h.extent:
             beyond.append((h.axis, Binary("lt", point, number(whole))))
@@ -163,12 +181,13 @@ def _blockized(schedule: Base, tree: Tree, block: S.Block, top: S.For | None) ->
     if len(kept) < len(conditions):  # those that go say that the axes are in their ranges
         for h, outer in zip(halves, outer_axes):
             kept += [Binary("le", number(0, h.outer), h.outer), Binary("lt", h.outer, outer.extent)]
-    update = new_block(block.name_hint, inner_axes, substitute_body(block.body, mapping), (), inner_where)
+    body = _Divided(mapping, (*outer_axes, *inner_axes)).body(block.body)
+    update = new_block(block.name_hint, inner_axes, body, (), inner_where)
     update = update.replace(annotations=block.annotations)
     nest: Body = (update,)
     for s in reversed(inner):
         nest = (s.replace(body=nest),)
-    init = _beginning(schedule, tree, block, inner, inner_axes, mapping, beyond) if block.init else ()
+    init = _beginning(schedule, tree, block, inner, outer_axes, inner_axes, mapping, beyond) if block.init else ()
     name = schedule.free_block_name(tree, f"{block.name_hint}_o")
     made = new_block(name, outer_axes, nest, init, joined(kept))
     return edit(tree.function.body, {top if top is not None else block: (made,)}), name
@@ -179,6 +198,7 @@ def _beginning(
     tree: Tree,
     block: S.Block,
     inner: Sequence[S.For],
+    outer: Sequence[Axis],
     inner_axes: Sequence[Axis],
     mapping: dict[Var, Expr],
     beyond: Sequence[tuple[Axis, Expr]],
@@ -191,9 +211,10 @@ def _beginning(
     axes = [a._replace(var=fresh(a.var), binding=at(a.binding, at_loops)) for a in spatial]
     points: dict[Var, Expr] = {a.var: n.var for a, n in zip(spatial, axes)}
     values: dict[Var, Expr] = {v: at(e, points) for v, e in mapping.items()}
+    begun = _Divided(values, (*outer, *axes)).body(block.init)
     where = joined([at(c, at_loops) for a, c in beyond if not a.is_reduction])
     name = schedule.free_block_name(tree, f"{block.name_hint}_init")
-    made: Body = (new_block(name, axes, renamed(substitute_body(block.init, values), {}), where=where),)
+    made: Body = (new_block(name, axes, renamed(begun, {}), where=where),)
     for s in reversed(loops):
         made = (loop(new_vars[s.loop_var], s.stop, made, s),)
     return made

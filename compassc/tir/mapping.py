@@ -11,8 +11,10 @@ from compassc.ir.stmts import PrimFunc
 from compassc.ir.visit import walk_stmts
 from compassc.tir.base import Base
 from compassc.tir.blocks import axes_of, constant
+from compassc.tir.intrinsics import TensorIntrin
+from compassc.tir.schedule import Schedule
 from compassc.tir.state import ScheduleState, StmtSRef
-from compassc.tir.trace import BlockRV
+from compassc.tir.trace import BlockRV, LoopRV
 
 
 class TensorizeInfo(NamedTuple):
@@ -59,6 +61,35 @@ def get_tensorize_loop_mapping(
             paddings[place] = size
     order = {loop: i for i, loop in enumerate(wanted)}
     return TensorizeInfo(found, order, paddings if any(p > 1 for p in paddings) else None)
+
+
+def tile_with_tensor_intrin(
+    sch: Schedule, block: BlockRV, intrin_name: str, allow_padding: bool = False
+) -> LoopRV | None:
+    """Split the loops that an intrinsic computes by its extents, innermost the loops that it replaces: the outermost of these
+    loops, which `tensorize` takes; None where a block has no loops for the intrinsic. `allow_padding`: axes are padded to
+    multiples of its extents (`pad_einsum`)."""
+    intrinsic = TensorIntrin.get(intrin_name)
+    assert intrinsic is not None
+    found = get_tensorize_loop_mapping(sch, block, intrinsic.desc, allow_padding)
+    if found is None:
+        return None
+    if found.block_iter_paddings is not None:
+        sch.pad_einsum(block, found.block_iter_paddings)
+        found = get_tensorize_loop_mapping(sch, block, intrinsic.desc)
+        assert found is not None
+    known = {id(sch.get(loop)): loop for loop in sch.get_loops(block)}
+    inner: dict[int, LoopRV] = {}
+    for ref, theirs in found.loop_map.items():
+        size = constant(theirs.stop)
+        _, inside = sch.split(known[id(ref.stmt)], [None, size], preserve_unit_iters=False)
+        inner[found.desc_loop_indexer[theirs]] = inside
+    last = [inner[i] for i in sorted(inner)]
+    replaced = {id(sch.get(loop)) for loop in last}
+    loops = sch.get_loops(block)
+    first = next(i for i, loop in enumerate(loops) if id(sch.get(loop)) in replaced)
+    sch.reorder(*(loop for loop in loops[first:] if id(sch.get(loop)) not in replaced), *last)
+    return last[0]
 
 
 def _fits(extent: int | None, size: int | None, allow_padding: bool) -> bool:

@@ -10,7 +10,7 @@ from compassc import te, tir
 from compassc.compat import tensor_intrins
 from compassc.compat.schedule_testing import get_auto_tensorize_mapping_info, verify_trace_roundtrip
 from compassc.compat.tensor_intrins import CONSTANTS, DOTS
-from compassc.tir.mapping import get_tensorize_loop_mapping
+from compassc.tir.mapping import get_tensorize_loop_mapping, tile_with_tensor_intrin
 
 pytestmark = pytest.mark.usefixtures("names")
 
@@ -67,3 +67,32 @@ def test_the_loops_of_an_intrinsic_are_the_innermost_of_its_kinds():
     assert padded.block_iter_paddings == [1, 16, 1]
     with pytest.raises(UsageError, match="finds no layouts"):
         get_auto_tensorize_mapping_info(s, s.get_block("C"), desc)
+
+
+@pytest.mark.parametrize("columns", [32, 30])
+def test_blocks_are_tiled_for_an_intrinsic(columns):
+    s = tir.Schedule(dense(columns, 16, "uint8", "int8"), debug_mask="all")
+    block = s.get_block("C")
+    at = tile_with_tensor_intrin(s, block, tensor_intrins.VNNI_DOT_16x4_INTRIN, allow_padding=columns % 16 > 0)
+    assert [s.get(x).stop.value for x in s.get_loops(block)] == [8, 2, 4, 16, 4]
+    assert s.get(at) is s.get(s.get_loops(block)[3])
+    s.decompose_reduction(block, s.get_loops(block)[2])
+    s.tensorize(at, tensor_intrins.VNNI_DOT_16x4_INTRIN)
+    too_few = tir.Schedule(dense(columns, 3, "uint8", "int8"))
+    assert tile_with_tensor_intrin(too_few, too_few.get_block("C"), tensor_intrins.VNNI_DOT_16x4_INTRIN) is None
+
+
+def test_layouts_of_packed_weights_are_the_indices_of_an_intrinsic():
+    import tvm
+
+    s = tir.Schedule(dense(32, 16, "uint8", "int8"), debug_mask="all")
+    s.transform_layout("C", "W", lambda i, j: [i // 16, j // 4, i % 16, j % 4])
+    at = tile_with_tensor_intrin(s, s.get_block("C"), tensor_intrins.VNNI_DOT_16x4_INTRIN)
+    s.decompose_reduction("C", s.get_loops("C")[2])
+    s.tensorize(at, tensor_intrins.VNNI_DOT_16x4_INTRIN)
+    x = np.arange(128, dtype="uint8").reshape(8, 16)
+    w = (np.arange(512).reshape(32, 16) % 113 - 50).astype("int8")
+    packed = w.reshape(2, 16, 4, 4).transpose(0, 2, 1, 3).copy()
+    found = np.zeros((8, 32), "int32")
+    tvm.build(s.mod, target="llvm")(x, packed, found)
+    np.testing.assert_array_equal(found, x.astype("int32") @ w.astype("int32").T)
