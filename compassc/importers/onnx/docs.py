@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from compassc.importers.onnx.backend_tests import NO_KERNEL, NOT_PASSED
 from compassc.importers.onnx.declare import CONSTANT_ONLY, REFUSED, Operator, operators
+from compassc.importers.onnx.versions import OLDER
 
 COLUMNS = ("operator", "since", "status", "remark")
 
@@ -43,6 +44,8 @@ def _row(key: tuple[str, str], declared: list[Operator], by_others: bool) -> Row
         remarks = [newest.partly] if newest.partly else []
         remarks += [f"known at import: {', '.join(fixed)}"] if fixed else []
         return Row(name, since, "partly" if newest.partly else "supported", "; ".join(remarks))
+    if name in OLDER and OLDER[name][-1].operator:
+        return Row(name, "", "supported", f"as {OLDER[name][-1].operator}")
     if key in REFUSED:
         return Row(name, "", "refused", REFUSED[key])
     if by_others:
@@ -53,7 +56,7 @@ def _row(key: tuple[str, str], declared: list[Operator], by_others: bool) -> Row
 def rows() -> list[Row]:
     """All operators of the default domain by name, then those of other domains that are known here."""
     declared, schemas = operators(), _schemas()
-    own = sorted({*schemas, *(k for k in declared if not k[0])}, key=lambda k: k[1].lower())
+    own = sorted({*schemas, *(k for k in declared if not k[0]), *(("", n) for n in OLDER)}, key=lambda k: k[1].lower())
     others = sorted(k for k in declared if k[0])
     found = [_row(key, declared.get(key, []), schemas.get(key, False)) for key in own]
     return found + [_row(k, declared[k], False)._replace(operator=f"{k[0]}.{k[1]}") for k in others]

@@ -13,11 +13,12 @@ import numpy as np
 from compass_core.arrays import Array
 from compass_core.reading.budget import Budget
 from compass_core.reading.limits import COMPUTED_BYTES, COMPUTED_ELEMENTS, MODEL_NODES
-from compassc.importers.declare import Operator, Table
+from compassc.importers.declare import Table
 from compassc.importers.onnx.declare import IGNORED, REFUSED
 from compassc.importers.onnx.folding import dense, evaluate, is_random
 from compassc.importers.onnx.functions import body_of, bound
 from compassc.importers.onnx.protobuf import array_of, attribute_value
+from compassc.importers.onnx.versions import newest
 from compassc.importers.refusals import CONTRADICTIONS, UNKNOWN, Refusal, Unknown
 from compassc.importers.values import ModelTensor, NotConstant, Refused, Reported
 
@@ -183,9 +184,9 @@ class Walk:
         if (domain, node.op_type) in self.functions:
             return self.function(self.functions[domain, node.op_type], node, inputs)
         self.before(node, inputs)
-        declared = self.table.select(domain, node.op_type, self.opsets.get(domain, 1))
-        if declared is not None:
-            return self.handled(declared, node, inputs)
+        made = self.handled(node, inputs)
+        if made is not None:
+            return made
         if (domain, node.op_type) in REFUSED:
             raise Refused(REFUSED[domain, node.op_type])
 
@@ -196,10 +197,16 @@ class Walk:
             )
         return self.function(body, node, inputs)
 
-    def handled(self, declared: Operator, node: NodeProto, inputs: list[Any]) -> Sequence[Item]:
-        """What an operator's function makes of a node."""
+    def handled(self, node: NodeProto, inputs: Sequence[Any]) -> Sequence[Item] | None:
+        """What an operator's function makes of a node; None where no function is declared."""
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        name, attributes = node.op_type, {a.name: attribute_value(a) for a in node.attribute if a.name not in IGNORED}
+        if not domain:  # operators of others have one form
+            name, inputs, attributes = newest(name, self.opset, inputs, attributes, self.known)
+        declared = self.table.select(domain, name, self.opsets.get(domain, 1))
+        if declared is None:
+            return None
         arguments = declared.arguments(inputs)
-        attributes = {a.name: attribute_value(a) for a in node.attribute if a.name not in IGNORED}
         declared.check_attributes(attributes)
         made = declared.handler(self, *arguments, **attributes)
         outputs = made if isinstance(made, (tuple, list)) else [made]

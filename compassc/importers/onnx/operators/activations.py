@@ -90,13 +90,6 @@ def swish(b: Building, x: Value, *, alpha: float = 1.0) -> Value:
 
 
 @operator("Clip")
-def clip_attributes(
-    b: Building, x: Value, *, min: float = -3.4028234663852886e38, max: float = 3.4028234663852886e38
-) -> Value:
-    return clipped(b, x, np.float32(min), np.float32(max))
-
-
-@operator("Clip", since=11)
 def clip(b: Building, x: Value, low: Value | None = None, high: Value | None = None) -> Value:
     """Computed limits are a maximum and a minimum."""
     if any(v is not None and (v.array is None or v.count != 1) for v in (low, high)):

@@ -197,12 +197,7 @@ def bit_cast(b: Building, x: Value, *, to: int) -> Value:
     return unary(b, x, "Cast", target, to_dtype=kind, clip_mode="BITS", ignore_scale_zp=True)
 
 
-@operator("Dropout")
-def dropout_attributes(b: Building, x: Value, *, ratio: float = 0.5, is_test: int = 0) -> list[Value]:
-    return [x, Value.of(np.ones(b.room(*x.shape), bool))]
-
-
-@operator("Dropout", since=12, partly="not in training")
+@operator("Dropout", partly="not in training")
 def dropout(
     b: Building, x: Value, ratio: Value | None = None, training: Value | None = None, *, seed: int = 0
 ) -> list[Value]:

@@ -76,7 +76,7 @@ def gather_nd(b: Building, x: Value, indices: Value, *, batch_dims: int = 0) -> 
     return b.value(made if shape else b.reshaped(made, ()), x.dtype)
 
 
-@operator("ScatterElements", "Scatter", since=9)
+@operator("ScatterElements", since=9)
 def scatter_elements(
     b: Building, x: Value, indices: Value, updates: Value, *, axis: int = 0, reduction: str = "none"
 ) -> Value:
@@ -147,7 +147,7 @@ def place_of_extreme(b: Building, x: Value, method: str, axis: int, last: bool =
     return b.value(made, np.int64, order)
 
 
-@operator("TopK", since=10)
+@operator("TopK")
 def top_k(b: Building, x: Value, k: Constant, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> list[Value]:
     """Of equal elements the first."""
     tensor, order = b.last(x, axis)

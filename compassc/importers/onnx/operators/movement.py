@@ -41,21 +41,11 @@ def flatten(b: Building, x: Value, *, axis: int = 1) -> Value:
 
 
 @operator("Squeeze")
-def squeeze_attributes(b: Building, x: Value, *, axes: Sequence[int] | None = None) -> Value:
-    return b.squeeze(x, [a for a, size in enumerate(x.shape) if size == 1] if axes is None else axes)
-
-
-@operator("Squeeze", since=13)
 def squeeze(b: Building, x: Value, axes: Constant | None = None) -> Value:
-    return squeeze_attributes(b, x, axes=None if axes is None else [int(a) for a in axes])
+    return b.squeeze(x, [a for a, n in enumerate(x.shape) if n == 1] if axes is None else [int(a) for a in axes])
 
 
 @operator("Unsqueeze")
-def unsqueeze_attributes(b: Building, x: Value, *, axes: Sequence[int]) -> Value:
-    return b.unsqueeze(x, axes)
-
-
-@operator("Unsqueeze", since=13)
 def unsqueeze(b: Building, x: Value, axes: Constant) -> Value:
     return b.unsqueeze(x, [int(a) for a in axes.reshape(-1)])
 
@@ -123,25 +113,16 @@ def split(b: Building, x: Value, axis: int, sizes: Sequence[int]) -> list[Value]
 
 
 @operator("Split", since=2)
-def split_attributes(b: Conversion, x: Value, *, axis: int = 0, split: Sequence[int] | None = None) -> list[Value]:
-    return _split(b, x, axis, split, None)
-
-
-@operator("Split", since=13)
 def split_input(
-    b: Conversion, x: Value, split: Constant | None = None, *, axis: int = 0, num_outputs: int | None = None
+    b: Conversion, x: Value, sizes: Constant | None = None, *, axis: int = 0, num_outputs: int | None = None
 ) -> list[Value]:
-    return _split(b, x, axis, None if split is None else [int(s) for s in split], num_outputs)
-
-
-def _split(b: Conversion, x: Value, axis: int, sizes: Sequence[int] | None, parts: int | None) -> list[Value]:
-    if sizes is None:
-        many = parts or len(b.outputs())
-        size, each = x.shape[x.axis(axis)], -(-x.shape[x.axis(axis)] // many)
-        if parts is None and size % many:
-            raise Refused(f"{size} elements do not divide into {many} parts")
-        sizes = [min(each, size - each * i) for i in range(many)]
-    return split(b, x, axis, sizes)
+    if sizes is not None:
+        return split(b, x, axis, [int(s) for s in sizes])
+    many = num_outputs or len(b.outputs())
+    size, each = x.shape[x.axis(axis)], -(-x.shape[x.axis(axis)] // many)
+    if num_outputs is None and size % many:
+        raise Refused(f"{size} elements do not divide into {many} parts")
+    return split(b, x, axis, [min(each, size - each * i) for i in range(many)])
 
 
 def sliced(
@@ -176,13 +157,6 @@ def _limits(begin: int, end: int, step: int) -> tuple[int, int | None, int]:
 
 
 @operator("Slice")
-def slice_attributes(
-    b: Building, x: Value, *, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int] | None = None
-) -> Value:
-    return sliced(b, x, starts, ends, [1] * len(starts), range(len(starts)) if axes is None else axes)
-
-
-@operator("Slice", since=10)
 def slice_inputs(
     b: Building, x: Value, starts: Constant, ends: Constant, axes: Constant | None = None, steps: Constant | None = None
 ) -> Value:
@@ -225,11 +199,6 @@ def tile(b: Building, x: Value, repeats: Constant) -> Value:
 
 
 @operator("Pad")
-def pad_attributes(b: Building, x: Value, *, pads: Sequence[int], mode: str = "constant", value: float = 0.0) -> Value:
-    return padded(b, x, pads, mode, value)
-
-
-@operator("Pad", since=11)
 def pad(
     b: Building,
     x: Value,

@@ -9,7 +9,7 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compassc.importers.building import Building
-from compassc.importers.onnx.declare import Constant, operator, select
+from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.quantised import (
     Levels,
     Quantised,
@@ -307,14 +307,13 @@ def _moved(b: Conversion, origin: Origin, out: Levels) -> Value | None:
     found = quantised_inputs(b, data)
     if found is None or not all(q.levels.is_one and q.levels.matches(out) for q in found):
         return None
-    declared = select("", origin.node.op_type, b.opset)
-    if declared is None or len(b.outputs_of(origin.node)) > 1:
+    if len(b.outputs_of(origin.node)) > 1:
         return None
     swapped = iter(found)
     inputs = [next(swapped).value if isinstance(v, Value) and v.is_float else v for v in origin.inputs]
     with marked(b, out):
-        made = b.handled(declared, origin.node, inputs)
-    return made[0] if isinstance(made[0], Value) else None
+        made = b.handled(origin.node, inputs)
+    return made[0] if made and isinstance(made[0], Value) else None
 
 
 FORMS: dict[str, Form] = {

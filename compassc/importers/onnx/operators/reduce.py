@@ -31,8 +31,6 @@ METHODS = {
     "ReduceL1": "L1",
     "ReduceL2": "L2",
 }
-INPUT_SINCE = {"ReduceSum": 13}
-"""From when on the axes are an input; 18 for the others."""
 LARGEST_COUNT = 46340
 """Of whole numbers that have a mean: the square, which bounds the sum of their rests, has 31 bits."""
 Make = Callable[[Building, Value, Sequence[int]], Value]
@@ -145,21 +143,14 @@ def _max(b: Building, x: Value, y: Value) -> Value:
 
 
 def _declare(name: str, make: Make) -> None:
-    def finish(b: Building, x: Value, axes: Sequence[int] | None, keep: int, noop: int) -> Value:
-        chosen = sorted(x.axis(a) for a in axes) if axes else [] if noop else list(range(x.rank))
-        found = make(b, x, chosen)
-        return found if keep or not chosen else b.squeeze(found, chosen)
-
     @operator(name)
-    def by_attribute(b: Building, x: Value, *, axes: Sequence[int] | None = None, keepdims: int = 1) -> Value:
-        return finish(b, x, axes, keepdims, 0)
-
-    @operator(name, since=INPUT_SINCE.get(name, 18))
-    def by_input(
+    def handler(
         b: Building, x: Value, axes: Constant | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
     ) -> Value:
-        listed = None if axes is None else [int(a) for a in axes.reshape(-1)]
-        return finish(b, x, listed, keepdims, noop_with_empty_axes)
+        listed = [] if axes is None else [int(a) for a in axes.reshape(-1)]
+        chosen = sorted(x.axis(a) for a in listed) if listed or noop_with_empty_axes else list(range(x.rank))
+        found = make(b, x, chosen)
+        return found if keepdims or not chosen else b.squeeze(found, chosen)
 
 
 for _name, _method in METHODS.items():

@@ -22,33 +22,6 @@ def _boxes(b: Building, rois: Value, columns: Sequence[int]) -> Value:
 
 
 @operator("RoiAlign", since=10)
-def roi_align_half(
-    b: Building,
-    x: Value,
-    rois: Value,
-    images: Value,
-    *,
-    mode: str = "avg",
-    output_height: int = 1,
-    output_width: int = 1,
-    sampling_ratio: int = 0,
-    spatial_scale: float = 1.0,
-) -> Value:
-    return roi_align(
-        b,
-        x,
-        rois,
-        images,
-        mode=mode,
-        output_height=output_height,
-        output_width=output_width,
-        sampling_ratio=sampling_ratio,
-        spatial_scale=spatial_scale,
-        coordinate_transformation_mode="output_half_pixel",
-    )
-
-
-@operator("RoiAlign", since=16)
 def roi_align(
     b: Building,
     x: Value,

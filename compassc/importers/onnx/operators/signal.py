@@ -136,13 +136,6 @@ def _fourier(count: int, inverse: bool, onesided: bool, parts: int, back: bool) 
 
 
 @operator("DFT", since=17)
-def dft_attribute(
-    b: Building, x: Value, length: Constant | None = None, *, axis: int = 1, inverse: int = 0, onesided: int = 0
-) -> Value:
-    return dft(b, x, length, np.asarray(axis), inverse=inverse, onesided=onesided)
-
-
-@operator("DFT", since=20)
 def dft(
     b: Building,
     x: Value,

@@ -24,24 +24,7 @@ LAYER_MODES = (
 )
 
 
-@operator("Upsample", since=7)
-def upsample_attributes(b: Building, x: Value, *, scales: Sequence[float], mode: str = "nearest") -> Value:
-    return upsample(b, x, np.asarray(scales, np.float32), mode=mode)
-
-
-@operator("Upsample", since=9)
-def upsample(b: Building, x: Value, scales: Constant, *, mode: str = "nearest") -> Value:
-    return resize_10(b, x, scales, mode="linear" if mode == "bilinear" else mode)
-
-
-@operator("Resize", since=10)
-def resize_10(b: Building, x: Value, scales: Constant, *, mode: str = "nearest") -> Value:
-    return resize(
-        b, x, None, scales, None, mode=mode, coordinate_transformation_mode="asymmetric", nearest_mode="floor"
-    )
-
-
-@operator("Resize", since=11)
+@operator("Resize")
 def resize(
     b: Building,
     x: Value,
@@ -60,6 +43,7 @@ def resize(
     keep_aspect_ratio_policy: str = "stretch",
 ) -> Value:
     """Images by the layer, whatever else along one axis after the other."""
+    mode = "linear" if mode == "bilinear" else mode
     resized = resized_axes(x, roi, scales, sizes, axes, coordinate_transformation_mode, keep_aspect_ratio_policy)
     cubic = {"coefficient": cubic_coeff_a, "exclude_outside": bool(exclude_outside), "antialias": bool(antialias)}
     if mode != "nearest" and not x.is_float:

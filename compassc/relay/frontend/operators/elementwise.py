@@ -103,7 +103,7 @@ def where(b: Expressions, condition: Term, x: Term, y: Term) -> Term:
     return b.call("where", condition, x, y)
 
 
-@operator("Clip", since=11)
+@operator("Clip")
 def clip(b: Expressions, x: Term, low: Term | None = None, high: Term | None = None) -> Term:
     known = [None if v is None else v.array for v in (low, high)]
     if x.kind == "float32" and all(k is not None for k in known):
@@ -115,18 +115,9 @@ def clip(b: Expressions, x: Term, low: Term | None = None, high: Term | None = N
     return b.call("minimum", x, high) if high is not None else x
 
 
-@operator("Clip", since=6)
-def clip_by_numbers(b: Expressions, x: Term, *, min: float | None = None, max: float | None = None) -> Term:
-    return clip(b, x, *(None if v is None else b.of(v, x) for v in (min, max)))
-
-
 @operator("LeakyRelu")
 def leaky_relu(b: Expressions, x: Term, *, alpha: float = 0.01) -> Term:
     return b.call("nn.leaky_relu", x, alpha=alpha)
-
-
-def _cast(b: Expressions, x: Term, dtype: Any) -> Term:
-    return b.cast(x, dtype)
 
 
 @operator("Cast", since=6)
@@ -134,7 +125,7 @@ def cast(b: Expressions, x: Term, *, to: int, saturate: int = 1, round_mode: str
     dtype = numpy_type(to)
     if dtype.kind == "O":
         raise Refused("text is not supported")
-    return _cast(b, x, dtype)
+    return b.cast(x, dtype)
 
 
 @operator("BitCast")
@@ -148,7 +139,7 @@ def identity(b: Expressions, x: Any) -> list[Any]:
     return [x]
 
 
-@operator("Dropout", since=12)
+@operator("Dropout")
 def dropout(
     b: Expressions, x: Term, ratio: Term | None = None, training: Term | None = None, *, seed: int = 0
 ) -> list[Any]:
@@ -159,11 +150,6 @@ def dropout(
             raise Refused("it is random")
     mask = [b.full(b.known(np.asarray(True)), b.sizes(x))] if b.uses(1) else []
     return [x, *mask]
-
-
-@operator("Dropout", since=7)
-def dropout_of_attributes(b: Expressions, x: Term, *, ratio: float = 0.5) -> list[Any]:
-    return dropout(b, x)
 
 
 @operator("PRelu", since=9)

@@ -49,18 +49,13 @@ def gather_nd(b: Expressions, x: Term, places: Term, *, batch_dims: int = 0) -> 
 REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "max": "max", "min": "min"}
 
 
-@operator("ScatterElements", since=11)
+@operator("ScatterElements")
 def scatter_elements(
     b: Expressions, x: Term, places: Term, values: Term, *, axis: int = 0, reduction: str = "none"
 ) -> Term:
     at = x.axis(axis)
     turned = counted_from_front(b, places, b.size(x, at))
     return b.call("scatter_elements", x, turned, values, axis=at, reduction=REDUCTIONS[reduction])
-
-
-@operator("Scatter", since=9)
-def scatter(b: Expressions, x: Term, places: Term, values: Term, *, axis: int = 0) -> Term:
-    return scatter_elements(b, x, places, values, axis=axis)
 
 
 @operator("ScatterND", since=11)
@@ -79,7 +74,7 @@ def one_hot(b: Expressions, places: Term, depth: Term, values: Term, *, axis: in
     return b.call("one_hot", turned, on, off, depth=size, axis=axis % rank, dtype=values.kind)
 
 
-@operator("TopK", since=10)
+@operator("TopK")
 def top(b: Expressions, x: Term, count: Term, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> list[Term]:
     (k,) = b.listed(count)
     if k == 0:
@@ -137,7 +132,7 @@ def suppress(
     return b.call("strided_slice", rows, begin=begin, end=end, strides=b.vector([1, 1]))
 
 
-@operator("RoiAlign", since=16)
+@operator("RoiAlign")
 def align(
     b: Expressions, x: Term, regions: Term, batch: Term, *, mode: str = "avg", output_height: int = 1, output_width: int = 1,
     sampling_ratio: int = 0, spatial_scale: float = 1.0, coordinate_transformation_mode: str = "half_pixel",
@@ -150,17 +145,6 @@ def align(
     return b.call(
         "vision.roi_align", x, rows, pooled_size=(output_height, output_width), spatial_scale=spatial_scale,
         sample_ratio=sampling_ratio or -1, mode=mode,
-    )  # fmt: skip
-
-
-@operator("RoiAlign", since=10)
-def align_of_old(
-    b: Expressions, x: Term, regions: Term, batch: Term, *, mode: str = "avg", output_height: int = 1, output_width: int = 1,
-    sampling_ratio: int = 0, spatial_scale: float = 1.0,
-) -> Term:  # fmt: skip
-    return align(
-        b, x, regions, batch, mode=mode, output_height=output_height, output_width=output_width, sampling_ratio=sampling_ratio,
-        spatial_scale=spatial_scale, coordinate_transformation_mode="output_half_pixel",
     )  # fmt: skip
 
 

@@ -99,24 +99,14 @@ def unsqueezed(b: Expressions, x: Term, axes: Sequence[int]) -> Term:
     return x
 
 
-@operator("Squeeze", since=13)
+@operator("Squeeze")
 def squeeze(b: Expressions, x: Term, axes: Constant | None = None) -> Term:
     return squeezed(b, x, None if axes is None else axes.reshape(-1).tolist())
 
 
-@operator("Squeeze")
-def squeeze_by_attribute(b: Expressions, x: Term, *, axes: Sequence[int] | None = None) -> Term:
-    return squeezed(b, x, axes)
-
-
-@operator("Unsqueeze", since=13)
+@operator("Unsqueeze")
 def unsqueeze(b: Expressions, x: Term, axes: Constant) -> Term:
     return unsqueezed(b, x, axes.reshape(-1).tolist())
-
-
-@operator("Unsqueeze")
-def unsqueeze_by_attribute(b: Expressions, x: Term, *, axes: Sequence[int]) -> Term:
-    return unsqueezed(b, x, axes)
 
 
 @operator("Transpose")
@@ -174,7 +164,7 @@ def _even(b: Expressions, x: Term, axis: int, count: int) -> list[int]:
     return [min(each, max(size - i * each, 0)) for i in range(count)]
 
 
-@operator("Split", since=13)
+@operator("Split")
 def split(
     b: Expressions, x: Term, sizes: Constant | None = None, *, axis: int = 0, num_outputs: int | None = None
 ) -> list[Term]:
@@ -182,12 +172,7 @@ def split(
     return parts(b, x, axis, each)
 
 
-@operator("Split")
-def split_by_attribute(b: Expressions, x: Term, *, split: Sequence[int] | None = None, axis: int = 0) -> list[Term]:
-    return parts(b, x, axis, split if split is not None else _even(b, x, axis, len(b.outputs())))
-
-
-@operator("Slice", since=10)
+@operator("Slice")
 def cut(
     b: Expressions, x: Term, starts: Term, ends: Term, axes: Constant | None = None, steps: Constant | None = None
 ) -> Term:
@@ -228,18 +213,10 @@ def _computed_cut(b: Expressions, x: Term, cuts: dict[int, tuple[Size, Size, int
     return b.call("strided_slice", x, begin=b.vector(rows[0]), end=b.vector(rows[1]), strides=b.vector(rows[2]))
 
 
-@operator("Slice")
-def cut_by_attributes(
-    b: Expressions, x: Term, *, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int] | None = None
-) -> Term:
-    first, last = (b.known(np.asarray(v, np.int64)) for v in (starts, ends))
-    return cut(b, x, first, last, None if axes is None else np.asarray(axes))
-
-
 MODES = {"constant": "constant", "edge": "edge", "reflect": "reflect"}
 
 
-@operator("Pad", since=11)
+@operator("Pad")
 def pad(
     b: Expressions,
     x: Term,
@@ -288,13 +265,6 @@ def _wrapped(b: Expressions, x: Term, widths: Sequence[tuple[int, int]]) -> Term
     return x
 
 
-@operator("Pad", since=2)
-def pad_by_attributes(
-    b: Expressions, x: Term, *, pads: Sequence[int], mode: str = "constant", value: float = 0.0
-) -> Term:
-    return pad(b, x, b.known(np.asarray(pads, np.int64)), b.of(value, x), mode=mode)
-
-
 @operator("ConstantOfShape", since=9)
 def constant_of_shape(b: Expressions, shape: Term, *, value: Array | None = None) -> Term:
     number = np.zeros((), np.float32) if value is None else value.reshape(())
@@ -315,14 +285,9 @@ def eye_like(b: Expressions, x: Term, *, dtype: int | None = None, k: int = 0) -
     return b.known(np.eye(x.shape[0], x.shape[1], k=k, dtype=kind))
 
 
-@operator("DepthToSpace", since=13)
+@operator("DepthToSpace")
 def depth_to_space(b: Expressions, x: Term, *, blocksize: int, mode: str = "DCR") -> Term:
     return b.call("nn.depth_to_space", x, block_size=blocksize, mode=mode)
-
-
-@operator("DepthToSpace")
-def depth_to_space_of_columns(b: Expressions, x: Term, *, blocksize: int) -> Term:
-    return depth_to_space(b, x, blocksize=blocksize)
 
 
 @operator("SpaceToDepth")

@@ -75,14 +75,7 @@ def _stable(b: Expressions, x: Term, axes: Sequence[int] | None, keep: bool) -> 
     return b.cast(made, x.dtype)
 
 
-def _reduction(name: str, b: Expressions, x: Term, axes: Sequence[int] | None, keep: bool, noop: bool) -> Term:
-    if noop and not axes:
-        first, _, last = REDUCTIONS.get(name, (_same, "", _same))
-        return last(b, first(b, x))
-    return _stable(b, x, axes, keep) if name == "ReduceLogSumExp" else reduced(b, name, x, axes, keep)
-
-
-def by_input(
+def _reduction(
     name: str,
     b: Expressions,
     x: Term,
@@ -92,16 +85,18 @@ def by_input(
     noop_with_empty_axes: int = 0,
 ) -> Term:
     listed = None if axes is None else axes.reshape(-1).tolist()
-    return _reduction(name, b, x, listed, bool(keepdims), bool(noop_with_empty_axes))
-
-
-def by_attribute(name: str, b: Expressions, x: Term, *, axes: Sequence[int] | None = None, keepdims: int = 1) -> Term:
-    return _reduction(name, b, x, axes, bool(keepdims), False)
+    if noop_with_empty_axes and not listed:
+        first, _, last = REDUCTIONS.get(name, (_same, "", _same))
+        return last(b, first(b, x))
+    return (
+        _stable(b, x, listed, bool(keepdims))
+        if name == "ReduceLogSumExp"
+        else reduced(b, name, x, listed, bool(keepdims))
+    )
 
 
 for _name in (*REDUCTIONS, "ReduceLogSumExp"):
-    operator(_name)(partial(by_attribute, _name))
-    operator(_name, since=13 if _name == "ReduceSum" else 18)(partial(by_input, _name))
+    operator(_name)(partial(_reduction, _name))
 
 
 @operator("ArgMax", "ArgMin")
@@ -142,25 +137,17 @@ def hardmax(b: Expressions, x: Term, *, axis: int = -1) -> Term:
     return b.call("one_hot", places, one, zero, depth=size, axis=at, dtype=x.kind)
 
 
-@operator("BatchNormalization", since=14)
+@operator("BatchNormalization")
 def batch_normalization(
     b: Expressions, x: Term, scale: Term, bias: Term, mean: Term, variance: Term, *, epsilon: float = 1e-5,
-    momentum: float = 0.9, training_mode: int = 0,
+    momentum: float = 0.9, training_mode: int = 0, spatial: int = 1,
 ) -> Term:  # fmt: skip
     if training_mode:
         raise Refused("operators of training are not supported")
-    wide = [b.cast(v, x.dtype) for v in (scale, bias, mean, variance)]
-    return b.call("nn.batch_norm", x, *wide, axis=1 if x.rank > 1 else 0, epsilon=epsilon)
-
-
-@operator("BatchNormalization", since=7)
-def batch_normalization_of_channels(
-    b: Expressions, x: Term, scale: Term, bias: Term, mean: Term, variance: Term, *, epsilon: float = 1e-5,
-    momentum: float = 0.9, spatial: int = 1,
-) -> Term:  # fmt: skip
     if not spatial:
         raise Refused("its attribute 'spatial' is 0")
-    return batch_normalization(b, x, scale, bias, mean, variance, epsilon=epsilon)
+    wide = [b.cast(v, x.dtype) for v in (scale, bias, mean, variance)]
+    return b.call("nn.batch_norm", x, *wide, axis=1 if x.rank > 1 else 0, epsilon=epsilon)
 
 
 @operator("InstanceNormalization", since=6)

@@ -17,7 +17,7 @@ METHODS = {"nearest": "nearest_neighbor", "linear": "linear", "cubic": "cubic"}
 COORDINATES = ("half_pixel", "align_corners", "asymmetric")
 
 
-@operator("Resize", since=11)
+@operator("Resize")
 def resize(
     b: Expressions, x: Term, roi: Constant | None = None, scales: Constant | None = None, sizes: Constant | None = None, *,
     mode: str = "nearest", coordinate_transformation_mode: str = "half_pixel", nearest_mode: str = "round_prefer_floor",
@@ -49,21 +49,6 @@ def resize(
         made = b.call("nn.dense", b.transpose(x, order), matrix.astype(x.dtype))
         x = b.transpose(b.call("add", made, beyond.astype(x.dtype)) if beyond.any() else made, list(np.argsort(order)))
     return x
-
-
-@operator("Resize", since=10)
-def resize_by_scales(b: Expressions, x: Term, scales: Constant, *, mode: str = "nearest") -> Term:
-    return resize(b, x, None, scales, mode=mode, coordinate_transformation_mode="asymmetric", nearest_mode="floor")
-
-
-@operator("Upsample", since=9)
-def upsample(b: Expressions, x: Term, scales: Constant, *, mode: str = "nearest") -> Term:
-    return resize_by_scales(b, x, scales, mode=mode)
-
-
-@operator("Upsample", since=7)
-def upsample_by_attribute(b: Expressions, x: Term, *, scales: Sequence[float], mode: str = "nearest") -> Term:
-    return resize_by_scales(b, x, np.asarray(scales, np.float32), mode=mode)
 
 
 SAMPLED = {"linear": "bilinear", "bilinear": "bilinear", "nearest": "nearest", "cubic": "bicubic", "bicubic": "bicubic"}

@@ -51,18 +51,7 @@ def _part(b: Expressions, x: Term, index: int) -> Term:
     return b.call("take", x, np.asarray(index, INDEX), axis=x.rank - 1)
 
 
-def _along(b: Expressions, x: Term, axis: int, length: Constant | None, inverse: bool, onesided: bool) -> Term:
-    at = x.axis(axis)
-    order = [a for a in range(x.rank - 1) if a != at] + [at, x.rank - 1]
-    turned = b.transpose(x, order)
-    own = _extents(turned)[-2]
-    whole = 2 * (own - 1) if onesided and inverse else own
-    size = int(length.reshape(-1)[0]) if length is not None else whole
-    made = _transformed(b, turned, size, inverse, onesided)
-    return b.transpose(made, [int(a) for a in np.argsort(order)])
-
-
-@operator("DFT", since=20)
+@operator("DFT")
 def fourier(
     b: Expressions,
     x: Term,
@@ -72,15 +61,14 @@ def fourier(
     inverse: int = 0,
     onesided: int = 0,
 ) -> Term:
-    at = -2 if axis is None else int(axis.reshape(-1)[0])
-    return _along(b, x, at, length, bool(inverse), bool(onesided))
-
-
-@operator("DFT", since=17)
-def fourier_by_attribute(
-    b: Expressions, x: Term, length: Constant | None = None, *, axis: int = 1, inverse: int = 0, onesided: int = 0
-) -> Term:
-    return _along(b, x, axis, length, bool(inverse), bool(onesided))
+    at = x.axis(-2 if axis is None else int(axis.reshape(-1)[0]))
+    order = [a for a in range(x.rank - 1) if a != at] + [at, x.rank - 1]
+    turned = b.transpose(x, order)
+    own = _extents(turned)[-2]
+    whole = 2 * (own - 1) if onesided and inverse else own
+    size = int(length.reshape(-1)[0]) if length is not None else whole
+    made = _transformed(b, turned, size, bool(inverse), bool(onesided))
+    return b.transpose(made, [int(a) for a in np.argsort(order)])
 
 
 @operator("STFT", since=17)
