@@ -123,6 +123,8 @@ class _Loader(importlib.abc.Loader):
         module.__doc__ = f"{module.__name__}, as compassc offers it."
         module.__getattr__ = partial(_lookup, module)  # type: ignore[method-assign]
         module.__dir__ = partial(_names, module.__name__)  # type: ignore[method-assign]
+        if MODULES[module.__name__].own:
+            vars(module).update((name, _lookup(module, name)) for name in _names(module.__name__))
 
 
 class _Program(_Loader):

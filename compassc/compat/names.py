@@ -5,22 +5,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from .module_names import Names
+from .relay_names import EQUALITY, PADS, PARAMS, RELAY, TYPES
 
 DSL, RUNTIME, FRAMEWORK = "compassc.dsl", "compass_runtime", "compassc.compat.framework"
-
-
-@dataclass(frozen=True)
-class Names:
-    """What one vendor module offers: `given`, name -> home; then all public names of the modules `like`, then the operators of
-    Relay below a prefix, "" for those without one.
-
-    A home is `MODULE:NAME`, or `MODULE:` for the same name there.
-    """
-
-    given: dict[str, str] = field(default_factory=dict)
-    like: tuple[str, ...] = ()
-    operators: str | None = None
 
 
 def _from(**homes: str) -> dict[str, str]:
@@ -56,7 +44,7 @@ _SCRIPT_PARTS = {
     "PySimInfo": "compassc.language.dispatch:",
     "register_ir_api": "compassc.language.dispatch:",
 }
-_RUNTIME = "Device NDArray PackedFunc Module cpu cuda device load_module convert"
+_RUNTIME = "Device NDArray PackedFunc Module cpu cuda device load_module"
 _REGISTRY = "convert get_global_func list_global_func_names register_func remove_global_func"
 
 _SCRIPT = "compassc.compat.tvmscript:"
@@ -67,30 +55,9 @@ _VALUES = """IterVar abs acos acosh all any asin asinh atan atanh call_extern ca
     sinh sqrt sum tan tanh trunc truncdiv truncmod"""
 _OF_STAGES = """Buffer CreateAttachPath CreateReadGraph Fuse InferBound PostDFSOrder ScheduleOps
     SchedulePostProcToPrimFunc Singleton Split VerifyCompactBuffer"""
-_RELAY, _RELAY_NODES = "compassc.relay", "compassc.compat.relay_nodes"
-_WITH_FIELDS = " ".join(
-    f"{kind}WithFields"
-    for kind in "Call Constant Function If Let RefCreate RefRead RefWrite Tuple TupleGetItem Var".split()
-)
+_RELAY = "compassc.relay"
 _TVMC = {n: f"{_RELAY}.tvmc:" for n in ("TVMCModel", "TVMCPackage", "TVMCResult")}
-_OPERATORS = "annotation dyn image nn qnn random vision"
-"""The prefixes of operators that modules are named after."""
-_REGISTRY_OF_RELAY = """Op OpPattern get list_op_names register register_op_attr register_shape_func register_external_compiler
-    register_compute register_strategy register_pattern register_alter_op_layout register_convert_op_layout
-    register_infer_correct_layout register_legalize register_gradient register_stateful register_fake_quantization_to_integer
-    register_optional_fake_quantization_to_integer register_mixed_precision_conversion"""
-_PARAMS = "load_param_dict load_param_dict_from_file save_param_dict save_param_dict_to_file"
-_BUILDING = {
-    "build": f"{_RELAY}.backend.build:",
-    "create_executor": f"{_RELAY}.backend.executors:",
-    "load_param_dict": "compass_runtime.param_dict:",
-    "optimize": f"{_RELAY}.backend.build:",
-    "save_param_dict": "compass_runtime.param_dict:",
-}
-_EQUALITY = "structural_equal assert_structural_equal structural_hash get_first_structural_mismatch"
-_TYPES_OF_RELAY = """FuncType GlobalTypeVar IncompleteType TensorType TupleType Type TypeCall TypeData TypeKind TypeRelation TypeVar"""
 _TAGS = "BROADCAST COMM_REDUCE COMM_REDUCE_IDX ELEMWISE INJECTIVE is_broadcast is_injective"
-_PADS = "get_pad_tuple get_pad_tuple1d get_pad_tuple3d get_pad_tuple_generic"
 _NVCC = """find_cuda_path get_cuda_version get_target_compute_version have_bf16 have_cudagraph have_fp16 have_fp8 have_int8
     have_tensorcore parse_compute_version"""
 _TENSORS = "ComputeOp ExternOp Operation PlaceholderOp ScanOp Tensor TensorSlice"
@@ -100,13 +67,12 @@ _PASS_CONTEXT = "compassc.compat.pass_context:"
 _CONTEXTS = {
     **{n: "compassc.pass_manager.context:" for n in ("Pass", "PassContext", "PassInfo", "Sequential")},
     **{n: _PASS_CONTEXT for n in ("PrintIR", "module_pass")},
+    "ModulePass": "compassc.pass_manager.context:Pass",
 }
 _INSTRUMENTS = "PassInstrument PassTimingInstrument PrintAfterAll PrintBeforeAll pass_instrument"
 
 _SESSIONS = "LocalSession PopenSession Server TrackerSession connect connect_tracker"
 
-_MACHINE = "Executable VirtualMachine compile VMCompiler"
-_NETWORKS = "dqn init layers mlp mobilenet resnet squeezenet"
 
 _STATES = {
     **{n: "compassc.tir.scopes:" for n in ("CachedFlags", "DepKind", "Dependency")},
@@ -118,13 +84,14 @@ MODULES: dict[str, Names] = {
         _from(
             dtypes="DataType",
             framework="__version__ IRModule build compile ext_dev gpu lower metal opencl rocm vulkan",
-            runtime="convert cpu cuda device get_global_func register_func",
+            runtime="cpu cuda device get_global_func register_func",
             te="Range",
             utils="can_implicit_convert get_range int_within_range",
         )
         | {
             "TVMError": "compass_core.errors:CompassError",
             "context": f"{RUNTIME}:device",
+            "convert": "compassc.compat.relay_nodes:",
         }
     ),
     "tvm._ffi": Names(_from(runtime=_REGISTRY)),
@@ -245,93 +212,18 @@ MODULES: dict[str, Names] = {
         _from(
             framework="IRModule",
         )
-        | {n: f"{_IR_FUNCTIONS}:" for n in _EQUALITY.split()}
+        | {n: f"{_IR_FUNCTIONS}:" for n in EQUALITY.split()}
         | {n: f"{_IR_FUNCTIONS}:" for n in ("load_json", "save_json")}
-        | {n: f"{_RELAY}.types:" for n in _TYPES_OF_RELAY.split()}
-        | {"Constructor": f"{_RELAY}.expr:", "Op": f"{_RELAY}.operators:"}
+        | {n: f"{_RELAY}.types:" for n in TYPES.split()}
+        | {"Constructor": f"{_RELAY}.expr:", "Op": f"{_RELAY}.operators:", "RelayExpr": f"{_RELAY}.expr:Expr"}
+        | {n: f"{_RELAY}.attributes:" for n in ("Attrs", "DictAttrs")}
+        | {n: f"{_RELAY}.qnn.affine:" for n in ("TensorAffineType", "TupleAffineType")}
+        | {n: "compassc.compat.relay_nodes:" for n in ("EnvFunc", "SourceName", "Span")}
         | {n: "compassc.compat.nodes:" for n in ("Array", "Map", "PointerType", "PrimType", "make_node", *_NUMBERS)}
         | {"register_intrin_lowering": "compassc.te.intrinsics:", "register_op_attr": f"{_IR_FUNCTIONS}:"}
         | {"GlobalVar": "compassc.ir.members:", "Range": "compassc.te:"}
     ),
-    "tvm.relay": Names(
-        {name: f"{_RELAY_NODES}:" for name in f"{_WITH_FIELDS} ShapeVar".split()}
-        | _BUILDING
-        | {"build_config": "compassc.pass_manager.context:PassContext"},
-        like=(_RELAY,),
-        operators="",
-    ),
-    "tvm.relay.build_module": Names({"bind_params_by_name": f"{_RELAY}.bind:"} | _BUILDING),
-    "tvm.relay.param_dict": Names({n: "compass_runtime.param_dict:" for n in _PARAMS.split()}),
-    "tvm.relay.transform.mixed_precision": Names(
-        {
-            n: f"{_RELAY}.passes.to_mixed_precision:"
-            for n in ("MIXED_PRECISION_ALWAYS", "MIXED_PRECISION_FOLLOW", "MIXED_PRECISION_NEVER")
-        }
-    ),
-    "tvm.relay.transform.infer_layout_utils": Names({"InferCorrectLayoutOutput": f"{_RELAY}.passes._layout_rules:"}),
-    "tvm.relay.transform": Names(like=(f"{_RELAY}.transform",)),
-    **{
-        f"tvm.relay.{module}": Names({name: f"{_RELAY}.{home}:" for name in names.split()})
-        for module, (home, names) in {
-            "expr_functor": ("functor", "ExprFunctor ExprMutator ExprVisitor"),
-            "loops": ("loops", "while_loop"),
-            "parser": ("parser", "fromtext parse parse_expr"),
-            "prelude": ("std", "Prelude"),
-            "scope_builder": ("scope_builder", "ScopeBuilder"),
-            "type_functor": ("functor", "TypeFunctor TypeMutator TypeVisitor"),
-            "backend.interpreter": ("interpreter", "Closure ConstructorValue Interpreter RefValue"),
-        }.items()
-    },
-    "tvm.relay.adt": Names(like=(f"{_RELAY}.expr", f"{_RELAY}.types")),
-    "tvm.relay.analysis": Names(like=(f"{_RELAY}.analysis",)),
-    "tvm.relay.backend": Names(),
-    "tvm.relay.dataflow_pattern": Names(like=(f"{_RELAY}.dataflow_pattern",)),
-    "tvm.relay.expr": Names(
-        {name: f"{_RELAY_NODES}:" for name in _WITH_FIELDS.split()} | {"bind": f"{_RELAY}.bind:"},
-        like=(f"{_RELAY}.expr",),
-    ),
-    "tvm.relay.frontend": Names(like=(f"{_RELAY}.frontend",)),
-    "tvm.relay.function": Names(
-        {"FunctionWithFields": f"{_RELAY_NODES}:", "BaseFunc": f"{_RELAY}.module:"}, like=(f"{_RELAY}.expr",)
-    ),
-    **{
-        f"tvm.relay.op.contrib{module}": Names(
-            {n: f"{_RELAY}.contrib:" for n in ("get_pattern_table", "register_pattern_table")}
-        )
-        for module in ("", ".register")
-    },
-    "tvm.relay.op": Names(
-        {n: f"{_RELAY}.op:" for n in _REGISTRY_OF_RELAY.split()}
-        | {n: f"{_RELAY}.strategy:" for n in ("OpImplementation", "OpSpecialization", "OpStrategy")},
-        operators="",
-    ),
-    "tvm.relay.op.strategy": Names(
-        {n: f"{_RELAY}.strategy:" for n in ("wrap_compute_conv2d", "wrap_compute_dense", "wrap_topi_schedule")}
-    ),
-    "tvm.relay.backend.te_compiler": Names(
-        {n: f"{_RELAY}.strategy:" for n in ("get_valid_implementations", "select_implementation")}
-    ),
-    **{
-        f"tvm.relay.{module}": Names(operators=prefix)
-        for prefix in _OPERATORS.split()
-        for module in ((prefix,) if prefix == "qnn" else (prefix, f"op.{prefix}"))
-    },
-    "tvm.relay.qnn.op": Names(
-        {n: f"{_RELAY}.qnn.op:" for n in ("register_qnn_canonicalize", "register_qnn_legalize", "requantize_config")},
-        operators="qnn",
-    ),
-    "tvm.relay.qnn.transform": Names(like=(f"{_RELAY}.qnn.transform",)),
-    **{f"tvm.relay.{n}": Names({n: f"{_RELAY}.backend.vm:" for n in _MACHINE.split()}) for n in ("backend.vm", "vm")},
-    "tvm.runtime.vm": Names({n: f"{_RELAY}.backend.vm:" for n in ("Executable", "VirtualMachine")}),
-    "tvm.relay.testing": Names(
-        {n: f"{_RELAY_NODES}:" for n in ("count", "make_nat_expr", "make_nat_value")}
-        | {n: "compassc.compat.relay_testing:" for n in ("run_infer_type", "run_opt_pass")}
-        | {n: f"{_RELAY}.testing.gradients:" for n in ("check_grad", "count_ops", "rand")}
-        | {"Prelude": f"{_RELAY}.std:", "create_workload": f"{_RELAY}.testing:"}
-    ),
-    **{f"tvm.relay.testing.{n}": Names(like=(f"{_RELAY}.testing.{n}",)) for n in _NETWORKS.split()},
-    "tvm.relay.testing.temp_op_attr": Names({"TempOpAttr": f"{_RELAY}.op:temporary"}),
-    "tvm.relay.ty": Names({"ShapeVar": f"{_RELAY_NODES}:"}, like=(f"{_RELAY}.types",)),
+    **RELAY,
     "tvm.meta_schedule": Names(
         {
             name: f"compassc.compat.meta_schedule.{home}:"
@@ -395,7 +287,8 @@ MODULES: dict[str, Names] = {
     "tvm.rpc.tracker": Names({"Tracker": f"{RUNTIME}.rpc:"}),
     "tvm.runtime": Names(
         _from(dtypes="DataType", runtime=_RUNTIME, framework="enabled num_threads", te="const")
-        | {n: "compass_runtime.param_dict:" for n in _PARAMS.split()}
+        | {n: "compass_runtime.param_dict:" for n in PARAMS.split()}
+        | {"convert": "compassc.compat.relay_nodes:"}
     ),
     "tvm.runtime.ndarray": Names(_from(runtime="NDArray array cpu cuda device empty from_dlpack")),
     "tvm.script": Names({"from_source": _SCRIPT, "ir_module": _SCRIPT}),
@@ -430,12 +323,12 @@ MODULES: dict[str, Names] = {
     "tvm.topi.image": Names(like=("compassc.topi.image",)),
     "tvm.topi.nn": Names(like=("compassc.topi.nn",)),
     **{f"tvm.topi.{part}": Names(like=("compassc.topi",)) for part in ("broadcast", "math", "reduction", "transform")},
-    "tvm.topi.nn.utils": Names({n: "compassc.compat.topi_utils:" for n in _PADS.split()}),
+    "tvm.topi.nn.utils": Names({n: "compassc.compat.topi_utils:" for n in PADS.split()}),
     "tvm.topi.utils": Names(like=("compassc.compat.topi_utils",)),
     "tvm.topi.testing": Names(like=("compassc.compat.topi_testing", "compassc.compat.topi_references")),
     "tvm.topi.tag": Names({n: "compassc.compat.topi_utils:" for n in _TAGS.split()}),
     "tvm.testing": Names({"assert_allclose": "numpy.testing:"}, like=("compassc.compat.testing",)),
-    "tvm.testing.plugin": Names(like=("compassc.compat.pytest_plugin",)),
+    "tvm.testing.plugin": Names(like=("compassc.compat.pytest_plugin",), own=True),
     "tvm.tir": Names(
         {"build": f"{FRAMEWORK}:build_functions"}
         | _from(framework="IRModule likely", te=_VALUES)
@@ -511,7 +404,6 @@ MODULES: dict[str, Names] = {
     "tvm.ir.instrument": Names({n: "compassc.pass_manager.instruments:" for n in _INSTRUMENTS.split()}),
     "tvm.instrument": Names({n: "compassc.pass_manager.instruments:" for n in _INSTRUMENTS.split()}),
     "tvm.ir.module": Names(_from(framework="IRModule")),
-    "tvm.ir.base": Names({n: f"{_IR_FUNCTIONS}:" for n in (*_EQUALITY.split(), "load_json", "save_json")}),
     "tvm.ir.expr": Names(
         {"GlobalVar": "compassc.ir.members:", "Range": "compassc.te:"} | {n: "compassc.compat.nodes:" for n in _NUMBERS}
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -43,10 +44,10 @@ module_pass.__doc__ = "Decorates a function of (module, context), or a class wit
 
 
 def PrintIR(header: str = "", show_meta_data: bool = False) -> Pass:
-    """The pass that prints the module that it is given."""
+    """The pass that prints the module that it is given, behind its name and a header, to stderr as logs are."""
 
     def shown(module: IRModule) -> IRModule:
-        print("\n".join(filter(None, (header, str(module)))))
+        print(f"PrintIR({header}):", str(module), sep="\n", file=sys.stderr)
         return module
 
     return Pass(shown, "PrintIR")

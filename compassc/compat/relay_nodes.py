@@ -3,10 +3,14 @@ their keys."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
+import compass_core.errors as core
+import compass_runtime.packed as runtime
 from compass_core.errors import UsageError
+from compassc.relay.attributes import Attrs
 from compassc.relay.expr import (
     Call,
     Constant,
@@ -22,8 +26,10 @@ from compassc.relay.expr import (
     Var,
 )
 from compassc.relay.interpreter import ConstructorValue
+from compassc.relay.node import Node
+from compassc.relay.operators import named_relation
 from compassc.relay.std import Prelude
-from compassc.relay.types import TypeKind, TypeVar
+from compassc.relay.types import Type, TypeKind, TypeVar
 
 
 def ShapeVar(name: str) -> TypeVar:
@@ -65,6 +71,83 @@ TupleGetItemWithFields = _with_fields(TupleGetItem, tuple_value="tuple_value", i
 RefCreateWithFields = _with_fields(RefCreate, value="value", span="span")
 RefReadWithFields = _with_fields(RefRead, ref="ref", span="span")
 RefWriteWithFields = _with_fields(RefWrite, ref="ref", value="value", span="span")
+
+
+# ----------------------------------------------------------------------------------------------------- places and functions
+
+
+@dataclass(frozen=True)
+class SourceName:
+    """The name of a text."""
+
+    name: str
+
+
+class Span(core.Span):
+    """A range of a text, with the framework's order of numbers: lines, then columns."""
+
+    def __init__(
+        self, source_name: SourceName | str | None, line: int, end_line: int, column: int, end_column: int
+    ) -> None:
+        name = source_name.name if isinstance(source_name, SourceName) else source_name or ""
+        super().__init__(name, line, column, end_line, end_column)
+
+    @property
+    def source_name(self) -> SourceName | None:
+        """The text, if it has a name."""
+        return SourceName(self.file) if self.file else None
+
+    @property
+    def column(self) -> int:
+        """The first column."""
+        return self.col
+
+    @property
+    def end_column(self) -> int:
+        """The last column."""
+        return self.end_col
+
+
+class EnvFunc:
+    """A type rule by its name, `tvm.relay.type_relation.NAME`."""
+
+    prefix = "tvm.relay.type_relation."
+    _known: ClassVar[dict[str, EnvFunc]] = {}
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._rule = named_relation(name.removeprefix(self.prefix))
+
+    @classmethod
+    def get(cls, name: str) -> EnvFunc:
+        """The rule, the same object each time. CompassError for names that no rule has."""
+        if name not in cls._known:
+            cls._known[name] = cls(name)
+        return cls._known[name]
+
+    def __call__(self, types: Sequence[Type], attrs: Attrs | None) -> Any:
+        return self._rule(types, attrs)
+
+    def __repr__(self) -> str:
+        return f"EnvFunc({self.name})"
+
+
+ADT = tuple
+"""What tuples are when a program runs."""
+
+
+def tuple_object(fields: Sequence[Any] | None = None) -> tuple[Any, ...]:
+    """A tuple of values, for calls of programs."""
+    return tuple(fields or ())
+
+
+def convert(value: Any, span: object = None) -> Any:
+    """A value as functions see it: sequences become tuples, nodes stay themselves, others are as `compass_runtime.convert` says."""
+    if isinstance(value, (list, tuple)):
+        return tuple([convert(v) for v in value])
+    if isinstance(value, dict):
+        return {k: convert(v) for k, v in value.items()}
+    return value if value is None or isinstance(value, Node) else runtime.convert(value)
 
 
 # -------------------------------------------------------------------------------------------------------- natural numbers

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from compassc.relay.expr import Expr, Function, as_expr
+from compassc.relay.interpreter import Interpreter
 from compassc.relay.module import MAIN, IRModule
 from compassc.relay.passes import infer_type
 from compassc.relay.std import Prelude
@@ -29,3 +30,9 @@ def run_opt_pass(expr: object, opt_pass: Callable[[IRModule], IRModule], import_
     if import_prelude:
         Prelude(module)
     return _of(opt_pass(infer_type.run(module)), given)
+
+
+def run_as_python(expr: object, mod: IRModule | None = None, target: object = None) -> Any:
+    """The value of an expression, with the functions of a module: tensors, tuples, values of data types."""
+    module = mod if mod is not None else IRModule()
+    return Interpreter(infer_type.run(module)).evaluate(as_expr(expr))

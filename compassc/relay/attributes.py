@@ -100,6 +100,18 @@ class Attrs(Mapping[str, Any]):
     def __repr__(self) -> str:
         return f"{self.record.key}({', '.join(f'{k}={v!r}' for k, v in self._values.items())})"
 
+    def get_int(self, name: str) -> int:
+        """A field that is a whole number."""
+        return int(getattr(self, name))
+
+    def get_str(self, name: str) -> str:
+        """A field that is text."""
+        return str(getattr(self, name))
+
+    def get_int_tuple(self, name: str) -> tuple[int, ...]:
+        """A field of whole numbers."""
+        return tuple(int(v) for v in getattr(self, name))
+
     def changed(self, **values: Any) -> Attrs:
         """The record with other values in some fields."""
         return self.record(**{**self._values, **values})

@@ -152,18 +152,20 @@ class Op(Expr):
     def add_type_rel(self, rel_name: str, type_rel_func: Relation | None = None) -> None:
         """Give its type rule: a function of the types of arguments and the attributes, by default that of the name.
         OperatorError for a name that has none."""
-        known: dict[str, Callable[..., Type]] = {"Identity": same, "Broadcast": broadcast, "BroadcastComp": compared}
-        if type_rel_func is None and rel_name not in known:
-            raise OperatorError(f"there is no type relation '{rel_name}'", help_for(rel_name, list(known), "relations"))
-        if type_rel_func is not None:
-            self.relation = type_rel_func
-            return
-        rule = known[rel_name]
+        self.relation = named_relation(rel_name) if type_rel_func is None else type_rel_func
 
-        def relation(types: Sequence[Type], attrs: Attrs | None) -> Type | None:
-            return None if any(isinstance(t, IncompleteType) for t in types) else rule(attrs, *types)
 
-        self.relation = relation
+def named_relation(name: str) -> Relation:
+    """The type rule of a name. OperatorError for a name that has none."""
+    known: dict[str, Callable[..., Type]] = {"Identity": same, "Broadcast": broadcast, "BroadcastComp": compared}
+    if name not in known:
+        raise OperatorError(f"there is no type relation '{name}'", help_for(name, list(known), "relations"))
+    rule = known[name]
+
+    def relation(types: Sequence[Type], attrs: Attrs | None) -> Type | None:
+        return None if any(isinstance(t, IncompleteType) for t in types) else rule(attrs, *types)
+
+    return relation
 
 
 OPERATORS: dict[str, Op] = {}

@@ -180,7 +180,7 @@ def test_instruments_watch_passes_and_may_leave_them_out(capsys):
     assert [line.partition(":")[0] for line in timing.render().splitlines()] == ["all", "  own", "  Simplify"]
     with transform.PassContext(instruments=[PrintAfterAll()]):
         tir.transform.PrintIR("here")(module)
-    printed = capsys.readouterr().out
-    assert printed.startswith("here\n# from tvm.script") and "# after PrintIR\n" in printed
+    printed = capsys.readouterr()
+    assert printed.err.startswith("PrintIR(here):\n# from tvm.script") and "# after PrintIR\n" in printed.out
     with pytest.raises(CompassError, match="no instrument"):
         transform.PassContext(instruments=[3])

@@ -141,3 +141,70 @@ def test_models_are_imported_by_their_names():
     with pytest.raises(tvm.error.OpNotImplemented, match="RandomUniformLike"):
         model.graph.node[0].op_type = "RandomUniformLike"
         relay.frontend.from_onnx(model)
+
+
+def test_supplies_give_each_name_once():
+    import tvm
+    from tvm import relay
+    from tvm.ir.supply import GlobalVarSupply, NameSupply
+    from tvm.relay.backend import name_transforms as styles
+    from tvm.runtime.name_transforms import sanitize_name
+
+    names = NameSupply("mod")
+    given = [names.fresh_name("a.b"), names.fresh_name("a.b"), names.fresh_name("a.b_1"), names.fresh_name("c", False)]
+    assert given == ["mod_a_b", "mod_a_b_1", "mod_a_b_1_1", "c"] and names.contains_name("a.b")
+    assert not names.contains_name("d") and names.reserve_name("d") == "mod_d" and names.contains_name("d")
+    module = tvm.IRModule({"f": relay.Function([], relay.const(1))})
+    supply = GlobalVarSupply(module)
+    assert supply.fresh_global("f", False).name_hint == "f_1" and supply.unique_global_for(
+        "g"
+    ) is supply.unique_global_for("g")
+    with pytest.raises(tvm.TVMError, match="conflicts by name"):
+        supply.reserve_global(relay.GlobalVar("f"))
+    assert styles.to_c_function_style(styles.prefix_name(["my", "Model"])) == "TVMMyModel"
+    assert styles.to_c_constant_style("TVM_a") == "TVM_A" and styles.prefix_generated_name("x") == "TVMGen_x"
+    for wrong in ("", "model"):
+        with pytest.raises(tvm.TVMError, match="Variable n"):
+            styles.to_c_variable_style(wrong)
+    assert sanitize_name("a+b.c") == "a_b_c"
+
+
+def test_executors_are_told_by_name_and_options():
+    import tvm
+    from tvm.relay.backend import Executor, Runtime
+
+    graph = Executor("graph", {"link-params": True})
+    assert "link-params" in graph and graph["link-params"] and graph != Executor("graph") and "x" not in graph
+    assert (
+        Executor("aot")["link-params"]
+        and Runtime("crt") == Runtime("crt", {})
+        and Runtime.list_registered() == ["cpp", "crt"]
+    )
+    for wrong in (
+        lambda: Executor("none"),
+        lambda: Runtime("crt", {"x": 1}),
+        lambda: Executor("graph", {"link-params": 3}),
+    ):
+        with pytest.raises(tvm.TVMError):
+            wrong()
+
+
+def test_values_that_are_converted_stay_nodes():
+    import tvm
+    from tvm import relay
+
+    x = relay.Var("x")
+    assert relay.Function(tvm.runtime.convert([x]), x).params == tvm.runtime.convert([x])
+    span = relay.Span(relay.SourceName("text"), 1, 2, 3, 4)
+    assert (span.source_name.name, span.line, span.end_line, span.column, span.end_column) == ("text", 1, 2, 3, 4)
+    rule = tvm.ir.EnvFunc.get("tvm.relay.type_relation.Broadcast")
+    assert (
+        rule is tvm.ir.EnvFunc.get(rule.name) and relay.TypeRelation(rule, [relay.TypeVar("t")], 1, None).func is rule
+    )
+    assert relay.testing.run_as_python(relay.Tuple([relay.const(3)]))[0].numpy() == 3
+
+
+def test_the_plugin_of_pytest_has_its_hooks_itself():
+    import tvm.testing.plugin
+
+    assert "pytest_generate_tests" in vars(tvm.testing.plugin)

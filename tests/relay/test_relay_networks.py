@@ -10,7 +10,22 @@ from compassc import relay
 from compassc.relay.backend.build import bind_main
 from compassc.relay.backend.executors import create_executor
 from compassc.relay.builders import build
-from compassc.relay.testing import create_workload, dqn, init, layers, mlp, mobilenet, resnet, squeezenet
+from compassc.relay.testing import (
+    create_workload,
+    dcgan,
+    densenet,
+    dqn,
+    inception_v3,
+    init,
+    layers,
+    lstm,
+    mlp,
+    mobilenet,
+    resnet,
+    squeezenet,
+    synthetic,
+    vgg,
+)
 from compassc.relay.visit import post_order
 from tests.choosing import some
 from tests.relay.relay_values import evaluate
@@ -24,6 +39,12 @@ SIZED = {
     "resnet-164 28": (lambda: resnet.get_workload(2, 10, 164, (3, 28, 28)), (2, 10), {"nn.conv2d": 1 + 18 * 9 + 3}),
     "mobilenet": (lambda: mobilenet.get_workload(), (1, 1000), {"nn.conv2d": 27, "nn.batch_norm": 27}),
     "squeezenet 1.0": (lambda: squeezenet.get_workload(), (1, 1000), {"nn.conv2d": 26, "concatenate": 8}),
+    "vgg": (lambda: vgg.get_workload(1, 7, (3, 32, 32), num_layers=16), (1, 7), {"nn.conv2d": 13, "nn.max_pool2d": 5}),
+    "dcgan": (lambda: dcgan.get_workload(2, ngf=8), (2, 3, 64, 64), {"nn.conv2d_transpose": 4, "nn.batch_norm": 3}),
+    "densenet": (lambda: densenet.get_workload(batch_size=1), (1, 1000), {"nn.conv2d": 120, "concatenate": 58}),
+    "inception_v3": (lambda: inception_v3.get_workload(), (1, 1000), {"nn.conv2d": 94, "concatenate": 11}),
+    "lstm": (lambda: lstm.get_workload(3, 4, 2), (2, 4), {"zeros": 1}),
+    "synthetic": (lambda: synthetic.get_workload(), (1, 3, 24, 12), {"nn.dense": 2, "nn.conv2d": 2, "nn.softmax": 2}),
     "squeezenet 1.1": (lambda: squeezenet.get_workload(version="1.1"), (1, 1000), {"nn.conv2d": 26, "nn.max_pool2d": 3}),
 }  # fmt: skip
 
@@ -34,7 +55,7 @@ def test_networks_have_types_and_parameters(name):
     module, params = make()
     main = module["main"]
     assert main.ret_type == relay.TensorType(shape)
-    ops = [e.op.name for e in post_order(main) if isinstance(e, relay.Call)]
+    ops = [getattr(e.op, "name", "") for e in post_order(main) if isinstance(e, relay.Call)]
     assert {n: ops.count(n) for n in counts} == counts
     assert main.params[0].name_hint == "data"
     assert list(params) == [v.name_hint for v in main.params][1:]
@@ -50,10 +71,11 @@ def small(name: str, layout: str = "NCHW"):
         "resnet": lambda: resnet.get_workload(1, 4, 8, shape(8), layout),
         "mobilenet": lambda: mobilenet.get_workload(1, 4, shape(32), layout=layout),
         "squeezenet": lambda: squeezenet.get_workload(1, 4, "1.1", (3, 35, 35)),
+        "synthetic": lambda: synthetic.get_workload((1, 2, 6, 4)),
     }[name]()
 
 
-@pytest.mark.parametrize("name", ["mlp", "dqn", "resnet"])  # the others take long to compile
+@pytest.mark.parametrize("name", ["mlp", "dqn", "resnet", "synthetic"])  # the others take long to compile
 def test_the_host_computes_what_references_do(name):
     module, params = small(name)
     x = np.random.default_rng(1).normal(0, 1, module["main"].params[0].checked_type.concrete_shape).astype("float32")
@@ -110,3 +132,21 @@ def test_what_there_is_not_is_refused():
     ):  # fmt: skip
         with pytest.raises(ValueError, match="no |not "):
             wrong()
+
+
+def test_a_cell_is_what_its_equations_say():
+    module, params = lstm.get_workload(2, 3)
+    values = {
+        n: np.random.default_rng(i).normal(0, 1, p.shape).astype("float32") for i, (n, p) in enumerate(params.items())
+    }
+    inputs = [np.ones((1, 3), "float32"), values["data_1_weight"]]
+    found = create_executor("debug", bind_main(module, values)).evaluate()(inputs[0]).numpy()
+    h = c = np.zeros((1, 3))
+    sigmoid = lambda x: 1 / (1 + np.exp(-x))
+    for i, x in enumerate(inputs):
+        w = {n: values[f"lstm_{i}_{n}"] for n in ("i2h_weight", "i2h_bias", "h2h_weight", "h2h_bias")}
+        gates = x @ w["i2h_weight"].T + w["i2h_bias"] + h @ w["h2h_weight"].T + w["h2h_bias"]
+        write, keep, new, show = np.split(gates, 4, axis=1)
+        c = sigmoid(keep) * c + sigmoid(write) * np.tanh(new)
+        h = sigmoid(show) * np.tanh(c)
+    np.testing.assert_allclose(found, h, rtol=1e-5)

@@ -9,7 +9,7 @@ from compassc.relay.analysis import free_vars
 from compassc.relay.builders import build
 from compassc.relay.expr import Function
 from compassc.relay.testing import layers
-from compassc.relay.testing.init import create_workload
+from compassc.relay.testing.init import Workload, create_workload
 
 
 def get_net(
@@ -34,6 +34,6 @@ def get_net(
 def get_workload(
     batch_size: int, num_actions: int = 18, image_shape: Sequence[int] = (4, 84, 84), dtype: str = "float32",
     layout: str = "NCHW",
-) -> Any:  # fmt: skip
+) -> Workload:  # fmt: skip
     """The module and parameters of `get_net`."""
     return create_workload(get_net(batch_size, num_actions, image_shape, dtype, layout))

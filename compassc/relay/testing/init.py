@@ -17,6 +17,8 @@ from compassc.relay.types import TensorType
 Array = Any
 CONSTANTS = {"bias": 0, "beta": 0, "mean": 0, "gamma": 1, "var": 1}
 """What parameters are that are no weights, by the end of their names."""
+Workload = tuple[IRModule, dict[str, NDArray]]
+"""A module, and values for its parameters."""
 Initializer = Callable[[str, Array], None]
 """Puts values into the array of a parameter of a name."""
 
@@ -80,9 +82,7 @@ class Constant:
             array[:] = 1 / array.size if self.value is None else self.value
 
 
-def create_workload(
-    net: Expr, initializer: Initializer | None = None, seed: int = 0
-) -> tuple[IRModule, dict[str, NDArray]]:
+def create_workload(net: Expr, initializer: Initializer | None = None, seed: int = 0) -> Workload:
     """The typed module of a function, and values for its parameters but `data`: those of `initializer`, by default
     `Xavier(seed=seed)`. UnknownParameter (a ValueError) for names that end with nothing known."""
     module = infer_type.run(IRModule.from_expr(net))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from compassc.relay.builders import build
 from compassc.relay.expr import Function
-from compassc.relay.testing.init import create_workload
+from compassc.relay.testing.init import Workload, create_workload
 from compassc.relay.testing.layers import classified, dense_add_bias, image
 
 
@@ -23,6 +22,6 @@ def get_net(
 
 def get_workload(
     batch_size: int, num_classes: int = 10, image_shape: Sequence[int] = (1, 28, 28), dtype: str = "float32"
-) -> Any:
+) -> Workload:
     """The module and parameters of `get_net`."""
     return create_workload(get_net(batch_size, num_classes, image_shape, dtype))

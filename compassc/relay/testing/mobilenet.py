@@ -8,7 +8,7 @@ from typing import Any
 from compassc.relay.builders import build
 from compassc.relay.expr import Expr, Function, var
 from compassc.relay.testing import layers
-from compassc.relay.testing.init import create_workload
+from compassc.relay.testing.init import Workload, create_workload
 
 BLOCKS = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1))
 """Channels behind each separable convolution, and its stride."""
@@ -45,6 +45,6 @@ def mobile_net(
 def get_workload(
     batch_size: int = 1, num_classes: int = 1000, image_shape: Sequence[int] = (3, 224, 224), dtype: str = "float32",
     layout: str = "NCHW",
-) -> Any:  # fmt: skip
+) -> Workload:  # fmt: skip
     """The module and parameters of `mobile_net`."""
     return create_workload(mobile_net(num_classes, (batch_size, *image_shape), dtype, layout))

@@ -10,7 +10,7 @@ from compassc.ir.errors import ExpressionError
 from compassc.relay.builders import build
 from compassc.relay.expr import Expr, Function
 from compassc.relay.testing import layers
-from compassc.relay.testing.init import create_workload
+from compassc.relay.testing.init import Workload, create_workload
 
 UNITS: dict[int, tuple[int, ...]] = {
     18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3), 200: (3, 24, 36, 3),
@@ -103,6 +103,6 @@ def get_net(
 def get_workload(
     batch_size: int = 1, num_classes: int = 1000, num_layers: int = 18, image_shape: Sequence[int] = (3, 224, 224),
     layout: str = "NCHW", dtype: str = "float32",
-) -> Any:  # fmt: skip
+) -> Workload:  # fmt: skip
     """The module and parameters of `get_net`."""
     return create_workload(get_net(batch_size, num_classes, num_layers, image_shape, layout, dtype))

@@ -8,7 +8,7 @@ from typing import Any
 from compassc.relay.builders import build
 from compassc.relay.expr import Expr, Function
 from compassc.relay.testing import layers
-from compassc.relay.testing.init import create_workload
+from compassc.relay.testing.init import Workload, create_workload
 
 POOL = 0
 VERSIONS: dict[str, tuple[tuple[int, int], tuple[int, ...]]] = {
@@ -53,6 +53,6 @@ def get_net(
 def get_workload(
     batch_size: int = 1, num_classes: int = 1000, version: str = "1.0", image_shape: Sequence[int] = (3, 224, 224),
     dtype: str = "float32",
-) -> Any:  # fmt: skip
+) -> Workload:  # fmt: skip
     """The module and parameters of `get_net`."""
     return create_workload(get_net(batch_size, image_shape, num_classes, version, dtype))
