@@ -13,12 +13,14 @@ import numpy as np
 
 from compass_core.arrays import Array, NumpyDType
 from compass_core.reading.budget import Budget
-from compass_core.reading.limits import COMPUTED_BYTES, TENSOR_ELEMENTS
+from compass_core.reading.limits import TENSOR_ELEMENTS
 from compassc.graph.build import GraphBuilder
 from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.layer import Layer
 from compassc.graph.tensor import Tensor
+from compassc.importers.accounts import Accounts
 from compassc.importers.values import (
+    NotConstant,
     Order,
     Refused,
     Value,
@@ -39,9 +41,8 @@ READING_SCALES = ("DeQuantize", "Quantize")
 """Layers that take scaled integers, whoever makes them."""
 
 
-class Building:
-    """The layers of a graph in the making. `name`: of the node whose layers are made next. `budget`: what the model may
-    cost to read."""
+class Building(Accounts):
+    """The layers of a graph in the making. `name`: of the node whose layers are made next."""
 
     def __init__(self, name: str, budget: Budget) -> None:
         self.graph = GraphBuilder(name)
@@ -57,17 +58,6 @@ class Building:
         self._plain: dict[str, Tensor] = {}
         """Tensors without their scales, by the names of those with them."""
         self._constants: dict[tuple[object, ...], tuple[Array, Tensor]] = {}
-
-    # -- what reading costs
-
-    def room(self, *sizes: int, each: int = 8) -> tuple[int, ...]:
-        """The shape of an array that is to be made, of elements of `each` bytes. CompassError when the model's budget has
-        no room for it; Refused for sizes below 0."""
-        shape = tuple(int(d) for d in sizes)
-        if min(shape, default=0) < 0:
-            raise Refused(f"there is no tensor of the shape {list(shape)}")
-        self.budget.take(COMPUTED_BYTES, prod(shape) * each, f"the node '{self.name}'")
-        return shape
 
     def say_once(self, text: str) -> None:
         """A warning about the model, however many of its nodes give the reason."""
@@ -139,6 +129,16 @@ class Building:
     def layer(self, type: str, inputs: Sequence[Tensor], shape: Sequence[int], dtype: str, /, **given: Any) -> Tensor:
         """Adds a layer with one output."""
         return self.layers_of(type, inputs, [(shape, dtype)], **given)[0]
+
+    def known(self, array: Array) -> Value:
+        """A tensor whose content is known."""
+        return Value.of(array)
+
+    def numbers(self, x: Value, what: str) -> list[int]:
+        """Whole numbers that must be known. Refused where they are not."""
+        if x.array is None:
+            raise NotConstant(f"its {what} is only known at run time", [x.name])
+        return [int(n) for n in x.array.reshape(-1)]
 
     def value(self, tensor: Tensor, dtype: Any, order: Order | None = None) -> Value:
         """A tensor of the graph as one of the model."""
@@ -261,6 +261,69 @@ class Building:
             order.insert(at, axis)
             shape.insert(at, 1)
         return self.value(self.reshaped(value.tensor, shape), value.dtype, tuple(order))
+
+    def concat(self, *xs: Value, axis: int) -> Value:
+        """Tensors behind each other along an axis, in the order of axes that most of the operands have."""
+        at = xs[0].axis(axis)
+        xs = tuple(x for x in xs if x.shape[at]) or xs[:1]
+        if len(xs) == 1:
+            return xs[0]
+        if all(x.array is not None for x in xs):
+            self.room(sum(x.count for x in xs))
+            return Value.of(np.concatenate([x.array for x in xs if x.array is not None], at))
+        sizes: dict[Order, int] = {}
+        for x in xs:
+            if x.tensor is not None:
+                sizes[x.order] = sizes.get(x.order, 0) + x.count
+        order = max(sizes, key=lambda o: (sizes[o], o))
+        tensors = [self.laid(x, order) for x in xs]
+        shape = list(tensors[0].shape)
+        place = order.index(at)
+        shape[place] = sum(t.shape[place] for t in tensors)
+        return self.value(self.layer("Concat", tensors, shape, tensors[0].dtype, axis=place), xs[0].dtype, order)
+
+    def split(self, x: Value, axis: int, sizes: Sequence[int]) -> list[Value]:
+        """Parts along an axis."""
+        at = x.axis(axis)
+        if sum(sizes) != x.shape[at]:
+            raise Refused(f"the parts {list(sizes)} are not the {x.shape[at]} elements of axis {at}")
+        if len(sizes) == 1:
+            return [x]
+        if x.array is not None:
+            return [Value.of(part) for part in np.split(x.array, np.cumsum(sizes)[:-1], at)]
+        tensor, order = self.stored(x)
+        place = order.index(at)
+        shapes = [[size if i == place else d for i, d in enumerate(tensor.shape)] for size in sizes]
+        kind = tensor.dtype
+        made = self.layers_of(
+            "Split", [tensor], [(s, kind) for s in shapes], axis=place, splits=[int(s) for s in sizes]
+        )
+        return [self.value(t, x.dtype, order) for t in made]
+
+    def sliced(
+        self, x: Value, begin: Sequence[int], end: Sequence[int], step: Sequence[int], axes: Sequence[int]
+    ) -> Value:
+        """A slice of a tensor, with Python's rules for bounds outside of it."""
+        if 0 in step:
+            raise Refused("its step is 0")
+        at = {x.axis(a): slice(s, e, t) for a, s, e, t in zip(axes, begin, end, step, strict=True)}
+        spans = [range(*at.get(a, slice(None)).indices(size)) for a, size in enumerate(x.shape)]
+        if x.array is not None:
+            return Value.of(x.array[tuple(at.get(a, slice(None)) for a in range(x.rank))])
+        if all(len(s) == size and s.step == 1 for s, size in zip(spans, x.shape, strict=True)):
+            return x
+        tensor, order = self.stored(x)
+        stops = [s.stop if s.stop >= 0 else -x.shape[a] - 1 for a, s in enumerate(spans)]
+        made = self.layer(
+            "Slice",
+            [tensor],
+            [len(spans[a]) for a in order],
+            tensor.dtype,
+            begin=[spans[a].start for a in order],
+            end=[stops[a] for a in order],
+            strides=[spans[a].step for a in order],
+        )
+        return self.value(made, x.dtype, order)
 
     def ranked(self, value: Value, rank: int) -> Value:
         """With leading axes of size 1."""

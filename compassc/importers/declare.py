@@ -89,9 +89,11 @@ class Operator:
 
 @dataclass
 class Table:
-    """The operators of a framework. `package`: whose modules declare them, loaded when they are asked for."""
+    """The operators of a framework. `package`: whose modules declare them, loaded when they are asked for; `common`: a table whose
+    operators are this one's, too."""
 
     package: str
+    common: Table | None = None
     listed: dict[Key, list[Operator]] = field(default_factory=dict)
     """Oldest first."""
     refused: dict[Key, str] = field(default_factory=dict)
@@ -123,6 +125,9 @@ class Table:
             families = importlib.import_module(self.package)
             for module in pkgutil.iter_modules(families.__path__):
                 importlib.import_module(f"{self.package}.{module.name}")
+            common = {} if self.common is None else self.common.operators()
+            assert not common.keys() & self.listed.keys(), "an operator is declared twice"
+            self.listed.update(common)
             self._complete = True
         return self.listed
 

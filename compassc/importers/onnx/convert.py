@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from compass_core.arrays import Array
 from compass_core.reading.budget import Budget
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import CONSTANT_ONLY, TABLE
+from compassc.importers.onnx.names import SAME as ONNX
 from compassc.importers.onnx.walk import Item, Walk
 from compassc.importers.values import NotConstant, Refused, Value
 
@@ -25,7 +25,7 @@ class Origin:
     inputs: list[Any]
 
 
-class Conversion(Walk, Building):
+class Conversion(Building, Walk):
     """A graph in the making from a model: what handlers get as `b`."""
 
     table = TABLE
@@ -42,8 +42,12 @@ class Conversion(Walk, Building):
         self._origins: dict[int, tuple[Value, Origin]] = {}
         self._sources: dict[int, tuple[Value, object]] = {}
 
-    def known(self, array: Array) -> Value:
-        return Value.of(array)
+    def made(self, name: str, *xs: Value) -> Value:
+        """What an operator of the registry makes."""
+        declared = TABLE.select("", ONNX[name], self.opset)
+        assert declared is not None, f"there is no {ONNX[name]}"
+        made: Value = declared.handler(self, *xs)
+        return made
 
     def noted(self, node: NodeProto, inputs: list[Any], outputs: Sequence[Item]) -> None:
         origin = Origin(node, inputs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compassc.importers.declare import Constant, Operator, Table
+from compassc.importers.onnx.maker import COMMON
 
 __all__ = [
     "CONSTANT_ONLY",
@@ -19,7 +20,7 @@ __all__ = [
 
 IGNORED = frozenset({"consumed_inputs"})
 """Attributes that never meant anything to results."""
-TABLE = Table("compassc.importers.onnx.operators")
+TABLE = Table("compassc.importers.onnx.operators", COMMON)
 REFUSED = TABLE.refused
 CONSTANT_ONLY: set[tuple[str, str]] = set()
 """Operators all of whose inputs must be known, by (domain, name)."""

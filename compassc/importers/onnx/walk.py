@@ -13,6 +13,7 @@ import numpy as np
 from compass_core.arrays import Array
 from compass_core.reading.budget import Budget
 from compass_core.reading.limits import COMPUTED_BYTES, COMPUTED_ELEMENTS, MODEL_NODES
+from compassc.importers.accounts import Accounts
 from compassc.importers.declare import Table
 from compassc.importers.onnx.declare import IGNORED, REFUSED
 from compassc.importers.onnx.folding import dense, evaluate, is_random
@@ -55,7 +56,7 @@ class Scope:
         return self.outer.find(name)
 
 
-class Walk:
+class Walk(Accounts):
     """What is made of the nodes of a model by the functions of a table of operators, which get it as `b`.
 
     `opsets`: version by domain. `functions`: of the model, by (domain, name). `name`: of the node that is looked at.

@@ -17,14 +17,13 @@ import numpy as np
 
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import select
+from compassc.importers.onnx.names import SAME, SAME_REDUCTIONS
 from compassc.importers.onnx.operators.elementwise import unary
-from compassc.importers.onnx.operators.movement import split
 from compassc.importers.values import Refused, Value
 from compassc.relay.ops.convolution import SPACE, both_ends, several
 from compassc.relay.ops.reduction import reduced_axes
 from compassc.relay.ops.relations import axes_of, axis_of
 from compassc.relay.ops.slices import cut, slices
-from compassc.relay.same_as_onnx import SAME, SAME_REDUCTIONS
 from compassc.relay.types import TensorType
 
 OPSET = 21
@@ -47,6 +46,11 @@ class Layers(Building):
     def uses(self, index: int) -> bool:
         """Whether a result is asked for."""
         return index == 0
+
+    def made(self, name: str, *xs: Value) -> Value:
+        """What an operator of the registry makes of values."""
+        made: Value = self.onnx(SAME[name], *xs)
+        return made
 
     def onnx(self, name: str, *inputs: Value, **attributes: Any) -> Any:
         """What an operator of ONNX makes of values. Refused where it has no layers in this form."""
@@ -236,7 +240,7 @@ def concatenate(b: Layers, a: Any, t: TensorType, xs: list[Value]) -> Any:
 @form("split")
 def split_(b: Layers, a: Any, t: Any, x: Value) -> list[Value]:
     axis = axis_of(a.axis, x.rank)
-    return split(b, x, axis, [f.concrete_shape[axis] for f in t.fields])
+    return b.split(x, axis, [f.concrete_shape[axis] for f in t.fields])
 
 
 @form("strided_slice")

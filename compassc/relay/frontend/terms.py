@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from compass_core.errors import CompassError
 from compass_core.reading.budget import Budget
 from compass_runtime.ndarray import NDArray
 from compassc.importers.declare import Table
+from compassc.importers.onnx.maker import COMMON
 from compassc.importers.onnx.walk import Walk
 from compassc.importers.values import ModelTensor, NotConstant, Refused, Reported
 from compassc.relay.builders import build
@@ -27,7 +29,7 @@ from compassc.relay.visit import children
 if TYPE_CHECKING:
     from onnx import FunctionProto, GraphProto
 
-TABLE = Table("compassc.relay.frontend.operators")
+TABLE = Table("compassc.relay.frontend.operators", COMMON)
 """Operators of ONNX as expressions, as `compassc.importers.declare` explains it."""
 operator = TABLE.operator
 INDEX = "int64"
@@ -168,6 +170,10 @@ class Expressions(Walk):
         except CompassError as error:
             raise Refused(error.message) from None
 
+    def made(self, name: str, *xs: Term) -> Term:
+        """What an operator without attributes gives."""
+        return self.call(name, *xs)
+
     def cast(self, x: Term, dtype: Any) -> Term:
         """A tensor of another type of elements."""
         name = np.dtype(dtype).name
@@ -257,6 +263,36 @@ class Expressions(Walk):
     def slice(self, x: Term, axis: int, begin: int, end: int, step: int = 1) -> Term:
         """Part of an axis."""
         return self.call("strided_slice", x, begin=[begin], end=[end], strides=[step], axes=[axis])
+
+    def squeeze(self, x: Term, axes: Sequence[int]) -> Term:
+        """A tensor without axes of one element."""
+        return self.call("squeeze", x, axis=[x.axis(a) for a in axes]) if len(axes) else x
+
+    def unsqueeze(self, x: Term, axes: Sequence[int]) -> Term:
+        """A tensor with further axes of one element, at places of the result."""
+        rank = x.rank + len(axes)
+        for axis in sorted(a + rank if a < 0 else a for a in axes):
+            x = self.call("expand_dims", x, axis=axis)
+        return x
+
+    def concat(self, *xs: Term, axis: int) -> Term:
+        """Tensors behind each other along an axis."""
+        return self.call("concatenate", list(xs), axis=axis) if len(xs) > 1 else xs[0]
+
+    def split(self, x: Term, axis: int, sizes: Sequence[int]) -> list[Term]:
+        """Parts of an axis, one behind the other."""
+        at, ends = x.axis(axis), np.cumsum([0, *sizes]).tolist()
+        if len(sizes) == 1:
+            return [x]
+        if 0 in sizes:
+            return [self.slice(x, at, first, last) for first, last in itertools.pairwise(ends)]
+        return self.calls("split", x, indices_or_sections=tuple(ends[1:-1]), axis=at)
+
+    def sliced(
+        self, x: Term, begin: Sequence[int], end: Sequence[int], step: Sequence[int], axes: Sequence[int]
+    ) -> Term:
+        """Part of some axes."""
+        return self.call("strided_slice", x, begin=list(begin), end=list(end), strides=list(step), axes=list(axes))
 
     def ranked(self, x: Term, rank: int) -> Term:
         """A tensor with further axes of one element in front."""

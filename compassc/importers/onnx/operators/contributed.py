@@ -14,7 +14,6 @@ from compassc.importers.onnx.operators.activations import activation, leaky_relu
 from compassc.importers.onnx.operators.activations import activation as activated
 from compassc.importers.onnx.operators.elementwise import arithmetic, unary
 from compassc.importers.onnx.operators.linear import fully_connected, gemm, multiply
-from compassc.importers.onnx.operators.movement import concat
 from compassc.importers.onnx.operators.normalise import layer_norm, rms_norm
 from compassc.importers.onnx.operators.quantised import Quantised, dequantize, plain_levels, quantize
 from compassc.importers.onnx.operators.quantised_forms import combine, product
@@ -302,7 +301,7 @@ def qlinear_concat(b: Conversion, out_scale: Constant, out_zero: Constant, *xs: 
         same = np.array_equal(scale.array, out_scale) and np.array_equal(zero.array, out_zero)
         levels = (scale.array, zero.array, out_scale, out_zero)
         parts.append(x if same else _between(b, x, levels, lambda v: v))
-    return concat(b, *parts, axis=axis)
+    return b.concat(*parts, axis=axis)
 
 
 @operator("QGemm", domain=MICROSOFT)

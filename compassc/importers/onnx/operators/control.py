@@ -11,7 +11,6 @@ from compass_core.reading.limits import MODEL_NODES
 from compassc.importers.onnx.declare import Constant, constant_only, operator, refuse
 from compassc.importers.onnx.operators.elementwise import combined
 from compassc.importers.onnx.operators.indexing import gather
-from compassc.importers.onnx.operators.movement import concat, split
 from compassc.importers.values import NotConstant, Refused, Reported, Value
 
 if TYPE_CHECKING:
@@ -21,21 +20,6 @@ if TYPE_CHECKING:
 
 MOST_STEPS = 1000
 """Steps of a loop that is unrolled."""
-
-
-def _listed(b: Conversion, many: int) -> int:
-    """The length of a list of tensors that is to be made, once the budget has room for it."""
-    b.room(many)
-    return many
-
-
-def _known(value: Value | None, default: object, what: str) -> Any:
-    if value is None:
-        return default
-    if value.array is None:
-        assert value.tensor is not None
-        raise NotConstant(f"its {what} is only known at run time", [value.tensor.name])
-    return value.array.reshape(-1)[0].item()
 
 
 @operator("If")
@@ -61,7 +45,8 @@ def loop(
     b: Conversion, most: Value | None, condition: Value | None = None, *states: Any, body: GraphProto
 ) -> list[Any]:
     """Unrolled."""
-    limit, going = _known(most, None, "number of steps"), bool(_known(condition, True, "condition"))
+    limit = None if most is None else b.numbers(most, "number of steps")[0]
+    going = condition is None or bool(b.numbers(condition, "condition")[0])
     carried, step = list(states), 0
     scanned: list[list[Value]] = [[] for _ in range(len(body.output) - 1 - len(carried))]
     names = [i.name for i in body.input]
@@ -70,7 +55,7 @@ def loop(
             raise Refused(f"it has more than {MOST_STEPS} steps")
         given = [Value.of(np.asarray(step, np.int64)), Value.of(np.asarray(True)), *carried]
         outputs = _run(b, body, dict(zip(names, given, strict=True)))
-        going = bool(_known(outputs[0], True, "condition"))
+        going = bool(b.numbers(outputs[0], "condition")[0])
         carried = outputs[1 : 1 + len(carried)]
         for listed, value in zip(scanned, outputs[1 + len(carried) :], strict=True):
             listed.append(b.unsqueeze(value, [0]))
@@ -89,7 +74,7 @@ def _run(b: Conversion, body: GraphProto, given: dict[str, Any]) -> list[Any]:
 def _stacked(b: Conversion, parts: Sequence[Value], axis: int) -> Value:
     if not parts:
         raise Refused("it makes no step, and nothing tells the shape of what it collects")
-    return concat(b, *parts, axis=axis)
+    return b.concat(*parts, axis=axis)
 
 
 @operator("Scan", since=9)
@@ -111,7 +96,7 @@ def scan(
     steps = scanned[0].shape[scanned[0].axis(axes[0])]
     if steps > MOST_STEPS:
         raise Refused(f"it has more than {MOST_STEPS} steps")
-    parts = [split(b, x, a, [1] * steps) for x, a in zip(scanned, axes, strict=True)]
+    parts = [b.split(x, a, [1] * steps) for x, a in zip(scanned, axes, strict=True)]
     outputs: list[list[Value]] = [[] for _ in range(len(body.output) - len(carried))]
     out_axes = list(scan_output_axes or [0] * len(outputs))
     names = [i.name for i in body.input]
@@ -149,66 +134,7 @@ def scan_of_batches(
     for row in range(batch):
         part = [gather(b, x, Value.of(np.asarray(row, np.int64)), axis=0) for x in xs]
         rows.append(scan(b, *part, body=body, num_scan_inputs=many, scan_input_directions=directions))
-    return [concat(b, *(b.unsqueeze(v, [0]) for v in column), axis=0) for column in zip(*rows, strict=True)]
-
-
-# -- sequences
-
-
-def _position(position: Value | None, size: int) -> int:
-    at = int(_known(position, size, "position"))
-    if not -size <= at <= size:
-        raise Refused(f"the position {at} is outside a sequence of {size} tensors")
-    return at + size if at < 0 else at
-
-
-@operator("SequenceConstruct", since=11)
-def sequence_construct(b: Conversion, *xs: Value) -> list[list[Value]]:
-    return [list(xs[: _listed(b, len(xs))])]
-
-
-@operator("SequenceEmpty", since=11)
-def sequence_empty(b: Conversion, *, dtype: int = 1) -> list[list[Value]]:
-    return [[]]
-
-
-@operator("SequenceAt", since=11)
-def sequence_at(b: Conversion, xs: list[Value], position: Value) -> Value:
-    return xs[_position(position, len(xs))]
-
-
-@operator("SequenceInsert", since=11)
-def sequence_insert(b: Conversion, xs: list[Value], x: Value, position: Value | None = None) -> list[list[Value]]:
-    at = _position(position, _listed(b, len(xs)))
-    return [[*xs[:at], x, *xs[at:]]]
-
-
-@operator("SequenceErase", since=11)
-def sequence_erase(b: Conversion, xs: list[Value], position: Value | None = None) -> list[list[Value]]:
-    many = _listed(b, len(xs))
-    at = _position(position, many) if position is not None else many - 1
-    return [[*xs[:at], *xs[at + 1 :]]]
-
-
-@operator("SequenceLength", since=11)
-def sequence_length(b: Conversion, xs: list[Value]) -> Value:
-    return Value.of(np.asarray(len(xs), np.int64))
-
-
-@operator("SplitToSequence", since=11)
-def split_to_sequence(
-    b: Conversion, x: Value, sizes: Constant | None = None, *, axis: int = 0, keepdims: int = 1
-) -> list[list[Value]]:
-    size = x.shape[x.axis(axis)]
-    if sizes is None:
-        b.budget.take(MODEL_NODES, size, f"the node '{b.name}'")
-        parts = split(b, x, axis, [1] * size)
-        return [parts if keepdims else [b.squeeze(p, [axis]) for p in parts]]
-    if sizes.ndim == 0:
-        each = int(sizes)
-        b.budget.take(MODEL_NODES, size // max(each, 1), f"the node '{b.name}'")
-        return [split(b, x, axis, [min(each, size - i) for i in range(0, size, each)])]
-    return [split(b, x, axis, [int(s) for s in sizes])]
+    return [b.concat(*(b.unsqueeze(v, [0]) for v in column), axis=0) for column in zip(*rows, strict=True)]
 
 
 refuse("text is not supported", "StringConcat", "StringNormalizer", "StringSplit", "RegexFullMatch")
@@ -216,18 +142,6 @@ refuse(
     "it is random", "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"
 )
 refuse("images are decoded on the host", "ImageDecoder")
-
-
-@operator("Optional", "OptionalGetElement", since=15)
-def optional(b: Conversion, x: Any = None, *, type: Any = None) -> list[Value]:
-    if x is None:
-        raise Refused("an optional tensor that is not there")
-    return [x]
-
-
-@operator("OptionalHasElement", since=15)
-def has_element(b: Conversion, x: Any = None) -> Value:
-    return Value.of(np.asarray(x is not None))
 
 
 constant_only("ConstantOfShape", "Range", "MelWeightMatrix", "BlackmanWindow", "HammingWindow", "HannWindow")

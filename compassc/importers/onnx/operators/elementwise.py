@@ -103,11 +103,6 @@ for _name, _type in UNARY.items():
     _declare_unary(_name, _type)
 
 
-@operator("Identity")
-def identity(b: Building, x: Value) -> Value:
-    return x
-
-
 @operator("Not")
 def logical_not(b: Building, x: Value) -> Value:
     return unary(b, x, "Logical", bool, method="NOT")
@@ -362,16 +357,3 @@ def _declare_extreme(name: str, method: str) -> None:
 
 for _name, _method in EXTREMES.items():
     _declare_extreme(_name, _method)
-
-
-@operator("Sum", since=8)
-def total(b: Building, *xs: Value) -> Value:
-    return reduce(lambda x, y: arithmetic(b, x, y, "Add"), xs)
-
-
-@operator("Mean", since=8)
-def mean(b: Building, *xs: Value) -> Value:
-    if len(xs) == 1:
-        return xs[0]
-    share = Value.of(np.full(1, 1 / len(xs), xs[0].dtype))
-    return arithmetic(b, total(b, *xs), share, "Mul")

@@ -11,7 +11,7 @@ from compass_core.arrays import Array
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import arithmetic, cast, compare
-from compassc.importers.onnx.operators.movement import concat, padded, sliced
+from compassc.importers.onnx.operators.movement import padded
 from compassc.importers.values import Refused, Value, fitting, plain, stored_type
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _as_slice(b: Building, x: Value, index: Array, axis: int) -> Value | None:
         return None
     step = int(steps[0]) if len(listed) > 1 else 1
     end = int(listed[-1]) + (1 if step > 0 else -1)
-    part = sliced(b, x, [int(listed[0])], [end if end >= 0 else -x.shape[axis] - 1], [step], [axis])
+    part = b.sliced(x, [int(listed[0])], [end if end >= 0 else -x.shape[axis] - 1], [step], [axis])
     return b.squeeze(part, [axis]) if index.ndim == 0 else part
 
 
@@ -228,7 +228,7 @@ def tensor_scatter(
         place[row, where] = np.arange(many)
     parts = []
     for row in range(batch):
-        both = [sliced(b, v, [row], [row + 1], [1], [0]) for v in (cache, update)]
+        both = [b.sliced(v, [row], [row + 1], [1], [0]) for v in (cache, update)]
         joined = _concat(b, both, at)
         index = np.where(place[row] >= 0, place[row] + size, np.arange(size))
         parts.append(gather(b, joined, Value.of(index.astype(np.int32)), axis=at))
@@ -236,4 +236,4 @@ def tensor_scatter(
 
 
 def _concat(b: Building, parts: Sequence[Value], axis: int) -> Value:
-    return concat(b, *parts, axis=axis)
+    return b.concat(*parts, axis=axis)

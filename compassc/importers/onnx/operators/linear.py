@@ -8,7 +8,6 @@ from compass_core.arrays import Array
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import operator
 from compassc.importers.onnx.operators.elementwise import arithmetic, cast
-from compassc.importers.onnx.operators.movement import sliced
 from compassc.importers.values import Order, Refused, Value, broadcast_shape, plain, stored_type
 
 
@@ -100,31 +99,6 @@ def _integers(b: Building, x: Value, y: Value, x_zero: int, y_zero: int) -> Valu
         "MatMulInteger", [b.laid(x), b.laid(y)], result, stored_type(to), a_zero_point=x_zero, b_zero_point=y_zero
     )
     return b.value(made, to)
-
-
-@operator("Det", since=11, partly="matrices up to 3x3")
-def determinant(b: Building, x: Value) -> Value:
-    """By the first row."""
-    size = x.shape[-1] if x.rank > 1 else 0
-    if x.rank < 2 or x.shape[-2] != size or not 1 <= size <= 3:
-        raise Refused(f"its input is {list(x.shape)}; there is no layer for determinants, and up to 3x3 they are sums")
-
-    def entry(row: int, column: int) -> Value:
-        at = [row, column]
-        return b.squeeze(sliced(b, x, at, [row + 1, column + 1], [1, 1], [x.rank - 2, x.rank - 1]), [-2, -1])
-
-    def minor(rows: tuple[int, ...], columns: tuple[int, ...]) -> Value:
-        if len(rows) == 1:
-            return entry(rows[0], columns[0])
-        total = None
-        for i, column in enumerate(columns):
-            rest = minor(rows[1:], columns[:i] + columns[i + 1 :])
-            term = arithmetic(b, entry(rows[0], column), rest, "Mul")
-            total = term if total is None else arithmetic(b, total, term, "Sub" if i % 2 else "Add")
-        assert total is not None
-        return total
-
-    return minor(tuple(range(size)), tuple(range(size)))
 
 
 @operator("Gemm", since=7)

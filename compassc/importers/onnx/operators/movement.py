@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator, refuse
 from compassc.importers.onnx.operators.shuffles import shuffled
-from compassc.importers.onnx.protobuf import numpy_type
-from compassc.importers.values import Order, Refused, Value, channels_last, fitting
-
-if TYPE_CHECKING:
-    from compassc.importers.onnx.convert import Conversion
+from compassc.importers.values import Refused, Value, channels_last, fitting
 
 LARGEST = 1 << 62
 
@@ -40,23 +35,6 @@ def flatten(b: Building, x: Value, *, axis: int = 1) -> Value:
     return b.reshape(x, (int(np.prod(x.shape[:at])), int(np.prod(x.shape[at:]))))
 
 
-@operator("Squeeze")
-def squeeze(b: Building, x: Value, axes: Constant | None = None) -> Value:
-    return b.squeeze(x, [a for a, n in enumerate(x.shape) if n == 1] if axes is None else [int(a) for a in axes])
-
-
-@operator("Unsqueeze")
-def unsqueeze(b: Building, x: Value, axes: Constant) -> Value:
-    return b.unsqueeze(x, [int(a) for a in axes.reshape(-1)])
-
-
-@operator("Transpose")
-def transpose(b: Building, x: Value, *, perm: Sequence[int] | None = None) -> Value:
-    if perm is not None and sorted(perm) != list(range(x.rank)):
-        raise Refused(f"its perm {list(perm)} is no order of {x.rank} axes")
-    return b.transpose(x, list(reversed(range(x.rank))) if perm is None else perm)
-
-
 @operator("Shape")
 def shape_of(b: Building, x: Value, *, start: int = 0, end: int = LARGEST) -> Value:
     return Value.of(np.asarray(x.shape[slice(start, end)], np.int64))
@@ -67,102 +45,12 @@ def size_of(b: Building, x: Value) -> Value:
     return Value.of(np.asarray(x.count, np.int64))
 
 
-@operator("EyeLike", since=9)
-def eye_like(b: Building, x: Value, *, dtype: int | None = None, k: int = 0) -> Value:
-    rows, columns = b.room(*x.shape)
-    return Value.of(np.eye(rows, columns, k).astype(x.dtype if dtype is None else numpy_type(dtype)))
-
-
-@operator("Concat", since=4)
-def concat(b: Building, *xs: Value, axis: int) -> Value:
-    """In the order of axes that most of the operands have."""
-    at = xs[0].axis(axis)
-    xs = tuple(x for x in xs if x.shape[at]) or xs[:1]
-    if len(xs) == 1:
-        return xs[0]
-    if all(x.array is not None for x in xs):
-        b.room(sum(x.count for x in xs))
-        return Value.of(np.concatenate([x.array for x in xs if x.array is not None], at))
-    sizes: dict[Order, int] = {}
-    for x in xs:
-        if x.tensor is not None:
-            sizes[x.order] = sizes.get(x.order, 0) + x.count
-    order = max(sizes, key=lambda o: (sizes[o], o))
-    tensors = [b.laid(x, order) for x in xs]
-    shape = list(tensors[0].shape)
-    place = order.index(at)
-    shape[place] = sum(t.shape[place] for t in tensors)
-    return b.value(b.layer("Concat", tensors, shape, tensors[0].dtype, axis=place), xs[0].dtype, order)
-
-
-def split(b: Building, x: Value, axis: int, sizes: Sequence[int]) -> list[Value]:
-    """Parts along an axis."""
-    at = x.axis(axis)
-    if sum(sizes) != x.shape[at]:
-        raise Refused(f"the parts {list(sizes)} are not the {x.shape[at]} elements of axis {at}")
-    if len(sizes) == 1:
-        return [x]
-    if x.array is not None:
-        return [Value.of(part) for part in np.split(x.array, np.cumsum(sizes)[:-1], at)]
-    tensor, order = b.stored(x)
-    place = order.index(at)
-    shapes = [[size if i == place else d for i, d in enumerate(tensor.shape)] for size in sizes]
-    kind = tensor.dtype
-    made = b.layers_of("Split", [tensor], [(s, kind) for s in shapes], axis=place, splits=[int(s) for s in sizes])
-    return [b.value(t, x.dtype, order) for t in made]
-
-
-@operator("Split", since=2)
-def split_input(
-    b: Conversion, x: Value, sizes: Constant | None = None, *, axis: int = 0, num_outputs: int | None = None
-) -> list[Value]:
-    if sizes is not None:
-        return split(b, x, axis, [int(s) for s in sizes])
-    many = num_outputs or len(b.outputs())
-    size, each = x.shape[x.axis(axis)], -(-x.shape[x.axis(axis)] // many)
-    if num_outputs is None and size % many:
-        raise Refused(f"{size} elements do not divide into {many} parts")
-    return split(b, x, axis, [min(each, size - each * i) for i in range(many)])
-
-
-def sliced(
-    b: Building, x: Value, begin: Sequence[int], end: Sequence[int], step: Sequence[int], axes: Sequence[int]
-) -> Value:
-    """A slice of a tensor, with Python's rules for bounds outside of it."""
-    at = {x.axis(a): slice(*_limits(s, e, t)) for a, s, e, t in zip(axes, begin, end, step, strict=True)}
-    spans = [range(*at.get(a, slice(None)).indices(size)) for a, size in enumerate(x.shape)]
-    if x.array is not None:
-        return Value.of(x.array[tuple(at.get(a, slice(None)) for a in range(x.rank))])
-    if all(len(s) == size and s.step == 1 for s, size in zip(spans, x.shape, strict=True)):
-        return x
-    tensor, order = b.stored(x)
-    shape = [len(spans[a]) for a in order]
-    stops = [s.stop if s.stop >= 0 else -x.shape[a] - 1 for a, s in enumerate(spans)]
-    made = b.layer(
-        "Slice",
-        [tensor],
-        shape,
-        tensor.dtype,
-        begin=[spans[a].start for a in order],
-        end=[stops[a] for a in order],
-        strides=[spans[a].step for a in order],
-    )
-    return b.value(made, x.dtype, order)
-
-
-def _limits(begin: int, end: int, step: int) -> tuple[int, int | None, int]:
-    if step == 0:
-        raise Refused("its step is 0")
-    return begin, end, step
-
-
 @operator("Slice")
 def slice_inputs(
     b: Building, x: Value, starts: Constant, ends: Constant, axes: Constant | None = None, steps: Constant | None = None
 ) -> Value:
     count = starts.size
-    return sliced(
-        b,
+    return b.sliced(
         x,
         [int(v) for v in starts],
         [int(v) for v in ends],
@@ -223,7 +111,7 @@ def padded(b: Building, x: Value, pads: Sequence[int], mode: str, value: float) 
     if any(p < 0 for pair in pairs for p in pair):
         begin = [max(0, -p) for p, _ in pairs]
         end = [size - max(0, -q) for size, (_, q) in zip(x.shape, pairs, strict=True)]
-        x = sliced(b, x, begin, end, [1] * x.rank, range(x.rank))
+        x = b.sliced(x, begin, end, [1] * x.rank, range(x.rank))
         pairs = [(max(p, 0), max(q, 0)) for p, q in pairs]
     if not any(p or q for p, q in pairs):
         return x
@@ -296,13 +184,6 @@ def reverse_sequence(b: Building, x: Value, lengths: Value, *, batch_axis: int =
         "ReverseSequence", [tensor, index], tensor.shape, tensor.dtype, batch_axis=batch_axis, time_axis=time_axis
     )
     return b.value(made, x.dtype)
-
-
-@operator("ConcatFromSequence", since=11)
-def concat_from_sequence(b: Building, xs: list[Value], *, axis: int, new_axis: int = 0) -> Value:
-    if new_axis:
-        xs = [b.unsqueeze(x, [axis if axis >= 0 else axis + x.rank + 1]) for x in xs]
-    return concat(b, *xs, axis=axis)
 
 
 refuse(

@@ -10,7 +10,6 @@ from compass_core.arrays import Array
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import operator
 from compassc.importers.onnx.operators.elementwise import arithmetic, cast, combined, compare, extreme
-from compassc.importers.onnx.operators.movement import sliced
 from compassc.importers.onnx.operators.reduce import reduced
 from compassc.importers.values import Refused, Value
 
@@ -34,7 +33,7 @@ def _counted(b: Building, rows: Value, grams: Array, step: int) -> Value | None:
         return None
     found: Value | None = None
     for k in range(n):
-        part = b.unsqueeze(sliced(b, rows, [k * step], [k * step + places], [1], [1]), [2])
+        part = b.unsqueeze(b.sliced(rows, [k * step], [k * step + places], [1], [1]), [2])
         same = compare(b, part, Value.of(grams[:, k].reshape(1, 1, -1)), "EQUAL")
         found = same if found is None else combined(b, [found, same], "Logical", bool, method="AND")
     assert found is not None

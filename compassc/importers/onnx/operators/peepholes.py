@@ -11,7 +11,6 @@ from compassc.importers.building import Building
 from compassc.importers.onnx.operators.activations import activation, clipped
 from compassc.importers.onnx.operators.elementwise import arithmetic
 from compassc.importers.onnx.operators.linear import fully_connected
-from compassc.importers.onnx.operators.movement import concat, sliced, split
 from compassc.importers.values import Value
 
 
@@ -43,9 +42,9 @@ def stepwise(
 
     steps: list[Value] = []
     for t in reversed(range(x.shape[1])) if reverse else range(x.shape[1]):
-        step = b.squeeze(sliced(b, known, [t], [t + 1], [1], [1]), [1])
+        step = b.squeeze(b.sliced(known, [t], [t + 1], [1], [1]), [1])
         total = arithmetic(b, step, fully_connected(b, hidden, r, nothing), "Add")
-        i, o, f, c = split(b, total, 1, [size] * 4)
+        i, o, f, c = b.split(total, 1, [size] * 4)
         kept = arithmetic(b, gate(f, arithmetic(b, cell, of_forget, "Mul"), activations[0]), cell, "Mul")
         new = arithmetic(
             b, gate(i, arithmetic(b, cell, of_input, "Mul"), activations[0]), gate(c, None, activations[1]), "Mul"
@@ -55,4 +54,4 @@ def stepwise(
         hidden = arithmetic(b, shown, activation(b, cell, activations[2]), "Mul")
         steps.append(b.unsqueeze(hidden, [1]))
     sequence = steps[::-1] if reverse else steps
-    return [sequence[0] if len(sequence) == 1 else concat(b, *sequence, axis=1), hidden, cell]
+    return [sequence[0] if len(sequence) == 1 else b.concat(*sequence, axis=1), hidden, cell]

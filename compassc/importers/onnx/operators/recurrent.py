@@ -10,7 +10,6 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
-from compassc.importers.onnx.operators.movement import concat, split
 from compassc.importers.onnx.operators.peepholes import stepwise
 from compassc.importers.values import Refused, Value
 
@@ -92,7 +91,7 @@ def _states(
         parts = (
             [zeros] * directions
             if state is None
-            else [b.squeeze(part, [axis]) for part in split(b, state, axis, [1] * directions)]
+            else [b.squeeze(part, [axis]) for part in b.split(state, axis, [1] * directions)]
         )
         for direction, part in enumerate(parts):
             found[direction].append(part)
@@ -163,7 +162,7 @@ def _joined(b: Building, made: list[list[Value]], used: list[int], layout: int, 
     found: list[Value] = [Value.of(np.zeros(0, np.float32))] * many
     for k, index in enumerate(used):
         at = 2 if index == 0 else 1
-        joined = concat(b, *(b.unsqueeze(outputs[k], [at]) for outputs in made), axis=at)
+        joined = b.concat(*(b.unsqueeze(outputs[k], [at]) for outputs in made), axis=at)
         if not layout:
             joined = b.transpose(joined, (1, 2, 0, 3) if index == 0 else (1, 0, 2))
         found[index] = joined

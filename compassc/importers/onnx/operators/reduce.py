@@ -19,7 +19,6 @@ from compassc.importers.onnx.operators.elementwise import (
     in_floats,
     unary,
 )
-from compassc.importers.onnx.operators.movement import sliced
 from compassc.importers.values import Refused, Value, stored_type
 
 METHODS = {
@@ -92,9 +91,9 @@ def _whole_product(b: Building, x: Value, axes: Sequence[int]) -> Value:
         while (size := x.shape[axis]) > 1:
             half = size // 2
             if size % 2:
-                odd.append(sliced(b, x, [size - 1], [size], [1], [axis]))
+                odd.append(b.sliced(x, [size - 1], [size], [1], [axis]))
             x = arithmetic(
-                b, sliced(b, x, [0], [half], [1], [axis]), sliced(b, x, [half], [2 * half], [1], [axis]), "Mul"
+                b, b.sliced(x, [0], [half], [1], [axis]), b.sliced(x, [half], [2 * half], [1], [axis]), "Mul"
             )
         for rest in odd:
             x = arithmetic(b, x, rest, "Mul")

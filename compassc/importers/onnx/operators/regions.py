@@ -11,7 +11,6 @@ from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import arithmetic, cast
 from compassc.importers.onnx.operators.indexing import gather
-from compassc.importers.onnx.operators.movement import concat
 from compassc.importers.onnx.operators.windows import Ints, convolve, window_of
 from compassc.importers.values import Refused, Value, channels_last
 
@@ -37,7 +36,7 @@ def roi_align(
 ) -> Value:
     """The layer has the number of the image before the corners, rows first."""
     numbers = b.unsqueeze(cast(b, images, x.dtype), [1])
-    boxes = concat(b, numbers, _boxes(b, rois, (1, 0, 3, 2)), axis=1)
+    boxes = b.concat(numbers, _boxes(b, rois, (1, 0, 3, 2)), axis=1)
     tensor, count = b.image(x), rois.shape[0]
     made = b.layer(
         "RoiAlign",
@@ -107,7 +106,7 @@ def deform_conv(
             for g in range(offset_group)
         )
     ]
-    joined = concat(b, *sampled, axis=4)  # [n, rows, columns, cells, channels]
+    joined = b.concat(*sampled, axis=4)  # [n, rows, columns, cells, channels]
     flat = b.reshape(joined, (x.shape[0], rows, columns, cells * x.shape[1]))
     one = window._replace(kernel=(1, 1), stride=(1, 1), dilation=(1, 1), pads=((0, 0), (0, 0)))
     return convolve(b, b.transpose(flat, (0, 3, 1, 2)), _dense(b, w, group, x.shape[1]), bias, one, 1)

@@ -10,7 +10,6 @@ from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import arithmetic, unary
 from compassc.importers.onnx.operators.linear import multiply
-from compassc.importers.onnx.operators.movement import concat, sliced
 from compassc.importers.values import Refused, Value, channels_last, stored_type
 
 METHODS = {"linear": "BILINEAR", "bilinear": "BILINEAR", "nearest": "NEAREST"}
@@ -61,7 +60,7 @@ def _number(b: Building, x: Value, name: str, number: float) -> Value:
 
 def _place(b: Building, grid: Value, index: int, size: int, corners: bool) -> Value:
     """A coordinate in elements, [N, ..., 1]: -1 to 1 goes from border to border, or between the outer elements."""
-    own = sliced(b, grid, [index], [index + 1], [1], [grid.rank - 1])
+    own = b.sliced(grid, [index], [index + 1], [1], [grid.rank - 1])
     span = size - 1 if corners else size
     return _number(b, _number(b, own, "Mul", span / 2), "Add", (size - 1) / 2)
 
@@ -72,7 +71,7 @@ def _grid(b: Building, places: list[Value], sizes: tuple[int, ...], corners: boo
     for place, size in zip(places, sizes, strict=True):
         span = max(size - 1 if corners else size, 1)
         made.append(_number(b, _number(b, place, "Sub", (size - 1) / 2), "Mul", 2 / span))
-    return concat(b, *made, axis=places[0].rank - 1)
+    return b.concat(*made, axis=places[0].rank - 1)
 
 
 def _reflected(b: Building, place: Value, size: int, corners: bool) -> Value:

@@ -12,7 +12,7 @@ from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import arithmetic
 from compassc.importers.onnx.operators.indexing import gather
 from compassc.importers.onnx.operators.linear import fully_connected, multiply
-from compassc.importers.onnx.operators.movement import padded, sliced
+from compassc.importers.onnx.operators.movement import padded
 from compassc.importers.onnx.operators.reduce import reduced
 from compassc.importers.values import Refused, Value
 
@@ -151,7 +151,7 @@ def dft(
     if inverse and onesided:
         return _inverse_of_half(b, x, at, length)
     if count < x.shape[at]:
-        x = sliced(b, x, [0], [count], [1], [at])
+        x = b.sliced(x, [0], [count], [1], [at])
     elif count > x.shape[at]:
         after = [0] * (2 * x.rank)
         after[x.rank + at] = count - x.shape[at]

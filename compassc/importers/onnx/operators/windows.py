@@ -12,7 +12,7 @@ from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import arithmetic, unary
 from compassc.importers.onnx.operators.linear import centred
-from compassc.importers.onnx.operators.movement import padded, sliced
+from compassc.importers.onnx.operators.movement import padded
 from compassc.importers.onnx.operators.reduce import reduced
 from compassc.importers.values import Refused, Value, channels_last, stored_type
 
@@ -114,7 +114,7 @@ def without_negative_pads(b: Building, x: Value, window: Window) -> tuple[Value,
     begin = [c for c, _ in cuts]
     end = [x.shape[a] - c for a, (_, c) in zip(axes, cuts, strict=True)]
     pads = tuple((max(p, 0), max(q, 0)) for p, q in window.pads)
-    return sliced(b, x, begin, end, [1] * len(cuts), axes), window._replace(pads=pads)
+    return b.sliced(x, begin, end, [1] * len(cuts), axes), window._replace(pads=pads)
 
 
 # -- convolutions

@@ -16,7 +16,6 @@ from compassc.importers.onnx.operators.elementwise import (
     divide,
     extreme,
     modulo,
-    total,
     unary,
     where,
 )
@@ -130,7 +129,7 @@ for _name, _method in COMPARISONS.items():
 
 @operator("ADD_N")
 def add_n(b: Building, *xs: Value) -> Value:
-    return total(b, *xs)
+    return reduce(lambda x, y: arithmetic(b, x, y, "Add"), xs)
 
 
 @operator("DIV")

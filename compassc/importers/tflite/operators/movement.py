@@ -61,19 +61,19 @@ def transpose(b: Building, x: Value, perm: Constant) -> Value:
 
 @operator("CONCATENATION")
 def concatenation(b: Building, *xs: Value, axis: int) -> Value:
-    return movement.concat(b, *xs, axis=axis)
+    return b.concat(*xs, axis=axis)
 
 
 @operator("PACK")
 def pack(b: Building, *xs: Value, values_count: int, axis: int = 0) -> Value:
     at = axis + xs[0].rank + 1 if axis < 0 else axis
-    return movement.concat(b, *(b.unsqueeze(x, [at]) for x in xs), axis=at)
+    return b.concat(*(b.unsqueeze(x, [at]) for x in xs), axis=at)
 
 
 @operator("UNPACK")
 def unpack(b: Building, x: Value, *, num: int, axis: int = 0) -> list[Value]:
     at = x.axis(axis)
-    return [b.squeeze(part, [at]) for part in movement.split(b, x, at, [1] * num)]
+    return [b.squeeze(part, [at]) for part in b.split(x, at, [1] * num)]
 
 
 @operator("SPLIT")
@@ -81,7 +81,7 @@ def split(b: Building, axis: Constant, x: Value, *, num_splits: int) -> list[Val
     at = x.axis(whole(axis)[0])
     if num_splits < 1 or x.shape[at] % num_splits:
         raise Refused(f"{x.shape[at]} elements do not divide into {num_splits} parts")
-    return movement.split(b, x, at, [x.shape[at] // num_splits] * num_splits)
+    return b.split(x, at, [x.shape[at] // num_splits] * num_splits)
 
 
 @operator("SPLIT_V")
@@ -89,7 +89,7 @@ def split_v(b: Building, x: Value, sizes: Constant, axis: Constant, *, num_split
     at, listed = x.axis(whole(axis)[0]), whole(sizes)
     if listed.count(-1) == 1:
         listed[listed.index(-1)] = x.shape[at] - sum(listed) - 1
-    return movement.split(b, x, at, listed)
+    return b.split(x, at, listed)
 
 
 @operator("SLICE")
@@ -98,7 +98,7 @@ def slice_of(b: Building, x: Value, begin: Constant, size: Constant) -> Value:
     ends = [d if n == -1 else s + n for d, s, n in zip(x.shape, starts, whole(size), strict=True)]
     if any(not 0 <= s <= e <= d for s, e, d in zip(starts, ends, x.shape, strict=True)):
         raise Refused(f"from {starts} to {ends} is no part of {list(x.shape)}")
-    return movement.sliced(b, x, starts, ends, [1] * x.rank, range(x.rank))
+    return b.sliced(x, starts, ends, [1] * x.rank, range(x.rank))
 
 
 @operator("STRIDED_SLICE", partly="without offset")
@@ -153,7 +153,7 @@ def _parts(b: Building, x: Value, spans: Sequence[slice]) -> Value:
         return Value.of(np.zeros([len(r) for r in ranges], x.dtype))
     ends = [r[-1] + (1 if r.step > 0 else -1) for r in ranges]
     ends = [-size - 1 if e < 0 else e for e, size in zip(ends, x.shape, strict=True)]
-    return movement.sliced(b, x, [r.start for r in ranges], ends, [r.step for r in ranges], range(x.rank))
+    return b.sliced(x, [r.start for r in ranges], ends, [r.step for r in ranges], range(x.rank))
 
 
 # -- borders
@@ -309,7 +309,7 @@ def batch_to_space(b: Building, x: Value, block: Constant, crops: Constant) -> V
     whole_image = b.reshape(b.transpose(blocks, perm), shape)
     begin = whole(pairs[:, 0])
     end = [d - int(q) for d, q in zip(shape[1 : m + 1], pairs[:, 1], strict=True)]
-    return movement.sliced(b, whole_image, begin, end, [1] * m, range(1, m + 1))
+    return b.sliced(whole_image, begin, end, [1] * m, range(1, m + 1))
 
 
 moves(

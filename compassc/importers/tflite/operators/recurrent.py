@@ -8,7 +8,6 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compassc.importers.building import Building
-from compassc.importers.onnx.operators import movement
 from compassc.importers.onnx.operators.elementwise import arithmetic
 from compassc.importers.onnx.operators.linear import fully_connected
 from compassc.importers.onnx.operators.reduce import reduction
@@ -121,7 +120,7 @@ def svdf(
     now = b.reshape(fully_connected(b, x, feature.astype(np.float32), None), (batch, filters, 1))
     kept = b.reshape(before, (batch, filters, steps))
     if steps > 1:
-        kept = movement.concat(b, movement.sliced(b, kept, [1], [steps], [1], [2]), now, axis=2)
+        kept = b.concat(b.sliced(kept, [1], [steps], [1], [2]), now, axis=2)
     else:
         kept = now
     after = b.leave_state(MEMORY, b.reshape(kept, (batch, filters * steps)))

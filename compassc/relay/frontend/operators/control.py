@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from compassc.importers.declare import Constant
 from compassc.importers.values import Refused
 from compassc.relay.expr import Call, Function, If, Let, Tuple, Var
 from compassc.relay.expr import Constant as Known
-from compassc.relay.frontend.operators.movement import concat, parts, squeezed
 from compassc.relay.frontend.terms import INDEX, Expressions, Term, operator
 from compassc.relay.operators import Op
 from compassc.relay.types import Any as Open
@@ -188,71 +186,6 @@ def scan(
     return [*found[: len(states)], *outputs]
 
 
-# -- sequences, whose lengths are known
-
-
-def _place(b: Expressions, place: Term | None, size: int) -> int:
-    if place is None:
-        return size
-    (at,) = b.numbers(place, "position")
-    if not -size <= at <= size:
-        raise Refused(f"the position {at} is outside a sequence of {size} tensors")
-    return at + size if at < 0 else at
-
-
-@operator("SequenceConstruct", since=11)
-def sequence(b: Expressions, *xs: Term) -> list[Any]:
-    return [list(xs)]
-
-
-@operator("SequenceEmpty", since=11)
-def empty(b: Expressions, *, dtype: int = 1) -> list[Any]:
-    return [[]]
-
-
-@operator("SequenceAt", since=11)
-def sequence_at(b: Expressions, xs: list[Term], position: Term) -> Term:
-    return xs[_place(b, position, len(xs))]
-
-
-@operator("SequenceInsert", since=11)
-def inserted(b: Expressions, xs: list[Term], x: Term, position: Term | None = None) -> list[Any]:
-    at = _place(b, position, len(xs))
-    return [[*xs[:at], x, *xs[at:]]]
-
-
-@operator("SequenceErase", since=11)
-def erased(b: Expressions, xs: list[Term], position: Term | None = None) -> list[Any]:
-    at = _place(b, position, len(xs)) if position is not None else len(xs) - 1
-    return [[*xs[:at], *xs[at + 1 :]]]
-
-
-@operator("SequenceLength", since=11)
-def length(b: Expressions, xs: list[Term]) -> Term:
-    return b.known(np.asarray(len(xs), np.int64))
-
-
-@operator("ConcatFromSequence", since=11)
-def joined(b: Expressions, xs: list[Term], *, axis: int, new_axis: int = 0) -> Term:
-    if new_axis:
-        at = axis + xs[0].rank + 1 if axis < 0 else axis
-        return concat(b, *(b.call("expand_dims", x, axis=at) for x in xs), axis=at)
-    return concat(b, *xs, axis=axis)
-
-
-@operator("SplitToSequence", since=11)
-def split_to_sequence(
-    b: Expressions, x: Term, sizes: Constant | None = None, *, axis: int = 0, keepdims: int = 1
-) -> list[Any]:
-    size = x.shape[x.axis(axis)]
-    if not isinstance(size, int):
-        raise Refused("how many parts it makes is only known at run time")
-    each = 1 if sizes is None else int(sizes) if sizes.ndim == 0 else 0
-    wanted = [min(each, size - i) for i in range(0, size, each)] if each or sizes is None else sizes.tolist()
-    made = parts(b, x, axis, wanted)
-    return [[squeezed(b, p, [axis]) for p in made] if sizes is None and not keepdims else made]
-
-
 @operator("SequenceMap", since=17)
 def mapped(b: Expressions, xs: list[Term], *others: Any, body: GraphProto) -> list[Any]:
     names = [i.name for i in body.input]
@@ -263,15 +196,3 @@ def mapped(b: Expressions, xs: list[Term], *others: Any, body: GraphProto) -> li
         )
         rows.append(b.run(body, given))
     return [list(column) for column in zip(*rows, strict=True)]
-
-
-@operator("Optional", "OptionalGetElement", since=15)
-def optional(b: Expressions, x: Any = None, *, type: Any = None) -> list[Any]:
-    if x is None:
-        raise Refused("an optional tensor that is not there")
-    return [x]
-
-
-@operator("OptionalHasElement", since=15)
-def has_element(b: Expressions, x: Any = None) -> Term:
-    return b.known(np.asarray(x is not None))

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from compassc.importers.onnx.names import SAME
 from compassc.importers.onnx.protobuf import numpy_type
 from compassc.importers.values import Refused
 from compassc.relay.frontend.terms import Expressions, Term, operator
-from compassc.relay.same_as_onnx import SAME
 
 BINARY = ("add", "subtract", "multiply", "divide")
 VARIADIC = ("maximum", "minimum")
@@ -48,12 +48,6 @@ def _declare() -> None:
 
 
 _declare()
-operator("Sum")(partial(several, "add"))
-
-
-@operator("Mean")
-def mean(b: Expressions, *xs: Term) -> Term:
-    return b.call("divide", several("add", b, *xs), len(xs))
 
 
 @operator("Pow")
@@ -131,12 +125,6 @@ def cast(b: Expressions, x: Term, *, to: int, saturate: int = 1, round_mode: str
 @operator("BitCast")
 def bit_cast(b: Expressions, x: Term, *, to: int) -> Term:
     return b.call("reinterpret", x, dtype=numpy_type(to).name)
-
-
-@operator("Identity")
-def identity(b: Expressions, x: Any) -> list[Any]:
-    """Of tensors and of sequences."""
-    return [x]
 
 
 @operator("Dropout")

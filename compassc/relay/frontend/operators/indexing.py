@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from compassc.importers.values import Refused
-from compassc.relay.frontend.operators.movement import squeezed
 from compassc.relay.frontend.terms import INDEX, Expressions, Size, Term, operator
 
 
@@ -93,7 +92,7 @@ def non_zero(b: Expressions, x: Term) -> Term:
 @operator("Compress", since=9)
 def compress(b: Expressions, x: Term, condition: Term, *, axis: int | None = None) -> Term:
     given, at = (x, x.axis(axis)) if axis is not None else (b.call("reshape", x, newshape=[-1]), 0)
-    return b.call("take", given, squeezed(b, b.call("argwhere", condition), [1]), axis=at)
+    return b.call("take", given, b.squeeze(b.call("argwhere", condition), [1]), axis=at)
 
 
 @operator("Unique", since=11)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from compassc.importers.values import Refused
-from compassc.relay.frontend.operators.movement import product_of, squeezed
+from compassc.relay.frontend.operators.movement import product_of
 from compassc.relay.frontend.terms import Expressions, Size, Term, operator
 
 
@@ -18,8 +17,8 @@ def product(b: Expressions, x: Term, y: Term, dtype: str = "") -> Term:
         ]
         made = product(b, wide[0], wide[1], dtype)
         if y.rank == 1:
-            made = squeezed(b, made, [-1])
-        return squeezed(b, made, [-2 + (y.rank == 1)]) if x.rank == 1 else made
+            made = b.squeeze(made, [-1])
+        return b.squeeze(made, [-2 + (y.rank == 1)]) if x.rank == 1 else made
     kind = {"out_dtype": dtype} if dtype else {}
     if x.rank == y.rank == 2:
         return b.call("nn.matmul", x, y, **kind)
@@ -88,29 +87,3 @@ def matmul_of_integers(
     b: Expressions, x: Term, y: Term, x_zero: Term | None = None, y_zero: Term | None = None
 ) -> Term:
     return product(b, without_zero(b, x, x_zero, -2), without_zero(b, y, y_zero, -1), "int32")
-
-
-@operator("Det")
-def determinant(b: Expressions, x: Term) -> Term:
-    size = x.shape[-1]
-    if not isinstance(size, int) or size > 3:
-        raise Refused("only matrices of at most 3 rows have expressions")
-    return _minor(b, x, tuple(range(size)), tuple(range(size)))
-
-
-def _minor(b: Expressions, x: Term, rows: tuple[int, ...], columns: tuple[int, ...]) -> Term:
-    """The determinant of some rows and columns, by their first row."""
-    if not rows:
-        return b.full(b.of(np.ones((), x.dtype)), b.sizes(x)[:-2])
-    total: Term | None = None
-    for i, column in enumerate(columns):
-        at = b.call(
-            "take",
-            b.call("take", x, np.asarray(rows[0], np.int64), axis=x.rank - 2),
-            np.asarray(column, np.int64),
-            axis=x.rank - 2,
-        )
-        part = b.call("multiply", at, _minor(b, x, rows[1:], columns[:i] + columns[i + 1 :]))
-        total = part if total is None else b.call("subtract" if i % 2 else "add", total, part)
-    assert total is not None
-    return total

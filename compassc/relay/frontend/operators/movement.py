@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -10,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from compass_core.arrays import Array
-from compass_core.reading.limits import COMPUTED_BYTES
 from compassc.importers.declare import Constant
-from compassc.importers.onnx.protobuf import numpy_type
 from compassc.importers.values import Refused
 from compassc.relay.frontend.terms import INDEX, Expressions, Size, Term, operator
 
@@ -82,38 +79,6 @@ def product_of(b: Expressions, sizes: Sequence[Size]) -> Size:
     return found
 
 
-def squeezed(b: Expressions, x: Term, axes: Sequence[int] | None) -> Term:
-    """A tensor without axes of one element."""
-    if axes is None:
-        if not all(isinstance(d, int) for d in x.shape):
-            raise Refused("which axes have one element is only known at run time")
-        axes = [i for i, d in enumerate(x.shape) if d == 1]
-    return b.call("squeeze", x, axis=[x.axis(a) for a in axes]) if len(axes) else x
-
-
-def unsqueezed(b: Expressions, x: Term, axes: Sequence[int]) -> Term:
-    """A tensor with further axes of one element, at places of the result."""
-    rank = x.rank + len(axes)
-    for axis in sorted(a + rank if a < 0 else a for a in axes):
-        x = b.call("expand_dims", x, axis=axis)
-    return x
-
-
-@operator("Squeeze")
-def squeeze(b: Expressions, x: Term, axes: Constant | None = None) -> Term:
-    return squeezed(b, x, None if axes is None else axes.reshape(-1).tolist())
-
-
-@operator("Unsqueeze")
-def unsqueeze(b: Expressions, x: Term, axes: Constant) -> Term:
-    return unsqueezed(b, x, axes.reshape(-1).tolist())
-
-
-@operator("Transpose")
-def transpose(b: Expressions, x: Term, *, perm: Sequence[int] | None = None) -> Term:
-    return b.transpose(x, list(perm) if perm is not None else list(range(x.rank))[::-1])
-
-
 @operator("Expand", since=8)
 def expand(b: Expressions, x: Term, shape: Term) -> Term:
     wanted = b.listed(shape)
@@ -139,37 +104,6 @@ def tile(b: Expressions, x: Term, repeats: Term) -> Term:
     wanted = b.listed(repeats)
     known = all(isinstance(n, int) for n in wanted)
     return b.call("tile", x, reps=wanted if known else b.vector(wanted))
-
-
-@operator("Concat", since=4)
-def concat(b: Expressions, *xs: Term, axis: int) -> Term:
-    return b.call("concatenate", list(xs), axis=axis) if len(xs) > 1 else xs[0]
-
-
-def parts(b: Expressions, x: Term, axis: int, sizes: Sequence[int]) -> list[Term]:
-    """Parts of an axis, one behind the other."""
-    at, ends = x.axis(axis), np.cumsum([0, *sizes]).tolist()
-    if len(sizes) == 1:
-        return [x]
-    if 0 in sizes:
-        return [b.slice(x, at, first, last) for first, last in itertools.pairwise(ends)]
-    return b.calls("split", x, indices_or_sections=tuple(ends[1:-1]), axis=at)
-
-
-def _even(b: Expressions, x: Term, axis: int, count: int) -> list[int]:
-    size = x.shape[x.axis(axis)]
-    if not isinstance(size, int):
-        raise Refused("the sizes of its parts are only known at run time")
-    each = -(-size // count)
-    return [min(each, max(size - i * each, 0)) for i in range(count)]
-
-
-@operator("Split")
-def split(
-    b: Expressions, x: Term, sizes: Constant | None = None, *, axis: int = 0, num_outputs: int | None = None
-) -> list[Term]:
-    each = sizes.tolist() if sizes is not None else _even(b, x, axis, num_outputs or len(b.outputs()))
-    return parts(b, x, axis, each)
 
 
 @operator("Slice")
@@ -274,15 +208,6 @@ def constant_of_shape(b: Expressions, shape: Term, *, value: Array | None = None
 @operator("Range")
 def numbers_between(b: Expressions, start: Term, limit: Term, step: Term) -> Term:
     return b.call("arange", start=start, stop=limit, step=step, dtype=start.kind)
-
-
-@operator("EyeLike", since=9)
-def eye_like(b: Expressions, x: Term, *, dtype: int | None = None, k: int = 0) -> Term:
-    if not all(isinstance(d, int) for d in x.shape):
-        raise Refused("the shape of its matrix is only known at run time")
-    kind = x.dtype if dtype is None else numpy_type(dtype)
-    b.budget.take(COMPUTED_BYTES, prod(x.shape) * kind.itemsize, f"the node '{b.name}'")
-    return b.known(np.eye(x.shape[0], x.shape[1], k=k, dtype=kind))
 
 
 @operator("DepthToSpace")

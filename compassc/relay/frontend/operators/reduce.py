@@ -8,10 +8,9 @@ from functools import partial
 import numpy as np
 
 from compassc.importers.declare import Constant
+from compassc.importers.onnx.names import SAME_REDUCTIONS
 from compassc.importers.values import Refused
-from compassc.relay.frontend.operators.movement import squeezed
 from compassc.relay.frontend.terms import INDEX, Expressions, Size, Term, operator
-from compassc.relay.same_as_onnx import SAME_REDUCTIONS
 
 Step = Callable[[Expressions, Term], Term]
 
@@ -71,7 +70,7 @@ def _stable(b: Expressions, x: Term, axes: Sequence[int] | None, keep: bool) -> 
     total = b.call("log", reduced(b, "ReduceSum", b.call("exp", b.call("subtract", wide, zero)), axes, True))
     made = b.call("add", total, zero)
     if not keep:
-        made = squeezed(b, made, axes if axes else list(range(x.rank)))
+        made = b.squeeze(made, axes if axes else list(range(x.rank)))
     return b.cast(made, x.dtype)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from compass_core.reading.limits import COMPUTED_BYTES
 from compassc.importers.declare import Constant
 from compassc.importers.onnx.operators.interpolation import nearest_of, resized_axes, weights_of
 from compassc.importers.values import Refused
@@ -43,7 +42,7 @@ def resize(
         if mode == "nearest" and not spec.crops:
             x = b.call("take", x, nearest_of(spec, nearest_mode), axis=axis)
             continue
-        b.budget.take(COMPUTED_BYTES, 8 * spec.result * spec.size, f"the node '{b.name}'")
+        b.room(spec.result * spec.size)
         matrix, beyond = weights_of(spec, mode, nearest_mode, cubic, extrapolation_value)
         order = [a for a in range(x.rank) if a != axis] + [axis]
         made = b.call("nn.dense", b.transpose(x, order), matrix.astype(x.dtype))

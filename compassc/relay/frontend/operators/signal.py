@@ -111,7 +111,7 @@ def put_together(
     batch, columns, _ = _extents(x)
     channels = columns // prod(kernel)
     places = _places(wide, kernel, apart, starts)
-    b.budget.take(COMPUTED_BYTES, 8 * batch * channels * places.size, f"the node '{b.name}'")
+    b.room(batch * channels * places.size)
     values = b.call("reshape", x, newshape=[batch, channels, places.size])
     flat = b.full(b.of(np.zeros((), x.dtype)), [batch, channels, prod(wide)])
     index = np.ascontiguousarray(np.broadcast_to(places.reshape(-1), (batch, channels, places.size)))

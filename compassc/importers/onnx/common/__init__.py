@@ -1,0 +1,1 @@
+"""Operators whose functions layers and expressions share (`compassc.importers.onnx.maker`); a module per family."""

@@ -1,0 +1,59 @@
+"""What functions of operators ask for that layers and expressions share: whoever makes either."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+from compass_core.arrays import Array
+from compass_core.reading.budget import Budget
+from compassc.importers.declare import Table
+from compassc.importers.values import ModelTensor
+
+COMMON = Table("compassc.importers.onnx.common")
+"""Operators of ONNX that are the same of layers and of expressions: parts of both tables."""
+operator = COMMON.operator
+Tensor = TypeVar("Tensor", bound=ModelTensor)
+
+
+class Maker(Protocol[Tensor]):
+    """Makes tensors of tensors; axes are the model's, and may be counted from the end. `name`: of the node; `budget`: what the model
+    may cost to read."""
+
+    name: str
+    budget: Budget
+
+    def made(self, name: str, *xs: Tensor) -> Tensor:
+        """What an operator of the registry (`compassc.operators`) makes."""
+
+    def known(self, array: Array) -> Tensor:
+        """A tensor whose content is known."""
+
+    def numbers(self, x: Tensor, what: str) -> list[int]:
+        """The numbers of a tensor, which must be known; `what` it is in the node."""
+
+    def room(self, *sizes: int, each: int = 8) -> tuple[int, ...]:
+        """The shape of an array that is to be made, of elements of `each` bytes, for which the model's budget has room."""
+
+    def squeeze(self, x: Tensor, axes: Sequence[int], /) -> Tensor:
+        """Without axes of one element."""
+
+    def unsqueeze(self, x: Tensor, axes: Sequence[int], /) -> Tensor:
+        """With further axes of one element, at places of the result."""
+
+    def transpose(self, x: Tensor, perm: Sequence[int], /) -> Tensor:
+        """The axes in another order."""
+
+    def concat(self, *xs: Tensor, axis: int) -> Tensor:
+        """Tensors behind each other along an axis."""
+
+    def split(self, x: Tensor, axis: int, sizes: Sequence[int], /) -> list[Tensor]:
+        """Parts of an axis, one behind the other."""
+
+    def sliced(
+        self, x: Tensor, begin: Sequence[int], end: Sequence[int], step: Sequence[int], axes: Sequence[int], /
+    ) -> Tensor:
+        """Part of some axes, by Python's rules."""
+
+    def outputs(self) -> list[bool]:
+        """Which of the node's outputs have names."""
