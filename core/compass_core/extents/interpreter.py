@@ -8,17 +8,20 @@ cheap. What is left then is an upper bound, and accesses that may or may not hap
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from .loops import DISTANCE, Loop, iteration, moved
 from .reach import Reach
-from .structure import Structure, mentions, size
+from .structure import Code, Program, Structure, mentions, size
 from .values import (
     Address,
     Counter,
+    Env,
     Form,
+    Linear,
     Split,
+    Value,
     add,
     apply,
     between,
@@ -47,7 +50,7 @@ class Break(Exception):
 
 
 class Returned(Exception):
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Value) -> None:
         self.value = value
 
 
@@ -58,11 +61,11 @@ class TooLong(Exception):
 class Interpreter:
     """One run of a program. `reach` is what it found; TooLong and RecursionError leave what was found so far."""
 
-    def __init__(self, program: dict[str, Any], scalars: dict[str, Any], tecs: int, nulls: Any) -> None:
+    def __init__(self, program: Program, scalars: Mapping[str, float], tecs: int, nulls: Container[str]) -> None:
         self.functions = program["functions"]
         self.reach = Reach(program["params"])
         self.scalars, self.nulls, self.tecs = scalars, nulls, tecs
-        self.tid: Any = 0
+        self.tid: Linear = 0
         self.steps = 0
         self.depth = 0
         self.maybe = False
@@ -71,8 +74,8 @@ class Interpreter:
         """Whether `maybe` is so for a reason that looking closer at the loop at hand does not remove."""
         self.left = False
         """Whether the function may have returned already."""
-        self.results: list[Any] = []
-        self.breaks: list[dict[str, Any]] = []
+        self.results: Code = []
+        self.breaks: list[Env] = []
         """Variables where a loop may have been left."""
         self.structure = Structure()
         self.sizes: dict[int, int] = {}
@@ -83,7 +86,7 @@ class Interpreter:
         body = [["kernel", self.functions[entry]["body"]]]
         self._iterate(Loop(body, env, tids, {}, [], False), self._become)
 
-    def _argument(self, name: str) -> Any:
+    def _argument(self, name: str) -> Value:
         if name in self.reach.certain:
             return Address(name, 0)
         value = self.scalars.get(name)
@@ -91,7 +94,7 @@ class Interpreter:
 
     # -- statements
 
-    def body(self, statements: list[Any], env: dict[str, Any]) -> None:
+    def body(self, statements: Code, env: Env) -> None:
         for s in statements:
             self.count(1)
             _STATEMENTS[s[0]](self, s, env)
@@ -101,19 +104,19 @@ class Interpreter:
         if self.steps > STEP_LIMIT:
             raise TooLong
 
-    def _let(self, s: list[Any], env: dict[str, Any]) -> None:
+    def _let(self, s: Code, env: Env) -> None:
         env[s[1]] = self.expr(s[2], env)
 
-    def _do(self, s: list[Any], env: dict[str, Any]) -> None:
+    def _do(self, s: Code, env: Env) -> None:
         self.expr(s[1], env)
 
-    def _break(self, s: list[Any], env: dict[str, Any]) -> None:
+    def _break(self, s: Code, env: Env) -> None:
         raise Break
 
-    def _return(self, s: list[Any], env: dict[str, Any]) -> None:
+    def _return(self, s: Code, env: Env) -> None:
         raise Returned(None if s[1] is None else self.expr(s[1], env))
 
-    def _kernel(self, s: list[Any], env: dict[str, Any]) -> None:
+    def _kernel(self, s: Code, env: Env) -> None:
         """The whole kernel, on one TEC."""
         saved = self.maybe
         try:
@@ -122,10 +125,10 @@ class Interpreter:
             pass
         self.maybe, self.left = saved, False
 
-    def _become(self, tid: object) -> None:
+    def _become(self, tid: Linear) -> None:
         self.tid = tid
 
-    def _if(self, s: list[Any], env: dict[str, Any]) -> None:
+    def _if(self, s: Code, env: Env) -> None:
         cond = s[1]
         if isinstance(cond, list) and cond[0] == "and" and not s[3]:
             self._if(["if", cond[1], [["if", cond[2], s[2], []]], []], env)
@@ -158,7 +161,7 @@ class Interpreter:
             values = [r[name] for r in results] or [old]
             env[name] = values[0] if len(values) < 2 else either(values[0], values[1], truth.reason)
 
-    def _leave(self, leave: Exception, env: dict[str, Any]) -> None:
+    def _leave(self, leave: Exception, env: Env) -> None:
         """A break or return that may happen, with these variables."""
         if isinstance(leave, Returned):
             self.left = True
@@ -166,16 +169,17 @@ class Interpreter:
         else:
             self.breaks.append(env)
 
-    def _tec(self, s: list[Any], env: dict[str, Any]) -> None:
+    def _tec(self, s: Code, env: Env) -> None:
         _, var, start, stop, body = s
         inside = ["and", ["le", start, ["tid"]], ["lt", ["tid"], stop]]
         self._if(["if", inside, [["let", var, ["tid"]], *body], []], env)
 
     # -- loops
 
-    def _for(self, s: list[Any], env: dict[str, Any]) -> None:
+    def _for(self, s: Code, env: Env) -> None:
         _, var, start, stop, step, body = s
-        low, high, stride = (self.expr(e, env) for e in (start, stop, step))
+        over: list[Any] = [self.expr(e, env) for e in (start, stop, step)]
+        low, high, stride = over
         if isinstance(low, Form) or isinstance(high, Form) or isinstance(stride, Form) or stride <= 0:
             self._uncertain_for(var, low, high, stride, body, env)
             return
@@ -186,9 +190,7 @@ class Interpreter:
             Loop(body, {**env, var: low}, count, moving, others, self.structure.of(body).leaves), env, local=var
         )
 
-    def _uncertain_for(
-        self, var: str, low: object, high: object, stride: object, body: list[Any], env: dict[str, Any]
-    ) -> None:
+    def _uncertain_for(self, var: str, low: object, high: object, stride: object, body: list[Code], env: Env) -> None:
         """A loop whose bounds are not known."""
         least, most = bounds(low)[0], bounds(high)[1] - 1
         if most < least:
@@ -196,7 +198,7 @@ class Interpreter:
         why = reason_of(low, high, stride)
         if bounds(stride)[0] <= 0:
             why = why or "a loop has no end"
-            inner = unknown(why)
+            inner: Linear = unknown(why)
         else:
             inner = between(least, most, why)
             if not reason_of(low, high):  # it differs between the iterations of an outer loop
@@ -205,7 +207,7 @@ class Interpreter:
                 inner = Form({counter: 1}, least, least)
         self._once(body, env, why, {var: inner})
 
-    def _while(self, s: list[Any], env: dict[str, Any]) -> None:
+    def _while(self, s: Code, env: Env) -> None:
         moving, others = _changes(s[2], env, self)
         body = self.structure.of(s[2])
         fixed = not mentions(s[1], body.defined - moving.keys())
@@ -216,7 +218,7 @@ class Interpreter:
         names = [name for name in body.changed if name in env]
         self._loop(lambda: self._step_by_step(s, env), env, names)
 
-    def _step_by_step(self, s: list[Any], env: dict[str, Any]) -> dict[str, Any]:
+    def _step_by_step(self, s: Code, env: Env) -> Env:
         """A `while` loop as long as its condition is known and that is cheap."""
         env = dict(env)
         try:
@@ -232,7 +234,7 @@ class Interpreter:
         except Break:
             return env
 
-    def _while_count(self, cond: Any, env: dict[str, Any], moving: dict[str, int]) -> int | None:
+    def _while_count(self, cond: object, env: Env, moving: dict[str, int]) -> int | None:
         """The number of iterations of a loop whose condition compares linear values; None for other loops."""
         if not (moving and isinstance(cond, list) and cond[0] in DISTANCE):
             return None
@@ -249,7 +251,7 @@ class Interpreter:
         same = isinstance(again, Form) and again.terms == difference.terms and again.low == again.high == difference.low
         return count if same else None
 
-    def _once(self, body: list[Any], env: dict[str, Any], why: str, given: dict[str, Any]) -> None:
+    def _once(self, body: list[Code], env: Env, why: str, given: Env) -> None:
         """A loop of unknown length: one pass over its accesses, with all that it changes unknown."""
         before, saved, breaks, fixed = dict(env), self.maybe, self.breaks, self.fixed
         self.maybe, self.breaks, self.fixed = True, [], fixed or bool(why)
@@ -267,13 +269,13 @@ class Interpreter:
             for end in (inner, *left):
                 env[name] = either(before[name] if end is inner else env[name], end[name], why)
 
-    def changed(self, body: list[Any], env: dict[str, Any]) -> list[str]:
+    def changed(self, body: list[Code], env: Env) -> list[str]:
         """The variables of the surroundings that a body changes."""
         found = [name for name in self.structure.of(body).changed if name in env]
         self.count(len(found) + len(env) // ENV_PER_STEP)
         return found
 
-    def _settle(self, body: list[Any], env: dict[str, Any], others: list[str], why: str) -> dict[str, Any]:
+    def _settle(self, body: list[Code], env: Env, others: list[str], why: str) -> Env:
         """Possible values of variables at the start of any iteration: those before the loop or after an iteration."""
         if not others:
             return dict(env)
@@ -289,18 +291,18 @@ class Interpreter:
             self.breaks = breaks
         return {**env, **{name: either(env[name], inner[name], why) for name in others}}
 
-    def _repeat(self, loop: Loop, env: dict[str, Any], local: str = "") -> None:
+    def _repeat(self, loop: Loop, env: Env, local: str = "") -> None:
         """A loop that runs `loop.count` times; afterwards `env` is as it leaves it."""
         if loop.count:
             names = [name for name in (*loop.moving, *loop.others) if name != local and name in env]
             self._loop(lambda: self._iterate(loop, None), env, names)
 
-    def _loop(self, run: Callable[[], dict[str, Any]], env: dict[str, Any], names: list[str]) -> None:
+    def _loop(self, run: Callable[[], Env], env: Env, names: list[str]) -> None:
         """Run a loop, which `run` executes and which changes the variables `names`; returns their values at its end."""
         saved, left, breaks, fixed = self.maybe, self.left, self.breaks, self.fixed
         self.left, self.breaks, self.fixed = False, [], fixed or saved
         attained = dict(self.reach.attained) if saved and not fixed else None
-        ends: list[dict[str, Any]] = []
+        ends: list[Env] = []
         try:
             ends.append(run())
         except Returned as leave:
@@ -319,7 +321,7 @@ class Interpreter:
                 value = either(value, end[name], _CHANGES)
             env[name] = value
 
-    def _iterate(self, loop: Loop, start: Callable[[Any], None] | None) -> dict[str, Any]:
+    def _iterate(self, loop: Loop, start: Callable[[Linear], None] | None) -> Env:
         """The iterations of a loop; what variables are afterwards. `start` is called before each, with its number."""
         if loop.count <= 2 or (loop.others and self._affordable(loop)):
             return self._each(loop, start)
@@ -344,7 +346,7 @@ class Interpreter:
             self.sizes[key] = size(loop.body)
         return loop.count * self.sizes[key] <= most - self.steps
 
-    def _each(self, loop: Loop, start: Callable[[Any], None] | None) -> dict[str, Any]:
+    def _each(self, loop: Loop, start: Callable[[Linear], None] | None) -> Env:
         """Iteration by iteration."""
         env = dict(loop.env)
         for k in range(loop.count):
@@ -357,7 +359,7 @@ class Interpreter:
                 return env
         return {**env, **iteration(loop, loop.count)}
 
-    def _first_and_last(self, loop: Loop, start: Callable[[Any], None] | None) -> None:
+    def _first_and_last(self, loop: Loop, start: Callable[[Linear], None] | None) -> None:
         """The two iterations that mostly go farthest."""
         saved = self.maybe
         for k in (0, loop.count - 1):
@@ -373,11 +375,11 @@ class Interpreter:
                 self._leave(leave, env)
         self.maybe = saved
 
-    def _together(self, loop: Loop, first: int, last: int, start: Callable[[Any], None] | None) -> dict[str, Any]:
+    def _together(self, loop: Loop, first: int, last: int, start: Callable[[Linear], None] | None) -> Env:
         """The iterations `first` to `last` at once, or in a few parts."""
         saved, left = self.maybe, self.left
         parts = [(first, last)]
-        changed: dict[str, Any] = {}
+        changed: Env = {}
         doubt = False
         while parts:
             first, last = parts.pop()
@@ -418,7 +420,7 @@ class Interpreter:
                 changed[name] = either(changed.get(name, loop.env.get(name)), env[name], _CHANGES)
         return {**loop.env, **changed, **iteration(loop, loop.count)}
 
-    def _end(self, leave: Exception, env: dict[str, Any], doubt: bool) -> dict[str, Any]:
+    def _end(self, leave: Exception, env: Env, doubt: bool) -> Env:
         """The loop ends here; with `doubt` it may have ended before."""
         if isinstance(leave, Returned) and not doubt:
             raise leave
@@ -428,7 +430,7 @@ class Interpreter:
 
     # -- accesses
 
-    def _access(self, s: list[Any], env: dict[str, Any]) -> None:
+    def _access(self, s: Code, env: Env) -> None:
         pointer = self.expr(s[1], env)
         if not isinstance(pointer, Address):
             if isinstance(pointer, Form):
@@ -443,12 +445,12 @@ class Interpreter:
 
     # -- expressions
 
-    def number(self, e: Any, env: dict[str, Any]) -> Any:
+    def number(self, e: object, env: Env) -> Linear:
         """The value of an expression that is a number."""
         value = self.expr(e, env)
         return value if isinstance(value, (int, float, Form)) else unknown("a pointer is used as a number")
 
-    def truth(self, e: object, env: dict[str, Any]) -> Any:
+    def truth(self, e: object, env: Env) -> bool | Form:
         """A condition: true, false, or a Form where it may be either."""
         value = self.number(e, env)
         if not isinstance(value, Form):
@@ -456,7 +458,7 @@ class Interpreter:
         low, high = bounds(value)
         return value if low <= 0 <= high else True
 
-    def expr(self, e: Any, env: dict[str, Any]) -> Any:
+    def expr(self, e: Any, env: Env) -> Value:
         kind = type(e)
         if kind is int or kind is float or kind is bool:
             return e
@@ -473,37 +475,37 @@ class Interpreter:
         except OverflowError:
             return unknown(f"the index arithmetic fails at `{e[0]}`")
 
-    def _select(self, e: list[Any], env: dict[str, Any]) -> Any:
+    def _select(self, e: Code, env: Env) -> Value:
         cond = self.truth(e[1], env)
         if not isinstance(cond, Form):
             return self.expr(e[2] if cond else e[3], env)
         return either(self.expr(e[2], env), self.expr(e[3], env), cond.reason)
 
-    def _logical(self, e: list[Any], env: dict[str, Any]) -> Any:
+    def _logical(self, e: Code, env: Env) -> Value:
         left = self.truth(e[1], env)
         decides = e[0] == "or"
         if left is decides:
-            return int(decides)
+            return 1 if decides else 0
         right = self.truth(e[2], env)
         if not isinstance(left, Form):
             return right if isinstance(right, Form) else int(right)
-        return int(decides) if right is decides else left
+        return (1 if decides else 0) if right is decides else left
 
-    def _address(self, e: list[Any], env: dict[str, Any]) -> Any:
+    def _address(self, e: Code, env: Env) -> Value:
         base, offset = self.expr(e[1], env), self.number(e[2], env)
         if not isinstance(base, Address):
             return base if isinstance(base, Form) else unknown("a pointer made from a number")
         return base if base.root is None else Address(base.root, add(base.offset, offset))
 
-    def _isnull(self, e: list[Any], env: dict[str, Any]) -> Any:
+    def _isnull(self, e: Code, env: Env) -> Value:
         pointer = self.expr(e[1], env)
         return int(pointer.root in self.nulls) if isinstance(pointer, Address) else Form({}, 0, 1, reason_of(pointer))
 
-    def _data(self, e: list[Any], env: dict[str, Any]) -> Any:
+    def _data(self, e: Code, env: Env) -> Value:
         why = "an address depends on data"
         return between(e[1], e[2], why) if len(e) == 3 else unknown(why)
 
-    def _call(self, e: list[Any], env: dict[str, Any]) -> Any:
+    def _call(self, e: Code, env: Env) -> Value:
         function = self.functions[e[1]]
         inner = dict(zip(function["params"], [self.expr(x, env) for x in e[2:]]))
         if self.depth >= CALL_LIMIT:
@@ -528,7 +530,7 @@ class Interpreter:
 _CHANGES = "an address depends on what a loop changes"
 
 
-def _changes(body: list[Any], env: dict[str, Any], interpreter: Interpreter) -> tuple[dict[str, int], list[str]]:
+def _changes(body: list[Code], env: Env, interpreter: Interpreter) -> tuple[dict[str, int], list[str]]:
     """The variables that a body moves by the same amount each time, and the others that it changes."""
     changed, summary = interpreter.changed(body, env), interpreter.structure.of(body)
     moving = {}
@@ -539,7 +541,7 @@ def _changes(body: list[Any], env: dict[str, Any], interpreter: Interpreter) -> 
     return moving, sorted(set(changed) - set(moving))
 
 
-def _step(name: str, e: object, inside: frozenset[str], env: dict[str, Any], interpreter: Interpreter) -> int | None:
+def _step(name: str, e: object, inside: frozenset[str], env: Env, interpreter: Interpreter) -> int | None:
     """The amount that `e` adds to the variable; None when it is not constant. `inside`: what the loop defines."""
     while isinstance(e, list) and len(e) == 2 and e[0] in ("i32", "i64"):  # beyond these is no address
         e = e[1]
@@ -556,7 +558,7 @@ def _step(name: str, e: object, inside: frozenset[str], env: dict[str, Any], int
     return -step if e[0] == "sub" else step
 
 
-_STATEMENTS: dict[str, Callable[[Interpreter, list[Any], dict[str, Any]], None]] = {
+_STATEMENTS: dict[str, Callable[[Interpreter, Code, Env], None]] = {
     "let": Interpreter._let,
     "set": Interpreter._let,
     "for": Interpreter._for,
@@ -569,7 +571,7 @@ _STATEMENTS: dict[str, Callable[[Interpreter, list[Any], dict[str, Any]], None]]
     "break": Interpreter._break,
     "return": Interpreter._return,
 }
-_EXPRESSIONS: dict[str, Callable[[Interpreter, list[Any], dict[str, Any]], Any]] = {
+_EXPRESSIONS: dict[str, Callable[[Interpreter, Code, Env], Value]] = {
     "?": Interpreter._data,
     "tid": lambda m, e, env: m.tid,
     "tecs": lambda m, e, env: m.tecs,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from .values import Address, Form, add, scale
+from .structure import Code
+from .values import Address, Env, Form, add, scale
 
 
 @dataclass
@@ -16,25 +16,28 @@ class Loop:
     `leaves`: the body may end the loop.
     """
 
-    body: list[Any]
-    env: dict[str, Any]
+    body: list[Code]
+    env: Env
     count: int
     moving: dict[str, int]
     others: list[str]
     leaves: bool
 
 
-def moved(env: dict[str, Any], moving: dict[str, int], k: Any) -> dict[str, Any]:
+def moved(env: Env, moving: dict[str, int], k: int | Form) -> Env:
     """The variables at the start of iteration `k`."""
     found = dict(env)
     for name, step in moving.items():
         value = env[name]
         by = scale(k, step) if isinstance(k, Form) else k * step
-        found[name] = Address(value.root, add(value.offset, by)) if isinstance(value, Address) else add(value, by)
+        if isinstance(value, Address):
+            found[name] = Address(value.root, add(value.offset, by))
+        elif value is not None:
+            found[name] = add(value, by)
     return found
 
 
-def iteration(loop: Loop, k: object) -> dict[str, Any]:
+def iteration(loop: Loop, k: int | Form) -> Env:
     """The moving variables at the start of iteration `k` of a loop."""
     return moved({name: loop.env[name] for name in loop.moving}, loop.moving, k)
 

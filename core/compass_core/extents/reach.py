@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
-from .values import bounds, is_exact, reason_of
+from .values import Form, Linear, bounds, is_exact, reason_of
 
 FARTHEST = 1 << 32
 """Bytes; an estimate beyond that is none, for no device has as much memory."""
@@ -20,7 +20,7 @@ class Reach:
 
     __slots__ = ("attained", "certain", "most", "unknown")
 
-    def __init__(self, names: Any) -> None:
+    def __init__(self, names: Iterable[str]) -> None:
         self.certain: dict[str, int] = dict.fromkeys(names, 0)
         self.most = dict(self.certain)
         self.attained = dict(self.certain)
@@ -39,19 +39,20 @@ class Reach:
         certain, attained, then = self.certain, self.attained, before[0]
         return all(most <= max(certain[name], attained[name], then[name]) for name, most in self.most.items())
 
-    def note(self, root: str, end: Any, size: Any, maybe: bool, fixed: bool) -> None:
+    def note(self, root: str, end: Linear, size: Linear, maybe: bool, fixed: bool) -> None:
         """An access of `size` bytes up to `end`. `fixed`: no closer look tells more of whether it happens."""
         if bounds(size)[1] <= 0:
             return
         most, exact, data = bounds(end)[1], is_exact(end), bool(reason_of(end))
-        if most >= FARTHEST or (data and end.high - max(end.low, 0) > VAGUE):
+        low, high = (end.low, end.high) if isinstance(end, Form) else (end, end)
+        if most >= FARTHEST or (data and high - max(low, 0) > VAGUE):
             self.unknown.setdefault(root, reason_of(end) or "the index arithmetic leaves every address")
         elif most > self.most[root]:
             self.most[root] = most
         if (fixed or not maybe) and (exact or data) and (bounds(size)[0] > 0 or reason_of(size)):
             self.attained[root] = max(self.attained[root], most)
         if not maybe and bounds(size)[0] > 0:
-            sure = most if exact else most - (end.high - end.low)
+            sure = most if exact else most - (high - low)
             if self.certain[root] < sure < FARTHEST:
                 self.certain[root] = sure
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+Code = list[Any]
+"""A statement or an expression as JSON: its word, then its parts."""
+Program = Mapping[str, Any]
+"""A whole program, as `extents` describes it."""
 BODIES = {"for": (5,), "tec": (4,), "while": (2,), "if": (2, 3), "kernel": (1,)}
 """The positions of nested bodies in statements."""
 
@@ -13,7 +18,7 @@ BODIES = {"for": (5,), "tec": (4,), "while": (2,), "if": (2, 3), "kernel": (1,)}
 class Summary:
     """Facts about a body that hold in all its runs."""
 
-    changed: dict[str, Any]
+    changed: dict[str, object]
     """Variables that it gives a new value, in the order of the text: the expression of those that get one in just one
     statement of the body itself, None for others."""
     defined: frozenset[str]
@@ -32,16 +37,16 @@ class Structure:
     """Summaries of bodies; each body is read once."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[list[Any], Summary]] = {}
+        self._known: dict[int, tuple[list[Code], Summary]] = {}
 
-    def of(self, body: list[Any]) -> Summary:
+    def of(self, body: list[Code]) -> Summary:
         known = self._known.get(id(body))
         if known is None:
             known = self._known[id(body)] = (body, self._read(body))  # the body, so that its id stays its own
         return known[1]
 
-    def _read(self, body: list[Any]) -> Summary:
-        changed: dict[str, Any] = {}
+    def _read(self, body: list[Code]) -> Summary:
+        changed: dict[str, object] = {}
         defined: set[str] = set()
         breaks = returns = False
         for s in body:
@@ -60,7 +65,7 @@ class Structure:
         return Summary(changed, frozenset(defined), breaks, returns)
 
 
-def size(x: Any) -> int:
+def size(x: object) -> int:
     """The approximate number of steps of a body."""
     return 1 + sum(map(size, x[1:] if x and isinstance(x[0], str) else x)) if isinstance(x, list) else 1
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,15 +50,23 @@ class Address:
     """A byte offset into a tensor parameter; `root` None is memory of the kernel's own."""
 
     root: str | None
-    offset: Any
+    offset: Linear
+
+
+Linear = int | float | Form
+"""A number, or what it is in each iteration."""
+Value = Linear | Address | None
+"""What variables are; None is what a function gives that returns nothing."""
+Env = dict[str, Value]
+"""Variables by name."""
 
 
 def unknown(reason: str) -> Form:
-    """Any number."""
+    """A number, which may be any."""
     return Form({}, -LIMIT, LIMIT, reason)
 
 
-def bounds(value: Any) -> tuple[Any, Any]:
+def bounds(value: object) -> tuple[Any, Any]:
     """The least and the largest number a value can be."""
     if not isinstance(value, Form):
         return value, value
@@ -80,14 +88,14 @@ def reason_of(*values: object) -> str:
     return next((v.reason for v in values if isinstance(v, Form) and v.reason), "")
 
 
-def between(low: object, high: object, reason: str = "") -> Any:
+def between(low: Any, high: Any, reason: str = "") -> Linear:
     """A value in `low..high`."""
     if low == high:
         return low
     return Form({}, low, high, reason)
 
 
-def hull(a: object, b: object, reason: str) -> Any:
+def hull(a: Linear, b: Linear, reason: str) -> Linear:
     """A value that is `a` or `b`."""
     if not isinstance(a, Form) and not isinstance(b, Form) and a == b:
         return a
@@ -95,7 +103,7 @@ def hull(a: object, b: object, reason: str) -> Any:
     return between(min(low, least), max(high, most), reason_of(a, b) or reason)
 
 
-def either(a: object, b: object, reason: str) -> Any:
+def either(a: Value, b: Value, reason: str) -> Value:
     """A value that is `a` or `b`."""
     if a is b:
         return a
@@ -108,19 +116,19 @@ def either(a: object, b: object, reason: str) -> Any:
     return hull(a, b, reason)
 
 
-def unknown_like(value: object, why: str) -> Any:
-    """Anything that may stand in the place of a value."""
+def unknown_like(value: object, why: str) -> Form | Address:
+    """What may stand in the place of a value."""
     return Address(value.root, unknown(why)) if isinstance(value, Address) else unknown(why)
 
 
-def add(a: Any, b: Any, factor: int = 1) -> Any:
+def add(a: Linear, b: Linear, factor: int = 1) -> Linear:
     """`a + factor * b`."""
     if not isinstance(a, Form) and not isinstance(b, Form):
         return a + factor * b
     terms: dict[Counter, int] = dict(a.terms) if isinstance(a, Form) else {}
     low, high = (a.low, a.high) if isinstance(a, Form) else (a, a)
     if not isinstance(b, Form):
-        return Form(terms, low + factor * b, high + factor * b, a.reason)
+        return Form(terms, low + factor * b, high + factor * b, reason_of(a))
     for counter, f in b.terms.items():
         total = terms.get(counter, 0) + factor * f
         if total:
@@ -134,7 +142,7 @@ def add(a: Any, b: Any, factor: int = 1) -> Any:
     return Form(terms, low, high, reason_of(a, b))
 
 
-def scale(a: Form, factor: int) -> Any:
+def scale(a: Form, factor: Any) -> Linear:
     """`factor * a`."""
     if not factor:
         return 0
@@ -147,7 +155,7 @@ def scale(a: Form, factor: int) -> Any:
 # ------------------------------------------------------------------------------------------------- operators
 
 
-def apply(op: str, args: list[Any], may_split: bool) -> Any:
+def apply(op: str, args: Sequence[Linear], may_split: bool) -> Linear:
     """The value of an operator. `may_split`: raise Split where its iterations are better looked at in two parts."""
     special = _SPECIAL.get(op)
     if special is not None:
@@ -162,14 +170,14 @@ def apply(op: str, args: list[Any], may_split: bool) -> Any:
     return _by_ranges(op, a, b) if found is None else found
 
 
-def _exact(op: str, a: int, b: int) -> Any:
+def _exact(op: str, a: Any, b: Any) -> Linear:
     if op in ("shl", "shr") and not 0 <= b < 64:
         return unknown(f"the index arithmetic shifts by {b}")
     result = OPERATORS[op].evaluate(a, b)
     return result if -LIMIT < result < LIMIT else unknown("the index arithmetic leaves every address")
 
 
-def _by_ranges(op: str, a: object, b: object) -> Any:
+def _by_ranges(op: str, a: Linear, b: Linear) -> Linear:
     """The range of the result, from the ranges of both operands."""
     operator = OPERATORS[op]
     over = bounds(a), bounds(b)
@@ -191,7 +199,7 @@ def _followed(value: object) -> bool:
     return bool(-most <= low and high <= most)
 
 
-def _float(op: str, a: object, b: object, may_split: bool) -> Any:
+def _float(op: str, a: Linear, b: Linear, may_split: bool) -> Linear:
     """Floating point: the kernel rounds after each operation, so that the result is known roughly."""
     over = bounds(a), bounds(b)
     reason = reason_of(a, b) or "an address depends on floating point arithmetic"
@@ -213,23 +221,23 @@ def _float(op: str, a: object, b: object, may_split: bool) -> Any:
     return Form({}, min(ends) - abs(min(ends)) * _ROUNDING, max(ends) + abs(max(ends)) * _ROUNDING, reason)
 
 
-def _sum(op: str, a: object, b: object, may_split: bool) -> Any:
+def _sum(op: str, a: Linear, b: Linear, may_split: bool) -> Linear | None:
     return add(a, b, 1 if op == "add" else -1)
 
 
-def _product(op: str, a: Any, b: Any, may_split: bool) -> Any:
-    if isinstance(a, Form) and isinstance(b, Form):
-        return None
-    return scale(a, b) if isinstance(a, Form) else scale(b, a)
+def _product(op: str, a: Linear, b: Linear, may_split: bool) -> Linear | None:
+    if isinstance(a, Form):
+        return None if isinstance(b, Form) else scale(a, b)
+    return scale(b, a) if isinstance(b, Form) else _exact(op, a, b)
 
 
-def _shift(op: str, a: Any, b: Any, may_split: bool) -> Any:
+def _shift(op: str, a: Any, b: Any, may_split: bool) -> Linear | None:
     if isinstance(b, Form) or not 0 <= b < 64:
         return None
     return scale(a, 1 << b) if op == "shl" else _quotient("floordiv", a, 1 << b, may_split)
 
 
-def _quotient(op: str, a: object, b: object, may_split: bool) -> Any:
+def _quotient(op: str, a: Linear, b: Linear, may_split: bool) -> Linear | None:
     """`(b * x + rest) // b` is x, where the rest is in 0..b-1."""
     parts = _divided(op, a, b)
     if parts is None:
@@ -239,7 +247,7 @@ def _quotient(op: str, a: object, b: object, may_split: bool) -> Any:
     return whole if low // b == high // b == 0 else add(whole, _by_ranges("floordiv", rest, b))
 
 
-def _remainder(op: str, a: object, b: object, may_split: bool) -> Any:
+def _remainder(op: str, a: Linear, b: Linear, may_split: bool) -> Linear | None:
     parts = _divided("floordiv" if op == "floormod" else "div", a, b)
     if parts is None:
         return None
@@ -248,7 +256,7 @@ def _remainder(op: str, a: object, b: object, may_split: bool) -> Any:
     return rest if low // b == high // b == 0 else _by_ranges("floormod", rest, b)
 
 
-def _divided(op: str, a: Any, b: Any) -> tuple[Any, Any] | None:
+def _divided(op: str, a: Linear, b: Any) -> tuple[Linear, Linear] | None:
     """`a` as b * whole + rest, where rounding down by `b` is what `op` does; the rest keeps what `b` does not divide."""
     if isinstance(b, Form) or b <= 0 or not isinstance(a, Form) or (op == "div" and bounds(a)[0] < 0):
         return None
@@ -258,13 +266,13 @@ def _divided(op: str, a: Any, b: Any) -> tuple[Any, Any] | None:
     return (whole if whole.terms else shift), (rest if rest.terms or rest.low != rest.high else rest.low)
 
 
-def _mask(op: str, a: Any, b: Any, may_split: bool) -> Any:
+def _mask(op: str, a: Linear, b: Any, may_split: bool) -> Linear | None:
     if isinstance(a, Form) and not isinstance(b, Form) and b >= 0 and b & (b + 1) == 0:
         return _remainder("floormod", a, b + 1, may_split)
     return None
 
 
-def _least(op: str, a: object, b: object, may_split: bool) -> Any:
+def _least(op: str, a: Linear, b: Linear, may_split: bool) -> Linear | None:
     difference = add(a, b, -1)
     low, high = bounds(difference)
     if op == "max":
@@ -277,7 +285,7 @@ def _least(op: str, a: object, b: object, may_split: bool) -> Any:
     return None
 
 
-def _compare(op: str, a: object, b: object, may_split: bool) -> Any:
+def _compare(op: str, a: Linear, b: Linear, may_split: bool) -> Linear | None:
     difference = add(a, b, -1)
     found = OPERATORS[op].range(bounds(difference), (0, 0))  # type: ignore[misc]
     if found is not None and found[0] == found[1]:
@@ -288,7 +296,7 @@ def _compare(op: str, a: object, b: object, may_split: bool) -> Any:
     return None
 
 
-def _split(difference: Any, at: int, may_split: bool) -> None:
+def _split(difference: Linear, at: int, may_split: bool) -> None:
     """Raises Split between the iterations in which a difference is below `at` and the others, if one loop decides."""
     if not may_split or not isinstance(difference, Form) or difference.low != difference.high:
         return
@@ -303,7 +311,7 @@ def _split(difference: Any, at: int, may_split: bool) -> None:
         raise Split(counter, first)
 
 
-def _convert(op: str, args: list[Any], may_split: bool) -> Any:
+def _convert(op: str, args: Sequence[Any], may_split: bool) -> Linear:
     """`["i32", e]`: cut to a type."""
     (a,) = args
     signed, bits = op[0] == "i", int(op[1:])
@@ -316,7 +324,7 @@ def _convert(op: str, args: list[Any], may_split: bool) -> Any:
     return Form({}, least, most, a.reason or f"the index arithmetic leaves the range of {op}")
 
 
-def _to_int(op: str, args: list[Any], may_split: bool) -> Any:
+def _to_int(op: str, args: Sequence[Linear], may_split: bool) -> Linear:
     (a,) = args
     if not isinstance(a, Form):
         return int(a) if math.isfinite(a) else unknown(f"the index arithmetic converts {a} to a whole number")
@@ -328,14 +336,14 @@ def _to_int(op: str, args: list[Any], may_split: bool) -> Any:
     return between(int(low), int(high), a.reason)
 
 
-def _to_float(op: str, args: list[Any], may_split: bool) -> Any:
+def _to_float(op: str, args: Sequence[Linear], may_split: bool) -> Linear:
     low, high = bounds(args[0])
     if not -(1 << 24) <= low <= high <= 1 << 24:
         return Form({}, low - abs(low) * _ROUNDING, high + abs(high) * _ROUNDING, reason_of(args[0]))
     return float(low) if low == high else Form({}, float(low), float(high), reason_of(args[0]))
 
 
-def _not(op: str, args: list[Any], may_split: bool) -> Any:
+def _not(op: str, args: Sequence[Linear], may_split: bool) -> Linear:
     (a,) = args
     if isinstance(a, Form):
         low, high = bounds(a)
@@ -343,11 +351,11 @@ def _not(op: str, args: list[Any], may_split: bool) -> Any:
     return int(not a)
 
 
-def _negated_bits(op: str, args: list[Any], may_split: bool) -> Any:
+def _negated_bits(op: str, args: Sequence[Linear], may_split: bool) -> Linear:
     return add(-1, args[0], -1)
 
 
-def _absolute(op: str, args: list[Any], may_split: bool) -> Any:
+def _absolute(op: str, args: Sequence[Linear], may_split: bool) -> Linear:
     (a,) = args
     low, high = bounds(a)
     if low >= 0:
@@ -355,12 +363,12 @@ def _absolute(op: str, args: list[Any], may_split: bool) -> Any:
     return add(0, a, -1) if high <= 0 else between(0, max(-low, high), reason_of(a))
 
 
-def _ceildiv(op: str, args: list[Any], may_split: bool) -> Any:
+def _ceildiv(op: str, args: Sequence[Linear], may_split: bool) -> Linear:
     a, b = args
     return apply("div", [add(add(a, b), -1), b], may_split)
 
 
-def _strided(op: str, args: list[Any], may_split: bool) -> Any:
+def _strided(op: str, args: Sequence[Linear], may_split: bool) -> Linear:
     """Bytes from the first row's start to the last row's end, of a copy of `size` bytes in rows."""
     width, stride, size = args
     if isinstance(width, Form) or width <= 0:
@@ -371,11 +379,11 @@ def _strided(op: str, args: list[Any], may_split: bool) -> Any:
     return add(apply("mul", [add(rows, -1), stride], may_split), width)
 
 
-def _between(op: str, args: list[Any], may_split: bool) -> Any:
+def _between(op: str, args: Sequence[Linear], may_split: bool) -> Linear:
     return between(bounds(args[0])[0], bounds(args[1])[1], reason_of(*args))
 
 
-Rule = Callable[[str, Any, Any, bool], Any]
+Rule = Callable[[str, Linear, Linear, bool], Linear | None]
 _ON_FORMS: dict[str, Rule] = {
     **dict.fromkeys(("add", "sub"), _sum),
     "mul": _product,
@@ -387,7 +395,7 @@ _ON_FORMS: dict[str, Rule] = {
     **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), _compare),
 }
 INTEGERS = tuple(f"{sign}{bits}" for sign in "iu" for bits in (8, 16, 32, 64))
-_SPECIAL: dict[str, Callable[[str, list[Any], bool], Any]] = {
+_SPECIAL: dict[str, Callable[[str, Sequence[Linear], bool], Linear]] = {
     **dict.fromkeys(INTEGERS, _convert),
     "int": _to_int,
     "float": _to_float,
