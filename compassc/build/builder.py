@@ -23,6 +23,7 @@ from compassc.ir.dtypes import INT32, VOID, DataType, PointerType, dtype, pointe
 from compassc.ir.visit import placed, walk_stmts
 from compassc.language.dispatch import parsing
 from compassc.language.functions import Macro
+from compassc.language.parser.folding import without_needless
 from compassc.language.parser.values import ZERO, PointerValue, index_expr
 from compassc.language.parser.values import Value as Plain
 from compassc.ops.core import convert
@@ -404,7 +405,6 @@ def invariant(lines: Sequence[Line], changing: Collection[Value | Pointer]) -> t
 
 def expanded(macro: Macro, arguments: Mapping[str, Any]) -> S.Body:
     """The statements of a macro, as the parser makes them, by its arguments' names."""
-    from compassc.language.parser.folding import without_needless
     from compassc.language.parser.function import FunctionParser
     from compassc.language.parser.module import ModuleParser
 

@@ -22,6 +22,7 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import BOOL, VOID, DataType
 from compassc.language.dispatch import LOCAL, parsing
+from compassc.language.parser.texts import no_text
 from compassc.language.parser.values import PointerValue
 from compassc.language.parser.values import Value as Plain
 from compassc.ops.core import Op
@@ -194,8 +195,6 @@ def formula(function: _F) -> _F:
 
 
 def _refused(value: Any) -> NoReturn:
-    from compassc.language.parser.texts import no_text
-
     raise no_text(value)
 
 

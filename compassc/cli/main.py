@@ -10,6 +10,7 @@ import click
 
 from compass_core import VERSION
 from compass_core.errors import UsageError
+from compass_core.errors.suggest import help_for
 from compassc.cli import errors
 
 COMMANDS: dict[str, dict[str, str]] = {
@@ -88,8 +89,6 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
-            from compass_core.errors.suggest import help_for
-
             raise UsageError(
                 f"unknown command '{args[0]}'",
                 code="unknown-command",

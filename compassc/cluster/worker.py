@@ -5,6 +5,8 @@ The folders are where it finds modules. Until it knows them it imports nothing b
 
 import sys
 
+from compassc.cluster import call
+
 
 def main(descriptor: int) -> None:
     """Does parts as they come over the socket, until its other end is closed."""
@@ -40,8 +42,6 @@ def _answer(shared: bytes, part: bytes) -> bytes:
     except (ImportError, AttributeError) as error:
         return pickle.dumps(("unknown", str(error), ""))
     try:
-        from compassc.cluster import call
-
         answer = (*call(wanted, function, common, given), "")
     except Exception as error:  # noqa: BLE001 (it is raised where the part came from)
         answer = "raised", error, traceback.format_exc()

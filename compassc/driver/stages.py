@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from compass_core import PARAMS_FORMAT, files, targets
 from compass_core.errors import CompassError, Span, UsageError, together
 from compass_core.errors.excerpts import file_digest
+from compass_core.errors.suggest import help_for
 from compass_core.files import claims
 from compass_core.reading import jsontext
 from compassc.driver.files import json_text, read_graph
@@ -301,7 +302,6 @@ def find_stage(name: str, stages: Sequence[Stage[B]], otherwise: str) -> Stage[B
     for stage in stages:
         if stage.name == name:
             return stage
-    from compass_core.errors.suggest import help_for
 
     known = [stage.name for stage in stages]
     raise UsageError(otherwise, code="unknown-stage", help=help_for(name, known, "stages"))

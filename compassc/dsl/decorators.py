@@ -10,6 +10,7 @@ from compass_core.errors import CompassError
 
 from ..language.dispatch import LOCAL
 from ..language.functions import Macro, PyPrimFunc, SignatureError
+from ..settings.options import control_options
 
 
 def _run_kernel(func: PyPrimFunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -25,7 +26,6 @@ def _run_kernel(func: PyPrimFunc, args: tuple[Any, ...], kwargs: dict[str, Any])
             help="give its arguments in order, without names",
         )
     run_entry(func.py_func, func.params, args, func.target, func.output_dir)
-    from ..settings.options import control_options
 
     if control_options().dumps:
         from .dumps import write_pysim_outputs

@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from compass_core import files
 from compass_core.errors import ArgumentError, CompassError, UsageError, render
+from compass_core.errors.rendering import for_stream
 from compass_core.vendor import wrong_argument_count
+from compass_runtime.profile.options import ProfileOptions
+from compass_runtime.timing import Plan, measure
 
 from ..settings.options import ControlOptions, control_options, dumps_tensors
+from .dumps import write_inputs, write_outputs
+from .remote import get_rpc_session
 
 if TYPE_CHECKING:
     from compass_runtime import rpc
@@ -33,8 +38,6 @@ def _run(program: Program | RemoteProgram, args: Sequence[Any]) -> None:
     """Run a program once; what the kernel prints goes to stdout, as in PySim."""
     printed = program.call(args).printf
     if printed:
-        from compass_core.errors.rendering import for_stream
-
         sys.stdout.write(for_stream(printed, sys.stdout))
 
 
@@ -129,8 +132,6 @@ class Executor:
             return
         program, passed = self._prepare(args)
         if self._dumps:
-            from .dumps import write_inputs, write_outputs
-
             write_inputs(self.path.parent, self.params, args, program.target)
             self._run_once(program, passed)
             write_outputs(self.path.parent, self.params, args)
@@ -150,8 +151,6 @@ class Executor:
         if self._session is None and not self.options.is_rpc:
             return None
         from compass_runtime.rpc.programs import RemoteProgram
-
-        from .remote import get_rpc_session
 
         with self._lock:
             if self._session is None or (self.options.is_rpc and self._session.closed):
@@ -186,7 +185,6 @@ class Executor:
         run.
         """
         from compass_runtime.calls import run_loaded
-        from compass_runtime.timing import Plan, measure
 
         plan = Plan(
             number, repeat, min_repeat_ms, limit_zero_time_iterations, cooldown_interval_ms, repeats_to_cooldown
@@ -239,8 +237,6 @@ class Executor:
         outcome = check_call(program, wanted, passed)
         outcome.raise_errors()
         if outcome.result is not None and outcome.result.printf:
-            from compass_core.errors.rendering import for_stream
-
             sys.stdout.write(for_stream(outcome.result.printf, sys.stdout))
         return outcome.warnings
 
@@ -256,7 +252,6 @@ class Executor:
         return self._prepare(args)[0]
 
     def _run_profiled(self, program: Program, passed: Sequence[Any]) -> int:
-        from compass_runtime.profile.options import ProfileOptions
         from compass_runtime.profile.run import profiled_call
 
         self._here("profiles")

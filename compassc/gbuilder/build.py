@@ -28,6 +28,7 @@ from compassc.gbuilder.memory import Plan, check_capacity, plan
 from compassc.gbuilder.nodes import Nodes, nodes_of
 from compassc.gbuilder.plugin_host import Library, Match, OnAiff, Plugin, choose, plugin_files, plugins, search_path
 from compassc.graph import Graph, read
+from compassc.graph.files import weights_of
 from compassc.graph.launches import Launch, Launches
 
 if TYPE_CHECKING:
@@ -106,8 +107,6 @@ def build_graph(
 def build_model(ir_txt: Path, weights: Path | None, out: Path, target: str, options: GraphOptions) -> GraphBuild:
     """Builds the Compass IR graph of a text, with any number of layers (`build_in_memory`). `weights`: its constants, by
     default those of the file of its name with the suffix .bin."""
-    from compassc.graph.files import weights_of
-
     device_word(target)
     weights = weights_of(ir_txt) if weights is None else weights
     if weights is not None:

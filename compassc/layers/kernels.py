@@ -12,12 +12,14 @@ from compass_core.errors import CompassError
 from compassc.build import Expression, Recorder, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
+from compassc.layers import families
 from compassc.layers.choices import choose, is_asked, recorded, wanted
 from compassc.layers.consistency import check
 from compassc.layers.declare import all_types, consistent
 from compassc.layers.emit import as_stored
 from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.machine import configuration, settled
+from compassc.layers.nothing import kernel_of_nothing
 from compassc.layers.stored_weights import with_real_weights
 
 Step = Callable[..., "Value | tuple[Value, ...]"]
@@ -109,8 +111,6 @@ def scheduled(*types: str, when: Callable[[Layer], bool] = lambda layer: True) -
 @cache
 def load_kernels() -> None:
     """Imports the kernels of all families: every module of theirs but the references."""
-    from compassc.layers import families
-
     for family in pkgutil.iter_modules(families.__path__, f"{families.__name__}."):
         package = importlib.import_module(family.name)
         for module in pkgutil.iter_modules(package.__path__, f"{family.name}."):
@@ -144,8 +144,6 @@ def _kernel_of(layers: Sequence[Layer]) -> Kernel:
     if declared and (reason := declared.reason_against(first)):
         raise LayerError(reason)
     if any(t.count == 0 for t in first.inputs):
-        from compassc.layers.nothing import kernel_of_nothing
-
         known = kernel_of_nothing(layers)
         if known is not None:
             return known

@@ -15,8 +15,12 @@ from compassc.driver.build import STAGE_FOLDER_SUFFIX, Listener, StageRecord, ru
 from compassc.driver.files import sha256_of, stage_files
 from compassc.driver.stages import Stage, find_stage
 from compassc.graph.files import is_graph, load, save
+from compassc.graph.launches import write_launches
+from compassc.graph.passes import optimise, run_stage
 from compassc.graph.specialise import specialise
 from compassc.graph.states import asked_states
+from compassc.graph.verify import Stage as Guarantee
+from compassc.graph.verify import check
 
 if TYPE_CHECKING:
     from compassc.gbuilder.build import GraphBuild
@@ -136,22 +140,16 @@ def _stateful(build: ModelBuild, graph: Graph) -> Graph:
 
 
 def _load_graph(build: ModelBuild, path: Path) -> None:
-    from compassc.graph.verify import check
-
     graph = load(path)
     check(graph)
     build.graph = _stateful(build, specialise(graph, build.request.shapes) if build.request.shapes else graph)
 
 
 def _optimize(build: ModelBuild) -> list[Path]:
-    from compassc.graph.passes import optimise
-
     return _keep(build, "optimize", optimise(build.last_graph(), build.request.passes))
 
 
 def _quantize(build: ModelBuild) -> list[Path]:
-    from compassc.graph.verify import Stage as Guarantee
-    from compassc.graph.verify import check
     from compassc.quantizer.model import quantize_model
 
     asked = build.request.quantize
@@ -165,8 +163,6 @@ def _quantize(build: ModelBuild) -> list[Path]:
     build.quantised = made
     outputs = _keep(build, "quantize", made.graph)
     if made.settings.equalise:
-        from compassc.graph.passes import run_stage
-
         build.floats = run_stage("equalise", build.floats)
         outputs += [build.folder / EVEN, save(build.floats, build.folder / EVEN)]
     if made.calibration is not None:
@@ -193,7 +189,6 @@ def _keep(build: ModelBuild, name: str, graph: Graph) -> list[Path]:
 
 def _gbuild(build: ModelBuild) -> list[Path]:
     from compassc.gbuilder.build import GraphOptions, build_in_memory
-    from compassc.graph.launches import write_launches
 
     request = build.request
     # Kernels have a folder of their own: their builds lock it, while this build holds the lock of its own.

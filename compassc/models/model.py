@@ -16,6 +16,7 @@ from compass_core.errors import UsageError
 from compass_core.samples import joined
 from compass_runtime.profile.collect import counting
 from compass_runtime.profile.result import profile_of
+from compass_runtime.states import States
 from compassc.driver.build import STAGE_FOLDER_SUFFIX
 from compassc.graph import Graph, Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from compass_runtime.profile.result import Profile
     from compass_runtime.program import Program
     from compass_runtime.rpc.programs import RemoteJob
-    from compass_runtime.states import States
     from compassc.quantizer.settings import Settings
 
 
@@ -173,8 +173,6 @@ class Model:
     @cached_property
     def states(self) -> States:
         """What is kept from run to run, as elements of inputs: `.kept` by name."""
-        from compass_runtime.states import States
-
         return States(self.program)
 
     def reset(self) -> None:

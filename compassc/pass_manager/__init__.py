@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TextIO, TypeVar
 
 from compass_core import files
 from compass_core.errors import CompassError, UsageError
+from compass_core.errors.rendering import for_stream
+from compass_core.errors.suggest import help_for
 from compassc.pass_manager.vendor_names import NOT_NEEDED, VENDOR_NAMES
 
 if TYPE_CHECKING:
@@ -82,8 +84,6 @@ class PassOptions:
     """The passes that ran so far, in order."""
 
     def say(self, text: str) -> None:
-        from compass_core.errors.rendering import for_stream
-
         stream = self.stream or sys.stderr
         print(for_stream(text, stream), file=stream)
 
@@ -182,8 +182,6 @@ def load_pass(name: str, folder: Folder[Any] = KERNELS) -> ModuleType:
     modules = _modules(folder.package, folder.parts)
     module = modules.get(folder.key(name))
     if module is None:
-        from compass_core.errors.suggest import help_for
-
         known = [*(load_pass(s, folder).NAME for s in modules), *folder.aliases]
         raise UsageError(f"unknown pass '{name}'", code="unknown-pass", help=help_for(name, known, "passes"))
     return importlib.import_module(module)

@@ -16,6 +16,8 @@ from typing import Any
 from compass_core import switches
 from compass_core.errors import ArgumentError, UsageError
 
+from .logger import logger
+
 VARIABLE = "CPS_DSL"
 TARGET_VARIABLE = "CPS_TVM_GBUILDER_TARGET"
 DUMP_VARIABLE = "CPS_TVM_RUNTIME_DUMP"
@@ -104,8 +106,6 @@ def announce() -> None:
 
 @functools.cache
 def _announce(options: ControlOptions, idle: tuple[str, ...]) -> None:
-    from .logger import logger
-
     values = {
         name: value for name, value in dataclasses.asdict(options).items() if value is not None and value is not False
     }

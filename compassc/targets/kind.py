@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import UsageError
+from compass_core.errors.suggest import help_for
 
 if TYPE_CHECKING:
     from compass_runtime.module import Module
@@ -91,8 +92,6 @@ def kind(name: str) -> Kind:
     if name not in _KINDS and name in _HOMES:
         import_module(_HOMES[name])
     if name not in _KINDS:
-        from compass_core.errors.suggest import help_for
-
         raise TargetError(
             f"there is no kind of target '{name}'", code="unknown-target", help=help_for(name, kinds(), "kinds")
         )

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from compass_core import switches
+
 if TYPE_CHECKING:
     from compassc.graph import Layer
     from compassc.te.schedule import Schedule
@@ -19,8 +21,6 @@ def may_be_on_record() -> bool:
     """Whether there are any records, found out without loading what reads them."""
     import sys
     from pathlib import Path
-
-    from compass_core import switches
 
     if "compassc.tuning.history" in sys.modules or switches.TUNING.get():
         return True

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from compass_core.errors import Span, UsageError
+from compass_core.errors.suggest import help_for
 
 T = TypeVar("T")
 PREFIX = "COMPASS_"
@@ -282,8 +283,6 @@ def _known(name: str, spelled: str, names: list[str], span: Span | None) -> str:
     """`name` when a switch has it; else a UsageError about the word the user wrote, with the nearest of `names`."""
     if any(switch.name == name for switch in SWITCHES):
         return name
-    from compass_core.errors.suggest import help_for
-
     raise UsageError(
         f"unknown switch '{spelled}'", span, code="unknown-switch", help=help_for(spelled, names, "switches")
     )

@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from compass_core.errors import CompassError, Span, UsageError
+from compass_core.errors.suggest import nearest
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,6 @@ class NoSuchGeneration(UsageError, AssertionError):
 
 
 def _unknown(name: str) -> UsageError:
-    from compass_core.errors.suggest import nearest
-
     valid = names()
     listed = f"valid targets: {', '.join(valid)}"
     generation = name.partition("_")[0].upper()

@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from compass_core import VERSION, files
+from compass_core import VERSION, files, switches
 from compass_core.arrays import Array
 from compass_core.errors import CompassError, UsageError
 from compass_core.errors.rendering import for_stream, shown, wants_color
 from compass_core.files import claims
 from compass_core.samples import has_samples, joined, samples_of
+from compass_runtime.compare import compare
 from compass_runtime.faults import changed_sources, note_changed_sources
 from compass_runtime.files import STDIO, read_array, write_arrays
 from compass_runtime.inspection import TensorInspection
 from compass_runtime.named_files import expected_arrays, input_files, output_files
+from compass_runtime.orders import ScheduleOptions, explore
 from compass_runtime.progress import Progress
+from compass_runtime.report import Outcome, as_json, text
 from compass_runtime.sizes import parse_shapes, parse_values
 from compass_runtime.states import States
 
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
     from compass_runtime.compare import Mismatch
     from compass_runtime.debug import Debugger
     from compass_runtime.job import Job
-    from compass_runtime.orders import ScheduleOptions
     from compass_runtime.profile.options import ProfileOptions
     from compass_runtime.program import Program
     from compass_runtime.rpc.programs import RemoteProgram
@@ -229,7 +231,6 @@ def main(args: Sequence[str] | None = None) -> None:
 def _report(error: CompassError, words: list[str]) -> int:
     """Write an error the way the command line or the switches ask for it, behind what a kernel printed before its fault;
     returns the exit status."""
-    from compass_core import switches
     from compass_core.errors.boundary import complain
 
     with suppress(OSError):  # a stdout that takes nothing leaves the error to be told
@@ -257,8 +258,6 @@ def _option(words: list[str], name: str) -> str | None:
 def run(options: Options) -> int:
     """Runs the command; gives the exit status."""
     from compass_runtime.checks import Modes, applicable
-    from compass_runtime.orders import ScheduleOptions
-    from compass_runtime.report import Outcome, as_json, text
 
     orders = None if options.schedule is None else ScheduleOptions.parse(options.schedule)
     debugger, profiling = _debugger(options), _profile_options(options)
@@ -487,7 +486,6 @@ def _check(
     program: Program, modes: Modes, create: Callable[[Program], Job], arrays: Mapping[str, Array], options: Options
 ) -> None:
     """Runs with checks. Raises the errors found; warnings go to stderr."""
-    from compass_core import switches
     from compass_runtime.checks import check_job
 
     outcome = check_job(program, modes, create, arrays, options.timeout, arrays)
@@ -535,8 +533,6 @@ def _run(
     seconds, results, printed = [], {}, ""
     seed = 0 if orders is None else orders.seed
     if orders is not None and orders.explore:
-        from compass_runtime.orders import explore
-
         results = dict(explore(lambda s: job.run(inputs, options.timeout, initial, s), orders.explore))
         print(f"explored: {orders.explore} orders of the TECs give the same result", file=sys.stderr)
     for number in range(options.repeat):
@@ -565,7 +561,5 @@ def _run(
 def _compare(
     results: Mapping[str, Array], expected: Mapping[str, tuple[Path, Array]], options: Options
 ) -> list[Mismatch]:
-    from compass_runtime.compare import compare
-
     found = [compare(name, results[name], array, options.rtol, options.atol) for name, (_, array) in expected.items()]
     return [mismatch for mismatch in found if mismatch is not None]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from compass_core import targets
+from compass_core.switches import TARGET
 from compass_runtime.errors import RuntimeStateError, RuntimeValueError
 from compass_runtime.packed import get_global_func, register_func
 
@@ -192,7 +193,6 @@ class CompassDeviceAPI(DeviceAPI):
     there for a run, and back."""
 
     def get_attr(self, dev: Device, kind: int) -> object:
-        from compass_core.switches import TARGET
         from compass_runtime.npu import target_of
 
         target = target_of(TARGET.get())

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from compass_core import files
 from compass_core.arrays import Array
 from compass_core.errors import CompassError
+from compass_core.errors.suggest import help_for
 from compass_core.files import claims
 from compass_core.reading import arrays
 from compass_runtime.quantisation import NOT_QUANTISED
@@ -231,8 +232,6 @@ def split_items(texts: Sequence[str]) -> list[str]:
 
 def split_named(items: Sequence[str], names: Sequence[str], option: str) -> tuple[list[str], dict[str, str]]:
     """Items as `(without name, by name)` for `name=text` items. CompassError for names that are not in `names`."""
-    from compass_core.errors.suggest import help_for
-
     positional, named = [], {}
     for item in items:
         given, equals, text = item.partition("=")

@@ -21,6 +21,7 @@ from compass_core.reading import jsontext
 from compass_core.reading.limits import MODULE_IMPORTS, MODULES
 from compass_runtime.errors import MissingFunction, RuntimeStateError, RuntimeValueError
 from compass_runtime.packed import PackedFunc, get_global_func, register_func
+from compass_runtime.timing import Plan, time_evaluator
 
 if TYPE_CHECKING:
     from compass_runtime.devices import Device
@@ -196,8 +197,6 @@ class Module:
 
         See `timing.Plan` for the numbers; `f_preproc` names a global function to call before each group of calls.
         """
-        from compass_runtime.timing import Plan, time_evaluator
-
         plan = Plan(
             number, repeat, min_repeat_ms, limit_zero_time_iterations, cooldown_interval_ms, repeats_to_cooldown
         )

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, TypeVar
 
+from compass_core.errors.suggest import help_for
 from compass_runtime.errors import RuntimeStateError, RuntimeTypeError, RuntimeValueError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -117,8 +118,6 @@ def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None
     if found is None and name.startswith(_OLDER):
         found = _functions.get(f"target.build.{name.removeprefix(_OLDER)}")
     if found is None and not allow_missing:
-        from compass_core.errors.suggest import help_for
-
         raise RuntimeValueError(
             f"there is no global function '{name}'",
             code="packed-missing",

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, final
 
 from compass_core import switches
+from compass_core.aiff.rules import assumption_bits
 from compass_sim import memory_map
 from compass_sim.faults import (
     STATES,
@@ -336,7 +337,6 @@ def _assumptions() -> int:
     """The request's bits for what COMPASS_AIFF_ASSUME allows the model of the AIFF."""
     if not (names := switches.AIFF_ASSUME.get()):
         return 0
-    from compass_core.aiff.rules import assumption_bits
 
     return assumption_bits(names) << _ASSUMPTIONS_FROM
 

@@ -12,6 +12,7 @@ import click
 from compass_core import files, switches, targets
 from compassc.cli import options
 from compassc.cli.console import Console, artifact
+from compassc.cli.outputs import hand_over, place
 from compassc.cli.tables import table_text
 
 if TYPE_CHECKING:
@@ -53,7 +54,6 @@ def command(
     MODEL is a program of Relay as text, or a model of another framework. With -o it is built into one file, which compass-run runs,
     and what the graph builder refuses runs on the host, too.
     """
-    from compassc.cli.outputs import hand_over, place
     from compassc.pass_manager.context import PassContext
     from compassc.relay.backend.build import build, partition
     from compassc.relay.backend.placement import SETTING

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from compass_core.aiff.registers import CONTROL, AiffError, Generation, Register, Unit
+from compass_core.errors.suggest import help_for
 
 WORD = 0xFFFFFFFF
 
@@ -107,8 +108,6 @@ class UnitView:
         if name.startswith("_"):
             raise AttributeError(name)
         if name not in self._registers:
-            from compass_core.errors.suggest import help_for
-
             raise AiffError(
                 f"{self._where} has no register '{name}'",
                 code="aiff-register",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 
+from compass_core import targets
 from compass_core.errors import UsageError
 
 CONTROL, PARAMETER, ACTIVATION = "c", "p", "a"
@@ -136,7 +137,5 @@ def _field(text: str) -> Field:
 @cache
 def generation(target: str) -> Generation:
     """The registers of a target's AIFF. UsageError when the target does not exist."""
-    from compass_core import targets
-
     name = targets.load(target).version
     return Generation(name, units_of(_SETS[name]))

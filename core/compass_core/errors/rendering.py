@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TextIO
 
+from compass_core import switches
 from compass_core.errors import CompassError, ErrorGroup, Note, Span, UsageError, flat
 from compass_core.errors.excerpts import source_line
 
@@ -166,8 +167,6 @@ def shown(error: CompassError, format: str = "text", color: bool = False) -> str
 
 def color_asked(given: str | None = None) -> bool:
     """Whether errors are coloured: as an option of a command says, or else COMPASS_COLOR."""
-    from compass_core import switches
-
     try:
         return wants_color(switches.COLOR.get(given))
     except UsageError:  # a malformed switch is about to be reported: do so in plain text
@@ -176,8 +175,6 @@ def color_asked(given: str | None = None) -> bool:
 
 def format_asked(given: str | None = None) -> str:
     """How errors are written, `text` or `json`: as an option of a command says, or else COMPASS_ERROR_FORMAT."""
-    from compass_core import switches
-
     try:
         return switches.ERROR_FORMAT.get(given)
     except UsageError:
@@ -186,8 +183,6 @@ def format_asked(given: str | None = None) -> str:
 
 def traceback_asked(given: bool | None = None) -> bool:
     """Whether errors come with the Python traceback: as an option of a command says, or else COMPASS_TRACEBACK."""
-    from compass_core import switches
-
     if given is not None:
         return given
     try:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from compass_core.errors import CompassError, Span
+from compass_core.switches import BUDGET
 
 CODE = "limit-exceeded"
 HELP = "`python -m compass_core.reading.limits` prints the table of limits"
@@ -34,8 +35,6 @@ class Limit(NamedTuple):
     @property
     def allowed(self) -> int:
         """`most`, as COMPASS_BUDGET raises it."""
-        from compass_core.switches import BUDGET
-
         return self.most * BUDGET.get() if self.elastic else self.most
 
     def error(self, where: str, span: Span | None = None, found: str = "more", amount: int = 0) -> CompassError:

@@ -19,10 +19,10 @@ from compass_runtime.program import JobSlot
 from compass_runtime.rpc.errors import damaged
 from compass_runtime.rpc.remote import RemoteArray
 from compass_runtime.rpc.session import Session
+from compass_runtime.timing import BenchmarkResult
 
 if TYPE_CHECKING:
     from compass_runtime.program import Program
-    from compass_runtime.timing import BenchmarkResult
     from compass_sim import RunResult
 
 
@@ -52,8 +52,6 @@ class RemoteProgram:
 
     def time(self, args: Sequence[Any], plan: Mapping[str, object]) -> BenchmarkResult:
         """Times runs on the server: arguments are copied to the device once before, outputs back after all runs."""
-        from compass_runtime.timing import BenchmarkResult
-
         given = self._given(args)
         groups, busy, contents = self.session.do("program.time", self.module, given, self._outputs, dict(plan))
         self._store(args, given, contents)

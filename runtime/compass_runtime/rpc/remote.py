@@ -16,11 +16,11 @@ from compass_runtime.devices import ATTRIBUTES, Device
 from compass_runtime.errors import MissingFunction, RuntimeValueError
 from compass_runtime.packed import PackedFunc
 from compass_runtime.rpc.wire import PIECE, Raw
+from compass_runtime.timing import BenchmarkResult
 
 if TYPE_CHECKING:
     from compass_runtime.rpc.channel import Peer
     from compass_runtime.rpc.session import Session
-    from compass_runtime.timing import BenchmarkResult
 
 
 def _held(owner: object, peer: Peer, number: int) -> None:
@@ -237,8 +237,6 @@ class RemoteModule:
             raise MissingFunction(f"the remote module has no function '{func_name}'", code="no-function")
 
         def evaluate(*args: Any) -> BenchmarkResult:
-            from compass_runtime.timing import BenchmarkResult
-
             return BenchmarkResult(tuple(self.session.do("module.time", self, func_name, dev, plan, *args)))
 
         return evaluate

@@ -26,11 +26,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from compass_core.errors import CompassError
+from compass_runtime.packed import list_global_func_names
 from compass_runtime.rpc import access, hops
 from compass_runtime.rpc.access import Token
 from compass_runtime.rpc.channel import Channel, Greeted, tuned
 from compass_runtime.rpc.errors import RPCError
 from compass_runtime.rpc.limits import Quota, allow_files, of_the_busiest
+from compass_runtime.rpc.link import TrackerLink
+from compass_runtime.rpc.proxy_link import ProxyLink
 from compass_runtime.rpc.roots import Root
 from compass_runtime.rpc.wire import Kind
 
@@ -153,8 +156,6 @@ class Server:
         self._waiting: deque[_Child] = deque()
         self._root = Root(PREFIX)
         self.stopped = False
-        from compass_runtime.rpc.link import TrackerLink
-        from compass_runtime.rpc.proxy_link import ProxyLink
 
         self.link = TrackerLink(offer, self.port) if offer.tracker is not None else None
         self.proxy = ProxyLink(offer, self.take_channel) if offer.proxied else None
@@ -521,7 +522,6 @@ def preload() -> None:
 def main(offer: Offer, ready: Callable[[Server], object], callback: Callable[[], object] | None = None) -> None:
     """Runs a server in this process until SIGINT or SIGTERM. `callback` may register global functions, which clients may then
     call; `ready` is told when the server listens."""
-    from compass_runtime.packed import list_global_func_names
     from compass_runtime.rpc.testing import PREFIX
 
     preload()

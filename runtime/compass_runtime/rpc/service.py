@@ -20,6 +20,7 @@ from compass_core import VERSION, files, targets
 from compass_core.arrays import Array, base_of
 from compass_runtime import npu
 from compass_runtime.calls import run_loaded
+from compass_runtime.compass_module import CompassModule
 from compass_runtime.devices import ATTRIBUTES, Device, device, device_api
 from compass_runtime.errors import MissingFunction
 from compass_runtime.module import Module, unpack
@@ -32,6 +33,7 @@ from compass_runtime.rpc.folder import Folder
 from compass_runtime.rpc.limits import MOST_DEVICES, MOST_OBJECTS, Quota
 from compass_runtime.rpc.remote import RemoteFunction
 from compass_runtime.rpc.wire import PIECE, Buffer, Inline, Kind, Raw, dtype_of, shape_of
+from compass_runtime.timing import Plan, measure, time_evaluator
 
 if TYPE_CHECKING:
     from compass_runtime.program import Program
@@ -316,7 +318,6 @@ def _read(session: Service, name: str, offset: int, size: int) -> Raw:
 
 def _load(session: Service, name: str) -> Module:
     """The module in a file of the session: an aipu.bin, or a module file. RPCError for kinds that the token does not allow."""
-    from compass_runtime.compass_module import CompassModule
     from compass_runtime.host_module import HostLibrary
 
     path = session.folder.path(name)
@@ -355,8 +356,6 @@ def _module_function(session: Service, module: Module, name: str, imports: bool)
 def _module_time(
     session: Service, module: Module, name: str, dev: Device, plan: Mapping[str, Any], *args: Any
 ) -> list[float]:
-    from compass_runtime.timing import Plan, time_evaluator
-
     options = dict(plan)
     flush, before = options.pop("cache_flush_bytes", 0), options.pop("f_preproc", "")
     if not isinstance(flush, int) or not 0 <= flush <= 1 << 30:
@@ -450,8 +449,6 @@ def _program_time(
     session: Service, module: Module, args: list[Any], outputs: list[Any], plan: dict[str, Any]
 ) -> list[object]:
     """Runs of one job, see `Executor.benchmark`: seconds of groups, those that the device was busy, and arrays as above."""
-    from compass_runtime.timing import Plan, measure
-
     arrays = [np.asarray(a) if isinstance(a, NDArray) else a for a in args]
     caller = _program(module).caller
     with caller.loaded(arrays) as job:
@@ -462,8 +459,6 @@ def _program_time(
 
 
 def _program(module: Module) -> Program:
-    from compass_runtime.compass_module import CompassModule
-
     if not isinstance(module, CompassModule):
         raise RPCError(f"a module of kind {module.type_key} is no program of an NPU", code="rpc-call")
     return module.program
