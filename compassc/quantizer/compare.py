@@ -15,6 +15,9 @@ from compassc.quantizer.execute import Sample, run
 from compassc.quantizer.job import is_float
 from compassc.quantizer.similarity import Similarity
 
+MEASURED = 16
+"""Samples that are measured on, as many at most: fewer say little about networks whose samples differ."""
+
 
 def run_quantised(graph: Graph, inputs: Sample) -> dict[str, Array]:
     """What every tensor of a quantised graph stands for, by name, for real inputs: computed by the references."""
@@ -35,7 +38,7 @@ class Compared(NamedTuple):
 
 
 def similarity(
-    graph: Graph, quantised: Graph, samples: Iterable[Sample], limit: int | None = 8,
+    graph: Graph, quantised: Graph, samples: Iterable[Sample], limit: int | None = MEASURED,
     evaluate: Callable[[Graph, Sample], Mapping[str, Array]] = run_quantised,
 ) -> list[Compared]:  # fmt: skip
     """Of each tensor that both graphs have and that holds real numbers, in the graph's order; over `limit` samples.
@@ -71,7 +74,7 @@ Known = Sequence[tuple[Sample, Mapping[str, Array]]]
 """Samples, and the outputs of a float graph by name."""
 
 
-def known_outputs(graph: Graph, samples: Iterable[Sample], limit: int | None = 8) -> Known:
+def known_outputs(graph: Graph, samples: Iterable[Sample], limit: int | None = MEASURED) -> Known:
     """What a float graph gives for samples."""
     ends = {t.name for t in graph.outputs}
     found = []
@@ -86,7 +89,9 @@ def known_outputs(graph: Graph, samples: Iterable[Sample], limit: int | None = 8
     return found
 
 
-def outputs_of(graph: Graph, quantised: Graph, samples: Iterable[Sample], limit: int | None = 8) -> list[Compared]:
+def outputs_of(
+    graph: Graph, quantised: Graph, samples: Iterable[Sample], limit: int | None = MEASURED
+) -> list[Compared]:
     """The outputs of the graph that hold real numbers."""
     return against(graph, quantised, known_outputs(graph, samples, limit))
 
@@ -104,7 +109,7 @@ def against(graph: Graph, quantised: Graph, known: Known) -> list[Compared]:
     return [Compared(name, places[name].name, places[name].type, s.cosine, s.mse, s.sqnr) for name, s in sums.items()]
 
 
-def output_cosine(graph: Graph, quantised: Graph, samples: Iterable[Sample], limit: int | None = 8) -> float:
+def output_cosine(graph: Graph, quantised: Graph, samples: Iterable[Sample], limit: int | None = MEASURED) -> float:
     """The smallest cosine of an output of the graph. CompassError where no output holds real numbers."""
     rows = outputs_of(graph, quantised, samples, limit)
     if not rows:

@@ -24,7 +24,7 @@ from compassc.quantizer.statistics import Calibration
 from compassc.quantizer.verdict import own_losses
 
 TRIED = 4
-"""Samples that layers are ordered by; mixtures are measured on all that `outputs_of` takes."""
+"""Samples that layers are ordered by; mixtures are measured on as many as a verdict."""
 FORMS = ("w8a16", "int16", "float16", "float32")
 """What layers get, by the names of presets or of a float type; the last one where no other is near enough."""
 OF_FORM = ("activation_bits", "weight_bits", "bias_bits", "table_bits", "force_signed", "float")
@@ -88,11 +88,15 @@ class _Search:
         """Whether the search has taken as long as it may."""
         return time.monotonic() > self.until
 
+    def searched(self, raised: Mapping[str, str]) -> Tried:
+        """`tried` as one of those that a search asks for."""
+        most = 2 * len(FORMS) * 2 * len(self.layers).bit_length()
+        progress.tell("mixtures of forms, at most", min(self.tries, most), most, _forms_of(raised) or "as asked")
+        self.tries += 1
+        return self.tried(raised)
+
     def tried(self, raised: Mapping[str, str]) -> Tried:
         """The mixture in which some layers have another form, by name."""
-        most = 2 * len(FORMS) * 2 * len(self.layers).bit_length()
-        progress.tell("mixtures of forms, at most", min(self.tries, most), most)
-        self.tries += 1
         chosen = self.settings.overridden({escape(n): self._form(self.layers[n], form) for n, form in raised.items()})
         made = quantize_with_reasons(self.graph, self.calibration, chosen)
         rows = against(self.graph, made.graph, self.known)
@@ -134,15 +138,15 @@ class _Search:
     def fewest(self, base: Mapping[str, str], order: Sequence[str], form: str, most: int) -> Tried:
         """`base` with a form for the first layers in an order, as few as hold, at most so many."""
         return fewest(
-            lambda many: self.tried({**base, **dict.fromkeys(order[:many], form)}),
+            lambda many: self.searched({**base, **dict.fromkeys(order[:many], form)}),
             min(most, len(order)),
             lambda: self.is_late,
         )
 
     def without_needless(self, found: Tried) -> Tried:
         """The mixture without layers that need not have another form, the costliest first."""
-        named = sorted(found.outcome.raised, key=lambda name: -operations(self.layers[name]))
-        for name in named[:LEFT_OUT]:
+        named = sorted(found.outcome.raised, key=lambda name: -operations(self.layers[name]))[:LEFT_OUT]
+        for name in progress.told("layers tried in their first form again", named, len(named)):
             if len(found.outcome.raised) < 2 or self.is_late:
                 break
             fewer = self.tried({n: form for n, form in found.outcome.raised.items() if n != name})
@@ -168,7 +172,7 @@ def raised(
     enough, or where that is not `demanded` the nearest mixture. `base`: what the settings are called.
     """
     search = _Search(graph, samples, calibration, settings, wanted, cycles or estimated_cycles)
-    first = search.tried({})
+    first = search.searched({})
     if first.holds:
         return replace(first.outcome, why=f"{base} keeps {wanted}: the worst output has {first.cosine:.5f}")
     found = list(search.mixtures(first))
@@ -183,20 +187,23 @@ def raised(
             )
         return replace(best.outcome, why=f"no mixture keeps {wanted}; the nearest one has {best.cosine:.5f}")
     cost = estimated_cycles if search.is_late else search.cycles
-    costs = [(cost(one.outcome.graph), one) for one in near]
+    costs = []
+    for number, one in enumerate(near, 1):
+        with progress.part_of(f"mixture {number} of {len(near)}"):
+            costs.append((cost(one.outcome.graph), one))
     least = min(costs, key=lambda pair: pair[0])
     best = search.without_needless(least[1])
     why = [
         f"{base} has a cosine of {first.cosine:.5f}, {wanted} is asked for; estimated cycles of mixtures that keep it:"
     ]
-    why += [f"  {_forms_of(one)}: {cost:,.0f}" for cost, one in costs]
+    why += [f"  {_forms_of(one.outcome.raised)}: {cost:,.0f}" for cost, one in costs]
     why += [f"the search ended after {SECONDS:.0f} s: another one might take fewer cycles"] if search.is_late else []
     return replace(best.outcome, why="\n".join(why))
 
 
-def _forms_of(found: Tried) -> str:
+def _forms_of(raised: Mapping[str, str]) -> str:
     """How many layers have which form."""
-    counts = Counter(found.outcome.raised.values())
+    counts = Counter(raised.values())
     return ", ".join(f"{counts[form]} layer{'s' * (counts[form] > 1)} {form}" for form in FORMS if counts[form])
 
 

@@ -13,7 +13,7 @@ from compass_core.errors import CompassError
 from compassc.graph import Graph, Layer, LayerError, Tensor
 from compassc.layers.declare import evaluate
 from compassc.layers.reals import to_raw, to_real
-from compassc.quantizer.compare import Compared, outputs_of
+from compassc.quantizer.compare import MEASURED, Compared, outputs_of
 from compassc.quantizer.data import Samples
 from compassc.quantizer.execute import compute, run
 from compassc.quantizer.job import is_float
@@ -24,8 +24,6 @@ NEAR_COSINE, NEAR_SQNR = 0.99, 20.0
 """Below one of them an output is a warning."""
 ENOUGH, ENOUGH_SQNR = 0.999, 40.0
 """Outputs of this cosine, or a layer that keeps so many dB itself, need no advice."""
-MEASURED = 16
-"""Samples that are measured on, as many at most: fewer say little about networks whose samples differ."""
 HELD_BACK = 5
 """Every fifth sample is kept from calibration, of as many at least."""
 WORST = 3

@@ -53,13 +53,14 @@ class _Work:
     """What is being done, and since when."""
 
     def __init__(self) -> None:
-        self.line, self.what, self.begun = Line(), "", 0.0
+        self.line, self.what, self.begun, self.whole = Line(), "", 0.0, ""
 
-    def tell(self, what: str, done: int, total: int) -> None:
+    def tell(self, what: str, done: int, total: int, doing: str) -> None:
         now = time.monotonic()
         if what != self.what:
             self.what, self.begun = what, now
-        self.line.show(f"{what}: {done} of {total}{time_left(now - self.begun, done, total)}")
+        left = time_left(now - self.begun, done, total)
+        self.line.show(f"{self.whole}{what}: {done} of {total}{left}{doing and f' ({doing})'}")
 
 
 _shown: ContextVar[_Work | None] = ContextVar("progress", default=None)
@@ -86,10 +87,24 @@ def clear() -> None:
         work.line.clear()
 
 
-def tell(what: str, done: int, total: int) -> None:
-    """So much of the work called `what` is done."""
+def tell(what: str, done: int, total: int, doing: str = "") -> None:
+    """So much of the work called `what` is done; `doing`: what comes now."""
     if (work := _shown.get()) is not None:
-        work.tell(what, done, total)
+        work.tell(what, done, total, doing)
+
+
+@contextmanager
+def part_of(whole: str) -> Iterator[None]:
+    """What is told inside is part of larger work, which is named before it."""
+    work = _shown.get()
+    if work is None:
+        yield
+        return
+    before, work.whole = work.whole, f"{whole}, "
+    try:
+        yield
+    finally:
+        work.whole = before
 
 
 def told(what: str, items: Iterable[T], total: int) -> Iterator[T]:

@@ -9,10 +9,10 @@ from test_quantised_networks import network, samples
 from compass_core.errors import CompassError
 from compassc.graph import Graph
 from compassc.quantizer import Settings, calibrate, precision, quantize_model
-from compassc.quantizer.compare import output_cosine
+from compassc.quantizer.compare import MEASURED, output_cosine
 from compassc.quantizer.data import Samples
 from compassc.quantizer.precision import FORMS, Wanted, raised
-from compassc.quantizer.verdict import HELD_BACK, MEASURED, judge, own_losses, parted
+from compassc.quantizer.verdict import HELD_BACK, judge, own_losses, parted
 
 
 @pytest.mark.parametrize("count", [1, 4, 5, 9, 30, 101])
@@ -74,6 +74,15 @@ def test_a_search_that_is_late_ends_with_what_holds(monkeypatch):
     made = quantize_model(graph, samples(graph), "auto", min_cosine=1 - (1 - first) / 4, cycles=lambda graph: 1 / 0)
     assert set(made.raised.values()) == {FORMS[-1]} and "the search ended after" in made.why
     assert output_cosine(graph, made.graph, samples(graph)) > first
+
+
+def test_a_mixture_is_measured_as_its_verdict_is():
+    graph = network("depthwise")
+    data = samples(graph, 60)
+    least = quantize_model(graph, data, "int8", judged=True).verdict.cosine + 1e-6
+    made = quantize_model(graph, data, "auto", min_cosine=least, judged=True)
+    assert made.raised and made.verdict.samples == 12 and made.verdict.cosine >= least
+    assert made.cosine == pytest.approx(made.verdict.cosine, abs=1e-12)
 
 
 def test_what_no_form_keeps_is_an_error_only_where_it_was_asked_for():
