@@ -22,10 +22,11 @@ from compassc.quantizer.programs import program_of
 
 @dataclass(frozen=True)
 class DataSet:
-    """Samples by number, and a label for each; None where there are no answers."""
+    """Samples by number, and a label for each; None where there are no answers. `source`: where labels are, as errors call it."""
 
     samples: Samples
     labels: Sequence[Any] | None = None
+    source: str = "the data"
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -46,6 +47,7 @@ def load(
     """
     graph = data.without_states(graph, source)
     found: Any = None
+    name = next((f"'{one}'" for one in (labels, source) if isinstance(one, (str, Path))), "the data")
     if isinstance(source, (str, Path)):
         source, found = _opened(Path(source), graph)
     elif isinstance(source, Mapping):
@@ -61,7 +63,7 @@ def load(
             code="evaluation-data",
             help="give one for each sample",
         )
-    return DataSet(samples, found)
+    return DataSet(samples, found, name)
 
 
 def _opened(path: Path, graph: Graph) -> tuple[Any, Any]:

@@ -58,7 +58,7 @@ def evaluate(
     framework = framework_of(model) if reference else None
     asked = used if given.labels is not None else None
     whole = Part()
-    for part in _parts(model, framework, given, Asked(asked, detail, reference_samples), jobs, scheduler):
+    for part in _parts(model, framework, given, Asked(asked, detail, reference_samples, given.source), jobs, scheduler):
         whole.merge(part)
         done(whole.count, len(given))
     metrics = {name: used.total([kept[i] for i in sorted(kept)]) for name, kept in whole.kept.items()}

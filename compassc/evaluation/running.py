@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.errors import CompassError
 from compassc.evaluation.measures import Histogram
 from compassc.evaluation.metrics import Metric
 from compassc.evaluation.subjects import FLOATS, FRAMEWORK, INTEGERS, SIMULATOR, Subjects, Values, outputs_of
@@ -32,11 +33,12 @@ Item = tuple[int, Mapping[str, Array], Any]
 
 class Asked(NamedTuple):
     """What is measured: `metric`, None without labels; `detail`: histograms, too; `referenced`: the references compute only
-    samples of smaller numbers, None for all."""
+    samples of smaller numbers, None for all; `labels`: what the labels are of, as errors call it."""
 
     metric: Metric | None = None
     detail: bool = False
     referenced: int | None = None
+    labels: str = "the data"
 
 
 @dataclass
@@ -182,7 +184,11 @@ def _measure(subjects: Subjects, items: Sequence[Item], part: Part, asked: Asked
             if known is not None:
                 part.outputs.setdefault(name, Similarity()).add(_flat(own), _flat(right), number)
             if asked.metric is not None:
-                part.kept.setdefault(name, {})[number] = asked.metric.of(own, label)
+                try:
+                    part.kept.setdefault(name, {})[number] = asked.metric.of(own, label)
+                except CompassError as error:
+                    where = f"{asked.labels}, sample {number}: {error.message}"
+                    raise CompassError(where, code=error.code, help=error.help) from None
 
 
 def _flat(arrays: Sequence[Array]) -> Array:

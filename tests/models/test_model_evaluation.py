@@ -322,7 +322,9 @@ def test_a_build_of_another_form_is_left_alone(compassc, classifier):
     ("words", "status", "message"),
     [
         (["--data", "no.npz"], 1, "cannot read 'no.npz'"),
-        (["--data", "labels.npz"], 1, "none of the 10 classes"),
+        (["--data", "labels.npz"], 1, "error: 'labels.npz', sample 1: the label 99 is none of the 10 classes"),
+        (["--data", "pictures.npz"], 1, "'pictures.npz', sample 0: the label [1, 8, 8], numbers, is none of the 10"),
+        (["--data", "test.npz", "--labels", "half.npy"], 1, "'half.npy', sample 0: the label 0.5 is none of the 10"),
         (["--data", "shape.npz"], 1, "has the shape"),
         (["--data", "test.npz", "--metric", "x"], 2, "names no metric"),
         (["--data", "test.npz", "--scheduler", "tcp://127.0.0.1:1"], 1, "no Dask scheduler"),
@@ -331,12 +333,15 @@ def test_a_build_of_another_form_is_left_alone(compassc, classifier):
 def test_mistakes_are_named(compassc, classifier, monkeypatch, words, status, message):
     np.savez("test.npz", **TEST)
     np.savez("labels.npz", image=X[:2], labels=[3, 99])
+    np.savez("pictures.npz", image=X[:2], labels=X[:2])
+    np.save("half.npy", np.full(40, 0.5))
     np.savez("shape.npz", image=X[:2, :, :5], labels=[3, 9])
     if "--scheduler" in words:
         pytest.importorskip("distributed", reason="the package distributed is not installed")
         monkeypatch.setattr("compassc.cluster.dask_workers.WAIT_SECONDS", 1)
     done = compassc("evaluate", classifier.folder, *words)
     assert done.status == status and message in done.err
+    assert len(done.err.splitlines()) <= 3
 
 
 def test_a_folder_must_be_that_of_a_build(compassc, classifier, tmp_path):
