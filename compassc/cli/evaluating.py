@@ -24,7 +24,7 @@ def run(console: Console, source: Path, given: dict[str, Any]) -> None:
 
     metric = metric_named(given["metric"])
     console.inputs.append(source)
-    session = asked_session(given)
+    session = asked_session(console, given)
     model = built_model(console, source, given)
     model.rpc_sess = session
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compass_core.errors import UsageError
-from compass_runtime import rpc
 from compass_runtime.rpc import access
 from compass_runtime.rpc.access import parse_address
+from compass_runtime.rpc.options import Wanted
 from compassc.cli import options
 from compassc.cli.console import Console, shown
 
@@ -61,22 +61,20 @@ def run_options(command: object) -> Any:
         click.option("--remote", metavar="HOST:PORT", help="Run the model on this server."),
         click.option("--tracker", metavar="HOST:PORT", help="Run it on a server that this tracker gives."),
         click.option("--key", default="", metavar="KEY", help="Kind of that server."),
+        click.option(
+            "--wait",
+            type=click.FloatRange(min=0),
+            metavar="SECONDS",
+            help="How long to wait for it (default: until it is free).",
+        ),
     )
     return chained(command)
 
 
-def asked_session(given: dict[str, Any]) -> Session | None:
+def asked_session(console: Console, given: dict[str, Any]) -> Session | None:
     """The session that `run_options` ask for; None where they ask for none."""
-    remote, tracker, key = given.pop("remote"), given.pop("tracker"), given.pop("key")
-    if remote is not None and tracker is not None:
-        raise UsageError("--remote does not go with --tracker", code="remote-run", help="name a server, or a tracker")
-    if tracker is not None and not key:
-        raise UsageError("--tracker needs --key", code="remote-run", help="compassc rpc-query lists the keys")
-    if key and remote is None and tracker is None:
-        raise UsageError("--key needs --remote or --tracker", code="remote-run", help="--remote 127.0.0.1:9090")
-    if tracker is not None:
-        return rpc.request(key, tracker)
-    return None if remote is None else rpc.connect(*parse_address(remote, 9090), key=key)
+    wanted = Wanted(given.pop("remote"), given.pop("tracker"), given.pop("key"), given.pop("wait"))
+    return wanted.session(console.say) if wanted else None
 
 
 def tracker_address(text: str) -> tuple[str, int]:

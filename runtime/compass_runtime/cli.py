@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from compass_runtime.job import Job
     from compass_runtime.profile.options import ProfileOptions
     from compass_runtime.program import Program
+    from compass_runtime.rpc.options import Wanted
     from compass_runtime.rpc.programs import RemoteProgram
 
 
@@ -87,6 +88,7 @@ class Options:
     remote: str | None
     tracker: str | None
     key: str
+    wait: float | None
     verbose: bool
     color: str | None
     error_format: str | None
@@ -95,6 +97,14 @@ class Options:
     def is_remote(self) -> bool:
         """Whether the run is on a server."""
         return self.remote is not None or self.tracker is not None
+
+    @property
+    def place(self) -> Wanted:
+        """The server to run on. A run that has a limit waits no longer than that for one. UsageError as for `Wanted`."""
+        from compass_runtime.rpc.options import Wanted
+
+        wait = self.timeout if self.wait is None and self.is_remote else self.wait
+        return Wanted(self.remote, self.tracker, self.key, wait)
 
     @property
     def debugs(self) -> bool:
@@ -195,6 +205,9 @@ class Options:
 @click.option("--remote", metavar="HOST:PORT", help="run on the server at this address (compassc rpc-server)")
 @click.option("--tracker", metavar="HOST:PORT", help="run on a server that this tracker gives, of the kind --key")
 @click.option("--key", default="", metavar="KEY", help="key of the server; with --tracker the kind of device")
+@click.option(
+    "--wait", type=click.FloatRange(min=0), metavar="SECONDS", help="how long to wait for a server (default: --timeout)"
+)
 @click.option("--json", is_flag=True, help="print JSON instead of the table")
 @click.option("-v", "--verbose", is_flag=True, help="say on stderr what happens")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), help="colours on stderr")
@@ -309,7 +322,7 @@ def run(options: Options) -> int:
     states.save(options.state_file)
     profile = profiling.profile(plain, job.result) if profiling else None
     for words in changed_sources((file for file, _ in profile.lines), options.program) if profile else ():
-        print(for_stream(f"note: {words}", sys.stderr), file=sys.stderr)
+        _note(words)
     shown = profile if profiling.tables else None
     compared = inspection.finish() if inspection else None
     outcome = Outcome(
@@ -381,14 +394,9 @@ def _looking(options: Options, inspects: bool, profiles: bool) -> str | None:
 
 
 def _refuse_remote(options: Options, inspects: bool, profiles: bool) -> None:
-    """UsageError where an option needs a run on this machine, but a server is named, or two are."""
-    if options.remote is not None and options.tracker is not None:
-        raise UsageError("--remote does not go with --tracker", code="remote-run", help="name a server, or a tracker")
-    if options.tracker is not None and not options.key:
-        raise UsageError("--tracker needs --key", code="remote-run", help="compassc rpc-query lists the keys")
-    if options.key and not options.is_remote:
-        raise UsageError("--key needs --remote or --tracker", code="remote-run", help="--remote 127.0.0.1:9090")
-    if options.is_remote and (other := _looking(options, inspects, profiles)):
+    """UsageError where an option needs a run on this machine, but a server is named, or where `Wanted` has one."""
+    named = options.is_remote or options.key or options.wait is not None
+    if named and options.place and (other := _looking(options, inspects, profiles)):
         raise UsageError(
             f"{other}: not on a server",
             code="remote-run",
@@ -398,14 +406,9 @@ def _refuse_remote(options: Options, inspects: bool, profiles: bool) -> None:
 
 def _there(options: Options, program: Program) -> RemoteProgram:
     """The program on the server that the options name."""
-    from compass_runtime import rpc
-    from compass_runtime.rpc.access import parse_address
     from compass_runtime.rpc.programs import RemoteProgram
 
-    if options.tracker is not None:
-        session = rpc.request(options.key, options.tracker)
-    else:
-        session = rpc.connect(*parse_address(str(options.remote), 9090), key=options.key)
+    session = options.place.session(_note)
     return RemoteProgram(session, program, options.program.read_bytes())
 
 
@@ -422,10 +425,12 @@ def _claim(options: Options) -> None:
 def _note_zeros(job: Job, given: Mapping[str, Path]) -> None:
     """Say which outputs the kernel reads as zeros."""
     for name in (slot.info.name for slot in job.outputs if slot.info.in_out and slot.info.name not in given):
-        print(
-            f"note: '{name}' is also read by the kernel; it starts as zeros (--inputs {name}=FILE gives its content)",
-            file=sys.stderr,
-        )
+        _note(f"'{name}' is also read by the kernel; it starts as zeros (--inputs {name}=FILE gives its content)")
+
+
+def _note(words: str) -> None:
+    """Say something on stderr."""
+    print(for_stream(f"note: {words}", sys.stderr), file=sys.stderr, flush=True)
 
 
 def _told_differences(mismatches: Sequence[Mismatch], compared: Any, options: Options) -> int:
@@ -478,7 +483,7 @@ def _profile_options(options: Options) -> ProfileOptions:
     return profiling
 
 
-def _talker(verbose: bool) -> Any:
+def _talker(verbose: bool) -> Callable[[str], object]:
     return (lambda message: print(message, file=sys.stderr)) if verbose else (lambda message: None)
 
 

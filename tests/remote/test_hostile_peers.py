@@ -641,8 +641,9 @@ def test_a_stopped_server_does_not_hold_its_client_for_ever(own: rpc.Server) -> 
 def test_more_clients_than_sessions_wait_for_their_turn(start: Start) -> None:
     with start(Quota()) as own:
         first = rpc.connect(own.host, own.port)
-        with pytest.raises(rpc.RPCError, match="does not answer in time"):
+        with pytest.raises(rpc.RPCError, match=r"was busy for 0\.3 seconds") as caught:
             rpc.connect(own.host, own.port, wait=0.3)
+        assert caught.value.code == "rpc-busy"
         later: list[int] = []
 
         def wait() -> None:

@@ -9,17 +9,19 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 import pytest
 from remote_peers import PATIENCE, PORTS, ended, eventually, raw
 
+from compass_core.errors import UsageError
 from compass_runtime import rpc
 from compass_runtime.rpc import access, events, wire
 from compass_runtime.rpc.channel import Channel, greet
+from compass_runtime.rpc.options import Wanted
 from compass_runtime.rpc.tracker_session import text_of
 from compass_runtime.rpc.wire import Kind
 
@@ -91,6 +93,68 @@ def test_nobody_is_free(tracker: rpc.Tracker, asked: rpc.TrackerSession) -> None
     eventually(lambda: counts(asked, "none") == (0, 0))  # his request went with him
     with pytest.raises(rpc.RPCError, match="is not TVM RPC server"):
         rpc.connect(tracker.host, tracker.port)
+
+
+class Said(list[str]):
+    """What is said while a session is waited for; `then` is done when the first word is."""
+
+    def __init__(self, then: Callable[[], object] = lambda: None) -> None:
+        self.then = [then]
+
+    def __call__(self, words: str) -> None:
+        self.append(words)
+        while self.then:
+            self.then.pop()()
+
+
+def test_who_waits_is_told_at_once_for_what(tracker: rpc.Tracker, asked: rpc.TrackerSession) -> None:
+    where = f"{tracker.host}:{tracker.port}"
+    with ExitStack() as stack:
+        said = Said(lambda: stack.enter_context(board(tracker)))
+        with Wanted(tracker=where, key="board").session(said) as session:
+            assert session.get_function("rpc.test.addone")(1) == 2
+            for seconds in (0.0, 0.2):
+                with pytest.raises(rpc.RPCError, match="no server of the key 'board' was free within") as caught:
+                    Wanted(tracker=where, key="board", wait=seconds).session(said)
+                assert caught.value.code == "rpc-busy"
+            eventually(lambda: counts(asked, "board")[1] == 0)
+        assert said[0] == "no server of the key 'board' is at the tracker: waiting for one"
+        assert said[1:] == ["all servers of the key 'board' (1) are busy: waiting for one"] * 2
+        eventually(lambda: counts(asked, "board") == (1, 0))
+        with Wanted(tracker=where, key="board").session(said):
+            assert len(said) == 3
+
+
+def test_a_tracker_that_is_not_there_is_named_before_it_is_tried_again(tracker: rpc.Tracker) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    said = Said()
+    with pytest.raises(rpc.RPCError, match="Failed to connect") as caught:
+        Wanted(tracker=f"127.0.0.1:{port}", key="board", wait=0.2).session(said)
+    assert caught.value.code == "rpc-connect"
+    assert said == [f"no tracker answers at 127.0.0.1:{port}: trying for 0.2 seconds"]
+
+
+def test_who_waits_for_a_busy_server_is_told_so_once(state_folder: Path) -> None:
+    with rpc.Server(**PORTS, silent=True) as own:
+        where, said = f"{own.host}:{own.port}", Said()
+        with rpc.connect(own.host, own.port), pytest.raises(rpc.RPCError, match=r"was busy for 0\.2 seconds") as caught:
+            Wanted(remote=where, wait=0.2).session(said)
+        assert caught.value.code == "rpc-busy" and said == [f"{where} is busy: waiting"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"remote": "a:1", "tracker": "b:2"}, "--remote does not go with --tracker"),
+        ({"tracker": "b:2"}, "--tracker needs --key"),
+        ({"key": "board"}, "--key needs --remote or --tracker"),
+        ({"wait": 1.0}, "--wait needs --remote or --tracker"),
+    ],
+)
+def test_options_that_name_no_server_are_refused(words: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Wanted(**words)
 
 
 def test_a_server_is_no_tracker(server: rpc.Server) -> None:

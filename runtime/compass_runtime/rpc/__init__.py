@@ -13,7 +13,7 @@ whatever server of a key is free; `request` does both. docs/remote.md has the re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,8 +73,10 @@ def connect(
     ca: Path | None = None,
     wait: float | None = None,
     call_seconds: float = 600.0,
+    waiting: Callable[[], object] | None = None,
 ) -> Session:
-    """A session on the server at an address. Where it is busy this waits for its turn, at most `wait` seconds.
+    """A session on the server at an address. Where it is busy this waits for its turn, at most `wait` seconds, and calls
+    `waiting` each time that the server says so.
 
     `session_constructor_args`: `["rpc.Connect", HOST, PORT, KEY]` for a session on another server by way of this one, whose
     token needs the right `connect` for that. `key`: what the server was started with, if anything. `session_timeout`: seconds after which the server ends the session;
@@ -92,7 +94,9 @@ def connect(
     if session_constructor_args:
         about["constructor"] = list(session_constructor_args)
     try:
-        channel, welcome = opened(url, port, "client", about, credentials=Credentials(token_file, ca), wait=wait)
+        channel, welcome = opened(
+            url, port, "client", about, credentials=Credentials(token_file, ca), wait=wait, waiting=waiting
+        )
     except RPCError as error:
         if error.code == "rpc-key":
             raise RPCError(

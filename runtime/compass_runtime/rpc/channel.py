@@ -307,7 +307,12 @@ def _expected(
     while frame.kind == Kind.WAIT:
         if waiting is not None:
             waiting()
-        frame = channel.receive(max(min(end - time.monotonic(), channel.stall), 0.001))
+        try:
+            frame = channel.receive(max(min(end - time.monotonic(), channel.stall), 0.001))
+        except RPCError as error:
+            if error.code != "rpc-silent" or wait is None or time.monotonic() < end:
+                raise
+            raise RPCError(f"{channel.where} was busy for {wait:g} seconds", code="rpc-busy") from None
     if frame.kind == Kind.REFUSED and isinstance(frame.head, dict):
         channel.close()
         message, code = str(frame.head.get("message", ""))[:1000], str(frame.head.get("code", ""))[:40]

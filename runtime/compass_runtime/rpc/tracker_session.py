@@ -114,9 +114,12 @@ class TrackerSession:
         session_constructor_args: Sequence[object] | None = None,
         *,
         wait: float | None = None,
+        waiting: Callable[[str], object] | None = None,
     ) -> Session:
         """A session on a server of the key; requests of higher `priority` come first. It waits until one is free, or `wait`
-        seconds. RuntimeError after `max_retry` servers that do not answer."""
+        seconds; `waiting` is told at once why, where none is. RuntimeError after `max_retry` servers that do not answer."""
+        if waiting is not None and (why := _taken(key, self.summary())):
+            waiting(why)
         last: CompassError | None = None
         for _ in range(max_retry):
             try:
@@ -167,6 +170,18 @@ class TrackerSession:
             f"Failed to run on {key} after {max_retry} retry, last_error:{last.message if last else ''}",
             code="rpc-lost",
         )
+
+
+def _taken(key: str, summary: Mapping[str, Any]) -> str:
+    """Why a request for a server of the key would wait; nothing where one is free."""
+    queue = summary["queue_info"].get(key, {"free": 0, "pending": 0})
+    if queue["free"] > queue["pending"]:
+        return ""
+    many = sum(str(one["key"]).partition(":")[2] == key for one in summary["server_info"])
+    if not many:
+        return f"no server of the key '{key}' is at the tracker"
+    others = f", {queue['pending']} others wait" if queue["pending"] else ""
+    return f"all servers of the key '{key}' ({many}) are busy{others}"
 
 
 def text_of(summary: Mapping[str, Any]) -> str:
