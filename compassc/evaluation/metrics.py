@@ -39,13 +39,11 @@ class TopK:
         scores = np.asarray(outputs[0]).reshape(-1)
         right = np.asarray(label)
         if right.size != 1 or right.dtype.kind not in "iu" or not 0 <= int(right.reshape(-1)[0]) < scores.size:
-            kind = "number" if right.dtype.kind in "iuf" else right.dtype.name
-            one = repr(right.reshape(-1)[0].item())[:40] if right.size == 1 else f"{list(right.shape)}, {kind}s,"
+            one = repr(right.reshape(-1)[0].item())[:40] if right.size == 1 else f"of the shape {list(right.shape)}"
             raise CompassError(
                 f"the label {one} is none of the {scores.size} classes of the first output",
                 code="evaluation-data",
-                help=f"top-1 takes a whole number for each sample, from 0 to {scores.size - 1};\n"
-                f"for other tasks name another measure: --metric {OTHERS}",
+                help=f"top-1 takes a whole number from 0 to {scores.size - 1}; for other tasks: --metric {OTHERS}",
             )
         at = int(right.reshape(-1)[0])
         better = int((scores > scores[at]).sum()) + int((scores[:at] == scores[at]).sum())
