@@ -22,11 +22,13 @@ from compassc.quantizer.programs import program_of
 
 @dataclass(frozen=True)
 class DataSet:
-    """Samples by number, and a label for each; None where there are no answers. `source`: where labels are, as errors call it."""
+    """Samples by number, and a label for each; None where there are no answers. `source`: where labels are, as errors call it.
+    `rows`: of a model whose run takes several samples at once, so many labels belong to what a run takes."""
 
     samples: Samples
     labels: Sequence[Any] | None = None
     source: str = "the data"
+    rows: int = 1
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -54,16 +56,28 @@ def load(
         source, found = _apart({str(k): np.asarray(v) for k, v in source.items()}, graph)
     elif _has_labels(source, graph):
         found = _Second(source)
-    samples = data.load(source, graph, pictures, limit)
+    whole = data.load(source, graph, pictures)
+    samples = whole if limit is None else whole.first(limit)
     if labels is not None:
         found = arrays.load(Path(labels), "labels") if isinstance(labels, (str, Path)) else np.asarray(labels)
-    if found is not None and len(found) < len(samples):
+    rows = _rows(graph)
+    if found is None or len(found) in (len(whole), len(samples)):
+        return DataSet(samples, found, name)
+    if len(found) != rows * len(whole):
         raise CompassError(
-            f"there are {len(found)} labels for {len(samples)} samples",
+            f"there are {len(found)} labels for {rows * len(whole)} samples",
             code="evaluation-data",
             help="give one for each sample",
         )
-    return DataSet(samples, found, name)
+    return DataSet(
+        samples, [[found[i] for i in range(n * rows, n * rows + rows)] for n in range(len(whole))], name, rows
+    )
+
+
+def _rows(graph: Graph) -> int:
+    """How many samples a run takes: what all inputs and outputs have along their first axis."""
+    first = {t.shape[:1] for t in (*graph.inputs, *graph.outputs)}
+    return next(iter(first))[0] if len(first) == 1 and () not in first else 1
 
 
 def _opened(path: Path, graph: Graph) -> tuple[Any, Any]:

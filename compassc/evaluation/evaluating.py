@@ -58,14 +58,16 @@ def evaluate(
     framework = framework_of(model) if reference else None
     asked = used if given.labels is not None else None
     whole = Part()
-    for part in _parts(model, framework, given, Asked(asked, detail, reference_samples, given.source), jobs, scheduler):
+    for part in _parts(
+        model, framework, given, Asked(asked, detail, reference_samples, given.source, given.rows), jobs, scheduler
+    ):
         whole.merge(part)
         done(whole.count, len(given))
     metrics = {name: used.total([kept[i] for i in sorted(kept)]) for name, kept in whole.kept.items()}
     profiled = model.profile(*(given.samples[0][t.name] for t in model.inputs)) if profile else None
     model.reset()
     missing = "" if framework is not None else _NO_ONNX if reference else _NOT_ASKED
-    return Evaluation(model, whole, metrics, profiled, missing)
+    return Evaluation(model, whole, metrics, profiled, missing, given.rows)
 
 
 def _parts(

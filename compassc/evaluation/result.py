@@ -85,10 +85,12 @@ class Evaluation:
     profile: Profile | None = None
     missing: str = ""
     """Why there is no reference of the model's framework."""
+    rows: int = 1
+    """Samples that a run takes, each with a label."""
 
     @property
     def samples(self) -> int:
-        return self.part.count
+        return self.part.count * self.rows
 
     @property
     def agreement(self) -> Agreement:
@@ -100,8 +102,8 @@ class Evaluation:
         """In the order they are compared."""
         part, found = self.part, []
         for name, title in part.titles.items():
-            count = part.counts.get(name, 0)
-            title = title if count == part.count else f"{title}, {count} sample{'s' * (count != 1)}"
+            count = part.counts.get(name, 0) * self.rows
+            title = title if count == self.samples else f"{title}, {count} sample{'s' * (count != 1)}"
             similarity = part.outputs.get(name, Similarity())
             found.append(SubjectResult(name, title, self.metrics.get(name, {}), similarity, count))
         return found

@@ -33,12 +33,14 @@ Item = tuple[int, Mapping[str, Array], Any]
 
 class Asked(NamedTuple):
     """What is measured: `metric`, None without labels; `detail`: histograms, too; `referenced`: the references compute only
-    samples of smaller numbers, None for all; `labels`: what the labels are of, as errors call it."""
+    samples of smaller numbers, None for all; `labels`: what the labels are of, as errors call it; `rows`:
+    the labels of what a run takes, each about one entry of the outputs' first axis."""
 
     metric: Metric | None = None
     detail: bool = False
     referenced: int | None = None
     labels: str = "the data"
+    rows: int = 1
 
 
 @dataclass
@@ -184,11 +186,20 @@ def _measure(subjects: Subjects, items: Sequence[Item], part: Part, asked: Asked
             if known is not None:
                 part.outputs.setdefault(name, Similarity()).add(_flat(own), _flat(right), number)
             if asked.metric is not None:
-                try:
-                    part.kept.setdefault(name, {})[number] = asked.metric.of(own, label)
-                except CompassError as error:
-                    where = f"{asked.labels}, sample {number}: {error.message}"
-                    raise CompassError(where, code=error.code, help=error.help) from None
+                part.kept.setdefault(name, {}).update(_kept(asked.metric, asked, number, own, label))
+
+
+def _kept(metric: Metric, asked: Asked, run: int, outputs: Sequence[Array], label: Any) -> dict[int, Any]:
+    """What the metric keeps of the samples of a run, by their numbers."""
+    found, first = {}, run * asked.rows
+    for row in range(asked.rows):
+        of_row = (outputs, label) if asked.rows == 1 else ([one[row] for one in outputs], label[row])
+        try:
+            found[first + row] = metric.of(*of_row)
+        except CompassError as error:
+            where = f"{asked.labels}, sample {first + row}: {error.message}"
+            raise CompassError(where, code=error.code, help=error.help) from None
+    return found
 
 
 def _flat(arrays: Sequence[Array]) -> Array:

@@ -27,6 +27,7 @@ def text(found: Evaluation, most: int = SHOWN) -> str:
 def headline(found: Evaluation) -> str:
     """What was evaluated, and what a run costs."""
     samples = "1 sample" if found.samples == 1 else f"{found.samples} samples"
+    samples += f", {found.rows} a run" if found.rows > 1 else ""
     cycles = f"; a run takes {found.profile.cycles:,} cycles (estimated)" if found.profile else ""
     return f"{found.model.name} for {found.model.target}, {samples}{cycles}"
 
