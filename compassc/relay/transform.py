@@ -10,6 +10,8 @@ from compass_core.errors import UsageError
 from compassc.ir.errors import ExpressionTypeError
 from compassc.pass_manager import describe, load_pass
 from compassc.pass_manager.context import PassContext, PassInfo, Sequential, Transform, decorator
+from compassc.relay.cps import to_cps, un_cps
+from compassc.relay.defunctionalization import defunctionalization as Defunctionalization
 from compassc.relay.expr import Expr, Function
 from compassc.relay.gradient import gradient
 from compassc.relay.infer import infer_local
@@ -22,6 +24,7 @@ from compassc.relay.types import Type
 
 __all__ = [
     "BatchingOps",
+    "Defunctionalization",
     "FoldConstantExpr",
     "FoldScaleAxis",
     "InferTypeLocal",
@@ -34,6 +37,8 @@ __all__ = [
     "gradient",
     "module_pass",
     "recast",
+    "to_cps",
+    "un_cps",
 ]
 
 

@@ -62,15 +62,15 @@ def with_arguments(f: Function, args: Sequence[Expr]) -> Expr:
         if id(before) in by:
             return by[id(before)]
         if isinstance(after, Match):
-            return after.replace(clauses=[c.replace(lhs=_renamed(c.lhs, by)) for c in after.clauses])
+            return after.replace(clauses=[c.replace(lhs=renamed(c.lhs, by)) for c in after.clauses])
         return after.replace() if after is before and not isinstance(after, (*ATOMS, Constant)) else after
 
     return rewrite(f.body, copied)
 
 
-def _renamed(p: Pattern, by: Mapping[int, Expr]) -> Pattern:
+def renamed(p: Pattern, by: Mapping[int, Expr]) -> Pattern:
     if isinstance(p, PatternVar):
         return p.replace(var=by[id(p.var)])
     if isinstance(p, (PatternConstructor, PatternTuple)):
-        return p.replace(patterns=[_renamed(inner, by) for inner in p.patterns])
+        return p.replace(patterns=[renamed(inner, by) for inner in p.patterns])
     return p
