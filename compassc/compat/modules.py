@@ -88,20 +88,30 @@ def _homes(module: str, name: str) -> Iterator[tuple[str, str]]:
         yield from ((like, name) for like in entry.like)
 
 
+def offered(module: str, name: str) -> object:
+    """What a module of the framework has by a name that is no module below it; None for nothing."""
+    for home, there in _homes(module, name):
+        found = importlib.import_module(home)
+        restricted = "__all__" in vars(found) and there not in _public(found)
+        if (name in MODULES[module].given or not restricted) and hasattr(found, there):
+            made: object = getattr(found, there)
+            if not (isinstance(made, ModuleType) and f"{module}.{name}" in MODULES):
+                return made
+    return None
+
+
 def _lookup(module: ModuleType, name: str) -> Any:
     """The object behind `module.name`."""
     full = f"{module.__name__}.{name}"
     if name == "__all__":  # of `from MODULE import *`
         return _names(module.__name__)
+    if full not in MISSING:
+        found = offered(module.__name__, name)
+        if found is not None:
+            return found
     if full in MODULES:
         return importlib.import_module(full)
     if full not in MISSING:
-        for home, there in _homes(module.__name__, name):
-            found = importlib.import_module(home)
-            restricted = "__all__" in vars(found) and there not in _public(found)
-            offered = name in MODULES[module.__name__].given or not restricted
-            if offered and hasattr(found, there):
-                return getattr(found, there)
         operators = _operators(MODULES[module.__name__].operators)
         if name in operators:
             return operators[name]
@@ -110,9 +120,17 @@ def _lookup(module: ModuleType, name: str) -> Any:
     raise _missing(MissingName, full)
 
 
+class _Module(ModuleType):
+    """A module in which a function hides a module below it of the same name, as `tvm.topi.nn.conv2d`."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (isinstance(value, ModuleType) and offered(self.__name__, name) is not None):
+            super().__setattr__(name, value)
+
+
 class _Loader(importlib.abc.Loader):
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
-        return None
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        return _Module(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         from .nodes import add_fields

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from .module_names import Names
-from .relay_names import EQUALITY, PADS, PARAMS, RELAY, TYPES
+from .relay_names import EQUALITY, PARAMS, RELAY, TYPES
+from .topi_names import TOPI
 
 DSL, RUNTIME, FRAMEWORK = "compassc.dsl", "compass_runtime", "compassc.compat.framework"
 
@@ -57,7 +58,6 @@ _OF_STAGES = """Buffer CreateAttachPath CreateReadGraph Fuse InferBound PostDFSO
     SchedulePostProcToPrimFunc Singleton Split VerifyCompactBuffer"""
 _RELAY = "compassc.relay"
 _TVMC = {n: f"{_RELAY}.tvmc:" for n in ("TVMCModel", "TVMCPackage", "TVMCResult")}
-_TAGS = "BROADCAST COMM_REDUCE COMM_REDUCE_IDX ELEMWISE INJECTIVE is_broadcast is_injective"
 _NVCC = """find_cuda_path get_cuda_version get_target_compute_version have_bf16 have_cudagraph have_fp16 have_fp8 have_int8
     have_tensorcore parse_compute_version"""
 _TENSORS = "ComputeOp ExternOp Operation PlaceholderOp ScanOp Tensor TensorSlice"
@@ -315,18 +315,12 @@ MODULES: dict[str, Names] = {
     "tvm.contrib.nvcc": Names({n: "compassc.compat.contrib_tools:" for n in _NVCC.split()}),
     "tvm.contrib.tar": Names({n: "compassc.compat.contrib_tools:" for n in ("tar", "untar")}),
     "tvm.contrib.pickle_memoize": Names({"memoize": "compassc.compat.contrib:"}),
+    "tvm.contrib.sparse": Names(
+        {n: "compassc.compat.sparse:" for n in ("CSRNDArray", "CSRPlaceholderOp", "array", "placeholder")}
+    ),
     "tvm.contrib.random": Names({n: "compassc.compat.host_operations:" for n in ("normal", "randint", "uniform")}),
     "tvm.contrib.utils": Names({n: "compassc.compat.contrib:" for n in ("TempDirectory", "tempdir")}),
-    "tvm.topi": Names(
-        {kind: "compassc.compat.topi_schedules:" for kind in ("cuda", "generic", "x86")}, like=("compassc.topi",)
-    ),
-    "tvm.topi.image": Names(like=("compassc.topi.image",)),
-    "tvm.topi.nn": Names(like=("compassc.topi.nn",)),
-    **{f"tvm.topi.{part}": Names(like=("compassc.topi",)) for part in ("broadcast", "math", "reduction", "transform")},
-    "tvm.topi.nn.utils": Names({n: "compassc.compat.topi_utils:" for n in PADS.split()}),
-    "tvm.topi.utils": Names(like=("compassc.compat.topi_utils",)),
-    "tvm.topi.testing": Names(like=("compassc.compat.topi_testing", "compassc.compat.topi_references")),
-    "tvm.topi.tag": Names({n: "compassc.compat.topi_utils:" for n in _TAGS.split()}),
+    **TOPI,
     "tvm.testing": Names({"assert_allclose": "numpy.testing:"}, like=("compassc.compat.testing",)),
     "tvm.testing.plugin": Names(like=("compassc.compat.pytest_plugin",), own=True),
     "tvm.tir": Names(

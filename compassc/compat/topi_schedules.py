@@ -2,30 +2,65 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
 
+from .. import topi
+from ..operators.implementations import implementations_for
 from ..targets import Target
+from ..te.schedule import Schedule
+from ..te.tensor import Tensor
+from . import modules
 
 _PREFIX = "schedule_"
 
 
 class _Family:
-    """Schedules (`schedule_NAME(outs)`) for the current target, or where there is none for `kind`; and the operators."""
+    """Schedules (`schedule_NAME(outs)`) for the current target, or where there is none for `kind`; and the operators, on hosts in
+    packed forms where these are faster."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        from .. import topi
-
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        if name == "schedule_injective_from_existing":
+            return _from_existing
         if name == "default_schedule" or name.startswith(_PREFIX):
-            return lambda outs, *_: topi.schedule(outs, Target.current() or self.kind)
-        for home in (topi, topi.nn):
-            if name in home.__all__ and not name.startswith("_"):
-                found: Callable[..., Any] = getattr(home, name)
-                return found
+            return lambda outs, *_, **options: topi.schedule(outs, Target.current() or self.kind)
+        for home in ("tvm.topi.nn", "tvm.topi", "tvm.topi.vision", "tvm.topi.image"):
+            found = modules.offered(home, _OF_TARGETS.get(name, name))
+            if callable(found) and not name.startswith("_"):
+                return self._for_kind(found)
         raise AttributeError(f"there is no operator {name}")
 
+    def _for_kind(self, define: Callable[..., object]) -> Callable[..., object]:
+        @functools.wraps(define)
+        def called(*args: object, **options: object) -> object:
+            with implementations_for(self.kind):
+                return define(*args, **options)
 
-cuda, x86, generic = _Family("cuda"), _Family("llvm"), _Family("llvm")
+        return called
+
+
+def _from_existing(sch: Schedule, out: Tensor) -> Schedule:
+    """A schedule with the loops of an element-wise stage in vectors and on threads."""
+    stage = sch[out]
+    *around, last = stage.axis
+    _, inner = stage.split(last, factor=16)
+    stage.vectorize(inner)
+    if around:
+        outer = around[0]
+        for axis in around[1:3]:
+            outer = stage.fuse(outer, axis)
+        stage.parallel(outer)
+    return sch
+
+
+_OF_TARGETS = {
+    "dense_nopack": "dense",
+    "dense_pack": "dense",
+    "dense_cblas": "dense",
+    "batch_matmul_cblas": "batch_matmul",
+}
+"""Ways to compute an operator that have names of their own."""
+arm_cpu, cuda, gpu, x86, generic = _Family("llvm"), _Family("cuda"), _Family("cuda"), _Family("llvm"), _Family("llvm")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import te
 from ..ir.exprs import Expr, FloatImm, IntImm
@@ -51,18 +52,18 @@ def equal_const_int(expr: object, value: int) -> bool:
     return _number(expr) == value
 
 
-def get_const_tuple(in_tuple: Any) -> tuple[Any, ...]:
+def get_const_tuple(in_tuple: Iterable[object]) -> tuple[Any, ...]:
     """Sizes as a tuple: numbers where they are constant, else the expressions."""
     numbers = ((_number(e), e) for e in in_tuple)
     return tuple(simplify(e) if number is None else number for number, e in numbers)
 
 
-def get_float_tuple(in_tuple: Any) -> tuple[float, ...]:
+def get_float_tuple(in_tuple: Iterable[object]) -> tuple[float, ...]:
     """Real numbers as a tuple."""
     return tuple(map(get_const_float, in_tuple))
 
 
-def prod(x: Any) -> Any:
+def prod(x: Iterable[Any]) -> Any:
     """The product of numbers or expressions; 1 of none."""
     given = list(x)
     return reduce(lambda a, b: a * b, given) if given else 1
@@ -73,12 +74,12 @@ def ceil_div(a: object, b: object) -> Any:
     return simplify(binary("floordiv", as_expr(a) + b - 1, as_expr(b)))
 
 
-def is_empty_shape(shape: Any) -> bool:
+def is_empty_shape(shape: Iterable[object]) -> bool:
     """Whether a size is 0."""
     return any(_number(e) == 0 for e in shape)
 
 
-def is_dynamic_shape(shape: Any) -> bool:
+def is_dynamic_shape(shape: Iterable[object]) -> bool:
     """Whether a size is no number."""
     return any(_number(e) is None for e in shape)
 
@@ -123,32 +124,61 @@ def get_shape(src_shape: Sequence[object], src_layout: object, dst_layout: objec
     return get_const_tuple(src_shape[source.index(axis)] for axis in wanted)
 
 
-def is_target(names: Any) -> bool:
+def is_target(names: str | Iterable[str]) -> bool:
     """Whether the current target has one of these names among its keys."""
     current = Target.current()
     listed = [names] if isinstance(names, str) else list(names)
     return current is not None and any(name in (current.kind.name, *current.kind.keys) for name in listed)
 
 
-def const_vector(vector: object, name: str = "const_vector") -> Any:
+Operand = Expr | int
+
+
+def _layout_like(axes: str, blocks: str) -> Callable[[str], bool]:
+    """Whether a layout is one of these axes, with blocks of those sizes behind them."""
+    pattern = re.compile(axes + "".join(rf"\d+{axis}" for axis in blocks))
+    return lambda layout: pattern.fullmatch(layout) is not None
+
+
+nchw_pack_layout, nchw_xc_layout = _layout_like("NCHW", "nc"), _layout_like("NCHW", "c")
+ncw_pack_layout, ncw_xc_layout = _layout_like("NCW", "nc"), _layout_like("NCW", "c")
+
+
+def within_index(b: Operand, e: Operand, s: Operand, i: Expr) -> Expr:
+    """Whether `i` is one of the indices from `b` to `e` in steps of `s`, which may be negative."""
+    steps = as_expr(s)
+    up = te.all(i >= b, i < e)
+    down = te.all(i <= b, i > e)
+    inside = te.Select(steps > 0, te.cast(up, "int32"), te.cast(down, "int32")) != 0
+    return te.all(inside, te.floormod(te.abs(i - b), te.abs(steps)) == 0)
+
+
+def make_idx(b: Operand, e: Operand, s: Operand, z: Operand, i: Expr) -> Expr:
+    """The place that `i` has among the indices from `b` to `e` in steps of `s`, of which negative ones count from the end
+    `z`; the last one for what is none of them."""
+    low, high = (te.Select(as_expr(v) < 0, as_expr(v) + z, as_expr(v)) for v in (b, e))
+    return te.Select(within_index(low, high, s, i), te.truncdiv(te.abs(i - low), te.abs(as_expr(s))), as_expr(z))
+
+
+def const_vector(vector: object, name: str = "const_vector") -> te.Tensor:
     """A tensor of constant numbers, by a chain of choices."""
     return _constant(vector, name, 1)
 
 
-def const_matrix(matrix: object, name: str = "const_matrix", attrs: object = None) -> Any:
+def const_matrix(matrix: object, name: str = "const_matrix", attrs: object = None) -> te.Tensor:
     """A tensor of constant numbers in rows, by a chain of choices."""
     return _constant(matrix, name, 2)
 
 
-def _constant(array: object, name: str, rank: int) -> Any:
+def _constant(array: object, name: str, rank: int) -> te.Tensor:
     import numpy as np
 
     values = np.asarray(array)
     if values.ndim != rank:
         raise ValueError(f"'{name}' has {values.ndim} dimensions, expected {rank}")
 
-    def element(*index: object) -> Any:
-        found: Any = te.const(0, str(values.dtype))
+    def element(*index: te.Var) -> Expr:
+        found: Expr = te.const(0, str(values.dtype))
         for place in np.ndindex(values.shape):
             here = te.all(*(i == p for i, p in zip(index, place, strict=True)))
             found = te.Select(here, te.const(values[place].item(), str(values.dtype)), found)
@@ -157,12 +187,12 @@ def _constant(array: object, name: str, rank: int) -> Any:
     return te.compute(values.shape, element, name=name)
 
 
-def traverse_inline(s: Any, final_op: Any, callback: Callable[[Any], Any]) -> None:
+def traverse_inline(s: te.Schedule, final_op: te.Operation, callback: Callable[[te.Operation], object]) -> None:
     """Calls `callback` with each operation that `final_op` is computed from, inputs first, and inlines those that map
     elements and are not the last."""
-    seen: set[Any] = set()
+    seen: set[te.Operation] = set()
 
-    def visit(op: Any) -> None:
+    def visit(op: te.Operation) -> None:
         if op in seen:
             return
         seen.add(op)
@@ -200,3 +230,46 @@ def get_pad_tuple_generic(padding: object, kernel: Sequence[int]) -> tuple[int, 
 
 
 get_pad_tuple = get_pad_tuple1d = get_pad_tuple3d = get_pad_tuple_generic
+
+
+class Workload(NamedTuple):
+    """What a convolution computes: types, sizes, window, padding (top, left, bottom, right), dilation and strides."""
+
+    in_dtype: str
+    out_dtype: str
+    height: int
+    width: int
+    in_filter: int
+    groups: int
+    out_filter: int
+    kernel_h: int
+    kernel_w: int
+    padt: int
+    padl: int
+    padb: int
+    padr: int
+    dilation_h: int
+    dilation_w: int
+    stride_h: int
+    stride_w: int
+
+
+def get_workload(
+    data: te.Tensor,
+    kernel: te.Tensor,
+    stride: int | Sequence[int],
+    padding: object,
+    dilation: int | Sequence[int],
+    out_dtype: str,
+    data_layout: str = "NCHW",
+) -> Workload:
+    """The workload of a convolution of NCHW by OIHW, or of NHWC by HWIO. ValueError for other layouts."""
+    if data_layout not in ("NCHW", "NHWC"):
+        raise ValueError(f"workloads have the layouts NCHW and NHWC, not {data_layout}")
+    own, weights = get_const_tuple(data.shape), get_const_tuple(kernel.shape)
+    _, channels, height, width = own if data_layout == "NCHW" else (own[0], own[3], *own[1:3])
+    outputs, each, kh, kw = weights if data_layout == "NCHW" else (*weights[:1:-1], *weights[:2])
+    (dh, dw), (sh, sw) = ((v, v) if isinstance(v, int) else tuple(v) for v in (dilation, stride))
+    top, left, bottom, right = get_pad_tuple_generic(padding, [(kh - 1) * dh + 1, (kw - 1) * dw + 1])
+    shape = (height, width, channels, channels // each, outputs, kh, kw)
+    return Workload(str(data.dtype), out_dtype, *shape, top, left, bottom, right, dh, dw, sh, sw)

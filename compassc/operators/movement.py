@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -114,10 +115,16 @@ def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Tensors one behind the other on an axis."""
     tensors = list(a_tuple)
     at = axis_of(axis, tensors[0].ndim, "concatenate")
-    shapes = [numbers(t, "concatenate") for t in tensors]
-    if any((*s[:at], *s[at + 1 :]) != (*shapes[0][:at], *shapes[0][at + 1 :]) for s in shapes):
+    shapes = [sizes(t) for t in tensors]
+    known = (
+        (a, b)
+        for s in shapes
+        for d, (a, b) in enumerate(zip(s, shapes[0]))
+        if d != at and isinstance(a, int) and isinstance(b, int)
+    )
+    if any(len(s) != len(shapes[0]) for s in shapes) or any(a != b for a, b in known):
         raise ExpressionError(f"topi.concatenate: {shapes} differ on other axes than {at}")
-    ends = [sum(s[at] for s in shapes[: n + 1]) for n in range(len(shapes))]
+    ends = list(itertools.accumulate(s[at] for s in shapes))
 
     def element(*i: Any) -> Any:
         found: Any = None

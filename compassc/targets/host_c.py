@@ -165,6 +165,7 @@ class HostText(CText):
         self.unit, self.allocated, self.homes, self.inside = unit, allocated, homes or {}, homes is None
         self.taken: list[str] = []  # what lies on the heap
         self._exprs |= {
+            E.Reinterpret: self.reinterpret,
             E.Broadcast: lambda e: f"(({self.type(e.dtype)})({self.expr(e.value)}))",
             E.VectorLiteral: self.literal,
             E.TailMask: self.tail,
@@ -376,6 +377,13 @@ class HostText(CText):
             mask, a, b = map(self.expr, (e.condition, e.true_value, e.false_value))
             return f"(({mask} & {a}) | (~{mask} & {b}))"
         return self._where(self.expr(e.condition), kind, self.expr(e.true_value), self.expr(e.false_value))
+
+    def reinterpret(self, e: E.Reinterpret) -> str:
+        """The bits of a value as another type; of vectors by a cast, which changes no bit."""
+        kind, text = self.type(e.dtype), self.expr(e.value)
+        if isinstance(e.dtype, PointerType) or e.data_type.is_vector:
+            return f"(({kind})({text}))"
+        return f"((union {{ {self.type(e.value.dtype)} from; {kind} to; }}){{ .from = {text} }}).to"
 
     def call(self, e: E.Call) -> str:
         kind = e.data_type

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from compassc.ir import exprs as E
 from compassc.ir.dtypes import FLOAT32, dtype
 from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Expr
@@ -14,10 +15,14 @@ from compassc.te.math import Select, abs, exp, log, sqrt
 
 
 def _real(x: object, name: str, function: Callable[[Expr], Expr]) -> Expr:
-    """A function of float32 for a value of float16 or float32, in its type."""
+    """A function of float32 for a value of float16 or float32, in its type; of float64 the host's own."""
     e = as_expr(x)
-    if not e.dtype.is_float or e.dtype.bits > 32:
-        raise ExpressionTypeError(f"te.{name} needs a float16 or float32, got {e.dtype}", "cast the value first")
+    if not e.dtype.is_float:
+        raise ExpressionTypeError(
+            f"te.{name} needs a float16, float32 or float64, got {e.dtype}", "cast the value first"
+        )
+    if e.dtype.bits == 64:
+        return E.FuncCall(name, (e,), e.dtype)
     return cast(function(cast(e, FLOAT32)), e.dtype)
 
 
@@ -126,13 +131,14 @@ def logaddexp(x: object, y: object) -> Expr:
 
 
 def fmod(x: object, y: object) -> Expr:
-    """What the quotient of whole numbers, cut towards zero, leaves. ExpressionTypeError for reals, whose remainder is
-    exact on no target but the host."""
+    """What the quotient, cut towards zero, leaves. Of reals it is exact, a function of the host's: other targets have none.
+    ExpressionTypeError for two reals of different types and for those of 16 bits."""
     a, b = as_expr(x), as_expr(y)
+    reals = {32: "fmodf", 64: "fmod"}
+    if a.dtype.is_floating and a.dtype is b.dtype and a.dtype.bits in reals:
+        return E.FuncCall(reals[a.dtype.bits], (a, b), a.dtype)
     if not (a.dtype.is_integer and b.dtype.is_integer):
-        raise ExpressionTypeError(
-            "te.fmod needs whole numbers", "for reals write x - te.trunc(x / y) * y, which rounds"
-        )
+        raise ExpressionTypeError(f"te.fmod has no form for {a.dtype} and {b.dtype}", "cast both to float32 or float64")
     return binary("mod", a, b)
 
 

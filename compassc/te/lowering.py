@@ -107,9 +107,9 @@ def _plain_loops(
 ) -> IRModule:
     parameters, declared, variables, implied = parameters_of(args, machine, binds or {})
     for stage in plain.stages:
-        for tensor in stage.origin_op.outputs if stage.is_output else ():
-            if tensor not in parameters:
-                raise LowerError(f"the output '{tensor.name}' is not among the arguments", "add it to them")
+        outputs = stage.origin_op.outputs
+        if stage.is_output and not any(tensor in parameters for tensor in outputs):  # what else one computes is left
+            raise LowerError(f"the output '{outputs[0].name}' is not among the arguments", "add it to them")
     nest = loop_nest(plain, bounds, parameters, machine)
     body = (*declared, *nest.allocations, *machine.sequence(nest.roots))
     renamed = _renamed(variables)

@@ -13,8 +13,10 @@ from compassc.ir.operators import as_expr, binary, cast, const, data_type, immed
 
 def _float(value: object, name: str) -> E.Expr:
     e = as_expr(value)
-    if not e.dtype.is_float or e.dtype.bits > 32:
-        raise ExpressionTypeError(f"te.{name} needs a float16 or float32, got {e.dtype}", "cast the value first")
+    if not e.dtype.is_float:
+        raise ExpressionTypeError(
+            f"te.{name} needs a float16, float32 or float64, got {e.dtype}", "cast the value first"
+        )
     return e
 
 

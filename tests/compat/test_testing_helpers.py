@@ -6,6 +6,8 @@ import subprocess
 import sys
 
 FILE = """
+import os
+
 import numpy as np
 import tvm
 from tvm import te, topi
@@ -36,7 +38,9 @@ def test_needs_a_device():
 def test_names():
     assert tvm.runtime.enabled("llvm") and not tvm.runtime.enabled("vulkan") and tvm.runtime.num_threads() > 0
     assert tvm.target.cuda(arch="sm_86").arch == "sm_86" and tvm.target.llvm("-num-cores=2").attrs["num-cores"] == 2
-    assert [name for name, _ in tvm.testing.enabled_targets()][:2] == ["llvm", "X2_1204"]
+    assert tvm.testing.enabled_targets()[0][0] == "llvm"
+    os.environ["TVM_TEST_TARGETS"] = "opencl; X2_1204;llvm -opt-level=1"
+    assert [name for name, _ in tvm.testing.enabled_targets()] == ["X2_1204", "llvm -opt-level=1"]
 
 if __name__ == "__main__":
     tvm.testing.main()

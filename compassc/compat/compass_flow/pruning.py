@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from compassc.relay.analysis.counts import mac_number
-from compassc.relay.backend.kernels import tensors_of
+from compassc.relay.backend.referenced import tensors_of
 from compassc.relay.expr import Call, Expr, Function
 from compassc.relay.operators import op_name
 from compassc.relay.visit import post_order

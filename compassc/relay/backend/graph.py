@@ -9,7 +9,8 @@ from compass_core.errors import CompassError
 from compass_runtime import graph_executor
 from compass_runtime.ndarray import NDArray
 from compass_runtime.program import numpy_dtype
-from compassc.relay.backend.kernels import Kernels, tensors_of
+from compassc.relay.backend.kernels import Kernels
+from compassc.relay.backend.referenced import tensors_of
 from compassc.relay.equal import structural_hash
 from compassc.relay.expr import Call, Constant, Expr, Function, Let, Tuple, TupleGetItem
 from compassc.relay.infer.errors import error

@@ -5,33 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from compass_runtime.module import Module
 from compass_runtime.packed import get_global_func
 from compassc import services, te
-from compassc.ir.errors import ExpressionError
-from compassc.operators.implementations import implementations_for
+from compassc.ir.exprs import Expr as KernelExpr
+from compassc.operators.implementations import HOSTS, implementations_for
 from compassc.relay.attributes import Attrs
+from compassc.relay.backend.referenced import referenced, tensors_of
 from compassc.relay.contrib import load
 from compassc.relay.equal import structural_equal, structural_hash
 from compassc.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem
 from compassc.relay.infer.errors import error
 from compassc.relay.operators import Op
+from compassc.relay.ops.declare import NoExpression
 from compassc.relay.strategy import OpImplementation, select_implementation
-from compassc.relay.types import TensorType, TupleType, Type
+from compassc.relay.types import TupleType
 from compassc.relay.visit import post_order
 from compassc.targets import Target
 from compassc.te.tensor import PlaceholderOp, Tensor
 
 LONGEST_NAME = 80
-
-
-def tensors_of(t: Type) -> list[TensorType]:
-    """The tensors that a value of a type consists of, in order."""
-    if isinstance(t, TensorType):
-        return [t]
-    if not isinstance(t, TupleType):
-        raise ExpressionError(f"a value of type {t} has no memory in a graph", "use the virtual machine")
-    return [one for f in t.fields for one in tensors_of(f)]
+MOST_CONSTANTS = 64
+"""How many numbers of a constant are written into a kernel."""
 
 
 class Kernels:
@@ -119,23 +116,28 @@ class Chosen:
 def expressions(f: Function, target: Target, chosen: list[Chosen]) -> tuple[list[Tensor], list[Tensor]]:
     """Placeholders for the parameters of a fused function, and the tensors of its result. How calls are computed is added to
     `chosen`."""
-    inputs: list[Tensor] = []
-    values: dict[int, list[Tensor]] = {}
-    for p in f.params:
-        made = [
+    given = [
+        [
             te.placeholder(t.concrete_shape, t.dtype, name=p.name_hint or "placeholder")
             for t in tensors_of(p.checked_type)
         ]
-        values[id(p)] = made
-        inputs += made
-    for e in post_order(f.body):
-        if id(e) not in values:
-            values[id(e)] = _value(e, values, target, chosen)
+        for p in f.params
+    ]
+    inputs = [t for tensors in given for t in tensors]
     outputs: list[Tensor] = []
-    for t in values[id(f.body)]:
+    for t in results_of(f, given, target, chosen):
         alias = isinstance(t.op, PlaceholderOp) or any(t is o for o in outputs)
         outputs.append(_copied(t) if alias else t)
     return inputs, outputs
+
+
+def results_of(f: Function, given: Sequence[list[Tensor]], target: Target, chosen: list[Chosen]) -> list[Tensor]:
+    """The tensors of the result of a fused function of the tensors of each parameter."""
+    values = {id(p): tensors for p, tensors in zip(f.params, given, strict=True)}
+    for e in post_order(f.body):
+        if id(e) not in values:
+            values[id(e)] = _value(e, values, target, chosen)
+    return values[id(f.body)]
 
 
 def _value(e: Expr, values: dict[int, list[Tensor]], target: Target, chosen: list[Chosen]) -> list[Tensor]:
@@ -144,6 +146,8 @@ def _value(e: Expr, values: dict[int, list[Tensor]], target: Target, chosen: lis
     if isinstance(e, Constant) and not e.data.shape:
         number = e.array.item()
         return [te.compute((), lambda *i: te.const(number, e.data.dtype), name="constant")]
+    if isinstance(e, Constant) and e.array.size <= MOST_CONSTANTS:
+        return [_constants(e)]
     if isinstance(e, Tuple):
         return [t for field in e.fields for t in values[id(field)]]
     if isinstance(e, TupleGetItem):
@@ -164,13 +168,35 @@ def _call(e: Call, op: Op, args: Sequence[Tensor], target: Target, chosen: list[
         chosen.append(Chosen(pattern, implementation, e.attrs))
         return outputs
     chosen.append(Chosen(pattern, None, e.attrs))
-    if op.compute is None:
+    host = op.reference is not None and target.kind.name in HOSTS
+    if op.compute is None and not host:
         raise error(
             e,
             f"operator {op.name} has no tensor expression, so that no kernel can be made of it",
             help=f"register one with relay.op.register_compute('{op.name}', ...), or run the debug executor",
         )
-    return list(op.compute(e.attrs, args, e.checked_type))
+    if op.compute is not None:
+        try:
+            return list(op.compute(e.attrs, args, e.checked_type))
+        except NoExpression:
+            if not host:
+                raise
+    return referenced(op, e.attrs, [a.checked_type for a in e.args], e.checked_type, args)
+
+
+def _constants(e: Constant) -> Tensor:
+    """A few numbers by a chain of choices."""
+    places = list(np.ndindex(e.array.shape))
+
+    def element(*index: te.Var) -> KernelExpr:
+        found = te.const(0, e.data.dtype)
+        for place in places:
+            here = te.all(*(i == p for i, p in zip(index, place, strict=True)))
+            found = te.Select(here, te.const(e.array[place].item(), e.data.dtype), found)
+        return found
+
+    made: Tensor = te.compute(e.array.shape, element, name="constants", tag="injective")
+    return made
 
 
 def _copied(t: Tensor) -> Tensor:

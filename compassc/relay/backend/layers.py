@@ -18,9 +18,9 @@ from compassc.importers.finishing import finished
 from compassc.importers.refusals import CONTRADICTIONS
 from compassc.importers.values import Refused, Value
 from compassc.relay.backend import quantised_layers
-from compassc.relay.backend.kernels import tensors_of
 from compassc.relay.backend.layer_forms import FORMS, Layers
 from compassc.relay.backend.placement import supported
+from compassc.relay.backend.referenced import tensors_of
 from compassc.relay.backend.regions import COMPILER, PREBUILT
 from compassc.relay.contrib import register_pattern_table
 from compassc.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem

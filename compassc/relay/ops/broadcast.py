@@ -10,9 +10,10 @@ import numpy as np
 from compassc import te
 from compassc.ir.dtypes import dtype as data_type
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
+from compassc.ir.exprs import Expr as KernelExpr
 from compassc.operators.broadcast import joined
 from compassc.operators.calls import References
-from compassc.operators.declare import Sample, Whole, sample
+from compassc.operators.declare import Sample, Whole, number, sample
 from compassc.relay.ops.declare import BROADCAST, declare
 from compassc.relay.ops.elementwise import NUMBERS, WHOLE
 from compassc.relay.ops.relations import broadcast, compared, require, shaped, stretched
@@ -60,12 +61,21 @@ def _rounded_quotient(rounding: str, whole: Callable[..., Any]) -> dict[str, Any
 _QUOTIENTS: dict[str, Any] = {"floor": te.floordiv, "trunc": te.truncdiv}
 
 
+def remainder_of_reals(p: KernelExpr, q: KernelExpr, rounding: str) -> KernelExpr:
+    """What the quotient of reals, rounded (`trunc`, `floor`), leaves. ExpressionTypeError for reals of 16 bits."""
+    left = te.fmod(p, q)  # exact: a remainder by a rounded quotient may be wrong
+    if rounding == "trunc":
+        return left
+    zero = number(0, p.dtype)
+    return te.Select(te.all(left != zero, (left < zero) ^ (q < zero)), left + q, left)
+
+
 def _remainder(rounding: str, real: Callable[..., Any], whole: Callable[..., Any]) -> dict[str, Any]:
     """Reference and expression of what a rounded quotient leaves."""
 
     def value(p: Any, q: Any) -> Any:
         if p.dtype.is_floating:
-            return te.fmod(p, q)  # which refuses: a remainder by a rounded quotient may be wrong
+            return remainder_of_reals(p, q, rounding)
         return te.floormod(p, q) if rounding == "floor" else te.truncmod(p, q)
 
     return {

@@ -12,6 +12,7 @@ import ml_dtypes  # noqa: F401  # by it NumPy knows bfloat16
 import numpy as np
 
 from compassc import te
+from compassc.ir.errors import ExpressionError
 from compassc.operators.calls import References, define
 from compassc.operators.declare import Sample, sizes
 from compassc.operators.patterns import PatternKind
@@ -43,6 +44,13 @@ REDUCTION, ANCHOR, OPAQUE = PatternKind.REDUCTION, PatternKind.ANCHOR, PatternKi
 VOID = ""
 """An unset type of elements."""
 __all__ = ["ANCHOR", "BROADCAST", "ELEMENTWISE", "INJECTIVE", "OPAQUE", "REDUCTION", "VOID", "declare", "record"]
+
+
+class NoExpression(ExpressionError):
+    """A call of an operator that has none, though others have: kernels of hosts call its reference."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"{message} has no tensor expression", "the reference computes it: build for a host")
 
 
 def declare(

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from compassc import te
-from compassc.ir.errors import ExpressionError
 from compassc.operators.calls import References
 from compassc.operators.declare import sample
 from compassc.relay import layouts
 from compassc.relay.ops.convolution import both_ends, exact
 from compassc.relay.ops.convolution import several as each
-from compassc.relay.ops.declare import ANCHOR, INJECTIVE, VOID, declare, record
+from compassc.relay.ops.declare import ANCHOR, INJECTIVE, VOID, NoExpression, declare, record
 from compassc.relay.ops.indexing import whole
 from compassc.relay.ops.relations import differ, of, require, shaped
 from compassc.relay.ops.resizing import cubic, in_plain
@@ -215,9 +214,7 @@ def _cubic_sample(a: Any, picture: Any, at: Any) -> Any:
 
 def _sample_value(a: Any, t: TensorType, x: Any, grid: Any) -> Any:
     if a.method == "bicubic" or a.padding_mode == "reflection":
-        raise ExpressionError(
-            f"grid_sample by {a.method} and {a.padding_mode} has no tensor expression", "the reference computes it"
-        )
+        raise NoExpression(f"grid_sample by {a.method} and {a.padding_mode}")
     space = extents(x)[2:]
     rank, one, half = len(space), te.const(1.0, "float32"), te.const(0.5, "float32")
 

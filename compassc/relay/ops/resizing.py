@@ -18,7 +18,7 @@ from compassc.relay import layouts
 from compassc.relay.builders import builder, call
 from compassc.relay.expr import Expr, const
 from compassc.relay.ops.convolution import SPACE
-from compassc.relay.ops.declare import INJECTIVE, VOID, declare, record
+from compassc.relay.ops.declare import INJECTIVE, VOID, NoExpression, declare, record
 from compassc.relay.ops.relations import of, require, shaped
 from compassc.relay.ops.shapes import extents, several
 from compassc.relay.types import Dim, TensorType, Type
@@ -134,9 +134,7 @@ def _value(x: Any, size: Sequence[int], a: Any, dtype: str) -> Any:
     """An array NC... in another size as an expression."""
     mode = a.coordinate_transformation_mode
     if a.method == "cubic" or mode == "tf_crop_and_resize":
-        raise ExpressionError(
-            f"resizing by {a.method} and {mode} has no tensor expression", "the reference computes it"
-        )
+        raise NoExpression(f"resizing by {a.method} and {mode}")
     if a.method == "linear" and not data_type(dtype).is_floating:
         raise ExpressionError(f"resizing {dtype} by {a.method} has no tensor expression", "cast to float32 before")
     n, c, *space = extents(x)

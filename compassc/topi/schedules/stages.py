@@ -57,6 +57,7 @@ def inline_maps(s: Schedule, keep: Callable[[Stage], bool] = lambda stage: False
     """Element-wise stages into what reads them; but those whose elements are dear and read by more than one."""
     for stage in list(s.stages):
         mapped = isinstance(stage.origin_op, ComputeOp) and not stage.is_output and not reduces(stage)
+        mapped = mapped and all(isinstance(r.origin_op, ComputeOp) for r in s.readers(stage))  # others read memory
         if mapped and len(stage.body) == 1 and not _dear(s, stage) and not keep(stage):
             stage.compute_inline()
 

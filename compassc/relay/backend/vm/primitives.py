@@ -11,7 +11,8 @@ import numpy as np
 from compass_runtime.module import Module
 from compass_runtime.ndarray import NDArray, empty
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
-from compassc.relay.backend.kernels import Kernels, tensors_of
+from compassc.relay.backend.kernels import Kernels
+from compassc.relay.backend.referenced import tensors_of
 from compassc.relay.backend.regions import is_region
 from compassc.relay.equal import structural_equal, structural_hash
 from compassc.relay.expr import Call, Expr, Function
