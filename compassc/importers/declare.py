@@ -25,6 +25,7 @@ Constant = Array
 """An input whose content must be known at import."""
 Handler = Callable[..., Any]
 Declared = TypeVar("Declared", bound=Handler)
+Group = type[tuple[Any, ...]]
 Key = tuple[str, str]
 """Domain and name of an operator."""
 
@@ -94,6 +95,8 @@ class Table:
 
     package: str
     common: Table | None = None
+    groups: Sequence[Group] = ()
+    """Attributes that functions take as one, by a keyword parameter that has the group as its type."""
     listed: dict[Key, list[Operator]] = field(default_factory=dict)
     """Oldest first."""
     refused: dict[Key, str] = field(default_factory=dict)
@@ -106,10 +109,11 @@ class Table:
         """Declares the function that makes the layers of operators."""
 
         def declare(handler: Declared) -> Declared:
-            made = _signature(handler)
+            made = _signature(handler, self.groups)
             for name in names:
                 listed = self.listed.setdefault((domain, name), [])
-                listed.append(Operator(name, domain, since, handler, *made, partly=partly))
+                called = _with_groups(handler, self.groups)
+                listed.append(Operator(name, domain, since, called, *made, partly=partly))
                 listed.sort(key=lambda o: o.since)
             return handler
 
@@ -137,10 +141,35 @@ class Table:
         return next(fitting, None)
 
 
-def _signature(handler: Handler) -> tuple[tuple[Input, ...], bool, tuple[str, ...] | None, tuple[str, ...]]:
+def _grouped(handler: Handler, groups: Sequence[Group]) -> dict[str, Group]:
+    """The parameters of a function that are attributes in one."""
+    named = {g.__name__: g for g in groups}
+    listed = inspect.signature(handler).parameters.values()
+    return {p.name: named[str(p.annotation)] for p in listed if str(p.annotation) in named}
+
+
+def _with_groups(handler: Handler, groups: Sequence[Group]) -> Handler:
+    """The function as one of the attributes themselves."""
+    found = _grouped(handler, groups)
+
+    def called(*arguments: Any, **attributes: Any) -> Any:
+        for name, group in found.items():
+            fields: Sequence[str] = group.__dict__["_fields"]
+            attributes[name] = group(**{f: attributes.pop(f) for f in fields if f in attributes})
+        return handler(*arguments, **attributes)
+
+    return called if found else handler
+
+
+def _signature(
+    handler: Handler, groups: Sequence[Group]
+) -> tuple[tuple[Input, ...], bool, tuple[str, ...] | None, tuple[str, ...]]:
     inputs, attributes, required, variadic, anything = [], [], [], False, False
+    grouped = _grouped(handler, groups)
     for p in list(inspect.signature(handler).parameters.values())[1:]:
-        if p.kind is p.KEYWORD_ONLY:
+        if p.name in grouped:
+            attributes += grouped[p.name].__dict__["_fields"]
+        elif p.kind is p.KEYWORD_ONLY:
             attributes.append(p.name)
             if p.default is p.empty:
                 required.append(p.name)

@@ -16,6 +16,7 @@ from compass_runtime.ndarray import NDArray
 from compassc.importers.declare import Table
 from compassc.importers.onnx.maker import COMMON
 from compassc.importers.onnx.walk import Walk
+from compassc.importers.onnx.window import Asked
 from compassc.importers.values import ModelTensor, NotConstant, Refused, Reported
 from compassc.relay.builders import build
 from compassc.relay.expr import Call, Constant, Expr, Tuple, TupleGetItem, TupleWrapper, Var
@@ -29,7 +30,7 @@ from compassc.relay.visit import children
 if TYPE_CHECKING:
     from onnx import FunctionProto, GraphProto
 
-TABLE = Table("compassc.relay.frontend.operators", COMMON)
+TABLE = Table("compassc.relay.frontend.operators", COMMON, (Asked,))
 """Operators of ONNX as expressions, as `compassc.importers.declare` explains it."""
 operator = TABLE.operator
 INDEX = "int64"

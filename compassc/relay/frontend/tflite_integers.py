@@ -16,7 +16,7 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compassc.importers.onnx.operators.quantised import Levels
-from compassc.importers.onnx.operators.windows import Window, window_of
+from compassc.importers.onnx.window import Asked, Window
 from compassc.importers.tflite.endings import Ending, bounds
 from compassc.importers.tflite.operators.activations import LIMITS
 from compassc.importers.tflite.operators.movement import pads_of
@@ -211,7 +211,7 @@ def convolution(b: Expressions, node: IntegerNode) -> Term:
     sums = b.call(
         "qnn.conv2d", x.term, np.ascontiguousarray(kernel), zero(b, x.zero), _zeros(b, w), scale(b, x.scale),
         parameters(b, w.levels)[0], kernel_size=kernel.shape[:2], channels=kernel.shape[3], strides=strides,
-        dilation=dilation, groups=channels // inner, padding=_ends(window), data_layout="NHWC", kernel_layout="HWIO",
+        dilation=dilation, groups=channels // inner, padding=window.ends, data_layout="NHWC", kernel_layout="HWIO",
         out_dtype=_sums_type(x),
     )  # fmt: skip
     return _finished(b, sums, node.known(2), scales, node, TONEAREST if depthwise else UPWARD)
@@ -228,11 +228,7 @@ def _window(
 ) -> Window:
     if x.term.rank != 4 or not all(isinstance(d, int) for d in x.term.shape[1:3]):
         raise Refused("its image has an open size")
-    return window_of(x.term.shape[1:3], tuple(kernel), strides, dilation, None, padding_of(node.option("padding")))
-
-
-def _ends(window: Window) -> list[int]:
-    return [before for before, _ in window.pads] + [after for _, after in window.pads]
+    return Asked(None, strides, dilation, None, padding_of(node.option("padding"))).over(x.term.shape[1:3], kernel)
 
 
 @integers("FULLY_CONNECTED")
@@ -342,7 +338,7 @@ def _pool(node: IntegerNode) -> tuple[Whole, Window]:
 def max_pool(b: Expressions, node: IntegerNode) -> Term:
     x, w = _pool(node)
     made = b.call(
-        "nn.max_pool2d", x.term, pool_size=w.kernel, strides=w.stride, padding=_ends(w), dilation=(1, 1), layout="NHWC"
+        "nn.max_pool2d", x.term, pool_size=w.kernel, strides=w.stride, padding=w.ends, dilation=(1, 1), layout="NHWC"
     )
     return ended(b, made, node.out, node.ending)
 
@@ -352,7 +348,7 @@ def average_pool(b: Expressions, node: IntegerNode) -> Term:
     """Of the integers as they are, halves away from 0; each window has as many as lie inside of the image."""
     x, w = _pool(node)
     size = w.kernel[0] * w.kernel[1]
-    given = {"pool_size": w.kernel, "strides": w.stride, "padding": _ends(w), "dilation": (1, 1), "layout": "NHWC"}
+    given = {"pool_size": w.kernel, "strides": w.stride, "padding": w.ends, "dilation": (1, 1), "layout": "NHWC"}
     wide = b.call("multiply", b.cast(x.term, "int32"), zero(b, size))  # so that the mean is the sum
     sums = b.call("nn.avg_pool2d", wide, count_include_pad=True, **given)
     inside = [

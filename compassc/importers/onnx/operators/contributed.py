@@ -17,7 +17,8 @@ from compassc.importers.onnx.operators.linear import fully_connected, gemm, mult
 from compassc.importers.onnx.operators.normalise import layer_norm, rms_norm
 from compassc.importers.onnx.operators.quantised import Quantised, dequantize, plain_levels, quantize
 from compassc.importers.onnx.operators.quantised_forms import combine, product
-from compassc.importers.onnx.operators.windows import Ints, average_pool
+from compassc.importers.onnx.operators.windows import average_pool
+from compassc.importers.onnx.window import Asked
 from compassc.importers.values import Refused, Value
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ def qlinear_global_average_pool(
 ) -> Value:
     if channels_last:
         raise Refused("channels_last is not supported")
-    return _between(b, x, (x_scale, x_zero, y_scale, y_zero), lambda v: average_pool(b, v, kernel_shape=v.shape[2:]))
+    return _between(b, x, (x_scale, x_zero, y_scale, y_zero), lambda v: average_pool(b, v, asked=Asked(v.shape[2:])))
 
 
 @operator("QLinearAveragePool", domain=MICROSOFT)
@@ -243,10 +244,7 @@ def qlinear_average_pool(
     y_scale: Constant,
     y_zero: Constant,
     *,
-    kernel_shape: Ints,
-    strides: Ints | None = None,
-    pads: Ints | None = None,
-    auto_pad: str = "NOTSET",
+    asked: Asked,
     ceil_mode: int = 0,
     count_include_pad: int = 0,
     channels_last: int = 0,
@@ -255,16 +253,7 @@ def qlinear_average_pool(
         raise Refused("channels_last is not supported")
 
     def make(v: Value) -> Value:
-        return average_pool(
-            b,
-            v,
-            kernel_shape=kernel_shape,
-            strides=strides,
-            pads=pads,
-            auto_pad=auto_pad,
-            ceil_mode=ceil_mode,
-            count_include_pad=count_include_pad,
-        )
+        return average_pool(b, v, asked=asked, ceil_mode=ceil_mode, count_include_pad=count_include_pad)
 
     return _between(b, x, (x_scale, x_zero, y_scale, y_zero), make)
 

@@ -20,8 +20,9 @@ from compassc.importers.onnx.operators.quantised import (
     quantised_form,
     quantised_inputs,
 )
-from compassc.importers.onnx.operators.windows import as_image, finished, widened, window_of
+from compassc.importers.onnx.operators.windows import as_image, finished, widened
 from compassc.importers.onnx.protobuf import attribute_value
+from compassc.importers.onnx.window import Asked
 from compassc.importers.values import Refused, Value, broadcast_shape
 
 if TYPE_CHECKING:
@@ -68,16 +69,8 @@ def convolution(
     scales (`factor`)."""
     weights, group = w.value.array, int(given.get("group", 1))
     assert weights is not None
-    window = widened(
-        window_of(
-            x.value.shape[2:],
-            weights.shape[2:],
-            given.get("strides"),
-            given.get("dilations"),
-            given.get("pads"),
-            given.get("auto_pad", "NOTSET"),
-        )
-    )
+    asked = Asked(**{name: given[name] for name in Asked._fields if name in given})
+    window = widened(asked.over(x.value.shape[2:], weights.shape[2:]))
     if len(window.kernel) != 2 or not x.levels.is_one or any(p < 0 for pair in window.pads for p in pair):
         raise Refused("this form is not one of a quantised layer")
     image = Quantised(as_image(b, x.value), x.levels)

@@ -34,6 +34,7 @@ LSTM = Cell("BasicLSTM", (0, 3, 2, 1), ("SIGMOID", "TANH", "TANH"), ("Y", "H", "
 GRU = Cell("GRUv3", (1, 0, 2), ("SIGMOID", "TANH"), ("H", "Hn"))
 """ONNX has z, r, h; the layer r, z, h."""
 RNN = Cell("RNN", (0,), ("TANH",), ("H", "Hn"))
+CELLS = {"LSTM": LSTM, "GRU": GRU, "RNN": RNN}
 KNOWN_ACTIVATIONS = ("SIGMOID", "TANH", "RELU")
 
 
@@ -98,7 +99,7 @@ def _states(
     return found
 
 
-def recurrent(
+def _directions(
     b: Conversion,
     cell: Cell,
     x: Value,
@@ -114,7 +115,7 @@ def recurrent(
     apart: bool = False,
     peephole: Array | None = None,
 ) -> list[Value]:
-    """All outputs of the operator: the sequence [T, directions, B, H], then states [directions, B, H]."""
+    """All outputs, of a layer (or the steps of one with peepholes) per direction."""
     hidden, directions = weights.r.shape[-1], weights.w.shape[0]
     if hidden_size is not None and hidden_size != hidden:
         raise Refused(f"its hidden_size is {hidden_size}, its weights have {hidden}")
@@ -169,8 +170,8 @@ def _joined(b: Building, made: list[list[Value]], used: list[int], layout: int, 
     return found
 
 
-@operator("LSTM", partly="without coupled gates, and lengths other than the whole")
-def lstm(
+@operator("LSTM", "GRU", "RNN", partly="lengths are the whole, gates of LSTM are not coupled")
+def recurrent(
     b: Conversion,
     x: Value,
     w: Constant,
@@ -187,53 +188,22 @@ def lstm(
     activation_alpha: Sequence[float] | None = None,
     activation_beta: Sequence[float] | None = None,
     clip: float | None = None,
+    layout: int = 0,
     input_forget: int = 0,
-    layout: int = 0,
-) -> list[Value]:
-    if input_forget:
-        raise Refused("input and forget gates in one (input_forget) are not supported")
-    return recurrent(
-        b,
-        LSTM,
-        x,
-        Weights(w, r, bias),
-        [h, c],
-        lengths,
-        direction=direction,
-        activations=activations,
-        clip=clip,
-        layout=layout,
-        hidden_size=hidden_size,
-        peephole=peephole if peephole is not None and peephole.any() else None,
-    )
-
-
-@operator("GRU", partly="without lengths other than the whole")
-def gru(
-    b: Conversion,
-    x: Value,
-    w: Constant,
-    r: Constant,
-    bias: Constant | None = None,
-    lengths: Constant | None = None,
-    h: Value | None = None,
-    *,
-    hidden_size: int | None = None,
-    direction: str = "forward",
-    activations: Sequence[str] | None = None,
-    activation_alpha: Sequence[float] | None = None,
-    activation_beta: Sequence[float] | None = None,
-    clip: float | None = None,
-    layout: int = 0,
     linear_before_reset: int = 0,
 ) -> list[Value]:
-    cell = GRU._replace(layer="GRUv1") if linear_before_reset else GRU
-    return recurrent(
+    """All outputs of the operator: the sequence [T, directions, B, H], then states [directions, B, H]."""
+    if input_forget:
+        raise Refused("input and forget gates in one (input_forget) are not supported")
+    cell, weights = CELLS[b.op], Weights(w, r, bias)
+    if linear_before_reset:
+        cell = cell._replace(layer="GRUv1")
+    return _directions(
         b,
         cell,
         x,
-        Weights(w, r, bias),
-        [h],
+        weights,
+        [h, c] if cell is LSTM else [h],
         lengths,
         direction=direction,
         activations=activations,
@@ -241,37 +211,5 @@ def gru(
         layout=layout,
         hidden_size=hidden_size,
         apart=bool(linear_before_reset),
-    )
-
-
-@operator("RNN", partly="without lengths other than the whole")
-def rnn(
-    b: Conversion,
-    x: Value,
-    w: Constant,
-    r: Constant,
-    bias: Constant | None = None,
-    lengths: Constant | None = None,
-    h: Value | None = None,
-    *,
-    hidden_size: int | None = None,
-    direction: str = "forward",
-    activations: Sequence[str] | None = None,
-    activation_alpha: Sequence[float] | None = None,
-    activation_beta: Sequence[float] | None = None,
-    clip: float | None = None,
-    layout: int = 0,
-) -> list[Value]:
-    return recurrent(
-        b,
-        RNN,
-        x,
-        Weights(w, r, bias),
-        [h],
-        lengths,
-        direction=direction,
-        activations=activations,
-        clip=clip,
-        layout=layout,
-        hidden_size=hidden_size,
+        peephole=peephole if peephole is not None and peephole.any() else None,
     )

@@ -11,7 +11,8 @@ from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import arithmetic, cast
 from compassc.importers.onnx.operators.indexing import gather
-from compassc.importers.onnx.operators.windows import Ints, convolve, window_of
+from compassc.importers.onnx.operators.windows import convolve
+from compassc.importers.onnx.window import Asked, Ints
 from compassc.importers.values import Refused, Value, channels_last
 
 
@@ -76,17 +77,14 @@ def deform_conv(
     bias: Constant | None = None,
     mask: Value | None = None,
     *,
-    kernel_shape: Ints | None = None,
-    strides: Ints | None = None,
-    dilations: Ints | None = None,
-    pads: Ints | None = None,
+    asked: Asked,
     group: int = 1,
     offset_group: int = 1,
 ) -> Value:
     """Each place that a filter looks at is sampled, then a convolution of single cells sums them up."""
     if x.rank != 4:
         raise Refused("it is supported for images only")
-    window = window_of(x.shape[2:], w.shape[2:], strides, dilations, pads, "NOTSET")
+    window = asked.over(x.shape[2:], w.shape[2:])
     (rows, columns), cells = window.positions(x.shape[2:]), int(np.prod(w.shape[2:]))
     b.room(rows, columns, cells, 2)
     lines = []

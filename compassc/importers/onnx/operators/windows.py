@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,73 +13,11 @@ from compassc.importers.onnx.operators.elementwise import arithmetic, unary
 from compassc.importers.onnx.operators.linear import centred
 from compassc.importers.onnx.operators.movement import padded
 from compassc.importers.onnx.operators.reduce import reduced
+from compassc.importers.onnx.window import Asked, Ints, Window
 from compassc.importers.values import Refused, Value, channels_last, stored_type
 
 if TYPE_CHECKING:
     from compassc.importers.onnx.convert import Conversion
-
-Ints = Sequence[int]
-
-
-class Window(NamedTuple):
-    """A window over spatial axes, outermost first; `pads`: (before, after) by axis."""
-
-    kernel: tuple[int, ...]
-    stride: tuple[int, ...]
-    dilation: tuple[int, ...]
-    pads: tuple[tuple[int, int], ...]
-
-    @property
-    def reach(self) -> tuple[int, ...]:
-        return tuple(d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
-
-    def positions(self, sizes: Ints, ceil: bool = False) -> tuple[int, ...]:
-        """Positions along each axis. With `ceil` a last one may reach past the end, if it starts inside."""
-        found = []
-        for size, reach, stride, (before, after) in zip(sizes, self.reach, self.stride, self.pads, strict=True):
-            room = size + before + after - reach
-            if room < 0:
-                raise Refused(f"the window reaches over {reach} elements, the padded image has {size + before + after}")
-            many = -(-room // stride) + 1 if ceil else room // stride + 1
-            found.append(many - 1 if ceil and (many - 1) * stride >= size + before else many)
-        return tuple(found)
-
-    def attributes(self) -> dict[str, int]:
-        """The attributes in the form that layers take."""
-        letters = "xyz"[: len(self.kernel)]
-        given: dict[str, int] = {}
-        for name in ("kernel", "stride", "dilation"):
-            given |= {f"{name}_{a}": v for a, v in zip(letters, reversed(getattr(self, name)), strict=True)}
-        if len(letters) == 3:
-            for a, (before, after) in zip(letters, reversed(self.pads), strict=True):
-                given |= {f"pad_{a}_begin": before, f"pad_{a}_end": after}
-            return given
-        (top, bottom), (left, right) = self.pads
-        return given | {"pad_left": left, "pad_right": right, "pad_top": top, "pad_bottom": bottom}
-
-
-def window_of(
-    sizes: Ints, kernel: Ints, strides: Ints | None, dilations: Ints | None, pads: Ints | None, auto_pad: str
-) -> Window:
-    """The window that a node's attributes describe, over an image of `sizes`."""
-    rank = len(kernel)
-    stride, dilation = tuple(strides or (1,) * rank), tuple(dilations or (1,) * rank)
-    if len(sizes) != rank or len(stride) != rank or len(dilation) != rank or min((*kernel, *stride, *dilation)) < 1:
-        raise Refused(
-            f"kernel {list(kernel)}, strides {list(stride)} and dilations {list(dilation)} are not sizes of "
-            f"a window over {len(sizes)} axes"
-        )
-    if pads is not None and auto_pad in ("NOTSET", "") and len(pads) != 2 * rank:
-        raise Refused(f"its pads {list(pads)} are not two for each of {rank} axes")
-    if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-        listed = []
-        for size, k, s, d in zip(sizes, kernel, stride, dilation, strict=True):
-            total = max(0, (-(-size // s) - 1) * s + (k - 1) * d + 1 - size)
-            first = total // 2 if auto_pad == "SAME_UPPER" else total - total // 2
-            listed.append((first, total - first))
-        return Window(tuple(kernel), stride, dilation, tuple(listed))
-    given = list(pads or (0,) * 2 * rank) if auto_pad != "VALID" else [0] * 2 * rank
-    return Window(tuple(kernel), stride, dilation, tuple(zip(given[:rank], given[rank:], strict=True)))
 
 
 def as_image(b: Building, x: Value) -> Value:
@@ -157,16 +94,12 @@ def conv(
     w: Constant,
     bias: Constant | None = None,
     *,
-    kernel_shape: Ints | None = None,
-    strides: Ints | None = None,
-    dilations: Ints | None = None,
-    pads: Ints | None = None,
-    auto_pad: str = "NOTSET",
+    asked: Asked,
     group: int = 1,
 ) -> Value:
-    if kernel_shape is not None and tuple(kernel_shape) != w.shape[2:]:
-        raise Refused(f"its kernel_shape is {list(kernel_shape)}, its weights are {list(w.shape)}")
-    return convolve(b, x, w, bias, window_of(x.shape[2:], w.shape[2:], strides, dilations, pads, auto_pad), group)
+    if asked.kernel_shape is not None and tuple(asked.kernel_shape) != w.shape[2:]:
+        raise Refused(f"its kernel_shape is {list(asked.kernel_shape)}, its weights are {list(w.shape)}")
+    return convolve(b, x, w, bias, asked.over(x.shape[2:], w.shape[2:]), group)
 
 
 @operator("ConvInteger", since=10)
@@ -177,14 +110,10 @@ def conv_integer(
     x_zero: Value | None = None,
     w_zero: Constant | None = None,
     *,
-    kernel_shape: Ints | None = None,
-    strides: Ints | None = None,
-    dilations: Ints | None = None,
-    pads: Ints | None = None,
-    auto_pad: str = "NOTSET",
+    asked: Asked,
     group: int = 1,
 ) -> Value:
-    window = widened(window_of(x.shape[2:], w.shape[2:], strides, dilations, pads, auto_pad))
+    window = widened(asked.over(x.shape[2:], w.shape[2:]))
     x, of_x = centred(b, x, x_zero)
     zeros = [of_x, 0 if w_zero is None else int(w_zero.reshape(-1)[0])]
     if w_zero is not None and len(set(w_zero.reshape(-1).tolist())) > 1:
@@ -218,22 +147,15 @@ def conv_transpose(
     w: Constant,
     bias: Constant | None = None,
     *,
-    kernel_shape: Ints | None = None,
-    strides: Ints | None = None,
-    dilations: Ints | None = None,
-    pads: Ints | None = None,
-    auto_pad: str = "NOTSET",
+    asked: Asked,
     group: int = 1,
     output_padding: Ints | None = None,
     output_shape: Ints | None = None,
 ) -> Value:
     sizes, rank = x.shape[2:], x.rank
     extra = tuple(output_padding or (0,) * len(sizes))
-    window = window_of(sizes, w.shape[2:], strides, dilations, pads, "NOTSET")
-    full = [s * (n - 1) + e + r for s, n, e, r in zip(window.stride, sizes, extra, window.reach, strict=True)]
-    if output_shape is not None or auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-        wanted = output_shape or [n * s for n, s in zip(sizes, window.stride, strict=True)]
-        window = window._replace(pads=_pads_for(full, wanted[-len(sizes) :], auto_pad))
+    window = asked.transposed(sizes, w.shape[2:], extra, output_shape)
+    full = window.spread(sizes, extra)
     if len(sizes) == 1:
         window, extra, full = widened(window), (0, *extra), [1, *full]
     image = as_image(b, x)
@@ -264,16 +186,6 @@ def conv_transpose(
     return b.squeeze(result, [2]) if rank == 3 else result
 
 
-def _pads_for(full: Ints, wanted: Ints, auto_pad: str) -> tuple[tuple[int, int], ...]:
-    """Pads that cut a transposed convolution's whole output to the wanted size; negative ones add to it."""
-    pads = []
-    for size, target in zip(full, wanted, strict=True):
-        total = size - target
-        first = total // 2 if auto_pad == "SAME_UPPER" else total - total // 2
-        pads.append((first, total - first))
-    return tuple(pads)
-
-
 @operator("Col2Im", since=18)
 def col2im(
     b: Building,
@@ -281,13 +193,11 @@ def col2im(
     image_shape: Constant,
     block_shape: Constant,
     *,
-    dilations: Ints | None = None,
-    pads: Ints | None = None,
-    strides: Ints | None = None,
+    asked: Asked,
 ) -> Value:
     """A transposed convolution whose filters hold a single one."""
     sizes, block = [int(v) for v in image_shape], [int(v) for v in block_shape]
-    window = widened(window_of(sizes, block, strides, dilations, pads, "NOTSET"))
+    window = widened(asked.over(sizes, block))
     if len(sizes) == 1:
         sizes, block = [1, *sizes], [1, *block]
     cells = int(np.prod(block))
@@ -297,17 +207,10 @@ def col2im(
     image = b.reshape(x, (x.shape[0], x.shape[1], *positions))
     b.room(channels + 1, cells, cells)
     kernel = np.tile(np.eye(cells, dtype=np.float32).reshape(cells, 1, *block), (channels, *(1,) * (1 + len(block))))
-    full = [s * (n - 1) + r for s, n, r in zip(window.stride, positions, window.reach, strict=True)]
-    made = conv_transpose(
-        b,
-        image,
-        kernel,
-        strides=window.stride,
-        dilations=window.dilation,
-        group=channels,
-        pads=[p for p, _ in window.pads]
-        + [f - p - size for f, (p, _), size in zip(full, window.pads, sizes, strict=True)],
-    )
+    full = window.spread(positions, [0] * len(positions))
+    ends = [f - p - size for f, (p, _), size in zip(full, window.pads, sizes, strict=True)]
+    asked = Asked(None, window.stride, window.dilation, [*(p for p, _ in window.pads), *ends])
+    made = conv_transpose(b, image, kernel, asked=asked, group=channels)
     return b.squeeze(made, [2]) if len(image_shape) == 1 else made
 
 
@@ -367,15 +270,11 @@ def average_pool(
     b: Building,
     x: Value,
     *,
-    kernel_shape: Ints,
-    strides: Ints | None = None,
-    pads: Ints | None = None,
-    dilations: Ints | None = None,
-    auto_pad: str = "NOTSET",
+    asked: Asked,
     ceil_mode: int = 0,
     count_include_pad: int = 0,
 ) -> Value:
-    window = window_of(x.shape[2:], kernel_shape, strides, dilations, pads, auto_pad)
+    window = asked.over(x.shape[2:])
     return pool(b, x, "AVG", window, bool(ceil_mode), bool(count_include_pad))
 
 
@@ -384,15 +283,11 @@ def max_pool(
     b: Conversion,
     x: Value,
     *,
-    kernel_shape: Ints,
-    strides: Ints | None = None,
-    pads: Ints | None = None,
-    dilations: Ints | None = None,
-    auto_pad: str = "NOTSET",
+    asked: Asked,
     ceil_mode: int = 0,
     storage_order: int = 0,
 ) -> Any:
-    window = window_of(x.shape[2:], kernel_shape, strides, dilations, pads, auto_pad)
+    window = asked.over(x.shape[2:])
     if not b.uses(1):
         return pool(b, x, "MAX", window, bool(ceil_mode))
     if x.rank != 4:
@@ -418,17 +313,13 @@ def max_unpool(
     index: Value,
     output_shape: Constant | None = None,
     *,
-    kernel_shape: Ints,
-    strides: Ints | None = None,
-    pads: Ints | None = None,
+    asked: Asked,
 ) -> Value:
     if x.rank != 4:
         raise Refused("it is supported for images only")
-    window = window_of(x.shape[2:], kernel_shape, strides, None, pads, "NOTSET")
-    sizes = [
-        (n - 1) * s + k - p - q
-        for n, s, k, (p, q) in zip(x.shape[2:], window.stride, window.kernel, window.pads, strict=True)
-    ]
+    window = asked.over(x.shape[2:])
+    full = window.spread(x.shape[2:], [0, 0])
+    sizes = [n - p - q for n, (p, q) in zip(full, window.pads, strict=True)]
     indexed = sizes
     if output_shape is not None:
         sizes = [int(d) for d in output_shape][2:]
@@ -456,20 +347,16 @@ def lp_pool(
     b: Building,
     x: Value,
     *,
-    kernel_shape: Ints,
+    asked: Asked,
     p: int = 2,
-    strides: Ints | None = None,
-    pads: Ints | None = None,
-    dilations: Ints | None = None,
-    auto_pad: str = "NOTSET",
     ceil_mode: int = 0,
 ) -> Value:
-    window = window_of(x.shape[2:], kernel_shape, strides, dilations, pads, auto_pad)
+    window = asked.over(x.shape[2:])
     if p in (1, 2) and x.rank < 5:
         return pool(b, x, f"L{p}", window, bool(ceil_mode))
     raised = _power(b, unary(b, x, "Abs"), float(p))
     sums = pool(b, raised, "AVG", window, bool(ceil_mode), include=True)
-    area = Value.of(np.full(1, np.prod(kernel_shape), x.dtype))
+    area = Value.of(np.full(1, np.prod(window.kernel), x.dtype))
     return _power(b, arithmetic(b, sums, area, "Mul"), 1 / p)
 
 

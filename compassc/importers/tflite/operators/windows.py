@@ -11,7 +11,8 @@ from compassc.importers.onnx.operators.linear import fully_connected, multiply
 from compassc.importers.onnx.operators.normalise import local_response
 from compassc.importers.onnx.operators.quantised import Levels, Quantised, as_marked, marked
 from compassc.importers.onnx.operators.quantised_forms import convolution, multiplied, product
-from compassc.importers.onnx.operators.windows import Window, conv_transpose, convolve, pool, window_of
+from compassc.importers.onnx.operators.windows import conv_transpose, convolve, pool
+from compassc.importers.onnx.window import Asked, Window
 from compassc.importers.tflite.convert import Conversion
 from compassc.importers.tflite.declare import Call, Constant, moves, operator, quantised, refuse
 from compassc.importers.tflite.source import names_of
@@ -89,7 +90,7 @@ def depthwise(
 def _conv_window(
     sizes: tuple[int, ...], kernel: tuple[int, ...], padding: int, strides: tuple[int, ...], dilations: tuple[int, ...]
 ) -> Window:
-    return window_of(sizes, kernel, strides, dilations, None, padding_of(padding))
+    return Asked(None, strides, dilations, None, padding_of(padding)).over(sizes, kernel)
 
 
 def _group(channels: int, inner: int) -> int:
@@ -178,8 +179,7 @@ def transposed(
         image_of(b, x),
         w.transpose(3, 0, 1, 2),
         bias,
-        strides=(stride_h, stride_w),
-        pads=[*(p for p, _ in forward.pads), *ends],
+        asked=Asked(None, (stride_h, stride_w), None, [*(p for p, _ in forward.pads), *ends]),
     )
     return b.transpose(made, LAST)
 

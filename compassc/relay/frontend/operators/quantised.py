@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from compassc.importers.onnx.protobuf import numpy_type
+from compassc.importers.onnx.window import Asked
 from compassc.importers.values import Refused
 from compassc.relay.frontend.operators.elementwise import rounded
 from compassc.relay.frontend.operators.linear import matmul_of_integers
@@ -85,9 +86,9 @@ def _requantised(b: Expressions, sums: Term, x_scale: Term, w_scale: Term, scale
 @operator("QLinearConv")
 def qlinear_conv(
     b: Expressions, x: Term, x_scale: Term, x_zero: Term, w: Term, w_scale: Term, w_zero: Term, scale: Term, zero: Term,
-    bias: Term | None = None, **window: Any,
+    bias: Term | None = None, *, asked: Asked, group: int = 1,
 ) -> Term:  # fmt: skip
-    sums = conv_of_integers(b, x, w, x_zero, w_zero, **window)
+    sums = conv_of_integers(b, x, w, x_zero, w_zero, asked=asked, group=group)
     sums = sums if bias is None else b.call("nn.bias_add", sums, bias, axis=1)
     return _requantised(b, sums, x_scale, w_scale, scale, zero, 1)
 

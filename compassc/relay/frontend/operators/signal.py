@@ -11,6 +11,7 @@ import numpy as np
 from compass_core.arrays import Array
 from compass_core.reading.limits import COMPUTED_BYTES
 from compassc.importers.declare import Constant
+from compassc.importers.onnx.window import Asked
 from compassc.importers.values import Refused
 from compassc.relay.frontend.terms import INDEX, Expressions, Term, operator
 
@@ -92,32 +93,23 @@ def short_fourier(
     return _transformed(b, frames, count, False, bool(onesided) and parts == 1)
 
 
-def _both_ends(pads: Sequence[int], rank: int) -> list[tuple[int, int]]:
-    return [(pads[i], pads[rank + i]) for i in range(rank)]
-
-
 @operator("Col2Im", since=18)
-def put_together(
-    b: Expressions, x: Term, image: Constant, block: Constant, *, dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None, strides: Sequence[int] | None = None,
-) -> Term:  # fmt: skip
+def put_together(b: Expressions, x: Term, image: Constant, block: Constant, *, asked: Asked) -> Term:
     """An image of overlapping blocks, which are added."""
     sizes, kernel = image.tolist(), block.tolist()
-    rank = len(sizes)
-    apart, by = list(dilations or [1] * rank), list(strides or [1] * rank)
-    around = _both_ends(list(pads or [0] * 2 * rank), rank)
-    wide = [n + before + after for n, (before, after) in zip(sizes, around, strict=True)]
-    starts = [range(0, w - d * (k - 1), s) for w, k, d, s in zip(wide, kernel, apart, by, strict=True)]
+    window = asked.over(sizes, kernel)
+    wide = [n + before + after for n, (before, after) in zip(sizes, window.pads, strict=True)]
+    starts = [range(0, w - r + 1, by) for w, r, by in zip(wide, window.reach, window.stride, strict=True)]
     batch, columns, _ = _extents(x)
     channels = columns // prod(kernel)
-    places = _places(wide, kernel, apart, starts)
+    places = _places(wide, kernel, window.dilation, starts)
     b.room(batch * channels * places.size)
     values = b.call("reshape", x, newshape=[batch, channels, places.size])
     flat = b.full(b.of(np.zeros((), x.dtype)), [batch, channels, prod(wide)])
     index = np.ascontiguousarray(np.broadcast_to(places.reshape(-1), (batch, channels, places.size)))
     made = b.call("scatter_elements", flat, index, values, axis=2, reduction="add")
     made = b.call("reshape", made, newshape=[batch, channels, *wide])
-    for i, (before, _) in enumerate(around):
+    for i, (before, _) in enumerate(window.pads):
         made = b.slice(made, 2 + i, before, before + sizes[i])
     return made
 
@@ -135,16 +127,12 @@ def _places(wide: Sequence[int], kernel: Sequence[int], apart: Sequence[int], st
 
 
 @operator("MaxUnpool", since=9)
-def put_back(
-    b: Expressions, x: Term, places: Term, shape: Constant | None = None, *, kernel_shape: Sequence[int],
-    pads: Sequence[int] | None = None, strides: Sequence[int] | None = None,
-) -> Term:  # fmt: skip
+def put_back(b: Expressions, x: Term, places: Term, shape: Constant | None = None, *, asked: Asked) -> Term:
     """Maxima where they were, zeros between."""
     batch, channels, *space = _extents(x)
-    rank = len(space)
-    around = _both_ends(list(pads or [0] * 2 * rank), rank)
-    by = list(strides or [1] * rank)
-    own = [(n - 1) * s + k - sum(p) for n, s, k, p in zip(space, by, kernel_shape, around, strict=True)]
+    window = asked.over(space)
+    full = window.spread(space, [0] * len(space))
+    own = [n - sum(p) for n, p in zip(full, window.pads, strict=True)]
     wanted = [batch, channels, *own] if shape is None else [int(n) for n in shape]
     flat = b.full(b.of(np.zeros((), x.dtype)), [prod((batch, channels, *own))])
     index, values = (b.call("reshape", v, newshape=[-1]) for v in (places, x))

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from compassc.importers.onnx.window import Asked, Window
 from compassc.importers.values import Refused
 from compassc.relay.frontend.operators.linear import without_zero
 from compassc.relay.frontend.terms import Expressions, Term, operator
 from compassc.relay.ops.convolution import SPACE
-
-SAME_PADS = ("SAME_UPPER", "SAME_LOWER")
 
 
 def space(x: Term) -> int:
@@ -28,26 +27,9 @@ def layouts(rank: int, kernel: str = "OI") -> dict[str, str]:
     return {"data_layout": "NC" + SPACE[rank], "kernel_layout": kernel + SPACE[rank]}
 
 
-def around(
-    x: Term,
-    auto: str,
-    pads: Sequence[int] | None,
-    kernel: Sequence[int],
-    strides: Sequence[int],
-    dilations: Sequence[int],
-) -> list[int]:
-    """What is put around the axes: before each, then behind each."""
-    if auto not in SAME_PADS:
-        return list(pads) if pads is not None and auto == "NOTSET" else [0] * 2 * len(kernel)
-    before, behind = [], []
-    for size, k, s, d in zip(x.shape[2:], kernel, strides, dilations, strict=True):
-        if not isinstance(size, int):
-            raise Refused(f"its attribute 'auto_pad' is {auto}, and its extents are only known at run time")
-        total = max(0, (-(-size // s) - 1) * s + (k - 1) * d + 1 - size)
-        low = total // 2
-        before.append(low if auto == "SAME_UPPER" else total - low)
-        behind.append(total - before[-1])
-    return [*before, *behind]
+def options(window: Window) -> dict[str, list[int]]:
+    """A window as operators take it."""
+    return {"strides": list(window.stride), "padding": window.ends, "dilation": list(window.dilation)}
 
 
 def extents_of(w: Term) -> list[int]:
@@ -58,20 +40,23 @@ def extents_of(w: Term) -> list[int]:
     return found
 
 
-def convolved(
-    b: Expressions, x: Term, w: Term, auto_pad: str = "NOTSET", pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None, dilations: Sequence[int] | None = None, group: int = 1, **more: Any,
-) -> Term:  # fmt: skip
+def convolved(b: Expressions, x: Term, w: Term, asked: Asked, group: int = 1, **more: Any) -> Term:
     """A convolution without a bias."""
     rank, kernel = space(x), extents_of(w)
-    by, apart = list(strides or [1] * rank), list(dilations or [1] * rank)
-    wide = around(x, auto_pad, pads, kernel, by, apart)
-    if min(wide, default=0) < 0:
+    window = asked.over(x.shape[2:], kernel)
+    if min(min(pair) for pair in window.pads) < 0:
         raise Refused("its pads are below 0")
     return b.call(
-        f"nn.conv{rank}d", x, w, strides=by, padding=wide, dilation=apart, groups=group, kernel_size=kernel,
-        channels=w.shape[0], **layouts(rank), **more,
-    )  # fmt: skip
+        f"nn.conv{rank}d",
+        x,
+        w,
+        **options(window),
+        groups=group,
+        kernel_size=kernel,
+        channels=w.shape[0],
+        **layouts(rank),
+        **more,
+    )
 
 
 def biased(b: Expressions, x: Term, bias: Term | None) -> Term:
@@ -80,51 +65,48 @@ def biased(b: Expressions, x: Term, bias: Term | None) -> Term:
 
 
 @operator("Conv")
-def conv(
-    b: Expressions, x: Term, w: Term, bias: Term | None = None, *, auto_pad: str = "NOTSET", pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None, dilations: Sequence[int] | None = None, group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-) -> Term:  # fmt: skip
-    return biased(b, convolved(b, x, w, auto_pad, pads, strides, dilations, group), bias)
+def conv(b: Expressions, x: Term, w: Term, bias: Term | None = None, *, asked: Asked, group: int = 1) -> Term:
+    return biased(b, convolved(b, x, w, asked, group), bias)
 
 
 @operator("ConvInteger")
 def conv_of_integers(
-    b: Expressions, x: Term, w: Term, x_zero: Term | None = None, w_zero: Term | None = None, *, auto_pad: str = "NOTSET",
-    pads: Sequence[int] | None = None, strides: Sequence[int] | None = None, dilations: Sequence[int] | None = None,
-    group: int = 1, kernel_shape: Sequence[int] | None = None,
-) -> Term:  # fmt: skip
-    given = without_zero(b, x, x_zero), without_zero(b, w, w_zero, 0)
-    return convolved(b, *given, auto_pad, pads, strides, dilations, group, out_dtype="int32")
+    b: Expressions,
+    x: Term,
+    w: Term,
+    x_zero: Term | None = None,
+    w_zero: Term | None = None,
+    *,
+    asked: Asked,
+    group: int = 1,
+) -> Term:
+    return convolved(b, without_zero(b, x, x_zero), without_zero(b, w, w_zero, 0), asked, group, out_dtype="int32")
 
 
 @operator("ConvTranspose")
 def conv_transposed(
-    b: Expressions, x: Term, w: Term, bias: Term | None = None, *, auto_pad: str = "NOTSET", pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None, dilations: Sequence[int] | None = None, group: int = 1,
-    kernel_shape: Sequence[int] | None = None, output_padding: Sequence[int] | None = None, output_shape: Sequence[int] | None = None,
+    b: Expressions, x: Term, w: Term, bias: Term | None = None, *, asked: Asked, group: int = 1,
+    output_padding: Sequence[int] | None = None, output_shape: Sequence[int] | None = None,
 ) -> Term:  # fmt: skip
-    rank, kernel = space(x), extents_of(w)
-    by, apart = list(strides or [1] * rank), list(dilations or [1] * rank)
+    rank, kernel, units = space(x), extents_of(w), w.shape[1]
     more = list(output_padding or [0] * rank)
-    wide = list(pads or [0] * 2 * rank) if auto_pad == "NOTSET" else [0] * 2 * rank
-    if output_shape is not None or auto_pad in SAME_PADS:
-        wide, more = _towards(x, output_shape, auto_pad, kernel, by, apart, more)
-    units = w.shape[1]
+    window = asked.transposed(x.shape[2:], kernel, more, output_shape)
     if not isinstance(units, int):
         raise Refused("how many channels it makes is only known at run time")
+    whole = window._replace(pads=((0, 0),) * rank)
     made = b.call(
-        f"nn.conv{rank}d_transpose", x, w, strides=by, padding=[0] * 2 * rank, dilation=apart, groups=group,
-        kernel_size=kernel, channels=units * group, output_padding=[0] * rank, **layouts(rank, "IO"),
+        f"nn.conv{rank}d_transpose", x, w, **options(whole), groups=group, kernel_size=kernel, channels=units * group,
+        output_padding=[0] * rank, **layouts(rank, "IO"),
     )  # fmt: skip
-    made = _cropped(b, made, wide, more)
-    return biased(b, made, bias)
+    return biased(
+        b,
+        _cropped(b, made, [(before, behind - m) for (before, behind), m in zip(window.pads, more, strict=True)]),
+        bias,
+    )
 
 
-def _cropped(b: Expressions, x: Term, wide: Sequence[int], more: Sequence[int]) -> Term:
-    """Without what `wide` cuts off, or with zeros where that is below 0; `more` is added behind."""
-    rank = len(more)
-    ends = [(wide[i], wide[rank + i] - more[i]) for i in range(rank)]
+def _cropped(b: Expressions, x: Term, ends: Sequence[tuple[int, int]]) -> Term:
+    """Without what is cut off at the ends of each axis, or with zeros where that is below 0."""
     for i, (before, behind) in enumerate(ends):
         if max(before, behind) > 0:
             size = x.shape[2 + i]
@@ -134,74 +116,38 @@ def _cropped(b: Expressions, x: Term, wide: Sequence[int], more: Sequence[int]) 
     return b.call("nn.pad", x, pad_width=zeros, pad_value=b.of(np.zeros((), x.dtype))) if any(map(any, zeros)) else x
 
 
-def _towards(
-    x: Term, wanted: Sequence[int] | None, auto: str, kernel: Sequence[int], by: Sequence[int], apart: Sequence[int],
-    more: Sequence[int],
-) -> tuple[list[int], list[int]]:  # fmt: skip
-    """Pads that make an extent: what is missing is split, its larger half where `auto_pad` says."""
-    before, behind = [], []
-    for i, (k, s, d) in enumerate(zip(kernel, by, apart, strict=True)):
-        size = x.shape[2 + i]
-        if not isinstance(size, int):
-            raise Refused("its extents are only known at run time, and pads follow from them")
-        goal = wanted[-len(kernel) :][i] if wanted is not None else size * s
-        total = s * (size - 1) + more[i] + (k - 1) * d + 1 - goal
-        low = total // 2 if auto != "SAME_LOWER" else total - total // 2
-        if auto not in SAME_PADS:
-            low = total - total // 2
-        before.append(low)
-        behind.append(total - low)
-    return [*before, *behind], list(more)
-
-
 # -- pooling
 
 
-def _pool(
-    b: Expressions, name: str, x: Term, kernel: Sequence[int], auto: str, pads: Sequence[int] | None,
-    strides: Sequence[int] | None, dilations: Sequence[int] | None, ceil: int, **more: Any,
-) -> Term:  # fmt: skip
+def _pool(b: Expressions, name: str, x: Term, window: Window, ceil: int, **more: Any) -> Term:
     rank = space(x)
-    by, apart = list(strides or [1] * rank), list(dilations or [1] * rank)
-    wide = around(x, auto, pads, kernel, by, apart)
-    for i, size in enumerate(x.shape[2:]):  # a window that starts behind the tensor is left out
-        if ceil and isinstance(size, int):
-            reach = size + wide[i] + wide[rank + i] - (kernel[i] - 1) * apart[i] - 1
-            if -(-reach // by[i]) * by[i] >= size + wide[i]:
-                raise Refused("its last window lies outside the tensor")
+    for size, reach, by, (before, behind) in zip(x.shape[2:], window.reach, window.stride, window.pads, strict=True):
+        # a window that starts behind the tensor is left out
+        if ceil and isinstance(size, int) and -(-(size + before + behind - reach) // by) * by >= size + before:
+            raise Refused("its last window lies outside the tensor")
     return b.call(
-        f"nn.{name}_pool{rank}d", x, pool_size=list(kernel), strides=by, padding=wide, dilation=apart, ceil_mode=bool(ceil),
+        f"nn.{name}_pool{rank}d", x, pool_size=list(window.kernel), **options(window), ceil_mode=bool(ceil),
         layout="NC" + SPACE[rank], **more,
     )  # fmt: skip
 
 
 @operator("MaxPool")
-def max_pool(
-    b: Expressions, x: Term, *, kernel_shape: Sequence[int], auto_pad: str = "NOTSET", pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None, dilations: Sequence[int] | None = None, ceil_mode: int = 0, storage_order: int = 0,
-) -> Term:  # fmt: skip
+def max_pool(b: Expressions, x: Term, *, asked: Asked, ceil_mode: int = 0, storage_order: int = 0) -> Term:
     if b.uses(1):
         raise Refused("where its maxima come from has no expression")
-    return _pool(b, "max", x, kernel_shape, auto_pad, pads, strides, dilations, ceil_mode)
+    return _pool(b, "max", x, asked.over(x.shape[2:]), ceil_mode)
 
 
 @operator("AveragePool", since=7)
-def average_pool(
-    b: Expressions, x: Term, *, kernel_shape: Sequence[int], auto_pad: str = "NOTSET", pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None, dilations: Sequence[int] | None = None, ceil_mode: int = 0, count_include_pad: int = 0,
-) -> Term:  # fmt: skip
-    counted = {"count_include_pad": bool(count_include_pad)}
-    return _pool(b, "avg", x, kernel_shape, auto_pad, pads, strides, dilations, ceil_mode, **counted)
+def average_pool(b: Expressions, x: Term, *, asked: Asked, ceil_mode: int = 0, count_include_pad: int = 0) -> Term:
+    return _pool(b, "avg", x, asked.over(x.shape[2:]), ceil_mode, count_include_pad=bool(count_include_pad))
 
 
 @operator("LpPool", since=2)
-def lp_pool(
-    b: Expressions, x: Term, *, kernel_shape: Sequence[int], auto_pad: str = "NOTSET", pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None, dilations: Sequence[int] | None = None, ceil_mode: int = 0, p: int = 2,
-) -> Term:  # fmt: skip
-    powers = b.call("power", b.call("abs", x), p)
-    mean = _pool(b, "avg", powers, kernel_shape, auto_pad, pads, strides, dilations, ceil_mode, count_include_pad=True)
-    return b.call("power", b.call("multiply", mean, prod(kernel_shape)), 1 / p)
+def lp_pool(b: Expressions, x: Term, *, asked: Asked, ceil_mode: int = 0, p: int = 2) -> Term:
+    window = asked.over(x.shape[2:])
+    mean = _pool(b, "avg", b.call("power", b.call("abs", x), p), window, ceil_mode, count_include_pad=True)
+    return b.call("power", b.call("multiply", mean, prod(window.kernel)), 1 / p)
 
 
 def _global(b: Expressions, x: Term, name: str) -> Term:
@@ -235,16 +181,16 @@ def max_of_regions(
 
 @operator("DeformConv", since=19)
 def deformable(
-    b: Expressions, x: Term, w: Term, offset: Term, bias: Term | None = None, mask: Term | None = None, *,
-    kernel_shape: Sequence[int] | None = None, strides: Sequence[int] | None = None, pads: Sequence[int] | None = None,
-    dilations: Sequence[int] | None = None, group: int = 1, offset_group: int = 1,
+    b: Expressions, x: Term, w: Term, offset: Term, bias: Term | None = None, mask: Term | None = None, *, asked: Asked,
+    group: int = 1, offset_group: int = 1,
 ) -> Term:  # fmt: skip
     if mask is not None:
         raise Refused("its input 'mask' has no expression")
     if x.rank != 4:
         raise Refused("only that of pictures has an expression")
+    kernel = extents_of(w)
     made = b.call(
-        "nn.deformable_conv2d", x, offset, w, strides=list(strides or (1, 1)), padding=list(pads or [0] * 4),
-        dilation=list(dilations or (1, 1)), groups=group, deformable_groups=offset_group, kernel_size=extents_of(w), channels=w.shape[0],
+        "nn.deformable_conv2d", x, offset, w, **options(asked.over(x.shape[2:], kernel)), groups=group,
+        deformable_groups=offset_group, kernel_size=kernel, channels=w.shape[0],
     )  # fmt: skip
     return biased(b, made, bias)
