@@ -130,6 +130,11 @@ class Building(Accounts):
         """Adds a layer with one output."""
         return self.layers_of(type, inputs, [(shape, dtype)], **given)[0]
 
+    def mapped(self, type: str, x: Value, order: Order | None = None, **given: Any) -> Value:
+        """What a layer makes whose result has the shape and the type of its input, in an order of axes (by default the model's)."""
+        tensor = self.laid(x, order)
+        return self.value(self.layer(type, [tensor], tensor.shape, tensor.dtype, **given), x.dtype, order)
+
     def known(self, array: Array) -> Value:
         """A tensor whose content is known."""
         return Value.of(array)

@@ -280,11 +280,10 @@ def prelu(b: Building, x: Value, slope: Value) -> Value:
         wide = slope.array.reshape((1,) * (x.rank - slope.rank) + slope.shape)
         axes = [a for a, size in enumerate(wide.shape) if size != 1]
         if broadcast_shape([x.shape, wide.shape]) == x.shape:
-            tensor, order = b.last(x, axes[0]) if len(axes) == 1 else b.stored(x)
+            _, order = b.last(x, axes[0]) if len(axes) == 1 else b.stored(x)
             slopes = wide.transpose(order).astype(np.float32)
             slopes = slopes.reshape(-1) if len(axes) == 1 else slopes
-            made = b.layer("Activation", [tensor], tensor.shape, tensor.dtype, method="PRELU", negative_slope=slopes)
-            return b.value(made, x.dtype, order)
+            return b.mapped("Activation", x, order, method="PRELU", negative_slope=slopes)
     zero = Value.of(np.zeros(1, x.dtype))
     positive = extreme(b, x, zero, "MAX")
     negative = arithmetic(b, extreme(b, x, zero, "MIN"), slope, "Mul")

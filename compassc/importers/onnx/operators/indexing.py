@@ -176,18 +176,9 @@ def cumulated(b: Building, x: Value, method: str, axis: int, exclusive: bool, re
     """Running sums (SUM) or products (PROD) along an axis."""
     if not x.is_float:
         return _by_distances(b, x, method, x.axis(axis), exclusive, reverse)
-    tensor, order = b.stored(x)
-    made = b.layer(
-        "Cumulate",
-        [tensor],
-        tensor.shape,
-        tensor.dtype,
-        method=method,
-        axis=order.index(x.axis(axis)),
-        exclusive=exclusive,
-        reverse=reverse,
-    )
-    return b.value(made, x.dtype, order)
+    _, order = b.stored(x)
+    at = order.index(x.axis(axis))
+    return b.mapped("Cumulate", x, order, method=method, axis=at, exclusive=exclusive, reverse=reverse)
 
 
 def _by_distances(b: Building, x: Value, method: str, axis: int, exclusive: bool, reverse: bool) -> Value:

@@ -58,18 +58,9 @@ def batch_norm(
         raise Refused("it normalises each element by itself (spatial is 0)")
     factor = scale.astype(np.float64) / np.sqrt(var.astype(np.float64) + epsilon)
     addend = bias.astype(np.float64) - mean.astype(np.float64) * factor
-    tensor, order = b.stored(x)
-    made = b.layer(
-        "BatchNorm",
-        [tensor],
-        tensor.shape,
-        tensor.dtype,
-        weights=_float32(factor),
-        biases=_float32(addend),
-        axis=order.index(1),
-        epsilon=0.0,
-    )
-    return [b.value(made, x.dtype, order)]
+    _, order = b.stored(x)
+    given = {"weights": _float32(factor), "biases": _float32(addend)}
+    return [b.mapped("BatchNorm", x, order, **given, axis=order.index(1), epsilon=0.0)]
 
 
 def _spread(b: Building, array: Array, axes: Sequence[int], shape: Sequence[int]) -> Array:
@@ -119,30 +110,17 @@ def rms_norm(
     b: Building, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Value:
     axes = list(range(x.axis(axis), x.rank))
-    tensor = b.laid(x)
     factors = np.ones(b.room(*(x.shape[a] for a in axes), each=4), np.float32)
     if scale.array is not None:
         factors = _spread(b, scale.array, axes, x.shape)
-    made = b.layer("RMSNorm", [tensor], x.shape, tensor.dtype, weights=factors, axis=axes, epsilon=epsilon)
-    found = b.value(made, x.dtype)
+    found = b.mapped("RMSNorm", x, weights=factors, axis=axes, epsilon=epsilon)
     return found if scale.array is not None else arithmetic(b, found, scale, "Mul")
 
 
 @operator("InstanceNormalization", since=6)
 def instance_norm(b: Building, x: Value, scale: Constant, bias: Constant, *, epsilon: float = 1e-5) -> Value:
-    order = channels_last(x.rank)
-    tensor = b.laid(x, order)
-    made = b.layer(
-        "InstanceNorm",
-        [tensor],
-        tensor.shape,
-        tensor.dtype,
-        weights=_float32(scale),
-        biases=_float32(bias),
-        epsilon=epsilon,
-        axis=list(range(1, x.rank - 1)),
-    )
-    return b.value(made, x.dtype, order)
+    given = {"weights": _float32(scale), "biases": _float32(bias), "epsilon": epsilon}
+    return b.mapped("InstanceNorm", x, channels_last(x.rank), **given, axis=list(range(1, x.rank - 1)))
 
 
 @operator("GroupNormalization", since=18)
@@ -166,27 +144,14 @@ def group_norm(
     stash_type: int = 1,
 ) -> Value:
     order = channels_last(x.rank) if x.tensor is None or x.order[0] else x.order
-    tensor = b.laid(x, order)
-    made = b.layer(
-        "GroupNorm",
-        [tensor],
-        tensor.shape,
-        tensor.dtype,
-        weights=_float32(scale),
-        biases=_float32(bias),
-        group=num_groups,
-        axis=order.index(1),
-        epsilon=epsilon,
-    )
-    return b.value(made, x.dtype, order)
+    given = {"weights": _float32(scale), "biases": _float32(bias)}
+    return b.mapped("GroupNorm", x, order, **given, group=num_groups, axis=order.index(1), epsilon=epsilon)
 
 
 @operator("MeanVarianceNormalization", since=9)
 def mean_variance_norm(b: Building, x: Value, *, axes: Sequence[int] = (0, 2, 3)) -> Value:
-    tensor, order = b.stored(x)
-    places = sorted(order.index(x.axis(a)) for a in axes)
-    made = b.layer("MVN", [tensor], tensor.shape, tensor.dtype, axis=places, epsilon=1e-9)
-    return b.value(made, x.dtype, order)
+    _, order = b.stored(x)
+    return b.mapped("MVN", x, order, axis=sorted(order.index(x.axis(a)) for a in axes), epsilon=1e-9)
 
 
 @operator("LpNormalization")
@@ -200,19 +165,7 @@ def lp_norm(b: Building, x: Value, *, axis: int = -1, p: int = 2) -> Value:
 def local_response(
     b: Building, x: Value, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0
 ) -> Value:
-    order = channels_last(x.rank)
-    tensor = b.laid(x, order)
     if size % 2 == 0:
         raise Refused(f"its size is {size}; the layer's neighbourhood of even size begins elsewhere")
-    made = b.layer(
-        "LRN",
-        [tensor],
-        tensor.shape,
-        tensor.dtype,
-        size=size,
-        alpha=alpha,
-        beta=beta,
-        bias=bias,
-        method="ACROSS_CHANNELS",
-    )
-    return b.value(made, x.dtype, order)
+    given = {"size": size, "alpha": alpha, "beta": beta, "bias": bias}
+    return b.mapped("LRN", x, channels_last(x.rank), **given, method="ACROSS_CHANNELS")

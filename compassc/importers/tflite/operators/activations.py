@@ -96,9 +96,8 @@ def log_softmax(b: Building, x: Value) -> Value:
 
 
 def _along_last(b: Building, x: Value, type: str) -> Value:
-    tensor, order = b.stored(x)
-    made = b.layer(type, [tensor], tensor.shape, tensor.dtype, axis=order.index(x.rank - 1))
-    return b.value(made, x.dtype, order)
+    _, order = b.stored(x)
+    return b.mapped(type, x, order, axis=order.index(x.rank - 1))
 
 
 @operator("L2_NORMALIZATION")
