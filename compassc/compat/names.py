@@ -288,7 +288,7 @@ MODULES: dict[str, Names] = {
     "tvm.runtime": Names(
         _from(dtypes="DataType", runtime=_RUNTIME, framework="enabled num_threads", te="const")
         | {n: "compass_runtime.param_dict:" for n in PARAMS.split()}
-        | {"convert": "compassc.compat.relay_nodes:"}
+        | {"convert": "compassc.compat.relay_nodes:", "Object": f"{_RELAY}.node:Node"}
     ),
     "tvm.runtime.ndarray": Names(_from(runtime="NDArray array cpu cuda device empty from_dlpack")),
     "tvm.script": Names({"from_source": _SCRIPT, "ir_module": _SCRIPT}),

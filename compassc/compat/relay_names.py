@@ -29,7 +29,7 @@ _MACHINE = "Executable VirtualMachine compile VMCompiler"
 _NETWORKS = "dcgan densenet dqn inception_v3 init layers lstm mlp mobilenet resnet squeezenet synthetic vgg"
 RELAY: dict[str, Names] = {
     "tvm.relay": Names(
-        {name: f"{_RELAY_NODES}:" for name in f"{_WITH_FIELDS} ShapeVar SourceName Span".split()}
+        {name: f"{_RELAY_NODES}:" for name in f"{_WITH_FIELDS} ShapeVar SourceName Span SpanCheck".split()}
         | {"Pattern": f"{_RELAY}.expr:"}
         | _BUILDING
         | {"build_config": "compassc.pass_manager.context:PassContext"},
@@ -58,7 +58,7 @@ RELAY: dict[str, Names] = {
             "expr_functor": ("functor", "ExprFunctor ExprMutator ExprVisitor"),
             "loops": ("loops", "while_loop"),
             "parser": ("parser", "fromtext parse parse_expr"),
-            "prelude": ("std", "Prelude"),
+            "prelude": ("std", "Prelude StaticTensorArrayOps"),
             "scope_builder": ("scope_builder", "ScopeBuilder"),
             "analysis.analysis": ("analysis", "get_total_mac_number list_op_freqs post_order_visit well_formed"),
             "analysis.call_graph": ("analysis", "CallGraph"),
@@ -127,12 +127,13 @@ RELAY: dict[str, Names] = {
     "tvm.runtime.vm": Names({n: f"{_RELAY}.backend.vm:" for n in ("Executable", "VirtualMachine")}),
     "tvm.relay.testing": Names(
         {n: f"{_RELAY_NODES}:" for n in ("count", "make_nat_expr", "make_nat_value")}
-        | {n: f"{_TESTS}:" for n in "run_as_python run_infer_type run_opt_pass".split()}
+        | {n: f"{_TESTS}:" for n in "run_as_python run_infer_type run_opt_pass to_python".split()}
         | {"enabled_targets": "compassc.compat.testing:"}
         | {n: f"{_RELAY}.testing.gradients:" for n in ("check_grad", "count_ops", "rand")}
         | {"Prelude": f"{_RELAY}.std:", "create_workload": f"{_RELAY}.testing:"}
     ),
     **{f"tvm.relay.testing.{n}": Names(like=(f"{_RELAY}.testing.{n}",)) for n in _NETWORKS.split()},
+    "tvm.relay.testing.py_converter": Names({n: f"{_TESTS}:" for n in ("run_as_python", "to_python")}),
     "tvm.relay.testing.nat": Names({n: f"{_RELAY_NODES}:" for n in ("count", "make_nat_expr", "make_nat_value")}),
     "tvm.relay.testing.temp_op_attr": Names({"TempOpAttr": f"{_RELAY}.op:temporary"}),
     "tvm.ir.base": Names(
@@ -140,6 +141,7 @@ RELAY: dict[str, Names] = {
         | {n: "compassc.compat.ir_functions:" for n in (*EQUALITY.split(), "load_json", "save_json")}
         | {"Node": f"{_RELAY}.node:"}
     ),
+    "tvm.ir.diagnostics": Names(like=(f"{_RELAY}.diagnostics",)),
     "tvm.ir.attrs": Names({"Attrs": f"{_RELAY}.attributes:", "DictAttrs": f"{_RELAY}.attributes:"}),
     "tvm.ir.adt": Names({"Constructor": f"{_RELAY}.expr:", "TypeData": f"{_RELAY}.types:"}),
     "tvm.ir.tensor_type": Names({"TensorType": f"{_RELAY}.types:"}),

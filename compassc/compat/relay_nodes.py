@@ -28,6 +28,7 @@ from compassc.relay.expr import (
 from compassc.relay.interpreter import ConstructorValue
 from compassc.relay.node import Node
 from compassc.relay.operators import named_relation
+from compassc.relay.passes import RelayPass, make
 from compassc.relay.std import Prelude
 from compassc.relay.types import Type, TypeKind, TypeVar
 
@@ -130,6 +131,11 @@ class EnvFunc:
 
     def __repr__(self) -> str:
         return f"EnvFunc({self.name})"
+
+
+def SpanCheck() -> RelayPass:
+    """The pass that warns of calls without places."""
+    return make("SpanCheck")
 
 
 ADT = tuple

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +31,23 @@ def run_opt_pass(expr: object, opt_pass: Callable[[IRModule], IRModule], import_
     if import_prelude:
         Prelude(module)
     return _of(opt_pass(infer_type.run(module)), given)
+
+
+def to_python(expr: object, mod: IRModule | None = None, target: object = None) -> ast.Module:
+    """A program of Python that computes an expression: it reads the text of the module and asks the interpreter. Its variable
+    `value` is the result."""
+    module = IRModule(dict(mod.functions.items()), mod.type_definitions) if mod is not None else IRModule()
+    module[_VALUE] = Function([], as_expr(expr))
+    text = infer_type.run(module).astext()
+    lines = (
+        "from compassc import relay",
+        f"module = relay.parse({text!r})",
+        f"value = relay.Interpreter(module).evaluate(module[{_VALUE!r}].body)",
+    )
+    return ast.parse("\n".join(lines))
+
+
+_VALUE = "value_of_program"
 
 
 def run_as_python(expr: object, mod: IRModule | None = None, target: object = None) -> Any:

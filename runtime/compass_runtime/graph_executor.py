@@ -26,6 +26,7 @@ from compass_runtime.ndarray import empty as empty_tensor
 from compass_runtime.packed import PackedFunc
 from compass_runtime.param_dict import load_param_dict
 from compass_runtime.program import numpy_dtype
+from compass_runtime.timing import BenchmarkResult, Plan, time_evaluator
 
 NOTHING = "__nop"
 """The kernel of nodes whose result is their input with another shape."""
@@ -313,6 +314,25 @@ class GraphModule:
     def load_params(self, params_bytes: bytes | bytearray) -> None:
         """Set the parameters of a file (`save_param_dict`)."""
         self.module.load_params(params_bytes)
+
+    def benchmark(
+        self, device: Device, func_name: str = "run", repeat: int = 5, number: int = 5, min_repeat_ms: float | None = None,
+        limit_zero_time_iterations: int = 100, end_to_end: bool = False, cooldown_interval_ms: float = 0,
+        repeats_to_cooldown: int = 1, **inputs: Any,
+    ) -> BenchmarkResult:  # fmt: skip
+        """Seconds per run, after inputs were set by name. `end_to_end`: inputs are set and outputs are copied in each run, too.
+        See `timing.Plan` for the numbers."""
+        self.set_input(**inputs)
+        plan = Plan(
+            number, repeat, min_repeat_ms or 0, limit_zero_time_iterations, cooldown_interval_ms, repeats_to_cooldown
+        )
+
+        def whole() -> None:
+            self.run(**inputs)
+            for i in range(self.get_num_outputs()):
+                self.get_output(i).numpy()
+
+        return time_evaluator(whole if end_to_end else self.module.get_function(func_name), device, plan)()
 
     def debug_get_output(self, node: int | str, out: Any = None) -> NDArray:
         """NotImplementedError: the debug executor has it."""

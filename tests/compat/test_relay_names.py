@@ -202,9 +202,44 @@ def test_values_that_are_converted_stay_nodes():
         rule is tvm.ir.EnvFunc.get(rule.name) and relay.TypeRelation(rule, [relay.TypeVar("t")], 1, None).func is rule
     )
     assert relay.testing.run_as_python(relay.Tuple([relay.const(3)]))[0].numpy() == 3
+    names: dict[str, object] = {}
+    exec(compile(relay.testing.to_python(relay.const(3) + relay.const(4)), "program", "exec"), names)  # noqa: S102
+    assert names["value"].numpy() == 7
 
 
 def test_the_plugin_of_pytest_has_its_hooks_itself():
     import tvm.testing.plugin
 
     assert "pytest_generate_tests" in vars(tvm.testing.plugin)
+
+
+def test_programs_see_what_is_wrong_with_types():
+    import tvm
+    from tvm import relay
+    from tvm.ir.diagnostics import get_renderer, override_renderer
+
+    seen = []
+    override_renderer(lambda context: seen.extend(d.message for d in context.diagnostics))
+    try:
+        with pytest.raises(tvm.error.DiagnosticError):
+            relay.testing.run_infer_type(relay.var("x", shape=(2,)) + relay.var("y", shape=(3,)))
+    finally:
+        override_renderer(None)
+    assert len(seen) == 1 and get_renderer() is not None
+    x = relay.var("x", shape=(2,))
+    with pytest.warns(UserWarning, match="1 calls have no place"):
+        relay.SpanCheck()(tvm.IRModule.from_expr(relay.Function([x], x + x)))
+
+
+def test_runs_are_measured():
+    import tvm
+    from tvm import relay
+    from tvm.contrib import graph_executor
+
+    x = relay.var("x", shape=(2,))
+    module, value = tvm.IRModule.from_expr(relay.Function([x], x + x)), np.ones(2, "float32")
+    graph = graph_executor.GraphModule(relay.build(module, "llvm")["default"](tvm.cpu()))
+    machine = tvm.runtime.vm.VirtualMachine(relay.vm.compile(module, "llvm"), tvm.cpu())
+    for whole in (False, True):
+        assert len(graph.benchmark(tvm.cpu(), repeat=2, number=1, end_to_end=whole, x=value).results) == 2
+        assert machine.benchmark(tvm.cpu(), value, repeat=1, number=2, end_to_end=whole).mean > 0

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import numpy as np
 import pytest
 
 from compassc import relay
 from compassc.ir.errors import ExpressionError
+from compassc.relay.backend.executors import create_executor
+from compassc.relay.interpreter import ConstructorValue
+from compassc.relay.std import StaticTensorArrayOps
 from compassc.relay.variables import free_vars
 from tests.choosing import some
 
@@ -35,3 +41,69 @@ def test_files_are_whole_and_read_back(name):
 def test_unknown_files_are_refused():
     with pytest.raises(ExpressionError, match=r"no standard file 'prelud.rly'"):
         relay.IRModule().import_from_std("prelud.rly")
+
+
+def listed(value) -> list[np.ndarray]:
+    """The tensors of a list, or the one of a value."""
+    if not isinstance(value, ConstructorValue):
+        return [value.numpy()]
+    name = value.constructor.name_hint
+    if name == "Cons":
+        return [*listed(value.fields[0]), *listed(value.fields[1])]
+    return [] if name == "Nil" else [np.zeros(0)] if "nil" in name else [value.fields[0].numpy()]
+
+
+ROWS = np.arange(12, dtype="float32").reshape(3, 4)
+v, places = relay.var("v"), relay.var("places")
+ARRAYS = {
+    "of nothing": (lambda f, t: f("tensor_array")(relay.const(2)), [], [np.zeros(0)] * 2),
+    "unstacked": (lambda f, t: f("tensor_array_unstack_tensor2")(v), [], list(ROWS)),
+    "stacked": (lambda f, t: f("tensor_array_stack")(f("tensor_array_unstack_tensor2")(v)), [], [ROWS]),
+    "joined": (lambda f, t: f("tensor_array_concat")(f("tensor_array_unstack_tensor2")(v)), [], [ROWS.reshape(-1)]),
+    "gathered": (
+        lambda f, t: f("tensor_array_gather")(f("tensor_array_unstack_tensor2")(v), places), [2, 0], [ROWS[[2, 0]]],
+    ),
+    "split": (
+        lambda f, t: f("tensor_array_split")(f("tensor_array")(relay.const(2)), t(v), places), [2, 1], [ROWS[:2], ROWS[2:]],
+    ),
+    "scattered": (
+        lambda f, t: f("tensor_array_scatter")(f("tensor_array")(relay.const(4)), places, f("tensor_array_unstack_tensor2")(v)),
+        [2, 0, 1], [ROWS[1], ROWS[2], ROWS[0], np.zeros(0)],
+    ),
+    "written and read": (
+        lambda f, t: f("tensor_array_read")(
+            f("tensor_array_write")(f("tensor_array")(relay.const(3)), relay.const(1), t(v)), relay.const(1)
+        ), [], [ROWS],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["debug", "vm"])
+def test_arrays_of_tensors(kind):
+    prelude = relay.Prelude()
+    for made, indices, expected in ARRAYS.values():
+        body = made(lambda name: prelude.get_global_var(name, "float32"), prelude.get_tensor_ctor("tensor2", "float32"))
+        params = [p for p in (v, places) if p in free_vars(body)]
+        prelude.mod["main"] = relay.Function(params, body)
+        given = {"v": ROWS, "places": np.asarray(indices, "int32")}
+        found = listed(create_executor(kind, prelude.mod).evaluate()(*(given[p.name_hint] for p in params)))
+        assert len(found) == len(expected)
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_arrays_of_tensors_of_one_shape():
+    prelude = relay.Prelude()
+    for shape, ending in (((2, relay.Any()), "2_any"), ((), "scalar")):
+        StaticTensorArrayOps(prelude, "int32", shape).register()
+        StaticTensorArrayOps(prelude, "int32", shape).register()
+        of = partial(prelude.get_global_var_static, dtype="int32", shape=shape)
+        tensor = prelude.get_tensor_ctor_static("tensor_constructor", "int32", shape)
+        assert tensor.name_hint == f"tensor_constructor_int32_{ending}"
+        written = of("tensor_array_write")(of("tensor_array")(relay.const(2)), relay.const(0), tensor(v))
+        body = of("tensor_get_data")(of("tensor_array_read")(written, relay.const(0)))
+        prelude.mod["main"] = relay.Function([v], body)
+        value = np.full([2, 3][: len(shape)], 7, "int32")
+        np.testing.assert_array_equal(create_executor("debug", prelude.mod).evaluate()(value).numpy(), value)
+    with pytest.raises(ExpressionError, match="no constructor 'tensor9_int8'"):
+        prelude.get_tensor_ctor("tensor9", "int8")

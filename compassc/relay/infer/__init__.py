@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from compass_core.errors import together
+from compassc.relay import diagnostics
 from compassc.relay.expr import Expr, Function
 from compassc.relay.infer.errors import TypeInferenceError
 from compassc.relay.infer.rebuild import Rebuild
@@ -63,4 +64,5 @@ def types_within(root: Expr, definitions: Definitions) -> Callable[[Expr], Type]
 
 def _raise(errors: list[TypeInferenceError]) -> None:
     if errors:
+        diagnostics.show(errors)
         raise together(errors)

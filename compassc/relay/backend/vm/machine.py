@@ -10,6 +10,7 @@ import numpy as np
 from compass_core.errors import CompassError, UsageError
 from compass_runtime.devices import Device
 from compass_runtime.ndarray import NDArray
+from compass_runtime.timing import BenchmarkResult, Plan, time_evaluator
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.relay.backend.vm import instructions as vm
 from compassc.relay.backend.vm.executable import Executable, VMFunction
@@ -87,6 +88,25 @@ class VirtualMachine:
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """The value of `main`."""
         return self.invoke("main", *args, **kwargs)
+
+    def benchmark(
+        self, device: Device, *args: Any, func_name: str = "main", repeat: int = 5, number: int = 5,
+        min_repeat_ms: float | None = None, limit_zero_time_iterations: int = 100, end_to_end: bool = False,
+        cooldown_interval_ms: float = 0, repeats_to_cooldown: int = 1, **kwargs: Any,
+    ) -> BenchmarkResult:  # fmt: skip
+        """Seconds per call of a function of inputs. `end_to_end`: inputs are set in each call, too. See `timing.Plan` for the
+        numbers."""
+        self.set_input(func_name, *args, **kwargs)
+        plan = Plan(
+            number, repeat, min_repeat_ms or 0, limit_zero_time_iterations, cooldown_interval_ms, repeats_to_cooldown
+        )
+
+        def whole() -> None:
+            if end_to_end:
+                self.set_input(func_name, *args, **kwargs)
+            self.called(self.exe.index_of(func_name), self._inputs[func_name])
+
+        return time_evaluator(whole, device, plan)()
 
     def invoke_stateful(self, func_name: str, *args: Any, **kwargs: Any) -> None:
         """Run a function; `get_outputs` gives its result."""
