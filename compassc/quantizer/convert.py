@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from compassc.graph.dtypes import FLOAT_TYPES, integer_type, numpy_dtype
 from compassc.graph.edit import GraphEditor, rewrite
 from compassc.layers.declare import all_types, store
 from compassc.layers.kernels import kernel_of, load_kernels
+from compassc.layers.machine import configuration
 from compassc.quantizer.job import MARKS, Job, NotQuantised, is_float, whole_type
 from compassc.quantizer.numbers import ASYMMETRIC, levels, limits_of, stored
 from compassc.quantizer.places import OF_PLACES, of_input, wide_places
@@ -277,10 +279,27 @@ def _handed_on(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
 def check_kernel(layer: Layer) -> None:
     """NotQuantised where the library computes this form of a layer with no kernel."""
     load_kernels()
+    if (key := _digest(layer)) in _with_kernel:
+        return
     try:
         kernel_of([layer])
     except LayerError as error:
         raise NotQuantised(f"no kernel has it in integers: {str(error).split(' (')[0]}") from None
+    _with_kernel.add(key)
+
+
+_with_kernel: set[bytes] = set()
+"""Digests of layers that have a kernel: a search quantises most layers many times alike."""
+
+
+def _digest(layer: Layer) -> bytes:
+    """Tells layers apart by all that their kernels depend on."""
+    machine = configuration()
+    found = hashlib.sha256(repr((machine.name, machine.cores, layer.type, layer.inputs, layer.outputs)).encode())
+    found.update(repr(sorted(layer.attributes.items())).encode())
+    for key, array in sorted(layer.constants.items()):
+        found.update(f"{key} {array.dtype} {array.shape}".encode() + array.tobytes())
+    return found.digest()
 
 
 def marked(layer: Layer, outputs: Sequence[Tensor], is_unquantifiable: bool) -> Layer:

@@ -8,7 +8,8 @@ from test_quantised_networks import network, samples
 
 from compass_core.errors import CompassError
 from compassc.graph import Graph
-from compassc.quantizer import Settings, calibrate, precision, quantize_model
+from compassc.layers.kernels import kernel_of
+from compassc.quantizer import Settings, calibrate, convert, precision, quantize_model
 from compassc.quantizer.compare import MEASURED, output_cosine
 from compassc.quantizer.data import Samples
 from compassc.quantizer.precision import FORMS, Wanted, raised
@@ -83,6 +84,19 @@ def test_a_mixture_is_measured_as_its_verdict_is():
     made = quantize_model(graph, data, "auto", min_cosine=least, judged=True)
     assert made.raised and made.verdict.samples == 12 and made.verdict.cosine >= least
     assert made.cosine == pytest.approx(made.verdict.cosine, abs=1e-12)
+
+
+def test_layers_that_were_quantised_alike_before_need_no_kernel_again(monkeypatch):
+    graph, made = network("depthwise"), []
+    monkeypatch.setattr(convert, "_with_kernel", set())
+    monkeypatch.setattr(convert, "kernel_of", lambda layers: made.append(layers[0].name) or kernel_of(layers))
+    calibration = quantize_model(graph, samples(graph), "int8").calibration
+    first = len(made)
+    bad = next(layer.name for layer in graph.layers if layer.type == "Convolution")
+    other = Settings.preset("int8").overridden({bad: {"weight_bits": 4}})
+    for settings in ("int8", other):
+        quantize_model(graph, None, settings, calibration=calibration)
+    assert first > 5 and made[first:] == [bad]
 
 
 def test_what_no_form_keeps_is_an_error_only_where_it_was_asked_for():
