@@ -313,6 +313,12 @@ MODULES: dict[str, Names] = {
     "tvm.contrib.cc": Names(like=("compassc.compat.linking",)),
     "tvm.contrib.clang": Names({"create_llvm": "compassc.compat.contrib:"}),
     "tvm.contrib.nvcc": Names({n: "compassc.compat.contrib_tools:" for n in _NVCC.split()}),
+    "tvm.contrib.tedd": Names(
+        {
+            n: "compassc.compat.tedd:"
+            for n in ("viz_dataflow_graph", "viz_itervar_relationship_graph", "viz_schedule_tree")
+        }
+    ),
     "tvm.contrib.tar": Names({n: "compassc.compat.contrib_tools:" for n in ("tar", "untar")}),
     "tvm.contrib.pickle_memoize": Names({"memoize": "compassc.compat.contrib:"}),
     "tvm.contrib.sparse": Names(

@@ -17,18 +17,21 @@ _NN_PARTS = """batch_matmul batch_norm bitserial_conv2d bitserial_dense bitseria
 _PARTS = """argwhere broadcast einsum math reduction scan scatter scatter_elements searchsorted signal sort tensor transform
     unique"""
 _PICTURES = "image image.grid_sample image.resize vision vision.nms vision.rcnn vision.ssd"
-_FAMILIES = "arm_cpu cuda generic gpu x86"
+_FAMILIES = "adreno arm_cpu bifrost cuda generic gpu hexagon hls intel_graphics mali rocm x86"
 _TAGS = "BROADCAST COMM_REDUCE COMM_REDUCE_IDX ELEMWISE INJECTIVE is_broadcast is_injective"
 _ELEMENTS = (*(f"{_HOME}.{part}" for part in ("elements", "shapes", "by_numpy")), "compassc.topi")
 _WORKLOADS = {"_get_workload": "compassc.compat.topi_utils:get_workload", "Workload": "compassc.compat.topi_utils:"}
+_CODES = {"SQNN_DTYPE_TO_CODE": "compassc.relay.ops.quantised:CODES"}
+_OWN = {"conv2d": _WORKLOADS, "qnn": _CODES}
+"""What modules have that the others of layers do not have."""
 
 TOPI: dict[str, Names] = {
     "tvm.topi": Names({kind: "compassc.compat.topi_schedules:" for kind in _FAMILIES.split()}, like=_ELEMENTS),
     "tvm.topi.nn": Names(
-        {"softmax_common": "compassc.topi:softmax", "SQNN_DTYPE_TO_CODE": "compassc.relay.ops.quantised:CODES"},
+        {"softmax_common": "compassc.topi:softmax", **_CODES},
         like=_NN,
     ),
-    **{f"tvm.topi.nn.{part}": Names(_WORKLOADS if part == "conv2d" else {}, like=_NN) for part in _NN_PARTS.split()},
+    **{f"tvm.topi.nn.{part}": Names(_OWN.get(part, {}), like=_NN) for part in _NN_PARTS.split()},
     **{f"tvm.topi.{part}": Names(like=_ELEMENTS) for part in _PARTS.split()},
     **{f"tvm.topi.{part}": Names(like=(f"{_HOME}.pictures",)) for part in _PICTURES.split()},
     "tvm.topi.random": Names(like=(f"{_HOME}.random",)),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+from compass_core.errors import UsageError
+
 from .. import topi
 from ..operators.implementations import implementations_for
 from ..targets import Target
@@ -31,7 +33,9 @@ class _Family:
             found = modules.offered(home, _OF_TARGETS.get(name, name))
             if callable(found) and not name.startswith("_"):
                 return self._for_kind(found)
-        raise AttributeError(f"there is no operator {name}")
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return functools.partial(_unknown, name)
 
     def _for_kind(self, define: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(define)
@@ -40,6 +44,15 @@ class _Family:
                 return define(*args, **options)
 
         return called
+
+
+def _unknown(name: str, *_args: object, **_options: object) -> object:
+    """What programs name in tables of all kinds of targets, and call on machines that are not built for here."""
+    raise UsageError(
+        f"there is no operator or way to compute one '{name}' here",
+        code="compat-name",
+        help="use the operator of tvm.topi.nn",
+    )
 
 
 def _from_existing(sch: Schedule, out: Tensor) -> Schedule:
@@ -63,4 +76,5 @@ _OF_TARGETS = {
     "batch_matmul_cblas": "batch_matmul",
 }
 """Ways to compute an operator that have names of their own."""
-arm_cpu, cuda, gpu, x86, generic = _Family("llvm"), _Family("cuda"), _Family("cuda"), _Family("llvm"), _Family("llvm")
+arm_cpu, bifrost, generic, hexagon, hls, intel_graphics, mali, rocm, x86 = (_Family("llvm") for _ in range(9))
+adreno, cuda, gpu = (_Family("cuda") for _ in range(3))

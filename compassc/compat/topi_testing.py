@@ -11,6 +11,7 @@ from compass_runtime.ndarray import array, empty
 
 from .. import te, topi
 from ..targets import Target, build
+from .topi_schedules import x86
 
 _Schedule = Callable[..., Any]
 
@@ -41,8 +42,8 @@ def get_reduce_schedule(target: object) -> _Schedule:
 
 
 def get_conv2d_nchw_implement(target: object) -> tuple[_Schedule, _Schedule]:
-    """A convolution with channels first, and its schedule."""
-    return topi.nn.conv2d_nchw, _default(target)
+    """A convolution with channels first, on hosts in packed forms, and its schedule."""
+    return x86.conv2d_nchw, _default(target)
 
 
 def compare_numpy_tvm(

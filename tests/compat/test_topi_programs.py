@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 
 import numpy as np
@@ -83,6 +84,17 @@ def test_functions_hide_the_modules_of_their_names():
 
     workload = _get_workload(te.placeholder((1, 8, 9, 7)), te.placeholder((4, 4, 3, 3)), 2, "SAME", 1, "int32")
     assert workload == ("float32", "int32", 9, 7, 8, 2, 4, 3, 3, 1, 1, 1, 1, 1, 1, 2, 2)
+
+
+def test_ways_to_compute_of_other_machines_are_refused_when_they_are_called():
+    """Programs have tables of functions for all kinds of targets, and call one."""
+    from tvm import topi
+
+    from compass_core.errors import UsageError
+
+    assert callable(topi.gpu.dense_large_batch)
+    with pytest.raises(UsageError, match="no operator or way to compute one 'conv2d_nchw_spatial_pack'"):
+        topi.mali.conv2d_nchw_spatial_pack(None)
 
 
 X, W = real(1, 4, 6, 6), real(8, 4, 3, 3)
@@ -234,3 +246,25 @@ def test_elements_of_all_types():
     )
     same(found, [np.fmod(y, x), np.mod(y, x), np.floor_divide(y, x), x.view("int32")], rtol=0, atol=0)
     assert isinstance(topi.add(te.var("i"), 1), tvm.tir.PrimExpr)
+
+
+def test_pictures_of_schedules_have_all_stages_loops_and_relations(tmp_path):
+    from tvm import te
+    from tvm.contrib import tedd
+
+    a = te.placeholder((8, 8), name="a")
+    b = te.compute((8, 8), lambda i, j: a[i, j] + 1, name="b")
+    k = te.reduce_axis((0, 8), name="k")
+    c = te.compute((8,), lambda i: te.sum(b[i, k], axis=k), name="c")
+    s = te.create_schedule(c.op)
+    outer, inner = s[c].split(c.op.axis[0], factor=4)
+    s[b].compute_at(s[c], outer)
+    s[c].vectorize(inner)
+    flow = tedd.viz_dataflow_graph(s, output_dot_string=True)
+    assert all(f'"{x}" -> "{y}"' in flow for x, y in ("ab", "bc")) and flow.count("->") == 2
+    tree = tedd.viz_schedule_tree(s, output_dot_string=True)
+    chain = ["root", *(f"c/{axis.name}" for axis in s[c].leaf_iter_vars), "c"]
+    assert all(f'"{x}" -> "{y}"' in tree for x, y in itertools.pairwise(chain)) and f'"c/{outer.name}" -> "b/' in tree
+    made = tedd.viz_itervar_relationship_graph(s, dot_file_path=str(tmp_path / "axes.dot"))
+    text = (tmp_path / "axes.dot").read_text()
+    assert made is None and text.count("label=split") == 2 and "vectorize" in text
