@@ -168,7 +168,9 @@ def _signature(
     grouped = _grouped(handler, groups)
     for p in list(inspect.signature(handler).parameters.values())[1:]:
         if p.name in grouped:
-            attributes += grouped[p.name].__dict__["_fields"]
+            fields = grouped[p.name].__dict__["_fields"]
+            attributes += fields
+            required += [f for f in fields if f not in grouped[p.name].__dict__["_field_defaults"]]
         elif p.kind is p.KEYWORD_ONLY:
             attributes.append(p.name)
             if p.default is p.empty:

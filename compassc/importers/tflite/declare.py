@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from compassc.importers.declare import Constant, Table
 from compassc.importers.onnx.operators.quantised import Levels, Quantised
+from compassc.importers.tflite.window import Steps
 from compassc.importers.values import Value
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class Call:
 
 
 Form = Callable[["Conversion", Call, Levels], "Value | None"]
-TABLE = Table("compassc.importers.tflite.operators")
+TABLE = Table("compassc.importers.tflite.operators", groups=(Steps,))
 QUANTISED: dict[str, Form] = {}
 """Layers of integers by operator; filled by `operators`."""
 MOVES: set[str] = set()

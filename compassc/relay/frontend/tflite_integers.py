@@ -20,7 +20,7 @@ from compassc.importers.onnx.window import Asked, Window
 from compassc.importers.tflite.endings import Ending, bounds
 from compassc.importers.tflite.operators.activations import LIMITS
 from compassc.importers.tflite.operators.movement import pads_of
-from compassc.importers.tflite.operators.windows import padding_of
+from compassc.importers.tflite.window import padding_of
 from compassc.importers.values import Refused
 from compassc.relay.frontend.terms import Expressions, Term
 

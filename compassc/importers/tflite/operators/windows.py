@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from compass_core.arrays import Array
@@ -15,20 +17,12 @@ from compassc.importers.onnx.operators.windows import conv_transpose, convolve, 
 from compassc.importers.onnx.window import Asked, Window
 from compassc.importers.tflite.convert import Conversion
 from compassc.importers.tflite.declare import Call, Constant, moves, operator, quantised, refuse
-from compassc.importers.tflite.source import names_of
+from compassc.importers.tflite.window import Steps, padding_of
 from compassc.importers.values import Refused, Value
 
 FIRST, LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 """Images with their channels first, and back."""
 VOLUMES_FIRST, VOLUMES_LAST = (0, 4, 1, 2, 3), (0, 2, 3, 4, 1)
-PADDING = {"SAME": "SAME_UPPER", "VALID": "VALID"}
-
-
-def padding_of(number: int) -> str:
-    name = names_of("Padding").get(number, str(number))
-    if name not in PADDING:
-        raise Refused(f"its padding {name} is not known")
-    return PADDING[name]
 
 
 def image_of(b: Building, x: Value) -> Value:
@@ -42,55 +36,16 @@ def image_of(b: Building, x: Value) -> Value:
 
 
 @operator("CONV_2D")
-def conv_2d(
-    b: Building,
-    x: Value,
-    w: Constant,
-    bias: Constant | None = None,
-    *,
-    padding: int,
-    stride_w: int,
-    stride_h: int,
-    dilation_w_factor: int = 1,
-    dilation_h_factor: int = 1,
-) -> Value:
-    return _convolved(
-        b,
-        x,
-        w.transpose(FIRST),
-        bias,
-        _conv_window(x.shape[1:3], w.shape[1:3], padding, (stride_h, stride_w), (dilation_h_factor, dilation_w_factor)),
-    )
+def conv_2d(b: Building, x: Value, w: Constant, bias: Constant | None = None, *, steps: Steps) -> Value:
+    return _convolved(b, x, w.transpose(FIRST), bias, steps.over(x.shape[1:3], w.shape[1:3]))
 
 
 @operator("DEPTHWISE_CONV_2D")
 def depthwise(
-    b: Building,
-    x: Value,
-    w: Constant,
-    bias: Constant | None = None,
-    *,
-    padding: int,
-    stride_w: int,
-    stride_h: int,
-    depth_multiplier: int = 0,
-    dilation_w_factor: int = 1,
-    dilation_h_factor: int = 1,
+    b: Building, x: Value, w: Constant, bias: Constant | None = None, *, steps: Steps, depth_multiplier: int = 0
 ) -> Value:
     """Weights [1,KH,KW,C*m]. How many filters a channel has follows from their sizes."""
-    return _convolved(
-        b,
-        x,
-        w.transpose(3, 0, 1, 2),
-        bias,
-        _conv_window(x.shape[1:3], w.shape[1:3], padding, (stride_h, stride_w), (dilation_h_factor, dilation_w_factor)),
-    )
-
-
-def _conv_window(
-    sizes: tuple[int, ...], kernel: tuple[int, ...], padding: int, strides: tuple[int, ...], dilations: tuple[int, ...]
-) -> Window:
-    return Asked(None, strides, dilations, None, padding_of(padding)).over(sizes, kernel)
+    return _convolved(b, x, w.transpose(3, 0, 1, 2), bias, steps.over(x.shape[1:3], w.shape[1:3]))
 
 
 def _group(channels: int, inner: int) -> int:
@@ -155,18 +110,10 @@ def biases_of(call: Call) -> Array | None:
 
 @operator("TRANSPOSE_CONV")
 def transposed(
-    b: Building,
-    shape: Constant,
-    w: Constant,
-    x: Value,
-    bias: Constant | None = None,
-    *,
-    padding: int,
-    stride_w: int,
-    stride_h: int,
+    b: Building, shape: Constant, w: Constant, x: Value, bias: Constant | None = None, *, steps: Steps
 ) -> Value:
     """Weights [O,KH,KW,I]; the pads are those of the convolution that leads from the output to the input."""
-    forward = _conv_window(tuple(int(d) for d in shape[1:3]), w.shape[1:3], padding, (stride_h, stride_w), (1, 1))
+    forward = steps.over([int(d) for d in shape[1:3]], w.shape[1:3])
     ends = []
     for size, wanted, k, s, (before, _) in zip(
         x.shape[1:3], shape[1:3], w.shape[1:3], forward.stride, forward.pads, strict=True
@@ -179,7 +126,7 @@ def transposed(
         image_of(b, x),
         w.transpose(3, 0, 1, 2),
         bias,
-        asked=Asked(None, (stride_h, stride_w), None, [*(p for p, _ in forward.pads), *ends]),
+        asked=Asked(None, forward.stride, None, [*(p for p, _ in forward.pads), *ends]),
     )
     return b.transpose(made, LAST)
 
@@ -202,13 +149,8 @@ def conv_3d(
     """Weights [KD,KH,KW,I,O]."""
     if x.rank != 5:
         raise Refused(f"its input has {x.rank} dimensions, expected 5")
-    window = _conv_window(
-        x.shape[1:4],
-        w.shape[:3],
-        padding,
-        (stride_d, stride_h, stride_w),
-        (dilation_d_factor, dilation_h_factor, dilation_w_factor),
-    )
+    strides, dilations = (stride_d, stride_h, stride_w), (dilation_d_factor, dilation_h_factor, dilation_w_factor)
+    window = Asked(None, strides, dilations, None, padding_of(padding)).over(x.shape[1:4], w.shape[:3])
     filters = w.transpose(4, 3, 0, 1, 2)
     made = convolve(b, b.transpose(x, VOLUMES_FIRST), filters, bias, window, _group(x.shape[4], filters.shape[1]))
     return b.transpose(made, VOLUMES_LAST)
@@ -279,29 +221,15 @@ def quantised_matmul(b: Conversion, call: Call, out: Levels) -> Value | None:
 # -- pooling
 
 
-def _pooled(
-    b: Building, x: Value, method: str, padding: int, strides: tuple[int, int], kernel: tuple[int, int]
-) -> Value:
+def _pooled(method: str, b: Building, x: Value, *, steps: Steps, filter_width: int, filter_height: int) -> Value:
     """Means are of what lies inside of the image."""
-    window = _conv_window(x.shape[1:3], kernel, padding, strides, (1, 1))
+    window = steps.over(x.shape[1:3], (filter_height, filter_width))
     return b.transpose(pool(b, image_of(b, x), method, window, include=False), LAST)
 
 
-@operator("MAX_POOL_2D")
-def max_pool(
-    b: Building, x: Value, *, padding: int, stride_w: int, stride_h: int, filter_width: int, filter_height: int
-) -> Value:
-    return _pooled(b, x, "MAX", padding, (stride_h, stride_w), (filter_height, filter_width))
-
-
+operator("MAX_POOL_2D")(partial(_pooled, "MAX"))
 moves("MAX_POOL_2D")
-
-
-@operator("AVERAGE_POOL_2D")
-def average_pool(
-    b: Building, x: Value, *, padding: int, stride_w: int, stride_h: int, filter_width: int, filter_height: int
-) -> Value:
-    return _pooled(b, x, "AVG", padding, (stride_h, stride_w), (filter_height, filter_width))
+operator("AVERAGE_POOL_2D")(partial(_pooled, "AVG"))
 
 
 @quantised("AVERAGE_POOL_2D")
@@ -316,19 +244,9 @@ def quantised_average_pool(b: Conversion, call: Call, out: Levels) -> Value | No
 
 
 @operator("L2_POOL_2D")
-def l2_pool(
-    b: Building, x: Value, *, padding: int, stride_w: int, stride_h: int, filter_width: int, filter_height: int
-) -> Value:
-    means = average_pool(
-        b,
-        unary(b, x, "Square"),
-        padding=padding,
-        stride_w=stride_w,
-        stride_h=stride_h,
-        filter_width=filter_width,
-        filter_height=filter_height,
-    )
-    return unary(b, means, "Sqrt")
+def l2_pool(b: Building, x: Value, *, steps: Steps, filter_width: int, filter_height: int) -> Value:
+    kernel = {"filter_width": filter_width, "filter_height": filter_height}
+    return unary(b, _pooled("AVG", b, unary(b, x, "Square"), steps=steps, **kernel), "Sqrt")
 
 
 @operator("LOCAL_RESPONSE_NORMALIZATION")
