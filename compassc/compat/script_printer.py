@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
+import numpy as np
+
 from compass_core.errors import CompassError
 
 from ..ir import IRModule, PrimFunc, operators
@@ -17,7 +19,10 @@ from ..ir.dtypes import BOOL, INT32, PointerType
 from ..ir.exprs import IntImm
 from ..ir.printer import SYMBOLS, Printer
 from ..ir.visit import walk_exprs, walk_stmts
+from ..te.buffers import compact_strides
 from ..te.lowering import IMPLIED_SIZES
+from ..tir.blocks import view
+from .script_values import OPAQUE
 
 HEAD = {"I": "# from tvm.script import ir as I", "T": "# from tvm.script import tir as T"}
 _OWN = (S.EXPRESSIONS, IMPLIED_SIZES, S.OPEN_MEMORY, "global_symbol")
@@ -75,14 +80,22 @@ class ScriptPrinter(Printer):
             E.BufferLoad: self._load,
             E.BufferRegion: self._region,
             E.Call: self._call,
+            E.FuncCall: self._func_call,
+            E.Pointer: self._pointer,
         }
         self._stmts = {
             S.Let: self._let,
             S.BufferStore: self._store,
             S.Evaluate: lambda s: f"T.evaluate({self.expr(s.value)})",
             S.Alloc: self._alloc,
+            S.AllocConst: self._table_of_numbers,
+            S.DeclBuffer: self._view,
+            S.AssertStmt: lambda s: f"assert {self.expr(s.condition)}, {self.expr(s.message)}",
         }
         self.loops: dict[E.Var, tuple[Any, Any]] = {}
+        self.buffers: dict[E.Var, tuple[E.Expr, ...]] = {}
+        """The shapes of buffers by their storage."""
+        self.views: list[tuple[E.Buffer, str]] = []
         self.lowered = False
         """Whether it is a function that schedules were lowered to: its loops' variables are known not to be negative."""
 
@@ -114,13 +127,18 @@ class ScriptPrinter(Printer):
         return f"{self._inner(e.a, rank)} {symbol} {self._inner(e.b, rank, right=True)}"
 
     def _unary(self, e: E.Unary) -> str:
+        if e.op == "abs":
+            return f"T.abs({self.expr(e.a)})"
         if e.op not in ("not", "bitnot"):
             raise NoScript(e.op)
         return f"{'not ' if e.op == 'not' else '~'}{self._inner(e.a, _ATOM)}"
 
     def buffer(self, b: E.Buffer) -> str:
+        for other, name in reversed(self.views):
+            if other.data is b.data and view(other).shape == b.shape:
+                return name
         known = self.names.of.get(b.data)
-        if known is None or b.dtype is not b.data.pointer_type.elem:
+        if known is None or b.data not in self.buffers or b.dtype is not b.data.pointer_type.elem:
             raise NoScript(f"a view of {b.data.name}")
         return known
 
@@ -153,12 +171,57 @@ class ScriptPrinter(Printer):
         rank = _RANK["add"]
         return f"{self.expr(start)}:{self._inner(start, rank)} + {self._inner(extent, rank, right=True)}"
 
+    def name(self, v: E.Var) -> str:
+        """A variable; storage is the address of its buffer's first element."""
+        known = super().name(v)
+        return f"{known}.data" if isinstance(v.dtype, PointerType) and v in self.buffers else known
+
+    def _pointer(self, e: E.Pointer) -> str:
+        if not isinstance(e.base, E.Var) or e.base not in self.buffers or e.elem is not e.base.pointer_type.elem:
+            raise NoScript("an address")
+        offset = "" if isinstance(e.offset, IntImm) and e.offset.value == 0 else f", offset={self.expr(e.offset)}"
+        return f'{self.names.of[e.base]}.access_ptr("rw"{offset})'
+
+    def _func_call(self, e: E.FuncCall) -> str:
+        if e.func.startswith("{") or isinstance(e.dtype, PointerType) or not e.func.isidentifier():
+            raise NoScript("a function")
+        args = "".join(f", {self.expr(a)}" for a in e.args)
+        return f"T.call_extern({_quoted(_type_name(e.dtype))}, {_quoted(e.func)}{args})"
+
     def _call(self, e: E.Call) -> str:
+        if e.op in OPAQUE and e.mask is None and not e.attrs:
+            given = [
+                *map(self.expr, e.args),
+                *([] if e.op == "type_annotation" else [f"dtype={_quoted(_type_name(e.dtype))}"]),
+            ]
+            return f"T.{e.op}({', '.join(given or [_quoted(str(e.dtype))])})"
         if e.op not in _FUNCTIONS or e.mask is not None or e.r is not None or e.attrs:
             raise NoScript(e.op)
         return f"T.{e.op}({self._list(e.args)})"
 
     # -- statements
+
+    def _view(self, s: S.DeclBuffer) -> str:
+        b = s.buffer
+        if b.data not in self.buffers or b.dtype is not b.data.pointer_type.elem:
+            raise NoScript("a view")
+        source = self.names.of[b.data]
+        if b.shape == self.buffers[b.data]:
+            raise NoScript("a view")
+        name = self.names.define(b, b.data.name)
+        self.views.append((b, name))
+        return f"{name} = T.Buffer({self._shape(b)}, {_quoted(str(b.dtype))}, data={source}.data{self.separators(b)})"
+
+    def _table_of_numbers(self, s: S.AllocConst) -> str:
+        b = s.buffer
+        name = self.names.define(b.data, b.data.name)
+        self.buffers[b.data] = b.shape
+        values = np.frombuffer(s.data, str(b.dtype)).tolist()
+        return (
+            f"{name} = T.allocate_const({values!r}, {_quoted(str(b.dtype))}, {list(map(self.expr, b.shape))})".replace(
+                "'", ""
+            )
+        )
 
     def _let(self, s: S.Let) -> str:
         if isinstance(s.var.dtype, PointerType) or s.var.nonneg:
@@ -174,6 +237,7 @@ class ScriptPrinter(Printer):
     def _alloc(self, s: S.Alloc) -> str:
         b = s.buffer
         name = self.names.define(b.data, b.data.name)
+        self.buffers[b.data] = b.shape
         scope = {"global": "", "private": "local"}.get(b.scope, b.scope)
         kind = f", {_quoted(str(b.dtype))}" if str(b.dtype) != "float32" else ""
         return f"{name} = T.alloc_buffer({self._shape(b)}{kind}{f', scope={_quoted(scope)}' if scope else ''}{self.separators(b)})"
@@ -182,7 +246,7 @@ class ScriptPrinter(Printer):
         if not body:
             self.lines.append("    " * depth + "T.evaluate(0)")
         for s in body:
-            if not isinstance(s, (S.For, S.Block, S.IfThenElse, S.While)) and type(s) not in self._stmts:
+            if not isinstance(s, (S.For, S.Block, S.IfThenElse, S.While, S.AttrStmt)) and type(s) not in self._stmts:
                 raise NoScript(type(s).__name__)
         super().body(body, depth)
 
@@ -312,11 +376,12 @@ class ScriptPrinter(Printer):
         """The lines of a function."""
         if isinstance(f.ret_type, PointerType) or str(f.ret_type) != "void":
             raise NoScript("a result")
-        declared = {s.buffer.data: s.buffer for s in f.body if isinstance(s, S.DeclBuffer)}
+        declared: dict[E.Var, E.Buffer] = {}
+        for s in f.body:
+            if isinstance(s, S.DeclBuffer) and s.buffer.data in f.params:
+                declared.setdefault(s.buffer.data, s.buffer)
         implied = f.params[len(f.params) - int(f.attr(IMPLIED_SIZES, 0)) :] if f.attr(IMPLIED_SIZES, 0) else ()
         scalars = [p for p in f.params if not isinstance(p.dtype, PointerType) and p not in implied]
-        if any(isinstance(p.dtype, PointerType) and p not in declared for p in f.params):
-            raise NoScript("a pointer")
         head, lines = self._signature(f, declared, implied, scalars)
         pad = "    " * depth
         self.lines += [f"{pad}@T.prim_func", f"{pad}def {f.name}({', '.join(head)}):"]
@@ -329,10 +394,11 @@ class ScriptPrinter(Printer):
         if attrs:
             self.lines.append(f"{pad}    T.func_attr({_value(attrs)})")
         self.lines += [f"{pad}    {line}" for line in lines]
-        rest = tuple(s for s in f.body if not (isinstance(s, S.DeclBuffer) and s.buffer.data in f.params))
-        if any(isinstance(s, S.DeclBuffer) for s in walk_stmts(rest)):
-            raise NoScript("a view")
-        self.body(rest, depth + 1)
+        known = list(declared.values())
+        self.body(
+            tuple(s for s in f.body if not (isinstance(s, S.DeclBuffer) and any(s.buffer is b for b in known))),
+            depth + 1,
+        )
         return self.lines
 
     def _signature(
@@ -352,21 +418,42 @@ class ScriptPrinter(Printer):
             if p in scalars:
                 head.append(f"{self.names.of[p]}: T.{p.dtype}")
                 continue
+            if p not in declared:
+                head.append(f"{self.names.define(p, p.name)}: T.handle({_quoted(str(p.pointer_type.elem))})")
+                continue
             buffer = declared[p]
+            layout = self._layout(buffer, implied)
             scope = {"global": ""}.get(buffer.scope, buffer.scope)
             if scope or buffer.dtype is not p.pointer_type.elem:
                 raise NoScript("a memory")
             name = self.names.define(p, p.name)
-            if all(isinstance(e, IntImm) for e in buffer.shape) and not buffer.axis_separators:
+            self.buffers[p] = buffer.shape
+            if all(isinstance(e, IntImm) for e in buffer.shape) and not buffer.axis_separators and not layout:
                 head.append(f"{name}: T.Buffer({self._shape(buffer)}, {_quoted(str(buffer.dtype))})")
             else:
                 kind = f", {_quoted(str(buffer.dtype))}" if str(buffer.dtype) != "float32" else ""
                 handle = self.names.pool.take(f"var_{name}")
                 head.append(f"{handle}: T.handle")
                 matched.append(
-                    f"{name} = T.match_buffer({handle}, {self._shape(buffer)}{kind}{self.separators(buffer)})"
+                    f"{name} = T.match_buffer({handle}, {self._shape(buffer)}{kind}{layout}{self.separators(buffer)})"
                 )
         return head, [*sizes, *matched]
+
+    def _layout(self, buffer: E.Buffer, implied: Sequence[E.Var]) -> str:
+        """What a declaration says of strides and an offset for which there are variables."""
+        known = {p.name: self.names.of[p] for p in implied}
+        name = buffer.data.name
+        offset = known.get(f"{name}_elem_offset")
+        strides = [known.get(f"{name}_stride_{dim}") for dim in range(len(buffer.shape))]
+        said = [] if offset is None else [f"elem_offset={offset}"]
+        if any(strides):
+            compact = map(self.expr, compact_strides(buffer.shape))
+            said.append(f"strides=[{', '.join(s or c for s, c in zip(strides, compact))}]")
+        return "".join(f", {x}" for x in said)
+
+
+def _type_name(kind: object) -> str:
+    return "handle" if str(kind) == "void" else str(kind)
 
 
 def _rank(e: E.Expr) -> int:

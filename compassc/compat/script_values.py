@@ -12,11 +12,12 @@ from compass_core.errors import CompassError
 from .. import te
 from ..ir import exprs as E
 from ..ir import stmts as S
-from ..ir.dtypes import INT32, VOID
+from ..ir.dtypes import INT32, VOID, PointerType
 from ..ir.errors import ExpressionTypeError
 from ..ir.expr_op import ExprOp
 from ..ir.exprs import Buffer, Expr, IntImm
 from ..ir.operators import as_expr, binary, data_type, inverted
+from ..ir.visit import substitute
 from ..language.specs import DTypeName
 from ..te.analyzer import Analyzer
 from ..te.buffers import View
@@ -76,7 +77,12 @@ class Part(Cells):
         return self.whole.place_of(self._there(indices))
 
     def access_ptr(
-        self, access_mask: object = "rw", ptr_type: object = "handle", content_lanes: int = 1, offset: object = 0
+        self,
+        access_mask: object = "rw",
+        ptr_type: object = "handle",
+        content_lanes: int = 1,
+        offset: object = 0,
+        extent: object = None,
     ) -> Expr:
         return super().access_ptr(access_mask, ptr_type, content_lanes, self.elem_offset + as_expr(offset))
 
@@ -137,6 +143,20 @@ class Values:
             return _ramp
         if name in ("Broadcast", "broadcast"):
             return lambda value, lanes: E.Broadcast(as_expr(value), int(lanes))
+        if name == "iter_var":
+            return lambda v, dom, kind, tag: te.IterVar(dom, v, _AXES.get(kind, 0), tag)
+        if name == "Let":
+            return lambda body, where: substitute(as_expr(body), {v: as_expr(e) for v, e in where.items()})
+        if name == "address_of":
+            return _address_of
+        if name in ("call_packed", "tvm_call_packed"):
+            return _packed
+        if name == "type_annotation":
+            return lambda dtype: E.Call("type_annotation", (), data_type(dtype))
+        if name in ("call_extern", "call_pure_extern"):
+            return _extern
+        if name in _BITS:
+            return lambda a, b, dtype=None: binary(_BITS[name], as_expr(a), as_expr(b))
         if name in _RAW:
             return lambda a, b: E.Binary(_RAW[name], as_expr(a), as_expr(b))
         if name in te.__all__:
@@ -148,10 +168,44 @@ class Values:
 
 OPAQUE = frozenset(
     """assume call_llvm_intrin call_llvm_pure_intrin mma_fill mma_store ptx_commit_group ptx_cp_async ptx_ldmatrix ptx_mma
-    ptx_wait_group tvm_access_ptr tvm_bmma_sync tvm_fill_fragment tvm_load_matrix_sync tvm_mma_sync tvm_storage_sync
+    ptx_wait_group q_multiply_shift ret tvm_access_ptr tvm_call_packed tvm_bmma_sync tvm_fill_fragment tvm_load_matrix_sync tvm_mma_sync tvm_storage_sync
     tvm_store_matrix_sync tvm_struct_get tvm_struct_set tvm_thread_allreduce tvm_warp_activemask type_annotation undef""".split()
 )
 """Operations of machines that are scheduled like others; building refuses those that the target does not have."""
+
+
+_AXES = {"DataPar": 0, "ThreadIndex": 1, "CommReduce": 2, "Ordered": 3, "Opaque": 4}
+"""Kinds of axes by the words of scripts."""
+
+
+def _address_of(load: object, dtype: object = None) -> Expr:
+    """Where an element lies."""
+    if not isinstance(load, E.BufferLoad):
+        raise ExpressionTypeError("an address is that of an element: T.address_of(A[i])")
+    where = View(load.buffer).place_of(load.indices) if load.buffer.shape else load.indices[0]
+    return E.Pointer(load.buffer.dtype, load.buffer.data, where)
+
+
+def _extern(*args: Any, dtype: str | None = None) -> Expr:
+    """The call of a function of C: the type of its result, which may be a keyword, its name and arguments."""
+    return te.call_extern(*args) if dtype is None else te.call_extern(dtype, *args)
+
+
+_BITS = {
+    "bitwise_and": "bitand",
+    "bitwise_or": "bitor",
+    "bitwise_xor": "bitxor",
+    "shift_left": "shl",
+    "shift_right": "shr",
+}
+
+
+def _packed(name: str, *args: Any, dtype: object = None) -> Expr:
+    """The call of a packed function. With addresses, which no function of Python takes, it is one of another machine's
+    operations."""
+    if any(isinstance(a, Expr) and isinstance(a.dtype, PointerType) for a in args):
+        return _opaque("tvm_call_packed")(E.StringImm(name), *args, dtype=dtype or "int32")
+    return te.call_packed(name, *args)
 
 
 def _opaque(name: str) -> Any:

@@ -23,22 +23,22 @@ from ..analysis.conditions import TRUE
 from ..ir import PrimFunc
 from ..ir import exprs as E
 from ..ir import stmts as S
-from ..ir.dtypes import INT32, VOID, DataType, pointer_type
+from ..ir.dtypes import INT32, VOID
 from ..ir.exprs import Expr, IntImm, Var
 from ..ir.names import NamePool
-from ..ir.operators import as_expr, data_type
+from ..ir.operators import as_expr
 from ..ir.stmts import EXPRESSIONS
-from ..ir.visit import walk_stmts
+from ..ir.visit import all_exprs, walk_stmts
 from ..language.source import definition, file_of, node_span
-from ..te.analyzer import Analyzer
 from ..te.lowering import IMPLIED_SIZES
 from ..tir.addresses import takes_address
-from ..tir.blocks import Axis, new_block, view
+from ..tir.blocks import Axis, new_block
 from ..tir.canonical import EXPLICIT, ONLY, canonical
 from ..tir.roots import ROOT
 from .framework import IRModule as made
+from .script_buffers import Declarations
 from .script_macros import Macro, known
-from .script_values import OPERATORS, TYPES, Cells, Open, Operators, Part, Values
+from .script_values import OPERATORS, TYPES, Cells, Open, Operators, Values
 
 handle = "handle"
 
@@ -60,10 +60,11 @@ _LOOPS = {
     "thread_binding": "",
 }
 _KINDS = {"spatial": "spatial", "reduce": "reduce", "scan": "scan", "opaque": "opaque", "S": "spatial", "R": "reduce"}
+_AROUND = ("Assert", "attr", "realize")
+"""Statements around the rest of a body."""
 _TOLD = ("reads", "writes", "func_attr", "block_attr", "evaluate", "where")
 """Statements that are calls. What blocks read and write is found without them."""
-_ALLOCATED = ("alloc_buffer", "allocate", "decl_buffer")
-_SCOPES = {"global": "global", "shared": "shared", "local": "private", "lsram": "lsram"}
+_DECLARED = ("Buffer", "alloc_buffer", "allocate", "allocate_const", "decl_buffer")
 
 
 def prim_func(function: Callable[..., Any] | None = None, private: bool = False) -> Any:
@@ -111,6 +112,11 @@ def from_source(source: Any, extra_vars: Mapping[str, Any] | None = None) -> Any
     return found[-1]
 
 
+def _or_text(given: object) -> Expr:
+    """A value, or a text, which is an expression in the places of statements that nothing computes."""
+    return E.StringImm(given) if isinstance(given, str) else as_expr(given)
+
+
 class _Block:
     """A block that is being read."""
 
@@ -121,7 +127,7 @@ class _Block:
         self.regions: dict[str, list[ast.expr]] = {}
 
 
-class _Reader:
+class _Reader(Declarations):
     """Reads one function."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -131,6 +137,7 @@ class _Reader:
         self.params: dict[str, Var] = {}
         self.handles: list[str] = []
         self.declared: list[S.Stmt] = []
+        self.layout: list[Var] = []
         self.extents: dict[Var, tuple[E.Expr, E.Expr]] = {}
         self.out: list[S.Stmt] = []
         self.blocks: list[_Block] = []
@@ -158,6 +165,8 @@ class _Reader:
         variables = [self.params[a.arg] for a in self.node.args.args]
         shapes = (e for s in self.declared if isinstance(s, S.DeclBuffer) for e in s.buffer.shape)
         sizes = list(dict.fromkeys(e for e in shapes if isinstance(e, Var) and e not in variables))
+        used = {e for e in all_exprs(tuple(self.out)) if isinstance(e, Var)} if self.layout else ()
+        sizes += [v for v in self.layout if v in used]
         attrs = ((IMPLIED_SIZES, len(sizes)),) if sizes else ()
         body = (*self._declarations(), *self.out)
         if self.lowered:
@@ -178,86 +187,15 @@ class _Reader:
 
         return self.declared if self.lowered else sorted(self.declared, key=place)
 
-    # -- parameters and buffers
-
-    def _parameter(self, a: ast.arg) -> None:
-        name, note = a.arg, a.annotation
-        called = self._called(note)
-        if called == "Buffer":
-            assert isinstance(note, ast.Call)
-            self.names[name] = self._buffer(name, name, note)
-        elif note is not None and self._dotted(note) in TYPES:
-            self.params[name] = Var(name, data_type(self._dotted(note)))
-            self.names[name] = self.params[name]
-        else:
-            self.handles.append(name)
-            self.names[name] = name
-
-    def _shape_and_type(self, call: ast.Call, first: int = 0) -> tuple[tuple[E.Expr, ...], DataType]:
-        given = [self._value(x) for x in call.args[first:]]
-        options = {k.arg: self._value(k.value) for k in call.keywords}
-        shape = options.get("shape", given[0] if given else ())
-        kind = options.get("dtype", given[1] if len(given) > 1 else "float32")
-        dims = shape if isinstance(shape, (tuple, list)) else (shape,)
-        return tuple(map(as_expr, dims)) or (_ONE,), data_type(str(kind))
-
-    def _separators(self, call: ast.Call) -> tuple[int, ...]:
-        """The boundaries between physical dimensions that a declaration says."""
-        given = next((self._value(k.value) for k in call.keywords if k.arg == "axis_separators"), None) or ()
-        return tuple(int(getattr(n, "value", n)) for n in given)
-
-    def _buffer(self, param: str, name: str, call: ast.Call, first: int = 0) -> Cells:
-        """The buffer of a parameter, of which the declaration says shape and type from argument `first` on."""
-        shape, kind = self._shape_and_type(call, first)
-        data = Var(name, pointer_type(kind, "global"))
-        self.params[param] = data
-        buffer = E.Buffer(data, kind, shape, self._separators(call))
-        self.declared.append(S.DeclBuffer(buffer))
-        return self._cells(buffer)
-
-    def _allocated(self, name: str, call: ast.Call) -> Cells:
-        shape, kind = self._shape_and_type(call)
-        scope = next((self._value(k.value) for k in call.keywords if k.arg == "scope"), "global")
-        if not isinstance(scope, str):
-            raise self._error(call, "a memory is named by a text")
-        memory = _SCOPES.get(scope.split(".")[0], "private")  # of other machines: plain memory
-        buffer = E.Buffer(Var(name, pointer_type(kind, memory)), kind, shape, self._separators(call))
-        (self.out if self.depth or self.lowered else self.declared).append(S.Alloc(buffer))
-        return self._cells(buffer)
-
-    def _cells(self, buffer: E.Buffer) -> Cells:
-        made = Cells(buffer)
-        made.shaped = self.lowered
-        return made
-
-    def _part(self, call: ast.Call) -> Cells:
-        """`T.match_buffer(A[i:i + 4, j], shape)`: accesses of it are those of `A`."""
-        region = self._region(call.args[0])
-        assert isinstance(region, E.BufferRegion) and isinstance(call.args[0], ast.Subscript)
-        whole = self._value(call.args[0].value)
-        shape = self._shape_and_type(call, 1)[0] if len(call.args) > 1 else region.extents
-        return Part(whole, region.starts, shape)
-
-    def _alias(self, call: ast.Call) -> Cells:
-        """`T.Buffer(shape, dtype, data=A)`: another form of the memory of `A`."""
-        shape, kind = self._shape_and_type(call)
-        data = next((k.value for k in call.keywords if k.arg == "data"), None)
-        base = data.value if isinstance(data, ast.Attribute) and data.attr == "data" else data
-        known = None if base is None else self._value(base)
-        if not isinstance(known, Cells) or isinstance(known, Part) or known.dtype is not kind:
-            raise self._error(call, "T.Buffer as a statement has the memory of a buffer of the same type: data=A.data")
-        buffer = E.Buffer(known.buffer.data, kind, shape)
-        if [getattr(e, "value", e) for e in shape] == [getattr(e, "value", e) for e in known.shape]:
-            return known
-        self.out.append(S.DeclBuffer(buffer))
-        return self._cells(buffer)
-
     # -- statements
 
     def _body(self, nodes: Sequence[ast.stmt]) -> None:
         for place, node in enumerate(nodes):
             if (launched := self._launched(node)) is not None:
                 self._threads(node, *launched, nodes[place + 1 :])
+                return
+            if isinstance(node, ast.Expr) and self._called(node.value) in _AROUND:
+                self._around(node.value, nodes[place + 1 :])
                 return
             form: Callable[[Any], None] | None = getattr(self, f"_{type(node).__name__.lower()}", None)
             if form is None:
@@ -277,13 +215,59 @@ class _Reader:
             return value.args[0].id, self._value(value.args[1])
         raise self._error(node, "T.launch_thread has a thread and its extent")
 
-    def _threads(self, node: ast.stmt, name: str, extent: object, rest: Sequence[ast.stmt]) -> None:
+    def _threads(self, node: ast.AST, name: str, extent: object, rest: Sequence[ast.stmt]) -> None:
         """The rest of a body in a loop over threads."""
-        kind, var, stop = self.threads[name].replace(".", "_"), Var(name, INT32), as_expr(extent)
+        if name not in self.threads:
+            raise self._error(node, "a thread has a name by T.env_thread, or by `as`")
+        known, stop = self.names.get(name), as_expr(extent)
+        kind = {"vthread": "vthread_x"}.get(self.threads[name], self.threads[name].replace(".", "_"))
+        var = known if isinstance(known, Var) and known not in self.extents else Var(name, INT32)
         if kind not in (*S.THREAD_LOOPS, *S.VIRTUAL_LOOPS):
             raise self._error(node, f"there is no thread {self.threads[name]}")
         self.names[name], self.extents[var] = var, (_ZERO, stop)
         self.out.append(S.For(var, kind, _ZERO, stop, _ONE, self._nested(rest)))
+
+    def _around(self, call: ast.expr, rest: Sequence[ast.stmt]) -> None:
+        """The rest of a body in an attribute, under an assertion, or with memory."""
+        called, given = self._called(call), [self._value(a) for a in getattr(call, "args", ())]
+        if called == "realize":
+            self._realized(call, rest)
+        elif called == "attr" and given[1] == "thread_extent":
+            self._threads(call, self._thread(call, given[0]), given[2], rest)
+        elif called == "attr":
+            node, key, value = given
+            whose = node.data if isinstance(node, Cells) else _or_text(getattr(node, "var", node))
+            self.out.append(S.AttrStmt(whose, str(key), _or_text(value), self._nested(rest)))
+        else:
+            condition, message = given
+            self.out.append(S.AssertStmt(as_expr(condition), _or_text(message)))
+            self._body(rest)
+
+    def _thread(self, call: ast.expr, thread: Any) -> str:
+        """The name of what `thread_extent` is about: `T.iter_var(x, ...)` with a tag, or the variable of a thread."""
+        found = getattr(thread, "var", thread)
+        name = next((k for k, v in self.names.items() if v is found), "")
+        tag = getattr(thread, "thread_tag", "") or self.threads.get(name, "")
+        if not name or not tag:
+            raise self._error(call, "a thread is T.iter_var(x, range, kind, tag), or has T.env_thread(tag)")
+        self.threads[name] = tag
+        return name
+
+    def _realized(self, call: ast.expr, rest: Sequence[ast.stmt]) -> None:
+        """`T.realize(A[0:4], scope)`: memory for all of a buffer that is declared."""
+        assert isinstance(call, ast.Call)
+        region = self._region(call.args[0])
+        assert isinstance(region, E.BufferRegion) and isinstance(call.args[0], ast.Subscript)
+        buffer = self._value(call.args[0].value).buffer
+        sizes = [[getattr(e, "value", e) for e in side] for side in (buffer.shape, region.extents)]
+        if sizes[0] != sizes[1] or any(getattr(e, "value", e) != 0 for e in region.starts):
+            raise self._error(call, f"memory is for all of '{buffer.data.name}', of {sizes[0]} elements from 0 on")
+        self.out.append(S.Alloc(buffer))
+        self._body(rest)
+
+    def _assert(self, node: ast.Assert) -> None:
+        message = "" if node.msg is None else self._value(node.msg)
+        self.out.append(S.AssertStmt(as_expr(self._value(node.test)), _or_text(message)))
 
     def _while(self, node: ast.While) -> None:
         self.out.append(S.While(as_expr(self._value(node.test)), self._nested(node.body)))
@@ -310,7 +294,8 @@ class _Reader:
             self._expanded(found, node.value)
             return
         if called not in _TOLD:
-            raise self._error(node, "an expression is no statement of a function of blocks")
+            self._evaluated(node, self._value(node.value))
+            return
         assert isinstance(node.value, ast.Call)
         if called == "where":
             self._block(node).where = as_expr(self._value(node.value.args[0]))
@@ -320,15 +305,21 @@ class _Reader:
         elif called == "block_attr":
             self._block(node).notes.update(self._value(node.value.args[0]))
         elif called == "evaluate":
-            value = self._value(node.value.args[0])
-            if not isinstance(value, (int, str)):
-                self.out.append(S.Evaluate(as_expr(value)))
+            self._evaluated(node, self._value(node.value.args[0]))
         elif called == "func_attr":
             attrs = self._value(node.value.args[0])
             self.name = str(attrs.get("global_symbol", self.name))
             self.lowered = bool(attrs.get("from_legacy_te_schedule"))
             for cells in (c for c in self.names.values() if isinstance(c, Cells)):
                 cells.shaped = self.lowered
+
+    def _evaluated(self, node: ast.Expr, value: object) -> None:
+        """A value as a statement; numbers and texts are none."""
+        if isinstance(value, (int, str)):
+            return
+        if not isinstance(value, Expr):
+            raise self._error(node, "an expression is no statement of a function of blocks")
+        self.out.append(S.Evaluate(value))
 
     def _expanded(self, macro: Macro, call: ast.Call) -> None:
         """The statements of a macro, with its parameters the values that a call gives."""
@@ -374,21 +365,30 @@ class _Reader:
             if param not in self.handles:
                 raise self._error(node, f"{param} is no parameter that is a T.handle")
             self.names[target.id] = self._buffer(str(param), target.id, node.value, 1)
-        elif isinstance(target, ast.Name) and isinstance(node.value, ast.Call) and called == "Buffer":
-            self.names[target.id] = self._alias(node.value)
-        elif isinstance(target, ast.Name) and isinstance(node.value, ast.Call) and called in _ALLOCATED:
-            self.names[target.id] = self._allocated(target.id, node.value)
+        elif isinstance(target, ast.Name) and isinstance(node.value, ast.Call) and called in _DECLARED:
+            self.names[target.id] = self._declared(called, target.id, node.value)
         elif isinstance(target, ast.Name) and isinstance(node.value, ast.Call) and called == "env_thread":
             self.threads[target.id] = str(self._value(node.value.args[0]))
+            self.names[target.id] = te.var(target.id)
         elif isinstance(target, ast.Name):
             self._named(target.id, self._value(node.value))
         else:
             raise self._error(node, "a value is assigned to a name or an element")
 
+    def _declared(self, called: str, name: str, call: ast.Call) -> Any:
+        """The buffer that a statement declares."""
+        if called == "allocate_const":
+            return self._table(name, call)
+        if called == "allocate":
+            return self._allocated(name, call, "shape dtype scope condition annotations")
+        viewed = called == "Buffer" or (called == "decl_buffer" and any(k.arg == "data" for k in call.keywords))
+        return self._alias(name, call) if viewed else self._allocated(name, call)
+
     def _annassign(self, node: ast.AnnAssign) -> None:
         if not isinstance(node.target, ast.Name) or node.value is None:
             raise self._error(node, "a value is assigned to a name or an element")
-        self._named(node.target.id, self._value(node.value), True)
+        value, kind = self._value(node.value), self._dotted(node.annotation)
+        self._named(node.target.id, te.cast(as_expr(value), kind) if kind in TYPES else value, True)
 
     def _named(self, name: str, value: object, typed: bool = False) -> None:
         """A name for a value: a variable of the function where it is one that is computed, or has a type in the text."""
@@ -454,6 +454,17 @@ class _Reader:
             return
         self.out.append(S.IfThenElse(as_expr(test), self._nested(node.body), self._nested(node.orelse)))
 
+    def _let(self, call: ast.Call, named: ast.expr | None) -> None:
+        """`with T.LetStmt(value) as x`, `with T.LetStmt(value, var=x)` or `with T.let(x, value)`."""
+        if isinstance(named, ast.Name):
+            self._named(named.id, self._value(call.args[0]), True)
+            return
+        given = [self._value(a) for a in (*call.args, *(k.value for k in call.keywords))]
+        var, value = given if self._called(call) == "let" else reversed(given)
+        if not isinstance(var, Var):
+            raise self._error(call, "a value is given to a variable of the function")
+        self.out.append(S.Let(var, te.cast(as_expr(value), str(var.dtype))))
+
     def _with(self, node: ast.With) -> None:
         call = node.items[0].context_expr
         called = self._called(call)
@@ -461,9 +472,18 @@ class _Reader:
             self._block(node).init += self._nested(node.body)
             return
         named = node.items[0].optional_vars
-        if called in ("LetStmt", "let") and isinstance(call, ast.Call) and isinstance(named, ast.Name):
-            self._named(named.id, self._value(call.args[0]), True)
+        if called in ("LetStmt", "let") and isinstance(call, ast.Call):
+            self._let(call, named)
             self._body(node.body)
+            return
+        if called == "launch_thread" and isinstance(call, ast.Call):
+            if isinstance(named, ast.Name):
+                self.threads[named.id] = str(self._value(call.args[0]))
+            name = named.id if isinstance(named, ast.Name) else getattr(call.args[0], "id", "")
+            self._threads(node, name, self._value(call.args[1]), node.body)
+            return
+        if called in _AROUND:
+            self._around(call, node.body)
             return
         if called != "block" or not isinstance(call, ast.Call):
             raise self._error(node, "`with` has a T.block or a T.init")
@@ -485,19 +505,6 @@ class _Reader:
         sides = {side: block.regions.get(side, ()) for side in EXPLICIT if EXPLICIT[side] in block.notes}
         given = {side: tuple(map(self._region, nodes)) for side, nodes in sides.items()}
         self.out.append(made.replace(annotations=tuple(block.notes.items()), **given) if block.notes else made)
-
-    def _region(self, node: ast.expr) -> Expr:
-        """The part of a buffer that `A[i, 0:4]` is."""
-        if not isinstance(node, ast.Subscript):
-            raise self._error(node, "a region is a buffer with indices and slices")
-        cells, at = self._value(node.value), self._value(node.slice)
-        simplify = Analyzer().simplify
-        ends = [
-            (i.start, simplify(as_expr(i.stop - i.start))) if isinstance(i, slice) else (i, 1)
-            for i in (at if isinstance(at, tuple) else (at,))
-        ]
-        starts, extents = (tuple(map(as_expr, side)) for side in zip(*ends))
-        return E.BufferRegion(view(cells.buffer), starts, extents)
 
     def _block(self, node: ast.AST) -> _Block:
         if not self.blocks:

@@ -262,6 +262,10 @@ class Printer:
                     self._for(s, depth)
                 case S.Block():
                     self._block(s, depth)
+                case S.AttrStmt():
+                    said = f"{self.expr(s.node)}, {s.attr_key!r}, {self.expr(s.value)}"
+                    self.line(depth, f"with T.attr({said}):", s)
+                    self.body(s.body, depth + 1)
                 case S.While():
                     self.line(depth, f"while {self.expr(s.condition)}:", s)
                     self.body(s.body, depth + 1)

@@ -126,6 +126,25 @@ class DeclBuffer(Stmt):
     buffer: Buffer
 
 
+@node()
+class AttrStmt(Stmt):
+    """What a program says of the statements in it: `attr_key` of `node` (a variable, an address, a text or a number) is `value`.
+    Building knows no keys; programs' own passes do."""
+
+    node: Expr
+    attr_key: str
+    value: Expr
+    body: Body
+
+
+@node(text="T.assert_stmt(condition, message)")
+class AssertStmt(Stmt):
+    """What holds from here on; `message` is a text."""
+
+    condition: Expr
+    message: Expr
+
+
 def _none_of_nothing(else_case: Body | None) -> Body | None:
     return Statements(else_case) if else_case else None
 

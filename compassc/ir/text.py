@@ -311,6 +311,10 @@ class _FunctionReader:
 
     def stmt_With(self, node: ast.With, span: Span | None) -> S.Stmt:
         call: Any = node.items[0].context_expr
+        if _t_call(call) == "attr":
+            whose, key, value = call.args
+            node_of, said = self.expr(whose), self.expr(value)
+            return S.AttrStmt(node_of, self.m.literal(key), said, self.body(node.body), span=span)
         if _t_call(call) != "block" or len(node.items) != 1:
             raise self.error(node, 'expected `with T.block("name"):`')
         axes: list[tuple[E.Var, str, E.Expr, E.Expr, E.Expr]] = []

@@ -29,6 +29,12 @@ def of(function: S.PrimFunc) -> dict[str, Any]:
     stored |= {e.base for e in _passed(function) if isinstance(e.base, Var)}
     names = names_of(function)
     implied = function.params[len(function.params) - function.attr(IMPLIED_SIZES, 0) :]
+    dimensions = {x for shape in shapes.values() for e in shape for x in walk_exprs(e)}
+    for p in implied:
+        if p not in dimensions:
+            raise NoForm(
+                f"'{p.name}' is no dimension of a tensor", "of what an array has, kernels are told its dimensions"
+            )
     params: list[dict[str, Any]] = []
     for p in function.params:
         if isinstance(p.dtype, PointerType):
@@ -61,7 +67,10 @@ def is_declared(function: S.PrimFunc) -> bool:
 
 
 def _shapes(function: S.PrimFunc) -> dict[Var, tuple[E.Expr, ...]]:
-    return {s.buffer.data: s.buffer.shape for s in function.body if isinstance(s, S.DeclBuffer)}
+    declared = [s.buffer for s in function.body if isinstance(s, S.DeclBuffer)]
+    return {
+        b.data: b.shape for b in reversed(declared)
+    }  # the first declaration is that of the parameter, others are views
 
 
 def _is_known(e: E.Expr, function: S.PrimFunc) -> bool:

@@ -112,10 +112,15 @@ class View:
         return self.store(value, *(begin if isinstance(begin, (list, tuple)) else (begin,)))
 
     def access_ptr(
-        self, access_mask: object = "rw", ptr_type: object = "handle", content_lanes: int = 1, offset: object = 0
+        self,
+        access_mask: object = "rw",
+        ptr_type: object = "handle",
+        content_lanes: int = 1,
+        offset: object = 0,
+        extent: object = None,
     ) -> Expr:
-        """The address `offset` elements behind the first one. What `access_mask` says changes nothing: who gets an address
-        may read and write."""
+        """The address `offset` elements behind the first one. What `access_mask` and `extent` say changes nothing: who gets an
+        address may read and write."""
         if content_lanes != 1:
             raise ExpressionError(f"an address in '{self.name}' is one of single elements, not of {content_lanes}")
         return E.Pointer(self.dtype, self.buffer.data, whole(offset, f"an offset in '{self.name}'"))

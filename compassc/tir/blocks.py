@@ -162,8 +162,12 @@ def reduction_parts(block: S.Block) -> tuple[S.BufferStore, E.Expr] | None:
 
 
 def declared(body: Body) -> dict[Var, Buffer]:
-    """The buffers of a function by their storage."""
-    return {s.buffer.data: s.buffer for s in walk_stmts(body) if isinstance(s, (S.Alloc, S.DeclBuffer, S.AllocConst))}
+    """The buffers of a function by their storage, as they are declared first."""
+    found: dict[Var, Buffer] = {}
+    for s in walk_stmts(body):
+        if isinstance(s, (S.Alloc, S.DeclBuffer, S.AllocConst)):
+            found.setdefault(s.buffer.data, s.buffer)
+    return found
 
 
 def is_declaration(s: Stmt) -> bool:

@@ -18,17 +18,22 @@ from compassc.ir.verify import VerifyError, verify
 from compassc.ir.visit import Rewriter, rewrites, substitute
 from compassc.te.errors import ScheduleError
 from compassc.te.machine import machine_for
+from compassc.tir.addresses import says_all
 from compassc.tir.blocks import add, axes_of, constant, declared, is_declaration, mul, number, renamed, sub, uses, view
+from compassc.tir.canonical import EXPLICIT
 
 
 @dataclass(frozen=True)
 class TensorIntrin:
     """`desc`: a function of one block in plain loops, which says what is computed. `impl`: a function of the same
-    parameters that computes it; further parameters of type int32 are strides: `A_stride_0` is how many elements lie between
-    two rows of what the parameter `A` stands for."""
+    parameters that computes it; further parameters of type int32 are strides and offsets: `A_stride_0` is how many elements
+    lie between two rows of what the parameter `A` stands for, `A_elem_offset` how many lie before it in the memory whose
+    address `A` is then."""
 
     desc: PrimFunc
     impl: PrimFunc
+    root: S.Block | None = None
+    """The block around the implementation, where that says all that it reads and writes."""
 
     _known: ClassVar[dict[str, TensorIntrin]] = {}
 
@@ -57,9 +62,13 @@ class TensorIntrin:
             if _stride(p, impl.params[: len(mine)]) is None:
                 raise ScheduleError(
                     f"the intrinsic '{name}' has a parameter '{p.name}' in its implementation alone, which is no stride",
-                    "strides are of type int32, and called NAME_stride_0 for the first dimension of a parameter NAME",
+                    "strides are of type int32, and called NAME_stride_0 for the first dimension of a parameter NAME; where "
+                    "it begins is NAME_elem_offset",
                 )
-        made = TensorIntrin(_without_root(desc), _without_root(impl))
+        root = _root(impl)
+        made = TensorIntrin(
+            _without_root(desc), _without_root(impl), root if root is not None and says_all(root) else None
+        )
         TensorIntrin._known[name] = made
         return made
 
@@ -84,21 +93,35 @@ def _function(given: Any) -> Any:
     return parse(given, machine_for().name).entry_func
 
 
-def _without_root(function: PrimFunc) -> PrimFunc:
-    """The function without a block that only stands around its blocks or statements."""
+def _root(function: PrimFunc) -> S.Block | None:
+    """The block that only stands around the blocks or statements of a function; None where there is none."""
     rest = [s for s in function.body if not is_declaration(s)]
     root = rest[0] if len(rest) == 1 else None
-    if not isinstance(root, S.Block) or root.vars or root.init or not constant(root.predicate):
+    plain = isinstance(root, S.Block) and not root.vars and not root.init and constant(root.predicate)
+    return root if plain else None  # type: ignore[return-value]  # `plain` says that it is a block
+
+
+def _without_root(function: PrimFunc) -> PrimFunc:
+    """The function without a block that only stands around its blocks or statements."""
+    root = _root(function)
+    if root is None:
         return function
     if all(isinstance(s, S.BufferStore) for s in root.body):  # the one block of a description without loops
         return function
     return function.replace(body=(*(s for s in function.body if s is not root), *root.body))
 
 
+OFFSET = -1
+"""What stands for a dimension where a parameter is an offset."""
+
+
 def _stride(p: Var, of: Sequence[Var]) -> tuple[Var, int] | None:
-    """The parameter and the dimension of which another one is the stride."""
-    name, found, dim = p.name.rpartition("_stride_")
+    """The parameter and the dimension of which another one is the stride, OFFSET where it says where that begins."""
+    whose = p.name.removesuffix("_elem_offset")
+    name, found, dim = p.name.rpartition("_stride_") if whose == p.name else (whose, "", "")
     owner = next((x for x in of if x.name == name), None)
+    if whose != p.name and owner is not None and p.dtype is INT32:
+        return owner, OFFSET
     return (owner, int(dim)) if found and dim.isdigit() and owner is not None and p.dtype is INT32 else None
 
 
@@ -136,8 +159,14 @@ def tensorized(name: str, intrinsic: TensorIntrin, block: S.Block, buffers: dict
         if mine not in views and theirs in described:
             views[mine] = described[theirs]
     strides = [(p, _stride(p, intrinsic.impl.params)) for p in intrinsic.impl.params[len(intrinsic.desc.params) :]]
-    placed = _Placed(name, by_place, views, {p: s for p, s in strides if s is not None}).body(renamed(impl, {}))
-    return block.replace(body=placed)
+    place = _Placed(name, by_place, views, {p: s for p, s in strides if s is not None})
+    placed = place.body(renamed(impl, {}))
+    root = intrinsic.root
+    if root is None:
+        return block.replace(body=placed)
+    notes = {**dict(block.annotations), **{k: v for k, v in root.annotations if k in EXPLICIT.values()}}
+    reads, writes = (tuple(map(place.expr, side)) for side in (root.reads, root.writes))
+    return block.replace(body=placed, reads=reads, writes=writes, annotations=tuple(notes.items()))
 
 
 def _nest(name: str, body: Body, what: str) -> tuple[list[S.For], S.Block]:
@@ -309,6 +338,8 @@ class _Placed(Rewriter):
     def rewrite_var(self, e: Var) -> Expr:
         if e in self.strides:
             owner, dim = self.strides[e]
+            if dim == OFFSET:
+                return self._offset(self.places[owner])
             lead = len(self.places[owner].buffer.shape) - len(self.views[owner].shape)
             return _row_major(self.places[owner].buffer.shape)[lead + dim]
         place = self.places.get(e)
@@ -317,6 +348,8 @@ class _Placed(Rewriter):
     def _address(self, e: Var, place: _Matched) -> Expr:
         """The address of the first element, where the elements lie as the implementation thinks: one after another, or as
         its strides say."""
+        if (e, OFFSET) in self.strides.values():
+            return place.buffer.data
         shape = place.buffer.shape
         declared_ = self.views.get(e)
         size = declared_.shape if declared_ is not None else ()
@@ -329,11 +362,16 @@ class _Placed(Rewriter):
                 f"another in '{place.buffer.data.name}'",
                 f"give the implementation the parameter {e.name}_stride_0, of type int32",
             )
-        offset: Expr = number(0)
-        for start, extent in zip(place.starts, shape):
-            offset = add(mul(offset, extent), start)
         assert isinstance(e.dtype, PointerType)
-        return E.Pointer(e.dtype.elem, place.buffer.data, offset)
+        return E.Pointer(e.dtype.elem, place.buffer.data, self._offset(place))
+
+    @staticmethod
+    def _offset(place: _Matched) -> Expr:
+        """How many elements lie before a part."""
+        offset: Expr = number(0)
+        for start, stride in zip(place.starts, _row_major(place.buffer.shape)):
+            offset = add(offset, mul(start, stride))
+        return offset
 
 
 def _row_major(shape: Sequence[Expr]) -> list[Expr]:

@@ -187,34 +187,35 @@ class Layouts(Notes):
         reason = why_unordered(tree, s) or why_foreign(tree, s) or ("it is in another block" if tree.scope(s) else "")
         if reason or not unconditional(s):
             raise ScheduleError(f"{step} of '{s.name_hint}': {reason or 'it is done under a condition'}")
-        extents: dict[Var, int] = {}
-        new_extents: dict[Var, int] = {}
+        new_extents: dict[Var, Expr] = {}
         for a, p in zip(axes, padding):
-            extent = constant(a.extent)
-            if extent is None or constant(a.start) != 0:
-                raise ScheduleError(f"{step} of '{s.name_hint}': the range of '{a.var.name}' is not known")
-            extents[a.var] = extent
-            new_extents[a.var] = -(-extent // p) * p
-        self._check_sum(step, s, [a.var for a in axes if a.is_reduction and constant(a.extent) != new_extents[a.var]])
+            if constant(a.start) != 0:
+                raise ScheduleError(f"{step} of '{s.name_hint}': the range of '{a.var.name}' does not begin at 0")
+            new_extents[a.var] = _rounded_up(a.extent, p)
+        extents = {a.var: a.extent for a in axes}
+        longer = {v for v, e in extents.items() if new_extents[v] is not e}
+        self._check_sum(step, s, [a.var for a in axes if a.is_reduction and a.var in longer])
         nests_before: Body = ()
         nests_after: Body = ()
         body_map: dict[Var, tuple[Buffer, tuple[Expr, ...]]] = {}
         made: list[Buffer] = []
         for data, indices, writes in _plain_accesses(step, s):
             old = self.buffers(function)[data]
-            size = tuple(number(new_extents[i]) for i in indices)
+            if not longer & {*indices}:
+                continue
+            size = tuple(new_extents[i] for i in indices)
             pad = Buffer(Var(f"{data.name}_pad", pointer_type(old.dtype, "global")), old.dtype, size)
             made.append(pad)
             body_map[data] = view(pad), tuple(indices)
             name = self.free_block_name(tree, f"{data.name}_pad")
             if writes:
-                nests_after += loops_of(_copy_block(name, old, pad, tuple(number(extents[i]) for i in indices)))
+                nests_after += loops_of(_copy_block(name, old, pad, tuple(extents[i] for i in indices)))
             else:
                 nests_before += loops_of(_fill_block(name, pad, old, [extents[i] for i in indices]))
-        scope_loops = {x: number(new_extents[a.var]) for x, a in zip(loops, axes)}
+        scope_loops = {x: new_extents[a.var] for x, a in zip(loops, axes)}
         change = _Einsum(body_map)
         block_made = with_axes(
-            s, [a._replace(extent=number(new_extents[a.var])) for a in axes], change.body(s.body), change.body(s.init)
+            s, [a._replace(extent=new_extents[a.var]) for a in axes], change.body(s.body), change.body(s.init)
         )
         nest: Body = (block_made,)
         for x in reversed(loops):
@@ -308,16 +309,37 @@ def _copy_block(name: str, to: Buffer, source: Buffer, shape: tuple[Expr, ...]) 
     return new_block(name, axes, (S.BufferStore(view(to), points, E.BufferLoad(view(source), points), None),))
 
 
-def _fill_block(name: str, pad: Buffer, old: Buffer, limits: Sequence[int]) -> S.Block:
+def _rounded_up(extent: Expr, by: int) -> Expr:
+    """The next multiple of a number; the extent itself where it is one."""
+    known = constant(extent)
+    if by == 1 or (known is not None and known % by == 0):
+        return extent
+    if known is not None:
+        return number(-(-known // by) * by, extent)
+    steps = Binary("floordiv", add(extent, number(by - 1, extent)), number(by, extent))
+    return Binary("mul", steps, number(by, extent))
+
+
+def _fill_block(name: str, pad: Buffer, old: Buffer, limits: Sequence[Expr]) -> S.Block:
     """A block that copies a buffer into another one as far as `limits`, with zeros beyond."""
     block = _copy_block(name, pad, old, pad.shape)
     store = block.body[0]
     assert isinstance(store, S.BufferStore)
-    ends = [min(n, constant(e) or n) for n, e in zip(limits, old.shape)]
-    inside = [Binary("lt", v, number(n, v)) for v, n, big in zip(block.vars, ends, pad.shape) if n != constant(big)]
+    ends = [_smaller(n, e) for n, e in zip(limits, old.shape)]
+    inside = [Binary("lt", v, n) for v, n, big in zip(block.vars, ends, pad.shape) if not _alike(n, big)]
     zero = immediate(0, pad.dtype)
     value = E.Select(joined(inside), store.value, zero) if inside else store.value
     return block.replace(body=(S.BufferStore(store.buffer, store.indices, value, None),))
+
+
+def _alike(a: Expr, b: Expr) -> bool:
+    return a is b or (constant(a) is not None and constant(a) == constant(b))
+
+
+def _smaller(limit: Expr, size: Expr) -> Expr:
+    """How far a dimension is read: as far as its axis, or as it has elements, where both are numbers."""
+    first, second = constant(limit), constant(size)
+    return size if first is not None and second is not None and second < first else limit
 
 
 def _padding(step: str, tree: Tree, s: S.Block) -> tuple[E.Select, S.BufferStore]:

@@ -7,13 +7,13 @@ what it reads. Which memory it lies in depends on who runs the function (`_PLACE
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 from compassc.analysis.arith import Arith
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import pointer_type
-from compassc.ir.exprs import Buffer, Expr, IntImm, Var
+from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Body, IRModule, PrimFunc, Stmt
 from compassc.ir.visit import Rewriter, rewrites, walk_exprs, walk_stmts
 from compassc.passes.loops._functions import on_blocks
@@ -31,12 +31,13 @@ OWN = ("lsram", "private")
 
 
 def run(module: IRModule) -> IRModule:
-    place = _PLACES[machine_of(module).stage]
-    return on_blocks(module, lambda f: _placed(f, place))
+    machine = machine_of(module)
+    return on_blocks(module, lambda f: _placed(f, _PLACES[machine.stage], machine.open_memory))
 
 
-def _placed(function: PrimFunc, place: Place) -> PrimFunc:
-    """The function with all its memory at its beginning, in the size and the place that it needs."""
+def _placed(function: PrimFunc, place: Place, open_memory: Container[str]) -> PrimFunc:
+    """The function with all its memory at its beginning, in the size and the place that it needs. `open_memory`: memory that
+    may have sizes of the function's parameters."""
     tree = Tree(function)
     moves: dict[Var, tuple[Buffer, tuple[Expr, ...]]] = {}
     allocations: list[Stmt] = []
@@ -45,7 +46,8 @@ def _placed(function: PrimFunc, place: Place) -> PrimFunc:
             continue
         users = Users(tree, s.buffer)
         scope, fixed = place(s.buffer, users)
-        shape, starts = users.window(fixed)
+        known = function.params if scope in open_memory else ()
+        shape, starts = users.window(fixed, known)
         aligned = _aligned(tree, s.buffer, shape)
         if aligned != shape and users.has_address():
             raise LowerError(
@@ -60,7 +62,9 @@ def _placed(function: PrimFunc, place: Place) -> PrimFunc:
     first = 0
     while first < len(body) and isinstance(body[first], (S.DeclBuffer, S.AllocConst)):
         first += 1
-    return function.replace(body=(*body[:first], *allocations, *body[first:]))
+    made = function.replace(body=(*body[:first], *allocations, *body[first:]))
+    sized = all(isinstance(e, IntImm) for s in allocations if isinstance(s, S.Alloc) for e in s.buffer.shape)
+    return made if sized or made.attr(S.OPEN_MEMORY) else made.with_attr(S.OPEN_MEMORY, 1)
 
 
 def _without_allocations(body: Body) -> Body:
@@ -90,11 +94,12 @@ class Users:
         """Whether one TEC alone uses it."""
         return any(s.kind.startswith("threadIdx") for s in self.loops)
 
-    def window(self, loops: Sequence[S.For]) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
-        """The shape that is alive at once, and the index of its first element, while some of the loops around stand still."""
+    def window(self, loops: Sequence[S.For], known: Sequence[Var] = ()) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+        """The shape that is alive at once, and the index of its first element, while some of the loops around stand still.
+        `known`: variables that it may be made of where all of the buffer is."""
         whole = tuple(self.buffer.shape), tuple(number(0, e) for e in self.buffer.shape)
         if not self.blocks or self.plain or self.has_address():
-            return self._checked(*whole)
+            return self._checked(*whole, known)
         facts = facts_of(loops)
         for fixed in (list(loops), []):
             found = self._box(fixed, facts)
@@ -106,15 +111,17 @@ class Users:
             ):
                 shape = tuple(number(max(constant(extent) or 1, 1)) for _, extent in found)
                 return shape, starts
-        return self._checked(*whole)
+        return self._checked(*whole, known)
 
     def has_address(self) -> bool:
         """Whether a block takes an address of it, so that its elements must lie as they are declared."""
         return any(has_address(s, self.buffer.data) for b in self.blocks for s in walk_stmts((*b.init, *b.body)))
 
-    def _checked(self, shape: tuple[Expr, ...], starts: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+    def _checked(
+        self, shape: tuple[Expr, ...], starts: tuple[Expr, ...], known: Sequence[Var]
+    ) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
         for extent in shape:
-            if not isinstance(extent, IntImm):
+            if not all(isinstance(e, (IntImm, Binary)) or e in known for e in walk_exprs(extent)):
                 raise LowerError(
                     f"the memory of '{self.buffer.data.name}' has no constant size",
                     "compute it at an inner loop, or make it a parameter of the kernel",
