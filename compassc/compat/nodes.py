@@ -10,6 +10,7 @@ from typing import Any
 
 from compass_core.errors import UsageError
 from compass_core.errors.suggest import help_for
+from compassc.analysis.conditions import TRUE
 from compassc.dsl import script
 from compassc.ir import dtypes as D
 from compassc.ir import exprs as E
@@ -36,7 +37,9 @@ from compassc.te.opaque import body_of
 from compassc.te.schedule.annotation import Annotation
 from compassc.tir.roots import RootBlock, allocated, is_root, root_block
 
+from . import statements
 from .script_printer import NoScript, script_of
+from .statements import stored
 
 
 class _NoField(UsageError, AttributeError):
@@ -78,14 +81,6 @@ def variable(given: object) -> E.Var:
     return found
 
 
-def _stored(given: object) -> E.Buffer:
-    """The buffer itself of what was declared."""
-    found = given.buffer if isinstance(given, View) else given
-    if not isinstance(found, E.Buffer):
-        raise _WrongArgument(f"a {type(given).__name__} is no buffer", code="input", help="take te.decl_buffer(shape)")
-    return found
-
-
 def _alone(body: S.Body) -> S.Stmt | None:
     """The statement that a body is for programs: one that has one, and one that begins with a `Let` or an `Alloc`, is that
     statement, whose `body` is the rest. None for several, or none. Declared buffers do not count."""
@@ -93,7 +88,7 @@ def _alone(body: S.Body) -> S.Stmt | None:
     return counted[0] if len(counted) == 1 or (counted and isinstance(counted[0], _SCOPES)) else None
 
 
-_SCOPES = (S.Let, S.Alloc)
+_SCOPES = (S.Let, S.Alloc, S.AllocConst, S.AssertStmt)
 """What holds for the rest of a body, which is a part of it in the framework."""
 
 
@@ -158,6 +153,17 @@ FIELDS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
         "alloc_buffers": lambda block: allocated(block.body),
         "match_buffers": lambda block: (),
     },
+    S.Alloc: {
+        "buffer_var": lambda s: s.buffer.data,
+        "dtype": lambda s: s.buffer.dtype,
+        "extents": lambda s: s.buffer.shape,
+        "condition": lambda s: TRUE,
+    },
+    S.AllocConst: {
+        "buffer_var": lambda s: s.buffer.data,
+        "dtype": lambda s: s.buffer.dtype,
+        "extents": lambda s: s.buffer.shape,
+    },
     S.PrimFunc: {"buffer_map": _buffer_map},
     E.Buffer: {"scope": lambda buffer: _Scope(buffer.data.pointer_type.scope)},
     Annotation: {"pragma_keys": lambda note: tuple(map(_Text, note.pragmas))},
@@ -186,6 +192,11 @@ def _member(module: S.IRModule, name: Any) -> S.PrimFunc:
     return Members.__getitem__(module, name)
 
 
+def _same_as(stmt: S.Stmt, other: object) -> bool:
+    """Whether the other one is this statement, or the body that it is alone."""
+    return (_alone(other) if isinstance(other, Statements) else other) is stmt
+
+
 def _added() -> Iterator[tuple[type, str, Any]]:
     for cls, fields in FIELDS.items():
         for name, get in fields.items():
@@ -195,6 +206,7 @@ def _added() -> Iterator[tuple[type, str, Any]]:
     yield S.IRModule, "__getitem__", _member
     yield Statements, "__getattr__", _of_body
     yield Statements, "seq", property(tuple)
+    yield S.Stmt, "same_as", _same_as
 
 
 _own: dict[tuple[type, str], Any] = {}
@@ -270,7 +282,7 @@ def _else(given: object) -> S.Body | None:
 _CONVERTED: Mapping[str, Callable[[Any], Any]] = {
     "Expr": as_expr,
     "Var": variable,
-    "Buffer": _stored,
+    "Buffer": stored,
     "DataType": data_type,
     "Type": data_type,
     "Body": lambda given: Statements(body_of(given, "body")),
@@ -411,7 +423,7 @@ def _function(
     span: None = None,
 ) -> S.PrimFunc:
     """A function: parameters are variables, buffers, or variables that stand for those of `buffer_map`."""
-    buffers = {variable(v): _stored(buffer) for v, buffer in (buffer_map or {}).items()}
+    buffers = {variable(v): stored(buffer) for v, buffer in (buffer_map or {}).items()}
     taken: list[E.Var] = []
     declared: list[S.Stmt] = []
     for given in params:
@@ -419,8 +431,8 @@ def _function(
             buffers.get(given) if isinstance(given, E.Var) else given if isinstance(given, (View, E.Buffer)) else None
         )
         if buffer is not None:
-            declared.append(S.DeclBuffer(_stored(buffer)))
-        taken.append(variable(given) if buffer is None else _stored(buffer).data)
+            declared.append(S.DeclBuffer(stored(buffer)))
+        taken.append(variable(given) if buffer is None else stored(buffer).data)
     notes = dict(attrs or {})
     name = str(notes.pop("global_symbol", "main"))
     kind = D.VOID if ret_type is None else ret_type
@@ -508,6 +520,14 @@ _MADE: Mapping[str, tuple[Any, Callable[..., Any]]] = {
     "SeqStmt": (Statements, _sequence),
     "Call": (E.Call, _call),
     "PrimFunc": (S.PrimFunc, _function),
+    "Allocate": (S.Alloc, statements.allocate),
+    "AllocateConst": (S.AllocConst, statements.allocate_const),
+    "AssertStmt": (S.AssertStmt, statements.assert_stmt),
+    "AttrStmt": (S.AttrStmt, statements.attr_stmt),
+    "Block": ((S.Block, RootBlock), statements.block),
+    "BlockRealize": ((S.Block, RootBlock), statements.block_realize),
+    "BufferRegion": (E.BufferRegion, statements.buffer_region),
+    "DeclBuffer": (S.DeclBuffer, statements.decl_buffer),
     "CommReducer": (T.CommReducer, _comm_reducer),
     "PrimType": (DataType, data_type),
     "PointerType": (D.PointerType, pointer_to),
@@ -517,13 +537,7 @@ _KNOWN: Mapping[str, Any] = {
     "ConstExpr": (E.IntImm, E.FloatImm, E.StringImm),
     "PrimExpr": Expr,
     "Stmt": S.Stmt,
-    "Allocate": S.Alloc,
-    "AllocateConst": S.AllocConst,
-    "DeclBuffer": S.DeclBuffer,
-    "Block": (S.Block, RootBlock),
-    "BlockRealize": (S.Block, RootBlock),
     "Buffer": (E.Buffer, View),
-    "BufferRegion": E.BufferRegion,
     "ProducerLoad": T.ProducerLoad,
     "Reduce": T.Reduce,
     "Array": (tuple, list),

@@ -95,6 +95,7 @@ class Printer:
         }
         self._stmts: dict[type, Callable[[Any], str]] = {
             S.SetElement: self._form,
+            S.AssertStmt: self._form,
             S.Let: self._let,
             S.Assign: lambda s: f"{self.name(s.var)} = {self.expr(s.value)}",
             S.BufferStore: self._store,

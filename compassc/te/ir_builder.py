@@ -17,6 +17,7 @@ from compassc.ir import stmts as S
 from compassc.ir.dtypes import BOOL, INT32, pointer_type
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.exprs import Buffer, Expr, IntImm, Var
+from compassc.ir.node import Statements
 from compassc.ir.operators import as_expr, cast, data_type, kind_of, matched
 from compassc.ir.stmts import Stmt
 from compassc.te.buffers import View, whole
@@ -70,11 +71,13 @@ class IRBuilder:
         """Add a statement, several, or an expression that is evaluated."""
         self._levels[-1] += body_of(statement, "ir_builder")
 
-    def get(self) -> list[Stmt]:
-        """The statements. ExpressionError inside of a loop or a condition."""
+    def get(self) -> Any:
+        """The statement, or several as a body; without one the number 0 is evaluated. ExpressionError inside of a loop or a
+        condition."""
         if len(self._levels) != 1:
             raise ExpressionError("the statements of a builder are complete outside of its loops and conditions")
-        return list(self._levels[0])
+        made = self._levels[0] or [S.Evaluate(IntImm(INT32, 0))]
+        return made[0] if len(made) == 1 else Statements(made)
 
     @contextmanager
     def _inner(self) -> Iterator[list[Stmt]]:

@@ -348,7 +348,7 @@ class TensorIntrin:
         )
         with collected() as self.kernels:
             made = fcompute(self.input_views, self.output_views)
-            parts = made if isinstance(made, tuple) and len(made) == 3 else (made, None, None)
+            parts = made if type(made) is tuple and len(made) == 3 else (made, None, None)
             self.body, self.reset, self.update = (None if p is None else body_of(p, name) for p in parts)
         if (self.reset is None) != (self.update is None):
             raise ExpressionError(

@@ -104,6 +104,8 @@ class ScheduleState:
             )
             return StmtSRef(self, function, found)
         stmt = getattr(stmt, "block", stmt)
+        if isinstance(stmt, tuple) and len(stmt) == 1:  # a body of one statement
+            stmt = stmt[0]
         for f in self.mod.functions:
             if stmt is self.root(f.name) or stmt in self.tree(f.name).parents:
                 return StmtSRef(self, f.name, stmt)
@@ -117,12 +119,20 @@ class ScheduleState:
         return cached_flags(self.tree(block_sref.function), _own(block_sref))
 
     def replace(self, src_sref: StmtSRef, tgt_stmt: Any, block_sref_reuse: object = None) -> None:
-        """Put a statement in the place of a loop or block."""
+        """Put a statement in the place of a loop or block; in that of the block that a function is, another one without axes."""
         name = src_sref.function
-        if isinstance(src_sref.stmt, RootBlock) or src_sref.stmt is None:
-            raise UsageError(
-                "the block that a function is cannot be replaced", code="input", help="replace what is in it"
-            )
+        if src_sref.stmt is None:
+            raise UsageError("the reference stands for no statement", code="input", help="take one of get_sref")
+        if isinstance(src_sref.stmt, RootBlock):
+            if not isinstance(tgt_stmt, RootBlock) and not (isinstance(tgt_stmt, S.Block) and not tgt_stmt.vars):
+                raise UsageError(
+                    "a function is a block without axes", code="input", help="give a Block without iter_vars"
+                )
+            declared = tuple(s for s in src_sref.stmt.whole if isinstance(s, S.DeclBuffer))
+            whole = tgt_stmt.body if isinstance(tgt_stmt, S.Block) else tgt_stmt.whole
+            self.schedule.commit(name, (*declared, *(s for s in whole if not isinstance(s, S.DeclBuffer))))
+            src_sref.stmt = self.root(name)
+            return
         made = tgt_stmt if isinstance(tgt_stmt, tuple) else (tgt_stmt,)
         body = edit(self.schedule.function(name).body, {src_sref.stmt: made})
         self.schedule.commit(name, body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from compass_core.errors import CompassError
@@ -22,6 +23,7 @@ def examples(tir):
     """A node of each type that programs make, by the name of the type."""
     i, j, a = te.var("i"), te.size_var("j"), te.decl_buffer((8,), "int32", "a")
     store = tir.BufferStore(a, 1, [i])
+    address = tir.Var("p", tir.PointerType(tir.PrimType("int32")))
     made = {
         "Var": tir.Var("n", "int64"),
         "SizeVar": tir.SizeVar("n", "int32"),
@@ -41,6 +43,10 @@ def examples(tir):
         "For": tir.For(te.var("k"), 0, 8, tir.ForKind.SERIAL, store),
         "LetStmt": tir.LetStmt(te.var("k"), 3, store),
         "SeqStmt": tir.SeqStmt([store, store]),
+        "AttrStmt": tir.AttrStmt(i, "own", 1, store),
+        "AssertStmt": tir.AssertStmt(i < 3, "few", store),
+        "Allocate": tir.Allocate(address, "int32", [4], tir.IntImm("bool", 1), store),
+        "AllocateConst": tir.AllocateConst(address, "int32", [1], np.array([3]), store),
         "Call": tir.Call("float32", "tir.exp", [te.var("x", "float32")]),
         "PrimFunc": tir.PrimFunc([i, a], store),
     }
@@ -53,7 +59,7 @@ def examples(tir):
 def test_a_node_is_of_its_own_type_and_its_groups_only(tir):
     made = examples(tir)
     assert set(made) == {n for n, t in TYPES.items() if n not in GROUPS} - {
-        "Allocate", "AllocateConst", "DeclBuffer", "Block", "BlockRealize", "Buffer", "BufferRegion", "ProducerLoad", "Reduce",
+        "DeclBuffer", "Block", "BlockRealize", "Buffer", "BufferRegion", "ProducerLoad", "Reduce",
         "CommReducer", "PrimType", "PointerType", "Array", "Map",
     }  # fmt: skip
     for name, node in made.items():
