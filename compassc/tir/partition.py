@@ -4,7 +4,7 @@ turn."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from compassc.analysis.conditions import conjuncts, joined
 from compassc.analysis.simplify import Simplifier
@@ -71,8 +71,8 @@ class Partitioning(Caching):
 
     @instruction("RollingBuffer", ("block",), ("write_buffer_index",))
     def rolling_buffer(self, block: BlockRV, write_buffer_index: int) -> None:
-        """Keep what a block wrote in the turn before of the loop that it is computed at: the buffer goes round along the
-        first dimension in which the parts of two turns overlap, and only what is new is computed."""
+        """Keep what a block wrote in turns before of the loops that it is computed at: the buffer goes round along the
+        dimension of the outermost loop from turn to turn of which its parts overlap, and only what is new is computed."""
         function, tree, s = self.located_block(block)
         buffer = self._given("rolling_buffer", s, "writes", "write_buffer_index", write_buffer_index)
         check_no_address(f"rolling_buffer of '{s.name_hint}'", tree, buffer.data)
@@ -129,8 +129,20 @@ def _part(tree: Tree, s: S.For, var: Var, place: int, name: Any) -> Body:
     return renamed(change(s.body), {s.loop_var: var, **own})
 
 
+class _Overlap(NamedTuple):
+    """A dimension in which the parts of two turns of a loop overlap: `extent` elements are alive in it, each turn goes on by
+    `stride`, and a point of the block is the one of them that `inner` says, by its axis `axis`."""
+
+    dim: int
+    axis: Var
+    loop: S.For
+    extent: int
+    stride: int
+    inner: Expr
+
+
 class _Rolling:
-    """One rolling buffer: the checks, the dimension that goes round, the new body."""
+    """One rolling buffer: the checks, the dimensions with overlaps, of which one goes round, the new body."""
 
     def __init__(self, schedule: Base, function: str, tree: Tree, block: S.Block, buffer: Buffer) -> None:
         self.function, self.tree, self.block, self.buffer = function, tree, block, buffer
@@ -146,8 +158,6 @@ class _Rolling:
             raise self.error("the buffer has no constant shape")
         self.loop = self._meeting()
         self.fixed = [*tree.loops_around(self.loop, all_of_them=True), self.loop]
-        if any(x.kind != "serial" or constant(x.min) != 0 for x in self.fixed if x is self.loop):
-            raise self.error(f"the loop '{self.loop.loop_var.name}' is {self.loop.kind}, not a plain one from 0 on")
         turns = [x.loop_var for x in self.fixed]
         if summed := [a.var.name for a in axes_of(block) if a.is_reduction and uses(a.binding, turns)]:
             raise self.error(f"along '{summed[0]}' its sums go on from turn to turn of '{self.loop.loop_var.name}'")
@@ -158,7 +168,8 @@ class _Rolling:
         blocks = [block, *self.consumers]
         if not turn_writes(tree, blocks, buffer.data, self.fixed, buffer.shape):
             raise self.error("a turn of the loop does not surely write all that it reads")
-        self.dim, self.extent, self.stride, self.inner = self._dimension()
+        self.overlaps = self._overlaps()
+        self.rolled = self.overlaps[0]
 
     def error(self, reason: str) -> ScheduleError:
         return ScheduleError(f"rolling_buffer of '{self.buffer.data.name}' in '{self.block.name_hint}': {reason}")
@@ -178,46 +189,60 @@ class _Rolling:
                 raise self.error("it stands in a condition")
         return found
 
-    def _dimension(self) -> tuple[int, int, int, Expr]:
-        """The dimension that goes round, how many elements are alive in it, by how many each turn goes on, and which of
-        them a point of the block is."""
+    def _overlaps(self) -> list[_Overlap]:
+        """The dimensions with overlaps, that of the outermost loop first, which goes round."""
+        region = self._written()
+        reach = reach_of(self.tree, self.block, self.fixed)
+        found: list[_Overlap] = []
+        for dim, index in enumerate(region.starts):
+            plain = plain_index(index)
+            axis = next((a for a in axes_of(self.block) if plain is not None and a.var is plain[0]), None)
+            form = None if axis is None else self._split(axis.binding, set(reach))
+            if axis is None or form is None:
+                continue
+            loop, stride, inner, low, high = form
+            if 0 < stride < high - low + 1:
+                inner = self.simplify(Binary("sub", inner, number(low)))
+                found.append(_Overlap(dim, axis.var, loop, high - low + 1, stride, inner))
+        found.sort(key=lambda o: self.fixed.index(o.loop))
+        while found and found[0].extent >= (constant(self.buffer.shape[found[0].dim]) or 0):
+            found.pop(0)
+        if not found:
+            raise self.error(f"no dimension has parts that overlap from turn to turn of '{self.loop.loop_var.name}'")
+        for o in found:
+            if o.loop.kind != "serial" or constant(o.loop.min) != 0:
+                raise self.error(f"the loop '{o.loop.loop_var.name}' is {o.loop.kind}, not a plain one from 0 on")
+            for a in axes_of(self.block):
+                if a.var is not o.axis and uses(a.binding, (o.loop.loop_var,)):
+                    raise self.error(f"the axis '{a.var.name}' goes on with '{o.loop.loop_var.name}', too")
+        return found
+
+    def _written(self) -> E.BufferRegion:
+        """The region of the buffer that the block writes."""
         region = next(r for r in self.block.writes if data_of(r) is self.buffer.data)
         assert isinstance(region, E.BufferRegion)
-        reach = reach_of(self.tree, self.block, self.fixed)
-        for dim, (index, whole) in enumerate(zip(region.starts, self.buffer.shape)):
-            plain = plain_index(index)
-            if plain is None:
-                continue
-            axis = next((a for a in axes_of(self.block) if a.var is plain[0]), None)
-            if axis is None:
-                continue
-            form = self._split(axis.binding, set(reach))
-            if form is None:
-                continue
-            stride, inner, low, high = form
-            extent = high - low + 1
-            if 0 < stride < extent < (constant(whole) or 0):
-                for a in axes_of(self.block):
-                    if a.var is not axis.var and uses(a.binding, (self.loop.loop_var,)):
-                        raise self.error(f"the axis '{a.var.name}' goes on with '{self.loop.loop_var.name}', too")
-                return dim, extent, stride, self.simplify(Binary("sub", inner, number(low)))
-        raise self.error(f"no dimension has parts that overlap from turn to turn of '{self.loop.loop_var.name}'")
+        return region
 
-    def _split(self, binding: Expr, inside: set[Var]) -> tuple[int, Expr, int, int] | None:
-        """`binding` as stride * loop + what the loops inside make of it (with its least and largest value) + the rest."""
+    def _split(self, binding: Expr, inside: set[Var]) -> tuple[S.For, int, Expr, int, int] | None:
+        """`binding` as stride * loop + what the loops inside make of it (with its least and largest value) + the rest: the
+        innermost loop that it goes on with. None where it goes on with none, or is no sum."""
         form = self._facts_inside().exact(binding)
-        stride, inner = 0, number(0, binding)
+        inner = number(0, binding)
         made: Expr = inner
+        strides: dict[Var, int] = {}
         for key, factor in form.terms.items():
             atom = self._known.atoms[key]
-            if atom is self.loop.loop_var:
-                stride = factor
-            elif isinstance(atom, Var) and atom in inside:
-                made = Binary("add", made, Binary("mul", atom, number(factor, atom)))
-            elif not isinstance(atom, Var):
+            if not isinstance(atom, Var):
                 return None
+            if atom in inside:
+                made = Binary("add", made, Binary("mul", atom, number(factor, atom)))
+            else:
+                strides[atom] = factor
+        loop = next((x for x in reversed(self.fixed) if x.loop_var in strides), None)
+        if loop is None:
+            return None
         low, high = self._known.range_of(made)
-        return stride, made, low, high
+        return loop, strides[loop.loop_var], made, low, high
 
     def _facts_inside(self) -> Any:
         self._known = facts_of(self.tree.loops_around(self.block, all_of_them=True))
@@ -225,16 +250,18 @@ class _Rolling:
 
     def body(self) -> Body:
         """The body of the function with the buffer going round."""
-        first = Binary("lt", self.loop.loop_var, number(1, self.loop.loop_var))
-        fresh_ones = Binary("ge", self.inner, number(self.extent - self.stride, self.inner))
-        where = joined([*conjuncts(self.block.predicate), Binary("or", first, fresh_ones)])
-        shape = tuple(number(self.extent) if d == self.dim else e for d, e in enumerate(self.buffer.shape))
-        axes = axes_of(self.block)
-        region = next(r for r in self.block.writes if data_of(r) is self.buffer.data)
-        assert isinstance(region, E.BufferRegion)
-        own = plain_index(region.starts[self.dim])
-        assert own is not None
-        kinds = tuple("opaque" if a.var is own[0] else a.kind for a in axes)
+        fresh_ones = [
+            Binary(
+                "or",
+                Binary("lt", o.loop.loop_var, number(1, o.loop.loop_var)),
+                Binary("ge", o.inner, number(o.extent - o.stride, o.inner)),
+            )
+            for o in self.overlaps
+        ]
+        where = joined([*conjuncts(self.block.predicate), *fresh_ones])
+        rolled = self.rolled
+        shape = tuple(number(rolled.extent) if d == rolled.dim else e for d, e in enumerate(self.buffer.shape))
+        kinds = tuple("opaque" if a.var is rolled.axis else a.kind for a in axes_of(self.block))
         new = self.block.replace(predicate=where, kinds=kinds)
         body = edit(self.tree.function.body, {self.block: (new,)})
         turned = Buffer(self.buffer.data, self.buffer.dtype, shape)
@@ -242,5 +269,6 @@ class _Rolling:
 
     def _turned(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """Where an element is in the buffer that goes round."""
-        at = indices[self.dim]
-        return (*indices[: self.dim], Binary("floormod", at, number(self.extent, at)), *indices[self.dim + 1 :])
+        dim = self.rolled.dim
+        at = indices[dim]
+        return (*indices[:dim], Binary("floormod", at, number(self.rolled.extent, at)), *indices[dim + 1 :])

@@ -179,6 +179,40 @@ def test_sums_go_round(rows, sums_outside):
     assert same(f, s, (12, 16), (8, 16))
 
 
+@pytest.mark.parametrize("columns_outside", [False, True])
+@pytest.mark.parametrize("tile", [(2, 2), (4, 2), (2, 8), (8, 4)])
+def test_planes_go_round_along_the_outermost_loop_that_overlaps(tile, columns_outside):
+    """Of both dimensions only what is new is computed; memory is that of a turn in the rolled one."""
+    a = te.placeholder((10, 10), "int32", name="A")
+    b = te.compute((10, 10), lambda i, j: a[i, j] * 3, name="B")
+    k, m = te.reduce_axis((0, 3), "k"), te.reduce_axis((0, 3), "m")
+    c = te.compute((8, 8), lambda i, j: te.sum(b[i + k, j + m], axis=[k, m]), name="C")
+    f = te.create_prim_func([a, c])
+    s = tir.Schedule(f)
+    i, j, *_ = s.get_loops("C")
+    (io, ii), (jo, ji) = s.split(i, [None, tile[0]]), s.split(j, [None, tile[1]])
+    outside = [jo, io] if columns_outside else [io, jo]
+    s.reorder(*outside, ii, ji)
+    s.compute_at("B", outside[1])
+    s.rolling_buffer("B", 0)
+    overlapping = [(d, t) for d, t in ((1, tile[1]), (0, tile[0])) if t < 8]
+    rolled, size = overlapping[0] if columns_outside else overlapping[-1]
+    wanted = [10, 10]
+    wanted[rolled] = size + 2
+    block = s.get(s.get_block("B"))
+    assert [e.value for e in s.buffers("main")[block.writes[0].buffer.data].shape] == wanted
+    assert block.kinds[rolled] == "opaque" and block.kinds[1 - rolled] == "spatial"
+    replayed(f, s)
+    assert same(f, s, (10, 10), (8, 8))
+    for loop in outside:
+        if s.get(loop).stop.value > 1:  # what a turn finds is of the turn before
+            with pytest.raises(tir.ScheduleError):
+                s.parallel(loop)
+    if len(overlapping) > 1:
+        with pytest.raises(tir.ScheduleError):
+            s.reorder(*reversed(outside))
+
+
 def test_boundaries_of_physical_dimensions():
     f = chain(8, 12)
     s = tir.Schedule(f)
