@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import ClassVar
 
 from compassc.analysis.arith import Arith
@@ -14,6 +15,7 @@ from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.iter_vars import IterVar, Range
 from compassc.ir.operators import as_expr, kind_of
 from compassc.ir.visit import substitute, walk_exprs
+from compassc.te.modular import ModularSet, congruences, modular_set
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Analyzer:
     def __init__(self) -> None:
         self._facts = Arith()
         self._values: dict[Var, Expr] = {}
+        self._congruences: dict[Var, ModularSet] = {}
 
     def bind(self, var: object, value: object, allow_override: bool = False) -> None:
         """Say what a variable is: a value, or a Range that it is in."""
@@ -55,8 +58,9 @@ class Analyzer:
 
     rewrite_simplify = canonical_simplify = simplify
 
-    def can_prove(self, cond: object) -> bool:
-        """Whether a condition holds for all values that its variables can have."""
+    def can_prove(self, cond: object, strength: object = None) -> bool:
+        """Whether a condition holds for all values that its variables can have. `strength` changes nothing: it is always
+        looked for by all that is known."""
         e = Simplifier(self._facts).expr(self._of(cond))
         return isinstance(e, IntImm) and bool(e.value)
 
@@ -81,12 +85,33 @@ class Analyzer:
     @contextmanager
     def constraint_scope(self, constraint: object) -> Iterator[None]:
         """A condition holds within this context."""
-        mark = self._facts.mark()
-        self._facts.assume(self._of(constraint))
+        mark, before = self._facts.mark(), self._congruences
+        holds = self._of(constraint)
+        self._facts.assume(holds)
+        known = {v: c.met(before[v]) if v in before else c for v, c in congruences(holds).items()}
+        self._congruences = {**before, **known}
         try:
             yield
         finally:
             self._facts.release(mark)
+            self._congruences = before
+
+    def update(self, var: object, info: object, override: bool = False) -> None:
+        """Say what numbers a variable can be: a ConstIntBound, or a ModularSet. ExpressionTypeError (a TypeError) for others.
+        `override`: what was known of remainders is given up."""
+        v = _variable(var)
+        if isinstance(info, ModularSet):
+            known = self._congruences.get(v)
+            met = info if known is None or override else known.met(info)
+            self._congruences = {**self._congruences, v: met}
+        elif isinstance(info, ConstIntBound):
+            self._facts.bind(v, info.min_value, info.max_value)
+        else:
+            raise ExpressionTypeError(f"'{v.name}' is updated with a {type(info).__name__}", "give a ConstIntBound")
+
+    def modular_set(self, expr: object) -> ModularSet:
+        """What is known of the remainders of an expression."""
+        return modular_set(self._of(expr), self._congruences, lambda e: self._facts.range_of(e)[0] >= 0)
 
 
 def detect_linear_equation(expr: object, variables: Sequence[object]) -> list[Expr]:
@@ -123,4 +148,11 @@ def _sum(a: Expr, b: Expr) -> Expr:
     return Binary("add", a, b)
 
 
-__all__ = ["Analyzer", "ConstIntBound", "detect_linear_equation"]
+class ProofStrength(IntEnum):
+    """How much a proof may cost."""
+
+    DEFAULT = 0
+    SYMBOLIC_BOUND = 1
+
+
+__all__ = ["Analyzer", "ConstIntBound", "ModularSet", "ProofStrength", "detect_linear_equation"]

@@ -89,6 +89,7 @@ def test_child_processes_have_the_names_too(compat):
 
 
 def test_pytest_runs_tests_of_the_vendors_names(compat, tmp_path):
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["tvm.testing.plugin"]\n')
     (tmp_path / "test_program.py").write_text(
         ADD + "\n\ndef test_run():\n    assert run().sum() == 36\n\n\ndef test_wrong():\n    assert run().sum() == 35\n"
     )
