@@ -28,7 +28,7 @@ from ..relay.operators import FIRST_LEVEL
 from ..te import intrinsics
 from ..te.opaque import body_of
 from ..tir.roots import RootBlock, is_root, root_block
-from . import nodes
+from . import nodes, relay_saving
 
 FORMAT = "compassc-ir/2"
 _Relay = relay.Expr | relay.Type | Pattern | Clause | relay.IRModule | Attrs | DictAttrs
@@ -69,6 +69,10 @@ def save_json(node: object) -> str:
     if isinstance(node, (IRModule, PrimFunc)):
         kind = "module" if isinstance(node, IRModule) else "function"
         return json.dumps({"format": FORMAT, "kind": kind, "text": print_module(node.module())})
+    if isinstance(node, relay_saving.SAVED):
+        parts = relay_saving.Packed()
+        whole = parts.value(node)
+        return json.dumps({"format": FORMAT, "kind": "relay parts", "root": whole, "nodes": parts.rows})
     packed = _Packed()
     root = packed.value(node)
     return json.dumps({"format": FORMAT, "kind": "nodes", "root": root, "nodes": packed.nodes})
@@ -82,6 +86,8 @@ def load_json(text: str) -> Any:
             raise ValueError(read["format"])
         if read["kind"] in _READERS:
             return _READERS[read["kind"]](read["text"], "<saved IR>")
+        if read["kind"] == "relay parts":
+            return relay_saving.unpacked(read["root"], read["nodes"])
         if read["kind"] == "nodes":
             return _unpacked(read["root"], read["nodes"])
         module = parse_module(read["text"], "<saved IR>", _graph)
@@ -91,7 +97,7 @@ def load_json(text: str) -> Any:
 
 
 _READERS: dict[str, Callable[[str, str], Any]] = {"relay module": relay.parse, "relay expression": relay.parse_expr}
-_KINDS = ("module", "function", "nodes", *_READERS)
+_KINDS = ("module", "function", "nodes", "relay parts", *_READERS)
 
 
 def _graph(text: str, constants: bytes, path: str) -> Any:

@@ -98,6 +98,10 @@ class Span(core.Span):
         """The text, if it has a name."""
         return SourceName(self.file) if self.file else None
 
+    def same_as(self, other: object) -> bool:
+        """Whether it is this object."""
+        return self is other
+
     @property
     def column(self) -> int:
         """The first column."""

@@ -243,3 +243,29 @@ def test_runs_are_measured():
     for whole in (False, True):
         assert len(graph.benchmark(tvm.cpu(), repeat=2, number=1, end_to_end=whole, x=value).results) == 2
         assert machine.benchmark(tvm.cpu(), value, repeat=1, number=2, end_to_end=whole).mean > 0
+
+
+def test_types_and_places_are_saved_and_read():
+    import tvm
+    from tvm import relay
+
+    t, header = relay.TypeVar("t"), relay.GlobalTypeVar("List")
+    tensor, x = relay.TensorType((1, relay.Any()), "int8"), relay.Var("x")
+    rule = tvm.ir.EnvFunc.get("tvm.relay.type_relation.Identity")
+    attributes = relay.nn.softmax(x, axis=2).attrs
+    nodes = [
+        tensor, relay.FuncType([t, tensor], t, [t]), relay.TupleType([t, relay.RefType(tensor)]), header(tensor),
+        relay.TypeRelation(rule, [t], 1, attributes), relay.PatternTuple([relay.PatternVar(x), relay.PatternWildcard()]),
+        relay.Clause(relay.PatternVar(x), x),
+    ]  # fmt: skip
+    for node in nodes:
+        again = tvm.ir.load_json(tvm.ir.save_json(node))
+        assert tvm.ir.structural_equal(again, node, map_free_vars=True), node
+    span = relay.Span(relay.SourceName("text"), 1, 2, 3, 4)
+    assert tvm.ir.load_json(tvm.ir.save_json(span)) == span and not span.same_as(
+        tvm.ir.load_json(tvm.ir.save_json(span))
+    )
+    with pytest.raises(tvm.TVMError, match="cannot be saved"):
+        tvm.ir.save_json(relay.TensorType((tvm.te.var("n"),)))
+    with pytest.raises(tvm.TVMError, match="no node of the type"):
+        tvm.ir.load_json(tvm.ir.save_json(tensor).replace("TensorType", "NoType"))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from compass_core.errors import CompassError
 from compassc import relay, te
+from compassc.relay.builders import build
 from compassc.relay.expr import Pattern, PatternTuple
 from compassc.relay.infer import TypeInferenceError, infer_functions, infer_local
 from compassc.relay.infer.kinds import check_kind
@@ -329,3 +330,12 @@ g = relay.Function([x], relay.GlobalVar("g")(x, x))
         assert error.value.span.file == str(program) and error.value.span.line == line
     text = scope["f"].astext()
     assert "program.py" not in text and scope["f"].body.replace().made_at_ == scope["f"].body.made_at_
+
+
+def test_offsets_of_a_moved_convolution_are_found():
+    d, offset, weight = relay.var("d", shape=(1, 4, 16, 16)), relay.var("offset"), relay.var("weight")
+    moved = build(
+        "nn.deformable_conv2d", d, offset, weight, padding=(1, 1), kernel_size=(3, 3), deformable_groups=4, channels=6
+    )
+    f = infer_functions({"f": relay.Function([d, offset, weight], moved)}, IRModule())["f"]
+    assert [p.checked_type.concrete_shape for p in f.params[1:]] == [(1, 72, 16, 16), (6, 4, 3, 3)]

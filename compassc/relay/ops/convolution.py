@@ -390,7 +390,7 @@ def conv2d_backward_weight(
     return call("nn.conv2d_backward_weight", grad, data, **values)
 
 
-def _deformed(a: Any, data: TensorType, offset: TensorType, weight: Type) -> Related | None:
+def _deformed(a: Any, data: TensorType, offset: Type, weight: Type) -> Related | None:
     found = conv_rule(2)(a, data, weight)
     if found is None or not isinstance(found.result, TensorType):
         return None
@@ -400,6 +400,8 @@ def _deformed(a: Any, data: TensorType, offset: TensorType, weight: Type) -> Rel
         assert isinstance(weight, TensorType)
         window = layouts.converted(weight.shape, a.kernel_layout, "OIHW")[2:]
     wanted = layouts.converted([n, product([2, *window, a.deformable_groups]), *space], "NCHW", a.data_layout)
+    if not isinstance(offset, TensorType):
+        return Related(found.result, {1: shaped(data, wanted), **({2: found.inputs[1]} if found.inputs else {})})
     fits = len(offset.shape) == 4 and not any(map(differ, wanted, offset.shape))
     require(fits, lambda: f"the offsets {offset} of the data {data} must have the shape {tuple(wanted)}")
     return Related(found.result, {2: found.inputs[1]} if found.inputs else {})
@@ -443,5 +445,5 @@ declare(
     'data, offset, weight, strides=(1, 1), padding=(0, 0), dilation=(1, 1), deformable_groups=1, groups=1, channels=None, kernel_size=None, data_layout="NCHW", kernel_layout="OIHW", out_layout="", out_dtype=""',
     _deformed, ANCHOR, sample((1, 2, 4, 4), (1, 18, 4, 4), (3, 2, 3, 3), padding=[1, 1], low=-1.0, high=1.0),
     record=record("DeformableConv2DAttrs", **dict(list(_fields(2, "OI").items())[:3]), deformable_groups=1, **dict(list(_fields(2, "OI").items())[3:])),
-    partial="weight", prepare=prepared(2), reference=_deform, level=5,
+    partial="offset weight", prepare=prepared(2), reference=_deform, level=5,
 )  # fmt: skip

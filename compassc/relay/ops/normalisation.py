@@ -141,6 +141,7 @@ declare(
 
 def _local(call: Any, a: Any, t: TensorType, x: Any) -> Any:
     """Over a power of the sum of the squares of neighbours on an axis."""
+    require(a.size % 2 == 1, lambda: f"size must be odd, it is {a.size}")
     shape, at, half = extents(x), a.axis % x.ndim, a.size // 2
     ends = [half if d == at else 0 for d in range(x.ndim)]
     squares = call("pad", call("multiply", x, x), ends, ends, 0.0)
@@ -151,13 +152,8 @@ def _local(call: Any, a: Any, t: TensorType, x: Any) -> Any:
     return call("divide", x, call("power", scale, float(a.beta)))
 
 
-def _odd(a: Any, x: TensorType) -> Type:
-    require(a.size % 2 == 1, lambda: f"size must be odd, it is {a.size}")
-    return _rows(a, x)
-
-
 declare(
-    "nn.lrn", "data, size=5, axis=1, bias=2, alpha=1e-05, beta=0.75", _odd, OPAQUE, sample((1, 7, 3, 2), size=3, alpha=0.1),
+    "nn.lrn", "data, size=5, axis=1, bias=2, alpha=1e-05, beta=0.75", _rows, OPAQUE, sample((1, 7, 3, 2), size=3, alpha=0.1),
     record=record("LRNAttrs", size=5, axis=1, bias=2, alpha=0.0001, beta=0.75), body=_local,
 )  # fmt: skip
 
