@@ -284,18 +284,11 @@ def gru(job: Job) -> list[Layer]:
     hidden = F32(even(*job.inside("hidden"), bits).scale)
     h0, first = state(job, 1, bits, hidden)
     two = 2 * cell
-    own, mode = scale_of(job.input), job.settings.weight_mode
+    own = scale_of(job.input)
     parts = [wx[:two], wh[:two], wx[two:], wh[two:]]
     given = np.split(layer.constant("biases").reshape(-1), [two, 3 * cell])
 
-    def of(bits: int) -> list[Levels]:
-        return [levels(float(p.min()), float(p.max()), mode, bits, True) for p in parts]
-
-    def fits(bits: int) -> bool:
-        sums = zip(of(bits), parts, (own, hidden, own, hidden), (given[0], given[0][:0], *given[1:]), strict=True)
-        return all(in_words(job, one.of(p), b * float(one.scale) * float(scale)) for one, p, scale, b in sums)
-
-    found = of(widest(job, fits))
+    found = _gru_levels(job, parts, (own, hidden, own, hidden), (given[0], given[0][:0], *given[1:]))
     whole = [one.of(p) for one, p in zip(found, parts, strict=True)]
     values = np.concatenate([np.concatenate(whole[:2], 1), np.concatenate(whole[2:], 1)])
     scales = [F32(one.scale) for one in found]
@@ -317,6 +310,37 @@ def gru(job: Job) -> list[Layer]:
         attributes["remain_shift"] = NO_REMAIN
     made = job.made(outputs_of(job, {"H": hidden, "HN": hidden}, bits), attributes, constants)
     return [*first, replace(made, inputs=(job.input, h0))]
+
+
+def _gru_levels(
+    job: Job, parts: Sequence[Array], scales: Sequence[np.float32], biases: Sequence[Array]
+) -> list[Levels]:
+    """Of the gates' and the candidate's weights, for the input and for the state: each as many bits as its own sums have room
+    for. Those of the input have the state's added to them, in their scale. The state's of the candidate go from any width to
+    that of the state before they meet others in GRUv1; in GRUv3 the state was halved with the gate."""
+    most, zero = 1 << (job.bits - 1), abs(float(job.input.scalar_zero))
+    reach = [
+        float(np.abs(p).sum(1).max(initial=0)) * (most + zero * (i % 2 == 0)) / float(scale)
+        for i, (p, scale) in enumerate(zip(parts, scales, strict=True))
+    ]
+
+    def part(i: int) -> Levels:
+        p, scale, bias = parts[i], float(scales[i]), biases[i]
+
+        def of(bits: int) -> Levels:
+            return levels(float(p.min()), float(p.max()), job.settings.weight_mode, bits, True)
+
+        def fits(bits: int) -> bool:
+            found = of(bits)
+            unit = float(found.scale) * scale
+            if i % 2 == 0:
+                return (reach[i] + reach[i + 1] + float(np.abs(bias).max(initial=0))) * unit < (1 << 31) - 1
+            shift = 0 if i == 1 else job.bits - 1 if job.layer.type == "GRUv1" else 1
+            return in_words(job, found.of(p), bias * unit, shift)
+
+        return of(widest(job, fits))
+
+    return [part(i) for i in range(len(parts))]
 
 
 def _gru_factors(
