@@ -110,7 +110,7 @@ def test_schedules_by_kind_of_target():
         assert "threadIdx.x" in str(topi.generic.schedule_softmax(out).trace)
     assert "threadIdx.x" in str(topi.cuda.schedule_softmax([out]).trace)
     assert "threadIdx" not in str(topi.x86.schedule_injective(out).trace)
-    assert topi.cuda.conv2d_nchw is topi.nn.conv2d_nchw
+    assert topi.cuda.conv2d_nchw.__wrapped__ is topi.nn.conv2d_nchw
     with pytest.raises(AttributeError):
         topi.cuda.no_such_operator  # noqa: B018
 
