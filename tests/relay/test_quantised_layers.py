@@ -17,6 +17,7 @@ from compassc.relay.module import IRModule
 from compassc.relay.transform import InferType
 from tests.choosing import some
 from tests.relay.relay_values import evaluate
+from tests.relay.test_relay_contributed import network
 
 TARGET = "X2_1204"
 
@@ -159,3 +160,45 @@ def test_choices_of_the_user_hold_for_them():
     with PassContext(config={"relay.ext.compass.options": {"host": ["qnn.conv2d"]}}):
         rows = partition(IRModule({"main": sums(0)}), TARGET).rows
     assert {(row.place, row.why) for row in rows} == {("host", "it is asked to run on the host")}
+
+
+X = relay.var("x", shape=(1, 4, 6, 6), dtype="int8")
+Y = relay.var("y", shape=(1, 4, 6, 6), dtype="int8")
+MOVES: dict[str, relay.Expr] = {
+    "reshape": built("reshape", X, (4, -1)), "squeeze": built("squeeze", X, [0]), "expand_dims": built("expand_dims", X, 0),
+    "flat": built("nn.batch_flatten", X), "transpose": built("transpose", X, (0, 2, 3, 1)),
+    "concatenate": built("concatenate", [X, Y], 2), "split": built("split", X, 2, 1)[1],
+    "strided_slice": built("strided_slice", X, [0, 1], [1, 4], [1, 2]), "tile": built("tile", X, (1, 2, 1, 1)),
+    "pad": built("nn.pad", X, ((0, 0), (0, 0), (1, 1), (0, 2)), relay.const(-7, "int8")), "clip": built("clip", X, -20, 30.5),
+    "maximum": built("maximum", X, Y), "minimum": built("minimum", X, relay.const(np.int8(9))), "relu": built("nn.relu", X),
+    "pool": built("nn.max_pool2d", X, (3, 2), (2, 2), padding=(1, 0)), "max": built("max", X, axis=[2, 3]),
+    "min": built("min", X, axis=[1], keepdims=True), "broadcast_to": built("broadcast_to", built("min", X, axis=[2], keepdims=True), (1, 4, 6, 6)),
+}  # fmt: skip
+
+
+def test_whole_numbers_are_moved_and_chosen_by_layers():
+    for name in some(sorted(MOVES)):
+        f = relay.Function(relay.analysis.free_vars(MOVES[name]), MOVES[name])
+        placement = partition(IRModule({"main": f}), TARGET)
+        assert {row.place for row in placement.rows} == {"NPU"}, (name, placement.rows)
+        (region,) = {row.region for row in placement.rows}
+        graph = graph_of(placement.module[region], "net")
+        given = [
+            np.random.default_rng(n).integers(-128, 128, (1, 4, 6, 6)).astype("int8") for n in range(len(f.params))
+        ]
+        made = run_graph(graph, {t.name: v for t, v in zip(graph.inputs, given, strict=True)})
+        want = evaluate(InferType()(IRModule({"main": f})), *given)
+        np.testing.assert_array_equal(made[graph.outputs[0].name].reshape(-1), want[0].reshape(-1), err_msg=name)
+
+
+def test_a_quantised_model_gives_the_same_numbers_everywhere():
+    model, x = network()
+    module = relay.transform.FakeQuantizationToInteger()(relay.frontend.from_onnx(model)[0])
+    (want,) = evaluate(module, x)
+    for target in ("llvm", TARGET):
+        library = build(module, target)
+        graph = GraphModule(library["default"](cpu()))
+        graph.run(x=x)
+        np.testing.assert_array_equal(graph.get_output(0).numpy(), want)
+    places = [row.place for row in library.placement.rows]
+    assert places.count("NPU") >= 4

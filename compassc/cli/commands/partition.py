@@ -31,6 +31,7 @@ compassc partition model.onnx --host nn.softmax --host 12 -o net.tar"""
 @options.target_option
 @options.model_shape_option
 @click.option("--params", type=options.INPUT, metavar="FILE", help="Parameters of a program, by name.")
+@click.option("--integers", is_flag=True, help="Compute what lies between DEQUANTIZE and QUANTIZE in integers.")
 @click.option("--host", multiple=True, metavar="OP|N", help="Run this operator, or call N, on the host. Repeatable.")
 @click.option("--npu", multiple=True, metavar="OP|N", help="Run only such operators and calls on the NPU. Repeatable.")
 @click.option(
@@ -47,6 +48,7 @@ def command(
     shapes: dict[str, tuple[int, ...]],
     params: Path | None,
     html: Path | None,
+    integers: bool,
     **chosen: object,
 ) -> None:
     """Which operators of a model run on the NPU, which on the host, and why.
@@ -58,11 +60,14 @@ def command(
     from compassc.relay.backend.build import build, partition
     from compassc.relay.backend.placement import SETTING
     from compassc.relay.backend.placement_page import placement_page
+    from compassc.relay.passes import fake_quantization_to_integer, infer_type
     from compassc.relay.programs import read_program
 
     name = targets.load(target or switches.TARGET.get()).name
     console.inputs.append(source)
     module, known = read_program(source, shapes, params)
+    if integers:
+        module = fake_quantization_to_integer.run(infer_type.run(module))
     with PassContext(opt_level=3, config={SETTING: chosen}):
         if output is None:
             placement = partition(module, name, known)

@@ -124,7 +124,7 @@ def placed(module: IRModule, mod_name: str = "default", build_region: BuildRegio
     `build_region`: makes the program of one; what it refuses is none."""
     names = pipeline_names("optimize", FOLDER)
     own = [n for n in names[: names.index(fuse_ops.NAME)] if n not in (qnn_legalize.NAME, qnn_canonicalize_ops.NAME)]
-    module = _after(module, [*own, "ToGraphNormalForm", "InferType"])
+    module = _after(make("FoldConstant", fold_qnn=True)(module), [*own, "ToGraphNormalForm", "InferType"])
     return place(module, why_not, mod_name, build_region)
 
 

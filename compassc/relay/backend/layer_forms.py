@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import select
 from compassc.importers.onnx.names import SAME, SAME_REDUCTIONS
+from compassc.importers.onnx.operators.activations import clipped
 from compassc.importers.onnx.operators.elementwise import unary
 from compassc.importers.values import Refused, Value
 from compassc.relay.ops.convolution import SPACE, both_ends, several
@@ -31,6 +33,11 @@ OPSET = 21
 Form = Callable[..., Any]
 FORMS: dict[str, Form] = {}
 """What makes the layers of a call, by the operator's name."""
+OF_BYTES = frozenset(
+    "reshape squeeze expand_dims nn.batch_flatten transpose concatenate split strided_slice nn.pad tile broadcast_to clip maximum minimum "
+    "nn.relu nn.max_pool2d max min".split()
+)
+"""Operators whose layers do the same with int8 and uint8: they move numbers, or choose some."""
 
 
 class Layers(Building):
@@ -95,6 +102,8 @@ def rsqrt(b: Layers, a: Any, t: TensorType, x: Value) -> Value:
 
 @form("clip")
 def clip(b: Layers, a: Any, t: TensorType, x: Value) -> Any:
+    if not x.is_float:
+        return clipped(b, x, ceil(a.a_min), floor(a.a_max))
     return b.onnx("Clip", x, *[Value.of(np.asarray(v, np.float32)) for v in (a.a_min, a.a_max)])
 
 

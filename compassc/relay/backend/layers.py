@@ -18,8 +18,9 @@ from compassc.importers.finishing import finished
 from compassc.importers.refusals import CONTRADICTIONS
 from compassc.importers.values import Refused, Value
 from compassc.relay.backend import quantised_layers
-from compassc.relay.backend.layer_forms import FORMS, Layers
+from compassc.relay.backend.layer_forms import FORMS, OF_BYTES, Layers
 from compassc.relay.backend.placement import supported
+from compassc.relay.backend.quantised_layers import BYTES
 from compassc.relay.backend.referenced import tensors_of
 from compassc.relay.backend.regions import COMPILER, PREBUILT
 from compassc.relay.contrib import register_pattern_table
@@ -46,8 +47,9 @@ def why_not(call: Call) -> str:
     made = tensors_of(call.checked_type)
     if any(is_dynamic(t) for t in [*given, *made]):
         return "its shapes are open"
-    if any(t.dtype != FLOAT for t in [*given, *made]):
-        return f"it is not of {FLOAT}"
+    kinds = {t.dtype for t in [*given, *made]}
+    if kinds != {FLOAT} and not (call.op.name in OF_BYTES and len(kinds) == 1 and kinds <= {*BYTES}):
+        return f"it is not of {FLOAT}" + (f", nor of {' or '.join(BYTES)}" if call.op.name in OF_BYTES else "")
     known = [t for a in call.args if isinstance(a, Constant) for t in _tensors(a)]
     if len(known) == len(given):
         return "all that it takes is known"

@@ -166,10 +166,15 @@ def rounded(x: Array) -> Array:
     return np.clip(np.nan_to_num(away.astype("float64")), -(2.0**31), 2.0**31 - 1).astype("int64")
 
 
-def quantized(x: Array, scale: Any, zero: Any, axis: int, dtype: str) -> Array:
+TIES_TO_EVEN = "TIES_TO_EVEN"
+"""The rounding of `quantize` in ONNX; else halves go away from zero."""
+
+
+def quantized(x: Array, scale: Any, zero: Any, axis: int, dtype: str, rounding: str = "None") -> Array:
     """Reals as numbers of a scale and a zero point."""
     scale, zero = (on_axis(v, axis, max(x.ndim, 1)) for v in (scale, zero))
-    return limited(rounded(x / scale.astype("float32")) + zero.astype("int64"), dtype)
+    exact = x / scale.astype("float32")
+    return limited(rounded(np.rint(exact) if rounding == TIES_TO_EVEN else exact) + zero.astype("int64"), dtype)
 
 
 def dequantized(x: Array, scale: Any, zero: Any, axis: int, dtype: str = "float32") -> Array:

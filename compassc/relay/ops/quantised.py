@@ -19,7 +19,16 @@ from compassc.relay.expr import Expr, Tuple, const
 from compassc.relay.operators import OPERATORS
 from compassc.relay.ops.convolution import conv_reference, conv_rule, prepared, transposed_reference, transposed_rule
 from compassc.relay.ops.declare import ANCHOR, OPAQUE, VOID, declare, expression, record
-from compassc.relay.ops.fixed_point import dequantized, limited, on_axis, quantized, requantization, requantized, scaled
+from compassc.relay.ops.fixed_point import (
+    TIES_TO_EVEN,
+    dequantized,
+    limited,
+    on_axis,
+    quantized,
+    requantization,
+    requantized,
+    scaled,
+)
 from compassc.relay.ops.relations import axis_of, differ, require, shaped, stretched, tensors
 from compassc.relay.types import Related, TensorType, TupleType, Type
 
@@ -74,6 +83,7 @@ def _requantize_rule(a: Any, x: TensorType, s: Type, z: Type, new_s: Type, new_z
 def _quantize_rule(a: Any, x: TensorType, s: Type, z: Type) -> Type:
     _one_of(x, ("float32",), "the input")
     _parameters(x, a.axis, ("output", s, z))
+    require(a.rounding in ("None", TIES_TO_EVEN), lambda: f"rounding is None or {TIES_TO_EVEN}, not '{a.rounding}'")
     return shaped(x, x.shape, _result(a.out_dtype, ("int8", "uint8", "int16", "uint16", "int32")))
 
 
@@ -103,9 +113,11 @@ declare(
     reference=lambda a, t, x, s, z, ns, nz: requantized(x, (s, z), (ns, nz), a.axis, a.out_dtype, requantization(a.rounding, a.compute_dtype)),
 )  # fmt: skip
 declare(
-    "qnn.quantize", 'data, output_scale, output_zero_point, axis=-1, out_dtype="int8"', _quantize_rule, OPAQUE,
+    "qnn.quantize", 'data, output_scale, output_zero_point, axis=-1, out_dtype="int8", rounding="None"', _quantize_rule, OPAQUE,
     sample((2, 3, 4), _s(0.1), _z(3), out_dtype="int8"), sample((2, 3, 4), _s(0.1, 0.2, 0.3), _z(1, 2, 3), axis=1, out_dtype="uint8"),
-    record=record("QuantizeAttrs", out_dtype=..., axis=-1), reference=lambda a, t, x, s, z: quantized(x, s, z, a.axis, a.out_dtype),
+    sample((2, 3, 4), _s(0.5), _z(3), out_dtype="int8", rounding=TIES_TO_EVEN),
+    record=record("QuantizeAttrs", out_dtype=..., axis=-1, rounding="None"),
+    reference=lambda a, t, x, s, z: quantized(x, s, z, a.axis, a.out_dtype, a.rounding),
     level=11, TNonComputational=True,
 )  # fmt: skip
 declare(

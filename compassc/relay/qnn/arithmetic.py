@@ -161,10 +161,18 @@ def requantized(x: Expr, own: Parameters, out: Parameters, rank: int, dtype: str
     return limited(_within_word(whole), dtype)
 
 
-def quantized(x: Expr, out: Parameters, scale_type: Type, rank: int, dtype: str) -> Expr:
+def to_even(x: Expr) -> Expr:
+    """float32 numbers to the nearest, ties to even: the operator `round` takes them away from zero."""
+    tie = call("equal", call("subtract", x, call("floor", x)), scalar(0.5, "float32"))
+    even = call("multiply", call("round", call("multiply", x, scalar(0.5, "float32"))), scalar(2, "float32"))
+    return call("where", tie, even, call("round", x))
+
+
+def quantized(x: Expr, out: Parameters, scale_type: Type, rank: int, dtype: str, rounding: str = "None") -> Expr:
     """Reals as numbers of a scale and a zero point; what is no number as 0."""
     quotient = call("divide", x, lying(out.scale, scale_type, out.axis, rank))
-    number = call("where", call("isnan", quotient), scalar(0, "float32"), call("round", quotient))
+    whole = to_even(quotient) if rounding == fixed_point.TIES_TO_EVEN else call("round", quotient)
+    number = call("where", call("isnan", quotient), scalar(0, "float32"), whole)
     return limited(_with(_within_word(number), out, rank, "int64"), dtype)
 
 

@@ -56,7 +56,7 @@ def _requantize(a: Attrs, args: Args, types: Types) -> Expr:
 
 
 def _quantize(a: Attrs, args: Args, types: Types) -> Expr:
-    return quantized(args[0], _pair(args, types, 1, a.axis), types[1], _rank(types), a.out_dtype)
+    return quantized(args[0], _pair(args, types, 1, a.axis), types[1], _rank(types), a.out_dtype, a.rounding)
 
 
 def _dequantize(a: Attrs, args: Args, types: Types) -> Expr:

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from compassc.importers.onnx.convert import Conversion
 
 MICROSOFT = "com.microsoft"
+SKIP_EPSILON = 1e-12
+"""What normalisations of sums add where they do not say it."""
+operator("QuantizeLinear", domain=MICROSOFT)(quantize)
+operator("DequantizeLinear", domain=MICROSOFT)(dequantize)
 
 # -- normalisations and activations
 
@@ -38,7 +42,7 @@ def simplified_layer_norm(
 
 @operator("SkipSimplifiedLayerNormalization", domain=MICROSOFT)
 def skip_simplified_layer_norm(
-    b: Building, x: Value, skip: Value, scale: Value, bias: Value | None = None, *, epsilon: float = 1e-5
+    b: Building, x: Value, skip: Value, scale: Value, bias: Value | None = None, *, epsilon: float = SKIP_EPSILON
 ) -> list[Value]:
     """The fourth output is the sum that is normalised."""
     total = _sum(b, x, skip, bias)
@@ -55,7 +59,7 @@ def skip_layer_norm(
     shift: Value | None = None,
     bias: Value | None = None,
     *,
-    epsilon: float = 1e-5,
+    epsilon: float = SKIP_EPSILON,
 ) -> list[Value]:
     if any(b.outputs()[1:3]):
         raise Refused("its mean and deviation are not supported as outputs")
@@ -145,19 +149,29 @@ def matmul_n_bits(
     accuracy_level: int = 0,
 ) -> Value:
     """Weights [N, blocks, bytes] by blocks with scales of their own."""
-    if bits not in (4, 8) or (order is not None and order.size):
-        raise Refused(f"weights of {bits} bits, or in an order of groups, are not supported")
-    blocks = -(-K // block_size)
-    whole = _unpacked(w, bits).reshape(N, blocks, -1)[:, :, :block_size].astype(np.float32)
+    if order is not None and order.size:
+        raise Refused("weights in an order of groups are not supported")
+    weights = blocks_of_weights(w, scales, zeros, (N, K), bits, block_size)
+    return fully_connected(b, x, weights.astype(x.dtype), None if bias is None else bias.reshape(-1))
+
+
+def blocks_of_weights(
+    w: Array, scales: Array, zeros: Array | None, shape: tuple[int, int], bits: int, block_size: int
+) -> Array:
+    """Weights [N, K] of 4 or 8 bits with a scale, and perhaps a zero point, for each block, as float32. Refused for other bits."""
+    if bits not in (4, 8):
+        raise Refused(f"weights of {bits} bits are not supported")
+    n, k = shape
+    blocks = -(-k // block_size)
+    whole = _unpacked(w, bits).reshape(n, blocks, -1)[:, :, :block_size].astype(np.float32)
     if zeros is None:
-        offset: Array = np.full(b.room(N, blocks, each=4), 1 << (bits - 1), np.float32)
+        offset: Array = np.full((1, 1), 1 << (bits - 1), np.float32)
     elif zeros.dtype == np.uint8:
-        offset = _unpacked(zeros.reshape(N, -1), bits)[:, :blocks].astype(np.float32)
+        offset = _unpacked(zeros.reshape(n, -1), bits)[:, :blocks].astype(np.float32)
     else:
-        offset = zeros.reshape(N, blocks).astype(np.float32)
-    real = (whole - offset[..., None]) * scales.reshape(N, blocks, 1).astype(np.float32)
-    weights = real.reshape(N, -1)[:, :K].astype(x.dtype)
-    return fully_connected(b, x, weights, None if bias is None else bias.reshape(-1))
+        offset = zeros.reshape(n, blocks).astype(np.float32)
+    real = (whole - offset[..., None]) * scales.reshape(n, blocks, 1).astype(np.float32)
+    return np.asarray(real.reshape(n, -1)[:, :k])
 
 
 def _unpacked(array: Array, bits: int) -> Array:

@@ -13,6 +13,7 @@ from compassc.relay.frontend.operators.elementwise import rounded
 from compassc.relay.frontend.operators.linear import matmul_of_integers
 from compassc.relay.frontend.operators.windows import conv_of_integers
 from compassc.relay.frontend.terms import Expressions, Term, operator
+from compassc.relay.ops.fixed_point import TIES_TO_EVEN
 
 
 def spread(b: Expressions, x: Term, each: Term, axis: int, block: int = 0) -> Term:
@@ -36,6 +37,26 @@ def limited(b: Expressions, x: Term, dtype: Any) -> Term:
     return b.cast(b.call("minimum", b.call("maximum", x, low), high), dtype)
 
 
+def _parameters(
+    b: Expressions, x: Term, scale: Term, zero: Term | None, axis: int, block: int
+) -> tuple[Term, Term] | None:
+    """Scale and zero point as operators of quantised numbers take them: scalars, or one for each place of an axis. None where
+    they are others."""
+    if scale.kind != "float32" or block or scale.rank > 1:
+        return None
+    one = not scale.rank or scale.shape == (1,) and (x.rank != 1 or x.shape == (1,))
+    if not one and (not x.rank or x.shape[x.axis(axis)] != scale.shape[0]):
+        return None
+    points = b.of(np.zeros(scale.shape, np.int32)) if zero is None else b.cast(zero, "int32")
+    if points.shape != scale.shape:
+        return None
+    if one and scale.rank:
+        scale, points = (
+            b.known(v.array.reshape(())) if v.array is not None else b.reshape(v, []) for v in (scale, points)
+        )
+    return scale, points
+
+
 @operator("QuantizeLinear")
 def quantize(
     b: Expressions, x: Term, scale: Term, zero: Term | None = None, *, axis: int = 1, saturate: int = 1, block_size: int = 0,
@@ -46,6 +67,15 @@ def quantize(
     if dtype.kind not in "iu" or dtype.name not in ("int8", "uint8", "int16", "uint16"):
         raise Refused(f"numbers of {dtype} have no expression")
     kind = numpy_type(precision).name if precision else scale.kind
+    if x.kind == kind == "float32" and (found := _parameters(b, x, scale, zero, axis, block_size)) is not None:
+        return b.call(
+            "qnn.quantize",
+            x,
+            *found,
+            axis=x.axis(axis) if found[0].rank else -1,
+            out_dtype=dtype.name,
+            rounding=TIES_TO_EVEN,
+        )
     real, each = b.cast(x, kind), b.cast(scale, kind)
     whole = b.cast(rounded(b, b.call("divide", real, spread(b, x, each, axis, block_size))), "float32")
     if zero is not None:
@@ -66,6 +96,9 @@ def dequantize(
 ) -> Term:
     if x.kind not in ("int8", "uint8", "int16", "uint16", "int32"):
         raise Refused(f"numbers of {x.dtype} have no expression")
+    found = _parameters(b, x, scale, zero, axis, block_size)
+    if found is not None and not output_dtype:
+        return b.call("qnn.dequantize", x, *found, axis=x.axis(axis) if found[0].rank else -1, out_dtype="float32")
     wide = b.cast(x, "int32")
     if zero is not None and not (zero.array is not None and not zero.array.any()):
         wide = b.call("subtract", wide, b.cast(spread(b, x, zero, axis, block_size), "int32"))
@@ -73,7 +106,7 @@ def dequantize(
     return b.cast(made, numpy_type(output_dtype)) if output_dtype else made
 
 
-def _requantised(b: Expressions, sums: Term, x_scale: Term, w_scale: Term, scale: Term, zero: Term, axis: int) -> Term:
+def requantised(b: Expressions, sums: Term, x_scale: Term, w_scale: Term, scale: Term, zero: Term, axis: int) -> Term:
     """Sums as numbers of another scale."""
     factor = b.call("multiply", b.cast(x_scale, "float32"), b.cast(w_scale, "float32"))
     factor = b.call("divide", factor, b.cast(scale, "float32"))
@@ -90,7 +123,7 @@ def qlinear_conv(
 ) -> Term:  # fmt: skip
     sums = conv_of_integers(b, x, w, x_zero, w_zero, asked=asked, group=group)
     sums = sums if bias is None else b.call("nn.bias_add", sums, bias, axis=1)
-    return _requantised(b, sums, x_scale, w_scale, scale, zero, 1)
+    return requantised(b, sums, x_scale, w_scale, scale, zero, 1)
 
 
 @operator("QLinearMatMul")
@@ -98,4 +131,4 @@ def qlinear_matmul(
     b: Expressions, x: Term, x_scale: Term, x_zero: Term, y: Term, y_scale: Term, y_zero: Term, scale: Term, zero: Term
 ) -> Term:
     sums = matmul_of_integers(b, x, y, x_zero, y_zero)
-    return _requantised(b, sums, x_scale, y_scale, scale, zero, sums.rank - 1)
+    return requantised(b, sums, x_scale, y_scale, scale, zero, sums.rank - 1)
