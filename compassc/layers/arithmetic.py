@@ -32,6 +32,24 @@ def requantise(values: Array, scale: Number, shift: Number, zero: Number, low: N
     return saturate(np.rint(exact) - zero, low, high)
 
 
+UPWARD, TWICE_UPWARD, TWICE_TONEAREST = "UPWARD", "TWICE_UPWARD", "TWICE_TONEAREST"
+"""How products with multipliers of 31 bits are rounded: once, halves up; or as the high word, halves up, which is shifted and rounded
+again, with halves up or away from zero."""
+
+
+def fixed_point(values: Array, scale: Number, shift: Number, rounding: str) -> Array:
+    """Whole numbers of 32 bits times scale / 2^shift, a scale of 31 bits, in int64."""
+    scale, shift = np.asarray(scale, np.int64), np.asarray(shift, np.int64)
+    left, right = np.maximum(31 - shift, 0), np.maximum(shift - 31, 0)
+    product = (values.astype(np.int64) << left) * scale
+    if rounding == UPWARD:
+        return np.asarray((product + (np.int64(1) << (right + 30))) >> (right + 31))
+    high = (product + (1 << 30)) >> 31
+    half = (np.int64(1) << right) >> 1
+    down = (high < 0) & (right > 0) if rounding == TWICE_TONEAREST else 0
+    return np.asarray((high + half - down) >> right)
+
+
 def requantise_as(
     dtype: str, values: Array, scale: Number, shift: Number, zero: Number, low: Number, high: Number
 ) -> Array:

@@ -500,3 +500,22 @@ def saturate_product(a, b):
     limit = S.vsel(S.vbcast(S.u32(0x80000000), lanes=32), S.u32(0x7FFFFFFF), negative)
     size = S.vsel(limit, S.min(size, limit), beyond != S.u32(0))
     a = S.vsel(0 - S.cast(size, "int32"), S.cast(size, "int32"), negative)
+
+
+@S.macro
+def high_word(value, upper, lower, nudge):
+    """int32 lanes times upper * 2^15 + lower (16 and 15 bits) plus nudge * 2^15, over 2^31, rounded down."""
+    low = S.cast(value & 0xFFFF, "uint32")
+    first = low * S.cast(upper, "uint32")
+    second = low * S.cast(lower, "uint32")
+    far = (value >> 16) * upper + S.cast(first >> 16, "int32")
+    near = (value >> 16) * lower + S.cast(second >> 16, "int32")
+    rest = S.cast(first & 0xFFFF, "int32") + S.cast((second & 0xFFFF) >> 15, "int32") + nudge
+    value = far + ((near + (rest >> 1)) >> 15)
+
+
+@S.macro
+def shifted_again(value, away, shift, before, one):
+    """int32 lanes over 2^shift, halves up, or away from zero where `away` is -1 (else 0): `before` is shift - 1 and `one` 1, or both 0."""
+    moved = value + ((value >> 31) & away)
+    value = (moved >> shift) + ((moved >> before) & one)

@@ -14,13 +14,14 @@ import numpy as np
 
 from compassc.ir.dtypes import dtype as data_type
 from compassc.ir.errors import ExpressionError
+from compassc.layers import arithmetic
 from compassc.relay.ops.elementwise import fixed_point
 
 Array = Any
 """An array of NumPy."""
 
 
-TWICE = ("TWICE_UPWARD", "TWICE_TONEAREST")
+TWICE = (arithmetic.TWICE_UPWARD, arithmetic.TWICE_TONEAREST)
 """Roundings of runtimes that keep the high word of the product, rounded (halves up), and then shift it, which rounds again."""
 
 
@@ -94,14 +95,6 @@ def second_shift(e: Array) -> tuple[Array, Array]:
     return right, (np.int64(1) << right) >> 1
 
 
-def _twice(x: Array, q: Array, e: Array, away: bool) -> Array:
-    """x times q * 2^(e - 31), rounded as the high word of x * 2^max(e, 0) and again; `away`: the second time with halves away from 0."""
-    high = np.asarray(fixed_point(x, q, np.maximum(e, 0), np.zeros_like(e))).astype("int64")
-    right, half = second_shift(e)
-    nudge = np.where((high < 0) & (right > 0), half - 1, half) if away else half
-    return np.asarray((high + nudge) >> right).astype("int32")
-
-
 def parts(factor: Any) -> tuple[Array, Array]:
     """Factors as q and e of `fixed_point_multiplier`, in int64. Below 2^-32 they take any number of 32 bits to 0.
     ExpressionError for those that no shift of 64 bits multiplies by."""
@@ -133,7 +126,7 @@ def scaled(x: Array, factor: Any, how: Requantization) -> Array:
     if how.rounding == "TONEAREST":
         return _to_nearest(x, q, e)
     if how.rounding in TWICE:
-        return _twice(x, q, e, how.rounding == "TWICE_TONEAREST")
+        return arithmetic.fixed_point(x, q, 31 - e, how.rounding).astype("int32")
     return np.asarray(fixed_point(x, q, np.maximum(e, 0), np.maximum(-e, 0)))
 
 

@@ -16,6 +16,7 @@ from compassc.layers.families.eltwise.reference import (
     eltwise,
     eltwise_body,
     fake_quantise,
+    fixed_point_layer,
     is_inf,
     is_nan,
     is_nan_body,
@@ -161,6 +162,19 @@ TABLE = (
                 "clip_mode", "word", "SATURATION, TRUNCATION: wrap around, or BITS: read as they are", "SATURATION"
             ),
             Attribute("ignore_scale_zp", "flag", "zero points are not applied", "false"),
+        ),
+        pattern=PatternKind.ELEMENTWISE,
+    ),
+    Row(
+        "FixedPoint",
+        "Whole numbers times multipliers of 31 bits, one or one per channel, rounded as runtimes of quantised models do.",
+        "rare",
+        fixed_point_layer,
+        (
+            Attribute("axis", "int", "the axis of the channels", "last"),
+            Attribute("rounding", "word", "UPWARD: once; TWICE_UPWARD or TWICE_TONEAREST: the high word, then its shift", "UPWARD"),
+            Attribute("x_zero_point", "int", "subtracted before", "0"),
+            Attribute("y_zero_point", "int", "added behind", "0"),
         ),
         pattern=PatternKind.ELEMENTWISE,
     ),

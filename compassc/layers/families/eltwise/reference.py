@@ -11,7 +11,11 @@ from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import INTEGER_TYPES, numpy_dtype
 from compassc.layers.arithmetic import (
     TRUNCATED_DTYPES,
+    TWICE_TONEAREST,
+    TWICE_UPWARD,
+    UPWARD,
     dequantise,
+    fixed_point,
     look_up,
     quantise,
     requantise,
@@ -330,6 +334,32 @@ def dequantise_layer(layer: Layer, x: Array) -> Array:
         shape[source.axis if source.axis is not None else -1] = np.size(source.scale)
         return dequantise(x.astype(np.int64), np.reshape(source.scale, shape), np.reshape(source.zero, shape))
     return dequantise(x.astype(np.int64), source.scalar_scale, source.scalar_zero)
+
+
+def fixed_point_terms(layer: Layer) -> tuple[Array, Array, str]:
+    """The multipliers and shifts, one or those of each channel, and the rounding. LayerError for others than kernels have."""
+    rank = len(layer.input.shape)
+    channels = layer.input.shape[layer.axis("axis", rank - 1)] if rank else 1
+    given = layer.scale_shift(of=channels if "scale" in layer.constants else 1)
+    scale, shift = np.broadcast_arrays(*(np.asarray(v, np.int64).reshape(-1) for v in given))
+    rounding = layer.word("rounding", UPWARD, (UPWARD, TWICE_UPWARD, TWICE_TONEAREST))
+    if scale.min() < 0 or scale.max() >= 1 << 31 or shift.min() < 1 or shift.max() > 62:
+        raise LayerError(
+            f"multipliers from {scale.min()} to {scale.max()} over 2^{shift.min()} to 2^{shift.max()} are none of 31 bits"
+        )
+    return scale, shift, rounding
+
+
+def fixed_point_layer(layer: Layer, x: Array) -> Array:
+    """Whole numbers times multipliers of 31 bits."""
+    if not (layer.input.is_integer and layer.output.is_integer):
+        raise LayerError(f"it makes {layer.output.dtype} of {layer.input.dtype}, expected whole numbers")
+    scale, shift, rounding = fixed_point_terms(layer)
+    axis, rank = layer.axis("axis", x.ndim - 1), x.ndim
+    along = [-1 if a == axis and scale.size > 1 else 1 for a in range(rank)]
+    centred = x.astype(np.int64) - layer.integer("x_zero_point", 0)
+    made = fixed_point(centred, scale.reshape(along), shift.reshape(along), rounding)
+    return saturate(made + layer.integer("y_zero_point", 0), layer.output.low, layer.output.high)
 
 
 class Levels(NamedTuple):

@@ -20,7 +20,7 @@ FLOAT_WHOLE = 2**24
 """Integers up to this limit are exact in float32."""
 
 
-def _along_axis(k: LayerKernel, layer: Layer) -> None:
+def along_axis(k: LayerKernel, layer: Layer) -> None:
     """Sets the layout of this layer's numbers per channel in the kernel."""
     rank = len(layer.input.shape)
     axis = layer.axis("axis", rank - 1)
@@ -40,7 +40,7 @@ def _numbers(k: LayerKernel, layer: Layer, values: Array) -> Value:
 
 def channelwise(k: LayerKernel, layer: Layer, x: Value) -> Value:
     """BatchNorm, or with weights 1 BiasAdd."""
-    _along_axis(k, layer)
+    along_axis(k, layer)
     if has_float_scales(layer):
         return _with_float_scales(k, layer, x)
     scaled = layer.type == "BatchNorm"
