@@ -202,7 +202,10 @@ def _by_type(*rows: tuple[ShapeRule, str]) -> dict[str, ShapeRule]:
 
 
 RULES: dict[str, ShapeRule] = _by_type(
-    (same, "BatchNorm BiasAdd Softmax LogSoftmax Hardmax LRN Cumulate ReverseSequence ScatterElements ScatterND"),
+    (
+        same,
+        "BatchNorm BiasAdd FixedPoint Softmax LogSoftmax Hardmax LRN Cumulate ReverseSequence ScatterElements ScatterND",
+    ),
     (same, "InstanceNorm GroupNorm RMSNorm MVN Normalization NoOp Dummy"),
     (same, "Sort"),
     (reduced, "Moments"),

@@ -16,6 +16,8 @@ from compassc.relay.builders import build as built
 from compassc.relay.module import IRModule
 from compassc.relay.transform import InferType
 from tests.choosing import some
+from tests.importers import tflite_quantised
+from tests.importers.test_tflite_models import arrays_for
 from tests.relay.relay_values import evaluate
 from tests.relay.test_relay_contributed import network
 
@@ -125,33 +127,51 @@ def test_programs_give_the_same_numbers_beside_the_host():
     np.testing.assert_array_equal(graph.get_output(0).numpy(), exact(f, x))
 
 
-def test_what_would_be_other_numbers_stays_on_the_host_with_the_reason():
+def requantised(y: relay.Expr, scale: object, out: float, **more: object) -> relay.Expr:
+    c = relay.const
+    given = (c(np.asarray(scale, "float32")), c(np.int32(0)), c(np.float32(out)), c(np.int32(0)))
+    return built("qnn.requantize", y, *given, axis=1, out_dtype="int8", **more)
+
+
+def wide_sums() -> tuple[relay.Var, relay.Expr]:
+    """Products whose sums have no multiplier of 24 bits."""
     rng, c = np.random.default_rng(0), relay.const
-    wide = c(rng.integers(-127, 128, (32, 640)).astype("int8"))
     x = relay.var("x", shape=(2, 640), dtype="int8")
     zeros = [c(np.int32(3)), c(np.int32(0)), c(np.float32(0.02)), c(np.float32(0.03))]
-    dense = built("qnn.dense", x, wide, *zeros, units=32)
+    return x, built("qnn.dense", x, c(rng.integers(-127, 128, (32, 640)).astype("int8")), *zeros, units=32)
 
-    def ended(y: relay.Expr, scale: object, out: float, **more: object) -> relay.Function:
-        given = (c(np.asarray(scale, "float32")), c(np.int32(0)), c(np.float32(out)), c(np.int32(0)))
-        return relay.Function([x], built("qnn.requantize", y, *given, axis=1, out_dtype="int8", **more))
 
-    whys = {
-        "no multiplier of 24 bits gives the same numbers in channel": ended(dense, scales(rng, 32) / 50, 2.5),
-        "layers know no other rounding": ended(dense, 0.0006, 3.7, rounding="TONEAREST"),
-        "halves": ended(dense, 0.5, 1.0),
-        "beyond what layers multiply sums by": ended(dense, 3.0, 0.5),
-        "is no qnn.conv2d or qnn.dense": ended(built("cast", x, "int32"), 0.5, 1.0),
-    }
-    for why, f in whys.items():
-        rows = partition(IRModule({"main": f}), TARGET).rows
-        last = next(row for row in some(rows) if row.operator == "qnn.requantize")
-        assert {row.place for row in rows} == {"host"}
-        assert (why if why != "halves" else "no multiplier of 24 bits") in last.why
-    library = build(IRModule({"main": whys["halves"]}), TARGET)
-    graph, given = GraphModule(library["default"](cpu())), data(whys["halves"])
+def test_what_one_layer_does_not_compute_alike_is_multiplied_by_31_bits():
+    """Sums, halves and roundings that fused layers have not, as layers of int32."""
+    x, dense = wide_sums()
+    scale = scales(np.random.default_rng(1), 32) / 50
+    ended = [
+        requantised(dense, scale, 2.5), requantised(dense, 0.5, 1.0),
+        *(requantised(dense, scale, 2.5, rounding=way) for way in ("TWICE_UPWARD", "TWICE_TONEAREST")),
+    ]  # fmt: skip
+    f = relay.Function([x], relay.Tuple(ended))
+    library = build(IRModule({"main": f}), TARGET)
+    assert {row.place for row in library.placement.rows} == {"NPU"}
+    graph, given = GraphModule(library["default"](cpu())), data(f)
     graph.run(x=given)
-    np.testing.assert_array_equal(graph.get_output(0).numpy(), exact(whys["halves"], given))
+    for i, want in enumerate(some(evaluate(InferType()(IRModule({"main": f})), given))):
+        np.testing.assert_array_equal(graph.get_output(i).numpy(), want)
+
+
+def test_what_would_be_other_numbers_stays_on_the_host_with_the_reason():
+    _, dense = wide_sums()
+    y = relay.var("y", shape=(2, 32), dtype="int32")
+    huge = relay.const(np.int32(2**31 - 1))
+    whys = {
+        "layers do not round TONEAREST": requantised(dense, 0.0006, 3.7, rounding="TONEAREST"),
+        "beyond 32 bits": built("add", dense, huge),
+        "it is not of float32 or int8 or uint8 or int32": built("maximum", built("cast", y, "int64"), relay.const(3, "int64")),
+        "layers do not cast int32 to int64": built("cast", y, "int64"),
+        "numbers of 32 bits have a zero point": built("qnn.requantize", y, relay.const(0.1), relay.const(1), relay.const(0.2), relay.const(0), out_dtype="int8"),
+    }  # fmt: skip
+    for why, e in whys.items():
+        rows = partition(IRModule({"main": relay.Function(relay.analysis.free_vars(e), e)}), TARGET).rows
+        assert rows[-1].place == "host" and why in rows[-1].why, rows[-1].why
 
 
 def test_choices_of_the_user_hold_for_them():
@@ -200,5 +220,16 @@ def test_a_quantised_model_gives_the_same_numbers_everywhere():
         graph = GraphModule(library["default"](cpu()))
         graph.run(x=x)
         np.testing.assert_array_equal(graph.get_output(0).numpy(), want)
-    places = [row.place for row in library.placement.rows]
-    assert places.count("NPU") >= 4
+    assert [row.operator for row in library.placement.rows if row.place == "host"] == ["qnn.quantize"]
+
+
+def test_a_model_of_tflite_gives_the_same_numbers_everywhere():
+    content = tflite_quantised.build("network")
+    module, given = relay.frontend.from_tflite(content)[0], arrays_for(content, "network")
+    (want,) = evaluate(module, *given)
+    for target in ("llvm", TARGET):
+        library = build(module, target)
+        graph = GraphModule(library["default"](cpu()))
+        graph.run(**{module["main"].params[0].name_hint: given[0]})
+        np.testing.assert_array_equal(graph.get_output(0).numpy(), want)
+    assert {row.operator for row in library.placement.rows if row.place == "host"} == {"qnn.quantize"}

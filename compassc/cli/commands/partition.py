@@ -60,14 +60,11 @@ def command(
     from compassc.relay.backend.build import build, partition
     from compassc.relay.backend.placement import SETTING
     from compassc.relay.backend.placement_page import placement_page
-    from compassc.relay.passes import fake_quantization_to_integer, infer_type
     from compassc.relay.programs import read_program
 
     name = targets.load(target or switches.TARGET.get()).name
     console.inputs.append(source)
-    module, known = read_program(source, shapes, params)
-    if integers:
-        module = fake_quantization_to_integer.run(infer_type.run(module))
+    module, known = read_program(source, shapes, params, integers)
     with PassContext(opt_level=3, config={SETTING: chosen}):
         if output is None:
             placement = partition(module, name, known)

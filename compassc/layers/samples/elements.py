@@ -115,11 +115,18 @@ def _fixed_point(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if not x.is_integer:
         return None
     channels = x.shape[-1] if x.shape else 1
-    each = {"scale": draw.array("uint32", channels, low=1 << 30, high=(1 << 31) - 1), "shift": draw.array("int8", channels, low=31, high=40)}
+    each = {
+        "scale": draw.array("uint32", channels, low=1 << 30, high=(1 << 31) - 1),
+        "shift": draw.array("int8", channels, low=31, high=40),
+    }
     one = {"scale_value": 1518500250, "scale_type": "uint32", "shift_value": 33, "shift_type": "int8"}
     per_channel = bool(draw.choice((True, False)))
     out = draw.plain(x.shape, draw.choice(("int8", "uint8", "int16")))
-    given = {"x_zero_point": 3, "y_zero_point": -2, "rounding": draw.choice(("UPWARD", "TWICE_UPWARD", "TWICE_TONEAREST"))}
+    given = {
+        "x_zero_point": 3,
+        "y_zero_point": -2,
+        "rounding": draw.choice(("UPWARD", "TWICE_UPWARD", "TWICE_TONEAREST")),
+    }
     return layer_of(draw, kind, [x], out, each if per_channel else None, **given, **({} if per_channel else one))
 
 

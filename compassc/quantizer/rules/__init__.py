@@ -21,7 +21,7 @@ RULES: dict[str, Rule] = {}
 WHOLE = "it is of whole numbers, which stay what they are"
 NO_RULE: dict[str, str] = {
     **dict.fromkeys(
-        "DivMod BitShift Bitwise MatMulInteger ConvInteger Switch CollapseRepeated AccidentalHits YuvToRgb RgbToYuv "
+        "DivMod BitShift FixedPoint Bitwise MatMulInteger ConvInteger Switch CollapseRepeated AccidentalHits YuvToRgb RgbToYuv "
         "ConstantOfShape".split(),
         WHOLE,
     ),

@@ -17,16 +17,17 @@ from compassc.graph.graph import Graph
 from compassc.importers.finishing import finished
 from compassc.importers.refusals import CONTRADICTIONS
 from compassc.importers.values import Refused, Value
+from compassc.ir.errors import ExpressionError
 from compassc.relay.backend import quantised_layers
 from compassc.relay.backend.layer_forms import FORMS, OF_BYTES, Layers
 from compassc.relay.backend.placement import supported
-from compassc.relay.backend.quantised_layers import BYTES
 from compassc.relay.backend.referenced import tensors_of
 from compassc.relay.backend.regions import COMPILER, PREBUILT
+from compassc.relay.backend.whole_forms import BYTES, OF_WORDS, why_not_whole
 from compassc.relay.contrib import register_pattern_table
 from compassc.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem
 from compassc.relay.infer.errors import error
-from compassc.relay.operators import Op, get
+from compassc.relay.operators import Op, get, op_name
 from compassc.relay.types import TensorType, TupleType, is_dynamic
 from compassc.relay.visit import post_order
 from compassc.targets import Target
@@ -34,22 +35,23 @@ from compassc.targets.target import NPU
 
 CODE = "relay-layers"
 FLOAT = "float32"
+OF_SEVERAL = frozenset([*(name for name in FORMS if name.startswith("qnn.")), "cast", "left_shift"])
+"""Operators of which each form says what types it takes."""
 
 
 def why_not(call: Call) -> str:
     """Why a typed call of an operator is no layer, in a few words; "" for one that is."""
     assert isinstance(call.op, Op)
-    if call.op.name.startswith("qnn."):
-        return quantised_layers.why_not(call)
     if call.op.name not in FORMS:
-        return "there is no layer for it"
+        return "there is no layer for it" + (
+            " that computes the same numbers" if call.op.name.startswith("qnn.") else ""
+        )
     given = [t for a in call.args for t in _tensors(a)]
     made = tensors_of(call.checked_type)
     if any(is_dynamic(t) for t in [*given, *made]):
         return "its shapes are open"
-    kinds = {t.dtype for t in [*given, *made]}
-    if kinds != {FLOAT} and not (call.op.name in OF_BYTES and len(kinds) == 1 and kinds <= {*BYTES}):
-        return f"it is not of {FLOAT}" + (f", nor of {' or '.join(BYTES)}" if call.op.name in OF_BYTES else "")
+    if why := _why_not_of_type(call, {t.dtype for t in [*given, *made]}):
+        return why
     known = [t for a in call.args if isinstance(a, Constant) for t in _tensors(a)]
     if len(known) == len(given):
         return "all that it takes is known"
@@ -60,6 +62,17 @@ def why_not(call: Call) -> str:
     except Refused as refused:
         return str(refused)
     return ""
+
+
+def _why_not_of_type(call: Call, kinds: set[str]) -> str:
+    """Why a call of tensors of these types is no layer; "" where types are no reason."""
+    name = op_name(call)
+    if kinds == {FLOAT} or name in OF_SEVERAL or name in OF_BYTES and len(kinds) == 1 and kinds <= {*BYTES}:
+        return why_not_whole(call) if name in OF_SEVERAL else ""
+    if name in OF_WORDS and kinds == {"int32"}:
+        return why_not_whole(call)
+    others = [*(BYTES if name in OF_BYTES else ()), *(["int32"] if name in OF_WORDS else ())]
+    return f"it is not of {' or '.join([FLOAT, *others])}"
 
 
 def _tensors(a: Expr) -> list[TensorType]:
@@ -112,6 +125,8 @@ def _made(b: Layers, call: Call, args: Sequence[Any]) -> Any:
     assert isinstance(call.op, Op)
     try:
         made = FORMS[call.op.name](b, call.attrs, call.checked_type, *args)
+    except ExpressionError as wrong:
+        raise Refused(wrong.message) from None
     except CONTRADICTIONS as wrong:
         raise Refused(f"its arguments and attributes contradict each other: {wrong}") from None
     for value, t in zip(made if isinstance(made, list) else [made], tensors_of(call.checked_type), strict=True):

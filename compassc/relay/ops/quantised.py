@@ -108,7 +108,7 @@ declare(
     _requantize_rule, OPAQUE, sample(_WORDS, _s(0.1), _z(3), _s(0.7), _z(-5), out_dtype="int8"),
     sample(_WORDS, _s(0.1, 0.2, 3.0), _z(0), _s(0.7), _z(1), axis=1, out_dtype="uint8", rounding="TONEAREST"),
     sample(_BYTES, _s(0.5), _z(1), _s(0.5), _z(-2), out_dtype="int32"),
-    sample(_WORDS, _s(0.1, 0.2, 3.0), _z(3), _s(0.7), _z(-5), axis=1, out_dtype="int8", rounding="TWICE_TONEAREST"), sample(_WORDS, _s(0.1), _z(3), _s(0.7), _z(-5), out_dtype="int8", compute_dtype="float32"),
+    sample(_WORDS, _s(0.1, 0.2, 3.0), _z(0), _s(0.7), _z(-5), axis=1, out_dtype="int8", rounding="TWICE_TONEAREST"), sample(_WORDS, _s(0.1), _z(3), _s(0.7), _z(-5), out_dtype="int8", compute_dtype="float32"),
     record=record("RequantizeAttrs", axis=-1, rounding="None", compute_dtype="None", out_dtype=VOID), TNonComputational=True, level=11,
     reference=lambda a, t, x, s, z, ns, nz: requantized(x, (s, z), (ns, nz), a.axis, a.out_dtype, requantization(a.rounding, a.compute_dtype)),
 )  # fmt: skip

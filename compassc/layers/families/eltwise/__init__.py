@@ -172,11 +172,16 @@ TABLE = (
         fixed_point_layer,
         (
             Attribute("axis", "int", "the axis of the channels", "last"),
-            Attribute("rounding", "word", "UPWARD: once; TWICE_UPWARD or TWICE_TONEAREST: the high word, then its shift", "UPWARD"),
+            Attribute(
+                "rounding",
+                "word",
+                "UPWARD: once; TWICE_UPWARD or TWICE_TONEAREST: the high word, then its shift",
+                "UPWARD",
+            ),
             Attribute("x_zero_point", "int", "subtracted before", "0"),
             Attribute("y_zero_point", "int", "added behind", "0"),
         ),
-        pattern=PatternKind.ELEMENTWISE,
+        pattern=PatternKind.BROADCAST,
     ),
     Row(
         "Quantize",
