@@ -18,6 +18,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError, UsageError, render
 from compass_runtime.profile.page import page
 from compass_runtime.profile.table import text
@@ -66,7 +67,7 @@ class Line:
         """The name of the kernel that is called."""
         return self.call.func.id if self.call is not None and isinstance(self.call.func, ast.Name) else None
 
-    def arguments(self, namespace: dict[str, Any]) -> list[Any]:
+    def arguments(self, namespace: dict[str, int]) -> list[Any]:
         """The values of the call's arguments."""
         call = ast.Expression(ast.Tuple(self.call.args if self.call is not None else [], ast.Load()))
         return list(eval(compile(ast.fix_missing_locations(call), "<%%compass>", "eval"), namespace))
@@ -76,7 +77,7 @@ def _usage(message: str) -> UsageError:
     return UsageError(f"%%compass: {message}", code="usage", help=USAGE)
 
 
-def compass(line: str, cell: str, namespace: dict[str, Any]) -> list[Any]:
+def compass(line: str, cell: str, namespace: dict[str, Array]) -> list[object]:
     """What the magic shows: objects with a form as HTML and one as text. CompassError for mistakes in line or cell."""
     wanted = Line.parse(line)
     kernel = _kernel(cell, wanted.kernel, namespace)
@@ -87,7 +88,7 @@ def compass(line: str, cell: str, namespace: dict[str, Any]) -> list[Any]:
     return shown
 
 
-def _kernel(cell: str, name: str | None, namespace: dict[str, Any]) -> PyPrimFunc:
+def _kernel(cell: str, name: str | None, namespace: dict[str, Array]) -> PyPrimFunc:
     """Run the cell, and give the kernel to build: the one called, or the only one that no other kernel of the cell calls."""
     path = _file(cell)
     exec(compile(cell, str(path), "exec", dont_inherit=True), namespace)  # noqa: S102 - a cell is the user's own program
@@ -133,7 +134,7 @@ def _code_page(built: Executor, name: str) -> str:
     return f"<details open><summary>C of {escape(name)}</summary><pre>{escape(built.c_code)}</pre></details>"
 
 
-def _profiled(built: Executor, arguments: list[Any]) -> Shown:
+def _profiled(built: Executor, arguments: list[object]) -> Shown:
     """Run the kernel with a profile: its table, and its page in a frame, whose style is its own."""
     built.profile(*arguments)
     profile = built.latest_profile

@@ -24,7 +24,7 @@ class Service:
         module, name = self._home
         return getattr(import_module(module), name)
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
+    def __call__(self, *args: object, **options: object) -> Any:
         return self.function()(*args, **options)
 
 

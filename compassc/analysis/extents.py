@@ -119,7 +119,7 @@ class _Slicer:
             self._statement(s, out)
         return out
 
-    def _accesses(self, root: E.Expr, out: list[Any]) -> None:
+    def _accesses(self, root: E.Expr, out: list[object]) -> None:
         stack = [root]
         while stack:
             e = stack.pop()
@@ -147,7 +147,7 @@ class _Slicer:
     def _outside(self, pointer: object) -> bool:
         return not isinstance(pointer, PointerType) or pointer.scope in self.scopes
 
-    def _chosen(self, cond: E.Expr, then: E.Expr | None, other: E.Expr | None, out: list[Any]) -> None:
+    def _chosen(self, cond: E.Expr, then: E.Expr | None, other: E.Expr | None, out: list[object]) -> None:
         """The accesses of expressions of which one is evaluated."""
         sides: list[list[Any]] = [[], []]
         for e, side in zip((then, other), sides):
@@ -176,7 +176,7 @@ class _Slicer:
             return ["min", mask, lanes]
         return ["between", 0, lanes]
 
-    def _element(self, buffer: E.Buffer, indices: tuple[E.Expr, ...], mask: object, out: list[Any]) -> None:
+    def _element(self, buffer: E.Buffer, indices: tuple[E.Expr, ...], mask: object, out: list[object]) -> None:
         """A subscript, or a vector of them where the last index is a Ramp."""
         if not self._outside(buffer.data.dtype):
             return
@@ -199,7 +199,7 @@ class _Slicer:
     def _function(self, e: E.FuncCall) -> Any:
         return ["call", e.func, *map(self.expr, e.args)]
 
-    def _statement(self, s: S.Stmt, out: list[Any]) -> None:
+    def _statement(self, s: S.Stmt, out: list[object]) -> None:
         if isinstance(s, (S.Let, S.Assign)):
             self._define(s, out, "let" if type(s) is S.Let else "set")
         elif type(s) is S.BufferStore:
@@ -221,7 +221,7 @@ class _Slicer:
         elif type(s) is S.Return:
             out.append(["return", None if s.value is None or s.value.dtype.is_vector else self.expr(s.value)])
 
-    def _define(self, s: S.Let | S.Assign, out: list[Any], word: str) -> None:
+    def _define(self, s: S.Let | S.Assign, out: list[object], word: str) -> None:
         kind = s.var.dtype
         if isinstance(kind, PointerType) or (isinstance(kind, DataType) and kind.is_scalar):
             out.append([word, self.name(s.var), self.expr(s.value)])
@@ -230,14 +230,14 @@ class _Slicer:
         elif s.var in self.names:  # a mask that stops being a tail mask
             out.append([word, self.name(s.var), ["between", 0, kind.lanes]])
 
-    def _for(self, s: S.For, out: list[Any]) -> None:
+    def _for(self, s: S.For, out: list[object]) -> None:
         start, stop, var = self.expr(s.min), self.expr(s.stop), self.name(s.loop_var)
         if s.kind == "tec":
             out.append(["tec", var, start, stop, self.body(s.body)])
         else:
             out.append(["for", var, start, stop, self.expr(s.step), self._turn(s.body)])
 
-    def _turn(self, body: S.Body) -> list[Any]:
+    def _turn(self, body: S.Body) -> list[object]:
         """The body of a loop. One that a `continue` ends is a loop of one turn itself, which the `continue` leaves; a
         `break` leaves that too, and says so."""
         jumps = set(_own_jumps(body))

@@ -76,7 +76,7 @@ def _ahead(s: list[Any], loop: list[Any]) -> int:
     return 0
 
 
-def _are_first_turns(s: list[Any], loop: list[Any], ahead: list[Any], turns: int) -> bool:
+def _are_first_turns(s: list[Any], loop: list[object], ahead: list[Any], turns: int) -> bool:
     """Whether a statement is the accesses of the first turns of a loop, as `ahead` has them for later ones."""
     _, _, start, stop, step, _ = loop
     for k in count():

@@ -155,7 +155,7 @@ def _role(i: int, p: E.Var, summary: Summary, entry: S.PrimFunc) -> str:
     return "const" if p.pointer_type.scope == "global.1" else "input"
 
 
-def _dims(p: E.Var, shapes: dict[str, list[Any]]) -> dict[str, Any]:
+def _dims(p: E.Var, shapes: dict[str, list[object]]) -> dict[str, object]:
     """The shape S.match_buffer gave: `shape` when constant, else `dims` with names of scalar parameters."""
     dims = shapes.get(p.name)
     if dims is None or None in dims:

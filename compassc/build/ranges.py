@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from compass_core.operators import OPERATORS, Range
 from compassc.build.values import Value, whole_range
@@ -11,7 +10,7 @@ from compassc.ir import exprs as E
 from compassc.ir.dtypes import DataType
 
 
-def range_of(x: Any) -> Range:
+def range_of(x: object) -> Range:
     """The range of an operand: a value, or a literal."""
     if isinstance(x, Value):
         return x.range
@@ -24,7 +23,7 @@ def kept(found: Range | None, t: DataType) -> Range:
     return found if found is not None and whole[0] <= found[0] and found[1] <= whole[1] else whole
 
 
-def of_operator(e: E.Expr, operands: Sequence[Any]) -> Range:
+def of_operator(e: E.Expr, operands: Sequence[object]) -> Range:
     """The range of an operator's expression."""
     if not isinstance(e, E.Binary) or len(operands) != 2:
         return whole_range(e.data_type)
@@ -34,7 +33,7 @@ def of_operator(e: E.Expr, operands: Sequence[Any]) -> Range:
     return kept(rule(range_of(operands[0]), range_of(operands[1])) if rule else None, e.data_type)
 
 
-def of_operation(name: str, t: DataType, operands: Sequence[Any]) -> Range:
+def of_operation(name: str, t: DataType, operands: Sequence[object]) -> Range:
     """The range of an operation's value, by its name and its type."""
     rule = RULES.get(name)
     if rule is None or not t.is_integer or t.is_bool:

@@ -157,7 +157,7 @@ class Pointer(Address):
     def name(self) -> str:
         return self.source if self.whole else f"({self.source})"
 
-    def as_ptr(self, dtype: Any) -> Pointer:
+    def as_ptr(self, dtype: object) -> Pointer:
         """The same address as a pointer to another type."""
         found = PointerValue.as_ptr(self, dtype)  # type: ignore[arg-type]
         return Pointer(found, f'{self}.as_ptr("{dtype}")')

@@ -183,7 +183,7 @@ def _parameter_tables(params: dict[str, Any]) -> list[Table]:
     ]
 
 
-def _parameter_rows(params: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+def _parameter_rows(params: list[dict[str, object]]) -> list[tuple[str, ...]]:
     return [tuple(_cell(param.get(column)) for column in PARAMETER_COLUMNS) for param in params]
 
 

@@ -138,7 +138,7 @@ def example(text: str) -> str:
 def chain(*decorators: Decorator) -> Decorator:
     """Several option decorators as one; help shows them in the order given."""
 
-    def apply(function: Callable[..., Any]) -> Callable[..., object]:
+    def apply(function: Callable[..., object]) -> Callable[..., object]:
         for decorator in reversed(decorators):
             function = decorator(function)
         return function

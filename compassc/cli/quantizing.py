@@ -90,7 +90,7 @@ MODELS_ONLY = (
 """What the options above are called among the parameters of a command."""
 
 
-def refuse(given: dict[str, Any]) -> None:
+def refuse(given: dict[str, object]) -> None:
     """UsageError when one of the options is given for something that is no model."""
     asked = {name: given.get(name) for name in (*MODELS_ONLY, "aiff")}
     asked["state"] = given.get("states") or None

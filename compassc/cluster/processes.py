@@ -61,7 +61,7 @@ class Worker:
             self.link.send((None if self._shared is shared else shared, part))
             self._shared = shared
 
-    def answer(self) -> tuple[str, Any, str] | None:
+    def answer(self) -> tuple[str, object, str] | None:
         """What it says of its part; None when it has ended."""
         try:
             answer: tuple[str, Any, str] = self.link.recv()

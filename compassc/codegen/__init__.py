@@ -40,7 +40,7 @@ def emit(legalised: IRModule, interface: Interface) -> CodegenResult:
     return CodegenResult(text, line_map(unit), parameters(legalised, interface, unit))
 
 
-def line_map(unit: Unit) -> dict[str, Any]:
+def line_map(unit: Unit) -> dict[str, object]:
     """`{"files": [...], "lines": [null or [file, line] or [file, line, parts], ...], "arrays": [...]}`: an item per line and array.
 
     `parts` are `[offset, file, line, column]`: from there on the line comes from another line of the kernel.

@@ -32,7 +32,7 @@ def write_build_record(build: Build) -> Path:
 
 
 def write_record(
-    folder: Path, target: str, records: Sequence[StageRecord], about: dict[str, Any], versions: Mapping[str, str]
+    folder: Path, target: str, records: Sequence[StageRecord], about: Mapping[str, object], versions: Mapping[str, str]
 ) -> Path:
     """Write the `build.yaml` of a folder: versions, target, what there is to say `about` the source, and the stages."""
     content = {
@@ -53,7 +53,7 @@ def write_record(
     return files.write(folder / "build.yaml", "".join(f"{line}\n" for line in _yaml(content, "")))
 
 
-def _parameter(build: Build, param: dict[str, Any]) -> dict[str, Any]:
+def _parameter(build: Build, param: dict[str, object]) -> dict[str, Any]:
     """A parameter with the shape or value that the build found or was given."""
     shown = {key: param[key] for key in _PARAMETER_KEYS if key in param}
     if param["name"] in build.shapes:

@@ -192,7 +192,7 @@ def _codegen(build: Build) -> list[Path]:
     ]
 
 
-def _with_digests(line_map: dict[str, Any], sources: frozenset[str]) -> dict[str, Any]:
+def _with_digests(line_map: dict[str, Any], sources: frozenset[str]) -> dict[str, object]:
     """The line map with the digests of its files; null for a file that has changed, or is not one of `sources`."""
     found = (file_digest(file) for file in line_map["files"])
     return {**line_map, "sha256": [digest if digest in sources else None for digest in found]}

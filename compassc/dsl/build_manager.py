@@ -30,6 +30,7 @@ from .analysis import PrimFuncInfo
 
 if TYPE_CHECKING:
     from compass_runtime.module import Module
+    from compassc.language.kernel import Kernel
 
     from .executor import Executor
 
@@ -118,7 +119,7 @@ class BuildManager:
         self._op_lib: tempfile.TemporaryDirectory[str] | None = None
 
     @_reported
-    def lower(self, inp: Any, name: str | None = None) -> IRModule:
+    def lower(self, inp: Kernel, name: str | None = None) -> IRModule:
         """The lowered IR of a kernel (a function decorated with S.prim_func, an IR function, or an IR module).
 
         `name` replaces the entry's symbol; of a module, the entry keeps its own. Raises CompassError for what is wrong
@@ -153,7 +154,7 @@ class BuildManager:
     @_reported
     def gen_op_lib(
         self,
-        inp: Any,
+        inp: PrimFunc | PyPrimFunc,
         name: str | None = None,
         output_path: str | os.PathLike[str] | None = None,
         verbose: bool = False,
@@ -176,7 +177,9 @@ class BuildManager:
         records: AbstractContextManager[None] = services.apply_history_best(Path(self.tuned))
         return records
 
-    def _op_lib_build(self, inp: Any, name: str | None, output_path: str | os.PathLike[str] | None) -> Build:
+    def _op_lib_build(
+        self, inp: PrimFunc | PyPrimFunc, name: str | None, output_path: str | os.PathLike[str] | None
+    ) -> Build:
         """A build whose object goes to `output_path`, or to its place in the output folder."""
         if output_path is not None:
             path = Path(os.path.expandvars(os.path.expanduser(output_path))).absolute()
@@ -213,14 +216,14 @@ class BuildManager:
             raise UsageError(f"cc_options cannot be split into words: {error}", code="cc-options") from None
         return flags + (DEBUG_FLAGS if control_options().is_debug else ())
 
-    def _folder(self) -> tuple[Path, Any]:
+    def _folder(self) -> tuple[Path, object]:
         """The folder of the files, and what keeps it alive."""
         if self.output_dir is not None:
             return self.output_dir, None
         keep = tempfile.TemporaryDirectory(prefix="compassc-")
         return Path(keep.name), keep
 
-    def _start(self, inp: Any, name: str | None, folder: Path) -> Build:
+    def _start(self, inp: object, name: str | None, folder: Path) -> Build:
         """A build that has its IR module: the parse stage for functions, the module itself otherwise."""
         from ..pass_manager import PassOptions
 
@@ -240,7 +243,7 @@ class BuildManager:
         build.files = {suffix: op_lib / (build.name + suffix) for suffix in _OP_LIB_SUFFIXES}
         return build
 
-    def parse(self, inp: Any, name: str | None = None) -> IRModule:
+    def parse(self, inp: object, name: str | None = None) -> IRModule:
         """The IR of a kernel as it is written, for this target; see `lower`."""
         inp = as_kernels(chosen(inp, self.target.name))
         if isinstance(inp, PyPrimFunc):
@@ -271,7 +274,7 @@ class InputError(UsageError, ValueError):
     """The argument of a build is not a kernel."""
 
 
-def build_module(module: Any, target: Any) -> Module:
+def build_module(module: IRModule, target: Any) -> Module:
     """The code generator of target kind `compass`: the module of an IR module's program."""
     from compass_runtime.compass_module import CompassModule
     from compassc.targets import signature
@@ -296,7 +299,7 @@ def _kernel_named(function: PrimFunc) -> PrimFunc:
     return function.replace(name="main_kernel") if function.name == "main" else function
 
 
-def _wrong_input(inp: Any) -> InputError:
+def _wrong_input(inp: object) -> InputError:
     shown = getattr(inp, "__name__", None)
     what = f"the function {shown}" if shown else f"a {type(inp).__name__}"
     from ..te import Schedule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from compass_core.errors import CompassError
 
@@ -12,8 +12,11 @@ from ..language.dispatch import LOCAL
 from ..language.functions import Macro, PyPrimFunc, SignatureError
 from ..settings.options import control_options
 
+if TYPE_CHECKING:
+    from compassc.pysim.values import PyVar
 
-def _run_kernel(func: PyPrimFunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+
+def _run_kernel(func: PyPrimFunc, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
     """A call in Python: of a sub-function by the kernel that this thread runs, else of an entry."""
     from ..pysim import call_sub, run_entry
 
@@ -34,7 +37,7 @@ def _run_kernel(func: PyPrimFunc, args: tuple[Any, ...], kwargs: dict[str, Any])
     return None
 
 
-def _run_macro(macro: Macro, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _run_macro(macro: Macro, args: tuple[PyVar, ...], kwargs: dict[str, object]) -> None:
     """A call of a macro that PySim has not pasted."""
     from ..pysim.macros import run_macro
 
@@ -43,12 +46,12 @@ def _run_macro(macro: Macro, args: tuple[Any, ...], kwargs: dict[str, Any]) -> N
 
 
 @overload
-def prim_func(func: Callable[..., Any], is_entry: bool = False, is_inline: bool | None = None) -> PyPrimFunc: ...
+def prim_func(func: Callable[..., object], is_entry: bool = False, is_inline: bool | None = None) -> PyPrimFunc: ...
 @overload
 def prim_func(
     func: None = None, is_entry: bool = False, is_inline: bool | None = None
 ) -> Callable[[Callable[..., Any]], PyPrimFunc]: ...
-def prim_func(func: Callable[..., Any] | None = None, is_entry: bool = False, is_inline: bool | None = None) -> Any:
+def prim_func(func: Callable[..., object] | None = None, is_entry: bool = False, is_inline: bool | None = None) -> Any:
     """Decorator of kernels and sub-functions.
 
     `is_inline`: True or False asks the C compiler to inline the function or not. `is_entry` is accepted for

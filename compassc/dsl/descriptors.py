@@ -66,7 +66,7 @@ def _shape(param: Mapping[str, Any], array: Array) -> list[int]:
     return list(array.shape) if array.dtype.name == element.name else [array.nbytes // element.size]
 
 
-def _index_of(array: Array, args: Sequence[Any]) -> int | None:
+def _index_of(array: Array, args: Sequence[object]) -> int | None:
     """The argument that is the array, or a part of it."""
     found = (i for i, arg in enumerate(args) if isinstance(arg, np.ndarray) and base_of(arg) is array)
     return next(found, None)
@@ -131,7 +131,7 @@ def _words(
     return words
 
 
-def _links(chain: DescChain, descriptor: Sequence[Any]) -> bool:
+def _links(chain: DescChain, descriptor: Sequence[object]) -> bool:
     return chain.kind == CONTROL_CHAIN and bool(descriptor[LENGTH]) and bool(descriptor[NEXT_LENGTH])
 
 

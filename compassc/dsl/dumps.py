@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compass_core import files
+from compass_core.arrays import Array
 
 from ..settings.options import control_options, dumps_tensors
 
@@ -39,7 +40,7 @@ def write_inputs(folder: Path, params: Sequence[Mapping[str, Any]], args: Sequen
     files.write(folder / "run_aipurun.sh", f"#!/bin/sh\n{line}\n", 0o777)
 
 
-def write_outputs(folder: Path, params: Sequence[Mapping[str, Any]], args: Sequence[Any]) -> None:
+def write_outputs(folder: Path, params: Sequence[Mapping[str, object]], args: Sequence[object]) -> None:
     """Writes npu_output.bin, npu_output.bin1, ..."""
     outputs = _given(params, args, "output")
     _write_tensors(folder, "output", outputs)
@@ -48,7 +49,7 @@ def write_outputs(folder: Path, params: Sequence[Mapping[str, Any]], args: Seque
             files.write(folder / f"npu_output.bin{i or ''}", _bytes(arg))
 
 
-def _write_tensors(folder: Path, role: str, args: Sequence[Any]) -> None:
+def _write_tensors(folder: Path, role: str, args: Sequence[object]) -> None:
     """The files that CPS_TVM_RUNTIME_DUMP asks for; their names contain the data type."""
     if dumps_tensors():
         for i, arg in enumerate(args):
@@ -57,7 +58,7 @@ def _write_tensors(folder: Path, role: str, args: Sequence[Any]) -> None:
 
 
 def write_pysim_outputs(
-    name: str, folder: Path | None, params: Sequence[ParamInfo] | None, args: Sequence[Any]
+    name: str, folder: Path | None, params: Sequence[ParamInfo] | None, args: Sequence[Array]
 ) -> None:
     """Writes gbuilder/pysim_output.bin, pysim_output.bin1, ... in the folder of the kernel's last build."""
     if folder is None or params is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -122,7 +122,7 @@ class Executor:
         names = ", ".join(p["name"] for p in self.params)
         return f"<Executor {self.name}({names})>"
 
-    def __call__(self, *args: Any) -> None:
+    def __call__(self, *args: object) -> None:
         """Run the kernel once; see the class."""
         if self._direct and len(args) == len(self.params):
             _run(self._program or self.program, args)
@@ -140,7 +140,7 @@ class Executor:
 
     run = __call__
 
-    def _run_once(self, program: Program, passed: Sequence[Any]) -> None:
+    def _run_once(self, program: Program, passed: Sequence[object]) -> None:
         if self.options.is_profile:
             self._run_profiled(program, passed)
         else:
@@ -170,7 +170,7 @@ class Executor:
 
     def benchmark(
         self,
-        *args: Any,
+        *args: object,
         repeat: int = 2,
         number: int = 3,
         min_repeat_ms: float = 0,
@@ -197,7 +197,7 @@ class Executor:
             program.caller.store(job, passed)
         return result
 
-    def schedule(self, *args: Any, seed: int = 0, explore: int = 0) -> None:
+    def schedule(self, *args: object, seed: int = 0, explore: int = 0) -> None:
         """Runs with the TECs taking turns, one at a time.
 
         `seed`: in the order it draws, the same every time. `explore`: in this many orders, each from the arrays'
@@ -224,7 +224,7 @@ class Executor:
                 orders.run_in_order(run, wanted.seed)
             program.caller.store(job, passed)
 
-    def check(self, *args: Any, modes: str = "all") -> list[CompassError]:
+    def check(self, *args: object, modes: str = "all") -> list[CompassError]:
         """Runs with checks and looks for `modes`: `bounds`, `race`, `uninit`, `dma`, `align`, several with commas, or
         `all`. CompassError with all that is wrong; then the output arrays stay as they are. Gives the warnings. Races
         between the groups of a kernel on several cores are not looked for.
@@ -240,14 +240,14 @@ class Executor:
             sys.stdout.write(for_stream(outcome.result.printf, sys.stdout))
         return outcome.warnings
 
-    def profile(self, *args: Any) -> int:
+    def profile(self, *args: object) -> int:
         """Runs once with counters in the kernel; prints and gives the total cycles, estimated by the target's cost
         model. `latest_profile` has the details; a page of them and a trace for Perfetto are written as
         `profile_output.html` and `profile_trace.json` to the folder `runtime` beside that of aipu.bin."""
         program, passed = self._prepare(args)
         return self._run_profiled(program, passed)
 
-    def program_for(self, *args: Any) -> Program:
+    def program_for(self, *args: object) -> Program:
         """The program that a call with these arguments runs; constants and descriptors are part of it."""
         return self._prepare(args)[0]
 
@@ -261,7 +261,7 @@ class Executor:
         print(f"Total Cycles: {profile.cycles}")
         return profile.cycles
 
-    def _prepare(self, args: tuple[Any, ...]) -> tuple[Program, Sequence[Any]]:
+    def _prepare(self, args: tuple[object, ...]) -> tuple[Program, Sequence[object]]:
         """The program for these arguments, built now if constants are among them, and its own arguments."""
         if len(args) != len(self.params):
             raise wrong_argument_count(self.name, [p["name"] for p in self.params], len(args))
@@ -271,7 +271,7 @@ class Executor:
         with self._lock:  # each build writes the same files
             return self._built(args)
 
-    def _built(self, args: tuple[Any, ...]) -> tuple[Program, Sequence[Any]]:
+    def _built(self, args: tuple[Any, ...]) -> tuple[Program, Sequence[object]]:
         """The program whose constants and descriptors fit the arguments."""
         if any(p["role"] == "descriptor" for p in self.params):
             from .descriptors import expand
@@ -305,7 +305,7 @@ class Executor:
                 )
 
     def _graph(
-        self, params: dict[str, Any], consts: dict[str, Any], descriptors: dict[str, Any] | None = None
+        self, params: Mapping[str, object], consts: dict[str, Any], descriptors: dict[str, Any] | None = None
     ) -> Program:
         """Builds aipu.bin with the content of constants and descriptors."""
         from compass_runtime.program import Program

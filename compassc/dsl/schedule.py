@@ -31,7 +31,7 @@ __all__ = [
 class Schedule(BlockSchedule):
     """The schedule of a kernel (S.prim_func with S.block in it), a function or a module."""
 
-    def __init__(self, mod: Any, *args: Any, **options: Any) -> None:
+    def __init__(self, mod: object, *args: Any, **options: Any) -> None:
         if isinstance(mod, PyPrimFunc):
             mod = parse(mod, canonical_target(None), blocks=True)
         super().__init__(mod, *args, **options)
@@ -41,17 +41,17 @@ class Schedule(BlockSchedule):
         self.bind(loop, "threadIdx.x")
 
 
-def elementwise_unary(func: Any, target: Any, block: Any = "B") -> Schedule:
+def elementwise_unary(func: object, target: object, block: object = "B") -> Schedule:
     """A schedule of a kernel of one flat loop that makes one array of another: TECs, copies in LSRAM, vectors."""
     return _elementwise(func, target, block, 1)
 
 
-def elementwise_binary(func: Any, target: Any, block: Any = "B") -> Schedule:
+def elementwise_binary(func: object, target: object, block: object = "B") -> Schedule:
     """A schedule of a kernel of one flat loop that makes one array of two others: TECs, copies in LSRAM, vectors."""
     return _elementwise(func, target, block, 2)
 
 
-def _elementwise(func: Any, target: Any, block: Any, inputs: int) -> Schedule:
+def _elementwise(func: Any, target: object, block: Any, inputs: int) -> Schedule:
     chosen = targets.load(canonical_target(target))
     s = func if isinstance(func, Schedule) else Schedule(func)
     entry = s.mod.entry_func

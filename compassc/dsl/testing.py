@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from compass_core.arrays import Array
+from compass_core.arrays import Array, NumpyDType
 from compass_core.errors import UsageError
 from compass_runtime.program import numpy_dtype
 
@@ -41,14 +41,14 @@ def _random() -> np.random.Generator:
     return _source[0]
 
 
-def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
+def _numpy_dtype(dtype: object) -> NumpyDType:
     name = str(resolve_dtype_alias(dtype))
     if name not in DTYPES:
         raise RandError(f"rand makes no {name}", code="dtype", help="one of " + ", ".join(DTYPES))
     return numpy_dtype(name)
 
 
-def _limits(dtype: np.dtype[Any]) -> tuple[float, float]:
+def _limits(dtype: NumpyDType) -> tuple[float, float]:
     if dtype.kind in "iu":
         return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
     import ml_dtypes
@@ -59,7 +59,7 @@ def _limits(dtype: np.dtype[Any]) -> tuple[float, float]:
 
 def rand(
     shape: int | Sequence[int],
-    dtype: Any,
+    dtype: object,
     low: float | None = None,
     high: float | None = None,
     enable_corner_values: bool = True,
@@ -83,7 +83,7 @@ def rand(
     return result.tolist() if return_python_type else result
 
 
-def _range(kind: np.dtype[Any], low: float | None, high: float | None) -> tuple[float, float]:
+def _range(kind: NumpyDType, low: float | None, high: float | None) -> tuple[float, float]:
     """The least and the greatest value, both included."""
     least, most = _limits(kind)
     least = least if low is None else low
@@ -109,7 +109,7 @@ def _put_corners(array: Array, corners: list[float]) -> None:
         array.reshape(-1)[places] = np.array(corners).astype(array.dtype)
 
 
-def assert_allclose(actual: Any, desired: Any, rtol: float | None = None, atol: float | None = None) -> None:
+def assert_allclose(actual: object, desired: object, rtol: float | None = None, atol: float | None = None) -> None:
     """AssertionError, with the elements that differ, unless both arrays have the same dtype and close values.
 
     Without tolerances integers must be equal, floats may differ by 1e-6. Floats at most two representable values apart
@@ -152,7 +152,7 @@ def clear_traceback(function: F) -> F:
     """A decorator: an exception that leaves the function keeps no local variables alive through its traceback."""
 
     @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: object, **kwargs: object) -> Any:
         try:
             return function(*args, **kwargs)
         except BaseException as error:

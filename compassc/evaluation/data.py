@@ -80,7 +80,7 @@ def _rows(graph: Graph) -> int:
     return next(iter(first))[0] if len(first) == 1 and () not in first else 1
 
 
-def _opened(path: Path, graph: Graph) -> tuple[Any, Any]:
+def _opened(path: Path, graph: Graph) -> tuple[object, object]:
     """What a path holds, and the labels in it."""
     if path.is_dir():
         return path, _folders(path)
@@ -93,7 +93,7 @@ def _opened(path: Path, graph: Graph) -> tuple[Any, Any]:
     return path, None
 
 
-def _apart(named: Mapping[str, Array], graph: Graph) -> tuple[Mapping[str, Array], Any]:
+def _apart(named: Mapping[str, Array], graph: Graph) -> tuple[Mapping[str, Array], object]:
     """Arrays without the labels, and these."""
     inputs = {name for t in graph.inputs for name in (t.name, short_name(graph, t))}
     at = next((n for n in LABELS if n in named and n not in inputs and len(named) > 1), None)
@@ -102,7 +102,7 @@ def _apart(named: Mapping[str, Array], graph: Graph) -> tuple[Mapping[str, Array
     return rest, None if at is None else named[at]
 
 
-def _folders(folder: Path) -> Sequence[Any] | None:
+def _folders(folder: Path) -> Sequence[object] | None:
     """The classes of images: the folders that they lie in, numbered in the order of their names."""
     files = pictures_in(folder)
     names = sorted({p.parent.name for p in files if p.parent != folder})

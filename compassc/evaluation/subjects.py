@@ -64,7 +64,7 @@ def _by_input(graph: Graph, names: Sequence[str]) -> dict[str, str]:
     return found | dict(zip(others, own.values(), strict=True))
 
 
-def _session(model: bytes, loaded: Any) -> tuple[str, Any]:
+def _session(model: bytes, loaded: object) -> tuple[str, Any]:
     """The name of what computes, and its `run(outputs, inputs)`."""
     try:
         import onnxruntime

@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from compass_core.aipubin.kernelinfo import KernelInfo, Param
 from compassc.gbuilder.dsl_files import LAYER, DescriptorWord, descriptor_words, op_type, plugin_name, scalar_word
 from compassc.gbuilder.plugin_api import BuilderOpPlugin, BuilderParams, OpType, SubgraphNode, Tensor, register_optype
 from compassc.gbuilder.plugin_host import Plugin
+
+if TYPE_CHECKING:
+    from compassc.gbuilder.nodes import Node
 
 
 class KernelPlugin(BuilderOpPlugin):
@@ -30,20 +33,20 @@ class KernelPlugin(BuilderOpPlugin):
     def get_graph_pattern(self) -> tuple[list[tuple[str, OpType]], list[tuple[str, str]]]:
         return [("layer", self._type)], []
 
-    def setup(self, sgnode: SubgraphNode, nodes: list[Any]) -> bool:
+    def setup(self, sgnode: SubgraphNode, nodes: list[object]) -> bool:
         sgnode.attrs.keeping_layout = False
         return True
 
-    def generate_code_name(self, sgnode: SubgraphNode, nodes: list[Any]) -> str:
+    def generate_code_name(self, sgnode: SubgraphNode, nodes: list[object]) -> str:
         return self._code_name
 
-    def generate_descriptor(self, sgnode: SubgraphNode, nodes: list[Any]) -> BuilderParams:
+    def generate_descriptor(self, sgnode: SubgraphNode, nodes: Sequence[Node]) -> BuilderParams:
         words = BuilderParams()
         for word in self._words:
             words.append(word if isinstance(word, int) else _address(sgnode, *word))
         return words
 
-    def generate_params(self, sgnode: SubgraphNode, nodes: list[Any]) -> BuilderParams:
+    def generate_params(self, sgnode: SubgraphNode, nodes: list[object]) -> BuilderParams:
         params = BuilderParams()
         for param in self._info.params:
             params.append(self._value(sgnode, param))

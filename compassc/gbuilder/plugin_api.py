@@ -6,12 +6,15 @@ The modules exist only while `plugin_modules()` is active, so that an installed 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum, IntEnum
 from functools import partial
 from types import ModuleType
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from compassc.gbuilder.nodes import Node
 
 T = TypeVar("T", bound=type)
 
@@ -168,7 +171,7 @@ class SubgraphNode:
     """The merged node of a match: what becomes one kernel launch."""
 
     def __init__(
-        self, inputs: list[Tensor], outputs: list[Tensor], constants: dict[str, Tensor], params: dict[str, Any]
+        self, inputs: list[Tensor], outputs: list[Tensor], constants: dict[str, Tensor], params: Mapping[str, object]
     ):
         self.inputs = inputs
         self.outputs = outputs
@@ -196,7 +199,7 @@ class BuilderOpPlugin:
         self.target = target
         return True
 
-    def check_params(self, nodes: list[Any]) -> bool:
+    def check_params(self, nodes: list[Node]) -> bool:
         """Whether this plugin can take the matched layers."""
         return True
 
@@ -207,11 +210,11 @@ class BuilderOpPlugin:
         """The object file with the kernel, relative to the work folder or a library folder."""
         raise TypeError(f"{type(self).__name__} does not define generate_code_name")
 
-    def generate_kernel(self, sgnode: SubgraphNode, nodes: list[Any]) -> str:
+    def generate_kernel(self, sgnode: SubgraphNode, nodes: list[Node]) -> str:
         """The kernel's name; empty: the name of the object file."""
         return ""
 
-    def generate_descriptor(self, sgnode: SubgraphNode, nodes: list[Any]) -> BuilderParams:
+    def generate_descriptor(self, sgnode: SubgraphNode, nodes: Sequence[Node]) -> BuilderParams:
         return BuilderParams()
 
     def generate_params(self, sgnode: SubgraphNode, nodes: list[Any]) -> BuilderParams:

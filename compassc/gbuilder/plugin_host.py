@@ -216,7 +216,7 @@ def choose(graph: Nodes, loaded: list[Plugin], library: Library | None = None) -
 
 
 def _taken(
-    graph: Nodes, nodes: list[Node], patterns: list[tuple[Plugin, Any, Any]], refused: dict[int, list[str]]
+    graph: Nodes, nodes: list[Node], patterns: list[tuple[Plugin, object, object]], refused: dict[int, list[str]]
 ) -> tuple[list[tuple[Plugin, list[Node]]], list[Node]]:
     """(plugins with the layers they take, the layers that are left)."""
     taken = {id(n) for n in graph.nodes} - {id(n) for n in nodes}
@@ -243,7 +243,7 @@ def _nobody(graph: Nodes, node: Node, refused: list[str], known: list[str]) -> C
 
 
 def _first_match(
-    graph: Nodes, node: Node, patterns: list[tuple[Plugin, Any, Any]], taken: set[int]
+    graph: Nodes, node: Node, patterns: list[tuple[Plugin, object, object]], taken: set[int]
 ) -> tuple[Plugin | None, list[Node], list[str]]:
     """(the plugin that takes a layer, the layers it takes with it, why others refused it)."""
     refused = []

@@ -23,7 +23,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value  # noqa: PLR0124
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: int) -> bool:
     return _is_number(value) and (isinstance(value, int) or value.is_integer())
 
 

@@ -203,7 +203,7 @@ class _Reader(NamedTuple):
         self.budget.take(COMPUTED_BYTES, size, f"constant '{name}'", self._span(section))
         return np.frombuffer(self.weights, dtype, count, offset if count else 0).reshape(shape)
 
-    def _list(self, section: Section, key: str) -> list[Any]:
+    def _list(self, section: Section, key: str) -> list[object]:
         value = section.values.get(key)
         if not isinstance(value, list):
             raise self.ir.error(section, f"'{key}' is {'missing' if value is None else 'not a list'}")

@@ -71,7 +71,7 @@ class DataType(str):
     flags: int
     """`F_VECTOR` and `F_WIDE`, as far as they hold for the type."""
 
-    def __new__(cls, kind: Any) -> DataType:  # noqa: PYI034 - typing.Self is younger than Python 3.10
+    def __new__(cls, kind: object) -> DataType:  # noqa: PYI034 - typing.Self is younger than Python 3.10
         return dtype(kind)
 
     if not TYPE_CHECKING:  # the compiler uses the declared ones

@@ -49,7 +49,7 @@ class ExprOp:
     def __rmul__(self, other: object) -> Expr:
         return _binary("mul", other, self)
 
-    def __truediv__(self, other: Any) -> Expr:
+    def __truediv__(self, other: object) -> Expr:
         return _operator("divide")(self, other)
 
     def __rtruediv__(self, other: object) -> Expr:
@@ -106,7 +106,7 @@ class ExprOp:
     def __lt__(self, other: object) -> Expr:
         return _binary("lt", self, other)
 
-    def __le__(self, other: Any) -> Expr:
+    def __le__(self, other: object) -> Expr:
         return _binary("le", self, other)
 
     def __gt__(self, other: object) -> Expr:
@@ -130,7 +130,7 @@ class ExprOp:
             "use te.all, te.any and te.if_then_else in place of `and`, `or` and `if`",
         )
 
-    def astype(self, dtype: Any) -> Expr:
+    def astype(self, dtype: object) -> Expr:
         """The value converted to another type, as C converts it."""
         return _operator("cast")(self, dtype)
 

@@ -136,7 +136,7 @@ class Node:
         return _again, (type(self), {f.name: getattr(self, f.name) for f in self.declared})
 
 
-def _again(cls: type[_N], values: dict[str, Any]) -> _N:
+def _again(cls: type[_N], values: dict[str, object]) -> _N:
     """A node that was pickled."""
     return cls(**values)
 
@@ -193,7 +193,7 @@ _pending: dict[type, tuple[list[Field], int]] = {}
 """Classes of which no node was made yet: their fields and their own flags."""
 
 
-def _first(cls: Any, *args: Any, **keywords: Any) -> Any:
+def _first(cls: Any, *args: Any, **keywords: object) -> Any:
     """Make the first node of a class: its methods are generated now, for a run uses some classes only."""
     with _lock:
         if cls in _pending:
@@ -220,7 +220,7 @@ def _slots(cls: type, fields: list[Field]) -> tuple[str, ...]:
 # ------------------------------------------------------------------------------------------------- the generated methods
 
 
-def _methods(cls: type, draft: type, fields: list[Field], flags: int) -> dict[str, Any]:
+def _methods(cls: type, draft: type, fields: list[Field], flags: int) -> dict[str, object]:
     names: dict[str, Any] = {"Draft": draft, "Frozen": cls, "Statements": Statements, "is_": is_}
     lines = _constructor(cls, fields, flags, names)
     if any(f.name == "span" for f in fields):
@@ -248,7 +248,7 @@ def _check(cls: type, fields: list[Field]) -> None:
             raise TypeError(f"{cls.__name__}.{f.name}: walks do not know fields of type {f.annotation}")
 
 
-def _constructor(cls: type, fields: list[Field], flags: int, names: dict[str, Any]) -> list[str]:
+def _constructor(cls: type, fields: list[Field], flags: int, names: dict[str, object]) -> list[str]:
     positional = [f for f in fields if f.rule is None and not f.keyword]
     keywords = [f for f in fields if f.keyword]
     parameters = ["cls", *[_parameter(f, names) for f in positional]]
@@ -276,14 +276,14 @@ def _copy(name: str, changed: str, cls: Any) -> list[str]:
     return [*lines, "    new.__class__ = Frozen", "    return new"]
 
 
-def _parameter(f: Field, names: dict[str, Any]) -> str:
+def _parameter(f: Field, names: dict[str, object]) -> str:
     if f.default is _REQUIRED:
         return f.name
     names[f"default_{f.name}"] = f.default
     return f"{f.name}=default_{f.name}"
 
 
-def _applied(f: Field, rule: Callable[..., Any], names: dict[str, Any]) -> str:
+def _applied(f: Field, rule: Callable[..., object], names: dict[str, object]) -> str:
     """The call of a rule, whose parameters are fields."""
     names[f"rule_{f.name}"] = rule
     code = rule.__code__

@@ -344,7 +344,7 @@ class IRModule(Members, _Program):
         return self.replace(functions=functions)
 
 
-def as_kernels(given: Any) -> Any:
+def as_kernels(given: object) -> Any:
     """The module of kernels of what holds them (`kernels()`), as modules of graphs do; anything else as it is."""
     found = getattr(given, "kernels", None)
     return found() if callable(found) else given

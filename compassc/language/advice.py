@@ -7,7 +7,6 @@ was given, as it is written in the kernel.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from .source import is_user_file
 
@@ -90,7 +89,7 @@ def advice(name: str, arguments: Sequence[str] = ()) -> str:
     return text.format(*(a if len(a) < 40 else "xyz"[i] for i, a in enumerate(given[:3])))
 
 
-def instead_of(func: Any, arguments: Sequence[str]) -> str:
+def instead_of(func: object, arguments: Sequence[str]) -> str:
     """What to write instead of a call of a function of Python or of an installed package; empty when nothing is known."""
     code = getattr(func, "__code__", None)
     if not callable(func) or (code is not None and is_user_file(code.co_filename)):
@@ -102,7 +101,7 @@ def instead_of(func: Any, arguments: Sequence[str]) -> str:
     return advice(f"{name}imum" if two else name, arguments)
 
 
-def _element(func: Any) -> str:
+def _element(func: object) -> str:
     """The name in kernels of a scalar type of NumPy (`np.float32` is `fp32`); empty for anything else."""
     if not isinstance(func, type) or func.__module__ != "numpy":
         return ""

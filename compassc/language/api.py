@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import CompassError
 
@@ -20,6 +20,9 @@ from .specs import (
     shape_items,
 )
 
+if TYPE_CHECKING:
+    from compassc.language.parser.values import PointerValue
+
 
 @register_ir_api
 def grid(*extents: Any) -> LoopSpec:
@@ -32,13 +35,13 @@ def grid(*extents: Any) -> LoopSpec:
 
 
 @register_ir_api
-def vectorized(start: Any, stop: Any = None) -> LoopSpec:
+def vectorized(start: object, stop: object = None) -> LoopSpec:
     """A loop whose body becomes vector operations: `for i in S.vectorized(n)`."""
     return LoopSpec("vectorized", (start,) if stop is None else (start, stop))
 
 
 @register_ir_api
-def unroll(start: Any, stop: Any = None, step: Any = 1) -> LoopSpec:
+def unroll(start: object, stop: object = None, step: object = 1) -> LoopSpec:
     """A loop of constant extent whose body is repeated in the C text: `for i in S.unroll(4)`.
 
     `i` is an int32 with a known value: also an index of tuples and lists, a shape, an option, a condition for `if`.
@@ -49,13 +52,13 @@ def unroll(start: Any, stop: Any = None, step: Any = 1) -> LoopSpec:
 
 
 @register_ir_api
-def tec_range(start: Any, stop: Any = None) -> LoopSpec:
+def tec_range(start: object, stop: object = None) -> LoopSpec:
     """Run the body on every TEC with the TEC's number: `for t in S.tec_range(4)`."""
     return LoopSpec("tec_range", (start,) if stop is None else (start, stop))
 
 
 @register_ir_api
-def pipelined(start: Any, stop: Any = None, step: Any = None, *, stages: int = 2) -> LoopSpec:
+def pipelined(start: object, stop: object = None, step: object = None, *, stages: int = 2) -> LoopSpec:
     """A loop over tiles whose copies run beside its work: `for t in S.pipelined(0, n, TILE)`.
 
     Copies between device memory and arrays in SRAM that stand directly in the body are started `stages - 1` turns ahead,
@@ -66,31 +69,31 @@ def pipelined(start: Any, stop: Any = None, step: Any = None, *, stages: int = 2
 
 
 @register_ir_api
-def meta_var(value: Any) -> MetaVar:
+def meta_var(value: object) -> MetaVar:
     """Keep a value a Python value when it is assigned to a name in a kernel."""
     return MetaVar(value)
 
 
 @register_ir_api
-def alloc(shape: Any, dtype: Any, scope: str = "private") -> AllocSpec:
+def alloc(shape: object, dtype: object, scope: str = "private") -> AllocSpec:
     """Storage of constant size; the result is a pointer to its first item."""
     return AllocSpec("pointer", *check_alloc("S.alloc", shape, dtype, scope), scope)
 
 
 @register_ir_api
-def alloc_buffer(shape: Any, dtype: Any, scope: str = "private") -> AllocSpec:
+def alloc_buffer(shape: object, dtype: object, scope: str = "private") -> AllocSpec:
     """Storage of constant size; the result is an N-dimensional buffer."""
     return AllocSpec("buffer", *check_alloc("S.alloc_buffer", shape, dtype, scope), scope)
 
 
 @register_ir_api
-def alloc_const(shape: Any, dtype: Any, data: Any) -> ConstSpec:
+def alloc_const(shape: object, dtype: object, data: object) -> ConstSpec:
     """A read-only table whose content is known when the kernel is built."""
     return const_table(shape, dtype, data)
 
 
 @register_ir_api
-def match_buffer(pointer: Any, shape: Any) -> MatchSpec:
+def match_buffer(pointer: PointerValue, shape: object) -> MatchSpec:
     """View a parameter pointer as an N-dimensional row-major buffer."""
     return MatchSpec(pointer, shape_items(shape))
 

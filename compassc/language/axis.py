@@ -20,12 +20,12 @@ class AxisSpec:
     dtype: str = "int32"
 
 
-def spatial(dom: Any, binding: Any, dtype: str = "int32") -> Any:
+def spatial(dom: object, binding: object, dtype: str = "int32") -> Any:
     """A data-parallel axis over `dom` (an extent, or a pair of minimum and extent)."""
     return binding if LOCAL.tec is not None else AxisSpec("S", dom, binding, dtype)
 
 
-def reduce(dom: Any, binding: Any, dtype: str = "int32") -> Any:
+def reduce(dom: object, binding: object, dtype: str = "int32") -> Any:
     """A reduction axis over `dom`."""
     return binding if LOCAL.tec is not None else AxisSpec("R", dom, binding, dtype)
 

@@ -21,13 +21,15 @@ from .python_errors import hide_package
 from .source import definition, file_of, function_span, node_span
 
 if TYPE_CHECKING:
+    from compassc.language.specs import DTypeName, PtrType
+
     from .info import CompassInfo, ParamInfo
 
 Runner = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 """The handler of calls outside of the parser: called with the function or macro and its arguments."""
 
 
-def annotation_type(annotation: Any) -> DataType | PointerType | None:
+def annotation_type(annotation: DTypeName | PtrType) -> DataType | PointerType | None:
     """The type an annotation stands for: an `S` dtype name or `S.ptr(...)`; None for anything else."""
     kind = getattr(annotation, "dtype", None)
     if not isinstance(kind, DataType):
@@ -94,7 +96,7 @@ class PyPrimFunc(Kernel):
 
         return None if self.target is None else CompassInfo.get(self.target)
 
-    def built(self, target: str, params: Sequence[ParamInfo], folder: Path, keep: Any) -> None:
+    def built(self, target: str, params: Sequence[ParamInfo], folder: Path, keep: object) -> None:
         """Remember a build. `keep` is what a temporary folder lives by."""
         self.target, self.param_infos, self.output_dir, self._folder = target, params, folder, keep
 
@@ -174,7 +176,7 @@ class PyPrimFunc(Kernel):
             )
         self.ret_type = kind
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Inside a kernel that is being compiled: a call expression. Otherwise run in Python (PySim)."""
         if LOCAL.parser is not None:
             return LOCAL.parser.function(self, args, kwargs)
@@ -187,7 +189,7 @@ class PyPrimFunc(Kernel):
             raise
 
 
-def chosen(kernel: Any, target: str, sizes: Mapping[str, Any] | None = None) -> Any:
+def chosen(kernel: object, target: str, sizes: Mapping[str, object] | None = None) -> Any:
     """The kernel that an object stands for on a target: kernels with constants to choose (`S.autotune`) stand for one of
     several, by the sizes that are known."""
     choose = getattr(kernel, "kernel_for", None)
@@ -210,13 +212,13 @@ class Macro:
         self.hygienic = hygienic
         self.captured = captured_names(py_func) if hygienic else {}
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         if LOCAL.parser is not None:
             return LOCAL.parser.macro(self, args, kwargs)
         return self._run(self, args, kwargs)
 
 
-def captured_names(func: Callable[..., Any]) -> dict[str, Any]:
+def captured_names(func: Callable[..., object]) -> dict[str, object]:
     """The names visible to a function from outside: its module's globals, overridden by its closure."""
     names = dict(func.__globals__)
     code = func.__code__

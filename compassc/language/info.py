@@ -130,7 +130,7 @@ def param_info(param: Mapping[str, Any]) -> ParamInfo:
     return ParamInfo(param["name"], dtype(param["dtype"]), _CATEGORIES.get(role, role), index)
 
 
-def resolve_dtype_alias(name: Any) -> DataType:
+def resolve_dtype_alias(name: object) -> DataType:
     """The data type of a name, short (`i8x32`) or full, of a NumPy dtype or scalar type, or of a type name of `S`; data
     types pass through. UsageError for anything else."""
     kind = getattr(name, "dtype", name)
@@ -140,7 +140,7 @@ def resolve_dtype_alias(name: Any) -> DataType:
         raise UsageError(f"{name!r} is not a data type", code="dtype") from None
 
 
-def hw_native_vdtype(name: Any) -> DataType:
+def hw_native_vdtype(name: object) -> DataType:
     """The native vector of an element type: as many lanes as fill 256 bits. ArgumentError for bool and void."""
     element = resolve_dtype_alias(name).element_of
     if element.is_bool or element.is_void or element.bits not in (8, 16, 32):

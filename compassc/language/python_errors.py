@@ -44,7 +44,7 @@ def _did_you_mean(name: str | None, names: Iterable[str]) -> str:
     return f"did you mean '{near}'?" if near else ""
 
 
-def _undefined(error: Any) -> str:
+def _undefined(error: NameError) -> str:
     frame = _innermost(error.__traceback__)
     names = {**frame.tb_frame.f_globals, **frame.tb_frame.f_locals} if frame else {}
     return _did_you_mean(error.name, [*names, *dir(builtins)]) or "define it before it is used"
@@ -60,7 +60,7 @@ def _no_attribute(error: Any) -> str:
     return "" if "did you mean" in str(error) else _did_you_mean(error.name, dir(error.obj))
 
 
-def _no_import(error: Any) -> str:
+def _no_import(error: object) -> str:
     if "relative import" in str(error):
         return "build it as a module of its package: compassc build -m PACKAGE.MODULE"
     return "check the spelling of the name and the version of the module"

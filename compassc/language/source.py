@@ -12,7 +12,6 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType
-from typing import Any
 
 import compass_core
 from compass_core.errors import CompassError, Span
@@ -33,7 +32,7 @@ def _definitions(text: str) -> dict[int, ast.FunctionDef]:
     return found
 
 
-def definition(func: Callable[..., Any]) -> ast.FunctionDef:
+def definition(func: Callable[..., object]) -> ast.FunctionDef:
     """The `def` of a function. CompassError when its source file cannot be read."""
     code = inspect.unwrap(func).__code__
     linecache.checkcache(code.co_filename)
@@ -49,11 +48,11 @@ def definition(func: Callable[..., Any]) -> ast.FunctionDef:
     )
 
 
-def file_of(func: Callable[..., Any]) -> str:
+def file_of(func: Callable[..., object]) -> str:
     return inspect.unwrap(func).__code__.co_filename
 
 
-def function_span(func: Callable[..., Any]) -> Span:
+def function_span(func: Callable[..., object]) -> Span:
     """Where a function begins."""
     code = inspect.unwrap(func).__code__
     return Span(code.co_filename, code.co_firstlineno)

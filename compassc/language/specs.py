@@ -140,7 +140,7 @@ class DTypeName:
         self.dtype = dtype
         self.size = size
 
-    def __call__(self, init_value: Any) -> Any:
+    def __call__(self, init_value: object) -> Any:
         if self.dtype.is_bool:
             raise CompassError(
                 f"S.{self.dtype} is an annotation and cannot be called",
@@ -179,7 +179,7 @@ def pointee_dtype(value: object, what: str) -> DataType:
     )
 
 
-def ptr(dtype: Any, scope: str = "private") -> PtrType:
+def ptr(dtype: object, scope: str = "private") -> PtrType:
     """Pointer type of a parameter or return value."""
     if scope not in SCOPES:
         raise CompassError(f"S.ptr: {scope!r} is not a scope", code="scope", help=f"the scopes are {', '.join(SCOPES)}")
@@ -191,7 +191,7 @@ POINTER_ATTRIBUTES = ("dtype", "scope", "is_nullptr", "as_ptr", "addr_of")
 BUFFER_ATTRIBUTES = ("dtype", "scope", "shape", "addr_of")
 
 
-def one_index(index: Any, convert: Callable[[Any], Any]) -> Any:
+def one_index(index: object, convert: Callable[[Any], Any]) -> Any:
     """The index of an element of storage that a pointer is to, converted. CompassError for several."""
     items = tuple(index) if isinstance(index, (tuple, list)) else (index,)
     if len(items) != 1:
@@ -211,7 +211,7 @@ def no_attribute(
     return error(f"{kind} has no attribute {name!r}", code="attribute", help=help)
 
 
-def check_alloc(what: str, shape: Any, dtype: Any, scope: str) -> tuple[tuple[int, ...], DataType]:
+def check_alloc(what: str, shape: object, dtype: object, scope: str) -> tuple[tuple[int, ...], DataType]:
     """The arguments of S.alloc and S.alloc_buffer, checked."""
     items = tuple(known_int(n) for n in (shape if isinstance(shape, (list, tuple)) else (shape,)))
     for item in items:
@@ -241,7 +241,7 @@ def check_alloc(what: str, shape: Any, dtype: Any, scope: str) -> tuple[tuple[in
     return items, found
 
 
-def check_stages(stages: Any) -> int:
+def check_stages(stages: object) -> int:
     """The argument of S.pipelined, checked."""
     if type(stages) is not int or stages < 2:
         raise CompassError(
@@ -252,7 +252,7 @@ def check_stages(stages: Any) -> int:
     return stages
 
 
-def const_table(shape: Any, dtype: Any, data: Any) -> ConstSpec:
+def const_table(shape: object, dtype: object, data: object) -> ConstSpec:
     """The checked table of S.alloc_const."""
     import numpy as np
 
@@ -274,6 +274,6 @@ def const_table(shape: Any, dtype: Any, data: Any) -> ConstSpec:
     return ConstSpec(array.shape, found, array)
 
 
-def shape_items(shape: Any) -> tuple[Any, ...]:
+def shape_items(shape: object) -> tuple[object, ...]:
     """A shape argument as a tuple."""
     return tuple(shape) if isinstance(shape, (tuple, list, LoopSpec)) else (shape,)

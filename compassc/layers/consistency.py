@@ -81,7 +81,7 @@ def described(layer: Layer) -> str:
 
 
 @cache
-def _inputs_of(reference: Callable[..., Any]) -> tuple[int, int]:
+def _inputs_of(reference: Callable[..., object]) -> tuple[int, int]:
     """The smallest and the largest number of inputs a reference takes; -1: any."""
     _, *given = inspect.signature(reference).parameters.values()
     many = any(p.kind is p.VAR_POSITIONAL for p in given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import Any
 
-from compassc.build import formula
+from compassc.build import Expression, formula
 from compassc.dsl import script as S
 from compassc.layers.vectors import clamp, entry_of
 
@@ -175,7 +175,7 @@ def look_up_wide(value, table, extra, last, mask):
 
 
 @formula
-def look_up_float(index: Any, table: Any, extra: Any, last: Any, unit: Any, mask: Any) -> Any:
+def look_up_float(index: Any, table: Any, extra: Any, last: Any, unit: object, mask: Any) -> Any:
     """The float32 entries of an LSRAM table at int32 indices, 2^extra from one to the next; `unit` is 2^-extra."""
     entry = index >> extra
     here = S.vload_gather(table, S.cast(entry, "int16"), mask)
@@ -269,7 +269,7 @@ def inverse_root(value, table, mask):
 
 
 @formula
-def rounded_quotient(value: Any, divisor: Any) -> Any:
+def rounded_quotient(value: Expression, divisor: object) -> Any:
     """A scalar int32 over a divisor from 1 to 2^30, to the nearest, ties to even."""
     down = value / divisor + ((value % divisor) >> 31)
     left = value - down * divisor

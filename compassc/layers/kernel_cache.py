@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compass_core import VERSION, files, switches
 from compass_core.files.cache import Cache, key_of
@@ -18,6 +18,9 @@ from compass_core.hostcc.clang import find_clang
 from compass_core.hostcc.command import headers_hash
 from compassc.dsl import BuildManager
 from compassc.layers.layer_kernel import Kernel
+
+if TYPE_CHECKING:
+    from compassc.ir.stmts import PrimFunc
 
 SHARED = ("vectors", "joins", "remainder")
 """The modules of layers whose functions and macros those of other modules may call."""
@@ -119,7 +122,7 @@ def _python_files(place: Path) -> Iterable[Path]:
 _modules = threading.Lock()
 
 
-def program_of(kernel: Kernel, source: Path) -> Any:
+def program_of(kernel: Kernel, source: Path) -> PrimFunc:
     """What BuildManager compiles: the IR of a kernel that was made as such, else the function of its text."""
     return function_of(kernel, source) if kernel.function is None else kernel.function
 

@@ -80,13 +80,13 @@ class GroupPlugin(BuilderOpPlugin):
         sgnode.constants.update({f"{nodes[0].name}/{t.name}": t for t in wanted if id(t) not in inputs})
         return True
 
-    def generate_code_name(self, sgnode: SubgraphNode, nodes: list[Any]) -> str:
+    def generate_code_name(self, sgnode: SubgraphNode, nodes: list[object]) -> str:
         return str(self.work.object())
 
-    def generate_kernel(self, sgnode: SubgraphNode, nodes: list[Any]) -> str:
+    def generate_kernel(self, sgnode: SubgraphNode, nodes: list[Node]) -> str:
         return self.work.name
 
-    def generate_params(self, sgnode: SubgraphNode, nodes: list[Any]) -> BuilderParams:
+    def generate_params(self, sgnode: SubgraphNode, nodes: list[object]) -> BuilderParams:
         params = BuilderParams()
         for value in self.work.args:
             params.append(struct.unpack("<I", struct.pack("<f", value))[0] if isinstance(value, float) else value)

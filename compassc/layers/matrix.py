@@ -47,7 +47,7 @@ class _Noted(References):
     def __init__(self) -> None:
         self.names: dict[str, None] = {}
 
-    def __call__(self, name: str, *operands: Any, **attributes: Any) -> Any:
+    def __call__(self, name: str, *operands: object, **attributes: object) -> Any:
         self.names[name] = None
         return super().__call__(name, *operands, **attributes)
 

@@ -108,7 +108,7 @@ def clamp(value: Any, low: Any, high: Any) -> Any:
 
 
 @formula
-def requantised(value: Any, scale: Any, shift: Any) -> Any:
+def requantised(value: object, scale: Any, shift: Any) -> Any:
     """int32 lanes times `scale`, which fits int32, over 2^shift for 0 <= shift < 32, to the nearest, ties to even."""
     return S.vsr(value * scale, shift, with_round=True)
 
@@ -126,7 +126,7 @@ def narrowed(value: Any, shift: Any, dtype: str) -> Any:
 
 
 @formula
-def narrowed_less(value: Any, shift: Any, zero: Any, dtype: str) -> Any:
+def narrowed_less(value: Expression, shift: object, zero: Expression, dtype: str) -> Any:
     """As `narrowed` to 8 bits, of the rounded numbers less `zero`, whose magnitude is below 2^14."""
     less = S.vsub(narrowed(value, shift, "int16"), S.cast(zero, "int16"), saturate=True)
     a, b = S.vsplit(S.vnsrsr(less, 0, out_sign="u" if dtype.startswith("u") else "s"))
@@ -149,7 +149,7 @@ def requantise_wide(value, scale, bound, drop, shift):
 
 
 @formula
-def rounded_word(value: Any, factor: Any) -> Any:
+def rounded_word(value: Expression, factor: Expression) -> Any:
     """float32 lanes times a float32, to the nearest integer, ties to even: exact for products below 2^22, for the one
     rounding of the sum with 1.5 * 2^23 is that to an integer. The words are the integers plus 0x4B400000."""
     return S.reinterpret(S.fma(S.vbcast(S.fp32(12582912.0), lanes=32), value, factor), "int32x32")
@@ -168,7 +168,7 @@ def places_of_bytes(value: Any, largest: Any) -> Any:
 
 
 @formula
-def narrowed_word(word: Any, zero: Any, dtype: str) -> Any:
+def narrowed_word(word: Expression, zero: Any, dtype: str) -> Any:
     """The integers of `rounded_word`, which have 16 bits, less `zero` (below 2^14), limited to `dtype` of 8 bits."""
     a, b, c, d = S.vsplit(S.reinterpret(word, "int16x64"))
     whole = S.vconcat((S.vconcat((a, b), "even"), S.vconcat((c, d), "even")))
@@ -213,13 +213,13 @@ def look_up(value, table, extra, last, mask):
 
 
 @formula
-def entry_of(table: Any, index: Any, mask: Any) -> Any:
+def entry_of(table: Any, index: Expression, mask: Expression) -> Expression:
     """The entries of an LSRAM table at int32 indices, in their wide form."""
     return S.cast(S.vload_gather(table, S.cast(index, "int16"), mask), "int32")
 
 
 @formula
-def sum_of_bytes(a: Any, b: Any, factors: Any, start: Any) -> Any:
+def sum_of_bytes(a: Expression, b: Expression, factors: Expression, start: Expression) -> Any:
     """a * f + b * g + start of bytes in int32 lanes; the 16 bits of f and g are the low and the high half of `factors`."""
     if a.dtype == b.dtype:
         pairs = S.cast(S.vzip(a, b), "int16")
@@ -235,7 +235,7 @@ def paired_bytes(a: Any, b: Any) -> Any:
 
 
 @formula
-def sum_of_corners(a: Any, b: Any, c: Any, d: Any, above: Any, below: Any) -> Any:
+def sum_of_corners(a: object, b: object, c: object, d: object, above: Any, below: Any) -> Any:
     """Bytes of four vectors times the four factors of 16 bits that two int32 hold, in int32 lanes."""
     first, second = (S.reinterpret(S.vbcast(w, lanes=32), "int16x64") for w in (above, below))
     return S.vdpa(S.vdpa(S.vbcast(S.i32(0), lanes=32), paired_bytes(a, b), first), paired_bytes(c, d), second)
@@ -250,7 +250,7 @@ def product_of_halves(a: Any, b: Any) -> Any:
 
 
 @formula
-def signed_bytes(value: Any, sign: Any) -> Any:
+def signed_bytes(value: Expression, sign: Expression) -> Any:
     """Bytes times int8 lanes in int16 lanes."""
     return S.vconcat((S.vmull(value, sign, out_sign="s"), S.vmulh(value, sign, out_sign="s")))
 
@@ -268,33 +268,43 @@ def halves_of(value: Any) -> Any:
 
 
 @formula
-def entries_of_bytes(index: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any) -> Any:
+def entries_of_bytes(
+    index: Expression,
+    a: Expression,
+    b: Expression,
+    c: Expression,
+    d: Expression,
+    e: Expression,
+    f: Expression,
+    g: Expression,
+    h: Expression,
+) -> Any:
     """The entries at 32 bytes of a table of 256 bytes in registers; past the end of a half nothing is found."""
     at = S.reinterpret(index, "uint8x32")
     return S.vtbl((a, b, c, d), at) | S.vtbl((e, f, g, h), at ^ S.cast(0x80, "uint8"))
 
 
 @formula
-def entries_of_half(index: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+def entries_of_half(index: Expression, a: Expression, b: Expression, c: Expression, d: Expression) -> Any:
     """The entries at 32 bytes of a table of 128 bytes in registers, 0 past its end."""
     return S.vtbl((a, b, c, d), S.reinterpret(index, "uint8x32"))
 
 
 @formula
-def line_of_bytes(value: Any, near: Any, far: Any) -> Any:
+def line_of_bytes(value: Expression, near: Expression, far: Expression) -> Expression:
     """Bytes times bytes, below 2^15, times int16 lanes."""
     product = S.vconcat((S.vmull(value, near), S.vmulh(value, near)))
     return product_of_halves(S.reinterpret(product, "int16x32"), far)
 
 
 @formula
-def products_by(value: Any, factor: Any) -> Any:
+def products_by(value: Expression, factor: Any) -> Expression:
     """The products of int16 lanes and a number of 16 bits without a sign, in int32 lanes."""
     return product_of_halves(value, S.vbcast(S.cast(factor, "uint16"), lanes=32))
 
 
 @formula
-def shared_part(n: Any, lanes: int) -> Any:
+def shared_part(n: Expression, lanes: int) -> Any:
     """Elements of a TEC's contiguous share of `n`: a multiple of `lanes`."""
     return S.ceildiv(S.ceildiv(n, lanes), S.get_local_size()) * lanes
 
@@ -351,7 +361,7 @@ def shift_any(high, low, shift):
 
 
 @formula
-def spread_word(word: Any, dtype: str) -> Any:
+def spread_word(word: Expression, dtype: str) -> Any:
     """The bytes of an int32 again and again, in one register of `dtype`."""
     return S.reinterpret(S.vbcast(word, lanes=8), f"{dtype}x{ {'8': 32, '6': 16}[dtype[-1]] }")
 

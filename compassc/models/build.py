@@ -273,7 +273,7 @@ def _write_record(build: ModelBuild) -> None:
     write_record(build.folder, build.target.name, build.records, about, {})
 
 
-def _asked(request: ModelRequest) -> dict[str, Any]:
+def _asked(request: ModelRequest) -> dict[str, object]:
     """What a record says of the request: the model, and the form of it that was built."""
     return {
         "model": str(request.source) if request.source else None,
@@ -318,7 +318,7 @@ def _floats(build: ModelBuild) -> str | None:
     return EVEN if build.floats is not build.graphs["optimize"] else stage_named("optimize").writes
 
 
-def _quantising(asked: QuantizeRequest | None) -> dict[str, Any] | None:
+def _quantising(asked: QuantizeRequest | None) -> dict[str, object] | None:
     """What was asked for; data and settings by their names, where they have one."""
     if asked is None:
         return None
@@ -327,7 +327,7 @@ def _quantising(asked: QuantizeRequest | None) -> dict[str, Any] | None:
     return {**shown, "min_cosine": asked.min_cosine, "min_sqnr": asked.min_sqnr, "samples": asked.limit}
 
 
-def _described(tensor: Tensor) -> dict[str, Any]:
+def _described(tensor: Tensor) -> dict[str, object]:
     numbers = {"scale": tensor.scale, "zero": tensor.zero} if tensor.is_integer else {}
     return {"name": tensor.name, "dtype": tensor.dtype, "shape": list(tensor.shape), **numbers}
 

@@ -140,7 +140,7 @@ class Model:
 
     # -- running
 
-    def __call__(self, *inputs: Any, raw: bool = False, nan: str = "refuse", **by_name: object) -> Any:
+    def __call__(self, *inputs: object, raw: bool = False, nan: str = "refuse", **by_name: object) -> Any:
         """Runs on arrays, in the order of `inputs` or by name: real numbers, which are quantised where the model is, and
         given back as real numbers in float32. `raw`: the integers themselves, in and out. `nan`: what becomes of NaN
         where the model takes integers: "refuse", or "warn" (it is the element 0 then, as in `Quantize` layers).

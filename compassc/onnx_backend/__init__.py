@@ -52,8 +52,8 @@ class CompassBackend(Backend):
 
     @classmethod
     def run_node(
-        cls, node: NodeProto, inputs: Any, device: str = "CPU", outputs_info: Any = None, **kwargs: Any
-    ) -> tuple[Any, ...]:
+        cls, node: NodeProto, inputs: object, device: str = "CPU", outputs_info: Any = None, **kwargs: Any
+    ) -> tuple[object, ...]:
         """The outputs of one node. `outputs_info`: type and shape of each; without it ONNX infers them."""
         opset = int(kwargs.get("opset_version", defs.onnx_opset_version()))
         arrays = [as_array(v) for v in (inputs if isinstance(inputs, (list, tuple)) else [inputs])]

@@ -83,7 +83,7 @@ class Runnable:
         """The graph for these inputs, whose shapes, and content where it must be known, are part of it."""
         return self._for(dict(zip(self.inputs, inputs, strict=True)))[0]
 
-    def __call__(self, inputs: Sequence[Any]) -> list[Array]:
+    def __call__(self, inputs: Sequence[object]) -> list[Array]:
         """The outputs for arrays in the order of the model's inputs. CompassError as import and build raise it."""
         if len(inputs) != len(self.inputs):
             raise CompassError(

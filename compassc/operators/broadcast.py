@@ -19,7 +19,7 @@ from compassc.te.tensor import Tensor
 _SHAPES = (sample((5, 7), (5, 7)), sample((2, 1, 3), (4, 1)), sample((3,), (1,)))
 
 
-def common_shape(shapes: Sequence[Sequence[Any]], what: str) -> list[Any]:
+def common_shape(shapes: Sequence[Sequence[object]], what: str) -> list[int]:
     """The shape that all are stretched to. ExpressionError where they do not go together."""
     try:
         return list(broadcast_shape(shapes))
@@ -28,7 +28,7 @@ def common_shape(shapes: Sequence[Sequence[Any]], what: str) -> list[Any]:
         raise ExpressionError(f"topi.{what}: shapes {shown} do not go together") from None
 
 
-def stretched(x: Any, indices: Sequence[Any]) -> Expr:
+def stretched(x: Any, indices: Sequence[Expr]) -> Expr:
     """The element of a tensor (or the number) at an index of the common shape."""
     if not isinstance(x, Tensor):
         return te.const(x) if isinstance(x, (int, float)) else x
@@ -38,7 +38,7 @@ def stretched(x: Any, indices: Sequence[Any]) -> Expr:
     return found
 
 
-def joined(function: Callable[..., Any], name: str, *inputs: Any) -> Tensor:
+def joined(function: Callable[..., object], name: str, *inputs: object) -> Tensor:
     """A function of the elements of several tensors and numbers. A Python number has the type of the tensors."""
     tensors = [x for x in inputs if isinstance(x, Tensor)]
     if not tensors:
@@ -51,10 +51,10 @@ def joined(function: Callable[..., Any], name: str, *inputs: Any) -> Tensor:
 
 
 def _binary(
-    name: str, function: Callable[..., Any], reference: Callable[..., Any], doc: str, types: tuple[str, ...] = NUMBERS,
+    name: str, function: Callable[..., object], reference: Callable[..., object], doc: str, types: tuple[str, ...] = NUMBERS,
     *samples: Sample
 ) -> Callable[[Any, Any], Tensor]:  # fmt: skip
-    def apply(a: Any, b: Any) -> Tensor:
+    def apply(a: Tensor, b: object) -> Tensor:
         return joined(function, name, a, b)
 
     apply.__name__, apply.__doc__ = name, doc
@@ -101,7 +101,7 @@ greater_equal = _binary("greater_equal", lambda a, b: a >= b, np.greater_equal, 
 _TRUTHS = (sample(Whole((5, 7), 0, 2), Whole((7,), 0, 2)),)
 
 
-def _truth(name: str, function: Callable[..., Any], reference: Callable[..., Any], doc: str) -> Any:
+def _truth(name: str, function: Callable[..., object], reference: Callable[..., object], doc: str) -> Any:
     def said(x: Expr) -> Expr:
         return x if x.dtype.is_bool else x != number(0, x.dtype)
 

@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Sequence
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from compass_core.arrays import Array
 from compassc import operators, te
 from compassc.operators.declare import OPERATORS, Operator
 from compassc.operators.implementations import definition
 from compassc.te.tensor import Tensor
+
+Operand: TypeAlias = "Array | Tensor"
+"""What a call takes besides numbers."""
+Outputs: TypeAlias = "Operand | Sequence[Operand]"
+"""What a body of calls makes."""
 
 
 @cache
@@ -28,9 +34,9 @@ def all_operators() -> dict[str, Operator]:
 class Calls(Protocol):
     """`call("add", a, b)`: what the operator makes of operands, which are arrays or tensors, and numbers."""
 
-    def __call__(self, name: str, *operands: Any, **attributes: Any) -> Any: ...
+    def __call__(self, name: str, *operands: object, **attributes: object) -> Any: ...
 
-    def constant(self, array: Array) -> Any:
+    def constant(self, array: Array) -> Operand:
         """An operand that is known."""
 
 
@@ -42,7 +48,7 @@ def define(name: str, *operands: Any, **attributes: Any) -> Any:
 class References:
     """Calls on arrays."""
 
-    def __call__(self, name: str, *operands: Any, **attributes: Any) -> Any:
+    def __call__(self, name: str, *operands: object, **attributes: object) -> Any:
         return all_operators()[name].evaluate(*operands, **attributes)
 
     def constant(self, array: Array) -> Array:
@@ -55,7 +61,7 @@ class Expressions:
     def __init__(self) -> None:
         self.constants: list[tuple[Tensor, Array]] = []
 
-    def __call__(self, name: str, *operands: Any, **attributes: Any) -> Any:
+    def __call__(self, name: str, *operands: object, **attributes: object) -> Any:
         return define(name, *operands, **attributes)
 
     def constant(self, array: Array) -> Tensor:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product as tuples
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.errors import ExpressionError
 from compassc.operators.declare import number, numbers, operator, pair, positives, sample
@@ -19,6 +20,10 @@ from compassc.operators.linear import product, result, sum_type, wide_product
 from compassc.operators.movement import pad
 from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
+
+if TYPE_CHECKING:
+    from compassc.ir.expr_op import ExprOp
+    from compassc.ir.exprs import Expr
 
 
 def padding_of(padding: Any, kernel: Sequence[int], dilation: Sequence[int]) -> tuple[list[int], list[int]]:
@@ -58,13 +63,13 @@ class Layout:
     def kernel(self, out: Any, own: Any, window: Sequence[Any]) -> list[Any]:
         return [*window, own, out] if self.last else [out, own, *window]
 
-    def kernel_parts(self, kernel: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
+    def kernel_parts(self, kernel: Sequence[object]) -> tuple[Any, Any, list[Any]]:
         """What stands for outputs, channels of a group and the axes of the window."""
         if self.last:
             return kernel[-1], kernel[-2], list(kernel[:-2])
         return kernel[0], kernel[1], list(kernel[2:])
 
-    def pair_first(self, pair: Sequence[Any], window: Sequence[Any]) -> list[Any]:
+    def pair_first(self, pair: Sequence[int | Expr], window: Sequence[te.IterVar]) -> list[int | ExprOp]:
         """The channel and its window of a depthwise kernel, in this order in both layouts."""
         return [*window, *pair] if self.last else [*pair, *window]
 
@@ -87,7 +92,7 @@ class Layout:
 FIRST, LAST = Layout(False), Layout(True)
 
 
-def convolved(x: Any, w: Any, strides: Any, padding: Any, dilation: Any, groups: int = 1) -> Any:
+def convolved(x: Array, w: Any, strides: object, padding: object, dilation: object, groups: int = 1) -> Array:
     """The reference, of NC... and OI...."""
     x, w = wide_product(x), wide_product(w)
     rank = x.ndim - 2
@@ -175,7 +180,7 @@ def convolution(
 
 
 def depthwise_convolution(
-    data: Tensor, kernel: Tensor, strides: Any, padding: Any, dilation: Any, out_dtype: str | None, tag: str, layout: Layout
+    data: Tensor, kernel: Tensor, strides: object, padding: object, dilation: object, out_dtype: str | None, tag: str, layout: Layout
 ) -> Tensor:  # fmt: skip
     """A convolution of each channel by its own windows."""
     n, channels, _ = layout.parts(numbers(data, tag))
@@ -209,7 +214,7 @@ def depthwise_convolution(
     sample((1, 2, 9, 8), (2, 2, 3, 3), 1, "SAME", 2),
 )
 def conv2d_nchw(
-    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any = 1, out_dtype: str | None = None
+    Input: Tensor, Filter: Tensor, stride: object, padding: object, dilation: object = 1, out_dtype: str | None = None
 ) -> Tensor:
     """A convolution of NCHW by OIHW. Bytes give int32."""
     return convolution(Input, Filter, stride, padding, dilation, 1, out_dtype, "conv2d_nchw", FIRST)
@@ -222,7 +227,7 @@ def conv2d_nchw(
     sample((2, 7, 7, 2), (3, 2, 2, 8), [2, 1], "SAME", 2),
 )
 def conv2d_nhwc(
-    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any = 1, out_dtype: str | None = None
+    Input: Tensor, Filter: Tensor, stride: object, padding: object, dilation: object = 1, out_dtype: str | None = None
 ) -> Tensor:
     """A convolution of NHWC by HWIO. Bytes give int32."""
     return convolution(Input, Filter, stride, padding, dilation, 1, out_dtype, "conv2d_nhwc", LAST)
@@ -230,7 +235,13 @@ def conv2d_nhwc(
 
 @operator(PatternKind.ANCHOR, FIRST.reference(convolved), sample((1, 4, 5, 6), (6, 2, 3, 3), 1, 1, 1, 2))
 def group_conv2d_nchw(
-    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, out_dtype: str | None = None
+    Input: Tensor,
+    Filter: Tensor,
+    stride: object,
+    padding: object,
+    dilation: object,
+    groups: int,
+    out_dtype: str | None = None,
 ) -> Tensor:
     """A convolution of NCHW in groups of channels by OIHW, I the channels of a group."""
     return convolution(Input, Filter, stride, padding, dilation, groups, out_dtype, "group_conv2d_nchw", FIRST)
@@ -238,7 +249,13 @@ def group_conv2d_nchw(
 
 @operator(PatternKind.ANCHOR, LAST.reference(convolved), sample((1, 5, 6, 4), (3, 3, 2, 6), 1, 1, 1, 2))
 def group_conv2d_nhwc(
-    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, out_dtype: str | None = None
+    Input: Tensor,
+    Filter: Tensor,
+    stride: object,
+    padding: object,
+    dilation: object,
+    groups: int,
+    out_dtype: str | None = None,
 ) -> Tensor:
     """A convolution of NHWC in groups of channels by HWIO, I the channels of a group."""
     return convolution(Input, Filter, stride, padding, dilation, groups, out_dtype, "group_conv2d_nhwc", LAST)
@@ -252,7 +269,7 @@ def group_conv2d_nhwc(
     sample((1, 4, 9), (6, 2, 3), 1, 1, 1, groups=2),
 )
 def conv1d_ncw(
-    data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1, out_dtype: Any = None,
+    data: Tensor, kernel: Tensor, strides: object = 1, padding: object = "VALID", dilation: object = 1, out_dtype: Any = None,
     groups: int = 1,
 ) -> Tensor:  # fmt: skip
     """A convolution of NCW by OIW, I the channels of a group."""
@@ -267,14 +284,14 @@ def conv1d_ncw(
     sample((1, 9, 4), (3, 2, 6), 1, 1, 1, groups=2),
 )
 def conv1d_nwc(
-    data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1, out_dtype: Any = None,
+    data: Tensor, kernel: Tensor, strides: object = 1, padding: object = "VALID", dilation: object = 1, out_dtype: Any = None,
     groups: int = 1,
 ) -> Tensor:  # fmt: skip
     """A convolution of NWC by WIO, I the channels of a group."""
     return convolution(data, kernel, strides, padding, dilation, groups, out_dtype, "conv1d_nwc", LAST)
 
 
-def _depthwise(x: Any, w: Any, stride: Any, padding: Any, dilation: Any = 1) -> Any:
+def _depthwise(x: Array, w: Array, stride: object, padding: object, dilation: object = 1) -> Array:
     channels, times = w.shape[:2]
     return convolved(x, w.reshape(channels * times, 1, *w.shape[2:]), stride, padding, dilation, channels)
 
@@ -299,14 +316,14 @@ def depthwise_conv2d_nchw(
     sample((2, 7, 7, 3), (3, 3, 3, 2), 2, 0, 2),
 )
 def depthwise_conv2d_nhwc(
-    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any = 1, out_dtype: str | None = None
+    Input: Tensor, Filter: Tensor, stride: object, padding: object, dilation: object = 1, out_dtype: str | None = None
 ) -> Tensor:
     """A convolution of each channel of NHWC by its own windows: HWCM, M outputs for each channel."""
     return depthwise_convolution(Input, Filter, stride, padding, dilation, out_dtype, "depthwise_conv2d_nhwc", LAST)
 
 
 def transposed(
-    x: Any, w: Any, strides: Any, padding: Any, output_padding: Any = 0, dilation: Any = 1, groups: int = 1
+    x: Any, w: Any, strides: object, padding: object, output_padding: object = 0, dilation: object = 1, groups: int = 1
 ) -> Any:
     """The reference of transposed convolutions, of NC... and IO..., O the channels of a group."""
     x, w = wide_product(x), wide_product(w)
@@ -326,8 +343,8 @@ def transposed(
 
 
 def transposed_convolution(
-    data: Tensor, kernel: Tensor, strides: Any, padding: Any, dilation: Any, groups: int, out_dtype: str | None,
-    output_padding: Any, tag: str,
+    data: Tensor, kernel: Tensor, strides: object, padding: object, dilation: object, groups: int, out_dtype: str | None,
+    output_padding: object, tag: str,
 ) -> Tensor:  # fmt: skip
     """A transposed convolution of NC... by IO..., O the channels of a group.
 
@@ -377,7 +394,12 @@ def transposed_convolution(
     sample((1, 2, 4, 4), (2, 3, 3, 3), [2, 1], 3),
 )
 def conv2d_transpose_nchw(
-    Input: Tensor, Filter: Tensor, strides: Any, padding: Any, out_dtype: str | None = None, output_padding: Any = 0
+    Input: Tensor,
+    Filter: Tensor,
+    strides: object,
+    padding: object,
+    out_dtype: str | None = None,
+    output_padding: object = 0,
 ) -> Tensor:
     """What a convolution of NCHW by IOHW would be the gradient of: each element is spread over a window."""
     more = pair(output_padding)
@@ -385,7 +407,7 @@ def conv2d_transpose_nchw(
 
 
 def conv2d(
-    data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = 0, dilation: Any = 1, layout: str = "NCHW",
+    data: Tensor, kernel: Tensor, strides: object = 1, padding: object = 0, dilation: object = 1, layout: str = "NCHW",
     out_dtype: str | None = None, groups: int = 1,
 ) -> Tensor:  # fmt: skip
     """A convolution by layout: NCHW by OIHW or NHWC by HWIO, both in groups, too."""
@@ -396,7 +418,7 @@ def conv2d(
 
 
 def conv1d(
-    data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1, data_layout: str = "NCW",
+    data: Tensor, kernel: Tensor, strides: object = 1, padding: object = "VALID", dilation: object = 1, data_layout: str = "NCW",
     out_dtype: str | None = None, groups: int = 1,
 ) -> Tensor:  # fmt: skip
     """A convolution of one dimension: NCW by OIW, or NWC by WIO, both in groups, too."""

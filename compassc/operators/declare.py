@@ -69,7 +69,7 @@ class Sample:
         return [t for t, _ in made], [a for _, a in made]
 
 
-def sample(*args: Any, low: float = -3.0, high: float = 3.0, **options: Any) -> Sample:
+def sample(*args: object, low: float = -3.0, high: float = 3.0, **options: object) -> Sample:
     """A `Sample` with its options as keywords."""
     return Sample(args, options, low, high)
 
@@ -110,7 +110,7 @@ OPERATORS: dict[str, Operator] = {}
 
 def operator(
     pattern: PatternKind,
-    reference: Callable[..., Any],
+    reference: Callable[..., object],
     *samples: Sample,
     types: tuple[str, ...] = NUMBERS,
     name: str = "",
@@ -154,7 +154,7 @@ def least(kind: Any) -> Expr:
     return number(-math.inf if limits.is_floating else limits.range()[0], kind)
 
 
-def greatest(kind: Any) -> Expr:
+def greatest(kind: object) -> Expr:
     """What every number of a type is as small as: infinity of reals."""
     limits = dtype(kind)
     return number(math.inf if limits.is_floating else limits.range()[1], kind)
@@ -172,7 +172,7 @@ def axis_of(axis: int, rank: int, what: str) -> int:
     return axis % rank
 
 
-def axes_of(axis: Any, rank: int, what: str) -> list[int]:
+def axes_of(axis: object, rank: int, what: str) -> list[int]:
     """Axes counted from the front, in order; all of them for None."""
     if axis is None:
         return list(range(rank))
@@ -180,7 +180,7 @@ def axes_of(axis: Any, rank: int, what: str) -> list[int]:
     return sorted({axis_of(a, rank, what) for a in listed})
 
 
-def check_shape(what: str, own: list[Any], *given: Tensor) -> None:
+def check_shape(what: str, own: list[object], *given: Tensor) -> None:
     """ExpressionError for factors and addends of another shape than the axes that they lie on, in their order."""
     for shape in map(sizes, given):
         known = (isinstance(n, int) and isinstance(m, int) and n != m for n, m in zip(own, shape))
@@ -197,7 +197,7 @@ def pair(value: Any, count: int = 2) -> tuple[int, ...]:
     return given
 
 
-def positives(value: Any, what: str, count: int = 2) -> tuple[int, ...]:
+def positives(value: object, what: str, count: int = 2) -> tuple[int, ...]:
     """A number from 1 on for each of `count` dimensions. ExpressionError for less."""
     given = pair(value, count)
     if not all(hasattr(n, "__index__") and n > 0 for n in given):
@@ -217,7 +217,7 @@ def summed(kind: DataType) -> DataType:
     return dtype("int32") if kind.is_integer and kind.bits < 32 else wide(kind)
 
 
-def mean_of(total: Any, count: Any, kind: DataType) -> Any:
+def mean_of(total: Expr, count: float | Expr, kind: DataType) -> Expr:
     """A sum over a count, in a type: of whole numbers cut towards zero."""
     if not kind.is_floating:
         return te.cast(te.truncdiv(total, te.cast(count, total.dtype) if isinstance(count, Expr) else count), kind)

@@ -27,7 +27,11 @@ def mapped(x: Tensor, function: Callable[[Expr], Any], name: str) -> Tensor:
 
 
 def real(
-    name: str, reference: Callable[..., Any], doc: str, *samples: Sample, formula: Callable[[Expr], Any] | None = None
+    name: str,
+    reference: Callable[..., object],
+    doc: str,
+    *samples: Sample,
+    formula: Callable[[Expr], Any] | None = None,
 ) -> Callable[[Tensor], Tensor]:
     """A function of reals by `formula`, by default that of `te` with its name."""
     function = formula or getattr(te, name)
@@ -326,7 +330,7 @@ isfinite = real("isfinite", np.isfinite, "Whether x is a number and not infinite
 
 
 @operator(PatternKind.ELEMENTWISE, lambda x, value: np.full_like(x, value), sample((5, 7), 3))
-def full_like(x: Tensor, fill_value: Any) -> Tensor:
+def full_like(x: Tensor, fill_value: object) -> Tensor:
     """A tensor of one value, of the shape and type of x."""
     return mapped(x, lambda v: number(fill_value, x.dtype), "T_full_like")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from compassc.ir.errors import ExpressionError
 from compassc.operators.declare import numbers, operator, pair, sample
 from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
+
+if TYPE_CHECKING:
+    from compassc.ir.exprs import Expr
 
 __all__ = ["resize2d"]
 
@@ -24,7 +27,7 @@ def _source(place: Any, old: int, new: int, mode: str, real: Any) -> Any:
     return real(place) * (old / new) if mode == "asymmetric" else (real(place) + 0.5) * (old / new) - 0.5
 
 
-def _resized(x: Any, size: Any, method: str = "linear", mode: str = "half_pixel") -> Any:
+def _resized(x: Any, size: object, method: str = "linear", mode: str = "half_pixel") -> Any:
     found = x.astype("f8")
     for axis, new in zip((2, 3), pair(size)):
         old = x.shape[axis]
@@ -51,7 +54,7 @@ def _resized(x: Any, size: Any, method: str = "linear", mode: str = "half_pixel"
     sample((1, 2, 4, 5), [8, 10], "nearest", "asymmetric"), sample((1, 2, 6, 6), [3, 4], "linear", "asymmetric"),
 )  # fmt: skip
 def resize2d(
-    data: Tensor, size: Any, method: str = "linear", coordinate_transformation_mode: str = "half_pixel"
+    data: Tensor, size: object, method: str = "linear", coordinate_transformation_mode: str = "half_pixel"
 ) -> Tensor:
     """A picture (NCHW) in another size: the nearest element (`nearest`), or between the four around (`linear`), of
     whole numbers the nearest whole one."""
@@ -75,10 +78,10 @@ def resize2d(
             return (place + te.const(0.5)) * te.const(scale) - te.const(0.5)
         return place * te.const(scale)
 
-    def inside(at: Any, old: int) -> Any:
+    def inside(at: Expr, old: int) -> Expr:
         return te.min(te.max(te.cast(at, "int32"), 0), old - 1)
 
-    def nearest(b: Any, k: Any, y: Any, x: Any) -> Any:
+    def nearest(b: object, k: object, y: object, x: object) -> Any:
         places = []
         for i, old, new in ((y, h, oh), (x, w, ow)):
             at = source(i, old, new)
@@ -86,7 +89,7 @@ def resize2d(
             places.append(inside(te.ceil(at - te.const(0.5)) if mode == "half_pixel" else near, old))
         return data[(b, k, *places)]
 
-    def linear(b: Any, k: Any, y: Any, x: Any) -> Any:
+    def linear(b: object, k: object, y: object, x: object) -> Expr:
         ends = []
         for i, old, new in ((y, h, oh), (x, w, ow)):
             at = source(i, old, new)

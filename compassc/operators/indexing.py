@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.dtypes import INT32
 from compassc.ir.errors import ExpressionError
@@ -41,13 +42,13 @@ def _inside(place: Expr, extent: Any, mode: str) -> Expr:
     raise ExpressionError(f"topi.take has no mode '{mode}': clip, wrap, fast")
 
 
-def _place(e: Any, extent: Any) -> Expr:
+def _place(e: Expr, extent: object) -> Expr:
     """A place that may count from the end."""
     at = te.cast(e, INT32)
     return te.Select(at < 0, at + extent, at)
 
 
-def _element(e: Any, extent: Any) -> Expr:
+def _element(e: Any, extent: object) -> Expr:
     """A place that may count from the end; the nearest that there is, so that vectors of them can be gathered."""
     return _inside(_place(e, extent), extent, "clip")
 
@@ -108,7 +109,7 @@ def gather_nd(a: Tensor, indices: Tensor) -> Tensor:
     return made
 
 
-def _scattered(data: Any, indices: Any, updates: Any, axis: int = 0, reduction: str = "update") -> Any:
+def _scattered(data: Array, indices: Array, updates: Array, axis: int = 0, reduction: str = "update") -> Array:
     found = data.copy()
     with np.errstate(over="ignore"):
         for i in np.ndindex(indices.shape):
@@ -133,7 +134,7 @@ def scatter_elements(
         raise ExpressionError("topi.scatter_elements: indices and updates are of different shapes")
     k = te.reduce_axis((0, count), name="k")
 
-    def hits(i: Any) -> Any:
+    def hits(i: tuple[Expr, ...]) -> Any:
         where = (*i[:at], k, *i[at + 1 :])
         there = _covered(i, at, sizes(indices), shape)
         return where, te.all(*there, _place(indices[where], shape[at]) == i[at])
@@ -162,7 +163,7 @@ def scatter_elements(
         raise ExpressionError(f"topi.scatter_elements has no reduction '{reduction}': update, {', '.join(joins)}")
     reducer, join, nothing = joins[reduction]
 
-    def together(*i: Any) -> Any:
+    def together(*i: Expr) -> Any:
         where, hit = hits(i)
         return reducer(te.if_then_else(hit, updates[where], nothing), axis=k)
 
@@ -171,7 +172,7 @@ def scatter_elements(
     return result
 
 
-def _covered(i: Sequence[Any], at: int, inner: Sequence[Any], shape: Sequence[Any]) -> list[Any]:
+def _covered(i: Sequence[Expr], at: int, inner: Sequence[Any], shape: Sequence[Any]) -> list[object]:
     """That an index is inside of smaller axes."""
     return [v < n for d, (v, n, m) in enumerate(zip(i, inner, shape)) if d != at and n is not m and n != m]
 
@@ -212,7 +213,7 @@ def _ranks(data: Tensor, at: int, is_ascend: bool) -> Tensor:
     return made
 
 
-def _at_rank(ranks: Tensor, at: int, count: Any) -> Tensor:
+def _at_rank(ranks: Tensor, at: int, count: object) -> Tensor:
     """The place of the element of each rank."""
     shape = sizes(ranks)
     k = te.reduce_axis((0, shape[at]), name="j")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.dtypes import DataType
 from compassc.ir.errors import ExpressionError
@@ -11,6 +12,9 @@ from compassc.operators.declare import operator, sample, sizes, wide
 from compassc.operators.elementwise import cast
 from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
+
+if TYPE_CHECKING:
+    from compassc.ir.exprs import Expr
 
 
 def sum_type(kind: DataType, out_dtype: str | None) -> DataType:
@@ -26,19 +30,19 @@ def result(total: Tensor, kind: DataType, out_dtype: str | None) -> Tensor:
     return total if wanted is total.dtype else cast(total, str(wanted))
 
 
-def product(a: Any, b: Any, kind: DataType) -> Any:
+def product(a: Expr, b: object, kind: DataType) -> Any:
     """The product of two elements in a wider type."""
     return te.cast(a, kind) * te.cast(b, kind)
 
 
-def wide_product(x: Any) -> Any:
+def wide_product(x: Array) -> Array:
     """An array wide enough for the sums of products of its elements."""
     if x.dtype.kind not in "iu":
         return x.astype("float64")
     return x.astype("int64" if x.dtype.itemsize == 8 else "int32")
 
 
-def _matmul(a: Any, b: Any, transp_a: bool = False, transp_b: bool = False) -> Any:
+def _matmul(a: Array, b: Array, transp_a: bool = False, transp_b: bool = False) -> Array:
     a, b = wide_product(a), wide_product(b)
     return (a.T if transp_a else a) @ (b.T if transp_b else b)
 
@@ -71,7 +75,7 @@ def _same(a: Any, b: Any, what: str) -> None:
         raise ExpressionError(f"topi.{what}: extents {a} and {b} that are reduced over differ")
 
 
-def _dense(x: Any, w: Any, bias: Any = None) -> Any:
+def _dense(x: Array, w: Array, bias: object = None) -> Array:
     found = wide_product(x) @ wide_product(w).T
     return found if bias is None else found + bias
 
@@ -88,7 +92,7 @@ def dense(data: Tensor, weight: Tensor, bias: Tensor | None = None, out_dtype: s
     return made
 
 
-def _batch_matmul(x: Any, y: Any, transpose_a: bool = False, transpose_b: bool = True) -> Any:
+def _batch_matmul(x: Array, y: Array, transpose_a: bool = False, transpose_b: bool = True) -> Array:
     x, y = wide_product(x), wide_product(y)
     return (x.swapaxes(1, 2) if transpose_a else x) @ (y.swapaxes(1, 2) if transpose_b else y)
 

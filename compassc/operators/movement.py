@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.errors import ExpressionError
 from compassc.ir.exprs import Expr
@@ -36,7 +37,7 @@ def transpose(x: Tensor, axes: Sequence[int] | None = None) -> Tensor:
     return _moved([dims[d] for d in order], lambda *i: x[tuple(i[b] for b in back)], "transpose")
 
 
-def flat_index(indices: Sequence[Any], shape: Sequence[Any]) -> Any:
+def flat_index(indices: Sequence[object], shape: Sequence[object]) -> Expr:
     """The place in memory of an index."""
     found: Any = 0
     for i, d in zip(indices, shape):
@@ -44,7 +45,7 @@ def flat_index(indices: Sequence[Any], shape: Sequence[Any]) -> Any:
     return found
 
 
-def from_flat(place: Any, shape: Sequence[Any]) -> list[Any]:
+def from_flat(place: Any, shape: Sequence[Any]) -> list[Expr]:
     """The index of a place in memory."""
     made: list[Any] = []
     for d in reversed(list(shape)[1:]):
@@ -89,7 +90,7 @@ def expand_dims(x: Tensor, axis: int, num_newaxis: int = 1) -> Tensor:
 @operator(
     PatternKind.INJECTIVE, lambda x, axis=None: np.squeeze(x, axis), sample((3, 1, 4, 1)), sample((3, 1, 4, 1), 1)
 )
-def squeeze(x: Tensor, axis: Any = None) -> Tensor:
+def squeeze(x: Tensor, axis: object = None) -> Tensor:
     """Without axes of extent 1: those that are named, or all."""
     shape = sizes(x)
     gone = [d for d, e in enumerate(shape) if e == 1] if axis is None else axes_of(axis, x.ndim, "squeeze")
@@ -163,7 +164,7 @@ def split(ary: Tensor, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
     return [strided_slice(ary, [start], [end], axes=[at]) for start, end in zip(starts, ends)]
 
 
-def _sliced(x: Any, begin: Any, end: Any, strides: Any = None, axes: Any = None) -> Any:
+def _sliced(x: Array, begin: Any, end: Any, strides: Any = None, axes: Any = None) -> Array:
     cut = [slice(None)] * x.ndim
     for n, d in enumerate(range(len(begin)) if axes is None else axes):
         cut[d] = slice(begin[n], end[n], strides[n] if strides else 1)
@@ -191,7 +192,7 @@ def strided_slice(
     return _moved(made, lambda *i: x[tuple(v * parts[d][1] + parts[d][0] for d, v in enumerate(i))], "strided_slice")
 
 
-def _padded(x: Any, pad_before: Any, pad_after: Any = None, pad_value: Any = 0) -> Any:
+def _padded(x: Any, pad_before: Any, pad_after: Any = None, pad_value: Any = 0) -> Array:
     return np.pad(x, list(zip(pad_before, pad_after or pad_before)), constant_values=pad_value)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.errors import ExpressionError
 from compassc.operators.declare import REALS, axes_of, axis_of, check_shape, numbers, operator, sample, sizes
@@ -15,15 +16,18 @@ from compassc.operators.elementwise import mapped
 from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
 
+if TYPE_CHECKING:
+    from compassc.ir.exprs import Expr
+
 _FLOAT = "float32"
 
 
-def _soft(x: Any, axis: int = -1) -> Any:
+def _soft(x: Array, axis: int = -1) -> Array:
     e = np.exp(x - x.max(axis, keepdims=True))
     return e / e.sum(axis, keepdims=True)
 
 
-def _log_soft(x: Any, axis: int = -1) -> Any:
+def _log_soft(x: Array, axis: int = -1) -> Array:
     apart = x - x.max(axis, keepdims=True)
     return apart - np.log(np.exp(apart).sum(axis, keepdims=True))
 
@@ -88,7 +92,7 @@ def _statistics(
     `inner`. `at`: the element of both."""
     count = prod(inner)
 
-    def over(name: str) -> list[Any]:
+    def over(name: str) -> list[te.IterVar]:
         return [te.reduce_axis((0, extent), name=f"{name}{d}") for d, extent in enumerate(inner)]
 
     def total(*i: Any) -> Any:
@@ -100,7 +104,7 @@ def _statistics(
         sums: Tensor = te.compute(made, total, name=f"T_{what}_sum", tag="row_reduce")
         mean = mapped(sums, lambda v: v * te.const(1 / count, _FLOAT), f"T_{what}_mean")
 
-    def squares(*i: Any) -> Any:
+    def squares(*i: object) -> Expr:
         value = te.cast(x[at(i, second)], _FLOAT)
         apart = value - mean[i] if mean is not None else value
         return te.sum(apart * apart, axis=second)
@@ -121,13 +125,13 @@ def _over_axes(x: Tensor, axes: list[int], what: str, centred: bool = True) -> t
     return _statistics(x, [shape[d] for d in others] or [1], [shape[d] for d in axes], at, what, centred)
 
 
-def _on(x: Any, values: Any, axes: Any) -> Any:
+def _on(x: Array, values: Array, axes: Any) -> Array:
     """Numbers of these axes, to broadcast to x."""
     own = {a % x.ndim for a in axes}
     return values.reshape([n if d in own else 1 for d, n in enumerate(x.shape)])
 
 
-def _normal(x: Any, axes: Any, epsilon: float) -> Any:
+def _normal(x: Any, axes: Any, epsilon: float) -> Array:
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + epsilon)
 
 
@@ -135,7 +139,7 @@ def _normal(x: Any, axes: Any, epsilon: float) -> Any:
     lambda x, g, b, axis, epsilon=1e-5: _normal(x, tuple(axis), epsilon) * _on(x, g, axis) + _on(x, b, axis),
     sample((3, 4, 5), (5,), (5,), [2]), sample((3, 4, 5), (4, 5), (4, 5), [1, 2], 1e-3), types=REALS,
 )  # fmt: skip
-def layer_norm(data: Tensor, gamma: Tensor, beta: Tensor, axis: Any, epsilon: float = 1e-5) -> Tensor:
+def layer_norm(data: Tensor, gamma: Tensor, beta: Tensor, axis: object, epsilon: float = 1e-5) -> Tensor:
     """Elements less their mean over the root of their variance on axes, times `gamma`, plus `beta`."""
     axes = axes_of(axis, data.ndim, "layer_norm")
     check_shape("layer_norm", [sizes(data)[a] for a in axes], gamma, beta)
@@ -156,7 +160,7 @@ def layer_norm(data: Tensor, gamma: Tensor, beta: Tensor, axis: Any, epsilon: fl
     lambda x, w, axis, epsilon=1e-5: x / np.sqrt((x * x).mean(tuple(axis), keepdims=True) + epsilon) * _on(x, w, axis),
     sample((3, 4, 5), (5,), [-1]), types=REALS,
 )  # fmt: skip
-def rms_norm(data: Tensor, weight: Tensor, axis: Any, epsilon: float = 1e-5) -> Tensor:
+def rms_norm(data: Tensor, weight: Tensor, axis: object, epsilon: float = 1e-5) -> Tensor:
     """Elements over the root of the mean of their squares on axes, times `weight`."""
     axes = axes_of(axis, data.ndim, "rms_norm")
     check_shape("rms_norm", [sizes(data)[a] for a in axes], weight)
@@ -172,7 +176,7 @@ def rms_norm(data: Tensor, weight: Tensor, axis: Any, epsilon: float = 1e-5) -> 
     return made
 
 
-def _grouped(x: Any, g: Any, b: Any, num_groups: int, channel_axis: int, axes: Any, epsilon: float = 1e-5) -> Any:
+def _grouped(x: Any, g: Any, b: Any, num_groups: int, channel_axis: int, axes: object, epsilon: float = 1e-5) -> Any:
     n, c, *space = x.shape
     parts = x.reshape(n, num_groups, -1)
     made = _normal(parts, (2,), epsilon).reshape(x.shape)
@@ -210,7 +214,7 @@ def group_norm(
     return made
 
 
-def _batch(x: Any, g: Any, b: Any, m: Any, v: Any, axis: int = 1, epsilon: float = 1e-5) -> Any:
+def _batch(x: Array, g: Array, b: Array, m: Array, v: Array, axis: int = 1, epsilon: float = 1e-5) -> Array:
     wide = [1] * x.ndim
     wide[axis] = -1
     g, b, m, v = (p.reshape(wide) for p in (g, b, m, np.abs(v)))
@@ -251,7 +255,7 @@ def batch_norm(
     sample((2, 4, 5, 6), (4,), (4,)),
     types=REALS,
 )
-def instance_norm(data: Tensor, gamma: Tensor, beta: Tensor, axis: Any = (2, 3), epsilon: float = 1e-5) -> Tensor:
+def instance_norm(data: Tensor, gamma: Tensor, beta: Tensor, axis: object = (2, 3), epsilon: float = 1e-5) -> Tensor:
     """Elements of NCHW less the mean of their picture over the root of its variance, times `gamma`, plus `beta`: numbers of
     each channel."""
     return group_norm(data, gamma, beta, sizes(data)[1], 1, axes_of(axis, data.ndim, "instance_norm"), epsilon)

@@ -98,7 +98,7 @@ class _Plane:
         made: Tensor = te.compute(shape, element, name="T_planes", tag=PACKED)
         return made
 
-    def read(self, planes: Tensor, b: Any, channel: Any, column: Any, over: Sequence[Any]) -> Expr:
+    def read(self, planes: Tensor, b: Expr, channel: Expr, column: Expr, over: Sequence[Any]) -> Expr:
         """The element of a plane for a column, at a place of the window."""
         (y, x), (s, t) = (r * l for r, l in zip(over, self.dilation, strict=True)), self.strides
         at = column + y // s * self.pitch + x // t
@@ -141,7 +141,7 @@ def _constant_sizes(data: Tensor, kernel: Tensor, *options: object, **named: obj
 
 @implementation("conv2d_nchw", HOSTS, _constant_sizes)
 def planes_conv2d_nchw(
-    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any = 1, out_dtype: str | None = None
+    Input: Tensor, Filter: Tensor, stride: object, padding: object, dilation: object = 1, out_dtype: str | None = None
 ) -> Tensor:
     """`conv2d_nchw` on planes."""
     return planes_group_conv2d_nchw(Input, Filter, stride, padding, dilation, 1, out_dtype)
@@ -161,7 +161,7 @@ def planes_group_conv2d_nchw(
 
 @implementation("depthwise_conv2d_nchw", HOSTS, _constant_sizes)
 def planes_depthwise_conv2d_nchw(
-    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any = 1, out_dtype: str | None = None
+    Input: Tensor, Filter: Tensor, stride: object, padding: object, dilation: object = 1, out_dtype: str | None = None
 ) -> Tensor:
     """`depthwise_conv2d_nchw` on planes."""
     channels, _, *window = sizes(Filter)
@@ -271,7 +271,7 @@ def _batch_matmul(
 def _gains(form: Callable[..., _Product]) -> Callable[..., bool]:
     """Whether a product is better off packed: its right side lies along the sum, or has no whole vectors of columns."""
 
-    def applies(a: Tensor, b: Tensor, *options: Any, **named: Any) -> bool:
+    def applies(a: Tensor, b: Tensor, *options: object, **named: object) -> bool:
         if not _known(a, b):
             return False
         made = form(a, b, *options, **named)

@@ -35,7 +35,7 @@ def _places(layout: str) -> tuple[int, int]:
 
 
 def _pooled(
-    x: Any, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = False,
+    x: Any, kernel: object, stride: object, dilation: object, padding: Any, pool_type: str, ceil_mode: bool = False,
     layout: str = "NCHW", count_include_pad: bool = True,
 ) -> Any:  # fmt: skip
     if layout == "NHWC":
@@ -66,7 +66,7 @@ def _count(size: int, window: int, stride: int, dilation: int, ceil_mode: bool) 
 
 
 def pool2d(
-    data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = False,
+    data: Tensor, kernel: object, stride: object, dilation: object, padding: object, pool_type: str, ceil_mode: bool = False,
     layout: str = "NCHW", count_include_pad: bool = True,
 ) -> Tensor:  # fmt: skip
     """The largest (`max`) or the mean (`avg`) of each window; `padding` is that of convolutions: four numbers are top, left,
@@ -92,7 +92,7 @@ def pool2d(
     made[h], made[w] = oh, ow
     kind = summed(data.dtype)
 
-    def element(*i: Any) -> Any:
+    def element(*i: reduction.Expr) -> Any:
         at = list(i)
         at[h], at[w] = i[h] * sy + ry * ly, i[w] * sx + rx * lx
         value = padded[tuple(at)]
@@ -115,7 +115,9 @@ def pool2d(
     return result
 
 
-def _existing(place: Any, stride: int, dilation: int, window: int, before: int, extent: int) -> Any:
+def _existing(
+    place: reduction.Expr, stride: int, dilation: int, window: int, before: int, extent: int
+) -> reduction.Expr:
     """How many elements of a window exist on an axis."""
     start = place * stride - before
     first = te.max((te.const(dilation - 1) - start) // dilation, 0) if before else te.const(0)
@@ -141,7 +143,7 @@ def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
     return reducer(data, _places(layout), True)
 
 
-def _adapted(x: Any, output_size: Any, pool_type: str) -> Any:
+def _adapted(x: Any, output_size: object, pool_type: str) -> Any:
     oh, ow = pair(output_size)
     h, w = x.shape[2:]
     found = np.zeros((*x.shape[:2], oh, ow))
@@ -152,7 +154,7 @@ def _adapted(x: Any, output_size: Any, pool_type: str) -> Any:
 
 
 @operator(PatternKind.ANCHOR, _adapted, sample((1, 2, 7, 9), [3, 4], "avg"), sample((1, 2, 7, 9), [3, 4], "max"))
-def adaptive_pool(data: Tensor, output_size: Any, pool_type: str, layout: str = "NCHW") -> Tensor:
+def adaptive_pool(data: Tensor, output_size: object, pool_type: str, layout: str = "NCHW") -> Tensor:
     """Windows that share a picture out evenly, whatever its size; NCHW."""
     if layout != "NCHW" or pool_type not in ("max", "avg"):
         raise ExpressionError(f"topi.nn.adaptive_pool has no '{pool_type}' of '{layout}': max, avg of NCHW")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from compassc.operators.movement import reshape
 from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
 
+if TYPE_CHECKING:
+    from compassc.te.reduce import Reducer
+
 _SAMPLES = (sample((4, 5)), sample((3, 4, 5), 1), sample((3, 4, 5), [0, 2], keepdims=True), sample((3, 4, 5), -1))
 
 
@@ -48,7 +51,7 @@ def reduced(x: Tensor, axis: Any, keepdims: bool, function: Callable[[Expr, list
     return found
 
 
-def _wide(x: Tensor, axis: Any, keepdims: bool, reducer: Any, name: str) -> Tensor:
+def _wide(x: Tensor, axis: object, keepdims: bool, reducer: Reducer, name: str) -> Tensor:
     """A reduction of narrow reals in float32, the result as they are."""
     kind = wide(x.dtype)
     found = reduced(x, axis, keepdims, lambda e, over: reducer(te.cast(e, kind), over), name)
@@ -60,7 +63,7 @@ def _wide(x: Tensor, axis: Any, keepdims: bool, reducer: Any, name: str) -> Tens
     lambda x, axis=None, keepdims=False: np.sum(x, _np(axis), dtype=x.dtype, keepdims=keepdims),
     *_SAMPLES,
 )
-def sum(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+def sum(data: Tensor, axis: object = None, keepdims: bool = False) -> Tensor:
     """The sum, in the type of the elements; of float16 it is computed in float32."""
     return _wide(data, axis, keepdims, te.sum, "sum")
 
@@ -110,11 +113,11 @@ def mean(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
     return mapped(total, lambda v: mean_of(v, count, data.dtype), "T_mean")
 
 
-def _np(axis: Any) -> Any:
+def _np(axis: object) -> Any:
     return tuple(axis) if isinstance(axis, list) else axis
 
 
-def _place(name: str, best: Any) -> Callable[..., Tensor]:
+def _place(name: str, best: Reducer) -> Callable[..., Tensor]:
     """The first place of the best element: the best one, then the least of the places where it is. Both become vectors."""
 
     def apply(data: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
@@ -147,7 +150,7 @@ def _place(name: str, best: Any) -> Callable[..., Tensor]:
 
 
 def _arg(reference: Callable[..., Any]) -> Callable[..., Any]:
-    def apply(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+    def apply(x: object, axis: int | None = None, keepdims: bool = False) -> Any:
         found = reference(x, axis)
         return np.expand_dims(found, axis) if keepdims and axis is not None else np.reshape(found, np.shape(found) or 1)
 
@@ -165,7 +168,7 @@ argmin = operator(PatternKind.REDUCTION, _arg(np.argmin), *_ARG_SAMPLES)(_place(
     sample((3, 5), 1),
     types=("int8",),
 )
-def all(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+def all(data: Tensor, axis: object = None, keepdims: bool = False) -> Tensor:
     """Whether no element is 0."""
     zero = number(0, data.dtype)
     return reduced(data, axis, keepdims, lambda e, over: te.all(e != zero, axis=over), "all")

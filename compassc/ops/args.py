@@ -13,7 +13,7 @@ from .core import imm, scalar_cast
 from .typing import check_literal, is_literal, type_error
 
 
-def dtype_arg(value: Any, what: str) -> DataType:
+def dtype_arg(value: object, what: str) -> DataType:
     """A dtype argument: a DataType, its text (short names allowed), a NumPy dtype or scalar type, or a dtype name of the
     script module."""
     if isinstance(value, DataType):
@@ -30,7 +30,7 @@ def dtype_arg(value: Any, what: str) -> DataType:
     raise type_error(f"{what}: a data type is expected, got {shown}")
 
 
-def pointer_arg(x: Any, what: str) -> E.Expr:
+def pointer_arg(x: object, what: str) -> E.Expr:
     """An address: a pointer expression (also a bare pointer variable)."""
     if isinstance(x, E.Pointer):
         return x
@@ -41,7 +41,7 @@ def pointer_arg(x: Any, what: str) -> E.Expr:
     raise type_error(f"{what} must be a pointer or a buffer, got {kind_of(x)}", "p + i is the address of p[i]")
 
 
-def kind_of(x: Any) -> str:
+def kind_of(x: object) -> str:
     """An argument for messages."""
     return str(x.dtype) if isinstance(x, E.Expr) else f"{x!r}" if is_literal(x) else type(x).__name__
 
@@ -56,7 +56,7 @@ def refuse_constant(scope: str) -> None:
         )
 
 
-def int_arg(x: Any, what: str) -> E.Expr:
+def int_arg(x: object, what: str) -> E.Expr:
     """A scalar integer operand; literals become int32."""
     if type(x) is int:
         check_literal(x, INT32)
@@ -66,12 +66,12 @@ def int_arg(x: Any, what: str) -> E.Expr:
     raise type_error(f"{what} must be an integer scalar, got {kind_of(x)}", "convert it with S.i32(...)")
 
 
-def int32_arg(x: Any, what: str) -> E.Expr:
+def int32_arg(x: object, what: str) -> E.Expr:
     """A scalar integer operand converted to int32."""
     return scalar_cast(int_arg(x, what), INT32)
 
 
-def vector_arg(x: Any, what: str, *, mask_ok: bool = False) -> E.Expr:
+def vector_arg(x: object, what: str, *, mask_ok: bool = False) -> E.Expr:
     """A vector operand."""
     if (
         isinstance(x, E.Expr)
@@ -83,7 +83,7 @@ def vector_arg(x: Any, what: str, *, mask_ok: bool = False) -> E.Expr:
     raise type_error(f"{what} must be a vector, got {kind_of(x)}", "load one with S.vload, or fill one with S.vbcast")
 
 
-def choice(value: Any, allowed: tuple[Any, ...], what: str) -> Any:
+def choice(value: object, allowed: tuple[object, ...], what: str) -> Any:
     """An option restricted to a few values."""
     if value not in allowed:
         raise CompassError(f"{what} must be one of {', '.join(map(repr, allowed))}, got {value!r}", code="option")
@@ -97,7 +97,7 @@ def known_int(x: Any) -> Any:
     return operator.index(x) if getattr(x, "known", False) else x
 
 
-def lanes_arg(lanes: Any, what: str) -> int:
+def lanes_arg(lanes: object, what: str) -> int:
     """A lane count: an integer constant above 1."""
     lanes = known_int(lanes)
     if type(lanes) is not int:

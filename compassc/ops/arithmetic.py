@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from compass_core.arrays import Array
 
 from ..ir import exprs as E
@@ -276,7 +274,7 @@ def vmod(x: Array, y: Array, to: DataType) -> Array:
     return wrapped(np.where(y == 0, 0, wide(x) - quotient(x, y) * wide(y)), to)
 
 
-def _sum_type(types: list[Any]) -> Any:
+def _sum_type(types: list[DataType]) -> DataType:
     """16-bit floats are summed in float32, in half the lanes."""
     t = types[0]
     return FLOAT32[0].with_lanes(t.lanes // to_32_bits(t)) if t.is_floating else t

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from compass_core.errors import CompassError
 
@@ -22,7 +21,7 @@ NOTHING: Mapping[Part, str] = {
 ASSUMED = "what S.assume says does not hold"
 
 
-def stated(what: str, cond: Any) -> bool | E.Expr:
+def stated(what: str, cond: object) -> bool | E.Expr:
     """A condition: a Python bool, or a run-time one."""
     if type(cond) is bool or (isinstance(cond, E.Expr) and cond.dtype is BOOL):
         return cond
@@ -30,7 +29,7 @@ def stated(what: str, cond: Any) -> bool | E.Expr:
     raise type_error(f"{what}: the condition must be a scalar bool, got {kind_of(cond)}", help)
 
 
-def assertion_text(text: Any) -> str:
+def assertion_text(text: object) -> str:
     """The text of an assertion."""
     if type(text) is not str or not text.isprintable():
         shown = repr(text) if type(text) is str else kind_of(text)
@@ -64,7 +63,7 @@ def turns_apart(memory: str, early: bool, late: bool) -> str:
     example=Example('S.assert_(x[0] > 0, "the first element is positive")\nout[0] = x[0]', lanes=1),
     types={"text": "str"},
 )
-def assert_(cond: Any, text: Any = "") -> E.Expr | None:
+def assert_(cond: object, text: object = "") -> E.Expr | None:
     """State that a condition holds: PySim and checked runs stop with `text` where it does not. Ours.
 
     Plain runs have no code of it. A condition that is known when the kernel is compiled is checked then.
@@ -82,7 +81,7 @@ def assert_(cond: Any, text: Any = "") -> E.Expr | None:
     exempt=NOTHING,
     example=Example("S.assume(x[0] >= 0)\nout[0] = x[0]", lanes=1),
 )
-def assume(cond: Any) -> E.Expr | None:
+def assume(cond: object) -> E.Expr | None:
     """Promise that a condition holds from here to the end of the block, so that the compiler counts on it. Ours.
 
     Comparisons of integers that do not change, and `n % 16 == 0`, take away masks of tails, bounds and divisions that are

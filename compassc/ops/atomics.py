@@ -42,13 +42,13 @@ def _without(elem: DataType) -> str:
     return f"keep the values as {UINT32 if elem.is_uint else INT32}"
 
 
-def _place(what: str, ptr: Any) -> E.Expr:
+def _place(what: str, ptr: object) -> E.Expr:
     address = pointer_arg(ptr, f"{what}: ptr")
     check_place(what, address.pointer_type.elem, address.pointer_type.scope)
     return address
 
 
-def _operand(what: str, x: Any, to: DataType) -> E.Expr:
+def _operand(what: str, x: object, to: DataType) -> E.Expr:
     """A value as the element type of the memory."""
     if is_literal(x) and type(x) is int:
         check_literal(x, to)
@@ -56,7 +56,7 @@ def _operand(what: str, x: Any, to: DataType) -> E.Expr:
     return scalar_cast(int_arg(x, what), to)
 
 
-def _call(name: str, ptr: Any, *values: tuple[str, Any]) -> E.Expr:
+def _call(name: str, ptr: object, *values: tuple[str, object]) -> E.Expr:
     address = _place(f"S.{name}", ptr)
     elem = address.pointer_type.elem
     operands = [_operand(f"S.{name}: {word}", x, elem) for word, x in values]
@@ -78,7 +78,7 @@ def _atomic(c: str, start: str, call: str) -> Any:
 
 
 @_atomic("atomic_add({ptr}, {value})", "x[0]", "S.atomic_add(sh, S.get_local_id())")
-def atomic_add(ptr: Any, value: Any) -> E.Expr:
+def atomic_add(ptr: object, value: object) -> E.Expr:
     """Add `value` to the integer at `ptr` in one step, and give what it was before. Ours.
 
     The memory is int32 or uint32, shared or global. Sums wrap. No other TEC's atomic operation on this integer comes
@@ -88,7 +88,7 @@ def atomic_add(ptr: Any, value: Any) -> E.Expr:
 
 
 @_atomic("atomic_min({ptr}, {value})", "x[0]", "S.atomic_min(sh, S.get_local_id())")
-def atomic_min(ptr: Any, value: Any) -> E.Expr:
+def atomic_min(ptr: object, value: object) -> E.Expr:
     """Replace the integer at `ptr` by `value` where that is less, in one step, and give what it was before. Ours.
 
     Otherwise as `S.atomic_add`.
@@ -97,7 +97,7 @@ def atomic_min(ptr: Any, value: Any) -> E.Expr:
 
 
 @_atomic("atomic_max({ptr}, {value})", "x[1]", "S.atomic_max(sh, S.get_local_id())")
-def atomic_max(ptr: Any, value: Any) -> E.Expr:
+def atomic_max(ptr: object, value: object) -> E.Expr:
     """Replace the integer at `ptr` by `value` where that is greater, in one step, and give what it was before. Ours.
 
     Otherwise as `S.atomic_add`.
@@ -106,7 +106,7 @@ def atomic_max(ptr: Any, value: Any) -> E.Expr:
 
 
 @_atomic("atomic_xchg({ptr}, {value})", "x[0]", "if S.get_local_id() == 0:\n    S.atomic_exchange(sh, 7)")
-def atomic_exchange(ptr: Any, value: Any) -> E.Expr:
+def atomic_exchange(ptr: object, value: object) -> E.Expr:
     """Replace the integer at `ptr` by `value` in one step, and give what it was before. Ours.
 
     Otherwise as `S.atomic_add`.
@@ -115,7 +115,7 @@ def atomic_exchange(ptr: Any, value: Any) -> E.Expr:
 
 
 @_atomic("atomic_cmpxchg({ptr}, {expected}, {value})", "5", "S.atomic_compare_exchange(sh, 5, 7)")
-def atomic_compare_exchange(ptr: Any, expected: Any, value: Any) -> E.Expr:
+def atomic_compare_exchange(ptr: object, expected: object, value: object) -> E.Expr:
     """Replace the integer at `ptr` by `value` if it is `expected`, in one step, and give what it was before. Ours.
 
     It was replaced where the result equals `expected`. Otherwise as `S.atomic_add`.

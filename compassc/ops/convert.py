@@ -135,7 +135,7 @@ def _merge_dtype(source: DataType, count: int, to: DataType, part: str, saturate
     return result
 
 
-def check_options(x: Any, part: Any, saturate: Any) -> Any:
+def check_options(x: Any, part: object, saturate: object) -> Any:
     """The value argument with its shorthands resolved, and the options checked."""
     if isinstance(x, str):
         if x.lower() not in SPECIAL_FLOATS:
@@ -149,7 +149,7 @@ def check_options(x: Any, part: Any, saturate: Any) -> Any:
     return x
 
 
-def no_saturate(saturate: Any) -> None:
+def no_saturate(saturate: object) -> None:
     if saturate is not None:
         raise type_error("S.cast: saturate cannot be set for scalars and vector literals")
 
@@ -249,7 +249,7 @@ def cast(x: Any, dtype: Any, part: Any = "all", saturate: Any = None) -> E.Expr:
 # ----------------------------------------------------------------------------------------------- sign, bits, extension
 
 
-def _with_sign_of(name: str, x: Any, signed: bool) -> E.Expr:
+def _with_sign_of(name: str, x: object, signed: bool) -> E.Expr:
     found = x.dtype if isinstance(x, E.Expr) else None
     if not isinstance(found, DataType) or not found.is_integer or found.is_bool:
         raise type_error(f"S.{name} needs an integer variable or expression, got {kind_of(x)}")
@@ -277,7 +277,7 @@ def i(x: Any) -> E.Expr:
     example=Example("S.vstore(S.u(S.vload(x)), out)", "i32", out="u32"),
     exempt=CONVERTS,
 )
-def u(x: Any) -> E.Expr:
+def u(x: object) -> E.Expr:
     """Convert an integer to the unsigned type of the same width; wraps."""
     return _with_sign_of("u", x, False)
 
@@ -285,7 +285,7 @@ def u(x: Any) -> E.Expr:
 _REINTERPRET_SCOPES = ("private", "global", "lsram", "shared")
 
 
-def pointer_target(text: Any) -> tuple[DataType, str] | None:
+def pointer_target(text: object) -> tuple[DataType, str] | None:
     """Pointee type and scope of a pointer target such as `lsram i8*`; None when the text names no pointer."""
     if not isinstance(text, str) or isinstance(text, DataType) or ("*" not in text and " " not in text.strip()):
         return None
@@ -300,7 +300,7 @@ def pointer_target(text: Any) -> tuple[DataType, str] | None:
     return dtype_arg(words[-1], "S.reinterpret"), scope
 
 
-def reinterpret_dtype(source: Operand, target: Any) -> DataType:
+def reinterpret_dtype(source: Operand, target: object) -> DataType:
     """The checked target of a reinterpretation of a value; a scalar element name keeps the width of a vector."""
     to = dtype_arg(target, "S.reinterpret")
     if is_literal(source):
@@ -315,7 +315,7 @@ def reinterpret_dtype(source: Operand, target: Any) -> DataType:
     return to
 
 
-def address_dtype(pointer: Any, dtype: Any) -> DataType:
+def address_dtype(pointer: object, dtype: object) -> DataType:
     """The type that a pointer's number is asked for. `pointer`: what `pointer_target` says of it."""
     if pointer is not None:
         raise type_error("S.reinterpret: a pointer is retyped with p.as_ptr(dtype)")
@@ -331,7 +331,7 @@ def address_dtype(pointer: Any, dtype: Any) -> DataType:
     example=Example('S.vstore(S.reinterpret(S.vload(x), "i32x8"), out)', "fp32", out="i32"),
     exempt={"definition": "the bits stay: tests/ops/test_convert.py", "c": "an IR node of its own"},
 )
-def reinterpret(x: Any, dtype: Any) -> E.Expr:
+def reinterpret(x: Any, dtype: object) -> E.Expr:
     """Use the bit pattern of a value as another type of the same total width.
 
     A pointer becomes a 32-bit integer; an integer becomes a pointer with a target such as `"lsram i8*"`.

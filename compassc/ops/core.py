@@ -173,7 +173,7 @@ class Op:
         return self.typing is None
 
     @cached_property
-    def _defaults(self) -> dict[str, Any] | None:
+    def _defaults(self) -> dict[str, object] | None:
         """The parameters in their order, with their defaults; None where one of them is no plain parameter."""
         parameters = self.signature.parameters.values()
         plain = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
@@ -184,7 +184,7 @@ class Op:
         """The parameters without default, which are the first."""
         return tuple(n for n, default in (self._defaults or {}).items() if default is inspect.Parameter.empty)
 
-    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, object]) -> dict[str, Any]:
         """The value of every parameter of a call, defaults included. TypeError as `inspect.Signature.bind` has it."""
         known = self._defaults
         if known is not None and len(args) <= len(known) and kwargs.keys() <= known.keys():
@@ -352,7 +352,7 @@ def special_op(
 # ------------------------------------------------------------------------------------------- building IR from operands
 
 
-def operand_of(x: Any) -> Operand:
+def operand_of(x: object) -> Operand:
     """The typing rules' view of an argument: its type, or the literal itself."""
     if isinstance(x, E.Expr):
         if isinstance(x, E.Pointer) or not isinstance(x.dtype, DataType):
@@ -425,7 +425,7 @@ def convert(x: Any, dtype: DataType) -> E.Expr:
     return E.Broadcast(e, dtype.lanes)
 
 
-def build_mask(mask: Any, lanes: int) -> E.Expr | None:
+def build_mask(mask: object, lanes: int) -> E.Expr | None:
     """A mask argument as an expression of `lanes` lanes; None when every lane is active."""
     if mask is None:
         return None
@@ -471,7 +471,7 @@ def require_target(what: str, targets: tuple[str, ...]) -> None:
         )
 
 
-def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def bind(op: Op, args: tuple[Any, ...], kwargs: Mapping[str, object]) -> dict[str, Any]:
     """The value of every parameter of a call, defaults included."""
     try:
         return op.bind(args, kwargs)
@@ -481,7 +481,7 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any
         ) from None
 
 
-def infer(op: Op, operands: list[Operand], options: dict[str, Any]) -> Typed:
+def infer(op: Op, operands: list[Operand], options: dict[str, object]) -> Typed:
     """The operation's typing rule, with the check that the target has the form."""
     assert op.typing is not None
     typed = op.typing(operands, **options)
@@ -494,7 +494,7 @@ def mask_lanes_of(op: Op, typed: Typed) -> int:
     return typed.mask_lanes or (typed.result if op.mask_like < 0 else typed.operands[op.mask_like]).lanes
 
 
-def build_value(op: Op, *args: Any, **kwargs: Any) -> E.Expr:
+def build_value(op: Op, *args: object, **kwargs: object) -> E.Expr:
     """The IR node of a value operation."""
     values = bind(op, args, kwargs)
     mask, r = values["mask"] if op.has_mask else None, values.get("r")

@@ -33,7 +33,7 @@ class Item(NamedTuple):
     parameters: str | None = None
 
 
-def missing(folder: Path, script: Any) -> list[str]:
+def missing(folder: Path, script: object) -> list[str]:
     """One line per name or signature of the specification in `folder` that `script` does not have.
 
     Raises UsageError when the folder holds no specification.

@@ -59,7 +59,7 @@ def _ir_kind(p: E.Expr) -> tuple[DataType, str]:
 
 
 def _copy_args(
-    what: str, dst: Any, src: Any, width: Any, src_stride: Any, count: Any, dst_stride: Any
+    what: str, dst: object, src: object, width: object, src_stride: object, count: object, dst_stride: object
 ) -> tuple[E.Expr, ...]:
     to, source = pointer_arg(dst, f"{what}: dst"), pointer_arg(src, f"{what}: src")
     check_copy(what, _ir_kind(to), _ir_kind(source))
@@ -81,7 +81,9 @@ COPY = (Touch(0, "w", rows(2, 5, 4)), Touch(1, "r", rows(2, 3, 4)))
     example=Example('s = S.alloc(8, "i32", "lsram")\nS.dma_copy(s, x, 8)\nS.dma_copy(out, s, 2, 4, 2, 2)'),
     exempt=IN_MEMORY,
 )
-def dma_copy(dst: Any, src: Any, width: Any, src_stride: Any = None, times: Any = 1, dst_stride: Any = None) -> E.Expr:
+def dma_copy(
+    dst: object, src: object, width: object, src_stride: object = None, times: object = 1, dst_stride: object = None
+) -> E.Expr:
     """Copy `times` rows of `width` elements by DMA and wait. Strides are elements between rows, default `width`."""
     return E.Call("dma_copy", _copy_args("S.dma_copy", dst, src, width, src_stride, times, dst_stride), VOID)
 
@@ -96,7 +98,13 @@ def dma_copy(dst: Any, src: Any, width: Any, src_stride: Any = None, times: Any 
     exempt=IN_MEMORY,
 )
 def async_dma_copy(
-    dst: Any, src: Any, width: Any, src_stride: Any = None, times: Any = 1, dst_stride: Any = None, event: Any = None
+    dst: object,
+    src: object,
+    width: object,
+    src_stride: object = None,
+    times: object = 1,
+    dst_stride: object = None,
+    event: object = None,
 ) -> E.Expr:
     """Start a copy in the background; `event` tells when it is done. Copies on one event run in order."""
     what = "S.async_dma_copy"
@@ -126,7 +134,9 @@ def same_element(what: str, dst: DataType, src: DataType) -> None:
     example=Example('s = S.alloc(8, "i32", "lsram")\nS.dma_transpose2d(s, x, 2, 4)\nS.dma_copy(out, s, 8)'),
     exempt=IN_MEMORY,
 )
-def dma_transpose2d(dst: Any, src: Any, row: Any, col: Any, dst_stride: Any = None, src_stride: Any = None) -> E.Expr:
+def dma_transpose2d(
+    dst: object, src: object, row: object, col: object, dst_stride: object = None, src_stride: object = None
+) -> E.Expr:
     """Transpose a matrix of `row` x `col` elements by DMA and wait. Strides are elements between rows."""
     what = "S.dma_transpose2d"
     to, source = pointer_arg(dst, f"{what}: dst"), pointer_arg(src, f"{what}: src")
@@ -162,15 +172,15 @@ _REPLICATED = ["mul", ["add", ["mul", ["sub", Arg(2), 1], Arg(8)], ["mul", Arg(5
     exempt=IN_MEMORY,
 )
 def dma_upsample(
-    dst: Any,
-    src: Any,
-    h_scale: Any,
-    w_scale: Any,
-    c: Any,
-    w: Any,
-    src_c_stride: Any = None,
-    dst_c_stride: Any = None,
-    dst_w_stride: Any = None,
+    dst: object,
+    src: object,
+    h_scale: object,
+    w_scale: object,
+    c: object,
+    w: object,
+    src_c_stride: object = None,
+    dst_c_stride: object = None,
+    dst_w_stride: object = None,
 ) -> E.Expr:
     """Replicate one row of `w` pixels of `c` elements `w_scale` times across and `h_scale` times down, by DMA."""
     what = "S.dma_upsample"
@@ -217,7 +227,7 @@ def check_fill(value: Any, elem: DataType) -> None:
     example=Example('s = S.alloc(8, "i32", "lsram")\nS.dma_memset(s, 7, 8)\nS.vstore(S.vload(s), out)'),
     exempt=IN_MEMORY,
 )
-def dma_memset(ptr: Any, value: Any, num: Any) -> E.Expr:
+def dma_memset(ptr: object, value: Any, num: object) -> E.Expr:
     """Fill `num` scalar elements with `value` by DMA and wait."""
     to = pointer_arg(ptr, "S.dma_memset: ptr")
     elem = to.pointer_type.elem.element_of

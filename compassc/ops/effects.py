@@ -38,13 +38,13 @@ def touched(call: E.Call) -> tuple[Touch, ...]:
     return () if op is None else op.touches
 
 
-def accesses(call: E.Call, mask_count: Callable[[Any, int], Any]) -> Iterator[tuple[E.Expr, Any]]:
+def accesses(call: E.Call, mask_count: Callable[[Any, int], Any]) -> Iterator[tuple[E.Expr, object]]:
     """(address, byte count) of each access of a call. `mask_count(mask, lanes)` gives the lanes a mask can reach."""
     for index, _, size in touched(call):
         yield call.args[index], ["?"] if size is None else _resolve(size, call, mask_count)
 
 
-def _resolve(size: Any, call: E.Call, mask_count: Callable[[Any, int], Any]) -> Any:
+def _resolve(size: object, call: E.Call, mask_count: Callable[[Any, int], Any]) -> Any:
     if isinstance(size, Arg):
         return call.args[size.index]
     if isinstance(size, list):

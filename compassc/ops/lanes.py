@@ -28,7 +28,7 @@ EXPANDED: Mapping[Part, str] = {
 # ------------------------------------------------------------------------------------------------------- lane numbers
 
 
-def iota_type(dtype: Any, lanes: Any) -> DataType:
+def iota_type(dtype: object, lanes: object) -> DataType:
     """The vector type of S.iota."""
     elem = dtype_arg(dtype, "S.iota: dtype")
     if elem not in STORAGE:
@@ -36,7 +36,7 @@ def iota_type(dtype: Any, lanes: Any) -> DataType:
     return elem.with_lanes(lanes_arg(lanes, "S.iota"))
 
 
-def iota_steps(vector: DataType, start: Any, step: Any) -> list[int | float]:
+def iota_steps(vector: DataType, start: object, step: Any) -> list[int | float]:
     """`lane * step`, of a known integer start `start + lane * step`; CompassError where the type does not hold them."""
     if not is_literal(step) or type(step) is bool or (type(step) is float and vector.is_integer):
         needed = "an integer" if vector.is_integer else "a number"
@@ -59,7 +59,7 @@ def iota_steps(vector: DataType, start: Any, step: Any) -> list[int | float]:
     },
     types={"lanes": "int", "step": "float"},
 )
-def iota(dtype: Any, lanes: Any, start: Any = 0, step: Any = 1) -> E.Expr:
+def iota(dtype: object, lanes: object, start: Any = 0, step: object = 1) -> E.Expr:
     """The vector `start, start + step, start + 2 * step, ...`. Ours.
 
     `dtype` is the type of an element and `lanes` their number, any from 2. `step` is known when the kernel is compiled,

@@ -52,7 +52,7 @@ def mask_lanes(value: Any) -> list[bool] | None:
     return None
 
 
-def mask_bits(value: Any, lanes: int) -> int:
+def mask_bits(value: object, lanes: int) -> int:
     """Bit pattern of a constant mask form for `lanes` lanes; missing upper lanes are inactive."""
     found = mask_lanes(value)
     if found is None:

@@ -22,7 +22,7 @@ IN_MEMORY: Mapping[Part, str] = {"definition": "tests/agreement/test_lanes.py ha
 BYTE_OFFSETS: Mapping[Part, str] = {"c": "LowerVectorOperators makes it a builtin with byte offsets", **IN_MEMORY}
 
 
-def loaded_dtype(pointee: DataType, lanes: Any) -> DataType:
+def loaded_dtype(pointee: DataType, lanes: object) -> DataType:
     """The vector type of a load through a pointer."""
     if pointee.is_void:
         raise type_error("S.vload: a void pointer cannot be accessed", "retype it with as_ptr")
@@ -144,7 +144,7 @@ def _offsets_ok(offsets: E.Expr, elem: DataType, what: str) -> None:
     example=Example("S.vstore(S.vload_gather(x, S.vload(y)), out)", "i16", "u16", ys=(7, 6, 5, 4)),
     exempt=BYTE_OFFSETS,
 )
-def vload_gather(ptr: Any, indices: Any, mask: Any = None) -> E.Expr:
+def vload_gather(ptr: object, indices: object, mask: object = None) -> E.Expr:
     """Load the elements at the 16-bit element offsets `indices` behind `ptr`; inactive lanes are 0.
 
     The byte offset is unsigned and 16 bits wide, so the reachable span is 64 KiB.
@@ -165,7 +165,7 @@ def vload_gather(ptr: Any, indices: Any, mask: Any = None) -> E.Expr:
     example=Example("S.vstore_scatter(S.vload(x), out, S.vload(y))", "i16", "u16", ys=tuple(range(15, -1, -1))),
     exempt=BYTE_OFFSETS,
 )
-def vstore_scatter(value: Any, ptr: Any, indices: Any, mask: Any = None) -> E.Expr:
+def vstore_scatter(value: object, ptr: object, indices: object, mask: object = None) -> E.Expr:
     """Store the active lanes at the 16-bit element offsets `indices` behind `ptr`; of equal offsets the highest lane
     wins."""
     vector = vector_arg(value, "S.vstore_scatter: value")

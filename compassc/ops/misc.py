@@ -26,7 +26,7 @@ MASK_NODE: Mapping[Part, str] = {
 # ---------------------------------------------------------------------------------------------------------------- masks
 
 
-def const_lanes(x: Any) -> list[bool]:
+def const_lanes(x: object) -> list[bool]:
     """The lanes of a constant mask; a string has at least as many lanes as characters."""
     found = mask_lanes(x)
     if found is None:
@@ -45,7 +45,7 @@ def const_lanes(x: Any) -> list[bool]:
     exempt=MASK_NODE,
     types={"x": "str | Sequence[_bool] | Array"},
 )
-def const_mask(x: Any) -> E.Expr:
+def const_mask(x: object) -> E.Expr:
     """A mask from bools, a NumPy bool array or a mask string, lane 0 first."""
     lanes = const_lanes(x)
     return E.ConstMask(sum(1 << i for i, on in enumerate(lanes) if on), len(lanes))
@@ -68,7 +68,7 @@ def _clamped(n: E.Expr, lanes: int) -> E.Expr:
     exempt=MASK_NODE,
     types={"lanes": "int"},
 )
-def tail_mask(n: Any, lanes: Any) -> E.Expr:
+def tail_mask(n: object, lanes: object) -> E.Expr:
     """The mask of `lanes` lanes whose first `n` are active: all of them for a larger `n`, none for a negative one."""
     count = lanes_arg(lanes, "S.tail_mask")
     if type(n) is int:
@@ -93,7 +93,7 @@ _ACCEPTS = {
 }
 
 
-def parse_format(fmt: Any) -> list[str]:
+def parse_format(fmt: object) -> list[str]:
     """The specifiers of a format that take an argument."""
     if not isinstance(fmt, str):
         raise type_error(
@@ -114,7 +114,7 @@ def parse_format(fmt: Any) -> list[str]:
     return found
 
 
-def _accepts(spec: str, t: Any) -> bool:
+def _accepts(spec: str, t: object) -> bool:
     """Whether a specifier takes an argument of type `t` (a DataType or PointerType; str for strings)."""
     if spec == "p":
         return t is str or isinstance(t, PointerType) or (isinstance(t, DataType) and not t.is_mask)
@@ -127,7 +127,7 @@ def _accepts(spec: str, t: Any) -> bool:
     return t.is_float if spec == "f" else t.is_integer or (spec in "xX" and t.is_floating)
 
 
-def check_printf(fmt: Any, types: list[Any]) -> list[str]:
+def check_printf(fmt: object, types: list[object]) -> list[str]:
     specs = parse_format(fmt)
     if len(specs) != len(types):
         raise CompassError(
@@ -182,12 +182,12 @@ def printf(fmt: Any, *args: Any) -> E.Expr:
     example=Example("out[0] = x[0]\nS.flush_cache(invalidate=False)", lanes=1),
     exempt=NOT_COMPUTED,
 )
-def flush_cache(invalidate: Any = True) -> E.Expr:
+def flush_cache(invalidate: object = True) -> E.Expr:
     """Write the data cache back to DDR, and drop its content if `invalidate`. Nothing to do in PySim."""
     return E.Call("flush_cache", (), VOID, attrs=(("invalidate", bool(invalidate)),))
 
 
-def _tick(name: str, cid: Any) -> E.Expr:
+def _tick(name: str, cid: object) -> E.Expr:
     return E.Call(name, (int_arg(cid, f"S.{name}: cid"),), VOID)
 
 
@@ -203,7 +203,7 @@ REGION = Example("S.perf_tick_begin(0)\nS.vstore(S.vload(x), out)\nS.perf_tick_e
     exempt=NOT_COMPUTED,
     types={"cid": "int"},
 )
-def perf_tick_begin(cid: Any) -> E.Expr:
+def perf_tick_begin(cid: object) -> E.Expr:
     """Begin of the region `cid` for the profiler. Nothing to do in PySim."""
     return _tick("perf_tick_begin", cid)
 
@@ -217,7 +217,7 @@ def perf_tick_begin(cid: Any) -> E.Expr:
     exempt=NOT_COMPUTED,
     types={"cid": "int"},
 )
-def perf_tick_end(cid: Any) -> E.Expr:
+def perf_tick_end(cid: object) -> E.Expr:
     """End of the region `cid` for the profiler. Nothing to do in PySim."""
     return _tick("perf_tick_end", cid)
 
@@ -283,7 +283,7 @@ def asm(template: Any, outputs: Any = None, inputs: Any = None, clobbers: Any = 
 DESCRIPTORS = ("ctrl_desc", "param_desc", "act_desc")
 
 
-def _descriptors(name: str, args: tuple[Any, ...]) -> tuple[E.Expr, ...]:
+def _descriptors(name: str, args: tuple[object, ...]) -> tuple[E.Expr, ...]:
     return tuple(pointer_arg(a, f"S.{name}: {part}") for a, part in zip(args, DESCRIPTORS))
 
 
@@ -295,7 +295,7 @@ def _descriptors(name: str, args: tuple[Any, ...]) -> tuple[E.Expr, ...]:
     example=Example("S.aiff(x, y, out)", "u32", runs=False),
     exempt=NOT_COMPUTED,
 )
-def aiff(ctrl_desc: Any, param_desc: Any, act_desc: Any) -> E.Expr:
+def aiff(ctrl_desc: object, param_desc: object, act_desc: object) -> E.Expr:
     """Run the fixed-function unit (AIFF) on three descriptor chains and wait.
 
     Each argument points to the beginning of a chain, in a parameter of uint32 or int32 that a `DescChainArray` is passed
@@ -313,7 +313,7 @@ def aiff(ctrl_desc: Any, param_desc: Any, act_desc: Any) -> E.Expr:
     example=Example("e = S.alloc_events(1)\nS.async_aiff(x, y, out, e)\nS.wait_events(e)", "u32", runs=False),
     exempt=NOT_COMPUTED,
 )
-def async_aiff(ctrl_desc: Any, param_desc: Any, act_desc: Any, event: Any) -> E.Expr:
+def async_aiff(ctrl_desc: object, param_desc: object, act_desc: object, event: object) -> E.Expr:
     """Start the fixed-function unit (AIFF) in the background; `event` is set when it is done. Otherwise as `S.aiff`."""
     args = _descriptors("async_aiff", (ctrl_desc, param_desc, act_desc))
     return E.Call("async_aiff", (*args, int32_arg(event, "S.async_aiff: event")), VOID)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from compass_core.arrays import Array
+
 from ..ir.dtypes import FLOAT32, DataType
 from .core import np
 
@@ -24,7 +26,7 @@ def np_dtype(dtype: DataType) -> Any:
     return np.dtype(str(elem))
 
 
-def float_to_int(x: Any, to: DataType, exact_unsigned: bool = False) -> Any:
+def float_to_int(x: Array, to: DataType, exact_unsigned: bool = False) -> Array:
     """Truncate toward zero after NaN -> 0 and a clamp to int32, then modulo the target's width.
 
     `exact_unsigned`: scalars converted to uint32 are clamped to its own range, as the C cast does here.
@@ -59,7 +61,7 @@ def convert(x: Any, source: DataType, to: DataType, saturate: bool = False, scal
     return x.astype(np.float32).astype(target)
 
 
-def _float_to_float(x: Any, source: DataType, to: DataType) -> Any:
+def _float_to_float(x: Array, source: DataType, to: DataType) -> Array:
     """Nearest even; a NaN keeps the upper bits of its payload and becomes quiet, as conversion instructions do."""
     nan = np.isnan(x)
     wide = x if source.bits == 32 else x.astype(np.float32)
@@ -75,7 +77,7 @@ def _float_to_float(x: Any, source: DataType, to: DataType) -> Any:
     return np.where(nan, payload, narrow).astype(np.uint16).view(np_dtype(to))
 
 
-def _sticky_float(x: Any) -> Any:
+def _sticky_float(x: object) -> Any:
     """32-bit integers as float32 rounded to odd, so that a further rounding to 16 bits is a single correct one."""
     exact = np.asarray(x).astype(np.float64)
     near = exact.astype(np.float32)
@@ -113,7 +115,7 @@ def part_of(v: Any, part: str) -> Any:
     return v[("ll", "lh", "hl", "hh").index(part) * quarter :][:quarter]
 
 
-def filled_up(v: Any, count: int, source: DataType, result: DataType) -> Any:
+def filled_up(v: Array, count: int, source: DataType, result: DataType) -> Array:
     """`count` converted vectors of type `source` in one of type `result`: its upper lanes, which mean nothing, as the
     generated code leaves them."""
     have = len(v)

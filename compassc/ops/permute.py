@@ -47,7 +47,7 @@ def one_register(t: DataType, what: str) -> DataType:
     return t
 
 
-def _constant(x: Any, what: str) -> int:
+def _constant(x: object, what: str) -> int:
     x = known_int(x)
     if type(x) is not int:
         raise type_error(f"{what} must be a constant integer, got {kind_of(x)}")
@@ -63,7 +63,7 @@ def in_range(value: int, lanes: int, what: str) -> int:
 # ------------------------------------------------------------------------------------------------- joining and splitting
 
 
-def check_inputs(inps: Any) -> list[Any]:
+def check_inputs(inps: object) -> list[object]:
     if not isinstance(inps, (tuple, list)) or len(inps) < 2:
         raise type_error(f"S.vconcat: a tuple or list of at least 2 vectors is expected, got {inps!r}")
     return list(inps)
@@ -85,7 +85,7 @@ def concat_dtype(types: list[DataType], part: str) -> DataType:
     exempt=LANES_MOVED,
     types={"inps": "Sequence[Value]"},
 )
-def vconcat(inps: Any, part: Any = "all") -> E.Expr:
+def vconcat(inps: object, part: Any = "all") -> E.Expr:
     """Concatenate vectors, or the low, high, even or odd half of each of them.
 
     `inps` is a tuple or list of at least two vectors of one type that fill whole registers; the result has the lanes of
@@ -115,7 +115,7 @@ def split_types(x: DataType) -> tuple[DataType, int]:
     exempt={"c": "LegalizeVectorWidth takes it apart: the registers are variables", **LANES_MOVED},
     returns="tuple[Value, ...]",
 )
-def vsplit(x: Any) -> tuple[E.Expr, ...]:
+def vsplit(x: object) -> tuple[E.Expr, ...]:
     """The registers of a vector of several registers, as a tuple to unpack into names.
 
     The vector fills whole registers, at least two.
@@ -205,7 +205,7 @@ def vsel(x: Array, y: Array, to: DataType, mask: Array | None = None) -> Array:
     example=Example("a = S.vload(x)\nS.vstore(S.vcompt(a, a > 0), out)"),
     exempt=LANES_MOVED,
 )
-def vcompt(x: Any, mask: Any) -> E.Expr:
+def vcompt(x: object, mask: object) -> E.Expr:
     """Pack the active lanes at the bottom, zero the rest.
 
     Active lanes keep their order. The vector is one register.
@@ -240,7 +240,7 @@ def vcompc(x: Any, y: Any, mask: Any) -> E.Expr:
     example=Example("S.vstore(S.vshfl(S.vload(x), 3), out)"),
     exempt=LANES_MOVED,
 )
-def vshfl(x: Any, shift: Any) -> E.Expr:
+def vshfl(x: object, shift: object) -> E.Expr:
     """Rotate the lanes towards lane 0 by `shift`.
 
     Result lane i is lane (i + shift) modulo the lanes. The vector fills whole registers; on one register the shift may
@@ -257,7 +257,7 @@ def vshfl(x: Any, shift: Any) -> E.Expr:
     return E.Call("vshfl", (vector, imm(constant, INT32)), vector.dtype)
 
 
-def bcast_dtype(x: DataType, has_mask: bool, lanes: Any) -> DataType:
+def bcast_dtype(x: DataType, has_mask: bool, lanes: object) -> DataType:
     if x.is_bool:
         if has_mask:
             raise type_error("S.vbcast: a bool takes no mask")
@@ -310,7 +310,7 @@ def vsldl(x: Any, y: Any, shift: Any) -> E.Expr:
     return E.Call("vsldl", (converted(x, types[0]), converted(y, types[1]), imm(n, INT32)), types[0])
 
 
-def check_table(table: Any) -> list[Any]:
+def check_table(table: object) -> list[Any]:
     if not isinstance(table, (tuple, list)) or not 2 <= len(table) <= 4:
         raise type_error(
             f"S.vtbl: the table is a tuple of 2 to 4 vectors, got {len(table) if isinstance(table, (tuple, list)) else kind_of(table)}"
@@ -339,7 +339,7 @@ def tbl_dtype(types: list[DataType], indices: DataType) -> DataType:
     exempt=LANES_MOVED,
     types={"table": "Sequence[Value]"},
 )
-def vtbl(table: Any, indices: Any) -> E.Expr:
+def vtbl(table: object, indices: object) -> E.Expr:
     """Look up every lane in the concatenation of 2 to 4 registers; out of range gives 0.
 
     `table` is a tuple of registers of one type, `indices` one register of integers as wide as its elements.
@@ -360,7 +360,7 @@ def vtbl(table: Any, indices: Any) -> E.Expr:
     example=Example("S.vstore(S.vreplic(S.vload(x), 2), out)"),
     exempt=LANES_MOVED,
 )
-def vreplic(x: Any, index: Any = 0) -> E.Expr:
+def vreplic(x: object, index: object = 0) -> E.Expr:
     """Lane `index` in every lane.
 
     The vector fills whole registers. The index is at least 0 and less than the number of lanes: one that is known is

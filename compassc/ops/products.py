@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from compass_core.arrays import Array
 
@@ -254,7 +253,7 @@ def matrix_types(what: str, elem: DataType, x: DataType, y: DataType) -> None:
         raise type_error(f"{what}: x is {x}, but y is {y}", "convert one of them")
 
 
-def _build_matrix(name: str, ptr: Any, x: Any, y: Any) -> E.Expr:
+def _build_matrix(name: str, ptr: object, x: object, y: object) -> E.Expr:
     what = f"S.{name}"
     address, a, b = pointer_arg(ptr, f"{what}: ptr"), vector_arg(x, f"{what}: x"), vector_arg(y, f"{what}: y")
     matrix_types(what, address.pointer_type.elem, a.data_type, b.data_type)
@@ -270,7 +269,7 @@ def _build_matrix(name: str, ptr: Any, x: Any, y: Any) -> E.Expr:
     example=Example("S.vmml(out, S.vload(x), S.vload(y))", "fp16", out="fp32", lanes=16),
     exempt=IN_MEMORY,
 )
-def vmml(ptr: Any, x: Any, y: Any) -> E.Expr:
+def vmml(ptr: object, x: object, y: object) -> E.Expr:
     """Product of two 4x4 matrices, written to memory. X2 only.
 
     x (by rows) and y (by columns) are float16x16 or bfloat16x16; `ptr` points to 16 float32 that take the product by
@@ -288,6 +287,6 @@ def vmml(ptr: Any, x: Any, y: Any) -> E.Expr:
     example=Example("S.vmma(out, S.vload(x), S.vload(y))", "fp16", out="fp32", lanes=16),
     exempt=IN_MEMORY,
 )
-def vmma(acc_ptr: Any, x: Any, y: Any) -> E.Expr:
+def vmma(acc_ptr: object, x: object, y: object) -> E.Expr:
     """Product of two 4x4 matrices, added to 16 float32 in memory. X2 only; otherwise as `S.vmml`."""
     return _build_matrix("vmma", acc_ptr, x, y)

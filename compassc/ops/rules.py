@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 from ..ir.dtypes import VECTOR_BITS, DataType, bool_of, dtype, make_dtype
 from .typing import (
@@ -158,7 +157,7 @@ class Lanewise:
     help: str = ""
 
     def __call__(
-        self, operands: list[Operand], saturate: bool = False, out_sign: str | None = None, **others: Any
+        self, operands: list[Operand], saturate: bool = False, out_sign: str | None = None, **others: object
     ) -> Typed:
         if not any(map(is_vector, operands)):
             if self.scalars is not None:

@@ -91,7 +91,7 @@ def needs_r(call: Call) -> bool:
     return "{r}" in _choose(call.op, *_facts(call))
 
 
-def _facts(call: Call) -> tuple[Any, ...]:
+def _facts(call: Call) -> tuple[object, ...]:
     return call.attrs, call.mask is None, call.dtype, tuple([a.dtype for a in call.args])
 
 
@@ -120,7 +120,13 @@ def _words(
 
 
 @lru_cache(maxsize=4096)
-def _choose(name: str, attrs: tuple[tuple[str, Any], ...], all_true: bool, result: Any, types: tuple[Any, ...]) -> str:
+def _choose(
+    name: str,
+    attrs: tuple[tuple[str, object], ...],
+    all_true: bool,
+    result: DataType,
+    types: tuple[DataType | PointerType, ...],
+) -> str:
     known = _words(name, attrs, all_true, result, types)
     for condition, template in cases(name):
         words = [word.strip() for word in condition.split("&") if word.strip()]

@@ -87,7 +87,7 @@ def get_num_groups() -> E.Expr:
 # ------------------------------------------------------------------------------------------------------------- events
 
 
-def event_count(count: Any) -> int:
+def event_count(count: object) -> int:
     """The checked argument of S.alloc_events."""
     count = known_int(count)
     if type(count) is not int or count <= 0:
@@ -125,13 +125,13 @@ def alloc_event() -> E.Expr:
     types={"count": "int"},
     returns="Any",
 )
-def alloc_events(count: Any) -> Any:
+def alloc_events(count: object) -> Any:
     """Reserve `count` events of this TEC: one event, or a tuple to unpack into names."""
     calls = tuple(alloc_event.build() for _ in range(event_count(count)))
     return calls[0] if len(calls) == 1 else calls
 
 
-def event_bits(events: tuple[Any, ...], what: str) -> E.Expr:
+def event_bits(events: tuple[object, ...], what: str) -> E.Expr:
     """The bit set of events as one int32 expression."""
     if not events:
         raise CompassError(
@@ -156,7 +156,7 @@ def event_bits(events: tuple[Any, ...], what: str) -> E.Expr:
     exempt=NOT_COMPUTED,
     example=COPY_IN_BACKGROUND,
 )
-def wait_events(*events: Any) -> E.Expr:
+def wait_events(*events: object) -> E.Expr:
     """Wait until everything started on the given events is done."""
     return E.Call("wait_events", (event_bits(events, "S.wait_events"),), VOID)
 
@@ -170,6 +170,6 @@ def wait_events(*events: Any) -> E.Expr:
     exempt=NOT_COMPUTED,
     example=COPY_IN_BACKGROUND,
 )
-def free_events(*events: Any) -> E.Expr:
+def free_events(*events: object) -> E.Expr:
     """Wait for the given events and make them free again."""
     return E.Call("free_events", (event_bits(events, "S.free_events"),), VOID)

@@ -213,7 +213,7 @@ def describe(folder: Folder[Any] = KERNELS) -> list[Description]:
     return sorted(rows)
 
 
-def _stages(folder: Folder[Any]) -> dict[str, tuple[str, ...]]:
+def _stages(folder: Folder[object]) -> dict[str, tuple[str, ...]]:
     stages: dict[str, tuple[str, ...]] = importlib.import_module(f"{folder.package}.pipelines").STAGES
     return stages
 

@@ -19,14 +19,14 @@ class PassInstrument:
     def exit_pass_ctx(self) -> None:
         """A context ends."""
 
-    def should_run(self, module: Any, info: Any) -> bool:
+    def should_run(self, module: object, info: object) -> bool:
         """Whether a pass is to run; all instruments must agree."""
         return True
 
-    def run_before_pass(self, module: Any, info: Any) -> None:
+    def run_before_pass(self, module: object, info: object) -> None:
         """A pass is about to run."""
 
-    def run_after_pass(self, module: Any, info: Any) -> None:
+    def run_after_pass(self, module: object, info: object) -> None:
         """A pass has given a module."""
 
 
@@ -43,11 +43,11 @@ class PassTimingInstrument(PassInstrument):
         self._lines: list[str] = []
         self._open: list[tuple[int, float]] = []
 
-    def run_before_pass(self, module: Any, info: Any) -> None:
+    def run_before_pass(self, module: object, info: object) -> None:
         self._open.append((len(self._lines), time.perf_counter()))
         self._lines.append("")
 
-    def run_after_pass(self, module: Any, info: Any) -> None:
+    def run_after_pass(self, module: object, info: Any) -> None:
         line, start = self._open.pop()
         self._lines[line] = f"{'  ' * len(self._open)}{info.name}: {(time.perf_counter() - start) * 1e6:.0f}us"
 
@@ -59,14 +59,14 @@ class PassTimingInstrument(PassInstrument):
 class PrintBeforeAll(PassInstrument):
     """Prints the module before each pass."""
 
-    def run_before_pass(self, module: Any, info: Any) -> None:
+    def run_before_pass(self, module: object, info: Any) -> None:
         sys.stdout.write(f"# before {info.name}\n{module}")
 
 
 class PrintAfterAll(PassInstrument):
     """Prints the module after each pass."""
 
-    def run_after_pass(self, module: Any, info: Any) -> None:
+    def run_after_pass(self, module: object, info: Any) -> None:
         sys.stdout.write(f"# after {info.name}\n{module}")
 
 

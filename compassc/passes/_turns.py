@@ -209,7 +209,7 @@ class Turns:
         far = [f for _, _, f in found if f is not None]
         return Move(s, inward, array, far[0] if far else None)
 
-    def _side(self, s: Stmt) -> tuple[bool, Var, Any] | None:
+    def _side(self, s: Stmt) -> tuple[bool, Var, object] | None:
         """Of a copy or a filling: whether it goes into SRAM, the array there, the memory at the other side."""
         if type(s) is not S.Evaluate or type(s.value) is not E.Call or s.value.op not in ("dma_copy", "dma_memset"):
             return None
@@ -311,7 +311,7 @@ class Turns:
                 waiting += variables(let.value)
         turn.made_ahead = [s for s in body if type(s) is S.Let and s.var in needed]
 
-    def _unwritten(self, body: Body, written: set[Any], turn: Turn) -> None:
+    def _unwritten(self, body: Body, written: set[object], turn: Turn) -> None:
         """Refuse loads of what the loop writes, in statements that are done ahead."""
         for e in all_exprs(body, E.F_LOAD):
             if type(e) is E.BufferLoad and (self.roots(e.buffer.data) & written or None in written):

@@ -8,7 +8,6 @@ registers stay as they are: `%`, `~`, splats, and a choice by a scalar condition
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 from compass_core.errors import CompassError
 
@@ -37,7 +36,7 @@ def _plain(name: str, args: tuple[E.Expr, ...], kind: Type) -> E.Call:
 
 
 @cache
-def _defaults(name: str) -> tuple[tuple[str, Any], ...]:
+def _defaults(name: str) -> tuple[tuple[str, object], ...]:
     op = core.get(name)
     return tuple(sorted((o, op.signature.parameters[o].default) for o in op.options if o != "out_sign"))
 

@@ -50,7 +50,7 @@ def _chain(name: str, part: str, pointer: object) -> Any:
     )
 
 
-def words_of(chain: Any, memory: Any) -> Array:
+def words_of(chain: Any, memory: aiff.DeviceMemory) -> Array:
     """The words of a chain, uint32, with device addresses in the places of arrays, which `memory` gets."""
     outputs = {id(array) for array in chain.outputs}
     words = np.zeros(chain.count_of_u32, np.uint32)

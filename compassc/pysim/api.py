@@ -18,7 +18,7 @@ from .vector_turns import watched_turns
 
 
 @register_ir_api
-def _py_grid(*extents: object) -> Iterable[Any]:
+def _py_grid(*extents: object) -> Iterable[object]:
     ranges = [range(index_of(n, "an extent of S.grid")) for n in extents]
     return ranges[0] if len(ranges) == 1 else itertools.product(*ranges)
 
@@ -110,5 +110,5 @@ def _py_match_buffer(pointer: object, shape: object) -> PyBuffer:
 
 
 @register_ir_api
-def _py_block(name: str = "", no_realize: bool = False) -> Any:
+def _py_block(name: str = "", no_realize: bool = False) -> contextlib.nullcontext:
     return contextlib.nullcontext()

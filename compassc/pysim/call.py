@@ -168,7 +168,7 @@ def _check_range(func: str, position: int, name: str, kind: Any, arg: Any) -> No
         )
 
 
-def call_sub(py_func: Callable[..., Any], params: Sequence[Param], ret_type: Any, args: Any, kwargs: Any) -> Any:
+def call_sub(py_func: Callable[..., Any], params: Sequence[Param], ret_type: object, args: Any, kwargs: Any) -> Any:
     """Call a sub-function from a running kernel. Values are passed and returned by value, converted to the annotated
     types; pointers take the parameter's pointee type."""
     func = py_func.__name__

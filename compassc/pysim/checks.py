@@ -23,6 +23,7 @@ from typing import Any, Literal
 import numpy as np
 
 from compass_core import operators
+from compass_core.arrays import Array
 from compass_core.errors import CompassError, Finding, Note, Span, UsageError, races, render
 from compass_core.switches import PYSIM_CHECK, PYSIM_CHECKS
 from compassc.ir.dtypes import DataType
@@ -231,12 +232,12 @@ class Races:
             self._sites.append(span)
         return self._number[span]
 
-    def _side(self, stamps: Any, met: Any, writes: bool) -> races.Access:
+    def _side(self, stamps: Array, met: Array, writes: bool) -> races.Access:
         """The other access, at the first byte that is met."""
         _, who, site = stamps[:, int(np.flatnonzero(met)[0])].tolist()
         return races.Access(who, "writes" if writes else "reads", self._sites[site], self._between)
 
-    def error(self, places: Any, here: races.Access, there: races.Access) -> CompassError:
+    def error(self, places: Array, here: races.Access, there: races.Access) -> CompassError:
         """The race of two accesses at some bytes of the memory."""
         return races.error(f"bytes {places[0]} to {places[-1]} of {self._name()}", here, there, code="race")
 

@@ -61,7 +61,7 @@ def copied(value: Any) -> Any:
     return PyVar(found.value[()] if found.dtype.is_scalar else found.value.copy(), found.dtype)
 
 
-def assigned(old: Any, new: Any) -> Any:
+def assigned(old: Any, new: object) -> Any:
     """The content of a variable whose address is taken, after `x = new`: its pointers see the new value."""
     if type(old) is PyVar and hasattr(old, "pinned") and type(new) is PyVar and new.dtype is old.dtype:
         old.value[...] = new.value
@@ -102,7 +102,7 @@ def loop_dtype(bounds: Sequence[object]) -> DataType:
     return start if stop is None or stop.bits <= start.bits else start.with_bits(stop.bits)
 
 
-def counted(iterable: Any, bounds: Sequence[Any]) -> Iterator[Any]:
+def counted(iterable: Any, bounds: Sequence[object]) -> Iterator[object]:
     """The items of a loop, Python ints as typed variables. `bounds` are the arguments of the loop constructor."""
     dtype = loop_dtype(bounds) if bounds else INT32
     each = [_bound_type(b) or INT32 for b in bounds]

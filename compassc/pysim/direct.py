@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.ir.dtypes import DataType
 from compassc.ops.numeric import np_dtype
 from compassc.ops.typing import Typed
@@ -35,7 +36,7 @@ _ALWAYS: dict[str, Function] = {
 _INTEGER_SCALAR: dict[str, Function] = {"max": max, "min": min}
 
 
-def quotient(x: Any, y: Any) -> Any:
+def quotient(x: Array, y: Array) -> Array:
     """Integer lanes divided toward zero, at most the largest of the type; x / 0 is 0.
 
     A float64 quotient of 32-bit integers that is no integer is further from the next one than it is rounded.
@@ -70,7 +71,7 @@ def _saturated(exact: Function, elem: DataType) -> Function:
     return run
 
 
-def direct(name: str, typed: Typed, options: dict[str, Any]) -> Function | None:
+def direct(name: str, typed: Typed, options: dict[str, object]) -> Function | None:
     """The function that computes an operation on operands of these types; None when its meaning must."""
     elem = typed.operands[0].element_of
     if any(t.element_of is not elem for t in typed.operands):

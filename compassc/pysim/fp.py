@@ -7,26 +7,27 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.ir.dtypes import DataType
 from compassc.ops.numeric import np_dtype
 
 
-def narrow(x: Any, dtype: DataType) -> Any:
+def narrow(x: Any, dtype: DataType) -> Array:
     """A float32 result in the element type of `dtype`: one more rounding for the 16-bit types."""
     return x.astype(np_dtype(dtype))
 
 
-def in_float(f: Callable[..., Any], dtype: DataType, *arrays: Any) -> Any:
+def in_float(f: Callable[..., Any], dtype: DataType, *arrays: Any) -> Array:
     """`f` computed in float32, rounded once to a 16-bit element type."""
     return narrow(f(*(a.astype(np.float32) for a in arrays)), dtype)
 
 
-def in_double(f: Callable[..., Any], dtype: DataType, *arrays: Any) -> Any:
+def in_double(f: Callable[..., Any], dtype: DataType, *arrays: Any) -> Array:
     """`f` computed in double and rounded to float32, then to a 16-bit element type."""
     return narrow(np.asarray(f(*(a.astype(np.float64) for a in arrays))).astype(np.float32), dtype)
 
 
-def fma(x: Any, y: Any, acc: Any) -> Any:
+def fma(x: Any, y: Any, acc: Any) -> Array:
     """`x*y + acc` of float32 arrays with one rounding.
 
     The product is exact in double. The sum is rounded to odd there: when it is inexact, the neighbour with an odd last
@@ -50,7 +51,7 @@ _EXP_TERMS = tuple(
 _EXP_MIN, _EXP_MAX = float.fromhex("-0x1.5d589ep+6"), float.fromhex("0x1.62e430p+6")
 
 
-def exp(x: Any) -> Any:
+def exp(x: Array) -> Any:
     """e^x of float32 arrays by the device's algorithm: x = p*ln2 + t, a rational approximation of e^t, times 2^p.
 
     Results below the smallest normal number are 0, and 2^128 is infinite already.
@@ -76,11 +77,11 @@ def rsqrt(x: Any) -> Any:
     return np.where((x == 0) | (x == -np.inf), one / np.sqrt(x), np.sqrt(one / x))
 
 
-def larger(x: Any, y: Any) -> Any:
+def larger(x: Array, y: Array) -> Any:
     """Maximum; of a number and a NaN the number. Ties give y."""
     return np.where((x > y) | np.isnan(y), x, y)
 
 
-def smaller(x: Any, y: Any) -> Any:
+def smaller(x: Array, y: Array) -> Any:
     """Minimum; of a number and a NaN the number. Ties give y."""
     return np.where((x < y) | np.isnan(y), x, y)

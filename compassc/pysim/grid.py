@@ -11,7 +11,7 @@ _GRID = frozenset(("get_group_id", "get_num_groups"))
 
 
 @lru_cache(maxsize=256)
-def asks_for_group(func: Callable[..., Any]) -> bool:
+def asks_for_group(func: Callable[..., object]) -> bool:
     """Whether the code of a kernel, or of functions that it calls by global or enclosing names, names an operation of the
     grid, as the compiled kernel's does."""
     seen: set[Any] = set()

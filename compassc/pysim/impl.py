@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.ir.dtypes import DataType
 from compassc.ops.core import Op, infer, mask_lanes_of, r_dtype_ok, require_target
 from compassc.ops.numeric import convert
@@ -64,7 +65,7 @@ class Plan:
             )
 
 
-def _scalar(fn: Callable[..., Any]) -> Callable[..., Any]:
+def _scalar(fn: Callable[..., object]) -> Callable[..., Any]:
     """`fn` with its result as a NumPy scalar."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -118,7 +119,7 @@ def filled(lanes: int, value: Any) -> Any:
     return out
 
 
-def masked(op: Op, plan: Plan, arrays: tuple[Any, ...], mask: Any, r: Any) -> Any:
+def masked(op: Op, plan: Plan, arrays: tuple[Array, ...], mask: PyVar, r: object) -> Array:
     """The result array of a call with a mask."""
     if not plan.mask_lanes:
         if op.scalar_mask:
@@ -199,7 +200,7 @@ def _source(op: Op) -> str:
     )
 
 
-def _on_tiles(op: Op, operands: tuple[object, ...], options: dict[str, Any]) -> Any:
+def _on_tiles(op: Op, operands: tuple[object, ...], options: dict[str, object]) -> Any:
     return apply(op, operands, options)
 
 
@@ -207,7 +208,7 @@ def _value_side(op: Op) -> Callable[..., Any]:
     plans: dict[Any, Plan] = {}
     PLANS.append(plans)
 
-    def new_plan(operands: tuple[object, ...], options: dict[str, Any], key: object) -> Plan:
+    def new_plan(operands: tuple[object, ...], options: dict[str, object], key: object) -> Plan:
         plan = Plan(op, operands, options)
         if len(plans) >= _MAX_PLANS:
             plans.clear()

@@ -38,7 +38,9 @@ def _checked(macro: Macro) -> Any:
     return with_kernel_assignments(macro.py_func)
 
 
-def run_macro(macro: Macro, args: tuple[object, ...], kwargs: dict[str, Any], caller_names: dict[str, Any]) -> None:
+def run_macro(
+    macro: Macro, args: tuple[object, ...], kwargs: dict[str, object], caller_names: dict[str, object]
+) -> None:
     """Run a macro's body; one that is not hygienic sees `caller_names`, the variables of the call site."""
     func = _checked(macro)
     names = macro.captured if macro.hygienic else {**func.__globals__, **caller_names}

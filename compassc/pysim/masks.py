@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.ir.dtypes import bool_of
 from compassc.ops.masks import expand_mask_string, mask_error, mask_lanes
 
@@ -37,7 +38,7 @@ def _expand(text: str) -> tuple[bool, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _padded(items: tuple[bool, ...], lanes: int) -> Any:
+def _padded(items: tuple[bool, ...], lanes: int) -> Array:
     if len(items) > lanes:
         raise mask_error(f"the mask has {len(items)} lanes, its vector {lanes}")
     out = np.zeros(lanes, bool)
@@ -46,11 +47,11 @@ def _padded(items: tuple[bool, ...], lanes: int) -> Any:
     return out
 
 
-def mask_var(bits: Any) -> PyVar:
+def mask_var(bits: Array) -> PyVar:
     """A bool array as a mask value."""
     return PyVar(bits, bool_of(len(bits)))
 
 
-def first_lanes(n: int, lanes: int) -> Any:
+def first_lanes(n: int, lanes: int) -> Array:
     """The mask array whose first `n` lanes are true."""
     return (_ARANGE if lanes <= 4096 else np.arange(lanes))[:lanes] < n

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.ir.dtypes import INT32, DataType
 from compassc.ops.args import refuse_constant
@@ -33,18 +34,18 @@ class Storage:
 
     __slots__ = ("_views", "data", "name", "watch")
 
-    def __init__(self, data: Any, name: str, watch: Any = None) -> None:
+    def __init__(self, data: Array, name: str, watch: Any = None) -> None:
         self.data = data
         self.name = name
         self.watch = watch
-        self._views: dict[DataType, Any] = {}
+        self._views: dict[DataType, Array] = {}
 
     @staticmethod
     def fresh(size: int, name: str) -> Storage:
         """Uninitialised storage: a fixed pattern, so that a kernel that reads it fails the same way every time."""
         return Storage(np.full(size, UNINITIALISED, np.uint8), name)
 
-    def view(self, elem: DataType) -> Any:
+    def view(self, elem: DataType) -> Array:
         found = self._views.get(elem)
         if found is None:
             kind = np_dtype(elem)
@@ -53,7 +54,7 @@ class Storage:
         return found
 
 
-def _shown(storage: Storage, items: Any, first: int) -> Any:
+def _shown(storage: Storage, items: Array, first: int) -> Array:
     """Elements of a storage from byte `first` on; elements that were never written are shown as `?`."""
     written = storage.watch.written if storage.watch is not None else None
     if written is None:
@@ -164,7 +165,7 @@ class PyPointer:
 
     # ------------------------------------------------------------------------------------------- arithmetic
 
-    def __add__(self, n: Any) -> PyPointer:
+    def __add__(self, n: object) -> PyPointer:
         if self.dtype.is_void:
             raise type_error("a void pointer cannot be moved", "retype it with as_ptr")
         return self.moved(int(n.value) if type(n) is PyVar and n.dtype is INT32 else index_of(n, "a pointer step"))
@@ -193,7 +194,7 @@ class PyPointer:
             )
         return self + -index_of(n, "a pointer step")
 
-    def _distance(self, other: Any) -> int | None:
+    def _distance(self, other: object) -> int | None:
         """Bytes from another pointer to this one; None when they point into different memory."""
         if not isinstance(other, PyPointer):
             raise type_error(
@@ -220,7 +221,7 @@ class PyPointer:
     def __lt__(self, other: object) -> bool:
         return self._order(other) < 0
 
-    def __le__(self, other: Any) -> bool:
+    def __le__(self, other: object) -> bool:
         return self._order(other) <= 0
 
     def __gt__(self, other: object) -> bool:
@@ -317,7 +318,7 @@ def scalar_of(value: object, elem: DataType) -> Any:
     return to_element(value, elem)
 
 
-def lanes_of(value: object, elem: DataType, lanes: int) -> Any:
+def lanes_of(value: object, elem: DataType, lanes: int) -> Array:
     """The value of a vector store: a vector of as many lanes, or a scalar for all of them."""
     if type(value) is not PyVar or value.dtype.is_scalar:
         return to_element(value, elem)
@@ -471,7 +472,7 @@ class PyBuffer(PyPointer):
         flat = sum(index_of(item) * stride for item, stride in zip(items, self._steps))
         return PyPointer(self.storage, self.offset + flat * self.dtype.total_bytes, self.dtype, self.scope)
 
-    def __add__(self, n: Any) -> PyPointer:
+    def __add__(self, n: object) -> PyPointer:
         if self.scope == "constant":  # a table is a pointer, too
             return super().__add__(n)
         return self._no_arithmetic(n)

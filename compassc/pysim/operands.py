@@ -28,7 +28,7 @@ def broadcast(name: str, items: list[Any]) -> tuple[list[DataType], list[Any]]:
     return types, arrays
 
 
-def vector(x: Any, what: str) -> DataType:
+def vector(x: object, what: str) -> DataType:
     """The type of a vector argument."""
     if type(x) is not PyVar or x.dtype.is_scalar:
         raise type_error(

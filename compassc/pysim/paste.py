@@ -20,6 +20,8 @@ from compass_core.reading import pyast
 from ..language.source import definition, file_of
 
 if TYPE_CHECKING:
+    from compassc.pysim.values import PyVar
+
     from ..language.functions import Macro
     from .bools import Bools
 
@@ -67,7 +69,7 @@ class _NoVariable:
             help="pass a variable, or assign to a new name in the macro",
         )
 
-    def __setitem__(self, name: str, _value: Any) -> None:
+    def __setitem__(self, name: str, _value: PyVar) -> None:
         self[name]
 
 

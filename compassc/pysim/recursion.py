@@ -16,7 +16,7 @@ from ..language.source import definition, file_of, node_span
 _CHECKED: weakref.WeakSet[Callable[..., Any]] = weakref.WeakSet()
 
 
-def refuse_recursion(entry: Callable[..., Any]) -> None:
+def refuse_recursion(entry: Callable[..., object]) -> None:
     """CompassError if a function that a kernel calls, at any depth, calls itself or the kernel."""
     if entry not in _CHECKED:
         _check([entry], set())
@@ -33,7 +33,7 @@ def _check(chain: list[Callable[..., Any]], done: set[Callable[..., Any]]) -> No
             done.add(func)
 
 
-def _recursion(chain: list[Callable[..., Any]], func: Callable[..., Any], node: ast.AST, file: str) -> CompassError:
+def _recursion(chain: list[Callable[..., Any]], func: Callable[..., object], node: ast.AST, file: str) -> CompassError:
     at, name = node_span(node, file), func.__name__
     if func is chain[0]:
         message = f"{chain[-1].__name__} calls the entry function {name}"
@@ -60,7 +60,7 @@ def _calls(func: Callable[..., Any]) -> Iterator[tuple[Callable[..., Any], ast.A
                 todo.append(called.py_func)
 
 
-def _meant(node: ast.expr, names: dict[str, Any]) -> Any:
+def _meant(node: ast.expr, names: dict[str, object]) -> Any:
     """The object behind a name, or behind a name in a module."""
     if isinstance(node, ast.Name):
         return names.get(node.id)

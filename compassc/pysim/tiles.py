@@ -55,7 +55,7 @@ class PyMachine:
             body(i)
 
     @staticmethod
-    def when(condition: Any, body: Callable[[], None]) -> None:
+    def when(condition: object, body: Callable[[], None]) -> None:
         if condition:
             body()
 
@@ -112,7 +112,7 @@ class PyMachine:
         return PyVar(np.zeros(dtype.lanes, bool if dtype.is_bool else np_dtype(dtype.element_of)), dtype)
 
     @staticmethod
-    def tensor(x: Any) -> tuple[Any, tuple[Any, ...]]:
+    def tensor(x: object) -> tuple[Any, tuple[Any, ...]]:
         if not isinstance(x, PyBuffer) or not x.scope.startswith("global"):
             raise error(
                 f"a tensor is a buffer in device memory, this is {x!r}",
@@ -149,7 +149,7 @@ class PyMachine:
         return True
 
     @staticmethod
-    def shared_loop(counts: tuple[object, ...], stages: int) -> Iterator[Any]:
+    def shared_loop(counts: tuple[object, ...], stages: int) -> Iterator[object]:
         sizes = [index_of(c, "a count of S.parallel_tiles") for c in counts]
         tec = LOCAL.tec
         for turn in range(tec.id, int(np.prod(sizes, dtype=np.int64)), tec.session.local_size):

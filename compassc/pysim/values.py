@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from compass_core import operators
-from compass_core.arrays import Array
+from compass_core.arrays import Array, NumpyDType
 from compass_core.errors import CompassError
 from compassc.ir.dtypes import FLOAT32, INT32, DataType, bool_of, dtype
 from compassc.ops.convert import check_pair
@@ -95,7 +95,7 @@ class PyVar:
     def __float__(self) -> float:
         return float(self.value)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self.value, dtype=dtype)
 
     def __len__(self) -> int:
@@ -126,7 +126,7 @@ class PyVar:
         elem = self.dtype.element_of
         return bool(item) if elem.is_bool else PyVar(item, elem)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: object, value: Any) -> None:
         lane = self._lane(index)
         elem = self.dtype.element_of
         source = value.dtype if type(value) is PyVar else None
@@ -164,13 +164,13 @@ class PyVar:
 
     # ------------------------------------------------------------------------------------------- operators
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> PyVar:
         check_operator("*" if self.dtype.is_vector else "-", self.dtype, None)
         if self.dtype.is_uint or self.dtype.is_bool:
             raise type_error(f"{self.dtype} cannot be negated", "convert it to a signed type first")
         return PyVar(-self.value, self.dtype)
 
-    def __invert__(self) -> Any:
+    def __invert__(self) -> PyVar:
         if self.dtype.is_floating:
             raise type_error(
                 f"~ needs an integer or a mask, got {self.dtype}", "convert it to an integer, or S.reinterpret its bits"
@@ -277,7 +277,7 @@ def _scalar_divide(fn: Callable[[int, int], int], kind: Any) -> Callable[[Any, A
     return run
 
 
-def _scalar_shift(fn: Callable[[Any, Any], Any], kind: Any) -> Callable[[Any, Any], Any]:
+def _scalar_shift(fn: Callable[[Any, Any], Any], kind: NumpyDType) -> Callable[[Any, Any], Any]:
     """Scalar shifts are done in 32 bits with the amount modulo 32, then brought back."""
     wide = np.uint32 if kind == np.uint32 else np.int32
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compassc.ops.assertions import failed, turns_apart
 
 from .where import user_frame
+
+if TYPE_CHECKING:
+    from compassc.pysim.memory import Storage
 
 
 def watched_turns(turns: Iterable[int], tec: Any) -> Iterator[int]:
@@ -40,7 +43,7 @@ class VectorTurns:
         """The next turn."""
         self._done.clear()
 
-    def access(self, storage: Any, spans: list[tuple[int, int]], size: int, writes: bool) -> None:
+    def access(self, storage: Storage, spans: list[tuple[int, int]], size: int, writes: bool) -> None:
         """Record an access of elements of `size` bytes; CompassError where it depends on a turn before."""
         frame = user_frame(sys._getframe(1))
         if frame is not self._frame or frame is None or frame.f_lasti in self._done or size > 4:

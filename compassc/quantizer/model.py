@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_core import progress
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.graph import Graph
 from compassc.quantizer.convert import quantize_with_reasons
@@ -49,7 +50,7 @@ def needs_data(settings: Settings) -> bool:
 
 def quantize_model(
     graph: Graph,
-    data: Any = None,
+    data: list[dict[str, Array]] | None = None,
     settings: Settings | str = "int8",
     *,
     calibration: Calibration | None = None,

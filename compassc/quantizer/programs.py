@@ -47,7 +47,7 @@ class OfProgram(Sequence[Any]):
         with self._blamed():
             return self._samples[index]
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return (self[i] for i in range(len(self)))
 
     def _blamed(self) -> Any:

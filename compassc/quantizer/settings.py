@@ -245,7 +245,7 @@ def exact_name(key: str) -> str | None:
     return name if escape(name) == key else None
 
 
-def checked(given: dict[str, Any]) -> dict[str, Any]:
+def checked(given: dict[str, object]) -> dict[str, Any]:
     """Settings of a layer by name, as they are held; UsageError for those that are none."""
     for key, several in BITS.items():
         if key in given:

@@ -32,7 +32,7 @@ def kernels() -> dict[str, Any]:
     return {name: found[f"use_{name}"] for name in examples}
 
 
-def run_in_pysim(op: Op) -> tuple[dict[str, Any], str]:
+def run_in_pysim(op: Op) -> tuple[dict[str, object], str]:
     """The memory that the example of an operation leaves in PySim, inputs included, and what it prints."""
     assert op.example is not None
     arrays = op.example.memory()

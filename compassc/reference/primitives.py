@@ -80,7 +80,7 @@ def _code(language: str, text: str) -> str:
     return f"```{language}\n{text.rstrip()}\n```"
 
 
-def _variables(code: str, path: str) -> dict[str, Any]:
+def _variables(code: str, path: str) -> dict[str, object]:
     namespace: dict[str, Any] = {"te": te}
     exec(compile(code, path, "exec", dont_inherit=True), namespace)  # noqa: S102 - text of this package
     return namespace
@@ -114,7 +114,7 @@ def index(family: Family) -> str:
     return "\n".join([f"# {family.title}", "", "| step | what it does |", "|---|---|", *rows]) + "\n"
 
 
-def _summary(method: Any) -> str:
+def _summary(method: object) -> str:
     return " ".join((inspect.getdoc(method) or "").split("\n\n")[0].split()).partition(". ")[0].rstrip(".")
 
 

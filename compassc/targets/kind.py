@@ -71,7 +71,7 @@ def register_kind(declared: Kind) -> Kind:
     from compass_runtime.codegens import PREFIX, register_code_generator
     from compass_runtime.packed import get_global_func
 
-    def generate(module: Any, target: Any = None) -> Any:
+    def generate(module: IRModule, target: Target | None = None) -> Module:
         from compassc.targets.target import Target
 
         return kind(declared.name).generate(module, Target.of(declared.name if target is None else target))

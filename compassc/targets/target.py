@@ -34,7 +34,7 @@ class Target:
     packed_object = True
     """Functions by name take targets."""
 
-    def __init__(self, target: Any, host: Any = None) -> None:
+    def __init__(self, target: object, host: Any = None) -> None:
         given = _given(target)
         host = given.pop("host", None) if host is None else host
         self.kind: Kind = kind(str(given.pop("kind")))
@@ -87,7 +87,7 @@ class Target:
 
         return KINDS[self.kind.device]
 
-    def export(self) -> dict[str, Any]:
+    def export(self) -> dict[str, object]:
         """The target as a table, which `Target` takes."""
         made: dict[str, Any] = {"kind": self.kind.name, "tag": self.tag, "keys": self.keys, **self.attrs}
         return made if self.host is None else {**made, "host": self.host.export()}
@@ -171,7 +171,7 @@ def _given(target: object) -> dict[str, Any]:
     return {"kind": words[0], **_written(words[1:])}
 
 
-def _npu(text: str) -> dict[str, Any]:
+def _npu(text: str) -> dict[str, str]:
     """A target by the name of its configuration. TargetError that lists kinds, too, where it is neither."""
     from compassc.settings.options import canonical_target
 
@@ -186,7 +186,7 @@ def _npu(text: str) -> dict[str, Any]:
     return {"kind": NPU, **options, "mcpu": mcpu}
 
 
-def _written(words: list[str]) -> dict[str, Any]:
+def _written(words: list[str]) -> dict[str, str]:
     """Options from words: `-name=value`, `-name value`, and `-name` alone, which is true."""
     found: dict[str, Any] = {}
     left = list(words)

@@ -56,7 +56,7 @@ class KernelTask:
     def arguments(self) -> Sequence[Any]:
         return self.given
 
-    def expected(self) -> Mapping[int, Any]:
+    def expected(self) -> Mapping[int, object]:
         return self.right
 
     @classmethod
@@ -91,7 +91,7 @@ class KernelTask:
         return cls._of(kernel, target, [arguments[name] for name in names], built)
 
     @classmethod
-    def _of(cls, kernel: Autotuned, target: str, args: Sequence[Any], built: Any) -> KernelTask:
+    def _of(cls, kernel: Autotuned, target: str, args: Sequence[object], built: Any) -> KernelTask:
         given = tuple(a.copy() if isinstance(a, np.ndarray) else a for a in args)
         outputs = {i: p["name"] for i, p in enumerate(built.params) if p["role"] == "output"}
         if kernel.reference is not None:
@@ -139,7 +139,7 @@ def _by_reference(
     return {i: np.asarray(made[name]).astype(given[i].dtype) for i, name in outputs.items()}
 
 
-def _random_arguments(built: Any, sizes: Sizes, rng: np.random.Generator) -> dict[str, object]:
+def _random_arguments(built: Executor, sizes: Sizes, rng: np.random.Generator) -> dict[str, object]:
     """An argument for each parameter of a built kernel."""
     values = {p["name"]: sizes.get(p["name"], p["value"]) for p in built.params if p["role"] == "attr"}
     if open_ := [name for name, value in values.items() if value is None]:
@@ -164,7 +164,7 @@ def _random_arguments(built: Any, sizes: Sizes, rng: np.random.Generator) -> dic
     return found
 
 
-def _shapes(built: Any, values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+def _shapes(built: Executor, values: Mapping[str, int], given: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     """The shape of every tensor: those given, those that the kernel tells."""
     known = {name: tuple(shape) for name, shape in given.items()}
     consts = [p["name"] for p in built.params if p["role"] == "const"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from compass_core import switches
+from compass_core.arrays import Array
 from compass_core.errors import CompassError, Span, UsageError
 from compassc.dsl.build_manager import BuildManager
 from compassc.ir import print_module
@@ -176,7 +177,7 @@ class Autotuned(Kernel):
             self._structures[target] = "kernel:" + hashlib.sha256(text.encode()).hexdigest()[:24]
         return self._structures[target]
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Array | int) -> Any:
         """Runs in PySim; within another kernel, a call of the kernel."""
         names = [p.name for p in self.configured(**self.default).params]
         given = {n: a.shape if isinstance(a, np.ndarray) else a for n, a in zip(names, args, strict=False)}
@@ -187,7 +188,7 @@ class Autotuned(Kernel):
 
     # Tuning
 
-    def tune(self, *args: Any, target: str = "", trials: int = 100, **options: Any) -> Search:
+    def tune(self, *args: object, target: str = "", trials: int = 100, **options: Any) -> Search:
         """Searches the best configuration for arguments like these; outputs are not changed. `options`: fields of
         `TuneOptions`. The result goes into the folder COMPASS_TUNING where there is one.
 

@@ -56,7 +56,7 @@ class SplitEntity:
 
     sizes: tuple[int, ...]
 
-    def apply(self, s: Schedule, op: Any, axis: IterVar) -> list[IterVar]:
+    def apply(self, s: Schedule, op: object, axis: IterVar) -> list[IterVar]:
         """The loops that the axis is split into."""
         made, rest = [], axis
         for size in reversed(self.sizes[1:]):
@@ -71,7 +71,7 @@ class ReorderEntity:
 
     perm: tuple[int, ...]
 
-    def apply(self, s: Schedule, op: Any, axes: Sequence[IterVar]) -> list[IterVar]:
+    def apply(self, s: Schedule, op: object, axes: Sequence[IterVar]) -> list[IterVar]:
         """The loops in their new order."""
         ordered = [axes[i] for i in self.perm]
         s[op].reorder(*ordered)
@@ -84,7 +84,7 @@ class AnnotateEntity:
 
     anns: tuple[str, ...]
 
-    def apply(self, s: Schedule, op: Any, axes: Sequence[IterVar]) -> list[IterVar]:
+    def apply(self, s: Schedule, op: object, axes: Sequence[IterVar]) -> list[IterVar]:
         for axis, word in zip(axes, self.anns):
             if word != "none":
                 (s[op].unroll if word == "unroll" else s[op].vectorize)(axis)
@@ -237,10 +237,10 @@ class Template:
     function: Function
     name: str
 
-    def __call__(self, cfg: Configuration, *args: Any) -> Made:
+    def __call__(self, cfg: Configuration, *args: object) -> Made:
         return self.function(cfg, *args)
 
-    def task(self, *args: Any, target: str, name: str | None = None) -> TemplateTask:
+    def task(self, *args: object, target: str, name: str | None = None) -> TemplateTask:
         """The task for some arguments. What the template raises with the first value of each knob is raised."""
         return TemplateTask(self, args, target, name)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def broadcast_shape(shapes: Sequence[Sequence[object]]) -> tuple[Any, ...]:
+def broadcast_shape(shapes: Sequence[Sequence[object]]) -> tuple[int, ...]:
     """The shape that all are stretched to: where sizes differ, all but one are 1. ValueError where they do not go together.
 
     A size that is no integer (an expression) goes with any other; where one is known, it is that one.

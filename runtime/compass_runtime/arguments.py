@@ -32,7 +32,7 @@ def evaluated(size: Size, numbers: Mapping[str, int]) -> int:
     return OPERATORS[op].evaluate(evaluated(a, numbers), evaluated(b, numbers))
 
 
-def _size(given: Any, numbers: Collection[str]) -> Size:
+def _size(given: int, numbers: Collection[str]) -> Size:
     """A size as it is written. ValueError and its like for what is none."""
     if isinstance(given, str):
         if given not in numbers:

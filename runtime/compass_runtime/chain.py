@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_core.aipubin.fields import Scalar, encode, layout_of
 from compass_core.aipubin.layout import Subgraph
@@ -193,7 +193,7 @@ def _dtype(cls: type) -> np.dtype[np.void]:
     return np.dtype([(item.name, f"<{item.fmt}", (item.repeat,) if item.repeat else ()) for item in numbers])
 
 
-def _row(cls: type, **values: object) -> Any:
+def _row(cls: type, **values: object) -> np.generic:
     """A block with these values, all others as the class has them, as a row of a table."""
     import numpy as np
 

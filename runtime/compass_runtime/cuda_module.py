@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from compass_runtime.devices import ATTRIBUTES, Device, DeviceAPI, aligned_bytes
 from compass_runtime.errors import RuntimeStateError, RuntimeValueError
 from compass_runtime.module import ENTRY, LOADER, RUNNABLE, SERIALIZABLE, Module, sealed, unsealed
 from compass_runtime.packed import register_func
+
+if TYPE_CHECKING:
+    from compass_runtime.arguments import Parameter
 
 _MAX_THREADS = 1
 """CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK."""
@@ -163,7 +166,7 @@ class CudaModule(Module):
             given[...] = used
 
     def _launch(
-        self, driver: Driver, function: Any, launch: Any, held: Any, by_name: Any, numbers: dict[str, int]
+        self, driver: Driver, function: object, launch: Any, held: Any, by_name: Any, numbers: dict[str, int]
     ) -> None:
         _, arguments, grid, block = launch
         sizes = [evaluated(size, numbers) for size in (*grid, *block)]
@@ -178,7 +181,7 @@ class CudaModule(Module):
         return sealed({"source": self.source, "description": self.description}, self.ptx.encode())
 
 
-def _is_count(p: Any) -> bool:
+def _is_count(p: Parameter) -> bool:
     return p.shape is None and p.dtype.kind in "iu"
 
 

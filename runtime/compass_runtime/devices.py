@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from compass_core import targets
+from compass_core.arrays import NumpyDType
 from compass_core.switches import TARGET
 from compass_runtime.errors import RuntimeStateError, RuntimeValueError
 from compass_runtime.packed import get_global_func, register_func
@@ -139,7 +140,7 @@ class DeviceAPI:
         """`nbytes` of memory, with undefined content; 0 is fine."""
         raise RuntimeStateError(f"{type(self).__name__} gives no memory", code="device-memory")
 
-    def alloc_tensor(self, dev: Device, shape: Sequence[int], dtype: Any, mem_scope: str | None = None) -> Bytes:
+    def alloc_tensor(self, dev: Device, shape: Sequence[int], dtype: NumpyDType, mem_scope: str | None = None) -> Bytes:
         """Memory for a tensor. RuntimeValueError for a memory scope that the device does not have."""
         import numpy as np
 

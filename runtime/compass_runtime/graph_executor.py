@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from compass_core.arrays import NumpyDType
+from compass_core.arrays import Array, NumpyDType
 from compass_core.reading import jsontext
 from compass_runtime.devices import Device, cpu
 from compass_runtime.errors import RuntimeStateError, RuntimeValueError
@@ -100,7 +100,7 @@ def _graph(given: Any) -> Graph:
     )
 
 
-def _entry(given: Any, rows: Sequence[int], before: int | None = None) -> int:
+def _entry(given: list[int], rows: Sequence[int], before: int | None = None) -> int:
     """The number of an entry that is given as [node, output, version]."""
     node, output = int(given[0]), int(given[1])
     most = len(rows) - 1 if before is None else before
@@ -177,7 +177,7 @@ class GraphExecutor(Module):
 
     # ------------------------------------------------------------------------------------------------- what programs call
 
-    def set_params(self, params: Mapping[str, Any]) -> None:
+    def set_params(self, params: Mapping[str, NDArray]) -> None:
         """Set parameters: inputs that stay. Names that are not in the graph are skipped."""
         for name, value in params.items():
             if name in self._places:
@@ -205,7 +205,7 @@ class GraphExecutor(Module):
             )
         return self.entries[self.graph.first[self.graph.arguments[index]]]
 
-    def set_input(self, key: int | str, value: Any) -> None:
+    def set_input(self, key: int | str, value: Array | NDArray) -> None:
         """Copy an array into an input. RuntimeValueError for another shape."""
         target = self.entry_of(key)
         array = np.asarray(value)
@@ -273,7 +273,7 @@ class GraphModule:
     def __init__(self, module: GraphExecutor) -> None:
         self.module = module
 
-    def set_input(self, key: int | str | None = None, value: Any = None, **params: Any) -> None:
+    def set_input(self, key: int | str | None = None, value: Any = None, **params: Array) -> None:
         """Copy an array into an input, by number or name, or several by name; unknown names among several are skipped."""
         if key is not None:
             self.module.set_input(key, value)
@@ -295,7 +295,7 @@ class GraphModule:
         """How many inputs there are, parameters among them."""
         return len(self.module.names)
 
-    def get_input(self, index: int | str, out: Any = None) -> NDArray | None:
+    def get_input(self, index: int | str, out: object = None) -> NDArray | None:
         """An input, by number or name; None where there is none of that name."""
         return None if self.module.input_index(index) < 0 else _out(self.module.entry_of(index), out)
 
@@ -307,7 +307,7 @@ class GraphModule:
         """Shapes and types of elements of the inputs that are no parameters, by name."""
         return self.module.input_info()
 
-    def get_output(self, index: int, out: Any = None) -> NDArray:
+    def get_output(self, index: int, out: object = None) -> NDArray:
         """An output, which the next run overwrites; with `out` a copy in it."""
         return _out(self.module.output(index), out)
 
@@ -350,6 +350,6 @@ def create(graph_json_str: str, libmod: Module, device: Device | Sequence[Device
     return GraphModule(GraphExecutor(graph_json_str, libmod, devices))
 
 
-def text_of(graph: Mapping[str, Any]) -> str:
+def text_of(graph: Mapping[str, object]) -> str:
     """The JSON of a graph."""
     return json.dumps(graph, indent=2)

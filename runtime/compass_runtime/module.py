@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compass_core import files
+from compass_core.arrays import Array
 from compass_core.reading import jsontext
 from compass_core.reading.limits import MODULE_IMPORTS, MODULES
 from compass_runtime.errors import MissingFunction, RuntimeStateError, RuntimeValueError
@@ -25,6 +26,7 @@ from compass_runtime.timing import Plan, time_evaluator
 
 if TYPE_CHECKING:
     from compass_runtime.devices import Device
+    from compass_runtime.ndarray import NDArray
     from compass_runtime.timing import BenchmarkResult
 
 ENTRY = "__tvm_main__"
@@ -96,7 +98,7 @@ class Module:
             self._entry = self.get_function(self.entry_name)
         return self._entry
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Array | int | NDArray) -> Any:
         return self.entry_func(*args)
 
     @property

@@ -73,7 +73,7 @@ class NDArray:
 
     to_dlpack = __dlpack__
 
-    def copyfrom(self, source: Any) -> NDArray:
+    def copyfrom(self, source: Array | NDArray) -> NDArray:
         """Takes the content of an array of the same shape, converted to this dtype; returns itself."""
         array = np.asarray(source)
         if array.shape != self.shape:
@@ -95,7 +95,7 @@ class NDArray:
         device_api(to.device).copy(flat, to._array.reshape(-1).view(np.uint8))
         return to
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: slice, value: int) -> None:
         if index not in (slice(None), ...):
             raise RuntimeValueError("only the whole tensor can be assigned: a[:] = value", code="tensor-index")
         self._array[...] = value._array if isinstance(value, NDArray) else value
@@ -126,7 +126,10 @@ class NDArray:
 
 
 def empty(
-    shape: Sequence[int] | int, dtype: Any = "float32", device: Device | None = None, mem_scope: str | None = None
+    shape: Sequence[int] | int,
+    dtype: NumpyDType | str = "float32",
+    device: Device | None = None,
+    mem_scope: str | None = None,
 ) -> NDArray:
     """A tensor whose content is undefined, 64-byte aligned; on a device of a remote session a `RemoteArray`."""
     if (session := getattr(device, "session", None)) is not None:
@@ -152,7 +155,7 @@ class _Given:
     def __init__(self, capsule: object) -> None:
         self.capsule = capsule
 
-    def __dlpack__(self, **options: Any) -> object:
+    def __dlpack__(self, **options: tuple[int, ...] | None) -> object:
         return self.capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -39,7 +39,7 @@ class PackedFunc:
         self.name = name or getattr(body, "__name__", "")
         self.owner = owner
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         passed = [pass_value(arg, self.name, i) for i, arg in enumerate(args, 1)]
         return pass_value(self.body(*passed), self.name, 0)
 
@@ -84,7 +84,7 @@ def _pass_object(value: object, function: str, position: int) -> Any:
     raise RuntimeTypeError(f"{what} is a {type(value).__name__}, which cannot be passed", code="packed-type")
 
 
-def register_func(name: Any, f: Callable[..., Any] | None = None, override: bool = False) -> Any:
+def register_func(name: Any, f: Callable[..., object] | None = None, override: bool = False) -> Any:
     """Registers `f` under a name; without `f` it is a decorator. RuntimeStateError when the name is taken."""
     if callable(name):
         name, f = name.__name__, name

@@ -27,7 +27,7 @@ _CODES = {"i": 0, "u": 1, "f": 2}
 _KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat"}
 
 
-def save_param_dict(params: Mapping[str, Any]) -> bytearray:
+def save_param_dict(params: Mapping[str, object]) -> bytearray:
     """The bytes of named tensors: arrays, or what NumPy makes arrays of. RuntimeTypeError for data types without a code."""
     out = bytearray(struct.pack("<QQQ", LIST_MAGIC, 0, len(params)))
     for name in params:
@@ -127,7 +127,7 @@ def _read(reader: _Reader) -> Array:
     return np.frombuffer(reader.take(size), dtype).reshape(shape).copy()
 
 
-def save_param_dict_to_file(params: Mapping[str, Any], path: str | Path) -> None:
+def save_param_dict_to_file(params: Mapping[str, object], path: str | Path) -> None:
     """Write named tensors to a file."""
     files.write(Path(path), bytes(save_param_dict(params)))
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError, Span
 
 from ...ir import exprs as E
@@ -112,7 +113,7 @@ class Interpreter:
         exec(compile(self.text, self._file, "exec"), scope)  # noqa: S102 - text that was made here
         self._entry = scope[function_name(module.entry)]
 
-    def __call__(self, *args: Any) -> None:
+    def __call__(self, *args: Array) -> None:
         params = self.function.params
         if len(args) != len(params):
             raise CompassError(f"{self.function.name} takes {len(params)} arguments, got {len(args)}", code="arguments")
@@ -260,7 +261,7 @@ def _element(vector: Any, index: int) -> Any:
     return vector[lane_of(vector, index)]
 
 
-def _changed(vector: Any, index: int, value: Any) -> Any:
+def _changed(vector: Any, index: int, value: object) -> Any:
     found = vector.copy()
     found[lane_of(vector, index)] = value
     return found

@@ -136,7 +136,7 @@ def load_lanes(address: Address, kind: DataType, at: Array, mask: Array | None) 
     return found
 
 
-def store_lanes(address: Address, kind: DataType, at: Array, mask: Array | None, value: Any) -> None:
+def store_lanes(address: Address, kind: DataType, at: Array, mask: Array | None, value: Array) -> None:
     """Write what `load_lanes` reads: of equal places the last lane's value stays."""
     at, active, first, last = _places(kind, at, mask)
     if first <= last:

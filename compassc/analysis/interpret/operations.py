@@ -70,7 +70,7 @@ def _defined(op: Op, call: Call) -> Run:
     return run
 
 
-def _row(x: Any) -> Any:
+def _row(x: Array) -> Array:
     return None if x is None else np.reshape(x, (1, -1))
 
 

@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -66,7 +65,7 @@ class Aiff:
             raise AttributeError(name)
         return getattr(self.reg_cfgs[-1], name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name.startswith("_") or name == "reg_cfgs":
             super().__setattr__(name, value)
         else:

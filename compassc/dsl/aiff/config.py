@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ class RegisterView:
 
     _values: dict[int, Any]
 
-    def __init__(self, values: dict[int, Any], register: Register, address: int, where: str) -> None:
+    def __init__(self, values: Mapping[int, object], register: Register, address: int, where: str) -> None:
         for name, value in (("_values", values), ("_register", register), ("_address", address), ("_where", where)):
             object.__setattr__(self, name, value)
 
@@ -66,7 +66,7 @@ class RegisterView:
             return self.all_fields
         return self.all_fields >> field.low & field.most
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name == "all_fields":
             self.assign(value)
             return
@@ -91,7 +91,7 @@ class RegisterView:
 class UnitView:
     """A unit, or one of its sub-units, of a configuration: registers are attributes, sub-units are indexed."""
 
-    def __init__(self, values: dict[int, Any], unit: Unit, sub: int | None = None) -> None:
+    def __init__(self, values: Mapping[int, object], unit: Unit, sub: int | None = None) -> None:
         where = unit.name if sub is None else f"{unit.name}[{sub}]"
         for name, value in (("_values", values), ("_unit", unit), ("_sub", sub), ("_where", where)):
             object.__setattr__(self, name, value)
@@ -115,7 +115,7 @@ class UnitView:
             )
         return self._view(self._registers[name])
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         getattr(self, name).assign(value)
 
     def __getitem__(self, index: int) -> UnitView:
@@ -156,7 +156,7 @@ class RegisterConfig:
         """An independent copy; arrays are shared."""
         return RegisterConfig(self.generation, dict(self.values))
 
-    def __deepcopy__(self, memo: Any) -> RegisterConfig:
+    def __deepcopy__(self, memo: object) -> RegisterConfig:
         return self.copy()
 
     def __getattr__(self, name: str) -> UnitView:
@@ -170,7 +170,7 @@ class RegisterConfig:
             )
         return UnitView(self.values, self.generation.units[name])
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if not name.startswith("_") and name not in ("generation", "values"):
             getattr(self, name)  # an error that names the units, where there is none
             raise AiffError(f"{name} is a unit, which has no value", code="aiff-value", help="set one of its registers")

@@ -61,7 +61,7 @@ def stored_value(value: Any, to: DataType) -> E.Expr:
     return convert_to(value, to)
 
 
-def _pointer_place(p: PointerValue, index: Any) -> Subscript:
+def _pointer_place(p: PointerValue, index: object) -> Subscript:
     if isinstance(index, tuple):
         raise language_error("pointer-index", "a pointer takes one index", "use S.match_buffer for several dimensions")
     if p.elem is VOID:
@@ -115,7 +115,7 @@ def _run(elem: DataType, base: E.Expr, offset: E.Expr, index: slice, size: Any) 
     return place
 
 
-def _buffer_place(b: BufferValue, index: Any) -> Subscript:
+def _buffer_place(b: BufferValue, index: object) -> Subscript:
     items = index if isinstance(index, tuple) else (index,)
     if len(items) != len(b.dims):
         raise language_error(
@@ -143,7 +143,7 @@ def _buffer_place(b: BufferValue, index: Any) -> Subscript:
     return _run(b.dtype, b.buffer.data, b.flat_index(head), last, b.dims[-1])
 
 
-def resolve(target: Any, index: Any) -> Subscript:
+def resolve(target: Any, index: object) -> Subscript:
     """The place `target[index]` names."""
     if isinstance(target, PointerValue):
         return _pointer_place(target, index)

@@ -42,7 +42,7 @@ def assign(fp: FunctionContext, target: ast.expr, value: Any) -> None:
         )
 
 
-def assign_item(fp: FunctionContext, owner: Any, index: Any, value: Any) -> None:
+def assign_item(fp: FunctionContext, owner: object, index: Any, value: Any) -> None:
     if isinstance(owner, (PointerValue, BufferValue)):
         refuse_constant(owner.scope)
         fp.append(resolve(owner, index).store(value))

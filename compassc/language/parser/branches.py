@@ -26,7 +26,7 @@ class Statements(Protocol):
 
     helpers: Helpers
 
-    def keep(self, value: Any, name: str = "item") -> Any:
+    def keep(self, value: object, name: str = "item") -> Any:
         """A value that later statements do not change."""
 
     def emit(self, make: Any, *args: Any) -> None:
@@ -81,7 +81,7 @@ def _guarded(to: Statements, symbol: str, a: Any, b: Operand) -> Any:
     return Value(found)
 
 
-def chosen(to: Statements, condition: Any, a: Operand, b: Operand) -> Any:
+def chosen(to: Statements, condition: Value, a: Operand, b: Operand) -> Any:
     """`a if condition else b`, whose condition is known when the kernel runs; both are computed if it is a mask."""
     if not a.statements and not b.statements:
         return ternary(condition, a.value, b.value)

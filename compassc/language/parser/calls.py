@@ -21,7 +21,7 @@ from .scope import Poison, Scope
 from .values import BufferValue, PointerValue, Value, kind_name, unwrap, wrap
 
 
-def build_op(module: ModuleContext, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def build_op(module: ModuleContext, op: Op, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
     """The IR of an operation called in a kernel."""
     if any(isinstance(x, Tile) for x in (*args, *kwargs.values())):
         return apply(op, args, kwargs)
@@ -44,14 +44,16 @@ def build_op(module: ModuleContext, op: Op, args: tuple[Any, ...], kwargs: dict[
         raise
 
 
-def _build_again(module: ModuleContext, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _build_again(module: ModuleContext, op: Op, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
     """The operation on operands without calls, which are made before it."""
     keep = module.functions[-1].keep
     plain = [keep(x) if calls(x) else x for x in (*args, *kwargs.values())]
     return op.build(*map(unwrap, plain[: len(args)]), **dict(zip(kwargs, map(unwrap, plain[len(args) :]))))
 
 
-def call_function(module: ModuleContext, func: PyPrimFunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_function(
+    module: ModuleContext, func: PyPrimFunc, args: tuple[object, ...], kwargs: dict[str, object]
+) -> Value:
     """A call of a sub-function: checks the arguments, parses the function once, gives the call expression."""
     symbol = module.require(func)
     exprs = tuple(
@@ -61,7 +63,7 @@ def call_function(module: ModuleContext, func: PyPrimFunc, args: tuple[Any, ...]
     return wrap(E.FuncCall(symbol, exprs, func.ret_type))
 
 
-def _bind(func: PyPrimFunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+def _bind(func: PyPrimFunc, args: tuple[object, ...], kwargs: dict[str, object]) -> list[Any]:
     """Arguments in parameter order; defaults filled in."""
     parameters = [
         inspect.Parameter(p.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=p.default) for p in func.params
@@ -114,7 +116,7 @@ def _argument(func: PyPrimFunc, position: int, param: Param, value: Any) -> E.Ex
     return value.expr
 
 
-def _refuse_new_arguments(macro: Macro, names: dict[str, Any], given: dict[str, Any]) -> None:
+def _refuse_new_arguments(macro: Macro, names: dict[str, object], given: dict[str, object]) -> None:
     """CompassError where a macro lets a parameter stand for another value, which the caller's name would not."""
     for name, value in given.items():
         if names[name] is not value and names[name] is not Poison:
@@ -126,7 +128,7 @@ def _refuse_new_arguments(macro: Macro, names: dict[str, Any], given: dict[str, 
             )
 
 
-def expand_macro(module: ModuleContext, macro: Macro, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def expand_macro(module: ModuleContext, macro: Macro, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
     """Paste the body of a macro at the call."""
     fp = module.functions[-1]
     try:

@@ -22,7 +22,7 @@ Keep = Callable[[Any], Any]
 """Gives a value that later statements do not change: what is computed at run time gets a variable of its own."""
 
 
-def python_number(x: Any) -> Any:
+def python_number(x: object) -> Any:
     """A NumPy scalar as the Python number that it is; anything else unchanged."""
     if type(x).__module__ == "numpy" and hasattr(x, "item") and getattr(x, "shape", None) == ():
         found = x.item()
@@ -30,7 +30,7 @@ def python_number(x: Any) -> Any:
     return x
 
 
-def items_of(value: Any, what: str) -> list[Any]:
+def items_of(value: Any, what: str) -> list[object]:
     """The items of a constant sequence. CompassError for what is none, or has too many."""
     if is_runtime(value) or not hasattr(value, "__iter__"):
         raise language_error(
@@ -71,7 +71,7 @@ def kept(define: Callable[[E.Var, E.Expr], None], value: Any, name: str = "item"
     return kept(define, value.value, name) if isinstance(value, MetaVar) else value
 
 
-def unpacked(target: ast.expr, value: Any) -> Iterator[tuple[str, Any]]:
+def unpacked(target: ast.expr, value: object) -> Iterator[tuple[str, object]]:
     """The names of a loop's target with their values."""
     if isinstance(target, ast.Name):
         yield target.id, python_number(value)
@@ -93,7 +93,7 @@ def comprehension(
     keep: Keep,
     clauses: list[ast.comprehension],
     make: Callable[[], Any],
-) -> list[Any]:
+) -> list[object]:
     """`make()` for each turn of the loops of a comprehension, with their variables bound."""
     found: list[Any] = []
 
@@ -115,7 +115,7 @@ def comprehension(
     return found
 
 
-def _holds(value: Any) -> bool:
+def _holds(value: object) -> bool:
     """The condition of a comprehension."""
     value = plain(value)
     if is_runtime(value):

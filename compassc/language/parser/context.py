@@ -62,7 +62,7 @@ class FunctionContext:
             pointer = isinstance(var.dtype, PointerType)
             self.scope.bind(var.name, PointerValue(var.pointer_type.elem, var, ZERO) if pointer else Value(var))
 
-    def keep(self, value: Any, name: str = "item") -> Any:
+    def keep(self, value: object, name: str = "item") -> Any:
         """A value that later statements do not change."""
         if calls(value):
             self.helpers.settle()
@@ -85,7 +85,7 @@ class FunctionContext:
         self.made.add(var)
         self.emit(S.Let, var, value)
 
-    def state(self) -> tuple[Any, ...]:
+    def state(self) -> tuple[object, ...]:
         """All that statements change in the function; `restore` undoes what was done since."""
         known: tuple[Any, ...] = (self.renamed, self.addressed, self.shapes, self.block_names, self.ranges)
         tables = [dict(table) for table in self.parsed]
@@ -100,7 +100,7 @@ class FunctionContext:
             table.clear()
             table.update(before)
 
-    def define(self, name: str, value: Any) -> None:
+    def define(self, name: str, value: object) -> None:
         """Bind a new name and remember where."""
         self.scope.bind(name, value)
         self.scope.places[name] = self.evaluator.place(self.current)

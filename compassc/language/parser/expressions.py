@@ -6,7 +6,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from compass_core.errors import CompassError, Note, Span, together
 from compass_core.reading import pyast
@@ -28,6 +28,9 @@ from .scope import PoisonUsed, Scope
 from .syntax import unsupported
 from .texts import RuntimeText, format_text, joined, no_text, percent_text, text_of
 from .values import BufferValue, PointerValue, Value, is_runtime, kind_name, plain, unknown_here
+
+if TYPE_CHECKING:
+    from compassc.language.tiles.tile import Index
 
 _T = TypeVar("_T")
 _UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
@@ -52,7 +55,7 @@ _INTERNAL = re.compile(r"'?\b(PointerValue|BufferValue|Value|RuntimeText|LoopSpe
 _TERMS = {"PointerValue": "a pointer", "BufferValue": "a buffer", "Value": "a run-time value", "LoopSpec": "a loop"}
 
 
-def type_of(value: Any) -> str:
+def type_of(value: object) -> str:
     """The type of a run-time value, as messages show it; an empty string for any other value."""
     if isinstance(value, Value):
         return str(value.dtype)
@@ -80,7 +83,7 @@ def _parts(node: ast.expr) -> Iterator[ast.expr]:
         yield from _parts(part)
 
 
-def _may_be(kinds: Any) -> bool:
+def _may_be(kinds: object) -> bool:
     """Whether the classes that isinstance is asked for are none of numbers, which values of the run stand for."""
     kinds = kinds if isinstance(kinds, tuple) else (kinds,)
     numbers = ("numpy", "numbers", "ml_dtypes")
@@ -103,7 +106,7 @@ class ArgumentError(CompassError):
         return named[0] if named else call
 
 
-def _wrong_arguments(func: Any, args: list[Any], kwargs: dict[str, Any], name: str) -> CompassError | None:
+def _wrong_arguments(func: Any, args: list[object], kwargs: dict[str, object], name: str) -> CompassError | None:
     """What is wrong with the arguments of one of the language's own functions; None when they suit its signature."""
     signature = inspect.signature(func)
     try:
@@ -180,7 +183,7 @@ class Evaluator:
             return value.value
         return self.to.unnamed(value) if isinstance(node, ast.Call) and node is not self.statement else value
 
-    def _placed(self, value: Any, node: ast.expr) -> Any:
+    def _placed(self, value: object, node: ast.expr) -> Any:
         """The value with the place of a node for its calls and accesses; those in arguments have one already."""
         if isinstance(value, Value):
             e = value.expr
@@ -226,7 +229,7 @@ class Evaluator:
         shown = [f"{text}: {kind}" for text, kind in kinds.items()]
         return [Note("where " + ", ".join(shown))] if 0 < len(shown) <= _MOST_TYPES else []
 
-    def python(self, what: str, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def python(self, what: str, fn: Callable[..., object], *args: object, **kwargs: object) -> Any:
         """Run the user's own Python; whatever it raises is the user's mistake, reported at the expression."""
         try:
             return fn(*args, **kwargs)
@@ -306,16 +309,16 @@ class Evaluator:
                 out[self.eval(key)] = self.eval(value)
         return out
 
-    def eval_ListComp(self, node: ast.ListComp) -> list[Any]:
+    def eval_ListComp(self, node: ast.ListComp) -> list[object]:
         return self._comprehension(node.generators, node.elt)
 
-    def eval_GeneratorExp(self, node: ast.GeneratorExp) -> list[Any]:
+    def eval_GeneratorExp(self, node: ast.GeneratorExp) -> list[object]:
         return self._comprehension(node.generators, node.elt)
 
-    def eval_SetComp(self, node: ast.SetComp) -> set[Any]:
+    def eval_SetComp(self, node: ast.SetComp) -> set[object]:
         return set(plain(self._comprehension(node.generators, node.elt)))
 
-    def eval_DictComp(self, node: ast.DictComp) -> dict[Any, Any]:
+    def eval_DictComp(self, node: ast.DictComp) -> dict[object, object]:
         return {plain(k): v for k, v in self._comprehension(node.generators, node.key, node.value)}
 
     def _comprehension(self, clauses: list[ast.comprehension], *items: ast.expr) -> list[Any]:
@@ -389,7 +392,7 @@ class Evaluator:
         value, made = self.to.apart(lambda: self.to.keep(operand.value))
         return Operand(value, (*operand.statements, *made))
 
-    def _compare(self, op: ast.cmpop, a: Any, b: Any) -> Any:
+    def _compare(self, op: ast.cmpop, a: Index | Value, b: object) -> Any:
         if (a is None or b is None) and (is_runtime(a) or is_runtime(b)) and isinstance(op, (*_IS, ast.Eq, ast.NotEq)):
             null = ops.is_none(b if a is None else a)
             return ops.unary("not", null) if isinstance(op, (ast.IsNot, ast.NotEq)) else null
@@ -530,11 +533,11 @@ class Evaluator:
         with self.helpers.run():
             return self.checked(self.python(f"{name}(...)", added if func is sum else func, *args, **kwargs))
 
-    def _called(self, value: Any) -> Any:
+    def _called(self, value: object) -> Any:
         """A value that a function of Python may keep: sub-functions in it are called now, and once."""
         return self.to.keep(value) if calls(value) else value
 
-    def _of_python(self, func: Any, args: list[Any], kwargs: dict[str, Any], name: str) -> None:
+    def _of_python(self, func: object, args: list[object], kwargs: dict[str, object], name: str) -> None:
         """Refuse values of the run for functions of Python that know none, with the operation to write."""
         if func is print:
             raise CompassError("print() has no value in a kernel", code="builtin", help=advice("print"))

@@ -181,7 +181,7 @@ def _same(a: Any, b: Any) -> bool:
     return a is b or (type(a) is type(b) and isinstance(a, (int, float, str)) and repr(a) == repr(b))
 
 
-def _unchanged(value: Any, was: Any, contents: Any) -> bool:
+def _unchanged(value: object, was: object, contents: Any) -> bool:
     return _same(value, was) and _contents(value) == contents
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import CompassError, flat
 from compass_core.reading import pyast
@@ -26,6 +26,9 @@ from .outliving import kept_by_turns
 from .scope import Poison, PoisonUsed, Undefined
 from .syntax import leaves_loop, unsupported
 from .values import PointerValue, Value, is_runtime, kind_name, plain
+
+if TYPE_CHECKING:
+    from compassc.language.parser.values import Operators
 
 _REBINDS = ("type-change", "redefined", "buffer-alias")
 _SKIPPED_CALLS = ("breakpoint", "print", *SET_TRACE)
@@ -165,7 +168,7 @@ class FunctionParser(FunctionContext):
             )
 
     @staticmethod
-    def combine(symbol: str, a: Any, b: Any) -> Any:
+    def combine(symbol: str, a: object, b: Any) -> Operators:
         return binary(symbol, a, b)
 
     def stmt_Expr(self, node: ast.Expr) -> None:
@@ -199,7 +202,7 @@ class FunctionParser(FunctionContext):
         self.scope.join(before, other, (leaves(body), leaves(orelse)), self.evaluator.place(node))
         self.emit(S.IfThenElse, test, body, orelse)
 
-    def condition(self, value: Any) -> E.Expr:
+    def condition(self, value: Value) -> E.Expr:
         """A run-time condition as a scalar bool."""
         if not isinstance(value, Value):
             raise CompassError(

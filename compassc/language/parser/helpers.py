@@ -115,7 +115,7 @@ class Helpers:
             return None
         return self.called(value)
 
-    def called(self, value: Any) -> Any:
+    def called(self, value: Value) -> Any:
         """The value of a call that is made once, where it stands."""
         if not self.running or not isinstance(value, (Value, PointerValue)):
             return value
@@ -127,7 +127,7 @@ class Helpers:
         return self.keep(value)
 
 
-def calls(value: Any) -> bool:
+def calls(value: object) -> bool:
     """Whether computing a value, or one in a container, calls a function: that is done once, and may change others."""
     if isinstance(value, (tuple, list)):
         return any(map(calls, value))

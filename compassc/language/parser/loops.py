@@ -65,7 +65,7 @@ def _unroll(fp: FunctionContext, node: ast.For, spec: LoopSpec) -> None:
     unrolled.parse_constant(fp, node, name, range(start, stop, step), kind)
 
 
-def _known(x: Any) -> int | None:
+def _known(x: object) -> int | None:
     """A bound that is known, else None; a bound that is left out is 0."""
     if x is None:
         return 0
@@ -141,7 +141,7 @@ def bound_types(start: Any, stop: Any) -> tuple[DataType, Any, Any]:
     return kind, convert(start_expr, kind), convert(stop_expr, kind)
 
 
-def _bound(x: Any, other: Any) -> E.Expr:
+def _bound(x: object, other: Any) -> E.Expr:
     """A bound as an expression; a literal takes the type of the other one if it fits."""
     is_typed = isinstance(other, Value) and other.dtype.is_integer and other.dtype.is_scalar
     if type(x) is int and is_typed and _fits_type(x, other.dtype):

@@ -81,12 +81,12 @@ def binary(symbol: str, a: Any, b: Any, adapt: bool = True) -> Any:
     return Value(E.Binary(op, left, right))
 
 
-def is_runtime_beside(a: Any, b: Any) -> bool:
+def is_runtime_beside(a: object, b: object) -> bool:
     """Whether an operand is known only when the kernel runs."""
     return any(is_runtime(x) and not isinstance(x, Constant) for x in (a, b))
 
 
-def _of_constants(symbol: str, a: Any, b: Any, adapt: bool) -> Any:
+def _of_constants(symbol: str, a: object, b: object, adapt: bool) -> Any:
     """An operator on constants and Python values: the number that it gives when the kernel runs."""
     if not (is_number(a) and is_number(b)):
         return BINARY[symbol](plain(a), plain(b))
@@ -102,7 +102,7 @@ def _of_constants(symbol: str, a: Any, b: Any, adapt: bool) -> Any:
     return bool(value) if symbol in COMPARE else Constant(E.IntImm(e.data_type, value))
 
 
-def is_number(x: Any) -> bool:
+def is_number(x: object) -> bool:
     return isinstance(x, Constant) or is_literal(x)
 
 
@@ -115,7 +115,7 @@ def convert_to(x: Any, t: DataType) -> E.Expr:
     return convert(x.expr, t)
 
 
-def _pow(a: Any, b: Any, t: DataType) -> E.Expr:
+def _pow(a: object, b: object, t: DataType) -> E.Expr:
     if not t.is_floating:
         raise language_error(
             "operator-type",
@@ -149,7 +149,7 @@ def _shift(symbol: str, a: Any, b: Any, x: Any, y: Any) -> Value:
     return Value(E.Binary(SHIFTS[symbol], convert(left, t), amount))
 
 
-def _compare(symbol: str, a: Any, b: Any, x: Any, y: Any, adapt: bool) -> Value:
+def _compare(symbol: str, a: Value, b: object, x: DataType, y: object, adapt: bool) -> Value:
     t = match_operator(x, y, adapt)
     check_operator(symbol, t, None)
     tx, ty = _own_type(x, y, adapt), _own_type(y, x, adapt)
@@ -180,7 +180,7 @@ def _address(x: Any) -> Any:
     return x.addr_of(0) if isinstance(x, BufferValue) and x.scope == "constant" else x
 
 
-def _pointer(symbol: str, a: Any, b: Any) -> Any:
+def _pointer(symbol: str, a: PointerValue, b: object) -> Any:
     if symbol in COMPARE:
         if not (isinstance(a, PointerValue) and isinstance(b, PointerValue)):
             raise language_error(
@@ -232,14 +232,14 @@ def unary(symbol: str, a: Any) -> Any:
     raise language_error("operator-type", "unary `+` is not supported on run-time values", "leave it out")
 
 
-def is_none(x: Any) -> Any:
+def is_none(x: object) -> Any:
     """`x is None`: of a pointer whether the host passed None, a run-time bool; a number never is."""
     if isinstance(x, BufferValue):
         return x.addr_of(0).is_nullptr
     return x.is_nullptr if isinstance(x, PointerValue) else False
 
 
-def logical(symbol: str, a: Any, b: Any) -> Any:
+def logical(symbol: str, a: object, b: object) -> Any:
     """`a and b`, `a or b`."""
     a, b = plain(a), plain(b)
     if not (is_runtime(a) or is_runtime(b)):
@@ -262,7 +262,7 @@ def logical(symbol: str, a: Any, b: Any) -> Any:
     return Value(E.Binary(symbol, sides[0], sides[1]))
 
 
-def _lanewise(mask: Value, a: Any, b: Any) -> Value:
+def _lanewise(mask: Value, a: object, b: object) -> Value:
     """`a if mask else b`: S.vsel of both."""
     kinds = [as_operand(x) for x in (a, b)]
     if not any(isinstance(kind, DataType) and kind.is_vector for kind in kinds):
@@ -274,7 +274,7 @@ def _lanewise(mask: Value, a: Any, b: Any) -> Value:
     return Value(get("vsel").build(unwrap(a), unwrap(b), mask.expr))
 
 
-def _instead_of_choosing(x: Any) -> str:
+def _instead_of_choosing(x: object) -> str:
     """What to write where a value cannot be chosen by a condition of the run."""
     if isinstance(x, PointerValue):
         return "assign in an `if`: `p = a`, then `if c:` `p = b`; or choose the distance from one pointer"
@@ -285,7 +285,7 @@ def _instead_of_choosing(x: Any) -> str:
     return "it takes numbers, vectors and masks; else write an `if`"
 
 
-def ternary(cond: Any, a: Any, b: Any) -> Any:
+def ternary(cond: Value, a: object, b: object) -> Any:
     """`a if cond else b`."""
     if not is_runtime(cond):
         return a if cond else b

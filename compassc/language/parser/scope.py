@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,14 +31,14 @@ class Undefined(CompassError):
         self.name = name
 
 
-def _range(*args: Any) -> LoopSpec:
+def _range(*args: object) -> LoopSpec:
     return LoopSpec("range", args)
 
 
 class Scope(Flow):
     """A stack of frames over the captured names of one function. `places`: where a name was last defined."""
 
-    def __init__(self, captured: dict[str, Any]) -> None:
+    def __init__(self, captured: Mapping[str, object]) -> None:
         super().__init__()
         self.captured = captured
         self.loop_names: set[str] = set()
@@ -65,7 +65,7 @@ class Scope(Flow):
         finally:
             self.frames.pop()
 
-    def state(self) -> tuple[Any, ...]:
+    def state(self) -> tuple[object, ...]:
         """All that statements change; `restore` undoes what was done since."""
         names = set(self.loop_names), dict(self.places), set(self.ended), set(self.reported)
         return self.ways(), names
@@ -82,7 +82,7 @@ class Scope(Flow):
                 return None if frame[name] is Poison else frame[name]
         return None
 
-    def bind(self, name: str, value: Any) -> None:
+    def bind(self, name: str, value: object) -> None:
         """Define a name in the innermost frame."""
         self.frames[-1][name] = value
 
@@ -91,7 +91,7 @@ class Scope(Flow):
         place = self.places.get(name)
         return (Note(f"{name!r} is defined here", place),) if place else ()
 
-    def rebind(self, name: str, value: Any, place: Span | None = None) -> None:
+    def rebind(self, name: str, value: object, place: Span | None = None) -> None:
         """Replace the binding of a name where it is defined. CompassError where later turns of a loop would differ."""
         for depth in reversed(range(len(self.frames))):
             if name in self.frames[depth]:

@@ -39,15 +39,15 @@ class RuntimeText:
     def __init__(self, *parts: Any) -> None:
         self.parts = parts
 
-    def __add__(self, other: Any) -> RuntimeText:
+    def __add__(self, other: object) -> RuntimeText:
         if not isinstance(other, (str, RuntimeText)):
             return NotImplemented
         return RuntimeText(*self.parts, *_parts(other))
 
-    def __radd__(self, other: Any) -> RuntimeText:
+    def __radd__(self, other: object) -> RuntimeText:
         return RuntimeText(other, *self.parts) if isinstance(other, str) else NotImplemented
 
-    def _no_value(self, *_args: Any) -> Any:
+    def _no_value(self, *_args: object) -> Any:
         raise CompassError(
             "text with run-time values is not known while the kernel is parsed",
             code="runtime-text",
@@ -56,7 +56,7 @@ class RuntimeText:
 
     __eq__ = __ne__ = __bool__ = __str__ = __format__ = __len__ = __iter__ = _no_value
 
-    def printf(self, rest: list[Any]) -> list[Any]:
+    def printf(self, rest: list[object]) -> list[object]:
         """The arguments of S.printf for the text and what else was given: format, then values in its order."""
         text, values, others = "", [], list(rest)
         for part in self.parts:
@@ -90,7 +90,7 @@ def text_of(value: Any, spec: str = "") -> RuntimeText:
     return RuntimeText(value)
 
 
-def format_text(template: str, args: list[Any], kwargs: dict[str, Any]) -> str | RuntimeText:
+def format_text(template: str, args: list[object], kwargs: dict[str, object]) -> str | RuntimeText:
     """`template.format(*args, **kwargs)` with run-time values among the arguments."""
     pieces: list[str | RuntimeText] = []
     formatter, number = Formatter(), 0
@@ -112,7 +112,7 @@ def format_text(template: str, args: list[Any], kwargs: dict[str, Any]) -> str |
     return joined(pieces)
 
 
-def percent_text(template: str, values: Any) -> str | RuntimeText:
+def percent_text(template: str, values: object) -> str | RuntimeText:
     """`template % values` with run-time values among them."""
     given: Iterator[Any] = iter(values if isinstance(values, tuple) else (values,))
     pieces: list[str | RuntimeText] = []

@@ -36,7 +36,7 @@ class _Assigned:
     def get(self) -> Any:
         return self.value
 
-    def set(self, value: Any) -> None:
+    def set(self, value: Value) -> None:
         self.fp.emit(S.Assign, self.value.expr, value.expr)
 
 
@@ -77,7 +77,7 @@ class IRMachine:
         with fp.helpers.run(False):
             return fp.apart(body)[1]
 
-    def when(self, condition: Any, body: Callable[[], None]) -> None:
+    def when(self, condition: Value, body: Callable[[], None]) -> None:
         if isinstance(condition, Value):
             self.fp.emit(S.IfThenElse, condition.expr, self._inside(body), ())
         elif condition:
@@ -87,14 +87,14 @@ class IRMachine:
         with self.fp.helpers.run(False):
             self.fp.emit(S.Evaluate, op(name)(*args).expr)
 
-    def let(self, name: str, value: Any) -> Any:
+    def let(self, name: str, value: Value) -> Any:
         if not isinstance(value, Value) or isinstance(value.expr, (E.IntImm, E.FloatImm)):
             return value
         var = E.Var(self._name(name), value.dtype)
         self.fp.emit(S.Let, var, value.expr)
         return Value(var)
 
-    def variable(self, name: str, value: Any) -> _Assigned:
+    def variable(self, name: str, value: Value) -> _Assigned:
         return _Assigned(self.fp, self._name(name), value)
 
     def allocate(self, dtype: DataType, count: int, name: str) -> PointerValue:
@@ -108,7 +108,7 @@ class IRMachine:
         self.fp.emit(S.Let, var, moved.expr)
         return PointerValue(moved.elem, var, ZERO)
 
-    def store(self, pointer: PointerValue, value: Any) -> None:
+    def store(self, pointer: PointerValue, value: object) -> None:
         self.fp.append(resolve(pointer, 0).store(value))
 
     @staticmethod
@@ -116,15 +116,15 @@ class IRMachine:
         return logical(symbol, a, b) if symbol in ("and", "or") else binary(symbol, a, b)
 
     @staticmethod
-    def missing(condition: Any) -> Any:
+    def missing(condition: object) -> Any:
         return unary("not", condition) if isinstance(condition, Value) else not condition
 
     @staticmethod
-    def unary(symbol: str, a: Any) -> Any:
+    def unary(symbol: str, a: object) -> Any:
         return unary(symbol, a)
 
     @staticmethod
-    def constant(x: Any) -> int | None:
+    def constant(x: object) -> int | None:
         number = known_int(x)
         return number if type(number) is int else None
 
@@ -143,11 +143,11 @@ class IRMachine:
         return False
 
     @staticmethod
-    def shared_loop(counts: tuple[Any, ...], stages: int) -> LoopSpec:
+    def shared_loop(counts: tuple[Value, ...], stages: int) -> LoopSpec:
         return LoopSpec("parallel_tiles", counts, (("stages", stages),) if stages > 1 else ())
 
     @staticmethod
-    def tensor(x: Any) -> tuple[PointerValue, tuple[Any, ...]]:
+    def tensor(x: object) -> tuple[PointerValue, tuple[Any, ...]]:
         if not isinstance(x, BufferValue) or not x.scope.startswith("global"):
             raise error(
                 f"a tensor is a buffer in device memory, this is {kind_name(x)}",
@@ -209,7 +209,7 @@ def _divided(op: str, a: Any, b: Any) -> Value:
     return Value(E.Binary(op, a.expr, right))
 
 
-def _count(x: Any) -> Any:
+def _count(x: object) -> Any:
     if type(x) is int or (isinstance(x, Value) and x.dtype is INT32):
         return x
     raise CompassError(f"S.parallel_tiles: a count is an int32, got {kind_name(x)}", code="loop-bounds")

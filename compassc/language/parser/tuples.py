@@ -79,7 +79,7 @@ def _pairs(target: ast.expr, value: Any) -> list[_Pair]:
     return [pair for t, item in zip(targets, items) for pair in _pairs(t, item)]
 
 
-def _kept(fp: FunctionContext, value: Any, name: str) -> Any:
+def _kept(fp: FunctionContext, value: Value, name: str) -> Value:
     return copied(value) if isinstance(value, Tile) else fp.keep(value, f"tmp_{name}")
 
 
@@ -106,7 +106,7 @@ class _Changes:
         if element or variable in self.fp.addressed:
             self.memory = self.memory or name
 
-    def name_in(self, value: Any) -> str:
+    def name_in(self, value: object) -> str:
         """The name of something that was changed and that the value depends on; empty when there is none."""
         value = value.value if isinstance(value, MetaVar) else value
         if isinstance(value, (tuple, list)):

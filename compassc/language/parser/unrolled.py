@@ -8,7 +8,7 @@ copies it later. Where that is not possible it is parsed once per turn, with the
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ...ir import exprs as E
@@ -22,7 +22,7 @@ from .values import Constant
 _JUMPS = (S.Break, S.Continue)
 
 
-def parse_items(fp: FunctionContext, node: ast.For, items: list[Any]) -> None:
+def parse_items(fp: FunctionContext, node: ast.For, items: Sequence[object]) -> None:
     """A loop over constant items: its body for each of them."""
     turns = [list(unpacked(node.target, fp.keep(item))) for item in items]
     _parse(fp, node, turns)
@@ -34,7 +34,7 @@ def parse_constant(fp: FunctionContext, node: ast.For, name: str, turns: range, 
     _parse(fp, node, [[(name, Constant(E.IntImm(dtype, i)))] for i in turns])
 
 
-def _parse(fp: FunctionContext, node: ast.For, turns: list[list[tuple[str, Any]]]) -> None:
+def _parse(fp: FunctionContext, node: ast.For, turns: list[list[tuple[str, object]]]) -> None:
     before = fp.scope.names()
     copies = [*_copies(fp, node, turns)]
     if any(map(_jumps, copies)) and (carried := fp.scope.changed_since(before)):
@@ -57,7 +57,7 @@ def attempt(fp: FunctionContext, parse: Callable[[], None]) -> bool:
     return False
 
 
-def _copies(fp: FunctionContext, node: ast.For, turns: list[list[tuple[str, Any]]]) -> Iterator[S.Body]:
+def _copies(fp: FunctionContext, node: ast.For, turns: list[list[tuple[str, object]]]) -> Iterator[S.Body]:
     """The body for each turn, up to one that certainly leaves the loop."""
     for bindings in turns:
         first = len(fp.errors)

@@ -44,7 +44,7 @@ def add_offset(a: E.Expr, b: E.Expr) -> E.Expr:
     return E.Binary("add", convert(a, INT32), convert(b, INT32))
 
 
-def kind_name(x: Any) -> str:
+def kind_name(x: object) -> str:
     """What a value of the parser is, as messages call it."""
     if isinstance(x, PointerValue):
         return f"a pointer ({x.elem}*)"
@@ -85,7 +85,7 @@ class Foreign:
 
 def _install_foreign() -> None:
     def refusal(name: str):
-        def method(self: Any, *_given: Any, **_named: Any) -> Any:
+        def method(self: object, *_given: object, **_named: object) -> Any:
             raise unknown_here(self, name)
 
         return method
@@ -94,7 +94,7 @@ def _install_foreign() -> None:
         setattr(Foreign, f"__{name}__", refusal(name))
     Foreign.__rdivmod__ = refusal("divmod")  # type: ignore[attr-defined]
 
-    def of_numpy(self: Any, function: Any, *_given: Any, **_named: Any) -> Any:
+    def of_numpy(self: object, function: Any, *_given: object, **_named: object) -> Any:
         raise unknown_here(self, function.__name__)
 
     Foreign.__array_ufunc__ = Foreign.__array_function__ = of_numpy  # type: ignore[attr-defined]
@@ -208,7 +208,7 @@ def plain(x: Any) -> Any:
     return slice(plain(x.start), plain(x.stop), plain(x.step)) if type(x) is slice else x
 
 
-def element_index(vector: DataType, index: Any) -> E.Expr:
+def element_index(vector: DataType, index: object) -> E.Expr:
     """The index of an element access on a vector, checked."""
     index = plain(index)
     if not vector.is_vector:
@@ -284,7 +284,7 @@ class PointerValue(Operators):
             raise CompassError("a void pointer cannot be moved", code="void-pointer", help="give it a type with as_ptr")
         return PointerValue(self.elem, self.base, add_offset(self.offset, step), self.blocked)
 
-    def addr_of(self, index: Any = 0) -> PointerValue:
+    def addr_of(self, index: object = 0) -> PointerValue:
         """Pointer to an element, as of a buffer of one dimension."""
         return self.moved(one_index(index, index_expr))
 
@@ -300,7 +300,7 @@ class PointerValue(Operators):
     def __getitem__(self, index: Any) -> Value:
         return active_parser(_VALUE).load(self, index)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: object, value: object) -> None:
         active_parser(_VALUE).store(self, index, value)
 
 
@@ -338,7 +338,7 @@ class BufferValue(Foreign):
                 flat = add_offset(flat, convert(indices[k], INT32))
         return flat
 
-    def addr_of(self, index: Any = 0) -> PointerValue:
+    def addr_of(self, index: object = 0) -> PointerValue:
         """Pointer to an element; a tuple for several dimensions."""
         items = tuple(index) if isinstance(index, (tuple, list)) else (index,)
         if len(items) > len(self.dims):
@@ -352,11 +352,11 @@ class BufferValue(Foreign):
     def __getitem__(self, index: Any) -> Value:
         return active_parser(_VALUE).load(self, index)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: object, value: object) -> None:
         active_parser(_VALUE).store(self, index, value)
 
 
-def wrap(x: Any) -> Any:
+def wrap(x: E.Expr | tuple[E.Expr, ...]) -> Any:
     """An IR expression as the value the kernel sees; containers item by item, anything else unchanged."""
     if isinstance(x, E.Expr):
         if isinstance(x, E.Pointer):
@@ -370,7 +370,7 @@ def wrap(x: Any) -> Any:
     return x
 
 
-def unwrap(x: Any) -> Any:
+def unwrap(x: object) -> Any:
     """The IR form of an argument of an operation: values and pointers become expressions, literals are kept."""
     if isinstance(x, (Value, PointerValue)):
         return x.expr
@@ -383,7 +383,7 @@ def unwrap(x: Any) -> Any:
     return x
 
 
-def is_runtime(x: Any) -> bool:
+def is_runtime(x: object) -> bool:
     return isinstance(x, (Value, PointerValue, BufferValue))
 
 

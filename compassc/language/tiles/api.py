@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compassc.ir.dtypes import INT32
 from compassc.ops.args import dtype_arg
@@ -13,8 +13,12 @@ from . import dot, moves
 from .machine import machine, op
 from .tile import Constant, Index, Tile, axis_arg, elementwise, error, made, shape_arg
 
+if TYPE_CHECKING:
+    from compassc.language.parser.values import BufferValue, Value
+    from compassc.language.tiles.tile import Elementwise
 
-def tile_load(tensor: Any, offsets: Any, shape: Any, fill: Any = 0) -> Tile:
+
+def tile_load(tensor: BufferValue, offsets: object, shape: object, fill: object = 0) -> Tile:
     """A tile of a tensor in device memory, from the element at `offsets` on.
 
     `tensor` is a buffer (S.match_buffer), `offsets` has a number per dimension of it, `shape` one or two constants for
@@ -24,7 +28,7 @@ def tile_load(tensor: Any, offsets: Any, shape: Any, fill: Any = 0) -> Tile:
     return made(moves.Loaded(at, tensor, offsets, shape_arg(shape, "S.tile_load"), fill))
 
 
-def tile_store(tensor: Any, offsets: Any, tile: Any) -> None:
+def tile_store(tensor: BufferValue, offsets: object, tile: Elementwise) -> None:
     """Write a tile to a tensor in device memory, from the element at `offsets` on, as far as the tensor goes."""
     if not isinstance(tile, Tile):
         raise error(
@@ -36,13 +40,13 @@ def tile_store(tensor: Any, offsets: Any, tile: Any) -> None:
     moves.store(machine("S.tile_store"), tensor, offsets, tile)
 
 
-def tile_full(shape: Any, value: Any, dtype: Any) -> Tile:
+def tile_full(shape: object, value: object, dtype: object) -> Tile:
     """A tile with a value in every element."""
     at = machine("S.tile_full")
     return made(Constant(at, shape_arg(shape, "S.tile_full"), dtype_arg(dtype, "S.tile_full"), value))
 
 
-def tile_index(shape: Any, axis: int = -1) -> Tile:
+def tile_index(shape: object, axis: int = -1) -> Tile:
     """The number of each element along an axis, an int32: what lies beyond a tensor is found by it."""
     at, checked = machine("S.tile_index"), shape_arg(shape, "S.tile_index")
     number = axis_arg(axis, len(checked), "S.tile_index")
@@ -51,12 +55,12 @@ def tile_index(shape: Any, axis: int = -1) -> Tile:
     return made(Index(at, checked, number))
 
 
-def tile_sum(tile: Any, axis: int = -1) -> Tile:
+def tile_sum(tile: dot.Stored, axis: int = -1) -> Tile:
     """The sums along an axis, whose size becomes 1, in 32 bits of the elements' kind."""
     return moves.reduced(tile, "sum", axis)
 
 
-def tile_max(tile: Any, axis: int = -1) -> Tile:
+def tile_max(tile: dot.Stored, axis: int = -1) -> Tile:
     """The largest elements along an axis, whose size becomes 1."""
     return moves.reduced(tile, "max", axis)
 
@@ -66,7 +70,7 @@ def tile_min(tile: Any, axis: int = -1) -> Tile:
     return moves.reduced(tile, "min", axis)
 
 
-def tile_dot(a: Any, b: Any, acc: Any = None, transpose_b: bool = False) -> Tile:
+def tile_dot(a: dot.Stored, b: dot.Stored, acc: Elementwise | None = None, transpose_b: bool = False) -> Tile:
     """`acc + a @ b` of bytes (int32, wrapping) or floats (float32, fused in the order of the depth).
 
     a is rows x depth, b depth x columns, or columns x depth with `transpose_b`; acc is rows x columns.
@@ -74,12 +78,12 @@ def tile_dot(a: Any, b: Any, acc: Any = None, transpose_b: bool = False) -> Tile
     return dot.product(a, b, acc, transpose_b)
 
 
-def tile_where(condition: Any, x: Any, y: Any) -> Tile:
+def tile_where(condition: Elementwise, x: dot.Stored, y: object) -> Tile:
     """x where the condition holds, y elsewhere; each is a tile or a scalar, one of x and y is a tile."""
     return elementwise(_chosen, (condition, x, y), "S.tile_where")
 
 
-def _chosen(condition: Any, x: Any, y: Any) -> Any:
+def _chosen(condition: Any, x: Any, y: Any) -> Value:
     """Elements of x or y; conditions and numbers that are the same for all lanes become vectors."""
     kinds = [v.dtype for v in (x, y, condition) if not is_literal(v)]
     lanes = max(k.lanes for k in kinds)
@@ -92,7 +96,7 @@ def _chosen(condition: Any, x: Any, y: Any) -> Any:
     return op("vsel")(x, y, condition)
 
 
-def parallel_tiles(*counts: Any, stages: int = 1) -> LoopSpec:
+def parallel_tiles(*counts: Value, stages: int = 1) -> LoopSpec:
     """Loops from 0 whose turns the TECs share: `for i, j in S.parallel_tiles(rows, cols)`.
 
     TEC t does the turns t, t + n, t + 2n, ... of all, the last count running fastest. With `stages` from 2 on they are

@@ -8,13 +8,17 @@ Floats: each element is `acc = fma(acc, a[i, k], b[k, j])` for k in order, in fl
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compassc.ir.dtypes import FLOAT32, DataType, dtype
 
 from .machine import op
 from .storage import Storage, extents
 from .tile import Constant, Mask, Stored, Tile, allocate, columns, error, masked
+
+if TYPE_CHECKING:
+    from compassc.language.parser.values import Value
+    from compassc.language.tiles.tile import Elementwise
 
 ROWS = 4
 """Rows of the result whose accumulators are in registers together."""
@@ -117,7 +121,7 @@ class _Floats(_Blocks):
             self.at.do("vstore", total.get(), p, mask)
 
 
-def _wide(value: Any) -> Any:
+def _wide(value: Value) -> Value:
     return value if value.dtype.element_of is FLOAT32 else op("cast")(value, "float32")
 
 
@@ -156,7 +160,7 @@ class _Bytes(_Blocks):
         self.at.loop(0, rows, 1, row)
         return to
 
-    def _gather(self, to: Any, words: int, pitch: int) -> None:
+    def _gather(self, to: object, words: int, pitch: int) -> None:
         b = self._of_words(self.b)
         source, target = self.at.retyped(b.pointer, "int32"), self.at.retyped(to, "int32")
         step = b.pitch // GROUP
@@ -226,7 +230,7 @@ def _result_type(a: DataType, b: DataType) -> DataType:
     raise error(f"S.tile_dot of {a} and {b}", "both are 8-bit integers, or both floats; convert one with S.cast")
 
 
-def product(a: Any, b: Any, acc: Any, transposed: Any) -> Tile:
+def product(a: Stored, b: Stored, acc: Elementwise | None, transposed: object) -> Tile:
     """`acc + a @ b`, checked."""
     if not isinstance(a, Tile) or not isinstance(b, Tile) or not (acc is None or isinstance(acc, Tile)):
         raise error("S.tile_dot takes tiles", "load them with S.tile_load")

@@ -19,7 +19,7 @@ class Variable(Protocol):
     def get(self) -> Any:
         """Its value."""
 
-    def set(self, value: Any) -> None:
+    def set(self, value: object) -> None:
         """Assign to it."""
 
 
@@ -35,22 +35,22 @@ class Machine(Protocol):
     def loop(self, start: int, stop: int, step: int, body: Callable[[Any], None]) -> None:
         """`for i in range(start, stop, step): body(i)`; a single turn without a loop."""
 
-    def when(self, condition: Any, body: Callable[[], None]) -> None:
+    def when(self, condition: object, body: Callable[[], None]) -> None:
         """`if condition: body()`."""
 
     def do(self, name: str, *args: Any) -> None:
         """An operation as a statement."""
 
-    def let(self, name: str, value: Any) -> Any:
+    def let(self, name: str, value: object) -> Any:
         """A scalar or vector that is computed here, once."""
 
-    def variable(self, name: str, value: Any) -> Variable:
+    def variable(self, name: str, value: object) -> Variable:
         """A variable that begins with a value."""
 
     def allocate(self, dtype: DataType, count: int, name: str) -> Any:
         """A pointer to LSRAM of its own, which has a name in messages ("": any)."""
 
-    def retyped(self, pointer: Any, kind: str) -> Any:
+    def retyped(self, pointer: object, kind: str) -> Any:
         """The same address as a pointer to another type."""
 
     def store(self, pointer: Any, value: Any) -> None:
@@ -59,13 +59,13 @@ class Machine(Protocol):
     def binary(self, symbol: str, a: Any, b: Any) -> Any:
         """`a symbol b`, where literals take the type of the other side; also `and` and `or` of conditions."""
 
-    def missing(self, condition: Any) -> Any:
+    def missing(self, condition: object) -> Any:
         """`not condition`."""
 
-    def unary(self, symbol: str, a: Any) -> Any:
+    def unary(self, symbol: str, a: object) -> Any:
         """`symbol a`."""
 
-    def constant(self, x: Any) -> int | None:
+    def constant(self, x: object) -> int | None:
         """A number that is known while the kernel is compiled; None for anything else."""
 
     def operand(self, x: Any, what: str) -> Any:
@@ -77,10 +77,10 @@ class Machine(Protocol):
     def add_product(self, a: Storage, b: Storage, to: Storage, transposed: bool) -> bool:
         """Add a product of matrices to a third one, where there is a way of its own to that; whether it is done."""
 
-    def shared_loop(self, counts: tuple[Any, ...], stages: int) -> Any:
+    def shared_loop(self, counts: tuple[object, ...], stages: int) -> Any:
         """What the loop of S.parallel_tiles runs over."""
 
-    def tensor(self, x: Any) -> tuple[Any, tuple[Any, ...]]:
+    def tensor(self, x: object) -> tuple[Any, tuple[Any, ...]]:
         """Pointer and shape of a buffer in device memory, checked."""
 
 

@@ -106,7 +106,7 @@ class Place:
             copy(far, near, cols, storage.pitch, rows, self.pitch)
 
 
-def _less(at: Machine, a: Any, b: Any) -> Any:
+def _less(at: Machine, a: Any, b: object) -> Any:
     if type(b) is int and not b:
         return a
     return at.binary("-", a, b)
@@ -203,7 +203,7 @@ class Reduced(Tile):
     def _vector(self, value: Any) -> Any:
         return value if value.dtype.element_of is self.joined else op("cast")(value, str(self.joined))
 
-    def _result(self, value: Any) -> Any:
+    def _result(self, value: object) -> Any:
         return value if self.joined is self.dtype else op("cast")(value, str(self.dtype))
 
     def _rows(self, to: Storage, source: Callable[[Any], Vector]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import CompassError
 from compass_core.shapes import broadcast_shape
@@ -14,6 +14,9 @@ from compassc.ir.dtypes import INT32, STORAGE, DataType
 from .. import python_operators
 from .machine import Machine, machine, op
 from .storage import Shape, Storage, extents
+
+if TYPE_CHECKING:
+    from compassc.ops.core import Op
 
 Mask = list[bool] | None
 Vector = Callable[[Any, int, Mask], Any]
@@ -31,7 +34,7 @@ def error(message: str, help: str) -> CompassError:
     return CompassError(message, code=CODE, help=help)
 
 
-def shape_arg(shape: Any, what: str) -> Shape:
+def shape_arg(shape: object, what: str) -> Shape:
     """A tile's shape, checked: one or two positive constants."""
     given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     items = tuple([machine(what).constant(n) for n in given])
@@ -44,7 +47,7 @@ def shape_arg(shape: Any, what: str) -> Shape:
     return tuple([n for n in items if n is not None])
 
 
-def axis_arg(axis: Any, rank: int, what: str) -> int:
+def axis_arg(axis: object, rank: int, what: str) -> int:
     """An axis, checked, from 0 on."""
     number = machine(what).constant(axis)
     if number is None or not -rank <= number < rank:
@@ -120,7 +123,7 @@ class Tile(ABC):
     def __getitem__(self, index: Any) -> Stored:
         return self.stored()[index]
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: object, value: object) -> None:
         raise error("cannot assign to an item of a tile", FIXED)
 
 
@@ -245,7 +248,7 @@ class Elementwise(Tile):
 
         return row
 
-    def _part(self, x: Any, shape: Shape) -> Row:
+    def _part(self, x: object, shape: Shape) -> Row:
         if isinstance(x, Tile):
             return x.rows(shape)
         if type(x) in (int, float, bool):
@@ -257,7 +260,7 @@ class Elementwise(Tile):
         fill(self.at, to, self.rows(to.shape))
 
 
-def _inside(x: Any, shape: Shape) -> bool:
+def _inside(x: object, shape: Shape) -> bool:
     """Whether an operand is computed in the loops of the work it is part of; else it is in memory before them."""
     return isinstance(x, Elementwise) and extents(x.shape) == extents(shape)
 
@@ -346,7 +349,7 @@ def made(tile: Tile) -> Tile:
     return tile.stored() if tile.at.eager and tile.dtype in STORAGE else tile
 
 
-def elementwise(function: Callable[..., Any], operands: tuple[Any, ...], what: str) -> Tile:
+def elementwise(function: Callable[..., object], operands: tuple[object, ...], what: str) -> Tile:
     """A function of elements."""
     at = machine(what)
     checked = tuple([x if isinstance(x, Tile) else at.operand(x, what) for x in operands])
@@ -359,7 +362,7 @@ def binary(symbol: str, a: Any, b: Any) -> Tile:
     return elementwise(lambda x, y: at.binary(symbol, x, y), (a, b), f"`{symbol}`")
 
 
-def apply(operation: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tile:
+def apply(operation: Op, args: tuple[object, ...], kwargs: dict[str, object]) -> Tile:
     """An operation on tiles, element by element."""
     name = f"S.{operation.name}"
     if operation.special and operation.name != "cast":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ class AiffPlugin(GroupPlugin):
         self._chains = work.descriptors
         self._places = places
 
-    def generate_descriptor(self, sgnode: SubgraphNode, nodes: list[Any]) -> BuilderParams:
+    def generate_descriptor(self, sgnode: SubgraphNode, nodes: Sequence[object]) -> BuilderParams:
         words = BuilderParams()
         for word in (word for chain in self._chains for word in chain):
             words.append(self._address(word) if isinstance(word, np.ndarray) else word)

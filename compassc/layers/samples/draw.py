@@ -128,7 +128,7 @@ def layer_of(
     return Layer(draw.name, kind, tuple(inputs), tuple(listed), attributes, constants or {})
 
 
-def activation(draw: Draw) -> dict[str, Any]:
+def activation(draw: Draw) -> dict[str, object]:
     method = draw.choice(("NONE", "NONE", "RELU", "CLIP", "LEAKYRELU"))
     return {"with_activation": method, "clip_min": -3000, "clip_max": 20000, "negative_slope_value": 26}
 

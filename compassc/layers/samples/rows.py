@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from compassc.graph import Layer, Tensor
 from compassc.layers.samples.draw import Draw, layer_of, sample
 
 
-def _scaled(x: Tensor) -> dict[str, Any]:
+def _scaled(x: Tensor) -> dict[str, object]:
     return {"scale_value": 150, "shift_value": 8} if x.is_integer else {}
 
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.ir.dtypes import VECTOR_BITS
 from compassc.ops.numeric import np_dtype
 
 from .. import fp
 from . import meaning
 
+if TYPE_CHECKING:
+    from compassc.ir.dtypes import DataType
 
-def exact(x: Any) -> Any:
+
+def exact(x: Any) -> Array:
     """Integer lanes in a type that holds sums and most products of them."""
     return x.astype(np.int64)
 
 
-def wrap_or_clip(value: Any, dtype: Any, saturate: bool) -> Any:
+def wrap_or_clip(value: Any, dtype: Any, saturate: bool) -> Array:
     """An exact integer result (int64) brought into `dtype`: clipped, or modulo 2^bits."""
     if saturate:
         low, high = dtype.range()
@@ -36,7 +40,7 @@ def vadd(x: Any, y: Any, dtype: Any, saturate: bool = False) -> Any:
 
 
 @meaning
-def vsub(x: Any, y: Any, dtype: Any, saturate: bool = False) -> Any:
+def vsub(x: Array, y: Array, dtype: DataType, saturate: bool = False) -> Array:
     return x - y if dtype.is_floating else wrap_or_clip(exact(x) - exact(y), dtype, saturate)
 
 
@@ -47,29 +51,29 @@ def pairs(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 @meaning
-def vaddh(x: object, y: object, dtype: object) -> Any:
+def vaddh(x: object, y: object, dtype: object) -> Array:
     even, odd = pairs(exact(x), exact(y))
     return saturated(even + odd, dtype)
 
 
 @meaning
-def vsubh(x: object, y: object, dtype: object) -> Any:
+def vsubh(x: object, y: object, dtype: object) -> Array:
     even, odd = pairs(exact(x), exact(y))
     return saturated(even - odd, dtype)
 
 
 @meaning
-def abs(x: Any, dtype: Any, saturate: bool = False) -> Any:
+def abs(x: Array, dtype: DataType, saturate: bool = False) -> Any:
     return np.abs(x) if dtype.is_floating else wrap_or_clip(np.abs(exact(x)), dtype, saturate)
 
 
 @meaning
-def rint(x: Any, dtype: Any) -> Any:
+def rint(x: Array, dtype: DataType) -> Any:
     return fp.in_float(np.rint, dtype, x)
 
 
 @meaning
-def clip(x: Any, min_val: Any, max_val: Any, dtype: Any, mask: Any = None) -> Any:
+def clip(x: Array, min_val: Array, max_val: Array, dtype: DataType, mask: Array | None = None) -> Any:
     if x.ndim and dtype.is_floating:
         value = np.where(x > max_val, max_val, np.where(x < min_val, min_val, x))
     elif dtype.is_floating:
@@ -80,28 +84,28 @@ def clip(x: Any, min_val: Any, max_val: Any, dtype: Any, mask: Any = None) -> An
 
 
 @meaning
-def vmul(x: Any, y: Any, dtype: Any) -> Any:
+def vmul(x: Array, y: Array, dtype: DataType) -> Array:
     return x * y if dtype.is_floating else wrap_or_clip(exact(x) * exact(y), dtype, False)
 
 
-def truncated_quotient(x: Any, y: Any) -> Any:
+def truncated_quotient(x: Array, y: Array) -> Array:
     """Quotient of int64 lanes rounded toward zero; 0 where y is 0."""
     size = np.abs(x) // np.where(y == 0, 1, np.abs(y))
     return np.where(y == 0, 0, np.where((x < 0) == (y < 0), size, -size))
 
 
 @meaning
-def vdiv(x: Any, y: Any, dtype: Any) -> Any:
+def vdiv(x: Array, y: Array, dtype: DataType) -> Array:
     return x / y if dtype.is_floating else wrap_or_clip(truncated_quotient(exact(x), exact(y)), dtype, True)
 
 
 @meaning
-def vmod(x: object, y: object, dtype: object) -> Any:
+def vmod(x: object, y: object, dtype: object) -> Array:
     a, b = exact(x), exact(y)
     return np.where(b == 0, 0, a - truncated_quotient(a, b) * b).astype(np_dtype(dtype))
 
 
-def tree_sum(kept: Any) -> Any:
+def tree_sum(kept: Array) -> Array:
     """The float32 sums of the rows of a matrix, one register each: halves of 16 lanes first, then neighbours."""
     if kept.shape[1] == 16:
         kept = kept[:, :8] + kept[:, 8:]
@@ -111,7 +115,7 @@ def tree_sum(kept: Any) -> Any:
 
 
 @meaning
-def vrpadd(x: Any, dtype: Any, mask: Any = None) -> Any:
+def vrpadd(x: Array, dtype: DataType, mask: Array | None = None) -> Array:
     out = np.zeros(dtype.lanes, np_dtype(dtype))
     if not dtype.is_floating:
         out[0] = np.add.reduce(x if mask is None else x[mask], dtype=out.dtype)

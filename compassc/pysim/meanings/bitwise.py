@@ -2,56 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.ops.numeric import np_dtype
 
 from . import meaning
 
+if TYPE_CHECKING:
+    from compassc.ir.dtypes import DataType
 
-def masks_off(value: Any, dtype: Any, mask: Any) -> Any:
+
+def masks_off(value: Array, dtype: DataType, mask: Array) -> Array:
     """Inactive lanes of a mask result are false; those of integers are undefined."""
     return value & mask if mask is not None and dtype.is_bool else value
 
 
 @meaning
-def vand(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+def vand(x: Array, y: Array, dtype: DataType, mask: Any = None) -> Array:
     return masks_off(x & y, dtype, mask)
 
 
 @meaning
-def vor(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+def vor(x: Array, y: Array, dtype: DataType, mask: Any = None) -> Array:
     return masks_off(x | y, dtype, mask)
 
 
 @meaning
-def vxor(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+def vxor(x: Array, y: Array, dtype: DataType, mask: Any = None) -> Array:
     return masks_off(x ^ y, dtype, mask)
 
 
 @meaning
-def vinv(x: Any, dtype: Any, mask: Any = None) -> Any:
+def vinv(x: Array, dtype: DataType, mask: Any = None) -> Array:
     return masks_off(~x, dtype, mask)
 
 
 @meaning
-def vall(mask: Any, dtype: Any) -> Any:
+def vall(mask: Array, dtype: DataType) -> Any:
     return np.all(mask)
 
 
 @meaning
-def vany(mask: Any, dtype: Any) -> Any:
+def vany(mask: Array, dtype: DataType) -> np.generic:
     return np.any(mask)
 
 
-def amount(shift: Any) -> Any:
+def amount(shift: Array) -> Array:
     """Shift amounts, read as unsigned integers of their width."""
     return shift.view(f"u{shift.dtype.itemsize}").astype(np.int64)
 
 
-def shifted_right(x: Any, shift: Any, with_round: bool) -> Any:
+def shifted_right(x: Array, shift: Array, with_round: bool) -> Array:
     """Exact int64 result of shifting right by any amount; rounded to nearest, ties to even, if asked."""
     wide, by = x.astype(np.int64), np.minimum(amount(shift), 63)
     return (
@@ -59,7 +63,7 @@ def shifted_right(x: Any, shift: Any, with_round: bool) -> Any:
     )
 
 
-def narrowed(x: Any, shift: Any, dtype: Any, mask: Any, saturate: bool, with_round: bool) -> Any:
+def narrowed(x: Any, shift: Any, dtype: Any, mask: Any, saturate: bool, with_round: bool) -> Array:
     """The shifted values in the low slots of their old places, 0 elsewhere and where inactive."""
     value = shifted_right(x, shift, with_round)
     if saturate:
@@ -78,28 +82,28 @@ def vnsr(
     saturate: bool = False,
     with_round: bool = False,
     to_h: bool = False,
-) -> Any:
+) -> Array:
     return narrowed(x, shift, dtype, mask, saturate, with_round)
 
 
 @meaning
-def vnsrsr(x: Any, shift: Any, dtype: Any, mask: Any = None, to_h: bool = False) -> Any:
+def vnsrsr(x: Array, shift: Array, dtype: DataType, mask: Any = None, to_h: bool = False) -> Array:
     return narrowed(x, shift, dtype, mask, True, True)
 
 
 @meaning
-def vsr(x: Any, shift: Any, dtype: Any, with_round: bool = False) -> Any:
+def vsr(x: Array, shift: Array, dtype: DataType, with_round: bool = False) -> Array:
     return shifted_right(x, shift, with_round).astype(x.dtype)
 
 
 @meaning
-def vsl(x: Any, shift: Any, dtype: Any, saturate: bool = False) -> Any:
+def vsl(x: Array, shift: Array, dtype: DataType, saturate: bool = False) -> Array:
     value = x.astype(np.int64) << np.minimum(amount(shift), dtype.bits)
     return (np.clip(value, *dtype.range()) if saturate else value).astype(x.dtype)
 
 
 @meaning
-def vror(x: Any, shift: Any, dtype: Any) -> Any:
+def vror(x: Array, shift: Array, dtype: DataType) -> Array:
     bits, by = amount(x), amount(shift) % dtype.bits
     return ((bits >> by) | (bits << (dtype.bits - by))).astype(x.dtype)
 
@@ -111,28 +115,28 @@ def bits_of(x: Any) -> Any:
     return (unsigned[..., None] >> np.arange(width)) & 1
 
 
-def leading_zeros(bits: Any) -> Any:
+def leading_zeros(bits: Array) -> Array:
     """How many of the highest bits are 0 before the first 1."""
     return np.where(bits.any(axis=-1), np.argmax(bits[..., ::-1], axis=-1), bits.shape[-1])
 
 
 @meaning
-def vcls(x: Any, dtype: Any) -> Any:
+def vcls(x: Array, dtype: DataType) -> Array:
     folded = np.where(x < 0, ~x, x)
     return (leading_zeros(bits_of(folded)) - 1).astype(np_dtype(dtype))
 
 
 @meaning
-def clz(x: object, dtype: object) -> Any:
+def clz(x: object, dtype: object) -> Array:
     return leading_zeros(bits_of(x)).astype(np_dtype(dtype))
 
 
 @meaning
-def vbrevs(x: Any, dtype: Any) -> Any:
+def vbrevs(x: Array, dtype: DataType) -> Array:
     bits = bits_of(x)
     return (bits << np.arange(bits.shape[-1])[::-1]).sum(axis=-1).astype(x.dtype)
 
 
 @meaning
-def vpcnt(x: object, dtype: object) -> Any:
+def vpcnt(x: object, dtype: object) -> Array:
     return bits_of(x).sum(axis=-1).astype(np_dtype(dtype))

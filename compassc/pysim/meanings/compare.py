@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 
 from .. import fp
 from . import meaning
 from .arithmetic import pairs
+
+if TYPE_CHECKING:
+    from compassc.ir.dtypes import DataType
 
 
 def active(found: Any, mask: Any) -> Any:
@@ -19,51 +23,51 @@ def active(found: Any, mask: Any) -> Any:
 
 
 @meaning
-def vceq(x: object, y: object, dtype: object, mask: object = None) -> Any:
+def vceq(x: object, y: object, dtype: object, mask: object = None) -> Array:
     return active(x == y, mask)
 
 
 @meaning
-def vcneq(x: object, y: object, dtype: object, mask: object = None) -> Any:
+def vcneq(x: object, y: object, dtype: object, mask: object = None) -> Array:
     return active(x != y, mask)
 
 
 @meaning
-def vcge(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+def vcge(x: Array, y: Array, dtype: DataType, mask: Any = None) -> Array:
     return active(x >= y, mask)
 
 
 @meaning
-def vcgt(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+def vcgt(x: Array, y: Array, dtype: DataType, mask: Any = None) -> Array:
     return active(x > y, mask)
 
 
 @meaning
-def vcle(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+def vcle(x: Array, y: Array, dtype: DataType, mask: Any = None) -> Array:
     return active(x <= y, mask)
 
 
 @meaning
-def vclt(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+def vclt(x: Array, y: Array, dtype: DataType, mask: Any = None) -> Array:
     return active(x < y, mask)
 
 
 @meaning
-def isnan(x: Any, dtype: Any, mask: Any = None) -> Any:
+def isnan(x: Array, dtype: DataType, mask: Any = None) -> Array:
     return active(np.asarray(np.isnan(x)), mask)
 
 
 @meaning
-def isinf(x: Any, dtype: Any, mask: Any = None) -> Any:
+def isinf(x: Array, dtype: DataType, mask: Any = None) -> Array:
     return active(np.asarray(np.isinf(x)), mask)
 
 
 @meaning
-def isfinite(x: Any, dtype: Any, mask: Any = None) -> Any:
+def isfinite(x: Array, dtype: DataType, mask: Any = None) -> Array:
     return active(np.asarray(np.isfinite(x)), mask)
 
 
-def _by_type(integer: Any, floating: Any, x: Any, y: Any, dtype: Any) -> Any:
+def _by_type(integer: Any, floating: Any, x: Any, y: Any, dtype: Any) -> Array:
     return floating(x, y) if dtype.is_floating else integer(x, y)
 
 
@@ -78,16 +82,16 @@ def min(x: Any, y: Any, dtype: Any) -> Any:
 
 
 @meaning
-def vmaxh(x: object, y: object, dtype: object) -> Any:
+def vmaxh(x: object, y: object, dtype: object) -> Array:
     return np.maximum(*pairs(x, y))
 
 
 @meaning
-def vminh(x: object, y: object, dtype: object) -> Any:
+def vminh(x: object, y: object, dtype: object) -> Array:
     return np.minimum(*pairs(x, y))
 
 
-def reduced(better: Any, x: Any, dtype: Any, mask: Any, return_idx: bool, largest: bool) -> Any:
+def reduced(better: Any, x: Any, dtype: Any, mask: Any, return_idx: bool, largest: bool) -> Array:
     """Lane 0: the best active lane, found by halving as the compiled code does, where NaN never wins; lane 1: its
     index as an integer bit pattern."""
     candidates = np.ones(len(x), bool) if mask is None else np.asarray(mask)
@@ -111,10 +115,10 @@ def reduced(better: Any, x: Any, dtype: Any, mask: Any, return_idx: bool, larges
 
 
 @meaning
-def vrpmax(x: object, dtype: object, mask: object = None, return_idx: bool = False) -> Any:
+def vrpmax(x: object, dtype: object, mask: object = None, return_idx: bool = False) -> Array:
     return reduced(fp.larger, x, dtype, mask, return_idx, True)
 
 
 @meaning
-def vrpmin(x: object, dtype: object, mask: object = None, return_idx: bool = False) -> Any:
+def vrpmin(x: object, dtype: object, mask: object = None, return_idx: bool = False) -> Array:
     return reduced(fp.smaller, x, dtype, mask, return_idx, False)

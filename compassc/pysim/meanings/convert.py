@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.ir.dtypes import FLOAT32, INT32, UINT32, DataType
 from compassc.language.dispatch import LOCAL
 from compassc.ops.args import dtype_arg
@@ -53,7 +54,7 @@ _VECTOR_CASTS: dict[Any, tuple[DataType, DataType]] = {}
 """Source, dtype argument, part, saturate -> target and result type."""
 
 
-def _cast_vector(x: Any, to: DataType, result: DataType, part: str, saturate: bool) -> Any:
+def _cast_vector(x: PyVar, to: DataType, result: DataType, part: str, saturate: bool) -> PyVar:
     if result is x.dtype:
         return x
     source = part_of(x.value, part)
@@ -61,7 +62,7 @@ def _cast_vector(x: Any, to: DataType, result: DataType, part: str, saturate: bo
     return PyVar(v if v.size == result.lanes else filled_up(v, 1, x.dtype, result), result)
 
 
-def _cast_list(items: list[Any], to: DataType, part: str, saturate: Any) -> Any:
+def _cast_list(items: list[Any], to: DataType, part: str, saturate: Any) -> PyVar:
     if all(is_literal(i) or (type(i) is PyVar and i.dtype.is_scalar) for i in items):
         no_saturate(saturate)
         result = literal_lanes(len(items), to)
@@ -76,7 +77,7 @@ def _cast_list(items: list[Any], to: DataType, part: str, saturate: Any) -> Any:
     return PyVar(filled_up(v, len(items), source, result), result)
 
 
-def _sim_sign(x: object, name: str, signed: bool) -> Any:
+def _sim_sign(x: object, name: str, signed: bool) -> PyVar:
     found = getattr(x, "dtype", None)
     if not isinstance(found, DataType) or not found.is_integer or found.is_bool:
         raise type_error(f"S.{name} needs an integer variable or expression, got {x!r}")
@@ -110,12 +111,12 @@ def reinterpret(x: Any, dtype: Any) -> Any:
 
 
 @meaning
-def vxtl(x: Any, dtype: Any) -> Any:
+def vxtl(x: Array, dtype: DataType) -> Array:
     return x[: x.size // 2].astype(np_dtype(dtype))
 
 
 @meaning
-def vxth(x: Any, dtype: Any) -> Any:
+def vxth(x: Any, dtype: object) -> Any:
     return x[x.size // 2 :].astype(np_dtype(dtype))
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.ir.dtypes import DataType
 from compassc.ops.dma import SRAM, check_copy, check_fill, check_memset, check_upsample, same_element
@@ -17,10 +18,13 @@ from ..values import python_number, to_element
 from . import meaning
 from .sync import sim_event
 
+if TYPE_CHECKING:
+    from compassc.pysim.memory import PyPointer
+
 Copy = tuple[Any, Any, int, int, int, int]
 
 
-def _sim_kind(p: Any) -> tuple[DataType, str]:
+def _sim_kind(p: PyPointer) -> tuple[DataType, str]:
     return p.dtype, p.scope
 
 
@@ -48,7 +52,7 @@ def _number(x: object, what: str, name: str) -> int:
     return x if type(x) is int else index_of(x, f"{what}: {name}")
 
 
-def _bytes(p: Any, size: int, what: str) -> Any:
+def _bytes(p: Any, size: int, what: str) -> Array:
     """The storage's bytes from a pointer on, at least `size` of them."""
     if p.storage is None:
         raise CompassError(f"{what}: a null pointer is accessed", code="null", help="test p.is_nullptr first")
@@ -113,7 +117,7 @@ def async_dma_copy(
     owner.pending.append(lambda: _copy(what, copy))
 
 
-def _grid_view(p: Any, rows: int, cols: int, step: int, what: str) -> Any:
+def _grid_view(p: PyPointer, rows: int, cols: int, step: int, what: str) -> Array:
     """A 2-D view of `rows` rows of `cols` elements, `step` elements apart."""
     size = p.dtype.bytes
     used = _bytes(p, ((rows - 1) * step + cols) * size, what)

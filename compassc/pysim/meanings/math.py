@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from compass_core import vendor
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.language.dispatch import LOCAL
 from compassc.ops.numeric import np_dtype
@@ -16,8 +17,11 @@ from compassc.ops.numeric import np_dtype
 from .. import fp
 from . import meaning
 
+if TYPE_CHECKING:
+    from compassc.ir.dtypes import DataType
 
-def _of_one(name: str, compute: Callable[..., Any], function: Callable[[Any], Any]) -> None:
+
+def _of_one(name: str, compute: Callable[..., object], function: Callable[[Any], Any]) -> None:
     """Register the meaning of a function of one operand, as `fp.in_float` or `fp.in_double` computes it."""
 
     def run(x: Any, dtype: Any) -> Any:
@@ -41,11 +45,11 @@ _of_one("ceil", fp.in_float, np.ceil)
 
 
 @meaning
-def pow(x: Any, exponent: Any, dtype: Any) -> Any:
+def pow(x: Array, exponent: Array, dtype: DataType) -> Array:
     return fp.in_double(_power, dtype, x, exponent)
 
 
-def _power(x: Any, y: Any) -> Any:
+def _power(x: Array, y: Array) -> Array:
     """C's pow. np.power takes the root for a single exponent of 0.5; a product is never a signalling NaN, of which the
     0th power would be NaN."""
     return np.float_power(x * 1.0, y * 1.0)
@@ -56,7 +60,7 @@ class ZeroDivisor(CompassError, ZeroDivisionError):
 
 
 @meaning
-def ceildiv(x: Any, y: Any, dtype: Any) -> Any:
+def ceildiv(x: Array, y: Array, dtype: fp.DataType) -> np.generic:
     if y == 0:
         if vendor.names_in_use and LOCAL.tec is not None:
             raise ZeroDivisor("ceildiv divides by zero", code="zero-division", help="the divisor must be positive")

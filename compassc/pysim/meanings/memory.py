@@ -40,7 +40,7 @@ _DEFAULT: dict[DataType, DataType] = {}
 """Pointee type -> vector type of a load without lanes."""
 
 
-def loaded_at(ptr: Any, step: int) -> Any:
+def loaded_at(ptr: PyPointer, step: int) -> PyVar:
     """`S.vload(ptr + step)` in PySim."""
     result = _DEFAULT.get(ptr.dtype)
     found = None if result is None else ptr.window(result.element_of, step, result.lanes)
@@ -86,7 +86,7 @@ def vload(ptr: Any, mask: Any = None, lanes: Any = None, stride: Any = 1) -> Any
     return PyVar(out, result)
 
 
-def stored_at(value: Any, ptr: Any, step: int) -> None:
+def stored_at(value: PyVar, ptr: PyPointer, step: int) -> None:
     """`S.vstore(value, ptr + step)` in PySim."""
     if type(value) is PyVar and value.dtype.is_vector and ptr.scope != "constant":
         found = ptr.window(value.dtype.element_of, step, value.dtype.lanes)
@@ -133,7 +133,7 @@ def vstore(value: Any, ptr: Any, mask: Any = None, stride: Any = 1) -> None:
         np.copyto(view[base:stop:step], value.value[: top + 1], where=active[: top + 1])
 
 
-def gather_positions(ptr: Any, indices: Any, mask: Any, what: str) -> tuple[Any, Any, Any]:
+def gather_positions(ptr: Any, indices: Any, mask: object, what: str) -> tuple[Any, Any, Any]:
     """The storage's elements, the element index per lane (byte offsets wrap at 64 KiB), and the active lanes."""
     view, base = ptr.elements()
     size = ptr.dtype.bytes
@@ -205,7 +205,7 @@ def _sim_vector(x: object, what: str) -> DataType:
 
 
 @meaning
-def vload_gather(ptr: Any, indices: Any, mask: Any = None) -> Any:
+def vload_gather(ptr: PyPointer, indices: PyVar, mask: object = None) -> Any:
     ptr = pointer_of(ptr, "S.vload_gather: ptr")
     indices_ok(_sim_vector(indices, "S.vload_gather: indices"), "S.vload_gather")
     view, positions, active = gather_positions(ptr, indices, mask, "S.vload_gather")
@@ -218,7 +218,7 @@ def vload_gather(ptr: Any, indices: Any, mask: Any = None) -> Any:
 
 
 @meaning
-def vstore_scatter(value: Any, ptr: Any, indices: Any, mask: Any = None) -> None:
+def vstore_scatter(value: Any, ptr: PyPointer, indices: PyVar, mask: object = None) -> None:
     ptr = pointer_of(ptr, "S.vstore_scatter: ptr")
     refuse_constant(ptr.scope)
     indices_ok(_sim_vector(indices, "S.vstore_scatter: indices"), "S.vstore_scatter")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,9 +24,13 @@ from ..values import pyvar
 from . import meaning
 from .sync import sim_event
 
+if TYPE_CHECKING:
+    from compassc.pysim.descriptors import PyDescPointer
+    from compassc.pysim.values import PyVar
+
 
 @meaning
-def const_mask(x: object) -> Any:
+def const_mask(x: object) -> PyVar:
     return mask_var(np.array(const_lanes(x), bool))
 
 
@@ -37,7 +41,7 @@ def tail_mask(n: object, lanes: object) -> Any:
     return mask_var(first_lanes(max(0, min(count, total)), total))
 
 
-def _truncated(x: Any) -> str:
+def _truncated(x: np.generic) -> str:
     """A float with 6 decimals, truncated; nothing for nan and infinities."""
     v = float(x)
     if not math.isfinite(v):
@@ -82,7 +86,7 @@ def _print_type(x: object) -> Any:
 
 
 @meaning
-def printf(fmt: Any, *args: Any) -> Any:
+def printf(fmt: Any, *args: Any) -> PyVar:
     types = [_print_type(x) for x in args]
     specs = check_printf(fmt, types)
     raw = [literal(x, t) if is_literal(x) else getattr(x, "value", x) for x, t in zip(args, types)]
@@ -124,7 +128,7 @@ def asm(
 
 
 @meaning
-def aiff(ctrl_desc: Any, param_desc: Any, act_desc: Any) -> None:
+def aiff(ctrl_desc: PyDescPointer, param_desc: PyDescPointer, act_desc: PyDescPointer) -> None:
     prepare("aiff", (ctrl_desc, param_desc, act_desc))()
 
 

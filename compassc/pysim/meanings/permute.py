@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.ir.dtypes import bool_of
 from compassc.ops.numeric import part_of
 from compassc.ops.permute import (
@@ -26,9 +27,12 @@ from ..operands import broadcast, integer, vector
 from ..values import PyVar, pyvar
 from . import meaning
 
+if TYPE_CHECKING:
+    from compassc.ir.dtypes import DataType
+
 
 @meaning
-def vconcat(inps: Any, part: Any = "all") -> Any:
+def vconcat(inps: Any, part: Any = "all") -> PyVar:
     types, arrays = broadcast("vconcat", check_inputs(inps))
     result = concat_dtype(types, part)
     return PyVar(np.concatenate([part_of(a, part) for a in arrays]), result)
@@ -42,22 +46,22 @@ def vsplit(x: Any) -> Any:
 
 
 @meaning
-def vzip(x: Any, y: Any, dtype: Any, part: str = "all") -> Any:
+def vzip(x: Array, y: Array, dtype: DataType, part: str = "all") -> Array:
     return np.stack((part_of(x, part), part_of(y, part)), axis=1).reshape(-1)
 
 
 @meaning
-def vrevs(x: Any, dtype: Any) -> Any:
+def vrevs(x: Array, dtype: DataType) -> Array:
     return x[::-1].copy()
 
 
 @meaning
-def vsel(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+def vsel(x: Array, y: Array, dtype: DataType, mask: Array | None = None) -> Array:
     return x.copy() if mask is None else np.where(mask, x, y)
 
 
 @meaning
-def vcompt(x: Any, mask: Any) -> Any:
+def vcompt(x: Any, mask: object) -> Any:
     dtype = one_register(vector(x, "S.vcompt: x"), "S.vcompt")
     active = mask_array(mask, dtype.lanes)
     packed = x.value if active is None else x.value[active]
@@ -75,14 +79,14 @@ def vcompc(x: object, y: object, mask: object) -> Any:
 
 
 @meaning
-def vshfl(x: Any, shift: Any) -> Any:
+def vshfl(x: Any, shift: object) -> PyVar:
     dtype = whole_registers(vector(x, "S.vshfl: x"), "S.vshfl")
     n = in_range(integer(shift, "S.vshfl: shift"), dtype.lanes, "S.vshfl: shift")
     return PyVar(np.roll(x.value, -n), dtype)
 
 
 @meaning
-def vbcast(x: Any, mask: Any = None, lanes: Any = None) -> Any:
+def vbcast(x: Any, mask: Any = None, lanes: Any = None) -> PyVar:
     if is_literal(x):
         x = pyvar(x, bool_of(1) if type(x) is bool else None)
     own = bool_of(1) if type(x) is bool else x.dtype
@@ -100,7 +104,7 @@ def vsldl(x: object, y: object, shift: object) -> Any:
 
 
 @meaning
-def vtbl(table: Any, indices: Any) -> Any:
+def vtbl(table: object, indices: Any) -> Any:
     types, arrays = broadcast("vtbl", check_table(table))
     result = tbl_dtype(types, vector(indices, "S.vtbl: indices"))
     whole = np.concatenate(arrays)
@@ -110,7 +114,7 @@ def vtbl(table: Any, indices: Any) -> Any:
 
 
 @meaning
-def vreplic(x: Any, index: Any = 0) -> Any:
+def vreplic(x: Any, index: object = 0) -> PyVar:
     dtype = whole_registers(vector(x, "S.vreplic: x"), "S.vreplic")
     n = in_range(integer(index, "S.vreplic: index"), dtype.lanes, "S.vreplic: index")
     return PyVar(np.full(dtype.lanes, x.value[n]), dtype)

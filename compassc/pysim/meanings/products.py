@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.ir.dtypes import FLOAT32
 from compassc.ops.numeric import np_dtype
 from compassc.ops.products import matrix_types
@@ -15,8 +16,11 @@ from ..memory import bounds_error, pointer_of
 from . import meaning
 from .arithmetic import exact, saturated
 
+if TYPE_CHECKING:
+    from compassc.ir.dtypes import DataType
 
-def widened(half: slice, x: Any, y: Any, mask: Any, r: Any, dtype: Any) -> Any:
+
+def widened(half: slice, x: Array, y: Array, mask: Array, r: Array, dtype: DataType) -> Array:
     """The products of one half of the lanes in twice the width; 64-bit products lie in pairs of 32-bit lanes."""
     product = exact(x[half]) * exact(y[half])
     words = 2 if x.dtype.itemsize == 4 else 1
@@ -29,22 +33,22 @@ def _half(n: int, high: bool) -> slice:
 
 
 @meaning
-def vmull(x: Any, y: Any, dtype: Any, mask: Any = None, r: Any = None) -> Any:
+def vmull(x: Array, y: Array, dtype: DataType, mask: Any = None, r: Any = None) -> Array:
     return widened(_half(len(x), False), x, y, mask, r, dtype)
 
 
 @meaning
-def vmulh(x: Any, y: Any, dtype: Any, mask: Any = None, r: Any = None) -> Any:
+def vmulh(x: Array, y: Array, dtype: DataType, mask: Any = None, r: Any = None) -> Array:
     return widened(_half(len(x), True), x, y, mask, r, dtype)
 
 
-def group_sums(x: Any, y: Any, mask: Any, count: int) -> Any:
+def group_sums(x: Any, y: Any, mask: Any, count: int) -> Array:
     """Exact int64 sums of the active products of each `count` neighbouring lanes."""
     product = exact(x) * exact(y)
     return (product if mask is None else np.where(mask, product, 0)).reshape(-1, count).sum(axis=1)
 
 
-def quad_sums(x: Any, y: Any, mask: Any) -> Any:
+def quad_sums(x: Array, y: Array, mask: Array) -> Array:
     """Sums of the active products of each 4 neighbouring floating-point lanes, in double, in lane order."""
     product = (x.astype(np.float64) * y.astype(np.float64)).reshape(-1, 4)
     if mask is not None:
@@ -56,12 +60,12 @@ def quad_sums(x: Any, y: Any, mask: Any) -> Any:
 
 
 @meaning
-def vdot(x: object, y: object, dtype: object, mask: object = None) -> Any:
+def vdot(x: object, y: object, dtype: object, mask: object = None) -> Array:
     return saturated(group_sums(x, y, mask, 2), dtype)
 
 
 @meaning
-def vqdot(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+def vqdot(x: Array, y: Array, dtype: DataType, mask: Any = None) -> Array:
     if not dtype.is_floating:
         return saturated(group_sums(x, y, mask, 4), dtype)
     out = np.zeros(dtype.lanes, np.float32)
@@ -70,12 +74,12 @@ def vqdot(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
 
 
 @meaning
-def vdpa(acc: object, x: object, y: object, dtype: object, mask: object = None) -> Any:
+def vdpa(acc: object, x: object, y: object, dtype: object, mask: object = None) -> Array:
     return saturated(exact(acc) + group_sums(x, y, mask, 2), dtype)
 
 
 @meaning
-def vqdpa(acc: Any, x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+def vqdpa(acc: Array, x: Array, y: Array, dtype: DataType, mask: Any = None) -> Array:
     if not dtype.is_floating:
         return saturated(exact(acc) + group_sums(x, y, mask, 4), dtype)
     out = acc.copy()
@@ -85,27 +89,27 @@ def vqdpa(acc: Any, x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
 
 
 @meaning
-def fma(acc: Any, x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+def fma(acc: Any, x: Any, y: Any, dtype: Any, mask: Any = None) -> Array:
     value = fp.fma(x, y, acc)
     return value if mask is None or not acc.ndim else np.where(mask, value, acc)
 
 
-def _add_products(acc: Any, x: Any, y: Any, mask: Any) -> Any:
+def _add_products(acc: Array, x: Array, y: Array, mask: Array) -> Array:
     total = acc + x.astype(np.float32) * y.astype(np.float32)
     return total if mask is None else np.where(mask, total, acc)
 
 
 @meaning
-def vfmae(acc: Any, x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+def vfmae(acc: Array, x: Array, y: Array, dtype: DataType, mask: Any = None) -> Array:
     return _add_products(acc, x[::2], y[::2], mask)
 
 
 @meaning
-def vfmao(acc: Any, x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+def vfmao(acc: Array, x: Array, y: Array, dtype: DataType, mask: Any = None) -> Array:
     return _add_products(acc, x[1::2], y[1::2], mask)
 
 
-def matrix_product(x: object, y: object) -> Any:
+def matrix_product(x: object, y: object) -> Array:
     """The 16 dot products of 4x4 matrices, x by rows and y by columns: exact products, summed in double in order."""
     a, b = (np.asarray(m).astype(np.float64).reshape(4, 4) for m in (x, y))
     total = np.zeros((4, 4))

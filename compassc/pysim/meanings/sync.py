@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import CompassError
 from compassc.ir.dtypes import INT32
@@ -14,6 +14,9 @@ from ..session import PyEvent
 from ..values import pyvar
 from . import meaning
 
+if TYPE_CHECKING:
+    from compassc.pysim.values import PyVar
+
 
 @meaning
 def barrier() -> None:
@@ -24,7 +27,7 @@ def barrier() -> None:
 
 
 @meaning
-def get_local_id() -> Any:
+def get_local_id() -> PyVar:
     return pyvar(LOCAL.tec.id, INT32)
 
 
@@ -34,7 +37,7 @@ def get_local_size() -> Any:
 
 
 @meaning
-def get_group_id() -> Any:
+def get_group_id() -> PyVar:
     return pyvar(LOCAL.tec.session.group, INT32)
 
 
@@ -43,7 +46,7 @@ def get_num_groups() -> Any:
     return pyvar(LOCAL.tec.session.target.cores, INT32)
 
 
-def _take_event() -> Any:
+def _take_event() -> PyEvent:
     for event in LOCAL.tec.events:
         if not event.allocated:
             event.allocated = True
@@ -65,7 +68,7 @@ def alloc_events(count: Any) -> Any:
     return events[0] if count == 1 else events
 
 
-def sim_event(x: object, what: str, *, need_allocated: bool = True) -> Any:
+def sim_event(x: object, what: str, *, need_allocated: bool = True) -> PyEvent:
     """A PySim event argument, checked."""
     if not isinstance(x, PyEvent):
         raise type_error(f"{what}: {x!r} is not an event", "events come from S.alloc_events")

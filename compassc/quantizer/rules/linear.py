@@ -51,7 +51,7 @@ def ranges(job: Job, weights: Array) -> tuple[Array, Array]:
     return low, high
 
 
-def linear_levels(job: Job, weights: Array, scale_in: Any, out: Tensor, groups: int) -> tuple[Levels, Factor]:
+def linear_levels(job: Job, weights: Array, scale_in: np.generic, out: Tensor, groups: int) -> tuple[Levels, Factor]:
     """Scales of weights (one, or per channel) and the factors of their sums, as the settings say."""
     settings, layer = job.settings, job.layer
     bits = max(settings.weight_bits, WIDE_WEIGHTS.get(layer.type, 0))
@@ -59,7 +59,7 @@ def linear_levels(job: Job, weights: Array, scale_in: Any, out: Tensor, groups: 
     low, high = ranges(job, weights)
     least, most = float(np.min(low)), float(np.max(high))
 
-    def ratio(scale: Any) -> Array:
+    def ratio(scale: Array) -> Array:
         return scale_of(out) / (np.float32(scale_in) * np.asarray(scale, np.float32))
 
     if each or groups > 1:
@@ -69,7 +69,7 @@ def linear_levels(job: Job, weights: Array, scale_in: Any, out: Tensor, groups: 
     return found, factor(ratio(found.scale), settings.factor_bits)
 
 
-def described(linear: Linear, biases_scale: Any) -> tuple[dict[str, Any], dict[str, Array]]:
+def described(linear: Linear, biases_scale: Array) -> tuple[dict[str, Any], dict[str, Array]]:
     """Attributes and constants that tell of factors and scales: numbers, or constants per channel."""
     if linear.is_one:
         return {

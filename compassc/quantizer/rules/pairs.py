@@ -27,7 +27,7 @@ def reach(t: Tensor) -> int:
     return max(abs(t.low + t.scalar_zero), abs(t.high + t.scalar_zero), 1)
 
 
-def common_scales(first: Any, second: Any, out: Any, bits: int, largest: int = WIDEST) -> tuple[list[int], int]:
+def common_scales(first: Any, second: Any, out: np.generic, bits: int, largest: int = WIDEST) -> tuple[list[int], int]:
     """([multiplier of the result, of the first operand, of the second], shift): both operands in one scale, then the
     output's."""
     (m0, n0), (m1, n1) = approximate_factor(first, 16), approximate_factor(second, 16)

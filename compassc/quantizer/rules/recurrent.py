@@ -245,7 +245,7 @@ def _cell_factors(
     return made, np.asarray(drops, np.int64)
 
 
-def _lstm_biases(job: Job, values: Array, sums: Any, inputs: int, into_gates: Factor, ahead: int) -> Array:
+def _lstm_biases(job: Job, values: Array, sums: Array, inputs: int, into_gates: Factor, ahead: int) -> Array:
     layer, settings = job.layer, job.settings
     biases = layer.constant("biases").reshape(-1).astype(F32)
     cell = len(biases) // 4
@@ -262,7 +262,7 @@ def _lstm_biases(job: Job, values: Array, sums: Any, inputs: int, into_gates: Fa
     return whole
 
 
-def _describe(found: Levels, sums: Any, attributes: dict[str, Any], constants: dict[str, Array]) -> None:
+def _describe(found: Levels, sums: Any, attributes: dict[str, object], constants: dict[str, Array]) -> None:
     if np.ndim(found.scale) == 0:
         attributes |= {"weights_scale": float(found.scale), "weights_zp": 0, "biases_scale": float(sums),
                        "biases_zp": 0}  # fmt: skip

@@ -12,6 +12,7 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
+from compass_core.targets import Target
 from compassc import te
 from compassc.ir.exprs import FloatImm, IntImm, Select
 from compassc.ir.iter_vars import IterVar
@@ -76,7 +77,7 @@ def inline(graph: Graph) -> None:
 # -------------------------------------------------------------------------------------------------- tiles in the LSRAM
 
 
-def tiles_apply(s: Schedule, target: Any) -> bool:
+def tiles_apply(s: Schedule, target: Target) -> bool:
     out = next((x for x in reversed(s.stages) if x.is_output), None)
     return (
         len(s.outputs) == 1
@@ -264,7 +265,7 @@ def _placed(graph: Graph, copy: Stage, loops: list[IterVar], core: Stage | None,
 # ----------------------------------------------------------------------------------------------------------- rfactor
 
 
-def rfactor_applies(s: Schedule, target: Any) -> bool:
+def rfactor_applies(s: Schedule, target: Target) -> bool:
     out = next((x for x in reversed(s.stages) if x.is_output), None)
     if out is None or len(s.outputs) != 1 or len(out.body) != 1 or not reduces(out):
         return False

@@ -227,7 +227,7 @@ class _Run:
             at += scalar.repeat or 1
         self.group = itemgetter(*picks, slice(0)) if at > len(picks) else None
 
-    def decode(self, cursor: Cursor, values: dict[str, Any]) -> None:
+    def decode(self, cursor: Cursor, values: dict[str, int]) -> None:
         """Reads the scalars into `values`; the length of a list goes where the list itself will be."""
         try:
             raw = self.struct.unpack_from(cursor.data, cursor.pos)
@@ -337,7 +337,7 @@ _LAYOUTS: dict[type, Layout] = {}
 class _RecordMethods:
     """Methods of every record class. Plain methods, not generated code: importing forty classes must cost nothing."""
 
-    def __init__(self, *args: Any, **values: Any) -> None:
+    def __init__(self, *args: object, **values: Any) -> None:
         layout = _LAYOUTS[type(self)]
         given = {**layout.defaults, **dict(zip(layout.names, args, strict=False)), **values}
         if len(args) > len(layout.names) or given.keys() != set(layout.names):

@@ -120,7 +120,7 @@ def _read(data: bytes, whole: bool) -> GraphNote | None:
         return None
 
 
-def _tensor(tensor: NotedTensor) -> dict[str, Any]:
+def _tensor(tensor: NotedTensor) -> dict[str, object]:
     found: dict[str, Any] = {"name": tensor.name, "dtype": tensor.dtype, "shape": tensor.shape}
     if (tensor.scale, tensor.zero_point) != (1.0, 0):
         found |= {"scale": tensor.scale, "zero_point": tensor.zero_point}
@@ -177,7 +177,7 @@ def _read_launch(found: dict[str, Any]) -> NotedLaunch:
     )
 
 
-def _label(value: Any) -> str:
+def _label(value: str) -> str:
     if not is_label(value):
         raise ValueError("it is no label")
     return value

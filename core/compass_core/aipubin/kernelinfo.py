@@ -71,7 +71,7 @@ class KernelInfo:
         """The parameters of a role, ordered by their index."""
         return tuple(sorted((p for p in self.params if p.role == role), key=lambda p: p.index))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The JSON object that `from_json` reads back equal. CompassError for names that it would refuse."""
         for text, what in ((self.kernel, "kernel"), *((p.name, "parameter") for p in self.params)):
             names.name(text, what)
@@ -116,7 +116,7 @@ class KernelInfo:
         return cls.from_json(jsontext.parse(data, where), where)
 
 
-def _param_json(param: Param) -> dict[str, Any]:
+def _param_json(param: Param) -> dict[str, object]:
     data = asdict(param)
     for absent in ("value",) if param.role != "attr" else ("shape", "scope", "read", "index"):
         del data[absent]
@@ -141,7 +141,7 @@ def _name(value: object, where: str, name: str) -> str:
     return str(value)
 
 
-def _param(data: Any, where: str, position: int) -> Param:
+def _param(data: dict[str, int | str | list[int] | None], where: str, position: int) -> Param:
     at = f"params[{position}]"
     data = _typed(data, dict, where, at)
     role = data.get("role")

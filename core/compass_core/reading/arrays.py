@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from compass_core import files, vendor
-from compass_core.arrays import Array
+from compass_core.arrays import Array, NumpyDType
 from compass_core.errors import CompassError
 from compass_core.reading.budget import Budget
 from compass_core.reading.limits import UNPACKED_BYTES
@@ -168,7 +168,7 @@ def _header(data: bytes) -> tuple[np.dtype[Any], bool, tuple[int, ...], int]:
     return np.dtype(descr), fortran, shape, start + length
 
 
-def other_elements(array: Array, wanted: np.dtype[Any], what: str, name: str) -> str:
+def other_elements(array: Array, wanted: NumpyDType, what: str, name: str) -> str:
     """The warning for an array whose elements are read as another type; empty when they have the `wanted` type.
 
     CompassError when their bytes make no sense as that type: elements of another size or byte order (which programs

@@ -14,7 +14,6 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from compass_core import files
 from compass_core.errors import CompassError, UsageError
@@ -106,7 +105,7 @@ def _make(file: Path) -> None:
             files.write(file, f"{secrets.token_hex(32)}\n", 0o600)
 
 
-def who_proved(tokens: Sequence[Token], hello: bytes, challenge: bytes, given: Any) -> Token | None:
+def who_proved(tokens: Sequence[Token], hello: bytes, challenge: bytes, given: object) -> Token | None:
     """The token whose proof the client gave; every one is tried, so that the time tells nothing."""
     text = given if isinstance(given, str) and given.isascii() else ""
     found = None

@@ -12,7 +12,7 @@ import ssl
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -69,7 +69,7 @@ class Channel:
             self.sock.settimeout(seconds)
             self._timeout = seconds
 
-    def send(self, kind: Kind, call: int, head: Any, bodies: Sequence[Buffer] = ()) -> None:
+    def send(self, kind: Kind, call: int, head: object, bodies: Sequence[Buffer] = ()) -> None:
         """Sends a frame. RPCError where the other side has gone, or takes nothing for too long."""
         self._write(wire.packed(kind, call, head, bodies))
 
@@ -268,7 +268,7 @@ def greet(
     channel: Channel,
     role: str,
     token: Token,
-    about: dict[str, Any],
+    about: dict[str, int | str],
     wait: float | None,
     waiting: Callable[[], object] | None = None,
 ) -> dict[str, object]:
@@ -289,7 +289,7 @@ def greet(
     return welcome
 
 
-def _same(right: str, given: Any) -> bool:
+def _same(right: str, given: object) -> bool:
     import hmac
 
     return isinstance(given, str) and given.isascii() and hmac.compare_digest(right, given)
@@ -329,7 +329,7 @@ class Greeted:
     `hello` is what the other side said; `token` the one that it knows.
     """
 
-    def __init__(self, tokens: Sequence[Token], about: dict[str, Any]) -> None:
+    def __init__(self, tokens: Sequence[Token], about: Mapping[str, object]) -> None:
         import secrets
 
         self._tokens = tokens
@@ -354,7 +354,7 @@ class Greeted:
             return None
         raise damaged("a greeting that is none")
 
-    def welcome(self, **about: Any) -> dict[str, Any]:
+    def welcome(self, **about: object) -> dict[str, Any]:
         """The head of the WELCOME."""
         assert self.token is not None
         proof = self.token.proof("server", self._said, wire.text_of(self._challenge))
@@ -378,7 +378,7 @@ class Peer:
 
     # objects
 
-    def keep(self, value: Any) -> int:
+    def keep(self, value: object) -> int:
         """The number by which the other side calls an object of this one."""
         number = self._next_object
         self._next_object += 1
@@ -410,7 +410,7 @@ class Peer:
 
     # calls
 
-    def call(self, function: Any, args: Sequence[Any], seconds: float | None, grace: float | None) -> Any:
+    def call(self, function: object, args: Sequence[Any], seconds: float | None, grace: float | None) -> Any:
         """The result of a function of the other side. `seconds`: after which it is stopped there; `grace`: so much later the
         connection is given up. RPCError with what went wrong."""
         self._number += 1
@@ -434,7 +434,7 @@ class Peer:
     def cancelled(self) -> None:
         """The other side wants the call to end that it waits for."""
 
-    def _send(self, kind: Kind, number: int, head: dict[str, Any], value: Any) -> None:
+    def _send(self, kind: Kind, number: int, head: dict[str, object], value: object) -> None:
         encoder = Encoder(self.describe)
         head["v"] = encoder.value(value)
         if encoder.bodies:

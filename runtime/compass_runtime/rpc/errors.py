@@ -52,7 +52,7 @@ def described(error: BaseException, trace: str = "") -> dict[str, Any]:
     return found
 
 
-def received(head: Any) -> RPCError:
+def received(head: object) -> RPCError:
     """The error that the other side described."""
     if not isinstance(head, dict):
         return damaged("an error without a description")

@@ -41,7 +41,7 @@ class Connection:
         self.hello: dict[str, object] = {}
         self._about: dict[str, Any] = {}
 
-    def send(self, kind: Kind, call: int, head: Any) -> None:
+    def send(self, kind: Kind, call: int, head: object) -> None:
         """Sends a frame; who reads nothing is dropped."""
         self.writer.write(b"".join(wire.packed(kind, call, head)))
         if self.writer.transport.get_write_buffer_size() > _MOST_UNREAD:
@@ -66,7 +66,7 @@ class Connection:
         self.send(Kind.REFUSED, 0, {"message": error.message[:MOST_WHY], "code": error.code})
         return error
 
-    async def greet(self, tokens: Sequence[Token], about: dict[str, Any]) -> None:
+    async def greet(self, tokens: Sequence[Token], about: dict[str, object]) -> None:
         """The greeting of who has connected, but for its last message (`welcome`). RPCError, said to him too, where he does not prove
         that he knows a token, or speaks another version."""
         self.writer.write(wire.preamble())

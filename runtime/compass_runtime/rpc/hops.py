@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import selectors
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_core.errors import CompassError
 from compass_runtime.rpc.access import Credentials, Token
@@ -18,7 +18,7 @@ RIGHT = "connect"
 NAME = "rpc.Connect"
 
 
-def hop(wanted: Any, offer: Offer, token: Token, seconds: float, client: Channel) -> Channel | None:
+def hop(wanted: object, offer: Offer, token: Token, seconds: float, client: Channel) -> Channel | None:
     """The connection to the server that a client asks for (`["rpc.Connect", HOST, PORT, KEY, ...]`); None where he asks for none.
     As long as that server lets him wait he is told so, and nobody waits for a client that has gone.
     RPCError where this server makes no such session, or the token does not allow it."""

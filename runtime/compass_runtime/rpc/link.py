@@ -6,7 +6,7 @@ import contextlib
 import logging
 import secrets
 import selectors
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_core.errors import CompassError
 from compass_runtime.rpc.access import Credentials
@@ -61,7 +61,7 @@ class TrackerLink:
         except RPCError as error:
             self._lost(error)
 
-    def _call(self, name: str, args: list[Any]) -> None:
+    def _call(self, name: str, args: list[object]) -> None:
         assert self._channel is not None
         self._calls += 1
         self._channel.send(Kind.CALL, self._calls, {"f": name, "v": args})

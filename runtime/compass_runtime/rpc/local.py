@@ -42,7 +42,9 @@ class _Process:
         self.stop_key: str = answer.get("stop_key", "")
 
     @staticmethod
-    def _spawned(role: str, options: dict[str, Any], callback: object) -> tuple[object, str, object]:
+    def _spawned(
+        role: str, options: dict[str, int | str | dict[str, float | int] | None], callback: object
+    ) -> tuple[object, str, object]:
         search = sorted(sys.path, key=lambda folder: not os.path.isabs(folder))
         command = [sys.executable, str(_PROGRAM), role, json.dumps(options), *search]
         proc = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
@@ -51,7 +53,7 @@ class _Process:
 
     @staticmethod
     def _forked(
-        role: str, options: dict[str, Any], callback: Callable[[], object] | None
+        role: str, options: dict[str, object], callback: Callable[[], object] | None
     ) -> tuple[object, str, object]:
         """A copy of this process, which has the functions that the callback registers."""
         from compass_runtime.rpc.process import main

@@ -23,7 +23,7 @@ def main(role: str, options: dict[str, Any], told: TextIO, callback: Callable[[]
 
     from compass_core.errors import CompassError
 
-    def say(about: dict[str, Any]) -> None:
+    def say(about: dict[str, object]) -> None:
         print(json.dumps(about), file=told, flush=True)
         if told is sys.stdout:  # nobody reads on
             os.dup2(2, 1)

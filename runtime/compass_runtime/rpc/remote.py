@@ -28,7 +28,7 @@ def _held(owner: object, peer: Peer, number: int) -> None:
     weakref.finalize(owner, peer.released.append, number).atexit = False
 
 
-def _call(peer: Peer, number: int, *args: Any) -> Any:
+def _call(peer: Peer, number: int, *args: object) -> Any:
     return peer.call(number, args, None, None)
 
 
@@ -40,7 +40,7 @@ class RemoteFunction(PackedFunc):
         self.peer, self.number = peer, number
         _held(self, peer, number)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         return self.body(*args)
 
     def __repr__(self) -> str:
@@ -71,7 +71,7 @@ class RemoteDevice(Device):
             raise AttributeError(f"a device has no attribute '{name}'")
         return self.session.do("device.attribute", self, name)
 
-    def sync(self, stream: Any = None) -> None:
+    def sync(self, stream: object = None) -> None:
         """Waits for all work on the device."""
         self.session.do("device.sync", self)
 
@@ -112,7 +112,7 @@ class RemoteArray:
         found = self.numpy()
         return found if dtype is None else found.astype(dtype, copy=False)
 
-    def copyfrom(self, source: Any) -> RemoteArray:
+    def copyfrom(self, source: Array) -> RemoteArray:
         """Takes the content of an array of the same shape, converted to this dtype; returns itself."""
         array = np.asarray(source)
         if array.shape != self.shape:
@@ -140,7 +140,7 @@ class RemoteArray:
             target.copyfrom(self.numpy())
         return target
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: object, value: object) -> None:
         if index not in (slice(None), ...):
             raise RuntimeValueError("only the whole tensor can be assigned: a[:] = value", code="tensor-index")
         self.copyfrom(np.broadcast_to(np.asarray(value), self.shape))
@@ -191,7 +191,7 @@ class RemoteModule:
             self._entry = self.get_function(self.entry_name)
         return self._entry
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         return self.entry_func(*args)
 
     @property

@@ -422,7 +422,7 @@ def serve(
     tokens: Sequence[Token],
     offer: Offer,
     tls: ssl.SSLContext | None,
-    address: Any,
+    address: object,
     control: socket.socket,
     clock: mmap.mmap,
     folder: Path,

@@ -147,7 +147,7 @@ class Service(Peer):
             return self._over()
         return RPCError(f"the call took longer than {limit:g} seconds and was stopped", code="rpc-deadline")
 
-    def _tick(self, *_: Any) -> None:
+    def _tick(self, *_: object) -> None:
         """Looks at the clock and the connection while a call runs."""
         if not self._busy or self.channel.sending:
             return
@@ -179,7 +179,7 @@ class Service(Peer):
 
     # -- objects
 
-    def keep(self, value: Any) -> int:
+    def keep(self, value: object) -> int:
         if len(self._objects) >= MOST_OBJECTS:
             raise RPCError(f"a session may keep {MOST_OBJECTS} objects", code="rpc-quota")
         number = super().keep(value)
@@ -271,7 +271,7 @@ _BYTES = bytes | bytearray | memoryview
 def _functions(session: Service) -> dict[str, Callable[..., Any]]:
     """The functions that every session offers, by name. Arguments are held against their types before a call."""
 
-    def bound(name: str, types: tuple[Any, ...], body: Callable[..., Any]) -> Callable[..., object]:
+    def bound(name: str, types: tuple[Any, ...], body: Callable[..., object]) -> Callable[..., object]:
         def call(*args: Any) -> Any:
             if len(args) < len(types) or any(not isinstance(a, t) for a, t in zip(args, types)):
                 wanted = ", ".join(getattr(t, "__name__", str(t)) for t in types)
@@ -417,12 +417,12 @@ def _program_call(
     return [result.seconds, result.printf, [_content(arrays[i], args[i]) for i in outputs], recorded]
 
 
-def _content(array: Any, given: Any) -> Inline | None:
+def _content(array: object, given: object) -> Inline | None:
     return None if isinstance(given, NDArray) else Inline(array)
 
 
 def _program_run(
-    session: Service, module: Module, inputs: list[Any], outputs: list[Any], options: dict[str, Any]
+    session: Service, module: Module, inputs: list[object], outputs: list[object], options: dict[str, Any]
 ) -> list[object]:
     """Runs with tensors in their order, None for what is not given: its seconds, what was printed, and the outputs."""
     program = _program(module)

@@ -47,7 +47,7 @@ def opened(
     wait: float | None = None,
     seconds: float = CONNECT_SECONDS,
     waiting: Callable[[], object] | None = None,
-) -> tuple[Channel, dict[str, Any]]:
+) -> tuple[Channel, dict[str, object]]:
     """A connection on which both sides know each other, and what the other one says of itself. RPCError where there is none. `wait`,
     `waiting`: as in `greet`."""
     where = f"{host}:{port}"
@@ -112,7 +112,9 @@ class Session(Peer):
         """The result of a function of the server, by its name there."""
         return self.call(name, args, self.call_seconds, GRACE_SECONDS)
 
-    def call(self, function: Any, args: Sequence[Any], seconds: float | None = None, grace: float | None = None) -> Any:
+    def call(
+        self, function: object, args: Sequence[Any], seconds: float | None = None, grace: float | None = None
+    ) -> Any:
         if self._log:
             logging.getLogger("RPCSession").info("call %s of %s", function, self.channel.where)
         with self._lock:

@@ -154,7 +154,7 @@ class Tracker(EventServer):
         return {"queue_info": queues, "server_info": [self._server(one) for one in self._known if _is_server(one)]}
 
     @staticmethod
-    def _server(known: _Known) -> dict[str, Any]:
+    def _server(known: _Known) -> dict[str, object]:
         hello, host = known.connection.hello, known.connection.address[0]
         announced, port = hello.get("announced"), hello.get("port")
         if isinstance(announced, str) and announced:

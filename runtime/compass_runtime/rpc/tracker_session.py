@@ -59,7 +59,7 @@ class TrackerSession:
                 raise RPCError(f"{(host, port)} is not RPC Tracker", code="rpc-stranger")
             return
 
-    def _do(self, name: str, *args: Any, wait: float | None = _ANSWER_SECONDS) -> Any:
+    def _do(self, name: str, *args: object, wait: float | None = _ANSWER_SECONDS) -> Any:
         if self._channel is None:
             self._connect()
         channel = self._channel

@@ -70,7 +70,7 @@ _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _decode = json.JSONDecoder(parse_constant=_refused).decode
 
 
-def text_of(head: Any) -> bytes:
+def text_of(head: object) -> bytes:
     """The head of a message, as it is sent."""
     return _encode(head).encode()
 
@@ -150,7 +150,7 @@ class Encoder:
             return self._body("bytes", value)
         return self._other_value(value)
 
-    def _other_value(self, value: Any) -> Any:
+    def _other_value(self, value: Raw) -> Any:
         import numpy as np
 
         if isinstance(value, np.generic):
@@ -191,7 +191,7 @@ class Inline:
 class Decoder:
     """Values of a message that came. `other` gives what a description of a side's own object stands for."""
 
-    def __init__(self, sizes: Any, body: memoryview, other: Callable[[str, dict[str, Any]], Any]) -> None:
+    def __init__(self, sizes: object, body: memoryview, other: Callable[[str, dict[str, Any]], Any]) -> None:
         self._parts: list[memoryview] = []
         at = 0
         for size in sizes if isinstance(sizes, list) else ():
@@ -222,7 +222,7 @@ class Decoder:
             raise damaged("a value of no kind")
         return self._other(kind, given)
 
-    def _of_body(self, kind: str, given: dict[str, Any]) -> Any:
+    def _of_body(self, kind: str, given: dict[str, object]) -> Any:
         number = given.get("body")
         if type(number) is not int or not 0 <= number < len(self._parts):
             raise damaged("a value without its bytes")
@@ -239,7 +239,7 @@ class Decoder:
         return bytes(part) if kind == "bytes" else bytearray(part)
 
 
-def shape_of(given: Any) -> tuple[int, ...]:
+def shape_of(given: object) -> tuple[int, ...]:
     """A shape that came. RPCError for what is none."""
     if not isinstance(given, (list, tuple)) or len(given) > 32:
         raise damaged("a shape that is none")
@@ -248,7 +248,7 @@ def shape_of(given: Any) -> tuple[int, ...]:
     return tuple(given)
 
 
-def dtype_of(name: Any) -> NumpyDType:
+def dtype_of(name: object) -> NumpyDType:
     """A data type of tensors by its name. RPCError for what is none."""
     import numpy as np
 

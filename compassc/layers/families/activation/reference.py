@@ -12,7 +12,7 @@ from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import exp2_float, look_up, look_up_range, requantise, saturate, whole_limits
 from compassc.layers.rectify import rectified, rectify
-from compassc.operators.calls import Calls, References, all_operators
+from compassc.operators.calls import Calls, Operand, References, all_operators
 
 F32 = np.float32
 
@@ -102,7 +102,7 @@ def tabled(layer: Layer, x: Array) -> Array:
     return np.clip(found, *whole_limits(table))
 
 
-def activation_body(call: Calls, layer: Layer, x: Any) -> Any:
+def activation_body(call: Calls, layer: Layer, x: Operand) -> Any:
     method = method_of(layer)
     if is_approximated(layer):
         raise LayerError(f"its {method} is a table, which no operator is")
@@ -202,7 +202,7 @@ def plain_tabled(layer: Layer, x: Array) -> Array:
     return look_up(x.astype(np.int64) - layer.input.low, table, layer.input.integer.bits, False)
 
 
-def periodic_body(call: Calls, layer: Layer, x: Any) -> Any:
+def periodic_body(call: Calls, layer: Layer, x: Operand) -> Any:
     if is_approximated(layer):
         raise LayerError("it is a table, which no operator is")
     return call(PERIODIC[layer.type], x)

@@ -25,7 +25,7 @@ from compassc.layers.arithmetic import (
 )
 from compassc.layers.broadcast import broadcast
 from compassc.layers.rectify import on_channels, rectified, rectify
-from compassc.operators.calls import Calls, References
+from compassc.operators.calls import Calls, Operand, Outputs, References
 
 METHODS = {"ADD": "add", "SUB": "subtract", "MUL": "multiply", "MAX": "maximum", "MIN": "minimum"}
 """Operators by method."""
@@ -38,7 +38,7 @@ def _method(layer: Layer) -> str:
     return ALONE.get(layer.type) or layer.word("method", choices=tuple(METHODS))
 
 
-def eltwise_body(call: Calls, layer: Layer, a: Any, b: Any) -> Any:
+def eltwise_body(call: Calls, layer: Layer, a: Operand, b: Operand) -> Any:
     return rectified(call, layer, layer.word("with_activation", "NONE"), call(METHODS[_method(layer)], a, b))
 
 
@@ -191,7 +191,7 @@ CONNECTIVES = {"AND": "logical_and", "OR": "logical_or", "XOR": "logical_xor"}
 LOGICAL = ("NOT", *CONNECTIVES, *COMPARISONS)
 
 
-def logical_body(call: Calls, layer: Layer, *x: Any) -> Any:
+def logical_body(call: Calls, layer: Layer, *x: Operand) -> Any:
     """NOT, AND, OR and XOR ask whether the stored numbers differ from 0."""
     method = layer.word("method", choices=LOGICAL)
     if method == "NOT":
@@ -216,25 +216,25 @@ def quantised_logical(layer: Layer, *x: Array) -> Array:
     return found.astype(np.int64)
 
 
-def where_body(call: Calls, layer: Layer, condition: Any, *x: Any) -> Any:
+def where_body(call: Calls, layer: Layer, condition: Operand, *x: Operand) -> Outputs:
     if not x:
         raise LayerError("how many indices there are no expression says")
     return call("where", condition, *x)
 
 
-def divide_body(call: Calls, layer: Layer, a: Any, b: Any) -> Any:
+def divide_body(call: Calls, layer: Layer, a: Operand, b: Operand) -> Outputs:
     return call("divide", a, b)
 
 
-def power_body(call: Calls, layer: Layer, base: Any, *exponent: Any) -> Any:
+def power_body(call: Calls, layer: Layer, base: Operand, *exponent: Operand) -> Outputs:
     return call("power", base, *([layer.number("exponent")] if layer.has("exponent") else exponent))
 
 
-def squared_difference_body(call: Calls, layer: Layer, a: Any, b: Any) -> Any:
+def squared_difference_body(call: Calls, layer: Layer, a: Operand, b: Operand) -> Outputs:
     return call("square", call("subtract", a, b))
 
 
-def is_nan_body(call: Calls, layer: Layer, x: Any) -> Any:
+def is_nan_body(call: Calls, layer: Layer, x: Operand) -> Outputs:
     return call("isnan", x)
 
 

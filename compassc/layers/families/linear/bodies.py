@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -12,17 +11,17 @@ from compassc.graph import Layer, LayerError
 from compassc.layers.families.linear.reference import groups_of
 from compassc.layers.rectify import rectified
 from compassc.layers.windows import window_of
-from compassc.operators.calls import Calls
+from compassc.operators.calls import Calls, Operand, Outputs
 
 
-def _biased(call: Calls, layer: Layer, sums: Any) -> Any:
+def _biased(call: Calls, layer: Layer, sums: Operand) -> Operand:
     """Sums with biases and the activation of a layer."""
     if "biases" in layer.constants:
         sums = call("add", sums, call.constant(layer.constant("biases").reshape(-1).astype(np.float32)))
     return rectified(call, layer, layer.word("with_activation", "NONE"), sums)
 
 
-def convolution_body(call: Calls, layer: Layer, x: Any) -> Any:
+def convolution_body(call: Calls, layer: Layer, x: Operand) -> Outputs:
     window, weights, channels = window_of(layer), layer.constant("weights").astype(np.float32), layer.input.shape[-1]
     if weights.ndim != 4:
         raise LayerError("the operators convolve images")
@@ -39,7 +38,7 @@ def convolution_body(call: Calls, layer: Layer, x: Any) -> Any:
     return _biased(call, layer, call("group_conv2d_nhwc", x, call.constant(filters), **how, groups=groups))
 
 
-def fully_connected_body(call: Calls, layer: Layer, x: Any) -> Any:
+def fully_connected_body(call: Calls, layer: Layer, x: Operand) -> Outputs:
     weights = layer.constant("weights").astype(np.float32)
     matrix = call.constant(weights.reshape(weights.shape[0], -1))
     if len(layer.input.shape) == 2:
@@ -48,7 +47,7 @@ def fully_connected_body(call: Calls, layer: Layer, x: Any) -> Any:
     return call("reshape", _biased(call, layer, call("dense", rows, matrix)), list(layer.output.shape))
 
 
-def matmul_body(call: Calls, layer: Layer, a: Any, b: Any) -> Any:
+def matmul_body(call: Calls, layer: Layer, a: Operand, b: Operand) -> Outputs:
     """A batch is one axis; operands whose leading axes are stretched to each other's have no expression."""
     left, right = (t.shape for t in layer.inputs)
     turned = layer.flag("trans_a", False), layer.flag("trans_b", False)
@@ -69,10 +68,10 @@ def _along(layer: Layer, values: Array) -> Array:
     return values.reshape([-1 if d == axis else 1 for d in range(len(layer.input.shape))]).astype(np.float32)
 
 
-def batch_norm_body(call: Calls, layer: Layer, x: Any) -> Any:
+def batch_norm_body(call: Calls, layer: Layer, x: Operand) -> Outputs:
     found = bias_add_body(call, layer, call("multiply", x, call.constant(_along(layer, layer.constant("weights")))))
     return rectified(call, layer, layer.word("with_activation", "NONE"), found)
 
 
-def bias_add_body(call: Calls, layer: Layer, x: Any) -> Any:
+def bias_add_body(call: Calls, layer: Layer, x: Operand) -> Outputs:
     return call("add", x, call.constant(_along(layer, layer.constant("biases"))))

@@ -8,10 +8,10 @@ import numpy as np
 
 from compassc.graph import Layer, LayerError
 from compassc.layers.families.normalise.reference import affine, norm_axes
-from compassc.operators.calls import Calls
+from compassc.operators.calls import Calls, Operand, Outputs
 
 
-def norm_body(call: Calls, layer: Layer, x: Any) -> Any:
+def norm_body(call: Calls, layer: Layer, x: Operand) -> Outputs:
     """Layer, instance and RMS norms. Factors and addends that lie along the axes are the operator's, others follow it."""
     if len(layer.outputs) > 1:
         raise LayerError("the operators give no means")

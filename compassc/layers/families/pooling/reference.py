@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import approximate_factor, look_up, requantise, saturate
 from compassc.layers.windows import Window, cells_inside, seen, window_of
-from compassc.operators.calls import Calls
+from compassc.operators.calls import Calls, Operand, Outputs
 
 METHODS = ("MAX", "AVG", "L1", "L2")
 ENDS = (("top", "bottom"), ("left", "right"))
@@ -57,7 +56,7 @@ def area_of(layer: Layer) -> Array:
     return cells_inside(layer.input.shape[1:-1], window, positions)
 
 
-def pooling_body(call: Calls, layer: Layer, x: Any) -> Any:
+def pooling_body(call: Calls, layer: Layer, x: Operand) -> Outputs:
     method, shape = layer.word("method", choices=METHODS), layer.input.shape
     window = window_for(layer, shape)
     if method not in ("MAX", "AVG") or len(shape) != 4 or any(n < 0 for pair in window.pads for n in pair):

@@ -10,7 +10,7 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import look_up, requantise
-from compassc.operators.calls import Calls, References
+from compassc.operators.calls import Calls, Operand, References
 
 METHODS = ("SUM", "MEAN", "MIN", "MAX", "PROD", "L1", "L2", "VARIANCE", "UNBIASED_VARIANCE", "ANY", "ALL")
 
@@ -19,10 +19,10 @@ AS_STORED = ("ANY", "ALL", "MIN", "MAX")
 """Methods that take numbers of any type."""
 
 
-def reduce_body(call: Calls, layer: Layer, x: Any) -> Any:
+def reduce_body(call: Calls, layer: Layer, x: Operand) -> Any:
     method, axes = layer.word("method", choices=METHODS), layer.axes()
 
-    def over(name: str, values: Any) -> Any:
+    def over(name: str, values: Operand) -> Any:
         return call(name, values, axis=axes, keepdims=True)
 
     if method in (*AS_STORED, "SUM", "MEAN", "PROD"):

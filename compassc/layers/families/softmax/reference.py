@@ -20,7 +20,7 @@ from compassc.layers.arithmetic import (
     shift_right,
     whole_limits,
 )
-from compassc.operators.calls import Calls, References
+from compassc.operators.calls import Calls, Operand, Outputs, References
 
 F32 = np.float32
 
@@ -29,13 +29,13 @@ def _by_float_table(layer: Layer) -> bool:
     return layer.flag("is_perf_mode", False) and "lut" in layer.constants
 
 
-def softmax_body(call: Calls, layer: Layer, x: Any) -> Any:
+def softmax_body(call: Calls, layer: Layer, x: Operand) -> Any:
     if _by_float_table(layer):
         raise LayerError("its exponentials are a table, which no operator is")
     return call("softmax", x, layer.axis("axis", -1))
 
 
-def log_softmax_body(call: Calls, layer: Layer, x: Any) -> Any:
+def log_softmax_body(call: Calls, layer: Layer, x: Operand) -> Outputs:
     return call("log_softmax", x, layer.axis("axis", -1))
 
 
