@@ -28,6 +28,7 @@ Runs a Python program with the vendor's import names (tvm.compass.dsl, tvm.aipu,
   --shadow    even if a package `tvm` is installed
   -h, --help  show this text"""
 _OWN_FILES = (__file__, runpy.__file__, "<frozen runpy>")
+_PLUGINS = "PYTEST_PLUGINS"
 _TOOLCHAIN = ("compassc", "compass_core", "compass_runtime", "compass_sim")
 
 
@@ -48,6 +49,11 @@ class _Program:
     def prepare(self) -> None:
         """Sets `sys.argv` and the first entry of `sys.path` as Python does before it runs a program."""
         sys.argv[:] = [self.text if self.kind == "script" else self.kind, *self.args]
+        if (
+            self.kind == "-m" and self.text == "pytest"
+        ):  # tests that take `target` and `dev` may come without a conftest.py
+            given = [n for n in (os.environ.get(_PLUGINS, ""), "tvm.testing.plugin") if n]
+            os.environ[_PLUGINS] = ",".join(given)
         if self.kind == "script":
             if not os.path.isfile(self.text):
                 raise UsageError(f"no such file: '{self.text}'", code="usage")

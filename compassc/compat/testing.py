@@ -23,7 +23,7 @@ def main() -> None:
     """Run the tests of the file that is the program, as pytest does."""
     import pytest
 
-    sys.exit(pytest.main([sys.modules["__main__"].__file__ or "", *sys.argv[1:]]))
+    sys.exit(pytest.main(["-p", "tvm.testing.plugin", sys.modules["__main__"].__file__ or "", *sys.argv[1:]]))
 
 
 def enabled_targets() -> list[tuple[str, Any]]:

@@ -40,7 +40,12 @@ KINDS = {
     "compass": 60,
 }
 """Codes of the device kinds; only those with a device API can be used."""
-_ALIASES = {"llvm": "cpu", "c": "cpu"}
+_ALIASES = {
+    **dict.fromkeys(("llvm", "c", "stackvm", "composite", "test", "hybrid"), "cpu"),
+    **dict.fromkeys(("nvptx", "gpu"), "cuda"),
+    **dict.fromkeys(("cl", "sdaccel"), "opencl"),
+}
+"""Kinds of targets by the devices that their modules run on."""
 _NAMES = {code: name for name, code in KINDS.items()}
 ATTRIBUTES = {
     "exist": 0,
@@ -98,12 +103,13 @@ class Device:
 
 
 def device(kind: str | int, index: int = 0) -> Device:
-    """A device by kind (`cpu`, `cpu:0`, or a code) or by an NPU target's name. RuntimeValueError for an unknown one."""
+    """A device by kind (`cpu`, `cpu:0`, or a code) or by a target (`llvm -mcpu=x86-64-v3`, or an NPU's name). RuntimeValueError
+    for an unknown one."""
     if isinstance(kind, int):
         if kind not in _NAMES:
             raise RuntimeValueError(f"there is no device kind {kind}", code="device-kind")
         return Device(kind, index)
-    name, colon, number = kind.partition(":")
+    name, colon, number = (kind.split() or [""])[0].partition(":")
     name = "compass" if name in targets.names() else _ALIASES.get(name, name)
     if name not in KINDS or (colon and not number.isdecimal()):
         raise RuntimeValueError(f"unknown device '{kind}'", code="device-kind", help="kinds: " + ", ".join(KINDS))

@@ -36,11 +36,15 @@ def test_needs_a_device():
 
 @tvm.testing.requires_llvm
 def test_names():
+    assert tvm.device("nvptx", 1) == tvm.cuda(1) and tvm.device("llvm -mcpu=x86-64-v3") == tvm.cpu()
     assert tvm.runtime.enabled("llvm") and not tvm.runtime.enabled("vulkan") and tvm.runtime.num_threads() > 0
     assert tvm.target.cuda(arch="sm_86").arch == "sm_86" and tvm.target.llvm("-num-cores=2").attrs["num-cores"] == 2
     assert tvm.testing.enabled_targets()[0][0] == "llvm"
     os.environ["TVM_TEST_TARGETS"] = "opencl; X2_1204;llvm -opt-level=1"
     assert [name for name, _ in tvm.testing.enabled_targets()] == ["X2_1204", "llvm -opt-level=1"]
+
+def test_own_targets(target, dev):
+    assert dev.exist and tvm.target.Target(target).kind.name in ("llvm", "cuda")
 
 if __name__ == "__main__":
     tvm.testing.main()
@@ -51,4 +55,4 @@ def test_the_helpers(tmp_path):
     (tmp_path / "test_theirs.py").write_text(FILE)
     words = [sys.executable, "-m", "compassc.compat", "test_theirs.py", "-q", "-p", "no:cacheprovider"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and "13 passed, 5 skipped" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "14 passed, 5 skipped" in done.stdout, done.stdout + done.stderr
