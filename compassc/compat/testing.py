@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from compass_core.errors import UsageError
 from compass_core.hostcc import host
-from compass_runtime import device
+from compass_runtime import Device, device
 
 from ..ir import IRModule, PrimFunc, assert_structural_equal
 from ..ir.exprs import Expr
@@ -26,7 +26,7 @@ def main() -> None:
     sys.exit(pytest.main(["-p", "tvm.testing.plugin", sys.modules["__main__"].__file__ or "", *sys.argv[1:]]))
 
 
-def enabled_targets() -> list[tuple[str, Any]]:
+def enabled_targets() -> list[tuple[str, Device]]:
     """The targets that tests of the framework run on, each with its device: those of the environment variable TVM_TEST_TARGETS,
     by default `llvm` and `cuda`, of which something here runs; `llvm` where none is left."""
     named = [t.strip() for t in os.environ.get("TVM_TEST_TARGETS", "").split(";") if t.strip()] or ["llvm", "cuda"]

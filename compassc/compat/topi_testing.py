@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
+from compass_runtime.devices import Device
 from compass_runtime.ndarray import array, empty
 
 from .. import te, topi
@@ -47,7 +49,12 @@ def get_conv2d_nchw_implement(target: object) -> tuple[_Schedule, _Schedule]:
 
 
 def compare_numpy_tvm(
-    inputs: Sequence[Any], output: Any, target: Any, device: Any, compute: _Schedule, schedule: _Schedule
+    inputs: Sequence[Array],
+    output: Array,
+    target: Target | str,
+    device: Device,
+    compute: _Schedule,
+    schedule: _Schedule,
 ) -> None:
     """Builds an operator, runs it on NumPy's `inputs` and holds the result against `output`. AssertionError where it differs."""
     tensors = [te.placeholder(x.shape, str(x.dtype)) for x in inputs]

@@ -84,7 +84,7 @@ def is_dynamic_shape(shape: Iterable[object]) -> bool:
     return any(_number(e) is None for e in shape)
 
 
-def swap(arr: Sequence[object], axis: int) -> list[Any]:
+def swap(arr: Sequence[object], axis: int) -> list[object]:
     """The items with the one at `axis` and the last one changed over."""
     made = list(arr)
     made[axis], made[-1] = made[-1], made[axis]
