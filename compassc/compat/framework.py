@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from typing import Any
 
 from compass_core import VERSION, switches
@@ -85,8 +86,8 @@ class IRModule(metaclass=_ModuleType):
 
 def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, simple_mode: bool = False) -> Module:
     """The kernel of a schedule with the parameters `args` for the current target, a function or a module. Outputs that are
-    not among the arguments are parameters after them. `binds`: buffers of tensors. `simple_mode`: plain loops, to be read,
-    for any target."""
+    not among the arguments are parameters after them. `binds`: buffers of tensors. `simple_mode`: plain loops, to be read.
+    Without a current target they are plain loops for any; a build lowers them for its own."""
     from ..pass_manager.context import lowered as with_passes
     from ..te import Schedule
     from ..te import lower as lowered
@@ -98,7 +99,7 @@ def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, sim
         if isinstance(given, list):
             bound = [t for t, buffer in (binds or {}).items() if any(buffer is x for x in given)]
             given += [t for op in inp.outputs for t in op.outputs if t not in (*given, *bound)]
-        anywhere = simple_mode and Target.current() is None
+        anywhere = Target.current() is None
         module = lowered(inp, given, name, Machine("") if anywhere else None, simple_mode, binds)
     else:
         _refuse(binds=binds)
@@ -111,7 +112,8 @@ def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, sim
         module = inp if isinstance(inp, Module) else Module((inp,), inp.name, "")
     made = with_passes(module)
     if isinstance(inp, Schedule):
-        _remember(made, lambda target: with_passes(lowered(inp, given, name, target, binds=binds)))
+        around = copy_context()  # with the passes that are added here, wherever it is built
+        _remember(made, lambda target: around.run(lambda: with_passes(lowered(inp, given, name, target, binds=binds))))
     return made
 
 
@@ -128,7 +130,7 @@ def _remember(module: Module, again: Callable[[Target], Module]) -> None:
 
 def _for_target(module: Module, target: Target) -> Module:
     """The module, or where it was lowered for another target by `lower` and is as it was, what that gives for this one."""
-    if module.target in ("", target.machine().name):
+    if module.target == target.machine().name:
         return module
     return next((again(target) for known, again in reversed(_lowered) if known is module), module)
 

@@ -54,8 +54,8 @@ _DIALECT = """Buffer alloc_buffer axis block block_attr evaluate func_attr handl
 _VALUES = """IterVar abs acos acosh all any asin asinh atan atanh call_extern call_intrin call_packed call_pure_extern ceil ceildiv comm_reducer const cos cosh decl_buffer div erf exp exp2 floor floordiv floormod fmod if_then_else
     indexdiv indexmod infinity isfinite isinf isnan log log10 log2 max max_value min min_value nearbyint popcount power reinterpret round rsqrt sigmoid sin
     sinh sqrt sum tan tanh trunc truncdiv truncmod"""
-_OF_STAGES = """Buffer CreateAttachPath CreateReadGraph Fuse InferBound PostDFSOrder ScheduleOps
-    SchedulePostProcToPrimFunc Singleton Split VerifyCompactBuffer"""
+_OF_STAGES = """AutoInlineBroadcast AutoInlineElemWise AutoInlineInjective Buffer CreateAttachPath CreateReadGraph Fuse InferBound
+    PostDFSOrder ScanFixPointAnalysis ScanGetBody ScheduleOps SchedulePostProcToPrimFunc Singleton Split VerifyCompactBuffer"""
 _RELAY = "compassc.relay"
 _TVMC = {n: f"{_RELAY}.tvmc:" for n in ("TVMCModel", "TVMCPackage", "TVMCResult")}
 _NVCC = """find_cuda_path get_cuda_version get_target_compute_version have_bf16 have_cudagraph have_fp16 have_fp8 have_int8

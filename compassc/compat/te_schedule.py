@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from compass_core.errors import UsageError
 
+from ..analysis.structure import variables
 from ..ir import IRModule, PrimFunc
+from ..ir.dtypes import INT32
+from ..ir.exprs import IntImm
 from ..ir.iter_vars import IterVar, Range
+from ..ir.tensor_exprs import ProducerLoad, reads
 from ..te.analyzer import Analyzer
 from ..te.bounds import Bounds, infer_bounds
 from ..te.lowering import schedule_ops
+from ..te.machine import Machine
+from ..te.opaque import ScanOp
 from ..te.schedule import Schedule
 from ..te.schedule.relations import leaf_extents
 from ..te.schedule.stage import Fuse, Singleton, Split, Stage
-from ..te.tensor import Operation, Tensor, post_order
+from ..te.tensor import ComputeOp, Operation, Tensor, post_order, tensor_of
 from . import nodes
+
+_ANYWHERE = Machine("")
+"""What loop nests are made for: nobody has said yet which target they are for."""
 
 
 class AxisBounds(dict[IterVar, Range]):
@@ -47,7 +56,7 @@ def InferBound(sch: Schedule) -> AxisBounds:
 
 def ScheduleOps(schedule: Schedule, bounds: AxisBounds, debug_keep_trivial_loop: bool = False) -> IRModule:
     """The loop nest of a schedule with its bounds, as a module of plain loops."""
-    made = schedule_ops(schedule, bounds.found)
+    made = schedule_ops(schedule, bounds.found, target=_ANYWHERE)
     _nests.append((made, schedule, bounds))
     return made
 
@@ -61,7 +70,7 @@ def SchedulePostProcToPrimFunc(arg_list: Sequence[Any], body: IRModule, extern_b
     found = next(((s, bounds) for made, s, bounds in _nests if made is body), None)
     if found is None:
         raise UsageError("this is no loop nest of ScheduleOps", code="input", help="give what it made, as it was")
-    return schedule_ops(found[0], found[1].found, arg_list).entry_func
+    return schedule_ops(found[0], found[1].found, arg_list, target=_ANYWHERE).entry_func
 
 
 def schedule_to_module(sch: Schedule, args: Sequence[Any], name: str = "main", binds: object = None) -> IRModule:
@@ -71,7 +80,7 @@ def schedule_to_module(sch: Schedule, args: Sequence[Any], name: str = "main", b
             "schedule_to_module takes no bound buffers", code="input", help="tvm.lower(..., binds=...) does"
         )
     plain = sch.normalize()
-    return schedule_ops(plain, infer_bounds(plain), args, name)
+    return schedule_ops(plain, infer_bounds(plain), args, name, _ANYWHERE)
 
 
 def CreateReadGraph(ops: Sequence[Operation]) -> dict[Operation, list[Tensor]]:
@@ -91,10 +100,83 @@ def CreateAttachPath(sch: Schedule) -> dict[Operation, list[IterVar]]:
 
 def _path(stage: Stage) -> list[IterVar]:
     if stage.attached is None:
-        return []
+        scans = (s.origin_op for s in stage.schedule.stages if isinstance(s.origin_op, ScanOp))
+        return [scan.scan_axis for scan in scans if stage.origin_op in ScanGetBody(scan)]
     parent, axis = stage.attached
     leaves = parent.leaf_iter_vars
     return [*leaves[leaves.index(axis) :: -1], *_path(parent)]
+
+
+def ScanGetBody(scan_op: ScanOp) -> list[Operation]:
+    """The operations between the states of a scan and its updates: what is computed anew for each row."""
+    states = {t.op for t in scan_op.state_placeholder}
+    depends = set(states)
+    body = []
+    for op in post_order([t.op for t in scan_op.update]):
+        if op not in states and depends & {t.op for t in op.input_tensors}:
+            depends.add(op)
+            body.append(op)
+    return body
+
+
+def ScanFixPointAnalysis(scan_op: ScanOp) -> dict[IterVar, IntImm]:
+    """Of each axis of a scan but the first one whether it is carried unchanged through a step: 1 where each row depends on
+    elements of the rows before at the same place along it alone, else 0."""
+    carried = {}
+    for dim, axis in enumerate(scan_op.spatial_axis_, 1):
+        carried[axis] = IntImm(INT32, int(_is_carried(scan_op, dim)))
+    return carried
+
+
+def _is_carried(scan: ScanOp, dim: int) -> bool:
+    """Whether what leads from the states to the updates keeps a dimension: going back from the updates, each tensor is read
+    along one dimension of its own by the axis alone."""
+    states = {t.op for t in scan.state_placeholder}
+    between = set(ScanGetBody(scan))
+    place: dict[Operation, int] = {}
+    for t in scan.update:
+        if place.setdefault(t.op, dim) != dim:
+            return False
+    for op in reversed(post_order([t.op for t in scan.update])):
+        if op not in place or op not in between or not isinstance(op, ComputeOp):
+            continue
+        own = op.axis[place[op]].as_expr()
+        for read in (r for e in op.body for r in reads(e)):
+            source = tensor_of(read).op
+            if source not in between and source not in states:
+                continue
+            found = [i for i, index in enumerate(read.indices) if index is own]
+            others = any(own in variables(index) for i, index in enumerate(read.indices) if i not in found)
+            if len(found) != 1 or others or place.setdefault(source, found[0]) != found[0]:
+                return False
+    return all(place.get(op, dim) == dim for op in states)
+
+
+def _inline(sch: Schedule, simple: Callable[[ComputeOp], bool]) -> None:
+    for stage in sch.stages:
+        op = stage.origin_op
+        untouched = stage.attach_type == 1 and not stage.relations and not stage.annotations
+        if untouched and not stage.is_output and isinstance(op, ComputeOp) and len(op.body) == 1 and simple(op):
+            stage.compute_inline()
+
+
+def AutoInlineElemWise(sch: Schedule) -> None:
+    """Computes inline what reads each input at its own axes, where no step was taken on it."""
+    _inline(sch, lambda op: not op.reduce_axis and all(_at_own_axes(op, r) for r in reads(op.body[0])))
+
+
+def _at_own_axes(op: ComputeOp, read: ProducerLoad) -> bool:
+    return len(read.indices) == len(op.axis) and all(i is a.as_expr() for i, a in zip(read.indices, op.axis))
+
+
+def AutoInlineBroadcast(sch: Schedule) -> None:
+    """Computes inline what is tagged `broadcast`, where no step was taken on it."""
+    _inline(sch, lambda op: not op.reduce_axis and op.tag == "broadcast")
+
+
+def AutoInlineInjective(sch: Schedule) -> None:
+    """Computes inline what reduces over nothing, where no step was taken on it."""
+    _inline(sch, lambda op: not op.reduce_axis)
 
 
 def VerifyCompactBuffer(stmt: Any) -> bool:
@@ -109,11 +191,16 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "AutoInlineBroadcast",
+    "AutoInlineElemWise",
+    "AutoInlineInjective",
     "CreateAttachPath",
     "CreateReadGraph",
     "Fuse",
     "InferBound",
     "PostDFSOrder",
+    "ScanFixPointAnalysis",
+    "ScanGetBody",
     "ScheduleOps",
     "Singleton",
     "Split",

@@ -19,12 +19,15 @@ Transform = Callable[[Any], Any]
 _OTHERS = ("compassc.relay.passes",)
 """Packages with the passes of other programs than kernels: each has a `FOLDER`, and `make(name)` gives a `Pass`."""
 _ADDED = "tir.add_lower_pass"
+KEEP_RECORD = "te.keep_schedule_record"
+"""The setting of schedules that keep their states (`compassc.te.schedule.record`)."""
 CONFIGS: dict[str, tuple[type, Any]] = {
     "relay.FuseOps.link_params": (bool, False),
     "relay.FuseOps.max_depth": (int, 256),
     "relay.ToMixedPrecision.keep_orig_output_dtype": (bool, False),
     "relay.ext.compass.options": (dict, {}),
     _ADDED: (list, []),
+    KEEP_RECORD: (bool, False),
     "tir.HoistIfThenElse": (dict, {}),
     "tir.LoopPartition": (dict, {}),
     "tir.Simplify": (dict, {}),
@@ -36,7 +39,7 @@ CONFIGS: dict[str, tuple[type, Any]] = {
     "tir.noalias": (bool, True),
     "tir.use_async_copy": (bool, False),
 }
-"""Settings with their types and defaults. Those of `tir` but the first change what is made of a program, never what it
+"""Settings with their types and defaults. Those of `tir` but the list of passes change what is made of a program, never what it
 computes: they have no effect here."""
 _current: ContextVar[tuple[PassContext, ...]] = ContextVar("pass contexts", default=())
 _own: dict[str, Pass] = {}

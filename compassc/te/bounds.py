@@ -20,9 +20,10 @@ from compassc.ir.operators import binary, kind_of
 from compassc.ir.tensor_exprs import reads
 from compassc.te.errors import LowerError
 from compassc.te.schedule.annotation import Annotation
+from compassc.te.schedule.loops import is_tec, loops_around
 from compassc.te.schedule.relations import leaf_extents, root_values
 from compassc.te.schedule.schedule import Schedule
-from compassc.te.schedule.stage import Stage, is_tec, loops_around
+from compassc.te.schedule.stage import Stage
 from compassc.te.tensor import PlaceholderOp, tensor_of
 
 _LARGEST = 1 << 28

@@ -35,9 +35,10 @@ from compassc.te.pragmas import applied
 from compassc.te.rolling import Round, round_of
 from compassc.te.rolling import conditions as rolling_conditions
 from compassc.te.schedule.annotation import Annotation
+from compassc.te.schedule.loops import loops_around
 from compassc.te.schedule.relations import predicates, root_values
 from compassc.te.schedule.schedule import Schedule
-from compassc.te.schedule.stage import Stage, loops_around
+from compassc.te.schedule.stage import Stage
 from compassc.te.tensor import Operation, Tensor, tensor_of
 
 if TYPE_CHECKING:
@@ -292,8 +293,20 @@ class _Nest:
         leaves = stage.leaf_iter_vars
         self.first_reduction = next((i for i, a in enumerate(leaves) if a.is_reduction), len(leaves))
         self.loops = nests.bounds.loops[stage]
+        self._resolve_ranges()
         notes = [stage.annotations.get(a) for a in leaves]
         self.tensorised = next((i for i, n in enumerate(notes) if n is not None and n.intrin is not None), None)
+
+    def _resolve_ranges(self) -> None:
+        """Ranges that depend on another axis (`te.reduce_axis((0, i))`) by the loops of that axis."""
+        own = {a.as_expr() for a in (*self.stage.axis, *self.stage.reduce_axis)}
+        if not any(set(variables(e)) & own for e in self.extents.values()):
+            return
+        values: dict[Var, Expr] = {a.as_expr(): v for a, v in self._values(self.loops).items()}
+        self.extents = {a: substitute(e, values) for a, e in self.extents.items()}
+        self.regions = {
+            a: Region(substitute(r.min, values), substitute(r.extent, values), r.whole) for a, r in self.regions.items()
+        }
 
     def statements(self) -> Body:
         if isinstance(self.stage.origin_op, ExternOp):

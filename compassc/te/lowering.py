@@ -7,6 +7,7 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from compassc.analysis.structure import variables
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import BOOL, INT32, VOID, PointerType, pointer_type
 from compassc.ir.equal import structural_equal
@@ -27,9 +28,11 @@ from compassc.te.loopnest import loop_nest
 from compassc.te.machine import Machine, machine_for
 from compassc.te.opaque import ScanOp
 from compassc.te.schedule.annotation import Annotation
+from compassc.te.schedule.loops import is_tec
+from compassc.te.schedule.record import copied
 from compassc.te.schedule.relations import roots_of
 from compassc.te.schedule.schedule import Schedule
-from compassc.te.schedule.stage import Singleton, Stage, is_tec
+from compassc.te.schedule.stage import Singleton, Stage
 from compassc.te.tensor import ComputeOp, PlaceholderOp, Tensor, tensor_of
 
 if TYPE_CHECKING:
@@ -76,9 +79,20 @@ def schedule_ops(
     """The loop nest of a normalised schedule (`Schedule.normalize`) with its bounds (`infer_bounds`), as a kernel of plain
     loops. `args`: as for `lower`, by default what is given to the expressions and what they give."""
     if args is None:
-        given = [s.origin_op.output(0) for s in schedule.stages if isinstance(s.origin_op, PlaceholderOp)]
-        args = [*given, *(t for op in schedule.outputs for t in op.outputs)]
+        scans = [s.origin_op for s in schedule.stages if isinstance(s.origin_op, ScanOp)]
+        states = {t.op for scan in scans for t in scan.state_placeholder}
+        ops = [s.origin_op for s in schedule.stages if isinstance(s.origin_op, PlaceholderOp)]
+        given = [op.output(0) for op in ops if op not in states]
+        tensors = [*given, *(t for op in schedule.outputs for t in op.outputs)]
+        args = [*tensors, *_open_sizes(schedule, tensors)]
     return _plain_loops(schedule, bounds, args, name, machine_for(target))
+
+
+def _open_sizes(schedule: Schedule, tensors: Sequence[Tensor]) -> list[Var]:
+    """The sizes of stages that no tensor among the parameters has as a dimension."""
+    dims = {d for t in tensors for d in t.shape}
+    sizes = (e for s in schedule.stages for t in s.origin_op.outputs for d in t.shape for e in variables(d))
+    return [v for v in dict.fromkeys(sizes) if v not in dims]
 
 
 def _with_tensors(args: Sequence[object], binds: Mapping[Tensor, View]) -> list[Any]:
@@ -139,7 +153,7 @@ def normalised(schedule: Schedule, machine: Machine | None = None) -> Schedule:
     scans = any(isinstance(s.origin_op, ScanOp) for s in schedule.stages)
     if not across and not scans and not any(s.inlined for s in schedule.stages):
         return schedule
-    made = schedule.replayed(schedule.trace)
+    made = copied(schedule)
     for stage in across:
         _reduced_across(made, made.stage(stage.label), machine)
     bodies: dict[Any, tuple[Stage, Expr]] = {}

@@ -15,7 +15,8 @@ from compassc.ir.iter_vars import IterVar
 from compassc.ir.visit import rewrite
 from compassc.te.bounds import Bounds, Region
 from compassc.te.schedule.annotation import Annotation
-from compassc.te.schedule.stage import Stage, ceildiv, loops_around
+from compassc.te.schedule.loops import ceildiv, loops_around
+from compassc.te.schedule.stage import Stage
 
 
 def why_not_whole(stage: Stage, bounds: Bounds, side_by_side: Callable[[Annotation], bool]) -> str:

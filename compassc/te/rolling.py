@@ -15,7 +15,8 @@ from compassc.ir.visit import substitute
 from compassc.te.bounds import Bounds, Region
 from compassc.te.errors import LowerError
 from compassc.te.schedule.annotation import Annotation
-from compassc.te.schedule.stage import Stage, is_tec
+from compassc.te.schedule.loops import is_tec
+from compassc.te.schedule.stage import Stage
 
 
 class Round(NamedTuple):

@@ -16,7 +16,7 @@ from compassc.ir.operators import binary, kind_of
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.visit import substitute_body
 from compassc.te.errors import ScheduleError
-from compassc.te.schedule.stage import ceildiv
+from compassc.te.schedule.loops import ceildiv
 from compassc.tir.base import Base
 from compassc.tir.blocks import add, axes_of, constant, loop, mul, number, uses, with_axes
 from compassc.tir.checks import check_unordered, read, why_not_apart, why_unordered, written

@@ -94,6 +94,8 @@ def test_schedules_are_lowered_for_any_target():
     found[:] = 0
     tvm.build(lowered, target="llvm")(np.ones(3, "f4"), found)
     assert found.tolist() == [2, 2, 2]
+    with tvm.target.Target("X2_1204"):
+        lowered = tvm.lower(s, [a, b])
     changed = lowered.map_functions(lambda f: f.replace(name="changed")).replace(entry="changed")
     with pytest.raises(CompassError, match="made for X2_1204") as refused:
         tvm.build(changed, target="llvm")

@@ -101,3 +101,99 @@ def test_loop_nests_become_functions_of_the_parameters_that_are_asked_for():
     assert [f.name for f in module.functions] == ["f"] and len(module["f"].params) == 2
     with pytest.raises(UsageError, match="no loop nest of ScheduleOps"):
         te.schedule.SchedulePostProcToPrimFunc([c, a], module)
+
+
+def test_each_step_leaves_a_state_that_can_be_lowered():
+    """With `te.keep_schedule_record` there is a state per step, under the names of the framework; others keep nothing."""
+    import tvm
+    from tvm import te
+
+    with tvm.transform.PassContext(config={"te.keep_schedule_record": True}):
+        a, b, c, s = chain(te)
+        x, y = c.op.axis
+        xo, yo, xi, yi = s[c].tile(x, y, 8, 8)
+        s[c].parallel(s[c].fuse(xo, yo))
+        s[c].split(xi, nparts=2)
+        s[b].compute_inline()
+        with pytest.raises(tvm.TVMError):
+            s[c].reorder(yi, yi)
+    names = ["vanilla", "split", "split", "reorder", "fuse", "fuse", "parallel", "split_by_nparts", "compute_inline"]
+    assert s.keep_schedule_record and s.primitive_record == names and len(s.schedule_record) == len(names)
+    loops = [len(state[c].leaf_iter_vars) for state in s.schedule_record]
+    assert loops == [2, 3, 4, 4, 3, 3, 3, 4, 4], "what comes later does not change a state"
+    texts = [str(tvm.lower(state, [a, c], simple_mode=True)) for state in s.schedule_record]
+    assert len(set(texts)) == len(names) - 1 and texts[4] == texts[5], "the second `fuse` is the step of the first"
+    assert not chain(te)[-1].primitive_record
+
+
+@pytest.mark.parametrize("wanted", ["ElemWise", "Broadcast", "Injective"])
+def test_simple_stages_are_inlined_by_their_kind(wanted):
+    from tvm import te
+
+    a = te.placeholder((8, 8), name="a")
+    own = te.compute((8, 8), lambda i, j: a[i, j] + 1, name="own")
+    turned = te.compute((8, 8), lambda i, j: own[j, i] + 1, name="turned")
+    tagged = te.compute((8, 8), lambda i, j: turned[0, j] * 2, name="tagged", tag="broadcast")
+    k = te.reduce_axis((0, 8), "k")
+    total = te.compute((8, 8), lambda i, j: te.sum(tagged[i, k] + j, axis=k), name="total")
+    out = te.compute((8, 8), lambda i, j: total[i, j], name="out")
+    s = te.create_schedule(out.op)
+    getattr(te.schedule, f"AutoInline{wanted}")(s)
+    inlined = {t.name for t in (own, turned, tagged, total, out) if s[t].attach_type == 2}
+    assert inlined == {"ElemWise": {"own"}, "Broadcast": {"tagged"}, "Injective": {"own", "turned", "tagged"}}[wanted]
+
+
+@pytest.mark.parametrize(
+    ("read", "carried"), [("s[t - 1, i, j]", [1, 1]), ("s[t - 1, j, i]", [0, 0]), ("s[t - 1, i, 0]", [1, 0])]
+)
+def test_scans_say_what_is_computed_anew_and_what_is_carried(read, carried):
+    from tvm import te
+
+    x, s = te.placeholder((4, 8, 8), name="x"), te.placeholder((4, 8, 8), name="s")
+    first = te.compute((1, 8, 8), lambda _, i, j: x[0, i, j])
+    mine = eval(f"lambda t, i, j: {read} + x[t, j, i]", {"s": s, "x": x})
+    step = te.compute((4, 8, 8), mine, name="step")
+    update = te.compute((4, 8, 8), lambda t, i, j: step[t, i, j] * 2, name="update")
+    op = te.scan(first, update, s).op
+    assert te.schedule.ScanGetBody(op) == [step.op, update.op]
+    found = te.schedule.ScanFixPointAnalysis(op)
+    assert [found[axis].value for axis in op.spatial_axis_] == carried
+    schedule = te.create_schedule(op)
+    assert te.schedule.CreateAttachPath(schedule)[step.op] == [op.scan_axis]
+    plain = schedule.normalize()
+    assert "for" in te.schedule.ScheduleOps(plain, te.schedule.InferBound(plain)).script()
+
+
+def test_loops_have_no_turns_beyond_what_they_divide():
+    """A split of `8 * m` by 8 is exact, one by more than there is has what there is."""
+    from tvm import te
+
+    m = te.size_var("m")
+    a = te.placeholder((8 * m, 5), name="a")
+    b = te.compute((8 * m, 5), lambda i, j: a[i, j], name="b")
+    s = te.create_schedule(b.op)
+    outer, inner = s[b].split(b.op.axis[0], 8)
+    parts, rest = s[b].split(b.op.axis[1], nparts=32)
+    bounds = te.schedule.InferBound(s)
+    assert bounds[outer].extent is m and bounds[inner].extent.value == 8
+    assert [bounds[x].extent.value for x in (parts, rest)] == [5, 1]
+    assert "if" not in str(te.schedule.ScheduleOps(s, bounds).script())
+
+
+def test_sums_reach_as_far_as_another_axis_says():
+    import numpy as np
+    import tvm
+    from tvm import te
+
+    x = te.placeholder((10,), name="x")
+
+    def before(n):
+        k = te.reduce_axis((0, n))
+        return te.sum(x[k], axis=k)
+
+    y = te.compute((10,), before, name="y")
+    s = te.create_schedule(y.op)
+    s[y].split(y.op.axis[0], 4)
+    given, found = np.arange(10, dtype="f4"), np.zeros(10, "f4")
+    tvm.build(s, [x, y], "llvm")(given, found)
+    assert found.tolist() == [given[:n].sum() for n in range(10)]

@@ -9,7 +9,8 @@ from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Binary, Expr, IntImm
 from compassc.ir.iter_vars import IterVar
 from compassc.ir.operators import binary, kind_of
-from compassc.te.schedule.stage import Fuse, Singleton, Split, ceildiv, full_extent
+from compassc.te.schedule.loops import ceildiv, exact_quotient, full_extent
+from compassc.te.schedule.stage import Fuse, Singleton, Split
 
 if TYPE_CHECKING:
     from compassc.te.schedule.stage import Stage
@@ -22,16 +23,25 @@ def leaf_extents(stage: Stage, roots: Mapping[IterVar, Expr] | None = None) -> d
         if isinstance(relation, Split):
             whole = extents[relation.parent]
             if relation.factor is not None:
-                extents[relation.inner], extents[relation.outer] = relation.factor, ceildiv(whole, relation.factor)
+                extents[relation.inner] = inner = _no_more(relation.factor, whole)
+                extents[relation.outer] = ceildiv(whole, inner)
             else:
                 assert relation.nparts is not None
-                extents[relation.outer], extents[relation.inner] = relation.nparts, ceildiv(whole, relation.nparts)
+                extents[relation.outer] = outer = _no_more(relation.nparts, whole)
+                extents[relation.inner] = ceildiv(whole, outer)
         elif isinstance(relation, Fuse):
             product = binary("mul", extents[relation.outer], extents[relation.inner])
             extents[relation.fused] = product
         elif isinstance(relation, Singleton):
             extents[relation.axis] = full_extent(relation.axis)
     return extents
+
+
+def _no_more(turns: Expr, whole: Expr) -> Expr:
+    """The turns of one side of a split: none beyond a whole that is known."""
+    if isinstance(turns, IntImm) and isinstance(whole, IntImm):
+        return turns if turns.value <= whole.value or whole.value < 1 else IntImm(kind_of(turns), whole.value)
+    return turns
 
 
 def root_values(
@@ -105,5 +115,7 @@ def predicates(
 
 
 def _divides(inner: Expr, outer: Expr, whole: Expr) -> bool:
+    if exact_quotient(whole, inner) is not None or exact_quotient(whole, outer) is not None:
+        return True
     numbers = [e.value for e in (inner, outer, whole) if isinstance(e, IntImm)]
     return len(numbers) == 3 and numbers[0] * numbers[1] == numbers[2]

@@ -15,6 +15,7 @@ from compassc.ir.tensor_exprs import ProducerLoad, Reduce, reads
 from compassc.ir.visit import rewrite, substitute
 from compassc.te.errors import ScheduleError
 from compassc.te.opaque import ScanOp, TensorIntrin
+from compassc.te.schedule import record
 from compassc.te.schedule.relations import leaf_extents, leaf_values, predicates, root_values
 from compassc.te.schedule.stage import SCOPES, Fuse, Relation, Singleton, Split, Stage
 from compassc.te.schedule.trace import Trace, primitive, replay
@@ -34,7 +35,13 @@ class Schedule:
         """The intrinsics that steps of traces call by name."""
         self.variables: dict[str, Expr] = {}
         """The variables that steps of traces call by name."""
-        self.depth = 0
+        self.running: list[str] = []
+        """The steps that are being taken, the outermost first."""
+        self.keep_schedule_record = False
+        self.schedule_record: list[Schedule] = []
+        """Its states, from the beginning on and after each step, where they are kept (`record`)."""
+        self.primitive_record: list[str] = []
+        """The names of the steps to these states."""
         self.replaying = False
         """Whether steps are being taken again: what they warn of was said."""
         for op in post_order(outputs):
@@ -47,11 +54,12 @@ class Schedule:
 
     def snapshot(self) -> Any:
         """The state, for `restore`."""
-        return list(self.groups), [(stage, stage.snapshot()) for stage in self.stages]
+        return list(self.groups), [(stage, stage.snapshot()) for stage in self.stages], len(self.schedule_record)
 
     def restore(self, saved: Any) -> None:
         """Go back to a state."""
-        self.groups, stages = saved
+        self.groups, stages, kept = saved
+        del self.schedule_record[kept:], self.primitive_record[kept:]
         self.stages = [stage for stage, _ in stages]
         for stage, state in stages:
             stage.restore(state)
@@ -282,6 +290,7 @@ def create_schedule(ops: Any) -> Schedule:
             raise ExpressionTypeError(f"a schedule is made of operations, got {type(x).__name__}")
     made = Schedule(list(dict.fromkeys(found)))
     _check_outputs(made)
+    record.begin(made)
     return made
 
 

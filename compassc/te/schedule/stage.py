@@ -12,11 +12,12 @@ from compassc.ir.dtypes import BOOL
 from compassc.ir.errors import warn
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.iter_vars import IterKind, IterVar, Range
-from compassc.ir.operators import as_expr, binary, cast, kind_of, matched
+from compassc.ir.operators import as_expr, cast, kind_of, matched
 from compassc.ir.tensor_exprs import Reduce
 from compassc.te.errors import ScheduleError
 from compassc.te.opaque import ExternOp, ScanOp, TensorIntrin
 from compassc.te.pragmas import STEPS, why_wrong
+from compassc.te.schedule import record
 from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.trace import primitive
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, RewrittenOp, Tensor
@@ -284,6 +285,7 @@ class Stage:
         fused = IterVar(None, f"{first.name}.{second.name}.fused", first.iter_type, dtype=dtype)
         self.relations.append(Fuse(first, second, fused))
         self._replace(a, 2, fused)
+        record.keep(self.schedule, "fuse")
         return fused
 
     def _replace(self, place: int, count: int, *made: IterVar) -> None:
@@ -571,34 +573,3 @@ _NOT_COMPUTED = {
     ScanOp: "it is a scan, whose loop is as it is; schedule its update",
     ExternOp: "its statements are given, it has no loops",
 }
-
-
-def loops_around(stage: Stage) -> list[tuple[Stage, IterVar]]:
-    """The loops that stand still where a stage is computed, each with its stage; those of the innermost stage first."""
-    found = []
-    level = stage.attached
-    while level is not None:
-        parent, axis = level
-        for leaf in parent.leaf_iter_vars:
-            found.append((parent, leaf))
-            if leaf is axis:
-                break
-        level = parent.attached
-    return found
-
-
-def is_tec(thread: IterVar | None) -> bool:
-    """Whether a loop that is bound to this thread is shared out over the TECs."""
-    return thread is not None and thread.thread_tag.startswith("threadIdx")
-
-
-def full_extent(axis: IterVar) -> Expr:
-    """The extent that an operation gives one of its axes."""
-    assert axis.dom is not None, "the axes of operations have ranges"
-    return axis.dom.extent
-
-
-def ceildiv(a: Expr, b: Expr) -> Expr:
-    """The quotient of two positive numbers, rounded up."""
-    one = IntImm(kind_of(b), 1)
-    return binary("floordiv", binary("sub", binary("add", a, b), one), b)

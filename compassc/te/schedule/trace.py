@@ -23,6 +23,7 @@ from compassc.ir.operators import as_expr, cast, const
 from compassc.te.axes import thread_of
 from compassc.te.errors import ScheduleError
 from compassc.te.opaque import TensorIntrin
+from compassc.te.schedule import record
 from compassc.te.tensor import Operation, Tensor
 
 if TYPE_CHECKING:
@@ -234,8 +235,8 @@ def primitive(function: _F) -> _F:
         except TypeError as error:
             raise ExpressionTypeError(f"{function.__name__}: {error}") from None
         schedule: Schedule = getattr(self, "schedule", self)
-        before = schedule.snapshot() if not schedule.depth else None
-        schedule.depth += 1
+        before = schedule.snapshot() if not schedule.running else None
+        schedule.running.append(function.__name__)
         try:
             try:
                 words = _recorded(schedule, list(args)), {k: _recorded(schedule, v) for k, v in options.items()}
@@ -248,8 +249,11 @@ def primitive(function: _F) -> _F:
                 schedule.restore(before)
             raise
         finally:
-            schedule.depth -= 1
-        if not schedule.depth:
+            schedule.running.pop()
+        if all(step in record.MADE_OF_OTHERS for step in schedule.running):
+            nparts = signature.bind(self, *args, **options).arguments.get("nparts")
+            record.keep(schedule, record.name_of(function.__name__, nparts))
+        if not schedule.running:
             stage = "" if self is schedule else self.label
             schedule.trace.steps.append(Step(stage, function.__name__, tuple(words[0]), tuple(words[1].items())))
         return made
