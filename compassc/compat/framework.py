@@ -17,6 +17,7 @@ from ..ir import PrimFunc
 from ..ir.stmts import as_kernels
 from ..language.dispatch import LOCAL
 from ..language.specs import LoopSpec
+from ..settings.options import canonical_target
 from ..targets import Target
 
 __version__ = VERSION
@@ -85,8 +86,8 @@ class IRModule(metaclass=_ModuleType):
 
 
 def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, simple_mode: bool = False) -> Module:
-    """The kernel of a schedule with the parameters `args` for the current target, a function or a module. Outputs that are
-    not among the arguments are parameters after them. `binds`: buffers of tensors. `simple_mode`: plain loops, to be read.
+    """The kernel of a schedule with the parameters `args` for the current target, a function or a module. Where no
+    output is among the arguments, all are parameters after them. `binds`: buffers of tensors. `simple_mode`: plain loops, to be read.
     Without a current target they are plain loops for any; a build lowers them for its own."""
     from ..pass_manager.context import lowered as with_passes
     from ..te import Schedule
@@ -98,7 +99,9 @@ def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, sim
         given = list(args) if isinstance(args, (list, tuple)) else args
         if isinstance(given, list):
             bound = [t for t, buffer in (binds or {}).items() if any(buffer is x for x in given)]
-            given += [t for op in inp.outputs for t in op.outputs if t not in (*given, *bound)]
+            results = [t for op in inp.outputs for t in op.outputs]
+            if not any(t in (*given, *bound) for t in results):
+                given += results
         anywhere = Target.current() is None
         module = lowered(inp, given, name, Machine("") if anywhere else None, simple_mode, binds)
     else:
@@ -144,15 +147,16 @@ def build(
     name: str = "default_function",
     binds: Any = None,
 ) -> Any:
-    """The module of a schedule, a function or a module of functions for a target. `target_host` changes nothing: what
-    calls a kernel is this process."""
+    """The module of a schedule, a function or a module of functions for a target: the current one, or else this machine, unless
+    the environment chooses an NPU. `target_host` changes nothing: what calls a kernel is this process."""
     from .. import targets
     from ..pass_manager.context import lowered as with_passes
     from ..te import Schedule
     from ..te import lower as lowered
 
     _refuse(runtime=runtime)
-    chosen, inputs = Target.of(target), as_kernels(inputs)
+    inputs = as_kernels(inputs)
+    chosen = Target("llvm") if target is None and _nothing_said(inputs) else Target.of(target)
     if isinstance(inputs, Schedule):
         inputs = with_passes(lowered(inputs, args, name, chosen, binds=binds))
     else:
@@ -160,6 +164,14 @@ def build(
     if isinstance(inputs, Module):
         inputs = _for_target(inputs, chosen)
     return targets.build(inputs, None, chosen, name)
+
+
+def _nothing_said(inputs: object) -> bool:
+    """Whether neither what is built nor the context nor the environment says for which target: it is this machine then."""
+    lowered_for = inputs.target if isinstance(inputs, Module) else ""
+    switch = switches.TARGET.setting()
+    chosen = switch.origin != "default" or canonical_target(None) != switch.value
+    return not lowered_for and Target.current() is None and not chosen
 
 
 def compile(

@@ -46,7 +46,7 @@ _SCRIPT_PARTS = {
     "register_ir_api": "compassc.language.dispatch:",
 }
 _RUNTIME = "Device NDArray PackedFunc Module cpu cuda device load_module"
-_REGISTRY = "convert get_global_func list_global_func_names register_func remove_global_func"
+_REGISTRY = "get_global_func list_global_func_names register_func remove_global_func"
 
 _SCRIPT = "compassc.compat.tvmscript:"
 _DIALECT = """Buffer alloc_buffer axis block block_attr evaluate func_attr handle init match_buffer parallel prim_func reads where
@@ -60,7 +60,7 @@ _RELAY = "compassc.relay"
 _TVMC = {n: f"{_RELAY}.tvmc:" for n in ("TVMCModel", "TVMCPackage", "TVMCResult")}
 _NVCC = """find_cuda_path get_cuda_version get_target_compute_version have_bf16 have_cudagraph have_fp16 have_fp8 have_int8
     have_tensorcore parse_compute_version"""
-_TENSORS = "ComputeOp ExternOp Operation PlaceholderOp ScanOp Tensor TensorSlice"
+_TENSORS = "ComputeOp ExternOp HybridOp Operation PlaceholderOp ScanOp Tensor TensorSlice"
 _CONTAINERS = {n: "compassc.compat.nodes:" for n in ("Array", "Map")}
 _NUMBERS = ("FloatImm", "IntImm", "PrimExpr")
 _PASS_CONTEXT = "compassc.compat.pass_context:"
@@ -94,8 +94,10 @@ MODULES: dict[str, Names] = {
             "convert": "compassc.compat.relay_nodes:",
         }
     ),
-    "tvm._ffi": Names(_from(runtime=_REGISTRY)),
-    "tvm._ffi.registry": Names(_from(runtime=_REGISTRY)),
+    **{
+        n: Names(_from(runtime=_REGISTRY) | {"convert": "compassc.compat.relay_nodes:"})
+        for n in ("tvm._ffi", "tvm._ffi.registry")
+    },
     "tvm.aipu": Names(),
     "tvm.aipu.script": Names(like=(f"{DSL}.script",)),
     "tvm.aipu.tir": Names(like=(DSL,)),
@@ -306,6 +308,9 @@ MODULES: dict[str, Names] = {
         {n: "compassc.te:" for n in ("IterVar", "Schedule", "Stage", "Var", "create_schedule")}
         | {n: "compassc.compat.te_schedule:" for n in _OF_STAGES.split()}
     ),
+    "tvm.te.hybrid": Names({n: "compassc.te.hybrid:" for n in ("HybridModule", "HybridOp", "build", "script")}),
+    "tvm.te.hybrid.module": Names({"HybridModule": "compassc.te.hybrid:"}),
+    "tvm.te.hybrid.runtime": Names({"HYBRID_GLOBALS": "compassc.te.hybrid:"}),
     "tvm.te.tensor": Names({n: "compassc.te:" for n in _TENSORS.split()}),
     "tvm.contrib": Names(),
     "tvm.contrib.graph_executor": Names({n: f"{RUNTIME}.graph_executor:" for n in ("GraphModule", "create")}),
@@ -445,7 +450,6 @@ MISSING: dict[str, str] = {
         [f"tvm._ffi.{n}" for n in ("register_error", "register_object")] + ["tvm.error.register_error"],
         "exceptions and objects of Python cross calls as they are",
     ),
-    "tvm.te.hybrid": "statements of one's own are written with `te.extern`, kernels with `compassc.dsl`",
     "tvm.te.trace": "values are printed by kernels (`S.printf`), and looked at with NumPy between stages",
 }
 """Full name -> why it does not exist here; holds for everything below it."""

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import compass_core.errors as core
 import compass_runtime.packed as runtime
 from compass_core.errors import UsageError
+from compassc.ir.expr_op import ExprOp
 from compassc.relay.attributes import Attrs
 from compassc.relay.expr import (
     Call,
@@ -31,6 +32,7 @@ from compassc.relay.operators import named_relation
 from compassc.relay.passes import RelayPass, make
 from compassc.relay.std import Prelude
 from compassc.relay.types import Type, TypeKind, TypeVar
+from compassc.te.tensor import Tensor
 
 
 def ShapeVar(name: str) -> TypeVar:
@@ -152,12 +154,12 @@ def tuple_object(fields: Sequence[Any] | None = None) -> tuple[Any, ...]:
 
 
 def convert(value: Any, span: object = None) -> Any:
-    """A value as functions see it: sequences become tuples, nodes stay themselves, others are as `compass_runtime.convert` says."""
+    """A value as functions see it: sequences become tuples, nodes and tensors stay themselves, others are as `compass_runtime.convert` says."""
     if isinstance(value, (list, tuple)):
         return tuple([convert(v) for v in value])
     if isinstance(value, dict):
         return {k: convert(v) for k, v in value.items()}
-    return value if value is None or isinstance(value, Node) else runtime.convert(value)
+    return value if value is None or isinstance(value, (Node, ExprOp, Tensor)) else runtime.convert(value)
 
 
 # -------------------------------------------------------------------------------------------------------- natural numbers

@@ -12,7 +12,7 @@ from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.exprs import Var
 from compassc.ir.iter_vars import IterVar, Range
 from compassc.ir.operators import cast, const
-from compassc.te import ir_builder
+from compassc.te import hybrid, ir_builder
 from compassc.te.axes import AXIS_SEPARATOR, reduce_axis, thread_axis
 from compassc.te.bounds import infer_bounds
 from compassc.te.buffers import View, decl_buffer
@@ -20,6 +20,7 @@ from compassc.te.building import build, create_prim_func
 from compassc.te.construct import compute, placeholder, size_var, tag_scope, var
 from compassc.te.errors import LowerError, ScheduleError
 from compassc.te.external import call_extern, call_intrin, call_pure_extern
+from compassc.te.hybrid.op import HybridOp
 from compassc.te.inverse import acos, acosh, asin, asinh, atan, atanh, fmod, logaddexp, popcount
 from compassc.te.kernels import TEKernel, kernel
 from compassc.te.lowering import lower, schedule_ops
@@ -90,6 +91,7 @@ __all__ = [
     "ExpressionError",
     "ExpressionTypeError",
     "ExternOp",
+    "HybridOp",
     "InferBound",
     "IterVar",
     "LowerError",
@@ -148,6 +150,7 @@ __all__ = [
     "floormod",
     "fmod",
     "for_range",
+    "hybrid",
     "if_then_else",
     "indexdiv",
     "indexmod",

@@ -28,6 +28,7 @@ from compassc.te.bound_statements import Target as Part
 from compassc.te.bounds import Bounds, Region
 from compassc.te.buffers import View
 from compassc.te.errors import LowerError
+from compassc.te.hybrid.op import HybridOp, scheduled
 from compassc.te.machine import Machine
 from compassc.te.opaque import ExternOp, ScanOp
 from compassc.te.parameters import why_not_whole
@@ -322,7 +323,8 @@ class _Nest:
             begin = _begin(f"'{self.stage.label}'", place, [_ZERO] * len(buffer.shape))
             parts[buffer.data] = View(buffer), Part(place.buffer, begin, tuple(range(len(buffer.shape))))
         self.nests.made.kernels += op.kernels.values()
-        return bound(op.body, parts, op.kernels, f"'{self.stage.label}'")
+        body = scheduled(self.stage, op) if isinstance(op, HybridOp) else op.body
+        return bound(body, parts, op.kernels, f"'{self.stage.label}'")
 
     def _level(self, depth: int) -> list[Stmt]:
         leaves = self.stage.leaf_iter_vars

@@ -120,10 +120,10 @@ def _plain_loops(
     binds: Mapping[Tensor, View] | None = None,
 ) -> IRModule:
     parameters, declared, variables, implied = parameters_of(args, machine, binds or {})
-    for stage in plain.stages:
-        outputs = stage.origin_op.outputs
-        if stage.is_output and not any(tensor in parameters for tensor in outputs):  # what else one computes is left
-            raise LowerError(f"the output '{outputs[0].name}' is not among the arguments", "add it to them")
+    results = [stage.origin_op.outputs for stage in plain.stages if stage.is_output]
+    missing = [given for given in results if not any(t in parameters for t in given)]  # what else one computes is left
+    if missing and (machine.kernels or len(missing) == len(results)):  # the host has memory for what nobody gets
+        raise LowerError(f"the output '{missing[0][0].name}' is not among the arguments", "add it to them")
     nest = loop_nest(plain, bounds, parameters, machine)
     body = (*declared, *nest.allocations, *machine.sequence(nest.roots))
     renamed = _renamed(variables)

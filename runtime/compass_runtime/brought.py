@@ -10,9 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from compass_runtime.errors import FailedAssertion
 from compass_runtime.packed import register_func
 
 _random = np.random.default_rng(0)
+
+
+def _assertion(said: str) -> None:
+    """Raises what a kernel says when something that it asserts does not hold."""
+    raise FailedAssertion(said, code="kernel-assertion")
 
 
 def _product(a: Any, b: Any, out: Any, transa: bool = False, transb: bool = False) -> None:
@@ -63,3 +69,4 @@ FUNCTIONS: dict[str, Callable[..., None]] = {
 }
 for _name, _function in FUNCTIONS.items():
     register_func(f"tvm.contrib.{_name}", _function, override=True)
+register_func("runtime.assertion", _assertion, override=True)

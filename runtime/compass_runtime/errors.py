@@ -19,3 +19,7 @@ class RuntimeStateError(CompassError, RuntimeError):
 
 class MissingFunction(CompassError, AttributeError):
     """A module has no function of that name."""
+
+
+class FailedAssertion(CompassError, AssertionError):
+    """What a kernel asserts does not hold."""

@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _functions: dict[str, PackedFunc] = {}
 _lock = threading.Lock()
 _OLDER = "codegen.build_"
-_BROUGHT = "tvm.contrib."
+_BROUGHT = ("tvm.contrib.", "runtime.assertion")
 """Names under which there are functions that come with the runtime."""
 _PLAIN = (bool, int, float, str, bytes, bytearray, BaseException)
 

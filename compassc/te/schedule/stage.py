@@ -82,7 +82,7 @@ class Stage:
         self.schedule, self.origin_op, self.label, self.is_output = schedule, op, label, is_output
         self._latest: ComputeOp | None = None
         self.body: tuple[Expr, ...] = op.body if isinstance(op, (ComputeOp, ScanOp)) else ()
-        self.axis: tuple[IterVar, ...] = op.axis if isinstance(op, (ComputeOp, ScanOp)) else ()
+        self.axis: tuple[IterVar, ...] = getattr(op, "axis", ())
         self.inputs: tuple[Tensor, ...] = op.inputs if isinstance(op, ExternOp) else ()
         """The tensors that statements read, whole."""
         self.reduce_axis: tuple[IterVar, ...] = op.reduce_axis if isinstance(op, ComputeOp) else ()
@@ -183,16 +183,18 @@ class Stage:
 
     def _computed(self, step: str) -> None:
         if not isinstance(self.origin_op, ComputeOp):
-            raise ScheduleError(f"{step} of '{self.label}': {_NOT_COMPUTED[type(self.origin_op)]}")
+            why = next(why for kind, why in _NOT_COMPUTED.items() if isinstance(self.origin_op, kind))
+            raise ScheduleError(f"{step} of '{self.label}': {why}")
         if self.inlined:
             raise ScheduleError(f"{step} of '{self.label}': it is computed inline and has no loops")
 
     def _leaf(self, step: str, axis: Any, other: str = "") -> int:
         """The place of a loop. ScheduleError when it is none of this stage's loops now. `other`: the stage that the step is
         about, where it is another one."""
-        if not other:
+        own_loops = isinstance(self.origin_op, ExternOp) and bool(self.axis)  # those of statements that the op knows
+        if not other and not own_loops:
             self._computed(step)
-        elif not isinstance(self.origin_op, (ComputeOp, ScanOp)) or self.inlined:
+        elif other and not isinstance(self.origin_op, (ComputeOp, ScanOp)) or self.inlined:
             raise ScheduleError(f"{step} of '{other}': '{self.label}' has no loops")
         step, of = (f"{step} of '{other}'", f" of '{self.label}'") if other else (f"{step} of '{self.label}'", "")
         if not isinstance(axis, IterVar):
