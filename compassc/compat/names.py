@@ -60,7 +60,7 @@ _RELAY = "compassc.relay"
 _TVMC = {n: f"{_RELAY}.tvmc:" for n in ("TVMCModel", "TVMCPackage", "TVMCResult")}
 _NVCC = """find_cuda_path get_cuda_version get_target_compute_version have_bf16 have_cudagraph have_fp16 have_fp8 have_int8
     have_tensorcore parse_compute_version"""
-_TENSORS = "ComputeOp ExternOp HybridOp Operation PlaceholderOp ScanOp Tensor TensorSlice"
+_TENSORS = "ComputeOp ExternOp HybridOp Operation PlaceholderOp ScanOp Tensor TensorComputeOp TensorSlice"
 _CONTAINERS = {n: "compassc.compat.nodes:" for n in ("Array", "Map")}
 _NUMBERS = ("FloatImm", "IntImm", "PrimExpr")
 _PASS_CONTEXT = "compassc.compat.pass_context:"

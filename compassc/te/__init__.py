@@ -20,6 +20,7 @@ from compassc.te.building import build, create_prim_func
 from compassc.te.construct import compute, placeholder, size_var, tag_scope, var
 from compassc.te.errors import LowerError, ScheduleError
 from compassc.te.external import call_extern, call_intrin, call_pure_extern
+from compassc.te.gradients import gradient
 from compassc.te.hybrid.op import HybridOp
 from compassc.te.inverse import acos, acosh, asin, asinh, atan, atanh, fmod, logaddexp, popcount
 from compassc.te.kernels import TEKernel, kernel
@@ -81,6 +82,7 @@ from compassc.te.packed import call_packed
 from compassc.te.reduce import all, any, comm_reducer, max, max_value, min, min_value, prod, sum
 from compassc.te.schedule import Schedule, Stage, Trace, create_schedule
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, TensorSlice
+from compassc.te.tensor_calls import TensorComputeOp
 
 InferBound, ScheduleOps = infer_bounds, schedule_ops
 """The steps of lowering under the names of the field: bounds of a normalised schedule, and its loop nest."""
@@ -106,6 +108,7 @@ __all__ = [
     "Stage",
     "TEKernel",
     "Tensor",
+    "TensorComputeOp",
     "TensorIntrin",
     "TensorSlice",
     "Trace",
@@ -150,6 +153,7 @@ __all__ = [
     "floormod",
     "fmod",
     "for_range",
+    "gradient",
     "hybrid",
     "if_then_else",
     "indexdiv",

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from compass_core import vendor
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import FLOAT32, INT32, DataType, pointer_type
@@ -184,15 +185,15 @@ def decl_buffer(
 ) -> View:
     """A buffer of a shape and a type (float32 unless it is said), to be bound to a tensor (`binds`, `in_buffers`).
 
-    `strides`: numbers, or variables for what they are at the place that it is bound to. `data_alignment` promises what
-    nothing relies on. ExpressionError for what a buffer cannot have here: storage of its own (`data`), an offset, a memory
-    (that of the stage it is bound to counts), offsets in steps (`offset_factor`), dimensions that stretch.
+    `strides`: numbers, or variables for what they are at the place that it is bound to. `data_alignment` and `offset_factor` promise
+    what nothing relies on. ExpressionError for what a buffer cannot have here: storage of its own (`data`), an offset, a memory
+    (that of the stage it is bound to counts), dimensions that stretch.
     """
     refused = {
         "data": data is not None,
         "elem_offset": elem_offset is not None and not _is_number(elem_offset, 0),
-        "scope": scope not in ("", "global"),
-        "offset_factor": offset_factor not in (0, 1),
+        "scope": scope not in ("", "global") and not vendor.names_in_use,
+        "offset_factor": isinstance(offset_factor, bool) or not isinstance(offset_factor, int) or offset_factor < 0,
         "buffer_type": buffer_type not in ("", "default"),
     }
     for argument in (a for a, wrong in refused.items() if wrong):

@@ -16,6 +16,7 @@ from compassc.ir.tensor_exprs import Reduce
 from compassc.ir.visit import walk_exprs
 from compassc.te.reading import check_reads
 from compassc.te.tensor import ComputeOp, PlaceholderOp, Tensor
+from compassc.te.tensor_calls import TensorIntrinCall
 
 
 def var(name: str = "tindex", dtype: Any = INT32) -> Expr:
@@ -62,6 +63,11 @@ def compute(
         IterVar(Range(e), n, IterKind.DATA_PARALLEL) for n, e in zip(names, extents[: len(names)], strict=True)
     )
     given = fcompute(*[axis.var for axis in axes])
+    if isinstance(given, TensorIntrinCall):
+        made = given.computed(name, axes, extents, TagScope.tag_of(tag), attrs)
+        return tuple(made.outputs) if made.num_outputs > 1 else made.output(0)
+    if len(axes) != len(extents):
+        raise ExpressionError(f"the function takes {len(axes)} axes, the shape has {len(extents)}")
     several = isinstance(given, (tuple, list))
     body = tuple(as_expr(e) for e in (given if several else (given,)))
     _check_reductions(name, body)
@@ -85,7 +91,7 @@ def _axis_names(function: Callable[..., Any], count: int, varargs_names: Sequenc
             raise ExpressionError(f"the function takes no axes, the shape has {count}", "write `lambda *i: ...`")
         return []
     if not rest:
-        if len(named) != count:
+        if len(named) > count:
             raise ExpressionError(f"the function takes {len(named)} axes, the shape has {count}")
         return named
     if len(named) > count:

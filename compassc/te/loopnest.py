@@ -22,7 +22,7 @@ from compassc.ir.iter_vars import IterKind, IterVar, Range
 from compassc.ir.operators import binary
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.tensor_exprs import ProducerLoad, Reduce
-from compassc.ir.visit import rewrite, substitute
+from compassc.ir.visit import rewrite, substitute, substitute_body
 from compassc.te.bound_statements import Match, Parts, bound
 from compassc.te.bound_statements import Target as Part
 from compassc.te.bounds import Bounds, Region
@@ -36,11 +36,12 @@ from compassc.te.pragmas import applied
 from compassc.te.rolling import Round, round_of
 from compassc.te.rolling import conditions as rolling_conditions
 from compassc.te.schedule.annotation import Annotation
-from compassc.te.schedule.loops import loops_around
+from compassc.te.schedule.loops import full_extent, loops_around
 from compassc.te.schedule.relations import predicates, root_values
 from compassc.te.schedule.schedule import Schedule
 from compassc.te.schedule.stage import Stage
 from compassc.te.tensor import Operation, Tensor, tensor_of
+from compassc.te.tensor_calls import bind_sizes
 
 if TYPE_CHECKING:
     from compassc.language.functions import PyPrimFunc
@@ -498,7 +499,11 @@ class Tensorised:
         inside = leaves[depth:]
         intrin = self.stage.annotations[leaves[depth]].intrin
         assert intrin is not None
-        self.intrin = intrin
+        ordered = [*(a for a in inside if not a.is_reduction), *(a for a in inside if a.is_reduction)]
+        sizes: dict[Var, Expr] = {}
+        declared = [full_extent(a) for a in (*intrin.op.axis, *intrin.op.reduce_axis)]
+        bind_sizes(sizes, declared, [nest.extents[a] for a in ordered])
+        self.intrin = intrin = intrin.sized(sizes)
         self.what = f"tensorize of '{self.stage.label}'"
         tile = [Var(a.name, INT32, True) for a in inside]
         self.loops = {**{a: v for a, v in nest.loops.items() if a not in inside}, **dict(zip(inside, tile))}
@@ -506,14 +511,15 @@ class Tensorised:
         self._check_extents(inside)
         self._check_attached(inside)
         axes = [*intrin.op.axis, *intrin.op.reduce_axis]
-        ordered = [*(a for a in inside if not a.is_reduction), *(a for a in inside if a.is_reduction)]
         self.match = Match(intrin, {a.var: self.loops[b] for a, b in zip(axes, ordered)}, self.what)
         self.tile = set(tile)
+        for var, axis in zip(tile, inside):
+            self.match.facts.bind_loop(var, _ZERO, nest.extents[axis], _ONE)
         values = nest._values(self.loops)
         mapping: dict[Var, Expr] = {a.as_expr(): v for a, v in values.items()}
         for mine, theirs in zip(self.stage.body, intrin.op.body, strict=True):
-            self.match.expression(_substituted(mine, mapping), theirs)
-        self.values = values
+            self.match.expression(_substituted(mine, mapping), _substituted(theirs, mapping))
+        self.values, self.mapping = values, mapping
 
     def _check_attached(self, inside: list[IterVar]) -> None:
         for other in self.nest.nests.computed:
@@ -583,6 +589,7 @@ class Tensorised:
         if body is None:
             raise LowerError(f"{self.what}: '{self.intrin.name}' makes whole sums, and loops outside of it reduce, too")
         self.nest.nests.made.kernels += self.intrin.kernels.values()
+        body = substitute_body(body, self.mapping)
         return _under(self._conditions(reductions), bound(body, self._parts(), self.intrin.kernels, self.what))
 
 

@@ -6,6 +6,7 @@ address, `call_kernel` calls a function that was written in the kernel language.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -19,12 +20,13 @@ from compassc.ir.exprs import Buffer, Expr, IntImm, Var
 from compassc.ir.iter_vars import IterKind, IterVar, Range
 from compassc.ir.operators import as_expr, data_type, immediate
 from compassc.ir.stmts import Body, Stmt
-from compassc.ir.tensor_exprs import ProducerLoad
-from compassc.ir.visit import all_exprs, walk_stmts
+from compassc.ir.tensor_exprs import ProducerLoad, Reduce
+from compassc.ir.visit import all_exprs, rewrite, substitute, substitute_body, walk_stmts
 from compassc.te.buffers import View, check_bound, decl_buffer, declared, number_of, whole
 from compassc.te.construct import TagScope, shape_of
 from compassc.te.machine import plain_statements
-from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
+from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, tensor_of
+from compassc.te.tensor_calls import TensorIntrinCall, called
 
 if TYPE_CHECKING:
     from compassc.language.functions import PyPrimFunc
@@ -331,9 +333,15 @@ class TensorIntrin:
     all of them, or a tuple (whole, reset, update) for reductions."""
 
     def __init__(
-        self, op: ComputeOp, fcompute: Callable[..., Any], name: str, binds: Mapping[Tensor, View] | None = None
+        self,
+        op: ComputeOp,
+        fcompute: Callable[..., Any],
+        name: str,
+        binds: Mapping[Tensor, View] | None = None,
+        scalar_params: Sequence[Var] = (),
+        buffer_params: Mapping[str, Any] | None = None,
     ) -> None:
-        self.op, self.name = op, name
+        self.op, self.name, self.scalar_params = op, name, tuple(scalar_params)
         self.inputs, known = op.input_tensors, dict(binds or {})
         for tensor in (t for t in known if t not in [*self.inputs, *op.outputs]):
             raise ExpressionError(f"binds of '{name}': '{getattr(tensor, 'name', tensor)}' is none of its tensors")
@@ -341,13 +349,14 @@ class TensorIntrin:
             [
                 check_bound(f"binds of '{name}'", known[t], t, strided=True)
                 if t in known
-                else View(declared(t.name, t.shape, t.dtype))
+                else decl_buffer(t.shape, t.dtype, t.name, **(buffer_params or {}))
                 for t in side
             ]
             for side in (self.inputs, op.outputs)
         )
         with collected() as self.kernels:
-            made = fcompute(self.input_views, self.output_views)
+            more = (list(self.scalar_params),) if self.scalar_params else ()
+            made = fcompute(self.input_views, self.output_views, *more)
             parts = made if type(made) is tuple and len(made) == 3 else (made, None, None)
             self.body, self.reset, self.update = (None if p is None else body_of(p, name) for p in parts)
         if (self.reset is None) != (self.update is None):
@@ -357,6 +366,62 @@ class TensorIntrin:
             )
         if self.body is None and (self.reset is None or not op.reduce_axis):
             raise ExpressionError(f"'{name}' has no statements")
+
+    def sized(self, sizes: Mapping[Var, Expr]) -> TensorIntrin:
+        """The intrinsic for sizes of these values; itself without any."""
+        if not sizes:
+            return self
+        mapping = dict(sizes)
+
+        def shape_here(shape: Sequence[Expr]) -> tuple[Expr, ...]:
+            return tuple(substitute(e, mapping) for e in shape)
+
+        made = copy.copy(self)
+        inputs = {t: PlaceholderOp(t.op.name, shape_here(t.shape), t.dtype).output(0) for t in self.inputs}
+        axes = {
+            a: IterVar(Range(*shape_here((a.dom.min, a.dom.min + a.dom.extent))), a.var, a.iter_type)
+            for a in (*self.op.axis, *self.op.reduce_axis)
+            if a.dom is not None
+        }
+
+        def here(e: Expr) -> Expr | None:
+            return e.replace(producer=inputs[tensor_of(e)]) if isinstance(e, ProducerLoad) else None
+
+        def value(e: Expr) -> Expr:
+            if not isinstance(e, Reduce):
+                return substitute(rewrite(e, here), mapping)
+            source, condition = tuple(map(value, e.source)), value(e.condition)
+            return Reduce(e.combiner, source, tuple(axes[a] for a in e.axis), condition, e.value_index, e.init)
+
+        made.op = ComputeOp(self.op.name, tuple(axes[a] for a in self.op.axis), tuple(map(value, self.op.body)))
+        made.inputs = list(inputs.values())
+        made.input_views, made.output_views = (
+            [View(v.buffer.replace(shape=shape_here(v.shape)), v.declared_strides) for v in side]
+            for side in (self.input_views, self.output_views)
+        )
+        bodies = (self.body, self.reset, self.update)
+        made.body, made.reset, made.update = (None if b is None else substitute_body(b, mapping) for b in bodies)
+        return made
+
+    def __call__(self, *parts: object, reduce_axis: object = None, scalar_inputs: object = None) -> TensorIntrinCall:
+        """It on parts of tensors (`A[i, 0:8]`), as the value of `te.compute`, whose last dimensions are its own. `reduce_axis`:
+        what is reduced over outside of it."""
+        return called(self, parts, reduce_axis, scalar_inputs)
+
+    @property
+    def buffers(self) -> tuple[View, ...]:
+        """The buffers of its inputs and outputs."""
+        return (*self.input_views, *self.output_views)
+
+    @property
+    def reduce_init(self) -> Body | None:
+        """The statements that begin the outputs of a reduction."""
+        return self.reset
+
+    @property
+    def reduce_update(self) -> Body | None:
+        """The statements that join one more part to the outputs."""
+        return self.update
 
     @property
     def reduces_parts(self) -> bool:
@@ -377,19 +442,27 @@ def decl_tensor_intrin(
     begins the outputs and `update` joins one more part. With a body alone it takes the place of all loops of a reduction.
 
     `binds`: the buffers (`te.decl_buffer`) of some of its tensors, which may have strides. `default_buffer_params`: what
-    `te.decl_buffer` takes besides, for the others. ExpressionError for `scalar_params`: an intrinsic stands in loops.
+    `te.decl_buffer` takes besides, for the others. `scalar_params`: variables that a call of it gives values for; `fcompute` gets them after the buffers.
     """
-    if scalar_params:
-        raise ExpressionError(
-            f"'{name}': an intrinsic has no scalar parameters", "its statements use variables as they are"
-        )
-    decl_buffer((1,), name=name, **dict(default_buffer_params or {}))
+    scalars = (
+        scalar_params
+        if isinstance(scalar_params, (list, tuple))
+        else [scalar_params]
+        if scalar_params is not None
+        else []
+    )
     found = op.op if isinstance(op, Tensor) else op
     if not isinstance(found, ComputeOp):
         raise ExpressionTypeError(f"an intrinsic is described by te.compute, got {type(found).__name__}")
     if not all(isinstance(t.op, PlaceholderOp) for t in found.input_tensors):
         raise ExpressionError(f"'{name}' is described by one te.compute on placeholders")
     for t in (*found.input_tensors, *found.outputs):
-        if not all(isinstance(d, IntImm) for d in t.shape):
-            raise ExpressionError(f"'{name}': '{t.name}' has a dimension that is no number")
-    return TensorIntrin(found, fcompute, name, binds)
+        if not all(isinstance(d, (IntImm, Var)) for d in t.shape):
+            raise ExpressionError(f"'{name}': '{t.name}' has a dimension that is neither a number nor a variable")
+    return TensorIntrin(found, fcompute, name, binds, [_parameter(name, v) for v in scalars], default_buffer_params)
+
+
+def _parameter(name: str, given: object) -> Var:
+    if not isinstance(given, Var):
+        raise ExpressionTypeError(f"'{name}': a scalar parameter is a variable, got {type(given).__name__}")
+    return given

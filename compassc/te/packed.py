@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from compassc.ir import exprs as E
-from compassc.ir.dtypes import INT32, DataType
+from compassc.ir.dtypes import INT32, DataType, PointerType
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.exprs import Expr
 from compassc.ir.operators import as_expr, kind_of
 from compassc.te.buffers import View
 
+_ZERO = E.IntImm(INT32, 0)
 PACKED = "packed"
 """The attribute of a declared function that calls a packed one: its signature as text."""
 _PREFIX = "packed "
@@ -25,7 +26,8 @@ _PREFIX = "packed "
 
 @dataclass(frozen=True)
 class Signature:
-    """A packed function and its arguments: `{"array": dtype, "ndim": n}`, `{"number": dtype}`, `{"plain": value}`."""
+    """A packed function and its arguments: `{"array": dtype, "ndim": n}`, `{"handle": dtype}` of an address, `{"number": dtype}`,
+    `{"plain": value}`."""
 
     name: str
     arguments: tuple[dict[str, Any], ...]
@@ -43,7 +45,7 @@ def text_of(symbol: str) -> str:
 
 def call_packed(func_name: str, *args: object) -> Expr:
     """The call of a global function (`register_func`), of type int32 and value 0, as a statement of the host. Arguments are
-    buffers, which the function sees as arrays over their memory, numbers and texts. ExpressionError for others; LowerError on
+    buffers, which the function sees as arrays over their memory, addresses, numbers and texts. ExpressionError for others; LowerError on
     devices. What the function raises, the kernel's call raises when it ends."""
     if not isinstance(func_name, str) or not func_name:
         raise ExpressionError(f"{func_name!r} is no name of a packed function")
@@ -58,8 +60,14 @@ def call_packed(func_name: str, *args: object) -> Expr:
             described.append({"plain": given})
         else:
             number = as_expr(given)
+            if isinstance(number.dtype, PointerType):
+                described.append({"handle": str(number.dtype.elem)})
+                passed.append(E.Pointer(number.dtype.elem, number, _ZERO) if isinstance(number, E.Var) else number)
+                continue
             if not isinstance(number.dtype, DataType) or not kind_of(number).is_scalar:
-                raise ExpressionTypeError(f"'{func_name}': buffers, numbers and texts are passed, got {number.dtype}")
+                raise ExpressionTypeError(
+                    f"'{func_name}': buffers, addresses, numbers and texts are passed, got {number.dtype}"
+                )
             described.append({"number": str(number.dtype)})
             passed.append(number)
     return E.FuncCall(Signature(func_name, tuple(described)).symbol, tuple(passed), INT32)
@@ -70,7 +78,7 @@ def trampoline(number: int, signature: str, symbol: str, types: list[str]) -> st
     params = ", ".join(f"{kind} x{i}" for i, kind in enumerate(types)) or "void"
     values, sizes = [], []
     for kind, first, count in _places(json.loads(signature)[1]):
-        values.append(f"(void *)x{first}" if kind == "array" else f"&x{first}")
+        values.append(f"&x{first}" if kind == "number" else f"(void *)x{first}")
         sizes += [f"x{first + 1 + i}" for i in range(count)]
     return (
         f"static int {symbol}({params}) {{\n"
@@ -85,6 +93,7 @@ def _places(arguments: list[dict[str, Any]]) -> Iterator[tuple[str, int, int]]:
     place = 0
     for argument in arguments:
         if "plain" not in argument:
-            kind, count = ("array", int(argument["ndim"])) if "array" in argument else ("number", 0)
+            kind = next(k for k in ("array", "handle", "number") if k in argument)
+            count = int(argument.get("ndim", 0))
             yield kind, place, count
             place += 1 + count

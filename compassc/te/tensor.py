@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from compassc import services
+from compassc.analysis.arith import Arith
+from compassc.analysis.simplify import Simplifier
 from compassc.ir.dtypes import DataType
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.expr_op import ExprOp
 from compassc.ir.exprs import Expr
 from compassc.ir.iter_vars import IterVar
-from compassc.ir.operators import as_expr, kind_of
+from compassc.ir.operators import as_expr, binary, kind_of
 from compassc.ir.tensor_exprs import DataProducer, ProducerLoad, Reduce, reads
 
 
@@ -163,6 +165,8 @@ class Tensor(DataProducer):
 
     def __getitem__(self, indices: Any) -> Any:
         given = indices if isinstance(indices, tuple) else (indices,)
+        if any(isinstance(i, slice) for i in given):
+            return TensorRegion(self, given)
         made = TensorSlice(self, tuple(_index(i) for i in given))
         return made.read() if len(given) == self.ndim else made.checked()
 
@@ -217,6 +221,35 @@ class TensorSlice(ExprOp):
 
     def as_expr(self) -> Expr:
         raise self.incomplete()
+
+
+class TensorRegion:
+    """A part of a tensor, for intrinsics that are called on it: `t[i, 0:8]`. ExpressionError for steps, and for other numbers of
+    dimensions."""
+
+    def __init__(self, tensor: Tensor, given: tuple[Any, ...]) -> None:
+        if len(given) != tensor.ndim:
+            raise ExpressionError(f"'{tensor.name}' has {tensor.ndim} dimensions, got {len(given)} indices")
+        if any(isinstance(i, slice) and i.step not in (None, 1) for i in given):
+            raise ExpressionError(f"a part of '{tensor.name}' has no steps")
+        self.tensor = tensor
+        self.begins: tuple[Expr, ...] = tuple(
+            _index(0 if i.start is None else i.start) if isinstance(i, slice) else _index(i) for i in given
+        )
+        self.ends: tuple[Expr | None, ...] = tuple(
+            _index(tensor.shape[d] if i.stop is None else i.stop) if isinstance(i, slice) else None
+            for d, i in enumerate(given)
+        )
+
+    def extents(self) -> list[Expr]:
+        """How many elements it has along each dimension that is no single index."""
+        simplify = Simplifier(Arith()).expr
+        return [simplify(binary("sub", end, at)) for at, end in zip(self.begins, self.ends) if end is not None]
+
+    def indices_of(self, inner: Sequence[Expr]) -> tuple[Expr, ...]:
+        """The indices of an element of the tensor by those of the part."""
+        left = iter(inner)
+        return tuple(at if end is None else binary("add", at, next(left)) for at, end in zip(self.begins, self.ends))
 
 
 def _index(given: object) -> Expr:

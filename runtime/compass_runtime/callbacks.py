@@ -19,7 +19,7 @@ _Function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.POINTER(ctypes.c
 
 class Callbacks:
     """The packed functions of one library, by number. `signatures`: `[name, arguments]` as JSON for each; an argument is
-    `{"array": dtype, "ndim": n}`, `{"number": dtype}` or `{"plain": value}`. ValueError and its like for others."""
+    `{"array": dtype, "ndim": n}`, `{"handle": dtype}` (`c_void_p`), `{"number": dtype}` or `{"plain": value}`. ValueError and its like for others."""
 
     def __init__(self, signatures: Sequence[str]) -> None:
         self._signatures: list[tuple[str, list[dict[str, object]]]] = []
@@ -58,6 +58,10 @@ class Callbacks:
         for one in described:
             if "plain" in one:
                 made.append(one["plain"])
+                continue
+            if "handle" in one:
+                made.append(ctypes.c_void_p(values[value]))
+                value += 1
                 continue
             shape = tuple(sizes[size : size + one["ndim"]]) if "array" in one else ()
             kind = numpy_dtype(str(one["array"] if "array" in one else one["number"]))

@@ -115,7 +115,7 @@ def test_wrong_statements_are_refused(words):
 
 
 @pytest.mark.parametrize(
-    "options", [{"data": 1}, {"elem_offset": 4}, {"scope": "lsram"}, {"offset_factor": 16}, {"buffer_type": "auto"},
+    "options", [{"data": 1}, {"elem_offset": 4}, {"scope": "lsram"}, {"offset_factor": -1}, {"buffer_type": "auto"},
                 {"strides": [1]}, {"strides": [te.size_var("n") + 1, 1]}, {"data_alignment": "64"}]
 )  # fmt: skip
 def test_what_a_buffer_cannot_have(options):

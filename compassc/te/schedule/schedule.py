@@ -17,9 +17,10 @@ from compassc.te.errors import ScheduleError
 from compassc.te.opaque import ScanOp, TensorIntrin
 from compassc.te.schedule import record
 from compassc.te.schedule.relations import leaf_extents, leaf_values, predicates, root_values
-from compassc.te.schedule.stage import SCOPES, Fuse, Relation, Singleton, Split, Stage
+from compassc.te.schedule.stage import SCOPES, Fuse, Relation, Singleton, Split, Stage, known_scope
 from compassc.te.schedule.trace import Trace, primitive, replay
 from compassc.te.tensor import ComputeOp, Operation, Tensor, post_order, tensor_of
+from compassc.te.tensor_calls import TensorComputeOp
 
 
 class Schedule:
@@ -129,6 +130,7 @@ class Schedule:
     def cache_read(self, tensor: Tensor, scope: str, readers: Any) -> Tensor:
         """A copy of a tensor in another memory, which the given readers read in its place."""
         stage = self[tensor]
+        scope = known_scope(scope)
         _check_scope("cache_read", stage, scope)
         listed = [r if isinstance(r, Stage) else self[r] for r in (readers if isinstance(readers, list) else [readers])]
         if not listed:
@@ -157,14 +159,23 @@ class Schedule:
             raise ScheduleError("cache_write: give a tensor at least")
         stage = self[listed[0]]
         stage._computed("cache_write")
+        scope = known_scope(scope)
         _check_scope("cache_write", stage, scope)
         if len(listed) != len(stage.body):
             raise ScheduleError(
                 f"cache_write of '{stage.label}': {len(listed)} of its {len(stage.body)} outputs are given, give all"
             )
+        whole = stage.origin_op
+        by_intrinsic = isinstance(whole, TensorComputeOp) and stage.intrinsic_of(whole.loops[1][0]) is whole.intrin
+        in_order = [a for a in stage.leaf_iter_vars if not a.is_reduction] == [*stage.axis]
+        if by_intrinsic and in_order and not stage.relations:
+            stage.annotations = {}
         for axis in stage.leaf_iter_vars:
             stage._plain("cache_write", axis)
         op, indices = _relaid(stage, scope)
+        if by_intrinsic:
+            assert isinstance(whole, TensorComputeOp)
+            op = whole.relaid(op)
         made = self._add(op, self.stages.index(stage))
         made.scope = scope
         stage.body = tuple(ProducerLoad(op.output(i), indices) for i in range(len(stage.body)))
@@ -224,6 +235,14 @@ class Group:
 
     def __init__(self, schedule: Schedule, label: str, members: list[Stage]) -> None:
         self.schedule, self.label, self.members = schedule, label, members
+
+    op = None
+    """A group computes nothing itself."""
+
+    @property
+    def num_child_stages(self) -> int:
+        """How many stages it has."""
+        return len(self.members)
 
     @primitive
     def compute_at(self, parent: Any, axis: IterVar) -> None:
@@ -359,10 +378,11 @@ def _factored(stage: Stage, axis: IterVar, place: int) -> ComputeOp:
     """The operation that reduces over all loops but `axis`, which is one of its axes."""
     extents = leaf_extents(stage)
     fresh = {
-        leaf: IterVar(Range(extents[leaf]), leaf.name, IterKind.REDUCTION)
+        leaf: leaf if leaf in stage.reduce_axis else IterVar(Range(extents[leaf]), leaf.var, IterKind.REDUCTION)
         for leaf in stage.leaf_iter_vars
         if leaf.is_reduction and leaf is not axis
     }
+    fresh = dict(sorted(fresh.items(), key=lambda pair: pair[0] not in stage.reduce_axis))  # untouched axes come first
     factor = IterVar(Range(extents[axis]), axis.name, IterKind.DATA_PARALLEL)
     loops = {leaf: new.as_expr() for leaf, new in {**fresh, axis: factor}.items()}
     values = root_values(stage, extents, loops)

@@ -21,6 +21,7 @@ from compassc.te.schedule import record
 from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.trace import primitive
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, RewrittenOp, Tensor
+from compassc.te.tensor_calls import TensorComputeOp
 
 if TYPE_CHECKING:
     from compassc.te.schedule.schedule import Group, Schedule
@@ -60,6 +61,11 @@ class Singleton:
 Relation = Split | Fuse | Singleton
 
 
+def known_scope(scope: str) -> str:
+    """The memory here for one of a program for other machines, which is plain memory."""
+    return "local" if vendor.names_in_use and scope.split(".")[0] in OTHER_SCOPES else scope
+
+
 def _is_first(condition: Expr, thread: IterVar | None) -> bool:
     """Whether a condition is that of thread 0, of those that an axis stands for: others might not be there."""
     own = None if thread is None else thread.as_expr()
@@ -90,6 +96,10 @@ class Stage:
         self.all_iter_vars: list[IterVar] = [*self.axis, *self.reduce_axis]
         self.leaf_iter_vars: list[IterVar] = list(self.all_iter_vars)
         self.annotations: dict[IterVar, Annotation] = {}
+        if isinstance(op, TensorComputeOp):
+            outside, inside = op.loops
+            self.leaf_iter_vars = [*outside, *inside]
+            self.annotations[inside[0]] = Annotation(intrin=op.intrin)
         self.attached: tuple[Stage, IterVar] | None = None
         self.inlined = False
         self.scope = ""
@@ -144,8 +154,8 @@ class Stage:
 
     @property
     def group(self) -> Group | None:
-        """The group that it is in, the last that was made of those."""
-        return next((g for g in reversed(self.schedule.groups) if self in g.members), None)
+        """The innermost group that it is in."""
+        return min((g for g in self.schedule.groups if self in g.members), key=lambda g: len(g.members), default=None)
 
     def __repr__(self) -> str:
         return f"stage({self.label}, leaves=[{', '.join(map(self.label_of, self.leaf_iter_vars))}])"
@@ -325,7 +335,7 @@ class Stage:
 
     def _loop(self, step: str, axis: IterVar) -> None:
         found = self._annotation(step, axis)
-        if axis.is_reduction and step == "parallel":
+        if axis.is_reduction and (step == "parallel" or (step == "vectorize" and vendor.names_in_use)):
             raise ScheduleError(f"{step} of '{self.label}': '{axis.name}' is reduced over", "use rfactor first")
         if found.thread is not None:
             raise ScheduleError(f"{step} of '{self.label}': '{axis.name}' is bound to {found.thread.thread_tag}")
@@ -438,8 +448,7 @@ class Stage:
     @primitive
     def set_scope(self, scope: str) -> None:
         """The memory of what it computes: global, shared (of a core), lsram (of a TEC), local (registers)."""
-        if vendor.names_in_use and scope.split(".")[0] in OTHER_SCOPES:
-            scope = "local"  # of a program for other machines: plain memory
+        scope = known_scope(scope)
         if scope not in SCOPES:
             raise ScheduleError(f"set_scope of '{self.label}': '{scope}' is none of {', '.join(SCOPES)}")
         if isinstance(self.origin_op, PlaceholderOp) or (self.is_output and scope != "global"):
@@ -560,11 +569,6 @@ class Stage:
         self._computed("rolling_buffer")
         if self.is_output:
             raise ScheduleError(f"rolling_buffer of '{self.label}': it is an output")
-        if self.attached is None:
-            raise ScheduleError(
-                f"rolling_buffer of '{self.label}': it is computed outside of all loops",
-                "compute_at a loop of its reader",
-            )
         if self.double_buffered:
             raise ScheduleError(f"rolling_buffer of '{self.label}': it has two halves, which do not go round")
         self.rolling = True
