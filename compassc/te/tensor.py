@@ -227,7 +227,7 @@ class TensorRegion:
     """A part of a tensor, for intrinsics that are called on it: `t[i, 0:8]`. ExpressionError for steps, and for other numbers of
     dimensions."""
 
-    def __init__(self, tensor: Tensor, given: tuple[Any, ...]) -> None:
+    def __init__(self, tensor: Tensor, given: tuple[object, ...]) -> None:
         if len(given) != tensor.ndim:
             raise ExpressionError(f"'{tensor.name}' has {tensor.ndim} dimensions, got {len(given)} indices")
         if any(isinstance(i, slice) and i.step not in (None, 1) for i in given):

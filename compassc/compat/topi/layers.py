@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ... import operators, te
+from ... import te
 from ...ir.errors import ExpressionError
 from ...ir.exprs import Expr
-from ...operators import broadcast, elementwise, normalisation
+from ...operators import broadcast, elementwise, movement, normalisation
 from ...operators import linear as products
 from ...operators.declare import axes_of, axis_of, check_shape, number, numbers, sizes
 from ...te.tensor import Tensor
@@ -337,7 +337,7 @@ def dilate(data: Tensor, strides: Sequence[int], dilation_value: float = 0.0, na
 
 def flatten(data: Tensor) -> Tensor:
     """All axes but the first as one."""
-    return operators.movement.flatten(data)
+    return movement.flatten(data)
 
 
 def depth_to_space(data: Tensor, block_size: int, layout: str = "NCHW", mode: str = "DCR") -> Tensor:

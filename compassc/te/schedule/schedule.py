@@ -245,7 +245,7 @@ class Group:
         return len(self.members)
 
     @primitive
-    def compute_at(self, parent: Any, axis: IterVar) -> None:
+    def compute_at(self, parent: object, axis: IterVar) -> None:
         """Compute all of its stages inside a loop of a stage that reads what they give."""
         for stage in self.members:
             stage.compute_at(parent, axis)
@@ -275,7 +275,7 @@ class Group:
             stage.double_buffer()
 
     @primitive
-    def env_threads(self, threads: Any) -> None:
+    def env_threads(self, threads: object) -> None:
         """Threads that run around all of its stages."""
         for stage in self.members:
             stage.env_threads(threads)

@@ -239,7 +239,7 @@ class Stage:
     # ----------------------------------------------------------------------------------------------------------- loops
 
     @primitive
-    def split(self, parent: IterVar, factor: Any = None, nparts: Any = None) -> tuple[IterVar, IterVar]:
+    def split(self, parent: IterVar, factor: object = None, nparts: object = None) -> tuple[IterVar, IterVar]:
         """Two loops for one: `factor` turns of the inner one, or `nparts` of the outer one; what does not divide is
         guarded."""
         place = self._leaf("split", parent)
@@ -315,7 +315,9 @@ class Stage:
             self.leaf_iter_vars[place] = axis
 
     @primitive
-    def tile(self, x: IterVar, y: IterVar, x_factor: Any, y_factor: Any) -> tuple[IterVar, IterVar, IterVar, IterVar]:
+    def tile(
+        self, x: IterVar, y: IterVar, x_factor: object, y_factor: object
+    ) -> tuple[IterVar, IterVar, IterVar, IterVar]:
         """Split both and put the inner loops inside: xo, yo, xi, yi."""
         xo, xi = self.split(x, factor=x_factor)
         yo, yi = self.split(y, factor=y_factor)
@@ -379,7 +381,7 @@ class Stage:
         found.thread = thread
 
     @primitive
-    def pragma(self, axis: IterVar, kind: str, value: Any = None) -> None:
+    def pragma(self, axis: IterVar, kind: str, value: object = None) -> None:
         """A hint for one loop. `unroll` and `vectorize` are the steps of these names; `auto_unroll_max_step` writes out
         the loops inside that are no more than `value` statements then, `debug_skip_region` leaves out the loop, `import_c`
         and `import_llvm` bring functions for `te.call_extern` (`value`: their text, or a file with it). Others that
@@ -397,7 +399,7 @@ class Stage:
     # ------------------------------------------------------------------------------------------------------- placement
 
     @primitive
-    def compute_at(self, parent: Any, axis: IterVar) -> None:
+    def compute_at(self, parent: object, axis: IterVar) -> None:
         """Compute it inside a loop of a stage that reads it: as much as one turn of that loop needs."""
         if not isinstance(self.origin_op, ExternOp):
             self._computed("compute_at")
@@ -529,7 +531,7 @@ class Stage:
         self.environment = tuple(listed)
 
     @primitive
-    def set_store_predicate(self, predicate: Any) -> None:
+    def set_store_predicate(self, predicate: object) -> None:
         """Store elements only where a condition on the axes holds; the others keep what was in memory. `thread.equal(0)` of a
         thread that reduces says that one thread stores what all of them have reduced, which is so without it."""
         self._computed("set_store_predicate")
@@ -547,7 +549,7 @@ class Stage:
         self.store_predicate = e
 
     @primitive
-    def prefetch(self, tensor: Tensor, axis: IterVar, offset: Any = 1) -> Tensor:
+    def prefetch(self, tensor: Tensor, axis: IterVar, offset: object = 1) -> Tensor:
         """Bring what one turn of a loop reads of a tensor into LSRAM, a turn ahead: a copy with `double_buffer`. A larger
         `offset` gives the same: the copy has two halves, and one transfer runs beside the work."""
         self._leaf("prefetch", axis)
