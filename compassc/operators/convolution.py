@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 
 def padding_of(padding: Any, kernel: Sequence[int], dilation: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Elements before and after each axis: of one number, one for each axis, one for each end, VALID or SAME."""
+    """Elements before and after each axis: of one number, one for each axis, one for each end, VALID, or SAME: as many as leave a
+    plane's size at stride 1, where their number is odd one more before."""
     count = len(kernel)
     if isinstance(padding, str):
         if padding.upper() == "VALID":
@@ -35,7 +36,7 @@ def padding_of(padding: Any, kernel: Sequence[int], dilation: Sequence[int]) -> 
         if padding.upper() != "SAME":
             raise ExpressionError(f"there is no padding '{padding}': numbers, VALID, SAME")
         whole = [(k - 1) * d for k, d in zip(kernel, dilation)]
-        return [w // 2 for w in whole], [w - w // 2 for w in whole]
+        return [w - w // 2 for w in whole], [w // 2 for w in whole]
     given = list(padding) if isinstance(padding, (tuple, list)) else [padding]
     if len(given) == 1:
         given = given * count

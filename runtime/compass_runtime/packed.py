@@ -25,6 +25,9 @@ _lock = threading.Lock()
 _OLDER = "codegen.build_"
 _BROUGHT = ("tvm.contrib.", "runtime.assertion")
 """Names under which there are functions that come with the runtime."""
+_MAKERS = "compass.functions"
+"""The group of entry points by which installed packages make functions on demand: `PREFIX = "module:register"`, where
+`register(name)` registers the function of a name that begins with the prefix and a dot, if it can."""
 _PLAIN = (bool, int, float, str, bytes, bytearray, BaseException)
 
 
@@ -118,12 +121,24 @@ def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None
     if found is None and name.startswith(_OLDER):
         found = _functions.get(f"target.build.{name.removeprefix(_OLDER)}")
     if found is None and not allow_missing:
+        _make(name)
+        found = _functions.get(name)
+    if found is None and not allow_missing:
         raise RuntimeValueError(
             f"there is no global function '{name}'",
             code="packed-missing",
             help=help_for(name, list(_functions), "functions"),
         )
     return found
+
+
+def _make(name: str) -> None:
+    """Has an installed package register a function, where one makes those of such names."""
+    from importlib.metadata import entry_points  # 30 ms
+
+    for maker in entry_points(group=_MAKERS):
+        if name.startswith(f"{maker.name}."):
+            maker.load()(name)
 
 
 def list_global_func_names() -> list[str]:

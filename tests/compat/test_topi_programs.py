@@ -268,3 +268,24 @@ def test_pictures_of_schedules_have_all_stages_loops_and_relations(tmp_path):
     made = tedd.viz_itervar_relationship_graph(s, dot_file_path=str(tmp_path / "axes.dot"))
     text = (tmp_path / "axes.dot").read_text()
     assert made is None and text.count("label=split") == 2 and "vectorize" in text
+
+
+@pytest.mark.parametrize("window", [(3, 4), (2, 2), (1, 5), (4, 1)])
+def test_padding_by_name_is_what_the_helper_says(window):
+    import tvm
+    from tvm import te, topi
+    from tvm.topi.nn.utils import get_pad_tuple
+
+    top, left, down, right = get_pad_tuple("SAME", window)
+    data, weight = te.placeholder((1, 1, 6, 6), name="data"), te.placeholder((1, 1, *window), name="weight")
+    found = topi.nn.conv2d_nchw(data, weight, 1, "SAME", 1)
+    assert [int(n) for n in found.shape] == [1, 1, 6, 6]
+    padded = topi.nn.conv2d_nchw(data, weight, 1, (top, left, down, right), 1)
+    rng = np.random.default_rng(0)
+    a, w = rng.random((1, 1, 6, 6), "float32"), rng.random((1, 1, *window), "float32")
+    results = []
+    for out in (found, padded):
+        built = tvm.build(te.create_schedule(out.op), [data, weight, out], "llvm")
+        results.append(tvm.nd.empty((1, 1, 6, 6)))
+        built(tvm.nd.array(a), tvm.nd.array(w), results[-1])
+    np.testing.assert_array_equal(*(r.numpy() for r in results))

@@ -15,19 +15,55 @@ from compass_runtime.devices import cpu
 from compass_runtime.factory import GraphExecutorFactory
 from compass_runtime.graph_executor import GraphExecutor, GraphModule, create, read_graph
 from compass_runtime.module import Module, load_module
+from compass_runtime.ndarray import empty
+from compass_runtime.packed import get_global_func, list_global_func_names, remove_global_func
 from compass_runtime.param_dict import load_param_dict, save_param_dict
-from compassc import relay
+from compassc import relay, te
 from compassc.pass_manager.context import PassContext
 from compassc.relay.backend.build import build, optimize
 from compassc.relay.backend.executors import create_executor
+from compassc.relay.backend.referenced import referenced
 from compassc.relay.builders import call
 from compassc.relay.module import IRModule
+from compassc.relay.operators import OPERATORS
 from compassc.relay.passes import make
 from tests.choosing import some
 from tests.relay.relay_values import SHAPE, evaluate, functions, module
+from tests.relay.trying_operators import cases, compare, type_of
 
 X, Y = np.arange(6, dtype="float32").reshape(SHAPE) - 2, np.full(SHAPE, 1.5, "float32")
 x, y = relay.var("x", shape=SHAPE), relay.var("y", shape=SHAPE)
+
+
+_IN_PYTHON = [
+    case
+    for op in OPERATORS.values()
+    if op.samples and op.compute is None and op.reference is not None
+    for case in cases(op)[:1]
+    if all(isinstance(n, int) for t in case.fields() for n in t.shape)
+]
+
+
+@pytest.mark.parametrize("case", _IN_PYTHON, ids=lambda case: case.op.name)
+def test_a_function_that_kernels_call_is_made_of_its_name(case):
+    """Other processes find it: it is the same operator, of the same types."""
+    types = [relay.TupleType([type_of(a) for a in g]) if isinstance(g, list) else type_of(g) for g in case.arrays]
+    given = [np.atleast_1d(a) for a in case.flat()]
+    tensors = [te.placeholder(a.shape, str(a.dtype)) for a in case.flat()]
+    before = set(list_global_func_names())
+    referenced(case.op, case.attrs, types, case.type, tensors)
+    (name,) = set(list_global_func_names()) - before
+    remove_global_func(name)
+    found = [empty(np.empty(t.shape).shape or (1,), t.dtype) for t in case.fields()]
+    get_global_func(name)(*given, *found)
+    compare(case, [f.numpy().reshape(t.shape) for f, t in zip(found, case.fields(), strict=True)], case.reference())
+    remove_global_func(name)
+
+
+@pytest.mark.parametrize("name", ["relay.reference.unique", "relay.reference.unique.AAAA", "relay.reference.unique.!"])
+def test_a_name_that_says_no_call_is_no_function(name):
+    with pytest.raises(CompassError, match="there is no global function"):
+        get_global_func(name)
 
 
 @settings(max_examples=6, deadline=None)

@@ -13,7 +13,7 @@ from compass_core.arrays import Array
 
 from ...ir.errors import ExpressionError
 from ...operators.declare import numbers, sizes
-from ...relay.backend.referenced import Function, by_function
+from ...relay.backend.referenced import ArrayFunction, by_function
 from ...te.tensor import Tensor
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
 
 def called(
     name: str,
-    function: Function,
+    function: ArrayFunction,
     tensors: Sequence[Tensor],
     results: Sequence[tuple[Sequence[object], str]],
     *options: object,
@@ -79,7 +79,7 @@ def unique(data: Tensor, is_sorted: bool = True, return_counts: bool = False) ->
     )
 
 
-def _typed(function: Function, kinds: Sequence[tuple[Sequence[object], str]]) -> Function:
+def _typed(function: ArrayFunction, kinds: Sequence[tuple[Sequence[object], str]]) -> ArrayFunction:
     return lambda arrays: [np.asarray(v).astype(kind) for v, (_, kind) in zip(function(arrays), kinds, strict=True)]
 
 
