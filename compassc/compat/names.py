@@ -62,6 +62,8 @@ _NVCC = """find_cuda_path get_cuda_version get_target_compute_version have_bf16 
     have_tensorcore parse_compute_version"""
 _TENSORS = "ComputeOp ExternOp HybridOp Operation PlaceholderOp ScanOp Tensor TensorComputeOp TensorSlice"
 _CONTAINERS = {n: "compassc.compat.nodes:" for n in ("Array", "Map")}
+_ARITH = {"analyzer": "analyzer", "int_set": "int_sets", "iter_affine_map": "iter_maps", "pattern": "linear_forms"}
+"""Modules of `tvm.arith`, and where their names are."""
 _NUMBERS = ("FloatImm", "IntImm", "PrimExpr")
 _PASS_CONTEXT = "compassc.compat.pass_context:"
 _CONTEXTS = {
@@ -101,7 +103,8 @@ MODULES: dict[str, Names] = {
     "tvm.aipu": Names(),
     "tvm.aipu.script": Names(like=(f"{DSL}.script",)),
     "tvm.aipu.tir": Names(like=(DSL,)),
-    "tvm.arith": Names(like=("compassc.te.analyzer",)),
+    "tvm.arith": Names(like=tuple(f"compassc.te.{n}" for n in _ARITH.values())),
+    **{f"tvm.arith.{name}": Names(like=(f"compassc.te.{home}",)) for name, home in _ARITH.items()},
     "tvm.auto_scheduler": Names(
         {
             name: f"compassc.compat.auto_scheduler.{home}:"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
@@ -14,7 +14,8 @@ from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.iter_vars import IterVar, Range
 from compassc.ir.operators import as_expr, kind_of
-from compassc.ir.visit import substitute, walk_exprs
+from compassc.ir.visit import substitute
+from compassc.te.int_sets import IntervalSet, int_set
 from compassc.te.modular import ModularSet, congruences, modular_set
 
 
@@ -39,7 +40,7 @@ class Analyzer:
 
     def bind(self, var: object, value: object, allow_override: bool = False) -> None:
         """Say what a variable is: a value, or a Range that it is in."""
-        v = _variable(var)
+        v = variable_of(var)
         if isinstance(value, Range):
             self._facts.bind_loop(v, value.min, _sum(value.min, value.extent), IntImm(kind_of(v), 1))
         else:
@@ -99,7 +100,7 @@ class Analyzer:
     def update(self, var: object, info: object, override: bool = False) -> None:
         """Say what numbers a variable can be: a ConstIntBound, or a ModularSet. ExpressionTypeError (a TypeError) for others.
         `override`: what was known of remainders is given up."""
-        v = _variable(var)
+        v = variable_of(var)
         if isinstance(info, ModularSet):
             known = self._congruences.get(v)
             met = info if known is None or override else known.met(info)
@@ -109,39 +110,22 @@ class Analyzer:
         else:
             raise ExpressionTypeError(f"'{v.name}' is updated with a {type(info).__name__}", "give a ConstIntBound")
 
+    def int_set(self, expr: object, dom_map: Mapping[Var, object] | None = None) -> IntervalSet:
+        """A set with all values of an expression while variables take those of their domains (sets or Ranges); the others stand
+        still."""
+        return int_set(self._of(expr), dom_map or {}, Simplifier(self._facts).expr)
+
     def modular_set(self, expr: object) -> ModularSet:
         """What is known of the remainders of an expression."""
         return modular_set(self._of(expr), self._congruences, lambda e: self._facts.range_of(e)[0] >= 0)
 
 
-def detect_linear_equation(expr: object, variables: Sequence[object]) -> list[Expr]:
-    """The factors of variables in an expression and what is left: `[a, b, c]` for `a * x + b * y + c`; an empty list
-    where it is not linear in them."""
-    facts = Arith()
-    form = facts.linear(as_expr(expr))
-    wanted = [_variable(v) for v in variables]
-    factors = dict.fromkeys(wanted, 0)
-    rest: Expr = IntImm(kind_of(as_expr(expr)), form.const)
-    for key, factor in form.terms.items():
-        atom = facts.atoms[key]
-        if isinstance(atom, Var) and atom in factors:
-            factors[atom] = factor
-        elif any(v in factors for v in _all(atom)):
-            return []
-        else:
-            rest = rest + atom * factor
-    return [*(IntImm(kind_of(v), f) for v, f in factors.items()), Analyzer().simplify(rest)]
-
-
-def _variable(given: object) -> Var:
+def variable_of(given: object) -> Var:
+    """The variable that is given, or that of an axis. ExpressionTypeError for others."""
     e = given.var if isinstance(given, IterVar) else as_expr(given)
     if not isinstance(e, Var):
         raise ExpressionTypeError(f"expected a variable, got {given!r}")
     return e
-
-
-def _all(e: Expr) -> Iterator[Var]:
-    return (x for x in walk_exprs(e) if isinstance(x, Var))
 
 
 def _sum(a: Expr, b: Expr) -> Expr:
@@ -155,4 +139,4 @@ class ProofStrength(IntEnum):
     SYMBOLIC_BOUND = 1
 
 
-__all__ = ["Analyzer", "ConstIntBound", "ModularSet", "ProofStrength", "detect_linear_equation"]
+__all__ = ["Analyzer", "ConstIntBound", "ModularSet", "ProofStrength"]

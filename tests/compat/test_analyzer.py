@@ -6,7 +6,8 @@ import pytest
 
 from compassc import te
 from compassc.ir.visit import substitute
-from compassc.te.analyzer import Analyzer, ConstIntBound, ModularSet, detect_linear_equation
+from compassc.te.analyzer import Analyzer, ConstIntBound, ModularSet
+from compassc.te.linear_forms import detect_linear_equation
 
 
 def test_what_is_known_of_variables():
@@ -31,7 +32,8 @@ def test_linear_forms():
     i, n = te.var("i"), te.var("n")
     assert [repr(v) for v in detect_linear_equation(i * 3 + n * 2 + 7, [i])] == ["3", "((n * 2) + 7)"]
     assert [repr(v) for v in detect_linear_equation(i * 3 + n * 2 + 7, [i, n])] == ["3", "2", "7"]
-    assert detect_linear_equation(i * n, [i]) == [] and detect_linear_equation(i // 2, [i]) == []
+    assert [repr(v) for v in detect_linear_equation(i * n + 7, [i])] == ["n", "7"]
+    assert detect_linear_equation(i * n, [i, n]) == [] and detect_linear_equation(i // 2, [i]) == []
 
 
 def remainders():
