@@ -159,7 +159,7 @@ MODULES: dict[str, Names] = {
             "env": "env",
             "measure": "measure",
             "record": "record",
-            "task": "task contexts space flops",
+            "task": "task contexts space flops relay_tasks",
             "task.dispatcher": "contexts",
             "task.space": "space entities",
             "task.task": "task flops",

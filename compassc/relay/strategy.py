@@ -15,6 +15,7 @@ from compassc.ir.errors import ExpressionError
 from compassc.ir.exprs import Expr as Condition
 from compassc.relay.attributes import Attrs
 from compassc.relay.operators import FIRST_LEVEL, Op
+from compassc.relay.tuned import records
 from compassc.relay.types import Type
 from compassc.targets import Target
 from compassc.te.schedule.schedule import Schedule
@@ -117,12 +118,19 @@ def select_implementation(
     use_autotvm: bool = True,
 ) -> tuple[OpImplementation, list[Tensor]]:
     """The implementation of the highest level, of equals the first, and what it computes. NoImplementation where there is none.
-    Tuning records are not asked: `use_autotvm` changes nothing."""
-    valid = get_valid_implementations(op, attrs, inputs, out_type, target)
+    With `use_autotvm`, of those that are on record where builds look (`compassc.relay.tuned`) the one of least cost goes before."""
+    chosen_target, asked = Target.of(target), records() if use_autotvm else None
+    valid = get_valid_implementations(op, attrs, inputs, out_type, chosen_target)
     if not valid:
         raise NoImplementation(f"No valid {op.name} implementations for {target}", "add one without a condition")
-    chosen = max(valid, key=lambda i: i.plevel)
-    return chosen, list(chosen.compute(attrs, inputs, out_type))
+    first = max(valid, key=lambda i: i.plevel)
+    with chosen_target:
+        if asked is None:
+            return first, list(first.compute(attrs, inputs, out_type))
+        made = [(i, list(i.compute(attrs, inputs, out_type))) for i in valid]
+    costs = [asked.cost(op.name, outputs, chosen_target) for _, outputs in made]
+    known = [(cost, place) for place, cost in enumerate(costs) if cost is not None]
+    return made[min(known)[1] if known else valid.index(first)]
 
 
 # ---------------------------------------------------------------------------------------------------------------- adapters

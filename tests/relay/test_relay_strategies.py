@@ -19,6 +19,7 @@ from compassc.relay.strategy import (
     select_implementation,
     wrap_compute_dense,
 )
+from compassc.relay.tuned import consulted
 from tests.relay.relay_values import module
 
 SCHEDULED: list[str] = []
@@ -102,3 +103,29 @@ def test_functions_of_topi_are_adapted():
         e.attrs, [te.placeholder((2, 3)), te.placeholder((4, 3))], e.checked_type
     )
     assert tuple(map(int, found.shape)) == (2, 4)
+
+
+class Noted:
+    """Records that have costs of implementations by the names of their results."""
+
+    def __init__(self, **costs):
+        self.costs = costs
+
+    def cost(self, op, outputs, target):
+        assert (op, target.kind.name) == ("exp", "llvm")
+        return self.costs.get(outputs[0].op.name)
+
+    def knobs(self, workload, target):
+        raise AssertionError("implementations with schedules have no knobs")
+
+
+@pytest.mark.parametrize(
+    ("costs", "name"),
+    [({}, "three"), ({"two": 2.0}, "two"), ({"two": 2.0, "three": 1.0}, "three"), ({"five": 0.1}, "three")],
+)
+def test_the_implementation_of_least_cost_on_record_goes_before_levels(costs, name):
+    x, t = te.placeholder((4, 2)), relay.TensorType((4, 2))
+    with temporary("exp", "FTVMStrategy", strategy), consulted(Noted(**costs)):
+        chosen, outputs = select_implementation(get("exp"), None, [x], t, "llvm")
+        plain, _ = select_implementation(get("exp"), None, [x], t, "llvm", use_autotvm=False)
+    assert (chosen.name, outputs[0].op.name, plain.name) == (name, name, "three")

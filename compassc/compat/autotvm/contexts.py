@@ -3,14 +3,40 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, ClassVar
 
 import numpy as np
 
-from .space import ConfigSpace, FallbackConfigEntity
+from compassc.relay.tuned import consulted
+from compassc.te.tensor import Operation, Tensor
+
+from .space import ConfigEntity, ConfigSpace, FallbackConfigEntity
 
 _log = logging.getLogger("autotvm")
+Workload = tuple[Any, ...]
+
+
+def get_workload(outs: Any, task_name: str | None = None) -> Workload | None:
+    """The workload that an operation behind these tensors knows, of a task where one is named."""
+    waiting: list[Operation] = [t.op for t in ([outs] if isinstance(outs, Tensor) else outs)]
+    seen: set[Operation] = set()
+    while waiting:
+        op = waiting.pop()
+        if op in seen:
+            continue
+        seen.add(op)
+        found = (op.attrs or {}).get("workload")
+        if found is not None and task_name in (None, found[0]):
+            return deserialized(found)
+        waiting += [t.op for t in op.input_tensors]
+    return None
+
+
+def deserialized(workload: Any) -> Workload:
+    """A workload with tuples where attributes or JSON have lists."""
+    return tuple(deserialized(x) if isinstance(x, (list, tuple)) else x for x in workload)
 
 
 class DispatchContext:
@@ -20,6 +46,7 @@ class DispatchContext:
 
     def __init__(self) -> None:
         self._around: list[DispatchContext | None] = []
+        self._entered: list[ExitStack] = []
 
     def query(self, target: object, workload: object) -> Any:
         """The configuration for a workload on a target."""
@@ -37,10 +64,48 @@ class DispatchContext:
     def __enter__(self) -> DispatchContext:  # noqa: PYI034 - typing.Self is younger than Python 3.10
         self._around.append(DispatchContext.current)
         DispatchContext.current = self
+        self._entered.append(ExitStack())
+        self._entered[-1].enter_context(consulted(self))
         return self
 
     def __exit__(self, *error: object) -> None:
         DispatchContext.current = self._around.pop()
+        self._entered.pop().close()
+
+    # what builds of Relay ask: see compassc.relay.tuned
+    def cost(self, op: str, outputs: Sequence[Tensor], target: Any) -> float | None:
+        """The cost of the configuration of a template's results; None for other results, and for those of fallbacks."""
+        workload = get_workload(outputs)
+        found = None if workload is None else self._measured(workload, target)
+        return None if found is None else found.cost
+
+    def knobs(self, workload: Workload, target: Any) -> Mapping[str, object] | None:
+        """The values of the configuration for a call of Relay; None where there is none."""
+        found = self._measured(workload, target)
+        return None if found is None else found.get_other_option()
+
+    def _measured(self, workload: Workload, target: Any) -> ConfigEntity | None:
+        """The configuration of a workload that was measured. That there is none is told in detail to who listens, and once to all."""
+        silent, FallbackContext.silent = FallbackContext.silent, True
+        try:
+            found = self.query(target, workload)
+        finally:
+            FallbackContext.silent = silent
+        if isinstance(found, ConfigEntity):
+            return found
+        _log.debug(
+            "Cannot find tuning records for:\n    target=%s\n    key=%s\nTVM will apply a default schedule which may negatively impact performance.",
+            target,
+            workload,
+        )
+        if not (silent or DispatchContext._told_of_missing):
+            DispatchContext._told_of_missing = True
+            _log.warning(
+                "One or more operators have not been tuned. Please tune your model for better performance. Use DEBUG logging level to see more details."
+            )
+        return None
+
+    _told_of_missing: ClassVar[bool] = False
 
 
 class ApplyConfig(DispatchContext):

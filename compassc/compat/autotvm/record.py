@@ -15,10 +15,10 @@ import numpy as np
 from compass_core import files
 from compassc.targets import Target, TargetError
 
-from .contexts import keys_of
+from .contexts import deserialized, keys_of
 from .measure import MeasureInput, MeasureResult
 from .space import ConfigEntity
-from .task import Task, deserialized, serialize_args
+from .task import Task, serialize_args
 
 AUTOTVM_LOG_VERSION = 0.2
 _WRITTEN_BY = "0.14.0"

@@ -10,13 +10,11 @@ from compassc import te
 from compassc.ir.exprs import Expr, FloatImm, IntImm, Var
 from compassc.targets import Target
 from compassc.te.schedule import Schedule
-from compassc.te.tensor import Operation, Tensor
+from compassc.te.tensor import Tensor
 
-from .contexts import ApplyConfig, DispatchContext
+from .contexts import ApplyConfig, DispatchContext, Workload, get_workload
 from .flops import compute_flop
 from .space import ConfigSpace
-
-Workload = tuple[Any, ...]
 
 
 class InstantiationError(ValueError):
@@ -119,27 +117,6 @@ def register_topi_schedule(task_name: str, func: Any = None) -> Any:
         return called
 
     return register if func is None else register(func)
-
-
-def get_workload(outs: Any, task_name: str | None = None) -> Workload | None:
-    """The workload that an operation behind these tensors knows, of a task where one is named."""
-    waiting: list[Operation] = [t.op for t in ([outs] if isinstance(outs, Tensor) else outs)]
-    seen: set[Operation] = set()
-    while waiting:
-        op = waiting.pop()
-        if op in seen:
-            continue
-        seen.add(op)
-        found = (op.attrs or {}).get("workload")
-        if found is not None and task_name in (None, found[0]):
-            return deserialized(found)
-        waiting += [t.op for t in op.input_tensors]
-    return None
-
-
-def deserialized(workload: Any) -> Workload:
-    """A workload with tuples where attributes or JSON have lists."""
-    return tuple(deserialized(x) if isinstance(x, (list, tuple)) else x for x in workload)
 
 
 def _flat(args: Any) -> list[Any]:

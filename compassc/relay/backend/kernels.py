@@ -12,7 +12,6 @@ from compass_runtime.packed import get_global_func
 from compassc import services, te
 from compassc.ir.exprs import Expr as KernelExpr
 from compassc.operators.implementations import HOSTS, implementations_for
-from compassc.relay.attributes import Attrs
 from compassc.relay.backend.referenced import referenced, tensors_of
 from compassc.relay.contrib import load
 from compassc.relay.equal import structural_equal, structural_hash
@@ -21,6 +20,7 @@ from compassc.relay.infer.errors import error
 from compassc.relay.operators import Op
 from compassc.relay.ops.declare import NoExpression
 from compassc.relay.strategy import OpImplementation, select_implementation
+from compassc.relay.tuned import knobs_of
 from compassc.relay.types import TupleType
 from compassc.relay.visit import post_order
 from compassc.targets import Target
@@ -71,15 +71,21 @@ class Kernels:
 
 def build_kernel(f: Function, target: Target, name: str) -> Module:
     """The module of a fused function: inputs first, then results."""
+    inputs, outputs, anchor = expressed(f, target)
+    if anchor is not None and anchor.implementation is not None and anchor.implementation.schedule is not None:
+        schedule = anchor.implementation.schedule(anchor.call.attrs, outputs, target)
+    else:
+        knobs = knobs_of(anchor.call, target) if anchor is not None else {}
+        schedule = services.default_schedule(outputs, target, **knobs)
+    return te.build(schedule, [*inputs, *outputs], target, name)
+
+
+def expressed(f: Function, target: Target) -> tuple[list[Tensor], list[Tensor], Chosen | None]:
+    """The parameters of a fused function, its results, and its most complex call, if it has calls."""
     chosen: list[Chosen] = []
     with implementations_for(target.kind.name):
         inputs, outputs = expressions(f, target, chosen)
-    anchor = max(chosen, key=lambda c: c.pattern, default=None)
-    if anchor is not None and anchor.implementation is not None and anchor.implementation.schedule is not None:
-        schedule = anchor.implementation.schedule(anchor.attrs, outputs, target)
-    else:
-        schedule = services.default_schedule(outputs, target)
-    return te.build(schedule, [*inputs, *outputs], target, name)
+    return inputs, outputs, max(chosen, key=lambda c: c.pattern, default=None)
 
 
 def build_external(f: Function) -> Module:
@@ -110,7 +116,7 @@ class Chosen:
 
     pattern: int
     implementation: OpImplementation | None
-    attrs: Attrs | None
+    call: Call
 
 
 def expressions(f: Function, target: Target, chosen: list[Chosen]) -> tuple[list[Tensor], list[Tensor]]:
@@ -165,9 +171,9 @@ def _call(e: Call, op: Op, args: Sequence[Tensor], target: Target, chosen: list[
     pattern = int(op.get_attr("TOpPattern") or 0)
     if op.get_attr("FTVMStrategy") is not None:
         implementation, outputs = select_implementation(op, e.attrs, args, e.checked_type, target)
-        chosen.append(Chosen(pattern, implementation, e.attrs))
+        chosen.append(Chosen(pattern, implementation, e))
         return outputs
-    chosen.append(Chosen(pattern, None, e.attrs))
+    chosen.append(Chosen(pattern, None, e))
     host = op.reference is not None and target.kind.name in HOSTS
     if op.compute is None and not host:
         raise error(

@@ -1,0 +1,114 @@
+"""Tasks of Relay programs: what their kernels for the host leave to be chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from compass_core.errors import UsageError
+from compassc import te, topi
+from compassc.ir.exprs import IntImm
+from compassc.pass_manager.context import PassContext
+from compassc.relay.backend.build import given_module, lowered, one_target
+from compassc.relay.backend.kernels import expressed, expressions
+from compassc.relay.expr import Call, Function
+from compassc.relay.module import IRModule
+from compassc.relay.operators import Op
+from compassc.relay.tuned import ANCHORS, KINDS, KNOBS, consulted, function_of, knobs_of
+from compassc.relay.visit import post_order
+from compassc.targets import Target
+from compassc.targets.target import NPU
+from compassc.te.schedule import Schedule
+from compassc.te.tensor import Tensor
+
+from .contexts import Workload, get_workload
+from .flops import compute_flop
+from .task import Task, create, get_config, template
+
+_SAME = {"nn.dense": "nn.contrib_dense_pack"}
+"""Operators that builds put in the place of others, whose weights they know."""
+
+
+class _Noted:
+    """Records without content, which note what they are asked for."""
+
+    def __init__(self, ops: Iterable[Op | str] | None) -> None:
+        names = None if ops is None else {getattr(op, "name", op) for op in ops}
+        self._ops = None if names is None else {*names, *(new for old, new in _SAME.items() if old in names)}
+        self.found: dict[tuple[Workload, str], Target] = {}
+
+    def cost(self, op: str, outputs: Sequence[Tensor], target: Target) -> None:
+        """Notes the template that an implementation is made of."""
+        workload = get_workload(outputs)
+        if workload is not None:
+            self._note(op, workload, target)
+
+    def knobs(self, workload: Workload, target: Target) -> None:
+        """Notes a call."""
+        self._note(str(workload[0]), workload, target)
+
+    def _note(self, op: str, workload: Workload, target: Target) -> None:
+        if self._ops is None or op in self._ops:
+            self.found.setdefault((workload, str(target)), target)
+
+
+def extract_from_program(
+    mod: Any, params: Mapping[str, Any] | None, target: Any, target_host: Any = None, ops: Iterable[Op | str] | None = None
+) -> list[Task]:  # fmt: skip
+    """The tasks of the kernels of a module or function, each once, in their order: those of sums of products, and of templates that
+    strategies use. `ops`: the operators that count. For an NPU they are of what its host computes; its layers are tuned by
+    `compassc tune`. UsageError for other targets."""
+    return extract_from_multiple_program([mod], [params], target, target_host, ops)
+
+
+def extract_from_multiple_program(
+    mods: Sequence[Any], params: Sequence[Mapping[str, Any] | None], target: Any, target_host: Any = None,
+    ops: Iterable[Op | str] | None = None,
+) -> list[Task]:  # fmt: skip
+    """The tasks of several programs, each once."""
+    chosen = one_target(target)
+    host = (chosen.host or Target.of("llvm")) if chosen.kind.name == NPU else chosen
+    if host.kind.name not in KINDS:
+        raise UsageError(
+            f"kernels of Relay for {host.kind.name} have no tasks: their schedules leave nothing to be chosen",
+            code="relay-target",
+            help=f"give one of {', '.join(KINDS)}, or an NPU by its name",
+        )
+    noted = _Noted(ops)
+    for mod, own in zip(mods, params, strict=True):
+        module = given_module(IRModule.from_expr(mod) if isinstance(mod, Function) else mod, own)
+        with PassContext(opt_level=3, disabled_pass=["AlterOpLayout"]), consulted(noted):
+            for f in _kernels(lowered(module, chosen).module):
+                _, _, anchor = expressed(f, host)
+                if anchor is not None and anchor.implementation is None:
+                    knobs_of(anchor.call, host)
+    return [create(str(w[0]), w[1:], t, target_host) for (w, _), t in noted.found.items()]
+
+
+def _kernels(module: IRModule) -> Iterable[Function]:
+    """The fused functions that a module calls, those of other compilers left out."""
+    for f in list(module.functions.values()):
+        for e in post_order(f) if isinstance(f, Function) else ():
+            if isinstance(e, Call) and isinstance(e.op, Function) and not e.op.attrs.get("Compiler"):
+                yield e.op
+
+
+def _described(tensor: Tensor) -> tuple[tuple[int, ...], str]:
+    return tuple(d.value for d in tensor.shape if isinstance(d, IntImm)), str(tensor.dtype)
+
+
+def _register(op: str) -> None:
+    def kernel(*args: Any) -> tuple[Schedule, list[Tensor]]:
+        *tensors, attributes = args
+        cfg, target, f = get_config(), Target.of(), function_of(op, [_described(t) for t in tensors], attributes)
+        for name, values in KNOBS.items():
+            cfg.define_knob(name, values)
+        cfg.add_flop(compute_flop(te.create_schedule(expressions(f, target, [])[1])))
+        inputs, outputs, _ = expressed(f, target)
+        return topi.schedule(outputs, target, **{n: cfg[n].value for n in KNOBS}), [*inputs, *outputs]
+
+    template(op, kernel)
+
+
+for _op in sorted(ANCHORS):
+    _register(_op)

@@ -1,0 +1,102 @@
+"""What builds ask records of tuning: which implementation of an operator is best, and with which knobs its kernel is scheduled.
+
+Within `consulted(records)` they are asked for each kernel of the host; without it nothing is. The workload of a call is plain values: the
+name of its operator, `("TENSOR", shape, dtype)` of each argument, and its attributes as pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Protocol
+
+from compassc.ir.errors import ExpressionError
+from compassc.relay.builders import call
+from compassc.relay.expr import Call, Function, Var
+from compassc.relay.module import IRModule
+from compassc.relay.operators import op_name
+from compassc.relay.passes import infer_type
+from compassc.relay.types import TensorType, is_dynamic
+from compassc.targets import Target
+from compassc.te.tensor import Tensor
+
+Workload = tuple[object, ...]
+ANCHORS = frozenset(
+    f"nn.{name}"
+    for name in """batch_matmul conv1d conv1d_transpose conv2d conv2d_transpose conv3d conv3d_transpose contrib_dense_pack dense
+    matmul""".split()
+)
+"""The operators whose kernels have knobs: sums of products."""
+KNOBS: Mapping[str, Sequence[int]] = {
+    "rows": (0, 1, 2, 3, 4, 6, 8),
+    "columns": (0, 1, 2, 3, 4),
+    "lanes": (0, 4, 8, 16, 32),
+    "blocks": (0, 1, 2, 4, 8, 16),
+}
+"""The values that knobs of their schedules have (`topi.schedules.Knobs`), the first what they are by default."""
+KINDS = ("llvm", "c")
+"""The kinds of targets that these are for."""
+
+
+class Records(Protocol):
+    """Where records are looked up."""
+
+    def cost(self, op: str, outputs: Sequence[Tensor], target: Target) -> float | None:
+        """The seconds on record for what an implementation of an operator computes; None where there is no record."""
+
+    def knobs(self, workload: Workload, target: Target) -> Mapping[str, object] | None:
+        """The knobs that are best on record for a workload; None where there is no record."""
+
+
+_consulted: ContextVar[Records | None] = ContextVar("records of tuning", default=None)
+records = _consulted.get
+"""`()`: the records that are asked here and now, or None."""
+
+
+@contextmanager
+def consulted(asked: Records) -> Iterator[None]:
+    """Within, builds ask these records."""
+    token = _consulted.set(asked)
+    try:
+        yield
+    finally:
+        _consulted.reset(token)
+
+
+def knobs_of(e: Call, target: Target) -> Mapping[str, object]:
+    """The knobs on record of the kernel of a call; none of its own without a record. ExpressionError for those that there are not."""
+    asked, workload = records(), workload_of(e, target)
+    found = asked.knobs(workload, target) if asked is not None and workload is not None else None
+    for name, value in (found or {}).items():
+        if type(value) is not int or value not in KNOBS.get(name, ()):
+            raise ExpressionError(
+                f"the record of {op_name(e)} sets {name} to {value!r}, which its kernels do not have", "tune it again"
+            )
+    return found or {}
+
+
+def workload_of(e: Call, target: Target) -> Workload | None:
+    """The workload of a call; None where its kernel has no knobs: for other operators and targets, and where sizes are open."""
+    types = [a.checked_type for a in e.args]
+    if op_name(e) not in ANCHORS or target.kind.name not in KINDS or any(map(is_dynamic, types)):
+        return None
+    tensors = [("TENSOR", t.concrete_shape, str(t.dtype)) for t in types if isinstance(t, TensorType)]
+    return op_name(e), *tensors, tuple((name, _plain(value)) for name, value in (e.attrs or {}).items())
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_plain, value))
+    return value if value is None or type(value) in (bool, int, float, str) else str(value)
+
+
+def function_of(
+    op: str, tensors: Sequence[tuple[Sequence[int], str]], attributes: Sequence[tuple[str, object]]
+) -> Function:
+    """The typed function of a call of an operator alone, of tensors of these shapes and types."""
+    params = [Var(f"p{i}", TensorType(shape, dtype)) for i, (shape, dtype) in enumerate(tensors)]
+    module = infer_type.run(IRModule.from_expr(Function(params, call(op, *params, **dict(attributes)))))
+    made = module["main"]
+    assert isinstance(made, Function)
+    return made
