@@ -355,6 +355,13 @@ MODULES: dict[str, Names] = {
     "tvm.tir.stmt": Names(like=("compassc.compat.nodes",)),
     "tvm.tir.analysis": Names(
         {n: f"{_IR_FUNCTIONS}:" for n in ("expr_deep_equal", "get_block_access_region", "verify_well_formed")}
+        | {"OOBChecker": "compassc.compat.block_passes:"}
+        | {
+            n: "compassc.compat.tir_analysis:"
+            for n in """calculate_allocated_bytes calculate_constant_bytes calculate_workspace_bytes detect_buffer_access_lca
+                estimate_tir_flops find_anchor_block get_block_read_write_region is_pure_function undefined_vars verify_gpu_code
+                verify_memory verify_ssa""".split()
+        }
     ),
     "tvm.tir.ir_builder": Names({n: "compassc.te.ir_builder:" for n in ("BufferVar", "IRBuilder", "create")}),
     "tvm.tir.schedule": Names(
@@ -386,7 +393,9 @@ MODULES: dict[str, Names] = {
     ),
     "tvm.tir.schedule.transform": Names({"tile_with_tensor_intrin": "compassc.tir.mapping:"}),
     "tvm.tir.transform": Names(
-        {n: _PASS_CONTEXT for n in ("Apply", "PrintIR", "prim_func_pass")}, like=("compassc.compat.transform",)
+        {n: _PASS_CONTEXT for n in ("Apply", "PrintIR", "prim_func_pass")}
+        | {"Filter": "compassc.compat.block_passes:"},
+        like=("compassc.compat.transform",),
     ),
     "tvm.transform": Names(_CONTEXTS),
     **{

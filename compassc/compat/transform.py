@@ -10,10 +10,13 @@ from compassc.ir import IRModule
 from compassc.ir.stmts import as_kernels
 
 from ..pass_manager.context import check_module
+from . import block_passes
 
 
 def __getattr__(name: str) -> Callable[[], Callable[[IRModule], IRModule]]:
     """The factory of a pass: called, it gives the function from module to module."""
+    if name in block_passes.PASSES:
+        return lambda: block_passes.named(name)
     try:
         found = pass_manager.pass_name(name)
     except UsageError:
@@ -28,4 +31,6 @@ def __getattr__(name: str) -> Callable[[], Callable[[IRModule], IRModule]]:
 
 
 def __dir__() -> list[str]:
-    return sorted([found.name for found in pass_manager.describe()] + list(pass_manager.KERNELS.aliases))
+    return sorted(
+        {found.name for found in pass_manager.describe()} | {*pass_manager.KERNELS.aliases, *block_passes.PASSES}
+    )

@@ -23,22 +23,22 @@ def _extent(axis: Any) -> int:
     return extent.value
 
 
-def _count(e: object) -> float:
-    """Of an expression: each arithmetic, comparison and logical operation is one, a sum is all of its turns."""
+def operations(e: object) -> float:
+    """The operations of an expression: each arithmetic, comparison and logical operation is one, a sum is all of its turns; indices do not count."""
     if isinstance(e, Reduce):
         turns = prod(map(_extent, e.axis))
-        return turns * (sum(map(_count, e.combiner.result)) + sum(map(_count, e.source)))
+        return turns * (sum(map(operations, e.combiner.result)) + sum(map(operations, e.source)))
     if isinstance(e, E.Select):
-        return _count(e.condition) + max(_count(e.true_value), _count(e.false_value))
+        return operations(e.condition) + max(operations(e.true_value), operations(e.false_value))
     if isinstance(e, E.Binary):
-        return 1 + _count(e.a) + _count(e.b)
+        return 1 + operations(e.a) + operations(e.b)
     if isinstance(e, E.Unary):
-        return 1 + _count(e.a)
+        return 1 + operations(e.a)
     if isinstance(e, E.Call):
-        return sum(map(_count, e.args))
-    if isinstance(e, ProducerLoad) or not isinstance(e, Expr):
+        return sum(map(operations, e.args))
+    if isinstance(e, (ProducerLoad, E.BufferLoad)) or not isinstance(e, Expr):
         return 0
-    return sum(map(_count, e.children()))
+    return sum(map(operations, e.children()))
 
 
 def compute_flop(sch: Schedule) -> float:
@@ -51,7 +51,7 @@ def compute_flop(sch: Schedule) -> float:
                 continue
             if not isinstance(op, ComputeOp):
                 raise FlopCalculationError(f"{op.name} is no computation of expressions")
-            total += prod(map(_extent, op.axis)) * sum(map(_count, op.body))
+            total += prod(map(_extent, op.axis)) * sum(map(operations, op.body))
     except FlopCalculationError as error:
         raise RuntimeError(
             f"FLOP estimator fails for this operator. Error msg: {error}. Please use `cfg.add_flop` to manually set FLOP for this operator"
