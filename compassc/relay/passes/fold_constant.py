@@ -74,18 +74,25 @@ def _call(before: Expr, after: Call, fold_qnn: bool) -> Expr:
         return after
     if op.name in _SHAPES and isinstance(before, Call) and (found := _extents(before, after)) is not None:
         return found
-    if op.stateful or op.reference is None or (op.get_attr("TNonComputational") and not fold_qnn):
-        return after
+    return computed(after, fold_qnn) or after
+
+
+def computed(made: Call, fold_qnn: bool = False) -> Expr | None:
+    """What a call of an operator gives; None where it is not computed before the program runs."""
+    op = made.op
+    assert isinstance(op, Op)
+    if not made.args or op.stateful or op.reference is None or (op.get_attr("TNonComputational") and not fold_qnn):
+        return None
     if op.name.startswith("qnn.") and not fold_qnn:
-        return after
-    arrays = values(after.args)
-    t = result_type(op, after) if arrays is not None else None
+        return None
+    arrays = values(made.args)
+    t = result_type(op, made) if arrays is not None else None
     if arrays is None or t is None:
-        return after
+        return None
     try:
-        return expression(op.reference(after.attrs, arrays, t))
+        return expression(op.reference(made.attrs, arrays, t))
     except CompassError:  # it may stand where it is never computed: whoever runs it is told
-        return after
+        return None
 
 
 def result_type(op: Op, made: Call) -> Type | None:
