@@ -28,7 +28,7 @@ from ..relay.operators import FIRST_LEVEL
 from ..te import intrinsics
 from ..te.opaque import body_of
 from ..tir.roots import RootBlock, is_root, root_block
-from . import nodes, relay_saving
+from . import nodes, relay_saving, te_saving
 
 FORMAT = "compassc-ir/2"
 _Relay = relay.Expr | relay.Type | Pattern | Clause | relay.IRModule | Attrs | DictAttrs
@@ -62,7 +62,7 @@ def get_first_structural_mismatch(lhs: Any, rhs: Any, map_free_vars: bool = Fals
 
 def save_json(node: object) -> str:
     """Anything of the IR as JSON text, which `load_json` reads: a module or function as its text, other nodes by their
-    fields, each once. UsageError for what has no such form, as Python functions among annotations."""
+    fields, each once, tensors and schedules of them with all that they are made of. UsageError for what has no such form, as Python functions among annotations."""
     if isinstance(node, (relay.IRModule, relay.Expr)):
         kind = "relay module" if isinstance(node, relay.IRModule) else "relay expression"
         return json.dumps({"format": FORMAT, "kind": kind, "text": node.astext()})
@@ -73,6 +73,8 @@ def save_json(node: object) -> str:
         parts = relay_saving.Packed()
         whole = parts.value(node)
         return json.dumps({"format": FORMAT, "kind": "relay parts", "root": whole, "nodes": parts.rows})
+    if te_saving.is_of_tensors(node):
+        return json.dumps({"format": FORMAT, "kind": "tensors", "text": te_saving.packed(node)})
     packed = _Packed()
     root = packed.value(node)
     return json.dumps({"format": FORMAT, "kind": "nodes", "root": root, "nodes": packed.nodes})
@@ -84,6 +86,8 @@ def load_json(text: str) -> Any:
         read = json.loads(text)
         if read["format"] != FORMAT or read["kind"] not in _KINDS:
             raise ValueError(read["format"])
+        if read["kind"] == "tensors":
+            return te_saving.unpacked(read["text"])
         if read["kind"] in _READERS:
             return _READERS[read["kind"]](read["text"], "<saved IR>")
         if read["kind"] == "relay parts":
@@ -97,7 +101,7 @@ def load_json(text: str) -> Any:
 
 
 _READERS: dict[str, Callable[[str, str], Any]] = {"relay module": relay.parse, "relay expression": relay.parse_expr}
-_KINDS = ("module", "function", "nodes", "relay parts", *_READERS)
+_KINDS = ("module", "function", "nodes", "relay parts", "tensors", *_READERS)
 
 
 def _graph(text: str, constants: bytes, path: str) -> Any:

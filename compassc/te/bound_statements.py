@@ -13,6 +13,7 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, PointerType, Type
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
+from compassc.ir.operators import binary
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.tensor_exprs import ProducerLoad, Reduce
 from compassc.ir.visit import Rewriter, Rewritten, rewrites, substitute
@@ -21,7 +22,7 @@ from compassc.te.errors import LowerError
 from compassc.te.opaque import Kernels, TensorIntrin
 from compassc.te.tensor import Tensor, tensor_of
 
-_ZERO = IntImm(INT32, 0)
+_ZERO, _ONE = IntImm(INT32, 0), IntImm(INT32, 1)
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,12 @@ class Target:
     def indices(self, inner: tuple[Expr, ...]) -> tuple[Expr, ...]:
         found = list(self.begin)
         for dim, index in zip(self.dims, inner):
-            found[dim] = Binary("add", found[dim], index)
+            found[dim] = binary("add", found[dim], index)
         return tuple(found)
 
     def strides(self) -> list[Expr]:
         """Elements between neighbours in each dimension of the part."""
-        steps = compact_strides(self.buffer.shape)
+        steps = compact_strides(self.buffer.shape or (_ONE,))  # flat memory has one dimension
         return [steps[dim] for dim in self.dims]
 
 

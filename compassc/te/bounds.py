@@ -265,14 +265,20 @@ def union(spans: list[Interval], facts: Arith) -> Region:
     simplify = Simplifier(facts).expr
     low, high = (simplify(e) for e in spans[0])
     for a, b in ((simplify(a), simplify(b)) for a, b in spans[1:]):
-        low = a if facts.compare("le", a, low) else low if facts.compare("le", low, a) else E.Binary("min", low, a)
-        high = b if facts.compare("ge", b, high) else high if facts.compare("ge", high, b) else E.Binary("max", high, b)
+        low = a if _at_most(a, low, facts) else low if _at_most(low, a, facts) else E.Binary("min", low, a)
+        high = b if _at_most(high, b, facts) else high if _at_most(b, high, facts) else E.Binary("max", high, b)
     extent = simplify(binary("add", binary("sub", high, low), IntImm(kind_of(low), 1)))
     if not isinstance(extent, IntImm):
         most = facts.difference(high, low)[1] + 1
         if most < _LARGEST:
             extent = IntImm(kind_of(low), most)
     return Region(low, extent, False)
+
+
+def _at_most(a: Expr, b: Expr, facts: Arith) -> bool:
+    """Whether an index of a tensor is never larger than another one. Indices do not wrap round: `i <= i + 2` for any `i`."""
+    apart = facts.linear(b).add(facts.linear(a), -1)
+    return facts.compare("le", a, b) is True or (not apart.terms and apart.const >= 0)
 
 
 # ----------------------------------------------------------------------------------------------------------- intervals

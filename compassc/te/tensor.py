@@ -171,6 +171,9 @@ class Tensor(DataProducer):
         return made.read() if len(given) == self.ndim else made.checked()
 
     def __call__(self, *indices: Any) -> Any:
+        """An element, by all indices; they may be one tuple or list."""
+        if len(indices) == 1 and isinstance(indices[0], (tuple, list)):
+            indices = tuple(indices[0])
         made = TensorSlice(self, tuple(_index(i) for i in indices))
         if len(indices) != self.ndim:
             raise made.incomplete()

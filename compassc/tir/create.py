@@ -15,9 +15,13 @@ from compassc.ir.names import NamePool, identifier
 from compassc.ir.operators import kind_of
 from compassc.ir.stmts import EXPRESSIONS, Body, PrimFunc, Stmt
 from compassc.ir.tensor_exprs import ProducerLoad, Reduce
-from compassc.ir.visit import all_exprs, rewrite
+from compassc.ir.visit import all_exprs, rename_vars, rewrite, walk_stmts
+from compassc.te.bound_statements import Target, bound
+from compassc.te.buffers import View
+from compassc.te.hybrid.op import HybridOp
 from compassc.te.lowering import parameters_of
 from compassc.te.machine import Machine
+from compassc.te.opaque import ExternOp
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, post_order, tensor_of
 from compassc.tir.blocks import Axis, add, new_block, view
 from compassc.tir.canonical import canonical
@@ -72,7 +76,7 @@ class _Functions:
                     f"'{op.name}' is needed but not among the arguments ({listed})", f"add {op.output(0)!r} to them"
                 )
             return
-        if not isinstance(op, ComputeOp):
+        if not isinstance(op, (ComputeOp, ExternOp)) or isinstance(op, HybridOp):
             raise ExpressionTypeError(f"'{op.name}' is a {op.kind}, for which there are no blocks")
         for tensor in op.outputs:
             if tensor not in self.buffers:
@@ -81,7 +85,10 @@ class _Functions:
                 buffer = Buffer(data, kind, tuple(tensor.shape) or (IntImm(INT32, 1),))
                 self.buffers[tensor] = buffer
                 self.allocations.append(S.Alloc(buffer))
-        self._compute(op)
+        if isinstance(op, ExternOp):
+            self._extern(op)
+        else:
+            self._compute(op)
 
     def layout_free(self, op: Operation, given: list[Any]) -> list[int]:
         """The parameters whose layout the attributes of an operation leave open."""
@@ -109,6 +116,19 @@ class _Functions:
             one = IntImm(kind_of(var), 1)
             body = (S.For(var, "serial", axis.dom.min, add(axis.dom.min, axis.dom.extent), one, body),)
         self.nests += body
+
+    def _extern(self, op: ExternOp) -> None:
+        """A block without axes of the statements of the user, on the buffers of the tensors."""
+        parts = {}
+        for own, tensor in [*zip(op.input_placeholders, op.inputs), *zip(op.output_placeholders, op.outputs)]:
+            dims = tuple(range(len(own.shape)))
+            parts[own.data] = View(own), Target(view(self.buffers[tensor]), (_ZERO,) * len(dims), dims)
+        body = tuple(bound(op.body, parts, op.kernels, f"'{op.name}'"))
+        inner = [v for s in walk_stmts(body) for v in S.defined(s) if v.nonneg]
+        body = rename_vars(
+            body, {v: Var(v.name, v.dtype) for v in inner}
+        )  # loops of such functions say it by their ranges
+        self.nests.append(new_block(self.blocks.take(identifier(op.name)), (), body))
 
     def _block(self, op: ComputeOp, name: str, roots: list[IterVar], loops: list[Var], make: Any) -> S.Block:
         axes = []

@@ -197,3 +197,106 @@ def test_sums_reach_as_far_as_another_axis_says():
     given, found = np.arange(10, dtype="f4"), np.zeros(10, "f4")
     tvm.build(s, [x, y], "llvm")(given, found)
     assert found.tolist() == [given[:n].sum() for n in range(10)]
+
+
+def saved_parts():
+    from tvm import te
+
+    a, b, c, s = chain(te, te.var("n"))
+    s[c].split(c.op.axis[0], 8)
+    k = te.reduce_axis((0, 4), "k")
+    total = te.compute((4,), lambda i: te.sum(c((i, k)) * 2, axis=k), name="total")
+    return {
+        "tensor": c,
+        "operation": b.op,
+        "schedule": s,
+        "list": [a, c],
+        "expression": c(1, 2) + 1,
+        "reduction": total,
+    }
+
+
+@pytest.mark.parametrize("part", ["tensor", "operation", "schedule", "list", "expression", "reduction"])
+def test_tensors_are_saved_with_what_they_are_made_of(part):
+    """What is read has the text of what was saved, is lowered to the same, and shares its axes."""
+    import tvm
+    from tvm import te
+
+    saved = saved_parts()[part]
+    again = tvm.ir.load_json(tvm.ir.save_json(saved))
+    assert type(again) is type(saved)
+    if part == "schedule":
+        texts = [te.schedule.ScheduleOps(s, te.schedule.InferBound(s)).script() for s in (saved, again)]
+        assert texts[0] == texts[1] and "i_outer" in texts[0]
+    else:
+        assert str(again) == str(saved)
+    if part == "reduction":
+        assert str(again.op.body) == str(saved.op.body) and again.op.reduce_axis[0] is again.op.body[0].axis[0]
+
+
+def test_saved_tensors_name_nothing_else():
+    """Text that would call anything else is refused before it does, and so are tensors with functions of Python."""
+    import base64
+    import json
+    import os
+    import pickle
+
+    import tvm
+    from tvm import te
+
+    class Other:
+        def __reduce__(self):
+            return os.getcwd, ()
+
+    saved = json.loads(tvm.ir.save_json(te.placeholder((4,), name="a")))
+    for payload in (pickle.dumps(Other()), pickle.dumps(saved_parts)[:-4], b"x"):
+        saved["text"] = base64.b64encode(payload).decode()
+        with pytest.raises(UsageError, match="no saved tensors"):
+            tvm.ir.load_json(json.dumps(saved))
+    a = te.placeholder((4,), name="a")
+    with pytest.raises(UsageError, match="parts of Python cannot be saved"):
+        tvm.ir.save_json(te.compute((4,), lambda i: a[i], attrs={"f": lambda: 0}))
+
+
+def test_neighbours_along_an_open_loop_are_a_constant_number():
+    """Indices do not wrap round: of `i - 1`, `i` and `i + 1` there are three, whatever `i` is."""
+    from tvm import te
+
+    n = te.var("n")
+    a = te.compute((n + 2,), lambda i: i, name="a")
+    b = te.compute((n,), lambda i: a[i + 2] + a[i] + a(i + 1), name="b")
+    s = te.create_schedule(b.op)
+    s[a].compute_at(s[b], b.op.axis[0])
+    assert te.schedule.InferBound(s)[a.op.axis[0]].extent.value == 3
+
+
+@pytest.mark.parametrize("shape", [(24,), (4, 6)])
+def test_statements_of_extern_are_a_block(shape):
+    """The block reads and writes its tensors, prints as script that is read as an equal function, and computes."""
+    import numpy as np
+    import tvm
+    from tvm import te
+
+    def statements(ins, outs):
+        ib = tvm.tir.ir_builder.create()
+        given, made = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        with ib.for_range(0, 24, name="i") as i:
+            at = (i,) if len(shape) == 1 else (i // 6, i % 6)
+            made[at] = given[at] + 1.0
+        return ib.get()
+
+    a = te.placeholder(shape, name="a")
+    b = te.compute(shape, lambda *i: a(*i) * 2, name="b")
+    c = te.extern(shape, [b], statements, name="c", dtype="float32")
+    d = te.compute(shape, lambda *i: c(*i) * 10, name="d")
+    function = te.create_prim_func([a, d])
+    tvm.ir.assert_structural_equal(tvm.script.from_source(function.script()), function)
+    s = tvm.tir.Schedule(function)
+    block = s.get(s.get_block("c"))
+    whole = ", ".join(f"0:{n}" for n in shape)
+    assert [str(r) for r in (*block.reads, *block.writes)] == [f"b[{whole}]", f"c[{whole}]"]
+    s.split(s.get_loops(s.get_block("d"))[0], [None, 2])
+    x = np.arange(24, dtype="float32").reshape(shape)
+    out = tvm.nd.array(np.zeros(shape, "float32"))
+    tvm.build(s.mod, target="llvm")(tvm.nd.array(x), out)
+    np.testing.assert_array_equal(out.numpy(), (x * 2 + 1) * 10)

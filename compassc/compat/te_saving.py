@@ -1,0 +1,62 @@
+"""Tensors, operations and schedules as text: pickled, and read back where it names classes of these alone."""
+
+from __future__ import annotations
+
+import base64
+import io
+import pickle
+
+from compass_core.errors import UsageError
+
+from ..ir.exprs import Expr
+from ..ir.iter_vars import IterVar, Range
+from ..ir.tensor_exprs import CommReducer, ProducerLoad, Reduce
+from ..ir.visit import walk_exprs
+from ..te.schedule import Schedule
+from ..te.schedule.stage import Stage
+from ..te.tensor import Operation, Tensor
+
+_SAVED = (Tensor, Operation, Schedule, Stage, IterVar, Range, CommReducer)
+_HOMES = tuple(
+    f"compassc.{name}"
+    for name in """ir.dtypes ir.exprs ir.iter_vars ir.node ir.stmts ir.tensor_exprs te.hybrid.op te.opaque te.schedule.annotation
+    te.schedule.record te.schedule.schedule te.schedule.stage te.schedule.trace te.tensor te.tensor_calls""".split()
+)
+"""The modules whose classes saved tensors are made of."""
+
+
+def is_of_tensors(given: object) -> bool:
+    """Whether something is made of tensors: it is saved as a whole, for axes are shared between its parts."""
+    if isinstance(given, (list, tuple)):
+        return any(map(is_of_tensors, given))
+    if isinstance(given, dict):
+        return any(map(is_of_tensors, given.values()))
+    if isinstance(given, Expr):
+        return any(isinstance(e, (ProducerLoad, Reduce)) for e in walk_exprs(given))
+    return isinstance(given, _SAVED)
+
+
+def packed(given: object) -> str:
+    """The text of what tensors are in. UsageError where a part is a function of Python."""
+    try:
+        return base64.b64encode(pickle.dumps(given)).decode()
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise UsageError(
+            f"a {type(given).__name__} with parts of Python cannot be saved: {error}", code="compat-name"
+        ) from None
+
+
+def unpacked(text: str) -> object:
+    """What `packed` wrote. UsageError for text that names anything else, of which nothing is called."""
+    try:
+        return _Reader(io.BytesIO(base64.b64decode(text, validate=True))).load()
+    except (pickle.UnpicklingError, EOFError) as error:
+        raise UsageError(f"these are no saved tensors: {error}", code="compat-name") from None
+
+
+class _Reader(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> object:
+        found = super().find_class(module, name) if module in _HOMES and "." not in name else None
+        if getattr(found, "__module__", None) != module:
+            raise pickle.UnpicklingError(f"'{module}.{name}' is no part of a tensor")
+        return found
