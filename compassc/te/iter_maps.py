@@ -20,6 +20,7 @@ from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Binary, Expr, IntImm, Unary, Var
 from compassc.ir.iter_vars import Range
 from compassc.ir.node import Node, node
+from compassc.ir.node import field as ir_field
 from compassc.ir.operators import as_expr, binary, kind_of
 from compassc.ir.visit import walk_exprs
 
@@ -32,12 +33,36 @@ class IterMapLevel(IntEnum):
     NoCheck = 3
 
 
+def _source(source: object) -> Node:
+    return source if isinstance(source, Node) else as_expr(source)
+
+
+def _extent(extent: object) -> Expr:
+    return as_expr(extent)
+
+
+def _lower_factor(lower_factor: object) -> Expr:
+    return as_expr(lower_factor)
+
+
+def _scale(scale: object) -> Expr:
+    return as_expr(scale)
+
+
+def _base(base: object) -> Expr:
+    return as_expr(base)
+
+
+def _args(args: Sequence[IterSplitExpr]) -> tuple[IterSplitExpr, ...]:
+    return tuple(args)
+
+
 @node()
 class IterMark(Node):
     """A number that counts from 0 to `extent`: a variable, or an `IterSumExpr` of parts of others."""
 
-    source: Node
-    extent: Expr
+    source: Node = ir_field(normalise=_source)
+    extent: Expr = ir_field(normalise=_extent)
 
 
 @node()
@@ -45,9 +70,9 @@ class IterSplitExpr(Node):
     """A part of a mark: `(source // lower_factor) % extent * scale`."""
 
     source: IterMark
-    lower_factor: Expr
-    extent: Expr
-    scale: Expr
+    lower_factor: Expr = ir_field(normalise=_lower_factor)
+    extent: Expr = ir_field(normalise=_extent)
+    scale: Expr = ir_field(normalise=_scale)
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -59,8 +84,8 @@ class IterSplitExpr(Node):
 class IterSumExpr(Node):
     """A sum of parts and of a base that no loop changes."""
 
-    args: tuple[IterSplitExpr, ...]
-    base: Expr
+    args: tuple[IterSplitExpr, ...] = ir_field(normalise=_args)
+    base: Expr = ir_field(normalise=_base)
 
 
 def mark_key(mark: IterMark) -> tuple[object, ...]:

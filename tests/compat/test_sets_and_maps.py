@@ -142,6 +142,10 @@ def test_maps_are_the_indices_and_reach_what_they_say(indices, x_turns, y_turns,
 def test_marks_of_fused_indices():
     iters = {X: Range(0, 10), Y: Range(0, 9)}
     (total,) = M.detect_iter_map([(Y // 3) * 6 + (X // 5) * 3 + Y % 3], iters).indices
+    xs, ys = M.IterMark(X, 10), M.IterMark(Y, 9)
+    parts = [M.IterSplitExpr(ys, 3, 3, 6), M.IterSplitExpr(xs, 5, 2, 3), M.IterSplitExpr(ys, 1, 3, 1)]
+    whole = M.IterMark(M.IterSumExpr(parts, 0), 18)
+    assert_structural_equal(total, M.IterSumExpr([M.IterSplitExpr(whole, 1, 18, 1)], 0))
     mark = total.args[0].source
     assert mark.extent.value == 18 and [p.scale.value for p in mark.source.args] == [6, 3, 1]
     sums = M.normalize_to_iter_sum(X * 3 + Y * 20 + Z, iters)
