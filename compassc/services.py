@@ -46,6 +46,10 @@ tensor_operator = Service()
 """`(name, *operands) -> Tensor`: the expression of an operator."""
 create_prim_func = Service()
 """`(ops, index_dtype_override) -> PrimFunc`: the function of blocks that computes tensors."""
+tune_program = Service()
+"""`(model, target, records, **options) -> str`: the file of records of a model's kernels for the host, searched for here."""
+compile_program = Service()
+"""`(model, target, tuning_records=None, **options)`: a package of a model, its kernels from such records."""
 machine = Service()
 """`(target) -> Machine`: what schedules are lowered for, for a target (None: the current one)."""
 build = Service()

@@ -194,7 +194,9 @@ MODULES: dict[str, Names] = {
     ),
     "tvm.driver": Names(_from(framework="build lower")),
     "tvm.driver.tvmc": Names(
-        {n: f"{_RELAY}.tvmc:" for n in ("TVMCException", "TVMCImportError", "compile", "load", "run")} | _TVMC
+        {n: f"{_RELAY}.tvmc:" for n in ("TVMCException", "TVMCImportError", "load", "run")}
+        | {n: "compassc.compat.tvmc_tuning:" for n in ("compile", "tune")}
+        | _TVMC
     ),
     **{
         f"tvm.driver.tvmc.{module}": Names({n: f"{_RELAY}.tvmc:" for n in names.split()})

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import tarfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -119,6 +121,19 @@ def test_layouts_and_targets(folder, tmp_path):
         assert result.times is not None and len(result.times.results) == 2
 
 
+def test_records_of_hosts_are_searched_and_taken(tmp_path):
+    x, w = relay.var("x", shape=(4, 16)), relay.const(np.arange(512, dtype="float32").reshape(32, 16) / 512)
+    model, records = tmp_path / "net.relay", str(tmp_path / "net.log")
+    model.write_text(InferType()(IRModule.from_expr(relay.Function([x], built("nn.dense", x, w)))).astext())
+    compassc("tune", str(model), "-o", records, "--trials", "2")
+    (record,) = {tuple(json.loads(line)["input"][:2]) for line in Path(records).read_text().splitlines()}
+    assert record == ("llvm -keys=cpu", "nn.dense")
+    compassc("compile", str(model), "-o", str(tmp_path / "tuned.tar"), "--tuning-records", records)
+    given = np.ones((4, 16), "float32")
+    result = tvmc.run(tvmc.TVMCPackage(tmp_path / "tuned.tar"), inputs={"x": given})
+    np.testing.assert_allclose(result.outputs["output_0"], given @ w.array.T, rtol=1e-5)
+
+
 def test_what_cannot_be_used_is_refused(folder, tmp_path):
     package = folder / "net.tar"
     cases = {
@@ -130,7 +145,10 @@ def test_what_cannot_be_used_is_refused(folder, tmp_path):
         ("compile", str(folder / "net.relay"), "--model-format", "onnx"): "not called as files of the format onnx",
         ("compile", str(folder / "net.relay"), "--dump-code", "asm"): "no text of the kind asm",
         ("compile", str(folder / "net.relay"), "--target", "llvm, llvm, c"): "3 targets are given",
-        ("tune", str(folder / "net.relay"), "-o", str(tmp_path / "r")): "records are of NPUs",
+        ("compile", str(folder / "net.relay"), "--tuning-records", str(folder / "net.relay")): "holds no records",
+        ("tune", str(folder / "net.relay"), "-o", str(tmp_path / "r")): "leaves anything to be chosen",
+        ("tune", str(folder / "net.relay"), "--target", "cuda", "-o", str(tmp_path / "r")): "have no tasks",
+        ("tune", str(folder / "net.relay"), "--parallel", "2", "-o", str(tmp_path / "r")): "one by one",
     }
     for words, why in cases.items():
         with pytest.raises(CompassError, match=why) as caught:

@@ -9,13 +9,15 @@ from pathlib import Path
 import click
 
 from compass_core.errors import UsageError
+from compassc import services
 from compassc.cli import options
 from compassc.cli.console import Console, artifact
 
 EXAMPLE = """\
 compassc tvmc compile model.onnx --target X2_1204 -o model.tar
 compassc tvmc run model.tar -i inputs.npz -o outputs.npz --print-time
-compassc tvmc tune model.onnx --target X2_1204 -o records.jsonl"""
+compassc tvmc tune model.onnx --target X2_1204 -o records.jsonl
+compassc tvmc tune model.onnx --target llvm --trials 200 -o records.log"""
 
 
 def _shapes(ctx: click.Context, param: click.Parameter, text: str | None) -> Mapping[str, Sequence[object]]:
@@ -73,6 +75,7 @@ def command() -> None:
 @click.option("--mixed-precision", is_flag=True, help="Compute in float16 where that is usual.")
 @click.option("--dump-code", callback=_words, default="", metavar="relay", help="Write the optimised program, too.")
 @click.option("--dump-offloads", default="", metavar="FILE|-", help="Tell which operator runs where.")
+@click.option("--tuning-records", type=options.INPUT, metavar="FILE", help="Kernels of the host by records of tune.")
 @options.talk_options
 @click.pass_obj
 def compile_(
@@ -91,13 +94,13 @@ def compile_(
 
     console.inputs.append(source)
     chosen = {name: value for name, value in given.items() if value}
-    tvmc.compile(
+    services.compile_program(
         tvmc.load(source, model_format, shapes),
         target,
         package_path=str(output),
         mod_name=module_name,
         pass_context_configs=pass_config,
-        **chosen,  # type: ignore[arg-type]  # by the names of the options
+        **chosen,
     )
     console.made(output)
 
@@ -162,16 +165,19 @@ def tune(
     timeout: float,
     parallel: int,
 ) -> None:
-    """Search the best programs for the layers of a model (compassc tune)."""
+    """Search the best programs for the layers of a model (compassc tune), or for a host's kernels of it."""
     from compassc.cli.commands.tune import command as search
-    from compassc.relay.tvmc import TVMCException, target_of
+    from compassc.relay.tvmc import TVMCException, load, target_of
     from compassc.targets.target import NPU
 
     chosen = target_of(target)
     if chosen.kind.name != NPU:
-        raise TVMCException(
-            f"programs of {chosen.kind.name} are not searched for: records are of NPUs", "give one: --target X2_1204"
-        )
+        if parallel != 1:
+            raise TVMCException("kernels of a host are measured one by one", "leave --parallel out")
+        limits = {"trials": trials, "early_stopping": early_stopping, "timeout": timeout}
+        services.tune_program(load(source, model_format, shapes), target, str(output), **limits)
+        ctx.obj.made(output)
+        return
     if any(not isinstance(n, int) for shape in shapes.values() for n in shape):
         raise TVMCException("an extent is open", "give all of them in --input-shapes")
     ctx.invoke(
