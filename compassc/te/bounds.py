@@ -276,9 +276,13 @@ def union(spans: list[Interval], facts: Arith) -> Region:
 
 
 def _at_most(a: Expr, b: Expr, facts: Arith) -> bool:
-    """Whether an index of a tensor is never larger than another one. Indices do not wrap round: `i <= i + 2` for any `i`."""
+    """Whether an index of a tensor is never larger than another one. Signed ones do not wrap round: `i <= i + 2` for any `i`."""
+    if facts.compare("le", a, b):
+        return True
+    if kind_of(a).is_uint or kind_of(b).is_uint:  # `i - 1` is `i + 4294967295`
+        return False
     apart = facts.linear(b).add(facts.linear(a), -1)
-    return facts.compare("le", a, b) is True or (not apart.terms and apart.const >= 0)
+    return not apart.terms and apart.const >= 0
 
 
 # ----------------------------------------------------------------------------------------------------------- intervals

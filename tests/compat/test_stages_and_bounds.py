@@ -270,6 +270,19 @@ def test_neighbours_along_an_open_loop_are_a_constant_number():
     assert te.schedule.InferBound(s)[a.op.axis[0]].extent.value == 3
 
 
+def test_neighbours_by_unsigned_indices_are_both_computed():
+    """`u - 1` is below `u`, though it is the sum of `u` and a large number."""
+    from tvm import te
+
+    n = te.var("n")
+    a = te.compute((n + 2,), lambda i: i, name="a")
+    b = te.compute((n,), lambda i: a[(i + 1).astype("uint32")] + a[(i + 1).astype("uint32") - te.const(1, "uint32")])
+    s = te.create_schedule(b.op)
+    s[a].compute_at(s[b], b.op.axis[0])
+    least = te.schedule.InferBound(s)[a.op.axis[0]].min
+    assert least.op == "min" and least.dtype == "uint32"
+
+
 @pytest.mark.parametrize("shape", [(24,), (4, 6)])
 def test_statements_of_extern_are_a_block(shape):
     """The block reads and writes its tensors, prints as script that is read as an equal function, and computes."""
