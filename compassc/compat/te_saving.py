@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import io
 import pickle
+import pickletools
 
-from compass_core.errors import UsageError
+from compass_core.errors import CompassError, UsageError
 
 from ..ir.exprs import Expr
 from ..ir.iter_vars import IterVar, Range
+from ..ir.node import restored
 from ..ir.tensor_exprs import CommReducer, ProducerLoad, Reduce
 from ..ir.visit import walk_exprs
 from ..te.schedule import Schedule
@@ -23,6 +25,12 @@ _HOMES = tuple(
     te.schedule.record te.schedule.schedule te.schedule.stage te.schedule.trace te.tensor te.tensor_calls""".split()
 )
 """The modules whose classes saved tensors are made of."""
+
+_DAMAGED = (
+    pickle.UnpicklingError, EOFError, ValueError, IndexError, KeyError, AttributeError, TypeError, OverflowError, MemoryError,
+    ImportError, RecursionError, AssertionError, CompassError,
+)  # fmt: skip
+"""What reading raises where a text was changed: the reader's own errors, and those of the classes that get what they never had."""
 
 
 def is_of_tensors(given: object) -> bool:
@@ -49,14 +57,24 @@ def packed(given: object) -> str:
 def unpacked(text: str) -> object:
     """What `packed` wrote. UsageError for text that names anything else, of which nothing is called."""
     try:
-        return _Reader(io.BytesIO(base64.b64decode(text, validate=True))).load()
-    except (pickle.UnpicklingError, EOFError) as error:
+        data = base64.b64decode(text, validate=True)
+        _check_sizes(data)
+        return _Reader(io.BytesIO(data)).load()
+    except _DAMAGED as error:
         raise UsageError(f"these are no saved tensors: {error}", code="compat-name") from None
+
+
+def _check_sizes(data: bytes) -> None:
+    """UnpicklingError where a text asks for more memory than it has itself: for buffers, or for a place far out in the memo."""
+    for op, argument, _ in pickletools.genops(data):
+        far = op.name in ("PUT", "BINPUT", "LONG_BINPUT") and isinstance(argument, int) and argument > len(data)
+        if far or "BUFFER" in op.name or op.name == "BYTEARRAY8":
+            raise pickle.UnpicklingError(f"it has {op.name} {argument!s:.20}")
 
 
 class _Reader(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> object:
         found = super().find_class(module, name) if module in _HOMES and "." not in name else None
-        if getattr(found, "__module__", None) != module:
+        if not (isinstance(found, type) and found.__module__ == module or found is restored):
             raise pickle.UnpicklingError(f"'{module}.{name}' is no part of a tensor")
         return found

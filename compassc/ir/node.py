@@ -133,10 +133,10 @@ class Node:
         return type(self)(**{**values, **changes})
 
     def __reduce__(self) -> Any:
-        return _again, (type(self), {f.name: getattr(self, f.name) for f in self.declared})
+        return restored, (type(self), {f.name: getattr(self, f.name) for f in self.declared})
 
 
-def _again(cls: type[_N], values: dict[str, object]) -> _N:
+def restored(cls: type[_N], values: dict[str, object]) -> _N:
     """A node that was pickled."""
     return cls(**values)
 
