@@ -166,7 +166,7 @@ def test_lists_and_names_that_are_read_again_count(name, monkeypatch):
     """Each step of a chain of sequences copies the one before; each step of a loop looks at all names of its body."""
     if name == "sequences":
         monkeypatch.setattr(
-            "compassc.importers.building.COMPUTED_BYTES", limits.COMPUTED_BYTES._replace(most=20_000, per_byte=0)
+            "compassc.importers.accounts.COMPUTED_BYTES", limits.COMPUTED_BYTES._replace(most=20_000, per_byte=0)
         )
         chain = " ".join(f"s{i + 1} = SequenceInsert(s{i}, x)" for i in range(100))
         nodes = f"s0 = SequenceConstruct(x) {chain} i = Constant<value_int = 0>() y = SequenceAt(s100, i)"

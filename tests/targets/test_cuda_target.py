@@ -269,8 +269,8 @@ def test_virtual_threads_are_unrolled(device):
 
 
 def test_threads_that_would_wait_for_ever_are_refused():
-    s, args = shared_matmul(16, 16, 16, threads=16)
-    with pytest.raises(te.LowerError, match="is not bound to all that threadIdx.x has"):
+    s, args = shared_matmul(16, 16, 16, depth=16, threads=16)
+    with pytest.raises(te.LowerError, match="is not bound to all that threadIdx.[xy] has"):
         te.build(s, args, "cuda")
     s, args = shared_matmul(256, 256, 4096, tile=32, depth=512)
     with pytest.raises(
