@@ -128,7 +128,7 @@ class TrackerSession:
             except (RPCError, OSError) as error:
                 if getattr(error, "code", "") == "rpc-silent":
                     raise RPCError(
-                        f"no server of the key '{key}' was free within {wait:g} seconds", code="rpc-busy"
+                        f"no server of the key '{key}' was free within {wait:.1f} seconds", code="rpc-busy"
                     ) from None
                 last = error if isinstance(error, CompassError) else None
                 continue
