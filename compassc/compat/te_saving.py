@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import pickle
 import pickletools
@@ -26,6 +27,7 @@ _HOMES = tuple(
 )
 """The modules whose classes saved tensors are made of."""
 
+_SEAL = 32
 _DAMAGED = (
     pickle.UnpicklingError, EOFError, ValueError, IndexError, KeyError, AttributeError, TypeError, OverflowError, MemoryError,
     ImportError, RecursionError, AssertionError, CompassError,
@@ -47,17 +49,25 @@ def is_of_tensors(given: object) -> bool:
 def packed(given: object) -> str:
     """The text of what tensors are in. UsageError where a part is a function of Python."""
     try:
-        return base64.b64encode(pickle.dumps(given)).decode()
+        return sealed(pickle.dumps(given))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise UsageError(
             f"a {type(given).__name__} with parts of Python cannot be saved: {error}", code="compat-name"
         ) from None
 
 
+def sealed(data: bytes) -> str:
+    """The text of pickled data, with a sum by which it is known whether it was changed."""
+    return base64.b64encode(hashlib.sha256(data).digest() + data).decode()
+
+
 def unpacked(text: str) -> object:
-    """What `packed` wrote. UsageError for text that names anything else, of which nothing is called."""
+    """What `packed` wrote. UsageError for text that was changed, and for one that names anything else, of which nothing is called."""
     try:
-        data = base64.b64decode(text, validate=True)
+        whole = base64.b64decode(text, validate=True)
+        seal, data = whole[:_SEAL], whole[_SEAL:]
+        if hashlib.sha256(data).digest() != seal:
+            raise pickle.UnpicklingError("the text was changed")
         _check_sizes(data)
         return _Reader(io.BytesIO(data)).load()
     except _DAMAGED as error:

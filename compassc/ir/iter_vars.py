@@ -26,6 +26,10 @@ class IterKind(IntEnum):
     PARALLELIZED = 7
     TENSORIZED = 8
 
+    def __reduce_ex__(self, _protocol: object) -> tuple[object, ...]:
+        """By its number: some versions of Python would write a call of getattr, which readers of tensors refuse."""
+        return IterKind, (int(self),)
+
 
 class Range:
     """The whole numbers from `min` on, `extent` of them."""
