@@ -78,6 +78,26 @@ def calls(a, b):
     return d
 
 
+def variables(a, b, n):
+    """Variables and parameters that change in loops and conditions, that swap, and that loops end at."""
+    c = output_tensor((8,), "float32")
+    x, y = 1.0, 2.0
+    pair = (x, x + b[0])
+    if a[0] > 2.0:
+        n = 5
+    for i in range(8):
+        x, y = y, (x + y) * 0.5
+        n += 1
+        c[i] = x * a[i] + n
+    c[0], c[1] = c[1], c[0]
+    last = 2
+    for i in range(last):
+        last = 4
+        c[i] = c[i] * pair[0] + pair[1] + (2 and 3)
+    c[7] = last
+    return c
+
+
 def built(tensors, a, b, schedule=None):
     """What the host computes of tensors."""
     listed = tensors if isinstance(tensors, list) else [tensors]
@@ -174,6 +194,38 @@ def test_loops_stay_in_order_where_turns_depend_on_each_other():
         te.lower(s, [A, B, c], target="llvm")
 
 
+def test_numbers_are_variables_where_they_change(arrays):
+    script = te.hybrid.script(variables)
+    expected = script(*(x.copy() for x in arrays), 3)
+    np.testing.assert_allclose(built(script(A, B, 3), *arrays)[0], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("step", ["split", "fuse", "reorder"])
+def test_loops_that_end_at_others_are_changed_from_the_inside(step, arrays):
+    def below(a, b):
+        c = output_tensor((8, 8), "float32")
+        for i in range(8):
+            for j in range(8):
+                c[i, j] = b[j]
+        for i in range(8):
+            for j in range(i + 1):
+                c[i, j] = a[i] * j
+        return c
+
+    script = te.hybrid.script(below)
+    tensor = script(A, B)
+    outer, inner = tensor.op.axis[2:]
+    schedule = te.create_schedule(tensor.op)
+    schedule[tensor].split(inner, 3)
+    expected = script(*(x.copy() for x in arrays))
+    np.testing.assert_allclose(built(tensor, *arrays, schedule)[0], expected, rtol=1e-5)
+    stage = (changed := te.create_schedule(tensor.op))[tensor]
+    apply = {"split": lambda: stage.split(outer, 3), "fuse": lambda: stage.fuse(outer, inner)}
+    apply.get(step, lambda: stage.reorder(inner, outer))()
+    with pytest.raises(CompassError, match="the turns of the loop 'j' depend on 'i'"):
+        built(tensor, *arrays, changed)
+
+
 def test_scripts_stand_between_other_stages(arrays):
     a, b = arrays
     plus = te.compute((8,), lambda i: A[i] + B[i], name="plus")
@@ -207,13 +259,21 @@ def test_what_a_script_asserts_is_raised():
         ("for i in range(4): return c", "a script returns at its end"),
         ("d = output_tensor((4,), 'float32')", "does not return all"),
         ("i = 0", ""),
+        ("for i in range(4): c[i] = 1.0\n    c[0] = c[i]", "'i' has no value here"),
+        ("d = c\n    for i in range(4): d = a", "would stand for something else"),
+        ("s = 0\n    for i in range(4): s = s + a[i]", "int32 by its first value, and gets float32"),
+        ("FACTOR = FACTOR + 1", "'FACTOR' has no value here"),
+        ("c[-1] = 1.0", "the element -1 is outside of a size of 4"),
+        ("c[0] = a[8]", "the element 8 is outside"),
     ],
 )
 def test_what_is_no_script_is_refused_at_its_line(line, message, tmp_path):
     from importlib.util import module_from_spec, spec_from_file_location
 
     file = tmp_path / "written.py"
-    file.write_text(f"def written(a, n):\n    c = output_tensor((4,), 'float32')\n    {line}\n    return c\n")
+    file.write_text(
+        f"FACTOR = 3\ndef written(a, n):\n    c = output_tensor((4,), 'float32')\n    {line}\n    return c\n"
+    )
     spec = spec_from_file_location("written", file)
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -224,4 +284,5 @@ def test_what_is_no_script_is_refused_at_its_line(line, message, tmp_path):
     with pytest.raises(CompassError, match=message) as refused:
         script(A, te.size_var("n"))
     if "return all" not in message:
-        assert str(refused.value.span).startswith(f"{file}:3:")
+        last = 4 + line.count("\n")
+        assert str(refused.value.span).startswith((f"{file}:4:", f"{file}:{last}:"))

@@ -12,7 +12,7 @@ from compassc.ir.iter_vars import IterVar
 from compassc.ir.node import Statements
 from compassc.ir.operators import binary, kind_of
 from compassc.ir.stmts import Body
-from compassc.ir.visit import all_exprs, substitute_body, walk_stmts
+from compassc.ir.visit import all_exprs, substitute_body, walk_exprs, walk_stmts
 from compassc.te.errors import LowerError
 from compassc.te.opaque import ExternOp
 from compassc.te.schedule.relations import leaf_extents, predicates, root_values, roots_of
@@ -86,6 +86,7 @@ class _Nest:
     def made(self) -> Body:
         """All statements, with the new loops in the place of the old ones."""
         stage = self.stage
+        self._check_sizes()
         extents = leaf_extents(stage)
         leaves = [a for a in stage.leaf_iter_vars if self._is_mine(a)]
         if self._order_of_roots(leaves) != self.own:
@@ -104,6 +105,18 @@ class _Nest:
             zero, one = IntImm(kind_of(counter), 0), IntImm(kind_of(counter), 1)
             body = (S.For(counter, "serial", zero, extents[axis], one, body),)
         return _replaced(self.op.body, self.chain[0], body)
+
+    def _check_sizes(self) -> None:
+        """LowerError where the turns of a loop depend on the turn of a loop around it that is no longer there."""
+        gone = {a.as_expr() for a in self.touched}
+        for a in self.own:
+            assert a.dom is not None
+            for e in (*walk_exprs(a.dom.min), *walk_exprs(a.dom.extent)):
+                if e in gone:
+                    raise LowerError(
+                        f"'{self.stage.label}': the turns of the loop '{a.name}' depend on '{e}', which steps have changed",
+                        "leave the loops around it as they are",
+                    )
 
     def _is_mine(self, axis: IterVar) -> bool:
         roots = roots_of(self.stage, axis)

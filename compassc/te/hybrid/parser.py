@@ -5,16 +5,18 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from compass_core.errors import CompassError, Span
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import BOOL, INT32, DataType, pointer_type
 from compassc.ir.expr_op import ExprOp
-from compassc.ir.exprs import Buffer, Expr, IntImm, Var
+from compassc.ir.exprs import Buffer, BufferLoad, Expr, IntImm, Var
 from compassc.ir.iter_vars import IterKind, IterVar, Range
 from compassc.ir.operators import as_expr, binary, cast, data_type, divide, kind_of
 from compassc.ir.stmts import Stmt
+from compassc.ir.visit import walk_exprs
 from compassc.te import inverse, math
 from compassc.te.buffers import View, declared
 from compassc.te.construct import shape_of
@@ -91,8 +93,9 @@ class _Script:
         file = inspect.getsourcefile(source) or "<script>"
         indent = len(lines[0]) - len(lines[0].lstrip())
         body = _Body(self, dict(zip(names, args)), outer, (file, first - 1, indent))
-        body.once = _assigned_once(tree)
+        body.assigned = _assignments(tree)
         self.depth += 1
+        body.remember_parameters(tree)
         body.block(tree.body)
         self.depth -= 1
         return body.returned
@@ -144,8 +147,17 @@ class _Body:
     ) -> None:
         self.script, self.names, self.outer, self.place = script, names, outer, place
         self.returned: Value = None
-        self.once: set[str] = set()
-        """The names that are assigned to in one place."""
+        self.assigned: Mapping[str, int] = {}
+        """How many statements of the script assign to a name."""
+        self.outside: frozenset[str] = frozenset()
+        """The names that the block around the loop or condition knows which is being parsed."""
+
+    def remember_parameters(self, script: ast.FunctionDef) -> None:
+        """Gives the parameters memory that are numbers and are assigned to."""
+        for parameter in script.args.args:
+            given = self.names[parameter.arg]
+            if parameter.arg in self.assigned and isinstance(given, (bool, int, float, ExprOp)):
+                self.variable(parameter, given)
 
     def error(self, node: ast.AST, message: str, help: str = "") -> HybridError:
         return HybridError(message, self.span(node), help)
@@ -186,14 +198,15 @@ class _Body:
 
     def inner(self, statements: Sequence[ast.stmt]) -> tuple[Stmt, ...]:
         """The statements of a block of its own, whose new names end with it."""
-        before, names = self.script.level, dict(self.names)
-        self.script.level = []
+        before, outside = self.script.level, self.outside
+        self.script.level, self.outside = [], frozenset(self.names)
         for node in statements:
             if isinstance(node, ast.Return):
                 raise self.error(node, "a script returns at its end, outside of loops and conditions")
             self.statement(node)
         made, self.script.level = tuple(self.script.level), before
-        self.names = {name: value for name, value in self.names.items() if name in names}
+        self.names = {name: value for name, value in self.names.items() if name in self.outside}
+        self.outside = outside
         return made
 
     def on_For(self, node: ast.For) -> None:
@@ -213,12 +226,13 @@ class _Body:
         begin, end = (0, args[0]) if len(args) == 1 else args
         if any(isinstance(a, (float, View, tuple, str)) for a in (begin, end)):
             raise self.error(node.iter, "the ends of a loop are whole numbers")
-        start, stop = as_expr(begin), as_expr(end)
+        start, stop = as_expr(self.held(begin)), as_expr(self.held(end))
         axis = IterVar(Range(start, stop), node.target.id, IterKind.DATA_PARALLEL)
         if not self.script.depth > 1:
             self.script.axis.append(axis)
         self.names[node.target.id] = axis.as_expr()
         body = self.inner(node.body)
+        self.names.pop(node.target.id, None)
         one = IntImm(kind_of(axis.as_expr()), 1)
         self.script.level.append(S.For(axis.as_expr(), kind, start, stop, one, body))
 
@@ -265,10 +279,20 @@ class _Body:
         if isinstance(target, ast.Tuple):
             if not isinstance(value, tuple) or len(value) != len(target.elts):
                 raise self.error(node, f"{len(target.elts)} names get something else than so many values")
-            for one, part in zip(target.elts, value):
+            for one, part in zip(target.elts, self.held(value)):
                 self.assign(one, part)
         else:
-            self.assign(target, value)
+            self.assign(target, self.held(value) if isinstance(value, tuple) else value)
+
+    def held(self, value: Value) -> Value:
+        """A value that stays what it is here: what is read from memory is kept in memory of its own."""
+        if isinstance(value, tuple):
+            return tuple(map(self.held, value))
+        if not isinstance(value, ExprOp) or not any(isinstance(x, BufferLoad) for x in walk_exprs(as_expr(value))):
+            return value
+        kept = self.allocated("held", (1,), kind_of(as_expr(value)))
+        self.script.level.append(kept.store(as_expr(value), 0))
+        return kept[0]
 
     def on_AugAssign(self, node: ast.AugAssign) -> None:
         old = ast.copy_location(ast.BinOp(_loaded(node.target), node.op, node.value), node)
@@ -283,19 +307,34 @@ class _Body:
         if not isinstance(target, ast.Name):
             raise self.error(target, "a statement assigns to a name or to an element")
         known = self.names.get(target.id)
-        constant = not isinstance(value, ExprOp) and target.id in self.once
+        if isinstance(known, Var):
+            raise self.error(target, f"'{target.id}' is the variable of a loop, which cannot be assigned to")
+        constant = self.assigned[target.id] == 1 and not isinstance(value, ExprOp) and not isinstance(known, _Scalar)
         if constant or isinstance(value, (View, tuple, str)):
+            if target.id in self.outside:
+                raise self.error(
+                    target,
+                    f"'{target.id}' would stand for something else behind this loop or condition",
+                    "use another name",
+                )
             self.names[target.id] = value
-            return
-        if isinstance(known, _Scalar):
-            view = known.view
         else:
-            e = as_expr(value)
-            if isinstance(known, Var):
-                raise self.error(target, f"'{target.id}' is the variable of a loop, which cannot be assigned to")
-            view = self.allocated(target.id, (1,), kind_of(e))
-            self.names[target.id] = _Scalar(view)
-        self.script.level.append(view.store(cast(as_expr(value), view.dtype), 0))
+            self.variable(target, value)
+
+    def variable(self, target: ast.Name | ast.arg, value: Value) -> None:
+        """Writes a number to the memory of a name, which it gets with its first value and of the type of that."""
+        name, e = target.arg if isinstance(target, ast.arg) else target.id, as_expr(value)
+        known = self.names.get(name)
+        if not isinstance(known, _Scalar):
+            known = self.names[name] = _Scalar(self.allocated(name, (1,), kind_of(e)))
+        view = known.view
+        if not _holds(data_type(view.dtype), kind_of(e)):
+            raise self.error(
+                target,
+                f"'{name}' is {view.dtype} by its first value, and gets {e.dtype} here",
+                "begin with one of that type",
+            )
+        self.script.level.append(view.store(cast(e, view.dtype), 0))
 
     def allocated(self, name: str, shape: Value, dtype: DataType) -> View:
         sizes = shape_of(shape)
@@ -326,7 +365,7 @@ class _Body:
     def of_Name(self, node: ast.Name) -> Value:
         if node.id in self.names:
             return self.names[node.id]
-        if node.id in self.outer:
+        if node.id in self.outer and node.id not in self.assigned:
             found = self.outer[node.id]
             if isinstance(found, ExprOp):
                 return _number(found)
@@ -377,6 +416,9 @@ class _Body:
                 found = found[first] if isinstance(first, int) and -len(found) <= first < len(found) else None
                 indices = tuple(indices_left)
             if isinstance(found, View):
+                for index, size in zip(indices, map(_number, found.shape)):
+                    if isinstance(index, int) and (index < 0 or (isinstance(size, int) and index >= size)):
+                        raise self.error(node, f"the element {index} is outside of a size of {size}", "count from 0")
                 return found, indices
         raise self.error(node, "this is no element of a tensor")
 
@@ -405,7 +447,7 @@ class _Body:
         if decided:
             return decided[0]
         if not exprs:
-            return is_and
+            return values[-1]
         return (all_of if is_and else any_of)(*(self.truth(node, e) for e in exprs))
 
     def of_Compare(self, node: ast.Compare) -> Value:
@@ -491,11 +533,16 @@ class _Scalar:
         self.view = view
 
 
-def _assigned_once(tree: ast.AST) -> set[str]:
-    """The names that one statement of a script assigns to."""
-    stored = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
-    changed = [n.target.id for n in ast.walk(tree) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)]
-    return {name for name in stored if stored.count(name) == 1 and name not in changed}
+def _assignments(tree: ast.AST) -> Mapping[str, int]:
+    """How many statements of a script assign to each name; loops do, to their variables."""
+    return Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+
+
+def _holds(memory: DataType, value: DataType) -> bool:
+    """Whether memory of a type keeps all of a value of another: whole numbers may become floats."""
+    if memory.is_float:
+        return not value.is_float or value.bits <= memory.bits
+    return not value.is_float and value.bits <= memory.bits
 
 
 def _loaded(target: ast.expr) -> ast.expr:
