@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from compass_core.errors import CompassError
+from compass_core.errors import CompassError, UsageError
 from compass_core.errors.suggest import help_for
 from compass_runtime.module import Module
 from compass_runtime.ndarray import NDArray
-from compassc.relay.backend.build import GraphExecutorFactoryModule, build, optimize
+from compassc.ir import IRModule as KernelModule
+from compassc.relay.backend.build import (
+    DEVICE_TYPES,
+    GraphExecutorFactoryModule,
+    build,
+    host_of,
+    one_target,
+    optimize,
+)
+from compassc.relay.backend.graph import GraphBuilder
+from compassc.relay.backend.kernels import Kernels, lower_kernel, prefix_of
+from compassc.relay.backend.storage import plan
+from compassc.relay.expr import Function
 from compassc.relay.module import IRModule
+from compassc.targets import Target
 
 
 class _Described:
@@ -96,6 +109,11 @@ class BuildModule:
 
     def __init__(self) -> None:
         self._made: GraphExecutorFactoryModule | None = None
+        self._given: dict[str, object] = {}
+
+    def set_params(self, params: Mapping[str, object]) -> None:
+        """Arrays by the names of parameters of `main`, for a build without `params` of its own."""
+        self._given = dict(params)
 
     def build(
         self, mod: object, target: object = None, target_host: object = None, executor: object = None, runtime: object = None,
@@ -104,7 +122,15 @@ class BuildModule:
     ) -> tuple[str, Module, dict[str, NDArray]]:  # fmt: skip
         """The graph, the kernels and the parameters of a module (`relay.build`)."""
         made = self._made = build(
-            mod, target, target_host, executor, runtime, workspace_memory_pools, constant_memory_pools, params, mod_name
+            mod,
+            target,
+            target_host,
+            executor,
+            runtime,
+            workspace_memory_pools,
+            constant_memory_pools,
+            params or self._given,
+            mod_name,
         )
         return made.get_graph_json(), made.get_lib(), made.get_params()
 
@@ -146,3 +172,62 @@ class BuildModule:
     def get_devices(self) -> list[Any]:
         """No devices: who runs it chooses."""
         return self._last().get_devices()
+
+    def list_params(self) -> list[str]:
+        """The names of the parameters of the last build."""
+        return list(self._last().get_params())
+
+
+class _BuildModule:
+    """`BuildModule` as a module: its methods are functions by name."""
+
+    def __init__(self) -> None:
+        self._builds = BuildModule()
+
+    def __getitem__(self, name: str) -> Callable[..., object]:
+        """A method. UsageError, with the names that there are, for others."""
+        if name not in _OF_BUILDS:
+            raise UsageError(
+                f"a build has no function '{name}'", code="input", help=help_for(name, _OF_BUILDS, "functions")
+            )
+        if name == "build":
+            return self._build
+        found: Callable[..., object] = getattr(self._builds, name)
+        return found
+
+    def _build(
+        self, mod: object, target: object, target_host: object = None, executor: object = None, runtime: object = None,
+        workspace_memory_pools: object = None, constant_memory_pools: object = None, mod_name: str = "default",
+    ) -> None:  # fmt: skip
+        self._builds.build(
+            mod, target, target_host, executor, runtime, workspace_memory_pools, constant_memory_pools, None, mod_name
+        )
+
+
+_OF_BUILDS = """build get_devices get_function_metadata get_graph_json get_irmodule get_module get_params list_params optimize
+    set_params""".split()
+
+
+class GraphExecutorCodegen:
+    """From a function after the passes of a build (`relay.optimize`) to the graph, functions of loops and parameters, for one target."""
+
+    def __init__(self, mod: object, target: object) -> None:
+        self.target = one_target(target)
+
+    def codegen(
+        self, ir_module: IRModule, func: Function
+    ) -> tuple[str, dict[Target, KernelModule], dict[str, NDArray]]:
+        """The graph, the lowered kernels by their target, and the parameters by the names of their nodes. Kernels of other
+        compilers are not lowered."""
+        made: list[KernelModule] = []
+
+        def lowered(f: Function, name: str) -> Module:
+            if not f.attrs.get("Compiler"):
+                made.append(lower_kernel(f, host_of(self.target), name))
+            return Module()
+
+        kernels = Kernels(lowered, prefix_of("default"))
+        builder = GraphBuilder(func, plan(func), kernels, DEVICE_TYPES[self.target.kind.name])
+        functions = tuple([f for module in made for f in module.functions])
+        module = KernelModule(functions, functions[0].name, "") if functions else KernelModule((), "", "")
+        return builder.text(), {host_of(self.target): module}, dict(builder.params)

@@ -25,6 +25,8 @@ _BUILDING = {
     "create_executor": f"{_RELAY}.backend.executors:",
     "optimize": f"{_RELAY}.backend.build:",
 } | {n: "compass_runtime.param_dict:" for n in PARAMS.split()}
+_COMPILER = """CCacheKey CCacheValue CachedFunc LoweredOutput TECompiler get get_valid_implementations lower_call
+    lower_to_primfunc select_implementation"""
 _MACHINE = "Executable VirtualMachine compile VMCompiler"
 _NETWORKS = "dcgan densenet dqn inception_v3 init layers lstm mlp mobilenet resnet squeezenet synthetic vgg"
 RELAY: dict[str, Names] = {
@@ -37,7 +39,9 @@ RELAY: dict[str, Names] = {
         operators="",
     ),
     "tvm.relay.build_module": Names(
-        {"bind_params_by_name": f"{_RELAY}.bind:", "BuildModule": f"{_BUILDS}:"} | _BUILDING
+        {"bind_params_by_name": f"{_RELAY}.bind:"}
+        | {n: f"{_BUILDS}:" for n in ("BuildModule", "_BuildModule")}
+        | _BUILDING
     ),
     "tvm.relay.param_dict": Names({n: "compass_runtime.param_dict:" for n in PARAMS.split()}),
     "tvm.relay.transform.mixed_precision": Names(
@@ -109,9 +113,9 @@ RELAY: dict[str, Names] = {
     "tvm.relay.op.strategy": Names(
         {n: f"{_RELAY}.strategy:" for n in ("wrap_compute_conv2d", "wrap_compute_dense", "wrap_topi_schedule")}
     ),
-    "tvm.relay.backend.te_compiler": Names(
-        {n: f"{_RELAY}.strategy:" for n in ("get_valid_implementations", "select_implementation")}
-    ),
+    "tvm.relay.backend.te_compiler": Names({n: f"{_RELAY}.backend.te_compiler:" for n in _COMPILER.split()}),
+    "tvm.relay.backend._backend": Names({"GraphPlanMemory": f"{_RELAY}.backend.storage:plan"}),
+    "tvm.relay.backend.graph_executor_codegen": Names({"GraphExecutorCodegen": f"{_BUILDS}:"}),
     **{
         f"tvm.relay.{module}": Names(operators=prefix)
         for prefix in _OPERATORS.split()

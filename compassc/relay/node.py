@@ -37,6 +37,10 @@ class Node:
         """The same node with some fields changed."""
         return replace(self, **changes)  # type: ignore[type-var]  # all nodes are dataclasses
 
+    def same_as(self, other: object) -> bool:
+        """Whether it is this object."""
+        return self is other
+
     def _keep(self, **values: Any) -> None:
         """Set fields while the node is made (`__post_init__`): lists become tuples."""
         for name, value in values.items():

@@ -47,3 +47,23 @@ def test_passes_of_the_framework_and_of_programs():
     with tvm.transform.PassContext(opt_level=3):
         found = tvm.transform.Sequential([twice, relay.transform.FuseOps()])(tvm.IRModule.from_expr(simple))
     assert found["main"].body.op.attrs["Primitive"] == 1
+
+
+def test_builds_in_steps():
+    import tvm
+    from tvm import relay
+
+    x, w = relay.var("x", shape=(4,)), relay.var("w", shape=(4,))
+    module = tvm.IRModule.from_expr(relay.Function([x, w], relay.exp(x) * w))
+    builds = relay.build_module._BuildModule()
+    builds["set_params"]({"w": np.ones(4, "float32")})
+    builds["build"](module, "llvm", None, None, None, None, None, "default")
+    assert builds["list_params"]() == ["p0"]
+    optimised, _ = relay.optimize(module, "llvm")
+    codegen = relay.backend.graph_executor_codegen.GraphExecutorCodegen(None, "llvm")
+    graph, functions, params = codegen.codegen(optimised, optimised["main"])
+    name = "tvmgen_default_fused_exp_multiply"
+    assert name in graph and [*functions] == [tvm.target.Target("llvm")]
+    assert params == {}
+    with pytest.raises(tvm.TVMError, match="has no function 'bild'"):
+        builds["bild"]

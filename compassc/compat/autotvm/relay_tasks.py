@@ -9,7 +9,7 @@ from compass_core.errors import UsageError
 from compassc import te, topi
 from compassc.ir.exprs import IntImm
 from compassc.pass_manager.context import PassContext
-from compassc.relay.backend.build import given_module, lowered, one_target
+from compassc.relay.backend.build import given_module, host_of, lowered, one_target
 from compassc.relay.backend.kernels import expressed, expressions
 from compassc.relay.expr import Call, Function
 from compassc.relay.module import IRModule
@@ -17,7 +17,6 @@ from compassc.relay.operators import Op
 from compassc.relay.tuned import ANCHORS, KINDS, KNOBS, consulted, function_of, knobs_of
 from compassc.relay.visit import post_order
 from compassc.targets import Target
-from compassc.targets.target import NPU
 from compassc.te.schedule import Schedule
 from compassc.te.tensor import Tensor
 
@@ -67,7 +66,7 @@ def extract_from_multiple_program(
 ) -> list[Task]:  # fmt: skip
     """The tasks of several programs, each once."""
     chosen = one_target(target)
-    host = (chosen.host or Target.of("llvm")) if chosen.kind.name == NPU else chosen
+    host = host_of(chosen)
     if host.kind.name not in KINDS:
         raise UsageError(
             f"kernels of Relay for {host.kind.name} have no tasks: their schedules leave nothing to be chosen",

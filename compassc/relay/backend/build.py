@@ -15,10 +15,11 @@ from compassc.operators.implementations import HOSTS
 from compassc.pass_manager import pipeline_names
 from compassc.pass_manager.context import Sequential
 from compassc.relay.backend.graph import GraphBuilder
-from compassc.relay.backend.kernels import Kernels, build_external, build_kernel
+from compassc.relay.backend.kernels import Kernels, build_external, build_kernel, prefix_of
 from compassc.relay.backend.layers import why_not
 from compassc.relay.backend.packing import pack_weights
 from compassc.relay.backend.placement import BuildRegion, Placement, place
+from compassc.relay.backend.storage import plan
 from compassc.relay.bind import bind_params_by_name
 from compassc.relay.expr import Function, GlobalVar
 from compassc.relay.module import MAIN, BaseFunc, IRModule
@@ -219,16 +220,17 @@ def build(
         raise _NoModule(f"the name of a module is ASCII, {mod_name!r} is not", code="input")
     chosen = one_target(target)
     placement = lowered(given_module(ir_mod, params), chosen, mod_name, built=True)
-    kernels = Kernels(builder_of(chosen), f"tvmgen_{mod_name}_" if mod_name else "tvmgen_")
+    kernels = Kernels(builder_of(chosen), prefix_of(mod_name))
     kernels.modules.update(placement.modules)
     with side_by_side():
-        builder = GraphBuilder(_main(placement.module), kernels, DEVICE_TYPES[chosen.kind.name])
+        f = _main(placement.module)
+        builder = GraphBuilder(f, plan(f), kernels, DEVICE_TYPES[chosen.kind.name])
     return GraphExecutorFactoryModule(ir_mod, chosen, builder, kernels, mod_name, placement)
 
 
 def builder_of(target: Target) -> Callable[[Function, str], Module]:
     """What makes the module of a kernel for a target."""
-    host = (target.host or Target.of("llvm")) if target.kind.name == NPU else target
+    host = host_of(target)
 
     def build_one(f: Function, name: str) -> Module:
         if not f.attrs.get("Compiler"):
@@ -237,6 +239,11 @@ def builder_of(target: Target) -> Callable[[Function, str], Module]:
             return build_external(f)
 
     return build_one
+
+
+def host_of(target: Target) -> Target:
+    """What kernels of a target are built for: the host of an NPU, else itself."""
+    return (target.host or Target.of("llvm")) if target.kind.name == NPU else target
 
 
 def _main(module: IRModule) -> Function:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from compass_runtime.module import Module
 from compass_runtime.packed import get_global_func
 from compassc import services, te
+from compassc.ir import IRModule as KernelModule
 from compassc.ir.exprs import Expr as KernelExpr
 from compassc.operators.implementations import HOSTS, implementations_for
 from compassc.relay.backend.referenced import referenced, tensors_of
@@ -24,6 +25,7 @@ from compassc.relay.tuned import knobs_of
 from compassc.relay.types import TupleType
 from compassc.relay.visit import post_order
 from compassc.targets import Target
+from compassc.te.schedule.schedule import Schedule
 from compassc.te.tensor import PlaceholderOp, Tensor
 
 LONGEST_NAME = 80
@@ -51,33 +53,65 @@ class Kernels:
         for known, name in self._known.get(key, ()):
             if structural_equal(known, f):
                 return name
-        name = self._new_name(f)
+        name = kernel_name(f, self.prefix, self.modules)
         self.modules[name] = self.build(f, name)
         self._known.setdefault(key, []).append((f, name))
         return name
 
-    def _new_name(self, f: Function) -> str:
-        called = [e.op.name for e in post_order(f) if isinstance(e, Call) and isinstance(e.op, Op)]
-        name = "_".join(["fused", *called])
-        if len(name) > LONGEST_NAME:
-            name = f"{name[:LONGEST_NAME]}_{structural_hash(f) & (1 << 64) - 1:x}_"
-        name = self.prefix + name.replace(".", "_")
-        number, found = 0, name
-        while found in self.modules:
-            number += 1
-            found = f"{name}_{number}"
-        return found
+
+def kernel_name(f: Function, prefix: str, taken: Container[str]) -> str:
+    """The name of the kernel of a function: that of its operators, with a number where it is taken."""
+    called = [e.op.name for e in post_order(f) if isinstance(e, Call) and isinstance(e.op, Op)]
+    name = "_".join(["fused", *called])
+    if len(name) > LONGEST_NAME:
+        name = f"{name[:LONGEST_NAME]}_{structural_hash(f) & (1 << 64) - 1:x}_"
+    name = prefix + name.replace(".", "_")
+    number, found = 0, name
+    while found in taken:
+        number += 1
+        found = f"{name}_{number}"
+    return found
+
+
+def prefix_of(mod_name: str) -> str:
+    """What names of kernels of a module begin with."""
+    return f"tvmgen_{mod_name}_" if mod_name else "tvmgen_"
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A fused function as tensor expressions: inputs, results, and the schedule that computes these."""
+
+    inputs: Sequence[Tensor]
+    outputs: Sequence[Tensor]
+    schedule: Schedule
+
+    @property
+    def args(self) -> list[Tensor]:
+        """The parameters of the kernel."""
+        return [*self.inputs, *self.outputs]
+
+
+def scheduled(f: Function, target: Target) -> Scheduled:
+    """The tensor expressions of a fused function, and their schedule: that of the implementation that was chosen for its most
+    complex call, else the default one."""
+    inputs, outputs, anchor = expressed(f, target)
+    if anchor is not None and anchor.implementation is not None and anchor.implementation.schedule is not None:
+        return Scheduled(inputs, outputs, anchor.implementation.schedule(anchor.call.attrs, outputs, target))
+    knobs = knobs_of(anchor.call, target) if anchor is not None else {}
+    return Scheduled(inputs, outputs, services.default_schedule(outputs, target, **knobs))
+
+
+def lower_kernel(f: Function, target: Target, name: str) -> KernelModule:
+    """The module of loops of a fused function: inputs first, then results."""
+    made = scheduled(f, target)
+    return te.lower(made.schedule, made.args, name, target)
 
 
 def build_kernel(f: Function, target: Target, name: str) -> Module:
     """The module of a fused function: inputs first, then results."""
-    inputs, outputs, anchor = expressed(f, target)
-    if anchor is not None and anchor.implementation is not None and anchor.implementation.schedule is not None:
-        schedule = anchor.implementation.schedule(anchor.call.attrs, outputs, target)
-    else:
-        knobs = knobs_of(anchor.call, target) if anchor is not None else {}
-        schedule = services.default_schedule(outputs, target, **knobs)
-    return te.build(schedule, [*inputs, *outputs], target, name)
+    made = scheduled(f, target)
+    return te.build(made.schedule, made.args, target, name)
 
 
 def expressed(f: Function, target: Target) -> tuple[list[Tensor], list[Tensor], Chosen | None]:
@@ -162,12 +196,13 @@ def _value(e: Expr, values: dict[int, list[Tensor]], target: Target, chosen: lis
         before = sum(len(tensors_of(f)) for f in t.fields[: e.index])
         return values[id(e.tuple_value)][before : before + len(tensors_of(t.fields[e.index]))]
     if isinstance(e, Call) and isinstance(e.op, Op):
-        return _call(e, e.op, [t for a in e.args for t in values[id(a)]], target, chosen)
+        return call_results(e, e.op, [t for a in e.args for t in values[id(a)]], target, chosen)
     what = "a nested function" if isinstance(e, Function) else f"a {type(e).__name__}"
     raise error(e, f"a fused function cannot contain {what}", help="let FuseOps make fused functions")
 
 
-def _call(e: Call, op: Op, args: Sequence[Tensor], target: Target, chosen: list[Chosen]) -> list[Tensor]:
+def call_results(e: Call, op: Op, args: Sequence[Tensor], target: Target, chosen: list[Chosen]) -> list[Tensor]:
+    """The tensors of the result of a call of an operator; how it is computed is added to `chosen`."""
     pattern = int(op.get_attr("TOpPattern") or 0)
     if op.get_attr("FTVMStrategy") is not None:
         implementation, outputs = select_implementation(op, e.attrs, args, e.checked_type, target)
