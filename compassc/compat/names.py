@@ -60,6 +60,7 @@ _RELAY = "compassc.relay"
 _TVMC = {n: f"{_RELAY}.tvmc:" for n in ("TVMCModel", "TVMCPackage", "TVMCResult")}
 _NVCC = """find_cuda_path get_cuda_version get_target_compute_version have_bf16 have_cudagraph have_fp16 have_fp8 have_int8
     have_tensorcore parse_compute_version"""
+_DEVICES = "compassc.targets.virtual_device:"
 _TENSORS = "ComputeOp ExternOp HybridOp Operation PlaceholderOp ScanOp Tensor TensorComputeOp TensorSlice"
 _CONTAINERS = {n: "compassc.compat.nodes:" for n in ("Array", "Map")}
 _ARITH = {"analyzer": "analyzer", "int_set": "int_sets", "iter_affine_map": "iter_maps", "pattern": "linear_forms"}
@@ -307,7 +308,15 @@ MODULES: dict[str, Names] = {
         | {name: _SCRIPT for name in _DIALECT.split()}
         | {"macro": "compassc.compat.script_macros:"}
     ),
-    "tvm.target": Names(_from(framework="Target cuda llvm")),
+    "tvm.target": Names(
+        _from(framework="Target cuda llvm")
+        | {"VirtualDevice": _DEVICES, "SEScope": f"{_DEVICES}VirtualDevice"}
+        | {n: "compassc.targets.compilation:" for n in ("CompilationConfig", "make_compilation_config")}
+    ),
+    "tvm.target.virtual_device": Names({"VirtualDevice": _DEVICES}),
+    "tvm.target.compilation_config": Names(
+        {n: "compassc.targets.compilation:" for n in ("CompilationConfig", "make_compilation_config")}
+    ),
     "tvm.te": Names({"SpecializedCondition": f"{_RELAY}.strategy:"}, like=("compassc.te",)),
     "tvm.te.schedule": Names(
         {n: "compassc.te:" for n in ("IterVar", "Schedule", "Stage", "Var", "create_schedule")}

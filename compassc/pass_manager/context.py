@@ -21,9 +21,12 @@ _OTHERS = ("compassc.relay.passes",)
 _ADDED = "tir.add_lower_pass"
 KEEP_RECORD = "te.keep_schedule_record"
 """The setting of schedules that keep their states (`compassc.te.schedule.record`)."""
+FALLBACK_DEVICE = "relay.fallback_device_type"
+"""The setting of the device (its code) of what no annotation puts elsewhere; -1 for none."""
 CONFIGS: dict[str, tuple[type, Any]] = {
     "relay.FuseOps.link_params": (bool, False),
     "relay.FuseOps.max_depth": (int, 256),
+    FALLBACK_DEVICE: (int, -1),
     "relay.ToMixedPrecision.keep_orig_output_dtype": (bool, False),
     "relay.ext.compass.options": (dict, {}),
     _ADDED: (list, []),

@@ -12,6 +12,10 @@ from compassc.ir.exprs import FloatImm, IntImm
 from compassc.relay.types import element_type
 
 PREFIX = "relay.attrs."
+PARAM_DEVICES, RESULT_DEVICE = "param_virtual_devices", "result_virtual_device"
+"""Attributes of functions: the devices of parameters and of the result."""
+NOTED_DEVICE = "virtual_device"
+"""By what the device of a parameter, or of the result of a function, is written."""
 REQUIRED: Any = ...
 """The default of a field that must be given."""
 

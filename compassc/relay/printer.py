@@ -9,7 +9,7 @@ from typing import Any as Anything
 
 from compass_core.errors import Span
 from compassc.ir.names import NamePool
-from compassc.relay.attributes import Attrs
+from compassc.relay.attributes import NOTED_DEVICE, PARAM_DEVICES, RESULT_DEVICE, Attrs, DictAttrs
 from compassc.relay.equal import structural_equal
 from compassc.relay.expr import (
     Call,
@@ -55,6 +55,7 @@ from compassc.relay.types import (
     TypeVar,
 )
 from compassc.relay.visit import children, post_order
+from compassc.targets.virtual_device import VirtualDevice
 
 VERSION_LINE = '#[version = "0.0.5"]'
 _OMITTED = "/* The objects that meta[...] refers to are left out; astext(show_meta_data=True) shows them. */"
@@ -240,14 +241,16 @@ class Printer:
 
     # ----------------------------------------------------------------------------------------------------------- names
 
-    def declared(self, v: Var) -> str:
-        """A variable where it is defined: its name and type."""
+    def declared(self, v: Var, device: VirtualDevice | None = None) -> str:
+        """A variable where it is defined: its name, its device where one is said, and its type."""
         name = self.variables.get(id(v))
         if name is None:
             name = self.variables[id(v)] = "%" + self.names.take(literals.name(v.name_hint, "v"))
         self.known[id(v)] = name
         annotation = f": {self.type(v.type_annotation)}" if v.type_annotation is not None else ""
-        return f"{name}{annotation}{self._info(v)}"
+        said = device is not None and device != VirtualDevice()
+        where = f" {{{NOTED_DEVICE}={self.metadata.reference(device)}}}" if said else ""
+        return f"{name}{where}{annotation}{self._info(v)}"
 
     def _type_variable(self, v: TypeVar) -> str:
         if id(v) not in self.variables:
@@ -264,8 +267,10 @@ class Printer:
     def function(self, e: Function, head: str) -> Steps[str]:
         """A function after its head, `fn ` or `def @name`."""
         generics = self._generics(e.type_params)
-        params = [self.declared(p) for p in e.params]
-        params += self._attributes(e.attrs)
+        devices = dict(zip(map(id, e.params), e.attrs.get(PARAM_DEVICES, ())))
+        params = [self.declared(p, devices.get(id(p), VirtualDevice())) for p in e.params]
+        shown = {NOTED_DEVICE if k == RESULT_DEVICE else k: v for k, v in e.attrs.items() if k != PARAM_DEVICES}
+        params += self._attributes(DictAttrs(shown) if devices or RESULT_DEVICE in e.attrs else e.attrs)
         result = f" -> {self.type(e.ret_type)}" if e.ret_type is not None else ""
         body: str = yield self._block(e.body)
         return f"{head}{generics}({', '.join(params)}){result} {body}"

@@ -36,7 +36,8 @@ class Target:
 
     def __init__(self, target: object, host: Any = None) -> None:
         given = _given(target)
-        host = given.pop("host", None) if host is None else host
+        own_host = given.pop("host", None)
+        host = own_host if host is None else host
         self.kind: Kind = kind(str(given.pop("kind")))
         self.tag = str(given.pop("tag", ""))
         given.pop("keys", None)

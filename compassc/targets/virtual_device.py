@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compass_runtime.devices import KINDS, Device
+from compass_core.errors import UsageError
+from compass_runtime.devices import KINDS, Device, device
 from compassc.ir.errors import ExpressionTypeError
 from compassc.targets.target import Target
 
 UNCONSTRAINED = -1
 """The kind and the number of a device that nothing is said of."""
+
+
+class _NoDevice(UsageError, ValueError):
+    """What is no device."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,19 @@ class VirtualDevice:
     def virtual_device_id(self) -> int:
         """The number of the device among those of its kind, -1 where it is not said."""
         return UNCONSTRAINED if self.device is None else self.device.index
+
+    @staticmethod
+    def of(given: object) -> VirtualDevice:
+        """What an annotation means: itself, a device, or the name of one. ValueError for anything else."""
+        if isinstance(given, VirtualDevice):
+            return given
+        if isinstance(given, (Device, str)):
+            return VirtualDevice(given if isinstance(given, Device) else device(given))
+        raise _NoDevice(
+            f"expecting a Device or device name, but received a {type(given).__name__}",
+            code="input",
+            help='give tvm.cpu(), "cuda", or a VirtualDevice',
+        )
 
     def __str__(self) -> str:
         words = [

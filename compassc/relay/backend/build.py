@@ -17,6 +17,7 @@ from compassc.pass_manager.context import Sequential
 from compassc.relay.backend.graph import GraphBuilder
 from compassc.relay.backend.kernels import Kernels, build_external, build_kernel, prefix_of
 from compassc.relay.backend.layers import why_not
+from compassc.relay.backend.one_device import on_one_device
 from compassc.relay.backend.packing import pack_weights
 from compassc.relay.backend.placement import BuildRegion, Placement, place
 from compassc.relay.backend.storage import plan
@@ -87,6 +88,7 @@ def optimize(
 def lowered(module: IRModule, target: Target, mod_name: str = "default", built: bool = False) -> Placement:
     """A module after the passes of a build. For an NPU, what its layers do is in functions of their own; with `built` they are
     built, and what the graph builder refuses is none of them."""
+    module = on_one_device(module, target)
     placement = Placement(module)
     if target.kind.name == NPU:
         placement = placed(module, mod_name, builder_of(target) if built else None)
@@ -111,7 +113,7 @@ def partition(
     chosen = one_target(target)
     if chosen.kind.name != NPU:
         raise UsageError(f"all of it runs on {chosen}", code="relay-target", help="give an NPU: X2_1204")
-    return placed(given_module(mod, params), mod_name)
+    return placed(on_one_device(given_module(mod, params), chosen), mod_name)
 
 
 def partitioned(module: IRModule) -> IRModule:

@@ -249,10 +249,6 @@ declare(
     "nn.prelu", "data, alpha, axis=1", lambda a, x, alpha: along(a.axis, x, "axis"), BROADCAST, sample((2, 3, 4), (3,)),
     sample((2, 3), (3,), axis=-1), record=record("PReluAttrs", axis=1), partial="alpha", body=_prelu, level=3,
 )  # fmt: skip
-declare(
-    "device_copy", "data, src_virtual_device, dst_virtual_device", same, OPAQUE, sample((3,), src_virtual_device=None, dst_virtual_device=None),
-    record=record("DeviceCopyAttrs", src_virtual_device=..., dst_virtual_device=...), reference=lambda a, t, x: x,
-)  # fmt: skip
 _BIAS = "The axis in bias_add must be in range for the shape; axis"
 declare(
     "nn.bias_add", "data, bias, axis=1", lambda a, x, bias: along(a.axis, x, _BIAS), BROADCAST,

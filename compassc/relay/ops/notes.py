@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from compassc.relay.attributes import PARAM_DEVICES, RESULT_DEVICE
 from compassc.relay.builders import builder, call
 from compassc.relay.expr import Expr, Function
 from compassc.relay.operators import Op
 from compassc.relay.ops.declare import OPAQUE, declare, record
 from compassc.relay.types import Type
+from compassc.targets.virtual_device import VirtualDevice
 
 
 def _as_is(a: Any, x: Type) -> Type:
@@ -22,22 +24,44 @@ def _same(name: str, signature: str = "data", **more: Any) -> Op:
 
 _same(
     "on_device", "body, virtual_device, constrain_result, constrain_body", build=False, TNonComputational=True,
-    record=record("OnDeviceAttrs", virtual_device=None, constrain_result=False, constrain_body=True),
+    record=record("OnDeviceAttrs", virtual_device=VirtualDevice(), constrain_result=False, constrain_body=True),
 )  # fmt: skip
 
 
 @builder("annotation.on_device")
 def on_device(body: Expr, device: Any, constrain_result: bool = False, constrain_body: bool = True) -> Expr:
-    """That an expression, or its result, lies on a device."""
+    """That an expression, or its result, lies on a device: a Device, the name of one, or a VirtualDevice."""
     return call(
-        "on_device", body, virtual_device=device, constrain_result=constrain_result, constrain_body=constrain_body
+        "on_device",
+        body,
+        virtual_device=VirtualDevice.of(device),
+        constrain_result=constrain_result,
+        constrain_body=constrain_body,
     )
 
 
 @builder("annotation.function_on_device")
 def function_on_device(function: Function, param_devices: Any, result_device: Any) -> Function:
     """That the parameters and the result of a function lie on devices."""
-    return function.with_attr({"param_virtual_devices": tuple(param_devices), "result_virtual_device": result_device})
+    devices = tuple([VirtualDevice.of(d) for d in param_devices])
+    return function.with_attr({PARAM_DEVICES: devices, RESULT_DEVICE: VirtualDevice.of(result_device)})
+
+
+_same(
+    "device_copy", "data, src_virtual_device, dst_virtual_device", build=False,
+    record=record("DeviceCopyAttrs", src_virtual_device=..., dst_virtual_device=...),
+)  # fmt: skip
+
+
+@builder("device_copy")
+def device_copy(data: Expr, src_device: Any, dst_device: Any) -> Expr:
+    """The same value on another device."""
+    return call(
+        "device_copy",
+        data,
+        src_virtual_device=VirtualDevice.of(src_device),
+        dst_virtual_device=VirtualDevice.of(dst_device),
+    )
 
 
 for _name in ("stop_fusion", "checkpoint", "bitpack_start", "bitpack_end"):

@@ -14,6 +14,7 @@ import numpy as np
 
 from compass_core.errors import CompassError
 from compass_core.reading import jsontext
+from compass_runtime.devices import Device
 from compass_runtime.ndarray import NDArray
 from compass_runtime.program import numpy_dtype
 from compassc.ir import PrimFunc
@@ -22,6 +23,8 @@ from compassc.relay import declared
 from compassc.relay.attributes import PREFIX, RECORDS, Attrs, DictAttrs
 from compassc.relay.expr import Constant
 from compassc.relay.types import IncompleteType, SizeVar, TypeKind
+from compassc.targets import Target
+from compassc.targets.virtual_device import VirtualDevice
 from compassc.te.construct import size_var
 
 SECTION = "#[metadata]"
@@ -32,6 +35,7 @@ CONSTANT, INCOMPLETE, SIZE_VAR, KERNEL, VALUE = (
     "tir.PrimFunc",
     "Value",
 )
+DEVICE = "VirtualDevice"
 _CODE = "relay-metadata"
 
 
@@ -59,7 +63,13 @@ class Metadata:
 def _key(value: object) -> str:
     if isinstance(value, Attrs):
         return value.record.key
-    kinds = ((Constant, CONSTANT), (IncompleteType, INCOMPLETE), (SizeVar, SIZE_VAR), (PrimFunc, KERNEL))
+    kinds = (
+        (Constant, CONSTANT),
+        (IncompleteType, INCOMPLETE),
+        (SizeVar, SIZE_VAR),
+        (PrimFunc, KERNEL),
+        (VirtualDevice, DEVICE),
+    )
     return next((key for kind, key in kinds if isinstance(value, kind)), VALUE)
 
 
@@ -87,6 +97,9 @@ def _encoded(value: Any) -> Any:
         return {"size": value.name}
     if isinstance(value, PrimFunc):
         return value.script()
+    if isinstance(value, VirtualDevice):
+        device = [value.device_type_int, value.virtual_device_id]
+        return {"device": device, "target": str(value.target or ""), "scope": value.memory_scope}
     raise ExpressionError(
         f"a {type(value).__name__} among the attributes has no text",
         "print with astext(show_meta_data=False), or keep the program as an object",
@@ -143,6 +156,12 @@ def _attrs(value: Any, where: str) -> Attrs:
     return RECORDS[key](**{k: _decoded(v, where) for k, v in value["fields"].items()})
 
 
+def _device(value: Any, where: str) -> VirtualDevice:
+    code, number = map(int, value["device"])
+    target = Target(str(value["target"])) if value["target"] else None
+    return VirtualDevice(Device(code, number) if number >= 0 else None, target, str(value["scope"]))
+
+
 _DECODERS: Mapping[str, Callable[[Any, str], object]] = {
     "float": lambda value, _: float(value["float"]),
     "attrs": _attrs,
@@ -150,5 +169,6 @@ _DECODERS: Mapping[str, Callable[[Any, str], object]] = {
     "array": lambda value, _: NDArray(_tensor(value["array"])),
     "constant": lambda value, _: Constant(NDArray(_tensor(value["constant"]))),
     "open": lambda value, _: IncompleteType(TypeKind(value["open"])),
+    "device": _device,
     "size": lambda value, _: size_var(str(value["size"])),
 }

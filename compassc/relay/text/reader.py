@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compassc.relay.attributes import RECORDS, Attrs, DictAttrs
+from compassc.relay.attributes import NOTED_DEVICE, PARAM_DEVICES, RECORDS, RESULT_DEVICE, Attrs, DictAttrs
 from compassc.relay.expr import (
     Call,
     Clause,
@@ -34,6 +34,7 @@ from compassc.relay.operators import get as operator
 from compassc.relay.steps import Steps
 from compassc.relay.text.lexer import Kind, Lexer, Number, Source, Token
 from compassc.relay.text.type_reader import Metadata, TypeReader
+from compassc.targets.virtual_device import VirtualDevice
 
 OPERATORS: Mapping[str, tuple[int, str]] = {
     "*": (12, "multiply"),
@@ -397,7 +398,17 @@ class Reader(TypeReader):
         body: Expr = yield self.block()
         self.scopes.pop()
         self.type_scopes.pop()
-        return Function(params, body, result, variables, DictAttrs(attrs), self.span(first))
+        made = Function(params, body, result, variables, DictAttrs(attrs), self.span(first))
+        return self._on_devices(made)
+
+    def _on_devices(self, f: Function) -> Function:
+        """The function with the devices that are noted of its parameters and its result."""
+        devices = tuple([self.devices.get(id(p), VirtualDevice()) for p in f.params])
+        result = f.attrs.get(NOTED_DEVICE)
+        if not isinstance(result, VirtualDevice):
+            known = any(d != VirtualDevice() for d in devices)
+            return f.with_attr(PARAM_DEVICES, devices) if known else f
+        return f.without_attr(NOTED_DEVICE).with_attr({PARAM_DEVICES: devices, RESULT_DEVICE: result})
 
 
 _Read = Callable[[Reader], Steps[Expr]]

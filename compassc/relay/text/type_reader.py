@@ -6,6 +6,7 @@ import re
 from typing import Any as Anything
 from typing import TypeVar as TypeVariable
 
+from compassc.relay.attributes import NOTED_DEVICE
 from compassc.relay.expr import (
     Constructor,
     Pattern,
@@ -32,6 +33,7 @@ from compassc.relay.types import (
     TypeCall,
     TypeVar,
 )
+from compassc.targets.virtual_device import VirtualDevice
 
 _SCALAR = re.compile(r"(bool|(bfloat|float|u?int)\d+)(x\d+)?")
 M = TypeVariable("M")
@@ -48,6 +50,8 @@ class TypeReader(Cursor):
         self.constructors: dict[str, Constructor] = {
             c.name_hint: c for d in module.type_definitions.values() for c in d.constructors
         }
+        self.devices: dict[int, VirtualDevice] = {}
+        """The devices that are noted of variables, by their identity."""
         self.scopes: list[dict[str, Var]] = [{}]
         self.type_scopes: list[dict[str, TypeVar]] = []
 
@@ -162,10 +166,23 @@ class TypeReader(Cursor):
     def variable(self) -> Var:
         """The definition of a variable, `%x: T`, in the innermost scope."""
         token = self.expect_kind(Kind.LOCAL)
+        device = self._device() if self.accept("{") else None
         annotation = self.read_type() if self.accept(":") else None
         made = Var(str(token.value), annotation, self.span(token))
         self.scopes[-1][made.name_hint] = made
+        if device is not None:
+            self.devices[id(made)] = device
         return made
+
+    def _device(self) -> VirtualDevice:
+        """What is noted of a variable in braces: its device."""
+        word = self.expect_kind(Kind.NAME)
+        if word.value != NOTED_DEVICE:
+            raise self.error(f"'{word.value}' is nothing that is noted of a variable", word)
+        self.expect("=")
+        found = self._of_metadata(VirtualDevice)
+        self.expect("}")
+        return found
 
     # ---------------------------------------------------------------------------------------------------------- metadata
 

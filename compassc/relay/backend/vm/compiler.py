@@ -10,6 +10,7 @@ from compassc.pass_manager import pipeline_names
 from compassc.pass_manager.context import Sequential
 from compassc.relay.backend.build import builder_of, given_module, one_target, partitioned
 from compassc.relay.backend.kernels import Kernels
+from compassc.relay.backend.one_device import on_one_device
 from compassc.relay.backend.vm.codegen import Program
 from compassc.relay.backend.vm.executable import Executable
 from compassc.relay.backend.vm.primitives import Primitives
@@ -56,6 +57,7 @@ def executable(module: IRModule, target: Any, entry: str) -> Executable:
     if not any(v.name_hint == entry for v in module.functions):
         names = ", ".join(v.name_hint for v in module.functions) or "none at all"
         raise UsageError(f"the module has no function {entry}, but {names}", code="input")
+    module = on_one_device(module, chosen)
     primitives = Primitives(Kernels(builder_of(chosen), PREFIX), on_npu)
     with side_by_side():
         return Program(lowered(module, entry, on_npu), primitives).executable
@@ -110,8 +112,9 @@ class VMCompiler:
         self, mod: Any, target: Any = "llvm", target_host: Any = None, params: Mapping[str, Any] | None = None
     ) -> tuple[IRModule, dict[str, Any]]:
         """The module after the passes of a compilation, and the parameters that are left (none: all are constants)."""
-        on_npu = one_target(target).kind.name == NPU
-        return lowered(given_module(mod, params if params is not None else self._params), MAIN, on_npu), {}
+        chosen = one_target(target)
+        module = on_one_device(given_module(mod, params if params is not None else self._params), chosen)
+        return lowered(module, MAIN, chosen.kind.name == NPU), {}
 
     def get_exec(self) -> Executable:
         """The executable. UsageError before `lower`."""
