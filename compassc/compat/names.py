@@ -60,6 +60,7 @@ _RELAY = "compassc.relay"
 _TVMC = {n: f"{_RELAY}.tvmc:" for n in ("TVMCModel", "TVMCPackage", "TVMCResult")}
 _NVCC = """find_cuda_path get_cuda_version get_target_compute_version have_bf16 have_cudagraph have_fp16 have_fp8 have_int8
     have_tensorcore parse_compute_version"""
+_GENERIC = "GenericFunc generic_func get_native_generic_func override_native_generic_func"
 _DEVICES = "compassc.targets.virtual_device:"
 _TENSORS = "ComputeOp ExternOp HybridOp Operation PlaceholderOp ScanOp Tensor TensorComputeOp TensorSlice"
 _CONTAINERS = {n: "compassc.compat.nodes:" for n in ("Array", "Map")}
@@ -312,7 +313,9 @@ MODULES: dict[str, Names] = {
         _from(framework="Target cuda llvm")
         | {"VirtualDevice": _DEVICES, "SEScope": f"{_DEVICES}VirtualDevice"}
         | {n: "compassc.targets.compilation:" for n in ("CompilationConfig", "make_compilation_config")}
+        | {n: "compassc.targets.generic:" for n in _GENERIC.split()}
     ),
+    "tvm.target.generic_func": Names({n: "compassc.targets.generic:" for n in _GENERIC.split()}),
     "tvm.target.virtual_device": Names({"VirtualDevice": _DEVICES}),
     "tvm.target.compilation_config": Names(
         {n: "compassc.targets.compilation:" for n in ("CompilationConfig", "make_compilation_config")}
@@ -450,7 +453,16 @@ _GRAPHS = "models are compiled from ONNX or TFLite files: `compassc build model.
 _TUNING = "schedules are searched for with `compassc tune`"
 _GRAPH_TEXT = "only functions of loops and blocks are read from the framework's script, not graphs"
 
+_MAKERS = """arm_compute_lib bnns clml cmsisnn coreml cublas cudnn cutlass dnnl ethosn ethosu libtorch mrvl mkldnn tensorrt
+    te_target vitis_ai"""
+"""Modules of the framework that hand parts of programs to libraries and machines of other makers."""
+
 MISSING: dict[str, str] = {
+    **dict.fromkeys(
+        [f"tvm.relay.op.contrib.{n}" for n in _MAKERS.split()],
+        "no code is made for libraries and machines of other makers: `register_pattern_table(name)` and the global function "
+        "`relay.ext.NAME` add a compiler",
+    ),
     **dict.fromkeys(("tvm.dlight",), _TUNING),
     **dict.fromkeys(
         ("tvm.relax", "tvm.compass.relax.testing", "tvm.compass.relax.op", "tvm.compass.frontend"), _GRAPHS

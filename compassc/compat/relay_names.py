@@ -128,6 +128,7 @@ RELAY: dict[str, Names] = {
     "tvm.relay.qnn.op.qnn": Names(operators="qnn"),
     "tvm.relay.qnn.transform": Names(like=(f"{_RELAY}.qnn.transform",)),
     **{f"tvm.relay.{n}": Names({n: f"{_RELAY}.backend.vm:" for n in _MACHINE.split()}) for n in ("backend.vm", "vm")},
+    "tvm.runtime.profiler_vm": Names({"VirtualMachineProfiler": f"{_RELAY}.backend.vm:"}),
     "tvm.runtime.vm": Names({n: f"{_RELAY}.backend.vm:" for n in ("Executable", "VirtualMachine")}),
     "tvm.relay.testing": Names(
         {n: f"{_RELAY_NODES}:" for n in ("count", "make_nat_expr", "make_nat_value")}

@@ -18,6 +18,7 @@ from compassc.relay.module import IRModule
 from compassc.relay.operators import Op
 from compassc.relay.passes import FOLDER, make
 from compassc.relay.visit import post_order
+from compassc.targets.compilation import make_compilation_config
 from tests.choosing import some
 from tests.relay.relay_values import SHAPE, evaluate, functions, module
 
@@ -49,6 +50,8 @@ def options_of(name: str) -> dict[str, object]:
     known = {
         "EtaExpand": {"expand_global_var": True},
         "ChangeBatch": {"data": {}},
+        "PlanDevices": {"config": make_compilation_config(PassContext(), "llvm")},
+        "SimplifyFCTranspose": {"target_weights": ["w"]},
         "SplitArgs": {"max_function_args": 4},
         "ConvertLayout": {"desired_layouts": {"nn.conv2d": ["NHWC", "default"]}},
     }
@@ -225,6 +228,20 @@ SIMPLE = {
     "an order that is turned round": (
         build("argsort", build("qnn.dequantize", i8, relay.const(-0.5), _zero), axis=1),
         ["qnn.dequantize", "argsort"],
+    ),
+    "a bound of a bound": (call("clip", call("clip", x, a_min=-1.0, a_max=2.0), a_min=0.0, a_max=1.5), ["clip"]),
+    "bounds that do not meet": (call("clip", call("clip", x, a_min=-1.0, a_max=0.5), a_min=1.0, a_max=2.0), ["clip"]),
+    "a bound of whole numbers between them": (
+        call("clip", call("clip", i8, a_min=-1.5, a_max=20.5), a_min=0.0, a_max=15.0),
+        ["clip", "clip"],
+    ),
+    "a square of a sum": (
+        x * x + relay.const(3.0) * x * y + relay.const(2.0) * y * y,
+        ["add", "multiply", "add", "multiply"],
+    ),
+    "a sum of squares": (
+        x * x + y * y,
+        ["multiply", "multiply", "add"],
     ),
     "a root that divides": (call("divide", x, call("sqrt", y)), ["rsqrt", "multiply"]),
 }
@@ -507,3 +524,20 @@ def test_the_page_has_every_pass():
     page = (Path(__file__).parents[2] / "docs" / "relay.md").read_text()
     rows = [f"| `{d.name}` | {load_pass(d.name, FOLDER).LEVEL} | {d.summary} |" for d in describe(FOLDER)]
     assert "\n".join(rows) in page
+
+
+def test_weights_that_products_transpose_are_taken_transposed():
+    data, w = relay.var("d", shape=(2, 4)), relay.var("w", shape=(4, 3))
+    product = build("nn.dense", data, build("transpose", w))
+    changed = after("SimplifyFCTranspose", relay.Function([data, w], product), ["w"])
+    assert ops(changed) == ["nn.dense"] and [p.name_hint for p in changed.params] == ["d", "w.T"]
+    a, b = np.arange(8, dtype="float32").reshape(2, 4), np.arange(12, dtype="float32").reshape(4, 3)
+    np.testing.assert_array_equal(evaluate(module(changed), a, b.T)[0], a @ b)
+    both = after(
+        "SimplifyFCTranspose",
+        relay.Function([data, w], product + build("nn.dense", data, build("reshape", w, (3, 4)))),
+        ["w"],
+    )
+    assert [p.name_hint for p in both.params] == ["d", "w", "w.T"]
+    kept = after("SimplifyFCTranspose", relay.Function([data, w], product), ["v"])
+    assert ops(kept) == ["transpose", "nn.dense"]

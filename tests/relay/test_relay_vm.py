@@ -259,3 +259,18 @@ def test_instructions_that_number_nothing_are_refused(made, name):
     assert f"0: {made.NAME} " in executable(made(**fields)).bytecode
     with pytest.raises(CompassError, match=f"no such {name}"):
         executable(made(**{**fields, name: (9,) if name == "args" else 9}))
+
+
+def test_a_profile_tells_each_primitive():
+    x = relay.var("x", shape=(2, 3))
+    module = relay.IRModule.from_expr(relay.Function([x], relay.If(relay.const(True), relay.exp(x), x)))
+    profiler = vm.VirtualMachineProfiler(vm.compile(module), cpu())
+    assert profiler.enabled()
+    report = profiler.profile(np.zeros((2, 3), "float32"))
+    assert [(c["Name"], c["Argument Shapes"]) for c in report.calls] == [
+        ("vm_mod_fused_exp", "float32[2, 3], float32[2, 3]")
+    ]
+    whole = report.device_metrics["cpu0"]["Duration (us)"].microseconds
+    assert 0 < sum(c["Duration (us)"].microseconds for c in report.calls) <= whole
+    with pytest.raises(CompassError, match="no collectors"):
+        profiler.profile(np.zeros((2, 3), "float32"), collectors=[object()])

@@ -3,12 +3,14 @@
 Before: a typed module.
 After: no operator asks only the shape of an argument that is known (`zeros_like`, `reshape_like`, ...); nothing is added that is 0
 or multiplied by 1; a tensor of one number is that number where it changes no shape; reshapes, transposes and casts do not follow
-each other; no bound is one that all numbers of a type keep; order is not asked of dequantised numbers. Sums and products with
+each other; no bound is one that all numbers of a type keep, or follows another; order is not asked of dequantised numbers; sums of
+squares and a product (`x*x + 2*x*y + y*y`) are products. Sums and products with
 constants are put together, and a quotient of a square root is a product: within rounding.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -287,6 +289,65 @@ def _clip(before: Call, after: Call, t: TensorType) -> Expr | None:
     return after.args[0] if _attrs(after)["a_min"] <= low and _attrs(after)["a_max"] >= high else None
 
 
+def _bounded_twice(before: Call, after: Call, t: TensorType) -> Expr | None:
+    """Two bounds are one: the inner limits within the outer ones."""
+    inner = after.args[0]
+    if op_name(inner) != "clip" or not isinstance(inner, Call):
+        return None
+    ends = [(float(_attrs(e)["a_min"]), float(_attrs(e)["a_max"])) for e in (inner, after)]
+    ordered = all(low <= high for low, high in ends)
+    if not ordered or (_is_whole(t.dtype) and not all(end.is_integer() for pair in ends for end in pair)):
+        return None
+    (low, high), (least, most) = ends
+    limits = {"a_min": min(max(low, least), most), "a_max": min(max(high, least), most)}
+    return call("clip", inner.args[0], **limits)
+
+
+# --------------------------------------------------------------------------------------------------------------- binomials
+
+
+def _parts(name: str, e: Expr, most: int) -> list[Expr]:
+    """The operands of calls of an operator within each other, from the left; of more than `most` none."""
+    found = [e]
+    while len(found) <= most:
+        place = next((i for i, part in enumerate(found) if op_name(part) == name), None)
+        if place is None:
+            return found
+        nested = found[place]
+        assert isinstance(nested, Call)
+        found[place : place + 1] = nested.args
+    return []
+
+
+def _term(e: Expr) -> tuple[float, list[Expr]] | None:
+    """A product of two values and numbers: the product of the numbers, and the values."""
+    number, values = 1.0, []
+    for part in _parts("multiply", e, 4):
+        if isinstance(part, Constant) and not part.data.shape:
+            number *= part.array.item()
+        else:
+            values.append(part)
+    return (number, values) if len(values) == 2 else None
+
+
+def _binomial(before: Call, after: Call, t: TensorType) -> Expr | None:
+    """`a*x*x + b*x*y + c*y*y` with real roots is `a*((x + p*y) * (x + q*y))`; of whole numbers with whole roots."""
+    terms = [_term(e) for e in _parts("add", after, 3)]
+    if t.dtype not in ("int32", "float32", "float64") or len(terms) != 3:
+        return None
+    (a, xx), (b, xy), (c, yy) = [term if term is not None else (0.0, [after, before]) for term in terms]
+    x, y = xx[0], yy[0]
+    squares = xx[1] is x and yy[1] is y and x is not y and {*map(id, xy)} == {id(x), id(y)}
+    if not squares or not a or b * b < 4 * a * c or not (_same(_type(x), t) and _same(_type(y), t)):
+        return None
+    root = math.sqrt(b * b - 4 * a * c)
+    p, q = (b - root) / (2 * a), (b + root) / (2 * a)
+    if t.dtype == "int32" and not (p.is_integer() and q.is_integer() and a * (p + q) == b and a * p * q == c):
+        return None
+    first, second = (call("add", x, call("multiply", scalar(factor, t.dtype), y)) for factor in (p, q))
+    return call("multiply", scalar(a, t.dtype), call("multiply", first, second))
+
+
 def _order(before: Call, after: Call, t: TensorType) -> Expr | None:
     """Places by the order of numbers that are dequantised are those of the numbers, where different ones stay different."""
     of, inner = after.args[0], before.args[0]
@@ -317,7 +378,7 @@ _RULES: Mapping[str, Sequence[Rule]] = {
     "broadcast_to_like": [_fixed(lambda e, t: build("broadcast_to", e.args[0], t.concrete_shape))],
     "collapse_sum_like": [_fixed(lambda e, t: build("collapse_sum_to", e.args[0], t.concrete_shape))],
     "cast_like": [_cast_like],
-    "add": [_neutral(0, (0, 1)), _full, _twice, _constants("add")],
+    "add": [_neutral(0, (0, 1)), _full, _twice, _constants("add"), _binomial],
     "subtract": [_neutral(0, (1,)), _full],
     "multiply": [_neutral(1, (0, 1)), _full, _constants("multiply"), _distributed],
     "divide": [_neutral(1, (1,)), _full, _root],
@@ -326,6 +387,6 @@ _RULES: Mapping[str, Sequence[Rule]] = {
     "contrib_reverse_reshape": [_reshape],
     **{name: [_moved] for name in ("transpose", "layout_transform")},
     "cast": [_cast, _bounded_cast],
-    "clip": [_clip],
+    "clip": [_clip, _bounded_twice],
     **{name: [_order] for name in ("argmax", "argmin", "argsort")},
 }

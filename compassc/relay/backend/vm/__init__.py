@@ -6,5 +6,6 @@ kernels that they call, and `VirtualMachine` runs them."""
 from compassc.relay.backend.vm.compiler import VMCompiler, compile
 from compassc.relay.backend.vm.executable import Executable
 from compassc.relay.backend.vm.machine import VirtualMachine
+from compassc.relay.backend.vm.profiler import VirtualMachineProfiler
 
-__all__ = ["Executable", "VMCompiler", "VirtualMachine", "compile"]
+__all__ = ["Executable", "VMCompiler", "VirtualMachine", "VirtualMachineProfiler", "compile"]

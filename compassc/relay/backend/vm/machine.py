@@ -180,7 +180,11 @@ class VirtualMachine:
             raise ExpressionError(f"{closure!r} is no function", "infer the types of the program")
 
     def _invoke_packed(self, frame: Frame, registers: list[Any], i: vm.InvokePacked) -> None:
-        registers[i.dst] = self.exe.primitives[i.primitive]([registers[a] for a in i.args])
+        registers[i.dst] = self.computed(i.primitive, [registers[a] for a in i.args])
+
+    def computed(self, primitive: int, args: Sequence[Any]) -> Any:
+        """What a primitive, by its number, gives of values."""
+        return self.exe.primitives[primitive](args)
 
     def _alloc_tuple(self, frame: Frame, registers: list[Any], i: vm.AllocTuple) -> None:
         registers[i.dst] = tuple([registers[a] for a in i.args])
