@@ -86,6 +86,7 @@ RELAY: dict[str, Names] = {
     ),
     "tvm.runtime.name_transforms": Names({"sanitize_name": f"{_SUPPLIES}:"}),
     "tvm.ir.supply": Names({n: f"{_SUPPLIES}:" for n in ("GlobalVarSupply", "NameSupply")}),
+    "tvm.relay.quantize": Names(like=(f"{_RELAY}.quantize",)),
     "tvm.relay.dataflow_pattern": Names(like=(f"{_RELAY}.dataflow_pattern",)),
     "tvm.relay.expr": Names(
         {name: f"{_RELAY_NODES}:" for name in _WITH_FIELDS.split()}

@@ -124,7 +124,7 @@ _BUILDING = {"build": "build", "optimize": "build", "partition": "build", "creat
 """What builds and runs programs, which is loaded when it is asked for: by its module of `backend`."""
 
 
-_MODULES = ("analysis", "dataflow_pattern", "frontend", "testing", "transform")
+_MODULES = ("analysis", "dataflow_pattern", "frontend", "quantize", "testing", "transform")
 """Modules that are loaded when they are asked for."""
 
 

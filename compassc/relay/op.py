@@ -24,6 +24,7 @@ REGISTERED: dict[str, str] = {
     "fake_quantization_to_integer": "FTVMFakeQuantizationToInteger",
     "optional_fake_quantization_to_integer": "FTVMOptionalFakeQuantizationToInteger",
     "mixed_precision_conversion": "FTVMMixedPrecisionConversionType",
+    "annotate": "FQAnnotateRewrite",
     "qnn_legalize": "FTVMQnnLegalize",
     "qnn_canonicalize": "FTVMQnnCanonicalize",
 }

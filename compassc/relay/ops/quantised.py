@@ -18,7 +18,7 @@ from compassc.relay.builders import builder, call
 from compassc.relay.expr import Expr, Tuple, const
 from compassc.relay.operators import OPERATORS
 from compassc.relay.ops.convolution import conv_reference, conv_rule, prepared, transposed_reference, transposed_rule
-from compassc.relay.ops.declare import ANCHOR, OPAQUE, VOID, declare, expression, record
+from compassc.relay.ops.declare import ANCHOR, ELEMENTWISE, OPAQUE, VOID, declare, expression, record
 from compassc.relay.ops.fixed_point import (
     TIES_TO_EVEN,
     dequantized,
@@ -426,6 +426,19 @@ declare("qnn.simulated_quantize", "data, in_dtype_, output_scale, output_zero_po
 declare("qnn.simulated_dequantize", "data, in_dtype_, input_scale, input_zero_point, axis=-1", _simulated, OPAQUE,
         sample((3, 4), _z(1), _s(0.1), _z(3), out_dtype=""), record=RECORDS["relay.attrs.DequantizeAttrs"], reference=_desimulate, build=False, level=11,
         TNonComputational=True)  # fmt: skip
+
+
+def _annotated(call: Any, a: Any, t: TensorType, x: Any, scale: Any, low: Any, high: Any) -> Any:
+    """What is left of reals that are rounded to steps between bounds."""
+    if not a.kind:
+        return x
+    steps = call("minimum", call("maximum", call("round", call("divide", x, scale)), low), high)
+    return call("multiply", steps, scale)
+
+
+declare("relay.op.annotation.simulated_quantize", "data, dom_scale, clip_min, clip_max",
+        lambda a, x, *parameters: x, ELEMENTWISE, sample((3, 4), _s(0.1), _s(-127.0), _s(127.0), kind=1, sign=True, rounding="round"),
+        record=record("AnnotatedQuantizeAttrs", kind=..., sign=True, rounding="round"), body=_annotated, build=False, level=11)  # fmt: skip
 
 
 def _code(dtype: Any) -> Expr:
