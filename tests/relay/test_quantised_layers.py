@@ -158,6 +158,41 @@ def test_what_one_layer_does_not_compute_alike_is_multiplied_by_31_bits():
         np.testing.assert_array_equal(graph.get_output(i).numpy(), want)
 
 
+def on_layers(f: relay.Function, x: np.ndarray) -> np.ndarray:
+    """What the one region of a program gives, by the definitions of its layers."""
+    placement = partition(IRModule({"main": f}), TARGET)
+    assert {row.place for row in placement.rows} == {"NPU"}, placement.rows
+    (region,) = {row.region for row in placement.rows}
+    graph = graph_of(placement.module[region], "net")
+    return run_graph(graph, {graph.inputs[0].name: x})[graph.outputs[0].name].reshape(x.shape)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_reals_become_the_same_numbers_at_every_border(seed):
+    """At the floats between which numbers change, beyond all numbers, and of what is no number."""
+    rng, c = np.random.default_rng(seed), relay.const
+    dtype, rounding = ("int8", "uint8")[seed % 2], ("None", "TIES_TO_EVEN")[seed // 2 % 2]
+    scale = np.float32(2.0 ** -(seed // 4) if seed % 4 == 3 else rng.uniform(0.5, 1) * 10.0 ** rng.integers(-6, 3))
+    info = np.iinfo(dtype)
+    zero = int(rng.integers(info.min, info.max + 1)) if seed % 3 else 0
+    halves = (np.arange(info.min - 1, info.max + 2) - zero + 0.5) * np.float64(scale)
+    near = halves.astype("float32")
+    up, down = (np.nextafter(near, np.float32(way)) for way in (np.inf, -np.inf))
+    x = np.concatenate([near, up, down, [np.nan, np.inf, -np.inf, 3e38, -3e38, 0, -0.0]]).astype("float32")[None]
+    v = relay.var("x", shape=x.shape)
+    f = relay.Function([v], built("qnn.quantize", v, c(scale), c(np.int32(zero)), out_dtype=dtype, rounding=rounding))
+    np.testing.assert_array_equal(on_layers(f, x), exact(f, x))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+def test_numbers_become_reals_by_channel(dtype):
+    rng, c = np.random.default_rng(0), relay.const
+    v = relay.var("x", shape=(2, 3, 5), dtype=dtype)
+    zeros = c(rng.integers(0, 99, 3).astype("int32"))
+    f = relay.Function([v], built("qnn.dequantize", v, c(scales(rng, 3)), zeros, axis=1))
+    np.testing.assert_array_equal(on_layers(f, data(f)), exact(f, data(f)))
+
+
 def test_what_would_be_other_numbers_stays_on_the_host_with_the_reason():
     _, dense = wide_sums()
     y = relay.var("y", shape=(2, 32), dtype="int32")
@@ -167,6 +202,7 @@ def test_what_would_be_other_numbers_stays_on_the_host_with_the_reason():
         "beyond 32 bits": built("add", dense, huge),
         "it is not of float32 or int8 or uint8 or int32": built("maximum", built("cast", y, "int64"), relay.const(3, "int64")),
         "layers do not cast int32 to int64": built("cast", y, "int64"),
+        "too many numbers of int16": built("qnn.quantize", relay.var("r", shape=(1, 4)), relay.const(np.float32(0.1)), relay.const(0), out_dtype="int16"),
         "numbers of 32 bits have a zero point": built("qnn.requantize", y, relay.const(0.1), relay.const(1), relay.const(0.2), relay.const(0), out_dtype="int8"),
     }  # fmt: skip
     for why, e in whys.items():
@@ -220,7 +256,7 @@ def test_a_quantised_model_gives_the_same_numbers_everywhere():
         graph = GraphModule(library["default"](cpu()))
         graph.run(x=x)
         np.testing.assert_array_equal(graph.get_output(0).numpy(), want)
-    assert [row.operator for row in library.placement.rows if row.place == "host"] == ["qnn.quantize"]
+    assert {row.place for row in library.placement.rows} == {"NPU"}
 
 
 def test_a_model_of_tflite_gives_the_same_numbers_everywhere():
@@ -232,4 +268,4 @@ def test_a_model_of_tflite_gives_the_same_numbers_everywhere():
         graph = GraphModule(library["default"](cpu()))
         graph.run(**{module["main"].params[0].name_hint: given[0]})
         np.testing.assert_array_equal(graph.get_output(0).numpy(), want)
-    assert {row.operator for row in library.placement.rows if row.place == "host"} == {"qnn.quantize"}
+    assert {row.place for row in library.placement.rows} == {"NPU"}

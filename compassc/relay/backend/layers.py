@@ -18,7 +18,7 @@ from compassc.importers.finishing import finished
 from compassc.importers.refusals import CONTRADICTIONS
 from compassc.importers.values import Refused, Value
 from compassc.ir.errors import ExpressionError
-from compassc.relay.backend import quantised_layers
+from compassc.relay.backend import border_forms, quantised_layers  # noqa: F401  # the forms of a module are there by its import
 from compassc.relay.backend.layer_forms import FORMS, OF_BYTES, Layers
 from compassc.relay.backend.placement import supported
 from compassc.relay.backend.referenced import tensors_of

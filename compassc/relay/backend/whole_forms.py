@@ -117,14 +117,16 @@ def why_not_whole(call: Call) -> str:
 # ----------------------------------------------------------------------------------------------------- requantisation
 
 
-def _known(x: Value, what: str) -> Array:
+def known(x: Value, what: str) -> Array:
+    """The array of a value. Refused where it is computed."""
     if x.array is None:
         raise Refused(f"{what} is not known")
     return x.array
 
 
-def _one(x: Value, what: str) -> int:
-    array = _known(x, what)
+def one_number(x: Value, what: str) -> int:
+    """The whole number of a value. Refused where it is computed, or several."""
+    array = known(x, what)
     if array.size != 1:
         raise Refused(f"{what} is not one number")
     return int(array.reshape(()))
@@ -134,7 +136,7 @@ def rescaled(
     b: Layers, x: Value, own: tuple[Value, Value], out: tuple[Array, int], axis: int, dtype: str, rounding: str = UPWARD
 ) -> Value:
     """Numbers of one scale and zero point as those of another, as `qnn.requantize` computes them. `out`: scale and zero point."""
-    scale, zero = _known(own[0], "its scale"), _one(own[1], "its zero point")
+    scale, zero = known(own[0], "its scale"), one_number(own[1], "its zero point")
     if x.dtype.name == "int32" and zero or dtype == "int32" and out[1]:
         raise Refused("numbers of 32 bits have a zero point")
     factor = fixed_point.ratio(scale.reshape(-1), out[0].reshape(-1))
@@ -168,18 +170,8 @@ def requantize(b: Layers, a: Attrs, t: TensorType, x: Value, s: Value, z: Value,
         raise Refused(f"layers do not round {how.rounding} in {how.compute_dtype}")
     if x.dtype.name == "int64":
         raise Refused("its numbers are of int64")
-    out = _known(new_s, "the scale of the result"), _one(new_z, "the zero point of the result")
+    out = known(new_s, "the scale of the result"), one_number(new_z, "the zero point of the result")
     return rescaled(b, x, (s, z), out, a.axis, t.dtype, how.rounding)
-
-
-@form("qnn.dequantize")
-def dequantize(b: Layers, a: Attrs, t: TensorType, x: Value, s: Value, z: Value) -> Value:
-    """The difference of numbers of 16 bits is exact, so that the product alone is rounded, as on the host."""
-    scale = _known(s, "its scale")
-    if t.dtype != "float32" or x.dtype.itemsize > 2 or scale.size > 1:
-        raise Refused(f"layers do not make {t.dtype} of {x.dtype} by {scale.size} scales")
-    real = arithmetic(b, cast(b, x, np.float32), Value.of(np.full(1, _one(z, "its zero point"), np.float32)), "Sub")
-    return arithmetic(b, real, Value.of(scale.reshape(1)), "Mul")
 
 
 # --------------------------------------------------------------------------------------------------- sums of products
@@ -194,7 +186,7 @@ def _fits(x: Value, w: Value, zero: int, dtype: str) -> None:
 
 
 def _zeros(w: Value, zeros: Value) -> Value:
-    array = _known(zeros, "the zero point of the weights").reshape(-1)
+    array = known(zeros, "the zero point of the weights").reshape(-1)
     info = np.iinfo(w.dtype)
     if array.min() < info.min or array.max() > info.max:
         raise Refused(f"the zero points of its weights are beyond {w.dtype}")
@@ -205,8 +197,8 @@ def _zeros(w: Value, zeros: Value) -> Value:
 def convolution(
     b: Layers, a: Attrs, t: TensorType, x: Value, w: Value, zx: Value, zw: Value, sx: Value, sw: Value
 ) -> Value:  # fmt: skip
-    _known(w, "the weight")
-    zero = _one(zx, "the zero point of the data")
+    known(w, "the weight")
+    zero = one_number(zx, "the zero point of the data")
     _fits(x, w, zero, t.dtype)
     made: Value = b.onnx(
         "ConvInteger", ordered(b, x, a.data_layout, "NCHW"), ordered(b, w, a.kernel_layout, "OIHW"),
@@ -217,8 +209,8 @@ def convolution(
 
 @form("qnn.dense")
 def dense(b: Layers, a: Attrs, t: TensorType, x: Value, w: Value, zx: Value, zw: Value, sx: Value, sw: Value) -> Value:
-    _known(w, "the weight")
-    zero = _one(zx, "the zero point of the data")
+    known(w, "the weight")
+    zero = one_number(zx, "the zero point of the data")
     _fits(x, w, zero, t.dtype)
     made: Value = b.onnx("MatMulInteger", x, b.transpose(w, (1, 0)), Value.of(np.asarray(zero, x.dtype)), _zeros(w, zw))
     return made
@@ -228,7 +220,7 @@ def dense(b: Layers, a: Attrs, t: TensorType, x: Value, w: Value, zx: Value, zw:
 def batches(
     b: Layers, a: Attrs, t: TensorType, x: Value, y: Value, zx: Value, zy: Value, sx: Value, sy: Value
 ) -> Value:
-    zeros = [_one(z, "a zero point") for z in (zx, zy)]
+    zeros = [one_number(z, "a zero point") for z in (zx, zy)]
     for operand, zero in zip((x, y), zeros, strict=True):
         _fits(operand, operand, zero, t.dtype)
     depth = x.shape[1 if a.transpose_a else 2]
@@ -253,9 +245,9 @@ def widened(b: Layers, a: Attrs, t: TensorType, x: Value) -> Value:
 
 @form("left_shift")
 def shifted(b: Layers, a: Attrs, t: TensorType, x: Value, by: Value) -> Value:
-    if not 0 <= _one(by, "the shift") < 31:
+    if not 0 <= one_number(by, "the shift") < 31:
         raise Refused("its shift is none of 32 bits")
-    return combined(b, [x, Value.of(_known(by, "the shift").reshape(1))], "BitShift", x.dtype, direction="LEFT")
+    return combined(b, [x, Value.of(known(by, "the shift").reshape(1))], "BitShift", x.dtype, direction="LEFT")
 
 
 def _words(b: Layers, x: Value, zero: int) -> Value:
@@ -272,9 +264,9 @@ Pair = tuple[Value, Value]
 def _pairs(parameters: tuple[Value, ...]) -> tuple[list[Pair], tuple[Array, int]]:
     """Scale and zero point of both operands, and of the result."""
     sx, zx, sy, zy, s, z = parameters
-    if any(_known(v, "a scale").size != 1 for v in (sx, sy)):
+    if any(known(v, "a scale").size != 1 for v in (sx, sy)):
         raise Refused("operands have a scale for each channel")
-    return [(sx, zx), (sy, zy)], (_known(s, "the scale of the result"), _one(z, "the zero point of the result"))
+    return [(sx, zx), (sy, zy)], (known(s, "the scale of the result"), one_number(z, "the zero point of the result"))
 
 
 def _total(name: str) -> None:
@@ -299,7 +291,7 @@ def product(b: Layers, a: Attrs, t: TensorType, x: Value, y: Value, *parameters:
     if requantization() != fixed_point.Requantization() or t.dtype not in BYTES:
         raise Refused(f"layers have no products of {t.dtype} with other roundings")
     own, out = _pairs(parameters)
-    left, right = (_words(b, v, _one(zero, "a zero point")) for v, (_, zero) in zip((x, y), own, strict=True))
-    scales = [_known(s, "a scale").astype(np.float32) for s, _ in own]
+    left, right = (_words(b, v, one_number(zero, "a zero point")) for v, (_, zero) in zip((x, y), own, strict=True))
+    scales = [known(s, "a scale").astype(np.float32) for s, _ in own]
     zero = Value.of(np.zeros((), np.int32))
     return rescaled(b, arithmetic(b, left, right, "Mul"), (Value.of(scales[0] * scales[1]), zero), out, -1, t.dtype)
