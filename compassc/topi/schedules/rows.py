@@ -40,6 +40,10 @@ def streamed(s: Schedule, target: Target, knobs: Knobs) -> None:
     fits = len(s.outputs) == 1 and out.is_output and not reduces(out) and len(out.body) == 1
     if not knobs.cache or not fits or not shape or not all(shape):
         raise ScheduleError("not for this operator")
+    found = configuration(target)
+    tecs, width = found.tecs, found.vector_bytes
+    if prod(shape) <= tecs:
+        raise ScheduleError("elements for one vector need no transfers")
     local = s[s.cache_write(out.op.output(0), "lsram")]
     stages = [*computed[:-1], local]
     rows = [t for t in dict.fromkeys(tensor_of(r) for x in stages for r in reads_of(x)) if _is_row(t, shape, stages)]
@@ -51,8 +55,6 @@ def streamed(s: Schedule, target: Target, knobs: Knobs) -> None:
     stages = [*others, local]
     if not rows or (others and len(shape) < 2):
         raise ScheduleError("not for this operator")
-    found = configuration(target)
-    tecs, width = found.tecs, found.vector_bytes
     parts, several = turns_of(local, others, knobs, width), None
     whole = next((n for n, part in enumerate(reversed(parts)) if part), len(parts))
     if others:
