@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import IntEnum
 from functools import partial
 from typing import Any
 
@@ -16,20 +15,21 @@ from compassc.ir import dtypes as D
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir import tensor_exprs as T
+from compassc.ir import tensor_stmts as TS
 from compassc.ir.dtypes import DataType
 from compassc.ir.exprs import Expr
 from compassc.ir.iter_vars import IterVar, Range
 from compassc.ir.members import Attributes, Members
 from compassc.ir.node import Node, Statements
 from compassc.ir.operators import as_expr, binary, cast, immediate, kind_of
-from compassc.ir.printer import print_module
+from compassc.ir.printer import print_body, print_module
 from compassc.ir.verify import VerifyError, check_node
 from compassc.language.specs import VALUE_ATTRIBUTES
 from compassc.relay import declared
 from compassc.relay.attributes import PREFIX as RELAY_RECORDS
 from compassc.relay.attributes import RECORDS, DictAttrs
 from compassc.te import math
-from compassc.te.buffers import View, whole
+from compassc.te.buffers import View
 from compassc.te.construct import data_type, size_var, var
 from compassc.te.external import call_intrin
 from compassc.te.ir_builder import truth
@@ -39,7 +39,7 @@ from compassc.tir.roots import RootBlock, allocated, is_root, root_block
 
 from . import statements
 from .script_printer import NoScript, script_of
-from .statements import stored
+from .statements import ForKind, stored, variable
 
 
 class _NoField(UsageError, AttributeError):
@@ -71,14 +71,6 @@ def _buffer_map(function: S.PrimFunc) -> dict[E.Var, E.Buffer]:
     """The buffers of the parameters that are addresses."""
     declared = (s.buffer for s in function.body if isinstance(s, S.DeclBuffer))
     return {buffer.data: buffer for buffer in declared if buffer.data in function.params}
-
-
-def variable(given: object) -> E.Var:
-    """The variable itself. TypeError for other values."""
-    found = as_expr(given)
-    if not isinstance(found, E.Var):
-        raise _WrongArgument(f"{found} is no variable", code="input", help="take te.var(name)")
-    return found
 
 
 def _alone(body: S.Body) -> S.Stmt | None:
@@ -167,6 +159,7 @@ FIELDS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     S.PrimFunc: {"buffer_map": _buffer_map},
     E.Buffer: {"scope": lambda buffer: _Scope(buffer.data.pointer_type.scope)},
     Annotation: {"pragma_keys": lambda note: tuple(map(_Text, note.pragmas))},
+    TS.ProducerRealize: {"bounds": lambda s: tuple(map(Range.from_min_extent, s.starts, s.extents))},
     E.BufferRegion: {"region": lambda e: tuple(map(Range.from_min_extent, e.starts, e.extents))},
 }
 """Names of fields in the framework, where these are other ones than here."""
@@ -183,6 +176,11 @@ def _script(program: S.PrimFunc | S.IRModule, *_: object, **__: object) -> str:
 def _show(program: S.PrimFunc | S.IRModule, *_: object, **__: object) -> None:
     """Print the text."""
     print(_script(program))
+
+
+def _text(body: Statements, *_: object, **__: object) -> str:
+    """The text of statements."""
+    return print_body(body)
 
 
 def _member(module: S.IRModule, name: Any) -> S.PrimFunc:
@@ -206,6 +204,8 @@ def _added() -> Iterator[tuple[type, str, Any]]:
     yield S.IRModule, "__getitem__", _member
     yield Statements, "__getattr__", _of_body
     yield Statements, "seq", property(tuple)
+    yield Statements, "script", _text
+    yield Statements, "__str__", _text
     yield S.Stmt, "same_as", _same_as
 
 
@@ -228,30 +228,6 @@ def remove_fields() -> None:
             setattr(cls, name, _own[cls, name])
         elif name in vars(cls):
             delattr(cls, name)
-
-
-class ForKind(IntEnum):
-    """What a loop is: equal to its number in the framework and to the word here, which is a loop's `kind`."""
-
-    SERIAL = 0
-    PARALLEL = 1
-    VECTORIZED = 2
-    UNROLLED = 3
-    THREAD_BINDING = 4
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, str):
-            return other in self.kinds
-        return int(self) == other
-
-    def __hash__(self) -> int:
-        return hash(int(self))
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The words for it."""
-        bound = self is ForKind.THREAD_BINDING
-        return (*S.THREAD_LOOPS, *S.VIRTUAL_LOOPS, "tec") if bound else (self.name.lower(),)
 
 
 class NodeType(type):
@@ -375,45 +351,6 @@ def _while(condition: Expr, body: S.Body) -> S.Stmt:
     return S.While(truth(condition), body)
 
 
-def _for(
-    loop_var: object,
-    min: object,
-    extent: object,
-    kind: ForKind | int | str,
-    body: object,
-    thread_binding: None = None,
-    annotations: Mapping[str, object] | None = None,
-    span: None = None,
-) -> S.For:
-    """The loop; `kind` is one of `ForKind`. TypeError for a variable that is none, and for kinds that there are not."""
-    var = variable(loop_var)
-    known = next((k for k in ForKind if k == kind and k is not ForKind.THREAD_BINDING), None)
-    if thread_binding is not None or known is None:
-        raise _WrongArgument(
-            f"there is no loop of the kind {kind!r}",
-            code="input",
-            help=f"ForKind has {', '.join(k.name for k in ForKind)}; threads are bound by schedules",
-        )
-    start, size = (cast(whole(e, f"an end of the loop '{var.name}'"), var.data_type) for e in (min, extent))
-    stop = size if isinstance(start, E.IntImm) and start.value == 0 else binary("add", start, size)
-    one, notes = E.IntImm(var.data_type, 1), tuple((annotations or {}).items())
-    return S.For(var, known.kinds[0], start, stop, one, body_of(body, "For"), notes)
-
-
-def _let(var: object, value: object, body: object, span: None = None) -> Statements:
-    """A variable for the rest of a body, which is what is made."""
-    defined = variable(var)
-    return Statements((S.Let(defined, cast(value, defined.dtype)), *body_of(body, "LetStmt")))
-
-
-def _sequence(seq: object, span: None = None) -> Statements:
-    """Several statements as a body."""
-    made = Statements(body_of(seq, "SeqStmt"))
-    if len(made) < 2:
-        raise _WrongArgument(f"a sequence of {len(made)} statements", code="input", help="take the statement itself")
-    return made
-
-
 def _function(
     params: Sequence[Any],
     body: Any,
@@ -506,6 +443,8 @@ _NODES: tuple[tuple[str, type[Node], str, Callable[..., Any]], ...] = (
     ("BufferLoad", E.BufferLoad, "buffer indices", _load),
     ("BufferStore", S.BufferStore, "buffer value indices", _store),
     ("Evaluate", S.Evaluate, "value", S.Evaluate),
+    ("ProducerLoad", T.ProducerLoad, "producer indices", T.ProducerLoad),
+    ("ProducerStore", TS.ProducerStore, "producer value indices", TS.ProducerStore),
     ("IfThenElse", S.IfThenElse, "condition then_case else_case?", _if),
     ("While", S.While, "condition body", _while),
 )
@@ -515,15 +454,16 @@ _MADE: Mapping[str, tuple[Any, Callable[..., Any]]] = {
     "SizeVar": (E.Var, size_var),
     "Cast": (E.Cast, _cast),
     "Select": (E.Select, math.Select),
-    "For": (S.For, _for),
-    "LetStmt": (S.Let, _let),
-    "SeqStmt": (Statements, _sequence),
+    "For": (S.For, statements.for_loop),
+    "LetStmt": (S.Let, statements.let),
+    "SeqStmt": (Statements, statements.sequence),
     "Call": (E.Call, _call),
     "PrimFunc": (S.PrimFunc, _function),
     "Allocate": (S.Alloc, statements.allocate),
     "AllocateConst": (S.AllocConst, statements.allocate_const),
     "AssertStmt": (S.AssertStmt, statements.assert_stmt),
-    "AttrStmt": (S.AttrStmt, statements.attr_stmt),
+    "AttrStmt": ((S.AttrStmt, TS.StageAttr), statements.attr_stmt),
+    "ProducerRealize": (TS.ProducerRealize, statements.producer_realize),
     "Block": ((S.Block, RootBlock), statements.block),
     "BlockRealize": ((S.Block, RootBlock), statements.block_realize),
     "BufferRegion": (E.BufferRegion, statements.buffer_region),
@@ -538,7 +478,6 @@ _KNOWN: Mapping[str, Any] = {
     "PrimExpr": Expr,
     "Stmt": S.Stmt,
     "Buffer": (E.Buffer, View),
-    "ProducerLoad": T.ProducerLoad,
     "Reduce": T.Reduce,
     "Array": (tuple, list),
     "Map": (dict, Attributes),

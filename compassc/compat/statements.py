@@ -6,6 +6,7 @@ Where the framework nests the rest of a body in a statement, that and the rest a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,10 @@ from compassc.ir.dtypes import BOOL, UINT8, PointerType
 from compassc.ir.exprs import Expr, IntImm
 from compassc.ir.iter_vars import IterVar, Range
 from compassc.ir.node import Statements
-from compassc.ir.operators import as_expr, data_type
-from compassc.te.buffers import View
+from compassc.ir.operators import as_expr, binary, cast, data_type
+from compassc.ir.tensor_exprs import DataProducer
+from compassc.ir.tensor_stmts import ProducerRealize
+from compassc.te.buffers import View, whole
 from compassc.te.ir_builder import truth
 from compassc.te.opaque import body_of
 from compassc.tir.blocks import Axis, number, with_axes
@@ -41,6 +44,25 @@ def attr_stmt(node: Any, attr_key: str, value: object, body: object, span: None 
     """What a program says of a body: `attr_key` of `node` (a variable, a buffer, an axis, a text or a number) is `value`."""
     whose = stored(node).data if isinstance(node, (View, E.Buffer)) else text_or_value(getattr(node, "var", node))
     return S.AttrStmt(whose, str(attr_key), text_or_value(value), Statements(body_of(body, "AttrStmt")))
+
+
+def producer_realize(
+    producer: DataProducer,
+    bounds: Sequence[Any],
+    condition: object,
+    body: object,
+    storage_scope: str = "",
+    span: None = None,
+) -> ProducerRealize:
+    """The statements in which a part of a tensor, a range of each axis, is there."""
+    ranges = _ranges(bounds)
+    starts, extents = tuple(r.min for r in ranges), tuple(r.extent for r in ranges)
+    inside = Statements(body_of(body, "ProducerRealize"))
+    return ProducerRealize(producer, starts, extents, truth(condition), inside, storage_scope)
+
+
+def _ranges(given: Sequence[Any]) -> list[Range]:
+    return [r if isinstance(r, Range) else Range.from_min_extent(r, 1) for r in given]
 
 
 def assert_stmt(condition: object, message: object, body: object, span: None = None) -> Statements:
@@ -109,7 +131,7 @@ def stored(given: object) -> E.Buffer:
 
 def buffer_region(buffer: object, region: Sequence[Any], span: None = None) -> E.BufferRegion:
     """The part of a buffer in a range of each dimension."""
-    ranges = [r if isinstance(r, Range) else Range.from_min_extent(r, 1) for r in region]
+    ranges = _ranges(region)
     return E.BufferRegion(stored(buffer), tuple(r.min for r in ranges), tuple(r.extent for r in ranges))
 
 
@@ -150,3 +172,74 @@ def block_realize(iter_values: Sequence[object], predicate: object, block: S.Blo
         )
     where = number(1, TRUE) if predicate is True else truth(predicate)
     return block.replace(iter_values=tuple(map(as_expr, iter_values)), predicate=where)
+
+
+class ForKind(IntEnum):
+    """What a loop is: equal to its number in the framework and to the word here, which is a loop's `kind`."""
+
+    SERIAL = 0
+    PARALLEL = 1
+    VECTORIZED = 2
+    UNROLLED = 3
+    THREAD_BINDING = 4
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str):
+            return other in self.kinds
+        return int(self) == other
+
+    def __hash__(self) -> int:
+        return hash(int(self))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The words for it."""
+        bound = self is ForKind.THREAD_BINDING
+        return (*S.THREAD_LOOPS, *S.VIRTUAL_LOOPS, "tec") if bound else (self.name.lower(),)
+
+
+def variable(given: object) -> E.Var:
+    """The variable itself. TypeError for other values."""
+    found = as_expr(given)
+    if not isinstance(found, E.Var):
+        raise WrongStatement(f"{found} is no variable", code="input", help="take te.var(name)")
+    return found
+
+
+def for_loop(
+    loop_var: object,
+    min: object,
+    extent: object,
+    kind: ForKind | int | str,
+    body: object,
+    thread_binding: None = None,
+    annotations: Mapping[str, object] | None = None,
+    span: None = None,
+) -> S.For:
+    """The loop; `kind` is one of `ForKind`. TypeError for a variable that is none, and for kinds that there are not."""
+    var = variable(loop_var)
+    known = next((k for k in ForKind if k == kind and k is not ForKind.THREAD_BINDING), None)
+    if thread_binding is not None or known is None:
+        raise WrongStatement(
+            f"there is no loop of the kind {kind!r}",
+            code="input",
+            help=f"ForKind has {', '.join(k.name for k in ForKind)}; threads are bound by schedules",
+        )
+    start, size = (cast(whole(e, f"an end of the loop '{var.name}'"), var.data_type) for e in (min, extent))
+    stop = size if isinstance(start, E.IntImm) and start.value == 0 else binary("add", start, size)
+    one, notes = E.IntImm(var.data_type, 1), tuple((annotations or {}).items())
+    return S.For(var, known.kinds[0], start, stop, one, body_of(body, "For"), notes)
+
+
+def let(var: object, value: object, body: object, span: None = None) -> Statements:
+    """A variable for the rest of a body, which is what is made."""
+    defined = variable(var)
+    return Statements((S.Let(defined, cast(value, defined.dtype)), *body_of(body, "LetStmt")))
+
+
+def sequence(seq: object, span: None = None) -> Statements:
+    """Several statements as a body."""
+    made = Statements(body_of(seq, "SeqStmt"))
+    if len(made) < 2:
+        raise WrongStatement(f"a sequence of {len(made)} statements", code="input", help="take the statement itself")
+    return made

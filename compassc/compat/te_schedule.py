@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,35 +12,35 @@ from ..ir import IRModule, PrimFunc
 from ..ir.dtypes import INT32
 from ..ir.exprs import IntImm
 from ..ir.iter_vars import IterVar, Range
+from ..ir.node import Statements
 from ..ir.tensor_exprs import ProducerLoad, reads
 from ..te.analyzer import Analyzer
 from ..te.bounds import Bounds, infer_bounds
+from ..te.buffers import View
 from ..te.lowering import schedule_ops
-from ..te.machine import Machine
-from ..te.opaque import ScanOp
+from ..te.opaque import ScanOp, body_of
 from ..te.schedule import Schedule
 from ..te.schedule.relations import leaf_extents
 from ..te.schedule.stage import Fuse, Singleton, Split, Stage
 from ..te.tensor import ComputeOp, Operation, Tensor, post_order, tensor_of
 from . import nodes
-
-_ANYWHERE = Machine("")
-"""What loop nests are made for: nobody has said yet which target they are for."""
+from .stage_functions import function_of
+from .stage_statements import ANYWHERE, statements
 
 
 class AxisBounds(dict[IterVar, Range]):
-    """The range of each axis of each stage that computes, of its loops and of the threads that these are. `found`: what
-    `ScheduleOps` needs."""
+    """The range of each axis of each stage that computes, of its loops and of the threads that these are. `schedule`, `found`:
+    what `ScheduleOps` needs, the schedule without inlined stages and its bounds."""
 
-    def __init__(self, found: Bounds) -> None:
+    def __init__(self, schedule: Schedule, found: Bounds) -> None:
         super().__init__()
-        self.found = found
+        self.schedule, self.found = schedule, found
 
 
 def InferBound(sch: Schedule) -> AxisBounds:
     """The range of each axis. LowerError where one is not known."""
     plain = sch.normalize() if any(s.inlined for s in sch.stages) else sch
-    made, simplify = AxisBounds(infer_bounds(plain)), Analyzer().simplify
+    made, simplify = AxisBounds(plain, infer_bounds(plain)), Analyzer().simplify
     for stage, regions in made.found.regions.items():
         extents = leaf_extents(stage, {axis: region.extent for axis, region in regions.items()})
         for axis, extent in extents.items():
@@ -54,23 +53,17 @@ def InferBound(sch: Schedule) -> AxisBounds:
     return made
 
 
-def ScheduleOps(schedule: Schedule, bounds: AxisBounds, debug_keep_trivial_loop: bool = False) -> IRModule:
-    """The loop nest of a schedule with its bounds, as a module of plain loops."""
-    made = schedule_ops(schedule, bounds.found, target=_ANYWHERE)
-    _nests.append((made, schedule, bounds))
-    return made
+def ScheduleOps(schedule: Schedule, bounds: AxisBounds, debug_keep_trivial_loop: bool = False) -> Statements:
+    """The statements of a schedule with its bounds, on tensors that have no memory yet. `debug_keep_trivial_loop`: loops of one turn
+    are there, too. LowerError where threads reduce together."""
+    return statements(bounds.schedule, bounds.found, debug_keep_trivial_loop)
 
 
-_nests: deque[tuple[IRModule, Schedule, AxisBounds]] = deque(maxlen=16)
-"""What loop nests were made of."""
-
-
-def SchedulePostProcToPrimFunc(arg_list: Sequence[Any], body: IRModule, extern_buffer_map: object = None) -> PrimFunc:
-    """The function of a loop nest that `ScheduleOps` made, with these parameters. UsageError for another one."""
-    found = next(((s, bounds) for made, s, bounds in _nests if made is body), None)
-    if found is None:
-        raise UsageError("this is no loop nest of ScheduleOps", code="input", help="give what it made, as it was")
-    return schedule_ops(found[0], found[1].found, arg_list, target=_ANYWHERE).entry_func
+def SchedulePostProcToPrimFunc(
+    arg_list: Sequence[Any], body: Any, extern_buffer_map: Mapping[Tensor, View] | None = None
+) -> PrimFunc:
+    """The function of such statements, with these parameters. LowerError for tensors that have no memory."""
+    return function_of(arg_list, body_of(body, "SchedulePostProcToPrimFunc"), extern_buffer_map or {})
 
 
 def schedule_to_module(sch: Schedule, args: Sequence[Any], name: str = "main", binds: object = None) -> IRModule:
@@ -80,7 +73,7 @@ def schedule_to_module(sch: Schedule, args: Sequence[Any], name: str = "main", b
             "schedule_to_module takes no bound buffers", code="input", help="tvm.lower(..., binds=...) does"
         )
     plain = sch.normalize()
-    return schedule_ops(plain, infer_bounds(plain), args, name, _ANYWHERE)
+    return schedule_ops(plain, infer_bounds(plain), args, name, ANYWHERE)
 
 
 def CreateReadGraph(ops: Sequence[Operation]) -> dict[Operation, list[Tensor]]:

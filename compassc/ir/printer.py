@@ -18,6 +18,7 @@ from compass_core.operators import OPERATORS
 from . import exprs as E
 from . import stmts as S
 from . import tensor_exprs as T
+from . import tensor_stmts as TS
 from .dtypes import BOOL, INT32, PointerType, type_text
 from .forms import FORMS
 from .members import GraphMember
@@ -99,6 +100,7 @@ class Printer:
             S.Let: self._let,
             S.Assign: lambda s: f"{self.name(s.var)} = {self.expr(s.value)}",
             S.BufferStore: self._store,
+            TS.ProducerStore: lambda s: f"{s.producer.name}[{self._list(s.indices)}] = {self.expr(s.value)}",
             S.Evaluate: lambda s: self.expr(s.value),
             S.Alloc: self._alloc,
             S.AllocConst: self._alloc_const,
@@ -263,8 +265,14 @@ class Printer:
                     self._for(s, depth)
                 case S.Block():
                     self._block(s, depth)
-                case S.AttrStmt():
-                    said = f"{self.expr(s.node)}, {s.attr_key!r}, {self.expr(s.value)}"
+                case TS.ProducerRealize():
+                    parts = [f"{self.expr(a)}:{self.expr(b)}" for a, b in zip(s.starts, s.extents)]
+                    realized = f"{s.producer.name}[{', '.join(parts)}]"
+                    self.line(depth, f"with T.realize({realized}, {s.storage_scope!r}):", s)
+                    self.body(s.body, depth + 1)
+                case S.AttrStmt() | TS.StageAttr():
+                    whose = self.expr(s.node) if isinstance(s.node, E.Expr) else str(s.node)
+                    said = f"{whose}, {s.attr_key!r}, {self.expr(s.value)}"
                     self.line(depth, f"with T.attr({said}):", s)
                     self.body(s.body, depth + 1)
                 case S.While():
@@ -372,6 +380,13 @@ def _graph(graph: GraphMember) -> list[str]:
     text, constants = graph.written()
     quoted = text.replace("\\", "\\\\").replace('"', '\\"').splitlines()
     return [f"    {GRAPH}(", '        """', *quoted, '""",', f'        "{b64encode(constants).decode()}",', "    )"]
+
+
+def print_body(body: S.Body) -> str:
+    """The text of statements alone."""
+    made = Printer()
+    made.body(body, 0)
+    return "\n".join(made.lines)
 
 
 def print_expr(e: E.Expr) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -22,26 +21,26 @@ from compassc.ir.iter_vars import IterKind, IterVar, Range
 from compassc.ir.operators import binary
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.tensor_exprs import ProducerLoad, Reduce
-from compassc.ir.visit import rewrite, substitute, substitute_body
-from compassc.te.bound_statements import Match, Parts, bound
+from compassc.ir.visit import rewrite, substitute
+from compassc.te.bound_statements import Parts, bound
 from compassc.te.bound_statements import Target as Part
 from compassc.te.bounds import Bounds, Region
 from compassc.te.buffers import View
 from compassc.te.errors import LowerError
 from compassc.te.hybrid.op import HybridOp, scheduled
 from compassc.te.machine import Machine
-from compassc.te.opaque import ExternOp, ScanOp
+from compassc.te.opaque import ExternOp, Kernels, ScanOp
 from compassc.te.parameters import why_not_whole
 from compassc.te.pragmas import applied
-from compassc.te.rolling import Round, round_of
 from compassc.te.rolling import conditions as rolling_conditions
+from compassc.te.rolling import round_of
 from compassc.te.schedule.annotation import Annotation
-from compassc.te.schedule.loops import full_extent, loops_around
+from compassc.te.schedule.loops import loops_around
 from compassc.te.schedule.relations import predicates, root_values
 from compassc.te.schedule.schedule import Schedule
 from compassc.te.schedule.stage import Stage
 from compassc.te.tensor import Operation, Tensor, tensor_of
-from compassc.te.tensor_calls import bind_sizes
+from compassc.te.tensorised import Place, Tensorised, begin_in, indices_in, under
 
 if TYPE_CHECKING:
     from compassc.language.functions import PyPrimFunc
@@ -49,15 +48,6 @@ if TYPE_CHECKING:
 _ZERO, _ONE = IntImm(INT32, 0), IntImm(INT32, 1)
 _UNTOLD = {"vthread": "vthread_x"}
 """Kinds of loops of threads that are named without a dimension."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where the elements of a tensor are: a buffer, the index of the tensor that is its element 0, and how it goes round."""
-
-    buffer: Buffer
-    start: tuple[Expr, ...]
-    rolling: Round | None = None
 
 
 @dataclass
@@ -73,10 +63,12 @@ class LoopNest:
 
 def loop_nest(schedule: Schedule, bounds: Bounds, parameters: dict[Tensor, Buffer], machine: Machine) -> LoopNest:
     """The statements of a schedule. `parameters`: the buffers of tensors that the caller gives or gets."""
-    return _Nests(schedule, bounds, parameters, machine).run()
+    return Nests(schedule, bounds, parameters, machine).run()
 
 
-class _Nests:
+class Nests:
+    """The stages of a schedule as statements on buffers."""
+
     def __init__(self, schedule: Schedule, bounds: Bounds, parameters: dict[Tensor, Buffer], machine: Machine) -> None:
         self.schedule, self.bounds, self.machine = schedule, bounds, machine
         self.made = LoopNest()
@@ -104,7 +96,7 @@ class _Nests:
             self._check_reads(stage)
         for stage in self.computed:
             if stage.attached is None:
-                self.made.roots.append((stage, _Nest(self, stage).statements()))
+                self.made.roots.append((stage, self.nest(stage).statements()))
         return self.made
 
     def _check_threads(self, stage: Stage) -> None:
@@ -132,6 +124,15 @@ class _Nests:
                     "memory of one",
                     "set_scope('shared'), or compute it inside of the loop that is shared out",
                 )
+
+    def nest(self, stage: Stage) -> Nest:
+        """The loops of one stage."""
+        return Nest(self, stage)
+
+    def on_memory(self, body: Body, parts: Parts, kernels: Kernels, what: str) -> list[Stmt]:
+        """Statements of the user's on the memory of their tensors."""
+        self.made.kernels += kernels.values()
+        return bound(body, parts, kernels, what)
 
     # -- memory
 
@@ -225,7 +226,7 @@ class _Nests:
         if not isinstance(e, ProducerLoad):
             return None
         place = self.place(tensor_of(e))
-        return E.BufferLoad(place.buffer, _indices(place, [self.read(i) for i in e.indices]))
+        return E.BufferLoad(place.buffer, indices_in(place, [self.read(i) for i in e.indices]))
 
     def place(self, tensor: Tensor) -> Place:
         """Where a tensor is."""
@@ -266,29 +267,10 @@ def _notes(stage: Stage) -> list[Annotation]:
     return [stage.annotations[a] for a in stage.leaf_iter_vars if a in stage.annotations]
 
 
-def _indices(place: Place, indices: Sequence[Expr]) -> tuple[Expr, ...]:
-    if not indices:
-        return (_ZERO,)
-    if not place.start:
-        return tuple(indices)
-    made = [binary("sub", i, start) for i, start in zip(indices, place.start)]
-    if place.rolling is not None:
-        made[place.rolling.dim] = place.rolling.place(indices[place.rolling.dim])
-    return tuple(made)
-
-
-def _begin(what: str, place: Place, indices: Sequence[Expr]) -> tuple[Expr, ...]:
-    """The indices in a buffer from where on statements of the user's reach its elements. LowerError where they do not
-    lie one after another."""
-    if place.rolling is not None:
-        raise LowerError(f"{what}: '{place.buffer.data.name}' goes round, its elements do not lie one after another")
-    return _indices(place, indices)
-
-
-class _Nest:
+class Nest:
     """The loops of one stage and of what is computed inside of them."""
 
-    def __init__(self, nests: _Nests, stage: Stage) -> None:
+    def __init__(self, nests: Nests, stage: Stage) -> None:
         self.nests, self.stage = nests, stage
         self.extents = nests.bounds.extents[stage]
         self.regions = nests.bounds.regions[stage]
@@ -304,7 +286,7 @@ class _Nest:
         own = {a.as_expr() for a in (*self.stage.axis, *self.stage.reduce_axis)}
         if not any(set(variables(e)) & own for e in self.extents.values()):
             return
-        values: dict[Var, Expr] = {a.as_expr(): v for a, v in self._values(self.loops).items()}
+        values: dict[Var, Expr] = {a.as_expr(): v for a, v in self.values(self.loops).items()}
         self.extents = {a: substitute(e, values) for a, e in self.extents.items()}
         self.regions = {
             a: Region(substitute(r.min, values), substitute(r.extent, values), r.whole) for a, r in self.regions.items()
@@ -321,11 +303,10 @@ class _Nest:
         given = [*zip(op.input_placeholders, self.stage.inputs), *zip(op.output_placeholders, op.outputs)]
         for buffer, tensor in given:
             place = self.nests.place(tensor)
-            begin = _begin(f"'{self.stage.label}'", place, [_ZERO] * len(buffer.shape))
+            begin = begin_in(f"'{self.stage.label}'", place, [_ZERO] * len(buffer.shape))
             parts[buffer.data] = View(buffer), Part(place.buffer, begin, tuple(range(len(buffer.shape))))
-        self.nests.made.kernels += op.kernels.values()
         body = scheduled(self.stage, op) if isinstance(op, HybridOp) else op.body
-        return bound(body, parts, op.kernels, f"'{self.stage.label}'")
+        return self.nests.on_memory(body, parts, op.kernels, f"'{self.stage.label}'")
 
     def _level(self, depth: int) -> list[Stmt]:
         leaves = self.stage.leaf_iter_vars
@@ -335,10 +316,10 @@ class _Nest:
             return [*before, *self._update()]
         leaf = leaves[depth]
         if isinstance(self.stage.origin_op, ScanOp):
-            return self._loop(leaf, self.loops[leaf], tuple(self._attached(leaf)))
+            return self._loop(leaf, self.loops[leaf], tuple(self._with_attached(leaf, [])))
         if self.tensorised == depth:
             return [*before, *self._intrinsic(depth)]
-        inner = [*self._attached(leaf), *self._level(depth + 1)]
+        inner = self._with_attached(leaf, self._level(depth + 1))
         return [*before, *self._loop(leaf, self.loops[leaf], tuple(inner))]
 
     def _intrinsic(self, depth: int) -> list[Stmt]:
@@ -349,12 +330,16 @@ class _Nest:
     def _reduces(self) -> bool:
         return isinstance(self.stage.body[0], Reduce)
 
-    def _attached(self, leaf: IterVar) -> list[Stmt]:
-        found: list[Stmt] = []
-        for other in self.nests.computed:
-            if other.attached is not None and other.attached[0] is self.stage and other.attached[1] is leaf:
-                found += [*self.nests.inner[other], *_Nest(self.nests, other).statements()]
-        return found
+    def _attached(self, leaf: IterVar) -> list[Stage]:
+        """The stages that are computed at a loop."""
+        return [s for s in self.nests.computed if s.attached is not None and s.attached == (self.stage, leaf)]
+
+    def _with_attached(self, leaf: IterVar, statements: list[Stmt]) -> list[Stmt]:
+        """The statements of a turn with those of the stages that are computed in it."""
+        before: list[Stmt] = []
+        for other in self._attached(leaf):
+            before += [*self.nests.inner[other], *self.nests.nest(other).statements()]
+        return [*before, *statements]
 
     def _loop(self, leaf: IterVar, var: Expr, body: Body) -> list[Stmt]:
         """A loop around statements, with what its pragmas say; nothing around them where it has one turn."""
@@ -388,7 +373,7 @@ class _Nest:
 
     # -- stores
 
-    def _values(self, loops: dict[IterVar, Expr]) -> dict[IterVar, Expr]:
+    def values(self, loops: dict[IterVar, Expr]) -> dict[IterVar, Expr]:
         """The value of each axis of the operation in terms of the loops."""
         counted = root_values(self.stage, self.extents, loops, counted=True)
         return {
@@ -405,14 +390,15 @@ class _Nest:
             for axis, c in predicates(self.stage, self.extents, loops)
             if reductions or not axis.is_reduction
         ]
-        values = self._values(loops)
+        values = self.values(loops)
         for axis in self.stage.axis:
             if not self.regions[axis].whole and axis.dom is not None:
                 end = binary("add", axis.dom.min, axis.dom.extent)
                 what = f"it is computed for points beyond the range of '{axis.name}', too"
                 found += [(what, Binary("le", axis.dom.min, values[axis])), (what, Binary("lt", values[axis], end))]
-        if self.stage.rolling:
-            found += rolling_conditions(self.nests.places[self.stage.origin_op, 0].rolling, self.stage.axis, values)
+        going = self.nests.place(self.stage.origin_op.output(0)).rolling if self.stage.rolling else None
+        if going is not None:
+            found += rolling_conditions(going, self.stage.axis, values)
         if self.stage.store_predicate is not None:
             found.append(
                 ("its store predicate is about single elements", self._expr(self.stage.store_predicate, values))
@@ -421,16 +407,16 @@ class _Nest:
 
     def _guarded(self, loops: dict[IterVar, Expr], reductions: bool, statements: list[Stmt], *more: Expr) -> list[Stmt]:
         """Statements under the conditions of their loops."""
-        return _under([*(c for _, c in self.conditions(loops, reductions)), *more], statements)
+        return under([*(c for _, c in self.conditions(loops, reductions)), *more], statements)
 
     def _store(self, index: int, values: dict[IterVar, Expr], value: Expr) -> Stmt:
         place = self.nests.places[self.stage.origin_op, index]
-        at = _indices(place, [values[a] for a in self.stage.axis])
+        at = indices_in(place, [values[a] for a in self.stage.axis])
         return S.BufferStore(place.buffer, at, value, None)
 
     def _target(self, index: int, values: dict[IterVar, Expr]) -> Expr:
         place = self.nests.places[self.stage.origin_op, index]
-        return E.BufferLoad(place.buffer, _indices(place, [values[a] for a in self.stage.axis]))
+        return E.BufferLoad(place.buffer, indices_in(place, [values[a] for a in self.stage.axis]))
 
     def _expr(self, e: Expr, values: dict[IterVar, Expr]) -> Expr:
         mapping: dict[Expr, Expr] = {axis.as_expr(): value for axis, value in values.items()}
@@ -438,7 +424,7 @@ class _Nest:
 
     def _update(self) -> list[Stmt]:
         """The statements of the innermost loop."""
-        values = self._values(self.loops)
+        values = self.values(self.loops)
         if not self._reduces():
             stores = [self._store(i, values, self._expr(e, values)) for i, e in enumerate(self.stage.body)]
             return self._guarded(self.loops, True, stores)
@@ -457,6 +443,10 @@ class _Nest:
         statements += [self._store(i, values, var) for i, var in enumerate(temporaries)]
         return self._guarded(self.loops, True, statements, condition)
 
+    def _counter_of_begin(self, axis: IterVar, var: Var) -> Var:
+        """The variable of a loop over the elements that a reduction begins with."""
+        return Var(f"{var.name}_init", var.dtype, var.nonneg)
+
     def _identity(self) -> list[Stmt]:
         """The start values, for all elements that the loops inside of here reduce."""
         loops = dict(self.loops)
@@ -465,8 +455,8 @@ class _Nest:
         for axis in inner:
             var = self.loops[axis]
             if isinstance(var, Var):
-                loops[axis] = Var(f"{var.name}_init", var.dtype, var.nonneg)
-        values = self._values({a: v for a, v in loops.items() if not a.is_reduction})
+                loops[axis] = self._counter_of_begin(axis, var)
+        values = self.values({a: v for a, v in loops.items() if not a.is_reduction})
         first = self.stage.body[0]
         assert isinstance(first, Reduce)
         spatial = {a: v for a, v in loops.items() if not a.is_reduction}
@@ -479,122 +469,3 @@ class _Nest:
         for axis in reversed(inner):
             made = tuple(self._loop(axis, loops[axis], made))
         return list(made)
-
-
-def _under(conditions: Sequence[Expr], statements: list[Stmt]) -> list[Stmt]:
-    """Statements under conditions, the first one outermost."""
-    made: Body = tuple(statements)
-    for condition in reversed(conditions):
-        if not (isinstance(condition, IntImm) and condition.value):
-            made = (S.IfThenElse(condition, made, ()),)
-    return list(made)
-
-
-class Tensorised:
-    """The inner loops of a stage as an intrinsic. `loops`: the values of the loops outside."""
-
-    def __init__(self, nest: _Nest, depth: int, loops: dict[IterVar, Expr]) -> None:
-        self.nest, self.stage = nest, nest.stage
-        leaves = self.stage.leaf_iter_vars
-        inside = leaves[depth:]
-        intrin = self.stage.annotations[leaves[depth]].intrin
-        assert intrin is not None
-        ordered = [*(a for a in inside if not a.is_reduction), *(a for a in inside if a.is_reduction)]
-        sizes: dict[Var, Expr] = {}
-        declared = [full_extent(a) for a in (*intrin.op.axis, *intrin.op.reduce_axis)]
-        bind_sizes(sizes, declared, [nest.extents[a] for a in ordered])
-        self.intrin = intrin = intrin.sized(sizes)
-        self.what = f"tensorize of '{self.stage.label}'"
-        tile = [Var(a.name, INT32, True) for a in inside]
-        self.loops = {**{a: v for a, v in nest.loops.items() if a not in inside}, **dict(zip(inside, tile))}
-        self.loops |= {a: v for a, v in loops.items() if a not in inside}
-        self._check_extents(inside)
-        self._check_attached(inside)
-        axes = [*intrin.op.axis, *intrin.op.reduce_axis]
-        self.match = Match(intrin, {a.var: self.loops[b] for a, b in zip(axes, ordered)}, self.what)
-        self.tile = set(tile)
-        for var, axis in zip(tile, inside):
-            self.match.facts.bind_loop(var, _ZERO, nest.extents[axis], _ONE)
-        values = nest._values(self.loops)
-        mapping: dict[Var, Expr] = {a.as_expr(): v for a, v in values.items()}
-        for mine, theirs in zip(self.stage.body, intrin.op.body, strict=True):
-            self.match.expression(_substituted(mine, mapping), _substituted(theirs, mapping))
-        self.values, self.mapping = values, mapping
-
-    def _check_attached(self, inside: list[IterVar]) -> None:
-        for other in self.nest.nests.computed:
-            if other.attached is not None and any(other.attached[1] is a for a in inside):
-                raise LowerError(
-                    f"{self.what}: '{other.label}' is computed at '{other.attached[1].name}', inside of it"
-                )
-
-    def _check_extents(self, inside: list[IterVar]) -> None:
-        op = self.intrin.op
-        for kind, theirs in ((False, op.axis), (True, op.reduce_axis)):
-            mine = [self.nest.extents[a] for a in inside if a.is_reduction is kind]
-            wanted = [a.dom.extent for a in theirs if a.dom is not None]
-            numbers = [[e.value if isinstance(e, IntImm) else str(e) for e in side] for side in (mine, wanted)]
-            if numbers[0] != numbers[1]:
-                raise LowerError(
-                    f"{self.what}: '{self.intrin.name}' has loops of {numbers[1]} turns, the stage has {numbers[0]}"
-                )
-
-    def _conditions(self, reductions: bool) -> list[Expr]:
-        """The conditions that the loops outside decide. LowerError where one is about what the intrinsic does."""
-        found = []
-        for what, condition in self.nest.conditions(self.loops, reductions):
-            simple = self.match.simplify(condition)
-            if any(v in self.tile for v in variables(simple)):
-                raise LowerError(f"{self.what}: {what}")
-            found.append(simple)
-        return found
-
-    def _parts(self) -> Parts:
-        zero: dict[Var, Expr] = dict.fromkeys(self.tile, _ZERO)
-        parts = {}
-        for view, tensor in zip(self.intrin.input_views, self.intrin.inputs):
-            mine, begin, dims = self.match.found[tensor]
-            place = self.nest.nests.place(mine)
-            parts[view.buffer.data] = (
-                view,
-                Part(place.buffer, _begin(self.what, place, [substitute(b, zero) for b in begin]), dims),
-            )
-        for i, (view, output) in enumerate(zip(self.intrin.output_views, self.intrin.op.outputs)):
-            place = self.nest.nests.places[self.stage.origin_op, i]
-            theirs = tuple(a.as_expr() for a in self.intrin.op.axis)
-            begin, dims = self.match.place(
-                self.stage.label, tuple(self.values[a] for a in self.stage.axis), output.name, theirs
-            )
-            parts[view.buffer.data] = (
-                view,
-                Part(place.buffer, _begin(self.what, place, [substitute(b, zero) for b in begin]), dims),
-            )
-        return parts
-
-    def reset(self) -> list[Stmt]:
-        """The statements that begin the outputs."""
-        return self._made(self.intrin.reset, reductions=False)
-
-    def statements(self, whole: bool) -> list[Stmt]:
-        """The statements. `whole`: nothing is reduced over outside of the intrinsic."""
-        if not self.intrin.op.reduce_axis:
-            return self._made(self.intrin.body)
-        if not whole:
-            return self._made(self.intrin.update)
-        if self.intrin.body is not None:
-            return self._made(self.intrin.body)
-        return [*self.reset(), *self._made(self.intrin.update)]
-
-    def _made(self, body: Body | None, reductions: bool = True) -> list[Stmt]:
-        if body is None:
-            raise LowerError(f"{self.what}: '{self.intrin.name}' makes whole sums, and loops outside of it reduce, too")
-        self.nest.nests.made.kernels += self.intrin.kernels.values()
-        body = substitute_body(body, self.mapping)
-        return _under(self._conditions(reductions), bound(body, self._parts(), self.intrin.kernels, self.what))
-
-
-def _substituted(e: Expr, mapping: dict[Var, Expr]) -> Expr:
-    """An expression of a stage by its loops; sources of a reduction, too."""
-    if isinstance(e, Reduce):
-        return e.replace(source=tuple(substitute(s, mapping) for s in e.source))
-    return substitute(e, mapping)

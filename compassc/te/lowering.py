@@ -15,7 +15,7 @@ from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Buffer, Expr, IntImm, Var
 from compassc.ir.iter_vars import IterKind, IterVar, Range
 from compassc.ir.names import NamePool, identifier
-from compassc.ir.stmts import IRModule, PrimFunc, Stmt
+from compassc.ir.stmts import Body, IRModule, Notes, PrimFunc, Stmt
 from compassc.ir.tensor_exprs import ProducerLoad, reads
 from compassc.ir.verify import verify
 from compassc.ir.visit import all_exprs, rename_vars, rewrite, substitute, walk_stmts
@@ -24,7 +24,7 @@ from compassc.te.bounds import Bounds, infer_bounds
 from compassc.te.buffers import View, check_bound
 from compassc.te.errors import LowerError, ScheduleError
 from compassc.te.external import imported, with_declarations
-from compassc.te.loopnest import loop_nest
+from compassc.te.loopnest import LoopNest, loop_nest
 from compassc.te.machine import Machine, machine_for
 from compassc.te.opaque import ScanOp
 from compassc.te.schedule.annotation import Annotation
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from compassc.language.functions import PyPrimFunc
 
 _ZERO = IntImm(INT32, 0)
+Parameters = tuple[dict[Tensor, Buffer], list[Stmt], tuple[Var, ...], Notes]
+"""The buffers of tensors, their declarations, the parameters of a function, and its attributes."""
 IMPLIED_SIZES = "implied_sizes"
 """The attribute of a function that says how many of its last parameters are sizes of the tensors before them: who calls a
 built module does not give them."""
@@ -119,23 +121,31 @@ def _plain_loops(
     machine: Machine,
     binds: Mapping[Tensor, View] | None = None,
 ) -> IRModule:
-    parameters, declared, variables, implied = parameters_of(args, machine, binds or {})
+    given = parameters_of(args, machine, binds or {})
+    parameters = given[0]
     results = [stage.origin_op.outputs for stage in plain.stages if stage.is_output]
     missing = [given for given in results if not any(t in parameters for t in given)]  # what else one computes is left
     if missing and (machine.kernels or len(missing) == len(results)):  # the host has memory for what nobody gets
         raise LowerError(f"the output '{missing[0][0].name}' is not among the arguments", "add it to them")
     nest = loop_nest(plain, bounds, parameters, machine)
-    body = (*declared, *nest.allocations, *machine.sequence(nest.roots))
+    body = (*nest.allocations, *machine.sequence(nest.roots))
+    return as_function(body, given, name, machine, nest, imported(plain, machine))
+
+
+def as_function(
+    body: Body, parameters: Parameters, name: str, machine: Machine, nest: LoopNest, attrs: Notes = ()
+) -> IRModule:
+    """Plain loops with these parameters as a module; `nest` says what they call, and which memory has two halves."""
+    buffers, declared, variables, implied = parameters
     renamed = _renamed(variables)
     given = tuple(renamed.get(v, v) for v in variables)
-    loops = PrimFunc(name, given, rename_vars(body, renamed), VOID, ((S.EXPRESSIONS, S.STAGES),))
+    loops = PrimFunc(name, given, rename_vars((*declared, *body), renamed), VOID, ((S.EXPRESSIONS, S.STAGES),))
     made = machine.passed(IRModule((loops,), name, machine.name), pipeline_names("threads")).entry_func.body
     sized = all(isinstance(e, IntImm) for s in walk_stmts(made) if isinstance(s, S.Alloc) for e in s.buffer.shape)
     made, externals = with_declarations(made, {k.__name__ for k in nest.kernels}, machine)
-    implied = (*implied, *imported(plain, machine))
-    attrs = implied if sized else (*implied, (S.OPEN_MEMORY, 1))
+    attrs = (*implied, *attrs) if sized else (*implied, *attrs, (S.OPEN_MEMORY, 1))
     if machine.kernels:
-        attrs = (*attrs, ("shapes", _shapes_of(parameters, renamed)))
+        attrs = (*attrs, ("shapes", _shapes_of(buffers, renamed)))
     if machine.stage:
         attrs = (*attrs, (S.SCALAR_LOOPS, [v.name for v in nest.double_buffered]))
     function = PrimFunc(name, given, made, VOID, attrs)
@@ -274,9 +284,6 @@ def _called(kernels: Sequence[PyPrimFunc], name: str, machine: Machine) -> list[
                     f"two functions that are called '{function.name}' are not the same", "give one of them another name"
                 )
     return list(found.values())
-
-
-Parameters = tuple[dict[Tensor, Buffer], list[Stmt], tuple[Var, ...], tuple[tuple[str, object], ...]]
 
 
 def parameters_of(

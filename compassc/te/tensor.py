@@ -15,6 +15,7 @@ from compassc.ir.exprs import Expr
 from compassc.ir.iter_vars import IterVar
 from compassc.ir.operators import as_expr, binary, kind_of
 from compassc.ir.tensor_exprs import DataProducer, ProducerLoad, Reduce, reads
+from compassc.ir.tensor_stmts import ProducerRealize, ProducerStore
 
 
 class Operation:
@@ -262,8 +263,8 @@ def _index(given: object) -> Expr:
     return e
 
 
-def tensor_of(read: ProducerLoad) -> Tensor:
-    """The tensor of an element: what gives data to tensor expressions is nothing else."""
+def tensor_of(read: ProducerLoad | ProducerStore | ProducerRealize) -> Tensor:
+    """The tensor of an element, or of a statement about one: what gives data to tensor expressions is nothing else."""
     assert isinstance(read.producer, Tensor)
     return read.producer
 

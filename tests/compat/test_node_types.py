@@ -22,7 +22,7 @@ def tir(names):
 def examples(tir):
     """A node of each type that programs make, by the name of the type."""
     i, j, a = te.var("i"), te.size_var("j"), te.decl_buffer((8,), "int32", "a")
-    store = tir.BufferStore(a, 1, [i])
+    store, row = tir.BufferStore(a, 1, [i]), te.placeholder((8,), name="row")
     address = tir.Var("p", tir.PointerType(tir.PrimType("int32")))
     made = {
         "Var": tir.Var("n", "int64"),
@@ -49,6 +49,8 @@ def examples(tir):
         "AllocateConst": tir.AllocateConst(address, "int32", [1], np.array([3]), store),
         "Call": tir.Call("float32", "tir.exp", [te.var("x", "float32")]),
         "PrimFunc": tir.PrimFunc([i, a], store),
+        "ProducerStore": tir.ProducerStore(row, row[i], [i]),
+        "ProducerRealize": tir.ProducerRealize(row, [te.Range(0, 4)], True, store, "local"),
     }
     for name, op in _BINARY.items():
         sides = (i < 3, j < 3) if op in ("and", "or") else (i, j)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compass_core.errors import UsageError
+from compass_core.errors import CompassError, UsageError
 from compassc.compat import te_saving
 
 pytestmark = pytest.mark.usefixtures("names")
@@ -100,8 +100,8 @@ def test_loop_nests_become_functions_of_the_parameters_that_are_asked_for():
     assert [p.name for p in function.params] == ["c", "a"]
     module = tvm.driver.build_module.schedule_to_module(s, [a, c], name="f")
     assert [f.name for f in module.functions] == ["f"] and len(module["f"].params) == 2
-    with pytest.raises(UsageError, match="no loop nest of ScheduleOps"):
-        te.schedule.SchedulePostProcToPrimFunc([c, a], module)
+    with pytest.raises(CompassError, match="'b' is neither a parameter nor realized"):
+        te.schedule.SchedulePostProcToPrimFunc([a], nest.body)
 
 
 def test_each_step_leaves_a_state_that_can_be_lowered():
