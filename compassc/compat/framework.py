@@ -199,7 +199,9 @@ def _of_kind(kind: str) -> Any:
     return make
 
 
-gpu, opencl, vulkan, metal, rocm, ext_dev = map(_of_kind, ("cuda", "opencl", "vulkan", "metal", "rocm", "ext_dev"))
+gpu = _of_kind("cuda")
+cl, opencl, vulkan, metal, rocm = map(_of_kind, ("opencl", "opencl", "vulkan", "metal", "rocm"))
+ext_dev, hexagon, webgpu, vpi = map(_of_kind, ("ext_dev", "hexagon", "webgpu", "vpi"))
 
 
 def _refuse(**given: object) -> None:

@@ -87,7 +87,7 @@ MODULES: dict[str, Names] = {
     "tvm": Names(
         _from(
             dtypes="DataType",
-            framework="__version__ IRModule build compile ext_dev gpu lower metal opencl rocm vulkan",
+            framework="__version__ IRModule build cl compile ext_dev gpu hexagon lower metal opencl rocm vpi vulkan webgpu",
             runtime="cpu cuda device get_global_func register_func",
             te="Range",
             utils="can_implicit_convert get_range int_within_range",
@@ -313,7 +313,8 @@ MODULES: dict[str, Names] = {
         _from(framework="Target cuda llvm")
         | {"VirtualDevice": _DEVICES, "SEScope": f"{_DEVICES}VirtualDevice"}
         | {n: "compassc.targets.compilation:" for n in ("CompilationConfig", "make_compilation_config")}
-        | {n: "compassc.targets.generic:" for n in _GENERIC.split()}
+        | {n: "compassc.targets.generic:" for n in _GENERIC.split()},
+        like=("compassc.compat.target_names",),
     ),
     "tvm.target.generic_func": Names({n: "compassc.targets.generic:" for n in _GENERIC.split()}),
     "tvm.target.virtual_device": Names({"VirtualDevice": _DEVICES}),

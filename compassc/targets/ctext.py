@@ -7,7 +7,7 @@ narrow results are cut to their type, and dividing by 0 gives 0, as on the NPU.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from compass_core.errors import CompassError
@@ -43,11 +43,20 @@ def typedefs() -> list[str]:
     return [f"typedef {c} {name};" for name, c in _SHORT.items()]
 
 
-def helpers(inline: str, prefix: str, spelt: Mapping[str, str]) -> list[str]:
-    """The functions that expressions call: `max_int32`, `div_int32`, `exp_float32`, ... `prefix` and `spelt`: how the
-    compiler calls functions of reals; `inline`: the words before a function."""
+_SUFFIXES = {"float32": "f", "float64": ""}
+
+
+def helpers(
+    inline: str,
+    prefix: str,
+    spelt: Mapping[str, str],
+    kinds: Sequence[str] = SCALARS,
+    suffixes: Mapping[str, str] = _SUFFIXES,
+) -> list[str]:
+    """The functions that expressions call: `max_int32`, `div_int32`, `exp_float32`, ... `prefix`, `spelt` and `suffixes`: how the
+    compiler calls functions of reals; `inline`: the words before a function; `kinds`: the types that there are."""
     lines = []
-    for kind in map(DataType, SCALARS):
+    for kind in map(DataType, kinds):
         other = " || y != y" if kind.is_floating else ""
         for op, sign in (("max", ">"), ("min", "<")):
             lines.append(f"{inline} {kind} {op}_{kind}({kind} x, {kind} y) {{ return x {sign} y{other} ? x : y; }}")
@@ -56,7 +65,7 @@ def helpers(inline: str, prefix: str, spelt: Mapping[str, str]) -> list[str]:
             lines.append(
                 f"{inline} {kind} {op}_{kind}({kind} x, {kind} y) {{ return y == 0 ? 0{least} : x {sign} y; }}"
             )
-    for real, suffix in (("float32", "f"), ("float64", "")):
+    for real, suffix in suffixes.items():
         lines += [f"#define {op}_{real} {prefix}{spelt.get(op, op)}{suffix}" for op in sorted(FUNCTIONS - {"rsqrt"})]
         lines.append(f"#define rsqrt_{real}(x) (1 / {prefix}sqrt{suffix}(x))")
     return lines

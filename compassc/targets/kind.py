@@ -38,6 +38,15 @@ class Option:
         return self.allowed is None or value in self.allowed
 
 
+COMMON: Mapping[str, Option] = {
+    "device": Option(str, None, "what schedules are chosen by, first of all keys"),
+    "model": Option(str, None, "the device that costs are about"),
+    "libs": Option(str, None, "libraries that operators may call"),
+    "from_device": Option(int, None, "the device whose attributes are those of the target"),
+}
+"""Options of all kinds, which change nothing of what is built."""
+
+
 @dataclass(frozen=True)
 class Kind:
     """One kind of target.
@@ -54,12 +63,20 @@ class Kind:
     keys: tuple[str, ...] = ()
     options: Mapping[str, Option] = field(default_factory=dict)
 
+    def option(self, name: str) -> Option | None:
+        """The declaration of an option; None where it has none of that name."""
+        return self.options.get(name) or COMMON.get(name)
+
 
 _HOMES = {
     "compass": "compassc.targets.npu",
     "c": "compassc.targets.host",
     "llvm": "compassc.targets.host",
     "cuda": "compassc.targets.cuda",
+    **dict.fromkeys(
+        "opencl rocm vulkan metal webgpu nvptx sdaccel aocl hexagon ext_dev stackvm hybrid".split(),
+        "compassc.targets.devices",
+    ),
 }
 """The kinds that come with this package, and the modules that register them when they are imported."""
 _KINDS: dict[str, Kind] = {}

@@ -40,7 +40,8 @@ class Target:
         host = own_host if host is None else host
         self.kind: Kind = kind(str(given.pop("kind")))
         self.tag = str(given.pop("tag", ""))
-        given.pop("keys", None)
+        keys = given.pop("keys", None)
+        self._keys = keys.split(",") if isinstance(keys, str) else list(keys or self.kind.keys)
         self.attrs: dict[str, Any] = _options(self.kind, given)
         if self.kind.name == NPU:
             self.attrs["mcpu"] = configurations.load(self.attrs["mcpu"]).name
@@ -58,12 +59,22 @@ class Target:
     @property
     def keys(self) -> list[str]:
         """Words by which schedules can be chosen."""
-        return [*self.kind.keys]
+        return list(dict.fromkeys([*filter(None, (str(self.attrs.get("device", "")),)), *self._keys]))
 
     @property
     def mcpu(self) -> str:
         """The processor; empty where the kind has none."""
         return str(self.attrs.get("mcpu", ""))
+
+    @property
+    def model(self) -> str:
+        """The device that costs are about; `unknown` where it is not said."""
+        return str(self.attrs.get("model", "unknown"))
+
+    @property
+    def libs(self) -> list[str]:
+        """The libraries that operators may call."""
+        return [*filter(None, str(self.attrs.get("libs", "")).split(","))]
 
     @property
     def arch(self) -> str:
@@ -101,7 +112,8 @@ class Target:
     def __str__(self) -> str:
         words = [self.kind.name]
         for name, value in self.attrs.items():
-            if value != self.kind.options[name].default or (self.kind.name == NPU and name == "mcpu"):
+            option = self.kind.option(name)
+            if option is None or value != option.default or (self.kind.name == NPU and name == "mcpu"):
                 words.append(f"-{name}={shlex.quote(str(value))}")
         return " ".join(words)
 
@@ -203,14 +215,15 @@ def _written(words: list[str]) -> dict[str, str]:
 
 def _options(declared: Kind, given: Mapping[str, object]) -> dict[str, Any]:
     """The options of a kind with their values."""
-    for name in given:
-        if name not in declared.options:
+    options = {name: declared.option(name) for name in given}
+    for name, option in options.items():
+        if option is None:
             known = ", ".join(declared.options) or "none"
             raise TargetError(
                 f"'{declared.name}' has no option '{name}'", code="target-option", help=f"its options: {known}"
             )
     defaults = {name: option.default for name, option in declared.options.items() if option.default is not None}
-    values = {name: _value(declared, name, declared.options[name], value) for name, value in given.items()}
+    values = {n: _value(declared, n, option, given[n]) for n, option in options.items() if option is not None}
     return {**defaults, **values}
 
 

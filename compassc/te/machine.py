@@ -46,7 +46,7 @@ class Machine:
     """Whether a loop of one turn that is bound to a thread says that one thread runs it."""
     kernels: ClassVar[bool] = False
     """Whether functions of the kernel language can be called."""
-    kinds: ClassVar[tuple[str, ...]] = ("llvm", "c")
+    kinds: tuple[str, ...] = ("llvm", "c")
     """The kinds of targets for which there may be rules of operations."""
     externals: ClassVar[str] = "all"
     """Which functions of C can be called: "all", those that take "values" only, none."""
@@ -154,8 +154,11 @@ class Grid(Machine):
     stage = "grid"
     single_threads = True
     externals = "values"
-    kinds = ("cuda",)
     imports = ("import_c",)
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.kinds = (name,)
 
     def shares(self, thread: IterVar | None) -> bool:
         return thread is not None and thread.thread_tag.replace(".", "_") in S.THREAD_LOOPS

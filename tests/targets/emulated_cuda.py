@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from compass_sim.engine import compile_and_link
-from compassc.targets import cuda_c
+from compassc.targets import dialects
 
 _HEAD = """
 #define __device__
@@ -101,7 +101,7 @@ def _host_text(text: str) -> str:
             f'extern "C" __attribute__((visibility("default"))) int run_{name}(const unsigned *g, const unsigned *b, '
             f"void **p, unsigned long long seed) {{ return launch_(g, b, p, seed, each_{name}); }}"
         )
-    return "\n".join([_HEAD, names, text.replace(cuda_c._HALVES, ""), *runs])
+    return "\n".join([_HEAD, names, text.replace(dialects._HALVES, ""), *runs])
 
 
 class Emulated:

@@ -21,6 +21,8 @@ from compassc.targets import Target, TargetError
         ({"kind": "llvm", "opt-level": 1}, "llvm -opt-level=1"),
         ('{"kind": "compass", "mcpu": "X3P_1304"}', "compass -mcpu=X3P_1304"),
         ("X2_1204", "compass -mcpu=X2_1204"),
+        ("llvm -keys=arm_cpu,cpu -device=arm_cpu -model=pixel2", "llvm -device=arm_cpu -model=pixel2"),
+        ("opencl -device=mali", "opencl -device=mali"),
         ("compass -mcpu=X2_1204 -system-lib", "compass -mcpu=X2_1204 -system-lib=True"),
     ],
 )
@@ -41,7 +43,7 @@ def test_what_describes_a_target(given, text):
         ({"kind": "c", "num-cores": -1}, "'num-cores' of 'c' is a number from 0"),
         ("cuda -max_num_threads=4096", "number from 1 to 1024"),
         ("cuda -arch=turing", "'arch' of 'cuda' is a text of the form"),
-        ({"kind": "metal"}, "no kind of target 'metal'"),
+        ({"kind": "toaster"}, "no kind of target 'toaster'"),
         ({"mcpu": "X2_1204"}, "needs its 'kind'"),
         (3, "not int"),
         ("llvm native", "'native' is no option"),

@@ -50,7 +50,7 @@ def _first(outputs: Sequence[Tensor], target: Target, knobs: Knobs) -> tuple[Sch
     """The first schedule that the target has a program for, and its name."""
     args = [*inputs_of(outputs), *outputs]
     first: LowerError | None = None
-    for attempt in IMPLEMENTATIONS.get(target.kind.name, (plain,)):
+    for attempt in IMPLEMENTATIONS.get(target.kind.name, GRIDS if "gpu" in target.kind.keys else (plain,)):
         made = te.create_schedule(list(outputs))
         try:
             attempt(made, target, knobs)
@@ -74,11 +74,12 @@ def inputs_of(outputs: Sequence[Tensor]) -> list[Tensor]:
     return [op.output(0) for op in post_order([t.op for t in outputs]) if isinstance(op, PlaceholderOp)]
 
 
+GRIDS = (tiles, rows_in_blocks, on_grid, plain)
 IMPLEMENTATIONS: dict[str, tuple[Callable[[Schedule, Target, Knobs], None], ...]] = {
     "compass": (copied, product_tiles, sums_of_products, windows, streamed, shared_out, plain),
     "llvm": (on_threads, plain),
     "c": (on_threads, plain),
-    "cuda": (tiles, rows_in_blocks, on_grid, plain),
+    "cuda": GRIDS,
 }
 """The schedules for each kind of target, the best first: one that does not apply, or has no program, is left for the next."""
 KINDS = {"compass": switches.TARGET.default, "llvm": "llvm", "c": "c", "cuda": "cuda"}

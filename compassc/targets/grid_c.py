@@ -1,4 +1,4 @@
-"""CUDA C text of a lowered loop nest: a kernel for each stage of the outermost level, launched one after another.
+"""Text of a lowered loop nest in a dialect of C: a kernel for each stage of the outermost level, launched one after another.
 
 A loop that is bound to a thread is no loop: its variable is the number of the thread, and its body is guarded where fewer
 turns are wanted than the launch has threads.
@@ -6,42 +6,26 @@ turns are wanted than the launch has threads.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from compass_core.operators import OPERATORS
+from compassc import pass_manager
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.dtypes import DataType, PointerType
+from compassc.ir.dtypes import DataType, PointerType, Type
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.visit import walk_exprs, walk_stmts
-from compassc.targets.ctext import CText, NoForm, helpers, identifier, typedefs
+from compassc.targets.ctext import CText, NoForm, identifier
+from compassc.targets.dialects import Dialect
 from compassc.targets.signature import Size, names_of
 from compassc.te.machine import launches
 
-_HALVES = """\
-struct float16 {
-  unsigned short bits;
-  __device__ float16() {}
-  __device__ float16(float x) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x)); }
-  __device__ operator float() const { float x; asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits)); return x; }
-};
-struct bfloat16 {
-  unsigned short bits;
-  __device__ bfloat16() {}
-  __device__ bfloat16(float x) {
-    unsigned int word = __float_as_uint(x);
-    bits = x != x ? 0x7fc0 : (unsigned short)((word + 0x7fff + (word >> 16 & 1)) >> 16);
-  }
-  __device__ operator float() const { return __uint_as_float((unsigned int)bits << 16); }
-};"""
+if TYPE_CHECKING:
+    from compassc.targets.target import Target
 
-
-def _prelude() -> str:
-    return "\n".join([*typedefs(), _HALVES, *helpers("__device__ __forceinline__", "", {"abs": "fabs"})])
-
-
-PRELUDE = _prelude()
 _WRAPPING = ("add", "sub", "mul")
 
 
@@ -64,7 +48,27 @@ class Program:
     workspaces: tuple[tuple[str, Size], ...]
 
 
-def program_of(function: S.PrimFunc, plain: S.PrimFunc) -> Program:
+_LEFT_OUT = ("IfConversion", "VectorizeLoop", "StorageRewrite", "UnrollLoop", "RenameLoopVariables")
+"""Passes of the NPU's lowering that are about vectors or its memory, or that compilers for devices do themselves."""
+
+
+def program_for(module: S.IRModule, target: Target, dialect: Dialect) -> Program:
+    """The program of a module that was lowered for a grid. NoForm for blocks of more threads than the target has."""
+    names = tuple(name for name in pass_manager.pipeline_names("lower") if name not in _LEFT_OUT)
+    lowered = pass_manager.run_pipeline(names, module)
+    program = program_of(lowered.entry_func, module.entry_func, dialect)
+    most = target.attrs["max_num_threads"]
+    for launch in program.launches:
+        threads = math.prod(size for size in launch.block if isinstance(size, int))
+        if threads > most:
+            raise NoForm(
+                f"'{launch.name}' has blocks of {threads} threads, there are {most} at most",
+                "split the loop and bind the outer one to blockIdx",
+            )
+    return program
+
+
+def program_of(function: S.PrimFunc, plain: S.PrimFunc, dialect: Dialect) -> Program:
     """The program of a function that went through the passes; `plain`: as it was before, with the extents of its loops."""
     allocated = [s for s in walk_stmts(function.body) if isinstance(s, S.Alloc)]
     spaces = [s for s in allocated if s.buffer.scope == "global"]
@@ -75,23 +79,24 @@ def program_of(function: S.PrimFunc, plain: S.PrimFunc) -> Program:
     for number, (group, before) in enumerate(zip(_groups(function.body), _groups(plain.body), strict=True)):
         used = set(_used(group))
         given = [v for v in (*function.params, *(s.buffer.data for s in spaces)) if v in used]
-        printer = CudaText([s for s in allocated if s not in spaces and s.buffer.data in used])
+        printer = GridText(dialect, [s for s in allocated if s not in spaces and s.buffer.data in used])
         name = f"{identifier(function.name)}_kernel{number or ''}"
         params = []
         for v in given:
-            star = "*__restrict__ " if isinstance(v.dtype, PointerType) else ""
-            held = v.dtype.elem if isinstance(v.dtype, PointerType) else v.dtype
-            params.append(f"{printer.type(held)} {star}{printer.define(v)}")
+            if isinstance(v.dtype, PointerType):
+                params.append(dialect.pointer.format(type=printer.held(v.dtype.elem), name=printer.define(v)))
+            else:
+                params.append(f"{printer.type(v.dtype)} {printer.define(v)}")
         _check_shared(function, printer.arrays)
         printer.kernel(group)
-        head = f'extern "C" __global__ void {name}({", ".join(params)}) {{'
+        head = f"{dialect.kernel} {name}({', '.join(params)}) {{"
         texts.append("\n".join([head, *printer.lines, "}"]))
         threads = _threads(before, sizes)
         grid, block = (tuple(threads.get(f"{unit}_{dim}", 1) for dim in "xyz") for unit in ("blockIdx", "threadIdx"))
         launches.append(Launch(name, tuple(names[v] for v in given), grid, block))
     workspaces = tuple((names[s.buffer.data], _space(s.buffer, names)) for s in spaces)
     imported = function.attr("import_c", ())
-    return Program("\n\n".join([PRELUDE, *imported, *texts]) + "\n", tuple(launches), workspaces)
+    return Program("\n\n".join([dialect.prelude(texts), *imported, *texts]) + "\n", tuple(launches), workspaces)
 
 
 SHARED = 48 << 10
@@ -167,13 +172,12 @@ def _bytes(buffer: E.Buffer) -> int:
     return size
 
 
-class CudaText(CText):
+class GridText(CText):
     """Prints one kernel."""
 
-    where = "CUDA devices"
-
-    def __init__(self, arrays: list[S.Alloc]) -> None:
+    def __init__(self, dialect: Dialect, arrays: list[S.Alloc]) -> None:
         super().__init__()
+        self.dialect, self.where = dialect, dialect.where
         self.arrays = arrays
         self.depth = 1
         self._exprs[E.FuncCall] = lambda e: f"{e.func}({', '.join(map(self.expr, e.args))})"
@@ -181,13 +185,13 @@ class CudaText(CText):
     def kernel(self, body: S.Body) -> None:
         for s in self.arrays:
             count = _bytes(s.buffer) // s.buffer.dtype.bytes
-            shared = "__shared__ " if s.buffer.scope == "shared" else ""
-            self.line(f"{shared}{self.type(s.buffer.dtype)} {self.define(s.buffer.data)}[{count}];")
+            shared = f"{self.dialect.shared} " if s.buffer.scope == "shared" else ""
+            self.line(f"{shared}{self.held(s.buffer.dtype)} {self.define(s.buffer.data)}[{count}];")
         self.body(body)
 
     def eval(self, s: S.Evaluate) -> None:
         if isinstance(s.value, E.Call) and s.value.op == "barrier":
-            self.line("__syncthreads();")
+            self.line(self.dialect.barrier)
         elif isinstance(s.value, E.FuncCall):
             self.line(f"{self.expr(s.value)};")
         else:
@@ -204,15 +208,29 @@ class CudaText(CText):
                 self.line("#pragma unroll")
             super().loop(s)
             return
-        stop, number = self.expr(s.stop), s.kind.replace("_", ".")
+        stop, number = self.expr(s.stop), self.dialect.number(s.kind)
         name = self.define(s.loop_var)
-        self.block(f"if (int32 {name} = (int32){number}; {name} < {stop}) {{", s.body)
+        *before, head = (text.format(name=name, number=number, stop=stop) for text in self.dialect.thread)
+        for text in before:
+            self.line(text)
+        self.block(head, s.body)
+
+    def held(self, kind: DataType) -> str:
+        """The type of elements in memory."""
+        return self.type(kind) if not kind.is_bool else self.dialect.truth
+
+    def type(self, kind: Type) -> str:
+        if isinstance(kind, DataType) and str(kind) in self.dialect.without:
+            raise NoForm(f"{kind} has no form on {self.where}", "cast it to float32")
+        return super().type(kind)
+
+    def integer(self, e: IntImm) -> str:
+        text = super().integer(e)
+        return text.replace("LL", self.dialect.long) if e.dtype.bits == 64 else text
 
     def real(self, e: E.FloatImm) -> str:
         text = super().real(e)
-        return text.replace('__builtin_nanf("")', "__int_as_float(0x7fc00000)").replace(
-            "__builtin_inff()", "__int_as_float(0x7f800000)"
-        )
+        return text.replace('__builtin_nanf("")', self.dialect.nan).replace("__builtin_inff()", self.dialect.infinity)
 
     def cast(self, e: E.Cast) -> str:
         """Reals below 0 are 0 in wide types without a sign, as the device has it: C does not say what they are."""
