@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import hashlib
 import importlib
 import sys
@@ -17,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from compass_core.errors import CompassError, Span
+from compass_core.reading import pyast
 
 from .. import te
 from ..analysis.conditions import TRUE
@@ -545,7 +545,7 @@ class _Reader(Declarations):
                 return slice(*(None if e is None else self._value(e) for e in ends))
             if isinstance(node, ast.Tuple) and any(isinstance(e, ast.Slice) for e in node.elts):
                 return tuple(map(self._value, node.elts))
-            expression = Operators().visit(copy.deepcopy(node))
+            expression = Operators().visit(pyast.copied(node))
             code = compile(ast.fix_missing_locations(ast.Expression(expression)), self.file, "eval")
             return eval(code, {**self.outside, **self.names, **OPERATORS})
 

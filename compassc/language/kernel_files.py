@@ -15,6 +15,7 @@ from types import ModuleType
 
 from compass_core import files
 from compass_core.errors import CompassError, Span, UsageError
+from compass_core.reading import pyast
 from compass_core.reading.limits import TEXT_BYTES
 
 from .. import services
@@ -82,7 +83,7 @@ def _foreign_names() -> tuple[str, ...]:
 
 def called_names(kernel: PyPrimFunc) -> set[str]:
     """The global names that a kernel's code mentions, except its own name."""
-    names = {n.id for n in ast.walk(definition(kernel.py_func)) if isinstance(n, ast.Name)}
+    names = {n.id for n in pyast.walk([definition(kernel.py_func)]) if isinstance(n, ast.Name)}
     return names - {kernel.__name__}
 
 

@@ -25,7 +25,7 @@ SET_TRACE = ("set_trace", "pdb.set_trace")
 def _definitions(text: str) -> dict[int, ast.FunctionDef]:
     """Function definitions of a file by the line where they, decorators included, begin."""
     found = {}
-    for node in ast.walk(pyast.parse(text)):
+    for node in pyast.walk([pyast.parse(text)]):
         if isinstance(node, ast.FunctionDef):
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
             found[first] = node

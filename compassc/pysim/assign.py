@@ -11,7 +11,6 @@ kernel and nothing else.
 from __future__ import annotations
 
 import ast
-import copy
 import itertools
 import threading
 import types
@@ -203,7 +202,7 @@ class Rewrite(ast.NodeTransformer):
             return node
         if isinstance(target, ast.Subscript):
             return self.element_changed(node, target)
-        own = copy.deepcopy(target)
+        own = pyast.copied(target)
         own.ctx = ast.Load()
         value = ast.copy_location(ast.BinOp(own, node.op, node.value), node)
         return self.assignment(ast.copy_location(ast.Assign([target], value), node))
@@ -402,7 +401,7 @@ def with_kernel_assignments(func: Callable[..., Any]) -> Callable[..., Any]:
     if found is None:
         with _LOCK:
             try:
-                found = _rebuilt(func, copy.deepcopy(definition(func)))
+                found = _rebuilt(func, pyast.copied(definition(func)))
             except CompassError:
                 found = func
             _DONE[func] = found

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.reading import pyast
 from compassc.ir.dtypes import BOOL, DataType
 
 from ..language.functions import Macro, PyPrimFunc
@@ -83,7 +84,7 @@ class Bools:
     def learn(self, body: list[ast.stmt], params: Iterable[str] = ()) -> None:
         """Find the variables of a block; `params` are parameters that are bools."""
         self.names |= set(params)
-        assigned = [n for s in body for n in ast.walk(s) if isinstance(n, (ast.Assign, ast.AugAssign))]
+        assigned = [n for n in pyast.walk(body) if isinstance(n, (ast.Assign, ast.AugAssign))]
         before = -1
         while before != len(self.names):
             before = len(self.names)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import copy
 import inspect
 import itertools
 from collections.abc import Iterable
@@ -80,7 +79,7 @@ def _undefined(name: str) -> Any:
 def pasted(caller: Rewriting, macro: Macro, call: ast.Expr) -> list[ast.stmt] | None:
     """The statements of a call of a macro; None when its arguments are only known when it runs."""
     try:
-        node, file = copy.deepcopy(definition(macro.py_func)), file_of(macro.py_func)
+        node, file = pyast.copied(definition(macro.py_func)), file_of(macro.py_func)
         arguments = _arguments(caller, macro, call.value)  # type: ignore[arg-type]
     except CompassError:  # no source
         return None
@@ -151,8 +150,7 @@ def _stored(nodes: Iterable[ast.AST]) -> set[str]:
 
 def addressed(body: list[ast.stmt]) -> set[str]:
     """The variables whose address is taken in a block."""
-    nodes = (n for statement in body for n in ast.walk(statement))
-    found = [n.value for n in nodes if isinstance(n, ast.Attribute) and n.attr == "addr"]
+    found = [n.value for n in pyast.walk(body) if isinstance(n, ast.Attribute) and n.attr == "addr"]
     return {n.id for n in found if isinstance(n, ast.Name)}
 
 
@@ -198,7 +196,7 @@ class _Names(ast.NodeTransformer):
             nothing = self.caller.constant(_NoVariable(self.macro.__name__), node)
             at = ast.copy_location(ast.Constant(node.id), node)
             return ast.copy_location(ast.Subscript(nothing, at, ast.Store()), node)
-        found = copy.deepcopy(given)
+        found = pyast.copied(given)
         for part in ast.walk(found):
             ast.copy_location(part, node)
         return found

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from compass_core.errors import CompassError
+from compass_core.reading import pyast
 
 from ..language.functions import Macro, PyPrimFunc, captured_names
 from ..language.source import definition, file_of, node_span
@@ -51,7 +52,7 @@ def _calls(func: Callable[..., Any]) -> Iterator[tuple[Callable[..., Any], ast.A
             body, file, names = definition(at).body, file_of(at), captured_names(at)
         except CompassError:  # no source
             continue
-        for node in (n for statement in body for n in ast.walk(statement) if isinstance(n, ast.Call)):
+        for node in (n for n in pyast.walk(body) if isinstance(n, ast.Call)):
             called = _meant(node.func, names)
             if isinstance(called, PyPrimFunc):
                 yield called.py_func, node, file

@@ -109,10 +109,8 @@ def vror(x: Array, shift: Array, dtype: DataType) -> Array:
 
 
 def bits_of(x: Any) -> Any:
-    """The bits of each integer, lowest first, along a new last axis."""
-    width = x.dtype.itemsize * 8
-    unsigned = np.asarray(x).view(f"u{x.dtype.itemsize}").astype(np.int64)
-    return (unsigned[..., None] >> np.arange(width)) & 1
+    """The bits of each integer as uint8, lowest first, along a new last axis."""
+    return np.unpackbits(np.asarray(x)[..., None].view(np.uint8), axis=-1, bitorder="little")
 
 
 def leading_zeros(bits: Array) -> Array:
@@ -133,8 +131,7 @@ def clz(x: object, dtype: object) -> Array:
 
 @meaning
 def vbrevs(x: Array, dtype: DataType) -> Array:
-    bits = bits_of(x)
-    return (bits << np.arange(bits.shape[-1])[::-1]).sum(axis=-1).astype(x.dtype)
+    return np.packbits(bits_of(x)[..., ::-1], axis=-1, bitorder="little").view(x.dtype)[..., 0]
 
 
 @meaning

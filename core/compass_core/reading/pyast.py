@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 import threading
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
+
+N = TypeVar("N", bound=ast.AST)
 
 BINARY: dict[type[ast.AST], str] = {
     ast.Add: "+",
@@ -39,3 +42,33 @@ def parse(text: str, mode: str = "exec") -> Any:
     """The syntax tree of `text`, as `ast.parse` gives it, in any thread."""
     with _ONE_AT_A_TIME:
         return ast.parse(text, mode=mode)
+
+
+def walk(roots: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes of some trees in the order of their text, outer ones first, without contexts (`ast.Load`). The trees must
+    stay as they are meanwhile. Several times as quick as `ast.walk`."""
+    stack = list(roots)[::-1]
+    while stack:
+        node = stack.pop()
+        yield node
+        inner: list[ast.AST] = []
+        for value in node.__dict__.values():
+            if isinstance(value, list):
+                inner += [part for part in value if isinstance(part, ast.AST)]
+            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+                inner.append(value)
+        stack += inner[::-1]
+
+
+def copied(node: N) -> N:
+    """A copy of a tree, which shares only what has no parts: constants, contexts and operators."""
+    new = node.__class__.__new__(node.__class__)
+    made = new.__dict__
+    for name, value in node.__dict__.items():
+        if isinstance(value, list):
+            made[name] = [copied(part) if isinstance(part, ast.AST) else part for part in value]
+        elif isinstance(value, ast.AST) and value.__dict__:
+            made[name] = copied(value)
+        else:
+            made[name] = value
+    return new
