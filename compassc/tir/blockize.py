@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from compassc.analysis.arith import Arith, Linear
 from compassc.analysis.conditions import conjuncts, joined
 from compassc.analysis.simplify import Simplifier
+from compassc.analysis.structure import Interner
 from compassc.ir import stmts as S
 from compassc.ir.exprs import F_LOAD, Binary, Expr, Var
 from compassc.ir.names import NamePool
@@ -30,11 +31,13 @@ from compassc.tir.blocks import (
     renamed,
     uses,
 )
+from compassc.tir.caching import common_around
 from compassc.tir.checks import why_foreign, why_unordered
 from compassc.tir.cover import facts_of
+from compassc.tir.digits import sum_of
 from compassc.tir.intrinsics import TensorIntrin, tensorized
 from compassc.tir.trace import BlockRV, LoopRV, instruction
-from compassc.tir.tree import Tree, edit
+from compassc.tir.tree import Tree, body_of, direct_blocks, edit
 
 
 class Halves(NamedTuple):
@@ -77,18 +80,18 @@ class Blockizing(Base):
         function, tree, _ = self.located_block(given[0])
         blocks = [self.located_block(b)[2] for b in given]
         names = ", ".join(b.name_hint for b in blocks)
-        parent = tree.parents[blocks[0]]
-        around = tree.function.body if parent is None else next(x for x in parent.bodies() if blocks[0] in x)
-        places = sorted(next((i for i, x in enumerate(around) if x is b), -1) for b in blocks)
-        if places != list(range(places[0], places[0] + len(blocks))) or places[0] < 0:
+        parent = common_around(tree, blocks)
+        places = sorted({tree.position(b, parent) for b in blocks})
+        inside = (tree.function.body if parent is None else body_of(parent))[places[0] : places[-1] + 1]
+        if len(places) != len(inside) or set(direct_blocks(inside)) != set(blocks):
             raise ScheduleError(f"blockize of {names}: they do not stand one after the other in one loop")
-        inside = around[places[0] : places[-1] + 1]
-        axes, mapping = loop_axes(tree.loops_around(blocks[0]), blocks)
-        made = new_block(
-            self.free_block_name(tree, "outer_" + "".join(f"{b.name_hint}_" for b in blocks)),
-            axes,
-            substitute_body(inside, dict(mapping)),
-        )
+        if any(isinstance(x, S.For) for x in inside):
+            axes, body = _divided_together(tree, blocks, parent, inside, names)
+        else:
+            axes, mapping = loop_axes(tree.loops_around(blocks[0]), blocks)
+            body = substitute_body(inside, dict(mapping))
+        name = self.free_block_name(tree, "outer_" + "".join(f"{b.name_hint}_" for b in blocks))
+        made = new_block(name, axes, body)
         changes: dict[S.Stmt, Sequence[S.Stmt]] = dict.fromkeys(inside[1:], ())
         self.commit(function, edit(tree.function.body, {**changes, inside[0]: (made,)}))
         return self.new_block(function, made.name_hint)
@@ -156,25 +159,8 @@ def _blockized(schedule: Base, tree: Tree, block: S.Block, top: S.For | None) ->
             raise error(f"'{s.loop_var.name}' has no constant extent, or more than the block in it")
     within = facts_of(tree.loops_around(block, all_of_them=True))
     halves = [_divided(a, [s.loop_var for s in inner], within, error) for a in axes_of(block)]
-    outer_axes: list[Axis] = []
-    inner_axes: list[Axis] = []
-    mapping: dict[Var, Expr] = {}
-    beyond: list[tuple[Axis, Expr]] = []
-    for h in halves:
-        whole = constant(h.axis.extent)
-        turns = h.axis.extent if whole is None else number(-(-whole // h.extent))
-        first = Axis(fresh(h.axis.var, f"{h.axis.var.name}_o"), h.axis.kind, number(0), turns, h.outer)
-        outer_axes.append(first)
-        value: Expr = first.var
-        point: Expr = first.var
-        if h.extent > 1:
-            second = Axis(fresh(h.axis.var, f"{h.axis.var.name}_i"), h.axis.kind, number(0), number(h.extent), h.inner)
-            inner_axes.append(second)
-            base = number(0) if constant(turns) == 1 else mul(first.var, number(h.extent))
-            value, point = add(base, second.var), add(base, second.binding)
-        mapping[h.axis.var] = value
-        if whole is not None and whole % h.extent:
-            beyond.append((h.axis, Binary("lt", point, number(whole))))
+    outer_axes = [_outer(h) for h in halves]
+    inner_axes, mapping, beyond = _inner(halves, outer_axes)
     inner_where = joined([c for _, c in beyond])
     conditions = conjuncts(block.predicate)
     kept = [c for c in conditions if not uses(c, [s.loop_var for s in inner])]
@@ -191,6 +177,75 @@ def _blockized(schedule: Base, tree: Tree, block: S.Block, top: S.For | None) ->
     name = schedule.free_block_name(tree, f"{block.name_hint}_o")
     made = new_block(name, outer_axes, nest, init, joined(kept))
     return edit(tree.function.body, {top if top is not None else block: (made,)}), name
+
+
+def _outer(h: Halves) -> Axis:
+    """The axis of the outer block that one of the inner block needs."""
+    whole = constant(h.axis.extent)
+    turns = h.axis.extent if whole is None else number(-(-whole // h.extent))
+    return Axis(fresh(h.axis.var, f"{h.axis.var.name}_o"), h.axis.kind, number(0), turns, h.outer)
+
+
+def _inner(
+    halves: Sequence[Halves], outer: Sequence[Axis]
+) -> tuple[list[Axis], dict[Var, Expr], list[tuple[Axis, Expr]]]:
+    """The axes of the inner block, what its old axes are, and the conditions that these are in their ranges."""
+    inner_axes: list[Axis] = []
+    mapping: dict[Var, Expr] = {}
+    beyond: list[tuple[Axis, Expr]] = []
+    for h, first in zip(halves, outer):
+        whole = constant(h.axis.extent)
+        value: Expr = first.var
+        point: Expr = first.var
+        if h.extent > 1:
+            second = Axis(fresh(h.axis.var, f"{h.axis.var.name}_i"), h.axis.kind, number(0), number(h.extent), h.inner)
+            inner_axes.append(second)
+            base = number(0) if constant(first.extent) == 1 else mul(first.var, number(h.extent))
+            value, point = add(base, second.var), add(base, second.binding)
+        mapping[h.axis.var] = value
+        if whole is not None and whole % h.extent:
+            beyond.append((h.axis, Binary("lt", point, number(whole))))
+    return inner_axes, mapping, beyond
+
+
+def _divided_together(
+    tree: Tree, blocks: Sequence[S.Block], parent: S.Stmt | None, inside: Body, names: str
+) -> tuple[list[Axis], Body]:
+    """The axes of a block around several, each in loops of its own, and what it does: all have the same points outside of
+    their loops."""
+
+    def error(reason: str) -> ScheduleError:
+        return ScheduleError(f"blockize of {names}: {reason}")
+
+    same = Interner().same
+    axes: list[Axis] = []
+    changes: dict[S.Stmt, Sequence[S.Stmt]] = {}
+    for block in blocks:
+        reason = why_unordered(tree, block) or why_foreign(tree, block)
+        if reason or conjuncts(block.predicate):
+            raise error(reason or f"'{block.name_hint}' is done under a condition")
+        own = [s for s in tree.loops_around(block) if parent is None or tree.is_inside(s, parent)]
+        within = facts_of(tree.loops_around(block, all_of_them=True))
+        halves = [_divided(a, [s.loop_var for s in own], within, error) for a in axes_of(block)]
+        found = [_outer(h) for h in halves]
+        axes = axes or found
+        if len(found) != len(axes) or not all(
+            same(a.binding, b.binding) and same(a.extent, b.extent) and a.kind == b.kind for a, b in zip(axes, found)
+        ):
+            raise error(f"'{block.name_hint}' has other points outside of its loops than '{blocks[0].name_hint}'")
+        if block.init and any(a.is_reduction for a in found):
+            raise error(f"'{block.name_hint}' is reduced over loops outside: decompose_reduction before")
+        inner_axes, mapping, beyond = _inner(halves, axes)
+        change = _Divided(mapping, (*axes, *inner_axes))
+        update = new_block(
+            block.name_hint,
+            inner_axes,
+            change.body(block.body),
+            change.body(block.init),
+            joined([c for _, c in beyond]),
+        )
+        changes[block] = (update.replace(annotations=block.annotations),)
+    return axes, edit(inside, changes)
 
 
 def _beginning(
@@ -244,15 +299,10 @@ def _divided(axis: Axis, inner: Sequence[Var], facts: Arith, error: Any) -> Halv
     extent = last + 1
     if any(f % extent for f in high.terms.values()) or form.const % extent:
         raise error(what)
-    outer = _sum(high, form.const, extent, facts, axis.binding)
-    return Halves(axis, outer, _sum(low, 0, 1, facts, axis.binding), extent)
-
-
-def _sum(form: Linear, const: int, by: int, facts: Arith, like: Expr) -> Expr:
-    made: Expr = number(const // by, like)
-    for key, factor in form.terms.items():
-        made = add(made, mul(facts.atoms[key], number(factor // by, like)))
-    return Simplifier(facts).expr(made)
+    turns = Linear({key: factor // extent for key, factor in high.terms.items()}, form.const // extent)
+    simplify = Simplifier(facts).expr
+    outer, within = (simplify(sum_of(half, facts, axis.binding)) for half in (turns, low))
+    return Halves(axis, outer, within, extent)
 
 
 def _variables(e: Expr) -> list[Var]:

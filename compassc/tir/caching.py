@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from compass_core import vendor
+from compassc.analysis.arith import Arith
 from compassc.analysis.conditions import joined
+from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import pointer_type
@@ -16,9 +18,23 @@ from compassc.ir.names import NamePool
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.visit import Rewriter, rewrites, walk_exprs, walk_stmts
 from compassc.te.errors import ScheduleError
-from compassc.tir.addresses import check_no_address
+from compassc.tir.addresses import check_no_address, has_address
 from compassc.tir.base import Base
-from compassc.tir.blocks import Axis, add, at, axes_of, constant, is_declaration, loop, new_block, number, uses, view
+from compassc.tir.blocks import (
+    Axis,
+    add,
+    at,
+    axes_of,
+    constant,
+    is_declaration,
+    loop,
+    new_block,
+    number,
+    sub,
+    uses,
+    view,
+)
+from compassc.tir.canonical import EXPLICIT
 from compassc.tir.checks import read, writers, written
 from compassc.tir.copied import (
     check_all_points,
@@ -34,6 +50,7 @@ from compassc.tir.cover import (
     data_of,
     facts_of,
     reach_of,
+    reads_of,
     spans_of,
     writes_of,
 )
@@ -101,21 +118,23 @@ class Caching(Base):
             raise ScheduleError(
                 f"{step} of '{buffer.data.name}': '{early[0]}' reads it before '{makers[-1].name_hint}' writes it"
             )
-        copy = self._copy(step, function, tree, buffer, scope, storage_scope)
         if makers:
-            meeting = _common(tree, [*makers, *users])
+            meeting = common_around(tree, [*makers, *users])
             ranges = _written_ranges(tree, makers[-1], buffer, meeting)
             check_cover(step, tree, makers[-1], users, buffer, fixed_of(tree, meeting))
             place = _place_after(step, tree, makers[-1], users, meeting)
         else:
-            meeting, ranges = around, [(number(0, e), e) for e in buffer.shape]
+            meeting, ranges = around, _declared_ranges(around, buffer)
             place = _first_place(tree, meeting)
             for user in users:
                 tree.position(user, meeting)
+        copy, starts = self._part(
+            tree, self._copy(step, function, tree, buffer, scope, storage_scope), meeting, ranges, buffer
+        )
         name = self.free_block_name(tree, copy.data.name)
-        nest = copy_nest(name, copy, buffer, ranges, fixed_of(tree, meeting))
+        nest = copy_nest(name, copy, buffer, ranges, starts)
         body = tree.function.body
-        redirect = Rebuffered({buffer.data: copy}, stores=False)
+        redirect = Rebuffered({buffer.data: copy}, False, starts)
         body = insert(body, meeting, place, nest)
         for user in users:
             body = edit_block(body, user.name_hint, lambda b: redirect.body((b,)))
@@ -150,17 +169,19 @@ class Caching(Base):
         for c in moved:
             if c not in users:
                 raise ScheduleError(f"{step} of '{buffer.data.name}': '{c.name_hint}' does not read it in this scope")
-        copy = self._copy(step, function, tree, buffer, scope, storage_scope)
-        meeting = _common(tree, [s, *users]) if users else around
+        meeting = common_around(tree, [s, *users]) if users else around
         ranges = _written_ranges(tree, s, buffer, meeting)
+        copy, starts = self._part(
+            tree, self._copy(step, function, tree, buffer, scope, storage_scope), meeting, ranges, buffer
+        )
         check_written_whole(step, tree, s, buffer, fixed_of(tree, meeting), ranges)
         check_cover(step, tree, s, moved, buffer, fixed_of(tree, meeting))
         name = self.free_block_name(tree, copy.data.name)
-        nest = copy_nest(name, buffer, copy, ranges, fixed_of(tree, meeting))
+        nest = copy_nest(name, buffer, copy, ranges, starts)
         body = insert(tree.function.body, meeting, _place_after(step, tree, s, users, meeting), nest)
-        body = edit_block(body, s.name_hint, lambda b: Rebuffered({buffer.data: copy}).body((b,)))
+        body = edit_block(body, s.name_hint, lambda b: Rebuffered({buffer.data: copy}, True, starts).body((b,)))
         for c in moved:
-            body = edit_block(body, c.name_hint, lambda b: Rebuffered({buffer.data: copy}, stores=False).body((b,)))
+            body = edit_block(body, c.name_hint, lambda b: Rebuffered({buffer.data: copy}, False, starts).body((b,)))
         self.commit(function, allocated(body, copy, around))
         return self.new_block(function, name)
 
@@ -186,8 +207,8 @@ class Caching(Base):
         first = self.free_block_name(tree, copy.data.name)
         last = self.free_block_name(tree, f"{copy.data.name}_out")
         place = tree.position(s, around)
-        body = insert(tree.function.body, around, place + 1, copy_nest(last, buffer, copy, ranges, []))
-        body = insert(body, _again(body, around), place, copy_nest(first, copy, buffer, ranges, []))
+        body = insert(tree.function.body, around, place + 1, copy_nest(last, buffer, copy, ranges))
+        body = insert(body, _again(body, around), place, copy_nest(first, copy, buffer, ranges))
         body = edit_block(body, s.name_hint, lambda b: Rebuffered({buffer.data: copy}).body((b,)))
         self.commit(function, allocated(body, copy, around))
         return [self.new_block(function, first), self.new_block(function, last)]
@@ -290,19 +311,29 @@ class Caching(Base):
     def given_buffer(self, step: str, s: S.Block, given: Any) -> tuple[str, Buffer]:
         """The side of a block and the buffer that `("read", 0)`, a name or a Buffer mean."""
         if isinstance(given, (tuple, list)) and len(given) == 2 and given[0] in ("read", "write"):
-            return given[0], self._given(step, s, given[0] + "s", "", given[1])
+            return given[0], self._given(step, s, given[0] + "s", "", given[1], NoSuchBuffer)
         for side in ("read", "write"):
             regions = getattr(s, side + "s")
             name = given.data.name if isinstance(given, Buffer) else given
             matches = [r for r in regions if r.buffer.data.name == name]
             if len(matches) == 1:
                 return side, self._given(step, s, side + "s", "", regions.index(matches[0]))
-        raise ScheduleError(
+        if not isinstance(given, (str, Buffer, tuple, list)):
+            raise ExpressionTypeError(f"{step}: a buffer is a name, a Buffer or a pair, got {type(given).__name__}")
+        raise NoSuchBuffer(
             f"{step} of '{s.name_hint}': it has no buffer {given!r}", 'give ("read", 0), ("write", 0) or a name'
         )
 
-    def _given(self, step: str, s: S.Block, side: str, argument: str, given: Any) -> Buffer:
-        """The buffer at a place of what a block reads or writes."""
+    def _given(
+        self,
+        step: str,
+        s: S.Block,
+        side: str,
+        argument: str,
+        given: Any,
+        outside: type[ScheduleError] = ScheduleError,
+    ) -> Buffer:
+        """The buffer at a place of what a block reads or writes. `outside`: the error where there is no such place."""
         regions = getattr(s, side)
         names = [data_of(r).name for r in regions]
         given = self.number(given)
@@ -319,7 +350,7 @@ class Caching(Base):
                 f"{step}: {argument or 'the place of a buffer'} is an int, got {type(given).__name__}"
             )
         if not 0 <= given < len(regions):
-            raise ScheduleError(
+            raise outside(
                 f"{step} of '{s.name_hint}': there is no place {given} among its {len(regions)} {side}: {names}"
             )
         if argument:
@@ -334,6 +365,19 @@ class Caching(Base):
             raise ScheduleError(f"{step}: '{buffer.data.name}' is written by several blocks: {listed}")
         return found
 
+    def _part(
+        self, tree: Tree, copy: Buffer, meeting: Stmt | None, ranges: Sequence[Range], buffer: Buffer
+    ) -> tuple[Buffer, list[Expr]]:
+        """A copy with the shape of the box that it is for, and where the box begins: where it is made in a block in which all
+        that read the buffer are."""
+        whole = all(constant(s) == 0 and constant(e) == constant(n) for (s, e), n in zip(ranges, buffer.shape))
+        fixed = all(constant(e) is not None for _, e in ranges)
+        if whole or not fixed or not isinstance(meeting, S.Block):
+            return copy, []
+        if any(has_address(s, buffer.data) for s in tree.parents):
+            return copy, []
+        return copy.replace(shape=tuple(e for _, e in ranges)), [s for s, _ in ranges]
+
     def _copy(self, step: str, function: str, tree: Tree, buffer: Buffer, scope: str, word: str) -> Buffer:
         names = NamePool(b.data.name for b in self.buffers(function).values())
         name = names.take(f"{buffer.data.name}_{word.replace('.', '_') or 'global'}")
@@ -343,21 +387,27 @@ class Caching(Base):
 # ------------------------------------------------------------------------------------------------------------ the copies
 
 
-def copy_nest(name: str, to: Buffer, source: Buffer, ranges: Sequence[Range], around: Sequence[S.For]) -> Body:
-    """Loops that copy a box of a buffer to the same place of another one."""
+def copy_nest(name: str, to: Buffer, source: Buffer, ranges: Sequence[Range], starts: Sequence[Expr] = ()) -> Body:
+    """Loops that copy a box of a buffer to the same place of another one. `starts`: one of the two, whose shape is that of
+    the box, holds the box alone, which begins there in the other one."""
+    part = to if starts and all(e is extent for e, (_, extent) in zip(to.shape, ranges)) else source
+    whole = source if part is to else to
     axes: list[Axis] = []
     conditions: list[Expr] = []
-    for d, ((start, extent), whole) in enumerate(zip(ranges, to.shape)):
-        var = Var(f"ax{d}", number(0, whole).dtype)
-        binding = add(start, var)
-        axes.append(Axis(Var(f"v{d}", var.dtype), "spatial", number(0, whole), whole, binding))
-        conditions += [Binary("le", number(0, whole), binding), Binary("lt", binding, whole)]
-    points = tuple(a.var for a in axes)
-    store = S.BufferStore(view(to), points, E.BufferLoad(view(source), points), None)
+    inside: list[Expr] = []
+    for d, ((start, extent), size) in enumerate(zip(ranges, whole.shape)):
+        var, point = Var(f"ax{d}", number(0, size).dtype), Var(f"v{d}", number(0, size).dtype)
+        there = add(start, var)
+        axes.append(Axis(point, "spatial", number(0, size), extent if starts else size, var if starts else there))
+        inside.append(add(start, point) if starts else point)
+        conditions += [Binary("le", number(0, size), there), Binary("lt", there, size)]
+    own = tuple(a.var for a in axes)
+    at_whole = tuple(inside)
+    load = E.BufferLoad(view(source), own if source is part else at_whole)
+    store = S.BufferStore(view(to), own if to is part else at_whole, load, None)
     made: Body = (new_block(name, axes, (store,), where=joined(conditions)),)
-    for d, (_, extent) in reversed(list(enumerate(ranges))):
-        binding = axes[d].binding
-        counter = binding if isinstance(binding, Var) else binding.children()[-1]
+    for a, (_, extent) in reversed(list(zip(axes, ranges))):
+        counter = a.binding if isinstance(a.binding, Var) else a.binding.children()[-1]
         assert isinstance(counter, Var)
         made = (loop(counter, extent, made),)
     return made
@@ -372,7 +422,7 @@ def loops_of(block: S.Block) -> Body:
     return made
 
 
-def _common(tree: Tree, blocks: Sequence[Stmt]) -> Stmt | None:
+def common_around(tree: Tree, blocks: Sequence[Stmt]) -> Stmt | None:
     """The innermost loop (or block, or the function) around all of them."""
     chains = [tree.around(b)[::-1] for b in blocks]
     found: Stmt | None = None
@@ -389,6 +439,17 @@ def fixed_of(tree: Tree, meeting: Stmt | None) -> list[S.For]:
         return []
     inner = [meeting] if isinstance(meeting, S.For) else []
     return [*tree.loops_around(meeting, all_of_them=True), *inner]
+
+
+def _declared_ranges(around: S.Block | None, buffer: Buffer) -> list[Range]:
+    """The box of a buffer, which nothing writes in a block, that is read in it."""
+    found = [r for r in reads_of(around, buffer.data)] if around is not None else []
+    whole: list[Range] = [(number(0, e), e) for e in buffer.shape]
+    if len(found) != 1 or EXPLICIT["reads"] in dict(around.annotations if around is not None else ()):
+        return whole
+    (region,) = found
+    assert isinstance(region, E.BufferRegion)
+    return [(s, e) if constant(e) is not None else w for s, e, w in zip(region.starts, region.extents, whole)]
 
 
 def _written_ranges(tree: Tree, block: S.Block, buffer: Buffer, meeting: Stmt | None) -> list[Range]:
@@ -442,29 +503,37 @@ def allocated(body: Body, buffer: Buffer, scope: S.Block | None) -> Body:
 
 
 class Rebuffered(Rewriter):
-    """Accesses of buffers as accesses of others, at the same indices."""
+    """Accesses of buffers as accesses of others, at the same indices. `starts`: where what the other one holds begins."""
 
-    def __init__(self, buffers: dict[Var, Buffer], stores: bool = True) -> None:
+    def __init__(self, buffers: dict[Var, Buffer], stores: bool = True, starts: Sequence[Expr] = ()) -> None:
         super().__init__()
-        self.buffers, self.stores = buffers, stores
+        self.buffers, self.stores, self.starts = buffers, stores, starts
 
     @rewrites(E.BufferLoad)
     def rewrite_load(self, e: E.BufferLoad) -> Expr:
         mask = None if e.mask is None else self.expr(e.mask)
-        return E.BufferLoad(self._new(e.buffer), tuple(map(self.expr, e.indices)), mask)
+        return E.BufferLoad(self._new(e.buffer), self._moved(e.buffer, tuple(map(self.expr, e.indices))), mask)
 
     @rewrites(S.BufferStore)
     def rewrite_store(self, s: S.BufferStore) -> Stmt:
         indices, value = tuple(map(self.expr, s.indices)), self.expr(s.value)
         mask = None if s.mask is None else self.expr(s.mask)
-        return S.BufferStore(self._new(s.buffer) if self.stores else s.buffer, indices, value, mask, span=s.span)
+        if not self.stores:
+            return S.BufferStore(s.buffer, indices, value, mask, span=s.span)
+        return S.BufferStore(self._new(s.buffer), self._moved(s.buffer, indices), value, mask, span=s.span)
 
     def _new(self, buffer: Buffer) -> Buffer:
         return view(self.buffers[buffer.data]) if buffer.data in self.buffers else buffer
 
+    def _moved(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        if not self.starts or buffer.data not in self.buffers:
+            return indices
+        simplify = Simplifier(Arith()).expr
+        return tuple(simplify(sub(i, start)) for i, start in zip(indices, self.starts))
+
     @rewrites(E.BufferRegion)
     def rewrite_region(self, e: E.BufferRegion) -> Expr:
-        return E.BufferRegion(self._new(e.buffer), e.starts, e.extents)
+        return E.BufferRegion(self._new(e.buffer), self._moved(e.buffer, e.starts), e.extents)
 
     @rewrites(Var)
     def rewrite_address(self, e: Var) -> Expr:

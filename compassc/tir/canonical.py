@@ -9,10 +9,11 @@ from compassc.analysis.arith import Arith
 from compassc.analysis.conditions import conjuncts, joined
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import stmts as S
-from compassc.ir.exprs import Binary, Expr, IntImm
+from compassc.ir.exprs import Expr, IntImm
 from compassc.ir.stmts import Body, PrimFunc, Stmt
 from compassc.ir.visit import rewrite
 from compassc.tir.blocks import add, declared, number
+from compassc.tir.digits import split_digit
 from compassc.tir.regions import regions
 
 EXPLICIT = {"reads": "explicit_read_region", "writes": "explicit_write_region"}
@@ -49,7 +50,7 @@ class _Canonical:
         return s.map(lambda e: e, self.body)
 
     def block(self, s: S.Block) -> Stmt:
-        bindings = tuple([rewrite(self.simplify(e), _split) for e in s.iter_values])
+        bindings = tuple([rewrite(self.simplify(e), split_digit) for e in s.iter_values])
         where = joined(self._conditions(s.predicate))
         mark = self.facts.mark()
         for var, start, extent in zip(s.vars, s.starts, s.extents):
@@ -90,17 +91,7 @@ class _Canonical:
         """The conditions that are not known to hold, each once."""
         found: dict[int, Expr] = {}
         for c in conjuncts(where):
-            e = self.simplify(c)
+            e = rewrite(self.simplify(c), split_digit)
             if not (isinstance(e, IntImm) and e.value):
                 found.setdefault(self.facts.interner.key(e), e)
         return list(found.values())
-
-
-def _split(e: Expr) -> Expr | None:
-    """A digit of a number as block functions write it: `x % (a * b) // a` for `x // a % b`."""
-    if isinstance(e, Binary) and e.op == "floormod" and isinstance(e.b, IntImm):
-        inner = e.a
-        if isinstance(inner, Binary) and inner.op == "floordiv" and isinstance(inner.b, IntImm):
-            whole = IntImm(e.b.dtype, inner.b.value * e.b.value)
-            return Binary("floordiv", Binary("floormod", inner.a, whole), inner.b)
-    return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from compassc.analysis.arith import Arith
 from compassc.analysis.conditions import conjuncts
@@ -65,15 +65,21 @@ def reach_of(tree: Tree, block: S.Block, fixed: Sequence[S.For]) -> dict[Var, In
     return reach
 
 
-def spans_of(region: Expr, block: S.Block, reach: Mapping[Var, Interval]) -> Spans:
-    """The spans of a region of a block, by the loops around it."""
+def spans_of(
+    region: Expr,
+    block: S.Block,
+    reach: Mapping[Var, Interval],
+    simplify: Callable[[Expr], Expr] = lambda e: e,
+) -> Spans:
+    """The spans of a region of a block, by the loops around it. `simplify`: what makes an index one by these loops."""
     assert isinstance(region, E.BufferRegion)
     mapping: dict[Var, Expr] = {a.var: a.binding for a in axes_of(block)}
     found: Spans = []
     for start, extent in zip(region.starts, region.extents):
         last = sub(add(start, extent), number(1, start))
         try:
-            found.append((interval(at(start, mapping), reach.get)[0], interval(at(last, mapping), reach.get)[1]))
+            first, end = simplify(at(start, mapping)), simplify(at(last, mapping))
+            found.append((interval(first, reach.get)[0], interval(end, reach.get)[1]))
         except Unbounded:
             found.append(None)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -183,10 +184,10 @@ class IndexMap:
             above = max((d.scale * d.extent for d in form.digits), default=1)
             for d in form.digits:
                 value = binary("sub", param, number(form.base))
+                if d.scale * d.extent < above:
+                    value = value % (d.scale * d.extent)
                 if d.scale > 1:
                     value = value // d.scale
-                if d.scale * d.extent < above:
-                    value = value % d.extent
                 sums[d.var] = add(sums[d.var], mul(value, number(d.lower)))
         return IndexMap(params, [sums[v] for v in self.params], self)
 
@@ -245,7 +246,8 @@ class IndexMap:
         names, shown = self._texts()
         for n in reversed(self.separators):
             shown.insert(n, "tir.IndexMap.AXIS_SEPARATOR")
-        return f"lambda {', '.join(names)}: [{', '.join(shown)}]"
+        plain = [ast.unparse(ast.parse(e, mode="eval")) for e in shown]  # parentheses where they are needed only
+        return f"lambda {', '.join(names)}: ({' '.join(f'{e},' for e in plain)})"
 
     __repr__ = as_python
 

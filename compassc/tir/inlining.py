@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from math import prod
+from typing import NamedTuple
 
+from compassc.analysis.arith import Arith
 from compassc.analysis.conditions import conjuncts, joined
+from compassc.analysis.simplify import Simplifier
+from compassc.analysis.structure import Interner
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
+from compassc.ir.errors import ExpressionError
 from compassc.ir.exprs import Binary, Buffer, Expr, Var
 from compassc.ir.stmts import EXPRESSIONS, Body, Stmt
 from compassc.ir.visit import Rewriter, rewrites, substitute, walk_exprs
@@ -27,6 +33,7 @@ from compassc.tir.checks import (
 )
 from compassc.tir.copied import why_not_all_points
 from compassc.tir.cover import facts_of, fills, plain_index, turn_writes, writes_of
+from compassc.tir.index_map import IndexMap
 from compassc.tir.placement import check_only_flow, unconditional
 from compassc.tir.queries import is_output
 from compassc.tir.trace import BlockRV, instruction
@@ -49,14 +56,18 @@ class Inlining(Base):
         foreign = why_foreign(tree, s)
         if foreign:
             raise ScheduleError(f"compute_inline of '{s.name_hint}': {foreign}")
-        axes = _indexed("compute_inline", s, store.indices)
+        inverse = _inverse("compute_inline", s, store.indices)
         data = store.buffer.data
         check_no_address(f"compute_inline of '{s.name_hint}'", tree, data)
         body = edit(tree.function.body, {s: ()})
 
         def value(e: E.BufferLoad) -> Expr:
             mapping: dict[Var, Expr] = {a.var: a.start for a in axes_of(s)}
-            mapping.update({a: i for a, i in zip(axes, e.indices) if a is not None})
+            made = [(i, there) for i, there in zip(store.indices, e.indices) if constant(i) is None]
+            if inverse is None:
+                mapping.update({i: there for i, there in made})  # type: ignore[misc]
+            else:
+                mapping.update(inverse.at([there for _, there in made], Simplifier(Arith())))
             return substitute(store.value, mapping)
 
         body = _Replaced(data, value).body(body)
@@ -74,87 +85,178 @@ class Inlining(Base):
         if reason := why_not_apart(tree, s) or why_not_kept(tree, s) or _why_not_whole(tree, s):
             raise ScheduleError(f"{step} of '{s.name_hint}': {reason}")
         check_only_flow(step, tree, s)
-        scope = tree.scope(s)
-        made = [d for d in read(s) if writers(tree, d, scope)]
-        if not made:
-            raise ScheduleError(f"{step} of '{s.name_hint}': it reads no block")
-        latest = max(made, key=lambda d: max(tree.order[w] for w in writers(tree, d, scope)))
-        producers = writers(tree, latest, scope)
-        if len(producers) != 1:
-            raise ScheduleError(
-                f"{step} of '{s.name_hint}': '{latest.name}' is written by {len(producers)} blocks, not by one"
-            )
-        producer = producers[0]
+        producer, latest = _producer(step, tree, s)
         first = _simple(step, tree, producer)
-        foreign = why_foreign(tree, producer)
-        if foreign:
-            raise ScheduleError(
-                f"{step} of '{s.name_hint}': '{producer.name_hint}' does not compute all of it: {foreign}"
-            )
-        others = [b.name_hint for b in tree.inside(scope) if b is not s and latest in read(b)]
+        others = [b.name_hint for b in tree.inside(tree.scope(s)) if b is not s and latest in read(b)]
         if others or is_output(self, function, tree, producer):
             raise ScheduleError(
                 f"{step} of '{s.name_hint}': '{latest.name}' is needed elsewhere, too: {', '.join(others) or 'as output'}"
             )
-        loads = [e for e in walk_exprs(store.value) if is_load_of(e, latest)]
-        indices = loads[0].indices  # type: ignore[attr-defined]
-        for e in loads:
-            if any(a is not b for a, b in zip(e.indices, indices)):  # type: ignore[attr-defined]
-                raise ScheduleError(f"{step} of '{s.name_hint}': it reads '{latest.name}' at different indices")
-        axes = _indexed(step, s, indices)
-        for d, (axis, extent) in enumerate(zip(axes, self.buffers(function)[latest].shape)):
-            if axis is None and constant(extent) != 1:
-                raise ScheduleError(
-                    f"{step} of '{s.name_hint}': of dimension {d} of '{latest.name}' it reads one element, '{producer.name_hint}' "
-                    "computes more",
-                    "compute_inline the producer",
-                )
-        _check_covered(step, tree, s, producer, zip(axes, first.indices), self.buffers(function)[latest])
-        mapping: dict[Var, Expr] = {a: i for a, i in zip(axes, first.indices) if a is not None}
-        mapping.update({a.var: a.start for a in axes_of(s) if a.var not in mapping})
+        buffer = self.buffers(function)[latest]
+        points, mapping = _met(step, s, producer, _read_at(step, s, store.value, latest), first.indices, buffer)
+        _check_covered(step, tree, s, producer, points, buffer)
         value = _at_points(store.value, latest, first.value, mapping)
         new = S.BufferStore(store.buffer, tuple(at(i, mapping) for i in store.indices), value, None, span=store.span)
-        bindings: dict[Var, Expr] = dict(zip(producer.vars, producer.iter_values))
-        inside = []
-        for a in axes_of(s):
-            point = at(mapping[a.var], bindings)
-            inside += [Binary("le", a.start, point), Binary("lt", point, add(a.start, a.extent))]
-        where = joined([*conjuncts(producer.predicate), *inside])
-        _check_said(step, tree, s, producer, mapping)
-        merged = with_axes(producer, _narrowed(axes_of(producer), axes_of(s), mapping), (new,)).replace(predicate=where)
+        where = joined([*conjuncts(producer.predicate), *_inside(producer, points)])
+        _check_said(step, tree, s, producer, points)
+        merged = with_axes(producer, _narrowed(tree, producer, points), (new,)).replace(predicate=where)
         changes: dict[S.Stmt, tuple[S.Stmt, ...]] = {s: (), producer: (merged,)}
         made_tree = self.commit(function, without(edit(tree.function.body, changes), latest))
         _check_available(step, tree, s, producer, made_tree, self.buffers(function))
 
 
-def _narrowed(axes: Iterable[Axis], by: Iterable[Axis], mapping: dict[Var, Expr]) -> list[Axis]:
-    """Axes with the points only for which there is one of the axes `by`, which are the expressions of `mapping`: the loops
-    around may give no more, and then no condition says so."""
-    limits = [(plain_index(mapping[b.var]), b) for b in by]
+class Point(NamedTuple):
+    """An axis of a block (or the index of a dimension that several of its axes make), and which index of the producer it
+    is."""
+
+    axis: Axis
+    place: Expr
+
+
+def _producer(step: str, tree: Tree, s: S.Block) -> tuple[S.Block, Var]:
+    """The block that a block is folded into, and the buffer between them. ScheduleError unless there is one that computes
+    all of the buffer."""
+    scope = tree.scope(s)
+    made = [d for d in read(s) if writers(tree, d, scope)]
+    if not made:
+        raise ScheduleError(f"{step} of '{s.name_hint}': it reads no block")
+    latest = max(made, key=lambda d: max(tree.order[w] for w in writers(tree, d, scope)))
+    producers = writers(tree, latest, scope)
+    if len(producers) != 1:
+        raise ScheduleError(
+            f"{step} of '{s.name_hint}': '{latest.name}' is written by {len(producers)} blocks, not by one"
+        )
+    if foreign := why_foreign(tree, producers[0]):
+        raise ScheduleError(
+            f"{step} of '{s.name_hint}': '{producers[0].name_hint}' does not compute all of it: {foreign}"
+        )
+    return producers[0], latest
+
+
+def _read_at(step: str, s: S.Block, value: Expr, data: Var) -> tuple[Expr, ...]:
+    """The indices at which an expression reads a buffer. ScheduleError where it does at several."""
+    same = Interner().same
+    loads = [e.indices for e in walk_exprs(value) if is_load_of(e, data)]  # type: ignore[attr-defined]
+    if not all(all(map(same, loads[0], other)) for other in loads[1:]):
+        raise ScheduleError(f"{step} of '{s.name_hint}': it reads '{data.name}' at different indices")
+    return tuple(loads[0])
+
+
+def _met(
+    step: str, s: S.Block, producer: S.Block, indices: tuple[Expr, ...], written: tuple[Expr, ...], buffer: Buffer
+) -> tuple[list[Point], dict[Var, Expr]]:
+    """Which points of a block, which reads a buffer at `indices`, meet a point of its producer, which writes it at
+    `written`; and the axes of the block there. ScheduleError where one point of the buffer is read at several."""
+    own = {a.var: a for a in axes_of(s)}
+    inverse = _inverse(step, s, indices)
+    extents = iter(inverse.shape if inverse is not None else ())
+    points: list[Point] = []
+    for d, (index, there, extent) in enumerate(zip(indices, written, buffer.shape)):
+        if constant(index) is None:
+            whole = next(extents, None)
+            counted = (
+                Axis(Var(f"d{d}", index.dtype), "spatial", number(0, index), whole, index)
+                if whole is not None
+                else None
+            )
+            points.append(Point(counted or own[index], there))  # type: ignore[index]
+        elif constant(extent) != 1:
+            raise ScheduleError(
+                f"{step} of '{s.name_hint}': of dimension {d} of '{buffer.data.name}' it reads one element, "
+                f"'{producer.name_hint}' computes more",
+                "compute_inline the producer",
+            )
+    mapping: dict[Var, Expr] = {a.var: a.start for a in own.values()}
+    if inverse is None:
+        mapping.update({p.axis.var: p.place for p in points})
+    else:
+        facts = facts_of([])
+        for a in axes_of(producer):
+            facts.bind_loop(a.var, a.start, add(a.start, a.extent), number(1, a.start))
+        mapping.update(inverse.at([p.place for p in points], Simplifier(facts)))
+    return points, mapping
+
+
+class Inverse(NamedTuple):
+    """Axes by the indices that they make, and how many values each of these has, from 0 on."""
+
+    axes: tuple[Var, ...]
+    back: IndexMap
+    shape: tuple[Expr, ...]
+
+    def at(self, indices: Sequence[Expr], simplifier: Simplifier) -> dict[Var, Expr]:
+        """The axes where the indices are these."""
+        return {v: simplifier.expr(e) for v, e in zip(self.axes, self.back.map_indices(indices))}
+
+
+def _inverse(step: str, block: S.Block, indices: tuple[Expr, ...]) -> Inverse | None:
+    """How to find a block's axes from indices that are sums of their digits; None where each index is an axis or a constant
+    itself. ScheduleError where several points of the axes have the same indices, or some indices are left out."""
+    own = {a.var: a for a in axes_of(block)}
+    made = [i for i in indices if constant(i) is None]
+    rest = [a for v, a in own.items() if v not in made]
+    if all(isinstance(i, Var) and i in own for i in made) and len(set(made)) == len(made):
+        if odd := next((a for a in rest if constant(a.extent) != 1), None):
+            raise ScheduleError(f"{step} of '{block.name_hint}': its axis '{odd.var.name}' is no index")
+        return None
+    extents = [constant(a.extent) for a in own.values()]
+    try:
+        if None in extents or any(constant(a.start) != 0 for a in own.values()):
+            raise ExpressionError("not all of its axes have constant extents from 0 on")
+        forward = IndexMap(tuple(own), made)
+        back, shape = forward.inverse(extents), tuple(forward.map_shape(extents))
+        if prod(constant(e) or 0 for e in shape) != prod(e or 0 for e in extents):
+            raise ExpressionError("they do not begin at 0")
+    except ExpressionError as error:
+        raise ScheduleError(
+            f"{step} of '{block.name_hint}': its indices are neither its axes, each once, nor their digits: {error.message}"
+        ) from None
+    return Inverse(tuple(own), back, shape)
+
+
+def _inside(producer: S.Block, points: Iterable[Point]) -> list[Expr]:
+    """The conditions that a turn of a producer is at a point that its consumer has."""
+    bindings: dict[Var, Expr] = dict(zip(producer.vars, producer.iter_values))
+    made: list[Expr] = []
+    for a, index in points:
+        point = at(index, bindings)
+        made += [Binary("le", a.start, point), Binary("lt", point, add(a.start, a.extent))]
+    return made
+
+
+def _narrowed(tree: Tree, producer: S.Block, points: Iterable[Point]) -> list[Axis]:
+    """The axes of a producer, with the points only that its consumer has, where the loops around give no more and no
+    condition says so."""
+    facts = facts_of(tree.loops_around(producer, all_of_them=True))
+    limits = []
+    for p in points:
+        plain = plain_index(p.place)
+        if plain is not None and all(map(constant, map(Simplifier(facts).expr, _inside(producer, [p])))):
+            limits.append((*plain, p.axis))
     made = []
-    for a in axes:
+    for a in axes_of(producer):
         start, end = constant(a.start), constant(add(a.start, a.extent))
-        for plain, b in limits:
+        for var, moved, b in limits:
             first, last = constant(b.start), constant(add(b.start, b.extent))
-            if plain is None or plain[0] is not a.var or None in (start, end, first, last):
+            if var is not a.var or None in (start, end, first, last):
                 continue
             assert start is not None and end is not None and first is not None and last is not None
-            start, end = max(start, first - plain[1]), min(end, last - plain[1])
+            start, end = max(start, first - moved), min(end, last - moved)
         if start is not None and end is not None:
             a = a._replace(start=number(start, a.start), extent=number(max(end - start, 0), a.extent))
         made.append(a)
     return made
 
 
-def _check_said(step: str, tree: Tree, s: S.Block, producer: S.Block, mapping: dict[Var, Expr]) -> None:
+def _check_said(step: str, tree: Tree, s: S.Block, producer: S.Block, points: Iterable[Point]) -> None:
     """ScheduleError where a block has a point for all that its producer is computed at only because the loops around that
     leave out points of its axes, and neither the axes nor a condition would say so."""
     loops, domain = facts_of(tree.loops_around(producer, all_of_them=True)), facts_of([])
     for a in axes_of(producer):
         domain.bind_loop(a.var, a.start, add(a.start, a.extent), number(1, a.start))
     bindings: dict[Var, Expr] = dict(zip(producer.vars, producer.iter_values))
-    for a in axes_of(s):
-        point, start, end = mapping[a.var], a.start, add(a.start, a.extent)
+    for a, point in points:
+        start, end = a.start, add(a.start, a.extent)
         if plain_index(point) is not None:
             continue
         inside, said = (
@@ -175,28 +277,24 @@ def _why_not_whole(tree: Tree, s: S.Block) -> str:
 
 
 def _check_covered(
-    step: str, tree: Tree, s: S.Block, producer: S.Block, pairs: Iterable[tuple[Var | None, Expr]], buffer: Buffer
+    step: str, tree: Tree, s: S.Block, producer: S.Block, points: Iterable[Point], buffer: Buffer
 ) -> None:
-    """ScheduleError where a block has points for which its producer computes nothing, as those of padding. `pairs`: the
-    axes of the block, each with the index of the producer that is it."""
+    """ScheduleError where a block has points for which its producer computes nothing, as those of padding."""
     facts = facts_of(tree.loops_around(producer, all_of_them=True))
     bindings: dict[Var, Expr] = dict(zip(producer.vars, producer.iter_values))
-    ranges = {a.var: (a.start, add(a.start, a.extent)) for a in axes_of(s)}
     own = {a.var: (a.start, add(a.start, a.extent)) for a in axes_of(producer)}
     whole = all(fills(tree, producer, r, [], buffer.shape) for r in writes_of(producer, buffer.data))
-    for var, index in pairs:
-        if var is None:
-            continue
+    for a, index in points:
         plain = plain_index(index)
         if plain is not None and plain[0] in own:
             low, high = (add(e, number(plain[1], e)) for e in own[plain[0]])
         else:
             found = facts.range_of(at(index, bindings))
             low, high = (number(found[0]), number(found[1] + 1)) if whole else (number(0), number(0))
-        start, end = ranges[var]
+        start, end = a.start, add(a.start, a.extent)
         if facts.compare("le", low, start) is not True or facts.compare("ge", high, end) is not True:
             raise ScheduleError(
-                f"{step} of '{s.name_hint}': '{producer.name_hint}' does not compute all points of its axis '{var.name}'"
+                f"{step} of '{s.name_hint}': '{producer.name_hint}' does not compute all points of its axis '{a.var.name}'"
             )
 
 
@@ -243,24 +341,6 @@ def _simple(step: str, tree: Tree, block: S.Block) -> S.BufferStore:
     if has_effects(store.value):
         raise ScheduleError(f"{step} of '{block.name_hint}': what it stores has side effects")
     return store
-
-
-def _indexed(step: str, block: S.Block, indices: tuple[Expr, ...]) -> list[Var | None]:
-    """The axis that each index is; None for the only element of a dimension. ScheduleError where an index is something
-    else, or an axis is missing."""
-    found: list[Var | None] = []
-    own = {a.var: a for a in axes_of(block)}
-    for i in indices:
-        if isinstance(i, Var) and i in own and i not in found:
-            found.append(i)
-        elif constant(i) is not None:
-            found.append(None)
-        else:
-            raise ScheduleError(f"{step} of '{block.name_hint}': its indices are not its axes, each once")
-    for var, a in own.items():
-        if var not in found and constant(a.extent) != 1:
-            raise ScheduleError(f"{step} of '{block.name_hint}': its axis '{var.name}' is no index")
-    return found
 
 
 class _Replaced(Rewriter):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
+from compass_core import vendor
 from compassc.analysis.conditions import conjuncts, joined
+from compassc.analysis.itermap import UNKNOWN, covers
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import stmts as S
 from compassc.ir.errors import ExpressionTypeError
@@ -14,11 +17,11 @@ from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.iter_vars import IterVar
 from compassc.ir.operators import binary, kind_of
 from compassc.ir.stmts import Body, Stmt
-from compassc.ir.visit import substitute_body
+from compassc.ir.visit import substitute, substitute_body
 from compassc.te.errors import ScheduleError
 from compassc.te.schedule.loops import ceildiv
 from compassc.tir.base import Base
-from compassc.tir.blocks import add, axes_of, constant, loop, mul, number, uses, with_axes
+from compassc.tir.blocks import add, axes_of, constant, loop, loop_extent, mul, number, uses, with_axes
 from compassc.tir.checks import check_unordered, read, why_not_apart, why_unordered, written
 from compassc.tir.cover import facts_of
 from compassc.tir.trace import BlockRV, LoopRV, instruction
@@ -62,6 +65,8 @@ class Loops(Base):
             body = _guarded("split", s, body, condition)
         for var, extent in reversed(list(zip(made, extents))):
             body = (_loop(var, extent, body),)
+        if not preserve_unit_iters:
+            body = _without_units(body, tree.loops_around(s))
         self.commit(function, edit(tree.function.body, {s: body}))
         return [self.new_loop(function, var) for var in made]
 
@@ -94,12 +99,13 @@ class Loops(Base):
         mapping: dict[Var, Expr] = {}
         inner_size: Expr = number(1, var)
         for i, s in reversed(list(enumerate(listed))):
-            value = binary("floordiv", var, inner_size)
-            if i:
-                value = binary("floormod", value, s.stop)
+            whole = mul(inner_size, s.stop)
+            value = binary("floordiv", binary("floormod", var, whole) if i else var, inner_size)
             mapping[s.loop_var] = number(0, var) if constant(s.stop) == 1 else value
-            inner_size = mul(inner_size, s.stop)
+            inner_size = whole
         body = substitute_body(listed[-1].body, mapping)
+        if not preserve_unit_iters:
+            body = _without_units(body, tree.loops_around(listed[0]))
         self.commit(function, edit(tree.function.body, {listed[0]: (_loop(var, total, body),)}))
         return self.new_loop(function, var)
 
@@ -124,6 +130,7 @@ class Loops(Base):
                 raise ScheduleError(f"reorder: '{inner.loop_var.name}' is not all that is in '{outer.loop_var.name}'")
         for s in chain:
             check_unordered("reorder", tree, s)
+        _check_affine("reorder", tree, chain[0])
         rest = iter(listed)
         order = [next(rest) if s in listed else s for s in chain]
         for i, s in enumerate(order):
@@ -291,6 +298,19 @@ class Loops(Base):
         self.commit(function, edit(tree.function.body, {s: (s.replace(kind=kind),)}))
 
 
+def _check_affine(step: str, tree: Tree, s: S.For) -> None:
+    """ScheduleError in a program for the framework where the loops do not give all values of the axes of a block: there,
+    steps are for such blocks only."""
+    for block in tree.inside(s) if vendor.names_in_use else ():
+        sizes = {x.loop_var: loop_extent(x) for x in tree.loops_around(block, all_of_them=True)}
+        known = all(n != UNKNOWN for n in sizes.values()) and not conjuncts(block.predicate)
+        if known and not covers(block.iter_values, sizes):
+            raise ScheduleError(
+                f"{step} of '{s.loop_var.name}': the loops around '{block.name_hint}' do not give all values of its axes, "
+                "each independently of the others"
+            )
+
+
 def _check_plain(step: str, s: S.For) -> None:
     """ScheduleError for a loop that is no plain one from 0 on."""
     if s.kind != "serial":
@@ -330,6 +350,22 @@ def _factors(s: S.For, given: list[Any]) -> list[Expr]:
             rest = rest if i in missing else mul(rest, e)
         found[missing[0]] = ceildiv(s.stop, rest)
     return found
+
+
+def _without_units(body: Body, around: Sequence[S.For]) -> Body:
+    """Blocks whose axes are bound to no loop of one turn. `around`: the loops around the body."""
+
+    def inside(statements: Body, units: dict[Var, Expr]) -> Body:
+        made: list[Stmt] = []
+        for s in statements:
+            if isinstance(s, S.Block):
+                made.append(s.replace(iter_values=tuple([substitute(e, units) for e in s.iter_values])))
+                continue
+            inner = {**units, s.loop_var: s.min} if isinstance(s, S.For) and loop_extent(s) == 1 else units
+            made.append(s.map(lambda e: e, partial(inside, units=inner)))
+        return tuple(made)
+
+    return inside(body, {s.loop_var: s.min for s in around if loop_extent(s) == 1})
 
 
 def _loop(var: Var, extent: Expr, body: Body) -> S.For:

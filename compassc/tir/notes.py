@@ -85,7 +85,12 @@ class Notes(Caching):
         if factor <= 0:
             raise ScheduleError(f"{step} of '{buffer.data.name}': the factor is {factor}, not positive")
         notes = dict(s.annotations)
-        rows: list[Any] = [r for r in notes.get("buffer_dim_align", []) if r[:2] != [buffer_index, axis % rank]]  # type: ignore[attr-defined]
+        given = notes.get("buffer_dim_align", [])
+        if not isinstance(given, list) or not all(isinstance(r, list) and len(r) == 4 for r in given):
+            raise ScheduleError(
+                f"{step} of '{s.name_hint}': its annotation 'buffer_dim_align' is {given}, no list of [buffer, axis, factor, offset]"
+            )
+        rows = [r for r in given if r[:2] != [buffer_index, axis % rank]]
         notes["buffer_dim_align"] = [*rows, [buffer_index, axis % rank, factor, offset]]
         self.commit(function, edit(tree.function.body, {s: (s.replace(annotations=tuple(notes.items())),)}))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from compassc.analysis.conditions import conjuncts, joined
 from compassc.analysis.itermap import bijective, covers
@@ -36,6 +37,7 @@ from compassc.tir.cover import (
     within,
     writes_of,
 )
+from compassc.tir.digits import apart
 from compassc.tir.queries import consumers_of, is_output, producers_of
 from compassc.tir.regions import Spans, box
 from compassc.tir.trace import BlockRV, LoopRV, instruction
@@ -152,7 +154,11 @@ class _Move:
             spans: list[Spans] = []
             for c in consumers:
                 reach = reach_of(self.tree, c, fixed)
-                spans += [spans_of(r, c, reach) for r in (*reads_of(c, data), *writes_of(c, data))]
+                loops = facts_of(self.tree.loops_around(c, all_of_them=True))
+                spans += [
+                    spans_of(r, c, reach, partial(apart, facts=loops))
+                    for r in (*reads_of(c, data), *writes_of(c, data))
+                ]
             if not spans:
                 continue
             found = box(spans, self.buffers[data], self.facts)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from compass_core import vendor
 from compassc.analysis.conditions import conjuncts, joined
+from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import pointer_type
@@ -15,9 +16,10 @@ from compassc.ir.names import NamePool
 from compassc.ir.stmts import Body
 from compassc.te.errors import ScheduleError
 from compassc.tir.base import Base
-from compassc.tir.blocks import Axis, at, axes_of, fresh, fresh_axes, loop, new_block, number, uses, view
+from compassc.tir.blocks import Axis, at, axes_of, constant, fresh, fresh_axes, loop, new_block, number, uses, view
 from compassc.tir.caching import allocated
 from compassc.tir.checks import why_foreign, why_no_reduction
+from compassc.tir.cover import facts_of
 from compassc.tir.decompose import around_reduction, decomposed, reduction_loops
 from compassc.tir.reducers import joining_of
 from compassc.tir.trace import BlockRV, LoopRV, instruction
@@ -116,7 +118,11 @@ class Factoring:
             warnings.warn(f"{self.error(outside).message}: where values tie another of them is taken", stacklevel=2)
         self.joining = joining
         self.kept = self._kept(reducing)
-        rank = len(joining.stores[0].indices)
+        self.scalar = [(constant(i), len(x.indices)) for x in joining.stores for i in x.indices] == [(0, 1)] * len(
+            joining.stores
+        ) and place in (0, -1)
+        """Whether the result is one number, which needs no dimension beside that of the loop."""
+        rank = 0 if self.scalar else len(joining.stores[0].indices)
         if not -(rank + 1) <= place <= rank:
             raise self.error(f"there is no place {place} for a dimension beside {rank}")
         self.place = place + rank + 1 if place < 0 else place
@@ -155,7 +161,7 @@ class Factoring:
         made = []
         for store in self.joining.stores:
             old = buffers[store.buffer.data]
-            shape = (*old.shape[: self.place], self.factor.stop, *old.shape[self.place :])
+            shape = self._at(old.shape, self.factor.stop)
             memory = scope or (old.scope if old.scope != "constant" else "global")
             made.append(
                 Buffer(Var(names.take(f"{old.data.name}_rf"), pointer_type(old.dtype, memory)), old.dtype, shape)
@@ -166,7 +172,7 @@ class Factoring:
         return edit(self.tree.function.body, {top: (*first, *behind(self._final(made)))}), made
 
     def _at(self, indices: tuple[Expr, ...], factor: Expr) -> tuple[Expr, ...]:
-        return (*indices[: self.place], factor, *indices[self.place :])
+        return (factor,) if self.scalar else (*indices[: self.place], factor, *indices[self.place :])
 
     def _partial(self, name: str, buffers: list[Buffer]) -> S.Block:
         """The block that reduces along all loops but the factored one."""
@@ -200,7 +206,10 @@ class Factoring:
             if uses(c, loops):
                 if uses(c, spatial_loops):
                     raise self.error("its condition joins loops that are reduced over and others")
-                inside.append(at(c, by_loop))
+                if self._lets_begin(c):
+                    outside.append(c)
+                else:
+                    inside.append(at(c, by_loop))
         sources = [at(e, mapping) for e in self.joining.sources]
         if inside:
             sources = [E.Select(joined(inside), e, i) for e, i in zip(sources, self.joining.identities)]
@@ -209,6 +218,13 @@ class Factoring:
         if not any(a.is_reduction for a in axes):  # nothing is left to reduce over
             init, update = (), tuple(S.BufferStore(view(b), indices, e, None) for b, e in zip(buffers, sources))
         return new_block(name, axes, update, init, joined(outside)).replace(annotations=self.block.annotations)
+
+    def _lets_begin(self, condition: Expr) -> bool:
+        """Whether a program for the framework has a condition at the block, not in what it joins: where it lets the first
+        turn of each partial result begin."""
+        facts = facts_of([self.factor])
+        first: dict[Var, Expr] = {s.loop_var: s.min for s in self.reducing}
+        return vendor.names_in_use and constant(Simplifier(facts).expr(at(condition, first))) == 1
 
     def _statements(
         self, buffers: Sequence[Buffer], indices: tuple[Expr, ...], sources: Sequence[Expr]

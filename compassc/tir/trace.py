@@ -68,6 +68,8 @@ class Kind(NamedTuple):
     variadic: bool
     several: bool
     """Whether it gives a list."""
+    order: tuple[str, ...]
+    """The arguments in the order of the method's parameters."""
 
 
 KINDS: dict[str, Kind] = {}
@@ -138,7 +140,16 @@ def instruction(
         signature = inspect.signature(function)
         variadic = any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values())
         several = str(signature.return_annotation).startswith("list")
-        KINDS[kind] = Kind(function.__name__, tuple(inputs), tuple(attrs), sampled, pure, variadic, several)
+        KINDS[kind] = Kind(
+            function.__name__,
+            tuple(inputs),
+            tuple(attrs),
+            sampled,
+            pure,
+            variadic,
+            several,
+            tuple(signature.parameters),
+        )
 
         @functools.wraps(function)
         def run(self: Base, *args: Any, **options: Any) -> Any:
@@ -500,20 +511,25 @@ def _unplain(value: Any) -> Any:
     return None if value == "None" else value
 
 
+_UNSAID: dict[str, tuple[Any, ...]] = {"consumer_blocks": (None, [], ()), "disable_predication": (False,)}
+"""Arguments that are not written with these values."""
+
+
 def _python(inst: Instruction, names: Callable[[Symbol], str], decision: Any) -> str:
     spec = KINDS[inst.kind]
-    rest, words = list(inst.inputs), []
+    rest, first, told = list(inst.inputs), [], dict(zip(spec.attrs, inst.attrs))
     for i, name in enumerate(spec.inputs):
         if name.startswith("*"):
             cut = len(rest) - (len(spec.inputs) - i - 1)
             listed, rest = rest[:cut], rest[cut:]
-            shown = [_shown(x, names) for x in listed]
-            words += shown if spec.variadic else [f"{name[1:]}=[{', '.join(shown)}]"]
+            if spec.variadic:
+                first += [_shown(x, names) for x in listed]
+            else:
+                told[name[1:]] = listed
         else:
-            words.append(f"{name}={_shown(rest.pop(0), names)}")
-    told = [f"{n}={_shown(v, names)}" for n, v in zip(spec.attrs, inst.attrs)]
-    words[1:1] = told * (inst.kind == "Annotate")  # the key before the value
-    words += told * (inst.kind != "Annotate")
+            told[name] = rest.pop(0)
+    unsaid = {n for n, v in _UNSAID.items() if n in told and told[n] in v}
+    words = first + [f"{n}={_shown(told[n], names)}" for n in spec.order if n in told and n not in unsaid]
     if decision is not None:
         words.append(f"decision={_shown(decision, names)}")
     call = f"sch.{spec.method}({', '.join(words)})"

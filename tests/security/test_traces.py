@@ -81,6 +81,6 @@ def test_a_trace_is_python_text_of_its_own_steps_alone(rows):
     ],
 )
 def test_maps_of_indices_hold_names_and_expressions(names, expressions):
-    assert IndexMap.from_text('{"params": ["i"], "exprs": ["i + 1"]}').as_python() == "lambda i: [(i + 1)]"
+    assert IndexMap.from_text('{"params": ["i"], "exprs": ["i + 1"]}').as_python() == "lambda i: (i + 1,)"
     with pytest.raises(CompassError):
         IndexMap.from_text(json.dumps({"params": names, "exprs": expressions}))
