@@ -158,7 +158,7 @@ EXAMPLES = {
     "decompose_padding": Example(_PADDED, 's.decompose_padding("P", s.get_loops("P")[0])'),
     "pad_einsum": Example(_MATMUL, 's.pad_einsum("C", [4, 4, 4])', 's.pad_einsum("C", [4, 4])'),
     "blockize": Example(
-        _CHAIN + _SPLIT.lstrip(), "s.blockize(inner)", 's.blockize([s.get_block("B"), s.get_block("C")])'
+        _CHAIN + _SPLIT.lstrip(), "s.blockize(inner)", 's.blockize([s.get_block("C"), s.get_block("C")])'
     ),
     "tensorize": Example(
         _BLUR

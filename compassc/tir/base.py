@@ -58,7 +58,7 @@ class Base:
     """The state of a schedule and its changes."""
 
     def __init__(self, mod: IRModule, seed: int, enable_check: bool, trace: Trace | None) -> None:
-        self.mod, self.seed, self.enable_check, self.trace = mod, seed, enable_check, trace
+        self.mod, self.drawn, self.enable_check, self.trace = mod, seed, enable_check, trace
         self.symbols: dict[Symbol, Stood] = {}
         self.depth = 0
         self.error_render_level = "detail"
@@ -86,11 +86,11 @@ class Base:
 
     def snapshot(self) -> Snapshot:
         """The state, for `restore`."""
-        return Snapshot(self.mod, dict(self.symbols), self.seed, len(self.trace) if self.trace is not None else 0)
+        return Snapshot(self.mod, dict(self.symbols), self.drawn, len(self.trace) if self.trace is not None else 0)
 
     def restore(self, saved: Snapshot) -> None:
         """Go back to a state."""
-        self.mod, self.symbols, self.seed = saved.mod, saved.symbols, saved.seed
+        self.mod, self.symbols, self.drawn = saved.mod, saved.symbols, saved.seed
         if self.trace is not None:
             for later in self.trace.insts[saved.steps :]:
                 self.trace.decisions.pop(later, None)
@@ -117,9 +117,11 @@ class Base:
             found = self._trees[function] = Tree(function, self.open_loops_are_whole[name])
         return found
 
-    def commit(self, name: str, body: Body, renames: dict[str, str] | None = None) -> Tree:
-        """Make a body that of a function. Symbols of what it does not have any more stand for nothing from now on."""
-        function = canonical(self.function(name).replace(body=body))
+    def commit(self, name: str, body: Body, renames: dict[str, str] | None = None, form: bool = True) -> Tree:
+        """Make a body that of a function. Symbols of what it does not have any more stand for nothing from now on. `form`: in
+        the form that functions are kept in."""
+        function = self.function(name).replace(body=body)
+        function = canonical(function) if form else function
         self.mod = self.mod.map_functions(lambda f: function if f.name == name else f)
         if self.debug_mask & 1:  # memory of open extent may get a constant one by later steps
             verify(self.mod.map_functions(lambda f: f.replace(attrs=(*f.attrs, (S.OPEN_MEMORY, True)))))

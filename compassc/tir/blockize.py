@@ -80,6 +80,8 @@ class Blockizing(Base):
         function, tree, _ = self.located_block(given[0])
         blocks = [self.located_block(b)[2] for b in given]
         names = ", ".join(b.name_hint for b in blocks)
+        if len(set(blocks)) < len(blocks):
+            raise ScheduleError(f"blockize of {names}: a block is given twice")
         parent = common_around(tree, blocks)
         places = sorted({tree.position(b, parent) for b in blocks})
         inside = (tree.function.body if parent is None else body_of(parent))[places[0] : places[-1] + 1]

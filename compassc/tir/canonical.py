@@ -67,7 +67,20 @@ class _Canonical:
                 notes[EXPLICIT[side]] = places
             else:
                 notes.pop(EXPLICIT[side], None)
-        return found.replace(**made, annotations=tuple(notes.items()))
+        made_block = found.replace(**made, annotations=tuple(notes.items()))
+        return s if self._is_same(s, made_block) else made_block
+
+    def _is_same(self, one: S.Block, other: S.Block) -> bool:
+        """Whether a block has the form already."""
+        same = self.facts.interner.same
+        pairs = [(one.predicate, other.predicate)]
+        for side in ("iter_values", "reads", "writes"):
+            a, b = getattr(one, side), getattr(other, side)
+            if len(a) != len(b):
+                return False
+            pairs += zip(a, b)
+        kept = one.body is other.body and one.init is other.init and one.annotations == other.annotations
+        return kept and all(same(a, b) for a, b in pairs)
 
     def _merged(
         self, found: tuple[Expr, ...], given: tuple[Expr, ...], explicit: object

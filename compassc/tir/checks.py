@@ -273,10 +273,15 @@ def _check_only_blocks(step: str, s: S.For, body: Sequence[S.Stmt]) -> None:
     for x in body:
         if isinstance(x, S.Block):
             continue
-        if not isinstance(x, (S.For, S.Alloc)):
+        if not isinstance(x, (S.For, S.Alloc)) and not _is_plain_condition(x):
             raise ScheduleError(f"{step} of '{s.loop_var.name}': there are statements in it that are in no block")
         for inner in x.bodies():
             _check_only_blocks(step, s, inner)
+
+
+def _is_plain_condition(x: S.Stmt) -> bool:
+    """Whether a statement is a condition about variables alone."""
+    return isinstance(x, S.IfThenElse) and is_pure(x.condition) and not x.condition.flags & E.F_LOAD
 
 
 def _check_turn(step: str, tree: Tree, s: S.For, blocks: list[S.Block]) -> None:

@@ -5,45 +5,48 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from compassc.analysis.arith import Arith
-from compassc.analysis.conditions import conjuncts
+from compassc.analysis.conditions import conjuncts, joined
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import stmts as S
-from compassc.ir.exprs import Binary, Expr, IntImm, Var
+from compassc.ir.exprs import Binary, Expr, Var
 from compassc.ir.stmts import Body
 from compassc.ir.visit import substitute_body
-from compassc.tir.blocks import add, axes_of, constant, number
+from compassc.tir.blocks import add, axes_of, constant, number, sub, uses
 from compassc.tir.tree import edit
 
 
 def cut_to(s: S.Block, nest: Body, loops: Sequence[S.For], condition: Expr, inside: S.Stmt) -> Body | None:
     """The nest around a block that runs where `condition` holds alone, with `inside` as what the block does. `loops`: those of
-    the nest. None unless the condition bounds axes by numbers, each of which is a loop of the nest from 0 on, and nothing else."""
+    the nest, which end earlier where one is an axis. None unless the condition bounds axes by numbers, and nothing else."""
     limits = _limits(s, condition)
     if limits is None:
         return None
     own = {x.loop_var: x for x in loops}
-    uses = [e for e in s.iter_values if isinstance(e, Var)]
     shifted: dict[Var, Expr] = {}
-    extents = list(s.extents)
+    extents, bindings, stops = list(s.extents), list(s.iter_values), dict[Expr, Expr]()
+    conditions = conjuncts(s.predicate)
     for i, (var, binding) in enumerate(zip(s.vars, s.iter_values)):
         if var not in limits:
             continue
         low, high = limits[var]
-        x = own.get(binding) if isinstance(binding, Var) else None
-        whole = x is not None and (constant(x.min), constant(x.stop)) == (0, constant(s.extents[i]))
-        if x is None or not whole or uses.count(x.loop_var) != 1 or constant(s.starts[i]) != 0 or high <= low:
+        if constant(s.starts[i]) != 0 or high <= low:
             return None
         extents[i] = number(high - low, var)
         shifted[var] = add(var, number(low, var))
-    if not all(isinstance(e, (Var, IntImm)) for e in s.iter_values) or constant(s.predicate) != 1:
-        return None
+        x = own.get(binding) if isinstance(binding, Var) else None
+        others = [e for j, e in enumerate(s.iter_values) if j != i]
+        alone = x is not None and not any(uses(e, (x.loop_var,)) for e in (*others, *conditions))
+        if x is not None and alone and (constant(x.min), constant(x.stop)) == (0, constant(s.extents[i])):
+            stops[binding] = extents[i]
+        else:
+            bindings[i] = sub(binding, number(low, var))
+            conditions += [Binary("le", number(low, var), binding), Binary("lt", binding, number(high, var))]
     facts = Arith()
     for var, start, extent in zip(s.vars, s.starts, extents):
         facts.bind_loop(var, start, extent, number(1, var))
     simplify = Simplifier(facts).expr
     body = tuple([x.map(simplify, tuple) for x in substitute_body((inside,), shifted)])
-    block = s.replace(extents=tuple(extents), body=body)
-    stops = {s.iter_values[i]: extents[i] for i, v in enumerate(s.vars) if v in limits}
+    block = s.replace(extents=tuple(extents), iter_values=tuple(bindings), predicate=joined(conditions), body=body)
     return tuple([_with_stops(x, stops) for x in edit(nest, {s: (block,)})])
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import gcd
 
 from compassc.analysis.arith import Arith, Linear
+from compassc.analysis.itermap import digits_of, is_dense, is_injective
 from compassc.analysis.simplify import Simplifier
-from compassc.ir.exprs import Binary, Expr, IntImm
+from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.visit import rewrite
-from compassc.tir.blocks import add, mul, number
+from compassc.tir.blocks import add, constant, mul, number, sub
 
 
 def split_digit(e: Expr) -> Expr | None:
@@ -41,6 +43,36 @@ def apart(e: Expr, facts: Arith) -> Expr:
         return None
 
     return simplify(rewrite(simplify(e), part))
+
+
+def ranges_of(
+    index: Expr, axes: Mapping[Var, int], start: Expr, count: int, facts: Arith
+) -> dict[Var, tuple[Expr, int]] | None:
+    """The first value and the number of values of the axes (variable: extent, from 0 on) that are the digits of an index,
+    where the index has `count` values from `start` on: all combinations of them, and no others. None where they are not such,
+    or where that is not known."""
+    form = digits_of(index, axes)
+    if form is None or form.moved or {d.lower for d in form.digits} != {1}:
+        return None
+    if not is_dense(form) or not is_injective(form) or any(d.extent != axes[d.var] for d in form.digits):
+        return None
+    simplify = Simplifier(facts).expr
+    begin = simplify(sub(start, number(form.base, start)))
+    aligned = simplify(Binary("floormod", begin, number(count, start)))
+    whole = max(d.scale * d.extent for d in form.digits)
+    if not isinstance(aligned, IntImm) or aligned.value:
+        return None
+    found: dict[Var, tuple[Expr, int]] = {}
+    for d in form.digits:
+        low, high = d.scale, d.scale * d.extent
+        if count % high == 0 and (high < whole or constant(begin) == 0):
+            continue
+        if count % high == 0 or not (low % count == 0 or (count % low == 0 and (high % count == 0 or high == whole))):
+            return None
+        first = begin if high == whole else Binary("floormod", begin, number(high, start))
+        value = apart(Binary("floordiv", first, number(low, start)), facts)
+        found[d.var] = value, max(count // low, 1)
+    return found
 
 
 def sum_of(form: Linear, facts: Arith, like: Expr) -> Expr:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from compass_core.reading.names import is_label, is_name
@@ -41,6 +42,9 @@ class IndexMap:
         self.params, self.exprs, self._inverse = tuple(params), tuple(exprs), inverse
         self.separators = tuple(separators)
         """How many indices stand before each boundary of physical dimensions."""
+
+    initial_indices = property(lambda self: self.params, doc="The indices that the map takes.")
+    final_indices = property(lambda self: self.exprs, doc="What it makes of them.")
 
     @staticmethod
     def from_func(
@@ -158,7 +162,29 @@ class IndexMap:
         if not inside:
             return back, IntImm(TRUE.dtype, 0)
 
-        return back, negate(joined(inside)) if len(inside) == 1 else negate_all(inside)
+        found = self._in_padding(extents, back.params)
+        if found is None:
+            found = negate(joined(inside)) if len(inside) == 1 else negate_all(inside)
+        return back, found
+
+    def _in_padding(self, extents: Mapping[Var, int], at: Sequence[Var]) -> Expr | None:
+        """Where an index is padding, by the last part of each index that is parted in two; None for other maps."""
+        found: list[Expr] = []
+        for var in self.params:
+            places = [i for i, e in enumerate(self.exprs) if var in variables(e)]
+            parts = [self.exprs[i] for i in places]
+            if len(parts) == 1 and parts[0] is var:
+                continue
+            by = {e.b.value for e in parts if isinstance(e, Binary) and e.a is var and isinstance(e.b, IntImm)}
+            if len(by) != 1 or sorted(e.op for e in parts if isinstance(e, Binary)) != ["floordiv", "floormod"]:
+                return None
+            high, low = sorted(places, key=lambda i: self.exprs[i].op)  # type: ignore[attr-defined]
+            size, step = extents[var], by.pop()
+            if size % step:
+                last = Binary("le", number(size % step), at[low])
+                only = size < step
+                found.append(last if only else Binary("and", Binary("eq", at[high], number(size // step)), last))
+        return functools.reduce(lambda a, b: Binary("or", a, b), found) if found else None
 
     def _rounded(self, var: Var, extent: int) -> int:
         """The extent up to which a variable that is divided by a number fills that number."""

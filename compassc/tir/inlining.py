@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import NamedTuple
 
+from compass_core import vendor
 from compassc.analysis.arith import Arith
 from compassc.analysis.conditions import conjuncts, joined
 from compassc.analysis.simplify import Simplifier
@@ -120,6 +121,10 @@ def _producer(step: str, tree: Tree, s: S.Block) -> tuple[S.Block, Var]:
     made = [d for d in read(s) if writers(tree, d, scope)]
     if not made:
         raise ScheduleError(f"{step} of '{s.name_hint}': it reads no block")
+    if vendor.names_in_use and len(made) > 1:  # the step is for one there
+        raise ScheduleError(
+            f"{step} of '{s.name_hint}': it reads several buffers that blocks write: {', '.join(sorted(d.name for d in made))}"
+        )
     latest = max(made, key=lambda d: max(tree.order[w] for w in writers(tree, d, scope)))
     producers = writers(tree, latest, scope)
     if len(producers) != 1:

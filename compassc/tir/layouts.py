@@ -71,6 +71,8 @@ class Layouts(Notes):
             )
         new = Buffer(found.data, found.dtype, shape)
         body, beside = tree.function.body, new.replace(data=Var(found.data.name, found.data.dtype))
+        if callable(pad_value):
+            pad_value = as_index_map(pad_value, len(shape))
         if padded:
             body = Padded(tree, tree.scope(s), chosen, found, beside, pad_value).body
         simplify = Simplifier(Arith()).expr
@@ -78,7 +80,7 @@ class Layouts(Notes):
         if padded:
             body = Rebuffered({beside.data: new}).body(body)
         places = [r.buffer.data for r in getattr(s, side + "s")]
-        noted = {"buffer": [side, places.index(found.data)], "index_map": chosen}
+        noted = {"buffer": [side, places.index(found.data)], "index_map": chosen, "pad_value": pad_value}
         self.commit(function, body)
         if chosen.separators:
             self.set_axis_separator(block, (side, places.index(found.data)), chosen.separators)

@@ -22,7 +22,15 @@ from compassc.te.errors import ScheduleError
 from compassc.te.schedule.loops import ceildiv
 from compassc.tir.base import Base
 from compassc.tir.blocks import add, axes_of, constant, loop, loop_extent, mul, number, uses, with_axes
-from compassc.tir.checks import check_unordered, read, why_not_apart, why_unordered, written
+from compassc.tir.checks import (
+    check_unordered,
+    read,
+    why_no_reduction,
+    why_not_apart,
+    why_not_complete,
+    why_unordered,
+    written,
+)
 from compassc.tir.cover import facts_of
 from compassc.tir.trace import BlockRV, LoopRV, instruction
 from compassc.tir.tree import Tree, direct_blocks, edit
@@ -260,7 +268,9 @@ class Loops(Base):
         tag = thread_axis.thread_tag if isinstance(thread_axis, IterVar) else thread_axis
         tag = f"{tag}.x" if tag in ("vthread", "cthread") else tag
         threads = {kind.replace("_", "."): kind for kind in (*S.THREAD_LOOPS, *S.VIRTUAL_LOOPS)}
-        if not isinstance(tag, str) or tag not in threads:
+        if not isinstance(tag, str):
+            raise ExpressionTypeError(f"bind: thread_axis is a str or an IterVar, got {type(tag).__name__}")
+        if tag not in threads:
             raise ScheduleError(f"bind: '{tag}' is none of {', '.join(threads)}")
         self._become("bind", loop, threads[tag], ("reduce",) if tag.startswith("threadIdx") else ())
 
@@ -288,6 +298,7 @@ class Loops(Base):
                         "give the block an axis for it",
                     )
         if self.enable_check:
+            _check_compact(step, tree, s)
             for block in blocks:
                 reason = why_unordered(tree, block, s) or why_not_apart(tree, block, s)
                 if reason:
@@ -296,6 +307,15 @@ class Loops(Base):
                     )
             check_unordered(step, tree, s)
         self.commit(function, edit(tree.function.body, {s: (s.replace(kind=kind),)}))
+
+
+def _check_compact(step: str, tree: Tree, s: S.For) -> None:
+    """ScheduleError in a program for the framework where a block of a loop is neither complete nor a reduction, or its axes
+    do not get all of their values: there, turns are for such blocks only."""
+    _check_affine(step, tree, s)
+    for block in tree.inside(s) if vendor.names_in_use else ():
+        if (complete := why_not_complete(tree, block)) and (reduction := why_no_reduction(tree, block)):
+            raise ScheduleError(f"{step} of '{s.loop_var.name}': '{block.name_hint}': {complete}; {reduction}")
 
 
 def _check_affine(step: str, tree: Tree, s: S.For) -> None:

@@ -9,7 +9,7 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import STORAGE, pointer_type
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
-from compassc.ir.exprs import Buffer, Expr, Var
+from compassc.ir.exprs import Buffer, Expr, FloatImm, IntImm, Var
 from compassc.ir.operators import as_expr, data_type
 from compassc.ir.stmts import Stmt
 from compassc.ir.visit import Rewriter, rewrites
@@ -38,6 +38,8 @@ class Notes(Caching):
         if not isinstance(ann_key, str):
             raise ExpressionTypeError(f"annotate: ann_key is a str, got {type(ann_key).__name__}")
         value = self._noted_value(ann_val)
+        if isinstance(ann_val, Expr):
+            self.noted = {"ann_val": value}
         function, tree, s = self._located(block_or_loop)
         notes = dict(s.annotations)
         if ann_key in notes:
@@ -68,6 +70,8 @@ class Notes(Caching):
             return {str(k): self._noted_value(v) for k, v in value.items()}
         if isinstance(value, (str, int, float)):
             return value
+        if isinstance(value, (IntImm, FloatImm)):
+            return value.value
         raise ExpressionTypeError(f"annotate: ann_val is a str, int, float, list or dict, got {type(value).__name__}")
 
     # --------------------------------------------------------------------------------------------------------- buffers

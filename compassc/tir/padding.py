@@ -12,7 +12,7 @@ from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import VOID
-from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
+from compassc.ir.exprs import Binary, Buffer, Expr, Var
 from compassc.ir.operators import as_expr, immediate, inverted
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.visit import Rewriter, rewrites, substitute, walk_exprs, walk_stmts
@@ -66,25 +66,8 @@ class Padded:
         return value
 
     def condition(self, at: Sequence[Expr]) -> Expr:
-        """Where an element is padding: by the last part of each index that is parted in two, as a whole where it is more."""
-        found: list[Expr] = []
-        for var, extent in zip(self.chosen.params, self.old.shape):
-            size, places = constant(extent), [i for i, e in enumerate(self.chosen.exprs) if _uses(e, var)]
-            parts = [self.chosen.exprs[i] for i in places]
-            if size is None or len(parts) != 2 or not all(_is_part(e, var) for e in parts):
-                if len(parts) == 1 and parts[0] is var:
-                    continue
-                return substitute(self.general, dict(zip(self.back.params, at)))
-            (high, low) = places if parts[0].op == "floordiv" else places[::-1]  # type: ignore[attr-defined]
-            by = parts[0].b.value  # type: ignore[attr-defined]
-            if size % by:
-                last = Binary("le", number(size % by), at[low])
-                only = size < by
-                found.append(last if only else Binary("and", Binary("eq", at[high], number(size // by)), last))
-        made = found[0]
-        for c in found[1:]:
-            made = Binary("or", made, c)
-        return made
+        """Where an element is padding."""
+        return substitute(self.general, dict(zip(self.back.params, at)))
 
     # ------------------------------------------------------------------------------------------------------------ blocks
 
@@ -177,11 +160,6 @@ class Padded:
 
 def _uses(e: Expr, var: Var) -> bool:
     return any(x is var for x in walk_exprs(e))
-
-
-def _is_part(e: Expr, var: Var) -> bool:
-    """Whether an index is the quotient or the remainder of a variable by a number."""
-    return isinstance(e, Binary) and e.op in ("floordiv", "floormod") and e.a is var and isinstance(e.b, IntImm)
 
 
 class _OverNew(Rewriter):

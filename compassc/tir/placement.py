@@ -37,7 +37,7 @@ from compassc.tir.cover import (
     within,
     writes_of,
 )
-from compassc.tir.digits import apart
+from compassc.tir.digits import apart, ranges_of
 from compassc.tir.queries import consumers_of, is_output, producers_of
 from compassc.tir.regions import Spans, box
 from compassc.tir.trace import BlockRV, LoopRV, instruction
@@ -177,6 +177,9 @@ class _Move:
         twice: set[Var] = set()
         for index, extent, (start, count) in zip(region.starts, region.extents, found):
             plain = plain_index(index)
+            parts = self._parts(index, extent, start, count) or {}
+            twice |= parts.keys() & ranges.keys()
+            ranges.update(parts)
             if plain is None or constant(extent) != 1 or not isinstance(count, IntImm):
                 continue
             var, offset = plain
@@ -223,6 +226,10 @@ class _Move:
                 if constant(start) == 0 and self.facts.compare("ge", count, shape[d]) is True:
                     continue
                 plain = plain_index(index)
+                parts = self._parts(index, extent, start, count)
+                if parts is not None and not parts.keys() & ranges.keys():
+                    ranges.update(parts)
+                    continue
                 if plain is None or constant(extent) != 1 or not isinstance(count, IntImm):
                     raise self.error(
                         f"a turn of the loop gives a part of dimension {d} of '{data.name}', of which it needs more than "
@@ -243,6 +250,20 @@ class _Move:
                     raise self.error(f"one axis is the index of two dimensions of '{data.name}'")
                 ranges[var] = made
         return ranges
+
+    def _parts(self, index: Expr, extent: Expr, start: Expr, count: Expr) -> dict[Var, Range] | None:
+        """The ranges of the axes that are the digits of an index (and of the `extent` elements from it on) in a range; None
+        where they are not such, or that is not known."""
+        wide, many = constant(extent), constant(count)
+        if wide is None or many is None or (wide == 1 and plain_index(index) is not None):
+            return None
+        sizes = {a.var: constant(a.extent) or 0 for a in self.axes if constant(a.start) == 0}
+        part = Var("part", index.dtype)
+        whole = index if wide == 1 else add(index, part)
+        found = ranges_of(whole, {**{v: n for v, n in sizes.items() if n}, part: wide}, start, many, self.facts)
+        if found is None or part in found:
+            return None
+        return {v: (first, number(n, first)) for v, (first, n) in found.items()}
 
     def _same(self, a: Range, b: Range) -> bool:
         return self.facts.difference(a[0], b[0]) == (0, 0) and constant(a[1]) == constant(b[1])

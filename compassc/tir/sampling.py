@@ -22,8 +22,8 @@ class Sampling(Base):
 
     def _next(self, below: int) -> int:
         """A whole number from 0 on."""
-        self.seed = 48271 * self.seed % _MODULUS
-        return self.seed * below // _MODULUS
+        self.drawn = 48271 * self.drawn % _MODULUS
+        return self.drawn * below // _MODULUS
 
     @instruction("SampleCategorical", ("candidates", "probs"), sampled=True, pure=True)
     def sample_categorical(

@@ -75,10 +75,16 @@ class Schedule(
         made.error_render_level, made.open_loops_are_whole = self.error_render_level, self.open_loops_are_whole
         return made
 
+    def seed(self, seed: int) -> None:
+        """Have sampling begin at a number, -1 for any. ExpressionError for none from 1 to 2^31 - 1."""
+        if seed != -1:
+            _check_options(seed, "none", "detail")
+        self.drawn = secrets.randbelow(LARGEST_SEED - 1) + 1 if seed == -1 else seed
+
     def fork_seed(self) -> int:
         """A seed for another schedule."""
-        self.seed = 48271 * self.seed % LARGEST_SEED
-        return self.seed * 32767 % 1999999973 or 1
+        self.drawn = 48271 * self.drawn % LARGEST_SEED
+        return self.drawn * 32767 % 1999999973 or 1
 
     def get(self, rv: Symbol | StmtSRef) -> S.Stmt | RootBlock | int | None:
         """The loop, block or number that a symbol stands for, or what is referred to."""

@@ -119,8 +119,16 @@ class ScheduleState:
         return cached_flags(self.tree(block_sref.function), _own(block_sref))
 
     def replace(self, src_sref: StmtSRef, tgt_stmt: Any, block_sref_reuse: object = None) -> None:
-        """Put a statement in the place of a loop or block; in that of the block that a function is, another one without axes."""
-        name = src_sref.function
+        """Put a statement in the place of a loop or block; in that of the block that a function is, another one without axes.
+        Nobody looks whether the program is one then."""
+        looked, self.schedule.debug_mask = self.schedule.debug_mask, 0
+        try:
+            self._replace(src_sref, tgt_stmt)
+        finally:
+            self.schedule.debug_mask = looked
+
+    def _replace(self, src_sref: StmtSRef, tgt_stmt: Any) -> None:
+        name, old = src_sref.function, src_sref.stmt
         if src_sref.stmt is None:
             raise UsageError("the reference stands for no statement", code="input", help="take one of get_sref")
         if isinstance(src_sref.stmt, RootBlock):
@@ -133,9 +141,12 @@ class ScheduleState:
             self.schedule.commit(name, (*declared, *(s for s in whole if not isinstance(s, S.DeclBuffer))))
             src_sref.stmt = self.root(name)
             return
+        made_alone = isinstance(tgt_stmt, S.Block) and tgt_stmt.iter_values == tgt_stmt.vars
+        if isinstance(old, S.Block) and made_alone and len(old.vars) == len(tgt_stmt.vars):
+            tgt_stmt = tgt_stmt.replace(iter_values=old.iter_values, predicate=old.predicate)
         made = tgt_stmt if isinstance(tgt_stmt, tuple) else (tgt_stmt,)
         body = edit(self.schedule.function(name).body, {src_sref.stmt: made})
-        self.schedule.commit(name, body)
+        self.schedule.commit(name, body, form=False)
         src_sref.stmt = made[0]
 
 

@@ -154,6 +154,80 @@ SUM_IN_PARTS = (
         "own = T.axis.reduce(4, i)\nwith T.init():\n    C[()] = 0.0\nC[()] = C[()] + P[own]",
     )
 )
+POOL = OF_TWO.format(a=(16, 6), c=(8, 6))
+WINDOW = "with T.init():\n    C[vi, vj] = 0.0\nC[vi, vj] = T.max(C[vi, vj], B[vi * 2 + vr, vj])"
+POOLED = (
+    POOL
+    + "    B = T.alloc_buffer((16, 6))\n"
+    + nest(
+        "",
+        "o, i, j",
+        "4, 4, 6",
+        "B",
+        "vi = T.axis.spatial(16, o * 4 + i)\nvj = T.axis.spatial(6, j)\nB[vi, vj] = A[vi, vj] * 2.0",
+    )
+    + nest("", "i, j, r", "8, 6, 2", "C", 'vi, vj, vr = T.axis.remap("SSR", [i, j, r])\n' + WINDOW)
+)
+POOLED_AT_ROWS = (
+    POOL
+    + "    B = T.alloc_buffer((16, 6))\n    for o in range(4):\n"
+    + nest(
+        "",
+        "i, j",
+        "4, 6",
+        "B",
+        "vi = T.axis.spatial(16, o * 4 + i)\nvj = T.axis.spatial(6, j)\nB[vi, vj] = A[vi, vj] * 2.0",
+        8,
+    )
+    + nest(
+        "",
+        "i, j, r",
+        "2, 6, 2",
+        "C",
+        'vi = T.axis.spatial(8, o * 2 + i)\nvj, vr = T.axis.remap("SR", [j, r])\n' + WINDOW,
+        8,
+    )
+)
+FLAT_ROWS = (
+    ROWS
+    + "    B = T.alloc_buffer((128,))\n"
+    + nest("", "i, j", "8, 16", "B", SS + "B[vi * 16 + vj] = A[vi, vj] * 2.0")
+    + nest("", "o, i", "4, 32", "C", "v = T.axis.spatial(128, o * 32 + i)\nC[v] = B[v] + 1.0")
+)
+FLAT_AT_ROWS = (
+    ROWS
+    + "    B = T.alloc_buffer((128,))\n    for o in range(4):\n"
+    + nest(
+        "",
+        "i, j",
+        "2, 16",
+        "B",
+        "vi = T.axis.spatial(8, o * 2 + i)\nvj = T.axis.spatial(16, j)\nB[vi * 16 + vj] = A[vi, vj] * 2.0",
+        8,
+    )
+    + nest("", "i", "32", "C", "v = T.axis.spatial(128, o * 32 + i)\nC[v] = B[v] + 1.0", 8)
+)
+BORDER = OF_TWO.format(a=(6, 5), c=(9, 8))
+BORDERED = BORDER + nest(
+    "",
+    "i, j",
+    "9, 8",
+    "C",
+    SS + "C[vi, vj] = T.if_then_else(vi >= 1 and vi < 7 and vj >= 2 and vj < 7, A[vi - 1, vj - 2], 0.5)",
+)
+BORDERED_BY_ROWS = (
+    BORDER
+    + "    for i in range(9):\n"
+    + nest("", "j", "8", "P", 'vi, vj = T.axis.remap("SS", [i, j])\nC[vi, vj] = 0.5', 8)
+    + nest(
+        "",
+        "j",
+        "5",
+        "C",
+        "vi = T.axis.spatial(6, i - 1)\nvj = T.axis.spatial(5, j)\nT.where(1 <= i and i < 7)\nC[vi + 1, vj + 2] = A[vi, vj]",
+        8,
+    )
+)
 CASES = {
     "reverse_compute_inline by digits": (FLAT, lambda s: s.reverse_compute_inline("C"), FLAT_AT_THE_PRODUCER),
     "compute_inline read by digits": (FLAT, lambda s: s.compute_inline("B"), FLAT_AT_THE_CONSUMER),
@@ -163,6 +237,13 @@ CASES = {
     "blockize of several": (SIDE_BY_SIDE, lambda s: s.blockize([s.get_block(n) for n in "BC"]), IN_ONE_BLOCK),
     "compute_at by a quotient": (BY_A_QUOTIENT, lambda s: s.compute_at("B", s.get_loops("C")[0]), AT_A_QUOTIENT),
     "rfactor under a condition": (CUT, lambda s: s.rfactor(s.get_loops("C")[1], 1), CUT_IN_PARTS),
+    "reverse_compute_at by windows": (POOLED, lambda s: s.reverse_compute_at("C", s.get_loops("B")[0]), POOLED_AT_ROWS),
+    "compute_at by digits": (FLAT_ROWS, lambda s: s.compute_at("B", s.get_loops("C")[0]), FLAT_AT_ROWS),
+    "decompose_padding in a loop": (
+        BORDERED,
+        lambda s: s.decompose_padding("C", s.get_loops("C")[1]),
+        BORDERED_BY_ROWS,
+    ),
     "rfactor of one number": (WHOLE_SUM, lambda s: s.rfactor(s.get_loops("C")[0], 0), SUM_IN_PARTS),
 }
 
@@ -247,3 +328,51 @@ def test_text_of_steps_has_the_parameters_in_order():
     for wrong in ("nothing", ("write", 1)):
         with pytest.raises(AssertionError):
             s.transform_layout(block, wrong, lambda i: (i,))
+
+
+def test_turns_of_blocks_that_are_neither_complete_nor_reductions_are_not_shared_out():
+    begun = OF_TWO.format(a=(8, 16), c=(8,)) + nest(
+        "", "i, k", "8, 16", "C", 'vi, vk = T.axis.remap("SR", [i, k])\nC[vi] = C[vi] + A[vi, vk]'
+    )
+    in_a_condition = (
+        OF_TWO.format(a=(8,), c=(8,))
+        + "    for i in range(8):\n        if i < 5:\n"
+        + nest("", "j", "1", "C", "vi = T.axis.spatial(8, i + j)\nC[vi] = A[vi]", 12)
+    )
+    for text, legal in ((begun, False), (in_a_condition, True)):
+        s = Schedule(program(text))
+        try:
+            s.parallel(s.get_loops("C")[0])
+        except ScheduleError:
+            assert not legal
+        else:
+            assert legal
+
+
+def test_sampling_begins_where_seed_says():
+    s = Schedule(program(FLAT), seed=5)
+    made = []
+    for _ in range(2):
+        s.seed(11)
+        made.append([s.get(s.sample_categorical(list(range(99)), [1.0] * 99)) for _ in range(4)])
+    assert made[0] == made[1]
+    for wrong, error in ((0, ValueError), ("1", TypeError)):
+        with pytest.raises(error):
+            s.seed(wrong)
+
+
+def test_states_have_a_statement_in_the_place_of_another_one_as_it_is():
+    import tvm
+
+    function = program(FLAT)
+    state = tvm.tir.ScheduleState(function, debug_mask="all")
+    old = state.get_sref(function.body.block).stmt.body[1].body[0]
+    made = tvm.tir.Block(old.iter_vars, [], old.writes, "other", old.body)
+    sref = state.get_sref(old)
+    state.replace(sref, made, {old: made})
+    (loop,) = (
+        x
+        for x in state.mod["main"].body.block.body
+        if x.loop_var.name == "i" and len(x.body) == 1 and hasattr(x.body[0], "name_hint")
+    )
+    assert loop.body[0] is sref.stmt and not sref.stmt.reads and sref.stmt.iter_values == old.iter_values

@@ -142,7 +142,9 @@ def test_what_a_block_around_indexes_is_no_axis_to_move_by():
     x = te.placeholder((3, 1, 2), "int32", name="X")
     s = tir.Schedule(te.create_prim_func([x, te.compute((3, 1, 2), lambda i, j, k: x[i, j, k] * 2 + 1, name="B")]))
     s.blockize(s.get_loops("B")[2])
-    s.cache_read("B", 0, "global")  # a copy of what the block uses: here of all of it, at the places of the block around
+    s.cache_read(
+        "B", 0, "global"
+    )  # a copy of what the block uses: here of all of it, at the places of the block around
     text = s.mod.script().replace("X_global = T.alloc((1, 1, 2)", "X_global = T.alloc((3, 1, 2)")
     text = text.replace("X_global[v0, v1, v2]", "X_global[(v_i_o + v0), v1, v2]")
     s = tir.Schedule(parse_module(text.replace("(X_global[0, v_j_o", "(X_global[v_i_o, v_j_o"), "<text>"))
