@@ -78,6 +78,7 @@ _INSTRUMENTS = "PassInstrument PassTimingInstrument PrintAfterAll PrintBeforeAll
 _SESSIONS = "LocalSession PopenSession Server TrackerSession connect connect_tracker"
 
 
+_MAPPINGS = "AutoTensorizeMappingInfo TensorizeInfo get_auto_tensorize_mapping_info get_tensorize_loop_mapping"
 _STATES = {
     **{n: "compassc.tir.scopes:" for n in ("CachedFlags", "DepKind", "Dependency")},
     **{n: "compassc.tir.state:" for n in ("BlockScope", "ScheduleDebugMask", "StmtSRef")},
@@ -233,6 +234,8 @@ MODULES: dict[str, Names] = {
         | {"GlobalVar": "compassc.ir.members:", "Range": "compassc.te:"}
     ),
     **RELAY,
+    "tvm.meta_schedule.testing": Names(),
+    "tvm.meta_schedule.testing.te_workload": Names(like=("compassc.compat.meta_schedule.te_workload",)),
     "tvm.meta_schedule": Names(
         {
             name: f"compassc.compat.meta_schedule.{home}:"
@@ -403,8 +406,7 @@ MODULES: dict[str, Names] = {
     "tvm.tir.schedule.analysis": Names(
         {n: "compassc.tir.queries:" for n in ("has_block", "is_output_block")}
         | {"suggest_index_map": "compassc.tir.suggested:"}
-        | {n: "compassc.tir.mapping:" for n in ("TensorizeInfo", "get_tensorize_loop_mapping")}
-        | {"get_auto_tensorize_mapping_info": "compassc.compat.schedule_testing:"}
+        | {n: "compassc.tir.mapping:" for n in _MAPPINGS.split()}
     ),
     "tvm.tir.schedule.transform": Names({"tile_with_tensor_intrin": "compassc.tir.mapping:"}),
     "tvm.tir.transform": Names(

@@ -6,8 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from compass_core.errors import UsageError
-
 from ..ir import IRModule, PrimFunc, assert_structural_equal
 from ..tir import Schedule, Trace
 from ..tir.state import ScheduleState as State
@@ -62,12 +60,3 @@ def ScheduleState(mod: Any, *, debug_mask: str | int = "none", enable_check: boo
 def BlockDependenceInfo(mod: Any) -> State:
     """Which blocks of a function or module need which."""
     return Schedule(mod).state
-
-
-def get_auto_tensorize_mapping_info(sch: Schedule, block: object, desc_func: object) -> None:
-    """Which axes an intrinsic may stand for after layouts change. UsageError: layouts are chosen by who schedules."""
-    raise UsageError(
-        "get_auto_tensorize_mapping_info finds no layouts here",
-        code="compat-name",
-        help="give one to transform_block_layout; get_tensorize_loop_mapping says which loops an intrinsic computes",
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -34,7 +35,7 @@ CONSTANTS = {
 }
 _DESCRIBED = {"dot_product_16x4_u8i8i32_desc": "dot_16x4_vnni"}
 _MATRICES = ("WMMA_", "MMA_", "LDMATRIX_")
-"""Families of constants whose value is their name in small letters: of machines whose instructions are not known here."""
+"""Families of constants whose value is their name in small letters: of machines of whose instructions products are known."""
 
 
 def _text(name: str, lanes: int, terms: int, left: str, right: str) -> str:
@@ -68,13 +69,50 @@ def registered(name: str) -> str:
     return name
 
 
+def _product(name: str, dtype: str, out: str, trans: bool) -> PrimFunc:
+    """The product of two matrices of 16 by 16 that is added to a third one, in the memories that have them."""
+    place = "vj, vk" if trans else "vk, vj"
+    rows = "".join(
+        f'    {n} = T.match_buffer({n.lower()}, (16, 16), "{kind}", scope="wmma.{scope}", offset_factor=16)\n'
+        for n, kind, scope in (("A", dtype, "matrix_a"), ("B", dtype, "matrix_b"), ("C", out, "accumulator"))
+    )
+    cast = "{}" if dtype == out else f'T.cast({{}}, "{out}")'
+    value = f"{cast.format('A[vi, vk]')} * {cast.format(f'B[{place}]')}"
+    made: PrimFunc = from_source(f"""
+from tvm.script import tir as T
+
+@T.prim_func
+def {name}(a: T.handle, b: T.handle, c: T.handle):
+{rows}
+    for i, j, k in T.grid(16, 16, 16):
+        with T.block("update"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            C[vi, vj] = C[vi, vj] + {value}
+""")
+    return made
+
+
+_SYNC = re.compile(r"wmma_sync_16x16x16_(?:f16f16(f16|f32)|s8s8(s32))(_trans)?$")
+_TYPES = {"f16": "float16", "f32": "float32", "s32": "int32"}
+
+
+def _matrices(name: str) -> str:
+    """The name of an instruction for matrices; that of a product is known from then on."""
+    found = _SYNC.match(name)
+    if found is not None and TensorIntrin.get(name, allow_missing=True) is None:
+        dtype, out = ("float16", found[1]) if found[1] else ("int8", found[2])
+        f = _product(name, dtype, _TYPES[out], bool(found[3]))
+        TensorIntrin.register(name, f, f)
+    return name
+
+
 def __getattr__(name: str) -> Any:
     if name in CONSTANTS:
         return registered(CONSTANTS[name])
     if name in _DESCRIBED:
         return _function(_DESCRIBED[name])
     if name.startswith(_MATRICES) and name.endswith("_INTRIN"):
-        return name.removesuffix("_INTRIN").lower()
+        return _matrices(name.removesuffix("_INTRIN").lower())
     raise AttributeError(name)
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from compassc.analysis.structure import Interner, variables
 from compassc.ir import stmts as S
-from compassc.ir.exprs import IntImm, Var
+from compassc.ir.exprs import BufferLoad, Expr, IntImm, Var
 from compassc.ir.stmts import PrimFunc
-from compassc.ir.visit import walk_stmts
+from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.tir.base import Base
-from compassc.tir.blocks import axes_of, constant
+from compassc.tir.blocks import Axis, add, axes_of, constant, mul
+from compassc.tir.checks import single_store
+from compassc.tir.index_map import IndexMap
 from compassc.tir.intrinsics import TensorIntrin
 from compassc.tir.schedule import Schedule
 from compassc.tir.state import ScheduleState, StmtSRef
@@ -33,11 +36,7 @@ def get_tensorize_loop_mapping(
     some have none. `allow_padding`: extents may be rounded up."""
     function, tree, s = sch.located_block(block)
     wanted = [x for x in walk_stmts(desc_func.body) if isinstance(x, S.For)]
-    (inner,) = (
-        b
-        for b in walk_stmts(desc_func.body)
-        if isinstance(b, S.Block) and not any(isinstance(x, S.Block) for x in walk_stmts(b.body))
-    )
+    inner = _described(desc_func)
     kinds = {a.binding: a.kind for a in axes_of(inner) if isinstance(a.binding, Var)}
     bound = [(i, a, a.binding) for i, a in enumerate(axes_of(s))]
     free = [(i, a, tree.loops[v]) for i, a, v in bound if isinstance(v, Var) and v in tree.loops]
@@ -61,6 +60,80 @@ def get_tensorize_loop_mapping(
             paddings[place] = size
     order = {loop: i for i, loop in enumerate(wanted)}
     return TensorizeInfo(found, order, paddings if any(p > 1 for p in paddings) else None)
+
+
+class AutoTensorizeMappingInfo(NamedTuple):
+    """`mappings`: the layouts of a block's axes (`lhs_iters`) whose last axes are those of an intrinsic (`rhs_iters`).
+    `lhs_buffer_map`: the buffers of the intrinsic by those of the block."""
+
+    mappings: list[IndexMap]
+    lhs_iters: tuple[Var, ...]
+    rhs_iters: tuple[Var, ...]
+    lhs_buffer_map: Mapping[Var, Var]
+
+
+def get_auto_tensorize_mapping_info(sch: Base, block: BlockRV, desc_func: PrimFunc) -> AutoTensorizeMappingInfo | None:
+    """How axes of a block are joined to those of an intrinsic that computes the same: axes that are indices of the same buffers
+    make one, others come first. None where the block computes something else, or nothing makes an axis of the intrinsic."""
+    _, _, s = sch.located_block(block)
+    inner = _described(desc_func)
+    mine, theirs = single_store(s), single_store(inner)
+    buffers: dict[Var, Var] = {}
+    if mine is None or theirs is None or not _alike(mine.value, theirs.value, buffers):
+        return None
+    if buffers.setdefault(mine.buffer.data, theirs.buffer.data) is not theirs.buffer.data:
+        return None
+    own, wanted = (_indexed(x) for x in (mine, theirs))
+    axes, found = axes_of(s), {a.var: list[Axis]() for a in axes_of(inner)}
+    for a in axes:
+        used = {buffers[d] for d in own.get(a.var, ())}
+        for b in axes_of(inner):
+            if used == wanted.get(b.var, set()) and a.kind == b.kind:
+                found[b.var].append(a)
+    if not all(found.values()):
+        return None
+    joined = {a.var for parts in found.values() for a in parts}
+    params = {a.var: Var(a.var.name, a.var.dtype) for a in axes}
+    exprs: list[Expr] = [params[a.var] for a in axes if a.var not in joined]
+    for parts in found.values():
+        value: Expr = params[parts[0].var]
+        for a in parts[1:]:
+            value = add(mul(value, a.extent), params[a.var])
+        exprs.append(value)
+    return AutoTensorizeMappingInfo([IndexMap(tuple(params.values()), exprs)], s.vars, inner.vars, buffers)
+
+
+def _described(desc_func: PrimFunc) -> S.Block:
+    """The innermost block of an intrinsic's description."""
+    (inner,) = (
+        b
+        for b in walk_stmts(desc_func.body)
+        if isinstance(b, S.Block) and not any(isinstance(x, S.Block) for x in walk_stmts(b.body))
+    )
+    return inner
+
+
+def _alike(a: Expr, b: Expr, buffers: dict[Var, Var]) -> bool:
+    """Whether expressions compute the same of elements, whichever they are; `buffers` gets those of the one by the other."""
+    if isinstance(a, BufferLoad) and isinstance(b, BufferLoad):
+        return a.dtype == b.dtype and buffers.setdefault(a.buffer.data, b.buffer.data) is b.buffer.data
+    if type(a) is not type(b) or a.dtype != b.dtype or getattr(a, "op", None) != getattr(b, "op", None):
+        return False
+    one, other = a.children(), b.children()
+    if not one:
+        return Interner().same(a, b)
+    return len(one) == len(other) and all(_alike(x, y, buffers) for x, y in zip(one, other))
+
+
+def _indexed(store: S.BufferStore) -> dict[Var, set[Var]]:
+    """The buffers in whose indices each variable is."""
+    found: dict[Var, set[Var]] = {}
+    accesses = [(e.buffer.data, e.indices) for e in walk_exprs(store.value) if isinstance(e, BufferLoad)]
+    for data, indices in (*accesses, (store.buffer.data, store.indices)):
+        for e in indices:
+            for v in variables(e):
+                found.setdefault(v, set()).add(data)
+    return found
 
 
 def tile_with_tensor_intrin(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compass_core.errors import UsageError
-from compassc import te, tir
+from compassc import targets, te, tir
 from compassc.compat import tensor_intrins
-from compassc.compat.schedule_testing import get_auto_tensorize_mapping_info, verify_trace_roundtrip
+from compassc.compat.meta_schedule import te_workload
+from compassc.compat.schedule_testing import verify_trace_roundtrip
 from compassc.compat.tensor_intrins import CONSTANTS, DOTS
-from compassc.tir.mapping import get_tensorize_loop_mapping, tile_with_tensor_intrin
+from compassc.tir.mapping import get_auto_tensorize_mapping_info, get_tensorize_loop_mapping, tile_with_tensor_intrin
 
 pytestmark = pytest.mark.usefixtures("names")
 
@@ -65,8 +65,55 @@ def test_the_loops_of_an_intrinsic_are_the_innermost_of_its_kinds():
     assert get_tensorize_loop_mapping(odd, odd.get_block("C"), desc) is None
     padded = get_tensorize_loop_mapping(odd, odd.get_block("C"), desc, allow_padding=True)
     assert padded.block_iter_paddings == [1, 16, 1]
-    with pytest.raises(UsageError, match="finds no layouts"):
-        get_auto_tensorize_mapping_info(s, s.get_block("C"), desc)
+
+
+WORKLOADS = {
+    "matmul": ((64, 64, 64), "C", lambda i, j, k: (i, j, k)),
+    "batch_matmul_nkkm": ((4, 32, 32, 16), "Z", lambda b, i, j, k: (b, i, j, k)),
+    "conv2d_nhwc": (
+        (1, 8, 8, 16, 32, 3, 1, 1),
+        "conv2d_nhwc",
+        lambda n, h, w, c, p, q, r: (n * 64 + h * 8 + w, c, p * 48 + q * 16 + r),
+    ),
+    "conv3d_ndhwc": (
+        (2, 4, 8, 8, 16, 32, 3, 1, 1),
+        "conv3d_ndhwc",
+        lambda n, d, h, w, c, o, p, q, r: (n * 256 + d * 64 + h * 8 + w, c, o * 144 + p * 48 + q * 16 + r),
+    ),
+    "depthwise_conv2d_nhwc": ((1, 8, 8, 16, 3, 1, 1), "depth_conv2d_nhwc", None),
+}
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_axes_are_joined_to_those_of_an_intrinsic(name):
+    sizes, block, expected = WORKLOADS[name]
+    made = getattr(te_workload, name)(*sizes, in_dtype="float16", out_dtype="float32")
+    s = tir.Schedule(te.create_prim_func(list(made)))
+    desc = tir.TensorIntrin.get(tensor_intrins.WMMA_SYNC_16x16x16_f16f16f32_INTRIN).desc
+    found = get_auto_tensorize_mapping_info(s, s.get_block(block), desc)
+    if expected is None:
+        assert found is None
+        return
+    (chosen,) = found.mappings
+    assert chosen.is_equivalent_to(tir.IndexMap.from_func(expected))
+    s.transform_block_layout(block, chosen)
+    other = tir.TensorIntrin.get(tensor_intrins.WMMA_SYNC_16x16x16_s8s8s32_INTRIN).desc
+    assert get_auto_tensorize_mapping_info(s, s.get_block(block), other) is None, "of other types"
+
+
+@pytest.mark.parametrize(("stride", "padding", "dilation", "groups"), [(1, 0, 1, 1), (2, 1, 1, 2), (1, 2, 2, 1)])
+def test_convolutions_of_the_helpers_compute_convolutions(stride, padding, dilation, groups):
+    made = te_workload.conv1d_nlc(2, 9, 4, 6, 3, stride, padding, dilation, groups)
+    x, w = (np.random.default_rng(0).integers(-8, 8, [e.value for e in t.shape]).astype("float32") for t in made[:2])
+    outer = np.pad(x, ((0, 0), (padding, padding), (0, 0)))
+    length = (9 + 2 * padding - 2 * dilation - 1) // stride + 1
+    want = np.zeros((2, length, 6), "float32")
+    for i, c, k in np.ndindex(length, 6, 3):
+        first = c // (6 // groups) * (4 // groups)
+        want[:, i, c] += outer[:, i * stride + k * dilation, first : first + 4 // groups] @ w[k, :, c]
+    got = np.zeros_like(want)
+    targets.build(te.create_prim_func(list(made)), target="llvm")(x, w, got)
+    assert np.array_equal(got, want)
 
 
 @pytest.mark.parametrize("columns", [32, 30])
