@@ -64,6 +64,7 @@ _GENERIC = "GenericFunc generic_func get_native_generic_func override_native_gen
 _DEVICES = "compassc.targets.virtual_device:"
 _TENSORS = "ComputeOp ExternOp HybridOp Operation PlaceholderOp ScanOp Tensor TensorComputeOp TensorSlice"
 _CONTAINERS = {n: "compassc.compat.nodes:" for n in ("Array", "Map")}
+_TEXTS = {"ShapeTuple": "builtins:tuple", "String": "builtins:str"}
 _ARITH = {"analyzer": "analyzer", "int_set": "int_sets", "iter_affine_map": "iter_maps", "pattern": "linear_forms"}
 """Modules of `tvm.arith`, and where their names are."""
 _NUMBERS = ("FloatImm", "IntImm", "PrimExpr")
@@ -300,6 +301,7 @@ MODULES: dict[str, Names] = {
     "tvm.runtime": Names(
         _from(dtypes="DataType", runtime=_RUNTIME, framework="enabled num_threads", te="const")
         | {n: "compass_runtime.param_dict:" for n in PARAMS.split()}
+        | _TEXTS
         | {"convert": "compassc.compat.relay_nodes:", "Object": f"{_RELAY}.node:Node"}
     ),
     "tvm.runtime.ndarray": Names(_from(runtime="NDArray array cpu cuda device empty from_dlpack")),
@@ -432,7 +434,7 @@ MODULES: dict[str, Names] = {
     "tvm.runtime.profiling": Names(
         {n: "compass_runtime.profile.calls:" for n in ("Count", "Duration", "Percent", "Ratio", "Report")}
     ),
-    "tvm.container": Names(_CONTAINERS),
+    "tvm.container": Names(_CONTAINERS | _TEXTS),
     "tvm.ir.container": Names(_CONTAINERS),
     "tvm.ir.transform": Names(_CONTEXTS),
     "tvm.ir.instrument": Names({n: "compassc.pass_manager.instruments:" for n in _INSTRUMENTS.split()}),

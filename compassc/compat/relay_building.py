@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from compass_core.errors import CompassError, UsageError
 from compass_core.errors.suggest import help_for
+from compass_runtime.graph_executor import GraphModule
 from compass_runtime.module import Module
 from compass_runtime.ndarray import NDArray
 from compassc.ir import IRModule as KernelModule
@@ -102,6 +103,15 @@ class Runtime(_Described):
     """A runtime by its name, with options."""
 
     registered: ClassVar = {"cpp": {"system-lib": bool}, "crt": {"system-lib": bool}}
+
+
+class AotModule(GraphModule):
+    """What runs a build for the executor `aot`: a graph, which calls the same kernels in the same order."""
+
+    def get_input_name(self, index: int) -> str:
+        """The name of an input."""
+        names = [n.name for n in self.module.graph.nodes if not n.kernel]
+        return names[index]
 
 
 class BuildModule:

@@ -77,7 +77,9 @@ RELAY: dict[str, Names] = {
     "tvm.relay.analysis": Names(like=(f"{_RELAY}.analysis",)),
     "tvm.relay.backend": Names({n: f"{_BUILDS}:" for n in ("Executor", "Runtime")}),
     **{f"tvm.relay.backend.{n}": Names({n.title(): f"{_BUILDS}:"}) for n in ("executor", "runtime")},
-    "tvm.relay.backend.executor_factory": Names({"GraphExecutorFactoryModule": f"{_RELAY}.backend.build:"}),
+    "tvm.relay.backend.executor_factory": Names(
+        {n: f"{_RELAY}.backend.build:" for n in ("AOTExecutorFactoryModule", "GraphExecutorFactoryModule")}
+    ),
     "tvm.relay.backend.name_transforms": Names(
         {
             n: f"{_SUPPLIES}:"
@@ -153,7 +155,12 @@ RELAY: dict[str, Names] = {
     "tvm.ir.tensor_type": Names({"TensorType": f"{_RELAY}.types:"}),
     "tvm.ir.type": Names({n: f"{_RELAY}.types:" for n in TYPES.split()}),
     "tvm.ir.op": Names({"Op": f"{_RELAY}.operators:", "register_op_attr": "compassc.compat.ir_functions:"}),
-    "tvm.runtime.container": Names({n: f"{_RELAY_NODES}:" for n in ("ADT", "tuple_object")}),
+    "tvm.runtime.container": Names(
+        {n: f"{_RELAY_NODES}:" for n in ("ADT", "tuple_object")}
+        | {"ShapeTuple": "builtins:tuple", "String": "builtins:str"}
+    ),
+    "tvm.runtime.executor": Names({"AotModule": f"{_BUILDS}:"}),
+    "tvm.runtime.executor.aot_executor": Names({"AotModule": f"{_BUILDS}:"}),
     "tvm.relay.ty": Names(
         {"ShapeVar": f"{_RELAY_NODES}:", "type_has_any": f"{_RELAY}.types:is_dynamic"}, like=(f"{_RELAY}.types",)
     ),

@@ -28,7 +28,13 @@ CONFIGS: dict[str, tuple[type, Any]] = {
     "relay.FuseOps.max_depth": (int, 256),
     FALLBACK_DEVICE: (int, -1),
     "relay.ToMixedPrecision.keep_orig_output_dtype": (bool, False),
+    "relay.backend.tir_converter": (str, "default"),
+    "relay.backend.use_auto_scheduler": (bool, False),
+    "relay.backend.use_meta_schedule": (bool, False),
+    "relay.backend.use_meta_schedule_dispatch": (int, 0),
     "relay.ext.compass.options": (dict, {}),
+    "relay.frontend.fill_span": (bool, False),
+    "relay.remove_standalone_reshapes.enable": (bool, False),
     _ADDED: (list, []),
     KEEP_RECORD: (bool, False),
     "tir.HoistIfThenElse": (dict, {}),
@@ -42,8 +48,8 @@ CONFIGS: dict[str, tuple[type, Any]] = {
     "tir.noalias": (bool, True),
     "tir.use_async_copy": (bool, False),
 }
-"""Settings with their types and defaults. Those of `tir` but the list of passes change what is made of a program, never what it
-computes: they have no effect here."""
+"""Settings with their types and defaults. Those of `tir` but the list of passes, and of `relay.backend`, `relay.frontend` and
+`remove_standalone_reshapes`, change what is made of a program, never what it computes: they have no effect here."""
 _current: ContextVar[tuple[PassContext, ...]] = ContextVar("pass contexts", default=())
 _own: dict[str, Pass] = {}
 """The passes that programs made, by name; of one name the last."""

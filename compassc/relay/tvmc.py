@@ -185,12 +185,7 @@ class TVMCResult:
 
     def format_times(self) -> str:
         """A table of the times in milliseconds."""
-        if self.times is None:
-            return ""
-        names = ("mean", "median", "max", "min", "std")
-        values = [getattr(self.times, name) * 1e3 for name in names]
-        head = "".join(f"{f'{name} (ms)':^14}" for name in names)
-        return f"Execution time summary:\n{head}\n{''.join(f'{v:^14.4f}' for v in values)}"
+        return "" if self.times is None else str(self.times)
 
     def get_output(self, name: str) -> Array[np.generic]:
         """An output."""

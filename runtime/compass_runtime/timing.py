@@ -47,8 +47,10 @@ class BenchmarkResult:
         return (sum((r - self.mean) ** 2 for r in self.results) / len(self.results)) ** 0.5
 
     def __str__(self) -> str:
-        names = ("mean", "median", "min", "max", "std")
-        return ", ".join(f"{name} {getattr(self, name) * 1e6:.1f} us" for name in names)
+        names = ("mean", "median", "max", "min", "std")
+        head = "".join(f"{f'{name} (ms)':^14}" for name in names)
+        values = "".join(f"{getattr(self, name) * 1e3:^14.4f}" for name in names)
+        return f"Execution time summary:\n{head}\n{values}"
 
 
 @dataclass(frozen=True)

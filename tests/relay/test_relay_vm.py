@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from compass_core.errors import CompassError
 from compass_runtime.devices import cpu, cuda
+from compass_runtime.ndarray import empty
 from compassc import relay
 from compassc.ir.errors import ExpressionError
 from compassc.pass_manager.context import PassContext
@@ -274,3 +275,34 @@ def test_a_profile_tells_each_primitive():
     assert 0 < sum(c["Duration (us)"].microseconds for c in report.calls) <= whole
     with pytest.raises(CompassError, match="no collectors"):
         profiler.profile(np.zeros((2, 3), "float32"), collectors=[object()])
+
+
+def test_inputs_are_set_one_by_one_and_outputs_written():
+    a, b = relay.var("a", shape=SHAPE), relay.var("b", shape=SHAPE)
+    f = relay.Function([a, b], relay.Tuple([a - b, a]))
+    runner = vm.VirtualMachine(vm.compile(relay.IRModule.from_expr(f)), cpu())
+    one, three = np.ones(SHAPE, "float32"), np.full(SHAPE, 3, "float32")
+    runner.set_one_input("main", 1, one)
+    with pytest.raises(ExpressionError, match="Input has not been set"):
+        runner.invoke("main")
+    runner.set_one_input("main", a=three)
+    first, second = runner.invoke("main")
+    np.testing.assert_array_equal([first.numpy(), second.numpy()], [three - one, three])
+    outputs = [empty(SHAPE, "float32"), empty(SHAPE, "float32")]
+    runner.invoke_with_outputs("main", {"a": one, "b": three}, outputs)
+    np.testing.assert_array_equal([o.numpy() for o in outputs], [one - three, one])
+    for wrong in (("main", "c", one), ("main", 2, one), ("main", one)):
+        with pytest.raises(ExpressionError):
+            runner.set_one_input(*wrong)
+    with pytest.raises(ExpressionError, match="gives 2 tensors, not 1"):
+        runner.invoke_with_outputs("main", {"a": one, "b": three}, outputs[:1])
+
+
+def test_a_tensor_of_another_shape_is_the_same_memory():
+    x = relay.var("x", shape=SHAPE)
+    given = np.arange(6, dtype="float32").reshape(SHAPE)
+    only = vm.compile(relay.IRModule.from_expr(relay.Function([x], relay.reshape(x, (6,)))))
+    assert "reshape_tensor" in only.bytecode and only.virtual_devices[0].device_type_int == 1
+    code, lib = only.save()
+    again = vm.VirtualMachine(vm.Executable.load_exec(code, lib), cpu())
+    np.testing.assert_array_equal(again.run(given).numpy(), given.reshape(6))

@@ -128,3 +128,34 @@ def test_wrong_instructions_are_named(program, name):
     change, message = CHANGES[name]
     with pytest.raises(CompassError, match=message):
         vm.Executable.load_exec(edited(code, change), lib)
+
+
+def test_a_program_is_one_file(tmp_path):
+    x = relay.var("x", shape=(3,))
+    program = vm.compile(relay.IRModule.from_expr(relay.Function([x], x + x)))
+    program.module.export_library(str(tmp_path / "program.tar"))
+    loaded = load_module(str(tmp_path / "program.tar"))
+    given = np.arange(3, dtype="float32")
+    np.testing.assert_array_equal(vm.VirtualMachine(loaded, cpu()).run(given).numpy(), given + given)
+
+
+def test_constants_are_taken_out_and_given_back():
+    x = relay.var("x", shape=(8,))
+    big = relay.const(np.arange(8, dtype="float32"))
+    program = vm.compile(relay.IRModule.from_expr(relay.Function([x], x + big)))
+    assert program.get_late_bound_consts(33) == {}
+    moved = program.get_late_bound_consts(32)
+    assert [*moved] == ["const_0"]
+    given = np.ones(8, "float32")
+    with pytest.raises(UsageError, match="1 constants of the program are in a file"):
+        vm.VirtualMachine(program, cpu()).run(given)
+    with pytest.raises(UsageError, match="the map has no constant 0"):
+        program.load_late_bound_consts_from_map({})
+    program.load_late_bound_consts_from_map(moved)
+    np.testing.assert_array_equal(vm.VirtualMachine(program, cpu()).run(given).numpy(), np.arange(8) + 1)
+
+
+@pytest.mark.parametrize(("code", "lib"), [(3, None), (b"", "lib")])
+def test_what_is_no_program_is_refused_by_its_type(code, lib):
+    with pytest.raises(TypeError):
+        vm.Executable.load_exec(code, lib)

@@ -61,7 +61,7 @@ def several(name: str, *operands: object, **attributes: object) -> list[Tensor]:
     function = module["main"]
     if not isinstance(function, relay.Function):
         raise ExpressionError(f"{name} made no function")
-    return results_of(function, [[t] for t in tensors], _host(), [])
+    return results_of(function, [[t] for t in tensors], _host(), None)
 
 
 def one(name: str, *operands: object, **attributes: object) -> Tensor:

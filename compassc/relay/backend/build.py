@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from compass_core.errors import UsageError
 from compass_runtime.factory import GraphExecutorFactory
@@ -140,6 +140,8 @@ def _after(module: IRModule, names: Sequence[str]) -> IRModule:
 class GraphExecutorFactoryModule:
     """What `relay.build` gives: `lib["default"](device)` makes an executor, which `GraphModule` wraps."""
 
+    kind: ClassVar = "graph"
+
     def __init__(
         self,
         ir_mod: Any,
@@ -150,7 +152,7 @@ class GraphExecutorFactoryModule:
         placement: Placement,
     ) -> None:
         self.ir_mod, self.target, self.libmod_name = ir_mod, target, name
-        self.executor = "graph"
+        self.executor = self.kind
         self.graph_json, self.params = builder.text(), dict(builder.params)
         self.placement = placement
         """For NPUs: where each call runs, and why."""
@@ -166,7 +168,9 @@ class GraphExecutorFactoryModule:
         """The graph."""
         return self.graph_json
 
-    get_executor_config = get_graph_json
+    def get_executor_config(self) -> str | None:
+        """The graph."""
+        return self.graph_json
 
     def get_lib(self) -> Module:
         """The kernels."""
@@ -192,6 +196,21 @@ class GraphExecutorFactoryModule:
         return iter((self.graph_json, self.lib, self.params))
 
 
+class AOTExecutorFactoryModule(GraphExecutorFactoryModule):
+    """What `relay.build` gives for the executor `aot`: the same graph, which nobody is told of."""
+
+    kind = "aot"
+
+    def get_executor_config(self) -> None:
+        """Nothing: there is nothing to configure."""
+
+
+FACTORIES: dict[str, type[GraphExecutorFactoryModule]] = {
+    made.kind: made for made in (GraphExecutorFactoryModule, AOTExecutorFactoryModule)
+}
+"""What builds give, by the executors."""
+
+
 class _Library(Module):
     """The kernels of a program as one module."""
 
@@ -214,9 +233,10 @@ def build(
     `params`: arrays by the names of parameters of `main`, which become constants before passes run. Passes are those of the
     current `PassContext`. What the executor cannot run (control flow, shapes with Any) is refused by name.
     """
-    if executor is not None and str(getattr(executor, "name", executor)) != "graph":
+    wanted = "graph" if executor is None else str(getattr(executor, "name", executor))
+    if wanted not in FACTORIES:
         raise UsageError(
-            f"there is no executor {executor}", code="relay-target", help="leave it out: the graph executor"
+            f"there is no executor {executor}", code="relay-target", help=f"executors are {', '.join(FACTORIES)}"
         )
     if not str(mod_name or "").isascii():
         raise _NoModule(f"the name of a module is ASCII, {mod_name!r} is not", code="input")
@@ -227,7 +247,7 @@ def build(
     with side_by_side():
         f = _main(placement.module)
         builder = GraphBuilder(f, plan(f), kernels, DEVICE_TYPES[chosen.kind.name])
-    return GraphExecutorFactoryModule(ir_mod, chosen, builder, kernels, mod_name, placement)
+    return FACTORIES[wanted](ir_mod, chosen, builder, kernels, mod_name, placement)
 
 
 def builder_of(target: Target) -> Callable[[Function, str], Module]:

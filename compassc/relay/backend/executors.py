@@ -119,6 +119,7 @@ class MachineRunner:
 
 
 EXECUTORS: dict[str, Callable[[IRModule, Device | None, Any], Executor]] = {
+    "aot": GraphRunner,
     "debug": lambda module, device, target: Interpreter(module),
     "graph": GraphRunner,
     "vm": MachineRunner,
@@ -133,7 +134,7 @@ def create_executor(
     target: Any = "llvm",
     params: Mapping[str, Any] | None = None,
 ) -> Executor:
-    """An executor of a kind (`debug`: the interpreter, `graph`: kernels of a target,
+    """An executor of a kind (`debug`: the interpreter, `graph` and `aot`: kernels of a target,
     `vm`: the virtual machine) for a module. `params`: arrays for
     parameters of `main`, by name. UsageError for other kinds."""
     if kind not in EXECUTORS:

@@ -171,8 +171,8 @@ def expressions(f: Function, target: Target, chosen: list[Chosen]) -> tuple[list
     return inputs, outputs
 
 
-def results_of(f: Function, given: Sequence[list[Tensor]], target: Target, chosen: list[Chosen]) -> list[Tensor]:
-    """The tensors of the result of a fused function of the tensors of each parameter."""
+def results_of(f: Function, given: Sequence[list[Tensor]], target: Target, chosen: list[Chosen] | None) -> list[Tensor]:
+    """The tensors of the result of a fused function of the tensors of each parameter. Without `chosen` no strategies are asked."""
     values = {id(p): tensors for p, tensors in zip(f.params, given, strict=True)}
     for e in post_order(f.body):
         if id(e) not in values:
@@ -180,7 +180,7 @@ def results_of(f: Function, given: Sequence[list[Tensor]], target: Target, chose
     return values[id(f.body)]
 
 
-def _value(e: Expr, values: dict[int, list[Tensor]], target: Target, chosen: list[Chosen]) -> list[Tensor]:
+def _value(e: Expr, values: dict[int, list[Tensor]], target: Target, chosen: list[Chosen] | None) -> list[Tensor]:
     if isinstance(e, Op):
         return []
     if isinstance(e, Constant) and not e.data.shape:
@@ -201,14 +201,16 @@ def _value(e: Expr, values: dict[int, list[Tensor]], target: Target, chosen: lis
     raise error(e, f"a fused function cannot contain {what}", help="let FuseOps make fused functions")
 
 
-def call_results(e: Call, op: Op, args: Sequence[Tensor], target: Target, chosen: list[Chosen]) -> list[Tensor]:
-    """The tensors of the result of a call of an operator; how it is computed is added to `chosen`."""
+def call_results(e: Call, op: Op, args: Sequence[Tensor], target: Target, chosen: list[Chosen] | None) -> list[Tensor]:
+    """The tensors of the result of a call of an operator; how it is computed is added to `chosen`, if that is given: without, its
+    strategy is not asked, which may be made of this expression itself."""
     pattern = int(op.get_attr("TOpPattern") or 0)
-    if op.get_attr("FTVMStrategy") is not None:
+    if chosen is not None and op.get_attr("FTVMStrategy") is not None:
         implementation, outputs = select_implementation(op, e.attrs, args, e.checked_type, target)
         chosen.append(Chosen(pattern, implementation, e))
         return outputs
-    chosen.append(Chosen(pattern, None, e))
+    if chosen is not None:
+        chosen.append(Chosen(pattern, None, e))
     host = op.reference is not None and target.kind.name in HOSTS
     if op.compute is None and not host:
         raise error(

@@ -10,7 +10,7 @@ from compass_runtime.ndarray import NDArray
 from compassc.relay.backend.regions import is_region
 from compassc.relay.backend.vm import instructions as vm
 from compassc.relay.backend.vm.executable import Executable, VMFunction
-from compassc.relay.backend.vm.primitives import Primitives
+from compassc.relay.backend.vm.primitives import Primitives, Reshape
 from compassc.relay.expr import (
     Call,
     Constant,
@@ -261,7 +261,9 @@ class FunctionCode:
             assert isinstance(callee, Function)
             if "Compiler" in callee.attrs and not (self.program.primitives.on_npu and is_region(callee)):
                 raise error(e, f"a function is for the compiler {callee.attrs['Compiler']}, not for the machine")
-            index, kind = self.program.primitives.index_of(callee), vm.InvokePacked
+            index = self.program.primitives.index_of(callee)
+            view = isinstance(self.program.primitives.found[index], Reshape)
+            kind = vm.ReshapeTensor if view else vm.InvokePacked
         else:
             index, kind = (yield self._value(callee)), vm.InvokeClosure
         args = yield self._all(e.args)

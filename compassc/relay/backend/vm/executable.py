@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,13 +10,17 @@ import numpy as np
 
 from compass_core.errors import UsageError
 from compass_core.errors.suggest import help_for
-from compass_runtime.module import HostModule, Module
+from compass_runtime.module import LOADER, RUNNABLE, SERIALIZABLE, HostModule, Module
 from compass_runtime.ndarray import NDArray
+from compass_runtime.packed import register_func
 from compass_runtime.param_dict import load_param_dict_from_file, save_param_dict_to_file
+from compassc.ir.errors import ExpressionTypeError
+from compassc.relay.backend.storage import HOST
 from compassc.relay.backend.vm import saving
 from compassc.relay.backend.vm.instructions import Fatal, Goto, Instruction, Kind, LoadConst, Ret
 from compassc.relay.backend.vm.primitives import Kernel, Primitive
 from compassc.relay.expr import Constructor, Var
+from compassc.targets.virtual_device import VirtualDevice
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,8 @@ class VMFunction:
     code: tuple[Instruction, ...]
 
 
+LATE = "const_"
+"""What names of constants in a file begin with, before their numbers."""
 _MOVED = NDArray(np.zeros((), "bool"))
 """What stands for a constant that is in a file."""
 
@@ -83,10 +89,27 @@ class Executable:
         kept = {n: c for n, c in enumerate(self.constants) if n not in self._late}
         return bytearray(saving.save(self.functions, kept, self.primitives, self.constructors)), self.lib
 
+    @property
+    def module(self) -> ExecutableModule:
+        """The program as a module, which is exported as one file; `load_module` reads it, in a process that knows this machine."""
+        code, lib = self.save()
+        made = ExecutableModule(bytes(code))
+        for kernels in lib.imported_modules:
+            made.import_module(kernels)
+        return made
+
+    mod = module
+
     @staticmethod
-    def load_exec(bytecode: bytes | bytearray, lib: Module | None) -> Executable:
+    def load_exec(bytecode: bytes | bytearray | str, lib: Module | None) -> Executable:
         """The program that `save` wrote. UsageError for bytes that are damaged, with the function and the instruction where one is
-        wrong, and for a library that lacks a kernel."""
+        wrong, and for a library that lacks a kernel. TypeError for what is neither bytes nor a library."""
+        if isinstance(bytecode, str):
+            bytecode = bytecode.encode("latin-1", "replace")
+        if not isinstance(bytecode, (bytes, bytearray)):
+            raise ExpressionTypeError(f"a program is bytes, not a {type(bytecode).__name__}", "give what save() gave")
+        if not (lib is None or isinstance(lib, Module)):
+            raise ExpressionTypeError(f"a library is a module, not a {type(lib).__name__}", "give what save() gave")
         functions, constants, primitives, constructors = saving.load(bytes(bytecode), lib, VMFunction)
         count = 1 + max([-1, *constants, *[i.constant for f in functions for i in f.code if isinstance(i, LoadConst)]])
         if count > len(bytecode):  # each is loaded somewhere
@@ -95,20 +118,33 @@ class Executable:
         return Executable(functions, [constants.get(n, _MOVED) for n in range(count)], primitives, constructors, late)
 
     def move_late_bound_consts(self, path: str | Path, byte_limit: int) -> None:
-        """Move constants of more bytes than the limit to a file, which `load_late_bound_consts` reads before the program runs."""
-        self._late |= {n for n, c in enumerate(self.constants) if np.asarray(c).nbytes > byte_limit}
-        save_param_dict_to_file({str(n): self.constants[n] for n in sorted(self._late)}, path)
+        """Move constants of at least as many bytes as the limit to a file, which `load_late_bound_consts` reads before the program
+        runs."""
+        save_param_dict_to_file(self.get_late_bound_consts(byte_limit), path)
+
+    def get_late_bound_consts(self, byte_limit: int) -> dict[str, NDArray]:
+        """Take constants of at least as many bytes as the limit out of the program: by names, as `load_late_bound_consts_from_map`
+        takes them before it runs."""
+        self._late |= {n for n, c in enumerate(self.constants) if np.asarray(c).nbytes >= byte_limit}
+        moved = {LATE + str(n): self.constants[n] for n in sorted(self._late)}
         self.constants = tuple([_MOVED if n in self._late else c for n, c in enumerate(self.constants)])
+        return moved
 
     def load_late_bound_consts(self, path: str | Path) -> None:
         """Take the constants that were moved to a file. UsageError where it lacks one."""
-        given = load_param_dict_from_file(path)
-        missing = [n for n in sorted(self._late) if str(n) not in given]
+        self._take(load_param_dict_from_file(path), str(path))
+
+    def load_late_bound_consts_from_map(self, map: Mapping[str, NDArray]) -> None:
+        """Take the constants that `get_late_bound_consts` gave. UsageError where one is missing."""
+        self._take(map, "the map")
+
+    def _take(self, given: Mapping[str, NDArray], where: str) -> None:
+        missing = [n for n in sorted(self._late) if LATE + str(n) not in given]
         if missing:
             raise UsageError(
-                f"{path} has no constant {missing[0]}", code="relay-vm", help="give the file of this program"
+                f"{where} has no constant {missing[0]}", code="relay-vm", help="give the constants of this program"
             )
-        self.constants = tuple([given[str(n)] if n in self._late else c for n, c in enumerate(self.constants)])
+        self.constants = tuple([given[LATE + str(n)] if n in self._late else c for n, c in enumerate(self.constants)])
         self._late = set()
 
     def ready(self) -> None:
@@ -134,6 +170,11 @@ class Executable:
     def globals(self) -> list[str]:
         """The names of the functions."""
         return [f.name for f in self.functions]
+
+    @property
+    def virtual_devices(self) -> list[VirtualDevice]:
+        """Where programs compute: the host."""
+        return [HOST]
 
     @property
     def primitive_ops(self) -> list[str]:
@@ -170,3 +211,25 @@ class Executable:
         lines.append(f"  Computed by references (# {len(by_reference)}):")
         lines += [f"    {p.name}: {p.why}" for p in by_reference]
         return "\n".join(lines)
+
+
+class ExecutableModule(Module):
+    """An executable as a module: its bytes, and its kernels as imports."""
+
+    type_key = "compass.relay.Executable"
+    flags = SERIALIZABLE | RUNNABLE
+
+    def __init__(self, code: bytes) -> None:
+        super().__init__()
+        self.code = code
+
+    @property
+    def executable(self) -> Executable:
+        """The program."""
+        return Executable.load_exec(self.code, self)
+
+    def save_to_bytes(self) -> bytes:
+        return self.code
+
+
+register_func(LOADER + ExecutableModule.type_key, ExecutableModule)

@@ -91,6 +91,16 @@ class InvokePacked(Instruction):
 
 
 @dataclass(frozen=True)
+class ReshapeTensor(Instruction):
+    """The tensor of a register with another shape, that of a primitive which only changes shapes: the memory is the same."""
+
+    NAME = "reshape_tensor"
+    primitive: int = _of(Kind.PRIMITIVE)
+    args: tuple[int, ...] = _of(Kind.REGISTER)
+    dst: int = _of(Kind.REGISTER)
+
+
+@dataclass(frozen=True)
 class AllocTuple(Instruction):
     """A tuple of values."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,9 @@ from compass_runtime.ndarray import NDArray
 from compass_runtime.timing import BenchmarkResult, Plan, time_evaluator
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.relay.backend.vm import instructions as vm
-from compassc.relay.backend.vm.executable import Executable, VMFunction
+from compassc.relay.backend.vm.executable import Executable, ExecutableModule, VMFunction
 from compassc.relay.backend.vm.primitives import flat
-from compassc.relay.interpreter import ConstructorValue, RefValue, arguments, made_by
+from compassc.relay.interpreter import ConstructorValue, RefValue, arguments, made_by, value_of
 
 MOST_FRAMES = 1_000_000
 """Calls that wait for others, at most."""
@@ -53,7 +53,10 @@ class VirtualMachine:
     what is no executable.
     """
 
-    def __init__(self, exe: Executable, device: Device | Sequence[Device], memory_cfg: object = None) -> None:
+    def __init__(
+        self, exe: Executable | ExecutableModule, device: Device | Sequence[Device], memory_cfg: object = None
+    ) -> None:
+        exe = exe.executable if isinstance(exe, ExecutableModule) else exe
         if not isinstance(exe, Executable):
             raise ExpressionTypeError(
                 f"a virtual machine runs an Executable, not a {type(exe).__name__}", "give what vm.compile gave"
@@ -63,6 +66,8 @@ class VirtualMachine:
             raise UsageError("the virtual machine runs on the host", code="relay-vm", help="give the device cpu()")
         self.exe = exe
         self._inputs: dict[str, list[Any]] = {}
+        self._partly: dict[str, dict[int, Any]] = {}
+        """Inputs that were set one by one, by the numbers of parameters."""
         self._result: Any = None
         self._frame: Frame | None = None
         self._depth = 0
@@ -74,6 +79,33 @@ class VirtualMachine:
         function = self.exe.functions[self.exe.index_of(func_name)]
         names = {p.name_hint for p in function.params}
         self._inputs[func_name] = arguments(function.params, args, {n: v for n, v in kwargs.items() if n in names})
+
+    def set_one_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
+        """Give a function one of its inputs: `(number or name, value)`, or `name=value`. ExpressionError for anything else."""
+        function = self.exe.functions[self.exe.index_of(func_name)]
+        pair = args if len(args) == 2 else next(iter(kwargs.items()), ())
+        if len(args) + 2 * len(kwargs) != 2 or len(pair) != 2:
+            raise ExpressionError("one input is set at a time", "give its number or name, and a value")
+        key, value = pair
+        names = [p.name_hint for p in function.params]
+        place = key if isinstance(key, int) else names.index(key) if key in names else len(names)
+        if not 0 <= place < len(names):
+            raise ExpressionError(f"{func_name} has no input {key}", f"its inputs are {', '.join(names) or 'none'}")
+        given = self._partly.setdefault(func_name, {})
+        given[place] = value_of(value, function.params[place].type_annotation, names[place])
+        if len(given) == len(names):
+            self._inputs[func_name] = [given[i] for i in range(len(names))]
+
+    def invoke_with_outputs(self, func_name: str, input_args: Mapping[str, Any], output_args: Sequence[Any]) -> None:
+        """Run a function of inputs by name, and write the tensors of its result into arrays. ExpressionError where they are not as
+        many."""
+        found = flat([self.invoke(func_name, **input_args)])
+        if len(found) != len(output_args):
+            raise ExpressionError(
+                f"{func_name} gives {len(found)} tensors, not {len(output_args)}", "give an array each"
+            )
+        for value, out in zip(found, output_args, strict=True):
+            value.copyto(out)
 
     def invoke(self, func_name: str, *args: Any, **kwargs: Any) -> Any:
         """The value of a function of inputs, by default those that were set: tensors, tuples and values of data types."""
@@ -182,6 +214,9 @@ class VirtualMachine:
     def _invoke_packed(self, frame: Frame, registers: list[Any], i: vm.InvokePacked) -> None:
         registers[i.dst] = self.computed(i.primitive, [registers[a] for a in i.args])
 
+    def _reshape_tensor(self, frame: Frame, registers: list[Any], i: vm.ReshapeTensor) -> None:
+        registers[i.dst] = self.exe.primitives[i.primitive]([registers[a] for a in i.args])
+
     def computed(self, primitive: int, args: Sequence[Any]) -> Any:
         """What a primitive, by its number, gives of values."""
         return self.exe.primitives[primitive](args)
@@ -254,6 +289,7 @@ _STEPS: dict[type[vm.Instruction], Callable[[VirtualMachine, Frame, list[Any], A
     vm.Invoke: VirtualMachine._invoke,
     vm.InvokeClosure: VirtualMachine._invoke_closure,
     vm.InvokePacked: VirtualMachine._invoke_packed,
+    vm.ReshapeTensor: VirtualMachine._reshape_tensor,
     vm.AllocTuple: VirtualMachine._alloc_tuple,
     vm.AllocADT: VirtualMachine._alloc_adt,
     vm.AllocClosure: VirtualMachine._alloc_closure,

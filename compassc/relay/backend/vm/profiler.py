@@ -10,7 +10,7 @@ from compass_core.errors import UsageError
 from compass_runtime.devices import Device
 from compass_runtime.ndarray import NDArray
 from compass_runtime.profile.calls import Call, Count, Duration, Percent, Report
-from compassc.relay.backend.vm.executable import Executable
+from compassc.relay.backend.vm.executable import Executable, ExecutableModule
 from compassc.relay.backend.vm.machine import VirtualMachine
 from compassc.relay.backend.vm.primitives import flat
 
@@ -20,7 +20,9 @@ WARM_UPS = 3
 class VirtualMachineProfiler(VirtualMachine):
     """A virtual machine that measures its primitives in `profile`."""
 
-    def __init__(self, exe: Executable, device: Device | Sequence[Device], memory_cfg: object = None) -> None:
+    def __init__(
+        self, exe: Executable | ExecutableModule, device: Device | Sequence[Device], memory_cfg: object = None
+    ) -> None:
         super().__init__(exe, device, memory_cfg)
         first = device if isinstance(device, Device) else next(iter(device))
         self._device = f"{first.kind}{first.index}"
