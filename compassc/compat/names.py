@@ -113,6 +113,8 @@ MODULES: dict[str, Names] = {
         {
             name: f"compassc.compat.auto_scheduler.{home}:"
             for home, names in {
+                "dispatcher": "ApplyHistoryBest ApplyHistoryBestOrSample DispatchContext",
+                "relay_integration": "extract_tasks is_auto_scheduler_enabled",
                 "policy": """EmptyPolicy PreloadCustomSketchRule PreloadMeasuredStates RandomModel SketchPolicy TaskScheduler
                     TuningOptions XGBModel""",
                 "record": """LocalBuilder LocalRPCMeasureContext LocalRunner MeasureInput MeasureResult RPCRunner RecordReader
@@ -128,9 +130,11 @@ MODULES: dict[str, Names] = {
         for name, home in {
             "compute_dag": "workload",
             "cost_model": "policy",
+            "dispatcher": "dispatcher",
             "loop_state": "state",
             "measure": "record",
             "measure_record": "record",
+            "relay_integration": "relay_integration",
             "search_policy": "policy",
             "search_task": "workload",
             "task_scheduler": "policy",
@@ -249,7 +253,8 @@ MODULES: dict[str, Names] = {
                 "rules": "ScheduleRule",
                 "search": "SearchStrategy",
                 "space": "SpaceGenerator",
-                "tune": "TaskScheduler TuneContext is_meta_schedule_enabled tune_tasks tune_tir",
+                "relay_integration": "ExtractedTask is_meta_schedule_enabled",
+                "tune": "TaskScheduler TuneContext tune_tasks tune_tir",
                 "utils": "Profiler derived_object",
             }.items()
             for name in names.split()
@@ -267,6 +272,7 @@ MODULES: dict[str, Names] = {
             "measure_callback": "measure",
             "mutator": "mutators",
             "postproc": "postprocs",
+            "relay_integration": "relay_integration",
             "runner": "measure",
             "schedule_rule": "rules",
             "search_strategy": "search database",

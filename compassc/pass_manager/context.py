@@ -148,7 +148,7 @@ def _check_setting(key: str, value: Any) -> None:
             f"there is no setting '{key}' of passes", code="compat-name", help=help_for(key, list(CONFIGS), "settings")
         )
     kind = CONFIGS[key][0]
-    given: dict[type, tuple[type, ...]] = {list: (list, tuple), bool: (bool, int), int: (int,)}
+    given: dict[type, tuple[type, ...]] = {list: (list, tuple), bool: (bool, int), int: (int,), str: (str,)}
     if not isinstance(value, given.get(kind, (Mapping,))):
         raise WrongSetting(
             f"the setting '{key}' is a {kind.__name__}, got a {type(value).__name__}",

@@ -1,17 +1,26 @@
-"""What builds ask records of tuning: which implementation of an operator is best, and with which knobs its kernel is scheduled.
+"""What builds ask records of tuning: which implementation of an operator is best, and how its kernel is scheduled.
 
 Within `consulted(records)` they are asked for each kernel of the host; without it nothing is. The workload of a call is plain values: the
 name of its operator, `("TENSOR", shape, dtype)` of each argument, and its attributes as pairs.
+
+Schedules of whole kernels, of a search that knows no operators, are those of `scheduled_by(setting, schedules)`, where the setting of passes
+is on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Protocol
 
+from compass_core.errors import UsageError
+from compassc.ir import IRModule as Lowered
 from compassc.ir.errors import ExpressionError
+from compassc.ir.exprs import FuncCall
+from compassc.ir.visit import walk_exprs
+from compassc.pass_manager.context import PassContext
 from compassc.relay.builders import call
 from compassc.relay.expr import Call, Function, Var
 from compassc.relay.module import IRModule
@@ -19,7 +28,8 @@ from compassc.relay.operators import op_name
 from compassc.relay.passes import infer_type
 from compassc.relay.types import TensorType, is_dynamic
 from compassc.targets import Target
-from compassc.te.tensor import Tensor
+from compassc.te.schedule import Schedule
+from compassc.te.tensor import ComputeOp, PlaceholderOp, Tensor, post_order
 
 Workload = tuple[object, ...]
 ANCHORS = frozenset(
@@ -62,6 +72,55 @@ def consulted(asked: Records) -> Iterator[None]:
         yield
     finally:
         _consulted.reset(token)
+
+
+Schedules = Callable[[Sequence[Tensor], Target, str], Schedule | Lowered | None]
+"""What schedules the kernel of these inputs and results for a target; its name is for messages. None where it has no schedule for it."""
+META_SCHEDULE, AUTO_SCHEDULER = "relay.backend.use_meta_schedule", "relay.backend.use_auto_scheduler"
+_schedules: ContextVar[Mapping[str, Schedules]] = ContextVar("schedules of kernels", default=MappingProxyType({}))
+
+
+class _NoSchedules(UsageError, ValueError):
+    """A setting has builds ask for schedules, and there is nobody to ask."""
+
+
+@contextmanager
+def scheduled_by(setting: str, schedules: Schedules) -> Iterator[None]:
+    """Within, builds take the schedules of kernels from here where the setting of passes is on."""
+    token = _schedules.set({**_schedules.get(), setting: schedules})
+    try:
+        yield
+    finally:
+        _schedules.reset(token)
+
+
+def is_plain(tensors: Sequence[Tensor]) -> bool:
+    """Whether tensors are made by expressions that call no functions of the host, so that all loops are there to be scheduled."""
+    found = post_order([t.op for t in tensors])
+    return all(isinstance(op, PlaceholderOp) or (isinstance(op, ComputeOp) and _calls_none(op)) for op in found)
+
+
+def _calls_none(op: ComputeOp) -> bool:
+    return not any(isinstance(e, FuncCall) for b in op.body for e in walk_exprs(b))
+
+
+def schedule_of(tensors: Sequence[Tensor], target: Target, name: str) -> Schedule | Lowered | None:
+    """The schedule on record of a whole kernel, or None: of the first setting that is on and has one. UsageError (a ValueError) where
+    schedules are to come from a database and there is none."""
+    config, known = PassContext.current().config, _schedules.get()
+    for setting in (META_SCHEDULE, AUTO_SCHEDULER):
+        if not config.get(setting):
+            continue
+        asked = known.get(setting)
+        if asked is not None and is_plain(tensors) and (found := asked(tensors, target, name)) is not None:
+            return found
+        if asked is None and setting == META_SCHEDULE:
+            raise _NoSchedules(
+                "`use_meta_schedule` is enabled in pass context, but no `meta_schedule.Database` context is provided",
+                code="relay-target",
+                help="build within `with database:`, or leave the setting out",
+            )
+    return None
 
 
 def knobs_of(e: Call, target: Target) -> Mapping[str, object]:

@@ -5,7 +5,7 @@ and on which device the arrays lie that the code is called with.
 """
 
 from compassc.targets.kind import Kind, Option, kind, kinds, register_kind
-from compassc.targets.modules import build
+from compassc.targets.modules import build, lowered
 from compassc.targets.target import Target, TargetError
 
-__all__ = ["Kind", "Option", "Target", "TargetError", "build", "kind", "kinds", "register_kind"]
+__all__ = ["Kind", "Option", "Target", "TargetError", "build", "kind", "kinds", "lowered", "register_kind"]

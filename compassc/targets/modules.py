@@ -25,10 +25,11 @@ def build(
     from compass_runtime.codegens import code_generator
 
     chosen = Target.of(target)
-    return code_generator(chosen.kind.name)(_module(inputs, args, chosen, name), chosen)
+    return code_generator(chosen.kind.name)(lowered(inputs, args, chosen, name), chosen)
 
 
-def _module(inputs: object, args: Sequence[object] | None, target: Target, name: str) -> IRModule:
+def lowered(inputs: object, args: Sequence[object] | None, target: Target, name: str) -> IRModule:
+    """What `build` makes code of: the module of a schedule with the parameters `args`, or an IR function or module without blocks."""
     from compassc.ir.stmts import IRModule, PrimFunc
     from compassc.te import Schedule, lower
 

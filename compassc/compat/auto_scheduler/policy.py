@@ -25,6 +25,8 @@ from .state import State
 from .workload import SearchTask
 
 _log = logging.getLogger("auto_scheduler")
+_MOST_IN_VAIN = 200
+"""Candidates in a row that give nothing new, after which a search has all."""
 
 
 class RandomModel:
@@ -175,9 +177,11 @@ class SketchPolicy(SearchPolicy):
         self.verbose = verbose
 
     def next_states(self, count: int) -> list[tuple[dict[str, Any], State]]:
-        """Programs that were not asked for, so many at most."""
+        """Programs that were not asked for, so many at most: no further ones where none of many was new."""
         made: list[tuple[dict[str, Any], State]] = []
-        while len(made) < count and (asked := self._strategy.ask(count - len(made))):
+        vain = 0
+        while len(made) < count and vain < _MOST_IN_VAIN and (asked := self._strategy.ask(count - len(made))):
+            vain += len(asked)
             for candidate in asked:
                 try:
                     state = self.space.state(candidate)
@@ -188,6 +192,7 @@ class SketchPolicy(SearchPolicy):
                 if key not in self._seen:
                     self._seen.add(key)
                     made.append((candidate, state))
+                    vain = 0
         return made
 
     def one_round(self, count: int, options: TuningOptions) -> tuple[list[MeasureInput], list[MeasureResult]]:

@@ -12,6 +12,9 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compass_core.errors import CompassError
+from compassc.ir.exprs import Expr, IntImm
+from compassc.ir.iter_vars import IterVar
+from compassc.ir.names import NamePool
 from compassc.ir.tensor_exprs import ProducerLoad, Reduce
 from compassc.ir.visit import walk_exprs
 from compassc.te.tensor import ComputeOp, Operation
@@ -36,17 +39,21 @@ class Sketch:
     tiled: tuple[tuple[str, str, int], ...]
 
 
+def stages_by_name(dag: Any) -> dict[str, ComputeOp]:
+    """What a graph computes, each by a name of its own."""
+    pool = NamePool()
+    return {pool.take(op.name): op for op in dag.ops if isinstance(op, ComputeOp)}
+
+
 def sketches(dag: Any) -> list[Sketch]:
     """All sketches of a graph."""
     inlined, ways = [], list[list[tuple[str, str, int]]]([[]])
-    for op in dag.ops:
-        if not isinstance(op, ComputeOp):
-            continue
+    for name, op in stages_by_name(dag).items():
         readers = _readers(dag, op)
         if not op.reduce_axis and readers:
-            inlined.append(op.name)
+            inlined.append(name)
         elif _reuses(op):
-            ways = [[*w, (op.name, how, level)] for w in ways for how, level in _choices(dag, op, readers)]
+            ways = [[*w, (name, how, level)] for w in ways for how, level in _choices(dag, op, readers)]
     return [Sketch(tuple(inlined), tuple(w)) for w in ways]
 
 
@@ -66,14 +73,23 @@ def _reuses(op: ComputeOp) -> bool:
 
 
 def _choices(dag: Any, op: ComputeOp, readers: list[Operation]) -> list[tuple[str, int]]:
-    if len(readers) == 1 and _maps(readers[0], op) and any(t.op is readers[0] for t in dag.outputs):
+    if _written_by(dag, op) is not None:
         return [(FUSED, 1), (FUSED, 2), (PLAIN, 0)]
     return [(KEPT, 1), (KEPT, 2), (PLAIN, 0)] if not readers else [(PLAIN, 0)]
 
 
-def _maps(reader: Operation, op: ComputeOp) -> bool:
+def _written_by(dag: Any, op: ComputeOp) -> ComputeOp | None:
+    """The output that a sum goes into element by element, where nothing else reads it or what is inlined on the way there."""
+    readers = _readers(dag, op)
+    reader = readers[0] if len(readers) == 1 else None
+    if not isinstance(reader, ComputeOp) or not _maps(reader, op):
+        return None
+    return reader if any(t.op is reader for t in dag.outputs) else _written_by(dag, reader)
+
+
+def _maps(reader: ComputeOp, op: ComputeOp) -> bool:
     """Whether an element is made of the one of the same place."""
-    if not isinstance(reader, ComputeOp) or reader.reduce_axis or len(reader.axis) != len(op.axis):
+    if reader.reduce_axis or len(reader.axis) != len(op.axis):
         return False
     loads = [
         e
@@ -81,7 +97,12 @@ def _maps(reader: Operation, op: ComputeOp) -> bool:
         for e in walk_exprs(b)
         if isinstance(e, ProducerLoad) and getattr(e.producer, "op", None) is op
     ]
-    return all(list(e.indices) == [a.var for a in reader.axis] for e in loads)
+    return all(_is_at(i, a) for e in loads for i, a in zip(e.indices, reader.axis, strict=True))
+
+
+def _is_at(index: Expr, axis: IterVar) -> bool:
+    """Whether an index is the place along an axis, of which there may be one."""
+    return index is axis.var or (extent_of(axis) == 1 and isinstance(index, IntImm) and index.value == 0)
 
 
 class SketchSpace:
@@ -94,8 +115,8 @@ class SketchSpace:
         self.dag = task.compute_dag
         self.cores = task.hardware_params.numbers()[0]
         self.sketches = sketches(self.dag)
-        ops = {op.name: op for op in self.dag.ops if isinstance(op, ComputeOp)}
-        self._ops = {name: ops[name] for name, _, _ in (self.sketches[0].tiled if self.sketches else ())}
+        self._stages = stages_by_name(self.dag)
+        self._ops = {name: self._stages[name] for name, _, _ in (self.sketches[0].tiled if self.sketches else ())}
 
     def _tiles(self, op: ComputeOp, rng: Random) -> list[list[int]]:
         made = []
@@ -143,21 +164,15 @@ class SketchSpace:
     def state(self, candidate: dict[str, Any]) -> State:
         """The state of a candidate."""
         sketch, state = self.sketches[candidate["sketch"]], State(self.dag)
-        names = {op.name: op for op in self.dag.ops}
         for name in sketch.inlined:
-            state.compute_inline(names[name])
-        for name, how, level in sketch.tiled:
-            _tiled(
-                state, names[name], how, level, candidate["tiles"][name], self._reader(names[name]), candidate["unroll"]
-            )
+            state.compute_inline(self._stages[name])
+        tiled = [self._stages[name] for name, _, _ in sketch.tiled]
+        for op, (name, how, level) in zip(tiled, sketch.tiled):
+            _tiled(state, op, how, level, candidate["tiles"][name], _written_by(self.dag, op), candidate["unroll"])
         for stage in list(state.stages):
-            if stage.compute_at == "root" and stage.axes and not any(n == stage.op.name for n, _, _ in sketch.tiled):
+            if stage.compute_at == "root" and stage.axes and stage.op not in tiled:
                 _shared_out(state, stage, len(stage.op.axis) if isinstance(stage.op, ComputeOp) else 0)
         return state
-
-    def _reader(self, op: Operation) -> Operation | None:
-        found = _readers(self.dag, op)
-        return found[0] if found else None
 
 
 def _tiled(

@@ -120,9 +120,12 @@ class ComputeDAG:
         return python_code(state)
 
     def workload_key(self) -> str:
-        """A hash of the graph, and the shapes of the tensors."""
+        """A hash of the graph, its types and what it sums over, and the shapes of the tensors."""
         shapes = [[d for d in serialize_args(t.shape)] for t in self.tensors]
-        return json.dumps([hashlib.md5(str(self).encode(), usedforsecurity=False).hexdigest(), *shapes])
+        kinds = [str(op.output(0).dtype) for op in self.ops]
+        sums = [str([a.dom for a in op.reduce_axis]) for op in self.ops if isinstance(op, ComputeOp)]
+        text = "\n".join([str(self), *kinds, *sums])
+        return json.dumps([hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(), *shapes])
 
     def __str__(self) -> str:
         lines = []

@@ -160,7 +160,7 @@ class ApplyHistoryBest(DispatchContext):
             if result.error_no != 0:
                 continue
             workload = inp.task.workload
-            for key in _places(inp.target):
+            for key in places_of(inp.target):
                 best = self.best_by_model if key[0] == "model" else self.best_by_targetkey
                 old = best.get((key[1], workload))
                 if old is None or np.mean(result.costs) < np.mean(old[1].costs):
@@ -171,7 +171,7 @@ class ApplyHistoryBest(DispatchContext):
             raise RuntimeError(
                 "Need a target context to find the history best. Hint: If your target is llvm, use `with tvm.target.Target('llvm'):` above the dispatcher call."
             )
-        for key in _places(target):
+        for key in places_of(target):
             if (key, workload) in self._own:
                 return self._own[key, workload]
             best = self.best_by_model if key[0] == "model" else self.best_by_targetkey
@@ -182,12 +182,12 @@ class ApplyHistoryBest(DispatchContext):
         return None
 
     def update(self, target: Any, workload: Any, cfg: Any) -> None:
-        for key in _places(target):
+        for key in places_of(target):
             self._own[key, workload] = cfg
         cfg.cost = 0
 
 
-def _places(target: Any) -> list[tuple[str, str]]:
+def places_of(target: Any) -> list[tuple[str, str]]:
     """Where records of a target are kept: by its model, then by its keys."""
     model = str(target.attrs.get("model", "unknown"))
     return [*([("model", model)] if model != "unknown" else []), *(("key", key) for key in keys_of(target))]

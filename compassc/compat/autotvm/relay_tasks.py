@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from compass_core.errors import UsageError
 from compassc import te, topi
 from compassc.ir.exprs import IntImm
 from compassc.pass_manager.context import PassContext
-from compassc.relay.backend.build import given_module, host_of, lowered, one_target
+from compassc.relay.backend.extraction import host_kernels, searched_host
 from compassc.relay.backend.kernels import expressed, expressions
-from compassc.relay.expr import Call, Function
-from compassc.relay.module import IRModule
 from compassc.relay.operators import Op
-from compassc.relay.tuned import ANCHORS, KINDS, KNOBS, consulted, function_of, knobs_of
-from compassc.relay.visit import post_order
+from compassc.relay.tuned import ANCHORS, KNOBS, consulted, function_of, knobs_of
 from compassc.targets import Target
 from compassc.te.schedule import Schedule
 from compassc.te.tensor import Tensor
@@ -65,31 +61,12 @@ def extract_from_multiple_program(
     ops: Iterable[Op | str] | None = None,
 ) -> list[Task]:  # fmt: skip
     """The tasks of several programs, each once."""
-    chosen = one_target(target)
-    host = host_of(chosen)
-    if host.kind.name not in KINDS:
-        raise UsageError(
-            f"kernels of Relay for {host.kind.name} have no tasks: their schedules leave nothing to be chosen",
-            code="relay-target",
-            help=f"give one of {', '.join(KINDS)}, or an NPU by its name",
-        )
     noted = _Noted(ops)
-    for mod, own in zip(mods, params, strict=True):
-        module = given_module(IRModule.from_expr(mod) if isinstance(mod, Function) else mod, own)
-        with PassContext(opt_level=3, disabled_pass=["AlterOpLayout"]), consulted(noted):
-            for f in _kernels(lowered(module, chosen).module):
-                _, _, anchor = expressed(f, host)
-                if anchor is not None and anchor.implementation is None:
-                    knobs_of(anchor.call, host)
+    with PassContext(opt_level=3, disabled_pass=["AlterOpLayout"]), consulted(noted):
+        for kernel in host_kernels(mods, params, target):
+            if kernel.anchor is not None and kernel.anchor.implementation is None:
+                knobs_of(kernel.anchor.call, searched_host(target)[1])
     return [create(str(w[0]), w[1:], t, target_host) for (w, _), t in noted.found.items()]
-
-
-def _kernels(module: IRModule) -> Iterable[Function]:
-    """The fused functions that a module calls, those of other compilers left out."""
-    for f in list(module.functions.values()):
-        for e in post_order(f) if isinstance(f, Function) else ():
-            if isinstance(e, Call) and isinstance(e.op, Function) and not e.op.attrs.get("Compiler"):
-                yield e.op
 
 
 def _described(tensor: Tensor) -> tuple[tuple[int, ...], str]:

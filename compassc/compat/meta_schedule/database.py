@@ -6,21 +6,28 @@ import base64
 import json
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any, ClassVar
 
 from compass_core import files
+from compass_core.errors import UsageError
 from compassc.ir import IRModule, PrimFunc, structural_equal, structural_hash
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import PointerType
 from compassc.ir.exprs import IntImm
+from compassc.pass_manager.context import PassContext
+from compassc.relay.tuned import META_SCHEDULE, scheduled_by
 from compassc.targets import Target
+from compassc.te.building import create_prim_func
+from compassc.te.tensor import Tensor
 from compassc.tir import Schedule, ScheduleError, Trace
 
 from ..ir_functions import load_json, save_json
 
+DISPATCH = "relay.backend.use_meta_schedule_dispatch"
 FAILED = 1e10
 """The seconds of what could not be measured."""
 _log = logging.getLogger("tvm.meta_schedule")
@@ -154,7 +161,7 @@ class MeasureCandidate:
 class Database:
     """The base of databases; as a context it is the current one."""
 
-    _contexts: ClassVar[list[Database]] = []
+    _contexts: ClassVar[list[tuple[Database, ExitStack]]] = []
 
     def has_workload(self, mod: IRModule) -> bool:
         """Whether a module was committed."""
@@ -223,16 +230,31 @@ class Database:
             )
 
     def __enter__(self) -> Database:  # noqa: PYI034 - typing.Self is younger than Python 3.10
-        Database._contexts.append(self)
+        entered = ExitStack()
+        entered.enter_context(scheduled_by(META_SCHEDULE, self._kernel))
+        Database._contexts.append((self, entered))
         return self
 
     def __exit__(self, *error: object) -> None:
-        Database._contexts.pop()
+        Database._contexts.pop()[1].close()
+
+    def _kernel(self, tensors: Sequence[Tensor], target: Target, name: str) -> IRModule | None:
+        """What builds of Relay ask: see `compassc.relay.tuned`. A kernel that is not on record is told of, as the setting of passes
+        `use_meta_schedule_dispatch` says: with its text (2), as an error (4)."""
+        module = module_of(create_prim_func(tensors))
+        found = self.query_ir_module(module, target, name)
+        if found is None:
+            how = int(PassContext.current().config.get(DISPATCH, 0))
+            text = f"Cannot find workload: {name}" + (f"\n{module}" if how & 2 else "")
+            if how & 4:
+                raise UsageError(text, code="tuning-records", help="tune it, or leave the bit 4 of the setting out")
+            _log.warning("%s", text)
+        return found
 
     @staticmethod
     def current() -> Database | None:
         """The innermost context; None outside."""
-        return Database._contexts[-1] if Database._contexts else None
+        return Database._contexts[-1][0] if Database._contexts else None
 
     @staticmethod
     def create(kind: Any = "json", *args: Any, **options: Any) -> Database:

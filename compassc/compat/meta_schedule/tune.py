@@ -298,8 +298,3 @@ def tune_tir(
 def compile_tir(database: Database, mod: IRModule | PrimFunc, target: object) -> Schedule | None:
     """The best schedule of a module in a database; None where there is none."""
     return database.query_schedule(mod, Target.of(target), "main")
-
-
-def is_meta_schedule_enabled() -> bool:
-    """Whether models are compiled with schedules of a database: they are not."""
-    return False

@@ -147,7 +147,7 @@ class GraphExecutorFactoryModule:
         ir_mod: Any,
         target: Target,
         builder: GraphBuilder,
-        kernels: Kernels,
+        kernels: Kernels[Module],
         name: str,
         placement: Placement,
     ) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compass_runtime import graph_executor
+from compass_runtime.module import Module
 from compass_runtime.ndarray import NDArray
 from compassc.relay.backend.kernels import Kernels
 from compassc.relay.backend.storage import StaticMemoryPlan, is_view, values_of
@@ -40,7 +41,7 @@ class Made:
 class GraphBuilder:
     """The nodes of a function whose calls are fused, on planned memory. `params`: the constants by the names of their nodes."""
 
-    def __init__(self, f: Function, plan: StaticMemoryPlan, kernels: Kernels, device: int) -> None:
+    def __init__(self, f: Function, plan: StaticMemoryPlan, kernels: Kernels[Module], device: int) -> None:
         self.plan, self.kernels, self.device = plan, kernels, device
         self.nodes: list[Made] = []
         self.params: dict[str, NDArray] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -21,10 +22,10 @@ from compassc.relay.infer.errors import error
 from compassc.relay.operators import Op
 from compassc.relay.ops.declare import NoExpression
 from compassc.relay.strategy import OpImplementation, select_implementation
-from compassc.relay.tuned import knobs_of
+from compassc.relay.tuned import knobs_of, schedule_of
 from compassc.relay.types import TupleType
 from compassc.relay.visit import post_order
-from compassc.targets import Target
+from compassc.targets import Target, build, lowered
 from compassc.te.schedule.schedule import Schedule
 from compassc.te.tensor import PlaceholderOp, Tensor
 
@@ -33,12 +34,16 @@ MOST_CONSTANTS = 64
 """How many numbers of a constant are written into a kernel."""
 
 
-class Kernels:
+Made = TypeVar("Made")
+"""What is made of each kernel: for programs its module."""
+
+
+class Kernels(Generic[Made]):
     """The kernels of a program: equal functions are one kernel. `build`: the module of a function and its name."""
 
-    def __init__(self, build: Callable[[Function, str], Module], prefix: str) -> None:
+    def __init__(self, build: Callable[[Function, str], Made], prefix: str) -> None:
         self.build, self.prefix = build, prefix
-        self.modules: dict[str, Module] = {}
+        self.modules: dict[str, Made] = {}
         self._known: dict[int, list[tuple[Function, str]]] = {}
 
     def name_of(self, f: Function) -> str:
@@ -96,22 +101,35 @@ def scheduled(f: Function, target: Target) -> Scheduled:
     """The tensor expressions of a fused function, and their schedule: that of the implementation that was chosen for its most
     complex call, else the default one."""
     inputs, outputs, anchor = expressed(f, target)
+    return Scheduled(inputs, outputs, _chosen_schedule(outputs, anchor, target))
+
+
+def _chosen_schedule(outputs: Sequence[Tensor], anchor: Chosen | None, target: Target) -> Schedule:
     if anchor is not None and anchor.implementation is not None and anchor.implementation.schedule is not None:
-        return Scheduled(inputs, outputs, anchor.implementation.schedule(anchor.call.attrs, outputs, target))
+        return anchor.implementation.schedule(anchor.call.attrs, outputs, target)
     knobs = knobs_of(anchor.call, target) if anchor is not None else {}
-    return Scheduled(inputs, outputs, services.default_schedule(outputs, target, **knobs))
+    made: Schedule = services.default_schedule(outputs, target, **knobs)
+    return made
 
 
 def lower_kernel(f: Function, target: Target, name: str) -> KernelModule:
     """The module of loops of a fused function: inputs first, then results."""
-    made = scheduled(f, target)
-    return te.lower(made.schedule, made.args, name, target)
+    return lowered(*_searched(f, target, name), target, name)
 
 
 def build_kernel(f: Function, target: Target, name: str) -> Module:
     """The module of a fused function: inputs first, then results."""
-    made = scheduled(f, target)
-    return te.build(made.schedule, made.args, target, name)
+    return build(*_searched(f, target, name), target, name)
+
+
+def _searched(f: Function, target: Target, name: str) -> tuple[Schedule | KernelModule, list[Tensor]]:
+    """The schedule on record for all of a fused function, or its module there, else that of `scheduled`; and its parameters."""
+    inputs, outputs, anchor = expressed(f, target)
+    args = [*inputs, *outputs]
+    found = schedule_of(args, target, name) or _chosen_schedule(outputs, anchor, target)
+    if isinstance(found, KernelModule):
+        found = found.replace(functions=(found.entry_func.replace(name=name),), entry=name)
+    return found, args
 
 
 def expressed(f: Function, target: Target) -> tuple[list[Tensor], list[Tensor], Chosen | None]:

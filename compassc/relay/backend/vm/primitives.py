@@ -70,7 +70,7 @@ Primitive = Kernel | Reference | Reshape
 class Primitives:
     """The primitives of a program: equal functions are one. `on_npu`: whether its regions are built."""
 
-    def __init__(self, kernels: Kernels, on_npu: bool = False) -> None:
+    def __init__(self, kernels: Kernels[Module], on_npu: bool = False) -> None:
         self.kernels, self.on_npu = kernels, on_npu
         self.found: list[Primitive] = []
         self._known: dict[int, list[tuple[Function, int]]] = {}
