@@ -1,22 +1,31 @@
-"""`tvm.driver.tvmc.tune`, and `compile` with records: the kernels of a model for the host, searched by autotvm."""
+"""`tvm.driver.tvmc.tune`, and `compile` with records: the kernels of a model for the host, searched by autotvm or auto_scheduler."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from compass_core import files
 from compass_core.errors import UsageError
 from compass_core.errors.suggest import help_for
+from compassc.pass_manager.context import PassContext
 from compassc.relay import tvmc
+from compassc.relay.tuned import AUTO_SCHEDULER
 from compassc.relay.tvmc import TVMCException, TVMCModel, TVMCPackage, target_of
 
+from .auto_scheduler import dispatcher, policy
+from .auto_scheduler import record as states
+from .auto_scheduler.relay_integration import extract_tasks
+from .auto_scheduler.workload import SearchTask
 from .autotvm import callback, measure, record, tuner
 from .autotvm.contexts import ApplyHistoryBest
 from .autotvm.relay_tasks import extract_from_program
+from .autotvm.task import Task
 
+Pair = TypeVar("Pair")
 TUNERS: Mapping[str, tuple[type[tuner.Tuner], Mapping[str, Any]]] = {
     "ga": (tuner.GATuner, {"pop_size": 50}),
     "gridsearch": (tuner.GridSearchTuner, {}),
@@ -36,9 +45,15 @@ TUNERS: Mapping[str, tuple[type[tuner.Tuner], Mapping[str, Any]]] = {
 def compile(
     tvmc_model: TVMCModel, target: str, *arguments: Any, tuning_records: str | Path | None = None, **options: Any
 ) -> TVMCPackage:
-    """`compassc.relay.tvmc.compile`, whose kernels take the best of a file of records."""
-    with ApplyHistoryBest(_measured(tuning_records)) if tuning_records is not None else nullcontext():
+    """`compassc.relay.tvmc.compile`, whose kernels take the best of a file of records, of either search."""
+    if tuning_records is None:
         return tvmc.compile(tvmc_model, target, *arguments, **options)
+    if not _is_scheduled(tuning_records):
+        with ApplyHistoryBest(_measured(tuning_records)):
+            return tvmc.compile(tvmc_model, target, *arguments, **options)
+    settings = {**(options.pop("pass_context_configs", None) or {}), AUTO_SCHEDULER: True}
+    with dispatcher.ApplyHistoryBest(_scheduled(tuning_records)):
+        return tvmc.compile(tvmc_model, target, *arguments, pass_context_configs=settings, **options)
 
 
 def tune(
@@ -54,44 +69,119 @@ def tune(
     timeout: float = 10,
     repeat: int = 1,
     number: int = 10,
+    include_simple_tasks: bool = False,
+    log_estimated_latency: bool = False,
     tasks_filter: str = "all",
+    desired_layout: Sequence[str] = (),
+    desired_layout_ops: Sequence[str] = tvmc.LAYOUT_OPS,
+    mixed_precision: bool = False,
     hostname: str | None = None,
 ) -> str:
-    """Search the tasks of a model, `trials` shared out evenly, and add all measurements to the file `tuning_records`; gives its path.
+    """Search the tasks of a model, and add all measurements to the file `tuning_records`; gives its path.
 
-    `prior_records`: measurements to begin with. `tasks_filter`: `all`, or numbers and ranges of tasks, `0,3-5`.
-    TVMCException for tuners and tasks that there are not, and for what is not searched: other machines, other searches.
+    `prior_records`: measurements to begin with. `tasks_filter`: `all`, or numbers and ranges of tasks, `0,3-5`; `list` prints them, and
+    nothing is searched. `desired_layout`, `mixed_precision`: as they are for `compile`. The search is that of autotvm, whose trials are
+    shared out evenly; with `enable_autoscheduler` that of auto_scheduler, `include_simple_tasks` also of kernels without sums,
+    `log_estimated_latency` with the file total_latency.tsv in the current folder. TVMCException for tuners and tasks that there are not,
+    and for what is not searched: other machines.
     """
-    if enable_autoscheduler or hostname is not None:
-        raise TVMCException("kernels of models are searched by autotvm on this machine alone", "leave the option out")
+    if hostname is not None:
+        raise TVMCException("kernels of models are searched on this machine alone", "leave the option out")
     if tuner not in TUNERS:
         raise TVMCException(f"there is no tuner {tuner}", help_for(tuner, list(TUNERS), "tuners"))
+    module, params, chosen_target = tvmc_model.mod, tvmc_model.params, target_of(target)
+    if desired_layout or mixed_precision:
+        with PassContext(opt_level=3):
+            module = tvmc.prepared(module, desired_layout, desired_layout_ops, mixed_precision)
     try:
-        found = extract_from_program(tvmc_model.mod, tvmc_model.params, target_of(target))
+        if enable_autoscheduler:
+            found, weights = extract_tasks(module, params, chosen_target, include_simple_tasks=include_simple_tasks)
+        else:
+            found, weights = extract_from_program(module, params, chosen_target), []
     except UsageError as error:
         raise TVMCException(error.message, error.help) from None
+    path = str(tuning_records or tvmc_model.default_tuning_records_path())
+    if tasks_filter == "list":
+        print("\n".join(["Available Tasks for tuning:", *(f"  {i}. {_described(t)}" for i, t in enumerate(found))]))
+        return path
     if not found:
         raise TVMCException("no kernel of the model leaves anything to be chosen", "compile it as it is")
-    chosen = [found[i] for i in chosen_tasks(tasks_filter, len(found))]
-    path = str(tuning_records or "tuning_records.json")
-    prior = _measured(prior_records) if prior_records is not None else []
-    option = measure.measure_option(
-        measure.LocalBuilder(timeout),
-        measure.LocalRunner(timeout, number, repeat, min_repeat_ms or 0, cooldown_interval=0),
-    )
-    for task in chosen:
-        kind, settings = TUNERS[tuner]
-        made = kind(task, **settings)
-        made.load_history([pair for pair in prior if pair[0].task.workload == task.workload])
-        most = min(max(1, trials // len(chosen)), len(task.config_space))
-        made.tune(most, option, early_stopping, [callback.log_to_file(path)])
+    numbers = chosen_tasks(tasks_filter, len(found))
+    plan = {"timeout": timeout, "number": number, "repeat": repeat, "min_repeat_ms": min_repeat_ms or 0}
+    if enable_autoscheduler:
+        _schedule_tasks(
+            [found[i] for i in numbers], [weights[i] for i in numbers], path, prior_records, trials, early_stopping, plan,
+            log_estimated_latency,
+        )  # fmt: skip
+    else:
+        _tune_tasks([found[i] for i in numbers], path, prior_records, trials, early_stopping, plan, tuner)
     return path
 
 
-def _measured(path: str | Path) -> list[tuple[measure.MeasureInput, measure.MeasureResult]]:
-    """The measurements in a file. TVMCException for files that are none of records."""
+def _described(task: Any) -> str:
+    """A task in a line, of either search."""
+    return str(task) if isinstance(task, Task) else f"{task.desc} {task.workload_key}"
+
+
+def _tune_tasks(
+    tasks: Sequence[Task], path: str, prior_records: str | Path | None, trials: int, early_stopping: int | None,
+    plan: Mapping[str, Any], tuner: str,
+) -> None:  # fmt: skip
+    prior = _measured(prior_records) if prior_records is not None else []
+    option = measure.measure_option(
+        measure.LocalBuilder(plan["timeout"]), measure.LocalRunner(cooldown_interval=0, **plan)
+    )
+    kind, settings = TUNERS[tuner]
+    for task in tasks:
+        made = kind(task, **settings)
+        made.load_history([pair for pair in prior if pair[0].task.workload == task.workload])
+        most = min(max(1, trials // len(tasks)), len(task.config_space))
+        made.tune(most, option, early_stopping, [callback.log_to_file(path)])
+
+
+def _schedule_tasks(
+    tasks: Sequence[SearchTask], weights: Sequence[int], path: str, prior_records: str | Path | None, trials: int,
+    early_stopping: int | None, plan: Mapping[str, Any], told: bool,
+) -> None:  # fmt: skip
+    if trials < len(tasks):
+        raise TVMCException(f"{trials} trials are too few for {len(tasks)} tasks", "give one for each at least")
+    if prior_records is not None:
+        _scheduled(prior_records)  # what cannot be read is refused before anything is searched
+    callbacks = [policy.PrintTableInfo(), *([policy.LogEstimatedLatency("total_latency.tsv")] if told else [])]
+    log = None if prior_records is None else str(prior_records)
+    policy.TaskScheduler(tasks, weights, load_log_file=log, callbacks=callbacks).tune(
+        policy.TuningOptions(
+            trials, early_stopping, builder=states.LocalBuilder(plan["timeout"]), runner=states.LocalRunner(**plan),
+            measure_callbacks=[states.RecordToFile(path)],
+        )
+    )  # fmt: skip
+
+
+def _is_scheduled(path: str | Path) -> bool:
+    """Whether a file holds records of auto_scheduler. TVMCException for files that cannot be read."""
     try:
-        return list(record.load_from_file(path))
+        lines = [line for line in files.read_text(Path(path)).splitlines() if line.strip() and not line.startswith("#")]
+        first = json.loads(lines[0]) if lines else None
+    except OSError as error:
+        raise TVMCException(f"cannot read the records '{path}': {error.strerror}") from None
+    except ValueError:
+        return False
+    return isinstance(first, dict) and "i" in first
+
+
+def _scheduled(path: str | Path) -> list[tuple[states.MeasureInput, states.MeasureResult]]:
+    """The measurements of auto_scheduler in a file. TVMCException for files that are none of records."""
+    return _read(path, states.load_records)
+
+
+def _measured(path: str | Path) -> list[tuple[measure.MeasureInput, measure.MeasureResult]]:
+    """The measurements of autotvm in a file. TVMCException for files that are none of records."""
+    return _read(path, record.load_from_file)
+
+
+def _read(path: str | Path, load: Callable[[str], Iterable[Pair]]) -> list[Pair]:
+    try:
+        return list(load(str(path)))
     except OSError as error:
         raise TVMCException(f"cannot read the records '{path}': {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:

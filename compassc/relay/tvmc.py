@@ -22,11 +22,13 @@ from compass_core import files
 from compass_core.errors import CompassError
 from compass_core.errors.suggest import help_for
 from compass_core.reading import arrays
+from compass_runtime.debug_executor import GraphModuleDebug
 from compass_runtime.devices import Device, cpu, cuda
 from compass_runtime.graph_executor import GraphExecutor, GraphModule
 from compass_runtime.module import HostModule, pack, unpack
 from compass_runtime.ndarray import NDArray
 from compass_runtime.param_dict import load_param_dict, save_param_dict
+from compass_runtime.profile.calls import Report
 from compass_runtime.timing import BenchmarkResult, Plan, measure
 from compassc.pass_manager.context import PassContext, Sequential
 from compassc.relay import transform
@@ -38,7 +40,9 @@ from compassc.relay.types import Any as Open
 from compassc.targets import Target
 
 LIBRARY, GRAPH, PARAMS = "mod.so", "mod.json", "mod.params"
-PACKAGE = "module.tar"
+PACKAGE, RECORDS = "module.tar", "tuning_records.json"
+LAYOUT_OPS = ("nn.conv2d", "nn.conv2d_transpose", "qnn.conv2d")
+"""The operators whose layouts are changed where none are named."""
 FORMATS: dict[str, tuple[str, ...]] = {"onnx": (".onnx",), "pytorch": (".pt2",), "relay": (".relay", ".rly", ".txt")}
 """The formats of models, with the ends of their files' names."""
 DEVICES: dict[str, Callable[[], Device]] = {"cpu": cpu, "cuda": cuda}
@@ -112,6 +116,10 @@ class TVMCModel:
         """Where a package goes that is given no place."""
         return PACKAGE
 
+    def default_tuning_records_path(self) -> str:
+        """Where records of searches go that are given no place."""
+        return RECORDS
+
     def export_package(self, executor_factory: GraphExecutorFactoryModule, package_path: str | None = None) -> str:
         """Write the package of what was built; gives its path."""
         library = HostModule()
@@ -154,7 +162,14 @@ class TVMCPackage:
 
     def executor(self, device: Device) -> GraphModule:
         """What runs it."""
-        return GraphModule(GraphExecutor(self.graph, self.library, [device], load_param_dict(self.params)))
+        return GraphModule(self._graph(device))
+
+    def debugger(self, device: Device) -> GraphModuleDebug:
+        """What runs it kernel by kernel."""
+        return GraphModuleDebug(self._graph(device), device, self.graph, "prof")
+
+    def _graph(self, device: Device) -> GraphExecutor:
+        return GraphExecutor(self.graph, self.library, [device], load_param_dict(self.params))
 
 
 def _members(data: bytes, where: str) -> dict[str, bytes]:
@@ -178,10 +193,11 @@ def _members(data: bytes, where: str) -> dict[str, bytes]:
 
 @dataclass(frozen=True)
 class TVMCResult:
-    """Outputs by name (`output_0`, ...), and the times of runs, where they were measured."""
+    """Outputs by name (`output_0`, ...), the times of runs and what each kernel takes, where they were measured."""
 
     outputs: dict[str, Array[np.generic]]
     times: BenchmarkResult | None = None
+    report: Report | None = None
 
     def format_times(self) -> str:
         """A table of the times in milliseconds."""
@@ -229,7 +245,7 @@ def compile(
     pass_context_configs: Mapping[str, object] | None = None,
     mod_name: str = "default",
     desired_layout: Sequence[str] = (),
-    desired_layout_ops: Sequence[str] = ("nn.conv2d", "nn.conv2d_transpose", "qnn.conv2d"),
+    desired_layout_ops: Sequence[str] = LAYOUT_OPS,
     mixed_precision: bool = False,
 ) -> TVMCPackage:
     """Build a model for a target and write its package.
@@ -241,7 +257,7 @@ def compile(
     if unknown := [kind for kind in dump_code if kind != "relay"]:
         raise TVMCException(f"there is no text of the kind {unknown[0]}", "kinds are relay")
     with PassContext(opt_level=opt_level, disabled_pass=list(disabled_pass), config=dict(pass_context_configs or {})):
-        module = _prepared(tvmc_model.mod, desired_layout, desired_layout_ops, mixed_precision)
+        module = prepared(tvmc_model.mod, desired_layout, desired_layout_ops, mixed_precision)
         built = build(module, chosen, params=tvmc_model.params, mod_name=mod_name)
         if dump_code:
             text = lowered(module, chosen, mod_name).module.astext()
@@ -252,7 +268,7 @@ def compile(
     return TVMCPackage(tvmc_model.export_package(built, path))
 
 
-def _prepared(module: IRModule, layouts: Sequence[str], ops: Sequence[str], mixed: bool) -> IRModule:
+def prepared(module: IRModule, layouts: Sequence[str], ops: Sequence[str], mixed: bool) -> IRModule:
     """The module in other layouts and types."""
     passes = [transform.InferType()]
     if layouts:
@@ -280,10 +296,11 @@ def run(
     benchmark: bool = False,
     repeat: int = 10,
     number: int = 10,
+    profile: bool = False,
     end_to_end: bool = False,
 ) -> TVMCResult:
     """Run a package. Inputs that are not given are filled (`generate_tensor_data`); with `benchmark` runs are measured, with
-    `end_to_end` inputs are copied in each."""
+    `end_to_end` inputs are copied in each; with `profile` each kernel is measured by itself (`report`)."""
     if device not in DEVICES:
         raise TVMCException(f"there is no device {device}", help_for(device, list(DEVICES), "devices"))
     graph = tvmc_package.executor(DEVICES[device]())
@@ -301,7 +318,8 @@ def run(
     graph.run(**given)
     times = measure(once, Plan(number, repeat)) if benchmark else None
     outputs = {f"output_{i}": np.array(graph.get_output(i).numpy()) for i in range(graph.get_num_outputs())}
-    return TVMCResult(outputs, times)
+    report = tvmc_package.debugger(DEVICES[device]()).profile(**given) if profile else None
+    return TVMCResult(outputs, times, report)
 
 
 def get_top_results(result: TVMCResult, max_results: int) -> Array[np.generic]:

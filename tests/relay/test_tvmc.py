@@ -121,17 +121,40 @@ def test_layouts_and_targets(folder, tmp_path):
         assert result.times is not None and len(result.times.results) == 2
 
 
-def test_records_of_hosts_are_searched_and_taken(tmp_path):
+def weighted(folder: Path) -> tuple[Path, np.ndarray, np.ndarray]:
+    """A file of a model with one product, an input and the output."""
     x, w = relay.var("x", shape=(4, 16)), relay.const(np.arange(512, dtype="float32").reshape(32, 16) / 512)
-    model, records = tmp_path / "net.relay", str(tmp_path / "net.log")
+    model = folder / "weighted.relay"
     model.write_text(InferType()(IRModule.from_expr(relay.Function([x], built("nn.dense", x, w)))).astext())
-    compassc("tune", str(model), "-o", records, "--trials", "2")
-    (record,) = {tuple(json.loads(line)["input"][:2]) for line in Path(records).read_text().splitlines()}
-    assert record == ("llvm -keys=cpu", "nn.dense")
-    compassc("compile", str(model), "-o", str(tmp_path / "tuned.tar"), "--tuning-records", records)
     given = np.ones((4, 16), "float32")
+    return model, given, given @ w.array.T
+
+
+@pytest.mark.parametrize("search", [(), ("--enable-autoscheduler", "--number", "1")], ids=["autotvm", "auto_scheduler"])
+def test_records_of_hosts_are_searched_and_taken(tmp_path, search, caplog):
+    model, given, wanted = weighted(tmp_path)
+    records = str(tmp_path / "net.log")
+    shown = compassc("tune", str(model), "-o", records, "--tasks", "list", *search)
+    assert shown.startswith("Available Tasks for tuning:\n  0. ") and "dense" in shown
+    assert not Path(records).exists()
+    compassc("tune", str(model), "-o", records, "--trials", "2", *search)
+    lines = list(map(json.loads, Path(records).read_text().splitlines()))
+    tasks = {tuple(line["i"][0][:2]) if search else tuple(line["input"][1::-1]) for line in lines}
+    ((task, target),) = tasks
+    assert target == "llvm -keys=cpu" and len(lines) == 2 and ("dense" in task) != bool(search)
+    compassc("compile", str(model), "-o", str(tmp_path / "tuned.tar"), "--tuning-records", records)
+    assert not caplog.records, "the kernel is on record"
     result = tvmc.run(tvmc.TVMCPackage(tmp_path / "tuned.tar"), inputs={"x": given})
-    np.testing.assert_allclose(result.outputs["output_0"], given @ w.array.T, rtol=1e-5)
+    np.testing.assert_allclose(result.outputs["output_0"], wanted, rtol=1e-5)
+
+
+def test_kernels_are_measured_one_by_one(tmp_path):
+    model, given, wanted = weighted(tmp_path)
+    compassc("compile", str(model), "-o", str(tmp_path / "net.tar"))
+    assert "fused_nn_" in compassc("run", str(tmp_path / "net.tar"), "--profile")
+    result = tvmc.run(tvmc.TVMCPackage(tmp_path / "net.tar"), inputs={"x": given}, profile=True)
+    np.testing.assert_allclose(result.outputs["output_0"], wanted, rtol=1e-5)
+    assert result.report is not None and len(result.report.calls) >= 1
 
 
 def test_what_cannot_be_used_is_refused(folder, tmp_path):
@@ -147,6 +170,16 @@ def test_what_cannot_be_used_is_refused(folder, tmp_path):
         ("compile", str(folder / "net.relay"), "--target", "llvm, llvm, c"): "3 targets are given",
         ("compile", str(folder / "net.relay"), "--tuning-records", str(folder / "net.relay")): "holds no records",
         ("tune", str(folder / "net.relay"), "-o", str(tmp_path / "r")): "leaves anything to be chosen",
+        (
+            "tune",
+            str(folder / "net.relay"),
+            "--target",
+            "X2_1204",
+            "--tuner",
+            "ga",
+            "-o",
+            str(tmp_path / "r"),
+        ): "is an NPU",
         ("tune", str(folder / "net.relay"), "--target", "cuda", "-o", str(tmp_path / "r")): "have no tasks",
         ("tune", str(folder / "net.relay"), "--parallel", "2", "-o", str(tmp_path / "r")): "one by one",
     }

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from compass_core.errors import UsageError
 from compassc import services
@@ -55,6 +56,11 @@ model_options = options.chain(
         "--input-shapes", "shapes", callback=_shapes, metavar="'a:[1,3,8,8]'", help="Shapes of inputs by name."
     ),
 )
+layout_options = options.chain(
+    click.option("--desired-layout", multiple=True, metavar="NCHW|NHWC:HWIO", help="A layout of data (and weights)."),
+    click.option("--desired-layout-ops", callback=_words, default="", metavar="A,B", help="The operators in it."),
+    click.option("--mixed-precision", is_flag=True, help="Compute in float16 where that is usual."),
+)
 
 
 @click.group(epilog=options.example(EXAMPLE))
@@ -70,9 +76,7 @@ def command() -> None:
 @click.option("--module-name", default="default", metavar="NAME", help="The name that kernels begin with.")
 @click.option("--disabled-pass", callback=_words, default="", metavar="A,B", help="Passes to leave out.")
 @click.option("--pass-config", callback=_configs, multiple=True, metavar="NAME=VALUE", help="A setting. Repeatable.")
-@click.option("--desired-layout", multiple=True, metavar="NCHW|NHWC:HWIO", help="A layout of data (and weights).")
-@click.option("--desired-layout-ops", callback=_words, default="", metavar="A,B", help="The operators in it.")
-@click.option("--mixed-precision", is_flag=True, help="Compute in float16 where that is usual.")
+@layout_options
 @click.option("--dump-code", callback=_words, default="", metavar="relay", help="Write the optimised program, too.")
 @click.option("--dump-offloads", default="", metavar="FILE|-", help="Tell which operator runs where.")
 @click.option("--tuning-records", type=options.INPUT, metavar="FILE", help="Kernels of the host by records of tune.")
@@ -116,6 +120,7 @@ def compile_(
 @click.option("--repeat", type=click.IntRange(1), default=1, metavar="N", help="Groups of runs that are measured.")
 @click.option("--number", type=click.IntRange(1), default=1, metavar="N", help="Runs of a group.")
 @click.option("--end-to-end", is_flag=True, help="Copy inputs in each run.")
+@click.option("--profile", is_flag=True, help="Measure each kernel by itself, and print what it takes.")
 @options.talk_options
 @click.pass_obj
 def run(
@@ -138,8 +143,31 @@ def run(
         console.made(outputs)
     if print_time:
         artifact(f"{result.format_times()}\n")
+    if result.report is not None:
+        artifact(f"{result.report.table()}\n")
     if print_top is not None:
         artifact(f"{tvmc.get_top_results(result, print_top)}\n")
+
+
+host_options = options.chain(
+    layout_options,
+    click.option(
+        "--tasks", "tasks_filter", default="all", metavar="0,2-3|list", help="Tasks to search; list prints them."
+    ),
+    click.option(
+        "--tuner", default="xgb", show_default=True, metavar="T", help="ga, gridsearch, random, xgb, xgb_rank, ..."
+    ),
+    click.option("--number", type=click.IntRange(1), default=10, metavar="N", help="Runs of a group."),
+    click.option("--repeat", type=click.IntRange(1), default=1, metavar="N", help="Groups of runs of a candidate."),
+    click.option("--min-repeat-ms", type=click.FloatRange(0), metavar="MS", help="The least time of a group."),
+    click.option(
+        "--tuning-records", "prior_records", type=options.INPUT, metavar="FILE", help="Records to begin with."
+    ),
+    click.option("--enable-autoscheduler", is_flag=True, help="Search loops of whole kernels."),
+    click.option("--include-simple-tasks", is_flag=True, help="Also those of kernels without sums."),
+    click.option("--log-estimated-latency", is_flag=True, help="Write total_latency.tsv."),
+)
+"""What searches for kernels of hosts alone take."""
 
 
 @command.command("tune", epilog=options.example("compassc tvmc tune model.onnx --target X2_1204 -o records.jsonl"))
@@ -151,6 +179,7 @@ def run(
 @click.option("--early-stopping", type=click.IntRange(1), metavar="N", help="End after N trials that are not better.")
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), default=10.0, metavar="S", help="Limit of a run.")
 @click.option("--parallel", type=click.IntRange(1), default=1, metavar="N", help="Processes that measure.")
+@host_options
 @options.talk_options
 @click.pass_context
 def tune(
@@ -164,20 +193,31 @@ def tune(
     early_stopping: int | None,
     timeout: float,
     parallel: int,
+    **given: object,
 ) -> None:
-    """Search the best programs for the layers of a model (compassc tune), or for a host's kernels of it."""
+    """Search the best programs for the layers of a model (compassc tune), or for a host's kernels of it.
+
+    Options from --desired-layout on are for kernels of a host.
+    """
     from compassc.cli.commands.tune import command as search
     from compassc.relay.tvmc import TVMCException, load, target_of
     from compassc.targets.target import NPU
 
     chosen = target_of(target)
+    of_host = {n: v for n, v in given.items() if ctx.get_parameter_source(n) is not ParameterSource.DEFAULT}
     if chosen.kind.name != NPU:
         if parallel != 1:
             raise TVMCException("kernels of a host are measured one by one", "leave --parallel out")
-        limits = {"trials": trials, "early_stopping": early_stopping, "timeout": timeout}
+        limits = {"trials": trials, "early_stopping": early_stopping, "timeout": timeout, **of_host}
         services.tune_program(load(source, model_format, shapes), target, str(output), **limits)
-        ctx.obj.made(output)
+        if given["tasks_filter"] != "list":
+            ctx.obj.made(output)
         return
+    if of_host:
+        raise TVMCException(
+            f"{', '.join(sorted(of_host))}: options of searches for kernels of a host, and {target} is an NPU",
+            "leave them out; compassc tune has more options for NPUs",
+        )
     if any(not isinstance(n, int) for shape in shapes.values() for n in shape):
         raise TVMCException("an extent is open", "give all of them in --input-shapes")
     ctx.invoke(
