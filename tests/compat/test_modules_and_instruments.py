@@ -92,7 +92,7 @@ def test_settings_are_named_with_their_types():
     assert configs["tir.disable_vectorize"] == {"type": "bool", "default": False}
     for name, config in configs.items():
         PassContext(config={name: config["default"]})
-        with pytest.raises(TypeError, match=f"'{name}' is a {config['type']}, got a str"):
+        with pytest.raises(TypeError, match=f"'{name}' is a {config['type']}, got a bytes"):
             PassContext(config={name: "x"})
     with pytest.raises(AttributeError, match="no setting 'tir.unroll'") as caught:
         PassContext(config={"tir.unroll": {}})

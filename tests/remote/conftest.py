@@ -52,3 +52,9 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("kernel")
     return BuildManager("X2_1204", output_dir=str(folder)).build(add).path
+
+
+@pytest.fixture
+def own(start: Callable[[Quota], rpc.Server]) -> Iterator[rpc.Server]:
+    with start(Quota(sessions=2)) as made:
+        yield made

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -135,3 +136,31 @@ class BoardServer:
 
     def __exit__(self, *_: object) -> None:
         self.terminate()
+
+
+def works(server: rpc.Server) -> None:
+    """The server still serves."""
+    with rpc.connect(server.host, server.port) as session:
+        assert session.get_function("rpc.test.addone")(1) == 2
+
+
+def tokens(path: Path, *lines: str) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines))
+    path.chmod(0o600)
+    return path
+
+
+def slow(session: rpc.Session, seconds: float) -> None:
+    """A call that the server stops after so long."""
+    session.call("server.wait", [PATIENCE], seconds, PATIENCE)
+
+
+def processes(server: rpc.Server) -> set[int]:
+    """The children of a server."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            rest = path.read_text().rpartition(")")[2]
+            if int(rest.split()[1]) == server.proc.pid:
+                found.add(int(path.parent.name))
+    return found

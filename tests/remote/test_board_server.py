@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import test_ends_of_sessions
 import test_hostile_peers
+import test_limits_of_sessions
 import test_remote_runs
 import test_sessions
 import test_waiting_clients
@@ -17,7 +19,6 @@ from elftools.elf.elffile import ELFFile
 from remote_kernels import add
 from remote_peers import SMALL, BoardServer, board_folder, eventually, flooding_driver, known
 from test_drivers import floods
-from test_hostile_peers import own
 from test_remote_runs import ex, operands
 from test_waiting_clients import full
 
@@ -29,7 +30,7 @@ from compass_runtime.rpc.wire import Kind
 from compassc.driver.build import Request, run_build
 from compassc.dsl import BuildManager
 
-__all__ = ["ex", "full", "own"]  # fixtures
+__all__ = ["ex", "full"]  # fixtures
 
 SHARED = {
     test_sessions: """values_go_there_and_back arrays_are_the_same_byte_by_byte large_arrays_go_in_pieces files
@@ -37,14 +38,15 @@ SHARED = {
         a_fault_of_a_kernel_is_told_and_the_session_goes_on what_nobody_has_any_more_is_given_back after_its_end
         the_last_object_keeps_the_session""",
     test_remote_runs: """an_executor_runs_there what_it_prints_and_its_times a_model_runs_there""",
-    test_hostile_peers: """a_wrong_token_is_refused a_recorded_proof_is_worth_nothing
-        another_version_is_named_on_both_sides a_wrong_key what_a_known_client_asks_for_does_not_end_the_server strangers_with_damaged_greetings
+    test_hostile_peers: """a_wrong_token_is_refused a_recorded_proof_is_worth_nothing another_version_is_named_on_both_sides a_wrong_key
+        what_a_known_client_asks_for_does_not_end_the_server strangers_with_damaged_greetings
         a_stranger_who_says_nothing_is_sent_away damaged_messages_end_the_session_and_no_other
-        calls_of_what_is_not_there_are_answered_with_errors names_that_leave_the_folder files_have_a_limit folders_have_a_limit
-        what_a_view_holds_counts programs_share_few_devices answers_that_are_too_large_for_a_message
-        a_damaged_program_is_refused a_call_that_takes_too_long_is_stopped a_call_can_be_cancelled a_session_has_an_end
-        a_session_of_which_nothing_is_asked_ends a_slow_writer_and_a_slow_reader_lose_their_sessions
-        a_client_that_dies_leaves_nothing a_client_that_dies_ends_the_call_that_runs_for_it
+        calls_of_what_is_not_there_are_answered_with_errors names_that_leave_the_folder""",
+    test_limits_of_sessions: """files_have_a_limit folders_have_a_limit what_a_view_holds_counts programs_share_few_devices
+        answers_that_are_too_large_for_a_message a_damaged_program_is_refused a_call_that_takes_too_long_is_stopped
+        a_call_can_be_cancelled a_session_has_an_end a_session_of_which_nothing_is_asked_ends
+        a_slow_writer_and_a_slow_reader_lose_their_sessions""",
+    test_ends_of_sessions: """a_client_that_dies_leaves_nothing a_client_that_dies_ends_the_call_that_runs_for_it
         a_session_whose_process_dies_tells_its_client_and_no_other a_server_that_dies_takes_its_sessions_along
         a_stopped_server_does_not_hold_its_client_for_ever more_clients_than_sessions_wait_for_their_turn
         two_hundred_sessions_at_once a_flood_of_strangers""",

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import test_hostile_peers
+import test_limits_of_sessions
 import test_remote_runs
 import test_sessions
-from remote_peers import PORTS, SMALL, eventually, flooding_driver
-from test_hostile_peers import processes
+from remote_peers import PORTS, SMALL, eventually, flooding_driver, processes
 from test_remote_runs import ex
 
 from compass_runtime import rpc
@@ -27,7 +26,7 @@ __all__ = ["ex"]  # a fixture
 SHARED = {
     test_sessions: "a_kernel_runs_there a_fault_of_a_kernel_is_told_and_the_session_goes_on exported_modules_and_their_imports",
     test_remote_runs: "an_executor_runs_there what_it_prints_and_its_times errors_of_arguments_are_those_of_runs_here a_model_runs_there",
-    test_hostile_peers: "a_damaged_program_is_refused a_call_that_takes_too_long_is_stopped",
+    test_limits_of_sessions: """a_damaged_program_is_refused a_call_that_takes_too_long_is_stopped""",
 }
 for _module, _names in SHARED.items():
     globals().update({f"test_{name}": getattr(_module, f"test_{name}") for name in _names.split()})

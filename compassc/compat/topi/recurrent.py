@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from ... import te
 from ...ir.errors import ExpressionError
@@ -24,6 +25,45 @@ def _by(x: Tensor, weight: Tensor, name: str) -> Tensor:
     return te.compute((steps, batch, outputs), lambda t, b, o: te.sum(x[t, b, k] * weight[o, k], axis=k), name=name)
 
 
+@dataclass(frozen=True)
+class _Cells:
+    """The sums that reach the gates of a layer, and what a step makes of the states before it."""
+
+    inputs: Tensor
+    recurrent: Tensor
+    biases: Sequence[Tensor]
+    places: Mapping[str, int]
+    """Where the outputs of each gate begin."""
+    peepholes: Mapping[str, Tensor | None]
+    acts: tuple[Activation, Activation, Activation]
+    reverse: bool
+
+    def gate(self, name: str, t: te.Var, b: te.Var, d: te.Var, state: Expr) -> Expr:
+        """The sum of a gate for a cell in the step `t`, from 1; `state` is what its peephole sees."""
+        o, steps = self.places[name] + d, numbers(self.inputs, "lstm")[0]
+        found = self.inputs[steps - t if self.reverse else t - 1, b, o] + self.recurrent[t, b, o]
+        for bias in self.biases:
+            found = found + bias[o]
+        peephole = self.peepholes.get(name)
+        return found if peephole is None else found + peephole[d] * state
+
+    def cell(self, c: Tensor) -> Callable[[te.Var, te.Var, te.Var], Expr]:
+        """The next states of cells, of those in `c`."""
+        f_act, g_act, _ = self.acts
+
+        def element(t: te.Var, b: te.Var, d: te.Var) -> Expr:
+            before = c[t - 1, b, d]
+            forget, take = (f_act(self.gate(n, t, b, d, before)) for n in "FI")
+            return forget * before + take * g_act(self.gate("G", t, b, d, before))
+
+        return element
+
+    def hidden(self, c: Tensor) -> Callable[[te.Var, te.Var, te.Var], Expr]:
+        """The next hidden states, of the next states of cells."""
+        f_act, _, h_act = self.acts
+        return lambda t, b, d: f_act(self.gate("O", t, b, d, c[t, b, d])) * h_act(c[t, b, d])
+
+
 def lstm(
     Xs: Tensor, Wi: Tensor, Wh: Tensor, Bi: Tensor | None = None, Bh: Tensor | None = None, h_init: Tensor | None = None,
     c_init: Tensor | None = None, proj: Tensor | None = None, p_i: Tensor | None = None, p_f: Tensor | None = None, p_o: Tensor | None = None,
@@ -38,53 +78,36 @@ def lstm(
     if sorted(weight_layout) != sorted(_GATES):
         raise ExpressionError(f"lstm has no order of gates '{weight_layout}'", "the letters I, F, G, O in any order")
     (steps, batch, _), cells = numbers(Xs, "lstm"), numbers(Wh, "lstm")[0] // 4
-    hidden = numbers(proj, "lstm")[0] if proj is not None else cells
-    kind, at = str(Xs.dtype), {gate: weight_layout.index(gate) * cells for gate in _GATES}
-    inputs = _by(Xs, Wi, "T_inputs")
-
-    def first(given: Tensor | None, width: int, name: str) -> Tensor:
-        return te.compute(
-            (1, batch, width), lambda t, b, d: te.const(0, kind) if given is None else given[b, d], name=name
-        )
-
+    hidden, kind = numbers(proj, "lstm")[0] if proj is not None else cells, str(Xs.dtype)
     h = te.placeholder((steps + 1, batch, hidden), kind, name="h")
     c = te.placeholder((steps + 1, batch, cells), kind, name="c")
     k = te.reduce_axis((0, hidden), name="k")
     recurrent: Tensor = te.compute(
         (steps + 1, batch, 4 * cells), lambda t, b, o: te.sum(h[t - 1, b, k] * Wh[o, k], axis=k), name="T_recurrent"
     )
-
-    def gate(name: str, t: te.Var, b: te.Var, d: te.Var) -> Expr:
-        o = at[name] + d
-        found = inputs[steps - t if reverse else t - 1, b, o] + recurrent[t, b, o]
-        for bias in (Bi, Bh):
-            found = found if bias is None else found + bias[o]
-        return found
-
-    def peeped(given: Expr, peephole: Tensor | None, state: Expr, d: te.Var) -> Expr:
-        return given if peephole is None else given + peephole[d] * state
-
-    def cell(t: te.Var, b: te.Var, d: te.Var) -> Expr:
-        before = c[t - 1, b, d]
-        forget, take = (f_act(peeped(gate(n, t, b, d), p, before, d)) for n, p in (("F", p_f), ("I", p_i)))
-        return forget * before + take * g_act(gate("G", t, b, d))
-
-    next_c: Tensor = te.compute((steps + 1, batch, cells), cell, name="T_cell")
-    next_h: Tensor = te.compute(
-        (steps + 1, batch, cells),
-        lambda t, b, d: f_act(peeped(gate("O", t, b, d), p_o, next_c[t, b, d], d)) * h_act(next_c[t, b, d]),
-        name="T_hidden",
-    )
+    step = _Cells(
+        _by(Xs, Wi, "T_inputs"), recurrent, [bias for bias in (Bi, Bh) if bias is not None],
+        {gate: weight_layout.index(gate) * cells for gate in _GATES}, {"I": p_i, "F": p_f, "O": p_o},
+        (f_act, g_act, h_act), reverse,
+    )  # fmt: skip
+    next_c: Tensor = te.compute((steps + 1, batch, cells), step.cell(c), name="T_cell")
+    next_h: Tensor = te.compute((steps + 1, batch, cells), step.hidden(next_c), name="T_hidden")
     if proj is not None:
         j, whole = te.reduce_axis((0, cells), name="j"), next_h
         next_h = te.compute(
             (steps + 1, batch, hidden), lambda t, b, d: te.sum(whole[t, b, j] * proj[d, j], axis=j), name="T_projected"
         )
-    made = te.scan(
-        [first(h_init, hidden, "h_init"), first(c_init, cells, "c_init")], [next_h, next_c], [h, c], name="lstm"
-    )
+    first = [_first(h_init, (1, batch, hidden), kind, "h_init"), _first(c_init, (1, batch, cells), kind, "c_init")]
+    made = te.scan(first, [next_h, next_c], [h, c], name="lstm")
+    return _later(made[0], "hidden_states"), _later(made[1], "cell_states")
 
-    def later(states: Tensor, width: int, name: str) -> Tensor:
-        return te.compute((steps, batch, width), lambda t, b, d: states[t + 1, b, d], name=name)
 
-    return later(made[0], hidden, "hidden_states"), later(made[1], cells, "cell_states")
+def _first(given: Tensor | None, shape: tuple[int, int, int], kind: str, name: str) -> Tensor:
+    """The states before the first step: those that are given, or zeros."""
+    return te.compute(shape, lambda t, b, d: te.const(0, kind) if given is None else given[b, d], name=name)
+
+
+def _later(states: Tensor, name: str) -> Tensor:
+    """The states after each step."""
+    steps, batch, width = numbers(states, "lstm")
+    return te.compute((steps - 1, batch, width), lambda t, b, d: states[t + 1, b, d], name=name)
