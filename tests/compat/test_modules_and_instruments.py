@@ -93,7 +93,7 @@ def test_settings_are_named_with_their_types():
     for name, config in configs.items():
         PassContext(config={name: config["default"]})
         with pytest.raises(TypeError, match=f"'{name}' is a {config['type']}, got a bytes"):
-            PassContext(config={name: "x"})
+            PassContext(config={name: b"x"})
     with pytest.raises(AttributeError, match="no setting 'tir.unroll'") as caught:
         PassContext(config={"tir.unroll": {}})
     assert caught.value.help
