@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,17 +15,17 @@ from compass_core.errors import UsageError
 from compass_core.errors.suggest import help_for
 from compassc.pass_manager.context import PassContext
 from compassc.relay import tvmc
+from compassc.relay.module import IRModule
 from compassc.relay.tuned import AUTO_SCHEDULER
 from compassc.relay.tvmc import TVMCException, TVMCModel, TVMCPackage, target_of
+from compassc.targets import Target
 
 from .auto_scheduler import dispatcher, policy
 from .auto_scheduler import record as states
 from .auto_scheduler.relay_integration import extract_tasks
-from .auto_scheduler.workload import SearchTask
 from .autotvm import callback, measure, record, tuner
 from .autotvm.contexts import ApplyHistoryBest
 from .autotvm.relay_tasks import extract_from_program
-from .autotvm.task import Task
 
 Pair = TypeVar("Pair")
 TUNERS: Mapping[str, tuple[type[tuner.Tuner], Mapping[str, Any]]] = {
@@ -43,17 +45,22 @@ TUNERS: Mapping[str, tuple[type[tuner.Tuner], Mapping[str, Any]]] = {
 
 
 def compile(
-    tvmc_model: TVMCModel, target: str, *arguments: Any, tuning_records: str | Path | None = None, **options: Any
+    tvmc_model: TVMCModel,
+    target: str,
+    *arguments: Any,
+    tuning_records: str | Path | None = None,
+    pass_context_configs: Mapping[str, object] | None = None,
+    **options: Any,
 ) -> TVMCPackage:
     """`compassc.relay.tvmc.compile`, whose kernels take the best of a file of records, of either search."""
-    if tuning_records is None:
-        return tvmc.compile(tvmc_model, target, *arguments, **options)
-    if not _is_scheduled(tuning_records):
-        with ApplyHistoryBest(_measured(tuning_records)):
-            return tvmc.compile(tvmc_model, target, *arguments, **options)
-    settings = {**(options.pop("pass_context_configs", None) or {}), AUTO_SCHEDULER: True}
-    with dispatcher.ApplyHistoryBest(_scheduled(tuning_records)):
-        return tvmc.compile(tvmc_model, target, *arguments, pass_context_configs=settings, **options)
+    configs: Mapping[str, object] = pass_context_configs or {}
+    records: AbstractContextManager[object] = nullcontext()
+    if tuning_records is not None and _is_scheduled(tuning_records):
+        records, configs = dispatcher.ApplyHistoryBest(_scheduled(tuning_records)), {**configs, AUTO_SCHEDULER: True}
+    elif tuning_records is not None:
+        records = ApplyHistoryBest(_measured(tuning_records))
+    with records:
+        return tvmc.compile(tvmc_model, target, *arguments, **{"pass_context_configs": configs, **options})
 
 
 def tune(
@@ -89,72 +96,84 @@ def tune(
         raise TVMCException("kernels of models are searched on this machine alone", "leave the option out")
     if tuner not in TUNERS:
         raise TVMCException(f"there is no tuner {tuner}", help_for(tuner, list(TUNERS), "tuners"))
-    module, params, chosen_target = tvmc_model.mod, tvmc_model.params, target_of(target)
+    module, chosen_target = tvmc_model.mod, target_of(target)
     if desired_layout or mixed_precision:
         with PassContext(opt_level=3):
             module = tvmc.prepared(module, desired_layout, desired_layout_ops, mixed_precision)
+    plan = {"timeout": timeout, "number": number, "repeat": repeat, "min_repeat_ms": min_repeat_ms or 0}
+    given = _Given(prior_records, trials, early_stopping, plan, tuner, include_simple_tasks, log_estimated_latency)
     try:
-        if enable_autoscheduler:
-            found, weights = extract_tasks(module, params, chosen_target, include_simple_tasks=include_simple_tasks)
-        else:
-            found, weights = extract_from_program(module, params, chosen_target), []
+        found, search = (_loops if enable_autoscheduler else _knobs)(module, tvmc_model.params, chosen_target, given)
     except UsageError as error:
         raise TVMCException(error.message, error.help) from None
     path = str(tuning_records or tvmc_model.default_tuning_records_path())
     if tasks_filter == "list":
-        print("\n".join(["Available Tasks for tuning:", *(f"  {i}. {_described(t)}" for i, t in enumerate(found))]))
+        print("\n".join(["Available Tasks for tuning:", *(f"  {i}. {text}" for i, text in enumerate(found))]))
         return path
     if not found:
         raise TVMCException("no kernel of the model leaves anything to be chosen", "compile it as it is")
-    numbers = chosen_tasks(tasks_filter, len(found))
-    plan = {"timeout": timeout, "number": number, "repeat": repeat, "min_repeat_ms": min_repeat_ms or 0}
-    if enable_autoscheduler:
-        _schedule_tasks(
-            [found[i] for i in numbers], [weights[i] for i in numbers], path, prior_records, trials, early_stopping, plan,
-            log_estimated_latency,
-        )  # fmt: skip
-    else:
-        _tune_tasks([found[i] for i in numbers], path, prior_records, trials, early_stopping, plan, tuner)
+    search(chosen_tasks(tasks_filter, len(found)), path)
     return path
 
 
-def _described(task: Any) -> str:
-    """A task in a line, of either search."""
-    return str(task) if isinstance(task, Task) else f"{task.desc} {task.workload_key}"
+@dataclass(frozen=True)
+class _Given:
+    """What a search is told: measurements to begin with, how many to make, how long, and what is its own."""
+
+    prior: str | Path | None
+    trials: int
+    early_stopping: int | None
+    plan: Mapping[str, Any]
+    tuner: str
+    simple: bool
+    told: bool
 
 
-def _tune_tasks(
-    tasks: Sequence[Task], path: str, prior_records: str | Path | None, trials: int, early_stopping: int | None,
-    plan: Mapping[str, Any], tuner: str,
-) -> None:  # fmt: skip
-    prior = _measured(prior_records) if prior_records is not None else []
-    option = measure.measure_option(
-        measure.LocalBuilder(plan["timeout"]), measure.LocalRunner(cooldown_interval=0, **plan)
-    )
-    kind, settings = TUNERS[tuner]
-    for task in tasks:
-        made = kind(task, **settings)
-        made.load_history([pair for pair in prior if pair[0].task.workload == task.workload])
-        most = min(max(1, trials // len(tasks)), len(task.config_space))
-        made.tune(most, option, early_stopping, [callback.log_to_file(path)])
+Search = tuple[Sequence[str], Callable[[Sequence[int], str], None]]
+"""The tasks of a model in words, and what searches some of them, by number, and adds measurements to a file."""
 
 
-def _schedule_tasks(
-    tasks: Sequence[SearchTask], weights: Sequence[int], path: str, prior_records: str | Path | None, trials: int,
-    early_stopping: int | None, plan: Mapping[str, Any], told: bool,
-) -> None:  # fmt: skip
-    if trials < len(tasks):
-        raise TVMCException(f"{trials} trials are too few for {len(tasks)} tasks", "give one for each at least")
-    if prior_records is not None:
-        _scheduled(prior_records)  # what cannot be read is refused before anything is searched
-    callbacks = [policy.PrintTableInfo(), *([policy.LogEstimatedLatency("total_latency.tsv")] if told else [])]
-    log = None if prior_records is None else str(prior_records)
-    policy.TaskScheduler(tasks, weights, load_log_file=log, callbacks=callbacks).tune(
-        policy.TuningOptions(
-            trials, early_stopping, builder=states.LocalBuilder(plan["timeout"]), runner=states.LocalRunner(**plan),
-            measure_callbacks=[states.RecordToFile(path)],
+def _knobs(module: IRModule, params: Mapping[str, Any], target: Target, given: _Given) -> Search:
+    """The search of autotvm."""
+    tasks = extract_from_program(module, params, target)
+
+    def search(numbers: Sequence[int], path: str) -> None:
+        prior = _measured(given.prior) if given.prior is not None else []
+        option = measure.measure_option(
+            measure.LocalBuilder(given.plan["timeout"]), measure.LocalRunner(cooldown_interval=0, **given.plan)
         )
-    )  # fmt: skip
+        kind, settings = TUNERS[given.tuner]
+        for task in (tasks[i] for i in numbers):
+            made = kind(task, **settings)
+            made.load_history([pair for pair in prior if pair[0].task.workload == task.workload])
+            most = min(max(1, given.trials // len(numbers)), len(task.config_space))
+            made.tune(most, option, given.early_stopping, [callback.log_to_file(path)])
+
+    return [str(t) for t in tasks], search
+
+
+def _loops(module: IRModule, params: Mapping[str, Any], target: Target, given: _Given) -> Search:
+    """The search of auto_scheduler."""
+    tasks, weights = extract_tasks(module, params, target, include_simple_tasks=given.simple)
+
+    def search(numbers: Sequence[int], path: str) -> None:
+        if given.trials < len(numbers):
+            raise TVMCException(f"{given.trials} trials are too few for {len(numbers)} tasks", "give one for each")
+        if given.prior is not None:
+            _scheduled(given.prior)  # what cannot be read is refused before anything is searched
+        scheduler = policy.TaskScheduler(
+            [tasks[i] for i in numbers], [weights[i] for i in numbers],
+            load_log_file=None if given.prior is None else str(given.prior),
+            callbacks=[policy.PrintTableInfo(), *([policy.LogEstimatedLatency("total_latency.tsv")] if given.told else [])],
+        )  # fmt: skip
+        scheduler.tune(
+            policy.TuningOptions(
+                given.trials, given.early_stopping, builder=states.LocalBuilder(given.plan["timeout"]),
+                runner=states.LocalRunner(**given.plan), measure_callbacks=[states.RecordToFile(path)],
+            )
+        )  # fmt: skip
+
+    return [f"{t.desc} {t.workload_key}" for t in tasks], search
 
 
 def _is_scheduled(path: str | Path) -> bool:

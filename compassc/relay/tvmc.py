@@ -318,7 +318,7 @@ def run(
     graph.run(**given)
     times = measure(once, Plan(number, repeat)) if benchmark else None
     outputs = {f"output_{i}": np.array(graph.get_output(i).numpy()) for i in range(graph.get_num_outputs())}
-    report = tvmc_package.debugger(DEVICES[device]()).profile(**given) if profile else None
+    report = tvmc_package.debugger(DEVICES[device]()).profile(None, **given) if profile else None
     return TVMCResult(outputs, times, report)
 
 

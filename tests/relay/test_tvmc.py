@@ -137,7 +137,7 @@ def test_records_of_hosts_are_searched_and_taken(tmp_path, search, caplog):
     shown = compassc("tune", str(model), "-o", records, "--tasks", "list", *search)
     assert shown.startswith("Available Tasks for tuning:\n  0. ") and "dense" in shown
     assert not Path(records).exists()
-    compassc("tune", str(model), "-o", records, "--trials", "2", *search)
+    compassc("tune", str(model), "-o", records, "--trials", "2", "--timeout", "100", *search)
     lines = list(map(json.loads, Path(records).read_text().splitlines()))
     tasks = {tuple(line["i"][0][:2]) if search else tuple(line["input"][1::-1]) for line in lines}
     ((task, target),) = tasks
