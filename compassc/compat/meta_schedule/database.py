@@ -247,7 +247,7 @@ class Database:
             how = int(PassContext.current().config.get(DISPATCH, 0))
             text = f"Cannot find workload: {name}" + (f"\n{module}" if how & 2 else "")
             if how & 4:
-                raise UsageError(text, code="tuning-records", help="tune it, or leave the bit 4 of the setting out")
+                raise UsageError(text, code="tuning-record", help="tune it, or leave the bit 4 of the setting out")
             _log.warning("%s", text)
         return found
 
