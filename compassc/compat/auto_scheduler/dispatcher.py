@@ -17,11 +17,22 @@ from compassc.te.schedule import Schedule
 from compassc.te.tensor import ComputeOp, Tensor
 
 from ..autotvm.contexts import places_of
-from .record import LocalBuilder, LocalRunner, MeasureInput, MeasureResult, calc_workload_dis_factor, load_records
+from .record import (
+    LocalBuilder,
+    LocalRunner,
+    MeasureInput,
+    MeasureResult,
+    Steps,
+    calc_workload_dis_factor,
+    load_records,
+)
+from .state import State
 from .workload import ComputeDAG, SearchTask, decode_workload_key
 
 _log = logging.getLogger("auto_scheduler")
 Workload = tuple[str, tuple[Any, ...] | None]
+Found = State | Steps
+"""What has the steps of a schedule."""
 
 
 class DispatchContext:
@@ -33,17 +44,19 @@ class DispatchContext:
         self._around: list[DispatchContext | None] = []
         self._entered: list[ExitStack] = []
 
-    def query(self, target: Any, workload_key: str, has_complex_op: bool, dag: ComputeDAG, func_name: str) -> Any:
+    def query(
+        self, target: object, workload_key: str, has_complex_op: bool, dag: ComputeDAG, func_name: str
+    ) -> Found | None:
         """The state (its steps) for a kernel on a target, None where nobody has one."""
         found = self._query_inside(target, workload_key, func_name)
         if found is None and self._around and self._around[-1] is not None:
             return self._around[-1].query(target, workload_key, has_complex_op, dag, func_name)
         return found
 
-    def _query_inside(self, target: Any, workload_key: str, func_name: str) -> Any:
+    def _query_inside(self, target: object, workload_key: str, func_name: str) -> Found | None:
         raise NotImplementedError
 
-    def update(self, target: Any, workload_key: str, state: Any) -> None:
+    def update(self, target: object, workload_key: str, state: Found) -> None:
         """Takes a state for a workload from now on."""
 
     def __enter__(self) -> DispatchContext:  # noqa: PYI034 - typing.Self is younger than Python 3.10
@@ -72,9 +85,9 @@ class ApplyHistoryBest(DispatchContext):
     def __init__(self, records: Any, n_lines: int | None = None, include_compatible: bool = False) -> None:
         super().__init__()
         self.include_compatible = include_compatible
-        self.best_by_targetkey: dict[str, dict[Workload, tuple[Any, float]]] = {}
-        self.best_by_model: dict[str, dict[Workload, tuple[Any, float]]] = {}
-        self._own: dict[tuple[tuple[str, str], Workload], Any] = {}
+        self.best_by_targetkey: dict[str, dict[Workload, tuple[Found, float]]] = {}
+        self.best_by_model: dict[str, dict[Workload, tuple[Found, float]]] = {}
+        self._own: dict[tuple[tuple[str, str], Workload], Found] = {}
         if records is not None:
             self.load(records, n_lines)
 
@@ -94,10 +107,10 @@ class ApplyHistoryBest(DispatchContext):
                 if workload not in best or cost < best[workload][1]:
                     best[workload] = inp.state, cost
 
-    def _best(self, kind: str) -> dict[str, dict[Workload, tuple[Any, float]]]:
+    def _best(self, kind: str) -> dict[str, dict[Workload, tuple[Found, float]]]:
         return self.best_by_model if kind == "model" else self.best_by_targetkey
 
-    def _query_inside(self, target: Any, workload_key: str, func_name: str) -> Any:
+    def _query_inside(self, target: object, workload_key: str, func_name: str) -> Found | None:
         if target is None:
             raise RuntimeError(
                 "Need a target context to find the history best. Hint: If your target is llvm, use `with tvm.target.Target('llvm'):` above the dispatcher call."
@@ -120,7 +133,7 @@ class ApplyHistoryBest(DispatchContext):
             return 1.0
         return calc_workload_dis_factor(wanted, known) if self.include_compatible else None
 
-    def update(self, target: Any, workload_key: str, state: Any) -> None:
+    def update(self, target: object, workload_key: str, state: Found) -> None:
         for place in places_of(Target.of(target)):
             self._own[place, decode_workload_key(workload_key)] = state
 
@@ -149,7 +162,9 @@ class ApplyHistoryBestOrSample(ApplyHistoryBest):
         super().__init__(records, include_compatible=True)
         self.sample_simple_workloads, self.num_measure = sample_simple_workloads, num_measure
 
-    def query(self, target: Any, workload_key: str, has_complex_op: bool, dag: ComputeDAG, func_name: str) -> Any:
+    def query(
+        self, target: object, workload_key: str, has_complex_op: bool, dag: ComputeDAG, func_name: str
+    ) -> Found | None:
         found = self._query_inside(target, workload_key, func_name)
         if found is not None or not (has_complex_op or self.sample_simple_workloads):
             return found
@@ -170,11 +185,13 @@ class FallbackContext(DispatchContext):
 
     def __init__(self) -> None:
         super().__init__()
-        self.memory: dict[tuple[str, str], Any] = {}
+        self.memory: dict[tuple[str, str], Found] = {}
         self.verbose = 1
         self._told: set[str] = set()
 
-    def query(self, target: Any, workload_key: str, has_complex_op: bool, dag: ComputeDAG, func_name: str) -> Any:
+    def query(
+        self, target: object, workload_key: str, has_complex_op: bool, dag: ComputeDAG, func_name: str
+    ) -> Found | None:
         found = self.memory.get((str(target), workload_key))
         if found is None and has_complex_op and self.verbose and workload_key not in self._told:
             self._told.add(workload_key)
@@ -184,12 +201,12 @@ class FallbackContext(DispatchContext):
             )  # fmt: skip
         return found
 
-    def clear_cache(self, target: Any, workload_key: str) -> None:
+    def clear_cache(self, target: object, workload_key: str) -> None:
         """Forgets what is known of a workload, which is told of again."""
         self.memory.pop((str(target), workload_key), None)
         self._told.discard(workload_key)
 
-    def update(self, target: Any, workload_key: str, state: Any) -> None:
+    def update(self, target: object, workload_key: str, state: Found) -> None:
         self.memory[str(target), workload_key] = state
 
 

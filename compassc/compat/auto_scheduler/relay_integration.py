@@ -16,7 +16,7 @@ from .workload import ComputeDAG, HardwareParams, LayoutRewriteOption, SearchTas
 
 
 def extract_tasks(
-    mod: Any, params: Mapping[str, Any] | None, target: Any, target_host: Any = None,
+    mod: object, params: Mapping[str, Any] | None, target: object, target_host: object = None,
     hardware_params: HardwareParams | None = None, include_simple_tasks: bool = False,
     dump_workload_to_dag_log: str | None = None, opt_level: int = 3, other_targets: object = None,
 ) -> tuple[list[SearchTask], list[int]]:  # fmt: skip

@@ -43,9 +43,9 @@ def _config(given: Mapping[str, object] | None) -> dict[str, object]:
 
 
 def extract_tasks(
-    mod: Any, target: Any, params: Mapping[str, Any] | None, *, opt_level: int = 3,
+    mod: object, target: object, params: Mapping[str, Any] | None, *, opt_level: int = 3,
     pass_config: Mapping[str, object] | None = None, executor: object = None, runtime: object = None,
-    module_equality: str = "structural", disabled_pass: Sequence[str] | None = None, instruments: Sequence[Any] | None = None,
+    module_equality: str = "structural", disabled_pass: Sequence[str] | None = None, instruments: Sequence[object] | None = None,
 ) -> list[ExtractedTask]:  # fmt: skip
     """The tasks of the kernels of a module or function, each lowered module once, those of the end of the program first.
 
@@ -74,8 +74,8 @@ def _task(kernel: HostKernel, module: Lowered, host: Target) -> ExtractedTask:
 
 
 def extracted_tasks_to_tune_contexts(
-    extracted_tasks: Sequence[ExtractedTask], work_dir: str, space: Any = "post-order-apply", strategy: Any = "evolutionary",
-    num_tuning_cores: Any = "physical", seed: int | None = None,
+    extracted_tasks: Sequence[ExtractedTask], work_dir: str, space: object = "post-order-apply", strategy: object = "evolutionary",
+    num_tuning_cores: object = "physical", seed: int | None = None,
 ) -> tuple[list[TuneContext], list[float]]:  # fmt: skip
     """A context for each task, and their weights. The same `seed` gives the same candidates as long as the times are alike."""
     Path(work_dir).mkdir(parents=True, exist_ok=True)
@@ -94,12 +94,12 @@ def extracted_tasks_to_tune_contexts(
 
 
 def tune_relay(
-    mod: Any, params: Mapping[str, Any] | None, target: Any, work_dir: str, max_trials_global: int, *,
+    mod: object, params: Mapping[str, Any] | None, target: object, work_dir: str, max_trials_global: int, *,
     max_trials_per_task: int | None = None, num_trials_per_iter: int = 64, builder: object = "local", runner: object = "local",
     database: object = "json", cost_model: object = "xgb", measure_callbacks: object = "default", task_scheduler: object = "gradient",
     space: object = "post-order-apply", strategy: object = "evolutionary", seed: int | None = None,
     module_equality: str = "structural", num_tuning_cores: object = "physical", disabled_pass: Sequence[str] | None = None,
-    instruments: Sequence[Any] | None = None,
+    instruments: Sequence[object] | None = None,
 ) -> Database | None:  # fmt: skip
     """Searches schedules of the kernels of a program: `extract_tasks`, then `tune_tasks`."""
     tasks, weights = extracted_tasks_to_tune_contexts(
@@ -117,9 +117,9 @@ def tune_relay(
 
 
 def compile_relay(
-    database: Database, mod: Any, target: Any, params: Mapping[str, Any] | None, *, backend: str = "graph", opt_level: int = 3,
+    database: Database, mod: object, target: object, params: Mapping[str, Any] | None, *, backend: str = "graph", opt_level: int = 3,
     pass_config: Mapping[str, object] | None = None, executor: object = None, disabled_pass: Sequence[str] | None = None,
-    runtime: object = None, instruments: Sequence[Any] | None = None,
+    runtime: object = None, instruments: Sequence[object] | None = None,
 ) -> Any:  # fmt: skip
     """The program with schedules of a database: of `relay.build` with the backend `graph`, of `relay.vm.compile` with `vm`. ValueError
     for other backends."""
