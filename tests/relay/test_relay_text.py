@@ -14,7 +14,7 @@ from compassc import relay, te
 from compassc.relay.errors import DiagnosticError
 from compassc.relay.expr import Expr
 from compassc.relay.operators import get as OP
-from compassc.relay.text import metadata
+from compassc.relay.text import lexer, metadata
 from compassc.relay.text.program import parse_module
 from compassc.relay.variables import free_vars
 
@@ -305,3 +305,13 @@ def test_depth_is_no_matter():
     with pytest.raises(DiagnosticError, match="nests deeper"):
         read("fn (%x: " + "(" * 5_000)
     assert isinstance(read("(" * 5_000 + "1" + ")" * 5_000), relay.Constant)
+
+
+def test_a_text_with_many_weights_is_read_where_the_budget_allows_it(monkeypatch):
+    text = relay.IRModule.from_expr(relay.Function([], relay.const(np.arange(1000.0, dtype="float32")))).astext()
+    monkeypatch.setattr(lexer, "TEXT_BYTES", lexer.TEXT_BYTES._replace(most=len(text) // 4 + 1))
+    with pytest.raises(CompassError, match="a text that is read") as caught:
+        relay.fromtext(text)
+    assert "COMPASS_BUDGET=4" in caught.value.help
+    monkeypatch.setenv("COMPASS_BUDGET", "4")
+    np.testing.assert_array_equal(relay.fromtext(text)["main"].body.array, np.arange(1000.0))

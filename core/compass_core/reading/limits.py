@@ -61,7 +61,7 @@ class Limit(NamedTuple):
 
 FILE_BYTES = Limit(4 << 30, "bytes", "a file that is read")
 UNPACKED_BYTES = Limit(1 << 30, "bytes", "the arrays of a packed archive (`.npz`)", elastic=True, per_byte=4)
-TEXT_BYTES = Limit(64 << 20, "bytes", "a text that is read: a source file, IR, C, parameters")
+TEXT_BYTES = Limit(64 << 20, "bytes", "a text that is read: a source file, IR, C, parameters", elastic=True)
 EXCERPT_BYTES = Limit(16 << 20, "bytes", "a source file whose lines an error or a profile shows")
 JSON_DEPTH = Limit(256, "levels", "JSON from a file (line maps, parameters, descriptions of modules and graphs)")
 RECORD_BYTES = Limit(256 << 10, "bytes", "the record of a build (`build.yaml`)")
