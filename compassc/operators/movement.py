@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.errors import ExpressionError
-from compassc.ir.exprs import Expr
+from compassc.ir.exprs import Binary, Expr, IntImm
 from compassc.operators.declare import axes_of, axis_of, number, numbers, operator, sample, sizes
 from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
@@ -55,21 +56,48 @@ def from_flat(place: Any, shape: Sequence[Any]) -> list[Expr]:
 
 
 @operator(PatternKind.INJECTIVE, np.reshape, sample((3, 4), [2, 6]), sample((2, 3, 4), [4, -1]), sample((6,), [2, 3]))
-def reshape(x: Tensor, newshape: Sequence[int]) -> Tensor:
-    """The same elements in another shape; -1 is what is left."""
-    old, new = numbers(x, "reshape"), list(newshape)
-    if new.count(-1) == 1:
-        rest = prod(d for d in new if d != -1)
-        new[new.index(-1)] = prod(old) // rest if rest else 0
-    if prod(old) != prod(new) or any(d < 0 for d in new):
+def reshape(x: Tensor, newshape: Sequence[Any]) -> Tensor:
+    """The same elements in another shape; -1 is what is left. Of open extents the products have to be equal for all values."""
+    old, new = sizes(x), [int(getattr(d, "value", d)) if not _is_open(d) else d for d in newshape]
+    known = [d for d in new if _is_open(d) or d != -1]
+    if len(known) == len(new) - 1:
+        place = next(i for i, d in enumerate(new) if not _is_open(d) and d == -1)
+        new[place] = _left(old, known)
+    if _factors(old) != _factors(new) or any(not _is_open(d) and d < 0 for d in new):
         raise ExpressionError(f"topi.reshape: {old} has {prod(old)} elements, {list(newshape)} has not")
     return _moved(new, lambda *i: x[tuple(from_flat(flat_index(i, new), old))], "reshape")
+
+
+def _is_open(extent: object) -> bool:
+    return isinstance(extent, Expr) and not isinstance(extent, IntImm)
+
+
+def _factors(extents: Sequence[Any]) -> tuple[int, Counter[Expr]]:
+    """How many elements there are, as a number and the open factors that it is multiplied by."""
+    known, found, left = 1, Counter[Expr](), list(extents)
+    while left:
+        d = left.pop()
+        if isinstance(d, Binary) and d.op == "mul":
+            left += [d.a, d.b]
+        elif _is_open(d):
+            found[d] += 1
+        else:
+            known *= int(getattr(d, "value", d))
+    return (known, found) if known else (0, Counter())
+
+
+def _left(old: Sequence[Any], known: Sequence[Any]) -> Any:
+    """The extent that is left of all elements beside those that are known: 0 where these are no divisors of it."""
+    (whole, open_ones), (part, beside) = _factors(old), _factors(known)
+    if not part or whole % part or beside - open_ones:
+        return 0
+    return prod((open_ones - beside).elements(), start=whole // part)
 
 
 @operator(PatternKind.INJECTIVE, lambda x: x.reshape(x.shape[0], -1), sample((3, 4, 2)))
 def flatten(x: Tensor) -> Tensor:
     """All axes but the first in one."""
-    first, *rest = numbers(x, "flatten")
+    first, *rest = sizes(x)
     return reshape(x, [first, prod(rest)])
 
 

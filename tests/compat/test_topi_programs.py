@@ -289,3 +289,68 @@ def test_padding_by_name_is_what_the_helper_says(window):
         results.append(tvm.nd.empty((1, 1, 6, 6)))
         built(tvm.nd.array(a), tvm.nd.array(w), results[-1])
     np.testing.assert_array_equal(*(r.numpy() for r in results))
+
+
+@pytest.mark.parametrize("is_ascend", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "uint8"])
+def test_elements_beyond_the_count_of_a_row_stay_where_they_are(is_ascend, dtype):
+    """The least and the largest numbers of the type, too, and as many of them as there may be."""
+    from tvm import topi
+
+    x = whole(3, 2, 4, 3).astype(dtype)
+    x[0] = np.inf if dtype == "float32" else np.iinfo(dtype).max
+    x[1, 1:] = -np.inf if dtype == "float32" else np.iinfo(dtype).min
+    counts, expected = np.arange(6, dtype="int32") % 5, np.zeros(x.shape, "int32")
+    for n, (row, column) in enumerate(itertools.product(range(2), range(3))):
+        keys = x[row, : counts[n], column].astype("float64")
+        order = np.argsort(keys if is_ascend else -keys, kind="stable")
+        expected[row, :, column] = [*order, *range(counts[n], 4)]
+    same(built(lambda t, v: topi.argsort(t, v, 1, is_ascend, "int32"), x, counts), expected)
+
+
+def test_sizes_of_results_may_be_given():
+    import tvm
+    from tvm import te, topi
+
+    x = real(1, 2, 3, 4)
+    by_factor, by_size = (
+        built(
+            lambda t, o=o: topi.nn.upsampling3d(
+                t, 2, 2, 2, coordinate_transformation_mode="asymmetric", output_shape=o
+            ),
+            x[None],
+        )
+        for o in (None, (4, 6, 8))
+    )
+    same(by_size, by_factor)
+    resized = built(lambda t: topi.image.resize2d(t, [0.0] * 4, (6, 8), "NCHW", output_shape=(1, 2, 6, 8)), x)
+    same(resized, built(lambda t: topi.image.resize2d(t, [0.0] * 4, (6, 8), "NCHW"), x))
+    with pytest.raises(tvm.TVMError, match="not \\(1, 2, 8, 6\\)|not \\[1, 2, 8, 6\\]"):
+        topi.image.resize2d(te.placeholder(x.shape), [0.0] * 4, (6, 8), "NCHW", output_shape=(1, 2, 8, 6))
+
+
+RESHAPED = {
+    "n * 2, 6, m": (6, 6, 4), "n, -1": (3, 48), "-1, 6": (24, 6), "-1": (144,), "m, n * 12": (4, 36), "2, n * m, -1": (2, 12, 6),
+    "m * 3, 4, n": (12, 4, 3),
+}  # fmt: skip
+
+
+def test_open_sizes_are_reshaped_where_all_elements_have_a_place():
+    """A tensor (n, 12, m) for n = 3, m = 4, in shapes that NumPy gives, and none that fits some sizes alone."""
+    import tvm
+    from tvm import te, topi
+
+    n, m = te.var("n"), te.var("m")
+    a = te.placeholder((n, 12, m), name="a")
+    shapes = [eval(f"({text},)", {"n": n, "m": m}) for text in RESHAPED]
+    made = [*(topi.reshape(a, shape) for shape in shapes), topi.nn.flatten(a)]
+    run = tvm.build(te.create_schedule([t.op for t in made]), [a, *made], "llvm")
+    x = real(3, 12, 4)
+    expected = [x.reshape(shape) for shape in (*RESHAPED.values(), (3, 48))]
+    found = [tvm.nd.array(np.zeros_like(e)) for e in expected]
+    run(tvm.nd.array(x), *found)
+    for f, e in zip(found, expected):
+        np.testing.assert_array_equal(f.numpy(), e)
+    for wrong in ((n, 12), (36, m), (n, m), (5, -1), (m, -1, 7), (n * n, 4, m), (n, -2, m)):
+        with pytest.raises(tvm.TVMError, match="elements"):
+            topi.reshape(a, wrong)

@@ -408,9 +408,12 @@ def upsampling3d(
     data: Tensor, scale_d: float, scale_h: float, scale_w: float, layout: str = "NCDHW", method: str = "nearest_neighbor",
     coordinate_transformation_mode: str = "half_pixel", output_shape: Sequence[int] | None = None,
 ) -> Tensor:  # fmt: skip
-    """Volumes larger by factors."""
+    """Volumes larger by factors, or of a size."""
     if output_shape is not None:
-        raise ExpressionError("upsampling3d takes factors", "use image.resize3d for a size")
+        return one(
+            "image.resize3d", data, [int(n) for n in output_shape], layout=layout, method=method.replace("tri", ""),
+            coordinate_transformation_mode=coordinate_transformation_mode,
+        )  # fmt: skip
     return one(
         "nn.upsampling3d", data, scale_d=float(scale_d), scale_h=float(scale_h), scale_w=float(scale_w), layout=layout, method=method,
         coordinate_transformation_mode=coordinate_transformation_mode,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...ir.errors import ExpressionError
+from ...operators.declare import numbers
 from ...te.tensor import Tensor
 from .calls import Sizes, one, per_axis, several
 
@@ -20,21 +21,24 @@ __all__ = [
 
 def _resized(
     rank: int, data: Tensor, roi: object, size: Sequence[int], layout: str, method: str, mode: str, rounding: str, alpha: float,
-    exclude: int, extrapolation: float, out_dtype: str | None, output_shape: object,
+    exclude: int, extrapolation: float, out_dtype: str | None, output_shape: Sequence[int] | None,
 ) -> Tensor:  # fmt: skip
-    if output_shape is not None:
-        raise ExpressionError("resizing takes the size", "leave output_shape out")
-    return one(
+    made = one(
         f"image.resize{rank}d", data, [int(n) for n in size], None if roi is None else [float(r) for r in roi],  # type: ignore[attr-defined]
         layout=layout, method=method, coordinate_transformation_mode=mode, rounding_method=rounding, cubic_alpha=alpha,
         cubic_exclude=exclude, extrapolation_value=extrapolation, out_dtype=out_dtype,
     )  # fmt: skip
+    if output_shape is not None and [int(n) for n in output_shape] != numbers(made, "resize"):
+        raise ExpressionError(
+            f"resizing gives {numbers(made, 'resize')}, not {list(output_shape)}", "leave output_shape out"
+        )
+    return made
 
 
 def resize1d(
     data: Tensor, roi: object, size: Sequence[int], layout: str = "NCW", method: str = "linear",
     coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "", bicubic_alpha: float = -0.5, bicubic_exclude: int = 0,
-    extrapolation_value: float = 0.0, out_dtype: str | None = None, output_shape: object = None,
+    extrapolation_value: float = 0.0, out_dtype: str | None = None, output_shape: Sequence[int] | None = None,
 ) -> Tensor:  # fmt: skip
     """Rows in another size."""
     return _resized(
@@ -46,7 +50,7 @@ def resize1d(
 def resize2d(
     data: Tensor, roi: object, size: Sequence[int], layout: str = "NCHW", method: str = "linear",
     coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "", bicubic_alpha: float = -0.5, bicubic_exclude: int = 0,
-    extrapolation_value: float = 0.0, out_dtype: str | None = None, output_shape: object = None,
+    extrapolation_value: float = 0.0, out_dtype: str | None = None, output_shape: Sequence[int] | None = None,
 ) -> Tensor:  # fmt: skip
     """Pictures in another size."""
     return _resized(
@@ -58,7 +62,7 @@ def resize2d(
 def resize3d(
     data: Tensor, roi: object, size: Sequence[int], layout: str = "NCDHW", method: str = "linear",
     coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "", bicubic_alpha: float = -0.5, bicubic_exclude: int = 0,
-    extrapolation_value: float = 0.0, out_dtype: str | None = None, output_shape: object = None,
+    extrapolation_value: float = 0.0, out_dtype: str | None = None, output_shape: Sequence[int] | None = None,
 ) -> Tensor:  # fmt: skip
     """Volumes in another size."""
     return _resized(

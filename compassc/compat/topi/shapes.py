@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -12,7 +13,8 @@ from ... import te
 from ...ir.errors import ExpressionError
 from ...ir.exprs import Expr
 from ...operators import elementwise
-from ...operators.declare import axis_of, number, numbers, sizes
+from ...operators.declare import axis_of, greatest, least, number, numbers, sizes
+from ...operators.movement import flat_index
 from ...te.tensor import Tensor
 from .by_numpy import called
 from .calls import array_of, one, several
@@ -325,12 +327,31 @@ def sort(data: Tensor, axis: int = -1, is_ascend: object = 1) -> Tensor:
 def argsort(
     data: Tensor, valid_count: Tensor | None = None, axis: int = -1, is_ascend: object = 1, dtype: str = "float32"
 ) -> Tensor:
-    """The places of the elements in order. `valid_count`: how many of each row count, the others stay where they are."""
+    """The places of the elements in order. `valid_count`: how many of each row count, the others stay where they are; a number for each
+    row, in the order of the axes that are left."""
     if valid_count is not None:
-        raise ExpressionError("argsort sorts whole rows", "cut them to their valid counts before")
+        data = _last_beyond(data, valid_count, axis, bool(is_ascend))
     whole = dtype if not dtype.startswith("float") else "int32"
     made = one("argsort", data, axis=axis, is_ascend=bool(is_ascend), dtype=whole)
     return made if whole == dtype else elementwise.cast(made, dtype)
+
+
+def _last_beyond(data: Tensor, counts: Tensor, axis: int, is_ascend: bool) -> Tensor:
+    """The elements, those beyond the count of their row the last in order, as none is before them."""
+    extents, at = numbers(data, "argsort"), axis % len(data.shape)
+    others = [n for i, n in enumerate(extents) if i != at]
+    if numbers(counts, "argsort") != [prod(others)]:
+        raise ExpressionError(
+            f"argsort has {prod(others)} rows, and counts of the shape {numbers(counts, 'argsort')}",
+            "give a number for each row",
+        )
+    last = (greatest if is_ascend else least)(data.dtype)
+
+    def element(*i: te.Var) -> Expr:
+        row = flat_index([v for n, v in enumerate(i) if n != at], others)
+        return te.if_then_else(i[at] < counts[row], data[i], last)
+
+    return te.compute(extents, element, name="T_valid", tag="injective")
 
 
 def topk(
