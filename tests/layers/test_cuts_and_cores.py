@@ -13,8 +13,9 @@ from compassc.layers.declare import evaluate
 from compassc.layers.families.linear import depthwise, products, quads, tiles
 from compassc.layers.families.resize import kernels as resize
 from compassc.layers.kernels import kernel_of
-from compassc.layers.machine import Share
+from compassc.layers.machine import Share, planned_for
 from compassc.layers.samples import Draw, drawn
+from compassc.layers.windows import Window
 from tests.layers.cases import drawn as values_of
 from tests.layers.harness import run
 from tests.layers.random_networks import differences, network
@@ -82,3 +83,23 @@ def test_how_layers_are_cut_does_not_matter(tmp_path, monkeypatch, part):
 @pytest.mark.parametrize(("target", "seed"), [("X2_1204MP3", 4), ("X3P_1304MP2", 6), ("X3S_1304MP4", 7)])
 def test_cores_give_what_one_gives(tmp_path, target, seed):
     assert not list(differences(network(seed, 5), tmp_path, True, np.random.default_rng(seed), target))
+
+
+@pytest.mark.parametrize("target", ["X2_1204", "X3P_1304"])
+def test_turns_and_pixels_leave_nothing_over(target: str) -> None:
+    """No loop of products has a rest: turns divide the words of every segment, and the pixels of a turn the columns."""
+    seen, rng = set(), np.random.default_rng(7)
+    for _ in range(60):
+        kernel, dilation = (tuple(map(int, rng.integers(1, 8, 2))) for _ in range(2))
+        window = Window(kernel, (1, 1), dilation, ((0, 0), (0, 0)))
+        sizes = [reach + int(more) for reach, more in zip(window.reach, rng.integers(0, 30, 2), strict=True)]
+        made, words = window.positions(tuple(sizes)), int(rng.integers(1, 200))
+        s = tiles.Shape(1, *sizes, words, *made, 32, 1, window)
+        with planned_for(target):
+            for t in tiles._candidates(s, words, 64):
+                (_, across), kw, dilated = t.cells, kernel[1], dilation[1] > 1
+                runs = {t.chunk} if dilated else {min(kw - first, across) * t.chunk for first in range(0, kw, across)}
+                assert not any(run % t.turn for run in runs) and t.columns % t.pixels == 0, (s, t)
+                seen.add((t.turn, t.pixels))
+    assert {turn for turn, _ in seen} == set(tiles.TURNS)
+    assert {pixels for _, pixels in seen} == ({1, 2, 4} if target == "X2_1204" else {1, 4})

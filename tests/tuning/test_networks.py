@@ -258,7 +258,7 @@ def test_a_model_is_quantised_once(compassc: Callable[..., Any], tmp_path: Path,
     calls = []
     quantize = model.quantize_model
     monkeypatch.setattr(model, "quantize_model", lambda *a, **k: calls.append(1) or quantize(*a, **k))
-    words = ["tune", "net.txt", "-t", TARGET, "--calibrate", "x.npy", "--quantize", "int8", "--trials", "16"]
+    words = ["tune", "net.txt", "-t", TARGET, "--calibrate", "x.npy", "--quantize", "int8", "--trials", "40"]
     done = compassc(*words, "-o", "r.jsonl", "--json")
     assert done.status == 0, done.err
     found = json.loads(done.out)

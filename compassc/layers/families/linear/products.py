@@ -261,7 +261,7 @@ class _Products(Frame):
                     kx = nest.enter_context(k.for_range(0, run / self.chunk, name="kx"))
                     row = row + kx * self.dx
                 word = k.hold(near + row * self.chunk, "word")
-                with k.for_range(0, many, name="c") as c:
+                with k.for_range(0, many, self.t.turn, "c") as c:
                     yield held + c * self.per_word, word + c
                 k.move(held, held + many * self.per_word)
 
@@ -269,9 +269,11 @@ class _Products(Frame):
         """Adds the products of the words of a segment's cells."""
         k, staged, wide = self.k, self.f.staged, self.per_word // PARTS
         with self._words(near, down, run) as (held, word):
-            weights = [k.held("w", S.vload(held + j * wide, lanes=wide)) for j in range(PARTS)]
-            for i, own in enumerate(sums):
-                value = word[i * self.sx * self.chunk]
-                x = k.held("x", S.vbcast(value, lanes=REGISTER) if staged == FLOAT else spread_word(value, staged))
-                for a, w in zip(own, weights, strict=True):
-                    k.assign(a, PRODUCTS[staged](a, x, w))
+            for n in range(self.t.turn):
+                place = held + n * self.per_word
+                weights = [k.held("w", S.vload(place + j * wide, lanes=wide)) for j in range(PARTS)]
+                for i, own in enumerate(sums):
+                    value = word[i * self.sx * self.chunk + n]
+                    x = k.held("x", S.vbcast(value, lanes=REGISTER) if staged == FLOAT else spread_word(value, staged))
+                    for a, w in zip(own, weights, strict=True):
+                        k.assign(a, PRODUCTS[staged](a, x, w))

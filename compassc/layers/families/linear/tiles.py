@@ -29,7 +29,11 @@ VOLUMES = ("Convolution3D", "ConvTranspose3D")
 PARTS = 4
 """Registers of a block of output channels."""
 PIXELS = 4
-"""Output pixels that share the loaded weights."""
+"""Output pixels that are worked on together."""
+TURNS = (4, 3, 2, 7, 5, 1)
+"""How many words a turn of the innermost loop may have; the first of them that divides all words is taken."""
+FEW = 32
+"""Words of a segment which are so few that what surrounds their products counts."""
 ITEM, BLOCK, TRANSFER, LOADED, PIXEL = 150, 60, 40, 220, 40
 """About the cycles of what surrounds the work: of an item, of a block of channels, of a transfer's places, of the sums that a
 segment loads and stores for the pixels that share weights, of an output pixel."""
@@ -195,10 +199,26 @@ class Tiling:
     parts: int = 1
     """Items that share a tile, each with blocks of output channels of its own."""
 
+    turn: int = 1
+    """Words of a turn of the innermost loop."""
+
     @property
     def pixels(self) -> int:
-        """Pixels that share loaded weights."""
-        return min(PIXELS, self.columns)
+        """Pixels that share loaded weights: more where there are few of these."""
+        many = self.cells[0] * self.cells[1] * self.chunk
+        return min(PIXELS if many < FEW and self.columns % PIXELS == 0 else shared_pixels(), self.columns)
+
+
+def shared_pixels() -> int:
+    """Output pixels that share many weights: with one vector unit, two are enough for loads to keep up with products."""
+    return PIXELS // 2 if costs().vector_units == 1 else PIXELS
+
+
+def _turn(s: Shape, chunk: int, across: int) -> int:
+    """Words of a turn of the innermost loop, which goes over those of several cells where these lie behind each other."""
+    (_, kw), (_, apart) = s.window.kernel, s.window.dilation
+    same = across if apart == 1 and kw % across == 0 else 1
+    return next(n for n in TURNS if chunk * same % n == 0)
 
 
 def segment_words() -> int:
@@ -217,10 +237,11 @@ def tiling_of(s: Shape, words: int, most: int, planes: int) -> Tiling:
 
 def _candidates(s: Shape, words: int, most: int) -> Iterator[Tiling]:
     (kh, kw), most_words = s.window.kernel, segment_words()
-    widths = [1] if s.ow == 1 else range(PIXELS, min(most, -(-s.ow // PIXELS) * PIXELS) + 1, PIXELS)
+    step = shared_pixels()
+    widths = [1] if s.ow == 1 else range(step, min(most, -(-s.ow // step) * step) + 1, step)
     for columns in widths:
         for rows in range(1, 2 if s.planes else min(s.oh, most // columns) + 1):
-            step = s.window.dilation[0] if rows == 1 else 1
+            row_step = s.window.dilation[0] if rows == 1 else 1
             high = kh if rows == 1 else (rows - 1) * s.window.stride[0] + s.window.reach[0]
             wide = (columns - 1) * s.window.stride[1] + s.window.reach[1]
             room = min(words, INPUT.size // (high * wide * 4), max(1, most_words // kw))
@@ -230,7 +251,8 @@ def _candidates(s: Shape, words: int, most: int) -> Iterator[Tiling]:
             chunk = -(-words // chunks)
             across = min(kw, most_words // chunk)
             down = min(kh, max(1, most_words // (kw * chunk))) if across == kw else 1
-            yield Tiling(rows, columns, chunk, chunks, (down, across), step, high, wide)
+            turn = _turn(s, chunk, across)
+            yield Tiling(rows, columns, chunk, chunks, (down, across), row_step, high, wide, turn=turn)
 
 
 def _shared(s: Shape, t: Tiling, planes: int) -> tuple[float, Tiling]:
