@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from compass_core.hostcc.promises import UNCLIPPED
+
 from ..ir import exprs as E
 from ..ops.assertions import ASSUMED
 from .c_expr import ExprPrinter
@@ -183,6 +185,13 @@ def _assertion(p: ExprPrinter, e: E.Call) -> str:
     p.used.add("assertion")
     text = p.expr(e.args[1]) if e.op == "assert_" else string_text(ASSUMED)
     return f"__compass_assert({p.expr(e.args[0])}, {text})"
+
+
+@form("assume_unclipped")
+def _unclipped(p: ExprPrinter, e: E.Call) -> str:
+    """A statement without code; who compiles the text for a host looks for it."""
+    p.used.add("unclipped")
+    return f"{UNCLIPPED}()"
 
 
 @form("__set_lane")

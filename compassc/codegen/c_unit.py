@@ -7,6 +7,7 @@ from typing import Any
 
 from compass_core.errors import CompassError, Note, Span, flat, together
 from compass_core.hostcc.arrays import Array
+from compass_core.hostcc.promises import UNCLIPPED
 
 from ..ir import exprs as E
 from ..ir import stmts as S
@@ -257,6 +258,9 @@ ASSERTION = (
 )
 """What the text says of assertions, for compilers whose headers know none."""
 
+UNCLIPPED_SUMS = (f"#ifndef {UNCLIPPED}", f"#define {UNCLIPPED}()", "#endif", "")
+"""The same of the promise that no sum is clipped."""
+
 
 def _no_form(s: S.Stmt) -> str:
     raise codegen_error(f"the statement {type(s).__name__} has no C form", "run the whole lowering pipeline first")
@@ -288,6 +292,8 @@ def print_unit(module: S.IRModule) -> Unit:
         unit.arrays += p.arrays.values()
     if "assertion" in used:
         unit.lines += [Line(text) for text in ASSERTION]
+    if "unclipped" in used:
+        unit.lines += [Line(text) for text in UNCLIPPED_SUMS]
     if dma:
         unit.lines += [Line(text) for text in dma]
         unit.lines.append(Line(""))

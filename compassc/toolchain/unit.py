@@ -14,7 +14,7 @@ from pathlib import Path
 
 from compass_core.elf.hostcode import entry_symbol
 from compass_core.errors import CompassError, Span
-from compass_core.hostcc import host
+from compass_core.hostcc import host, promises
 from compass_core.hostcc.arrays import Array, array_of
 from compass_core.reading import jsontext
 
@@ -160,7 +160,7 @@ def joined_unit(texts: Sequence[str], line_map: LineMap, name: str) -> str:
                 code="no-kernel",
                 help="a kernel is a function `__kernel void NAME(...) { ... }`",
             )
-        kept = _with_long_loops(_with_last_barriers(_without_assembly(text), kernels))
+        kept = _with_long_loops(_with_last_barriers(_without_assembly(promises.kept(text)), kernels))
         parts += _with_directives(kept, text, line_map, name)
         for kernel in kernels:
             entries += _entry(kernel, line_map, name)

@@ -27,3 +27,8 @@ def assert_(cond: object, text: object = "") -> None:
 def assume(cond: object) -> None:
     if not _holds("S.assume", cond):
         raise failed(ASSUMED)
+
+
+@meaning
+def assume_unclipped() -> None:
+    """Sums are clipped here in any case."""

@@ -283,4 +283,30 @@ __COMPASS_UNSIGNED(X)
 __COMPASS_FLOATS(X)
 #undef X
 
+/* Sums of dot products in texts that promise to clip none (compass_core/hostcc/promises.py). Hosts that clip by an
+ * instruction, and checked runs, do it here, too. */
+#if defined(__COMPASS_VNNI) || defined(__COMPASS_CHECK)
+#define __wdpa __vdpa
+#define __wqdpa __vqdpa
+#else
+#define __COMPASS_UNCLIPPED(name, R, X1, Y1, S, B, SUM) \
+  __COMPASS_FN R name(R acc, X1 x, Y1 y, B m) { return acc + __builtin_astype(SUM(__COMPASS_ACTIVE(X1, S, x, m), y), R); }
+__COMPASS_UNCLIPPED(__wqdpa, int8, char32, char32, char32, bool32, __compass_quad_sums)
+__COMPASS_UNCLIPPED(__wqdpa, int8, char32, uchar32, char32, bool32, __compass_quad_sums)
+__COMPASS_UNCLIPPED(__wqdpa, int8, uchar32, char32, char32, bool32, __compass_quad_sums)
+__COMPASS_UNCLIPPED(__wqdpa, uint8, uchar32, uchar32, char32, bool32, __compass_quad_sums)
+__COMPASS_UNCLIPPED(__wdpa, int8, short16, short16, short16, bool16, __compass_pair_sums)
+#define __COMPASS_AS_ALWAYS(name, always, R, X1, Y1, B) \
+  __COMPASS_FN R name(R acc, X1 x, Y1 y, B m) { return always(acc, x, y, m); }
+__COMPASS_AS_ALWAYS(__wdpa, __vdpa, short16, char32, char32, bool32)
+__COMPASS_AS_ALWAYS(__wdpa, __vdpa, short16, char32, uchar32, bool32)
+__COMPASS_AS_ALWAYS(__wdpa, __vdpa, short16, uchar32, char32, bool32)
+__COMPASS_AS_ALWAYS(__wdpa, __vdpa, ushort16, uchar32, uchar32, bool32)
+__COMPASS_AS_ALWAYS(__wdpa, __vdpa, int8, short16, ushort16, bool16)
+__COMPASS_AS_ALWAYS(__wdpa, __vdpa, int8, ushort16, short16, bool16)
+__COMPASS_AS_ALWAYS(__wdpa, __vdpa, uint8, ushort16, ushort16, bool16)
+__COMPASS_AS_ALWAYS(__wqdpa, __vqdpa, float8, half16, half16, bool16)
+__COMPASS_AS_ALWAYS(__wqdpa, __vqdpa, float8, bf1616, bf1616, bool16)
+#endif
+
 #endif

@@ -81,6 +81,8 @@ class _Products(Frame):
         k, f = self.k, self.f
         words, kind = FLOAT if f.staged == FLOAT else WORD, "int8" if f.staged == BYTE else f.staged
         with k.active():
+            if f.staged != FLOAT:
+                S.assume_unclipped()
             self.xt = k.alloc((INPUT.size + SLACK) // 4, words, "xt")
             self.wt = k.alloc(SEGMENT.size // bytes_of(kind), kind, "wt")
             self.sums = k.alloc(SUMS.size // 4, words, "sums")

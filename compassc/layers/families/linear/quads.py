@@ -79,6 +79,7 @@ class Quads(DepthwiseFrame):
     def kernel(self) -> Kernel:
         k = self.k
         with k.active():
+            S.assume_unclipped()
             self.xt, self.wt = k.alloc(WORDS.size // 4, "int32", "xt"), k.alloc(2 * WEIGHTS.size, "int8", "wt")
             self.raw, self.spill = k.alloc(RAW.size, self.dtype, "raw"), k.alloc(PIXELS * LANES, "int32", "spill")
             (self.came,) = k.events("came")
