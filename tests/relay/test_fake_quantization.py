@@ -174,5 +174,49 @@ def test_rules_can_be_registered():
 
     with relay.op.temporary("negative", "FTVMFakeQuantizationToInteger", negative):
         close(evaluate(integers(m), *arrays)[0], evaluate(m, *arrays)[0])
-    with pytest.raises(CompassError, match="use_qat"):
-        make("FakeQuantizationToInteger", use_qat=True)(m)
+
+
+def alone(name: str) -> relay.Expr:
+    """A region without the quantisation of its result."""
+    e = REGIONS[name]
+    return (
+        relay.TupleGetItem(e.args[0].tuple_value, e.args[0].index) if isinstance(e, relay.TupleGetItem) else e.args[0]
+    )
+
+
+ALONE = [
+    "conv2d",
+    "channels",
+    "relu",
+    "int32 bias",
+    "transposed",
+    "dense",
+    "batches",
+    "moves",
+    "pools",
+    "mean pool",
+    "whole mean",
+    "split",
+]
+PRODUCTS = {"nn.conv2d", "nn.conv2d_transpose", "nn.dense", "nn.batch_matmul"}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_operators_without_a_quantisation_behind_them(name):
+    """They compute with whole numbers, within a step of what they are given, and what they give is dequantised."""
+    m, arrays = program(alone(name))
+    assert relay.structural_equal(make("FakeQuantizationToInteger")(m), m)
+    found = make("FakeQuantizationToInteger", use_qat=True)(m)
+    assert not names(found) & PRODUCTS and "qnn.dequantize" in names(found)
+    for a, b in some(zip(evaluate(found, *arrays), evaluate(m, *arrays), strict=True)):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=0.051)
+
+
+def test_what_follows_them_stays_in_floats():
+    sums = build("nn.conv2d", real(X), constant(4, 4, 1, 1), kernel_size=(1, 1), channels=4)
+    m, arrays = program(build("exp", build("negative", build("nn.relu", sums))))
+    found = make("FakeQuantizationToInteger", use_qat=True)(m)
+    assert names(found) == {"qnn.conv2d", "maximum", "qnn.dequantize", "negative", "exp"}
+    np.testing.assert_allclose(evaluate(found, *arrays)[0], evaluate(m, *arrays)[0], rtol=1e-4, atol=1e-6)
+    mixed, _ = program(build("nn.dense", real(M), floats(4, 8)))
+    assert relay.structural_equal(make("FakeQuantizationToInteger", use_qat=True)(mixed), mixed)

@@ -3,19 +3,21 @@
 Before: a typed module.
 After: of each `qnn.quantize` whose argument consists of operators with rules, constants and `qnn.dequantize`, the same in
 whole numbers, within a step of the result where calls between round. What does not suit stays; with `hard_fail` it is refused.
+With `use_qat` also operators on numbers that are dequantised (`ALONE`), without a quantisation behind them, are the same on whole
+numbers, which are dequantised after them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compassc.ir.errors import ExpressionError
+from compassc.relay.builders import call
 from compassc.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem
 from compassc.relay.infer import infer_local
 from compassc.relay.module import IRModule
 from compassc.relay.operators import Op, op_name
 from compassc.relay.passes import infer_type
-from compassc.relay.passes._functions import on_functions
+from compassc.relay.passes._functions import on_functions, rewritten
 from compassc.relay.qnn.affine import KEEP_ORDER, AffineType, TensorAffineType, TupleAffineType, TypeMap, Unsuited
 from compassc.relay.visit import children, is_primitive, post_order, with_children
 
@@ -25,10 +27,17 @@ REQUIRED = ("InferType",)
 _KEY = "FTVMFakeQuantizationToInteger"
 
 
+ALONE = frozenset(
+    "broadcast_to clip expand_dims max maximum min minimum nn.avg_pool2d nn.batch_flatten nn.batch_matmul nn.bias_add nn.conv2d "
+    "nn.conv2d_transpose nn.dense nn.depth_to_space nn.global_avg_pool2d nn.max_pool2d nn.pad nn.relu reshape split squeeze "
+    "strided_slice transpose".split()
+)
+"""Operators that compute with whole numbers without a quantisation behind them."""
+
+
 def run(module: IRModule, hard_fail: bool = False, use_qat: bool = False) -> IRModule:
-    if use_qat:
-        raise ExpressionError("FakeQuantizationToInteger does not know use_qat", "quantise results: qnn.quantize")
-    return on_functions(module, lambda f, m: _function(f, m, hard_fail))
+    made = on_functions(module, lambda f, m: _function(f, m, hard_fail))
+    return on_functions(made, _each_alone) if use_qat else made
 
 
 def _function(f: Function, module: IRModule, hard_fail: bool) -> Function:
@@ -48,6 +57,61 @@ def _function(f: Function, module: IRModule, hard_fail: bool) -> Function:
     found = made[id(f)]
     assert isinstance(found, Function), "a function stays one"
     return found
+
+
+def _each_alone(f: Function, module: IRModule) -> Function:
+    """A function whose operators on dequantised numbers compute with whole ones."""
+    definitions = infer_type.ModuleDefinitions(module)
+
+    def alone(before: Expr, after: Expr) -> Expr:
+        if op_name(before) not in ALONE or not isinstance(before, Call) or not isinstance(after, Call):
+            return after
+        try:
+            return _alone(before, after, definitions)
+        except Unsuited:
+            return after
+
+    return rewritten(f, alone)
+
+
+def _alone(before: Call, after: Call, definitions: infer_type.ModuleDefinitions) -> Expr:
+    """A call on whole numbers, dequantised. `before`: the call as it was, typed. Unsuited where it has to stay."""
+    types, args = TypeMap(), list(after.args)
+    for i, a in enumerate(args):
+        if op_name(a) == "qnn.dequantize" and isinstance(a, Call):
+            _infer(a, definitions)
+            args[i], kind = a.op.get_attr(_KEY)(a, types)  # type: ignore[attr-defined]  # an operator
+            types[args[i]] = kind
+        elif not isinstance(a, Constant):
+            raise Unsuited("an operand is not quantised")
+    known = [types.tensor(a) for a in args if a in types]
+    if not known or not isinstance(before.op, Op):
+        raise Unsuited("nothing is dequantised")
+    given = after.replace(args=tuple(args))
+    given.typed(before.checked_type)
+    if len(known) == len(args) and all(known[0].means_as(t) and known[0].dtype == t.dtype for t in known):
+        types[given] = known[0]
+    made, t = before.op.get_attr(_KEY)(given, types)
+    _infer(made, definitions)
+    if isinstance(t, TupleAffineType):
+        fields: list[Expr] = [_reals(TupleGetItem(made, i), own) for i, own in enumerate(t.types)]
+        real: Expr = Tuple(fields)
+    else:
+        real = _reals(made, t)
+    _infer(real, definitions)
+    return real
+
+
+def _reals(made: Expr, t: TensorAffineType) -> Expr:
+    """What whole numbers mean."""
+    return call("qnn.dequantize", made, t.scale, t.zero_point, axis=t.axis, out_dtype="float32")
+
+
+def _infer(root: Expr, definitions: infer_type.ModuleDefinitions) -> None:
+    """Note the types of an expression's parts that have none."""
+    for e in post_order(root, lambda e: e.checked_type_ is not None):
+        if e.checked_type_ is None and not isinstance(e, Op):
+            infer_local(e, definitions)
 
 
 def _operands(e: Expr) -> tuple[Expr, ...]:
@@ -131,9 +195,7 @@ class _Region:
         return self._typed(Tuple(fields), TupleAffineType([self.types.tensor(f) for f in fields]))
 
     def _typed(self, made: Expr, t: AffineType) -> Expr:
-        for e in post_order(made, lambda e: e.checked_type_ is not None):
-            if e.checked_type_ is None and not isinstance(e, Op):
-                infer_local(e, self.definitions)
+        _infer(made, self.definitions)
         self.types[made] = t
         return made
 
