@@ -170,6 +170,15 @@ def transpose_conv(net):
 
 
 @case
+def transpose_conv_with_a_border(net):
+    """Filters that are smaller than strides do not reach the last places, which have the bias alone."""
+    x, w, bias = net.input("x", (1, 2, 3, 3)), net.constant(random(4, 1, 2, 3)), net.constant(random(4))
+    shape = net.constant([1, 6, 9, 4], np.int32)
+    given = {"padding": "SAME", "stride_w": 3, "stride_h": 3, "options": "TransposeConvOptions"}
+    return net("TRANSPOSE_CONV", [shape, w, x, bias], (1, 6, 9, 4), **given)
+
+
+@case
 def transpose_conv_valid(net):
     return _transposed(net, 9, "VALID")
 

@@ -165,13 +165,17 @@ def conv_transpose(
     cut = tuple((max(p, 0), max(q, 0)) for p, q in window.pads)
     shape = (x.shape[0], *(n - p - q for n, (p, q) in zip(full, cut, strict=True)), outputs)
     dtype = np.float32 if w.dtype == np.float64 else w.dtype
+    more = [(max(-p, 0), max(-q, 0)) for p, q in window.pads]
+    enlarged = any(p or q for p, q in more)
+    # a border that filters do not reach has the bias, too
+    own_bias = None if enlarged else bias
     made = b.layer(
         "ConvTranspose3D" if volume else "ConvTranspose",
         [b.image(image)],
         shape,
         stored_type(x.dtype),
         weights=np.ascontiguousarray(kernel.transpose((1, 3, 4, 2, 0) if volume else (1, 2, 3, 0)), dtype),
-        biases=np.zeros(outputs, dtype) if bias is None else bias.reshape(-1).astype(dtype),
+        biases=np.zeros(outputs, dtype) if own_bias is None else own_bias.reshape(-1).astype(dtype),
         num_output=outputs,
         **window._replace(pads=cut).attributes(),
         **padding,
@@ -179,10 +183,12 @@ def conv_transpose(
         with_activation="NONE",
     )
     result = b.value(made, x.dtype, channels_last(image.rank))
-    more = [(max(-p, 0), max(-q, 0)) for p, q in window.pads]
-    if any(p or q for p, q in more):
+    if enlarged:
         listed = [(0, 0), (0, 0), *more]
         result = padded(b, result, [p for p, _ in listed] + [q for _, q in listed], "constant", 0)
+        if bias is not None:
+            along = Value.of(bias.reshape(1, outputs, *(1,) * (result.rank - 2)).astype(dtype))
+            result = arithmetic(b, result, along, "Add")
     return b.squeeze(result, [2]) if rank == 3 else result
 
 
