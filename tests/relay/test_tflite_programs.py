@@ -18,10 +18,9 @@ from tests.importers.test_tflite_rounding import OPERATORS, Drawn
 from tests.relay.onnx_programs import values_of
 from tests.relay.relay_values import evaluate
 
-NO_PROGRAM = {"transpose_conv", "arg_max", "resize_nearest", "resize_bilinear"}
+NO_PROGRAM = {"arg_max"}
 """Models whose layers have no definition by operators, which are refused."""
 IN_REALS = {
-    "hard_swish": 0.05,
     "logistic_int16": 0.3,
     "softmax": 0.05,
     "prelu": 0.1,
@@ -78,36 +77,8 @@ def test_drawn_scales_give_the_same_numbers(name):
         given = [drawn.random.integers(kind.min, kind.max + 1, shape).astype(dtype) for shape in shapes]
         found = evaluate(relay.frontend.from_tflite(content)[0], *given)
         (want,) = tflite_reference.run(content, given)
-        if name == "table":
-            assert np.abs(found[0].astype(np.int64) - want).max() <= 1
-        else:
-            np.testing.assert_array_equal(found[0], want)
+        np.testing.assert_array_equal(found[0], want)
         assert len(np.unique(want)) > 9, "nothing is compared where all is saturated"
-
-
-def test_a_runtime_gives_the_same():
-    interpreter = pytest.importorskip("ai_edge_litert.interpreter")
-    for name in (
-        "conv",
-        "depthwise_conv",
-        "fully_connected_int16",
-        "add",
-        "mul",
-        "leaky_relu",
-        "average_pool",
-        "requantize",
-    ):
-        content = tflite_quantised.build(name)
-        given = arrays_for(content, name)
-        plain = interpreter.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-        runtime = interpreter.Interpreter(model_content=content, experimental_op_resolver_type=plain)
-        runtime.allocate_tensors()
-        for info, array in zip(runtime.get_input_details(), given, strict=True):
-            runtime.set_tensor(info["index"], array)
-        runtime.invoke()
-        wanted = [runtime.get_tensor(info["index"]) for info in runtime.get_output_details()]
-        for got, want in some(zip(evaluate(relay.frontend.from_tflite(content)[0], *given), wanted, strict=True)):
-            np.testing.assert_array_equal(got, want, err_msg=name)
 
 
 def test_programs_keep_integers():
@@ -118,7 +89,7 @@ def test_programs_keep_integers():
 
 def test_what_is_no_program_is_refused_by_name():
     with pytest.raises(RefusedModel, match="not supported") as refused:
-        relay.frontend.from_tflite(tflite_quantised.build("resize_bilinear"))
-    assert refused.value.refusals[0].operator == "RESIZE_BILINEAR"
+        relay.frontend.from_tflite(tflite_quantised.build("arg_max"))
+    assert refused.value.refusals[0].operator == "ARG_MAX"
     with pytest.raises(UsageError, match="has no input 'y'"):
         relay.frontend.from_tflite(tflite_quantised.build("conv"), {"y": (1,)})

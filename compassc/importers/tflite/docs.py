@@ -80,7 +80,7 @@ Tensors of int8, uint8 and int16 with a scale become quantised tensors of the gr
 
 Runtimes of TFLite round in ways of their own, which differ from operator to operator and between their versions. LiteRT 2.3
 keeps the high word of a product with a multiplier of 31 bits, halves up, and shifts it, which rounds again: halves up in CONV_2D,
-FULLY_CONNECTED and QUANTIZE, away from zero in others. Here factors have 15 bits and halves go to the even integer. So a result may be a
+FULLY_CONNECTED and QUANTIZE of 8 bits, away from zero in others. Here factors have 15 bits and halves go to the even integer. So a result may be a
 level off. Measured against TFLite's rules, with scales and zero points drawn
 at random (60 models of each; `tests/importers/test_tflite_rounding.py` draws some):
 
@@ -91,16 +91,18 @@ at random (60 models of each; `tests/importers/test_tflite_rounding.py` draws so
 | ADD, SUB | 1 level | 0.1% |
 | QUANTIZE of integers | 1 level | 7% |
 | AVERAGE_POOL_2D | 1 level | 14% |
-| tables, MAXIMUM, MINIMUM, what only moves | equal | |
+| tables (HARD_SWISH by LiteRT's arithmetic of 16 bits), MAXIMUM, MINIMUM, RESIZE_NEAREST_NEIGHBOR, what only moves | equal | |
 | CONV_2D of 16 bits | equal | |
 | ADD of 16 bits | 2 levels | 26% |
 
 Other operators are computed in floats, and differ by a level where TFLite computes them in integers: of the tests' models
-LEAKY_RELU, PRELU, RESIZE_BILINEAR in 10% of the elements, LOGISTIC of 16 bits in 20%.
+LEAKY_RELU, PRELU, RESIZE_BILINEAR in 10% of the elements, TRANSPOSE_CONV in 1%. With 16 bits runtimes are coarser than floats: LiteRT's
+multipliers of TRANSPOSE_CONV have 15 bits (up to 27 levels of 65,536), its parts of RESIZE_BILINEAR 10 bits (up to 200), its tables of
+LOGISTIC and TANH are up to 11 levels off.
 
 [Programs of Relay](relay.md#quantised-models) give TFLite's numbers to the bit.
 
-A table has the function's values correctly rounded. Models with weights of 8 bits and activations in floats are computed
+A table has the function's values correctly rounded, but that of HARD_SWISH. Models with weights of 8 bits and activations in floats are computed
 in floats, while runtimes round the activations to 8 bits on the way.
 
 ## Operators

@@ -9,12 +9,17 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc.importers.onnx.operators.quantised import Levels, Quantised, as_marked, marked, real_numbers
 from compassc.importers.tflite.declare import Call
+from compassc.importers.tflite.hard_swish import hard_swish
 from compassc.importers.values import Value
 from compassc.layers.declare import all_types
 from compassc.layers.families.activation.reference import RECTIFIERS
 
 if TYPE_CHECKING:
     from compassc.importers.tflite.convert import Conversion
+
+
+BY_INTEGERS = {"HARD_SWISH": hard_swish}
+"""Functions that runtimes compute of integers, by operator: of numbers, and of the levels of both sides."""
 
 
 def quantised(array: Array, levels: Levels) -> Array:
@@ -46,7 +51,12 @@ def looked_up(b: Conversion, call: Call, out: Levels) -> Value | None:
         return None
     if layer.attributes.get("method") in (*RECTIFIERS, "NONE", "CRELU"):
         return None
-    table = quantised(known_content(b, made), out)
+    by_integers = BY_INTEGERS.get(call.operator)
+    if by_integers is not None and out.is_one:
+        assert entries.value.array is not None
+        table = by_integers(entries.value.array, x.levels, out)
+    else:
+        table = quantised(known_content(b, made), out)
     tensor, order = as_marked(b, x)
     with marked(b, out):
         found = b.layer(layer.type, [tensor], tensor.shape, out.dtype.name, **layer.attributes, lut=table)

@@ -21,9 +21,10 @@ from compassc.importers.tflite.convert import FUSED, IGNORED, Conversion
 from compassc.importers.tflite.declare import MOVES
 from compassc.importers.tflite.source import Model, Node, TensorInfo
 from compassc.importers.values import Refused, Value
+from compassc.relay.frontend import tflite_resizing  # noqa: F401  # its forms are there by its import
 from compassc.relay.frontend.layers import terms_of
 from compassc.relay.frontend.terms import Expressions, Term
-from compassc.relay.frontend.tflite_integers import FORMS, IntegerNode, Whole, ended, parameters
+from compassc.relay.frontend.tflite_integers import DATA, FORMS, IntegerNode, Whole, ended, parameters
 
 CODE = "tflite-unsupported"
 BYTES, ENDS = ("int8", "uint8"), ("int8", "uint8", "int16", "uint16", "int32")
@@ -132,7 +133,9 @@ class QuantisedModel:
         for i, term in zip(node.inputs, inputs, strict=True):
             levels = None if term is None else self.levels(self.model.tensors[i])
             given.append(term if term is None or levels is None else Whole(term, levels))
-        if not isinstance(given[0], Whole) or given[0].term.array is not None:
+        place = DATA.get(node.operator, 0)
+        data = given[place] if place < len(given) else None
+        if not isinstance(data, Whole) or data.term.array is not None:
             return None
         options = {k: v for k, v in node.options.items() if k not in IGNORED}
         ending = endings.ending_of(options.pop(FUSED, 0))

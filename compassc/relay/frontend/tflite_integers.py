@@ -10,7 +10,7 @@ None: the operator is computed of the real numbers that the integers stand for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,12 +20,13 @@ from compassc.importers.onnx.window import Asked, Window
 from compassc.importers.tflite.endings import Ending, bounds
 from compassc.importers.tflite.operators.activations import LIMITS
 from compassc.importers.tflite.operators.movement import pads_of
+from compassc.importers.tflite.tables import BY_INTEGERS
 from compassc.importers.tflite.window import padding_of
 from compassc.importers.values import Refused
 from compassc.relay.frontend.terms import Expressions, Term
 
 UPWARD, TONEAREST = "TWICE_UPWARD", "TWICE_TONEAREST"
-"""How products are rounded: of CONV_2D, FULLY_CONNECTED and QUANTIZE, and of others (`ops.fixed_point`)."""
+"""How products are rounded: of CONV_2D, FULLY_CONNECTED and QUANTIZE of 8 bits, and of others (`ops.fixed_point`)."""
 SHIFT = {1: 20, 2: 15}
 """Bits behind the point that sums of two tensors have, by the bytes of their elements."""
 
@@ -85,6 +86,8 @@ class IntegerNode:
 
 Form = Callable[[Expressions, IntegerNode], "Term | None"]
 FORMS: dict[str, Form] = {}
+DATA = {"TRANSPOSE_CONV": 2}
+"""Which input of an operator has its data, where that is not the first."""
 
 
 def integers(*names: str) -> Callable[[Form], Form]:
@@ -231,6 +234,32 @@ def _window(
     return Asked(None, strides, dilation, None, padding_of(node.option("padding"))).over(x.term.shape[1:3], kernel)
 
 
+@integers("TRANSPOSE_CONV")
+def transposed_convolution(b: Expressions, node: IntegerNode) -> Term:
+    """Weights [O,H,W,I]; the pads are those of the convolution that leads from the result to the data."""
+    shape = node.known(0)
+    if shape is None or shape.size != 4:
+        raise Refused("its shape is not known")
+    node = replace(node, inputs=(node.inputs[2], node.inputs[1], *node.inputs[3:]))
+    x, w, weights, scales = _products(node, 0)
+    strides, wanted = (node.option("stride_h"), node.option("stride_w")), [int(n) for n in shape.reshape(-1)[1:3]]
+    forward = Asked(None, strides, (1, 1), None, padding_of(node.option("padding"))).over(wanted, weights.shape[1:3])
+    if forward.positions(wanted) != x.term.shape[1:3]:
+        raise Refused(f"its input {list(x.term.shape)} does not lead to the shape {shape.tolist()}")
+    before = [begin for begin, _ in forward.pads]
+    behind = [
+        (n - 1) * s + k - begin - size
+        for n, s, k, begin, size in zip(x.term.shape[1:3], strides, weights.shape[1:3], before, wanted, strict=True)
+    ]
+    sums = b.call(
+        "qnn.conv2d_transpose", b.transpose(x.term, [0, 3, 1, 2]), np.ascontiguousarray(weights.transpose(3, 0, 1, 2)),
+        zero(b, x.zero), _zeros(b, w), scale(b, x.scale), parameters(b, w.levels)[0], strides=strides,
+        padding=(*before, *(max(n, 0) for n in behind)), output_padding=tuple([max(-n, 0) for n in behind]),
+        channels=weights.shape[0], kernel_size=weights.shape[1:3], out_dtype=_sums_type(x),
+    )  # fmt: skip
+    return _finished(b, b.transpose(sums, [0, 2, 3, 1]), node.known(2), scales, node, TONEAREST)
+
+
 @integers("FULLY_CONNECTED")
 def dense(b: Expressions, node: IntegerNode) -> Term:
     x, w, weights, scales = _products(node, 0)
@@ -298,7 +327,8 @@ def in_other_steps(b: Expressions, node: IntegerNode) -> Term | None:
         return None
     if x.levels.matches(node.out):
         return ended(b, x.term, node.out, ending)
-    way = UPWARD if node.operator == "QUANTIZE" else TONEAREST
+    of_bytes = x.levels.dtype.itemsize == node.out.dtype.itemsize == 1
+    way = UPWARD if node.operator == "QUANTIZE" and of_bytes else TONEAREST
     return ended(b, rescaled(b, x.term, x.scale, node.out, way, own_zero=x.zero), node.out, ending)
 
 
@@ -314,6 +344,18 @@ def leaky_relu(b: Expressions, node: IntegerNode) -> Term | None:
         return None
     above, below = (rescaled(b, x.term, float(f) * float(step), node.out, TONEAREST, own_zero=x.zero) for f in factors)
     return b.call("where", b.call("less", b.cast(x.term, "int32"), zero(b, x.zero)), below, above)
+
+
+@integers(*BY_INTEGERS)
+def by_table(b: Expressions, node: IntegerNode) -> Term | None:
+    """Functions of 8 bits: a table of what runtimes compute."""
+    x = node.whole(0)
+    if x.levels.dtype.itemsize != 1 or node.out.dtype.itemsize != 1 or not x.levels.is_one:
+        return None
+    kind = np.iinfo(x.levels.dtype)
+    numbers = np.arange(kind.min, kind.max + 1)
+    place = b.call("subtract", b.cast(x.term, "int32"), zero(b, kind.min))
+    return b.call("take", b.known(BY_INTEGERS[node.operator](numbers, x.levels, node.out)), place)
 
 
 @integers("MAXIMUM", "MINIMUM")
