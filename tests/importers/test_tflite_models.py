@@ -17,6 +17,7 @@ ROUNDED_OTHERWISE = {
     "add": 0.1,
     "add_int16": 0.3,
     "average_pool": 0.15,
+    "average_pool_int16": 0.1,
     "logistic_int16": 0.3,
     "leaky_relu": 0.15,
     "prelu": 0.1,

@@ -12,6 +12,7 @@ CASES = {}
 X = {"scale": 0.05, "zero": -3}
 Y = {"scale": 0.04, "zero": 5}
 IN_FLOATS = {
+    "average_pool_int16",
     "softmax",
     "mean",
     "sum",
@@ -242,6 +243,23 @@ def max_pool(net):
         padding="SAME",
         **POOL,
         **X,
+    )
+
+
+@case
+def average_pool_int16(net):
+    """Of six places, whose share has no multiplier of 8 bits."""
+    levels = {"scale": 0.0005, "zero": 0}
+    x, given = net.input("x", (1, 6, 6, 3), "int16", **levels), POOL | {"filter_height": 2, "filter_width": 3}
+    return net(
+        "AVERAGE_POOL_2D",
+        [x],
+        (1, 3, 2, 3),
+        "int16",
+        "Pool2DOptions",
+        **(given | {"stride_h": 2, "stride_w": 3}),
+        padding="SAME",
+        **levels,
     )
 
 

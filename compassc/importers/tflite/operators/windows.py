@@ -234,8 +234,9 @@ operator("AVERAGE_POOL_2D")(partial(_pooled, "AVG"))
 
 @quantised("AVERAGE_POOL_2D")
 def quantised_average_pool(b: Conversion, call: Call, out: Levels) -> Value | None:
+    """Of 8 bits: the layer's multipliers have no more, which would show in results of 16 bits."""
     found = call.pair(0)
-    if found is None or not found[0].levels.is_one:
+    if found is None or not found[0].levels.is_one or out.dtype.itemsize > 1:
         return None
     tensor, order = as_marked(b, found[0])
     x = b.value(tensor, found[0].value.dtype, order)
