@@ -16,6 +16,9 @@ from compassc.compat.compass_flow.flow import Compass
 from compassc.compat.compass_flow.pruning import worth
 from compassc.relay.module import IRModule
 from compassc.relay.operators import op_name
+from compassc.relay.passes import make
+from tests.relay import test_relay_contributed
+from tests.relay.relay_values import evaluate
 
 RNG = np.random.default_rng(3)
 WEIGHT = (RNG.standard_normal((4, 3, 3, 3)) / 4).astype("float32")
@@ -173,3 +176,17 @@ def test_what_cannot_be_is_refused_by_name(tmp_path: Path, monkeypatch) -> None:
     with pytest.raises(CompassError, match="'tensorflow' cannot be read") as error:
         Compass("[Parser]\ninput_model = x.pb").parse()
     assert "ONNX" in error.value.help
+
+
+def test_quantised_models_run_in_their_own_integers(tmp_path: Path) -> None:
+    """As functions of the NPU, with the numbers of the interpreter; calibration data do not matter."""
+    model, x = test_relay_contributed.network()
+    np.save(tmp_path / "data.npy", x)
+    compass = flow(tmp_path, "dataset = numpydataset", f"calibration_data = {tmp_path}/data.npy")
+    compass.ir_mod = relay.frontend.from_onnx(model)[0]
+    (want,) = evaluate(make("FakeQuantizationToInteger", use_qat=True)(compass.ir_mod), x)
+    compass.partition()
+    compass.collect_calibration_data()
+    assert not compass.observed and list(compass.regions()) == ["tvm_compass_subfunc0"]
+    (got,) = compass.build().create_execution_engine().run(x)
+    np.testing.assert_array_equal(got, want)

@@ -48,6 +48,8 @@ MODEL_TYPES = {
     "tf": "convert it to ONNX (tf2onnx) or TFLite",
     "relax": "give the text of a Relay module: model_type = relay",
 }
+LOWERING = ("QnnLegalize", "QnnCanonicalizeOps")
+"""Passes that lower operators of quantised numbers, which layers of the NPU are made of."""
 Hint = Callable[[Mapping[object, Expr], Expr], bool]
 
 
@@ -83,10 +85,20 @@ class Compass:
         module, params = readers[kind]()
         self.ir_mod = bind_main(module, {**params, **(update_params or {})})
 
+    @property
+    def is_quantised(self) -> bool:
+        """Whether the model has operators on quantised numbers: then it is computed in its own integers."""
+        functions = [f for f in self.ir_mod.functions.values() if isinstance(f, Function)]
+        return any(op_name(e).startswith("qnn.") for f in functions for e in post_order(f.body))
+
     def optimize(self) -> None:
-        """Run the passes that come before kernels, but those of `disabled_pass`."""
+        """Run the passes that come before kernels, but those of `disabled_pass`. What a quantised model computes between and before
+        its dequantisations becomes operators of whole numbers, which stay what they are for functions of the NPU."""
         names = pipeline_names("optimize", FOLDER)
         passes = [make(name) for name in [*names[: names.index(fuse_ops.NAME)], "ToGraphNormalForm", "InferType"]]
+        if self.is_quantised:
+            whole = make("FakeQuantizationToInteger", use_qat=True)
+            passes = [make("InferType"), whole, *(p for p in passes if p.info.name not in LOWERING)]
         with self._context():
             self.ir_mod = Sequential(passes)(self.ir_mod)
 
@@ -130,8 +142,8 @@ class Compass:
 
     def collect_calibration_data(self) -> None:
         """Compute what each function of the NPU is given on the data that [Optimizer] names, and store it in `calibration_data.npz`.
-        Nothing where it names none: then they stay in floats."""
-        samples = vendor.samples_of(self.config.parsed, self._inputs())
+        Nothing where it names none: then they stay in floats. Nor for quantised models, which are in integers."""
+        samples = None if self.is_quantised else vendor.samples_of(self.config.parsed, self._inputs())
         if samples is None:
             return
         self.observed = observe(partitioned(self.ir_mod), samples)
