@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from compassc.analysis.arith import NEGATED, SWAPPED, Arith
 from compassc.analysis.conditions import conjuncts
 from compassc.analysis.simplify import Simplifier
+from compassc.analysis.structure import Interner
 from compassc.ir.exprs import Binary, Expr, IntImm, Unary, Var
 from compassc.ir.operators import as_expr, binary, kind_of
 from compassc.ir.visit import walk_exprs
@@ -164,4 +165,27 @@ def _deduced(v: Var, c: Binary, facts: Arith, relaxed: Mapping[Var, object]) -> 
     return None
 
 
-__all__ = ["deduce_bound", "detect_clip_bound", "detect_linear_equation"]
+def detect_common_subexpr(expr: object, threshold: int) -> dict[Expr, int]:
+    """The parts of an expression that are there as often as a number says, or more often, each with how often it is there
+    without those that are in a larger part of the result. A part stands for all that are equal to it."""
+    interner = Interner()
+    counts: dict[int, int] = {}
+    found: dict[int, Expr] = {}
+    for e in walk_exprs(as_expr(expr)):
+        if e.children():
+            key = interner.key(e)
+            found.setdefault(key, e)
+            counts[key] = counts.get(key, 0) + 1
+    kept: dict[Expr, int] = {}
+    for key in sorted(found, key=lambda k: -sum(1 for _ in walk_exprs(found[k]))):
+        if counts[key] < max(threshold, 1):
+            continue
+        kept[found[key]] = counts[key]
+        for inner in walk_exprs(found[key]):
+            k = interner.key(inner)
+            if k != key and k in counts:
+                counts[k] -= counts[key]
+    return kept
+
+
+__all__ = ["deduce_bound", "detect_clip_bound", "detect_common_subexpr", "detect_linear_equation"]

@@ -25,7 +25,7 @@ from compassc.te.int_sets import (
     pos_inf,
     union_lower_bound,
 )
-from compassc.te.linear_forms import deduce_bound, detect_clip_bound
+from compassc.te.linear_forms import deduce_bound, detect_clip_bound, detect_common_subexpr
 from tests.choosing import some
 
 X, Y, Z = (Var(name, INT32) for name in "xyz")
@@ -184,3 +184,11 @@ def test_regions_of_loops():
     assert estimate_region_lower_bound([Range(i, i + 2), Range(i + 1, i + 4)], loops) is None
     found = estimate_region_upper_bound([Range(i, i + 2), Range(i + 1, i + 4)], loops)
     assert [(s.min_value.value, s.max_value.value) for s in found] == [(0, 4), (1, 6)]
+
+
+def test_common_parts_are_counted_without_those_in_larger_ones():
+    part = X + Y * 2
+    found = detect_common_subexpr(part * Z + (X + Y * 2) // 3 + Y * 2, 2)
+    assert found == {part: 2}
+    assert detect_common_subexpr(part * Z + (X + Y * 2) // 3 + Y * 2, 3) == {part.b: 3}
+    assert detect_common_subexpr(X + Y, 2) == {}
