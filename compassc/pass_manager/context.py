@@ -104,9 +104,7 @@ class PassContext:
             _check_setting(key, value)
         left_out = {name.rpartition(".")[2] for name in self.disabled_pass} - _own.keys()
         self._disabled = frozenset(
-            pass_name(n)
-            for n in left_out
-            if KERNELS.key(n) not in KERNELS.ignored and (_elsewhere(n) is None or _is_kernels(n))
+            pass_name(n) for n in left_out if not _is_absent(n) and (_elsewhere(n) is None or _is_kernels(n))
         )
         self._tokens: list[Any] = []
 
@@ -228,6 +226,12 @@ def _named(name: str) -> Transform:
         return made
     found = pass_name(last)
     return lambda module: run_pipeline((found,), module)
+
+
+def _is_absent(name: str) -> bool:
+    """Whether a pass of that name is known not to exist here, for any programs."""
+    folders = (KERNELS, *(import_module(package).FOLDER for package in _OTHERS))
+    return any(folder.key(name) in folder.ignored for folder in folders)
 
 
 def _elsewhere(name: str) -> Any:

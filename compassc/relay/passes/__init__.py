@@ -32,7 +32,8 @@ def _verify(module: IRModule) -> None:
     infer_type.run(module)
 
 
-FOLDER: Folder[IRModule] = Folder(__name__, _text, _verify)
+_LAYOUTS_OF_SEARCHES = ("AutoSchedulerLayoutRewrite", "MetaScheduleLayoutRewrite")
+FOLDER: Folder[IRModule] = Folder(__name__, _text, _verify, absent=_LAYOUTS_OF_SEARCHES)
 
 
 class RelayPass(Pass):

@@ -27,7 +27,7 @@ ON = {"relay.backend.use_auto_scheduler": True}
 
 
 def answer(**config):
-    with tvm.transform.PassContext(opt_level=3, config=config):
+    with tvm.transform.PassContext(opt_level=3, config=config, disabled_pass={"AutoSchedulerLayoutRewrite"}):
         assert auto_scheduler.is_auto_scheduler_enabled() == bool(config)
         lib = relay.build(mod, target=target, params=params)
     graph = graph_executor.GraphModule(lib["default"](tvm.cpu()))
