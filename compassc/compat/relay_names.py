@@ -27,6 +27,8 @@ _BUILDING = {
 } | {n: "compass_runtime.param_dict:" for n in PARAMS.split()}
 _COMPILER = """CCacheKey CCacheValue CachedFunc LoweredOutput TECompiler get get_valid_implementations lower_call
     lower_to_primfunc select_implementation"""
+_STRATEGIES = """OpImplementation OpSpecialization OpStrategy register_broadcast_schedule register_injective_schedule
+    register_reduce_schedule register_schedule"""
 _MACHINE = "Executable VirtualMachine compile VMCompiler"
 _NETWORKS = "dcgan densenet dqn inception_v3 init layers lstm mlp mobilenet resnet squeezenet synthetic vgg"
 RELAY: dict[str, Names] = {
@@ -107,7 +109,7 @@ RELAY: dict[str, Names] = {
     },
     "tvm.relay.op": Names(
         {n: f"{_RELAY}.op:" for n in _REGISTRY_OF_RELAY.split()}
-        | {n: f"{_RELAY}.strategy:" for n in ("OpImplementation", "OpSpecialization", "OpStrategy")},
+        | {n: f"{_RELAY}.strategy:" for n in _STRATEGIES.split()},
         operators="",
     ),
     **{f"tvm.relay.op.{n}": Names(operators="") for n in ("algorithm", "reduce", "tensor", "transform")},

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from compassc.ir.errors import ExpressionError
 from compassc.ir.exprs import Expr as Condition
 from compassc.relay.attributes import Attrs
-from compassc.relay.operators import FIRST_LEVEL, Op
+from compassc.relay.operators import FIRST_LEVEL, Op, get
 from compassc.relay.tuned import records
 from compassc.relay.types import Type
 from compassc.targets import Target
@@ -131,6 +131,37 @@ def select_implementation(
     costs = [asked.cost(op.name, outputs, chosen_target) for _, outputs in made]
     known = [(cost, place) for place, cost in enumerate(costs) if cost is not None]
     return made[min(known)[1] if known else valid.index(first)]
+
+
+# ---------------------------------------------------------------------------------------------- operators with one expression
+
+
+def register_schedule(op_name: str, schedule: MakeSchedule | None, level: int = FIRST_LEVEL) -> None:
+    """Have builds compute an operator by its registered compute, and schedule it so; None for the default schedule. NoImplementation
+    for an operator without a compute."""
+    op = get(op_name)
+    compute = op.compute
+    if compute is None:
+        raise NoImplementation(
+            f"FTVMCompute is not registered for op {op_name}",
+            f"call relay.op.register_compute('{op_name}', ...) before",
+        )
+    known: Compute = compute
+
+    def strategy(attrs: Attrs | None, inputs: Sequence[Tensor], out_type: Type, target: Target) -> OpStrategy:
+        made = OpStrategy()
+        made.add_implementation(known, schedule, f"{op_name.rpartition('.')[2]}.generic")
+        return made
+
+    op.set_attr("FTVMStrategy", strategy, level)
+
+
+def register_injective_schedule(op_name: str, level: int = FIRST_LEVEL) -> None:
+    """Have builds compute an operator by its registered compute, with the default schedule."""
+    register_schedule(op_name, None, level)
+
+
+register_broadcast_schedule = register_reduce_schedule = register_injective_schedule
 
 
 # ---------------------------------------------------------------------------------------------------------------- adapters

@@ -22,6 +22,7 @@ from compassc.relay.expr import Call, Function, GlobalVar, TupleGetItem
 from compassc.relay.module import IRModule
 from compassc.relay.op import temporary
 from compassc.relay.operators import op_name
+from compassc.relay.passes import make
 from compassc.relay.passes._annotated import BEGIN, END
 from compassc.relay.visit import post_order
 from tests.choosing import some
@@ -232,3 +233,23 @@ def test_other_compilers_build_and_optimise_their_functions():
     np.testing.assert_allclose(graph.get_output(0).numpy(), evaluate(module(network()), ARRAYS[0])[0], rtol=1e-6)
     names = [f"tvmgen_default_a_main_{i}" for i in (0, 1)]
     assert all(f'"func_name": "{n}"' in library.get_graph_json() for n in some(names))
+
+
+def test_what_functions_of_other_compilers_are_given_and_give():
+    a, b = relay.var("a", shape=(2, 3)), relay.var("b", shape=(2, 3))
+    v = relay.GlobalVar("theirs")
+    theirs = relay.Function([a, b], relay.Tuple([a + b, a - b])).with_attr({"Compiler": "x", "global_symbol": "theirs"})
+    x, y = relay.var("x", shape=(2, 3)), relay.var("y", shape=(2, 3))
+    pair = v(relay.exp(x), y)
+    main = relay.Function([x, y], relay.TupleGetItem(pair, 0) * relay.TupleGetItem(pair, 1))
+    module = make("InferType")(relay.IRModule({v: theirs, relay.GlobalVar("main"): main}))
+    one, two = np.zeros((2, 3), "float32"), np.full((2, 3), 3, "float32")
+    found = relay.analysis.get_calibration_data(module, {"x": one, "y": two})
+    assert [g.name_hint for g in found] == ["theirs"]
+    (told,) = found.values()
+    np.testing.assert_array_equal([t.numpy() for t in told["inputs"]], [one + 1, two])
+    np.testing.assert_array_equal([t.numpy() for t in told["outputs"]], [one + 4, one - 2])
+    twice = relay.Function([x, y], relay.TupleGetItem(v(x, y), 0) * relay.TupleGetItem(v(y, x), 1))
+    module = make("InferType")(relay.IRModule({v: theirs, relay.GlobalVar("main"): twice}))
+    with pytest.raises(CompassError, match="@theirs is called twice"):
+        relay.analysis.get_calibration_data(module, {"x": one, "y": two})

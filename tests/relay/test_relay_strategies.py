@@ -7,15 +7,19 @@ import pytest
 
 from compass_core.errors import CompassError
 from compassc import relay, te
+from compassc.relay import operators
 from compassc.relay.backend.executors import create_executor
 from compassc.relay.builders import build
 from compassc.relay.op import temporary
-from compassc.relay.operators import get
+from compassc.relay.operators import get, register
 from compassc.relay.passes import make
 from compassc.relay.strategy import (
+    NoImplementation,
     OpStrategy,
     SpecializedCondition,
     get_valid_implementations,
+    register_injective_schedule,
+    register_schedule,
     select_implementation,
     wrap_compute_dense,
 )
@@ -129,3 +133,28 @@ def test_the_implementation_of_least_cost_on_record_goes_before_levels(costs, na
         chosen, outputs = select_implementation(get("exp"), None, [x], t, "llvm")
         plain, _ = select_implementation(get("exp"), None, [x], t, "llvm", use_autotvm=False)
     assert (chosen.name, outputs[0].op.name, plain.name) == (name, name, "three")
+
+
+def test_an_operator_has_one_implementation_of_its_compute(monkeypatch):
+    monkeypatch.setattr(operators, "OPERATORS", dict(operators.OPERATORS))
+    op = register("test.tripled")
+    op.set_num_inputs(1)
+    op.add_argument("x", "Tensor", "numbers")
+    op.add_type_rel("Identity")
+    with pytest.raises(NoImplementation, match="FTVMCompute is not registered for op test.tripled"):
+        register_injective_schedule("test.tripled")
+    op.set_attr("FTVMCompute", lambda attrs, ins, out: [te.compute(ins[0].shape, lambda *i: ins[0][i] * 3.0)])
+    op.set_attr("TOpPattern", 0)
+    asked = []
+
+    def schedule(attrs, outs, target):
+        asked.append(target.kind.name)
+        return te.create_schedule(outs[0].op)
+
+    register_injective_schedule("test.tripled")
+    register_schedule("test.tripled", schedule, level=11)
+    x = relay.var("x", shape=(3,))
+    f = relay.Function([x], relay.Call(op, [x]))
+    found = create_executor("graph", relay.IRModule.from_expr(f)).evaluate()(np.arange(3, dtype="float32"))
+    np.testing.assert_array_equal(found.numpy(), [0, 3, 6])
+    assert asked == ["llvm"]

@@ -1,5 +1,6 @@
 """What can be said of Relay programs without running them."""
 
+from compassc.relay.analysis.calibration import get_calibration_data
 from compassc.relay.analysis.call_graph import CallGraph
 from compassc.relay.analysis.counts import (
     all_dtypes,
@@ -45,6 +46,7 @@ __all__ = [
     "extract_intermdeiate_expr",
     "free_type_vars",
     "free_vars",
+    "get_calibration_data",
     "get_total_mac_number",
     "list_fake_quantized_op_freqs",
     "list_op_freqs",
