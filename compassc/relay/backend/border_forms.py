@@ -1,4 +1,5 @@
-"""Where reals become whole numbers and back, as layers of the NPU that give the same numbers: `qnn.quantize` and `qnn.dequantize`.
+"""Where reals become whole numbers and back, as layers of the NPU that give the same numbers: `qnn.quantize` and `qnn.dequantize`, and
+functions of numbers of 8 bits, which are looked up.
 
 The host divides reals by the scale and rounds. Layers multiply by a reciprocal instead, which is rounded itself, so that reals close to where a
 number begins may get the one beside it. Each number begins at a certain float32, which is known: layers find the beginning that
@@ -17,9 +18,11 @@ from compassc.importers.onnx.operators.elementwise import arithmetic, cast
 from compassc.importers.onnx.operators.quantised import Levels, quantize_layer
 from compassc.importers.values import Refused, Value
 from compassc.layers.arithmetic import quantise
+from compassc.relay import declared
 from compassc.relay.attributes import Attrs
 from compassc.relay.backend.layer_forms import Layers, form
 from compassc.relay.backend.whole_forms import BYTES, known, one_number
+from compassc.relay.operators import OPERATORS, get
 from compassc.relay.ops.fixed_point import on_axis, quantized
 from compassc.relay.types import TensorType
 
@@ -106,3 +109,29 @@ def to_reals(b: Layers, a: Attrs, t: TensorType, x: Value, s: Value, z: Value) -
     scale, zero = (np.atleast_1d(on_axis(v, a.axis, x.rank)).astype(np.float32) for v in (scale, zero))
     real = arithmetic(b, cast(b, x, np.float32), Value.of(zero), "Sub")
     return arithmetic(b, real, Value.of(scale), "Mul")
+
+
+def _looked_up(name: str) -> None:
+    @form(name)
+    def look_up(b: Layers, a: Attrs | None, t: TensorType, x: Value, *parameters: Value) -> Value:
+        """What the host computes of every number."""
+        if x.dtype.name not in BYTES or t.dtype not in BYTES:
+            raise Refused(f"layers have no tables of {x.dtype}")
+        arrays, reference = [known(p, "a scale or zero point") for p in parameters], get(name).reference
+        info = np.iinfo(x.dtype)
+        numbers = np.arange(info.min, info.max + 1).astype(x.dtype)
+        assert reference is not None
+        table = reference(a, [numbers, *arrays], TensorType(numbers.shape, t.dtype))
+        place = cast(b, x, np.int32)
+        if info.min:
+            place = arithmetic(b, place, Value.of(np.full(1, -int(info.min), np.int32)), "Add")
+        made: Value = b.onnx("Gather", Value.of(table), place)
+        return made
+
+
+declared.load()
+for _name in (
+    "qnn.leaky_relu",
+    *(n for n in OPERATORS if n.startswith("qnn.") and OPERATORS[n].get_attr("FTVMQnnLegalize")),
+):
+    _looked_up(_name)
