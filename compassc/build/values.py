@@ -47,7 +47,7 @@ class Value(Expression):
     def lazy(
         cls,
         dtype: DataType,
-        expr: E.Expr | Callable[[], Any],
+        expr: E.Expr | Callable[[], object],
         source: str,
         variables: Sequence[E.Var],
         found: Range | Callable[[Value], Range],

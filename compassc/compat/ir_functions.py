@@ -34,27 +34,27 @@ FORMAT = "compassc-ir/2"
 _Relay = relay.Expr | relay.Type | Pattern | Clause | relay.IRModule | Attrs | DictAttrs
 
 
-def _equality(lhs: Any) -> Any:
+def _equality(lhs: object) -> Any:
     """The module that compares such things."""
     return relay.equal if isinstance(lhs, _Relay) else equal
 
 
-def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
+def structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> bool:
     """Whether two things of the IR or of Relay are the same program."""
     return bool(_equality(lhs).structural_equal(lhs, rhs, map_free_vars))
 
 
-def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> None:
+def assert_structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> None:
     """ValueError with the place unless two things are the same program."""
     _equality(lhs).assert_structural_equal(lhs, rhs, map_free_vars)
 
 
-def structural_hash(node: Any, map_free_vars: bool = False) -> int:
+def structural_hash(node: object, map_free_vars: bool = False) -> int:
     """A number that equal programs share."""
     return int(_equality(node).structural_hash(node, map_free_vars))
 
 
-def get_first_structural_mismatch(lhs: Any, rhs: Any, map_free_vars: bool = False) -> tuple[str, str] | None:
+def get_first_structural_mismatch(lhs: object, rhs: object, map_free_vars: bool = False) -> tuple[str, str] | None:
     """The place in each of two programs where they differ first; None where they do not."""
     found: tuple[str, str] | None = _equality(lhs).get_first_structural_mismatch(lhs, rhs, map_free_vars)
     return found
@@ -194,7 +194,7 @@ def _visited(node: object) -> object:
     return root_block(node) if isinstance(node, tuple) and is_root(node) else node
 
 
-def pre_order_visit(node: object, fvisit: Callable[[Any], bool]) -> None:
+def pre_order_visit(node: object, fvisit: Callable[[object], bool]) -> None:
     """Call `fvisit` with a node and all in it, parents first; where it gives False nothing below is visited."""
     node = _visited(node)
     if fvisit(node) is False:
@@ -203,7 +203,7 @@ def pre_order_visit(node: object, fvisit: Callable[[Any], bool]) -> None:
         pre_order_visit(child, fvisit)
 
 
-def post_order_visit(node: object, fvisit: Callable[[Any], object]) -> None:
+def post_order_visit(node: object, fvisit: Callable[[object], object]) -> None:
     """Call `fvisit` with all in a node and the node, parents last."""
     node = _visited(node)
     for child in _children(node):
@@ -215,7 +215,7 @@ _Visit = Callable[[Any], Any]
 
 
 def ir_transform(
-    stmt: Any, preorder: _Visit | None, postorder: _Visit | None, only_enable: Sequence[str] | None = None
+    stmt: object, preorder: _Visit | None, postorder: _Visit | None, only_enable: Sequence[str] | None = None
 ) -> Any:
     """A function, statement, body or expression with nodes replaced: `preorder` gets a node first and gives what stands for
     all of it, or None; `postorder` gets a node whose parts were replaced (itself where none was) and gives another one, or

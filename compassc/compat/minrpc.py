@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from compass_core import files
 from compass_core.errors import CompassError
 
 
 def with_minrpc(
-    compile_func: Callable[..., Any], server: str = "posix_popen_server", runtime: str = "libtvm"
+    compile_func: Callable[..., object], server: str = "posix_popen_server", runtime: str = "libtvm"
 ) -> Callable[..., None]:
     """A function of a path and of objects that writes a server without Python there, compass-rpcd, for `rpc.PopenSession(path)`; what
     the server needs lies beside it. `compile_func` is not called: nothing is compiled from objects, which are refused (CompassError)."""

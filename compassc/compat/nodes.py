@@ -268,7 +268,7 @@ _CONVERTED: Mapping[str, Callable[[Any], Any]] = {
 """What arguments become, by the annotation of the field that they are for; others stay what they are."""
 
 
-def _maker(name: str, node: type[Node], arguments: str, build: Callable[..., Any]) -> Callable[..., Any]:
+def _maker(name: str, node: type[Node], arguments: str, build: Callable[..., object]) -> Callable[..., Any]:
     """The constructor that takes `arguments`, names of fields; an ending `?` stands for None where it is left out."""
     annotations = {f.name: f.annotation for f in node.declared}
     kinds = {a.rstrip("?"): inspect.Parameter.empty if a[-1] != "?" else None for a in arguments.split()}

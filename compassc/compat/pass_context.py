@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ..ir import IRModule, PrimFunc
 from ..pass_manager.context import Pass, PassContext, Transform, WrongSetting, decorator
@@ -12,7 +12,7 @@ from ..pass_manager.context import Pass, PassContext, Transform, WrongSetting, d
 _T = TypeVar("_T", IRModule, PrimFunc)
 
 
-def _given_back(function: Callable[..., Any], what: _T, *more: object) -> _T:
+def _given_back(function: Callable[..., object], what: _T, *more: object) -> _T:
     """What a program's function makes of a module or function. UsageError for anything else."""
     made = function(what, *more)
     if isinstance(made, type(what)):

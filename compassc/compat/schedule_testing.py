@@ -52,11 +52,11 @@ def verify_trace_roundtrip(
     return made
 
 
-def ScheduleState(mod: Any, *, debug_mask: str | int = "none", enable_check: bool = True) -> State:
+def ScheduleState(mod: object, *, debug_mask: str | int = "none", enable_check: bool = True) -> State:
     """The state of a schedule of a function or module."""
     return Schedule(mod, debug_mask=debug_mask, enable_check=enable_check).state
 
 
-def BlockDependenceInfo(mod: Any) -> State:
+def BlockDependenceInfo(mod: object) -> State:
     """Which blocks of a function or module need which."""
     return Schedule(mod).state

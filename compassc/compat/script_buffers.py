@@ -78,7 +78,7 @@ class Declarations:
         return {**positional, **{str(k.arg): self._value(k.value) for k in call.keywords}}
 
     @staticmethod
-    def _shape_and_type(said: Mapping[str, Any]) -> tuple[tuple[E.Expr, ...], DataType]:
+    def _shape_and_type(said: Mapping[str, object]) -> tuple[tuple[E.Expr, ...], DataType]:
         shape = said.get("shape", ())
         dims = shape if isinstance(shape, (tuple, list)) else (shape,)
         return tuple(map(as_expr, dims)) or (_ONE,), data_type(str(said.get("dtype", "float32")))
@@ -120,7 +120,7 @@ class Declarations:
             made.append(as_expr(stride))
         return tuple(made)
 
-    def _offset(self, call: ast.Call, cells: Cells, said: Mapping[str, Any]) -> E.Expr:
+    def _offset(self, call: ast.Call, cells: Cells, said: Mapping[str, object]) -> E.Expr:
         """Where a parameter begins in its memory: at its address, or for intrinsics behind as many elements as a variable says."""
         given = said.get("elem_offset")
         if isinstance(given, (str, Var)) or (given is None and said.get("offset_factor", 0)):
@@ -150,7 +150,7 @@ class Declarations:
         (self.out if self.depth or self.lowered else self.declared).append(S.Alloc(buffer))
         return self._cells(buffer)
 
-    def _memory(self, call: ast.Call, said: Mapping[str, Any]) -> str:
+    def _memory(self, call: ast.Call, said: Mapping[str, object]) -> str:
         scope = said.get("scope") or "global"
         if not isinstance(scope, str):
             raise self._error(call, "a memory is named by a text")

@@ -17,7 +17,7 @@ class Macro:
     """Statements that calls stand for, in functions of the script. `hygienic`: names that are no parameters are those of the
     place of the definition, else those of the place of the call."""
 
-    def __init__(self, function: Callable[..., Any], hygienic: bool) -> None:
+    def __init__(self, function: Callable[..., object], hygienic: bool) -> None:
         self.node, self.file, self.hygienic = definition(function), file_of(function), hygienic
         self.signature, self.known = inspect.signature(function), known(function)
 
@@ -27,7 +27,7 @@ def macro(function: Callable[..., Any] | None = None, hygienic: bool = True) -> 
     return functools.partial(Macro, hygienic=hygienic) if function is None else Macro(function, hygienic)
 
 
-def _around(function: Callable[..., Any]) -> dict[str, Any]:
+def _around(function: Callable[..., object]) -> dict[str, Any]:
     """The names of the functions and classes that a function is being defined in: what stands in annotations alone is no
     part of its closure."""
     found: dict[str, Any] = {}
@@ -40,7 +40,7 @@ def _around(function: Callable[..., Any]) -> dict[str, Any]:
     return found
 
 
-def _closed_over(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+def _closed_over(function: Callable[..., object]) -> Iterator[tuple[str, Any]]:
     """The variables of the functions around one, of which some may have no value yet: its own name."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         with suppress(ValueError):

@@ -200,7 +200,7 @@ _BITS = {
 }
 
 
-def _packed(name: str, *args: Any, dtype: object = None) -> Expr:
+def _packed(name: str, *args: object, dtype: object = None) -> Expr:
     """The call of a packed function. With addresses, which no function of Python takes, it is one of another machine's
     operations."""
     if any(isinstance(a, Expr) and isinstance(a.dtype, PointerType) for a in args):
@@ -218,7 +218,7 @@ def _opaque(name: str) -> Any:
     return make
 
 
-def _is_type(given: Any) -> bool:
+def _is_type(given: object) -> bool:
     return isinstance(given, str) and (given == "handle" or given in TYPES)
 
 
@@ -260,7 +260,7 @@ def _typed(value: Any, kind: str) -> Expr:
     return E.FloatImm(data_type(kind), float(value)) if isinstance(value, str) else te.const(value, kind)
 
 
-def _joined(op: str, *parts: Callable[[], Any]) -> Any:
+def _joined(op: str, *parts: Callable[[], object]) -> Any:
     """What `and` or `or` gives: as in Python, or the expression where a part is one."""
     found = [parts[0]()]
     for part in parts[1:]:
@@ -324,7 +324,7 @@ _COMPARED: dict[type[ast.cmpop], str] = {
 }
 
 
-def _compared(op: str, a: Any, b: Any) -> Any:
+def _compared(op: str, a: object, b: object) -> Any:
     """A comparison with its sides as they are written, of which Python turns those that begin with a number."""
     if not isinstance(a, ExprOp) and not isinstance(b, ExprOp):
         return getattr(operator, op)(a, b)

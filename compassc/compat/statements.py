@@ -40,7 +40,7 @@ def text_or_value(given: object) -> Expr:
     return E.StringImm(given) if isinstance(given, str) else as_expr(given)
 
 
-def attr_stmt(node: Any, attr_key: str, value: object, body: object, span: None = None) -> S.AttrStmt:
+def attr_stmt(node: object, attr_key: str, value: object, body: object, span: None = None) -> S.AttrStmt:
     """What a program says of a body: `attr_key` of `node` (a variable, a buffer, an axis, a text or a number) is `value`."""
     whose = stored(node).data if isinstance(node, (View, E.Buffer)) else text_or_value(getattr(node, "var", node))
     return S.AttrStmt(whose, str(attr_key), text_or_value(value), Statements(body_of(body, "AttrStmt")))
@@ -91,7 +91,7 @@ def allocate_const(
     buffer_var: object,
     dtype: object,
     extents: Sequence[object],
-    data_or_idx: Any,
+    data_or_idx: object,
     body: object,
     annotations: Mapping[str, object] | None = None,
     span: None = None,
@@ -129,7 +129,7 @@ def stored(given: object) -> E.Buffer:
     return found
 
 
-def buffer_region(buffer: object, region: Sequence[Any], span: None = None) -> E.BufferRegion:
+def buffer_region(buffer: object, region: Sequence[object], span: None = None) -> E.BufferRegion:
     """The part of a buffer in a range of each dimension."""
     ranges = _ranges(region)
     return E.BufferRegion(stored(buffer), tuple(r.min for r in ranges), tuple(r.extent for r in ranges))

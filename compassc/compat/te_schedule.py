@@ -66,7 +66,7 @@ def SchedulePostProcToPrimFunc(
     return function_of(arg_list, body_of(body, "SchedulePostProcToPrimFunc"), extern_buffer_map or {})
 
 
-def schedule_to_module(sch: Schedule, args: Sequence[Any], name: str = "main", binds: object = None) -> IRModule:
+def schedule_to_module(sch: Schedule, args: Sequence[object], name: str = "main", binds: object = None) -> IRModule:
     """The loop nest of a schedule with these parameters, as a module of plain loops. UsageError for bound buffers."""
     if binds:
         raise UsageError(
@@ -172,7 +172,7 @@ def AutoInlineInjective(sch: Schedule) -> None:
     _inline(sch, lambda op: not op.reduce_axis)
 
 
-def VerifyCompactBuffer(stmt: Any) -> bool:
+def VerifyCompactBuffer(stmt: object) -> bool:
     """Whether no buffer stands for a part of another one: none does here."""
     return True
 

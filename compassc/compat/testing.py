@@ -280,7 +280,7 @@ def _is_fixture(given: object) -> bool:
     return hasattr(given, "_pytestfixturefunction") or type(given).__name__ == "FixtureFunctionDefinition"
 
 
-def _fixture(get: Callable[[Any], Any]) -> Any:
+def _fixture(get: Callable[[object], object]) -> Any:
     import pytest
 
     def found(self: Any) -> Any:

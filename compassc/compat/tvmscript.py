@@ -43,7 +43,7 @@ from .script_values import OPERATORS, TYPES, Cells, Open, Operators, Values
 handle = "handle"
 
 
-def Buffer(shape: Any, dtype: str = "float32", **_: Any) -> str:
+def Buffer(shape: object, dtype: str = "float32", **_: object) -> str:
     """The annotation of a parameter, which is read from the text of the function."""
     return f"Buffer({shape}, {dtype})"
 
@@ -130,7 +130,7 @@ class _Block:
 class _Reader(Declarations):
     """Reads one function."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., object]) -> None:
         self.node, self.file = definition(function), file_of(function)
         self._stand_in(known(function))
         self.names: dict[str, Any] = {}
@@ -149,7 +149,7 @@ class _Reader(Declarations):
         self.lowered = False
         """Whether it is a function that a schedule was lowered to."""
 
-    def _stand_in(self, names: dict[str, Any]) -> None:
+    def _stand_in(self, names: dict[str, object]) -> None:
         """Have names mean what they mean in a place of the program."""
         script = sys.modules.get("tvm.script.tir")
         self.dialects = {name for name, value in names.items() if value is script and script is not None}
@@ -243,7 +243,7 @@ class _Reader(Declarations):
             self.out.append(S.AssertStmt(as_expr(condition), _or_text(message)))
             self._body(rest)
 
-    def _thread(self, call: ast.expr, thread: Any) -> str:
+    def _thread(self, call: ast.expr, thread: object) -> str:
         """The name of what `thread_extent` is about: `T.iter_var(x, ...)` with a tag, or the variable of a thread."""
         found = getattr(thread, "var", thread)
         name = next((k for k, v in self.names.items() if v is found), "")

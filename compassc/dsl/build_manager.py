@@ -91,7 +91,7 @@ class BuildManager:
 
     def __init__(
         self,
-        target: Any = None,
+        target: object = None,
         output_dir: str | os.PathLike[str] | None = None,
         cc_options: str = "",
         disabled_pass: Sequence[str] | None = None,
@@ -274,7 +274,7 @@ class InputError(UsageError, ValueError):
     """The argument of a build is not a kernel."""
 
 
-def build_module(module: IRModule, target: Any) -> Module:
+def build_module(module: IRModule, target: object) -> Module:
     """The code generator of target kind `compass`: the module of an IR module's program."""
     from compass_runtime.compass_module import CompassModule
     from compassc.targets import signature

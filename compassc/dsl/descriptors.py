@@ -72,7 +72,9 @@ def _index_of(array: Array, args: Sequence[object]) -> int | None:
     return next(found, None)
 
 
-def _add_arrays(kernel: str, name: str, chains: DescChainArray, known: list[dict[str, Any]], given: list[Any]) -> None:
+def _add_arrays(
+    kernel: str, name: str, chains: DescChainArray, known: list[dict[str, object]], given: list[object]
+) -> None:
     """Appends the arrays that are no arguments; an argument that a chain writes becomes an output."""
     for role, short, attribute in (
         ("input", "in", "inputs"),
@@ -118,7 +120,7 @@ def _number(params: list[dict[str, Any]]) -> None:
 
 
 def _words(
-    kernel: str, chains: DescChainArray, start: int, known: Sequence[Mapping[str, Any]], given: Sequence[Any]
+    kernel: str, chains: DescChainArray, start: int, known: Sequence[Mapping[str, object]], given: Sequence[object]
 ) -> list[DescriptorWord]:
     """The words of one descriptor argument, which begins `start` bytes behind the descriptors' base."""
     words: list[DescriptorWord] = []

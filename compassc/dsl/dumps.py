@@ -27,7 +27,7 @@ def _given(params: Sequence[Mapping[str, Any]], args: Sequence[Any], role: str) 
     return [arg for param, arg in zip(params, args, strict=True) if param["role"] == role]
 
 
-def write_inputs(folder: Path, params: Sequence[Mapping[str, Any]], args: Sequence[Any], target: str) -> None:
+def write_inputs(folder: Path, params: Sequence[Mapping[str, object]], args: Sequence[object], target: str) -> None:
     """Writes input<i>.bin, weight<i>.bin and a script with the vendor's command for the same run."""
     _write_tensors(folder, "input", _given(params, args, "input"))
     if not control_options().dumps:

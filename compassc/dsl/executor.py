@@ -56,7 +56,7 @@ class Executor:
 
     mtriple: str | None = None
 
-    def __init__(self, build: Build, keep: Any = None, check: str | None = None) -> None:
+    def __init__(self, build: Build, keep: object = None, check: str | None = None) -> None:
         assert build.generated is not None and build.params is not None
         self.name = build.name
         self.c_code: str = build.generated.text
@@ -251,7 +251,7 @@ class Executor:
         """The program that a call with these arguments runs; constants and descriptors are part of it."""
         return self._prepare(args)[0]
 
-    def _run_profiled(self, program: Program, passed: Sequence[Any]) -> int:
+    def _run_profiled(self, program: Program, passed: Sequence[object]) -> int:
         from compass_runtime.profile.run import profiled_call
 
         self._here("profiles")

@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from compass_core import files
 from compass_core.aipubin import AipuBin, KernelInfo, parts_of, tensor_memory
@@ -196,7 +196,7 @@ def _choose(graph: Nodes, loaded: list[Plugin], library: Library | None, folder:
 
 
 def build_from_params(
-    params: Mapping[str, Any],
+    params: Mapping[str, object],
     object_path: Path,
     out_dir: Path,
     out: Path,

@@ -203,10 +203,10 @@ class BuilderOpPlugin:
         """Whether this plugin can take the matched layers."""
         return True
 
-    def setup(self, sgnode: SubgraphNode, nodes: list[Any]) -> bool:
+    def setup(self, sgnode: SubgraphNode, nodes: list[object]) -> bool:
         return True
 
-    def generate_code_name(self, sgnode: SubgraphNode, nodes: list[Any]) -> str:
+    def generate_code_name(self, sgnode: SubgraphNode, nodes: list[object]) -> str:
         """The object file with the kernel, relative to the work folder or a library folder."""
         raise TypeError(f"{type(self).__name__} does not define generate_code_name")
 
@@ -217,7 +217,7 @@ class BuilderOpPlugin:
     def generate_descriptor(self, sgnode: SubgraphNode, nodes: Sequence[Node]) -> BuilderParams:
         return BuilderParams()
 
-    def generate_params(self, sgnode: SubgraphNode, nodes: list[Any]) -> BuilderParams:
+    def generate_params(self, sgnode: SubgraphNode, nodes: list[object]) -> BuilderParams:
         """The kernel's arguments, in order."""
         return BuilderParams()
 

@@ -27,7 +27,7 @@ class GraphWriter:
         self.add("Input", [], [(name, shape, dtype)], layer_name=f"{name}_input", **given)
         return name
 
-    def layer(self, kind: str, bottoms: Sequence[str], shape: Sequence[int], dtype: str, /, **given: Any) -> str:
+    def layer(self, kind: str, bottoms: Sequence[str], shape: Sequence[int], dtype: str, /, **given: object) -> str:
         """Adds a layer with one output; gives the output's name. For `given` see `add`."""
         top = f"t{self._count}"
         self.add(kind, bottoms, [(top, shape, dtype)], **given)

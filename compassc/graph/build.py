@@ -69,7 +69,7 @@ class GraphBuilder:
         *,
         name: str,
         outputs: Sequence[Output],
-        attributes: Mapping[str, Any] | None = None,
+        attributes: Mapping[str, object] | None = None,
         constants: Mapping[str, Array] | None = None,
         span: Span | str | None = None,
     ) -> tuple[Tensor, ...]:

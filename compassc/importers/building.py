@@ -126,11 +126,13 @@ class Building(Accounts):
         """The layer that makes a tensor."""
         return self.graph.producer(tensor)
 
-    def layer(self, type: str, inputs: Sequence[Tensor], shape: Sequence[int], dtype: str, /, **given: Any) -> Tensor:
+    def layer(
+        self, type: str, inputs: Sequence[Tensor], shape: Sequence[int], dtype: str, /, **given: object
+    ) -> Tensor:
         """Adds a layer with one output."""
         return self.layers_of(type, inputs, [(shape, dtype)], **given)[0]
 
-    def mapped(self, type: str, x: Value, order: Order | None = None, **given: Any) -> Value:
+    def mapped(self, type: str, x: Value, order: Order | None = None, **given: object) -> Value:
         """What a layer makes whose result has the shape and the type of its input, in an order of axes (by default the model's)."""
         tensor = self.laid(x, order)
         return self.value(self.layer(type, [tensor], tensor.shape, tensor.dtype, **given), x.dtype, order)

@@ -78,7 +78,7 @@ class Operator:
             raise NotConstant(f"its input {listed} must be known at import", list(unknown))
         return arguments
 
-    def check_attributes(self, given: Mapping[str, Any]) -> None:
+    def check_attributes(self, given: Mapping[str, object]) -> None:
         """Refused when the function does not take one, or needs one that is not there."""
         for name in given:
             if self.attributes is not None and name not in self.attributes:

@@ -30,7 +30,7 @@ def chosen_outputs(own: Sequence[str], wanted: Sequence[str], tensors: Sequence[
     return list(wanted or own)
 
 
-def finished(b: Building, names: Sequence[str], outputs: Sequence[Any], path: str, code: str) -> Graph:
+def finished(b: Building, names: Sequence[str], outputs: Sequence[object], path: str, code: str) -> Graph:
     """The graph with the layers that its outputs need, their axes in the model's order. `code`: of what is wrong."""
     tensors, errors = [], []
     for name, value in zip(names, outputs, strict=True):
@@ -85,7 +85,7 @@ def warn_of_numbers(graph: Graph, path: str) -> None:
                 warnings.warn(f"'{path}': {wrong} of {array.size} values of {where} are {what}", stacklevel=2)
 
 
-def _output(b: Building, value: Any) -> Tensor:
+def _output(b: Building, value: object) -> Tensor:
     """The tensor of an output: made by a layer of its own where the model hands an input or a constant on."""
     if not isinstance(value, Value):
         raise Refused("it is a sequence of tensors")

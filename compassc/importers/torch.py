@@ -153,13 +153,13 @@ def _place(module: Any, error: BaseException) -> str:
 
 
 def import_program(
-    program: Any, shapes: Shapes | None = None, path: str = "program", outputs: Sequence[str] = ()
+    program: object, shapes: Shapes | None = None, path: str = "program", outputs: Sequence[str] = ()
 ) -> Graph:
     """The graph of a `torch.export.ExportedProgram`."""
     return import_model(as_onnx(program, path), shapes, path=path, outputs=outputs)
 
 
-def as_onnx(program: Any, path: str = "program") -> Any:
+def as_onnx(program: object, path: str = "program") -> Any:
     """The ONNX model of a `torch.export.ExportedProgram`, or of the file of one. CompassError where it cannot be expressed."""
     _packages()
     import torch

@@ -36,7 +36,7 @@ class Range:
 
     __slots__ = ("extent", "min")
 
-    def __init__(self, begin: Any, end: Any = None) -> None:
+    def __init__(self, begin: object, end: object = None) -> None:
         """`Range(extent)` from 0, or `Range(begin, end)`."""
         first = as_expr(0 if end is None else begin)
         self.min = first
@@ -71,7 +71,7 @@ class IterVar(ExprOp):
 
     def __init__(
         self,
-        dom: Range | tuple[Any, Any] | None,
+        dom: Range | tuple[object, object] | None,
         var: str | Var,
         iter_type: int,
         thread_tag: str = "",

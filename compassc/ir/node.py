@@ -73,12 +73,12 @@ class Field:
 
     def __init__(
         self,
-        default: Any = _REQUIRED,
+        default: object = _REQUIRED,
         keyword: bool = False,
         compared: bool = True,
         defines: bool = False,
-        normalise: Callable[..., Any] | None = None,
-        rule: Callable[..., Any] | None = None,
+        normalise: Callable[..., object] | None = None,
+        rule: Callable[..., object] | None = None,
     ) -> None:
         self.default, self.keyword, self.compared = default, keyword, compared
         self.defines, self.normalise, self.rule = defines, normalise, rule
@@ -95,7 +95,7 @@ def field(
     kw_only: bool = False,
     compare: bool = True,
     defines: bool = False,
-    normalise: Callable[..., Any] | None = None,
+    normalise: Callable[..., object] | None = None,
 ) -> Any:
     """A field with more than a type. `normalise` is a function of fields, by their names, that gives the kept value."""
     return Field(default, kw_only, compare, defines, normalise)

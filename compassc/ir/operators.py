@@ -48,7 +48,7 @@ def kind_of(e: Expr) -> DataType:
     return e.dtype
 
 
-def const(value: float, dtype: Any = None) -> Expr:
+def const(value: float, dtype: object = None) -> Expr:
     """A number as a value: int32, float32 or bool, or of the type that `dtype` names."""
     return as_expr(value) if dtype is None else immediate(value, data_type(dtype))
 
@@ -78,7 +78,7 @@ def as_expr(value: Any) -> Expr:
     raise ExpressionTypeError(f"expected a value or a number, got {type(value).__name__}")
 
 
-def cast(value: Any, dtype: Any) -> Expr:
+def cast(value: object, dtype: object) -> Expr:
     """`value` converted to a type by the rules of C."""
     e, to = as_expr(value), data_type(dtype)
     if e.dtype is to:

@@ -386,7 +386,7 @@ def check_node(e: Expr) -> None:
         raise VerifyError(str(error)) from None
 
 
-def _alone(rule: Callable[[Any], None]) -> Callable[[_Verifier, Any], None]:
+def _alone(rule: Callable[[object], None]) -> Callable[[_Verifier, Any], None]:
     return lambda verifier, e: rule(e)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_core.errors import CompassError
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @register_ir_api
-def grid(*extents: Any) -> LoopSpec:
+def grid(*extents: object) -> LoopSpec:
     """Nested serial loops from 0, outermost first: `for i, j in S.grid(h, w)`."""
     if not extents:
         raise CompassError(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Parser(Protocol):
     """The parser of a kernel, as far as calls and values of the kernel need it."""
 
-    def operation(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def operation(self, op: Op, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         """The value of an operation that is called."""
 
     def function(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -32,10 +32,10 @@ class Parser(Protocol):
     def macro(self, macro: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Paste the body of a macro that is called."""
 
-    def binary(self, symbol: str, a: Any, b: Any) -> Any:
+    def binary(self, symbol: str, a: object, b: object) -> Any:
         """The value of `a symbol b`; Python's operators on values ask for it."""
 
-    def unary(self, symbol: str, a: Any) -> Any:
+    def unary(self, symbol: str, a: object) -> Any:
         """The value of `symbol a`."""
 
     def load(self, target: Any, index: Any) -> Any:
@@ -108,7 +108,7 @@ def outside_kernel(what: str) -> CompassError:
     )
 
 
-def register_ir_api(func: Callable[..., Any]) -> Callable[..., Any]:
+def register_ir_api(func: Callable[..., object]) -> Callable[..., Any]:
     """Register one side of an API by the function's name.
 
     `name` is the IR side and is replaced by the dispatching function; `_py_name` is the Python side and is returned

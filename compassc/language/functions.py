@@ -48,7 +48,7 @@ class Param:
     __slots__ = ("default", "name", "nonneg", "type")
     empty = inspect.Parameter.empty
 
-    def __init__(self, name: str, kind: DataType | PointerType, nonneg: bool, default: Any) -> None:
+    def __init__(self, name: str, kind: DataType | PointerType, nonneg: bool, default: object) -> None:
         self.name, self.type, self.nonneg, self.default = name, kind, nonneg, default
 
     @property
@@ -68,7 +68,7 @@ class PyPrimFunc(Kernel):
 
     __name__: str
 
-    def __init__(self, py_func: Callable[..., Any], run: Runner, is_inline: bool | None = None) -> None:
+    def __init__(self, py_func: Callable[..., object], run: Runner, is_inline: bool | None = None) -> None:
         functools.update_wrapper(self, py_func)
         self.py_func = py_func
         self._run = run
@@ -205,7 +205,7 @@ class Macro:
 
     __name__: str
 
-    def __init__(self, py_func: Callable[..., Any], run: Runner, hygienic: bool) -> None:
+    def __init__(self, py_func: Callable[..., object], run: Runner, hygienic: bool) -> None:
         functools.update_wrapper(self, py_func)
         self.py_func = py_func
         self._run = run

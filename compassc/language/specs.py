@@ -191,7 +191,7 @@ POINTER_ATTRIBUTES = ("dtype", "scope", "is_nullptr", "as_ptr", "addr_of")
 BUFFER_ATTRIBUTES = ("dtype", "scope", "shape", "addr_of")
 
 
-def one_index(index: object, convert: Callable[[Any], Any]) -> Any:
+def one_index(index: object, convert: Callable[[object], object]) -> Any:
     """The index of an element of storage that a pointer is to, converted. CompassError for several."""
     items = tuple(index) if isinstance(index, (tuple, list)) else (index,)
     if len(items) != 1:

@@ -190,7 +190,7 @@ def _check_tables(layer: Layer) -> None:
             raise LayerError(f"the table '{key}' has the shape {list(array.shape)}, expected entries")
 
 
-def _told(told: Callable[[Layer], Any], layer: Layer) -> Any:
+def _told(told: Callable[[Layer], object], layer: Layer) -> Any:
     """What the tensors tell; None where they have not the dimensions for it, which the laws of the type refuse."""
     try:
         return told(layer)

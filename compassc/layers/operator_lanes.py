@@ -61,7 +61,7 @@ class InLanes:
 class _Lanes:
     """The lanes of the expressions of one call."""
 
-    def __init__(self, k: LayerKernel, sources: dict[Any, Value]) -> None:
+    def __init__(self, k: LayerKernel, sources: dict[object, Value]) -> None:
         self.k, self.sources = k, sources
         self.known: dict[int, Any] = {}
         self.uses: Counter[int] = Counter()

@@ -120,7 +120,7 @@ def elemwise_sum(xs: Sequence[Tensor]) -> Tensor:
 
 
 @operator(PatternKind.BROADCAST, lambda c, x, y: np.where(c != 0, x, y), sample(Whole((5, 1), 0, 2), (5, 7), (7,)))
-def where(condition: Tensor, x: Any, y: Any) -> Tensor:
+def where(condition: Tensor, x: object, y: object) -> Tensor:
     """x where the condition is not 0, else y."""
     zero = number(0, condition.dtype)
 

@@ -126,7 +126,9 @@ class _Windows:
         return [p * s + r * l for p, s, r, l in zip(at, self.strides, self.over, self.dilation)]
 
 
-def _windows(data: Tensor, layout: Layout, window: list[int], strides: Any, padding: Any, dilation: Any) -> _Windows:
+def _windows(
+    data: Tensor, layout: Layout, window: list[int], strides: object, padding: object, dilation: object
+) -> _Windows:
     _, _, space = layout.parts(numbers(data, "convolution"))
     rank = len(space)
     if len(window) != rank:
@@ -148,9 +150,9 @@ def _windows(data: Tensor, layout: Layout, window: list[int], strides: Any, padd
 def convolution(
     data: Tensor,
     kernel: Tensor,
-    strides: Any,
-    padding: Any,
-    dilation: Any,
+    strides: object,
+    padding: object,
+    dilation: object,
     groups: int,
     out_dtype: str | None,
     tag: str,
@@ -167,7 +169,7 @@ def convolution(
     rc = te.reduce_axis((0, own), name="rc")
     kind, each = sum_type(data.dtype, out_dtype), out // groups
 
-    def element(b: Any, *i: Any) -> Any:
+    def element(b: object, *i: object) -> Any:
         _, o, at = layout.parts((b, *i))
         channel = rc if groups == 1 else (o // each) * own + rc
         value = on.padded[tuple(layout.data(b, channel, on.places(at)))]
@@ -192,7 +194,7 @@ def depthwise_convolution(
     on = _windows(data, layout, shape[:-2] if layout.last else shape[2:], strides, padding, dilation)
     kind = sum_type(data.dtype, out_dtype)
 
-    def element(b: Any, *i: Any) -> Any:
+    def element(b: object, *i: object) -> Any:
         _, c, at = layout.parts((b, *i))
         channel, window = (c, 0) if times == 1 else (c // times, c % times)
         value = on.padded[tuple(layout.data(b, channel, on.places(at)))]
@@ -304,7 +306,7 @@ def _depthwise(x: Array, w: Array, stride: object, padding: object, dilation: ob
     sample((2, 3, 7, 7), (3, 2, 3, 3), 2, 0, 2),
 )
 def depthwise_conv2d_nchw(
-    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any = 1, out_dtype: str | None = None
+    Input: Tensor, Filter: Tensor, stride: object, padding: object, dilation: object = 1, out_dtype: str | None = None
 ) -> Tensor:
     """A convolution of each channel of NCHW by its own windows: CMHW, M outputs for each channel."""
     return depthwise_convolution(Input, Filter, stride, padding, dilation, out_dtype, "depthwise_conv2d_nchw", FIRST)

@@ -148,7 +148,7 @@ def number(value: Any, kind: Any) -> Expr:
     return const(value, str(dtype(kind)))
 
 
-def least(kind: Any) -> Expr:
+def least(kind: object) -> Expr:
     """What every number of a type is as large as: minus infinity of reals."""
     limits = dtype(kind)
     return number(-math.inf if limits.is_floating else limits.range()[0], kind)

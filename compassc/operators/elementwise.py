@@ -20,7 +20,7 @@ _SHAPES = (sample((5, 7)), sample((3,)))
 F32 = np.float32
 
 
-def mapped(x: Tensor, function: Callable[[Expr], Any], name: str) -> Tensor:
+def mapped(x: Tensor, function: Callable[[Expr], object], name: str) -> Tensor:
     """A function of each element."""
     made: Tensor = te.compute(sizes(x), lambda *i: function(x[i]), name=name, tag="elemwise")
     return made
@@ -31,7 +31,7 @@ def real(
     reference: Callable[..., object],
     doc: str,
     *samples: Sample,
-    formula: Callable[[Expr], Any] | None = None,
+    formula: Callable[[Expr], object] | None = None,
 ) -> Callable[[Tensor], Tensor]:
     """A function of reals by `formula`, by default that of `te` with its name."""
     function = formula or getattr(te, name)

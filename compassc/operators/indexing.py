@@ -64,7 +64,7 @@ def take(a: Tensor, indices: Tensor, axis: int | None = None, mode: str = "clip"
     at, shape = axis_of(axis, a.ndim, "take"), sizes(a)
     end = at + indices.ndim
 
-    def element(*i: Any) -> Expr:
+    def element(*i: object) -> Expr:
         place = _inside(te.cast(indices[tuple(i[at:end])], INT32), shape[at], mode)
         found: Expr = a[(*i[:at], place, *i[end:])]
         return found
@@ -100,7 +100,7 @@ def gather_nd(a: Tensor, indices: Tensor) -> Tensor:
     count = numbers(indices, "gather_nd")[0]
     shape, rest = sizes(a), sizes(indices)[1:]
 
-    def element(*i: Any) -> Expr:
+    def element(*i: object) -> Expr:
         where = [_element(indices[(n, *i[: len(rest)])], shape[n]) for n in range(count)]
         found: Expr = a[(*where, *i[len(rest) :])]
         return found
@@ -147,7 +147,7 @@ def scatter_elements(
 
         found: Tensor = te.compute(shape, last, name="T_scatter_last", tag="comm_reduce")
 
-        def element(*i: Any) -> Any:
+        def element(*i: object) -> Any:
             where = (*i[:at], _inside(found[i], count, "clip"), *i[at + 1 :])
             return te.if_then_else(found[i] >= 0, updates[where], data[i])
 
@@ -172,7 +172,7 @@ def scatter_elements(
     return result
 
 
-def _covered(i: Sequence[Expr], at: int, inner: Sequence[Any], shape: Sequence[Any]) -> list[object]:
+def _covered(i: Sequence[Expr], at: int, inner: Sequence[object], shape: Sequence[object]) -> list[object]:
     """That an index is inside of smaller axes."""
     return [v < n for d, (v, n, m) in enumerate(zip(i, inner, shape)) if d != at and n is not m and n != m]
 
@@ -203,7 +203,7 @@ def _ranks(data: Tensor, at: int, is_ascend: bool) -> Tensor:
     shape = sizes(data)
     k = te.reduce_axis((0, shape[at]), name="k")
 
-    def element(*i: Any) -> Any:
+    def element(*i: object) -> Any:
         own, other = data[i], data[(*i[:at], k, *i[at + 1 :])]
         before = other < own if is_ascend else other > own
         tie = te.all(other == own, te.cast(k, INT32) < i[at])
@@ -218,7 +218,7 @@ def _at_rank(ranks: Tensor, at: int, count: object) -> Tensor:
     shape = sizes(ranks)
     k = te.reduce_axis((0, shape[at]), name="j")
 
-    def element(*i: Any) -> Any:
+    def element(*i: object) -> Any:
         hit = ranks[(*i[:at], k, *i[at + 1 :])] == i[at]
         return te.max(te.Select(hit, te.cast(k, INT32), te.const(-1)), axis=k)
 

@@ -62,7 +62,7 @@ def matmul(
     _same(depth, other, "matmul")
     k, kind = te.reduce_axis((0, depth), name="k"), sum_type(a.dtype, out_dtype)
 
-    def element(i: Any, j: Any) -> Any:
+    def element(i: object, j: object) -> Any:
         x = a[k, i] if transp_a else a[i, k]
         y = b[j, k] if transp_b else b[k, j]
         return te.sum(product(x, y, kind), axis=k)
@@ -70,7 +70,7 @@ def matmul(
     return result(te.compute([n, m], element, name="T_matmul", tag="matmul"), a.dtype, out_dtype)
 
 
-def _same(a: Any, b: Any, what: str) -> None:
+def _same(a: object, b: object, what: str) -> None:
     if isinstance(a, int) and isinstance(b, int) and a != b:
         raise ExpressionError(f"topi.{what}: extents {a} and {b} that are reduced over differ")
 
@@ -108,7 +108,7 @@ def batch_matmul(
     _same(depth, other, "batch_matmul")
     k, kind = te.reduce_axis((0, depth), name="k"), sum_type(x.dtype, out_dtype)
 
-    def element(b: Any, i: Any, j: Any) -> Any:
+    def element(b: object, i: object, j: object) -> Any:
         first, second = (0 if isinstance(e, int) and e == 1 else b for e in (bx, by))
         left = x[first, k, i] if transpose_a else x[first, i, k]
         right = y[second, j, k] if transpose_b else y[second, k, j]

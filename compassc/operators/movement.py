@@ -126,7 +126,7 @@ def squeeze(x: Tensor, axis: object = None) -> Tensor:
         raise ExpressionError(f"topi.squeeze: axes {gone} of {shape} are not all of extent 1")
     kept = [d for d in range(x.ndim) if d not in gone]
 
-    def element(*i: Any) -> Expr:
+    def element(*i: object) -> Expr:
         at = dict(zip(kept, i))
         found: Expr = x[tuple(at.get(d, 0) for d in range(x.ndim))]
         return found
@@ -155,7 +155,7 @@ def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
         raise ExpressionError(f"topi.concatenate: {shapes} differ on other axes than {at}")
     ends = list(itertools.accumulate(s[at] for s in shapes))
 
-    def element(*i: Any) -> Any:
+    def element(*i: object) -> Any:
         found: Any = None
         for t, s, end in reversed(list(zip(tensors, shapes, ends))):
             own = t[(*i[:at], i[at] - (end - s[at]), *i[at + 1 :])]
@@ -225,7 +225,9 @@ def _padded(x: Any, pad_before: Any, pad_after: Any = None, pad_value: Any = 0) 
 
 
 @operator(PatternKind.INJECTIVE, _padded, sample((3, 4), [1, 0], [2, 3], 5), sample((3, 4), [0, 2]))
-def pad(data: Tensor, pad_before: Sequence[int], pad_after: Sequence[int] | None = None, pad_value: Any = 0) -> Tensor:
+def pad(
+    data: Tensor, pad_before: Sequence[int], pad_after: Sequence[int] | None = None, pad_value: object = 0
+) -> Tensor:
     """Elements of one value around a tensor: so many before and after it on each axis."""
     shape, after = sizes(data), list(pad_before if pad_after is None else pad_after)
     before, value = list(pad_before), pad_value if isinstance(pad_value, Expr) else number(pad_value, data.dtype)

@@ -77,7 +77,7 @@ def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     at, row = _rows(x, axis, "log_softmax")
     peak, _, total = _peak_and_sum(x, at)
 
-    def element(*i: Any) -> Any:
+    def element(*i: object) -> Any:
         r = row(i) or (0,)
         return te.cast(te.cast(x[i], _FLOAT) - te.cast(peak[r], _FLOAT) - te.log(total[r]), x.dtype)
 
@@ -86,7 +86,12 @@ def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
 
 
 def _statistics(
-    x: Tensor, made: list[int], inner: list[int], at: Callable[[Any, Any], Any], what: str, centred: bool = True
+    x: Tensor,
+    made: list[int],
+    inner: list[int],
+    at: Callable[[object, object], object],
+    what: str,
+    centred: bool = True,
 ) -> tuple[Any, Any, int]:
     """Sums of elements and of their squares (about the mean where they are centred) by the indices of `made`, over those of
     `inner`. `at`: the element of both."""
@@ -146,7 +151,7 @@ def layer_norm(data: Tensor, gamma: Tensor, beta: Tensor, axis: object, epsilon:
     mean, spread, count = _over_axes(data, axes, "layer_norm")
     others = [d for d in range(data.ndim) if d not in axes]
 
-    def element(*i: Any) -> Any:
+    def element(*i: object) -> Any:
         row, own = tuple(i[d] for d in others) or (0,), tuple(i[d] for d in axes)
         scale = te.rsqrt(spread[row] * te.const(1 / count, _FLOAT) + te.const(epsilon, _FLOAT))
         normal = (te.cast(data[i], _FLOAT) - mean[row]) * scale
@@ -167,7 +172,7 @@ def rms_norm(data: Tensor, weight: Tensor, axis: object, epsilon: float = 1e-5) 
     _, spread, count = _over_axes(data, axes, "rms_norm", centred=False)
     others = [d for d in range(data.ndim) if d not in axes]
 
-    def element(*i: Any) -> Any:
+    def element(*i: object) -> Any:
         row, own = tuple(i[d] for d in others) or (0,), tuple(i[d] for d in axes)
         scale = te.rsqrt(spread[row] * te.const(1 / count, _FLOAT) + te.const(epsilon, _FLOAT))
         return te.cast(te.cast(data[i], _FLOAT) * scale * te.cast(weight[own], _FLOAT), data.dtype)
@@ -186,7 +191,7 @@ def _grouped(x: Any, g: Any, b: Any, num_groups: int, channel_axis: int, axes: o
 
 @operator(PatternKind.REDUCTION, _grouped, sample((2, 6, 3, 4), (6,), (6,), 3, 1, [2, 3]), types=REALS)
 def group_norm(
-    data: Tensor, gamma: Tensor, beta: Tensor, num_groups: int, channel_axis: int, axes: Any, epsilon: float = 1e-5
+    data: Tensor, gamma: Tensor, beta: Tensor, num_groups: int, channel_axis: int, axes: object, epsilon: float = 1e-5
 ) -> Tensor:
     """`layer_norm` of groups of channels, which are axis 1, and of all further axes."""
     n, channels, *space = numbers(data, "group_norm")
@@ -241,7 +246,7 @@ def batch_norm(
     at = axis_of(axis, data.ndim, "batch_norm")
     check_shape("batch_norm", [sizes(data)[at]], gamma, beta, moving_mean, moving_var)
 
-    def element(*i: Any) -> Any:
+    def element(*i: object) -> Any:
         g, b, m, v = (te.cast(t[i[at]], _FLOAT) for t in (gamma, beta, moving_mean, moving_var))
         return te.cast((te.cast(data[i], _FLOAT) - m) * te.rsqrt(v + te.const(epsilon, _FLOAT)) * g + b, data.dtype)
 

@@ -106,7 +106,7 @@ class _Plane:
         return found
 
 
-def _plane(data: Tensor, window: Sequence[int], strides: Any, padding: Any, dilation: Any) -> _Plane:
+def _plane(data: Tensor, window: Sequence[int], strides: object, padding: object, dilation: object) -> _Plane:
     dilation = pair(dilation)
     return _Plane(sizes(data)[2:], window, pair(strides), dilation, *padding_of(padding, window, dilation))
 
@@ -149,7 +149,13 @@ def planes_conv2d_nchw(
 
 @implementation("group_conv2d_nchw", HOSTS, _constant_sizes)
 def planes_group_conv2d_nchw(
-    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, out_dtype: str | None = None
+    Input: Tensor,
+    Filter: Tensor,
+    stride: object,
+    padding: object,
+    dilation: object,
+    groups: int,
+    out_dtype: str | None = None,
 ) -> Tensor:
     """`group_conv2d_nchw` on planes."""
     outputs, own, *window = sizes(Filter)

@@ -168,7 +168,7 @@ def adaptive_pool(data: Tensor, output_size: object, pool_type: str, layout: str
     def count(i: Any, size: int, parts: int) -> Any:
         return ((i + 1) * size + parts - 1) // parts - first(i, size, parts)
 
-    def element(b: Any, k: Any, y: Any, x: Any) -> Any:
+    def element(b: object, k: object, y: object, x: object) -> Any:
         inside = te.all(ry < count(y, h, oh), rx < count(x, w, ow))
         at = te.min(first(y, h, oh) + ry, h - 1), te.min(first(x, w, ow) + rx, w - 1)
         if pool_type == "max":

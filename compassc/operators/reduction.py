@@ -36,14 +36,16 @@ if TYPE_CHECKING:
 _SAMPLES = (sample((4, 5)), sample((3, 4, 5), 1), sample((3, 4, 5), [0, 2], keepdims=True), sample((3, 4, 5), -1))
 
 
-def reduced(x: Tensor, axis: Any, keepdims: bool, function: Callable[[Expr, list[IterVar]], Any], name: str) -> Tensor:
+def reduced(
+    x: Tensor, axis: object, keepdims: bool, function: Callable[[Expr, list[IterVar]], object], name: str
+) -> Tensor:
     """A reduction of the elements over axes; `function` gets an element and the axes to reduce over."""
     axes, shape = axes_of(axis, x.ndim, name), sizes(x)
     over = {d: te.reduce_axis((0, shape[d]), name=f"k{d}") for d in axes}
     kept = [d for d in range(x.ndim) if d not in axes]
     made = [1 if d in axes else shape[d] for d in range(x.ndim)] if keepdims else [shape[d] for d in kept]
 
-    def element(*i: Any) -> Any:
+    def element(*i: object) -> Any:
         places = dict(zip(range(x.ndim) if keepdims else kept, i))
         return function(x[tuple(over[d] if d in over else places[d] for d in range(x.ndim))], list(over.values()))
 

@@ -44,7 +44,7 @@ def accesses(call: E.Call, mask_count: Callable[[Any, int], Any]) -> Iterator[tu
         yield call.args[index], ["?"] if size is None else _resolve(size, call, mask_count)
 
 
-def _resolve(size: object, call: E.Call, mask_count: Callable[[Any, int], Any]) -> Any:
+def _resolve(size: object, call: E.Call, mask_count: Callable[[object, int], object]) -> Any:
     if isinstance(size, Arg):
         return call.args[size.index]
     if isinstance(size, list):

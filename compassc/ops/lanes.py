@@ -59,7 +59,7 @@ def iota_steps(vector: DataType, start: object, step: Any) -> list[int | float]:
     },
     types={"lanes": "int", "step": "float"},
 )
-def iota(dtype: object, lanes: object, start: Any = 0, step: object = 1) -> E.Expr:
+def iota(dtype: object, lanes: object, start: object = 0, step: object = 1) -> E.Expr:
     """The vector `start, start + step, start + 2 * step, ...`. Ours.
 
     `dtype` is the type of an element and `lanes` their number, any from 2. `step` is known when the kernel is compiled,

@@ -61,7 +61,7 @@ def store_ok(value: DataType, pointee: DataType) -> None:
     exempt=IN_MEMORY,
     arguments={"lanes": "lanes of the result; by default one register, or those of a vector pointer"},
 )
-def vload(ptr: Any, mask: Any = None, lanes: Any = None, stride: Any = 1) -> E.Expr:
+def vload(ptr: object, mask: object = None, lanes: object = None, stride: object = 1) -> E.Expr:
     """Load a vector from contiguous or strided elements.
 
     Lane i is element `i * stride` behind `ptr`, or 0 where the mask is inactive; inactive elements are not read.

@@ -222,7 +222,7 @@ def vcompt(x: object, mask: object) -> E.Expr:
     example=Example("a = S.vload(x)\nS.vstore(S.vcompc(a, S.vload(y), a > 0), out)"),
     exempt=LANES_MOVED,
 )
-def vcompc(x: Any, y: Any, mask: Any) -> E.Expr:
+def vcompc(x: object, y: object, mask: object) -> E.Expr:
     """Pack the active lanes of `x` at the bottom, followed by the first lanes of `y`.
 
     Both are one register of the same type. With n active lanes, result lane n is lane 0 of `y`.
@@ -277,7 +277,7 @@ def bcast_dtype(x: DataType, has_mask: bool, lanes: object) -> DataType:
     exempt=LANES_MOVED,
     arguments={"lanes": "lanes of the result; by default one register of the type of x"},
 )
-def vbcast(x: Any, mask: Any = None, lanes: Any = None) -> E.Expr:
+def vbcast(x: object, mask: object = None, lanes: object = None) -> E.Expr:
     """A typed scalar in every lane; inactive lanes are unspecified.
 
     A literal needs a type first: `S.i16(5)`. A bool gives a mask, needs `lanes` and takes no mask.
@@ -299,7 +299,7 @@ def vbcast(x: Any, mask: Any = None, lanes: Any = None) -> E.Expr:
     example=Example("S.vstore(S.vsldl(S.vload(x), S.vload(y), 6), out)"),
     exempt=LANES_MOVED,
 )
-def vsldl(x: Any, y: Any, shift: Any) -> E.Expr:
+def vsldl(x: object, y: object, shift: object) -> E.Expr:
     """The lanes of `x` followed by `y`, from lane `shift` on.
 
     As many lanes as `x` has, which fills whole registers; `shift` is a constant from 0 to the lanes minus 1.

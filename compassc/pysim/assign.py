@@ -63,7 +63,7 @@ class Rewrite(ast.NodeTransformer):
     """
 
     def __init__(
-        self, seen: dict[str, Any], variables: set[str], made: GeneratedCode, macro: Macro | None = None
+        self, seen: dict[str, object], variables: set[str], made: GeneratedCode, macro: Macro | None = None
     ) -> None:
         self.seen, self.variables, self.made = seen, variables, made
         self.macro = macro  # whose body this is; None for a function
@@ -360,7 +360,7 @@ def _leaves(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.e
         yield from _leaves(e.value if isinstance(e, ast.Starred) else e, item)
 
 
-def _index_value(index: ast.expr, constant: Callable[[Any], ast.expr]) -> ast.expr:
+def _index_value(index: ast.expr, constant: Callable[[object], ast.expr]) -> ast.expr:
     """An index as an expression of its own, which slices are not."""
     if isinstance(index, ast.Tuple):
         return ast.Tuple([_index_value(e, constant) for e in index.elts], ast.Load())
@@ -395,7 +395,7 @@ _DONE: weakref.WeakKeyDictionary[Callable[..., Any], Callable[..., Any]] = weakr
 _LOCK = threading.Lock()
 
 
-def with_kernel_assignments(func: Callable[..., Any]) -> Callable[..., Any]:
+def with_kernel_assignments(func: Callable[..., object]) -> Callable[..., Any]:
     """A kernel function whose assignments behave as compiled. The function itself when its source is not available."""
     found = _DONE.get(func)
     if found is None:

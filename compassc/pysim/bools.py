@@ -77,7 +77,7 @@ class Bools:
     `known` gives the object that an expression is sure to mean, else None.
     """
 
-    def __init__(self, known: Callable[[ast.expr], Any], names: set[str]) -> None:
+    def __init__(self, known: Callable[[ast.expr], object], names: set[str]) -> None:
         self.known = known
         self.names = names
 

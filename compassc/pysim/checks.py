@@ -304,7 +304,9 @@ def wanted(check: str) -> bool:
     return LOCAL.tec is not None and check in LOCAL.tec.session.checks
 
 
-def arithmetic_checked(name: str, function: Callable[[Any, Any], Any], elem: DataType) -> Callable[[Any, Any], Any]:
+def arithmetic_checked(
+    name: str, function: Callable[[object, object], object], elem: DataType
+) -> Callable[[Any, Any], Any]:
     """The function of an operation, which refuses integers that this run looks for."""
     if not elem.is_integer:
         return function
@@ -333,7 +335,7 @@ def arithmetic_checked(name: str, function: Callable[[Any, Any], Any], elem: Dat
     return run
 
 
-def _division_checked(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _division_checked(function: Callable[[object, object], object]) -> Callable[[Any, Any], Any]:
     def run(x: Any, y: Any) -> Any:
         bad = np.asarray(y) == 0
         if bad.ndim or np.ndim(x):

@@ -33,7 +33,7 @@ class Plan:
 
     __slots__ = ("converters", "is_bool", "mask_lanes", "meaning", "plain", "result", "targets", "typed")
 
-    def __init__(self, op: Op, operands: tuple[Any, ...], options: dict[str, Any]) -> None:
+    def __init__(self, op: Op, operands: tuple[object, ...], options: dict[str, object]) -> None:
         typed = infer(op, [operand_type(op.name, x) for x in operands], options)
         self.typed = typed
         self.targets = typed.targets
@@ -243,7 +243,7 @@ def _special_side(op: Op) -> Callable[..., Any]:
         return meaning
 
     @functools.wraps(meaning)
-    def cast(x: Any, *args: Any, **kwargs: Any) -> Any:
+    def cast(x: object, *args: object, **kwargs: object) -> Any:
         return apply(op, (x, *args), kwargs) if isinstance(x, Tile) else meaning(x, *args, **kwargs)
 
     return cast

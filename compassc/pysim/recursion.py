@@ -24,7 +24,7 @@ def refuse_recursion(entry: Callable[..., object]) -> None:
         _CHECKED.add(entry)
 
 
-def _check(chain: list[Callable[..., Any]], done: set[Callable[..., Any]]) -> None:
+def _check(chain: list[Callable[..., object]], done: set[Callable[..., object]]) -> None:
     """Follow the calls of the last function of a chain of callers."""
     for func, node, file in _calls(chain[-1]):
         if func in chain:
@@ -34,7 +34,9 @@ def _check(chain: list[Callable[..., Any]], done: set[Callable[..., Any]]) -> No
             done.add(func)
 
 
-def _recursion(chain: list[Callable[..., Any]], func: Callable[..., object], node: ast.AST, file: str) -> CompassError:
+def _recursion(
+    chain: list[Callable[..., object]], func: Callable[..., object], node: ast.AST, file: str
+) -> CompassError:
     at, name = node_span(node, file), func.__name__
     if func is chain[0]:
         message = f"{chain[-1].__name__} calls the entry function {name}"
@@ -43,7 +45,7 @@ def _recursion(chain: list[Callable[..., Any]], func: Callable[..., object], nod
     return CompassError(f"recursion is not supported: {names} -> {name}", at, code="recursion", help="use a loop")
 
 
-def _calls(func: Callable[..., Any]) -> Iterator[tuple[Callable[..., Any], ast.AST, str]]:
+def _calls(func: Callable[..., object]) -> Iterator[tuple[Callable[..., Any], ast.AST, str]]:
     """The kernel functions that a function calls, itself or by macros, and where."""
     todo, seen = [func], {func}
     while todo:

@@ -77,7 +77,7 @@ class Attrs(Mapping[str, Any]):
 
     __slots__ = ("_values", "record")
 
-    def __init__(self, kind: Record, values: dict[str, Any]) -> None:
+    def __init__(self, kind: Record, values: dict[str, object]) -> None:
         self.record, self._values = kind, values
 
     def __getattr__(self, name: str) -> Any:
@@ -126,7 +126,7 @@ class DictAttrs(Mapping[str, Any]):
 
     __slots__ = ("_values",)
 
-    def __init__(self, values: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, values: Mapping[str, object] | None = None) -> None:
         self._values = {name: _kept("", value) for name, value in (values or {}).items()}
 
     def __getitem__(self, name: str) -> Any:

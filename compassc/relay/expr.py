@@ -272,7 +272,7 @@ class Function(Expr):
             params=tuple(self.params), body=as_expr(self.body), type_params=tuple(self.type_params or ()), attrs=attrs
         )
 
-    def with_attr(self, key: str | Mapping[str, Any], value: object = None) -> Function:
+    def with_attr(self, key: str | Mapping[str, object], value: object = None) -> Function:
         """The function with one more attribute, or several of a mapping."""
         changed = {key: value} if isinstance(key, str) else dict(key)
         return self.replace(attrs=DictAttrs({**self.attrs, **changed}))

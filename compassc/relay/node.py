@@ -41,7 +41,7 @@ class Node:
         """Whether it is this object."""
         return self is other
 
-    def _keep(self, **values: Any) -> None:
+    def _keep(self, **values: object) -> None:
         """Set fields while the node is made (`__post_init__`): lists become tuples."""
         for name, value in values.items():
             object.__setattr__(self, name, value)

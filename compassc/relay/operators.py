@@ -116,7 +116,7 @@ class Op(Expr):
         """Whether something is registered under a key."""
         return key in self.attributes
 
-    def set_attr(self, key: str, value: Any, plevel: int = FIRST_LEVEL) -> None:
+    def set_attr(self, key: str, value: object, plevel: int = FIRST_LEVEL) -> None:
         """Register a value; one of a higher level stays. OperatorError where one of this level is registered."""
         known = self.attributes.get(key, (None, 0))[1]
         if known == plevel:

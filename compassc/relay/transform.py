@@ -82,14 +82,14 @@ def InferTypeLocal(expr: Expr) -> Type:
     return infer_local(expr, infer_type.ModuleDefinitions(IRModule()))
 
 
-def _given_back(found: object, kind: type, function: Callable[..., Any]) -> Any:
+def _given_back(found: object, kind: type, function: Callable[..., object]) -> Any:
     if isinstance(found, kind):
         return found
     name = getattr(function, "__name__", type(function).__name__)
     raise ExpressionTypeError(f"the pass {name} gave a {type(found).__name__}, not a {kind.__name__}")
 
 
-def _on_functions(function: Callable[..., Any]) -> Transform:
+def _on_functions(function: Callable[..., object]) -> Transform:
     def run(module: IRModule) -> IRModule:
         typed = infer_type.run(module)
         return on_functions(typed, lambda f, m: _given_back(function(f, m, PassContext.current()), Function, function))
@@ -97,7 +97,7 @@ def _on_functions(function: Callable[..., Any]) -> Transform:
     return run
 
 
-def _on_modules(function: Callable[..., Any]) -> Transform:
+def _on_modules(function: Callable[..., object]) -> Transform:
     def run(module: IRModule) -> IRModule:
         made: IRModule = _given_back(function(module, PassContext.current()), IRModule, function)
         return made

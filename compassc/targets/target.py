@@ -34,7 +34,7 @@ class Target:
     packed_object = True
     """Functions by name take targets."""
 
-    def __init__(self, target: object, host: Any = None) -> None:
+    def __init__(self, target: object, host: object = None) -> None:
         given = _given(target)
         own_host = given.pop("host", None)
         host = own_host if host is None else host

@@ -100,7 +100,7 @@ class View:
             return E.Pointer(self.dtype, self.buffer.data, _ZERO)
         return E.Pointer(self.dtype, self.buffer.data, self.place_of(indices))
 
-    def vload(self, begin: Any, dtype: Any = None) -> Expr:
+    def vload(self, begin: object, dtype: object = None) -> Expr:
         """The element at the indices `begin`. ExpressionTypeError for vectors and other types than the elements'."""
         if dtype is not None and data_type(dtype) is not self.dtype:
             raise ExpressionTypeError(

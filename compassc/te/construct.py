@@ -76,7 +76,7 @@ def compute(
     return tuple(op.outputs) if several and len(body) > 1 else op.output(0)
 
 
-def _axis_names(function: Callable[..., Any], count: int, varargs_names: Sequence[str] | None) -> list[str]:
+def _axis_names(function: Callable[..., object], count: int, varargs_names: Sequence[str] | None) -> list[str]:
     """The names of the axes, by the parameters of `fcompute`."""
     try:
         parameters = list(inspect.signature(function).parameters.values())

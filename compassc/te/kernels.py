@@ -28,7 +28,7 @@ class TEKernel(Kernel):
     `target` gets it. A function that gives the arguments alone has the default schedule of `compassc.topi`.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., object]) -> None:
         self.function, self.__name__, self.__doc__ = function, function.__name__, function.__doc__
         required = [p for p in inspect.signature(function).parameters.values() if p.default is p.empty]
         if any(p.name != "target" for p in required):

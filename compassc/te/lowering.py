@@ -252,7 +252,7 @@ def _reduce_in_block(stage: Stage, part: Stage) -> None:
             part.annotations[own] = Annotation(thread=found[-1])
 
 
-def _inlined(e: Expr, bodies: Mapping[Any, tuple[Stage, Expr]]) -> Expr | None:
+def _inlined(e: Expr, bodies: Mapping[object, tuple[Stage, Expr]]) -> Expr | None:
     """The expression of an element of an inlined stage."""
     if not isinstance(e, ProducerLoad) or tensor_of(e).op not in bodies:
         return None

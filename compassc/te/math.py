@@ -146,7 +146,7 @@ def power(x: object, exponent: object) -> Expr:
     return E.Call("pow", (a, b), kind)
 
 
-def abs(x: Any) -> Expr:
+def abs(x: object) -> Expr:
     """The absolute value; the least integer stays what it is."""
     e = as_expr(x)
     if e.dtype.is_uint or e.dtype.is_bool:
@@ -172,7 +172,7 @@ def isinf(x: object) -> Expr:
     return binary("gt", abs(wide), immediate(3.4028234663852886e38, FLOAT32))
 
 
-def isfinite(x: Any) -> Expr:
+def isfinite(x: object) -> Expr:
     """Whether x is a number and not infinite."""
     bad = E.Binary("or", isnan(x), isinf(x))
     return E.Unary("not", bad)
@@ -214,7 +214,7 @@ def ceildiv(a: object, b: object) -> Expr:
     return binary("floordiv", binary("sub", binary("add", a, b), 1), b)
 
 
-def reinterpret(dtype: Any, value: Any) -> Expr:
+def reinterpret(dtype: object, value: object) -> Expr:
     """The same bits as a number of another type. ExpressionTypeError where these are of other sizes."""
     e, kind = as_expr(value), data_type(dtype)
     if kind_of(e).bits * kind_of(e).lanes != kind.bits * kind.lanes:

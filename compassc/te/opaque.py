@@ -48,7 +48,7 @@ class ScanOp(Operation):
 
     def __init__(
         self, name: str, init: Sequence[Tensor], update: Sequence[Tensor], state: Sequence[Tensor],
-        inputs: Sequence[Tensor], tag: str = "", attrs: Mapping[str, Any] | None = None,
+        inputs: Sequence[Tensor], tag: str = "", attrs: Mapping[str, object] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(name, tag, attrs)
         self.init, self.update = tuple(init), tuple(update)
@@ -139,7 +139,7 @@ class ExternOp(Operation):
 
     def __init__(
         self, name: str, inputs: Sequence[Tensor], buffers: Sequence[Buffer], outputs: Sequence[Buffer], body: Body,
-        kernels: Kernels, tag: str = "", attrs: Mapping[str, Any] | None = None,
+        kernels: Kernels, tag: str = "", attrs: Mapping[str, object] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(name, tag, attrs)
         self.inputs, self.input_placeholders, self.output_placeholders = tuple(inputs), tuple(buffers), tuple(outputs)
@@ -221,7 +221,7 @@ def body_of(made: object, what: str) -> Body:
     raise ExpressionError(f"'{what}': expected a statement or an expression, got {type(made).__name__}")
 
 
-def for_range(begin: object, end: object, body: Callable[[Expr], Any], name: str = "i") -> Stmt:
+def for_range(begin: object, end: object, body: Callable[[Expr], object], name: str = "i") -> Stmt:
     """A loop as a statement; `body` gets its variable and gives statements."""
     var = Var(name, INT32, True)
     start, stop = (whole(e, f"an end of the loop '{name}'") for e in (begin, end))
@@ -262,7 +262,7 @@ def extern(
     return op.outputs if several else op.output(0)
 
 
-def _views(what: str, given: Any, tensors: Sequence[Tensor]) -> list[View]:
+def _views(what: str, given: object, tensors: Sequence[Tensor]) -> list[View]:
     """The buffers that stand for tensors: those given, or ones of their names."""
     if given is None:
         return [View(declared(t.name.replace(".", "_"), t.shape, t.dtype)) for t in tensors]
@@ -312,7 +312,7 @@ def _without_blocks(function: S.PrimFunc) -> Body:
     return plain_statements(function) if has_blocks(function) else function.body
 
 
-def _kinds(name: str, given: Any, tensors: Sequence[Tensor], count: int) -> list[DataType]:
+def _kinds(name: str, given: object, tensors: Sequence[Tensor], count: int) -> list[DataType]:
     if given is None:
         found = {t.dtype for t in tensors}
         if len(found) != 1:
@@ -430,12 +430,12 @@ class TensorIntrin:
 
 
 def decl_tensor_intrin(
-    op: Any,
-    fcompute: Callable[..., Any],
+    op: object,
+    fcompute: Callable[..., object],
     name: str = "tensor_intrin",
     binds: Mapping[Tensor, View] | None = None,
-    scalar_params: Any = None,
-    default_buffer_params: Mapping[str, Any] | None = None,
+    scalar_params: object = None,
+    default_buffer_params: Mapping[str, object] | None = None,
 ) -> TensorIntrin:
     """An intrinsic for `tensorize`. `op`: an operation on placeholders that says what it computes; `fcompute(ins, outs)`
     gives its statements (`call_kernel`, `view.store`): a body, or (whole, reset, update) when it reduces, where `reset`

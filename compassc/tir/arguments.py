@@ -18,11 +18,11 @@ class Check(NamedTuple):
     several: bool = False
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, (numbers.Integral, Expr)) and not isinstance(value, bool)
 
 
-def _is_weight(value: Any) -> bool:
+def _is_weight(value: object) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
@@ -32,7 +32,7 @@ _CHECKS: Mapping[str, Check] = {
     "bool": Check("a bool", lambda v: isinstance(v, numbers.Integral) and v in (0, 1)),
     "Sequence[int]": Check("an int", _is_number, several=True),
     "Sequence[float]": Check("a number", _is_weight, several=True),
-    "Sequence[Any]": Check("anything", lambda v: True, several=True),
+    "Sequence[object]": Check("anything", lambda v: True, several=True),
 }
 _OPTIONAL = " | None"
 

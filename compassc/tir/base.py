@@ -170,7 +170,7 @@ class Base:
             raise NoSymbol(f"the {what} of '{found.name}' is no more: a step removed what it stood for")
         raise NoSymbol(f"the {what} is none of this schedule")
 
-    def places_of(self, arguments: Iterable[Any], symbols: Mapping[Symbol, Stood]) -> Callable[[], str] | None:
+    def places_of(self, arguments: Iterable[object], symbols: Mapping[Symbol, Stood]) -> Callable[[], str] | None:
         """What shows the loops and blocks that symbols stand for in the function that they are in, or the function that is
         worked on; None where the level of messages asks for none."""
         if self.error_render_level != "detail":
@@ -230,7 +230,7 @@ class Base:
             self.function(function).params
         )
 
-    def check_blocks_only(self, step: str, arguments: Iterable[Any], on_loops: bool) -> None:
+    def check_blocks_only(self, step: str, arguments: Iterable[object], on_loops: bool) -> None:
         """ScheduleError where a step would move blocks past statements that are in no block, or blocks that use more than
         their axes. `on_loops`: the step looks at other statements than blocks by itself."""
         for symbol in arguments:
@@ -329,7 +329,7 @@ def tied_block(function: PrimFunc, *kinds: type[S.Stmt]) -> tuple[str, str] | No
     return find(function.body, frozenset())
 
 
-def module_of(mod: Any) -> IRModule:
+def module_of(mod: object) -> IRModule:
     """The module to schedule. ExpressionTypeError for what is none."""
     mod = mod.module() if isinstance(mod, PrimFunc) else as_kernels(mod)
     if not isinstance(mod, IRModule):

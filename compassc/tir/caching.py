@@ -64,7 +64,7 @@ _PLAIN = ("global", "shared", "lsram", "constant")
 _FOREIGN = ("warp", "wmma", "texture", "m16n8k8", "amx", "metal", "gsram")
 
 
-def memory_scope(step: str, scope: Any) -> str:
+def memory_scope(step: str, scope: object) -> str:
     """The memory that a scope of a schedule names. ScheduleError for none, or one that this target does not have."""
     if not isinstance(scope, str):
         raise ExpressionTypeError(f"{step}: the scope is a str, got {type(scope).__name__}")
@@ -91,7 +91,7 @@ class Caching(Base):
     def cache_read(
         self,
         block: BlockRV,
-        read_buffer_index: Any,
+        read_buffer_index: object,
         storage_scope: str,
         consumer_blocks: Sequence[BlockRV] | None = None,
     ) -> BlockRV:
@@ -186,7 +186,7 @@ class Caching(Base):
         return self.new_block(function, name)
 
     @instruction("CacheInplace", ("block",), ("read_buffer_index", "storage_scope"))
-    def cache_inplace(self, block: BlockRV, read_buffer_index: Any, storage_scope: str) -> list[BlockRV]:
+    def cache_inplace(self, block: BlockRV, read_buffer_index: object, storage_scope: str) -> list[BlockRV]:
         """Copy a buffer that a block reads and writes, before and after the block."""
         step = "cache_inplace"
         function, tree, s = self.located_block(block)
@@ -214,7 +214,7 @@ class Caching(Base):
         return [self.new_block(function, first), self.new_block(function, last)]
 
     @instruction("ReadAt", ("loop", "block"), ("read_buffer_index", "storage_scope"))
-    def read_at(self, loop: LoopRV, block: BlockRV, read_buffer_index: Any, storage_scope: str) -> BlockRV:
+    def read_at(self, loop: LoopRV, block: BlockRV, read_buffer_index: object, storage_scope: str) -> BlockRV:
         """Copy what one turn of a loop reads of a buffer: `cache_read` for the blocks of the loop, and `compute_at` of the
         copy."""
         function, tree, s = self.located_block(block)
@@ -227,14 +227,14 @@ class Caching(Base):
         return made
 
     @instruction("WriteAt", ("loop", "block"), ("write_buffer_index", "storage_scope"))
-    def write_at(self, loop: LoopRV, block: BlockRV, write_buffer_index: Any, storage_scope: str) -> BlockRV:
+    def write_at(self, loop: LoopRV, block: BlockRV, write_buffer_index: object, storage_scope: str) -> BlockRV:
         """Copy what one turn of a loop writes of a buffer: `cache_write`, and `reverse_compute_at` of the copy."""
         made = self.cache_write(block, write_buffer_index, storage_scope)
         self.reverse_compute_at(made, loop)  # type: ignore[attr-defined]
         return made
 
     @instruction("ReIndex", ("block",), ("buffer",))
-    def reindex(self, block: BlockRV, buffer: Any) -> BlockRV:
+    def reindex(self, block: BlockRV, buffer: object) -> BlockRV:
         """Copy a buffer so that a block accesses it by its own axes: a dimension for each axis that the access uses."""
         step = "reindex"
         function, tree, s = self.located_block(block)
@@ -308,7 +308,7 @@ class Caching(Base):
 
     # ------------------------------------------------------------------------------------------------------- arguments
 
-    def given_buffer(self, step: str, s: S.Block, given: Any) -> tuple[str, Buffer]:
+    def given_buffer(self, step: str, s: S.Block, given: object) -> tuple[str, Buffer]:
         """The side of a block and the buffer that `("read", 0)`, a name or a Buffer mean."""
         if isinstance(given, (tuple, list)) and len(given) == 2 and given[0] in ("read", "write"):
             return given[0], self._given(step, s, given[0] + "s", "", given[1], NoSuchBuffer)

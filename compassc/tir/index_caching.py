@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from compassc.analysis.itermap import once
 from compassc.analysis.structure import Interner, is_pure, variables
@@ -27,19 +26,21 @@ class IndexCaching(Caching):
     """Steps that copy by index."""
 
     @instruction("ReindexCacheRead", ("block",), ("read_buffer_index", "storage_scope", "index_map"))
-    def reindex_cache_read(self, block: BlockRV, read_buffer_index: Any, storage_scope: str, index_map: Any) -> BlockRV:
+    def reindex_cache_read(
+        self, block: BlockRV, read_buffer_index: object, storage_scope: str, index_map: object
+    ) -> BlockRV:
         """Copy a buffer that a block reads, in the layout of `index_map(*axes of the block)`."""
         return self._reindexed("reindex_cache_read", block, "read", read_buffer_index, storage_scope, index_map)
 
     @instruction("ReindexCacheWrite", ("block",), ("write_buffer_index", "storage_scope", "index_map"))
     def reindex_cache_write(
-        self, block: BlockRV, write_buffer_index: Any, storage_scope: str, index_map: Any
+        self, block: BlockRV, write_buffer_index: object, storage_scope: str, index_map: object
     ) -> BlockRV:
         """Have a block write another buffer, in the layout of `index_map(*axes of the block)`; the old one becomes a copy
         of it."""
         return self._reindexed("reindex_cache_write", block, "write", write_buffer_index, storage_scope, index_map)
 
-    def _reindexed(self, step: str, block: BlockRV, side: str, index: Any, word: str, index_map: Any) -> BlockRV:
+    def _reindexed(self, step: str, block: BlockRV, side: str, index: object, word: str, index_map: object) -> BlockRV:
         function, tree, s = self.located_block(block)
         scope = memory_scope(step, word)
         buffer = self._given(step, s, side + "s", f"{side}_buffer_index", index)

@@ -48,9 +48,9 @@ class IndexMap:
 
     @staticmethod
     def from_func(
-        mapping_function: Callable[..., Any],
+        mapping_function: Callable[..., object],
         ndim: int | None = None,
-        inverse_index_map: Any = None,
+        inverse_index_map: object = None,
         *,
         index_dtype: str = "int64",
     ) -> IndexMap:
@@ -63,9 +63,9 @@ class IndexMap:
 
     @staticmethod
     def from_func_with_separators(
-        mapping_function: Callable[..., Any],
+        mapping_function: Callable[..., object],
         ndim: int | None = None,
-        inverse_index_map: Any = None,
+        inverse_index_map: object = None,
         *,
         index_dtype: str = "int64",
     ) -> tuple[IndexMap, list[int]]:
@@ -97,14 +97,14 @@ class IndexMap:
 
     # ------------------------------------------------------------------------------------------------------------- use
 
-    def map_indices(self, indices: Sequence[Any]) -> list[Expr]:
+    def map_indices(self, indices: Sequence[object]) -> list[Expr]:
         """What indices become. ExpressionError for another number of them."""
         if len(indices) != len(self.params):
             raise ExpressionError(f"the map takes {len(self.params)} indices, got {len(indices)}")
         mapping = {p: as_expr(i) for p, i in zip(self.params, indices)}
         return [substitute(e, mapping) for e in self.exprs]
 
-    def map_shape(self, shape: Sequence[Any]) -> list[Expr]:
+    def map_shape(self, shape: Sequence[object]) -> list[Expr]:
         """The extents of what the indices of a shape become. ExpressionError where they are not known."""
         facts = self._facts(shape)
         made: list[Expr] = []
@@ -133,7 +133,7 @@ class IndexMap:
             made[index] = array[tuple(e.value for e in back)]  # type: ignore[attr-defined]
         return made
 
-    def inverse(self, shape: Sequence[Any]) -> IndexMap:
+    def inverse(self, shape: Sequence[object]) -> IndexMap:
         """The map back. ExpressionError where two indices of the shape become one, or where something is left out."""
         extents = self._extents(shape)
         if self._inverse is not None:
@@ -142,7 +142,7 @@ class IndexMap:
             raise ExpressionError(f"{self} is not surely one to one over a shape of {list(extents.values())}")
         return self._back(extents)
 
-    def non_surjective_inverse(self, shape: Sequence[Any]) -> tuple[IndexMap, Expr]:
+    def non_surjective_inverse(self, shape: Sequence[object]) -> tuple[IndexMap, Expr]:
         """The map back and the condition, in new indices, of what no index becomes."""
         extents = self._extents(shape)
         rounded = dict(extents)
@@ -217,7 +217,7 @@ class IndexMap:
                 sums[d.var] = add(sums[d.var], mul(value, number(d.lower)))
         return IndexMap(params, [sums[v] for v in self.params], self)
 
-    def _extents(self, shape: Sequence[Any]) -> dict[Var, int]:
+    def _extents(self, shape: Sequence[object]) -> dict[Var, int]:
         found: dict[Var, int] = {}
         for param, extent in zip(self.params, shape, strict=True):
             e = as_expr(extent)
@@ -227,7 +227,7 @@ class IndexMap:
             found[param] = e.value if isinstance(e, IntImm) else UNKNOWN
         return found
 
-    def _facts(self, shape: Sequence[Any]) -> Arith:
+    def _facts(self, shape: Sequence[object]) -> Arith:
         facts = Arith()
         for param, extent in zip(self.params, shape, strict=True):
             facts.bind_loop(param, number(0), as_expr(extent), number(1))
@@ -292,7 +292,7 @@ def negate_all(conditions: Sequence[Expr]) -> Expr:
     return made
 
 
-def as_index_map(given: Any, ndim: int, separators: bool = False) -> IndexMap:
+def as_index_map(given: object, ndim: int, separators: bool = False) -> IndexMap:
     """A map, or the one that a function is. `separators`: it may have some."""
     if isinstance(given, IndexMap):
         if given.separators and not separators:

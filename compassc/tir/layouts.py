@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from compassc.analysis.arith import Arith
 from compassc.analysis.conditions import joined
@@ -39,9 +38,9 @@ class Layouts(Notes):
     def transform_layout(
         self,
         block: BlockRV,
-        buffer: Any,
-        index_map: Any,
-        pad_value: Any = None,
+        buffer: object,
+        index_map: object,
+        pad_value: object = None,
         *,
         assume_injective_transform: bool = False,
     ) -> None:
@@ -87,7 +86,7 @@ class Layouts(Notes):
         self.noted = noted
 
     @instruction("TransformBlockLayout", ("block",), ("index_map",))
-    def transform_block_layout(self, block: BlockRV, index_map: Any) -> None:
+    def transform_block_layout(self, block: BlockRV, index_map: object) -> None:
         """Number the points of a block otherwise: its axes become `index_map(axes...)`, with a loop for each."""
         step = "transform_block_layout"
         function, tree, s = self.located_block(block)

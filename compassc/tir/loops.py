@@ -41,7 +41,11 @@ class Loops(Base):
 
     @instruction("Split", ("loop", "*factors"), ("preserve_unit_iters", "disable_predication"))
     def split(
-        self, loop: LoopRV, factors: Sequence[Any], preserve_unit_iters: bool = True, disable_predication: bool = False
+        self,
+        loop: LoopRV,
+        factors: Sequence[object],
+        preserve_unit_iters: bool = True,
+        disable_predication: bool = False,
     ) -> list[LoopRV]:
         """Take a loop apart into several, one within the other, with `factors` turns; one of them may be None, which is
         as many as are needed. What they do not divide is guarded, unless `disable_predication` says that the turns

@@ -33,7 +33,7 @@ class Notes(Caching):
     """Steps that say something."""
 
     @instruction("Annotate", ("block_or_loop", "ann_val"), ("ann_key",))
-    def annotate(self, block_or_loop: BlockRV | LoopRV, ann_key: str, ann_val: Any) -> None:
+    def annotate(self, block_or_loop: BlockRV | LoopRV, ann_key: str, ann_val: object) -> None:
         """Give a loop or block an annotation, unless it has one of that name: a number, a word, a list or a dictionary."""
         if not isinstance(ann_key, str):
             raise ExpressionTypeError(f"annotate: ann_key is a str, got {type(ann_key).__name__}")
@@ -61,7 +61,7 @@ class Notes(Caching):
     def _located(self, rv: BlockRV | LoopRV) -> tuple[str, Tree, S.For | S.Block]:
         return self.located_loop(rv) if isinstance(rv, LoopRV) else self.located_block(rv)
 
-    def _noted_value(self, value: Any) -> Any:
+    def _noted_value(self, value: object) -> Any:
         if isinstance(value, ExprRV):
             return self.number(value)
         if isinstance(value, (list, tuple)):
@@ -99,7 +99,7 @@ class Notes(Caching):
         self.commit(function, edit(tree.function.body, {s: (s.replace(annotations=tuple(notes.items())),)}))
 
     @instruction("SetScope", ("block",), ("buffer_index", "storage_scope"))
-    def set_scope(self, block: BlockRV, buffer_index: Any, storage_scope: str) -> None:
+    def set_scope(self, block: BlockRV, buffer_index: object, storage_scope: str) -> None:
         """Have a buffer that a block writes lie in another memory; it is called `NAME_scope` then."""
         step = "set_scope"
         function, _, s = self.located_block(block)
@@ -128,7 +128,7 @@ class Notes(Caching):
         )
 
     @instruction("SetAxisSeparator", ("block",), ("buffer", "axis_separators"))
-    def set_axis_separator(self, block: BlockRV, buffer: Any, axis_separators: Sequence[int] | None = None) -> None:
+    def set_axis_separator(self, block: BlockRV, buffer: object, axis_separators: Sequence[int] | None = None) -> None:
         """Say where a buffer has boundaries between physical dimensions: how many of its dimensions stand before each. In
         memory of one dimension, which hosts and NPUs have, the physical dimensions lie one after another."""
         step = "set_axis_separator"
@@ -143,7 +143,7 @@ class Notes(Caching):
         made = found.replace(axis_separators=listed)
         self._replace(function, found, made, lambda e: e, lambda e: e)
 
-    def _allocated(self, step: str, function: str, s: S.Block, index: Any) -> Buffer:
+    def _allocated(self, step: str, function: str, s: S.Block, index: object) -> Buffer:
         buffer = self._given(step, s, "writes", "buffer_index", index)
         self._check_allocated(step, function, buffer)
         return buffer

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 from compassc.analysis.arith import Arith
 from compassc.analysis.conditions import conjuncts
@@ -34,7 +33,9 @@ class Padded:
     the old one until the other accesses are mapped, too.
     """
 
-    def __init__(self, tree: Tree, scope: S.Block | None, chosen: IndexMap, old: Buffer, new: Buffer, pad: Any) -> None:
+    def __init__(
+        self, tree: Tree, scope: S.Block | None, chosen: IndexMap, old: Buffer, new: Buffer, pad: object
+    ) -> None:
         self.tree, self.chosen, self.old, self.new, self.pad = tree, chosen, old, new, pad
         self.back, self.general = chosen.non_surjective_inverse([e for e in old.shape])
         writers = [b for b in tree.blocks.values() if not tree.inside(b) and self._stores(b.body)]

@@ -33,7 +33,7 @@ class Partitioning(Caching):
     """Steps on parts of loops."""
 
     @instruction("LoopPartition", ("loop", "*factors"), ("preserve_unit_iters",))
-    def loop_partition(self, loop: LoopRV, factors: Sequence[Any], preserve_unit_iters: bool = True) -> list[LoopRV]:
+    def loop_partition(self, loop: LoopRV, factors: Sequence[object], preserve_unit_iters: bool = True) -> list[LoopRV]:
         """Take the turns of a loop in consecutive parts, `factors` turns in each, in blocks of their own; one factor may
         be None, which is as many as are left. What is left after the last one is a part, too."""
         function, tree, s = self.located_loop(loop)

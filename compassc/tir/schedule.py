@@ -39,7 +39,7 @@ class Schedule(
 
     def __init__(
         self,
-        mod: Any,
+        mod: object,
         *,
         seed: int | None = None,
         debug_mask: str | int = "none",
@@ -97,7 +97,7 @@ class Schedule(
             return root_block(self.function(function).body) if key == ROOT else self.tree(function).blocks[key]
         return self.tree(function).loops[key]
 
-    def get_sref(self, rv_or_stmt: Any) -> StmtSRef | None:
+    def get_sref(self, rv_or_stmt: object) -> StmtSRef | None:
         """The reference of what a symbol stands for, or of a loop or block."""
         return self.state.get_sref(rv_or_stmt)
 
@@ -112,7 +112,7 @@ class Schedule(
         """The module as it is now, and what is known of its blocks."""
         return ScheduleState(self)
 
-    def show(self, *_: Any, **__: Any) -> None:
+    def show(self, *_: object, **__: object) -> None:
         """Print the module."""
         print(self.mod.script())
 
@@ -121,7 +121,7 @@ class Schedule(
         """Mark the place in the trace from which on steps only prepare for lowering."""
 
 
-def _check_options(seed: Any, debug_mask: Any, level: Any) -> None:
+def _check_options(seed: object, debug_mask: object, level: object) -> None:
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
         raise ExpressionTypeError(f"seed is an int, got {type(seed).__name__}")
     if seed is not None and not 1 <= seed <= LARGEST_SEED:

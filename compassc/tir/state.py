@@ -94,7 +94,7 @@ class ScheduleState:
         """The block that a function is."""
         return root_block(self.schedule.function(function).body)
 
-    def get_sref(self, stmt: Any) -> StmtSRef | None:
+    def get_sref(self, stmt: object) -> StmtSRef | None:
         """The reference of a loop or block; None for one that the module does not have."""
         if isinstance(stmt, Symbol):
             function, key = self.schedule.place(stmt)

@@ -186,7 +186,7 @@ def instruction(
 
 
 def _arguments(
-    schedule: Base, step: str, signature: inspect.Signature, args: tuple[Any, ...], options: dict[str, Any]
+    schedule: Base, step: str, signature: inspect.Signature, args: tuple[object, ...], options: dict[str, object]
 ) -> inspect.BoundArguments:
     """The arguments of a step by their names, looked at: symbols in the place of names of blocks."""
     try:
@@ -220,7 +220,7 @@ def _recorded(kind: str, arguments: dict[str, Any], made: Any) -> Instruction:
 
 
 def _symbols(
-    schedule: Base, step: str, name: str, value: Any, signature: inspect.Signature, nested: bool = False
+    schedule: Base, step: str, name: str, value: object, signature: inspect.Signature, nested: bool = False
 ) -> Any:
     """An argument that stands for blocks or loops, with blocks in the place of their names."""
     kinds = _TYPES[name]
@@ -272,7 +272,7 @@ class Trace:
         self.decisions.pop(last, None)
         return last
 
-    def with_decision(self, inst: Instruction, decision: Any, remove_postproc: bool = False) -> Trace:
+    def with_decision(self, inst: Instruction, decision: object, remove_postproc: bool = False) -> Trace:
         """The trace with another decision at one step. ScheduleError for a step that decides nothing."""
         if not KINDS[inst.kind].sampled:
             raise ScheduleError(f"{inst.kind} decides nothing")
@@ -297,7 +297,7 @@ class Trace:
     # ---------------------------------------------------------------------------------------------------------- replay
 
     def apply_to_schedule(
-        self, sch: Base, remove_postproc: bool = False, decision_provider: Callable[..., Any] | None = None
+        self, sch: Base, remove_postproc: bool = False, decision_provider: Callable[..., object] | None = None
     ) -> None:
         """Take the steps on another schedule. `decision_provider(inst, inputs, attrs, decision)` may decide otherwise."""
         known: dict[Symbol, Any] = {}
@@ -329,7 +329,7 @@ class Trace:
         return [rows, [[n, self.decisions[i]] for n, i in enumerate(kept) if i in self.decisions]]
 
     @staticmethod
-    def apply_json_to_schedule(json_obj: Any, sch: Base) -> None:
+    def apply_json_to_schedule(json_obj: object, sch: Base) -> None:
         """Take the steps that `as_json` gave (or its text) on a schedule. ScheduleError (a ValueError) for anything else."""
         parts, decisions = _rows(parsed(json_obj, "a trace") if isinstance(json_obj, str) else json_obj)
         known: dict[str, Any] = {}
@@ -350,7 +350,7 @@ class Trace:
         lines = ["# from tvm import tir", "def apply_trace(sch: tir.Schedule) -> None:"]
         return "\n".join([*lines, *(f"  {line}" for line in self.as_python() or ["pass"])])
 
-    def show(self, *_: Any, **__: Any) -> None:
+    def show(self, *_: object, **__: object) -> None:
         """Print the trace as Python text."""
         print(self)
 
@@ -378,11 +378,11 @@ def _rows(value: Any) -> tuple[list[tuple[str, list[Any], list[Any], list[str]]]
     return parts, decisions
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: object) -> bool:
     return isinstance(value, (list, tuple))
 
 
-def _take(sch: Base, kind: str, inputs: list[Any], attrs: list[Any], decision: Any, number: int) -> list[Any]:
+def _take(sch: Base, kind: str, inputs: list[object], attrs: list[object], decision: object, number: int) -> list[Any]:
     """What a step gives. Its errors say which step it is."""
     step = f"step {number}, {kind}"
     spec = _kind(kind, number)
@@ -445,7 +445,7 @@ def _flat(values: Any) -> Iterator[Any]:
             yield v
 
 
-def _replaced(value: Any, known: dict[Symbol, Any], number: int, kind: str) -> Any:
+def _replaced(value: object, known: dict[Symbol, object], number: int, kind: str) -> Any:
     if isinstance(value, (list, tuple)):
         return [_replaced(v, known, number, kind) for v in value]
     if isinstance(value, Symbol):
@@ -465,7 +465,7 @@ class _Names:
         return self.of.setdefault(symbol, f"{symbol.letter}{len(self.of)}")
 
 
-def _encoded(value: Any, names: _Names) -> Any:
+def _encoded(value: object, names: _Names) -> Any:
     if isinstance(value, Symbol):
         return names(value)
     if isinstance(value, str):
@@ -477,7 +477,7 @@ def _encoded(value: Any, names: _Names) -> Any:
     return _plain(value)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if value is None:
         return "None"
     if isinstance(value, (list, tuple)):
@@ -487,7 +487,7 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, bool) else value
 
 
-def _decoded(value: Any, known: dict[str, Any], number: int, kind: str) -> Any:
+def _decoded(value: object, known: dict[str, object], number: int, kind: str) -> Any:
     if isinstance(value, list):
         return [_decoded(v, known, number, kind) for v in value]
     if isinstance(value, dict):
@@ -503,7 +503,7 @@ def _decoded(value: Any, known: dict[str, Any], number: int, kind: str) -> Any:
     return known[value]
 
 
-def _unplain(value: Any) -> Any:
+def _unplain(value: object) -> Any:
     if isinstance(value, list):
         return [_unplain(v) for v in value]
     if isinstance(value, str) and value.startswith("{"):

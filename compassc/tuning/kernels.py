@@ -37,7 +37,7 @@ def autotune(
     space: Mapping[str, Sequence[object]] | None = None,
     key: Sequence[str] = (),
     sizes: Sequence[Sizes] = (),
-    inputs: Callable[..., Mapping[str, Any]] | None = None,
+    inputs: Callable[..., Mapping[str, object]] | None = None,
     reference: Callable[..., object] | None = None,
     rtol: float | None = None,
     atol: float | None = None,
@@ -88,7 +88,7 @@ class Autotuned(Kernel):
         default: Candidate,
         key: tuple[str, ...],
         sizes: tuple[Sizes, ...],
-        inputs: Callable[..., Mapping[str, Any]] | None,
+        inputs: Callable[..., Mapping[str, object]] | None,
         reference: Callable[..., object] | None,
         tolerance: Tolerance | None,
     ) -> None:

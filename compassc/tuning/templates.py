@@ -255,7 +255,7 @@ def template(function: Function | None = None, name: str | None = None) -> Any:
 class TemplateTask(ExpressionTask):
     """A template with arguments."""
 
-    def __init__(self, made: Template, args: Sequence[Any], target: str, name: str | None = None) -> None:
+    def __init__(self, made: Template, args: Sequence[object], target: str, name: str | None = None) -> None:
         self.template, self.args = made, tuple(args)
         cfg = Configuration()
         _, tensors = made(cfg, *args)

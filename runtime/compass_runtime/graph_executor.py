@@ -334,7 +334,7 @@ class GraphModule:
 
         return time_evaluator(whole if end_to_end else self.module.get_function(func_name), device, plan)()
 
-    def debug_get_output(self, node: int | str, out: Any = None) -> NDArray:
+    def debug_get_output(self, node: int | str, out: object = None) -> NDArray:
         """NotImplementedError: the debug executor has it."""
         raise NotImplementedError("give the graph to the debug executor for outputs of nodes within it")
 

@@ -74,7 +74,9 @@ class Plan:
                 raise RuntimeValueError(f"{name} is {getattr(self, name)}; at least 1 is needed", code="benchmark")
 
 
-def measure(call: Callable[[], float | None], plan: Plan, before: Callable[[], Any] | None = None) -> BenchmarkResult:
+def measure(
+    call: Callable[[], float | None], plan: Plan, before: Callable[[], object] | None = None
+) -> BenchmarkResult:
     """One warm-up call, then the groups. `call` may return how long the device was busy; `before` runs once a group."""
     first = call()
     number, groups, busy_groups = plan.number, [], []
@@ -105,7 +107,7 @@ def _group(call: Callable[[], float | None], number: int) -> tuple[float, float]
 
 
 def time_evaluator(
-    function: Callable[..., Any], dev: Device, plan: Plan, cache_flush_bytes: int = 0, f_preproc: str = ""
+    function: Callable[..., object], dev: Device, plan: Plan, cache_flush_bytes: int = 0, f_preproc: str = ""
 ) -> Callable[..., BenchmarkResult]:
     """A function that measures `function` with the arguments it is called with; see `Module.time_evaluator`."""
     preparation = get_global_func(f_preproc) if f_preproc else None

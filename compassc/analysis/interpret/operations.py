@@ -133,7 +133,7 @@ def vshfl(call: Call, x: Array, shift: int) -> Array:
     return np.roll(x, -lane_of(x, shift))
 
 
-def vbcast(call: Call, x: Any, mask: Array | None = None) -> Array:
+def vbcast(call: Call, x: object, mask: Array | None = None) -> Array:
     return np.full(call.dtype.lanes, x, np_dtype(call.data_type))
 
 

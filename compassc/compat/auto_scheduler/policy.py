@@ -106,7 +106,7 @@ class PreloadMeasuredStates:
 class PreloadCustomSketchRule:
     """ValueError: sketches are made by the rules of here."""
 
-    def __init__(self, meet_condition_func: Any, apply_func: Any, rule_name: str = "CustomSketchRule") -> None:
+    def __init__(self, meet_condition_func: object, apply_func: object, rule_name: str = "CustomSketchRule") -> None:
         raise ValueError(
             f"the sketch rule {rule_name} is not supported: sketches are made by the rules of this toolchain"
         )
@@ -131,8 +131,8 @@ class SketchPolicy(SearchPolicy):
     }  # fmt: skip
 
     def __init__(
-        self, task: SearchTask, program_cost_model: Any = None, params: Mapping[str, Any] | None = None, seed: int | None = None,
-        verbose: int = 1, init_search_callbacks: Sequence[Any] | None = None,
+        self, task: SearchTask, program_cost_model: object = None, params: Mapping[str, object] | None = None, seed: int | None = None,
+        verbose: int = 1, init_search_callbacks: Sequence[object] | None = None,
     ) -> None:  # fmt: skip
         """ValueError for targets without sketch rules."""
         super().__init__(task)
@@ -241,7 +241,7 @@ class SketchPolicy(SearchPolicy):
 class EmptyPolicy(SearchPolicy):
     """The graph as it is."""
 
-    def __init__(self, task: SearchTask, init_search_callbacks: Any = None) -> None:
+    def __init__(self, task: SearchTask, init_search_callbacks: object = None) -> None:
         super().__init__(task)
 
     def search(self, options: TuningOptions) -> State:

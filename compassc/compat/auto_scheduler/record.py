@@ -234,7 +234,7 @@ class LocalRPCMeasureContext:
 class RPCRunner(LocalRunner):
     """RuntimeError: servers run programs of NPUs, with `compassc tune --tracker`."""
 
-    def __init__(self, key: str, host: str, port: int, *args: Any, **options: Any) -> None:
+    def __init__(self, key: str, host: str, port: int, *args: object, **options: object) -> None:
         raise RuntimeError(
             f"Cannot get remote devices from the tracker {host}:{port}: its servers run programs of NPUs"
         )

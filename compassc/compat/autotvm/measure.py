@@ -73,8 +73,8 @@ class LocalBuilder:
     refused: modules are built one way here."""
 
     def __init__(
-        self, timeout: float = 10, n_parallel: int | None = None, build_kwargs: Any = None, build_func: Any = "default",
-        do_fork: bool = False, runtime: Any = None,
+        self, timeout: float = 10, n_parallel: int | None = None, build_kwargs: object = None, build_func: object = "default",
+        do_fork: bool = False, runtime: object = None,
     ) -> None:  # fmt: skip
         """ValueError for builders of other machines."""
         if build_func not in ("default", "stackvm"):
@@ -119,7 +119,7 @@ class LocalRunner:
 
     def __init__(
         self, timeout: float = 10, number: int = 4, repeat: int = 3, min_repeat_ms: float = 0,
-        cooldown_interval: float = 0.1, enable_cpu_cache_flush: bool = False, module_loader: Any = None,
+        cooldown_interval: float = 0.1, enable_cpu_cache_flush: bool = False, module_loader: object = None,
     ) -> None:  # fmt: skip
         """ValueError for loaders of one's own."""
         if module_loader is not None:
@@ -158,7 +158,7 @@ def _failed(error: Exception, seconds: float) -> MeasureResult:
 class RPCRunner(LocalRunner):
     """Runs modules on machines of a tracker. RuntimeError: their servers run modules of NPUs alone, by `compassc tune`."""
 
-    def __init__(self, key: str, host: str, port: int, *args: Any, **options: Any) -> None:
+    def __init__(self, key: str, host: str, port: int, *args: object, **options: object) -> None:
         raise RuntimeError(
             f"Cannot get remote devices from the tracker. {host}:{port} has servers for programs of NPUs; `compassc tune --tracker` uses them"
         )

@@ -48,7 +48,7 @@ class _Noted:
 
 
 def extract_from_program(
-    mod: Any, params: Mapping[str, Any] | None, target: Any, target_host: Any = None, ops: Iterable[Op | str] | None = None
+    mod: object, params: Mapping[str, object] | None, target: object, target_host: object = None, ops: Iterable[Op | str] | None = None
 ) -> list[Task]:  # fmt: skip
     """The tasks of the kernels of a module or function, each once, in their order: those of sums of products, and of templates that
     strategies use. `ops`: the operators that count. For an NPU they are of what its host computes; its layers are tuned by
@@ -57,7 +57,7 @@ def extract_from_program(
 
 
 def extract_from_multiple_program(
-    mods: Sequence[Any], params: Sequence[Mapping[str, Any] | None], target: Any, target_host: Any = None,
+    mods: Sequence[object], params: Sequence[Mapping[str, object] | None], target: object, target_host: object = None,
     ops: Iterable[Op | str] | None = None,
 ) -> list[Task]:  # fmt: skip
     """The tasks of several programs, each once."""

@@ -257,7 +257,7 @@ class ConfigEntity(ConfigSpace):
     """A configuration: a value of each knob."""
 
     def __init__(
-        self, index: int | None, code_hash: Any, entity_map: Mapping[str, Entity], constraints: Sequence[Any] = ()
+        self, index: int | None, code_hash: object, entity_map: Mapping[str, Entity], constraints: Sequence[object] = ()
     ) -> None:
         super().__init__()
         self.index, self.code_hash = index, code_hash

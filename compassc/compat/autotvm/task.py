@@ -78,7 +78,7 @@ def _chosen(workload: Workload) -> ApplyConfig:
     return current if isinstance(current, ApplyConfig) else ApplyConfig(current.query(Target.current(), workload))
 
 
-def register_topi_compute(task_name: str, func: Any = None) -> Any:
+def register_topi_compute(task_name: str, func: object = None) -> Any:
     """Registers a computation `f(cfg, *args)`; what it gives knows its workload."""
 
     def register(f: Any) -> Any:
@@ -98,7 +98,7 @@ def register_topi_compute(task_name: str, func: Any = None) -> Any:
     return register if func is None else register(func)
 
 
-def register_topi_schedule(task_name: str, func: Any = None) -> Any:
+def register_topi_schedule(task_name: str, func: object = None) -> Any:
     """Registers a schedule `f(cfg, outs, ...)` of what a registered computation gives."""
 
     def register(f: Any) -> Any:
@@ -162,7 +162,7 @@ def args_to_workload(args: Sequence[object], task_name: str | None = None) -> Wo
 class Task:
     """A template for some arguments, and the space of its configurations."""
 
-    def __init__(self, name: str, args: Sequence[Any]) -> None:
+    def __init__(self, name: str, args: Sequence[object]) -> None:
         self.name, self.args, self.kwargs = name, tuple(args), dict[str, Any]()
         self.config_space = ConfigSpace()
         self.flop: float | None = None

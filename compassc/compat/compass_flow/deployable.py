@@ -35,7 +35,7 @@ class Deployable:
             if isinstance(module, CompassModule):
                 files.write(_program_of(module), module.content)
 
-    def export(self, dir_path: str | os.PathLike[str], fcompile: None = None, **options: Any) -> None:
+    def export(self, dir_path: str | os.PathLike[str], fcompile: None = None, **options: object) -> None:
         """Write the library, and the aipu.bin of each function of the NPU below it, to a folder, which may be there. RuntimeError for
         another engine than `driver`."""
         if self.engine != "driver":
@@ -96,7 +96,7 @@ class ExecutionEngine:
         self._profiled = GraphModuleDebug(module, own, module.text) if with_profile else None
         self.executor = self._profiled or GraphModule(module)
 
-    def set_inputs(self, *args: Any) -> None:
+    def set_inputs(self, *args: object) -> None:
         """Set the inputs. NotImplementedError for what is neither an NDArray nor an array of NumPy."""
         if len(args) != len(self._names):
             raise UsageError(f"{len(args)} inputs are given, the model has {len(self._names)}", code=CODE)
@@ -112,7 +112,7 @@ class ExecutionEngine:
         self.executor.module.run()
         return [NDArray(self.executor.get_output(i).numpy().copy()) for i in range(self.executor.get_num_outputs())]
 
-    def profile(self, *args: Any) -> Report:
+    def profile(self, *args: object) -> Report:
         """What each kernel takes. AssertionError unless it was made `with_profile`."""
         assert self._profiled is not None, "make it by create_execution_engine(with_profile=True)"
         if args:

@@ -200,7 +200,7 @@ class Compass:
 
     # -- within
 
-    def _context(self, config: Mapping[str, Any] | None = None) -> PassContext:
+    def _context(self, config: Mapping[str, object] | None = None) -> PassContext:
         disabled = [n.strip() for n in self.config.common["disabled_pass"].split(",") if n.strip()]
         return PassContext(opt_level=3, disabled_pass=disabled, config=config)
 

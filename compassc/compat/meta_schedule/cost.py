@@ -28,7 +28,7 @@ class CostModel:
         """Scores: the greater, the better."""
         return np.zeros(len(candidates))
 
-    def learned(self, space: Any, seed: int) -> Any:
+    def learned(self, space: object, seed: int) -> Any:
         """The model of `compassc.tuning` that ranks the traces of a space; None: they are not ranked."""
         return None
 
@@ -61,7 +61,7 @@ class RandomModel(CostModel):
 class XGBModel(CostModel):
     """Learns from the choices of traces, with ridge regression. Options change nothing."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: object) -> None:
         self.options = options
 
     def learned(self, space: Any, seed: int) -> Any:

@@ -76,7 +76,7 @@ def _function(given: Any) -> Callable[..., Any] | None:
     return made
 
 
-def _created(what: str, local: Callable[..., Any], kind: object, options: dict[str, Any]) -> Any:
+def _created(what: str, local: Callable[..., object], kind: object, options: dict[str, object]) -> Any:
     """What a name stands for; one that is there already as it is."""
     if not isinstance(kind, str):
         return kind
@@ -106,7 +106,7 @@ class LocalBuilder(Builder):
     """Builds modules in this process. `f_build(mod, target, params)` makes a module in another way."""
 
     def __init__(
-        self, *, max_workers: int | None = None, timeout_sec: float = 30.0, f_build: Any = None, f_export: Any = None,
+        self, *, max_workers: int | None = None, timeout_sec: float = 30.0, f_build: object = None, f_export: object = None,
         initializer: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
         """ValueError for names of functions that there are not."""

@@ -121,7 +121,7 @@ class RewriteParallelVectorizeUnroll(Postproc):
         except ScheduleError:
             assert saved.mod is not None  # a step that is not legal has changed nothing
 
-    def _threads(self, sch: Schedule, block: BlockRV, most: int, started: set[Any]) -> None:
+    def _threads(self, sch: Schedule, block: BlockRV, most: int, started: set[object]) -> None:
         loops = sch.get_loops(block)
         if most < 2 or not loops or _loop(sch, loops[0]).loop_var in started:
             return

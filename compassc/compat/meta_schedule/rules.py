@@ -88,7 +88,7 @@ class InlineConstantScalars(ScheduleRule):
         return [sch]
 
 
-def _tried(sch: Schedule, step: Callable[[], Any]) -> bool:
+def _tried(sch: Schedule, step: Callable[[], object]) -> bool:
     """Whether a step was legal, and is taken."""
     try:
         step()
@@ -232,7 +232,7 @@ class MultiLevelTiling(ScheduleRule):
             tiles[place] = [fused]
         return tiles
 
-    def _writes(self, sch: Schedule, block: BlockRV, tiles: list[list[Any]]) -> list[Schedule]:
+    def _writes(self, sch: Schedule, block: BlockRV, tiles: list[list[object]]) -> list[Schedule]:
         reuse = ReuseType.of(self.reuse_write)
         if reuse.req == "no":
             return [sch]

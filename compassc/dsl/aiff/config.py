@@ -13,7 +13,7 @@ from compass_core.errors.suggest import help_for
 WORD = 0xFFFFFFFF
 
 
-def _checked_array(where: str, value: Any) -> Any:
+def _checked_array(where: str, value: object) -> Any:
     """0, or a NumPy array whose address can be passed."""
     if isinstance(value, (int, np.integer)) and value == 0:
         return 0
@@ -28,7 +28,7 @@ def _checked_array(where: str, value: Any) -> Any:
     return value
 
 
-def _checked_bits(where: str, value: Any, most: int) -> int:
+def _checked_bits(where: str, value: object, most: int) -> int:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or not 0 <= value <= most:
         raise AiffError(f"{where} is {value!r}; valid: integers from 0 to {most}", code="aiff-value")
     return int(value)
@@ -77,7 +77,7 @@ class RegisterView:
         bits = _checked_bits(f"{self._where}.{name}[{field.high}:{field.low}]", value, field.most)
         self._values[self._address] = self.all_fields & ~field.mask | bits << field.low
 
-    def assign(self, value: Any) -> None:
+    def assign(self, value: object) -> None:
         """Sets the whole register: a word, of which bits outside the fields are dropped, or an array."""
         if self._register.kind != CONTROL:
             self._values[self._address] = _checked_array(self._where, value)
@@ -148,7 +148,7 @@ class UnitView:
 class RegisterConfig:
     """All registers of one start of the AIFF; the units (`mtp`, `itp`, ...) are attributes."""
 
-    def __init__(self, generation: Generation, values: dict[int, Any] | None = None) -> None:
+    def __init__(self, generation: Generation, values: dict[int, object] | None = None) -> None:
         self.generation = generation
         self.values: dict[int, Any] = {} if values is None else values
 

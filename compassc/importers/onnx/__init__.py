@@ -40,7 +40,7 @@ def import_file(path: Path, shapes: Shapes | None = None, outputs: Sequence[str]
 def import_model(
     model: ModelProto,
     shapes: Shapes | None = None,
-    known: Mapping[str, Any] | None = None,
+    known: Mapping[str, object] | None = None,
     path: str = "model",
     outputs: Sequence[str] = (),
 ) -> Graph:

@@ -49,11 +49,11 @@ class Conversion(Building, Walk):
         made: Value = declared.handler(self, *xs)
         return made
 
-    def noted(self, node: NodeProto, inputs: list[Any], outputs: Sequence[Item]) -> None:
+    def noted(self, node: NodeProto, inputs: list[object], outputs: Sequence[Item]) -> None:
         origin = Origin(node, inputs)
         self._origins.update((id(v), (v, origin)) for v in outputs if isinstance(v, Value))
 
-    def before(self, node: NodeProto, inputs: Sequence[Any]) -> None:
+    def before(self, node: NodeProto, inputs: Sequence[object]) -> None:
         """Refused for operators that never become layers."""
         domain = "" if node.domain == "ai.onnx" else node.domain
         if (domain, node.op_type) in CONSTANT_ONLY:
@@ -67,7 +67,7 @@ class Conversion(Building, Walk):
         found = self._origins.get(id(value))
         return found[1] if found else None
 
-    def dequantised(self, value: Value, source: Any) -> Value:
+    def dequantised(self, value: Value, source: object) -> Value:
         """Remembers what a value was dequantised from; gives the value."""
         self._sources[id(value)] = (value, source)
         return value

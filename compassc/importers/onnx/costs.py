@@ -45,7 +45,7 @@ BROADCAST = frozenset(
 )
 
 
-def _product(sizes: Any) -> int:
+def _product(sizes: object) -> int:
     return prod(int(d) for d in np.asarray(sizes).reshape(-1))
 
 

@@ -56,7 +56,7 @@ def evaluate(node: NodeProto, inputs: Sequence[Any], opset: int, budget: Budget)
     return made
 
 
-def _evaluated(node: NodeProto, inputs: Sequence[Any], opset: int, given: Attributes) -> list[Array] | None:
+def _evaluated(node: NodeProto, inputs: Sequence[object], opset: int, given: Attributes) -> list[Array] | None:
     if node.op_type in QUICK:
         found = QUICK[node.op_type](inputs, given)
         if found is not None:
@@ -64,7 +64,7 @@ def _evaluated(node: NodeProto, inputs: Sequence[Any], opset: int, given: Attrib
     return _by_reference(node, inputs, opset)
 
 
-def _by_reference(node: NodeProto, inputs: Sequence[Any], opset: int) -> list[Array] | None:
+def _by_reference(node: NodeProto, inputs: Sequence[object], opset: int) -> list[Array] | None:
     from onnx.reference import ReferenceEvaluator
 
     feeds = {name: value for name, value in zip(node.input, inputs, strict=True) if name}

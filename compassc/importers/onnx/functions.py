@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto
 
 
-def body_of(node: NodeProto, inputs: Sequence[Any], opsets: Mapping[str, int]) -> FunctionProto | None:
+def body_of(node: NodeProto, inputs: Sequence[object], opsets: Mapping[str, int]) -> FunctionProto | None:
     """The function by which ONNX defines a node's operator, for the types of its inputs; None when there is none."""
     import onnx
     from onnx import defs
@@ -42,7 +42,7 @@ def body_of(node: NodeProto, inputs: Sequence[Any], opsets: Mapping[str, int]) -
     return None
 
 
-def _type_proto(value: Any) -> TypeProto:
+def _type_proto(value: object) -> TypeProto:
     from onnx import TypeProto, helper
 
     if not isinstance(value, ModelTensor):
@@ -84,7 +84,7 @@ def bound(body: FunctionProto, node: NodeProto, given: AbstractSet[str], prefix:
     return made
 
 
-def _bind(node: NodeProto, attributes: Mapping[str, Any], absent: AbstractSet[str]) -> None:
+def _bind(node: NodeProto, attributes: Mapping[str, object], absent: AbstractSet[str]) -> None:
     """Attributes that refer to the function's get their values, or go; so in bodies."""
     import onnx
 

@@ -94,10 +94,10 @@ class Walk(Accounts):
         """The content of a tensor, where nodes are computed of it at import."""
         return x.array
 
-    def noted(self, node: NodeProto, inputs: list[Any], outputs: Sequence[Item]) -> None:
+    def noted(self, node: NodeProto, inputs: list[object], outputs: Sequence[Item]) -> None:
         """Called with what was made of a node."""
 
-    def before(self, node: NodeProto, inputs: Sequence[Any]) -> None:
+    def before(self, node: NodeProto, inputs: Sequence[object]) -> None:
         """Called with a node that is not computed. Refused where nothing is to be made of it."""
 
     # -- graphs
@@ -198,7 +198,7 @@ class Walk(Accounts):
             )
         return self.function(body, node, inputs)
 
-    def handled(self, node: NodeProto, inputs: Sequence[Any]) -> Sequence[Item] | None:
+    def handled(self, node: NodeProto, inputs: Sequence[object]) -> Sequence[Item] | None:
         """What an operator's function makes of a node; None where no function is declared."""
         domain = "" if node.domain == "ai.onnx" else node.domain
         name, attributes = node.op_type, {a.name: attribute_value(a) for a in node.attribute if a.name not in IGNORED}

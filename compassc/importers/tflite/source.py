@@ -203,7 +203,7 @@ class _Reader:
             raise ValueError("an input or output of the model is missing")
         return Model(self.text(graph.Name()) or stem, tensors, inputs, outputs, tuple(nodes))
 
-    def indices(self, table: Any, name: str, many: int) -> tuple[int, ...]:
+    def indices(self, table: object, name: str, many: int) -> tuple[int, ...]:
         listed = tuple(int(i) for i in self.numbers(table, name))
         for i in listed:
             if not -1 <= i < many:

@@ -29,7 +29,7 @@ def _conversion(kind: DataType) -> str:
     return f'S.cast(value, "{kind}")' if kind.is_vector else f"S.{kind}(value)"
 
 
-def assign(fp: FunctionContext, target: ast.expr, value: Any) -> None:
+def assign(fp: FunctionContext, target: ast.expr, value: object) -> None:
     """`target = value` for a name or a subscript."""
     if isinstance(target, ast.Name):
         assign_name(fp, target.id, value)
@@ -42,7 +42,7 @@ def assign(fp: FunctionContext, target: ast.expr, value: Any) -> None:
         )
 
 
-def assign_item(fp: FunctionContext, owner: object, index: Any, value: Any) -> None:
+def assign_item(fp: FunctionContext, owner: object, index: object, value: object) -> None:
     if isinstance(owner, (PointerValue, BufferValue)):
         refuse_constant(owner.scope)
         fp.append(resolve(owner, index).store(value))
@@ -186,7 +186,7 @@ def assign_buffer(fp: FunctionContext, name: str, value: BufferValue) -> None:
     )
 
 
-def assign_container(fp: FunctionContext, name: str, value: Any) -> None:
+def assign_container(fp: FunctionContext, name: str, value: object) -> None:
     """A compile-time value: the name stands for it, there is no variable."""
     old = fp.scope.local(name)
     if isinstance(old, (Value, PointerValue, BufferValue)):

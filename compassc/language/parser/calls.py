@@ -83,7 +83,7 @@ def _bind(func: PyPrimFunc, args: tuple[object, ...], kwargs: dict[str, object])
     return [bound.arguments[p.name] for p in func.params]
 
 
-def _argument(func: PyPrimFunc, position: int, param: Param, value: Any) -> E.Expr:
+def _argument(func: PyPrimFunc, position: int, param: Param, value: object) -> E.Expr:
     """One argument converted to its parameter's type."""
 
     def mismatch(expected: str, help: str = "") -> CompassError:

@@ -30,7 +30,7 @@ def python_number(x: object) -> Any:
     return x
 
 
-def items_of(value: Any, what: str) -> list[object]:
+def items_of(value: object, what: str) -> list[object]:
     """The items of a constant sequence. CompassError for what is none, or has too many."""
     if is_runtime(value) or not hasattr(value, "__iter__"):
         raise language_error(
@@ -89,10 +89,10 @@ def unpacked(target: ast.expr, value: object) -> Iterator[tuple[str, object]]:
 
 def comprehension(
     scope: Scope,
-    evaluate: Callable[[ast.expr], Any],
+    evaluate: Callable[[ast.expr], object],
     keep: Keep,
     clauses: list[ast.comprehension],
-    make: Callable[[], Any],
+    make: Callable[[], object],
 ) -> list[object]:
     """`make()` for each turn of the loops of a comprehension, with their variables bound."""
     found: list[Any] = []

@@ -268,7 +268,7 @@ class Evaluator:
         return self.checked(value)
 
     @staticmethod
-    def checked(value: Any) -> Any:
+    def checked(value: object) -> Any:
         """A value of Python; NumPy's scalars are Python's numbers. CompassError for those that are none."""
         if type(value).__module__ != "numpy" or isinstance(value, type) or not hasattr(value, "dtype"):
             return value

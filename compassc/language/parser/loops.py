@@ -126,7 +126,7 @@ def _target_names(target: ast.expr, count: int) -> list[str]:
     return [t.id for t in items]  # type: ignore[attr-defined]
 
 
-def bound_types(start: Any, stop: Any) -> tuple[DataType, Any, Any]:
+def bound_types(start: object, stop: object) -> tuple[DataType, Any, Any]:
     """The loop variable's type: the bound's own, or the start's sign and the wider width of both."""
     stop_expr = _bound(stop, start)
     if start is None:

@@ -38,7 +38,7 @@ SHIFTS = {"<<": "shl", ">>": "shr"}
 COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 
 
-def as_operand(x: Any) -> Any:
+def as_operand(x: object) -> Any:
     """The typing rules' view of a value: its DataType, or the literal."""
     if isinstance(x, Value):
         return x.dtype
@@ -175,7 +175,7 @@ def _own_type(x: Any, other: Any, adapt: bool) -> DataType:
     return BOOL if type(x) is bool else INT32 if type(x) is int else match_operator(x, x)
 
 
-def _address(x: Any) -> Any:
+def _address(x: object) -> Any:
     """A constant table as the pointer that it is, too."""
     return x.addr_of(0) if isinstance(x, BufferValue) and x.scope == "constant" else x
 
@@ -201,7 +201,7 @@ def _pointer(symbol: str, a: PointerValue, b: object) -> Any:
     return a.moved(step)
 
 
-def unary(symbol: str, a: Any) -> Any:
+def unary(symbol: str, a: object) -> Any:
     """`symbol a` for -, ~, not, +."""
     if not is_runtime(a):
         return PREFIX[symbol](a)

@@ -63,7 +63,7 @@ class IRMachine:
     def width(columns: int) -> int:
         return WIDTH
 
-    def loop(self, start: int, stop: int, step: int, body: Callable[[Any], None]) -> None:
+    def loop(self, start: int, stop: int, step: int, body: Callable[[object], None]) -> None:
         if start + step >= stop:
             if start < stop:
                 body(start)
@@ -83,7 +83,7 @@ class IRMachine:
         elif condition:
             body()
 
-    def do(self, name: str, *args: Any) -> None:
+    def do(self, name: str, *args: object) -> None:
         with self.fp.helpers.run(False):
             self.fp.emit(S.Evaluate, op(name)(*args).expr)
 
@@ -112,7 +112,7 @@ class IRMachine:
         self.fp.append(resolve(pointer, 0).store(value))
 
     @staticmethod
-    def binary(symbol: str, a: Any, b: Any) -> Any:
+    def binary(symbol: str, a: object, b: object) -> Any:
         return logical(symbol, a, b) if symbol in ("and", "or") else binary(symbol, a, b)
 
     @staticmethod
@@ -129,7 +129,7 @@ class IRMachine:
         return number if type(number) is int else None
 
     @staticmethod
-    def operand(x: Any, what: str) -> Any:
+    def operand(x: object, what: str) -> Any:
         if is_literal(x) or (isinstance(x, Value) and x.dtype.is_scalar):
             return x
         raise error(f"{what} with {kind_name(x)}", "tiles go together with tiles, scalars and numbers")

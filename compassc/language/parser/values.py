@@ -24,7 +24,7 @@ ONE = E.IntImm(INT32, 1)
 _VALUE = "a run-time value"
 
 
-def index_expr(x: Any, what: str = "index") -> E.Expr:
+def index_expr(x: object, what: str = "index") -> E.Expr:
     """An index or count as an integer scalar expression."""
     if type(x) is int:
         check_literal(x, INT32)
@@ -100,7 +100,7 @@ def _install_foreign() -> None:
     Foreign.__array_ufunc__ = Foreign.__array_function__ = of_numpy  # type: ignore[attr-defined]
 
 
-def unknown_here(value: Any, name: str, help: str = "") -> CompassError:
+def unknown_here(value: object, name: str, help: str = "") -> CompassError:
     """The error of a function of Python that is given a value of the run; `help`: what to write instead."""
     shown = f"a run-time value of type {value.dtype}" if type(value) is Value else kind_name(value)
     return CompassError(
@@ -310,7 +310,7 @@ class BufferValue(Foreign):
     __slots__ = ("buffer", "dims", "name")
     attributes = BUFFER_ATTRIBUTES
 
-    def __init__(self, buffer: E.Buffer, dims: tuple[Any, ...], name: str = "") -> None:
+    def __init__(self, buffer: E.Buffer, dims: tuple[object, ...], name: str = "") -> None:
         self.buffer, self.dims, self.name = buffer, dims, name
 
     @property

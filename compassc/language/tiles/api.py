@@ -65,7 +65,7 @@ def tile_max(tile: dot.Stored, axis: int = -1) -> Tile:
     return moves.reduced(tile, "max", axis)
 
 
-def tile_min(tile: Any, axis: int = -1) -> Tile:
+def tile_min(tile: object, axis: int = -1) -> Tile:
     """The smallest elements along an axis, whose size becomes 1."""
     return moves.reduced(tile, "min", axis)
 

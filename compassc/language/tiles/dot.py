@@ -174,7 +174,7 @@ class _Bytes(_Blocks):
 
         self.at.loop(0, words, 1, row)
 
-    def _interleave(self, to: Any, words: int, pitch: int) -> None:
+    def _interleave(self, to: object, words: int, pitch: int) -> None:
         zipped = op("vzip")
 
         def row(k: Any, count: int = GROUP) -> None:

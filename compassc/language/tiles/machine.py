@@ -32,13 +32,13 @@ class Machine(Protocol):
     def width(self, columns: int) -> int:
         """Lanes that element-wise work on so many columns is done in."""
 
-    def loop(self, start: int, stop: int, step: int, body: Callable[[Any], None]) -> None:
+    def loop(self, start: int, stop: int, step: int, body: Callable[[object], None]) -> None:
         """`for i in range(start, stop, step): body(i)`; a single turn without a loop."""
 
     def when(self, condition: object, body: Callable[[], None]) -> None:
         """`if condition: body()`."""
 
-    def do(self, name: str, *args: Any) -> None:
+    def do(self, name: str, *args: object) -> None:
         """An operation as a statement."""
 
     def let(self, name: str, value: object) -> Any:
@@ -56,7 +56,7 @@ class Machine(Protocol):
     def store(self, pointer: Any, value: Any) -> None:
         """`pointer[0] = value`, a scalar."""
 
-    def binary(self, symbol: str, a: Any, b: Any) -> Any:
+    def binary(self, symbol: str, a: object, b: object) -> Any:
         """`a symbol b`, where literals take the type of the other side; also `and` and `or` of conditions."""
 
     def missing(self, condition: object) -> Any:
@@ -68,7 +68,7 @@ class Machine(Protocol):
     def constant(self, x: object) -> int | None:
         """A number that is known while the kernel is compiled; None for anything else."""
 
-    def operand(self, x: Any, what: str) -> Any:
+    def operand(self, x: object, what: str) -> Any:
         """A scalar operand of a tile, checked: a number or a scalar value."""
 
     def sample(self, dtype: DataType) -> Any:

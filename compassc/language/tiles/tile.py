@@ -162,7 +162,7 @@ class Stored(Tile):
                 element = self.at.let("element", s.pointer[0])
                 return lambda i: lambda j, lanes, mask: element
 
-            def spread(i: Any) -> Vector:
+            def spread(i: object) -> Vector:
                 value = self.at.let("element", _moved(s.pointer, i)[0])
                 return lambda j, lanes, mask: value
 
@@ -265,7 +265,7 @@ def _inside(x: object, shape: Shape) -> bool:
     return isinstance(x, Elementwise) and extents(x.shape) == extents(shape)
 
 
-def element(value: Any, dtype: DataType) -> Any:
+def element(value: object, dtype: DataType) -> Any:
     """A number or scalar as an element of a type."""
     return op("cast")(str(value) if type(value) is float and not isfinite(value) else value, dtype)
 
@@ -273,7 +273,7 @@ def element(value: Any, dtype: DataType) -> Any:
 class Constant(Tile):
     """One value in every element."""
 
-    def __init__(self, at: Machine, shape: Shape, dtype: DataType, value: Any) -> None:
+    def __init__(self, at: Machine, shape: Shape, dtype: DataType, value: object) -> None:
         super().__init__(at, shape, dtype)
         self.value = element(value, dtype)
 
@@ -319,7 +319,7 @@ def fill(at: Machine, to: Storage, source: Row) -> None:
         start = _moved(to.pointer, i * to.pitch) if rows > 1 else to.pointer
         elements = source(i)
 
-        def some(j: Any, lanes: int, mask: Mask) -> None:
+        def some(j: object, lanes: int, mask: Mask) -> None:
             value = elements(j, lanes, mask)
             if value.dtype.lanes == 1:
                 value = op("vbcast")(op("cast")(value, to.dtype), None, lanes)
@@ -356,7 +356,7 @@ def elementwise(function: Callable[..., object], operands: tuple[object, ...], w
     return made(Elementwise(at, function, checked, what))
 
 
-def binary(symbol: str, a: Any, b: Any) -> Tile:
+def binary(symbol: str, a: object, b: object) -> Tile:
     """`a symbol b`, where one of them is a tile."""
     at = machine(f"`{symbol}` on a tile")
     return elementwise(lambda x, y: at.binary(symbol, x, y), (a, b), f"`{symbol}`")

@@ -53,7 +53,7 @@ class AiffPlugin(GroupPlugin):
         start, at = (a.__array_interface__["data"][0] for a in (array, word))
         return address_behind(self._places[id(array)], at - start)
 
-    def generate_params(self, sgnode: SubgraphNode, nodes: list[Any]) -> BuilderParams:
+    def generate_params(self, sgnode: SubgraphNode, nodes: list[object]) -> BuilderParams:
         params, at = BuilderParams(), 0
         for chain in self._chains:
             params.append(address_behind(sgnode.attrs.descriptorbase, at))

@@ -87,7 +87,7 @@ def vnsr(
 
 
 @meaning
-def vnsrsr(x: Array, shift: Array, dtype: DataType, mask: Any = None, to_h: bool = False) -> Array:
+def vnsrsr(x: Array, shift: Array, dtype: DataType, mask: object = None, to_h: bool = False) -> Array:
     return narrowed(x, shift, dtype, mask, True, True)
 
 

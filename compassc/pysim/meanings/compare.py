@@ -33,37 +33,37 @@ def vcneq(x: object, y: object, dtype: object, mask: object = None) -> Array:
 
 
 @meaning
-def vcge(x: Array, y: Array, dtype: DataType, mask: Any = None) -> Array:
+def vcge(x: Array, y: Array, dtype: DataType, mask: object = None) -> Array:
     return active(x >= y, mask)
 
 
 @meaning
-def vcgt(x: Array, y: Array, dtype: DataType, mask: Any = None) -> Array:
+def vcgt(x: Array, y: Array, dtype: DataType, mask: object = None) -> Array:
     return active(x > y, mask)
 
 
 @meaning
-def vcle(x: Array, y: Array, dtype: DataType, mask: Any = None) -> Array:
+def vcle(x: Array, y: Array, dtype: DataType, mask: object = None) -> Array:
     return active(x <= y, mask)
 
 
 @meaning
-def vclt(x: Array, y: Array, dtype: DataType, mask: Any = None) -> Array:
+def vclt(x: Array, y: Array, dtype: DataType, mask: object = None) -> Array:
     return active(x < y, mask)
 
 
 @meaning
-def isnan(x: Array, dtype: DataType, mask: Any = None) -> Array:
+def isnan(x: Array, dtype: DataType, mask: object = None) -> Array:
     return active(np.asarray(np.isnan(x)), mask)
 
 
 @meaning
-def isinf(x: Array, dtype: DataType, mask: Any = None) -> Array:
+def isinf(x: Array, dtype: DataType, mask: object = None) -> Array:
     return active(np.asarray(np.isinf(x)), mask)
 
 
 @meaning
-def isfinite(x: Array, dtype: DataType, mask: Any = None) -> Array:
+def isfinite(x: Array, dtype: DataType, mask: object = None) -> Array:
     return active(np.asarray(np.isfinite(x)), mask)
 
 

@@ -34,7 +34,7 @@ DEVICE_TYPES = {"llvm": 1, "c": 1, "cuda": 2, NPU: 1}
 """The numbers of devices in graphs, by kinds of targets. Programs of the NPU take the host's tensors."""
 
 
-def given_module(given: Any, params: Mapping[str, Any] | None) -> IRModule:
+def given_module(given: object, params: Mapping[str, object] | None) -> IRModule:
     """The module of what is given, with parameters bound."""
     if isinstance(given, Function):
         warn("give relay.build an IRModule: a function is taken for its main")
@@ -46,7 +46,7 @@ def given_module(given: Any, params: Mapping[str, Any] | None) -> IRModule:
     return bind_main(given, params)
 
 
-def bind_main(module: IRModule, params: Mapping[str, Any]) -> IRModule:
+def bind_main(module: IRModule, params: Mapping[str, object]) -> IRModule:
     """The module with constants for parameters of `main`."""
     made: dict[GlobalVar, BaseFunc] = {
         v: bind_params_by_name(f, params) if v.name_hint == MAIN and isinstance(f, Function) else f
@@ -59,7 +59,7 @@ class _NoModule(UsageError, ValueError):
     """What is to be built is no module."""
 
 
-def one_target(target: Any) -> Target:
+def one_target(target: object) -> Target:
     """The one target of what is given: a target, a list of one, or a mapping to one."""
     if isinstance(target, Mapping) and "kind" not in target:
         target = list(target.values())
@@ -78,7 +78,7 @@ def one_target(target: Any) -> Target:
 
 
 def optimize(
-    mod: Any, target: Any = None, params: Mapping[str, Any] | None = None
+    mod: object, target: object = None, params: Mapping[str, object] | None = None
 ) -> tuple[IRModule, dict[str, NDArray]]:
     """The module after the passes of a build, its kernels in functions, and the parameters that are left (none: all are
     constants)."""
@@ -106,7 +106,7 @@ def _inlined(module: IRModule) -> IRModule:
 
 
 def partition(
-    mod: Any, target: Any = None, params: Mapping[str, Any] | None = None, mod_name: str = "default"
+    mod: object, target: object = None, params: Mapping[str, object] | None = None, mod_name: str = "default"
 ) -> Placement:
     """Where each call of a module would run that is built for an NPU, and why; nothing is built. `PassContext` says what the user
     wants (`relay.ext.compass.options`). UsageError for other targets."""
@@ -144,7 +144,7 @@ class GraphExecutorFactoryModule:
 
     def __init__(
         self,
-        ir_mod: Any,
+        ir_mod: object,
         target: Target,
         builder: GraphBuilder,
         kernels: Kernels[Module],
@@ -184,7 +184,7 @@ class GraphExecutorFactoryModule:
         """No devices: the caller chooses."""
         return []
 
-    def export_library(self, file_name: str, fcompile: Any = None, addons: Any = None, **options: Any) -> None:
+    def export_library(self, file_name: str, fcompile: object = None, addons: object = None, **options: object) -> None:
         """Write graph, kernels and parameters to one file, which `load_module` reads."""
         self.module.export_library(file_name)
 

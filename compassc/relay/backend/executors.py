@@ -34,7 +34,7 @@ class Executor(Protocol):
 class GraphRunner:
     """Functions as graphs of kernels: straight-line programs with known shapes. Results are tensors, lists for tuples."""
 
-    def __init__(self, module: IRModule, device: Device | None, target: Any) -> None:
+    def __init__(self, module: IRModule, device: Device | None, target: object) -> None:
         self.module, self.device, self.target = module, device or cpu(), target
 
     def evaluate(self, expr: object = None, binds: Mapping[Var, Any] | None = None) -> Any:
@@ -98,7 +98,7 @@ def _nested(t: Type, outputs: Iterator[Any]) -> Any:
 class MachineRunner:
     """Functions by the virtual machine: all of the language. Results are tensors, tuples, values of data types."""
 
-    def __init__(self, module: IRModule, device: Device | None, target: Any) -> None:
+    def __init__(self, module: IRModule, device: Device | None, target: object) -> None:
         self.module, self.device, self.target = module, device or cpu(), target
 
     def evaluate(self, expr: object = None, binds: Mapping[Var, Any] | None = None) -> Any:
@@ -131,8 +131,8 @@ def create_executor(
     kind: str = "debug",
     mod: IRModule | None = None,
     device: Device | None = None,
-    target: Any = "llvm",
-    params: Mapping[str, Any] | None = None,
+    target: object = "llvm",
+    params: Mapping[str, object] | None = None,
 ) -> Executor:
     """An executor of a kind (`debug`: the interpreter, `graph` and `aot`: kernels of a target,
     `vm`: the virtual machine) for a module. `params`: arrays for

@@ -59,7 +59,7 @@ class Layers(Building):
         made: Value = self.onnx(SAME[name], *xs)
         return made
 
-    def onnx(self, name: str, *inputs: Value, **attributes: Any) -> Any:
+    def onnx(self, name: str, *inputs: Value, **attributes: object) -> Any:
         """What an operator of ONNX makes of values. Refused where it has no layers in this form."""
         declared = select("", name, OPSET)
         assert declared is not None, f"there is no {name} in ONNX"
@@ -87,7 +87,7 @@ def ints(values: Sequence[int]) -> Value:
 # --------------------------------------------------------------------------------------------------------- each element
 
 
-def _same(name: str, b: Layers, a: Any, t: TensorType, *xs: Value) -> Any:
+def _same(name: str, b: Layers, a: object, t: TensorType, *xs: Value) -> Any:
     return b.onnx(name, *xs)
 
 
@@ -96,7 +96,7 @@ for _name, _onnx in SAME.items():
 
 
 @form("rsqrt")
-def rsqrt(b: Layers, a: Any, t: TensorType, x: Value) -> Value:
+def rsqrt(b: Layers, a: object, t: TensorType, x: Value) -> Value:
     return unary(b, x, "Rsqrt")
 
 
@@ -191,7 +191,7 @@ for _rank in SPACE:
 
 
 @form("nn.dense")
-def dense(b: Layers, a: Any, t: TensorType, x: Value, w: Value) -> Any:
+def dense(b: Layers, a: object, t: TensorType, x: Value, w: Value) -> Any:
     return b.onnx("MatMul", x, b.transpose(w, (1, 0)))
 
 
@@ -203,7 +203,7 @@ def matmul(b: Layers, a: Any, t: TensorType, x: Value, y: Value) -> Any:
     return b.onnx("MatMul", swapped(x, a.transpose_a), swapped(y, a.transpose_b))
 
 
-def _reduction(name: str, b: Layers, a: Any, t: TensorType, x: Value) -> Value:
+def _reduction(name: str, b: Layers, a: object, t: TensorType, x: Value) -> Value:
     axes = reduced_axes(a, x.rank)
     return b.reshape(b.onnx(name, x, ints(axes)), t.concrete_shape) if axes else x
 
@@ -253,7 +253,7 @@ def split_(b: Layers, a: Any, t: Any, x: Value) -> list[Value]:
 
 
 @form("strided_slice")
-def strided_slice(b: Layers, a: Any, t: TensorType, x: Value) -> Any:
+def strided_slice(b: Layers, a: object, t: TensorType, x: Value) -> Any:
     cuts = slices(a, x.rank)
     spans = [cut(*limits, x.shape[d]) for d, limits in cuts.items()]
     steps = [stride for _, _, stride in cuts.values()]
@@ -274,5 +274,5 @@ def tile(b: Layers, a: Any, t: TensorType, x: Value) -> Any:
 
 
 @form("broadcast_to")
-def broadcast_to(b: Layers, a: Any, t: TensorType, x: Value) -> Any:
+def broadcast_to(b: Layers, a: object, t: TensorType, x: Value) -> Any:
     return b.onnx("Expand", x, ints(t.concrete_shape))

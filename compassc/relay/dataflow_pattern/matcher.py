@@ -251,7 +251,7 @@ def _reassociated(p: CallPattern, e: Call) -> Iterator[CallPattern]:
             yield inner.op(a, p.op(b, other))
 
 
-def _has_attributes(e: Expr, wanted: Mapping[str, Any]) -> bool:
+def _has_attributes(e: Expr, wanted: Mapping[str, object]) -> bool:
     """Whether an operator, a call or a function has attributes of these values."""
     known: Mapping[str, Any]
     if isinstance(e, Op):

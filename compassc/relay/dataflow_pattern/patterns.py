@@ -45,7 +45,7 @@ class DFPattern(Node):
     def __truediv__(self, other: DFPattern) -> CallPattern:
         return is_op("divide")(self, other)
 
-    def has_attr(self, attrs: Mapping[str, Any]) -> AttrPattern:
+    def has_attr(self, attrs: Mapping[str, object]) -> AttrPattern:
         """The pattern, with attributes of these values."""
         return AttrPattern(self, attrs)
 
@@ -57,7 +57,7 @@ class DFPattern(Node):
         """The pattern, a tensor of a type of elements."""
         return DataTypePattern(self, dtype)  # type: ignore[arg-type]  # made a name by it
 
-    def has_shape(self, shape: Sequence[Any]) -> ShapePattern:
+    def has_shape(self, shape: Sequence[object]) -> ShapePattern:
         """The pattern, a tensor of a shape."""
         return ShapePattern(self, shape)
 
@@ -76,7 +76,7 @@ class DFPattern(Node):
         return match(self, expr)
 
     def partition(
-        self, expr: Expr, attrs: Mapping[str, Any] | None = None, check: Callable[[Expr], bool] = lambda e: True
+        self, expr: Expr, attrs: Mapping[str, object] | None = None, check: Callable[[Expr], bool] = lambda e: True
     ) -> Expr:
         """The program with each match as a call of a function of its own; see `relay.dataflow_pattern.partition`."""
         from compassc.relay.dataflow_pattern.rewriting import partition
@@ -366,12 +366,12 @@ def has_dtype(dtype: object, pattern: DFPattern | None = None) -> DataTypePatter
     return _or_any(pattern).has_dtype(dtype)
 
 
-def has_shape(shape: Sequence[Any], pattern: DFPattern | None = None) -> ShapePattern:
+def has_shape(shape: Sequence[object], pattern: DFPattern | None = None) -> ShapePattern:
     """Any tensor, or one that matches a pattern, of a shape."""
     return _or_any(pattern).has_shape(shape)
 
 
-def has_attr(attrs: Mapping[str, Any], pattern: DFPattern | None = None) -> AttrPattern:
+def has_attr(attrs: Mapping[str, object], pattern: DFPattern | None = None) -> AttrPattern:
     """Any expression, or what matches a pattern, with attributes of these values."""
     return _or_any(pattern).has_attr(attrs)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from compassc.ir.errors import ExpressionError
 from compassc.relay.dataflow_pattern.groups import PARTITIONED, Group, groups, name, reaches_in
@@ -115,7 +114,7 @@ def _placed(made: Expr, before: Expr) -> Expr:
 def partition(
     pattern: DFPattern,
     expr: Expr,
-    attrs: Mapping[str, Any] | None = None,
+    attrs: Mapping[str, object] | None = None,
     check: Callable[[Expr], bool] = lambda e: True,
 ) -> Expr:
     """The program with each match as a call of a function: what leaves of the pattern stand for are its arguments, constants

@@ -63,7 +63,7 @@ def from_onnx(
 
 
 def from_pytorch(
-    script_module: Any, input_infos: Sequence[tuple[str, Any]] = (), freeze_params: bool = True
+    script_module: object, input_infos: Sequence[tuple[str, object]] = (), freeze_params: bool = True
 ) -> Program:
     """A module whose `main` computes a program of `torch.export` (an ExportedProgram, or the file of one), by way of ONNX.
 
@@ -80,7 +80,7 @@ def from_pytorch(
 
 
 def from_tflite(
-    model: bytes | str | Path | Any, shape_dict: Shapes | None = None, dtype_dict: Mapping[str, str] | None = None
+    model: bytes | str | Path | object, shape_dict: Shapes | None = None, dtype_dict: Mapping[str, str] | None = None
 ) -> Program:
     """A typed module whose `main` computes a TFLite model (its bytes, its file, or the object of the package tflite), whose weights
     are constants.
@@ -126,7 +126,7 @@ def _quantised(b: Expressions, model: tflite_source.Model, shapes: Shapes) -> Pr
     return _program(b, variables, [t.expr for t in made])
 
 
-def _bytes_of(model: Any) -> tuple[bytes, str]:
+def _bytes_of(model: object) -> tuple[bytes, str]:
     """The bytes of a TFLite model, and what it is called in errors."""
     if isinstance(model, (str, Path)):
         return files.read(Path(model)), str(model)
@@ -192,7 +192,7 @@ def _imported(
 def _input(
     b: Expressions,
     item: ValueInfoProto,
-    shape: Sequence[Any] | None,
+    shape: Sequence[object] | None,
     dtype: str | Mapping[str, str],
     variables: list[Var],
 ) -> Term:
@@ -223,7 +223,7 @@ def _input(
     return b.term(v)
 
 
-def _output(b: Expressions, made: Any, name: str) -> Expr:
+def _output(b: Expressions, made: object, name: str) -> Expr:
     """The expression of an output: of a sequence the tuple of its tensors."""
     if isinstance(made, Term):
         return made.expr

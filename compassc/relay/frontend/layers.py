@@ -56,7 +56,7 @@ class Meaning:
         return MEANINGS[name](self.b, *operands, **attributes)
 
 
-def _alike(operands: Sequence[Any]) -> Sequence[Any]:
+def _alike(operands: Sequence[object]) -> Sequence[Any]:
     """The operands, those of no tensor first where a tensor says their type."""
     first = next((o for o in operands if isinstance(o, Term)), None)
     return [o if isinstance(o, Term) or first is None else np.asarray(o, first.dtype) for o in operands]
@@ -76,11 +76,11 @@ PLAIN: Mapping[str, str] = {
 """Operators of elements that are those of Relay."""
 
 
-def _where(b: Expressions, condition: Term, x: Any, y: Any) -> Term:
+def _where(b: Expressions, condition: Term, x: object, y: object) -> Term:
     return b.call("where", condition, *_alike([x, y]))
 
 
-def _power(b: Expressions, x: Term, y: Any) -> Term:
+def _power(b: Expressions, x: Term, y: object) -> Term:
     return b.call("power", *_alike([x, y]))
 
 
@@ -100,21 +100,23 @@ def _pad(b: Expressions, x: Term, before: Any, after: Any = None, value: Any = 0
     return b.call("nn.pad", x, pad_width=widths, pad_value=np.asarray(value, x.dtype))
 
 
-def _conv(b: Expressions, x: Term, w: Term, stride: Any, padding: Any, dilation: Any = 1, groups: int = 1) -> Term:
+def _conv(
+    b: Expressions, x: Term, w: Term, stride: object, padding: object, dilation: object = 1, groups: int = 1
+) -> Term:
     return b.call(
         "nn.conv2d", x, w, strides=stride, padding=padding, dilation=dilation, groups=groups, channels=w.shape[3],
         kernel_size=list(w.shape[:2]), data_layout="NHWC", kernel_layout="HWIO",
     )  # fmt: skip
 
 
-def _depthwise(b: Expressions, x: Term, w: Term, stride: Any, padding: Any, dilation: Any = 1) -> Term:
+def _depthwise(b: Expressions, x: Term, w: Term, stride: object, padding: object, dilation: object = 1) -> Term:
     h, k, channels, many = w.shape
     filters = b.call("reshape", w, newshape=[h, k, 1, channels * many])
     return _conv(b, x, filters, stride, padding, dilation, channels)
 
 
 def _pool(
-    b: Expressions, x: Term, kernel: Any, stride: Any, dilation: Any, padding: Any, kind: str, ceil_mode: bool = False,
+    b: Expressions, x: Term, kernel: object, stride: object, dilation: object, padding: object, kind: str, ceil_mode: bool = False,
     layout: str = "NCHW", count_include_pad: bool = True,
 ) -> Term:  # fmt: skip
     counted = {"count_include_pad": count_include_pad} if kind == "avg" else {}

@@ -155,12 +155,12 @@ class Expressions(Walk):
         made = self._call(name, args, attributes)
         return self.term(made[0] if isinstance(made, TupleWrapper) else made)
 
-    def calls(self, name: str, *args: Operand, **attributes: Any) -> list[Term]:
+    def calls(self, name: str, *args: Operand, **attributes: object) -> list[Term]:
         """All results of an operator of Relay."""
         made = self._call(name, args, attributes)
         return self.terms(made.astuple() if isinstance(made, TupleWrapper) else made)
 
-    def _call(self, name: str, args: Sequence[Operand], attributes: Mapping[str, Any]) -> Any:
+    def _call(self, name: str, args: Sequence[Operand], attributes: Mapping[str, object]) -> Any:
         first = next((a for a in args if isinstance(a, Term)), None)
         given = [
             Tuple([self.of(v).expr for v in a]) if isinstance(a, (list, tuple)) else self.of(a, first).expr
@@ -319,7 +319,7 @@ def _parts(e: Expr) -> list[Expr]:
     return []
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, Term):
         return value.expr
     return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value

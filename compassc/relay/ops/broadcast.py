@@ -47,7 +47,7 @@ def _divide(a: Any, t: TensorType, x: Any, y: Any) -> Any:
     return np.divide(x, y) if _is_real(t) else truncated(x, y)
 
 
-def _rounded_quotient(rounding: str, whole: Callable[..., Any]) -> dict[str, Any]:
+def _rounded_quotient(rounding: str, whole: Callable[..., object]) -> dict[str, Any]:
     """Reference and expression of a quotient that is rounded."""
     reference = References()
     return {
@@ -70,7 +70,7 @@ def remainder_of_reals(p: KernelExpr, q: KernelExpr, rounding: str) -> KernelExp
     return te.Select(te.all(left != zero, (left < zero) ^ (q < zero)), left + q, left)
 
 
-def _remainder(rounding: str, real: Callable[..., Any], whole: Callable[..., Any]) -> dict[str, Any]:
+def _remainder(rounding: str, real: Callable[..., object], whole: Callable[..., object]) -> dict[str, Any]:
     """Reference and expression of what a rounded quotient leaves."""
 
     def value(p: Any, q: Any) -> Any:
@@ -90,7 +90,7 @@ def _power(a: Any, t: TensorType, x: Any, y: Any) -> Any:
     return np.power(x, y)
 
 
-def _power_value(a: Any, t: TensorType, x: Any, y: Any) -> Any:
+def _power_value(a: object, t: TensorType, x: object, y: object) -> Any:
     if not _is_real(t):
         raise ExpressionTypeError("powers of whole numbers are not computed by kernels", "cast to float32 first")
     return joined(te.power, "power", x, y)
@@ -119,7 +119,7 @@ for _name in "equal not_equal less less_equal greater greater_equal".split():
     declare(_name, "lhs, rhs", compared, BROADCAST, *_SHAPES, body=_name, level=4, types=NUMBERS)
 
 
-def _where(a: Any, c: TensorType, x: TensorType, y: TensorType) -> Type:
+def _where(a: object, c: TensorType, x: TensorType, y: TensorType) -> Type:
     require(x.dtype == y.dtype, lambda: f"x is {x}, y is {y}: their data types must be one")
     shape = stretched(x.shape, y.shape, lambda: f"Incompatible broadcast type {x} and {y}")
     return shaped(x, stretched(c.shape, shape, lambda: f"Incompatible broadcast type {c} and {x}"))

@@ -36,7 +36,7 @@ def several(value: Any, count: int) -> tuple[int, ...]:
     return tuple(value) if isinstance(value, Sequence) else (value,) * count
 
 
-def both_ends(padding: Any, rank: int) -> tuple[int, ...]:
+def both_ends(padding: object, rank: int) -> tuple[int, ...]:
     """Elements before each axis, then behind each: of one number, one for each axis, or both."""
     given = several(padding, 1)
     given = given * rank if len(given) == 1 else given
@@ -279,7 +279,7 @@ def transposed_compute(rank: int) -> Any:
 def prepared(rank: int) -> Any:
     """What builders do with attributes: one number for each axis, padding for both ends of each."""
 
-    def prepare(values: dict[str, Any]) -> None:
+    def prepare(values: dict[str, object]) -> None:
         values["padding"] = both_ends(values["padding"], rank)
         for name in ("strides", "dilation", "kernel_size", "output_padding"):
             if values.get(name) is not None:
@@ -378,8 +378,8 @@ declare(
 
 @builder("nn.conv2d_backward_weight")
 def conv2d_backward_weight(
-    grad: Expr, data: Expr, strides: Any = (1, 1), padding: Any = (0, 0), dilation: Any = (1, 1), groups: int = 1, channels: Any = None,
-    kernel_size: Any = None, grad_layout: str = "NCHW", data_layout: str = "NCHW", kernel_layout: str = "OIHW", out_dtype: str = "",
+    grad: Expr, data: Expr, strides: object = (1, 1), padding: object = (0, 0), dilation: object = (1, 1), groups: int = 1, channels: object = None,
+    kernel_size: object = None, grad_layout: str = "NCHW", data_layout: str = "NCHW", kernel_layout: str = "OIHW", out_dtype: str = "",
 ) -> Expr:  # fmt: skip
     """The gradient of a convolution's weight; `grad_layout`: that of the gradient of its result."""
     values = {

@@ -54,7 +54,7 @@ declare(
 
 
 @builder("full")
-def full(fill_value: Expr, shape: Any = (), dtype: str = "") -> Expr:
+def full(fill_value: Expr, shape: object = (), dtype: str = "") -> Expr:
     """A tensor of one value."""
     wanted = several(shape)
     if isinstance(wanted, Expr):
@@ -63,7 +63,7 @@ def full(fill_value: Expr, shape: Any = (), dtype: str = "") -> Expr:
 
 
 def _of_one(name: str, value: int) -> Callable[[Any, str], Expr]:
-    def build(shape: Any, dtype: str) -> Expr:
+    def build(shape: object, dtype: str) -> Expr:
         wanted = several(shape)
         if isinstance(wanted, Expr):
             return call(f"dyn.{name}", wanted, shape=None, dtype=dtype)
@@ -125,7 +125,7 @@ declare(
 
 
 @builder("arange")
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: str = "float32") -> Expr:
+def arange(start: object, stop: object = None, step: object = None, dtype: str = "float32") -> Expr:
     """The numbers from `start` (0) to before `stop` by `step` (1)."""
     first, last = (0, start) if stop is None else (start, stop)
     ends = [e if isinstance(e, Expr) else const(e, dtype) for e in (first, last, 1 if step is None else step)]
@@ -164,7 +164,7 @@ declare(
 
 
 @builder("meshgrid")
-def meshgrid(data: Any, indexing: str = "ij") -> TupleWrapper:
+def meshgrid(data: object, indexing: str = "ij") -> TupleWrapper:
     """Tensors whose elements are those of one axis of a grid each."""
     given = expression(data)
     known = given.fields if isinstance(given, Tuple) else getattr(given, "type_annotation", None)
@@ -214,7 +214,7 @@ declare(
 
 
 @builder("one_hot")
-def one_hot(indices: Expr, on_value: Expr, off_value: Expr, depth: Any, axis: int, dtype: str) -> Expr:
+def one_hot(indices: Expr, on_value: Expr, off_value: Expr, depth: object, axis: int, dtype: str) -> Expr:
     """A new axis of `depth` places: `on_value` at the place that is said, else `off_value`."""
     places = listed(depth)
     if isinstance(places, Expr):
@@ -225,7 +225,7 @@ def one_hot(indices: Expr, on_value: Expr, off_value: Expr, depth: Any, axis: in
 # ----------------------------------------------------------------------------------------------------------------- diagonals
 
 
-def _triangle(a: Any, x: TensorType, k: TensorType) -> Type:
+def _triangle(a: object, x: TensorType, k: TensorType) -> Type:
     require(len(x.shape) >= 2, lambda: f"the data needs two dimensions, it is {x}")
     scalar(k, "k")
     return x
@@ -247,7 +247,7 @@ declare(
 
 
 @builder("trilu")
-def trilu(data: Expr, k: Any, upper: bool = True) -> Expr:
+def trilu(data: Expr, k: object, upper: bool = True) -> Expr:
     """The upper or the lower triangle of matrices, 0 elsewhere; `k`: how far above its diagonal lies."""
     return call("trilu", data, k if isinstance(k, Expr) else const(k, "int32"), upper=upper)
 
@@ -291,7 +291,7 @@ declare(
 
 
 @builder("matrix_set_diag")
-def matrix_set_diag(data: Expr, diagonal: Expr, k: Any = 0, align: str = "RIGHT_LEFT") -> Expr:
+def matrix_set_diag(data: Expr, diagonal: Expr, k: object = 0, align: str = "RIGHT_LEFT") -> Expr:
     """Matrices with other diagonals. `k`: one, or the lowest and the highest; `align`: the ends of shorter ones, above the
     main one and below it."""
     low, high = k if isinstance(k, (list, tuple)) else (k, k)

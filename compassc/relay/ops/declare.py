@@ -137,15 +137,15 @@ def expression(given: object) -> Expr:
 def _builder(
     name: str,
     names: tuple[str, ...],
-    defaults: Mapping[str, Any],
+    defaults: Mapping[str, object],
     arguments: Sequence[str],
-    prepare: Callable[[dict[str, Any]], None] | None,
+    prepare: Callable[[dict[str, object]], None] | None,
     results: int,
 ) -> Callable[..., Any]:
     kind, absent = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
     signature = inspect.Signature([inspect.Parameter(n, kind, default=defaults.get(n, absent)) for n in names])
 
-    def build(*args: Any, **named: Any) -> Any:
+    def build(*args: object, **named: object) -> Any:
         bound = signature.bind(*args, **named)
         bound.apply_defaults()
         values = bound.arguments
@@ -216,7 +216,7 @@ def _each(found: Any, t: Type, finished: Callable[[Any, TensorType], Any]) -> li
     return [finished(f, k) for f, k in zip(given, kinds) if isinstance(k, TensorType)]
 
 
-def _as_typed(found: Any, t: TensorType) -> Any:
+def _as_typed(found: object, t: TensorType) -> Any:
     array = np.asarray(found)
     if not is_dynamic(t) and array.shape != t.shape:
         assert array.size == 1, f"a result of shape {array.shape}, typed {t.shape}"
@@ -224,8 +224,8 @@ def _as_typed(found: Any, t: TensorType) -> Any:
     return np.ascontiguousarray(array.astype(t.dtype, copy=False)).reshape(array.shape)
 
 
-def _reference(name: str, body: Body | None, reference: Callable[..., Any] | None) -> Reference:
-    def evaluate(attrs: Attrs | None, arrays: Sequence[Any], t: Type) -> Any:
+def _reference(name: str, body: Body | None, reference: Callable[..., object] | None) -> Reference:
+    def evaluate(attrs: Attrs | None, arrays: Sequence[object], t: Type) -> Any:
         with np.errstate(all="ignore"):
             if reference is not None:
                 found = reference(attrs, t, *arrays)
@@ -249,7 +249,7 @@ def _tensor_as_typed(found: Tensor, t: TensorType) -> Tensor:
     return found
 
 
-def _compute(body: Body | None, compute: Callable[..., Any] | None, tuples: bool) -> Compute | None:
+def _compute(body: Body | None, compute: Callable[..., object] | None, tuples: bool) -> Compute | None:
     if body is None and compute is None:
         return None
 

@@ -43,7 +43,7 @@ def _open(count: int) -> list[Dim]:
     return [Open() for _ in range(count)]
 
 
-def _of(shape: Any) -> Any:
+def _of(shape: object) -> Any:
     return np.asarray(shape).reshape(-1).tolist()
 
 
@@ -100,7 +100,7 @@ declare(
 )  # fmt: skip
 
 
-def _sliced(a: Any, x: TensorType, begin: TensorType, end: TensorType, strides: TensorType) -> Type:
+def _sliced(a: object, x: TensorType, begin: TensorType, end: TensorType, strides: TensorType) -> Type:
     for t, what in ((begin, "begin"), (end, "end"), (strides, "strides")):
         whole(t, what)
     count = begin.shape[0] if begin.shape and isinstance(begin.shape[0], int) else len(x.shape)
@@ -175,7 +175,7 @@ declare(
 )  # fmt: skip
 
 
-def _pad_rule(a: Any, x: TensorType, widths: TensorType, value: TensorType) -> Type:
+def _pad_rule(a: object, x: TensorType, widths: TensorType, value: TensorType) -> Type:
     whole(widths, "pad_width")
     return shaped(x, _open(len(x.shape)))
 
@@ -187,7 +187,7 @@ declare(
 )  # fmt: skip
 
 
-def _dense_rule(a: Any, places: TensorType, values: TensorType, default: TensorType, shape: TensorType) -> Type:
+def _dense_rule(a: object, places: TensorType, values: TensorType, default: TensorType, shape: TensorType) -> Type:
     whole(places, "sparse_indices")
     return shaped(values, _open(_length(shape, "output_shape")))
 

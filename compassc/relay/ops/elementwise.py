@@ -26,7 +26,7 @@ NUMBERS, WHOLE, REALS = ("float32", "float16", "int8", "int32"), ("int8", "int32
 def real(name: str, operator: str | None = None) -> Body:
     """A tensor operator for reals alone."""
 
-    def body(call: Callable[..., Any], a: Any, t: TensorType, x: Any) -> Any:
+    def body(call: Callable[..., object], a: object, t: TensorType, x: object) -> Any:
         if not data_type(t.dtype).is_floating:
             raise ExpressionTypeError(
                 f"{name} computes reals, not {t.dtype}", f'cast to reals first: relay.cast(x, "float32") of {t}'
@@ -62,7 +62,7 @@ for _name in "isnan isfinite isinf".split():
     )  # fmt: skip
 
 
-def _round(call: Callable[..., Any], a: Any, t: TensorType, x: Any) -> Any:
+def _round(call: Callable[..., object], a: object, t: TensorType, x: object) -> Any:
     """Halves away from zero."""
     if not data_type(t.dtype).is_floating:
         return call("identity", x)
@@ -143,18 +143,18 @@ def _fixed_point(a: Any, t: Any, x: Any) -> Any:
     return fixed_point(x, np.int64(a.multiplier), np.int64(max(a.shift, 0)), np.int64(max(-a.shift, 0)))
 
 
-def _i64(value: Any) -> Any:
+def _i64(value: object) -> Any:
     return te.const(value, "int64") if isinstance(value, int) else te.cast(value, "int64")
 
 
-def fixed_point_value(x: Any, multiplier: Any, left: Any, right: Any) -> Any:
+def fixed_point_value(x: object, multiplier: object, left: object, right: object) -> Any:
     """As `fixed_point`, as an expression."""
     product = (_i64(x) << _i64(left)) * _i64(multiplier)
     one, right = _i64(1), _i64(right)
     return te.cast((product + (one << (right + _i64(30)))) >> (right + _i64(31)), "int32")
 
 
-def _int32(a: Any, x: TensorType, *rest: Type) -> Type:
+def _int32(a: object, x: TensorType, *rest: Type) -> Type:
     if x.dtype != "int32":
         raise fail(f"the data must be of int32, it is {x}", 'cast it: relay.cast(x, "int32")')
     return x

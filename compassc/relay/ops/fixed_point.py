@@ -120,7 +120,7 @@ def ratio(scale: Array, new_scale: Array) -> Array | None:
     return factor
 
 
-def scaled(x: Array, factor: Any, how: Requantization) -> Array:
+def scaled(x: Array, factor: object, how: Requantization) -> Array:
     """int32 numbers times a factor (or one for each place of an axis), by fixed-point arithmetic."""
     q, e = parts(factor)
     if how.rounding == "TONEAREST":
@@ -137,7 +137,7 @@ def limited(x: Array, dtype: str) -> Array:
 
 
 def requantized(
-    x: Array, source: Sequence[Any], target: Sequence[Any], axis: int, dtype: str, how: Requantization
+    x: Array, source: Sequence[object], target: Sequence[object], axis: int, dtype: str, how: Requantization
 ) -> Array:
     """Numbers of one scale and zero point as those of another. `source`, `target`: scale and zero point."""
     (scale, zero), (new_scale, new_zero) = ([on_axis(v, axis, max(x.ndim, 1)) for v in p] for p in (source, target))

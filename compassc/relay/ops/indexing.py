@@ -75,7 +75,7 @@ def _take(a: Any, t: Any, x: Any, indices: Any) -> Any:
     return np.stack(rows).reshape([*x.shape[:batch], *rows[0].shape])
 
 
-def _place_value(place: Any, extent: int, mode: str) -> Any:
+def _place_value(place: object, extent: int, mode: str) -> Any:
     if mode == "wrap":
         return te.floormod(place, extent)
     return place if mode == "fast" else te.max(te.min(place, extent - 1), 0)
@@ -265,7 +265,7 @@ declare(
 
 
 @builder("segment_sum")
-def segment_sum(data: Expr, segment_ids: Expr, num_segments: Any = None) -> Any:
+def segment_sum(data: Expr, segment_ids: Expr, num_segments: object = None) -> Any:
     """Sums of the rows of one id each. Without `num_segments` there are as many sums as rows."""
     shape = build("shape_of", data, dtype="int32")
     count = build("take", shape, const(0)) if num_segments is None else const(num_segments, "int32")
@@ -280,7 +280,7 @@ def segment_sum(data: Expr, segment_ids: Expr, num_segments: Any = None) -> Any:
 # ---------------------------------------------------------------------------------------------------------- places as data
 
 
-def _unravelled(a: Any, indices: TensorType, shape: TensorType) -> Type:
+def _unravelled(a: object, indices: TensorType, shape: TensorType) -> Type:
     whole(indices)
     whole(shape, "the shape")
     require(len(shape.shape) == 1, lambda: f"the shape must have one dimension, it is {shape}")
@@ -298,7 +298,7 @@ declare(
 )  # fmt: skip
 
 
-def _advanced(a: Any, given: TupleType) -> Type:
+def _advanced(a: object, given: TupleType) -> Type:
     fields = tensors(given, "adv_index")
     require(len(fields) > 0, "the tuple is empty")
     x, *indices = fields
@@ -346,7 +346,7 @@ declare(
 )  # fmt: skip
 
 
-def _inverse(a: Any, x: TensorType) -> Type:
+def _inverse(a: object, x: TensorType) -> Type:
     require(len(x.shape) == 1, lambda: f"a permutation has one dimension, it is {x}")
     whole(x, "a permutation")
     return x

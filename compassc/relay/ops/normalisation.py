@@ -180,13 +180,13 @@ declare(
 
 
 @builder("nn.dropout_raw")
-def dropout_raw(data: Any, rate: float = 0.5) -> Any:
+def dropout_raw(data: object, rate: float = 0.5) -> Any:
     """Elements at random as 0, others the larger, and which ones; where networks are run, all as they are."""
     return TupleWrapper(call("nn.dropout", data, rate=rate), 2)
 
 
 @builder("nn.dropout")
-def dropout(data: Any, rate: float = 0.5) -> Any:
+def dropout(data: object, rate: float = 0.5) -> Any:
     """The first result of `dropout_raw`."""
     return dropout_raw(data, rate)[0]
 
@@ -194,7 +194,7 @@ def dropout(data: Any, rate: float = 0.5) -> Any:
 # ------------------------------------------------------------------------------------------------------------------ losses
 
 
-def _loss(a: Any, x: TensorType, y: TensorType) -> Type:
+def _loss(a: object, x: TensorType, y: TensorType) -> Type:
     require(
         len(x.shape) == 2 and len(y.shape) == 2, lambda: f"predictions and targets have two dimensions, not {x} and {y}"
     )

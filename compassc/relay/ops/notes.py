@@ -13,7 +13,7 @@ from compassc.relay.types import Type
 from compassc.targets.virtual_device import VirtualDevice
 
 
-def _as_is(a: Any, x: Type) -> Type:
+def _as_is(a: object, x: Type) -> Type:
     return x
 
 
@@ -73,7 +73,7 @@ _same("annotation.cast_hint", "data, dtype", record=record("CastHintAttrs", dtyp
 _same("debug", "expr, debug_func=None", record=record("DebugAttrs", debug_func=...), stateful=True)
 
 
-def _later(a: Any, *types: Type) -> None:
+def _later(a: object, *types: Type) -> None:
     """The type is known by the pass that makes the call."""
 
 

@@ -93,7 +93,7 @@ declare(
 
 
 @builder("nn.pad")
-def pad(data: Expr, pad_width: Any, pad_value: Any = 0, pad_mode: str = "constant") -> Expr:
+def pad(data: Expr, pad_width: object, pad_value: object = 0, pad_mode: str = "constant") -> Expr:
     """A tensor with more around it: so many elements before and after each axis; less where it is negative."""
     value = pad_value if isinstance(pad_value, Expr) else const(pad_value)
     widths = listed(pad_width)

@@ -116,7 +116,7 @@ def _windows_value(kind: str, a: Any, x: Any) -> Any:
     if kind == "max":
         return total
 
-    def counted(b: Any, o: Any, *i: Any) -> Any:
+    def counted(b: object, o: object, *i: object) -> Any:
         ends = zip(places(i), spans)
         tests = [t for p, (m, _, high, *_) in ends for t in ([p < m + high] if include else [p >= 0, p < m])]
         return te.sum(te.Select(te.all(*tests), te.const(1), te.const(0)), axis=over)
@@ -158,7 +158,7 @@ def _pool_reference(kind: str, rank: int) -> Any:
 
 
 def _prepare(rank: int) -> Any:
-    def prepare(values: dict[str, Any]) -> None:
+    def prepare(values: dict[str, object]) -> None:
         for name in ("pool_size", "strides", "dilation"):
             values[name] = several(values[name], rank)
         values["padding"] = both_ends(values["padding"], rank)
@@ -216,8 +216,8 @@ def adapted(x: Any, kind: str, sizes: Any) -> Any:
 
 
 def _adapted_value(kind: str, rank: int) -> Any:
-    def express(a: Any, t: TensorType, x: Any) -> Any:
-        def one(y: Any) -> Any:
+    def express(a: object, t: TensorType, x: object) -> Any:
+        def one(y: object) -> Any:
             n, c, *space = extents(y)
             flat = define("reshape", y, [n, c, 1, *space]) if rank == 1 else y
             made = define("adaptive_pool", flat, [*[1] * (rank == 1), *_share_sizes(a, space, rank)], kind)
@@ -235,7 +235,7 @@ def _adapted_reference(kind: str, rank: int) -> Any:
 
 
 def _size_list(rank: int) -> Any:
-    def prepare(values: dict[str, Any]) -> None:
+    def prepare(values: dict[str, object]) -> None:
         size = values["output_size"]
         values["output_size"] = () if size is None else several(size, rank)
 
@@ -265,7 +265,7 @@ def _global_rule(a: Any, x: TensorType) -> Type:
 
 
 def _global(kind: str) -> Any:
-    def reference(a: Any, t: TensorType, x: Any) -> Any:
+    def reference(a: object, t: TensorType, x: object) -> Any:
         return _in_layout(References(), a, x, 2, lambda y: adapted(y, kind, (1, 1)))
 
     def compute(a: Any, t: TensorType, x: Any) -> Any:

@@ -159,7 +159,7 @@ def _products(rule: Any, channels: str) -> Any:
     return related
 
 
-def _apart(x: Array, zero: Any, axis: int = 0) -> Array:
+def _apart(x: Array, zero: object, axis: int = 0) -> Array:
     return x.astype("int64") - on_axis(zero, axis, x.ndim).astype("int64")
 
 
@@ -206,7 +206,7 @@ declare(
 )  # fmt: skip
 
 
-def _batch_rule(a: Any, x: TensorType, y: TensorType, *parameters: Type) -> Type | Related | None:
+def _batch_rule(a: object, x: TensorType, y: TensorType, *parameters: Type) -> Type | Related | None:
     found: Type | Related | None = _products(_plain("nn.batch_matmul"), "out_dtype")(a, x, y, *parameters)
     return found
 
@@ -302,7 +302,12 @@ class NothingToJoin(ExpressionError, ValueError):
 
 @builder("qnn.concatenate")
 def concatenate(
-    data: Any, input_scales: Any, input_zero_points: Any, output_scale: Expr, output_zero_point: Expr, axis: int
+    data: object,
+    input_scales: object,
+    input_zero_points: object,
+    output_scale: Expr,
+    output_zero_point: Expr,
+    axis: int,
 ) -> Expr:
     """Tensors one behind the other, by the parameters of the result."""
     given = [expression(v) if v is not None and v != [] else None for v in (data, input_scales, input_zero_points)]
@@ -314,7 +319,7 @@ def concatenate(
 # ---------------------------------------------------------------------------------------------------------- element by element
 
 
-def _unary_rule(a: Any, x: TensorType, s: Type, z: Type, new_s: Type, new_z: Type) -> Type:
+def _unary_rule(a: object, x: TensorType, s: Type, z: Type, new_s: Type, new_z: Type) -> Type:
     _one_of(x, ("int8", "uint8"), "the input")
     for name, scale, zero in (("input", s, z), ("output", new_s, new_z)):
         _parameter(scale, "float32", f"the scale of the {name}")
@@ -336,7 +341,7 @@ def _real(name: str) -> Any:
 
 
 def _through_reals(name: str) -> Any:
-    def evaluate(a: Any, t: TensorType, x: Any, s: Any, z: Any, ns: Any, nz: Any) -> Any:
+    def evaluate(a: object, t: TensorType, x: object, s: object, z: object, ns: object, nz: object) -> Any:
         return quantized(_real(name)(dequantized(x, s, z, -1)), ns, nz, -1, t.dtype)
 
     return evaluate
@@ -376,7 +381,7 @@ declare("qnn.softmax", "x, scale, zero_point, output_scale, output_zero_point, a
         record=RECORDS["relay.attrs.SoftmaxAttrs"], level=11, TNonComputational=True)  # fmt: skip
 
 
-def _pool_rule(a: Any, x: TensorType, *parameters: Type) -> Type:
+def _pool_rule(a: object, x: TensorType, *parameters: Type) -> Type:
     _unary_rule(a, x, *parameters)
     return _plain("nn.avg_pool2d")(a, x)  # type: ignore[no-any-return]  # a type
 
@@ -403,7 +408,7 @@ CODES = {"disable": 0, "int8": 1, "uint8": 2, "int32": 3}
 _NAMES = {code: name for name, code in CODES.items()}
 
 
-def _simulated(a: Any, x: TensorType, code: Type, s: Type, z: Type) -> Type:
+def _simulated(a: object, x: TensorType, code: Type, s: Type, z: Type) -> Type:
     _one_of(x, ("float32", "float64", "float16"), "the input")
     return x
 
@@ -447,7 +452,7 @@ def _code(dtype: Any) -> Expr:
 
 @builder("qnn.simulated_quantize")
 def simulated_quantize(
-    data: Expr, output_scale: Expr, output_zero_point: Expr, axis: int = -1, out_dtype: Any = "int8"
+    data: Expr, output_scale: Expr, output_zero_point: Expr, axis: int = -1, out_dtype: object = "int8"
 ) -> Expr:
     """What quantisation gives, as reals; the type may be computed."""
     return call("qnn.simulated_quantize", data, _code(out_dtype), output_scale, output_zero_point, axis=axis)
@@ -455,7 +460,7 @@ def simulated_quantize(
 
 @builder("qnn.simulated_dequantize")
 def simulated_dequantize(
-    data: Expr, input_scale: Expr, input_zero_point: Expr, axis: int = -1, in_dtype: Any = "int8"
+    data: Expr, input_scale: Expr, input_zero_point: Expr, axis: int = -1, in_dtype: object = "int8"
 ) -> Expr:
     """The reals that the results of `simulated_quantize` mean."""
     return call(

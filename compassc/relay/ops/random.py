@@ -109,12 +109,12 @@ declare("random.threefry_generate", "key, out_shape", _generate_rule, OPAQUE, sa
 
 
 @builder("random.threefry_generate")
-def threefry_generate(key: Expr, shape: Any) -> TupleWrapper:
+def threefry_generate(key: Expr, shape: object) -> TupleWrapper:
     """The next key, and random words."""
     return TupleWrapper(call("random.threefry_generate", key, out_shape=shape), 2)
 
 
-def _pair(a: Any, key: TensorType) -> Type:
+def _pair(a: object, key: TensorType) -> Type:
     _is_key(key)
     return TupleType([KEY, KEY])
 
@@ -167,14 +167,14 @@ for _name, _record, _function in (("uniform", "UniformAttrs", _uniform), ("norma
 
 
 @builder("random.uniform")
-def uniform(key: Expr, shape: Any, dtype: str = "float32", low: Any = 0.0, high: Any = 1.0) -> TupleWrapper:
+def uniform(key: Expr, shape: object, dtype: str = "float32", low: object = 0.0, high: object = 1.0) -> TupleWrapper:
     """The next key, and reals from `low` to before `high`."""
     bounds = [v if isinstance(v, Expr) else const(v, dtype) for v in (low, high)]
     return TupleWrapper(call("random.uniform", key, *bounds, out_shape=shape, out_dtype=dtype), 2)
 
 
 @builder("random.normal")
-def normal(key: Expr, shape: Any, dtype: str = "float32", mean: Any = 0.0, scale: Any = 1.0) -> TupleWrapper:
+def normal(key: Expr, shape: object, dtype: str = "float32", mean: object = 0.0, scale: object = 1.0) -> TupleWrapper:
     """The next key, and reals of a normal distribution."""
     numbers = [v if isinstance(v, Expr) else const(v, dtype) for v in (mean, scale)]
     return TupleWrapper(call("random.normal", key, *numbers, out_shape=shape, out_dtype=dtype), 2)

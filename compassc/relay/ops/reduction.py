@@ -68,7 +68,7 @@ def _mean(a: Any, t: TensorType, x: Any) -> Any:
     return np.sign(total) * (np.abs(total) // max(count, 1))
 
 
-def _mean_value(a: Any, t: TensorType, x: Any) -> Any:
+def _mean_value(a: object, t: TensorType, x: object) -> Any:
     return _reduce("mean")(define, a, t, x)
 
 
@@ -76,7 +76,7 @@ declare("mean", _ARGUMENTS, lambda a, x: reduced(a, x), REDUCTION, *_SAMPLES, re
         compute=_mean_value, level=4, types=("float32", "int8", "int32"))  # fmt: skip
 
 
-def _truth(a: Any, data: TensorType) -> Type:
+def _truth(a: object, data: TensorType) -> Type:
     require(data.dtype == "bool", lambda: f"the data must be of bools, it is {data}")
     return reduced(a, data)
 
@@ -135,7 +135,7 @@ for _name in ("argmax", "argmin"):
 # ---------------------------------------------------------------------------------------------------------------- variance
 
 
-def _variance(a: Any, data: TensorType, mean: TensorType) -> Type:
+def _variance(a: object, data: TensorType, mean: TensorType) -> Type:
     require(mean.dtype == data.dtype, lambda: f"the data is {data}, its mean {mean}: their data types must be one")
     stretched(data.shape, mean.shape, lambda: f"a mean {mean} does not go with the data {data}")
     return reduced(a, data)
@@ -159,7 +159,7 @@ declare(
 
 @builder("variance")
 def variance(
-    data: Expr, axis: Any = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False, with_mean: Any = None
+    data: Expr, axis: object = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False, with_mean: object = None
 ) -> Expr:  # fmt: skip
     """The mean of squares about the mean (`with_mean`, with the reduced axes as 1, where it is known)."""
     mean = build("mean", data, axis, True, exclude) if with_mean is None else with_mean
@@ -168,7 +168,7 @@ def variance(
 
 @builder("std")
 def std(
-    data: Expr, axis: Any = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False, with_mean: Any = None
+    data: Expr, axis: object = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False, with_mean: object = None
 ) -> Any:  # fmt: skip
     """The root of the variance."""
     return build("sqrt", variance(data, axis, keepdims, exclude, unbiased, with_mean))
@@ -189,7 +189,7 @@ BUILDERS["mean_variance"], BUILDERS["mean_std"] = _with_mean(variance), _with_me
 
 
 @builder("logsumexp")
-def logsumexp(data: Expr, axis: Any = None, keepdims: bool = False) -> Any:
+def logsumexp(data: Expr, axis: object = None, keepdims: bool = False) -> Any:
     """The logarithm of the sum of exponentials, of what the largest element is taken from."""
     peak = build("max", data, axis, True)
     total = build("sum", build("exp", data - peak), axis, True)

@@ -140,11 +140,11 @@ def _value(x: Any, size: Sequence[int], a: Any, dtype: str) -> Any:
     n, c, *space = extents(x)
     one, zero = te.const(1.0, "float32"), te.const(0, "int32")
 
-    def at(i: Any, old: int, new: int) -> Any:
+    def at(i: object, old: int, new: int) -> Any:
         base, scale = source(0.0, old, new, mode), source(1.0, old, new, mode) - source(0.0, old, new, mode)
         return te.cast(i, "float32") * te.const(scale, "float32") + te.const(base, "float32")
 
-    def inside(place: Any, old: int) -> Any:
+    def inside(place: object, old: int) -> Any:
         return te.max(te.min(te.cast(place, "int32"), te.const(old - 1, "int32")), zero)
 
     def element(b: Any, k: Any, *i: Any) -> Any:
@@ -219,9 +219,9 @@ def _declare_resize(rank: int) -> None:
 
     @builder(f"image.resize{rank}d")
     def resize(
-        data: Expr, size: Any, roi: Any = None, layout: str = plain, method: str = "linear",
+        data: Expr, size: object, roi: object = None, layout: str = plain, method: str = "linear",
         coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "", cubic_alpha: float = -0.5,
-        cubic_exclude: int = 0, extrapolation_value: float = 0.0, out_dtype: Any = None,
+        cubic_exclude: int = 0, extrapolation_value: float = 0.0, out_dtype: object = None,
     ) -> Expr:  # fmt: skip
         """A picture in another size: of the nearest elements, or of those around."""
         options: dict[str, Any] = {
@@ -269,7 +269,7 @@ def larger(extent: Dim, scale: float) -> Dim:
 def _upsampled(rank: int, scales: Sequence[str], methods: Sequence[str]) -> dict[str, Any]:
     plain = "NC" + SPACE[rank]
 
-    def sizes(a: Any, space: Sequence[Dim]) -> list[Any]:
+    def sizes(a: object, space: Sequence[Dim]) -> list[Any]:
         return [larger(n, getattr(a, s)) for n, s in zip(space, scales)]
 
     def rule(a: Any, x: TensorType) -> Type:
@@ -290,7 +290,7 @@ def _upsampled(rank: int, scales: Sequence[str], methods: Sequence[str]) -> dict
     return {"rule": rule, "reference": reference, "compute": compute}
 
 
-def _scaled_builder(name: str, signature: Sequence[tuple[str, Any]], scales: Sequence[str]) -> None:
+def _scaled_builder(name: str, signature: Sequence[tuple[str, object]], scales: Sequence[str]) -> None:
     def build(data: Expr, *args: Any, **named: Any) -> Expr:
         values = {**dict(signature), **dict(zip([n for n, _ in signature], args)), **named}
         given = [values[s] for s in scales]

@@ -37,7 +37,7 @@ def extents(x: Any) -> list[int]:
     return numbers(x, "relay") if isinstance(x, Tensor) else list(x.shape)
 
 
-def listed(given: Any) -> Any:
+def listed(given: object) -> Any:
     """What attributes keep of a number, a list or a constant; another expression is left as it is."""
     if isinstance(given, Constant):
         found = given.array.tolist()
@@ -47,7 +47,7 @@ def listed(given: Any) -> Any:
     return given
 
 
-def several(given: Any) -> Any:
+def several(given: object) -> Any:
     """As `listed`, a number as a list of one."""
     found = listed(given)
     return [found] if hasattr(found, "__index__") else found
@@ -125,7 +125,7 @@ _reshape_attrs = record("ReshapeAttrs", newshape=..., allowzero=False)
 
 
 @builder("reshape")
-def reshape(data: Expr, newshape: Any, allowzero: bool = False) -> Expr:
+def reshape(data: Expr, newshape: object, allowzero: bool = False) -> Expr:
     """The same elements in another shape, by codes or by a tensor of them."""
     shape = several(newshape)
     if isinstance(shape, Expr):
@@ -149,7 +149,7 @@ declare(
 
 
 @builder("reverse_reshape")
-def reverse_reshape(data: Expr, newshape: Any) -> Expr:
+def reverse_reshape(data: Expr, newshape: object) -> Expr:
     """As `reshape`, with codes applied from the last dimension on."""
     return call("contrib_reverse_reshape", data, newshape=several(newshape))
 
@@ -201,13 +201,13 @@ def _gone(a: Any, shape: Sequence[Dim]) -> list[int]:
     return axes
 
 
-def _without(a: Any, x: TensorType) -> Type:
+def _without(a: object, x: TensorType) -> Type:
     gone = _gone(a, x.shape)
     return shaped(x, [n for d, n in enumerate(x.shape) if d not in gone])
 
 
 @builder("squeeze")
-def squeeze(data: Expr, axis: Any = None) -> Expr:
+def squeeze(data: Expr, axis: object = None) -> Expr:
     """Without axes of extent 1: those that are named, or all."""
     axes = several(axis)
     if isinstance(axes, Expr):
@@ -235,7 +235,7 @@ def _new_axis(a: Any, rank: int) -> int:
 
 
 @builder("expand_dims")
-def expand_dims(data: Expr, axis: Any, num_newaxis: int = 1) -> Expr:
+def expand_dims(data: Expr, axis: object, num_newaxis: int = 1) -> Expr:
     """New axes of extent 1."""
     at = listed(axis)
     if isinstance(at, Expr):
@@ -284,7 +284,7 @@ def _joined(a: Any, given: TupleType) -> Type:
     return shaped(first, shape)
 
 
-def _fields(values: dict[str, Any]) -> None:
+def _fields(values: dict[str, object]) -> None:
     if isinstance(values["data"], (list, tuple)) and not values["data"]:
         raise EmptyTuple("there is nothing to put together: the list is empty", "give at least one tensor")
 
@@ -336,7 +336,7 @@ def _parts(a: Any, x: TensorType) -> Type:
 
 
 @builder("split")
-def split(data: Expr, indices_or_sections: Any, axis: int = 0) -> TupleWrapper:
+def split(data: Expr, indices_or_sections: object, axis: int = 0) -> TupleWrapper:
     """A tensor in so many equal parts, or cut at these places."""
     cuts = listed(indices_or_sections)
     made = call("split", data, indices_or_sections=cuts, axis=axis)

@@ -54,7 +54,7 @@ def slices(a: Any, rank: int) -> dict[int, tuple[int | None, int | None, int]]:
     return found
 
 
-def _sliced(a: Any, x: TensorType) -> Type:
+def _sliced(a: object, x: TensorType) -> Type:
     made = list(x.shape)
     for d, (first, last, stride) in slices(a, len(made)).items():
         extent = made[d]
@@ -88,7 +88,7 @@ declare(
 
 @builder("strided_slice")
 def strided_slice(
-    data: Expr, begin: Any, end: Any, strides: Any = None, axes: Any = None, slice_mode: str = "end"
+    data: Expr, begin: object, end: object, strides: object = None, axes: object = None, slice_mode: str = "end"
 ) -> Expr:
     """Every `strides`-th element from `begin` to before `end`, on the first axes or on those that are named."""
     begin, end, strides, axes = several(begin), several(end), several(strides), several(axes)
@@ -101,7 +101,9 @@ def strided_slice(
     return call("strided_slice", data, begin=begin, end=end, strides=steps, slice_mode=slice_mode, axes=axes)
 
 
-def slice_arrays(begin: Any, end: Any, strides: Any, shape: Sequence[int], mode: str = "end") -> tuple[slice, ...]:
+def slice_arrays(
+    begin: object, end: object, strides: object, shape: Sequence[int], mode: str = "end"
+) -> tuple[slice, ...]:
     """The slices that arrays of places say."""
     a = _slice_attrs(
         begin=np.asarray(begin).tolist(), end=np.asarray(end).tolist(), strides=np.asarray(strides).tolist(), slice_mode=mode
@@ -127,7 +129,7 @@ declare(
 
 
 @builder("strided_set")
-def strided_set(data: Expr, v: Expr, begin: Any, end: Any, strides: Any = None) -> Expr:
+def strided_set(data: Expr, v: Expr, begin: object, end: object, strides: object = None) -> Expr:
     """`data` with a slice of it set to `v`."""
     places = [g if isinstance(g, Expr) else const(np.array([1] if g is None else g)) for g in (begin, end, strides)]
     return call("strided_set", data, v, *places)
@@ -163,7 +165,7 @@ def _tiled(a: Any, x: TensorType) -> Type:
 
 
 @builder("tile")
-def tile(data: Expr, reps: Any) -> Expr:
+def tile(data: Expr, reps: object) -> Expr:
     """A tensor so many times on each axis."""
     times = several(reps)
     return call("dyn.tile", data, times, reps=None) if isinstance(times, Expr) else call("tile", data, reps=times)
@@ -251,7 +253,7 @@ _init = record("InitOpAttrs", shape=..., dtype=VOID)
 
 
 @builder("broadcast_to")
-def broadcast_to(data: Expr, shape: Any) -> Expr:
+def broadcast_to(data: Expr, shape: object) -> Expr:
     """A tensor stretched to a shape."""
     wanted = several(shape)
     name = "dyn.broadcast_to" if isinstance(wanted, Expr) else "broadcast_to"
@@ -292,7 +294,7 @@ declare(
 
 
 @builder("collapse_sum_to")
-def collapse_sum_to(data: Expr, shape: Any) -> Expr:
+def collapse_sum_to(data: Expr, shape: object) -> Expr:
     """The sum of what `broadcast_to` would have stretched from a shape."""
     wanted = several(shape)
     return call("collapse_sum_to", data, const(np.array(wanted, "int32")), shape=wanted)

@@ -89,7 +89,7 @@ declare(
 
 @builder("topk")
 def topk(
-    data: Expr, k: Any = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False, dtype: str = "int32"
+    data: Expr, k: object = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False, dtype: str = "int32"
 ) -> Any:
     """The `k` largest (or smallest) elements of an axis in order, and their places; all for k below 1."""
     count = listed(k)

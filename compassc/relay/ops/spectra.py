@@ -85,7 +85,7 @@ declare(
 # -------------------------------------------------------------------------------------------------------------- frequencies
 
 
-def _transformed(a: Any, re: TensorType, im: TensorType) -> Type:
+def _transformed(a: object, re: TensorType, im: TensorType) -> Type:
     same = len(re.shape) == len(im.shape) and not any(map(differ, re.shape, im.shape)) and re.dtype == im.dtype
     require(same and len(re.shape) > 0, lambda: f"the real part {re} and the imaginary part {im} must be of one type")
     return TupleType([re, im])
@@ -176,7 +176,7 @@ declare(
 
 
 @builder("sparse_to_dense")
-def sparse_to_dense(sparse_indices: Expr, output_shape: Any, sparse_values: Expr, default_value: Any = 0) -> Expr:
+def sparse_to_dense(sparse_indices: Expr, output_shape: object, sparse_values: Expr, default_value: object = 0) -> Expr:
     """A tensor of a shape with values at places, and another one elsewhere."""
     default = default_value if isinstance(default_value, Expr) else const(default_value)
     shape = several(output_shape)
@@ -185,7 +185,7 @@ def sparse_to_dense(sparse_indices: Expr, output_shape: Any, sparse_values: Expr
     return call("sparse_to_dense", sparse_indices, sparse_values, default, output_shape=shape)
 
 
-def _renumbered(a: Any, places: TensorType, old: TensorType, new: TensorType) -> Type:
+def _renumbered(a: object, places: TensorType, old: TensorType, new: TensorType) -> Type:
     for t in (places, old, new):
         whole(t)
     require(len(places.shape) == 2 and len(old.shape) == len(new.shape) == 1, lambda: f"sparse_indices {places} do not go with shapes {old} and {new}")  # fmt: skip

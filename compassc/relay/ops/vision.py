@@ -48,7 +48,7 @@ declare(
 )  # fmt: skip
 
 
-def _located(a: Any, scores: TensorType, offsets: TensorType, anchors: TensorType) -> Type:
+def _located(a: object, scores: TensorType, offsets: TensorType, anchors: TensorType) -> Type:
     require(len(scores.shape) == 3, lambda: f"cls_prob must be batches by classes by anchors, it is {scores}")
     require(len(anchors.shape) == 3 and not differ(anchors.shape[1], scores.shape[2]), lambda: f"anchors {anchors} do not match cls_prob {scores}")  # fmt: skip
     fits = len(offsets.shape) == 2 and not differ(offsets.shape[1], of(lambda n: 4 * n, scores.shape[2]))
@@ -88,7 +88,7 @@ declare(
 # ------------------------------------------------------------------------------------------------------------- suppression
 
 
-def _counts(a: Any, x: TensorType, threshold: TensorType) -> Type:
+def _counts(a: object, x: TensorType, threshold: TensorType) -> Type:
     require(len(x.shape) == 3, lambda: f"the data must be batches by boxes by numbers, it is {x}")
     batch = x.shape[0]
     return TupleType([TensorType((batch,), "int32"), x, TensorType(x.shape[:2], "int32")])
@@ -115,7 +115,7 @@ declare(
 
 
 @builder("vision.get_valid_counts")
-def get_valid_counts(data: Expr, score_threshold: Any, id_index: int = 0, score_index: int = 1) -> TupleWrapper:
+def get_valid_counts(data: Expr, score_threshold: object, id_index: int = 0, score_index: int = 1) -> TupleWrapper:
     """Boxes whose score is above a threshold: how many, they, and where they were."""
     threshold = score_threshold if isinstance(score_threshold, Expr) else const(score_threshold, "float32")
     made = call(
@@ -210,7 +210,7 @@ declare(
 
 @builder("vision.non_max_suppression")
 def non_max_suppression(
-    data: Expr, valid_count: Expr, indices: Expr, max_output_size: Any = -1, iou_threshold: Any = 0.5, force_suppress: bool = False,
+    data: Expr, valid_count: Expr, indices: Expr, max_output_size: object = -1, iou_threshold: object = 0.5, force_suppress: bool = False,
     top_k: int = -1, coord_start: int = 2, score_index: int = 1, id_index: int = 0, return_indices: bool = True,
     invalid_to_bottom: bool = False,
 ) -> Any:  # fmt: skip
@@ -293,7 +293,7 @@ declare(
 
 @builder("vision.all_class_non_max_suppression")
 def all_class_non_max_suppression(
-    boxes: Expr, scores: Expr, max_output_boxes_per_class: Any = -1, iou_threshold: Any = -1.0, score_threshold: Any = -1.0,
+    boxes: Expr, scores: Expr, max_output_boxes_per_class: object = -1, iou_threshold: object = -1.0, score_threshold: object = -1.0,
     output_format: str = "onnx",
 ) -> TupleWrapper:  # fmt: skip
     """For each class the boxes that do not lie on better ones."""

@@ -14,7 +14,7 @@ BLOCKS = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)]
 """Channels behind each separable convolution, and its stride."""
 
 
-def _conv(data: Expr, conv: str, norm: str, layout: str, dtype: str, depthwise: bool = False, **options: Any) -> Any:
+def _conv(data: Expr, conv: str, norm: str, layout: str, dtype: str, depthwise: bool = False, **options: object) -> Any:
     """A convolution, its normalisation and relu."""
     kernel, weight = layers.conv_kernel_layout(layout, depthwise), None
     if depthwise:  # of groups inference waits for the weight's shape

@@ -32,7 +32,7 @@ def scalar(array: np.ndarray[Any, Any]) -> str | None:
     return f"{value}{suffix}"
 
 
-def attribute(value: Any) -> str | None:
+def attribute(value: object) -> str | None:
     """The text of an attribute's value, None where it has none."""
     if isinstance(value, str):
         return None if NOT_IN_QUOTES & set(value) else f'"{value}"'
@@ -49,7 +49,7 @@ def attribute(value: Any) -> str | None:
     return None
 
 
-def _float(value: Any, kind: type) -> str:
+def _float(value: object, kind: type) -> str:
     """Six significant digits, or as many as it takes to read the same value."""
     text = f"{value:.6g}"
     return text if kind(text) == kind(value) else repr(float(str(kind(value))))

@@ -73,7 +73,7 @@ def _key(value: object) -> str:
     return next((key for kind, key in kinds if isinstance(value, kind)), VALUE)
 
 
-def _encoded(value: Any) -> Any:
+def _encoded(value: object) -> Any:
     """An object as JSON: what JSON has not is a mapping of one key, which says what it is."""
     if value is None or isinstance(value, (bool, str, int)) or (isinstance(value, float) and math.isfinite(value)):
         return value
@@ -124,7 +124,7 @@ def _damaged(where: str, why: str) -> CompassError:
     return CompassError(f"{where}: the metadata is damaged: {why}", code=_CODE, help="take it as astext() writes it")
 
 
-def _decoded(value: Any, where: str) -> Any:
+def _decoded(value: object, where: str) -> Any:
     if isinstance(value, list):
         return tuple([_decoded(v, where) for v in value])
     if not isinstance(value, dict):

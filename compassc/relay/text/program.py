@@ -34,7 +34,7 @@ def parse_module(
     source: str,
     source_name: str = "from_string",
     init_module: IRModule | None = None,
-    init_meta_table: Mapping[str, Sequence[Any]] | None = None,
+    init_meta_table: Mapping[str, Sequence[object]] | None = None,
 ) -> IRModule:
     """The module of a text, without types. `init_module` is extended; `init_meta_table`: objects by key, which are counted
     after those of the text's own metadata. DiagnosticError with the place of what is wrong."""
@@ -53,7 +53,7 @@ def parse_module(
 class _Program(Reader):
     """What reads definitions."""
 
-    def __init__(self, text: str, name: str, module: IRModule, table: Mapping[str, Sequence[Any]] | None) -> None:
+    def __init__(self, text: str, name: str, module: IRModule, table: Mapping[str, Sequence[object]] | None) -> None:
         if not isinstance(text, str):
             raise DiagnosticError(f"a {type(text).__name__} is no text", code=CODE, help="decode bytes first")
         source = Source(text, name)
@@ -171,7 +171,7 @@ class _Program(Reader):
         return functions[0]
 
 
-def _metadata(source: Source, lexer: Lexer, table: Mapping[str, Sequence[Any]] | None) -> dict[str, list[Any]]:
+def _metadata(source: Source, lexer: Lexer, table: Mapping[str, Sequence[object]] | None) -> dict[str, list[Any]]:
     """The objects that the text refers to."""
     found: dict[str, list[Any]] = {}
     if lexer.section is not None:

@@ -127,7 +127,7 @@ class Schedule:
     # ---------------------------------------------------------------------------------------------------------- stages
 
     @primitive
-    def cache_read(self, tensor: Tensor, scope: str, readers: Any) -> Tensor:
+    def cache_read(self, tensor: Tensor, scope: str, readers: object) -> Tensor:
         """A copy of a tensor in another memory, which the given readers read in its place."""
         stage = self[tensor]
         scope = known_scope(scope)
@@ -203,7 +203,7 @@ class Schedule:
         return op.outputs if op.num_outputs > 1 else op.output(0)
 
     @primitive
-    def create_group(self, outputs: Any, inputs: Any, include_inputs: bool = False) -> Group:
+    def create_group(self, outputs: object, inputs: object, include_inputs: bool = False) -> Group:
         """The stages between tensors, to be computed at one place together: what leads from `inputs` to `outputs`."""
         ends, begins = ([self[t] for t in (x if isinstance(x, (list, tuple)) else [x])] for x in (outputs, inputs))
         members = []

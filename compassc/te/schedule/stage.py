@@ -198,7 +198,7 @@ class Stage:
         if self.inlined:
             raise ScheduleError(f"{step} of '{self.label}': it is computed inline and has no loops")
 
-    def _leaf(self, step: str, axis: Any, other: str = "") -> int:
+    def _leaf(self, step: str, axis: object, other: str = "") -> int:
         """The place of a loop. ScheduleError when it is none of this stage's loops now. `other`: the stage that the step is
         about, where it is another one."""
         own_loops = isinstance(self.origin_op, ExternOp) and bool(self.axis)  # those of statements that the op knows

@@ -97,7 +97,7 @@ def parsed(text: str, what: str) -> Any:
         raise ScheduleError(f"not {what}: {error.message}") from None
 
 
-def _step(row: Any, number: int) -> Step:
+def _step(row: object, number: int) -> Step:
     """The step of a row of JSON. ScheduleError for a value that no argument is recorded as."""
     if not (isinstance(row, list) and len(row) == 4 and isinstance(row[2], list) and isinstance(row[3], dict)):
         raise ScheduleError(f"step {number}: not [stage, primitive, arguments, options]")
@@ -110,7 +110,7 @@ def _step(row: Any, number: int) -> Step:
     return Step(stage, primitive, tuple(args), tuple(options.items()))
 
 
-def _is_argument(value: Any) -> bool:
+def _is_argument(value: object) -> bool:
     """Whether a value of JSON is one that arguments are recorded as; see Step."""
     if isinstance(value, list):
         return all(map(_is_argument, value))
@@ -122,13 +122,13 @@ def _is_argument(value: Any) -> bool:
     return kind in _FORMS and _FORMS[kind](what)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     """Whether it is a number, of at most 64 bits where it is whole."""
     whole = isinstance(value, int) and -(1 << 63) <= value < 1 << 64
     return whole or (isinstance(value, float) and math.isfinite(value))
 
 
-def _is_tree(tree: Any) -> bool:
+def _is_tree(tree: object) -> bool:
     """Whether a value of JSON is an expression, as `_tree` writes it."""
     if isinstance(tree, list):
         return (
@@ -142,14 +142,14 @@ def _is_tree(tree: Any) -> bool:
     return isinstance(tree, int) and not isinstance(tree, bool) and _is_number(tree)
 
 
-def _items(*kinds: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def _items(*kinds: Callable[[object], bool]) -> Callable[[Any], bool]:
     """Whether a value is a list of such items."""
     return lambda value: (
         isinstance(value, list) and len(value) == len(kinds) and all(k(v) for k, v in zip(kinds, value))
     )
 
 
-def _is_place(value: Any) -> bool:
+def _is_place(value: object) -> bool:
     return type(value) is int and 0 <= value < 1 << 31
 
 
@@ -190,7 +190,7 @@ def _shown_thread(value: Any) -> str:
     return f"te.thread_axis({pair if begin == 0 else f'te.Range.from_min_extent{pair}'}, {_quoted(tag)})"
 
 
-def _shown_tree(tree: Any) -> str:
+def _shown_tree(tree: object) -> str:
     """An expression as Python text, in which every operand is a value."""
     if isinstance(tree, list):
         op, *operands = tree
@@ -317,7 +317,7 @@ def _tree(schedule: Schedule, e: Expr) -> Any:
     raise ScheduleError(f"{e} cannot be an argument of a step: use numbers, axes and operators")
 
 
-def _expression(schedule: Schedule, tree: Any) -> Expr:
+def _expression(schedule: Schedule, tree: object) -> Expr:
     """The expression that `_tree` wrote."""
     if isinstance(tree, list):
         operands = [_expression(schedule, x) for x in tree[1:]]
@@ -338,7 +338,7 @@ def replay(schedule: Schedule, trace: Trace) -> Schedule:
     return schedule
 
 
-def _resolved(schedule: Schedule, value: Any) -> Any:
+def _resolved(schedule: Schedule, value: object) -> Any:
     if isinstance(value, list):
         return [_resolved(schedule, v) for v in value]
     if not isinstance(value, dict):

@@ -38,7 +38,7 @@ def schedule(outs: Any, target: Any = None, knobs: Knobs | None = None, **named:
     return _first(outputs, chosen, replace(knobs or Knobs(), **named))[0]
 
 
-def implementation_of(outs: Sequence[Tensor], target: Any) -> str:
+def implementation_of(outs: Sequence[Tensor], target: object) -> str:
     """What the default schedule of operators for a target is called, or why there is none."""
     try:
         return _first(outs, Target.of(target), Knobs())[1]

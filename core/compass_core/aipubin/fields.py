@@ -154,7 +154,7 @@ class Records(NamedTuple):
         cursor.path.pop()
         return tuple(items)
 
-    def encode(self, value: Sequence[Any]) -> bytes:
+    def encode(self, value: Sequence[object]) -> bytes:
         return b"".join(map(encode, value))
 
 
@@ -169,7 +169,7 @@ class Custom(NamedTuple):
     def decode(self, cursor: Cursor, length: int) -> Any:
         return self.read(cursor, self.name)
 
-    def encode(self, value: Any) -> bytes:
+    def encode(self, value: object) -> bytes:
         return self.write(value)
 
 
@@ -245,7 +245,7 @@ class _Run:
             offset += scalar.size
         return cursor.fail(scalar.name, f"truncated: {len(cursor.data) - offset} bytes left of {scalar.size}", offset)
 
-    def encode(self, obj: Any) -> bytes:
+    def encode(self, obj: object) -> bytes:
         flat: list[Any] = []
         for scalar in self.scalars:
             value: Any = len(getattr(obj, scalar.counts)) if scalar.counts else getattr(obj, scalar.name)
@@ -309,7 +309,7 @@ class Layout:
         object.__setattr__(made, "__dict__", values)
         return made
 
-    def encode(self, obj: Any) -> bytes:
+    def encode(self, obj: object) -> bytes:
         parts = []
         for step in self.steps:
             if isinstance(step, _Run):
@@ -337,7 +337,7 @@ _LAYOUTS: dict[type, Layout] = {}
 class _RecordMethods:
     """Methods of every record class. Plain methods, not generated code: importing forty classes must cost nothing."""
 
-    def __init__(self, *args: object, **values: Any) -> None:
+    def __init__(self, *args: object, **values: object) -> None:
         layout = _LAYOUTS[type(self)]
         given = {**layout.defaults, **dict(zip(layout.names, args, strict=False)), **values}
         if len(args) > len(layout.names) or given.keys() != set(layout.names):
@@ -388,6 +388,6 @@ def decode(cls: type[T], cursor: Cursor) -> T:
     return value
 
 
-def encode(obj: Any) -> bytes:
+def encode(obj: object) -> bytes:
     """The bytes of one record; AipuBinError when a value does not fit its field."""
     return _LAYOUTS[type(obj)].encode(obj)

@@ -400,7 +400,7 @@ class Peer:
         """An object of one of the sides as JSON; TypeError where it cannot be passed."""
         raise NotImplementedError
 
-    def object_of(self, kind: str, given: dict[str, Any]) -> Any:
+    def object_of(self, kind: str, given: dict[str, object]) -> Any:
         """What a description stands for."""
         raise NotImplementedError
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # until it knows its folders it imports nothing but `sys`
     Say = Callable[[dict[str, Any]], None]
 
 
-def main(role: str, options: dict[str, Any], told: TextIO, callback: Callable[[], object] | None = None) -> None:
+def main(role: str, options: dict[str, object], told: TextIO, callback: Callable[[], object] | None = None) -> None:
     """Runs it. `told`: the stream on which it says where it listens, or why it does not."""
     import json
     import logging

@@ -50,7 +50,7 @@ class RemoteProgram:
         self._store(args, given, contents)
         return RunResult(seconds, printed, recorded.numpy().tobytes() if isinstance(recorded, RemoteArray) else b"")
 
-    def time(self, args: Sequence[Any], plan: Mapping[str, object]) -> BenchmarkResult:
+    def time(self, args: Sequence[object], plan: Mapping[str, object]) -> BenchmarkResult:
         """Times runs on the server: arguments are copied to the device once before, outputs back after all runs."""
         given = self._given(args)
         groups, busy, contents = self.session.do("program.time", self.module, given, self._outputs, dict(plan))

@@ -224,7 +224,7 @@ class Service(Peer):
             raise TypeError(f"a {type(value).__name__} cannot be passed to the other side")
         return {"$": "mine", "id": self.keep(value), **about}
 
-    def object_of(self, kind: str, given: dict[str, Any]) -> Any:
+    def object_of(self, kind: str, given: dict[str, object]) -> Any:
         if kind == "yours":
             return self.own(given.get("id"))
         if kind == "mine" and given.get("kind") == "function":
@@ -258,7 +258,7 @@ def _number(given: Any) -> int:
     return given
 
 
-def _device(kind: Any, index: Any) -> Device:
+def _device(kind: object, index: object) -> Device:
     return device(_number(kind), _number(index))
 
 
@@ -395,7 +395,7 @@ def _tensor_write(session: Service, tensor: NDArray, offset: int, data: Buffer) 
     flat[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
 
 
-def _tensor_view(session: Service, tensor: NDArray, shape: list[Any], dtype: str, offset: int) -> NDArray:
+def _tensor_view(session: Service, tensor: NDArray, shape: list[object], dtype: str, offset: int) -> NDArray:
     return tensor._create_view(shape_of(shape), dtype_of(dtype), offset)
 
 

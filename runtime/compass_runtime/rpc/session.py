@@ -87,7 +87,7 @@ class Session(Peer):
     def __init__(
         self,
         channel: Channel,
-        welcome: Mapping[str, Any],
+        welcome: Mapping[str, object],
         seconds: float = 0,
         call_seconds: float = CALL_SECONDS,
         log: bool = False,
@@ -108,7 +108,7 @@ class Session(Peer):
 
     # -- calls
 
-    def do(self, name: str | int, *args: Any) -> Any:
+    def do(self, name: str | int, *args: object) -> Any:
         """The result of a function of the server, by its name there."""
         return self.call(name, args, self.call_seconds, GRACE_SECONDS)
 
@@ -207,7 +207,7 @@ class Session(Peer):
             return {"$": "mine", "kind": "function", "id": self.keep(value), "name": getattr(value, "__name__", "")}
         raise RuntimeTypeError(f"a {type(value).__name__} cannot be passed to a server", code="packed-type")
 
-    def object_of(self, kind: str, given: dict[str, Any]) -> Any:
+    def object_of(self, kind: str, given: dict[str, object]) -> Any:
         number = given.get("id")
         if kind == "yours":
             return self.own(number)

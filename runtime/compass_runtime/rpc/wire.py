@@ -93,7 +93,7 @@ def header(data: Buffer, greeting: bool) -> tuple[Kind, int, int, int]:
     return _KINDS[kind], call, head, body
 
 
-def packed(kind: Kind, call: int, head: Any, bodies: Sequence[Buffer] = ()) -> list[Buffer]:
+def packed(kind: Kind, call: int, head: object, bodies: Sequence[Buffer] = ()) -> list[Buffer]:
     """The parts of a frame."""
     text = text_of(head)
     size = sum(len(body) for body in bodies)
@@ -122,7 +122,7 @@ _LONG = 1 << 16
 class Encoder:
     """Values of a message, as JSON and bodies. `other` describes what lives on one of the sides, or raises."""
 
-    def __init__(self, other: Callable[[Any], dict[str, Any]]) -> None:
+    def __init__(self, other: Callable[[object], dict[str, object]]) -> None:
         self.bodies: list[Buffer] = []
         self._other = other
 
@@ -191,7 +191,7 @@ class Inline:
 class Decoder:
     """Values of a message that came. `other` gives what a description of a side's own object stands for."""
 
-    def __init__(self, sizes: object, body: memoryview, other: Callable[[str, dict[str, Any]], Any]) -> None:
+    def __init__(self, sizes: object, body: memoryview, other: Callable[[str, dict[str, object]], object]) -> None:
         self._parts: list[memoryview] = []
         at = 0
         for size in sizes if isinstance(sizes, list) else ():
@@ -263,7 +263,7 @@ def dtype_of(name: object) -> NumpyDType:
     return np.dtype(found)
 
 
-def _array(part: memoryview, given: dict[str, Any]) -> Any:
+def _array(part: memoryview, given: dict[str, object]) -> Any:
     import math
 
     import numpy as np

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from compass_core.reading.limits import MODEL_NODES
@@ -77,7 +75,7 @@ def split(
 
 
 @operator("Optional", "OptionalGetElement", since=15)
-def optional(b: Maker[Tensor], x: Tensor | None = None, *, type: Any = None) -> list[Tensor]:
+def optional(b: Maker[Tensor], x: Tensor | None = None, *, type: object = None) -> list[Tensor]:
     if x is None:
         raise Refused("an optional tensor that is not there")
     return [x]

@@ -24,7 +24,7 @@ PLAIN = {
 SELU_ALPHA, SELU_GAMMA = 1.67326319217681884765625, 1.05070102214813232421875
 
 
-def activation(b: Building, x: Value, method: str, **given: Any) -> Value:
+def activation(b: Building, x: Value, method: str, **given: object) -> Value:
     """An Activation layer; whole numbers as real ones and back."""
     return in_floats(b, x, lambda v: unary(b, v, "Activation", method=method, **given))
 

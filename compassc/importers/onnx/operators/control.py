@@ -42,7 +42,7 @@ def branch(b: Conversion, condition: Value, *, then_branch: GraphProto, else_bra
 
 @operator("Loop", partly="where the number of steps is known at import")
 def loop(
-    b: Conversion, most: Value | None, condition: Value | None = None, *states: Any, body: GraphProto
+    b: Conversion, most: Value | None, condition: Value | None = None, *states: object, body: GraphProto
 ) -> list[Any]:
     """Unrolled."""
     limit = None if most is None else b.numbers(most, "number of steps")[0]

@@ -256,7 +256,7 @@ def quantised_inputs(b: Conversion, values: Sequence[object]) -> list[Quantised]
     return None if any(f is None for f in found) else [f for f in found if f is not None]
 
 
-def bias_of(b: Conversion, bias: Any, x: Quantised, w: Quantised, outputs: int) -> Array | None:
+def bias_of(b: Conversion, bias: object, x: Quantised, w: Quantised, outputs: int) -> Array | None:
     """Biases as integers in the scale of the products; None when they are not known."""
     product = np.broadcast_to(x.levels.scale * w.levels.scale, (outputs,))
     if bias is None:

@@ -339,7 +339,7 @@ def qlinear_conv(
     y_scale: Constant,
     y_zero: Constant,
     bias: Constant | None = None,
-    **given: Any,
+    **given: object,
 ) -> Value:
     weights = Quantised(Value.of(w), plain_levels(w_scale, w_zero, w.dtype))
     source = Quantised(x, plain_levels(x_scale, x_zero, x.dtype))

@@ -44,7 +44,7 @@ def compile(
     return executable(given_module(mod, params), target, MAIN)
 
 
-def executable(module: IRModule, target: Any, entry: str) -> Executable:
+def executable(module: IRModule, target: object, entry: str) -> Executable:
     """The executable of what a function of a module uses."""
     chosen = one_target(target)
     on_npu = chosen.kind.name == NPU
@@ -93,7 +93,7 @@ class VMCompiler:
         self._params: dict[str, Any] = {}
         self._exec: Executable | None = None
 
-    def set_params(self, params: Mapping[str, Any]) -> None:
+    def set_params(self, params: Mapping[str, object]) -> None:
         """Arrays by the names of parameters of `main`, which become constants."""
         self._params = dict(params)
 
@@ -109,7 +109,11 @@ class VMCompiler:
         """Nothing: `lower` builds the kernels."""
 
     def optimize(
-        self, mod: Any, target: Any = "llvm", target_host: Any = None, params: Mapping[str, Any] | None = None
+        self,
+        mod: object,
+        target: object = "llvm",
+        target_host: object = None,
+        params: Mapping[str, object] | None = None,
     ) -> tuple[IRModule, dict[str, Any]]:
         """The module after the passes of a compilation, and the parameters that are left (none: all are constants)."""
         chosen = one_target(target)

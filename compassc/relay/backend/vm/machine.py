@@ -27,7 +27,7 @@ class Frame:
 
     __slots__ = ("caller", "code", "dst", "pc", "registers")
 
-    def __init__(self, function: VMFunction, values: Sequence[Any], caller: Frame | None, dst: int) -> None:
+    def __init__(self, function: VMFunction, values: Sequence[object], caller: Frame | None, dst: int) -> None:
         self.code, self.pc = function.code, 0
         self.registers: list[Any] = [*values, *([None] * (function.registers - len(values)))]
         self.caller, self.dst = caller, dst
@@ -38,7 +38,7 @@ class VMClosure:
 
     __slots__ = ("function", "kept", "machine")
 
-    def __init__(self, machine: VirtualMachine, function: int, kept: Sequence[Any]) -> None:
+    def __init__(self, machine: VirtualMachine, function: int, kept: Sequence[object]) -> None:
         self.machine, self.function, self.kept = machine, function, tuple(kept)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
@@ -74,7 +74,7 @@ class VirtualMachine:
 
     # ------------------------------------------------------------------------------------------------------- for programs
 
-    def set_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
+    def set_input(self, func_name: str, *args: object, **kwargs: object) -> None:
         """Give a function all its inputs, by position or name; names that it does not have are skipped."""
         function = self.exe.functions[self.exe.index_of(func_name)]
         names = {p.name_hint for p in function.params}
@@ -122,9 +122,9 @@ class VirtualMachine:
         return self.invoke("main", *args, **kwargs)
 
     def benchmark(
-        self, device: Device, *args: Any, func_name: str = "main", repeat: int = 5, number: int = 5,
+        self, device: Device, *args: object, func_name: str = "main", repeat: int = 5, number: int = 5,
         min_repeat_ms: float | None = None, limit_zero_time_iterations: int = 100, end_to_end: bool = False,
-        cooldown_interval_ms: float = 0, repeats_to_cooldown: int = 1, **kwargs: Any,
+        cooldown_interval_ms: float = 0, repeats_to_cooldown: int = 1, **kwargs: object,
     ) -> BenchmarkResult:  # fmt: skip
         """Seconds per call of a function of inputs. `end_to_end`: inputs are set in each call, too. See `timing.Plan` for the
         numbers."""
@@ -140,7 +140,7 @@ class VirtualMachine:
 
         return time_evaluator(whole, device, plan)()
 
-    def invoke_stateful(self, func_name: str, *args: Any, **kwargs: Any) -> None:
+    def invoke_stateful(self, func_name: str, *args: object, **kwargs: object) -> None:
         """Run a function; `get_outputs` gives its result."""
         self.invoke(func_name, *args, **kwargs)
 
@@ -170,7 +170,7 @@ class VirtualMachine:
             self._frame, self._depth = waiting, depth
         return last.registers[0]
 
-    def _enter(self, function: int, values: Sequence[Any], frame: Frame, dst: int) -> None:
+    def _enter(self, function: int, values: Sequence[object], frame: Frame, dst: int) -> None:
         called = self.exe.functions[function]
         if len(values) != len(called.params):
             raise ExpressionError(
@@ -189,20 +189,20 @@ class VirtualMachine:
             )
         self._frame = Frame(called, values, frame, dst)
 
-    def _ret(self, frame: Frame, registers: list[Any], i: vm.Ret) -> None:
+    def _ret(self, frame: Frame, registers: list[object], i: vm.Ret) -> None:
         caller = frame.caller
         assert caller is not None, "the outermost frame runs nothing"
         caller.registers[frame.dst] = registers[i.result]
         self._frame = caller
         self._depth -= 1
 
-    def _move(self, frame: Frame, registers: list[Any], i: vm.Move) -> None:
+    def _move(self, frame: Frame, registers: list[object], i: vm.Move) -> None:
         registers[i.dst] = registers[i.source]
 
-    def _invoke(self, frame: Frame, registers: list[Any], i: vm.Invoke) -> None:
+    def _invoke(self, frame: Frame, registers: list[object], i: vm.Invoke) -> None:
         self._enter(i.function, [registers[a] for a in i.args], frame, i.dst)
 
-    def _invoke_closure(self, frame: Frame, registers: list[Any], i: vm.InvokeClosure) -> None:
+    def _invoke_closure(self, frame: Frame, registers: list[object], i: vm.InvokeClosure) -> None:
         closure, args = registers[i.closure], [registers[a] for a in i.args]
         if isinstance(closure, VMClosure) and closure.machine is self:
             self._enter(closure.function, [*closure.kept, *args], frame, i.dst)
@@ -221,52 +221,52 @@ class VirtualMachine:
         """What a primitive, by its number, gives of values."""
         return self.exe.primitives[primitive](args)
 
-    def _alloc_tuple(self, frame: Frame, registers: list[Any], i: vm.AllocTuple) -> None:
+    def _alloc_tuple(self, frame: Frame, registers: list[object], i: vm.AllocTuple) -> None:
         registers[i.dst] = tuple([registers[a] for a in i.args])
 
-    def _alloc_adt(self, frame: Frame, registers: list[Any], i: vm.AllocADT) -> None:
+    def _alloc_adt(self, frame: Frame, registers: list[object], i: vm.AllocADT) -> None:
         constructor = self.exe.constructors[i.constructor]
         registers[i.dst] = ConstructorValue(constructor.tag, [registers[a] for a in i.args], constructor)
 
-    def _alloc_closure(self, frame: Frame, registers: list[Any], i: vm.AllocClosure) -> None:
+    def _alloc_closure(self, frame: Frame, registers: list[object], i: vm.AllocClosure) -> None:
         registers[i.dst] = VMClosure(self, i.function, [registers[a] for a in i.args])
 
-    def _get_field(self, frame: Frame, registers: list[Any], i: vm.GetField) -> None:
+    def _get_field(self, frame: Frame, registers: list[object], i: vm.GetField) -> None:
         whole = registers[i.object]
         fields = whole.fields if isinstance(whole, ConstructorValue) else whole
         if not isinstance(fields, tuple) or i.index >= len(fields):
             raise ExpressionError(f"there is no field {i.index} of {whole!r}", "infer the types of the program")
         registers[i.dst] = fields[i.index]
 
-    def _if(self, frame: Frame, registers: list[Any], i: vm.If) -> None:
+    def _if(self, frame: Frame, registers: list[object], i: vm.If) -> None:
         test = registers[i.test]
         if not isinstance(test, NDArray) or test.shape != ():
             raise ExpressionError(f"a condition is a scalar, not {test!r}", "give a tensor without axes")
         if not np.asarray(test).item():
             frame.pc = i.otherwise
 
-    def _if_tag(self, frame: Frame, registers: list[Any], i: vm.IfTag) -> None:
+    def _if_tag(self, frame: Frame, registers: list[object], i: vm.IfTag) -> None:
         value = registers[i.object]
         if not isinstance(value, ConstructorValue) or not made_by(value, self.exe.constructors[i.constructor]):
             frame.pc = i.otherwise
 
-    def _goto(self, frame: Frame, registers: list[Any], i: vm.Goto) -> None:
+    def _goto(self, frame: Frame, registers: list[object], i: vm.Goto) -> None:
         frame.pc = i.place
 
-    def _load_const(self, frame: Frame, registers: list[Any], i: vm.LoadConst) -> None:
+    def _load_const(self, frame: Frame, registers: list[object], i: vm.LoadConst) -> None:
         registers[i.dst] = self.exe.constants[i.constant]
 
-    def _alloc_ref(self, frame: Frame, registers: list[Any], i: vm.AllocRef) -> None:
+    def _alloc_ref(self, frame: Frame, registers: list[object], i: vm.AllocRef) -> None:
         registers[i.dst] = RefValue(registers[i.value])
 
-    def _read_ref(self, frame: Frame, registers: list[Any], i: vm.ReadRef) -> None:
+    def _read_ref(self, frame: Frame, registers: list[object], i: vm.ReadRef) -> None:
         registers[i.dst] = _cell(registers[i.ref]).value
 
-    def _write_ref(self, frame: Frame, registers: list[Any], i: vm.WriteRef) -> None:
+    def _write_ref(self, frame: Frame, registers: list[object], i: vm.WriteRef) -> None:
         _cell(registers[i.ref]).value = registers[i.value]
         registers[i.dst] = ()
 
-    def _fatal(self, frame: Frame, registers: list[Any], i: vm.Fatal) -> None:
+    def _fatal(self, frame: Frame, registers: list[object], i: vm.Fatal) -> None:
         raise _NoClause(
             f"no clause takes {registers[i.object]!r}", code="relay-run", help="add a clause for it to the match"
         )

@@ -27,7 +27,7 @@ class Kernel:
 
     why = ""
 
-    def __init__(self, name: str, result: Type, run: Callable[..., Any], module: Module) -> None:
+    def __init__(self, name: str, result: Type, run: Callable[..., object], module: Module) -> None:
         self.name, self.result, self.module, self._run = name, result, module, run
         self._outputs = [(t.concrete_shape, t.dtype) for t in tensors_of(result)]
         self._is_tensor = isinstance(result, TensorType)

@@ -187,7 +187,7 @@ def scan(
 
 
 @operator("SequenceMap", since=17)
-def mapped(b: Expressions, xs: list[Term], *others: Any, body: GraphProto) -> list[Any]:
+def mapped(b: Expressions, xs: list[Term], *others: object, body: GraphProto) -> list[Any]:
     names = [i.name for i in body.input]
     rows = []
     for i, x in enumerate(xs):

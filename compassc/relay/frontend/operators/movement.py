@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -122,7 +121,7 @@ def cut(
     return b.call("strided_slice", x, begin=begin, end=end, strides=step, axes=list(known)) if known else x
 
 
-def _limits(size: Any, begin: int, end: int, step: int) -> tuple[int, int, int]:
+def _limits(size: object, begin: int, end: int, step: int) -> tuple[int, int, int]:
     """Begin and end in reach of an axis; -size - 1 is before its first element."""
     if not isinstance(size, int):
         near = max(-FARTHEST, min(end, FARTHEST))

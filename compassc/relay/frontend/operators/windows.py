@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -40,7 +39,7 @@ def extents_of(w: Term) -> list[int]:
     return found
 
 
-def convolved(b: Expressions, x: Term, w: Term, asked: Asked, group: int = 1, **more: Any) -> Term:
+def convolved(b: Expressions, x: Term, w: Term, asked: Asked, group: int = 1, **more: object) -> Term:
     """A convolution without a bias."""
     rank, kernel = space(x), extents_of(w)
     window = asked.over(x.shape[2:], kernel)
@@ -119,7 +118,7 @@ def _cropped(b: Expressions, x: Term, ends: Sequence[tuple[int, int]]) -> Term:
 # -- pooling
 
 
-def _pool(b: Expressions, name: str, x: Term, window: Window, ceil: int, **more: Any) -> Term:
+def _pool(b: Expressions, name: str, x: Term, window: Window, ceil: int, **more: object) -> Term:
     rank = space(x)
     for size, reach, by, (before, behind) in zip(x.shape[2:], window.reach, window.stride, window.pads, strict=True):
         # a window that starts behind the tensor is left out
