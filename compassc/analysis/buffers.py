@@ -50,9 +50,11 @@ _REST = {"floordiv": "floormod", "div": "mod"}
 
 def _divided(quotient: Binary, extent: Expr, rest: Binary) -> Expr | None:
     """`x // n * n + x % n`, and `x // (n * m) * n + x // m % n`, without the division by n."""
-    if not all(type(e) is IntImm for e in (quotient.b, extent, rest.b)) or rest.b.value != extent.value:  # type: ignore[attr-defined]
+    if not (isinstance(quotient.b, IntImm) and isinstance(extent, IntImm) and isinstance(rest.b, IntImm)):
         return None
-    same, by, count = Interner().same, quotient.b.value, extent.value  # type: ignore[attr-defined]
+    same, by, count = Interner().same, quotient.b.value, extent.value
+    if rest.b.value != count:
+        return None
     if by == count and same(quotient.a, rest.a):
         return rest.a
     inner = rest.a

@@ -124,8 +124,8 @@ def disjoint(all_digits: Sequence[Digit]) -> bool:
 
 
 def _forms(exprs: Sequence[Expr], loops: Mapping[Var, int]) -> list[Digits] | None:
-    found = [digits_of(e, loops) for e in exprs]
-    return None if any(f is None for f in found) else found  # type: ignore[return-value]
+    found = [f for e in exprs if (f := digits_of(e, loops)) is not None]
+    return found if len(found) == len(exprs) else None
 
 
 def covers(exprs: Sequence[Expr], loops: Mapping[Var, int]) -> bool:

@@ -22,8 +22,9 @@ def known_shapes(params: Mapping[str, Any], values: Mapping[str, int | float], t
         if p["kind"] != "pointer":
             continue
         dims = [values.get(d) if isinstance(d, str) else d for d in p.get("dims") or p.get("shape") or ()]
-        if dims and None not in dims:
-            shapes[p["name"]] = tuple(int(d) for d in dims)  # type: ignore[arg-type]
+        known = [int(d) for d in dims if d is not None]
+        if dims and len(known) == len(dims):
+            shapes[p["name"]] = tuple(known)
             continue
         extent = extents.get(p["name"])
         if extent is not None and extent.elements:

@@ -288,7 +288,7 @@ def _plugin(path: Path) -> list[Table]:
     try:
         tree = parse_python(files.read_text(path), str(path))
         assigned = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)]
-        texts = [a.value.value for a in assigned if ast.unparse(a.targets[0]) == PLUGIN_NOTE]  # type: ignore[attr-defined]
+        texts = [ast.literal_eval(a.value) for a in assigned if ast.unparse(a.targets[0]) == PLUGIN_NOTE]
         return _parameter_tables(json.loads(texts[0]))
     except (CompassError, ValueError, AttributeError, TypeError, IndexError, RecursionError, MemoryError):
         raise _foreign(path) from None

@@ -8,6 +8,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 from ..language.source import definition, file_of
@@ -31,12 +32,12 @@ def _around(function: Callable[..., object]) -> dict[str, Any]:
     """The names of the functions and classes that a function is being defined in: what stands in annotations alone is no
     part of its closure."""
     found: dict[str, Any] = {}
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals is not function.__globals__:
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     while frame is not None and frame.f_globals is function.__globals__:
         found = {**frame.f_locals, **found}
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return found
 
 

@@ -284,8 +284,8 @@ class _FunctionReader:
         form = BY_NAME.get(call)
         if form is not None and issubclass(form.node, S.Stmt) and isinstance(node.value, ast.Call):
             return form.node(*self.parts(form, node.value), span=span)
-        if call == "store":
-            args, kw = node.value.args, {k.arg: k.value for k in node.value.keywords}  # type: ignore[attr-defined]
+        if call == "store" and isinstance(node.value, ast.Call):
+            args, kw = node.value.args, {k.arg: k.value for k in node.value.keywords}
             indices = tuple(map(self.expr, args[1:]))
             return S.BufferStore(
                 self.buffer(args[0]), indices, self.expr(kw["value"]), self.expr(kw["mask"]), span=span
@@ -401,8 +401,8 @@ class _FunctionReader:
         return found
 
     def buffer(self, node: ast.expr) -> E.Buffer:
-        if _t_call(node) == "view":
-            return E.Buffer(self.var(node.args[0]), self.m.dtype(node.args[1]))  # type: ignore[attr-defined]
+        if isinstance(node, ast.Call) and _t_call(node) == "view":
+            return E.Buffer(self.var(node.args[0]), self.m.dtype(node.args[1]))
         found = self.names.get(getattr(node, "id", ""))
         if isinstance(found, E.Buffer):
             return found if len(found.shape) > 1 else E.Buffer(found.data, found.dtype)

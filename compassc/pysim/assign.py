@@ -383,7 +383,8 @@ def _is_nest(target: ast.expr, head: ast.Call) -> bool:
 
 def _nested(node: ast.For, head: ast.Call) -> ast.For:
     """One loop per level, so that `break` leaves the innermost one only."""
-    targets = node.target.elts  # type: ignore[attr-defined]
+    assert isinstance(node.target, ast.Tuple)
+    targets = node.target.elts
     body = node.body
     for target, extent in zip(reversed(targets), reversed(head.args)):
         call = ast.copy_location(ast.Call(head.func, [extent], []), head)

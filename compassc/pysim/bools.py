@@ -95,8 +95,8 @@ class Bools:
     def _assign(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, (ast.Tuple, ast.List)):
             for i, item in enumerate(target.elts):
-                of_one = isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts)
-                self._assign(item, value.elts[i] if of_one else value)  # type: ignore[attr-defined]
+                parts = value.elts if isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts) else None
+                self._assign(item, value if parts is None else parts[i])
         elif isinstance(target, ast.Starred):
             self._assign(target.value, value)
         elif isinstance(target, ast.Name) and self.may_be(value):

@@ -143,10 +143,9 @@ def _deduced(v: Var, c: Binary, facts: Arith, relaxed: Mapping[Var, object]) -> 
     ends = int_set(rest, relaxed, simplify)
     one, zero = (IntImm(kind_of(rest), n) for n in (1, 0))
     if c.op == "eq":
-        numbers = isinstance(factor, IntImm) and factor.value in (1, -1) and ends.min_value is ends.max_value
-        if not numbers:
+        if not (isinstance(factor, IntImm) and factor.value in (1, -1) and ends.min_value is ends.max_value):
             return None
-        value = simplify(binary("mul", rest, IntImm(kind_of(rest), -factor.value)))  # type: ignore[attr-defined]
+        value = simplify(binary("mul", rest, IntImm(kind_of(rest), -factor.value)))
         return IntervalSet(value, value)
     if ends.max_value is pos_inf():
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
@@ -162,10 +163,10 @@ def _known(place: Path) -> Iterator[tuple[str, Callable[[], Array]]]:
     """Names of tensors and what reads their arrays."""
     if place.is_dir():
         for path in sorted(place.glob("*.npy")):
-            yield unquote(path.stem), lambda path=path: arrays.load(path)  # type: ignore[misc]
+            yield unquote(path.stem), partial(arrays.load, path)
     elif arrays.kind(place) == "npz":
         for name in arrays.names_in(place):
-            yield name, lambda name=name: arrays.load(place, name)  # type: ignore[misc]
+            yield name, partial(arrays.load, place, name)
     else:
         raise CompassError(
             f"--compare: '{place}' is neither a folder nor an .npz file",

@@ -80,7 +80,8 @@ def lanes(op: str, kind: DataType) -> Run:
               "bitxor": "bitwise_xor", "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal",
               "gt": "greater", "ge": "greater_equal", "and": "logical_and", "or": "logical_or"}.get(op)  # fmt: skip
     if native is not None and (kind.is_bool or kind.is_integer or op in ("eq", "ne", "lt", "le", "gt", "ge")):
-        return getattr(np, native)  # type: ignore[no-any-return]
+        function: Callable[..., Any] = getattr(np, native)
+        return function
     named = next((o for o in load().values() if o.operator == op and o.definition is not None), None)
     if named is not None and named.definition is not None:
         definition = named.definition

@@ -123,7 +123,7 @@ def _target_names(target: ast.expr, count: int) -> list[str]:
             f"this loop needs {count} loop variable{'s' if count > 1 else ''}",
             "write one name per extent: for i, j in S.grid(h, w)",
         )
-    return [t.id for t in items]  # type: ignore[attr-defined]
+    return [t.id for t in items if isinstance(t, ast.Name)]
 
 
 def bound_types(start: object, stop: object) -> tuple[DataType, Any, Any]:

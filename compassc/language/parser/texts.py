@@ -77,8 +77,9 @@ def _parts(x: str | RuntimeText) -> tuple[Any, ...]:
 
 def joined(pieces: list[str | RuntimeText]) -> str | RuntimeText:
     """Pieces of text as one."""
-    if all(isinstance(p, str) for p in pieces):
-        return "".join(pieces)  # type: ignore[arg-type]
+    texts = [p for p in pieces if isinstance(p, str)]
+    if len(texts) == len(pieces):
+        return "".join(texts)
     return RuntimeText(*(part for p in pieces for part in _parts(p)))
 
 

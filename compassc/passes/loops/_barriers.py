@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from compassc.analysis.structure import variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
@@ -93,5 +95,5 @@ def _level(body: Body, sizes: dict[str, Expr], own: tuple[Var, ...]) -> Body:
                     f"the threads of a block meet where only some of them come: it depends on {', '.join(found)}",
                     "compute the stage at a loop outside, or let the loops divide",
                 )
-        made.append(s.map(lambda e: e, lambda b, inner=inner: _level(b, sizes, inner)))  # type: ignore[misc]
+        made.append(s.map(lambda e: e, partial(_level, sizes=sizes, own=inner)))
     return tuple(made)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from compassc.ir.errors import ExpressionError
+from compassc.relay.attributes import DictAttrs
 from compassc.relay.dataflow_pattern.groups import PARTITIONED, Group, groups, name, reaches_in
 from compassc.relay.dataflow_pattern.matcher import NodeMap
 from compassc.relay.dataflow_pattern.patterns import DFPattern, FunctionPattern
@@ -141,4 +142,4 @@ def _function(group: Group) -> Function:
     """A match as a function of its inputs."""
     params = {id(e): Var(f"FunctionVar_{group.number}_{i}") for i, e in enumerate(group.inputs)}
     body = rebuilt(group.root, lambda before, after: params.get(id(before), after), lambda e: id(e) in params)
-    return Function(list(params.values()), body, attrs={PARTITIONED: name(group)})  # type: ignore[arg-type]  # made DictAttrs
+    return Function(list(params.values()), body, attrs=DictAttrs({PARTITIONED: name(group)}))

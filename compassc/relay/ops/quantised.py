@@ -383,7 +383,8 @@ declare("qnn.softmax", "x, scale, zero_point, output_scale, output_zero_point, a
 
 def _pool_rule(a: object, x: TensorType, *parameters: Type) -> Type:
     _unary_rule(a, x, *parameters)
-    return _plain("nn.avg_pool2d")(a, x)  # type: ignore[no-any-return]  # a type
+    found: Type = _plain("nn.avg_pool2d")(a, x)
+    return found
 
 
 def _pool(a: Any, t: TensorType, x: Any, s: Any, z: Any, ns: Any, nz: Any) -> Any:

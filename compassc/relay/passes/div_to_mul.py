@@ -7,7 +7,7 @@ After: no real number is divided by a constant scalar other than 0: within round
 from __future__ import annotations
 
 from compassc.relay.builders import call
-from compassc.relay.expr import Call, Constant, Expr
+from compassc.relay.expr import Call, Constant, Expr, const
 from compassc.relay.module import IRModule
 from compassc.relay.operators import op_name
 from compassc.relay.passes._functions import rewrite_functions
@@ -27,4 +27,4 @@ def _product(before: Expr, after: Expr) -> Expr:
     data, by = after.args
     if not isinstance(by, Constant) or by.array.dtype.kind != "f" or by.array.size != 1 or not by.array.all():
         return after
-    return call("multiply", data, Constant((1 / by.array.astype("float64")).astype(by.array.dtype)))  # type: ignore[arg-type]  # an array becomes one
+    return call("multiply", data, const(1 / by.array.astype("float64"), by.array.dtype.name))

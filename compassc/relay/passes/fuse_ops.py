@@ -9,6 +9,7 @@ kernels already, and functions of other compilers, are left alone.
 from __future__ import annotations
 
 from compassc.pass_manager.context import PassContext
+from compassc.relay.attributes import DictAttrs
 from compassc.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem, Var
 from compassc.relay.module import IRModule
 from compassc.relay.operators import Op
@@ -91,7 +92,7 @@ class _Kernels:
         reshapes = all(isinstance(c.op, Op) and c.op.get_attr("TReshapeOp") for c in calls)
         if calls and reshapes and all(isinstance(v.type_annotation, TensorType) for v in params):
             attrs["relay.reshape_only"] = 1
-        function = Function(params, body, node.e.checked_type, (), attrs)  # type: ignore[arg-type]  # a mapping becomes DictAttrs
+        function = Function(params, body, node.e.checked_type, (), DictAttrs(attrs))
         return Call(function, [e for e, _ in taken], None, (), getattr(node.e, "span", None))
 
 

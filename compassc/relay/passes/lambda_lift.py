@@ -8,6 +8,7 @@ of the module.
 
 from __future__ import annotations
 
+from compassc.relay.attributes import DictAttrs
 from compassc.relay.equal import structural_hash
 from compassc.relay.expr import Call, Expr, Function, GlobalVar, Let, Var
 from compassc.relay.module import BaseFunc, IRModule
@@ -60,5 +61,5 @@ def _global(
     if known is None:
         inner = rewrite(after, lambda x, y: value if x is own else y) if own is not None else after
         assert isinstance(inner, Function)
-        lifted[v] = Function(captured, inner, before.checked_type, (), {"Closure": 1}) if captured else inner  # type: ignore[arg-type]  # a mapping becomes DictAttrs
+        lifted[v] = Function(captured, inner, before.checked_type, (), DictAttrs({"Closure": 1})) if captured else inner
     return value

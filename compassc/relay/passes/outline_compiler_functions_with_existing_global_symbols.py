@@ -26,8 +26,10 @@ def run(module: IRModule, compiler_filter: str = "") -> IRModule:
         return found.setdefault(name, (GlobalVar(name), f))[0]
 
     def is_meant(e: Expr) -> bool:
-        compiler = e.attrs.get("Compiler") if isinstance(e, Function) else None
-        return bool(compiler and compiler_filter in ("", compiler) and e.attrs.get("global_symbol"))  # type: ignore[attr-defined]  # a Function
+        if not isinstance(e, Function):
+            return False
+        compiler = e.attrs.get("Compiler")
+        return bool(compiler and compiler_filter in ("", compiler) and e.attrs.get("global_symbol"))
 
     def of(f: BaseFunc) -> BaseFunc:
         if not isinstance(f, Function) or is_meant(f):

@@ -16,7 +16,7 @@ from compassc.ir.dtypes import dtype as data_type
 from compassc.relay.attributes import Attrs
 from compassc.relay.builders import call
 from compassc.relay.expr import Call, Constant, Expr, Tuple, TupleGetItem
-from compassc.relay.operators import OPERATORS
+from compassc.relay.operators import OPERATORS, op_name
 from compassc.relay.ops.convolution import both_ends
 from compassc.relay.ops.fixed_point import on_axis, quantized
 from compassc.relay.ops.quantised import UNARY
@@ -90,7 +90,7 @@ def _kept(e: Call, types: TypeMap) -> Found:
     """Numbers that are moved or chosen mean what they did."""
     t = types.tensor(e.args[0])
     _require(t.is_scalar, "there is a scale for each channel")
-    return call(e.op.name, *e.args, **dict(e.attrs or {})), t  # type: ignore[attr-defined]  # the callee is an Op
+    return call(op_name(e), *e.args, **dict(e.attrs or {})), t
 
 
 def _split(e: Call, types: TypeMap) -> Found:
@@ -290,7 +290,7 @@ def _avg_pool2d(e: Call, types: TypeMap) -> Found:
 def _whole_mean(e: Call, types: TypeMap) -> Found:
     out = _result(e, types)
     x = requantize(e.args[0], types.tensor(e.args[0]), out, "int32")
-    return call(e.op.name, x, **_attrs(e)), TensorAffineType(out.scale, out.zero_point, "int32")  # type: ignore[attr-defined]  # the callee is an Op
+    return call(op_name(e), x, **_attrs(e)), TensorAffineType(out.scale, out.zero_point, "int32")
 
 
 RULES: dict[str, Rule] = {

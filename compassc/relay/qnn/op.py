@@ -19,7 +19,8 @@ _BUILDERS = Builders("qnn")
 def __getattr__(name: str) -> Callable[..., Any]:
     if name.startswith("__"):
         raise AttributeError(name)
-    return getattr(_BUILDERS, name)  # type: ignore[no-any-return]  # a builder
+    found: Callable[..., Any] = getattr(_BUILDERS, name)
+    return found
 
 
 def __dir__() -> list[str]:

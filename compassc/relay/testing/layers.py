@@ -62,7 +62,8 @@ def batch_norm_infer(
     NAME_moving_var."""
     given = zip((gamma, beta, moving_mean, moving_var), ("gamma", "beta", "moving_mean", "moving_var"))
     found = build("nn.batch_norm", data, *(_weight(v, name, what) for v, what in given), **options)
-    return found[0]  # type: ignore[no-any-return]  # a field of the call
+    made: TupleGetItem = found[0]
+    return made
 
 
 def bias_add(data: Expr, *, name: str, axis: int = 1) -> Expr:

@@ -165,7 +165,9 @@ class Lexer:
         if kind == "match" or (kind == "name" and text in KEYWORDS):
             return Token(Kind.KEYWORD, text, start, stop)
         if kind == "meta":
-            key, index = _META.fullmatch(text).groups()  # type: ignore[union-attr]  # the token has that form
+            reference = _META.fullmatch(text)
+            assert reference is not None, "the token has that form"
+            key, index = reference.groups()
             return Token(Kind.META, (key, int(index) if len(index) < _DIGITS else -1), start, stop)
         if kind == "graph":
             return Token(Kind.GRAPH, text[1:].lstrip("0") or "0", start, stop)

@@ -275,7 +275,7 @@ class Reader(TypeReader):
         yield from ()
         token = self.take()
         assert isinstance(token.value, Number)
-        return Constant(token.value.array(), self.span(token))  # type: ignore[arg-type]  # which makes a tensor of it
+        return Constant(NDArray(token.value.array()), self.span(token))
 
     def _local(self) -> Steps[Expr]:
         yield from ()

@@ -30,7 +30,9 @@ class Array(NamedTuple):
 
     @property
     def element_bytes(self) -> int:
-        kind, lanes = _DTYPE.fullmatch(self.dtype).groups()  # type: ignore[union-attr]
+        match = _DTYPE.fullmatch(self.dtype)
+        assert match is not None, self.dtype
+        kind, lanes = match.groups()
         return BY_NAME[kind].size * int(lanes or 1)
 
 

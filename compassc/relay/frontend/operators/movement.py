@@ -116,7 +116,11 @@ def cut(
     cuts = {x.axis(a): limit for a, limit in zip(along, limits, strict=True)}
     if any(not isinstance(v, int) for begin, end, _ in limits for v in (begin, end)):
         return _computed_cut(b, x, cuts)
-    known = {a: _limits(x.shape[a], int(begin), int(end), step) for a, (begin, end, step) in cuts.items()}  # type: ignore[arg-type]  # all are known
+    known = {
+        a: _limits(x.shape[a], begin, end, step)
+        for a, (begin, end, step) in cuts.items()
+        if isinstance(begin, int) and isinstance(end, int)
+    }
     begin, end, step = (list(v) for v in zip(*known.values(), strict=True)) if known else ([], [], [])
     return b.call("strided_slice", x, begin=begin, end=end, strides=step, axes=list(known)) if known else x
 
@@ -173,7 +177,7 @@ def pad(
             raise Refused(f"its widths are only known at run time, and its mode is {mode}")
         table = b.reshape(b.vector(flat), [x.rank, 2])
         return b.call("nn.pad", x, pad_width=table, pad_value=fill, pad_mode=mode)
-    known = [(int(before), int(after)) for before, after in around]  # type: ignore[arg-type]  # all are known
+    known = [(low, high) for low, high in around if isinstance(low, int) and isinstance(high, int)]
     if mode == "wrap":
         return _wrapped(b, x, known)
     if mode not in MODES:
