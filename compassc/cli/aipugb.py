@@ -16,6 +16,8 @@ from compass_core import files, switches, targets
 from compassc.cli import errors, options
 from compassc.cli.console import Console
 from compassc.cli.outputs import hand_over, place
+from compassc.gbuilder.build import GraphOptions, build_model
+from compassc.gbuilder.graph_json import FILE
 
 _AT_RUN = "any program is profiled when it is run: compass-run --profile"
 WITHOUT_EFFECT = {
@@ -53,8 +55,6 @@ NO_INPUT_REUSE, NO_OUTPUT_REUSE = 1, 2
 @click.pass_obj
 def command(console: Console, graph: Path, weights: Path | None, target: str, output: Path, **given: Any) -> None:
     """Build a Compass IR graph into aipu.bin."""
-    from compassc.gbuilder.build import GraphOptions, build_model
-    from compassc.gbuilder.graph_json import FILE
 
     for name, why in WITHOUT_EFFECT.items():
         if given[name] and given["debug"]:

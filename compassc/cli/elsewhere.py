@@ -10,7 +10,9 @@ from compassc import dsl, targets
 from compassc.cli import options
 from compassc.cli.console import Console
 from compassc.cli.outputs import STDIO, hand_over, is_apart
+from compassc.ir import print_module
 from compassc.targets import Target, kinds, nvrtc
+from compassc.te import TEKernel
 
 _SOURCES = {"c": ".c", "cuda": ".cu"}
 """The suffix of a module's text, by its format."""
@@ -29,8 +31,6 @@ def run_elsewhere(
 ) -> None:
     """From a Python file to what a stage (`lower`, `codegen` or the last one) makes for a target; the files of the others
     go to STEM.compass. UsageError for kernels of the NPU's language and for other stages."""
-    from compassc.ir import print_module
-    from compassc.te import TEKernel
 
     console.inputs.append(source)
     kernel = dsl.load_kernels(source, options.module()).entry(options.entry(entry))

@@ -14,13 +14,14 @@ from compassc.cli.console import Console, artifact
 from compassc.cli.models import built_model
 from compassc.cli.quantizing import pictures_of
 from compassc.cli.remote import asked_session
+from compassc.evaluation.evaluating import check, evaluate
+from compassc.evaluation.metrics import metric_named
+from compassc.evaluation.page import page
+from compassc.evaluation.table import text
 
 
 def run(console: Console, source: Path, given: dict[str, Any]) -> None:
     """Builds what is not built yet, evaluates it, prints tables or JSON, and writes the page."""
-    from compassc.evaluation.evaluating import check, evaluate
-    from compassc.evaluation.metrics import metric_named
-    from compassc.evaluation.table import text
 
     metric = metric_named(given["metric"])
     console.inputs.append(source)
@@ -42,8 +43,6 @@ def run(console: Console, source: Path, given: dict[str, Any]) -> None:
     console.clear_progress()
     artifact(json.dumps(found.as_data(), indent=1) + "\n" if given["as_json"] else text(found, given["top"]) + "\n")
     if given["html"] is not None:
-        from compassc.evaluation.page import page
-
         files.write(given["html"], page(found))
         console.made(given["html"])
     check(found)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from compass_core import files, targets
+from compass_core import aipubin, files, targets
+from compass_core.elf import link
 from compass_core.elf.hostcode import ENTRY_PREFIX, HostCodeError, parse_text_blob
 from compass_core.errors import CompassError, Span
 from compass_core.hostcc import host
@@ -17,6 +18,7 @@ from compassc.cli.tables import Table
 from compassc.driver.files import read_graph
 from compassc.driver.interface import read_interface
 from compassc.driver.stages import read_kernel
+from compassc.toolchain.unit import find_kernels, read_line_map
 
 PLUGIN_NOTE = "compassc_kernel"
 """The attribute of a plugin that holds the parameters of its kernel."""
@@ -85,7 +87,6 @@ def _folder(path: Path) -> list[Table]:
 
 
 def _aipu_bin(path: Path) -> list[Table]:
-    from compass_core import aipubin
 
     try:
         content = aipubin.read(files.read(path))
@@ -140,7 +141,6 @@ def _legalised(path: Path) -> list[Table]:
 
 def _c_text(path: Path) -> list[Table]:
     """Compass OpenCL C: its kernels, and how many lines lead back to Python."""
-    from compassc.toolchain.unit import find_kernels, read_line_map
 
     text = files.read_text(path)
     line_map = read_line_map(path.with_name(path.name + ".map"))
@@ -157,7 +157,6 @@ def _c_text(path: Path) -> list[Table]:
 
 
 def _line_map(path: Path) -> list[Table]:
-    from compassc.toolchain.unit import read_line_map
 
     places = enumerate(read_line_map(path).places, 1)
     rows = [(line, f"{place[0]}:{place[1]}" if place else "") for line, place in places]
@@ -237,7 +236,6 @@ def _ends(record: Any) -> Table:
 
 def _object(path: Path) -> list[Table]:
     """A host object: what it was compiled for, its sections and entry points."""
-    from compass_core.elf import link
 
     data = files.read(path)
     try:

@@ -18,13 +18,20 @@ from compassc.cluster import open_cluster
 from compassc.graph.files import is_graph
 from compassc.importers import is_model
 from compassc.tuning.history import database_file
+from compassc.tuning.measure import MeasureOptions
+from compassc.tuning.places import Place
 from compassc.tuning.records import candidate_text
+from compassc.tuning.report import report_of
+from compassc.tuning.report_page import page
+from compassc.tuning.search import STRATEGIES
+from compassc.tuning.tasks import tasks_of_file
+from compassc.tuning.tune import TuneOptions, check, tune
+from compassc.tuning.workers import ClusterWorkers
 
 if TYPE_CHECKING:
-    from compassc.tuning.places import Place
     from compassc.tuning.records import Record
     from compassc.tuning.task import Task
-    from compassc.tuning.tune import Listener, Search, TuneOptions
+    from compassc.tuning.tune import Listener, Search
 
 _BEST = 5
 """Candidates that are listed."""
@@ -34,9 +41,6 @@ _STRATEGIES = ("model", "random")
 
 def run(console: Console, source: Path, given: dict[str, Any]) -> None:
     """Searches for each task of a file, shows how it goes, and prints tables or JSON."""
-    from compassc.tuning.tasks import tasks_of_file
-    from compassc.tuning.tune import check, tune
-    from compassc.tuning.workers import ClusterWorkers
 
     console.inputs.append(source)
     if is_model(source) or is_graph(source):
@@ -68,8 +72,6 @@ def run(console: Console, source: Path, given: dict[str, Any]) -> None:
 
 def pages(console: Console, path: Path | None, searches: Sequence[Search]) -> None:
     """A page for each search: the second one's file has a 2 in its name, and so on."""
-    from compassc.tuning.report import report_of
-    from compassc.tuning.report_page import page
 
     for number, search in enumerate(searches if path is not None else (), 1):
         assert path is not None
@@ -79,9 +81,6 @@ def pages(console: Console, path: Path | None, searches: Sequence[Search]) -> No
 
 
 def search_options(given: dict[str, Any]) -> TuneOptions:
-    from compassc.tuning.measure import MeasureOptions
-    from compassc.tuning.search import STRATEGIES
-    from compassc.tuning.tune import TuneOptions
 
     strategy = given["strategy"] or next(name for name in _STRATEGIES if name in STRATEGIES)
     measuring = MeasureOptions(metric=given["metric"], timeout=given["timeout"], place=place_of(given))
@@ -91,7 +90,6 @@ def search_options(given: dict[str, Any]) -> TuneOptions:
 
 def place_of(given: dict[str, Any]) -> Place | None:
     """The servers that measure, where there are such. UsageError where the options do not go together."""
-    from compassc.tuning.places import Place
 
     tracker, key = given["tracker"], given["key"]
     if tracker is None and not key:

@@ -17,19 +17,18 @@ from compassc.cli.tuning import number_text, pages, progress_line, search_option
 from compassc.cluster import open_cluster
 from compassc.driver.build import STAGE_FOLDER_SUFFIX
 from compassc.models.build import ModelRequest, run_model_build
+from compassc.models.model import Model
+from compassc.tuning.networks import tune_model
 from compassc.tuning.records import candidate_text
+from compassc.tuning.workers import ClusterWorkers
 
 if TYPE_CHECKING:
-    from compassc.models.model import Model
     from compassc.tuning.networks import NetworkResult, NetworkTask
     from compassc.tuning.tune import Search
 
 
 def run_model(console: Console, source: Path, given: dict[str, Any]) -> None:
     """Tunes the kernels of a model's layers, and prints the cycles of its launches before and after."""
-    from compassc.models.model import Model
-    from compassc.tuning.networks import tune_model
-    from compassc.tuning.workers import ClusterWorkers
 
     wanted, store = search_options(given), store_of(given["output"])
     target = targets.load(given["target"] or switches.TARGET.get()).name

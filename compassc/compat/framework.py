@@ -8,17 +8,22 @@ from typing import Any
 
 from compass_core import VERSION, switches
 from compass_core.errors import CompassError, UsageError
+from compass_runtime import device
 from compass_runtime.host_module import num_threads as processors
 
-from .. import relay
+from .. import relay, targets
 from ..dsl.script import tec_range
 from ..ir import IRModule as Module
 from ..ir import PrimFunc
 from ..ir.stmts import as_kernels
 from ..language.dispatch import LOCAL
 from ..language.specs import LoopSpec
+from ..pass_manager.context import lowered as with_passes
 from ..settings.options import canonical_target
 from ..targets import Target
+from ..te import Schedule
+from ..te import lower as lowered
+from ..te.machine import Machine
 
 __version__ = VERSION
 _TEC_THREAD = "threadIdx.x"
@@ -89,10 +94,6 @@ def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, sim
     """The kernel of a schedule with the parameters `args` for the current target, a function or a module. Where no
     output is among the arguments, all are parameters after them. `binds`: buffers of tensors. `simple_mode`: plain loops, to be read.
     Without a current target they are plain loops for any; a build lowers them for its own."""
-    from ..pass_manager.context import lowered as with_passes
-    from ..te import Schedule
-    from ..te import lower as lowered
-    from ..te.machine import Machine
 
     inp = as_kernels(inp)
     if isinstance(inp, Schedule):
@@ -149,10 +150,6 @@ def build(
 ) -> Any:
     """The module of a schedule, a function or a module of functions for a target: the current one, or else this machine, unless
     the environment chooses an NPU. `target_host` changes nothing: what calls a kernel is this process."""
-    from .. import targets
-    from ..pass_manager.context import lowered as with_passes
-    from ..te import Schedule
-    from ..te import lower as lowered
 
     _refuse(runtime=runtime)
     inputs = as_kernels(inputs)
@@ -191,7 +188,6 @@ def build_functions(mod: object, target: object = None, pipeline: str = "default
 
 def _of_kind(kind: str) -> Any:
     def make(index: int = 0) -> Any:
-        from compass_runtime import device
 
         return device(kind, index)
 
@@ -218,7 +214,6 @@ def likely(condition: object) -> Any:
 
 def enabled(target: str) -> bool:
     """Whether there is something to run what is built for a target: for `cuda` a device."""
-    from compass_runtime import device
 
     try:
         made = Target(target)

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from compass_core import VERSION, switches, targets
 from compass_core.errors import CompassError, UsageError
 from compass_core.hostcc.command import DEBUG_FLAGS
+from compass_runtime.codegens import PREFIX, register_code_generator
+from compass_runtime.packed import get_global_func
 
 from .. import services
 from ..driver.build import Build, Request, new_build, run_stage
@@ -287,8 +289,6 @@ def build_module(module: IRModule, target: object) -> Module:
 
 def register_generator() -> None:
     """Makes `build_module` the generator of its kind, unless there is one."""
-    from compass_runtime.codegens import PREFIX, register_code_generator
-    from compass_runtime.packed import get_global_func
 
     if get_global_func(PREFIX + "compass", allow_missing=True) is None:
         register_code_generator("compass", build_module)

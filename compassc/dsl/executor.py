@@ -14,6 +14,7 @@ from compass_core.errors import ArgumentError, CompassError, UsageError, render
 from compass_core.errors.rendering import for_stream
 from compass_core.vendor import wrong_argument_count
 from compass_runtime.profile.options import ProfileOptions
+from compass_runtime.rpc import Session
 from compass_runtime.timing import Plan, measure
 
 from ..settings.options import ControlOptions, control_options, dumps_tensors
@@ -109,7 +110,6 @@ class Executor:
 
     @rpc_sess.setter
     def rpc_sess(self, session: rpc.Session | None) -> None:
-        from compass_runtime.rpc import Session
 
         if session is not None and not isinstance(session, Session):
             raise ArgumentError(

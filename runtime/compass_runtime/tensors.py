@@ -19,6 +19,7 @@ from compass_core.errors import CompassError
 from compass_core.reading import arrays
 from compass_runtime.compare import Measure, compare, measure
 from compass_runtime.job import Job
+from compass_runtime.program import numpy_dtype
 from compass_runtime.quantisation import NOT_QUANTISED, Quantisation
 
 if TYPE_CHECKING:
@@ -178,7 +179,5 @@ def _known(place: Path) -> Iterator[tuple[str, Callable[[], Array]]]:
 def _floats(array: Array) -> Array:
     """`.npy` has no name for bfloat16: two bytes of unknown type."""
     if array.dtype.kind == "V" and array.dtype.itemsize == 2:
-        from compass_runtime.program import numpy_dtype
-
         return array.view(numpy_dtype("bfloat16"))
     return array

@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from compass_core.elf.hostcode import make_text_blob
 from compass_core.elf.link import Part, link
@@ -16,9 +15,7 @@ from compass_core.hostcc.foreign import compile_source
 from compass_core.hostcc.sources import Source, read_sources
 from compass_core.progress import told
 from compass_core.reading.limits import COMPILE_ALL_SECONDS
-
-if TYPE_CHECKING:
-    from compass_runtime.program import Program
+from compass_runtime.program import Program
 
 
 def variant(
@@ -43,7 +40,6 @@ def variant(
 
 def with_object(program: Program, elf: bytes) -> Program:
     """The same program with another object for this host, which has the same entries."""
-    from compass_runtime.program import Program
 
     code = program.code
     symbols = [symbol for symbol, _ in code.entries]

@@ -9,6 +9,7 @@ from compass_core import files
 from compass_core.aiff import GENERATIONS
 from compass_core.aiff.registers import ACTIVATION, CONTROL, PARAMETER, Field, Generation, Register, Unit, units_of
 from compass_core.aiff.rules import ASSUMPTIONS, MODELLED, Group, Rule, groups
+from compass_sim.engine import source_folder
 
 FIELDS = """
 TWIN_DISABLED_0 mtp twin_ctrl.mtp_0_disen
@@ -227,7 +228,6 @@ def _header(name: str, lines: list[str]) -> str:
 
 def main() -> int:
     """Writes the headers beside the engine's other sources."""
-    from compass_sim.engine import source_folder
 
     for name, text in headers().items():
         files.write(source_folder() / name, text)

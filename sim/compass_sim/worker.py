@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, final
 from compass_core import switches
 from compass_core.aiff.rules import assumption_bits
 from compass_sim import memory_map
+from compass_sim.engine import engine_path
 from compass_sim.faults import (
     STATES,
     FaultKind,
@@ -126,7 +127,6 @@ class Worker:
         `checks`: runs kernels that were compiled for checks, one TEC at a time; what is checked and what is found lies
         in `memory` from ENGINE_LOW on (sim/engine/check_area.h).
         """
-        from compass_sim.engine import engine_path
 
         self.target = target
         self._debug = debug

@@ -9,6 +9,7 @@ import click
 
 from compass_runtime.rpc import connect_tracker
 from compass_runtime.rpc.access import parse_address
+from compass_runtime.rpc.tracker_session import text_of
 from compassc.cli import options, remote
 from compassc.cli.console import Console, artifact
 
@@ -26,8 +27,6 @@ def command(
 ) -> None:
     """Show the servers that a tracker knows, and who waits."""
     import json
-
-    from compass_runtime.rpc.tracker_session import text_of
 
     host = host or os.environ.get("TVM_TRACKER_HOST", "127.0.0.1")
     host, number = parse_address(f"{host}:{port or os.environ.get('TVM_TRACKER_PORT', '9190')}")

@@ -14,9 +14,11 @@ from compass_core.reading import arrays
 from compassc.compat.compass_flow.config import CODE, CompassConfig, CompassFunctionConfig
 from compassc.compat.compass_flow.deployable import Deployable
 from compassc.compat.compass_flow.pruning import worth
+from compassc.graph import GraphBuilder
 from compassc.pass_manager import pipeline_names
 from compassc.pass_manager.context import PassContext, Sequential
 from compassc.quantizer import vendor
+from compassc.relay import frontend
 from compassc.relay.backend.build import bind_main, build, partitioned, placed
 from compassc.relay.backend.calibration import Observed, observe, quantize_regions
 from compassc.relay.backend.placement import SETTING, numbered_calls
@@ -66,7 +68,6 @@ class Compass:
 
     def parse(self, update_params: Mapping[str, Any] | None = None) -> None:
         """Read the model that [Parser] names. `update_params`: arrays for parameters of `main`, which become constants."""
-        from compassc.relay import frontend
 
         kind = self.config.parser["model_type"].lower()
         path = Path(vendor.required(self.config.parsed, "parser", "input_model") and self.config.parser["input_model"])
@@ -224,7 +225,6 @@ class Compass:
 
     def _inputs(self) -> Graph:
         """A graph with the inputs of `main` alone, which says what samples are to look like."""
-        from compassc.graph import GraphBuilder
 
         g = GraphBuilder(MAIN)
         made = []

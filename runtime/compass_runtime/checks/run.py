@@ -16,6 +16,7 @@ from compass_runtime.checks.diagnostics import OUT_OF_BOUNDS, Diagnostics
 from compass_runtime.checks.modes import Modes
 from compass_runtime.checks.overflow import overflows
 from compass_runtime.job import Buffer, Job
+from compass_sim.worker import host_memory_limit
 
 if TYPE_CHECKING:
     from compass_runtime.program import Program
@@ -68,7 +69,6 @@ class Outcome:
 
 def _check_room(buffers: Sequence[Buffer], modes: Modes, several: bool) -> None:
     """CompassError when the host has not the memory in which a run takes notes of each byte of the buffers."""
-    from compass_sim.worker import host_memory_limit
 
     need = sum(buffer.nbytes for buffer in buffers) * ((1 + several) * _RACE_BYTES if Modes.RACE in modes else 1)
     if 0 < host_memory_limit() < need:

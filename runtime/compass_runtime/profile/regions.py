@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from compass_runtime.profile.costs import op_classes
+
 if TYPE_CHECKING:
     from compass_runtime.profile.costs import CostModel
 
@@ -84,7 +86,6 @@ class _Slots:
 
     def take(self, kind: str, interval: int, earliest: int) -> int:
         """Takes a unit for `interval` cycles from the first cycle on that is possible; gives that cycle."""
-        from compass_runtime.profile.costs import op_classes
 
         units = self._busy[op_classes()[kind].unit]
         start = earliest

@@ -9,6 +9,7 @@ from compass_core.errors import CompassError
 from compass_runtime.rpc.access import Credentials, Token
 from compass_runtime.rpc.channel import Channel
 from compass_runtime.rpc.errors import RPCError, lost
+from compass_runtime.rpc.session import opened
 from compass_runtime.rpc.wire import Kind
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ def hop(wanted: object, offer: Offer, token: Token, seconds: float, client: Chan
             code="rpc-right",
             help=f"whoever runs the server can add the right '{RIGHT}' to the token",
         )
-    from compass_runtime.rpc.session import opened
 
     about = {"key": key, "session_timeout": seconds}
     shown = Credentials(ca=offer.ca, token=token)  # the client's own: by another one he would get the rights of that

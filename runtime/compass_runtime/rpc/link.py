@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from compass_core.errors import CompassError
 from compass_runtime.rpc.access import Credentials
 from compass_runtime.rpc.errors import RPCError
+from compass_runtime.rpc.session import opened
 from compass_runtime.rpc.wire import Kind
 
 if TYPE_CHECKING:
@@ -67,7 +68,6 @@ class TrackerLink:
         self._channel.send(Kind.CALL, self._calls, {"f": name, "v": args})
 
     def _connect(self, now: float, selector: selectors.BaseSelector) -> None:
-        from compass_runtime.rpc.session import opened
 
         assert self._offer.tracker is not None
         self._next_try = now + _RETRY_SECONDS

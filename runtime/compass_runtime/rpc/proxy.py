@@ -24,6 +24,7 @@ from compass_runtime.rpc.errors import RPCError
 from compass_runtime.rpc.events import Connection, EventServer
 from compass_runtime.rpc.limits import of_the_busiest
 from compass_runtime.rpc.link import CLAIM_SECONDS
+from compass_runtime.rpc.session import opened
 from compass_runtime.rpc.wire import Kind
 
 if TYPE_CHECKING:
@@ -177,7 +178,6 @@ class Proxy(EventServer):
         self._put(end, plain)
 
     def _tracked(self, key: str) -> Channel:
-        from compass_runtime.rpc.session import opened
 
         assert self._tracker is not None
         about = {"key": f"server:{key}", "port": self.port, "announced": None}

@@ -11,6 +11,7 @@ from compass_core.errors import CompassError
 from compass_runtime.rpc.access import Credentials
 from compass_runtime.rpc.channel import Channel
 from compass_runtime.rpc.errors import RPCError
+from compass_runtime.rpc.session import opened
 
 if TYPE_CHECKING:
     from compass_runtime.rpc.server import Offer
@@ -55,7 +56,6 @@ class ProxyLink:
                 selector.register(channel.sock, selectors.EVENT_READ, lambda it=channel: self._arrived(it, selector))
 
     def _connected(self) -> Channel:
-        from compass_runtime.rpc.session import opened
 
         credentials = Credentials(self._offer.token_file, self._offer.ca)
         about = {"key": f"server:{self._offer.key}"}
