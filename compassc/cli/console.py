@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from compass_core import progress
 from compass_core.errors import CompassError
 from compass_core.errors.boundary import complain
-from compass_core.errors.rendering import as_asked, color_asked, for_stream, format_asked, traceback_asked, visible
+from compass_core.errors.rendering import as_asked, for_stream, format_asked, traceback_asked, visible
 
 if TYPE_CHECKING:
     from compassc.driver import StageRecord
@@ -30,10 +30,6 @@ class Console:
     inputs: list[Path] = field(default_factory=list)
     folder: Path | None = None
     _progress_shown: bool = False
-
-    def use_color(self) -> bool:
-        """Whether stderr gets colours, as `--color` and COMPASS_COLOR say."""
-        return color_asked(self.color)
 
     def format(self) -> str:
         """How errors are written: `text` or `json`."""

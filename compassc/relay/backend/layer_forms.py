@@ -22,6 +22,7 @@ from compassc.importers.onnx.names import SAME, SAME_REDUCTIONS
 from compassc.importers.onnx.operators.activations import clipped
 from compassc.importers.onnx.operators.elementwise import unary
 from compassc.importers.values import Refused, Value
+from compassc.relay.attributes import Attrs
 from compassc.relay.ops.convolution import SPACE, both_ends, several
 from compassc.relay.ops.reduction import reduced_axes
 from compassc.relay.ops.relations import axes_of, axis_of
@@ -137,13 +138,13 @@ def ordered(b: Layers, x: Value, layout: str, wanted: str) -> Value:
     return b.transpose(x, [layout.index(axis) for axis in wanted])
 
 
-def window(a: Any, rank: int) -> dict[str, Any]:
+def window(a: Attrs, rank: int) -> dict[str, Any]:
     """Strides, dilations and pads as ONNX calls them."""
     strides, dilations = several(a.strides, rank), several(a.dilation, rank)
     return {"strides": strides, "dilations": dilations, "pads": both_ends(a.padding, rank)}
 
 
-def _convolution(rank: int, transposed: bool, b: Layers, a: Any, t: TensorType, x: Value, w: Value) -> Value:
+def _convolution(rank: int, transposed: bool, b: Layers, a: Attrs, t: TensorType, x: Value, w: Value) -> Value:
     plain, kernel = "NC" + SPACE[rank], ("IO" if transposed else "OI") + SPACE[rank]
     more = {"output_padding": several(a.output_padding, rank)} if transposed else {}
     made = b.onnx(
@@ -231,23 +232,23 @@ def lrn(b: Layers, a: Any, t: TensorType, x: Value) -> Any:
 
 
 @form("reshape", "squeeze", "expand_dims", "nn.batch_flatten")
-def reshape(b: Layers, a: Any, t: TensorType, x: Value) -> Value:
+def reshape(b: Layers, a: Attrs, t: TensorType, x: Value) -> Value:
     return b.reshape(x, t.concrete_shape)
 
 
 @form("transpose")
-def transpose(b: Layers, a: Any, t: TensorType, x: Value) -> Value:
+def transpose(b: Layers, a: Attrs, t: TensorType, x: Value) -> Value:
     axes = reversed(range(x.rank)) if not a.axes else axes_of(a.axes, x.rank)
     return b.transpose(x, list(axes))
 
 
 @form("concatenate")
-def concatenate(b: Layers, a: Any, t: TensorType, xs: list[Value]) -> Any:
+def concatenate(b: Layers, a: Attrs, t: TensorType, xs: list[Value]) -> Any:
     return b.onnx("Concat", *xs, axis=a.axis)
 
 
 @form("split")
-def split_(b: Layers, a: Any, t: Any, x: Value) -> list[Value]:
+def split_(b: Layers, a: Attrs, t: Any, x: Value) -> list[Value]:
     axis = axis_of(a.axis, x.rank)
     return b.split(x, axis, [f.concrete_shape[axis] for f in t.fields])
 

@@ -121,9 +121,6 @@ class Typing:
             raise error(e, f"a {type(e).__name__} has no type")
         return _known(leaf(self, e))
 
-    def _known_type(self, e: Expr) -> Type:
-        return self.solver.unifier.find(self.types[e])
-
     # ------------------------------------------------------------------------------------------------------------- leaves
 
     def variable(self, e: Var) -> Type:

@@ -20,7 +20,7 @@ from compassc.operators.convolution import (
 )
 from compassc.operators.declare import sample
 from compassc.relay import layouts
-from compassc.relay.attributes import Record
+from compassc.relay.attributes import Attrs, Record
 from compassc.relay.builders import BUILDERS, builder, call
 from compassc.relay.expr import Expr
 from compassc.relay.ops.declare import ANCHOR, VOID, declare, record
@@ -60,7 +60,7 @@ def exact(x: Any) -> Any:
 # --------------------------------------------------------------------------------------------------------------- type rules
 
 
-def _layouts(a: Any, rank: int, weights: str) -> tuple[str, str, str]:
+def _layouts(a: Attrs, rank: int, weights: str) -> tuple[str, str, str]:
     """The layouts that data and kernel are brought to; those of the call must be convertible to them."""
     data, kernel = "NC" + SPACE[rank], ("G" if "G" in a.kernel_layout else "") + weights + SPACE[rank]
     out = a.out_layout or a.data_layout
@@ -78,13 +78,13 @@ def _in_order(t: TensorType, source: str, to: str, what: str) -> list[Dim]:
     return layouts.converted(t.shape, source, to)
 
 
-def _weight(a: Any, data: TensorType, weight: Type, shape: Sequence[Dim], layout: str) -> Related:
+def _weight(a: Attrs, data: TensorType, weight: Type, shape: Sequence[Dim], layout: str) -> Related:
     """That the weight has a shape, given in a plain layout."""
     kind = weight.dtype if isinstance(weight, TensorType) else data.dtype
     return Related(None, {1: TensorType(layouts.converted(shape, layout, a.kernel_layout), kind)})
 
 
-def _agree(a: Any, weight: TensorType, channels: Dim, window: Sequence[Dim]) -> None:
+def _agree(a: Attrs, weight: TensorType, channels: Dim, window: Sequence[Dim]) -> None:
     if a.kernel_size is not None:
         sizes = several(a.kernel_size, len(window))
         require(not any(map(differ, sizes, window)), lambda: f"kernel_size {tuple(sizes)} does not match the weight {weight}")  # fmt: skip
@@ -92,7 +92,7 @@ def _agree(a: Any, weight: TensorType, channels: Dim, window: Sequence[Dim]) -> 
         require(not differ(a.channels, channels), lambda: f"channels {a.channels} do not match the weight {weight}")
 
 
-def _windows(d: Sequence[Dim], a: Any, window: Sequence[Dim]) -> list[Dim]:
+def _windows(d: Sequence[Dim], a: Attrs, window: Sequence[Dim]) -> list[Dim]:
     """The extents of a convolution's result."""
     rank = len(window)
     pads, strides, dilation = both_ends(a.padding, rank), several(a.strides, rank), several(a.dilation, rank)
@@ -109,7 +109,7 @@ def _windows(d: Sequence[Dim], a: Any, window: Sequence[Dim]) -> list[Dim]:
 def conv_rule(rank: int) -> Any:
     """The type rule of convolutions of so many dimensions."""
 
-    def rule(a: Any, data: TensorType, weight: Type) -> Related | None:
+    def rule(a: Attrs, data: TensorType, weight: Type) -> Related | None:
         plain, kernel, out = _layouts(a, rank, "OI")
         n, c, *space = _in_order(data, a.data_layout, plain, "data")
         typed = isinstance(weight, TensorType)
@@ -147,7 +147,7 @@ def conv_rule(rank: int) -> Any:
     return rule
 
 
-def _depthwise(a: Any, channels: Dim, kernel: Sequence[Dim]) -> bool:
+def _depthwise(a: Attrs, channels: Dim, kernel: Sequence[Dim]) -> bool:
     """Whether each channel has its own windows: a kernel of one group for each channel."""
     return bool(a.groups > 1 and a.groups == channels and kernel[0] == a.groups)
 
@@ -155,7 +155,7 @@ def _depthwise(a: Any, channels: Dim, kernel: Sequence[Dim]) -> bool:
 def transposed_rule(rank: int) -> Any:
     """The type rule of transposed convolutions of so many dimensions."""
 
-    def rule(a: Any, data: TensorType, weight: Type) -> Related | None:
+    def rule(a: Attrs, data: TensorType, weight: Type) -> Related | None:
         plain, kernel, out = _layouts(a, rank, "IO")
         n, c, *space = _in_order(data, a.data_layout, plain, "data")
         inputs: dict[int, Type] = {}
@@ -185,7 +185,7 @@ def transposed_rule(rank: int) -> Any:
 # ------------------------------------------------------------------------------------------------------- what they compute
 
 
-def _plainly(call: Any, a: Any, x: Any, w: Any, rank: int, weights: str) -> tuple[Any, Any, str]:
+def _plainly(call: Any, a: Attrs, x: Any, w: Any, rank: int, weights: str) -> tuple[Any, Any, str]:
     """Data and kernel in plain layouts, a kernel of groups or of windows for each channel as one of all outputs."""
     plain, kernel, _ = _layouts(a, rank, weights)
     x = layouts.transform(call, x, extents(x), a.data_layout, plain)
@@ -198,14 +198,14 @@ def _plainly(call: Any, a: Any, x: Any, w: Any, rank: int, weights: str) -> tupl
     return x, w, plain
 
 
-def _window_options(a: Any, rank: int) -> tuple[Any, Any, Any]:
+def _window_options(a: Attrs, rank: int) -> tuple[Any, Any, Any]:
     return list(several(a.strides, rank)), list(both_ends(a.padding, rank)), list(several(a.dilation, rank))
 
 
 def conv_reference(rank: int) -> Any:
     """Convolutions of arrays: exact for whole numbers, in float64 for reals."""
 
-    def evaluate(a: Any, t: TensorType, x: Any, w: Any) -> Any:
+    def evaluate(a: Attrs, t: TensorType, x: Any, w: Any) -> Any:
         calls = References()
         x, w, plain = _plainly(calls, a, exact(x), exact(w), rank, "OI")
         made = convolved(x, w, *_window_options(a, rank), a.groups)
@@ -221,7 +221,7 @@ _DIRECT_DEPTHWISE = {("NCHW", "OIHW"): "depthwise_conv2d_nchw", ("NHWC", "HWOI")
 def conv_compute(rank: int) -> Any:
     """Convolutions as expressions: those that operators of tensors have, or in plain layouts."""
 
-    def express(a: Any, t: TensorType, x: Any, w: Any) -> Any:
+    def express(a: Attrs, t: TensorType, x: Any, w: Any) -> Any:
         pair = (a.data_layout, a.kernel_layout)
         strides, pads, dilation = _window_options(a, rank)
         kind = numeric(t)
@@ -250,7 +250,7 @@ def conv_compute(rank: int) -> Any:
 def transposed_reference(rank: int) -> Any:
     """Transposed convolutions of arrays."""
 
-    def evaluate(a: Any, t: TensorType, x: Any, w: Any) -> Any:
+    def evaluate(a: Attrs, t: TensorType, x: Any, w: Any) -> Any:
         calls = References()
         x, w, plain = _plainly(calls, a, exact(x), exact(w), rank, "IO")
         strides, pads, dilation = _window_options(a, rank)
@@ -263,7 +263,7 @@ def transposed_reference(rank: int) -> Any:
 def transposed_compute(rank: int) -> Any:
     """Transposed convolutions as expressions."""
 
-    def express(a: Any, t: TensorType, x: Any, w: Any) -> Any:
+    def express(a: Attrs, t: TensorType, x: Any, w: Any) -> Any:
         x, w, plain = _plainly(define, a, x, w, rank, "IO")
         strides, pads, dilation = _window_options(a, rank)
         more, tag = list(several(a.output_padding, rank)), f"conv{rank}d_transpose_{plain.lower()}"
@@ -348,7 +348,7 @@ for _name in ("nn.contrib_conv2d_NCHWc", "nn.contrib_depthwise_conv2d_NCHWc"):
 # ------------------------------------------------------------------------------------------- gradients, sampled elsewhere
 
 
-def _of_weight(a: Any, grad: TensorType, data: TensorType) -> Type:
+def _of_weight(a: Attrs, grad: TensorType, data: TensorType) -> Type:
     require(a.data_layout == "NCHW" and a.kernel_layout in ("OIHW", "HWIO"), lambda: f"the layouts are NCHW and OIHW, not {a.data_layout} and {a.kernel_layout}")  # fmt: skip
     require(a.kernel_size is not None, "kernel_size must be given")
     channels = grad.shape[1]
@@ -357,7 +357,7 @@ def _of_weight(a: Any, grad: TensorType, data: TensorType) -> Type:
     return shaped(data, shape, a.out_dtype or grad.dtype)
 
 
-def _weight_gradient(a: Any, t: Any, grad: Any, x: Any) -> Any:
+def _weight_gradient(a: Attrs, t: Any, grad: Any, x: Any) -> Any:
     strides, (top, left, bottom, right), dilation = _window_options(a, 2)
     x, grad = np.pad(exact(x), ((0, 0), (0, 0), (top, bottom), (left, right))), exact(grad)
     each, own = grad.shape[1] // a.groups, x.shape[1] // a.groups
@@ -390,7 +390,7 @@ def conv2d_backward_weight(
     return call("nn.conv2d_backward_weight", grad, data, **values)
 
 
-def _deformed(a: Any, data: TensorType, offset: Type, weight: Type) -> Related | None:
+def _deformed(a: Attrs, data: TensorType, offset: Type, weight: Type) -> Related | None:
     found = conv_rule(2)(a, data, weight)
     if found is None or not isinstance(found.result, TensorType):
         return None
@@ -418,7 +418,7 @@ def bilinear(x: Any, y: float, z: float) -> Any:
     return found
 
 
-def _deform(a: Any, t: TensorType, x: Any, offset: Any, w: Any) -> Any:
+def _deform(a: Attrs, t: TensorType, x: Any, offset: Any, w: Any) -> Any:
     calls = References()
     x, w, plain = _plainly(calls, a, exact(x), exact(w), 2, "OI")
     offset = layouts.transform(calls, offset, offset.shape, a.data_layout, plain)

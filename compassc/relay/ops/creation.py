@@ -11,7 +11,7 @@ import numpy as np
 from compassc import te
 from compassc.operators.declare import Whole, sample, sizes
 from compassc.operators.elementwise import mapped
-from compassc.relay.attributes import RECORDS
+from compassc.relay.attributes import RECORDS, Attrs
 from compassc.relay.builders import builder, call
 from compassc.relay.expr import Constant, Expr, Tuple, TupleWrapper, const
 from compassc.relay.ops.declare import ANCHOR, ELEMENTWISE, INJECTIVE, OPAQUE, VOID, declare, expression, record
@@ -33,12 +33,12 @@ def scalar(t: TensorType, what: str) -> TensorType:
 # ---------------------------------------------------------------------------------------------------------------- one value
 
 
-def _full(a: Any, value: TensorType) -> Type:
+def _full(a: Attrs, value: TensorType) -> Type:
     scalar(value, "fill_value")
     return TensorType(a.shape, a.dtype or value.dtype)
 
 
-def _full_value(a: Any, t: TensorType, value: Any) -> Any:
+def _full_value(a: Attrs, t: TensorType, value: Any) -> Any:
     return te.compute(list(t.concrete_shape), lambda *i: te.cast(value[()], t.dtype), name="T_full", tag="elemwise")
 
 
@@ -89,7 +89,7 @@ def count_of(start: float, stop: float, step: float) -> int:
     return max(math.ceil((stop - start) / step), 0)
 
 
-def _counted(a: Any, *ends: TensorType) -> Type:
+def _counted(a: Attrs, *ends: TensorType) -> Type:
     for name, t in zip(("start", "stop", "step"), ends):
         scalar(t, name)
         require(t.dtype == a.dtype, lambda: f"{name} must be of {a.dtype}, it is {t}")  # noqa: B023
@@ -101,12 +101,12 @@ def _counted(a: Any, *ends: TensorType) -> Type:
     return TensorType((length,), a.dtype)
 
 
-def _counting(a: Any, t: TensorType, start: Any, stop: Any, step: Any) -> Any:
+def _counting(a: Attrs, t: TensorType, start: Any, stop: Any, step: Any) -> Any:
     length = count_of(start.item(), stop.item(), step.item())
     return start + np.arange(length).astype(t.dtype) * step
 
 
-def _counting_value(a: Any, t: TensorType, start: Any, stop: Any, step: Any) -> Any:
+def _counting_value(a: Attrs, t: TensorType, start: Any, stop: Any, step: Any) -> Any:
     return te.compute(
         list(t.concrete_shape), lambda i: start[()] + te.cast(i, t.dtype) * step[()], name="T_arange", tag="injective"
     )
@@ -132,7 +132,7 @@ def arange(start: object, stop: object = None, step: object = None, dtype: str =
     return call("arange", *ends, start=ends[0], stop=ends[1], step=ends[2], dtype=dtype)
 
 
-def _grids(a: Any, given: TupleType) -> Type:
+def _grids(a: Attrs, given: TupleType) -> Type:
     fields = tensors(given, "meshgrid")
     require(a.indexing in ("ij", "xy"), lambda: f"indexing is 'ij' or 'xy', not '{a.indexing}'")
     one_dtype("meshgrid", *fields)
@@ -144,7 +144,7 @@ def _grids(a: Any, given: TupleType) -> Type:
     return TupleType([shaped(f, shape) for f in fields])
 
 
-def _grid_value(a: Any, t: TupleType, x: Sequence[Any]) -> Any:
+def _grid_value(a: Attrs, t: TupleType, x: Sequence[Any]) -> Any:
     def one(n: int, tensor: Any, shape: Sequence[int]) -> Any:
         at = 1 - n if a.indexing == "xy" and n < 2 and len(x) > 1 else n
         return te.compute(
@@ -179,7 +179,7 @@ def meshgrid(data: object, indexing: str = "ij") -> TupleWrapper:
 # ------------------------------------------------------------------------------------------------------- places as numbers
 
 
-def _hot(a: Any, indices: TensorType, on: TensorType, off: TensorType) -> Type:
+def _hot(a: Attrs, indices: TensorType, on: TensorType, off: TensorType) -> Type:
     scalar(on, "on_value")
     scalar(off, "off_value")
     require(isinstance(a.depth, int) and a.depth > 0, lambda: f"depth must be above 0, it is {a.depth}")
@@ -194,7 +194,7 @@ def hot(indices: Any, on: Any, off: Any, depth: int, axis: int, dtype: str) -> A
     return np.where(np.expand_dims(indices, at) == places, on.astype(dtype), off.astype(dtype))
 
 
-def _hot_value(a: Any, t: TensorType, indices: Any, on: Any, off: Any) -> Any:
+def _hot_value(a: Attrs, t: TensorType, indices: Any, on: Any, off: Any) -> Any:
     at = a.axis % len(t.shape)
 
     def element(*i: Any) -> Any:
@@ -231,7 +231,7 @@ def _triangle(a: object, x: TensorType, k: TensorType) -> Type:
     return x
 
 
-def _triangle_value(a: Any, t: TensorType, x: Any, k: Any) -> Any:
+def _triangle_value(a: Attrs, t: TensorType, x: Any, k: Any) -> Any:
     def element(*i: Any) -> Any:
         place = te.cast(i[-1] - i[-2], "int32") - te.cast(k[()], "int32")
         return te.Select(place >= 0 if a.upper else place <= 0, x[i], te.const(0, t.dtype))
@@ -252,7 +252,7 @@ def trilu(data: Expr, k: object, upper: bool = True) -> Expr:
     return call("trilu", data, k if isinstance(k, Expr) else const(k, "int32"), upper=upper)
 
 
-def _diagonals(a: Any, x: TensorType, diagonal: TensorType) -> Type:
+def _diagonals(a: Attrs, x: TensorType, diagonal: TensorType) -> Type:
     rank = len(x.shape)
     require(rank >= 2, lambda: f"the input needs two dimensions, it is {x}")
     require(
@@ -268,7 +268,7 @@ def _diagonals(a: Any, x: TensorType, diagonal: TensorType) -> Type:
     return x
 
 
-def _set_diagonals(a: Any, t: Any, x: Any, diagonal: Any) -> Any:
+def _set_diagonals(a: Attrs, t: Any, x: Any, diagonal: Any) -> Any:
     made = x.copy()
     rows, columns = x.shape[-2:]
     longest = diagonal.shape[-1]

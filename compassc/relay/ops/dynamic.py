@@ -9,7 +9,7 @@ import numpy as np
 
 from compassc.operators.calls import References
 from compassc.operators.declare import Whole, sample
-from compassc.relay.attributes import RECORDS, Record, record
+from compassc.relay.attributes import RECORDS, Attrs, Record, record
 from compassc.relay.ops.creation import hot, scalar
 from compassc.relay.ops.declare import ANCHOR, BROADCAST, ELEMENTWISE, INJECTIVE, OPAQUE, declare
 from compassc.relay.ops.indexing import whole
@@ -74,7 +74,7 @@ for _name, _value in (("zeros", 0), ("ones", 1)):
     )  # fmt: skip
 
 
-def _filled(a: Any, value: TensorType, shape: TensorType) -> Type:
+def _filled(a: Attrs, value: TensorType, shape: TensorType) -> Type:
     scalar(value, "fill_value")
     return TensorType(_open(_length(shape, "the shape")), a.dtype or value.dtype)
 
@@ -117,7 +117,7 @@ declare(
 # --------------------------------------------------------------------------------------------------------------- the others
 
 
-def _hot_rule(a: Any, indices: TensorType, on: TensorType, off: TensorType, depth: TensorType) -> Type:
+def _hot_rule(a: Attrs, indices: TensorType, on: TensorType, off: TensorType, depth: TensorType) -> Type:
     at = axis_of(a.axis, len(indices.shape) + 1)
     return shaped(indices, [*indices.shape[:at], Open(), *indices.shape[at:]], a.dtype)
 
@@ -133,7 +133,7 @@ declare(
 )  # fmt: skip
 
 
-def _resize_rule(a: Any, x: TensorType, size: TensorType, roi: TensorType) -> Type:
+def _resize_rule(a: Attrs, x: TensorType, size: TensorType, roi: TensorType) -> Type:
     require(len(x.shape) == 4 and a.layout in ("NCHW", "NHWC"), lambda: f"{x} has no layout {a.layout}, which must be NCHW or NHWC")  # fmt: skip
     at = a.layout.index("H")
     return shaped(x, [Open() if d in (at, at + 1) else n for d, n in enumerate(x.shape)], a.out_dtype)
@@ -147,7 +147,7 @@ declare(
 
 
 def _larger_rule(rank: int) -> Callable[..., Type]:
-    def rule(a: Any, x: TensorType, *scales: TensorType) -> Type:
+    def rule(a: Attrs, x: TensorType, *scales: TensorType) -> Type:
         require(len(x.shape) == rank + 2, lambda: f"the data must have {rank + 2} dimensions, it is {x}")
         return shaped(x, [n if letter in "NC" else Open() for letter, n in zip(a.layout, x.shape)])
 
@@ -155,7 +155,7 @@ def _larger_rule(rank: int) -> Callable[..., Type]:
 
 
 def _larger(rank: int) -> Callable[..., Any]:
-    def evaluate(a: Any, t: Any, x: Any, *scales: Any) -> Any:
+    def evaluate(a: Attrs, t: Any, x: Any, *scales: Any) -> Any:
         def one(y: Any) -> Any:
             size = [larger(n, float(s.reshape(()))) for n, s in zip(y.shape[2:], scales)]
             return resized(y, size, how_larger(a))  # type: ignore[arg-type]  # the extents of an array are numbers

@@ -14,6 +14,7 @@ from compassc.operators.broadcast import joined
 from compassc.operators.calls import define
 from compassc.operators.declare import Whole, sample, sizes
 from compassc.operators.elementwise import mapped
+from compassc.relay.attributes import Attrs
 from compassc.relay.ops.declare import BROADCAST, ELEMENTWISE, INJECTIVE, OPAQUE, VOID, Body, declare, record
 from compassc.relay.ops.relations import axis_of, bools, fail, require, same, shaped
 from compassc.relay.types import Dim, Related, TensorType, Type
@@ -80,7 +81,7 @@ for _name, _value in (("zeros_like", 0), ("ones_like", 1)):
             body=lambda call, a, t, x, value=_value: call("full_like", x, value))  # fmt: skip
 
 
-def _limits(a: Any, dtype: str) -> tuple[Any, Any]:
+def _limits(a: Attrs, dtype: str) -> tuple[Any, Any]:
     """Bounds in a type: the nearest ones that it has."""
     kind = data_type(dtype)
     if kind.is_floating:
@@ -118,7 +119,7 @@ declare(
 )  # fmt: skip
 
 
-def _same_width(a: Any, x: TensorType) -> Type:
+def _same_width(a: Attrs, x: TensorType) -> Type:
     old, new = data_type(x.dtype), data_type(a.dtype)
     require(old.bits == new.bits, lambda: f"{x} has elements of {old.bits} bits, {a.dtype} has {new.bits}")
     return shaped(x, x.shape, a.dtype)
@@ -139,7 +140,7 @@ def fixed_point(x: Any, multiplier: Any, left: Any, right: Any) -> Any:
     return ((product + (np.int64(1) << (right + np.int64(30)))) >> (right + np.int64(31))).astype("int32")
 
 
-def _fixed_point(a: Any, t: Any, x: Any) -> Any:
+def _fixed_point(a: Attrs, t: Any, x: Any) -> Any:
     return fixed_point(x, np.int64(a.multiplier), np.int64(max(a.shift, 0)), np.int64(max(-a.shift, 0)))
 
 
@@ -170,21 +171,21 @@ declare(
 )  # fmt: skip
 
 
-def _lie_on(a: Any, rank: int, x: Any) -> Any:
+def _lie_on(a: Attrs, rank: int, x: Any) -> Any:
     """An array or a tensor of one dimension for each of `axes`, with axes of 1 between."""
     axes = [axis % rank for axis in a.axes]
     shape = sizes(x) if isinstance(x, Tensor) else list(x.shape)
     return [shape[axes.index(d)] if d in axes and len(shape) == len(axes) else 1 for d in range(rank)]
 
 
-def _per_axis(a: Any, t: TensorType, x: Any, y: Any, left: Any, right: Any) -> Any:
+def _per_axis(a: Attrs, t: TensorType, x: Any, y: Any, left: Any, right: Any) -> Any:
     y, left, right = (n.reshape(_lie_on(a, x.ndim, n)).astype("int64") for n in (y, left, right))
     return fixed_point(
         x, y, left if a.is_lshift_required else np.int64(0), right if a.is_rshift_required else np.int64(0)
     )
 
 
-def _per_axis_value(a: Any, t: TensorType, x: Any, y: Any, left: Any, right: Any) -> Any:
+def _per_axis_value(a: Attrs, t: TensorType, x: Any, y: Any, left: Any, right: Any) -> Any:
     y, left, right = (define("reshape", n, _lie_on(a, x.ndim, n)) for n in (y, left, right))
     return joined(
         lambda v, m, l, r: fixed_point_value(v, m, l if a.is_lshift_required else 0, r if a.is_rshift_required else 0),
@@ -205,7 +206,7 @@ declare(
 # ------------------------------------------------------------------------------------------------------------------ shapes
 
 
-def _rank(a: Any, x: TensorType) -> Type:
+def _rank(a: Attrs, x: TensorType) -> Type:
     return TensorType((len(x.shape),) if x.shape else (), a.dtype or "int32")
 
 
@@ -240,7 +241,7 @@ def on_axis(call: Callable[..., Any], axis: int, shape: Sequence[Dim], x: Any) -
     return call("expand_dims", x, 1, behind) if behind else x
 
 
-def _prelu(call: Callable[..., Any], a: Any, t: TensorType, x: Any, alpha: Any) -> Any:
+def _prelu(call: Callable[..., Any], a: Attrs, t: TensorType, x: Any, alpha: Any) -> Any:
     slope = on_axis(call, a.axis, t.shape, alpha)
     return call("where", call("greater", x, 0), x, call("multiply", x, slope))
 

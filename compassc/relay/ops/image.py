@@ -11,6 +11,7 @@ from compassc import te
 from compassc.operators.calls import References
 from compassc.operators.declare import sample
 from compassc.relay import layouts
+from compassc.relay.attributes import Attrs
 from compassc.relay.ops.convolution import both_ends, exact
 from compassc.relay.ops.convolution import several as each
 from compassc.relay.ops.declare import ANCHOR, INJECTIVE, VOID, NoExpression, declare, record
@@ -33,7 +34,7 @@ def plain_picture(layout: str, x: TensorType) -> list[Dim]:
 # --------------------------------------------------------------------------------------------------------- crop_and_resize
 
 
-def _cropped(a: Any, x: TensorType, boxes: TensorType, indices: TensorType) -> Type:
+def _cropped(a: Attrs, x: TensorType, boxes: TensorType, indices: TensorType) -> Type:
     _, c, _, _ = plain_picture(a.layout, x)
     require(len(boxes.shape) == 2 and not differ(boxes.shape[1], 4), lambda: f"boxes are n by 4, not {boxes}")
     require(len(indices.shape) == 1 and not differ(indices.shape[0], boxes.shape[0]), lambda: f"boxes {boxes} need one index each, not {indices}")  # fmt: skip
@@ -47,7 +48,7 @@ def _cropped(a: Any, x: TensorType, boxes: TensorType, indices: TensorType) -> T
     return shaped(x, made, a.out_dtype)
 
 
-def _crop(a: Any, x: Any, boxes: Any, indices: Any) -> Any:
+def _crop(a: Attrs, x: Any, boxes: Any, indices: Any) -> Any:
     """Parts of NCHW in one size."""
     made = np.full((len(boxes), x.shape[1], *a.crop_size), float(a.extrapolation_value))
     for n, (box, index) in enumerate(zip(boxes.astype("float64"), indices)):
@@ -82,7 +83,7 @@ declare(
 # ---------------------------------------------------------------------------------------------------------------- dilation2d
 
 
-def _morphed(a: Any, x: TensorType, w: TensorType) -> Type:
+def _morphed(a: Attrs, x: TensorType, w: TensorType) -> Type:
     n, c, *space = plain_picture(a.data_layout, x)
     require(layouts.convertible(a.kernel_layout, "IHW") and len(w.shape) == 3, lambda: f"the kernel {w} has no layout {a.kernel_layout}, which must be IHW or HWI")  # fmt: skip
     channels, *window = layouts.converted(w.shape, a.kernel_layout, "IHW")
@@ -94,7 +95,7 @@ def _morphed(a: Any, x: TensorType, w: TensorType) -> Type:
     return shaped(x, layouts.converted([n, c, *space], "NCHW", a.data_layout), a.out_dtype)
 
 
-def _morph(a: Any, x: Any, w: Any) -> Any:
+def _morph(a: Attrs, x: Any, w: Any) -> Any:
     w = layouts.transform(References(), exact(w), w.shape, a.kernel_layout, "IHW")
     top, left, bottom, right = both_ends(a.padding, 2)
     least = np.finfo(x.dtype).min if x.dtype.kind == "f" else np.iinfo(x.dtype).min
@@ -121,14 +122,14 @@ declare(
 # ------------------------------------------------------------------------------------------------------------------- grids
 
 
-def _grid(a: Any, x: TensorType) -> Type:
+def _grid(a: Attrs, x: TensorType) -> Type:
     fits = len(x.shape) == 3 and not differ(x.shape[1], 2) and not differ(x.shape[2], 3)
     require(fits, lambda: f"the data must be n by 2 by 3, it is {x}")
     require(len(a.target_shape) == 2, lambda: f"target_shape has two numbers, not {a.target_shape}")
     return shaped(x, [x.shape[0], 2, *a.target_shape])
 
 
-def _affine(a: Any, t: TensorType, theta: Any) -> Any:
+def _affine(a: Attrs, t: TensorType, theta: Any) -> Any:
     h, w = a.target_shape
     ends = [np.linspace(-1, 1, n) for n in (h, w)]
     y, x = np.meshgrid(*ends, indexing="ij")
@@ -140,7 +141,7 @@ declare("image.affine_grid", "data, target_shape=None", _grid, INJECTIVE, sample
         record=record("AffineGridAttrs", target_shape=...), reference=_affine, level=5)  # fmt: skip
 
 
-def _sampled(a: Any, x: TensorType, grid: TensorType) -> Type:
+def _sampled(a: Attrs, x: TensorType, grid: TensorType) -> Type:
     rank = len(x.shape) - 2
     require(rank in (2, 3) and len(grid.shape) == rank + 2, lambda: f"the data {x} does not go with the grid {grid}")
     require(
@@ -164,7 +165,7 @@ def _reflected(v: Any, low: float, high: float) -> Any:
     return low + np.where(away > span, 2 * span - away, away)
 
 
-def _place(v: Any, extent: int, a: Any) -> Any:
+def _place(v: Any, extent: int, a: Attrs) -> Any:
     """Places by the way that places outside are treated."""
     if a.padding_mode == "reflection":
         v = _reflected(v, *((0, extent - 1) if a.align_corners else (-0.5, extent - 0.5)))
@@ -180,7 +181,7 @@ def _element(picture: Any, places: Any) -> Any:
     return np.where(inside, picture[(slice(None), *clipped)], 0)
 
 
-def _sample_grid(a: Any, t: TensorType, x: Any, grid: Any) -> Any:
+def _sample_grid(a: Attrs, t: TensorType, x: Any, grid: Any) -> Any:
     made, space = [], x.shape[2:]
     for picture, coordinates in zip(x.astype("float64"), grid.astype("float64")):
         whole = [
@@ -212,7 +213,7 @@ def _cubic_sample(a: Any, picture: Any, at: Any) -> Any:
     return total
 
 
-def _sample_value(a: Any, t: TensorType, x: Any, grid: Any) -> Any:
+def _sample_value(a: Attrs, t: TensorType, x: Any, grid: Any) -> Any:
     if a.method == "bicubic" or a.padding_mode == "reflection":
         raise NoExpression(f"grid_sample by {a.method} and {a.padding_mode}")
     space = extents(x)[2:]
@@ -268,7 +269,7 @@ declare(
 # -------------------------------------------------------------------------------------------------------------- correlation
 
 
-def _correlated(a: Any, x: TensorType, y: TensorType) -> Type:
+def _correlated(a: Attrs, x: TensorType, y: TensorType) -> Type:
     require(a.layout == "NCHW" and len(x.shape) == 4, lambda: f"the data {x} must have the layout NCHW, not {a.layout}")
     require(
         len(y.shape) == 4 and not any(map(differ, x.shape, y.shape)),
@@ -281,7 +282,7 @@ def _correlated(a: Any, x: TensorType, y: TensorType) -> Type:
     return shaped(x, [x.shape[0], across**2, *space])
 
 
-def _correlate(a: Any, t: TensorType, x: Any, y: Any) -> Any:
+def _correlate(a: Attrs, t: TensorType, x: Any, y: Any) -> Any:
     top, left, bottom, right = both_ends(a.padding, 2)
     x, y = (np.pad(exact(v), ((0, 0), (0, 0), (top, bottom), (left, right))) for v in (x, y))
     reach, radius = a.max_displacement // a.stride2, (a.kernel_size - 1) // 2

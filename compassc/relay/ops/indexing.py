@@ -12,6 +12,7 @@ from compassc.ir.errors import ExpressionError
 from compassc.operators.calls import define
 from compassc.operators.declare import Whole, greatest, largest, least, number, sample, smallest
 from compassc.operators.movement import from_flat
+from compassc.relay.attributes import Attrs
 from compassc.relay.builders import build, builder
 from compassc.relay.expr import Expr, const
 from compassc.relay.ops.declare import INJECTIVE, OPAQUE, declare, record
@@ -37,13 +38,13 @@ def whole(t: TensorType, what: str = "the indices") -> None:
 # ------------------------------------------------------------------------------------------------------------------- taken
 
 
-def _batches(a: Any, rank: int) -> int:
+def _batches(a: Attrs, rank: int) -> int:
     dims = a.batch_dims + rank if a.batch_dims < 0 else a.batch_dims
     require(0 <= dims <= rank, lambda: f"batch_dims {a.batch_dims} is out of range for indices of {rank} dimensions")
     return int(dims)
 
 
-def _taken(a: Any, x: TensorType, indices: TensorType) -> Type:
+def _taken(a: Attrs, x: TensorType, indices: TensorType) -> Type:
     whole(indices)
     require(a.mode in ("clip", "wrap", "fast"), lambda: f"there is no mode '{a.mode}': clip, wrap, fast")
     if a.axis is None:
@@ -64,7 +65,7 @@ def _inside(places: Any, extent: int, mode: str) -> Any:
     return np.clip(places, 0, extent - 1)
 
 
-def _take(a: Any, t: Any, x: Any, indices: Any) -> Any:
+def _take(a: Attrs, t: Any, x: Any, indices: Any) -> Any:
     if a.axis is None:
         return x.reshape(-1)[_inside(indices, x.size, a.mode)]
     at, batch = a.axis % x.ndim, _batches(a, indices.ndim)
@@ -81,7 +82,7 @@ def _place_value(place: object, extent: int, mode: str) -> Any:
     return place if mode == "fast" else te.max(te.min(place, extent - 1), 0)
 
 
-def _take_value(a: Any, t: TensorType, x: Any, indices: Any) -> Any:
+def _take_value(a: Attrs, t: TensorType, x: Any, indices: Any) -> Any:
     batch = 0 if a.axis is None else _batches(a, indices.ndim)
     if not batch:
         return define("take", x, indices, a.axis, a.mode)
@@ -102,7 +103,7 @@ declare(
 )  # fmt: skip
 
 
-def _gathered(a: Any, x: TensorType, indices: TensorType) -> Type:
+def _gathered(a: Attrs, x: TensorType, indices: TensorType) -> Type:
     whole(indices)
     at = axis_of(a.axis, len(x.shape))
     require(len(x.shape) == len(indices.shape), lambda: f"the data {x} and the indices {indices} have different ranks")
@@ -118,7 +119,7 @@ declare(
 )  # fmt: skip
 
 
-def _nd(a: Any, x: TensorType, indices: TensorType) -> Type:
+def _nd(a: Attrs, x: TensorType, indices: TensorType) -> Type:
     whole(indices)
     require(len(indices.shape) > 0, lambda: f"the indices need a dimension, they are {indices}")
     count = indices.shape[0] if a.index_rank is None else a.index_rank
@@ -130,12 +131,12 @@ def _nd(a: Any, x: TensorType, indices: TensorType) -> Type:
     return shaped(x, [*indices.shape[1:], *x.shape[named:]])
 
 
-def _nd_reference(a: Any, t: Any, x: Any, indices: Any) -> Any:
+def _nd_reference(a: Attrs, t: Any, x: Any, indices: Any) -> Any:
     batches = np.indices(indices.shape[1:], sparse=True)[: a.batch_dims]
     return x[(*batches, *indices)]
 
 
-def _nd_value(a: Any, t: TensorType, x: Any, indices: Any) -> Any:
+def _nd_value(a: Attrs, t: TensorType, x: Any, indices: Any) -> Any:
     if not a.batch_dims:
         return define("gather_nd", x, indices)
     shape, (count, *inner) = extents(x), extents(indices)
@@ -173,7 +174,7 @@ def _known(reduction: str, *without: str) -> None:
     require(reduction in names, lambda: f"there is no '{reduction}': {', '.join(names)}")
 
 
-def _elements(a: Any, x: TensorType, indices: TensorType, updates: TensorType) -> Type:
+def _elements(a: Attrs, x: TensorType, indices: TensorType, updates: TensorType) -> Type:
     whole(indices)
     axis_of(a.axis, len(x.shape))
     _known(a.reduction)
@@ -184,7 +185,7 @@ def _elements(a: Any, x: TensorType, indices: TensorType, updates: TensorType) -
     return x
 
 
-def _scatter(a: Any, t: Any, x: Any, indices: Any, updates: Any) -> Any:
+def _scatter(a: Attrs, t: Any, x: Any, indices: Any, updates: Any) -> Any:
     made, axis, join = x.copy(), a.axis % x.ndim, _JOINS[a.reduction]
     for i in np.ndindex(indices.shape):
         at = (*i[:axis], indices[i], *i[axis + 1 :])
@@ -192,7 +193,7 @@ def _scatter(a: Any, t: Any, x: Any, indices: Any, updates: Any) -> Any:
     return made
 
 
-def _scatter_value(a: Any, t: Any, x: Any, indices: Any, updates: Any) -> Any:
+def _scatter_value(a: Attrs, t: Any, x: Any, indices: Any, updates: Any) -> Any:
     return define("scatter_elements", x, indices, updates, a.axis, a.reduction)
 
 
@@ -204,7 +205,7 @@ declare(
 )  # fmt: skip
 
 
-def _scattered_nd(a: Any, x: TensorType, indices: TensorType, updates: TensorType) -> Type:
+def _scattered_nd(a: Attrs, x: TensorType, indices: TensorType, updates: TensorType) -> Type:
     whole(indices)
     _known(a.mode, "mean")
     count = indices.shape[0] if indices.shape else 0
@@ -216,7 +217,7 @@ def _scattered_nd(a: Any, x: TensorType, indices: TensorType, updates: TensorTyp
     return x
 
 
-def _scatter_nd(a: Any, t: Any, x: Any, indices: Any, updates: Any) -> Any:
+def _scatter_nd(a: Attrs, t: Any, x: Any, indices: Any, updates: Any) -> Any:
     made, join = x.copy(), _JOINS[a.mode]
     for i in np.ndindex(indices.shape[1:]):
         at = tuple(indices[(slice(None), *i)])
@@ -224,7 +225,7 @@ def _scatter_nd(a: Any, t: Any, x: Any, indices: Any, updates: Any) -> Any:
     return made
 
 
-def _scatter_nd_value(a: Any, t: TensorType, x: Any, indices: Any, updates: Any) -> Any:
+def _scatter_nd_value(a: Attrs, t: TensorType, x: Any, indices: Any, updates: Any) -> Any:
     """Each element looks at all updates: the last one of its place counts, or all are joined."""
     count, *inner = extents(indices)
     k = te.reduce_axis((0, int(np.prod(inner, dtype="int64"))), name="k")
@@ -315,7 +316,7 @@ declare(
 )
 
 
-def _masked(a: Any, x: TensorType, lengths: TensorType) -> Type:
+def _masked(a: Attrs, x: TensorType, lengths: TensorType) -> Type:
     require(len(x.shape) >= 2, lambda: f"the data needs two dimensions, it is {x}")
     require(a.axis in (0, 1), lambda: f"the axis is 0 or 1, not {a.axis}")
     fits = len(lengths.shape) == 1 and not differ(lengths.shape[0], x.shape[1 - a.axis])
@@ -325,13 +326,13 @@ def _masked(a: Any, x: TensorType, lengths: TensorType) -> Type:
     return x
 
 
-def _mask(a: Any, t: Any, x: Any, lengths: Any) -> Any:
+def _mask(a: Attrs, t: Any, x: Any, lengths: Any) -> Any:
     steps = np.arange(x.shape[a.axis])
     valid = steps[:, None] < lengths if a.axis == 0 else steps < lengths[:, None]
     return np.where(valid.reshape(valid.shape + (1,) * (x.ndim - 2)), x, np.asarray(a.mask_value).astype(x.dtype))
 
 
-def _mask_value(a: Any, t: TensorType, x: Any, lengths: Any) -> Any:
+def _mask_value(a: Attrs, t: TensorType, x: Any, lengths: Any) -> Any:
     def element(*i: Any) -> Any:
         length = lengths[i[1 - a.axis]]
         return te.Select(te.cast(i[a.axis], length.dtype) < length, x[i], te.const(a.mask_value, t.dtype))
@@ -364,7 +365,7 @@ declare("invert_permutation", "data", _inverse, INJECTIVE, sample(np.array([2, 0
 # ----------------------------------------------------------------------------------------------------------------- windows
 
 
-def _window_counts(a: Any, shape: Sequence[Dim]) -> tuple[int, list[Dim]]:
+def _window_counts(a: Attrs, shape: Sequence[Dim]) -> tuple[int, list[Dim]]:
     at = axis_of(a.axis, len(shape))
     require(len(a.window_shape) == len(a.strides) == len(shape) - at, lambda: f"axis {a.axis} of {len(shape)} needs {len(shape) - at} windows and strides, not {a.window_shape} and {a.strides}")  # fmt: skip
     counts: list[Dim] = []
@@ -375,18 +376,18 @@ def _window_counts(a: Any, shape: Sequence[Dim]) -> tuple[int, list[Dim]]:
     return at, counts
 
 
-def _windowed(a: Any, x: TensorType) -> Type:
+def _windowed(a: Attrs, x: TensorType) -> Type:
     at, counts = _window_counts(a, x.shape)
     return shaped(x, [*x.shape[:at], *counts, *a.window_shape])
 
 
-def _windows(a: Any, t: Any, x: Any) -> Any:
+def _windows(a: Attrs, t: Any, x: Any) -> Any:
     at = a.axis % x.ndim
     found = np.lib.stride_tricks.sliding_window_view(x, a.window_shape, tuple(range(at, x.ndim)))
     return found[(*[slice(None)] * at, *[slice(None, None, s) for s in a.strides])]
 
 
-def _window_value(a: Any, t: TensorType, x: Any) -> Any:
+def _window_value(a: Attrs, t: TensorType, x: Any) -> Any:
     at = a.axis % x.ndim
     count = x.ndim - at
 

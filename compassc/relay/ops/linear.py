@@ -11,6 +11,7 @@ from compassc.operators.calls import References, define
 from compassc.operators.declare import sample
 from compassc.operators.packed import COLUMNS, panels_matmul
 from compassc.relay import layouts
+from compassc.relay.attributes import Attrs
 from compassc.relay.builders import build, builder, call
 from compassc.relay.expr import Expr
 from compassc.relay.ops.convolution import exact, numeric
@@ -24,7 +25,7 @@ PANELS = f"NC{COLUMNS}n"
 """The layout of weights that kernels of the host read as they lie."""
 
 
-def _product(a: Any, x: TensorType, y: Type, turn_a: bool, turn_b: bool) -> Related | None:
+def _product(a: Attrs, x: TensorType, y: Type, turn_a: bool, turn_b: bool) -> Related | None:
     """The rule of a matrix, or several in one, times a matrix."""
     require(len(x.shape) > (1 if turn_a else 0), lambda: f"the data needs more dimensions, it is {x}")
     own = list(x.shape)
@@ -44,12 +45,12 @@ def _product(a: Any, x: TensorType, y: Type, turn_a: bool, turn_b: bool) -> Rela
     return Related(shaped(x, [*own[:-1], units], a.out_dtype), {})
 
 
-def _matrices(a: Any, t: TensorType, x: Any, y: Any, turn_a: bool = False, turn_b: bool = True) -> Any:
+def _matrices(a: Attrs, t: TensorType, x: Any, y: Any, turn_a: bool = False, turn_b: bool = True) -> Any:
     x, y = exact(x), exact(y)
     return (x.swapaxes(-1, -2) if turn_a else x) @ (y.T if turn_b else y)
 
 
-def _matrices_value(a: Any, t: TensorType, x: Any, y: Any, turn_a: bool = False, turn_b: bool = True) -> Any:
+def _matrices_value(a: Attrs, t: TensorType, x: Any, y: Any, turn_a: bool = False, turn_b: bool = True) -> Any:
     shape = extents(x)
     if turn_a and len(shape) > 2:
         x = define("transpose", x, [*range(len(shape) - 2), len(shape) - 1, len(shape) - 2])
@@ -94,7 +95,7 @@ def matmul(
     return call("nn.matmul", tensor_a, tensor_b, units=units, **options)
 
 
-def _packed(a: Any, x: TensorType, w: TensorType) -> Type:
+def _packed(a: Attrs, x: TensorType, w: TensorType) -> Type:
     require(
         layouts.convertible(a.weight_layout, "NC"), lambda: f"weight_layout {a.weight_layout} is not convertible to NC"
     )
@@ -106,11 +107,11 @@ def _packed(a: Any, x: TensorType, w: TensorType) -> Type:
     return shaped(x, [*x.shape[:-1], units], a.out_dtype)
 
 
-def _unpacked(call: Any, a: Any, w: Any) -> Any:
+def _unpacked(call: Any, a: Attrs, w: Any) -> Any:
     return layouts.transform(call, w, extents(w), a.weight_layout, "NC")
 
 
-def _by_panels(a: Any, t: TensorType, x: Any, w: Any) -> Any:
+def _by_panels(a: Attrs, t: TensorType, x: Any, w: Any) -> Any:
     if a.weight_layout == PANELS and all(isinstance(d, int) for d in extents(x)):
         return _flat(x, lambda flat: panels_matmul(flat, w, numeric(t)))
     return _matrices_value(a, t, x, _unpacked(define, a, w))
@@ -125,7 +126,7 @@ declare(
 )  # fmt: skip
 
 
-def _batches(a: Any, x: TensorType, y: TensorType) -> Type:
+def _batches(a: Attrs, x: TensorType, y: TensorType) -> Type:
     require(
         len(x.shape) == 3 and len(y.shape) == 3, lambda: f"batches of matrices have three dimensions, not {x} and {y}"
     )
@@ -147,7 +148,7 @@ declare(
 )  # fmt: skip
 
 
-def _queue(a: Any, x: TensorType, buffer: TensorType) -> Type:
+def _queue(a: Attrs, x: TensorType, buffer: TensorType) -> Type:
     one_dtype("fifo_buffer", x, buffer)
     at = axis_of(a.axis, len(buffer.shape))
     require(len(x.shape) == len(buffer.shape), lambda: f"the data {x} and the buffer {buffer} have different ranks")
@@ -157,7 +158,7 @@ def _queue(a: Any, x: TensorType, buffer: TensorType) -> Type:
     return buffer
 
 
-def _queued(call: Any, a: Any, t: Any, x: Any, buffer: Any) -> Any:
+def _queued(call: Any, a: Attrs, t: Any, x: Any, buffer: Any) -> Any:
     both = call("concatenate", [buffer, x], a.axis)
     at, extent = a.axis % x.ndim, extents(buffer)[a.axis]
     return call("strided_slice", both, [extents(both)[at] - extent], [extents(both)[at]], [1], [at])

@@ -8,6 +8,7 @@ import numpy as np
 
 from compassc.operators.calls import References, define
 from compassc.operators.declare import Whole, sample
+from compassc.relay.attributes import Attrs
 from compassc.relay.builders import builder, call
 from compassc.relay.expr import TupleWrapper
 from compassc.relay.ops.declare import ANCHOR, OPAQUE, declare, record
@@ -18,7 +19,7 @@ from compassc.relay.ops.shapes import extents
 from compassc.relay.types import Related, TensorType, TupleType, Type
 
 
-def _rows(a: Any, x: TensorType) -> Type:
+def _rows(a: Attrs, x: TensorType) -> Type:
     axis_of(a.axis, len(x.shape))
     return x
 
@@ -33,7 +34,7 @@ for _name, _body in (("softmax", "softmax"), ("fast_softmax", "softmax"), ("log_
 def _vectors(count: int) -> Any:
     """The rule of a tensor with so many vectors on its axis."""
 
-    def rule(a: Any, x: TensorType, *rest: Type) -> Related:
+    def rule(a: Attrs, x: TensorType, *rest: Type) -> Related:
         vector = TensorType((x.shape[axis_of(a.axis, len(x.shape))],), x.dtype)
         result: Type = x if count == 2 else TupleType([x, vector, vector])
         return Related(result, {n: vector for n in range(1, count + 1)})
@@ -41,13 +42,13 @@ def _vectors(count: int) -> Any:
     return rule
 
 
-def _scaled(call: Any, a: Any, shape: Any, normal: Any, gamma: Any, beta: Any) -> Any:
+def _scaled(call: Any, a: Attrs, shape: Any, normal: Any, gamma: Any, beta: Any) -> Any:
     """Numbers that are normal, by the factors and addends of their axis, where these are asked for."""
     made = call("multiply", normal, on_axis(call, a.axis, shape, gamma)) if a.scale else normal
     return call("add", made, on_axis(call, a.axis, shape, beta)) if a.center else made
 
 
-def _batch(call: Any, a: Any, t: TupleType, x: Any, gamma: Any, beta: Any, mean: Any, variance: Any) -> Any:
+def _batch(call: Any, a: Attrs, t: TupleType, x: Any, gamma: Any, beta: Any, mean: Any, variance: Any) -> Any:
     shape = extents(x)
     spread = call("sqrt", call("add", variance, float(a.epsilon)))
     apart = call("subtract", x, on_axis(call, a.axis, shape, mean))
@@ -73,10 +74,10 @@ def _normal(x: Any, axes: tuple[int, ...], epsilon: float) -> Any:
 def _normalised(axes: Any) -> Any:
     """Reference and expression of a normalisation over the axes that a function of attributes and rank says."""
 
-    def reference(a: Any, t: TensorType, x: Any, gamma: Any, beta: Any) -> Any:
+    def reference(a: Attrs, t: TensorType, x: Any, gamma: Any, beta: Any) -> Any:
         return _scaled(References(), a, x.shape, _normal(x, tuple(axes(a, x.ndim)), a.epsilon), gamma, beta)
 
-    def compute(a: Any, t: TensorType, x: Any, gamma: Any, beta: Any) -> Any:
+    def compute(a: Attrs, t: TensorType, x: Any, gamma: Any, beta: Any) -> Any:
         over = axes(a, x.ndim)
         mean = define("mean", x, over, True)
         apart = define("subtract", x, mean)
@@ -87,7 +88,7 @@ def _normalised(axes: Any) -> Any:
     return {"reference": reference, "compute": compute}
 
 
-def _space(a: Any, rank: int) -> list[int]:
+def _space(a: Attrs, rank: int) -> list[int]:
     """All axes but the batch and the channels."""
     return [d for d in range(1, rank) if d != a.axis % rank]
 
@@ -104,26 +105,26 @@ declare(
 )  # fmt: skip
 
 
-def _groups(a: Any, x: TensorType, *rest: Type) -> Related:
+def _groups(a: Attrs, x: TensorType, *rest: Type) -> Related:
     extent = x.shape[axis_of(a.axis, len(x.shape))]
     require(a.num_groups > 0 and not (isinstance(extent, int) and extent % a.num_groups), lambda: f"{extent} channels of {x} are no {a.num_groups} groups")  # fmt: skip
     found: Related = _vectors(2)(a, x, *rest)
     return found
 
 
-def _in_groups(call: Any, a: Any, x: Any) -> tuple[Any, list[int], list[int]]:
+def _in_groups(call: Any, a: Attrs, x: Any) -> tuple[Any, list[int], list[int]]:
     """Groups as an axis of their own before the channels; the axes to normalise over; the shape without groups."""
     shape, at = extents(x), a.axis % x.ndim
     parts = [*shape[:at], a.num_groups, shape[at] // a.num_groups, *shape[at + 1 :]]
     return call("reshape", x, parts), [d for d in range(1, len(parts)) if d != at], shape
 
 
-def _grouped(a: Any, t: TensorType, x: Any, gamma: Any, beta: Any) -> Any:
+def _grouped(a: Attrs, t: TensorType, x: Any, gamma: Any, beta: Any) -> Any:
     parts, axes, shape = _in_groups(References(), a, x)
     return _scaled(References(), a, shape, _normal(parts, tuple(axes), a.epsilon).reshape(shape), gamma, beta)
 
 
-def _grouped_value(a: Any, t: TensorType, x: Any, gamma: Any, beta: Any) -> Any:
+def _grouped_value(a: Attrs, t: TensorType, x: Any, gamma: Any, beta: Any) -> Any:
     parts, axes, shape = _in_groups(define, a, x)
     mean = define("mean", parts, axes, True)
     apart = define("subtract", parts, mean)
@@ -139,7 +140,7 @@ declare(
 )  # fmt: skip
 
 
-def _local(call: Any, a: Any, t: TensorType, x: Any) -> Any:
+def _local(call: Any, a: Attrs, t: TensorType, x: Any) -> Any:
     """Over a power of the sum of the squares of neighbours on an axis."""
     require(a.size % 2 == 1, lambda: f"size must be odd, it is {a.size}")
     shape, at, half = extents(x), a.axis % x.ndim, a.size // 2
@@ -158,13 +159,13 @@ declare(
 )  # fmt: skip
 
 
-def _unit(call: Any, a: Any, t: TensorType, x: Any) -> Any:
+def _unit(call: Any, a: Attrs, t: TensorType, x: Any) -> Any:
     axes = axes_of(a.axis or None, x.ndim)
     total = call("sum", call("multiply", x, x), axes, True)
     return call("divide", x, call("sqrt", call("maximum", total, float(a.eps))))
 
 
-def _unit_rule(a: Any, x: TensorType) -> Type:
+def _unit_rule(a: Attrs, x: TensorType) -> Type:
     axes_of(a.axis or None, len(x.shape))
     return x
 
@@ -218,7 +219,7 @@ declare("nn.cross_entropy_with_logits", "predictions, targets", _loss, OPAQUE, _
         body=lambda call, a, t, x, y: _entropy_of(call, x, y))  # fmt: skip
 
 
-def _likelihood(a: Any, x: TensorType, targets: TensorType, weights: Type) -> Related:
+def _likelihood(a: Attrs, x: TensorType, targets: TensorType, weights: Type) -> Related:
     require(len(x.shape) >= 2, lambda: f"the predictions need two dimensions, they are {x}")
     whole(targets, "the targets")
     wanted = [x.shape[0], *x.shape[2:]]
@@ -228,7 +229,7 @@ def _likelihood(a: Any, x: TensorType, targets: TensorType, weights: Type) -> Re
     return Related(shaped(x, wanted if a.reduction == "none" else []), {2: TensorType((x.shape[1],), x.dtype)})
 
 
-def _nll(a: Any, t: TensorType, x: Any, targets: Any, weights: Any) -> Any:
+def _nll(a: Attrs, t: TensorType, x: Any, targets: Any, weights: Any) -> Any:
     counted = targets != a.ignore_index
     places = np.where(counted, targets, 0)
     chosen = np.take_along_axis(x, np.expand_dims(places, 1), 1).squeeze(1).astype("float64")

@@ -12,6 +12,7 @@ from compassc import te
 from compassc.operators.calls import define
 from compassc.operators.declare import sample
 from compassc.relay import layouts
+from compassc.relay.attributes import Attrs
 from compassc.relay.builders import builder, call
 from compassc.relay.expr import Expr, const
 from compassc.relay.ops.declare import INJECTIVE, declare, record
@@ -70,7 +71,7 @@ def _padded_value(x: Any, widths: Widths, mode: str, value: Any) -> Any:
 MODES = ("constant", "edge", "reflect")
 
 
-def _pad_rule(a: Any, x: TensorType, value: TensorType) -> Type:
+def _pad_rule(a: Attrs, x: TensorType, value: TensorType) -> Type:
     require(a.pad_mode in MODES, lambda: f"pad_mode is one of {', '.join(MODES)}, not '{a.pad_mode}'")
     require(
         prod(d for d in value.shape if isinstance(d, int)) == 1, lambda: f"pad_value must be a scalar, it is {value}"
@@ -78,7 +79,7 @@ def _pad_rule(a: Any, x: TensorType, value: TensorType) -> Type:
     return _wider(x, a.pad_width)
 
 
-def _pad_expression(a: Any, t: TensorType, x: Any, value: Any) -> Any:
+def _pad_expression(a: Attrs, t: TensorType, x: Any, value: Any) -> Any:
     filled = te.cast(value[tuple([0] * value.ndim)], t.dtype)
     return _padded_value(x, a.pad_width, a.pad_mode, filled)
 
@@ -102,7 +103,7 @@ def pad(data: Expr, pad_width: object, pad_value: object = 0, pad_mode: str = "c
     return call("nn.pad", data, value, pad_width=[listed(w) for w in widths], pad_mode=pad_mode)
 
 
-def _mirrored(a: Any, x: TensorType) -> Type:
+def _mirrored(a: Attrs, x: TensorType) -> Type:
     require(a.mode in ("SYMMETRIC", "REFLECT"), lambda: f"mode is SYMMETRIC or REFLECT, not '{a.mode}'")
     most = 0 if a.mode == "SYMMETRIC" else 1
     for n, w in zip(x.shape, a.pad_width):
@@ -121,18 +122,18 @@ declare(
 )  # fmt: skip
 
 
-def _dilated(a: Any, x: TensorType) -> Type:
+def _dilated(a: Attrs, x: TensorType) -> Type:
     require(len(a.strides) == len(x.shape), lambda: f"{x} needs {len(x.shape)} strides, not {a.strides}")
     return shaped(x, [of(lambda n: (n - 1) * s + 1, n) for n, s in zip(x.shape, a.strides)])  # noqa: B023
 
 
-def _dilate(a: Any, t: TensorType, x: Any) -> Any:
+def _dilate(a: Attrs, t: TensorType, x: Any) -> Any:
     made = np.full([(n - 1) * s + 1 for n, s in zip(x.shape, a.strides)], np.asarray(a.dilation_value).astype(x.dtype))
     made[tuple(slice(None, None, s) for s in a.strides)] = x
     return made
 
 
-def _dilate_value(a: Any, t: TensorType, x: Any) -> Any:
+def _dilate_value(a: Attrs, t: TensorType, x: Any) -> Any:
     def element(*i: Any) -> Any:
         tests = [v % s == 0 for v, s in zip(i, a.strides) if s > 1]
         own = x[tuple(v // s if s > 1 else v for v, s in zip(i, a.strides))]
@@ -150,12 +151,12 @@ declare(
 # ------------------------------------------------------------------------------------------------------------------ blocks
 
 
-def _plain(a: Any, x: TensorType) -> list[Dim]:
+def _plain(a: Attrs, x: TensorType) -> list[Dim]:
     require(len(x.shape) == 4 and layouts.convertible(a.layout, "NCHW"), lambda: f"{x} has no layout {a.layout}, which must be NCHW or NHWC")  # fmt: skip
     return layouts.converted(x.shape, a.layout, "NCHW")
 
 
-def _to_space_rule(a: Any, x: TensorType) -> Type:
+def _to_space_rule(a: Attrs, x: TensorType) -> Type:
     n, c, h, w = _plain(a, x)
     b = a.block_size
     require(
@@ -166,7 +167,7 @@ def _to_space_rule(a: Any, x: TensorType) -> Type:
     return shaped(x, layouts.converted(shape, "NCHW", a.layout))
 
 
-def _to_space(call: Any, a: Any, t: TensorType, x: Any) -> Any:
+def _to_space(call: Any, a: Attrs, t: TensorType, x: Any) -> Any:
     x = layouts.transform(call, x, extents(x), a.layout, "NCHW")
     (n, c, h, w), b = extents(x), a.block_size
     parts, order = ([n, b, b, c // b**2, h, w], [0, 3, 4, 1, 5, 2]) if a.mode == "DCR" else ([n, c // b**2, b, b, h, w], [0, 1, 4, 2, 5, 3])  # fmt: skip
@@ -174,7 +175,7 @@ def _to_space(call: Any, a: Any, t: TensorType, x: Any) -> Any:
     return layouts.transform(call, made, extents(made), "NCHW", a.layout)
 
 
-def _to_depth_rule(a: Any, x: TensorType) -> Type:
+def _to_depth_rule(a: Attrs, x: TensorType) -> Type:
     n, c, h, w = _plain(a, x)
     b = a.block_size
     require(not any(isinstance(m, int) and m % b for m in (h, w)), lambda: f"{h} by {w} places of {x} are not made of blocks of {b}")  # fmt: skip
@@ -182,7 +183,7 @@ def _to_depth_rule(a: Any, x: TensorType) -> Type:
     return shaped(x, layouts.converted(shape, "NCHW", a.layout))
 
 
-def _to_depth(call: Any, a: Any, t: TensorType, x: Any) -> Any:
+def _to_depth(call: Any, a: Attrs, t: TensorType, x: Any) -> Any:
     x = layouts.transform(call, x, extents(x), a.layout, "NCHW")
     (n, c, h, w), b = extents(x), a.block_size
     parts = call("transpose", call("reshape", x, [n, c, h // b, b, w // b, b]), [0, 3, 5, 1, 2, 4])
@@ -200,7 +201,7 @@ declare("nn.space_to_depth", 'data, block_size, layout="NCHW"', _to_depth_rule, 
         record=_blocks, body=_to_depth, level=5)  # fmt: skip
 
 
-def _to_batch_rule(a: Any, x: TensorType) -> Type:
+def _to_batch_rule(a: Attrs, x: TensorType) -> Type:
     blocks = a.block_shape
     require(len(blocks) == len(a.paddings) < len(x.shape), lambda: f"{x} does not go with blocks {blocks} and paddings {a.paddings}")  # fmt: skip
     space: list[Dim] = []
@@ -211,7 +212,7 @@ def _to_batch_rule(a: Any, x: TensorType) -> Type:
     return shaped(x, [batch, *space, *x.shape[1 + len(blocks) :]])
 
 
-def _to_batch(call: Any, a: Any, t: TensorType, x: Any) -> Any:
+def _to_batch(call: Any, a: Attrs, t: TensorType, x: Any) -> Any:
     m, rank = len(a.block_shape), x.ndim
     before, after = ([0, *[p[k] for p in a.paddings], *[0] * (rank - 1 - m)] for k in (0, 1))
     x = call("pad", x, before, after, a.pad_value)
@@ -230,7 +231,7 @@ declare(
 )  # fmt: skip
 
 
-def _from_batch_rule(a: Any, x: TensorType) -> Type:
+def _from_batch_rule(a: Attrs, x: TensorType) -> Type:
     blocks = a.block_shape
     require(
         len(blocks) == len(a.crops) < len(x.shape), lambda: f"{x} does not go with blocks {blocks} and crops {a.crops}"
@@ -241,7 +242,7 @@ def _from_batch_rule(a: Any, x: TensorType) -> Type:
     return shaped(x, [of(lambda m: m // prod(blocks), batch), *space, *x.shape[1 + len(blocks) :]])
 
 
-def _from_batch(call: Any, a: Any, t: TensorType, x: Any) -> Any:
+def _from_batch(call: Any, a: Attrs, t: TensorType, x: Any) -> Any:
     m, (n, *shape) = len(a.block_shape), extents(x)
     batch = n // prod(a.block_shape)
     x = call("reshape", x, [*a.block_shape, batch, *shape])

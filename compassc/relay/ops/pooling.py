@@ -10,7 +10,7 @@ from compassc import te
 from compassc.operators.calls import References, define
 from compassc.operators.declare import largest, least, mean_of, number, sample, summed
 from compassc.relay import layouts
-from compassc.relay.attributes import RECORDS
+from compassc.relay.attributes import RECORDS, Attrs
 from compassc.relay.builders import BUILDERS, build
 from compassc.relay.ops.convolution import SPACE, both_ends, exact, several
 from compassc.relay.ops.declare import ANCHOR, declare, record
@@ -19,7 +19,7 @@ from compassc.relay.ops.shapes import extents
 from compassc.relay.types import Dim, TensorType, Type
 
 
-def _ordered(a: Any, x: TensorType, rank: int) -> tuple[str, list[Dim]]:
+def _ordered(a: Attrs, x: TensorType, rank: int) -> tuple[str, list[Dim]]:
     plain = "NC" + SPACE[rank]
     require(layouts.convertible(a.layout, plain), lambda: f"pool{rank}d takes layouts that are convertible to {plain}, not {a.layout}")  # fmt: skip
     require(len(x.shape) == len(layouts.layout(a.layout)), lambda: f"the data {x} has no layout {a.layout}")
@@ -31,7 +31,7 @@ def count(size: int, before: int, after: int, window: int, stride: int, dilation
     return (size + before + after - (window - 1) * dilation - 1 + (stride - 1 if ceil else 0)) // stride + 1
 
 
-def _pool_options(a: Any, rank: int) -> tuple[Any, Any, Any, Any]:
+def _pool_options(a: Attrs, rank: int) -> tuple[Any, Any, Any, Any]:
     pads = both_ends(a.padding, rank)
     return several(a.pool_size, rank), several(a.strides, rank), several(a.dilation, rank), (pads[:rank], pads[rank:])
 
@@ -39,7 +39,7 @@ def _pool_options(a: Any, rank: int) -> tuple[Any, Any, Any, Any]:
 def pool_rule(rank: int) -> Any:
     """The type rule of pooling."""
 
-    def rule(a: Any, x: TensorType) -> Type:
+    def rule(a: Attrs, x: TensorType) -> Type:
         plain, (n, c, *space) = _ordered(a, x, rank)
         made: list[Dim] = [n, c]
         for size, k, s, l, b, e in zip(space, *_pool_options(a, rank)[:3], *_pool_options(a, rank)[3]):
@@ -60,7 +60,7 @@ def _best(part: Any, kind: str, number: Any) -> Any:
     return total / number if part.dtype.kind == "f" else np.sign(total) * (np.abs(total) // number)
 
 
-def pooled(x: Any, kind: str, a: Any, rank: int) -> Any:
+def pooled(x: Any, kind: str, a: Attrs, rank: int) -> Any:
     """Pooling of an array NC...."""
     window, strides, dilation, (before, after) = _pool_options(a, rank)
     spans = list(zip(x.shape[2:], before, after, window, strides, dilation))
@@ -91,7 +91,7 @@ def _in_layout(call: Any, a: Any, x: Any, rank: int, function: Any) -> Any:
     return layouts.transform(call, made, extents(made), plain, a.out_layout or a.layout)
 
 
-def _windows_value(kind: str, a: Any, x: Any) -> Any:
+def _windows_value(kind: str, a: Attrs, x: Any) -> Any:
     """Pooling of a tensor NC... of any number of dimensions, by tests of what lies inside."""
     n, c, *space = extents(x)
     window, strides, dilation, (before, after) = _pool_options(a, len(space))
@@ -131,7 +131,7 @@ def _windows_value(kind: str, a: Any, x: Any) -> Any:
 
 
 def _pool_value(kind: str, rank: int) -> Any:
-    def express(a: Any, t: TensorType, x: Any) -> Any:
+    def express(a: Attrs, t: TensorType, x: Any) -> Any:
         window, strides, dilation, (before, after) = _pool_options(a, rank)
         include = bool(getattr(a, "count_include_pad", False))
         if rank == 3 or include and a.ceil_mode:
@@ -190,7 +190,7 @@ for _rank in SPACE:
 
 
 def _adapted_rule(rank: int) -> Any:
-    def rule(a: Any, x: TensorType) -> Type:
+    def rule(a: Attrs, x: TensorType) -> Type:
         plain, (n, c, *space) = _ordered(a, x, rank)
         sizes = _share_sizes(a, space, rank)
         return shaped(x, layouts.converted([n, c, *sizes], plain, a.out_layout or a.layout))
@@ -259,7 +259,7 @@ for _rank in SPACE:
             )
 
 
-def _global_rule(a: Any, x: TensorType) -> Type:
+def _global_rule(a: Attrs, x: TensorType) -> Type:
     plain, (n, c, *_) = _ordered(a, x, 2)
     return shaped(x, layouts.converted([n, c, 1, 1], plain, a.out_layout or a.layout))
 
@@ -268,7 +268,7 @@ def _global(kind: str) -> Any:
     def reference(a: object, t: TensorType, x: object) -> Any:
         return _in_layout(References(), a, x, 2, lambda y: adapted(y, kind, (1, 1)))
 
-    def compute(a: Any, t: TensorType, x: Any) -> Any:
+    def compute(a: Attrs, t: TensorType, x: Any) -> Any:
         if a.layout in ("NCHW", "NHWC") and (a.out_layout or a.layout) == a.layout:
             return define("global_pool", x, kind, a.layout)
         return _in_layout(define, a, x, 2, lambda y: define("global_pool", y, kind))
@@ -286,7 +286,7 @@ for _kind in ("max", "avg"):
 
 
 def _gradient(kind: str) -> Any:
-    def evaluate(a: Any, t: TensorType, grad: Any, x: Any) -> Any:
+    def evaluate(a: Attrs, t: TensorType, grad: Any, x: Any) -> Any:
         call = References()
         g, y = (layouts.transform(call, exact(v), v.shape, a.layout, "NCHW") for v in (grad, x))
         window, strides, dilation, (before, after) = _pool_options(a, 2)

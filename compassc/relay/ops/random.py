@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from compassc.operators.declare import sample
+from compassc.relay.attributes import Attrs
 from compassc.relay.builders import builder, call
 from compassc.relay.expr import Constant, Expr, TupleWrapper, const
 from compassc.relay.ops.declare import OPAQUE, VOID, declare, record
@@ -80,13 +81,13 @@ def _words(key: Any) -> list[int]:
     return [int(w) for w in key]
 
 
-def _generate_rule(a: Any, key: TensorType) -> Type:
+def _generate_rule(a: Attrs, key: TensorType) -> Type:
     _is_key(key)
     require(math.prod(a.out_shape) <= WORD, lambda: f"the shape {a.out_shape} has more elements than there are numbers")
     return TupleType([KEY, TensorType(a.out_shape, "uint64")])
 
 
-def _generate(a: Any, t: Any, key: Any) -> Any:
+def _generate(a: Attrs, t: Any, key: Any) -> Any:
     after, found = generated(_words(key), math.prod(a.out_shape))
     return np.array(after, "uint64"), np.array(found, "uint64").reshape(a.out_shape)
 
@@ -135,7 +136,7 @@ def unit(words: Any, dtype: str) -> Any:
     return (mantissa | word(exponent << bits)).view(dtype) - np.dtype(dtype).type(1)
 
 
-def _drawn(a: Any, key: TensorType, first: TensorType, second: TensorType) -> Type:
+def _drawn(a: Attrs, key: TensorType, first: TensorType, second: TensorType) -> Type:
     _is_key(key)
     require(a.out_dtype in _REALS, lambda: f"We only support generating uniform random value of type float32 or float64, got {a.out_dtype}.")  # fmt: skip
     for t in (first, second):
@@ -143,13 +144,13 @@ def _drawn(a: Any, key: TensorType, first: TensorType, second: TensorType) -> Ty
     return TupleType([KEY, TensorType(a.out_shape, a.out_dtype)])
 
 
-def _uniform(a: Any, t: Any, key: Any, low: Any, high: Any) -> Any:
+def _uniform(a: Attrs, t: Any, key: Any, low: Any, high: Any) -> Any:
     after, found = generated(_words(key), math.prod(a.out_shape))
     values = unit(np.array(found, "uint64"), a.out_dtype).reshape(a.out_shape)
     return np.array(after, "uint64"), values * (high - low) + low
 
 
-def _normal(a: Any, t: Any, key: Any, mean: Any, scale: Any) -> Any:
+def _normal(a: Attrs, t: Any, key: Any, mean: Any, scale: Any) -> Any:
     """By the transformation of Box and Muller."""
     after, found = generated(_words(key), 2 * math.prod(a.out_shape))
     first, second = unit(np.array(found, "uint64"), a.out_dtype).reshape(2, *a.out_shape)
@@ -180,13 +181,13 @@ def normal(key: Expr, shape: object, dtype: str = "float32", mean: object = 0.0,
     return TupleWrapper(call("random.normal", key, *numbers, out_shape=shape, out_dtype=dtype), 2)
 
 
-def _choices(a: Any, key: TensorType, probabilities: TensorType) -> Type:
+def _choices(a: Attrs, key: TensorType, probabilities: TensorType) -> Type:
     _is_key(key)
     require(len(probabilities.shape) > 0, lambda: f"the probabilities need a dimension, they are {probabilities}")
     return TupleType([KEY, shaped(probabilities, [*probabilities.shape[:-1], a.num_samples], "int32")])
 
 
-def _multinomial(a: Any, t: Any, key: Any, probabilities: Any) -> Any:
+def _multinomial(a: Attrs, t: Any, key: Any, probabilities: Any) -> Any:
     rows = np.maximum(probabilities.astype("float64"), 0)
     ends = np.cumsum(rows / rows.sum(-1, keepdims=True), -1)
     shape = (*probabilities.shape[:-1], a.num_samples)

@@ -12,6 +12,7 @@ from compassc.ir.dtypes import dtype as data_type
 from compassc.operators.calls import define
 from compassc.operators.declare import Whole, numbers, sample
 from compassc.operators.elementwise import mapped
+from compassc.relay.attributes import Attrs
 from compassc.relay.builders import BUILDERS, build, builder, call
 from compassc.relay.expr import Expr, Tuple, TupleWrapper
 from compassc.relay.ops.declare import REDUCTION, declare, record
@@ -46,7 +47,7 @@ def reduced(a: Any, data: TensorType, dtype: str = "") -> TensorType:
 
 
 def _reduce(name: str) -> Callable[..., Any]:
-    def body(call: Any, a: Any, t: TensorType, x: Any) -> Any:
+    def body(call: Any, a: Attrs, t: TensorType, x: Any) -> Any:
         axes = reduced_axes(a, x.ndim)
         return call(name, x, axes, bool(a.keepdims)) if axes else call("identity", x)
 
@@ -59,7 +60,7 @@ for _name in "sum max min prod".split():
             body=_reduce(_name), level=4, types=("float32", "int8", "int32"))  # fmt: skip
 
 
-def _mean(a: Any, t: TensorType, x: Any) -> Any:
+def _mean(a: Attrs, t: TensorType, x: Any) -> Any:
     axes = tuple(reduced_axes(a, x.ndim))
     count = int(np.prod([x.shape[d] for d in axes], dtype="int64"))
     if data_type(t.dtype).is_floating:
@@ -91,7 +92,7 @@ def _placed(name: str) -> Callable[..., Any]:
     """The place of the best element in the flattened axes: the first of equal ones, or the last."""
     best = getattr(np, name)
 
-    def evaluate(a: Any, t: Any, x: Any) -> Any:
+    def evaluate(a: Attrs, t: Any, x: Any) -> Any:
         axes = reduced_axes(a, x.ndim)
         others = [d for d in range(x.ndim) if d not in axes]
         rows = x.transpose([*others, *axes]).reshape([x.shape[d] for d in others] + [-1])
@@ -107,7 +108,7 @@ def _from_end(rows: Tensor, places: Tensor) -> Any:
 
 
 def _place_value(name: str) -> Callable[..., Any]:
-    def express(a: Any, t: TensorType, x: Any) -> Any:
+    def express(a: Attrs, t: TensorType, x: Any) -> Any:
         axes = reduced_axes(a, x.ndim)
         others = [d for d in range(x.ndim) if d not in axes]
         rows = define("transpose", x, [*others, *axes]) if others + axes != list(range(x.ndim)) else x
@@ -141,7 +142,7 @@ def _variance(a: object, data: TensorType, mean: TensorType) -> Type:
     return reduced(a, data)
 
 
-def _spread(call: Any, a: Any, t: TensorType, x: Any, mean: Any) -> Any:
+def _spread(call: Any, a: Attrs, t: TensorType, x: Any, mean: Any) -> Any:
     axes = reduced_axes(a, x.ndim)
     shape = numbers(x, "variance") if isinstance(x, Tensor) else list(x.shape)
     count = int(np.prod([shape[d] for d in axes], dtype="int64")) - bool(a.unbiased)

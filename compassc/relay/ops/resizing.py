@@ -15,6 +15,7 @@ from compassc.ir.errors import ExpressionError
 from compassc.operators.calls import References, define
 from compassc.operators.declare import sample
 from compassc.relay import layouts
+from compassc.relay.attributes import Attrs
 from compassc.relay.builders import builder, call
 from compassc.relay.expr import Expr, const
 from compassc.relay.ops.convolution import SPACE
@@ -167,7 +168,7 @@ def _value(x: Any, size: Sequence[int], a: Any, dtype: str) -> Any:
 
 
 def _rule(rank: int) -> Any:
-    def rule(a: Any, x: TensorType) -> Type:
+    def rule(a: Attrs, x: TensorType) -> Type:
         plain = "NC" + SPACE[rank]
         require(layouts.convertible(a.layout, plain), lambda: f"resize{rank}d takes layouts that are convertible to {plain}, not {a.layout}")  # fmt: skip
         require(len(x.shape) == len(layouts.layout(a.layout)), lambda: f"the data {x} has no layout {a.layout}")
@@ -252,7 +253,7 @@ class Options:
         self.method, self.coordinate_transformation_mode = method, mode
 
 
-def how_larger(a: Any) -> Options:
+def how_larger(a: Attrs) -> Options:
     """The options that attributes of upsampling mean."""
     names = {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
     mode = getattr(a, "coordinate_transformation_mode", None)
@@ -272,17 +273,17 @@ def _upsampled(rank: int, scales: Sequence[str], methods: Sequence[str]) -> dict
     def sizes(a: object, space: Sequence[Dim]) -> list[Any]:
         return [larger(n, getattr(a, s)) for n, s in zip(space, scales)]
 
-    def rule(a: Any, x: TensorType) -> Type:
+    def rule(a: Attrs, x: TensorType) -> Type:
         require(a.method in methods, lambda: f"method is one of {', '.join(methods)}, not '{a.method}'")
         require(layouts.convertible(a.layout, plain), lambda: f"upsampling takes layouts that are convertible to {plain}, not {a.layout}")  # fmt: skip
         require(len(x.shape) == len(layouts.layout(a.layout)), lambda: f"the data {x} has no layout {a.layout}")
         n, c, *space = layouts.converted(x.shape, a.layout, plain)
         return shaped(x, layouts.converted([n, c, *sizes(a, space)], plain, a.layout))
 
-    def reference(a: Any, t: TensorType, x: Any) -> Any:
+    def reference(a: Attrs, t: TensorType, x: Any) -> Any:
         return in_plain(References(), a.layout, x, rank, lambda y: resized(y, sizes(a, y.shape[2:]), how_larger(a)))
 
-    def compute(a: Any, t: TensorType, x: Any) -> Any:
+    def compute(a: Attrs, t: TensorType, x: Any) -> Any:
         return in_plain(
             define, a.layout, x, rank, lambda y: _value(y, sizes(a, extents(y)[2:]), how_larger(a), t.dtype)
         )

@@ -9,6 +9,7 @@ from typing import Any
 from compassc.ir.errors import ExpressionError
 from compassc.operators.declare import numbers, sample
 from compassc.relay import layouts
+from compassc.relay.attributes import Attrs
 from compassc.relay.builders import builder, call
 from compassc.relay.expr import Constant, Expr, TupleWrapper
 from compassc.relay.ops.declare import BROADCAST, INJECTIVE, declare, record
@@ -154,7 +155,7 @@ def reverse_reshape(data: Expr, newshape: object) -> Expr:
     return call("contrib_reverse_reshape", data, newshape=several(newshape))
 
 
-def _like(a: Any, old: Sequence[Dim], like: Sequence[Dim]) -> list[Dim]:
+def _like(a: Attrs, old: Sequence[Dim], like: Sequence[Dim]) -> list[Dim]:
     def ends(begin: int, end: int | None, rank: int) -> tuple[int, int]:
         first, last = begin + rank * (begin < 0), rank if end is None else end + rank * (end < 0)
         require(0 <= first <= last <= rank, lambda: f"there are no dimensions from {begin} to {end} of {rank}")
@@ -222,7 +223,7 @@ declare(
 )  # fmt: skip
 
 
-def _expanded(a: Any, x: TensorType) -> Type:
+def _expanded(a: Attrs, x: TensorType) -> Type:
     rank = len(x.shape)
     require(-rank - 1 <= a.axis <= rank, lambda: f"axis {a.axis} is out of range for {rank} dimensions")
     require(a.num_newaxis >= 0, lambda: f"num_newaxis {a.num_newaxis} is negative")
@@ -230,7 +231,7 @@ def _expanded(a: Any, x: TensorType) -> Type:
     return shaped(x, [*x.shape[:at], *[1] * a.num_newaxis, *x.shape[at:]])
 
 
-def _new_axis(a: Any, rank: int) -> int:
+def _new_axis(a: Attrs, rank: int) -> int:
     return int(a.axis + rank + 1 if a.axis < 0 else a.axis)
 
 
@@ -243,7 +244,7 @@ def expand_dims(data: Expr, axis: object, num_newaxis: int = 1) -> Expr:
     return call("expand_dims", data, axis=at, num_newaxis=num_newaxis)
 
 
-def _with_ones(call: Any, a: Any, t: TensorType, x: Any) -> Any:
+def _with_ones(call: Any, a: Attrs, t: TensorType, x: Any) -> Any:
     at, shape = _new_axis(a, x.ndim), extents(x)
     return call("reshape", x, [*shape[:at], *[1] * a.num_newaxis, *shape[at:]])
 
@@ -267,7 +268,7 @@ def _flat(x: TensorType) -> list[Dim]:
 # ------------------------------------------------------------------------------------------------------- several in one
 
 
-def _joined(a: Any, given: TupleType) -> Type:
+def _joined(a: Attrs, given: TupleType) -> Type:
     fields = tensors(given, "concatenate")
     require(len(fields) > 0, "the tuple is empty")
     first = fields[0]
@@ -300,7 +301,7 @@ declare(
 )  # fmt: skip
 
 
-def _stacked(a: Any, given: TupleType) -> Type:
+def _stacked(a: Attrs, given: TupleType) -> Type:
     fields = tensors(given, "stack")
     require(len(fields) > 0, "the tuple is empty")
     one_dtype("stack", *fields)
@@ -318,7 +319,7 @@ declare(
 )  # fmt: skip
 
 
-def _cuts(a: Any, extent: Dim) -> list[Dim]:
+def _cuts(a: Attrs, extent: Dim) -> list[Dim]:
     """The extents of the parts."""
     cuts = a.indices_or_sections
     if isinstance(cuts, int):
@@ -330,7 +331,7 @@ def _cuts(a: Any, extent: Dim) -> list[Dim]:
     return [of(lambda m, n: n - m, low, high) for low, high in zip([0, *cuts], ends)]
 
 
-def _parts(a: Any, x: TensorType) -> Type:
+def _parts(a: Attrs, x: TensorType) -> Type:
     at = axis_of(a.axis, len(x.shape))
     return TupleType([shaped(x, [*x.shape[:at], n, *x.shape[at + 1 :]]) for n in _cuts(a, x.shape[at])])
 
@@ -343,7 +344,7 @@ def split(data: Expr, indices_or_sections: object, axis: int = 0) -> TupleWrappe
     return TupleWrapper(made, cuts if hasattr(cuts, "__index__") else len(cuts) + 1)
 
 
-def _split(call: Any, a: Any, t: Type, x: Any) -> Any:
+def _split(call: Any, a: Attrs, t: Type, x: Any) -> Any:
     cuts = a.indices_or_sections
     return call("split", x, cuts if isinstance(cuts, int) else list(cuts), a.axis)
 
@@ -358,7 +359,7 @@ declare(
 # ------------------------------------------------------------------------------------------------------------------ layouts
 
 
-def _laid(a: Any, x: TensorType) -> Type:
+def _laid(a: Attrs, x: TensorType) -> Type:
     require(layouts.convertible(a.src_layout, a.dst_layout), lambda: f"layout {a.src_layout} cannot be converted to {a.dst_layout}")  # fmt: skip
     require(len(layouts.layout(a.src_layout)) == len(x.shape), lambda: f"{x} has no layout {a.src_layout}")
     return shaped(x, layouts.converted(x.shape, a.src_layout, a.dst_layout))

@@ -9,6 +9,7 @@ import numpy as np
 
 from compassc import te
 from compassc.operators.declare import sample
+from compassc.relay.attributes import Attrs
 from compassc.relay.builders import builder, call
 from compassc.relay.expr import Expr, const
 from compassc.relay.ops.declare import BROADCAST, INJECTIVE, REDUCTION, VOID, declare, record
@@ -65,7 +66,7 @@ def _sliced(a: object, x: TensorType) -> Type:
     return shaped(x, made)
 
 
-def _slice(call: Any, a: Any, t: TensorType, x: Any) -> Any:
+def _slice(call: Any, a: Attrs, t: TensorType, x: Any) -> Any:
     shape, cuts = extents(x), slices(a, x.ndim)
     if not cuts:
         return call("identity", x)
@@ -135,7 +136,7 @@ def strided_set(data: Expr, v: Expr, begin: object, end: object, strides: object
     return call("strided_set", data, v, *places)
 
 
-def _slice_like(a: Any, x: Sequence[Dim], like: Sequence[Dim]) -> list[Dim]:
+def _slice_like(a: Attrs, x: Sequence[Dim], like: Sequence[Dim]) -> list[Dim]:
     axes = range(min(len(x), len(like))) if not a.axes else axes_of(a.axes, len(x))
     made = list(x)
     for d in axes:
@@ -156,7 +157,7 @@ declare(
 # ------------------------------------------------------------------------------------------------- repeated and turned round
 
 
-def _tiled(a: Any, x: TensorType) -> Type:
+def _tiled(a: Attrs, x: TensorType) -> Type:
     require(all(r > 0 for r in a.reps), lambda: f"Tile reps value should always be larger than 0, but get: {a.reps}")
     rank = max(len(a.reps), len(x.shape))
     shape = [1] * (rank - len(x.shape)) + list(x.shape)
@@ -177,7 +178,7 @@ declare(
 )  # fmt: skip
 
 
-def _repeated(a: Any, x: TensorType) -> Type:
+def _repeated(a: Attrs, x: TensorType) -> Type:
     require(a.repeats >= 1, lambda: f"repeats must be 1 or more, it is {a.repeats}")
     at = axis_of(a.axis, len(x.shape))
     return shaped(x, [*x.shape[:at], product([x.shape[at], a.repeats]), *x.shape[at + 1 :]])
@@ -190,7 +191,7 @@ declare(
 )  # fmt: skip
 
 
-def _kept(a: Any, x: TensorType) -> Type:
+def _kept(a: Attrs, x: TensorType) -> Type:
     axis_of(a.axis, len(x.shape))
     return x
 
@@ -199,7 +200,7 @@ declare("reverse", "data, axis", _kept, INJECTIVE, sample((2, 3), axis=-1), reco
         body=lambda call, a, t, x: call("flip", x, a.axis))  # fmt: skip
 
 
-def _sequences(a: Any, x: TensorType, lengths: TensorType) -> Type:
+def _sequences(a: Attrs, x: TensorType, lengths: TensorType) -> Type:
     seq, batch = axis_of(a.seq_axis, len(x.shape)), axis_of(a.batch_axis, len(x.shape))
     require(len(lengths.shape) == 1, lambda: f"seq_lengths must have one dimension, it is {lengths}")
     require(not differ(lengths.shape[0], x.shape[batch]), lambda: f"For reverse_sequnece seq_lengths size should match with dimension of batch axis, but got dimension of batch_axis = {x.shape[batch]}, and seq_length size = {lengths.shape[0]}")  # fmt: skip
@@ -208,7 +209,7 @@ def _sequences(a: Any, x: TensorType, lengths: TensorType) -> Type:
     return x
 
 
-def _turned(a: Any, t: Any, x: Any, lengths: Any) -> Any:
+def _turned(a: Attrs, t: Any, x: Any, lengths: Any) -> Any:
     made = x.copy()
     rows, turned = (np.moveaxis(v, (a.batch_axis, a.seq_axis), (0, 1)) for v in (x, made))
     for row, back, length in zip(rows, turned, lengths):
@@ -217,7 +218,7 @@ def _turned(a: Any, t: Any, x: Any, lengths: Any) -> Any:
     return made
 
 
-def _turned_value(a: Any, t: TensorType, x: Any, lengths: Any) -> Any:
+def _turned_value(a: Attrs, t: TensorType, x: Any, lengths: Any) -> Any:
     seq, batch = a.seq_axis % x.ndim, a.batch_axis % x.ndim
     extent = extents(x)[seq]
 

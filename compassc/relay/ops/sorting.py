@@ -9,6 +9,7 @@ import numpy as np
 from compassc import te
 from compassc.operators.calls import define
 from compassc.operators.declare import Whole, sample
+from compassc.relay.attributes import Attrs
 from compassc.relay.builders import builder, call
 from compassc.relay.expr import Expr, TupleWrapper
 from compassc.relay.ops.declare import OPAQUE, VOID, declare, record
@@ -26,7 +27,7 @@ def order(x: Any, axis: int, ascending: bool) -> Any:
     return x.shape[axis] - 1 - found
 
 
-def _sorted(a: Any, x: TensorType) -> Type:
+def _sorted(a: Attrs, x: TensorType) -> Type:
     axis_of(a.axis, len(x.shape))
     return x
 
@@ -56,7 +57,7 @@ def _tensor(t: Type) -> TensorType:
 RESULTS = ("both", "values", "indices")
 
 
-def top_type(a: Any, x: TensorType, count: Dim) -> Type:
+def top_type(a: Attrs, x: TensorType, count: Dim) -> Type:
     """The types of the largest elements of an axis and of their places."""
     at = axis_of(a.axis, len(x.shape))
     require(a.ret_type in RESULTS, lambda: f"ret_type is one of {', '.join(RESULTS)}, not '{a.ret_type}'")
@@ -65,13 +66,13 @@ def top_type(a: Any, x: TensorType, count: Dim) -> Type:
     return {"both": TupleType([values, places]), "values": values, "indices": places}[a.ret_type]
 
 
-def _top(a: Any, x: TensorType) -> Type:
+def _top(a: Attrs, x: TensorType) -> Type:
     extent = x.shape[axis_of(a.axis, len(x.shape))]
     require(not isinstance(extent, int) or a.k <= extent, lambda: f"k {a.k} is larger than the axis of {extent} of {x}")
     return top_type(a, x, extent if a.k < 1 else a.k)
 
 
-def top(a: Any, x: Any, count: int) -> Any:
+def top(a: Attrs, x: Any, count: int) -> Any:
     """The largest (or smallest) elements of an axis in order, and their places."""
     places = np.take(order(x, a.axis, a.is_ascend), range(count if count > 0 else x.shape[a.axis]), a.axis)
     values = np.take_along_axis(x, places, a.axis)
@@ -101,7 +102,7 @@ def topk(
     return TupleWrapper(made, 2) if ret_type == "both" else made
 
 
-def _searched(a: Any, edges: TensorType, values: TensorType) -> Type:
+def _searched(a: Attrs, edges: TensorType, values: TensorType) -> Type:
     require(len(edges.shape) > 0, lambda: f"the sorted sequence needs a dimension, it is {edges}")
     require(edges.dtype == values.dtype, lambda: f"the sequence is {edges}, the values {values}: their data types must be one")  # fmt: skip
     if len(edges.shape) > 1:
@@ -110,7 +111,7 @@ def _searched(a: Any, edges: TensorType, values: TensorType) -> Type:
     return shaped(values, values.shape, a.dtype or "int32")
 
 
-def _search(a: Any, t: Any, edges: Any, values: Any) -> Any:
+def _search(a: Attrs, t: Any, edges: Any, values: Any) -> Any:
     side: Any = "right" if a.right else "left"
     if edges.ndim == 1:
         return np.searchsorted(edges, values, side)
@@ -130,14 +131,14 @@ declare(
 # -------------------------------------------------------------------------------------------------------------- running sums
 
 
-def _scanned(a: Any, x: TensorType) -> Type:
+def _scanned(a: Attrs, x: TensorType) -> Type:
     if a.axis is not None:
         axis_of(a.axis, len(x.shape))
     return shaped(x, x.shape if a.axis is not None else [product(x.shape)], a.dtype)
 
 
 def _scan(name: str, first: int) -> Any:
-    def evaluate(a: Any, t: TensorType, x: Any) -> Any:
+    def evaluate(a: Attrs, t: TensorType, x: Any) -> Any:
         data, axis = (x.reshape(-1), 0) if a.axis is None else (x, a.axis)
         found = getattr(np, name)(data, axis, dtype=t.dtype)
         if not a.exclusive:
@@ -150,7 +151,7 @@ def _scan(name: str, first: int) -> Any:
 
 
 def _scan_value(reducer: Any, first: int) -> Any:
-    def express(a: Any, t: TensorType, x: Any) -> Any:
+    def express(a: Attrs, t: TensorType, x: Any) -> Any:
         data, at = (define("reshape", x, list(t.concrete_shape)), 0) if a.axis is None else (x, a.axis % x.ndim)
         k = te.reduce_axis((0, extents(data)[at]), name="k")
 
@@ -176,14 +177,14 @@ for _name, _first, _reducer in (("cumsum", 0, te.sum), ("cumprod", 1, te.prod)):
 # ------------------------------------------------------------------------------------------------------------------- unique
 
 
-def _distinct(a: Any, x: TensorType) -> Type:
+def _distinct(a: Attrs, x: TensorType) -> Type:
     require(len(x.shape) == 1, lambda: f"the data must have one dimension, it is {x}")
     (n,) = x.shape
     places = TensorType((n,), "int32")
     return TupleType([x, places, places, TensorType((1,), "int32"), *[places] * a.return_counts])
 
 
-def _unique(a: Any, t: Any, x: Any) -> Any:
+def _unique(a: Attrs, t: Any, x: Any) -> Any:
     """Results of the length of the data; what is behind the distinct values is 0."""
     values, first, inverse, counts = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
     if not a.sorted:  # in the order in which they come

@@ -10,6 +10,7 @@ import numpy as np
 
 from compassc import te
 from compassc.operators.declare import sample
+from compassc.relay.attributes import Attrs
 from compassc.relay.builders import builder, call
 from compassc.relay.expr import Expr, const
 from compassc.relay.ops.declare import INJECTIVE, OPAQUE, declare, record
@@ -41,7 +42,7 @@ def _letters(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     return made, free[:most] + "".join(sorted(c for c in set(seen) if seen.count(c) == 1 and c not in free[:most]))
 
 
-def _einsum_rule(a: Any, given: TupleType) -> Type:
+def _einsum_rule(a: Attrs, given: TupleType) -> Type:
     fields = tensors(given, "einsum")
     require(len(fields) > 0, "the tuple is empty")
     one_dtype("einsum", *fields)
@@ -56,7 +57,7 @@ def _einsum_rule(a: Any, given: TupleType) -> Type:
     return shaped(fields[0], [known[letter] for letter in result])
 
 
-def _einsum_value(a: Any, t: TensorType, x: Sequence[Any]) -> Any:
+def _einsum_value(a: Attrs, t: TensorType, x: Sequence[Any]) -> Any:
     operands, result = _letters(a.equation, [v.ndim for v in x])
     known: dict[str, int] = {}
     for letters, v in zip(operands, x):
@@ -91,7 +92,7 @@ def _transformed(a: object, re: TensorType, im: TensorType) -> Type:
     return TupleType([re, im])
 
 
-def _transform(a: Any, t: Any, re: Any, im: Any) -> Any:
+def _transform(a: Attrs, t: Any, re: Any, im: Any) -> Any:
     value = re.astype("float64") + 1j * im.astype("float64")
     found = np.fft.ifft(value) if a.inverse else np.fft.fft(value)
     return found.real, found.imag
@@ -101,7 +102,7 @@ declare("dft", "re_data, im_data, inverse=False", _transformed, OPAQUE, sample((
         record=record("DFTAttrs", inverse=False), reference=_transform)  # fmt: skip
 
 
-def _framed(a: Any, x: TensorType, window: TensorType) -> Type:
+def _framed(a: Attrs, x: TensorType, window: TensorType) -> Type:
     require(len(x.shape) in (1, 2), lambda: f"the data has one or two dimensions, not {x}")
     require(len(window.shape) == 1 and not differ(window.shape[0], a.win_length), lambda: f"the window must have {a.win_length} numbers, it is {window}")  # fmt: skip
     require(a.n_fft > 0 and a.hop_length > 0 and 0 < a.win_length <= a.n_fft, lambda: f"n_fft {a.n_fft}, hop_length {a.hop_length} and win_length {a.win_length} do not go together")  # fmt: skip
@@ -109,7 +110,7 @@ def _framed(a: Any, x: TensorType, window: TensorType) -> Type:
     return shaped(x, [*x.shape[:-1], a.n_fft // 2 + 1 if a.onesided else a.n_fft, frames, 2])
 
 
-def _stft(a: Any, t: Any, x: Any, window: Any) -> Any:
+def _stft(a: Attrs, t: Any, x: Any, window: Any) -> Any:
     left = (a.n_fft - a.win_length) // 2
     wide = np.pad(window.astype("float64"), (left, a.n_fft - a.win_length - left))
     frames = np.lib.stride_tricks.sliding_window_view(x.astype("float64"), a.n_fft, -1)[..., :: a.hop_length, :]
@@ -141,7 +142,7 @@ def stft(
 # ------------------------------------------------------------------------------------------------------------------- sparse
 
 
-def _dense_rule(a: Any, places: TensorType, values: TensorType, default: TensorType) -> Type:
+def _dense_rule(a: Attrs, places: TensorType, values: TensorType, default: TensorType) -> Type:
     whole(places, "sparse_indices")
     require(len(places.shape) < 3, lambda: f"sparse_indices have two dimensions at most, not {places}")
     require(
@@ -156,7 +157,7 @@ def _dense_rule(a: Any, places: TensorType, values: TensorType, default: TensorT
     return shaped(values, a.output_shape)
 
 
-def _dense(a: Any, t: Any, places: Any, values: Any, default: Any) -> Any:
+def _dense(a: Attrs, t: Any, places: Any, values: Any, default: Any) -> Any:
     return scattered(places, values, default, a.output_shape)
 
 

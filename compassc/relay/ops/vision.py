@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from compassc.operators.declare import sample
+from compassc.relay.attributes import Attrs
 from compassc.relay.builders import builder, call
 from compassc.relay.expr import Expr, TupleWrapper, const
 from compassc.relay.ops.convolution import bilinear
@@ -20,13 +21,13 @@ from compassc.relay.types import TensorType, TupleType, Type
 # ----------------------------------------------------------------------------------------------------------------- anchors
 
 
-def _anchors(a: Any, x: TensorType) -> Type:
+def _anchors(a: Attrs, x: TensorType) -> Type:
     require(len(x.shape) == 4, lambda: f"the data must be NCHW, it is {x}")
     each_cell = len(a.sizes) + len(a.ratios) - 1
     return shaped(x, [1, product([*x.shape[2:], each_cell]), 4])
 
 
-def _prior(a: Any, t: Any, x: Any) -> Any:
+def _prior(a: Attrs, t: Any, x: Any) -> Any:
     h, w = x.shape[2:]
     steps = [s if s > 0 else 1.0 / n for s, n in zip(a.steps, (h, w))]
     kinds = [(s, 1.0) for s in a.sizes] + [(a.sizes[0], r) for r in a.ratios[1:]]
@@ -56,7 +57,7 @@ def _located(a: object, scores: TensorType, offsets: TensorType, anchors: Tensor
     return TupleType([shaped(scores, [scores.shape[0], scores.shape[2], 6]), TensorType((scores.shape[0],), "int32")])
 
 
-def _locate(a: Any, t: Any, scores: Any, offsets: Any, anchors: Any) -> Any:
+def _locate(a: Attrs, t: Any, scores: Any, offsets: Any, anchors: Any) -> Any:
     batch, _, count = scores.shape
     made, valid = np.full((batch, count, 6), -1.0), np.zeros(batch, "int32")
     first = 0 if a.keep_background else 1
@@ -94,7 +95,7 @@ def _counts(a: object, x: TensorType, threshold: TensorType) -> Type:
     return TupleType([TensorType((batch,), "int32"), x, TensorType(x.shape[:2], "int32")])
 
 
-def _valid(a: Any, t: Any, x: Any, threshold: Any) -> Any:
+def _valid(a: Attrs, t: Any, x: Any, threshold: Any) -> Any:
     counts, made, places = np.zeros(len(x), "int32"), np.full_like(x, -1), np.full(x.shape[:2], -1, "int32")
     for b, rows in enumerate(x):
         kept = [
@@ -134,7 +135,7 @@ def overlap(one: Any, two: Any) -> float:
     return float(common / both) if both > 0 else 0.0
 
 
-def _suppressed(a: Any, x: TensorType, count: TensorType, places: TensorType, *numbers: TensorType) -> Type:
+def _suppressed(a: Attrs, x: TensorType, count: TensorType, places: TensorType, *numbers: TensorType) -> Type:
     require(len(x.shape) == 3, lambda: f"the data must be batches by boxes by numbers, it is {x}")
     fits = len(count.shape) == 1 and not differ(count.shape[0], x.shape[0])
     require(fits, lambda: f"valid_count {count} does not match the data {x}")
@@ -143,7 +144,7 @@ def _suppressed(a: Any, x: TensorType, count: TensorType, places: TensorType, *n
     return x
 
 
-def _suppress(a: Any, t: Any, x: Any, count: Any, places: Any, limit: Any, threshold: Any) -> Any:
+def _suppress(a: Attrs, t: Any, x: Any, count: Any, places: Any, limit: Any, threshold: Any) -> Any:
     made, indices, kept_counts = np.full_like(x, -1), np.full(x.shape[:2], -1, "int32"), np.zeros((len(x), 1), "int32")
     most, enough = int(limit), float(threshold)
     for b, rows in enumerate(x):
@@ -171,7 +172,7 @@ def _suppress(a: Any, t: Any, x: Any, count: Any, places: Any, limit: Any, thres
     return _to_front(made) if a.invalid_to_bottom else made
 
 
-def _meets(a: Any, one: Any, two: Any, threshold: float) -> bool:
+def _meets(a: Attrs, one: Any, two: Any, threshold: float) -> bool:
     alike = a.force_suppress or a.id_index < 0 or one[a.id_index] == two[a.id_index]
     boxes = (row[a.coord_start : a.coord_start + 4].astype("float64") for row in (one, two))
     return bool(alike) and overlap(*boxes) >= threshold
@@ -236,7 +237,7 @@ def _kept(boxes: Any, scores: Any, most: int, threshold: float, least: float) ->
     return kept
 
 
-def _all_classes(a: Any, boxes: TensorType, scores: TensorType, *numbers: TensorType) -> Type:
+def _all_classes(a: Attrs, boxes: TensorType, scores: TensorType, *numbers: TensorType) -> Type:
     require(
         len(boxes.shape) == 3 and not differ(boxes.shape[2], 4),
         lambda: f"boxes must be batches by boxes by 4, not {boxes}",
@@ -259,7 +260,7 @@ def _all_classes(a: Any, boxes: TensorType, scores: TensorType, *numbers: Tensor
     return TupleType([TensorType(shape, dtype) for shape, dtype in kinds])
 
 
-def _every_class(a: Any, t: Any, boxes: Any, scores: Any, most: Any, threshold: Any, least: Any) -> Any:
+def _every_class(a: Attrs, t: Any, boxes: Any, scores: Any, most: Any, threshold: Any, least: Any) -> Any:
     batch, classes, count = scores.shape
     found = [
         (b, c, n)
@@ -312,7 +313,7 @@ def all_class_non_max_suppression(
 # ----------------------------------------------------------------------------------------------------------------- regions
 
 
-def _regions(a: Any, x: TensorType, rois: TensorType) -> Type:
+def _regions(a: Attrs, x: TensorType, rois: TensorType) -> Type:
     _, c, _, _ = plain_picture(a.layout, x)
     require(len(rois.shape) == 2 and not differ(rois.shape[1], 5), lambda: f"rois are n by 5, not {rois}")
     h, w = each(a.pooled_size, 2)
@@ -320,7 +321,7 @@ def _regions(a: Any, x: TensorType, rois: TensorType) -> Type:
     return shaped(x, shape)
 
 
-def _align(a: Any, x: Any, rois: Any) -> Any:
+def _align(a: Attrs, x: Any, rois: Any) -> Any:
     ph, pw = each(a.pooled_size, 2)
     made = np.zeros((len(rois), x.shape[1], ph, pw))
     for r, (batch, *corners) in enumerate(rois.astype("float64")):
@@ -342,7 +343,7 @@ def _sample_at(picture: Any, y: float, z: float) -> Any:
     return bilinear(picture, min(max(y, 0.0), h - 1), min(max(z, 0.0), w - 1))
 
 
-def _pool(a: Any, x: Any, rois: Any) -> Any:
+def _pool(a: Attrs, x: Any, rois: Any) -> Any:
     ph, pw = each(a.pooled_size, 2)
     made = np.zeros((len(rois), *x.shape[1:2], ph, pw))
     for r, (batch, *corners) in enumerate(rois.astype("float64")):
@@ -362,7 +363,7 @@ def _of_regions(function: Any) -> Any:
     return lambda a, t, x, rois: _in_regions(a, function(a, x if a.layout == "NCHW" else x.transpose(0, 3, 1, 2), rois))
 
 
-def _in_regions(a: Any, made: Any) -> Any:
+def _in_regions(a: Attrs, made: Any) -> Any:
     return made if a.layout == "NCHW" else made.transpose(0, 2, 3, 1)
 
 
@@ -379,7 +380,7 @@ declare(
 )  # fmt: skip
 
 
-def _reorganised(a: Any, x: TensorType) -> Type:
+def _reorganised(a: Attrs, x: TensorType) -> Type:
     require(len(x.shape) == 4, lambda: f"the data must be NCHW, it is {x}")
     n, c, h, w = x.shape
     s = a.stride
@@ -387,7 +388,7 @@ def _reorganised(a: Any, x: TensorType) -> Type:
     return shaped(x, [n, of(lambda m: m * s * s, c), of(lambda m: m // s, h), of(lambda m: m // s, w)])
 
 
-def _reorganise(a: Any, t: Any, x: Any) -> Any:
+def _reorganise(a: Attrs, t: Any, x: Any) -> Any:
     """The order of Darknet: the channels of the data are split, then its places read as one row."""
     (n, c, h, w), s = x.shape, a.stride
     own = c // (s * s)
@@ -419,13 +420,13 @@ declare(
 )  # fmt: skip
 
 
-def _detected(a: Any, boxes: TensorType, scores: TensorType) -> Type:
+def _detected(a: Attrs, boxes: TensorType, scores: TensorType) -> Type:
     batch, most = boxes.shape[0], a.max_detections
     shapes = ((batch, most, 4), "float32"), ((batch, most), "float32"), ((batch, most), "float32"), ((batch,), "int32")
     return TupleType([TensorType(shape, dtype) for shape, dtype in shapes])
 
 
-def _detect(a: Any, t: Any, boxes: Any, scores: Any) -> Any:
+def _detect(a: Attrs, t: Any, boxes: Any, scores: Any) -> Any:
     """Scores are batches by classes by boxes. The best of each class, of these the best of all."""
     batch, most = boxes.shape[0], a.max_detections
     places, classes, values = np.zeros((batch, most, 4)), np.zeros((batch, most)), np.zeros((batch, most))
