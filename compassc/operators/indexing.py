@@ -163,7 +163,7 @@ def scatter_elements(
         raise ExpressionError(f"topi.scatter_elements has no reduction '{reduction}': update, {', '.join(joins)}")
     reducer, join, nothing = joins[reduction]
 
-    def together(*i: Expr) -> Any:
+    def together(*i: Expr) -> Expr:
         where, hit = hits(i)
         return reducer(te.if_then_else(hit, updates[where], nothing), axis=k)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.dtypes import dtype as data_type
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
@@ -18,6 +19,7 @@ from compassc.relay.ops.declare import BROADCAST, declare
 from compassc.relay.ops.elementwise import NUMBERS, WHOLE
 from compassc.relay.ops.relations import broadcast, compared, require, shaped, stretched
 from compassc.relay.types import TensorType, Type
+from compassc.te.tensor import Tensor
 
 _SHAPES = (sample((3, 4), (3, 4)), sample((2, 1, 3), (4, 1)), sample((), (3,)))
 _DIVISIONS = tuple(sample(Whole((3, 5), -50, 50), Whole((5,), *span)) for span in ((1, 9), (-9, -1)))
@@ -26,7 +28,7 @@ _SHIFTS = sample(Whole((3, 4), -99, 99), Whole((4,), 0, 8))
 _TRUTHS = sample(Whole((3, 4), 0, 2, "bool"), Whole((4,), 0, 2, "bool"))
 
 
-def _binary(name: str, body: Any = None, *samples: Sample, level: int = 1, **more: Any) -> None:
+def _binary(name: str, body: str | None = None, *samples: Sample, level: int = 1, **more: Any) -> None:
     body = body if body or "reference" in more else name
     declare(
         name, "lhs, rhs", broadcast, BROADCAST, *(samples or _SHAPES), body=body, level=level, **{"types": NUMBERS, **more}
@@ -43,7 +45,7 @@ def _is_real(t: TensorType) -> bool:
     return data_type(t.dtype).is_floating
 
 
-def _divide(a: Any, t: TensorType, x: Any, y: Any) -> Any:
+def _divide(a: Any, t: TensorType, x: Array, y: Array) -> Any:
     return np.divide(x, y) if _is_real(t) else truncated(x, y)
 
 
@@ -84,13 +86,13 @@ def _remainder(rounding: str, real: Callable[..., object], whole: Callable[..., 
     }
 
 
-def _power(a: Any, t: TensorType, x: Any, y: Any) -> Any:
+def _power(a: Any, t: TensorType, x: Array, y: Array) -> Array:
     if not _is_real(t) and np.any(y < 0):
         raise ExpressionError("power: a whole number has no negative powers", "cast to float32 first")
     return np.power(x, y)
 
 
-def _power_value(a: object, t: TensorType, x: object, y: object) -> Any:
+def _power_value(a: object, t: TensorType, x: object, y: object) -> Tensor:
     if not _is_real(t):
         raise ExpressionTypeError("powers of whole numbers are not computed by kernels", "cast to float32 first")
     return joined(te.power, "power", x, y)

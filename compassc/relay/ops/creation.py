@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.operators.declare import Whole, sample, sizes
 from compassc.operators.elementwise import mapped
@@ -187,7 +188,7 @@ def _hot(a: Attrs, indices: TensorType, on: TensorType, off: TensorType) -> Type
     return shaped(indices, [*indices.shape[:at], a.depth, *indices.shape[at:]], a.dtype)
 
 
-def hot(indices: Any, on: Any, off: Any, depth: int, axis: int, dtype: str) -> Any:
+def hot(indices: Array, on: Array, off: Array, depth: int, axis: int, dtype: str) -> Array:
     """`on` at the places that are said on a new axis, `off` elsewhere."""
     at = axis % (indices.ndim + 1)
     places = np.arange(depth).reshape([-1 if d == at else 1 for d in range(indices.ndim + 1)])
@@ -268,7 +269,7 @@ def _diagonals(a: Attrs, x: TensorType, diagonal: TensorType) -> Type:
     return x
 
 
-def _set_diagonals(a: Attrs, t: Any, x: Any, diagonal: Any) -> Any:
+def _set_diagonals(a: Attrs, t: TensorType, x: Array, diagonal: Array) -> Array:
     made = x.copy()
     rows, columns = x.shape[-2:]
     longest = diagonal.shape[-1]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.operators.calls import References
 from compassc.operators.declare import Whole, sample
 from compassc.relay.attributes import RECORDS, Attrs, Record, record
@@ -47,7 +48,7 @@ def _of(shape: object) -> Any:
     return np.asarray(shape).reshape(-1).tolist()
 
 
-def _i(*values: int) -> Any:
+def _i(*values: int) -> Array:
     return np.array(values, "int64")
 
 
@@ -88,7 +89,7 @@ declare(
 )  # fmt: skip
 
 
-def _expanded(x: Any, axis: int, count: int) -> Any:
+def _expanded(x: Array, axis: int, count: int) -> Array:
     at = axis + x.ndim + 1 if axis < 0 else axis
     return x.reshape([*x.shape[:at], *[1] * count, *x.shape[at:]])
 

@@ -10,6 +10,7 @@ import numpy as np
 from compassc import te
 from compassc.ir.dtypes import dtype as data_type
 from compassc.ir.errors import ExpressionTypeError
+from compassc.ir.exprs import Expr
 from compassc.operators.broadcast import joined
 from compassc.operators.calls import define
 from compassc.operators.declare import Whole, sample, sizes
@@ -144,11 +145,11 @@ def _fixed_point(a: Attrs, t: Any, x: Any) -> Any:
     return fixed_point(x, np.int64(a.multiplier), np.int64(max(a.shift, 0)), np.int64(max(-a.shift, 0)))
 
 
-def _i64(value: object) -> Any:
+def _i64(value: object) -> Expr:
     return te.const(value, "int64") if isinstance(value, int) else te.cast(value, "int64")
 
 
-def fixed_point_value(x: object, multiplier: object, left: object, right: object) -> Any:
+def fixed_point_value(x: object, multiplier: object, left: object, right: object) -> Expr:
     """As `fixed_point`, as an expression."""
     product = (_i64(x) << _i64(left)) * _i64(multiplier)
     one, right = _i64(1), _i64(right)
@@ -185,7 +186,7 @@ def _per_axis(a: Attrs, t: TensorType, x: Any, y: Any, left: Any, right: Any) ->
     )
 
 
-def _per_axis_value(a: Attrs, t: TensorType, x: Any, y: Any, left: Any, right: Any) -> Any:
+def _per_axis_value(a: Attrs, t: TensorType, x: Tensor, y: Tensor, left: Tensor, right: Tensor) -> Tensor:
     y, left, right = (define("reshape", n, _lie_on(a, x.ndim, n)) for n in (y, left, right))
     return joined(
         lambda v, m, l, r: fixed_point_value(v, m, l if a.is_lshift_required else 0, r if a.is_rshift_required else 0),

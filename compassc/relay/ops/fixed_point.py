@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.ir.dtypes import dtype as data_type
 from compassc.ir.errors import ExpressionError
 from compassc.layers import arithmetic
 from compassc.relay.ops.elementwise import fixed_point
 
-Array = Any
 """An array of NumPy."""
 
 
@@ -72,7 +72,7 @@ def fixed_point_multiplier(value: float) -> tuple[int, int]:
     return (2**30, exponent + 1) if q == 2**31 else (q, exponent)
 
 
-def on_axis(values: Any, axis: int, rank: int) -> Any:
+def on_axis(values: Any, axis: int, rank: int) -> Array:
     """A scalar as it is; one number for each place of an axis so that it lies there."""
     array = np.asarray(values)
     if array.ndim == 0 or array.size == 1:
@@ -156,7 +156,8 @@ def rounded(x: Array) -> Array:
     """Whole numbers, halves away from zero, within 32 bits; 0 for what is no number."""
     whole = np.trunc(x)
     away = whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0)
-    return np.clip(np.nan_to_num(away.astype("float64")), -(2.0**31), 2.0**31 - 1).astype("int64")
+    made: Array = np.clip(np.nan_to_num(away.astype("float64")), -(2.0**31), 2.0**31 - 1).astype("int64")
+    return made
 
 
 TIES_TO_EVEN = "TIES_TO_EVEN"
@@ -173,7 +174,7 @@ def quantized(x: Array, scale: Any, zero: Any, axis: int, dtype: str, rounding: 
 def dequantized(x: Array, scale: Any, zero: Any, axis: int, dtype: str = "float32") -> Array:
     """The reals that numbers of a scale and a zero point mean."""
     scale, zero = (on_axis(v, axis, max(x.ndim, 1)) for v in (scale, zero))
-    made = (x.astype("int32") - zero.astype("int32")).astype("float32") * scale.astype("float32")
+    made: Array = (x.astype("int32") - zero.astype("int32")).astype("float32") * scale.astype("float32")
     if dtype == "float16":
-        return np.clip(made, -65504.0, 65504.0).astype("float16")
+        made = np.clip(made, -65504.0, 65504.0).astype("float16")
     return made

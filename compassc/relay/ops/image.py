@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.operators.calls import References
 from compassc.operators.declare import sample
@@ -48,7 +49,7 @@ def _cropped(a: Attrs, x: TensorType, boxes: TensorType, indices: TensorType) ->
     return shaped(x, made, a.out_dtype)
 
 
-def _crop(a: Attrs, x: Any, boxes: Any, indices: Any) -> Any:
+def _crop(a: Attrs, x: Array, boxes: Array, indices: Array) -> Array:
     """Parts of NCHW in one size."""
     made = np.full((len(boxes), x.shape[1], *a.crop_size), float(a.extrapolation_value))
     for n, (box, index) in enumerate(zip(boxes.astype("float64"), indices)):
@@ -129,7 +130,7 @@ def _grid(a: Attrs, x: TensorType) -> Type:
     return shaped(x, [x.shape[0], 2, *a.target_shape])
 
 
-def _affine(a: Attrs, t: TensorType, theta: Any) -> Any:
+def _affine(a: Attrs, t: TensorType, theta: Array) -> Array:
     h, w = a.target_shape
     ends = [np.linspace(-1, 1, n) for n in (h, w)]
     y, x = np.meshgrid(*ends, indexing="ij")
@@ -157,7 +158,7 @@ def _sampled(a: Attrs, x: TensorType, grid: TensorType) -> Type:
     return shaped(x, [*x.shape[:2], *grid.shape[2:]])
 
 
-def _reflected(v: Any, low: float, high: float) -> Any:
+def _reflected(v: Array, low: float, high: float) -> Array:
     span = high - low
     if span == 0:
         return v * 0
@@ -181,7 +182,7 @@ def _element(picture: Any, places: Any) -> Any:
     return np.where(inside, picture[(slice(None), *clipped)], 0)
 
 
-def _sample_grid(a: Attrs, t: TensorType, x: Any, grid: Any) -> Any:
+def _sample_grid(a: Attrs, t: TensorType, x: Array, grid: Array) -> Array:
     made, space = [], x.shape[2:]
     for picture, coordinates in zip(x.astype("float64"), grid.astype("float64")):
         whole = [
@@ -282,7 +283,7 @@ def _correlated(a: Attrs, x: TensorType, y: TensorType) -> Type:
     return shaped(x, [x.shape[0], across**2, *space])
 
 
-def _correlate(a: Attrs, t: TensorType, x: Any, y: Any) -> Any:
+def _correlate(a: Attrs, t: TensorType, x: Array, y: Array) -> Array:
     top, left, bottom, right = both_ends(a.padding, 2)
     x, y = (np.pad(exact(v), ((0, 0), (0, 0), (top, bottom), (left, right))) for v in (x, y))
     reach, radius = a.max_displacement // a.stride2, (a.kernel_size - 1) // 2

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.errors import ExpressionError
 from compassc.operators.calls import define
@@ -65,7 +66,7 @@ def _inside(places: Any, extent: int, mode: str) -> Any:
     return np.clip(places, 0, extent - 1)
 
 
-def _take(a: Attrs, t: Any, x: Any, indices: Any) -> Any:
+def _take(a: Attrs, t: TensorType, x: Array, indices: Array) -> Any:
     if a.axis is None:
         return x.reshape(-1)[_inside(indices, x.size, a.mode)]
     at, batch = a.axis % x.ndim, _batches(a, indices.ndim)
@@ -185,7 +186,7 @@ def _elements(a: Attrs, x: TensorType, indices: TensorType, updates: TensorType)
     return x
 
 
-def _scatter(a: Attrs, t: Any, x: Any, indices: Any, updates: Any) -> Any:
+def _scatter(a: Attrs, t: TensorType, x: Array, indices: Array, updates: Array) -> Array:
     made, axis, join = x.copy(), a.axis % x.ndim, _JOINS[a.reduction]
     for i in np.ndindex(indices.shape):
         at = (*i[:axis], indices[i], *i[axis + 1 :])
@@ -217,7 +218,7 @@ def _scattered_nd(a: Attrs, x: TensorType, indices: TensorType, updates: TensorT
     return x
 
 
-def _scatter_nd(a: Attrs, t: Any, x: Any, indices: Any, updates: Any) -> Any:
+def _scatter_nd(a: Attrs, t: TensorType, x: Array, indices: Array, updates: Array) -> Array:
     made, join = x.copy(), _JOINS[a.mode]
     for i in np.ndindex(indices.shape[1:]):
         at = tuple(indices[(slice(None), *i)])
@@ -326,7 +327,7 @@ def _masked(a: Attrs, x: TensorType, lengths: TensorType) -> Type:
     return x
 
 
-def _mask(a: Attrs, t: Any, x: Any, lengths: Any) -> Any:
+def _mask(a: Attrs, t: TensorType, x: Array, lengths: Array) -> Array:
     steps = np.arange(x.shape[a.axis])
     valid = steps[:, None] < lengths if a.axis == 0 else steps < lengths[:, None]
     return np.where(valid.reshape(valid.shape + (1,) * (x.ndim - 2)), x, np.asarray(a.mask_value).astype(x.dtype))
@@ -353,7 +354,7 @@ def _inverse(a: object, x: TensorType) -> Type:
     return x
 
 
-def _inverted(a: Any, t: Any, x: Any) -> Any:
+def _inverted(a: Any, t: TensorType, x: Array) -> Array:
     made = np.zeros_like(x)
     made[x] = np.arange(len(x))
     return made

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.operators.calls import References, define
 from compassc.operators.declare import sample
 from compassc.operators.packed import COLUMNS, panels_matmul
@@ -45,7 +46,7 @@ def _product(a: Attrs, x: TensorType, y: Type, turn_a: bool, turn_b: bool) -> Re
     return Related(shaped(x, [*own[:-1], units], a.out_dtype), {})
 
 
-def _matrices(a: Attrs, t: TensorType, x: Any, y: Any, turn_a: bool = False, turn_b: bool = True) -> Any:
+def _matrices(a: Attrs, t: TensorType, x: Array, y: Array, turn_a: bool = False, turn_b: bool = True) -> Array:
     x, y = exact(x), exact(y)
     return (x.swapaxes(-1, -2) if turn_a else x) @ (y.T if turn_b else y)
 
@@ -158,7 +159,7 @@ def _queue(a: Attrs, x: TensorType, buffer: TensorType) -> Type:
     return buffer
 
 
-def _queued(call: Any, a: Attrs, t: Any, x: Any, buffer: Any) -> Any:
+def _queued(call: Any, a: Attrs, t: TensorType, x: Any, buffer: Any) -> Any:
     both = call("concatenate", [buffer, x], a.axis)
     at, extent = a.axis % x.ndim, extents(buffer)[a.axis]
     return call("strided_slice", both, [extents(both)[at] - extent], [extents(both)[at]], [1], [at])

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.operators.calls import References, define
 from compassc.operators.declare import Whole, sample
 from compassc.relay.attributes import Attrs
@@ -229,7 +230,7 @@ def _likelihood(a: Attrs, x: TensorType, targets: TensorType, weights: Type) -> 
     return Related(shaped(x, wanted if a.reduction == "none" else []), {2: TensorType((x.shape[1],), x.dtype)})
 
 
-def _nll(a: Attrs, t: TensorType, x: Any, targets: Any, weights: Any) -> Any:
+def _nll(a: Attrs, t: TensorType, x: Array, targets: Array, weights: Array) -> Any:
     counted = targets != a.ignore_index
     places = np.where(counted, targets, 0)
     chosen = np.take_along_axis(x, np.expand_dims(places, 1), 1).squeeze(1).astype("float64")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.operators.calls import define
 from compassc.operators.declare import sample
@@ -127,7 +128,7 @@ def _dilated(a: Attrs, x: TensorType) -> Type:
     return shaped(x, [of(lambda n: (n - 1) * s + 1, n) for n, s in zip(x.shape, a.strides)])  # noqa: B023
 
 
-def _dilate(a: Attrs, t: TensorType, x: Any) -> Any:
+def _dilate(a: Attrs, t: TensorType, x: Array) -> Array:
     made = np.full([(n - 1) * s + 1 for n, s in zip(x.shape, a.strides)], np.asarray(a.dilation_value).astype(x.dtype))
     made[tuple(slice(None, None, s) for s in a.strides)] = x
     return made

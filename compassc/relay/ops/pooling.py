@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.operators.calls import References, define
 from compassc.operators.declare import largest, least, mean_of, number, sample, summed
@@ -60,7 +61,7 @@ def _best(part: Any, kind: str, number: Any) -> Any:
     return total / number if part.dtype.kind == "f" else np.sign(total) * (np.abs(total) // number)
 
 
-def pooled(x: Any, kind: str, a: Attrs, rank: int) -> Any:
+def pooled(x: Array, kind: str, a: Attrs, rank: int) -> Array:
     """Pooling of an array NC...."""
     window, strides, dilation, (before, after) = _pool_options(a, rank)
     spans = list(zip(x.shape[2:], before, after, window, strides, dilation))

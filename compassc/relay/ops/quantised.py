@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.ir.errors import ExpressionError
 from compassc.operators.declare import Whole, sample
-from compassc.relay.attributes import RECORDS
+from compassc.relay.attributes import RECORDS, Attrs
 from compassc.relay.builders import builder, call
 from compassc.relay.expr import Expr, Tuple, const
 from compassc.relay.operators import OPERATORS
@@ -32,7 +33,6 @@ from compassc.relay.ops.fixed_point import (
 from compassc.relay.ops.relations import axis_of, differ, require, shaped, stretched, tensors
 from compassc.relay.types import Related, TensorType, TupleType, Type
 
-Array = Any
 SIGNED, ANY_INT = ("int8", "uint8", "int16", "int32", "int64"), ("int8", "uint8", "int16", "int32")
 
 
@@ -64,7 +64,7 @@ def _parameter(t: Type, dtype: str, what: str, extent: Any = None, other: str = 
     )
 
 
-def _parameters(x: Any, axis: int, *pairs: tuple[str, Type, Type], wide: str = "") -> None:
+def _parameters(x: TensorType, axis: int, *pairs: tuple[str, Type, Type], wide: str = "") -> None:
     """Scales and zero points: of the first pair of an axis, too, of the others scalars. `wide`: another type of the first scale."""
     rank = len(x.shape)
     extent = x.shape[axis_of(axis, rank)] if rank and axis != -1 else x.shape[-1] if rank else None
@@ -74,20 +74,20 @@ def _parameters(x: Any, axis: int, *pairs: tuple[str, Type, Type], wide: str = "
         _parameter(zero, "int32", f"the zero point of the {name}", extent if n == 0 else None)
 
 
-def _requantize_rule(a: Any, x: TensorType, s: Type, z: Type, new_s: Type, new_z: Type) -> Type:
+def _requantize_rule(a: Attrs, x: TensorType, s: Type, z: Type, new_s: Type, new_z: Type) -> Type:
     _one_of(x, SIGNED, "the input")
     _parameters(x, a.axis, ("input", s, z), ("output", new_s, new_z), wide="float64")  # products of scales, not rounded
     return shaped(x, x.shape, _result(a.out_dtype, ANY_INT))
 
 
-def _quantize_rule(a: Any, x: TensorType, s: Type, z: Type) -> Type:
+def _quantize_rule(a: Attrs, x: TensorType, s: Type, z: Type) -> Type:
     _one_of(x, ("float32",), "the input")
     _parameters(x, a.axis, ("output", s, z))
     require(a.rounding in ("None", TIES_TO_EVEN), lambda: f"rounding is None or {TIES_TO_EVEN}, not '{a.rounding}'")
     return shaped(x, x.shape, _result(a.out_dtype, ("int8", "uint8", "int16", "uint16", "int32")))
 
 
-def _dequantize_rule(a: Any, x: TensorType, s: Type, z: Type) -> Type:
+def _dequantize_rule(a: Attrs, x: TensorType, s: Type, z: Type) -> Type:
     _one_of(x, (*SIGNED, "uint16"), "the input")
     _parameters(x, a.axis, ("input", s, z))
     return shaped(x, x.shape, _result(a.out_dtype, ("float16", "float32")))
@@ -136,7 +136,7 @@ _SUMS = ("int16", "int32", "int64")
 def _products(rule: Any, channels: str) -> Any:
     """The rule of a quantised operator with weights by that of the plain one."""
 
-    def related(a: Any, x: TensorType, w: Type, zx: Type, zw: Type, sx: Type, sw: Type) -> Related | Type | None:
+    def related(a: Attrs, x: TensorType, w: Type, zx: Type, zw: Type, sx: Type, sw: Type) -> Related | Type | None:
         _one_of(x, ("int8", "uint8", "int16"), "the data")
         if isinstance(w, TensorType):
             _one_of(w, ("int8", "uint8", "int16"), "the weight")
@@ -160,11 +160,12 @@ def _products(rule: Any, channels: str) -> Any:
 
 
 def _apart(x: Array, zero: object, axis: int = 0) -> Array:
-    return x.astype("int64") - on_axis(zero, axis, x.ndim).astype("int64")
+    made: Array = x.astype("int64") - on_axis(zero, axis, x.ndim).astype("int64")
+    return made
 
 
 def _conv(reference: Any, out_axis: str) -> Any:
-    def evaluate(a: Any, t: Any, x: Any, w: Any, zx: Any, zw: Any, sx: Any, sw: Any) -> Any:
+    def evaluate(a: Attrs, t: Any, x: Any, w: Any, zx: Any, zw: Any, sx: Any, sw: Any) -> Any:
         return reference(a, t, _apart(x, zx), _apart(w, zw, a.kernel_layout.index(out_axis)))
 
     return evaluate
@@ -211,7 +212,7 @@ def _batch_rule(a: object, x: TensorType, y: TensorType, *parameters: Type) -> T
     return found
 
 
-def _batch_products(a: Any, t: Type, x: Any, y: Any, zx: Any, zy: Any, sx: Any, sy: Any) -> Any:
+def _batch_products(a: Attrs, t: Type, x: Any, y: Any, zx: Any, zy: Any, sx: Any, sy: Any) -> Any:
     reference = OPERATORS["nn.batch_matmul"].reference
     assert reference is not None
     return reference(a, [_apart(x, zx), _apart(y, zy)], t)
@@ -237,20 +238,22 @@ def _common(x: Array, own: Pair, out: Pair, axis: int) -> Array:
 
 
 def _added(sign: int) -> Any:
-    def evaluate(a: Any, t: Any, x: Any, y: Any, sx: Any, zx: Any, sy: Any, zy: Any, s: Any, z: Any) -> Any:
+    def evaluate(a: Attrs, t: Any, x: Any, y: Any, sx: Any, zx: Any, sy: Any, zy: Any, s: Any, z: Any) -> Any:
         left, right = _common(x, (sx, zx), (s, z), a.lhs_axis), _common(y, (sy, zy), (s, z), a.rhs_axis)
         return limited(left + sign * right - sign * z, t.dtype)
 
     return evaluate
 
 
-def _multiplied(a: Any, t: Any, x: Any, y: Any, sx: Any, zx: Any, sy: Any, zy: Any, s: Any, z: Any) -> Any:
+def _multiplied(
+    a: Attrs, t: TensorType, x: Array, y: Array, sx: Array, zx: Array, sy: Array, zy: Array, s: Array, z: Array
+) -> Array:
     product = _apart(x, zx, a.lhs_axis) * _apart(y, zy, a.rhs_axis)
     scale, axis = np.asarray(sx, "float32") * np.asarray(sy, "float32"), a.lhs_axis - (x.ndim if a.lhs_axis >= 0 else 0)
     return requantized(product.astype("int32"), (scale, _z(0)), (s, z), axis, t.dtype, requantization())
 
 
-def _pair_rule(a: Any, x: TensorType, y: TensorType, *parameters: Type) -> Type:
+def _pair_rule(a: Attrs, x: TensorType, y: TensorType, *parameters: Type) -> Type:
     require(x.dtype == y.dtype, lambda: f"lhs is {x}, rhs is {y}: their data types must be one")
     (sx, zx, sy, zy, s, z) = parameters
     _parameters(x, a.lhs_axis, ("lhs", sx, zx), ("output", s, z))
@@ -267,7 +270,7 @@ for _name, _function in (("add", _added(1)), ("subtract", _added(-1)), ("mul", _
     )  # fmt: skip
 
 
-def _joined(a: Any, data: TupleType, scales: TupleType, zeros: TupleType, s: Type, z: Type) -> Type:
+def _joined(a: Attrs, data: TupleType, scales: TupleType, zeros: TupleType, s: Type, z: Type) -> Type:
     fields = tensors(data, "concatenate")
     require(len(fields) == len(scales.fields) == len(zeros.fields), lambda: f"{len(fields)} tensors need a scale and a zero point each, not {scales} and {zeros}")  # fmt: skip
     for scale, zero in zip(scales.fields, zeros.fields):
@@ -280,7 +283,7 @@ def _joined(a: Any, data: TupleType, scales: TupleType, zeros: TupleType, s: Typ
     return found
 
 
-def _join(a: Any, t: TensorType, data: Any, scales: Any, zeros: Any, s: Any, z: Any) -> Any:
+def _join(a: Attrs, t: TensorType, data: Any, scales: Any, zeros: Any, s: Array, z: Array) -> Array:
     made = [
         x if np.array_equal(scale, s) and np.array_equal(zero, z)
         else requantized(x, (scale, zero), (s, z), -1, t.dtype, requantization())
@@ -341,7 +344,7 @@ def _real(name: str) -> Any:
 
 
 def _through_reals(name: str) -> Any:
-    def evaluate(a: object, t: TensorType, x: object, s: object, z: object, ns: object, nz: object) -> Any:
+    def evaluate(a: object, t: TensorType, x: Array, s: object, z: object, ns: object, nz: object) -> Any:
         return quantized(_real(name)(dequantized(x, s, z, -1)), ns, nz, -1, t.dtype)
 
     return evaluate
@@ -356,7 +359,7 @@ for _name in UNARY:
     )  # fmt: skip
 
 
-def _leaky(a: Any, t: TensorType, x: Any, s: Any, z: Any, ns: Any, nz: Any) -> Any:
+def _leaky(a: Attrs, t: TensorType, x: Array, s: Array, z: Array, ns: Array, nz: Array) -> Array:
     how = requantization()
     r = requantized(x, (s, z), (ns, nz), -1, "int32", how)
     zero = np.broadcast_to(np.asarray(nz, "int32"), r.shape)
@@ -387,7 +390,7 @@ def _pool_rule(a: object, x: TensorType, *parameters: Type) -> Type:
     return found
 
 
-def _pool(a: Any, t: TensorType, x: Any, s: Any, z: Any, ns: Any, nz: Any) -> Any:
+def _pool(a: Attrs, t: TensorType, x: Array, s: Array, z: Array, ns: Array, nz: Array) -> Array:
     reference = OPERATORS["nn.avg_pool2d"].reference
     assert reference is not None
     whole = reference(a, [_common(x, (s, z), (ns, nz), -1)], TensorType(t.shape, "int32"))
@@ -414,12 +417,12 @@ def _simulated(a: object, x: TensorType, code: Type, s: Type, z: Type) -> Type:
     return x
 
 
-def _simulate(a: Any, t: Any, x: Any, code: Any, s: Any, z: Any) -> Any:
+def _simulate(a: Attrs, t: TensorType, x: Array, code: Array, s: Array, z: Array) -> Array:
     name = _NAMES[int(code)]
     return x if name == "disable" else quantized(x, s, z, a.axis, name)
 
 
-def _desimulate(a: Any, t: Any, x: Any, code: Any, s: Any, z: Any) -> Any:
+def _desimulate(a: Attrs, t: TensorType, x: Array, code: Array, s: Array, z: Array) -> Array:
     if not int(code):
         return x
     scale, zero = (on_axis(v, a.axis, max(x.ndim, 1)) for v in (s, z))

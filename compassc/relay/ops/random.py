@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.operators.declare import sample
 from compassc.relay.attributes import Attrs
 from compassc.relay.builders import builder, call
@@ -77,7 +78,7 @@ def _is_key(t: TensorType) -> None:
     require(fits, lambda: f"the key must be {KEY}, it is {t}")
 
 
-def _words(key: Any) -> list[int]:
+def _words(key: Array) -> list[int]:
     return [int(w) for w in key]
 
 
@@ -87,12 +88,12 @@ def _generate_rule(a: Attrs, key: TensorType) -> Type:
     return TupleType([KEY, TensorType(a.out_shape, "uint64")])
 
 
-def _generate(a: Attrs, t: Any, key: Any) -> Any:
+def _generate(a: Attrs, t: TupleType, key: Array) -> Any:
     after, found = generated(_words(key), math.prod(a.out_shape))
     return np.array(after, "uint64"), np.array(found, "uint64").reshape(a.out_shape)
 
 
-def key_of(seed: int) -> Any:
+def key_of(seed: int) -> Array:
     """The key of a seed, as an array."""
     return np.array([*((seed >> 64 * n) & WORD for n in range(4)), 0, 0, 0, 0, 1 << 63, 0], "uint64")
 
@@ -144,7 +145,7 @@ def _drawn(a: Attrs, key: TensorType, first: TensorType, second: TensorType) -> 
     return TupleType([KEY, TensorType(a.out_shape, a.out_dtype)])
 
 
-def _uniform(a: Attrs, t: Any, key: Any, low: Any, high: Any) -> Any:
+def _uniform(a: Attrs, t: TupleType, key: Array, low: Array, high: Array) -> Any:
     after, found = generated(_words(key), math.prod(a.out_shape))
     values = unit(np.array(found, "uint64"), a.out_dtype).reshape(a.out_shape)
     return np.array(after, "uint64"), values * (high - low) + low
@@ -187,7 +188,7 @@ def _choices(a: Attrs, key: TensorType, probabilities: TensorType) -> Type:
     return TupleType([KEY, shaped(probabilities, [*probabilities.shape[:-1], a.num_samples], "int32")])
 
 
-def _multinomial(a: Attrs, t: Any, key: Any, probabilities: Any) -> Any:
+def _multinomial(a: Attrs, t: TupleType, key: Array, probabilities: Array) -> Any:
     rows = np.maximum(probabilities.astype("float64"), 0)
     ends = np.cumsum(rows / rows.sum(-1, keepdims=True), -1)
     shape = (*probabilities.shape[:-1], a.num_samples)

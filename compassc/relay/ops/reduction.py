@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.dtypes import dtype as data_type
 from compassc.operators.calls import define
@@ -60,7 +61,7 @@ for _name in "sum max min prod".split():
             body=_reduce(_name), level=4, types=("float32", "int8", "int32"))  # fmt: skip
 
 
-def _mean(a: Attrs, t: TensorType, x: Any) -> Any:
+def _mean(a: Attrs, t: TensorType, x: Array) -> Any:
     axes = tuple(reduced_axes(a, x.ndim))
     count = int(np.prod([x.shape[d] for d in axes], dtype="int64"))
     if data_type(t.dtype).is_floating:
@@ -102,7 +103,7 @@ def _placed(name: str) -> Callable[..., Any]:
     return evaluate
 
 
-def _from_end(rows: Tensor, places: Tensor) -> Any:
+def _from_end(rows: Tensor, places: Tensor) -> Tensor:
     last = numbers(rows, "argmax")[-1] - 1
     return mapped(places, lambda v: te.const(last) - v, "T_from_end")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.dtypes import dtype as data_type
 from compassc.ir.errors import ExpressionError
@@ -86,7 +87,7 @@ def nearest(place: Any, old: int, new: int, a: Any, floordiv: Callable[[Any, int
     return floordiv(value * 2 + parts, 2 * parts)  # a place below 0 is cut to 0, however its halves are rounded
 
 
-def cubic(fraction: Any, alpha: float) -> Any:
+def cubic(fraction: Array, alpha: float) -> Any:
     """The weights of the four elements around."""
     t, a = fraction, alpha
     near = [((a + 2) * d - (a + 3)) * d * d + 1 for d in (t, 1 - t)]

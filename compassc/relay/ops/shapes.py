@@ -179,7 +179,7 @@ declare(
 # ------------------------------------------------------------------------------------------------------------ order of axes
 
 
-def _order(axes: Any, rank: int) -> list[int]:
+def _order(axes: Sequence[int] | None, rank: int) -> list[int]:
     if axes is None:
         return list(range(rank))[::-1]
     require(len(axes) == rank, lambda: f"{len(axes)} axes {axes} are given for {rank} dimensions")

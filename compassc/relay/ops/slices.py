@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.operators.declare import sample
 from compassc.relay.attributes import Attrs
@@ -116,7 +117,7 @@ def slice_arrays(
     return tuple(found)
 
 
-def _set(a: Any, t: Any, x: Any, v: Any, begin: Any, end: Any, strides: Any) -> Any:
+def _set(a: Any, t: TensorType, x: Array, v: Array, begin: Array, end: Array, strides: Array) -> Array:
     made = x.copy()
     made[slice_arrays(begin, end, strides, x.shape)] = v
     return made
@@ -209,7 +210,7 @@ def _sequences(a: Attrs, x: TensorType, lengths: TensorType) -> Type:
     return x
 
 
-def _turned(a: Attrs, t: Any, x: Any, lengths: Any) -> Any:
+def _turned(a: Attrs, t: TensorType, x: Array, lengths: Array) -> Array:
     made = x.copy()
     rows, turned = (np.moveaxis(v, (a.batch_axis, a.seq_axis), (0, 1)) for v in (x, made))
     for row, back, length in zip(rows, turned, lengths):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.operators.calls import define
 from compassc.operators.declare import Whole, sample
@@ -111,7 +112,7 @@ def _searched(a: Attrs, edges: TensorType, values: TensorType) -> Type:
     return shaped(values, values.shape, a.dtype or "int32")
 
 
-def _search(a: Attrs, t: Any, edges: Any, values: Any) -> Any:
+def _search(a: Attrs, t: TensorType, edges: Array, values: Array) -> Array:
     side: Any = "right" if a.right else "left"
     if edges.ndim == 1:
         return np.searchsorted(edges, values, side)
@@ -184,7 +185,7 @@ def _distinct(a: Attrs, x: TensorType) -> Type:
     return TupleType([x, places, places, TensorType((1,), "int32"), *[places] * a.return_counts])
 
 
-def _unique(a: Attrs, t: Any, x: Any) -> Any:
+def _unique(a: Attrs, t: TupleType, x: Array) -> Any:
     """Results of the length of the data; what is behind the distinct values is 0."""
     values, first, inverse, counts = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
     if not a.sorted:  # in the order in which they come

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.operators.declare import sample
 from compassc.relay.attributes import Attrs
@@ -92,7 +93,7 @@ def _transformed(a: object, re: TensorType, im: TensorType) -> Type:
     return TupleType([re, im])
 
 
-def _transform(a: Attrs, t: Any, re: Any, im: Any) -> Any:
+def _transform(a: Attrs, t: TupleType, re: Array, im: Array) -> Any:
     value = re.astype("float64") + 1j * im.astype("float64")
     found = np.fft.ifft(value) if a.inverse else np.fft.fft(value)
     return found.real, found.imag
@@ -110,7 +111,7 @@ def _framed(a: Attrs, x: TensorType, window: TensorType) -> Type:
     return shaped(x, [*x.shape[:-1], a.n_fft // 2 + 1 if a.onesided else a.n_fft, frames, 2])
 
 
-def _stft(a: Attrs, t: Any, x: Any, window: Any) -> Any:
+def _stft(a: Attrs, t: TensorType, x: Array, window: Array) -> Array:
     left = (a.n_fft - a.win_length) // 2
     wide = np.pad(window.astype("float64"), (left, a.n_fft - a.win_length - left))
     frames = np.lib.stride_tricks.sliding_window_view(x.astype("float64"), a.n_fft, -1)[..., :: a.hop_length, :]
@@ -157,11 +158,11 @@ def _dense_rule(a: Attrs, places: TensorType, values: TensorType, default: Tenso
     return shaped(values, a.output_shape)
 
 
-def _dense(a: Attrs, t: Any, places: Any, values: Any, default: Any) -> Any:
+def _dense(a: Attrs, t: TensorType, places: Array, values: Array, default: Array) -> Array:
     return scattered(places, values, default, a.output_shape)
 
 
-def scattered(places: Any, values: Any, default: Any, shape: Any) -> Any:
+def scattered(places: Array, values: Array, default: Array, shape: Sequence[int]) -> Array:
     """A tensor of a shape with values at places, and another one elsewhere."""
     made = np.full(shape, np.asarray(default).reshape(()), values.dtype)
     rows = places.reshape(-1, len(shape)) if places.ndim < 2 else places
@@ -193,7 +194,7 @@ def _renumbered(a: object, places: TensorType, old: TensorType, new: TensorType)
     return TupleType([shaped(places, [places.shape[0], new.shape[0]]), shaped(new, new.shape)])
 
 
-def _renumber(a: Any, t: Any, places: Any, old: Any, new: Any) -> Any:
+def _renumber(a: Any, t: TupleType, places: Array, old: Array, new: Array) -> Any:
     shape = new.copy()
     if (shape == -1).any():
         shape[shape == -1] = np.prod(old) // -np.prod(shape)

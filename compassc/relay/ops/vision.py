@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.operators.declare import sample
 from compassc.relay.attributes import Attrs
 from compassc.relay.builders import builder, call
@@ -27,7 +28,7 @@ def _anchors(a: Attrs, x: TensorType) -> Type:
     return shaped(x, [1, product([*x.shape[2:], each_cell]), 4])
 
 
-def _prior(a: Attrs, t: Any, x: Any) -> Any:
+def _prior(a: Attrs, t: TensorType, x: Array) -> Array:
     h, w = x.shape[2:]
     steps = [s if s > 0 else 1.0 / n for s, n in zip(a.steps, (h, w))]
     kinds = [(s, 1.0) for s in a.sizes] + [(a.sizes[0], r) for r in a.ratios[1:]]
@@ -57,7 +58,7 @@ def _located(a: object, scores: TensorType, offsets: TensorType, anchors: Tensor
     return TupleType([shaped(scores, [scores.shape[0], scores.shape[2], 6]), TensorType((scores.shape[0],), "int32")])
 
 
-def _locate(a: Attrs, t: Any, scores: Any, offsets: Any, anchors: Any) -> Any:
+def _locate(a: Attrs, t: TupleType, scores: Array, offsets: Array, anchors: Array) -> Any:
     batch, _, count = scores.shape
     made, valid = np.full((batch, count, 6), -1.0), np.zeros(batch, "int32")
     first = 0 if a.keep_background else 1
@@ -95,7 +96,7 @@ def _counts(a: object, x: TensorType, threshold: TensorType) -> Type:
     return TupleType([TensorType((batch,), "int32"), x, TensorType(x.shape[:2], "int32")])
 
 
-def _valid(a: Attrs, t: Any, x: Any, threshold: Any) -> Any:
+def _valid(a: Attrs, t: TupleType, x: Array, threshold: Array) -> Any:
     counts, made, places = np.zeros(len(x), "int32"), np.full_like(x, -1), np.full(x.shape[:2], -1, "int32")
     for b, rows in enumerate(x):
         kept = [
@@ -125,7 +126,7 @@ def get_valid_counts(data: Expr, score_threshold: object, id_index: int = 0, sco
     return TupleWrapper(made, 3)
 
 
-def overlap(one: Any, two: Any) -> float:
+def overlap(one: Array, two: Array) -> float:
     """The area that two boxes have in common, over the area of both."""
     (l, t, r, b), (u, v, w, x) = (
         (min(p[0], p[2]), min(p[1], p[3]), max(p[0], p[2]), max(p[1], p[3])) for p in (one, two)
@@ -144,7 +145,7 @@ def _suppressed(a: Attrs, x: TensorType, count: TensorType, places: TensorType, 
     return x
 
 
-def _suppress(a: Attrs, t: Any, x: Any, count: Any, places: Any, limit: Any, threshold: Any) -> Any:
+def _suppress(a: Attrs, t: Type, x: Array, count: Array, places: Array, limit: Array, threshold: Array) -> Any:
     made, indices, kept_counts = np.full_like(x, -1), np.full(x.shape[:2], -1, "int32"), np.zeros((len(x), 1), "int32")
     most, enough = int(limit), float(threshold)
     for b, rows in enumerate(x):
@@ -172,13 +173,13 @@ def _suppress(a: Attrs, t: Any, x: Any, count: Any, places: Any, limit: Any, thr
     return _to_front(made) if a.invalid_to_bottom else made
 
 
-def _meets(a: Attrs, one: Any, two: Any, threshold: float) -> bool:
+def _meets(a: Attrs, one: Array, two: Array, threshold: float) -> bool:
     alike = a.force_suppress or a.id_index < 0 or one[a.id_index] == two[a.id_index]
     boxes = (row[a.coord_start : a.coord_start + 4].astype("float64") for row in (one, two))
     return bool(alike) and overlap(*boxes) >= threshold
 
 
-def _original(indices: Any, places: Any) -> Any:
+def _original(indices: Array, places: Array) -> Array:
     """The rows that are kept, one behind the other, where they were before."""
     made = np.full_like(indices, -1)
     for b, row in enumerate(indices):
@@ -187,7 +188,7 @@ def _original(indices: Any, places: Any) -> Any:
     return made
 
 
-def _to_front(x: Any) -> Any:
+def _to_front(x: Array) -> Array:
     made = np.full_like(x, -1)
     for b, rows in enumerate(x):
         kept = rows[~np.all(rows == -1, -1)]
@@ -226,7 +227,7 @@ def non_max_suppression(
     return TupleWrapper(made, 2) if return_indices else made
 
 
-def _kept(boxes: Any, scores: Any, most: int, threshold: float, least: float) -> list[int]:
+def _kept(boxes: Array, scores: Array, most: int, threshold: float, least: float) -> list[int]:
     """The boxes of one class that are kept, the best first."""
     kept: list[int] = []
     for n in np.argsort(-scores, kind="stable"):
@@ -260,7 +261,9 @@ def _all_classes(a: Attrs, boxes: TensorType, scores: TensorType, *numbers: Tens
     return TupleType([TensorType(shape, dtype) for shape, dtype in kinds])
 
 
-def _every_class(a: Attrs, t: Any, boxes: Any, scores: Any, most: Any, threshold: Any, least: Any) -> Any:
+def _every_class(
+    a: Attrs, t: TupleType, boxes: Array, scores: Array, most: Array, threshold: Array, least: Array
+) -> Any:
     batch, classes, count = scores.shape
     found = [
         (b, c, n)
@@ -321,7 +324,7 @@ def _regions(a: Attrs, x: TensorType, rois: TensorType) -> Type:
     return shaped(x, shape)
 
 
-def _align(a: Attrs, x: Any, rois: Any) -> Any:
+def _align(a: Attrs, x: Array, rois: Array) -> Array:
     ph, pw = each(a.pooled_size, 2)
     made = np.zeros((len(rois), x.shape[1], ph, pw))
     for r, (batch, *corners) in enumerate(rois.astype("float64")):
@@ -343,7 +346,7 @@ def _sample_at(picture: Any, y: float, z: float) -> Any:
     return bilinear(picture, min(max(y, 0.0), h - 1), min(max(z, 0.0), w - 1))
 
 
-def _pool(a: Attrs, x: Any, rois: Any) -> Any:
+def _pool(a: Attrs, x: Array, rois: Array) -> Array:
     ph, pw = each(a.pooled_size, 2)
     made = np.zeros((len(rois), *x.shape[1:2], ph, pw))
     for r, (batch, *corners) in enumerate(rois.astype("float64")):
@@ -363,7 +366,7 @@ def _of_regions(function: Any) -> Any:
     return lambda a, t, x, rois: _in_regions(a, function(a, x if a.layout == "NCHW" else x.transpose(0, 3, 1, 2), rois))
 
 
-def _in_regions(a: Attrs, made: Any) -> Any:
+def _in_regions(a: Attrs, made: Array) -> Array:
     return made if a.layout == "NCHW" else made.transpose(0, 2, 3, 1)
 
 
@@ -388,7 +391,7 @@ def _reorganised(a: Attrs, x: TensorType) -> Type:
     return shaped(x, [n, of(lambda m: m * s * s, c), of(lambda m: m // s, h), of(lambda m: m // s, w)])
 
 
-def _reorganise(a: Attrs, t: Any, x: Any) -> Any:
+def _reorganise(a: Attrs, t: TensorType, x: Array) -> Array:
     """The order of Darknet: the channels of the data are split, then its places read as one row."""
     (n, c, h, w), s = x.shape, a.stride
     own = c // (s * s)
@@ -426,7 +429,7 @@ def _detected(a: Attrs, boxes: TensorType, scores: TensorType) -> Type:
     return TupleType([TensorType(shape, dtype) for shape, dtype in shapes])
 
 
-def _detect(a: Attrs, t: Any, boxes: Any, scores: Any) -> Any:
+def _detect(a: Attrs, t: TupleType, boxes: Array, scores: Array) -> Any:
     """Scores are batches by classes by boxes. The best of each class, of these the best of all."""
     batch, most = boxes.shape[0], a.max_detections
     places, classes, values = np.zeros((batch, most, 4)), np.zeros((batch, most)), np.zeros((batch, most))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_runtime.ndarray import NDArray
 from compassc.relay.expr import Constant, Expr, Function, GlobalVar, Tuple
 from compassc.relay.module import BaseFunc, IRModule
@@ -93,7 +94,7 @@ def type_of_constant(e: Expr) -> Type:
     return e.tensor_type
 
 
-def expression(value: Any) -> Expr:
+def expression(value: Array) -> Expr:
     """The constant of an array, the tuple of a tuple of arrays."""
     if isinstance(value, (tuple, list)):
         fields = [expression(v) for v in value]

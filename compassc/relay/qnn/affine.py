@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.ir.errors import ExpressionError
 from compassc.relay.expr import Expr
-from compassc.relay.qnn.arithmetic import Array, value
+from compassc.relay.qnn.arithmetic import value
 
 MOVES = "reshape squeeze strided_slice transpose expand_dims nn.max_pool2d nn.batch_flatten nn.depth_to_space max min broadcast_to".split()
 KEEP_ORDER = frozenset([*MOVES, "split", "nn.relu", "clip", "nn.pad", "maximum", "minimum", "concatenate"])

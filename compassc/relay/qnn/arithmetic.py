@@ -6,10 +6,10 @@ Numbers are given with the scale and the zero point that they have: scalars, or 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.ir.dtypes import dtype as data_type
 from compassc.ir.errors import ExpressionError
 from compassc.relay.builders import call
@@ -20,7 +20,6 @@ from compassc.relay.passes import fold_constant
 from compassc.relay.passes._functions import constant, scalar
 from compassc.relay.types import TensorType, Type
 
-Array = Any
 WORD = 2**31
 
 
@@ -135,7 +134,7 @@ def _high_words(x: Expr, q: Array, left: Array, right: Array) -> Expr:
     )  # fmt: skip
 
 
-def scaled(x: Expr, factor: Array, how: Requantization) -> Expr:
+def scaled(x: Expr, factor: Array | np.float64, how: Requantization) -> Expr:
     """int32 numbers times a factor, or factors that lie on an axis, by fixed-point arithmetic."""
     q, e = fixed_point.parts(factor)
     if how.rounding == "TONEAREST":

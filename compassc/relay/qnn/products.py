@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.ir.dtypes import dtype as data_type
 from compassc.relay.attributes import Attrs
 from compassc.relay.builders import call
@@ -18,7 +19,7 @@ from compassc.relay.expr import Expr
 from compassc.relay.ops.convolution import both_ends, several
 from compassc.relay.ops.fixed_point import on_axis
 from compassc.relay.passes._functions import constant, scalar
-from compassc.relay.qnn.arithmetic import Array, Parameters, value, without
+from compassc.relay.qnn.arithmetic import Parameters, value, without
 from compassc.relay.types import TensorType, Type, is_dynamic
 
 Args = Sequence[Expr]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_runtime.ndarray import NDArray
 from compassc.ir.errors import ExpressionError
 from compassc.relay.expr import Expr, Function
@@ -14,7 +14,6 @@ from compassc.relay.module import MAIN, IRModule
 from compassc.relay.passes import infer_type
 from compassc.relay.types import TensorType
 
-Array = Any
 CONSTANTS = {"bias": 0, "beta": 0, "mean": 0, "gamma": 1, "var": 1}
 """What parameters are that are no weights, by the end of their names."""
 Workload = tuple[IRModule, dict[str, NDArray]]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_runtime.ndarray import NDArray
 from compassc.relay.attributes import NOTED_DEVICE, PARAM_DEVICES, RECORDS, RESULT_DEVICE, Attrs, DictAttrs
 from compassc.relay.expr import (
     Call,
