@@ -20,7 +20,7 @@ from compassc.ir.tensor_exprs import ProducerLoad
 from compassc.ir.tensor_stmts import ProducerRealize, ProducerStore, StageAttr
 from compassc.ir.visit import substitute
 from compassc.te.bound_statements import Parts
-from compassc.te.bounds import Bounds, Region
+from compassc.te.bounds import Bounds, Region, infer_bounds
 from compassc.te.buffers import View
 from compassc.te.errors import LowerError
 from compassc.te.loopnest import Nest, Nests
@@ -32,6 +32,8 @@ from compassc.te.schedule.loops import loops_around
 from compassc.te.schedule.stage import Stage
 from compassc.te.tensor import Tensor, tensor_of
 from compassc.te.tensorised import Place
+
+from .stage_bounds import ByNeed
 
 _ONE = IntImm(INT32, 1)
 ANYWHERE = Machine("")
@@ -50,13 +52,18 @@ def statements(schedule: Schedule, bounds: Bounds, keep_trivial: bool = False) -
     return _without_nested_threads(Statements(body))
 
 
+def nest_of(stage: Stage) -> Nest:
+    """The loops of one stage of a normalised schedule."""
+    return _Nests(stage.schedule, infer_bounds(stage.schedule, ByNeed)).nest(stage)
+
+
 def tuple_of(values: Sequence[Expr]) -> Expr:
     """Several numbers as the value of an attribute."""
     return E.Call("tvm_tuple", tuple(values), VOID)
 
 
 def _with_threads(bounds: Bounds, keep_trivial: bool) -> Bounds:
-    """The bounds with the variables of threads for the loops that are bound to these, and variables for all loops."""
+    """The bounds with variables for all loops, where these are asked for, and those of threads for the loops that are bound to these."""
     made, changed = Bounds(), dict[Var, Expr]()
     for stage, loops in bounds.loops.items():
         found = made.loops[stage] = dict(loops)

@@ -23,7 +23,7 @@ _SAVED = (Tensor, Operation, Schedule, Stage, IterVar, Range, CommReducer)
 _HOMES = tuple(
     f"compassc.{name}"
     for name in """ir.dtypes ir.exprs ir.iter_vars ir.node ir.stmts ir.tensor_exprs te.hybrid.op te.opaque te.schedule.annotation
-    te.schedule.record te.schedule.schedule te.schedule.stage te.schedule.trace te.tensor te.tensor_calls""".split()
+    te.schedule.record te.schedule.relations te.schedule.schedule te.schedule.stage te.schedule.trace te.tensor te.tensor_calls""".split()
 )
 """The modules whose classes saved tensors are made of."""
 

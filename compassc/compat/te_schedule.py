@@ -10,20 +10,22 @@ from compass_core.errors import UsageError
 from ..analysis.structure import variables
 from ..ir import IRModule, PrimFunc
 from ..ir.dtypes import INT32
-from ..ir.exprs import IntImm
+from ..ir.exprs import Expr, IntImm
 from ..ir.iter_vars import IterVar, Range
 from ..ir.node import Statements
 from ..ir.tensor_exprs import ProducerLoad, reads
+from ..ir.visit import substitute
 from ..te.analyzer import Analyzer
 from ..te.bounds import Bounds, infer_bounds
 from ..te.buffers import View
 from ..te.lowering import schedule_ops
 from ..te.opaque import ScanOp, body_of
 from ..te.schedule import Schedule
-from ..te.schedule.relations import leaf_extents
-from ..te.schedule.stage import Fuse, Singleton, Split, Stage
+from ..te.schedule.relations import Fuse, Singleton, Split, leaf_extents
+from ..te.schedule.stage import Stage
 from ..te.tensor import ComputeOp, Operation, Tensor, post_order, tensor_of
-from . import nodes
+from . import nodes, stage_tensorize
+from .stage_bounds import ByNeed, by_axes
 from .stage_functions import function_of
 from .stage_statements import ANYWHERE, statements
 
@@ -31,6 +33,9 @@ from .stage_statements import ANYWHERE, statements
 class AxisBounds(dict[IterVar, Range]):
     """The range of each axis of each stage that computes, of its loops and of the threads that these are. `schedule`, `found`:
     what `ScheduleOps` needs, the schedule without inlined stages and its bounds."""
+
+    packed_object = True
+    """Functions by name take it."""
 
     def __init__(self, schedule: Schedule, found: Bounds) -> None:
         super().__init__()
@@ -40,7 +45,12 @@ class AxisBounds(dict[IterVar, Range]):
 def InferBound(sch: Schedule) -> AxisBounds:
     """The range of each axis. LowerError where one is not known."""
     plain = sch.normalize() if any(s.inlined for s in sch.stages) else sch
-    made, simplify = AxisBounds(plain, infer_bounds(plain)), Analyzer().simplify
+    made = AxisBounds(plain, infer_bounds(plain, ByNeed))
+    named, analyzer = by_axes(made.found), Analyzer()
+
+    def simplify(e: Expr) -> Expr:
+        return analyzer.simplify(substitute(e, named))
+
     for stage, regions in made.found.regions.items():
         extents = leaf_extents(stage, {axis: region.extent for axis, region in regions.items()})
         for axis, extent in extents.items():
@@ -198,4 +208,6 @@ __all__ = [
     "Singleton",
     "Split",
 ]
+FOUND_BY_NAME = (stage_tensorize.infer_tensorize_region, stage_tensorize.match_tensorize_body)
+"""Functions that programs get with `get_global_func`."""
 __all__ += ["SchedulePostProcToPrimFunc", "VerifyCompactBuffer"]

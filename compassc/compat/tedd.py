@@ -10,7 +10,7 @@ from compass_core import files
 from compass_core.errors import UsageError
 
 from .. import te
-from ..te.schedule.stage import Fuse, Split
+from ..te.schedule.relations import Fuse, Split
 
 Edges = Iterator[str]
 

@@ -34,6 +34,9 @@ class IterKind(IntEnum):
 class Range:
     """The whole numbers from `min` on, `extent` of them."""
 
+    packed_object = True
+    """Functions by name take it."""
+
     __slots__ = ("extent", "min")
 
     def __init__(self, begin: object, end: object = None) -> None:
@@ -65,6 +68,9 @@ class IterVar(ExprOp):
 
     `thread_tag`: of a thread; an empty text for others.
     """
+
+    packed_object = True
+    """Functions by name take it."""
 
     __slots__ = ("dom", "iter_type", "name", "thread_tag", "var")
     DataPar, ThreadIndex, CommReduce, Ordered, Opaque, Unrolled, Vectorized, Parallelized, Tensorized = range(9)

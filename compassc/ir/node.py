@@ -112,6 +112,9 @@ def derived(rule: Callable[..., _T], *, init: Literal[False]) -> _T:
 class Node:
     """Base of all nodes. `fields` names what the node consists of, in the order of the constructor's arguments."""
 
+    packed_object: ClassVar[bool] = True
+    """Functions by name take it."""
+
     __slots__ = ()
     fields: ClassVar[tuple[str, ...]] = ()
     """Names of the fields that count when nodes are compared."""

@@ -69,10 +69,10 @@ class Unbounded(Exception):
 Interval = tuple[Expr, Expr]
 
 
-def infer_bounds(schedule: Schedule) -> Bounds:
-    """The regions and extents of a schedule without inlined stages (see `normalised`)."""
+def infer_bounds(schedule: Schedule, kind: type[Inference] | None = None) -> Bounds:
+    """The regions and extents of a schedule without inlined stages (see `normalised`). `kind`: other rules of what is needed."""
     found = Bounds()
-    inference = _Inference(schedule, found)
+    inference = (kind or Inference)(schedule, found)
     for stage in reversed(schedule.stages):
         if isinstance(stage.origin_op, PlaceholderOp):
             continue
@@ -80,11 +80,13 @@ def infer_bounds(schedule: Schedule) -> Bounds:
         found.regions[stage] = regions
         roots = {axis: region.extent for axis, region in regions.items()}
         extents = found.extents[stage] = leaf_extents(stage, roots)
-        found.loops[stage] = {leaf: _counter(leaf, extents[leaf]) for leaf in stage.leaf_iter_vars}
+        found.loops[stage] = {leaf: inference.counter(stage, leaf, extents[leaf]) for leaf in stage.leaf_iter_vars}
     return found
 
 
-class _Inference:
+class Inference:
+    """How much is needed of each stage, from its readers."""
+
     def __init__(self, schedule: Schedule, found: Bounds) -> None:
         self.schedule, self.found = schedule, found
         self._known: dict[Stage, Arith] = {}
@@ -92,7 +94,7 @@ class _Inference:
     def regions(self, stage: Stage) -> dict[IterVar, Region]:
         """The region of each axis of a stage whose readers are known."""
         declared = {a: Region(_dom_min(a), _dom_extent(a), True) for a in (*stage.axis, *stage.reduce_axis)}
-        if stage.attached is None:
+        if stage.attached is None and not self.by_need(stage):
             return declared
         needed: list[list[Interval] | None] = [None] * len(stage.axis)
         for reader in self.schedule.readers(stage):
@@ -106,11 +108,22 @@ class _Inference:
             for e in (x for body in reader.body for x in reads(body) if tensor_of(x).op is stage.origin_op):
                 for i, index in enumerate(e.indices):
                     needed[i] = (needed[i] or []) + [self._index(stage, index, intervals, i)]
-        facts = self._facts(stage)
+        facts = self.facts(stage)
         for axis, spans in zip(stage.axis, needed):
             if spans:
                 declared[axis] = union(spans, facts)
         return declared
+
+    def by_need(self, stage: Stage) -> bool:
+        """Whether a stage of the outermost level is computed as far as it is read: who else reads it is not known here."""
+        return False
+
+    def counter(self, stage: Stage, leaf: IterVar, extent: Expr) -> Expr:
+        """The variable of a loop: another one than that of the axis, which need not begin at 0."""
+        axis = leaf.var
+        if isinstance(extent, IntImm) and extent.value == 1:
+            return IntImm(kind_of(axis), 0)
+        return Var(axis.name, axis.dtype, True)
 
     def _index(self, stage: Stage, index: Expr, intervals: Mapping[Var, Interval], dim: int) -> Interval:
         try:
@@ -122,34 +135,42 @@ class _Inference:
 
     def _intervals(self, stage: Stage, reader: Stage) -> dict[Var, Interval]:
         """The values that the axes of a reader take while the loops outside of the place of `stage` stand still."""
-        fixed = self._fixed(stage)
+        fixed = self.fixed(stage)
         intervals: dict[Var, Interval] = {}
         level: Stage | None = reader
         while level is not None:
             extents = self.found.extents[level]
             regions = self.found.regions[level]
             loops = self.found.loops[level]
-            values = root_values(level, extents, loops, counted=True)
             for leaf, var in loops.items():
                 if isinstance(var, Var) and var not in fixed:
-                    zero = IntImm(kind_of(var), 0)
-                    intervals[var] = zero, _minus_one(zero, extents[leaf])
+                    intervals[var] = full(extents[leaf])
+            counted = self.counted(level, intervals)
             for axis in (*level.axis, *level.reduce_axis):
                 start, whole = regions[axis].min, regions[axis].extent
-                try:
-                    low, high = interval(values[axis], intervals.get)
-                except Unbounded:  # a part of a fused loop whose extent is not known
-                    low, high = IntImm(kind_of(whole), 0), _minus_one(IntImm(kind_of(whole), 0), whole)
+                low, high = counted[axis]
                 if isinstance(high, IntImm) and isinstance(whole, IntImm) and high.value >= whole.value > 0:
                     high = IntImm(kind_of(high), whole.value - 1)  # turns beyond the end do nothing
                 intervals[axis.var] = _add(low, start), _add(high, start)
             level = level.attached[0] if level.attached is not None else None
         return _closed(intervals, fixed)
 
-    def _facts(self, stage: Stage) -> Arith:
+    def counted(self, level: Stage, intervals: Mapping[Var, Interval]) -> dict[IterVar, Interval]:
+        """The values of the axes of a stage, counted from 0, by those of its loops."""
+        values = root_values(level, self.found.extents[level], self.found.loops[level], counted=True)
+        made: dict[IterVar, Interval] = {}
+        for axis in (*level.axis, *level.reduce_axis):
+            try:
+                made[axis] = interval(values[axis], intervals.get)
+            except Unbounded:  # a part of a fused loop whose extent is not known
+                made[axis] = full(self.found.regions[level][axis].extent)
+        return made
+
+    def facts(self, stage: Stage) -> Arith:
         """The ranges of the loops around a stage; the same for all that are computed in one other stage."""
         level = stage.attached
-        assert level is not None
+        if level is None:
+            return Arith()
         found = self._known.get(level[0])
         if found is not None:
             return found
@@ -166,9 +187,10 @@ class _Inference:
 
     def _check_path(self, stage: Stage, reader: Stage) -> None:
         """LowerError when a reader is not computed inside of the loop that `stage` is computed at."""
-        assert stage.attached is not None
+        if stage.attached is None:
+            return
         parent, axis = stage.attached
-        depth = self._depth(stage, parent, axis)
+        depth = self.depth(stage, parent, axis)
         level, at = reader, len(reader.leaf_iter_vars)
         while level is not parent:
             if level.attached is None:
@@ -177,7 +199,7 @@ class _Inference:
                     "outside of that loop",
                     f"compute '{reader.label}' inside of that loop, or '{stage.label}' outside of both",
                 )
-            at = self._depth(level, *level.attached) + 1
+            at = self.depth(level, *level.attached) + 1
             level = level.attached[0]
         if at <= depth:
             raise LowerError(
@@ -185,18 +207,18 @@ class _Inference:
                 f"'{reader.label}' is computed at, which reads it"
             )
 
-    def _depth(self, stage: Stage, parent: Stage, axis: IterVar) -> int:
+    def depth(self, stage: Stage, parent: Stage, axis: IterVar) -> int:
         """The place of the loop that a stage is computed at."""
         for place, leaf in enumerate(parent.leaf_iter_vars):
             if leaf is axis:
                 return place
         raise LowerError(f"'{stage.label}' is computed at '{axis.name}', which is no loop of '{parent.label}' now")
 
-    def _fixed(self, stage: Stage) -> set[Var]:
+    def fixed(self, stage: Stage) -> set[Var]:
         """The variables of the loops that stand still at the place of a stage."""
         together = _computed_together(stage)
         assert stage.attached is not None
-        self._depth(stage, *stage.attached)
+        self.depth(stage, *stage.attached)
         fixed: set[Var] = set()
         for parent, leaf in loops_around(stage):
             var = self.found.loops[parent][leaf]
@@ -211,14 +233,6 @@ def _computed_together(stage: Stage) -> bool:
     notes = (stage.annotations.get(leaf) for leaf in stage.leaf_iter_vars)
     shared_out = any(note is not None and is_tec(note.thread) for note in notes)
     return stage.scope == "shared" or (not stage.scope and shared_out)
-
-
-def _counter(leaf: IterVar, extent: Expr) -> Expr:
-    """The variable of a loop: another one than that of the axis, which need not begin at 0."""
-    axis = leaf.var
-    if isinstance(extent, IntImm) and extent.value == 1:
-        return IntImm(kind_of(axis), 0)
-    return Var(axis.name, axis.dtype, True)
 
 
 def _dom_min(axis: IterVar) -> Expr:
@@ -246,6 +260,12 @@ def _closed(intervals: dict[Var, Interval], fixed: set[Var]) -> dict[Var, Interv
         if not changed:
             break
     return intervals
+
+
+def full(extent: Expr) -> Interval:
+    """The values of what counts from 0."""
+    zero = IntImm(kind_of(extent), 0)
+    return zero, _minus_one(zero, extent)
 
 
 def _add(a: Expr, b: Expr) -> Expr:

@@ -27,6 +27,10 @@ class OpName(str):
     def name(self) -> str:
         return PREFIX + self
 
+    def same_as(self, other: object) -> bool:
+        """Whether the other one is this operation."""
+        return self == other
+
 
 class CallEffectKind(IntEnum):
     """What calls of an operation do beside giving a value, as the attribute `TCallEffectKind` says it."""

@@ -36,7 +36,7 @@ from compassc.te.rolling import conditions as rolling_conditions
 from compassc.te.rolling import round_of
 from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.loops import loops_around
-from compassc.te.schedule.relations import predicates, root_values
+from compassc.te.schedule.relations import predicates, root_values, roots_of
 from compassc.te.schedule.schedule import Schedule
 from compassc.te.schedule.stage import Stage
 from compassc.te.tensor import Operation, Tensor, tensor_of
@@ -276,6 +276,7 @@ class Nest:
         self.regions = nests.bounds.regions[stage]
         leaves = stage.leaf_iter_vars
         self.first_reduction = next((i for i, a in enumerate(leaves) if a.is_reduction), len(leaves))
+        self.mixed = stage.mixed
         self.loops = nests.bounds.loops[stage]
         self._resolve_ranges()
         notes = [stage.annotations.get(a) for a in leaves]
@@ -388,7 +389,7 @@ class Nest:
         found = [
             (f"the axis '{axis.name}' is not divided, the last turn has fewer elements", c)
             for axis, c in predicates(self.stage, self.extents, loops)
-            if reductions or not axis.is_reduction
+            if reductions or not self._only_reduced(axis)
         ]
         values = self.values(loops)
         for axis in self.stage.axis:
@@ -401,7 +402,10 @@ class Nest:
             found += rolling_conditions(going, self.stage.axis, values)
         if self.stage.store_predicate is not None:
             found.append(
-                ("its store predicate is about single elements", self._expr(self.stage.store_predicate, values))
+                (
+                    "its store predicate is about single elements",
+                    self._expr(self.stage.store_predicate, {**loops, **values}),
+                )
             )
         return found
 
@@ -443,6 +447,10 @@ class Nest:
         statements += [self._store(i, values, var) for i, var in enumerate(temporaries)]
         return self._guarded(self.loops, True, statements, condition)
 
+    def _only_reduced(self, axis: IterVar) -> bool:
+        """Whether all that an axis is made of is reduced over."""
+        return axis.is_reduction and not (self.mixed and roots_of(self.stage, axis) & {*self.stage.axis})
+
     def _counter_of_begin(self, axis: IterVar, var: Var) -> Var:
         """The variable of a loop over the elements that a reduction begins with."""
         return Var(f"{var.name}_init", var.dtype, var.nonneg)
@@ -451,15 +459,15 @@ class Nest:
         """The start values, for all elements that the loops inside of here reduce."""
         loops = dict(self.loops)
         inside = self.stage.leaf_iter_vars[self.first_reduction : self.tensorised]
-        inner = [a for a in inside if not a.is_reduction]
+        inner = [a for a in inside if not self._only_reduced(a)]
         for axis in inner:
             var = self.loops[axis]
             if isinstance(var, Var):
                 loops[axis] = self._counter_of_begin(axis, var)
-        values = self.values({a: v for a, v in loops.items() if not a.is_reduction})
+        values = self.values({a: v for a, v in loops.items() if not self._only_reduced(a)})
         first = self.stage.body[0]
         assert isinstance(first, Reduce)
-        spatial = {a: v for a, v in loops.items() if not a.is_reduction}
+        spatial = {a: v for a, v in loops.items() if not self._only_reduced(a)}
         if self.tensorised is not None:
             made: Body = tuple(Tensorised(self, self.tensorised, spatial).reset())
         else:

@@ -30,9 +30,9 @@ from compassc.te.opaque import ScanOp
 from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.loops import is_tec
 from compassc.te.schedule.record import copied
-from compassc.te.schedule.relations import roots_of
+from compassc.te.schedule.relations import Singleton, roots_of
 from compassc.te.schedule.schedule import Schedule
-from compassc.te.schedule.stage import Singleton, Stage
+from compassc.te.schedule.stage import Stage
 from compassc.te.tensor import ComputeOp, PlaceholderOp, Tensor, tensor_of
 
 if TYPE_CHECKING:

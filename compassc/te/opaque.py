@@ -332,6 +332,9 @@ class TensorIntrin:
     """What `tensorize` puts in the place of loops: `op` says what it computes, `fcompute(ins, outs)` gives its statements:
     all of them, or a tuple (whole, reset, update) for reductions."""
 
+    packed_object = True
+    """Functions by name take it."""
+
     def __init__(
         self,
         op: ComputeOp,

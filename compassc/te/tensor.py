@@ -21,6 +21,9 @@ from compassc.ir.tensor_stmts import ProducerRealize, ProducerStore
 class Operation:
     """A producer of tensors. `attrs` and `tag` are the user's."""
 
+    packed_object = True
+    """Functions by name take it."""
+
     kind = "operation"
 
     def __init__(self, name: str, tag: str = "", attrs: Mapping[str, Any] | None = None) -> None:
@@ -134,6 +137,9 @@ class Tensor(DataProducer):
 
     `t + u`, `t * 2`, `-t`: tensors of the same, element by element, stretched to each other's shapes (`compassc.operators`).
     """
+
+    packed_object = True
+    """Functions by name take it."""
 
     __slots__ = ("dtype", "op", "shape", "value_index")
 

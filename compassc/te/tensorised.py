@@ -88,8 +88,9 @@ class Tensorised:
         axes = [*intrin.op.axis, *intrin.op.reduce_axis]
         self.match = Match(intrin, {a.var: self.loops[b] for a, b in zip(axes, ordered)}, self.what)
         self.tile = set(tile)
-        for var, axis in zip(tile, inside):
-            self.match.facts.bind_loop(var, _ZERO, nest.extents[axis], _ONE)
+        for axis, var in self.loops.items():
+            if isinstance(var, Var) and axis in nest.extents:
+                self.match.facts.bind_loop(var, _ZERO, nest.extents[axis], _ONE)
         values = nest.values(self.loops)
         mapping: dict[Var, Expr] = {a.as_expr(): v for a, v in values.items()}
         for mine, theirs in zip(self.stage.body, intrin.op.body, strict=True):

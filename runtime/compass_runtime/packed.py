@@ -55,6 +55,8 @@ def pass_value(value: object, function: str, position: int) -> Any:
     as packed functions, lists and dicts with their items passed. TypeError for a kind that cannot be passed; position
     0 is the result.
     """
+    if getattr(value, "packed_object", False):
+        return value
     if value is None or isinstance(value, (*_PLAIN, PackedFunc)):
         return value
     if isinstance(value, (list, tuple)):
@@ -73,7 +75,7 @@ def _pass_object(value: object, function: str, position: int) -> Any:
     from compass_runtime.module import Module
     from compass_runtime.ndarray import NDArray, from_dlpack
 
-    if isinstance(value, (NDArray, Module, Device, np.dtype, c_void_p)) or getattr(value, "packed_object", False):
+    if isinstance(value, (NDArray, Module, Device, np.dtype, c_void_p)):
         return value
     if isinstance(value, np.generic):
         return value.item()

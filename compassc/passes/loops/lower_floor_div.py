@@ -73,7 +73,7 @@ class _Finish(Rewriter):
         if isinstance(b, IntImm) and is_power_of_two(b.value):
             return Binary(e.op, a, b)
         quotient, rest = Binary("div", a, b), Binary("mod", a, b)
-        if self.facts.range_of(a)[0] >= 0 and self.facts.range_of(b)[0] > 0:
+        if self.facts.range_of(a)[0] >= 0 and self.facts.range_of(b)[0] >= 0:  # by 0 all of them are 0
             return quotient if e.op == "floordiv" else rest
         zero = IntImm(kind_of(a), 0)
         if isinstance(b, IntImm) and b.value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compassc.ir.dtypes import INT32
@@ -10,10 +11,39 @@ from compassc.ir.exprs import Binary, Expr, IntImm
 from compassc.ir.iter_vars import IterVar
 from compassc.ir.operators import binary, kind_of
 from compassc.te.schedule.loops import ceildiv, exact_quotient, full_extent
-from compassc.te.schedule.stage import Fuse, Singleton, Split
 
 if TYPE_CHECKING:
     from compassc.te.schedule.stage import Stage
+
+
+@dataclass(frozen=True)
+class Split:
+    """`parent` became `outer` and `inner`: one of `factor` (the inner extent) and `nparts` (the outer one) is given."""
+
+    parent: IterVar
+    outer: IterVar
+    inner: IterVar
+    factor: Expr | None
+    nparts: Expr | None
+
+
+@dataclass(frozen=True)
+class Fuse:
+    """`outer` and `inner` became `fused`."""
+
+    outer: IterVar
+    inner: IterVar
+    fused: IterVar
+
+
+@dataclass(frozen=True)
+class Singleton:
+    """A loop of one turn that was added."""
+
+    axis: IterVar
+
+
+Relation = Split | Fuse | Singleton
 
 
 def leaf_extents(stage: Stage, roots: Mapping[IterVar, Expr] | None = None) -> dict[IterVar, Expr]:

@@ -16,8 +16,17 @@ from compassc.ir.visit import rewrite, substitute
 from compassc.te.errors import ScheduleError
 from compassc.te.opaque import ScanOp, TensorIntrin
 from compassc.te.schedule import record
-from compassc.te.schedule.relations import leaf_extents, leaf_values, predicates, root_values
-from compassc.te.schedule.stage import SCOPES, Fuse, Relation, Singleton, Split, Stage, known_scope
+from compassc.te.schedule.relations import (
+    Fuse,
+    Relation,
+    Singleton,
+    Split,
+    leaf_extents,
+    leaf_values,
+    predicates,
+    root_values,
+)
+from compassc.te.schedule.stage import SCOPES, Stage, known_scope
 from compassc.te.schedule.trace import Trace, primitive, replay
 from compassc.te.tensor import ComputeOp, Operation, Tensor, post_order, tensor_of
 from compassc.te.tensor_calls import TensorComputeOp
@@ -26,6 +35,9 @@ from compassc.te.tensor_calls import TensorComputeOp
 class Schedule:
     """How tensor expressions are computed. `s[C]` is the stage of a tensor, an operation or a label; `trace` has the
     steps so far."""
+
+    packed_object = True
+    """Functions by name take it."""
 
     def __init__(self, outputs: Sequence[Operation]) -> None:
         self.outputs = tuple(outputs)
@@ -130,7 +142,7 @@ class Schedule:
     def cache_read(self, tensor: Tensor, scope: str, readers: object) -> Tensor:
         """A copy of a tensor in another memory, which the given readers read in its place."""
         stage = self[tensor]
-        scope = known_scope(scope)
+        asked, scope = scope, known_scope(scope)
         _check_scope("cache_read", stage, scope)
         listed = [r if isinstance(r, Stage) else self[r] for r in (readers if isinstance(readers, list) else [readers])]
         if not listed:
@@ -143,7 +155,7 @@ class Schedule:
         label = tensor.op.name if tensor.op.num_outputs == 1 else f"{tensor.op.name}.v{tensor.value_index}"
         op = ComputeOp(f"{label}.{scope}", axes, (copy,))
         made = self._add(op, self.stages.index(stage) + 1)
-        made.scope = scope
+        made.scope, made.asked_scope = scope, asked
         for reader in listed:
             reader.body = tuple(rewrite(e, lambda x: _moved(x, tensor, op)) for e in reader.body)
             reader.inputs = tuple(op.output(0) if t == tensor else t for t in reader.inputs)
@@ -159,7 +171,8 @@ class Schedule:
             raise ScheduleError("cache_write: give a tensor at least")
         stage = self[listed[0]]
         stage._computed("cache_write")
-        scope = known_scope(scope)
+        stage._unmixed("cache_write")
+        asked, scope = scope, known_scope(scope)
         _check_scope("cache_write", stage, scope)
         if len(listed) != len(stage.body):
             raise ScheduleError(
@@ -172,12 +185,13 @@ class Schedule:
             stage.annotations = {}
         for axis in stage.leaf_iter_vars:
             stage._plain("cache_write", axis)
+            stage._empty("cache_write", axis)
         op, indices = _relaid(stage, scope)
         if by_intrinsic:
             assert isinstance(whole, TensorComputeOp)
             op = whole.relaid(op)
         made = self._add(op, self.stages.index(stage))
-        made.scope = scope
+        made.scope, made.asked_scope = scope, asked
         stage.body = tuple(ProducerLoad(op.output(i), indices) for i in range(len(stage.body)))
         stage.reduce_axis, stage.relations = (), []
         stage.leaf_iter_vars, stage.all_iter_vars = list(stage.axis), list(stage.axis)
@@ -191,6 +205,7 @@ class Schedule:
         stage._leaf("rfactor", axis)
         if not axis.is_reduction:
             raise ScheduleError(f"rfactor of '{stage.label}': '{axis.name}' is not reduced over")
+        stage._unmixed("rfactor")
         stage._empty("rfactor", *(a for a in stage.leaf_iter_vars if a.is_reduction))
         rank = len(stage.axis)
         place = factor_axis + rank + 1 if factor_axis < 0 else factor_axis
@@ -243,6 +258,21 @@ class Group:
     def num_child_stages(self) -> int:
         """How many stages it has."""
         return len(self.members)
+
+    @property
+    def attach_type(self) -> int:
+        """Where its stages are computed: 1 on the outermost level, 4 at a loop."""
+        return self.members[-1].attach_type
+
+    @property
+    def attach_stage(self) -> Stage | None:
+        """The stage that they are computed at a loop of."""
+        return self.members[-1].attach_stage
+
+    @property
+    def attach_ivar(self) -> IterVar | None:
+        """The loop that they are computed at."""
+        return self.members[-1].attach_ivar
 
     @primitive
     def compute_at(self, parent: object, axis: IterVar) -> None:

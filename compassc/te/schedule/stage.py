@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from compass_core import vendor
 from compassc.analysis.structure import variables
@@ -19,6 +19,7 @@ from compassc.te.opaque import ExternOp, ScanOp, TensorIntrin
 from compassc.te.pragmas import STEPS, why_wrong
 from compassc.te.schedule import record
 from compassc.te.schedule.annotation import Annotation
+from compassc.te.schedule.relations import Fuse, Relation, Singleton, Split, roots_of
 from compassc.te.schedule.trace import primitive
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, RewrittenOp, Tensor
 from compassc.te.tensor_calls import TensorComputeOp
@@ -29,36 +30,6 @@ if TYPE_CHECKING:
 SCOPES = ("global", "shared", "lsram", "local")
 OTHER_SCOPES = ("warp", "wmma", "texture", "m16n8k8", "vtcm")
 """Memory that other machines have."""
-
-
-@dataclass(frozen=True)
-class Split:
-    """`parent` became `outer` and `inner`: one of `factor` (the inner extent) and `nparts` (the outer one) is given."""
-
-    parent: IterVar
-    outer: IterVar
-    inner: IterVar
-    factor: Expr | None
-    nparts: Expr | None
-
-
-@dataclass(frozen=True)
-class Fuse:
-    """`outer` and `inner` became `fused`."""
-
-    outer: IterVar
-    inner: IterVar
-    fused: IterVar
-
-
-@dataclass(frozen=True)
-class Singleton:
-    """A loop of one turn that was added."""
-
-    axis: IterVar
-
-
-Relation = Split | Fuse | Singleton
 
 
 def known_scope(scope: str) -> str:
@@ -84,6 +55,9 @@ class Stage:
     the outermost first. `attached`: the stage and the loop that it is computed at, None for the outermost level.
     """
 
+    packed_object = True
+    """Functions by name take it."""
+
     def __init__(self, schedule: Schedule, op: Operation, label: str, is_output: bool = False) -> None:
         self.schedule, self.origin_op, self.label, self.is_output = schedule, op, label, is_output
         self._latest: ComputeOp | None = None
@@ -102,7 +76,7 @@ class Stage:
             self.annotations[inside[0]] = Annotation(intrin=op.intrin)
         self.attached: tuple[Stage, IterVar] | None = None
         self.inlined = False
-        self.scope = ""
+        self.scope = self.asked_scope = ""
         self.double_buffered = False
         self.rolling = False
         self.alignments: dict[int, tuple[int, int]] = {}
@@ -133,6 +107,12 @@ class Stage:
         return self.annotations
 
     @property
+    def mixed(self) -> list[IterVar]:
+        """The loops that are made of axes that are reduced over and of others."""
+        reduced = [a for a in self.leaf_iter_vars if a.is_reduction and a not in self.reduce_axis]
+        return [a for a in reduced if not roots_of(self, a) <= {*self.reduce_axis}]
+
+    @property
     def attach_type(self) -> int:
         """Where it is computed: 1 on the outermost level, 2 inline, 4 at a loop, 5 in the loop of a scan."""
         if self.inlined:
@@ -151,6 +131,15 @@ class Stage:
     def attach_ivar(self) -> IterVar | None:
         """The loop that it is computed at."""
         return None if self.attached is None else self.attached[1]
+
+    layout_transforms: ClassVar[tuple[object, ...]] = ()
+    axis_separators: ClassVar[tuple[object, ...]] = ()
+    """Steps that lay out tensors another way: there are none."""
+
+    @property
+    def num_child_stages(self) -> int:
+        """None: groups have stages."""
+        return 0
 
     @property
     def group(self) -> Group | None:
@@ -221,13 +210,24 @@ class Stage:
         raise ScheduleError(f"{step}: the axis '{axis.name}' is not {owner}")
 
     def _plain(self, step: str, axis: IterVar) -> None:
-        """ScheduleError when a loop is annotated, or when a stage is computed at it: both belong to that very loop."""
+        """ScheduleError when a loop is annotated: that belongs to this very loop."""
         found = self.annotations.get(axis)
         if found is not None and (found.loop or found.thread is not None or found.intrin is not None or found.pragmas):
             raise ScheduleError(
                 f"{step} of '{self.label}': the axis '{axis.name}' is annotated already", "annotate loops last"
             )
-        self._empty(step, axis)
+
+    def _moved(self, axes: Sequence[IterVar], to: IterVar) -> None:
+        """Has what was computed at one of these loops computed at another one: each turn of it is within one of theirs."""
+        for stage in self.schedule.stages:
+            at = stage.attached[1] if stage.attached is not None else None
+            if at is not None and any(a is at for a in axes):
+                stage.attached = self, to
+
+    def _unmixed(self, step: str) -> None:
+        """ScheduleError when a loop is made of axes that are reduced over and of others."""
+        for axis in self.mixed[:1]:
+            raise ScheduleError(f"{step} of '{self.label}': its loop '{axis.name}' is reduced over in parts only")
 
     def _empty(self, step: str, *axes: IterVar) -> None:
         """ScheduleError when a stage is computed at one of these loops."""
@@ -263,6 +263,7 @@ class Stage:
             Split(parent, outer, inner, None if factor is None else given, None if nparts is None else given)
         )
         self._replace(place, 1, outer, inner)
+        self._moved((parent,), inner)
         return outer, inner
 
     @primitive
@@ -287,16 +288,14 @@ class Stage:
             raise ScheduleError(f"fuse of '{first.name}' and '{second.name}' in '{self.label}': they are no neighbours")
         if a > b:
             first, second, a = second, first, b
-        if first.is_reduction != second.is_reduction:
-            raise ScheduleError(
-                f"fuse of '{first.name}' and '{second.name}' in '{self.label}': only one of them is reduced over"
-            )
         for axis in (first, second):
             self._plain("fuse", axis)
         dtype = matched(kind_of(first.as_expr()), kind_of(second.as_expr()), "fuse")
-        fused = IterVar(None, f"{first.name}.{second.name}.fused", first.iter_type, dtype=dtype)
+        kind = max(first.iter_type, second.iter_type)
+        fused = IterVar(None, f"{first.name}.{second.name}.fused", kind, dtype=dtype)
         self.relations.append(Fuse(first, second, fused))
         self._replace(a, 2, fused)
+        self._moved((first, second), fused)
         record.keep(self.schedule, "fuse")
         return fused
 
@@ -337,7 +336,7 @@ class Stage:
 
     def _loop(self, step: str, axis: IterVar) -> None:
         found = self._annotation(step, axis)
-        if axis.is_reduction and (step == "parallel" or (step == "vectorize" and vendor.names_in_use)):
+        if axis.is_reduction and (step == "parallel" or (step == "vectorize" and (vendor.names_in_use or self.mixed))):
             raise ScheduleError(f"{step} of '{self.label}': '{axis.name}' is reduced over", "use rfactor first")
         if found.thread is not None:
             raise ScheduleError(f"{step} of '{self.label}': '{axis.name}' is bound to {found.thread.thread_tag}")
@@ -450,12 +449,12 @@ class Stage:
     @primitive
     def set_scope(self, scope: str) -> None:
         """The memory of what it computes: global, shared (of a core), lsram (of a TEC), local (registers)."""
-        scope = known_scope(scope)
+        asked, scope = scope, known_scope(scope)
         if scope not in SCOPES:
             raise ScheduleError(f"set_scope of '{self.label}': '{scope}' is none of {', '.join(SCOPES)}")
         if isinstance(self.origin_op, PlaceholderOp) or (self.is_output and scope != "global"):
             raise ScheduleError(f"set_scope of '{self.label}': parameters of the kernel are in global memory")
-        self.scope = scope
+        self.scope, self.asked_scope = scope, asked
 
     @primitive
     def double_buffer(self) -> None:
@@ -532,7 +531,7 @@ class Stage:
 
     @primitive
     def set_store_predicate(self, predicate: object) -> None:
-        """Store elements only where a condition on the axes holds; the others keep what was in memory. `thread.equal(0)` of a
+        """Store elements only where a condition on the axes and loops holds; the others keep what was in memory. `thread.equal(0)` of a
         thread that reduces says that one thread stores what all of them have reduced, which is so without it."""
         self._computed("set_store_predicate")
         e = as_expr(predicate)
@@ -540,7 +539,7 @@ class Stage:
             raise ScheduleError(f"set_store_predicate of '{self.label}': {e} is no condition")
         if any(_is_first(e, note.thread) for a, note in self.annotations.items() if a.is_reduction):
             return
-        known = {a.as_expr() for a in self.axis}
+        known = {a.as_expr() for a in (*self.axis, *self.leaf_iter_vars)}
         other = [v.name for v in variables(e) if v not in known]
         if other:
             raise ScheduleError(
