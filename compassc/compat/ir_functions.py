@@ -39,13 +39,22 @@ def _equality(lhs: object) -> Any:
     return relay.equal if isinstance(lhs, _Relay) else equal
 
 
+def _numbers(lhs: object, rhs: object) -> tuple[object, object]:
+    """Two things to compare: numbers of Python beside expressions are those that they stand for."""
+    if isinstance(rhs, E.Expr) and isinstance(lhs, (int, float)):
+        return as_expr(lhs), rhs
+    return lhs, as_expr(rhs) if isinstance(lhs, E.Expr) and isinstance(rhs, (int, float)) else rhs
+
+
 def structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> bool:
     """Whether two things of the IR or of Relay are the same program."""
+    lhs, rhs = _numbers(lhs, rhs)
     return bool(_equality(lhs).structural_equal(lhs, rhs, map_free_vars))
 
 
 def assert_structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> None:
     """ValueError with the place unless two things are the same program."""
+    lhs, rhs = _numbers(lhs, rhs)
     _equality(lhs).assert_structural_equal(lhs, rhs, map_free_vars)
 
 

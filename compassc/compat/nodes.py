@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -25,16 +26,18 @@ from compassc.ir.operators import as_expr, binary, cast, immediate, kind_of
 from compassc.ir.printer import print_body, print_module
 from compassc.ir.verify import VerifyError, check_node
 from compassc.language.specs import VALUE_ATTRIBUTES
-from compassc.relay import declared
+from compassc.relay import declared, operators
 from compassc.relay.attributes import PREFIX as RELAY_RECORDS
 from compassc.relay.attributes import RECORDS, DictAttrs
 from compassc.te import math
 from compassc.te.buffers import View
 from compassc.te.construct import data_type, size_var, var
 from compassc.te.external import call_intrin
+from compassc.te.intrinsics import OpName
 from compassc.te.ir_builder import truth
 from compassc.te.opaque import body_of
 from compassc.te.schedule.annotation import Annotation
+from compassc.te.tensor import Operation
 from compassc.tir.roots import RootBlock, allocated, is_root, root_block
 
 from . import statements
@@ -137,6 +140,50 @@ class _Text(str):
     value = property(str)
 
 
+class _Number(int):
+    """A whole number that is a node, too."""
+
+    value = property(int)
+
+
+class _Attributes(dict[str, Any]):
+    """Attributes of an operation, whose text is JSON."""
+
+    def __str__(self) -> str:
+        return json.dumps(self, default=str)
+
+
+def _as_node(value: Any) -> Any:
+    """A value of an attribute, as a node where it is a number, a word or a list of these."""
+    if isinstance(value, (list, tuple)):
+        return [_as_node(v) for v in value]
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        return value
+    return _Number(value) if isinstance(value, int) else _Text(value)
+
+
+def _attributes_of(op: Operation) -> _Attributes:
+    return _Attributes((k, _as_node(v)) for k, v in vars(op)["attrs"].items())
+
+
+def _keep_attributes(op: Operation, attrs: dict[str, Any]) -> None:
+    vars(op)["attrs"] = attrs
+
+
+_op = vars(E.Call)["op"]
+"""The field of calls."""
+
+
+def _operation(call: E.Call) -> OpName:
+    """The operation of a call."""
+    return OpName(_op.__get__(call))
+
+
+def _operator(op_name: str) -> Any:
+    """The operator of a name: `tir.NAME` of expressions, others of Relay."""
+    return OpName(op_name.removeprefix("tir.")) if op_name.startswith("tir.") else operators.get(op_name)
+
+
 FIELDS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     S.For: {"extent": _extent, "thread_binding": _thread},
     S.Block: {
@@ -158,7 +205,10 @@ FIELDS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     },
     S.PrimFunc: {"buffer_map": _buffer_map},
     E.Buffer: {"scope": lambda buffer: _Scope(buffer.data.pointer_type.scope)},
-    Annotation: {"pragma_keys": lambda note: tuple(map(_Text, note.pragmas))},
+    Annotation: {
+        "pragma_keys": lambda note: tuple(map(_Text, note.pragmas)),
+        "pragma_values": lambda note: tuple(map(_as_node, note.pragmas.values())),
+    },
     TS.ProducerRealize: {"bounds": lambda s: tuple(map(Range.from_min_extent, s.starts, s.extents))},
     E.BufferRegion: {"region": lambda e: tuple(map(Range.from_min_extent, e.starts, e.extents))},
 }
@@ -207,6 +257,9 @@ def _added() -> Iterator[tuple[type, str, Any]]:
     yield Statements, "script", _text
     yield Statements, "__str__", _text
     yield S.Stmt, "same_as", _same_as
+    yield E.Call, "op", property(_operation)
+    yield Operation, "attrs", property(_attributes_of, _keep_attributes)
+    yield operators.Op, "get", staticmethod(_operator)
 
 
 _own: dict[tuple[type, str], Any] = {}

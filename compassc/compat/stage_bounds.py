@@ -130,18 +130,14 @@ def _is_multiple(e: Expr, count: Expr) -> bool:
 
 
 def _inside(region: Region, axis: IterVar) -> Region:
-    """The part of a region that there is."""
+    """A region as it is, which needs no conditions where all of it is there; all that is declared, where that is not known."""
     assert axis.dom is not None
     ends = (region.min, region.extent, axis.dom.min, axis.dom.extent)
     numbers = [e.value for e in ends if isinstance(e, IntImm)]
-    whole = Region(axis.dom.min, axis.dom.extent, True)
     if len(numbers) < len(ends):
-        return whole
-    low, high = max(numbers[0], numbers[2]), min(numbers[0] + numbers[1], numbers[2] + numbers[3])
-    if high <= low or (low, high - low) == (numbers[2], numbers[3]):
-        return whole
-    kind = kind_of(axis.dom.extent)
-    return Region(IntImm(kind, low), IntImm(kind, high - low), True)
+        return Region(axis.dom.min, axis.dom.extent, True)
+    low, count, first, all_of_it = numbers
+    return Region(region.min, region.extent, first <= low and low + count <= first + all_of_it)
 
 
 def by_axes(bounds: Bounds) -> dict[Var, Expr]:

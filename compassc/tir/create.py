@@ -22,6 +22,7 @@ from compassc.te.hybrid.op import HybridOp
 from compassc.te.lowering import parameters_of
 from compassc.te.machine import Machine
 from compassc.te.opaque import ExternOp
+from compassc.te.packed import text_of
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, post_order, tensor_of
 from compassc.tir.blocks import Axis, add, new_block, view
 from compassc.tir.canonical import canonical
@@ -34,7 +35,7 @@ def create_prim_func(ops: Sequence[Any], index_dtype_override: str | None = None
     """The function whose parameters are the tensors and variables `ops`, in order: a block per operation that they need.
 
     What is computed and no parameter becomes memory of the function. ExpressionError for a placeholder that is needed and
-    not given, and for calls of functions. `index_dtype_override`: only int32, which is what indices are.
+    not given, and for calls of functions that are not packed. `index_dtype_override`: only int32, which is what indices are.
     """
     if index_dtype_override is not None and dtype(index_dtype_override) is not INT32:
         raise ExpressionError(f"indices are int32 here, not {index_dtype_override}", "cast the sizes")
@@ -52,10 +53,11 @@ def create_prim_func(ops: Sequence[Any], index_dtype_override: str | None = None
     if free:
         attrs.append(("layout_free_buffers", sorted(free)))
     body = (*declarations, *made.allocations, *made.nests)
-    calls = [e.func for e in all_exprs(body, E.F_FUNC) if isinstance(e, E.FuncCall)]
+    calls = [e.func for e in all_exprs(body, E.F_FUNC) if isinstance(e, E.FuncCall) and not text_of(e.func)]
     if calls:
         raise ExpressionError(
-            f"'{calls[0]}' is called, but a function of blocks calls no others", "schedule the tensors with te instead"
+            f"'{calls[0]}' is called, but a function of blocks calls only packed functions",
+            "schedule the tensors with te instead",
         )
     return canonical(PrimFunc("main", variables, body, VOID, tuple(attrs)))
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from compassc.analysis.statements import is_lowered
+from compassc.ir import exprs as E
 from compassc.ir.stmts import IRModule
+from compassc.ir.visit import all_exprs
 from compassc.pass_manager import pipeline_names
-from compassc.te.machine import machine_for
+from compassc.te.external import with_declarations
+from compassc.te.machine import Machine, machine_for
+from compassc.te.packed import text_of
 
 
 def lower(module: IRModule, target: Any = None, simple_mode: bool = False) -> IRModule:
@@ -20,5 +24,18 @@ def lower(module: IRModule, target: Any = None, simple_mode: bool = False) -> IR
         return module
     machine = machine_for(target or module.target or None)
     names = (*pipeline_names("blocks"), *pipeline_names("threads"))
-    made = machine.passed(module.replace(target=machine.name), names)
+    made = _with_packed(machine.passed(module.replace(target=machine.name), names), machine)
     return made if simple_mode else machine.form(made)
+
+
+def _with_packed(module: IRModule, machine: Machine) -> IRModule:
+    """The module with declarations of the packed functions that its own functions call. LowerError for devices."""
+    made, known = [], {f.name for f in module.functions}
+    for f in module.functions:
+        calls = [e for e in all_exprs(f.body, E.F_FUNC) if isinstance(e, E.FuncCall)]
+        if any(text_of(e.func) for e in calls):
+            body, declared = with_declarations(f.body, known, machine)
+            made += [f.replace(body=body), *declared]
+        else:
+            made.append(f)
+    return module if len(made) == len(module.functions) else module.replace(functions=tuple(made))
