@@ -10,6 +10,7 @@ from typing import Any
 from compass_core.errors import UsageError
 
 from .. import relay
+from ..analysis.statements import fresh_copy
 from ..analysis.structure import Interner
 from ..graph import read
 from ..ir import IRModule, PrimFunc, equal, parse_module
@@ -20,8 +21,8 @@ from ..ir.node import Node, Statements
 from ..ir.operators import as_expr
 from ..ir.printer import print_module
 from ..ir.verify import VerifyError, verify
+from ..ir.visit import rename_vars, substitute_body
 from ..ir.visit import substitute as substituted
-from ..ir.visit import substitute_body
 from ..relay.attributes import Attrs, DictAttrs
 from ..relay.expr import Clause, Pattern
 from ..relay.operators import FIRST_LEVEL
@@ -281,6 +282,13 @@ def substitute(node: object, vmap: Mapping[E.Var, object]) -> Any:
     if isinstance(node, tuple):
         return Statements(substitute_body(node, mapping))
     return substituted(as_expr(node), mapping)
+
+
+def renew_defs(func: PrimFunc) -> PrimFunc:
+    """An equal function with parameters, loops and memory of its own."""
+    params = {v: E.Var(v.name, v.dtype, v.nonneg) for v in func.params}
+    body = rename_vars(fresh_copy(func.body), params)
+    return func.replace(params=tuple(params.values()), body=body)
 
 
 def verify_well_formed(obj: IRModule | PrimFunc, assert_mode: bool = True) -> bool:

@@ -456,7 +456,7 @@ MODULES: dict[str, Names] = {
         }
     ),
     "tvm.tir.stmt_functor": Names(
-        {n: f"{_IR_FUNCTIONS}:" for n in ("ir_transform", "post_order_visit", "pre_order_visit", "substitute")}
+        {n: f"{_IR_FUNCTIONS}:" for n in "ir_transform post_order_visit pre_order_visit renew_defs substitute".split()}
     ),
 }
 

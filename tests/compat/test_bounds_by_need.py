@@ -187,3 +187,21 @@ def test_blocks_call_packed_functions():
     np.testing.assert_array_equal(result.numpy(), given * 2 + 1)
     with pytest.raises(CompassError, match="calls no packed functions"):
         tvm.build(te.create_prim_func([a, c]), target="X2_1204")
+
+
+def test_renewed_functions_are_equal_and_share_no_variables():
+    import tvm
+    from tvm import te
+
+    a = te.placeholder((8, 4), name="a")
+    k = te.reduce_axis((0, 4), name="k")
+    c = te.compute((8,), lambda i: te.sum(te.exp(a[i, k]), axis=k), name="c")
+    for function in (te.create_prim_func([a, c]), tvm.lower(te.create_schedule(c.op), [a, c])["main"]):
+        renewed = tvm.tir.stmt_functor.renew_defs(function)
+        tvm.ir.assert_structural_equal(function, renewed)
+        found = []
+        for f in (function, renewed):
+            seen = list(f.params)
+            tvm.tir.stmt_functor.post_order_visit(f.body, seen.append)
+            found.append({x for x in seen if isinstance(x, tvm.tir.Var)})
+        assert found[0] and not found[0] & found[1]
