@@ -8,6 +8,8 @@ import pytest
 
 from compass_core.errors import CompassError
 from compassc import targets, te
+from compassc.ir import stmts as S
+from compassc.ir.tensor_stmts import ProducerStore
 from tests.choosing import some
 
 FACTOR, TABLE = 3, ((1, 2), (4, 8))
@@ -286,3 +288,27 @@ def test_what_is_no_script_is_refused_at_its_line(line, message, tmp_path):
     if "return all" not in message:
         last = 4 + line.count("\n")
         assert str(refused.value.span).startswith((f"{file}:4:", f"{file}:{last}:"))
+
+
+def test_the_body_is_on_tensors():
+    """What an operation says of itself reads and stores tensors, and keeps assertions; what is built has buffers."""
+
+    @te.hybrid.script
+    def outer(a, b):
+        c = output_tensor((4, 3), "float32")
+        for i in range(4):
+            for j in range(3):
+                assert i < a.shape[0], "too long"
+                c[i, j] = a[i] * b[j]
+        return c
+
+    n = te.var("n")
+    a, b = te.placeholder((n,), name="a"), te.placeholder((3,), name="b")
+    c = outer(a, b)
+    (row,) = c.op.body
+    (column,) = row.body
+    holds, store = column.body
+    assert isinstance(holds, S.AssertStmt) and holds.message.value == "too long"
+    assert isinstance(store, ProducerStore) and store.producer == c
+    assert [r.producer for r in (store.value.a, store.value.b)] == [a, b]
+    assert all(isinstance(s, S.BufferStore) for s in c.op.statements[0].body[0].body[1:])

@@ -12,9 +12,12 @@ from compassc.ir.iter_vars import IterVar
 from compassc.ir.node import Statements
 from compassc.ir.operators import binary, kind_of
 from compassc.ir.stmts import Body
-from compassc.ir.visit import all_exprs, substitute_body, walk_exprs, walk_stmts
+from compassc.ir.tensor_exprs import ProducerLoad
+from compassc.ir.tensor_stmts import ProducerStore
+from compassc.ir.visit import all_exprs, rewrite, substitute_body, walk_exprs, walk_stmts
 from compassc.te.errors import LowerError
 from compassc.te.opaque import ExternOp
+from compassc.te.packed import call_packed
 from compassc.te.schedule.relations import leaf_extents, predicates, root_values, roots_of
 from compassc.te.tensor import Tensor
 
@@ -23,7 +26,8 @@ if TYPE_CHECKING:
 
 
 class HybridOp(ExternOp):
-    """Statements (`body`) with loops (`axis`, outer before inner) on buffers that stand for inputs and outputs."""
+    """Statements with loops (`axis`, outer before inner): `statements` on buffers that stand for inputs and outputs, `body` on these
+    themselves."""
 
     kind = "hybrid"
 
@@ -32,14 +36,40 @@ class HybridOp(ExternOp):
         axis: Sequence[IterVar], attrs: Mapping[str, object] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(name, inputs, buffers, outputs, Statements(body), {}, attrs=attrs)
-        self.axis = tuple(axis)
+        self.axis, self.statements = tuple(axis), self.body
+        given = {b.data: t for b, t in zip(self.input_placeholders, self.inputs)}
+        self.body = _on_tensors(self.statements, given | {b.data: t for b, t in zip(outputs, self.outputs)})
+
+
+def _on_tensors(body: Body, tensors: Mapping[Var, Tensor]) -> Statements:
+    """Statements on the tensors that buffers stand for."""
+
+    def load(e: Expr) -> Expr | None:
+        if not isinstance(e, E.BufferLoad) or e.buffer.data not in tensors:
+            return None
+        return ProducerLoad(tensors[e.buffer.data], tuple(rewrite(i, load) for i in e.indices))
+
+    def on_tensors(inner: Body) -> Statements:
+        made: list[S.Stmt] = []
+        for s in inner:
+            new = s.map(lambda e: rewrite(e, load), on_tensors)
+            if isinstance(new, S.BufferStore) and new.buffer.data in tensors:
+                new = ProducerStore(tensors[new.buffer.data], new.value, new.indices, span=new.span)
+            made.append(new)
+        return Statements(made)
+
+    return on_tensors(body)
+
+
+ASSERTION = "runtime.assertion"
+"""The function that raises the text that it is given."""
 
 
 def scheduled(stage: Stage, op: HybridOp) -> Body:
     """The statements of an operation with the loops that the steps on its stage make of its own. LowerError where these
     would not compute the same."""
     if not stage.relations and [a for a in stage.leaf_iter_vars if a in op.axis] == [*op.axis]:
-        return _plain(op.body)
+        return _plain(op.statements)
     nest = _Nest(stage, op)
     return _plain(nest.made())
 
@@ -50,6 +80,10 @@ def _plain(body: Body) -> Body:
 
 
 def _serial(s: S.Stmt) -> S.Stmt:
+    if isinstance(s, S.AssertStmt):
+        assert isinstance(s.message, E.StringImm)
+        failed = S.Evaluate(call_packed(ASSERTION, f"{s.span}: {s.message.value}"))
+        return S.IfThenElse(E.Unary("not", s.condition), (failed,), (), span=s.span)
     new = s.map(lambda e: e, _plain)
     return new.replace(kind="serial") if isinstance(new, S.For) and new.kind != "unrolled" else new
 
@@ -59,7 +93,7 @@ class _Nest:
 
     def __init__(self, stage: Stage, op: HybridOp) -> None:
         self.stage, self.op = stage, op
-        loops = {s.loop_var: s for s in walk_stmts(op.body) if isinstance(s, S.For)}
+        loops = {s.loop_var: s for s in walk_stmts(op.statements) if isinstance(s, S.For)}
         self.touched = self._touched()
         first = next((a for a in op.axis if a in self.touched), None)
         if first is None:
@@ -104,7 +138,7 @@ class _Nest:
             counter = counters[axis]
             zero, one = IntImm(kind_of(counter), 0), IntImm(kind_of(counter), 1)
             body = (S.For(counter, "serial", zero, extents[axis], one, body),)
-        return _replaced(self.op.body, self.chain[0], body)
+        return _replaced(self.op.statements, self.chain[0], body)
 
     def _check_sizes(self) -> None:
         """LowerError where the turns of a loop depend on the turn of a loop around it that is no longer there."""

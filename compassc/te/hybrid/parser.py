@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from compass_core.errors import CompassError, Span
+from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import BOOL, INT32, DataType, pointer_type
 from compassc.ir.expr_op import ExprOp
@@ -22,7 +23,6 @@ from compassc.te.buffers import View, declared
 from compassc.te.construct import shape_of
 from compassc.te.hybrid.op import HybridOp
 from compassc.te.hybrid.runtime import DTYPES, LOOPS, Value
-from compassc.te.packed import call_packed
 from compassc.te.reduce import all as all_of
 from compassc.te.reduce import any as any_of
 from compassc.te.tensor import Tensor
@@ -268,8 +268,8 @@ class _Body:
             if not condition:
                 raise self.error(node, str(said))
             return
-        failed = call_packed(ASSERTION, f"{self.span(node)}: {said}")
-        self.script.level.append(S.IfThenElse(~self.truth(node.test, condition), (S.Evaluate(failed),), ()))
+        holds = self.truth(node.test, condition)
+        self.script.level.append(S.AssertStmt(holds, E.StringImm(str(said)), span=self.span(node)))
 
     def on_Assign(self, node: ast.Assign) -> None:
         if len(node.targets) != 1:
@@ -551,7 +551,3 @@ def _loaded(target: ast.expr) -> ast.expr:
     for part in ast.walk(copied):
         ast.copy_location(part, target)
     return copied
-
-
-ASSERTION = "runtime.assertion"
-"""The packed function that raises what a script asserts."""
