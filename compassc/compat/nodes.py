@@ -146,14 +146,14 @@ class _Number(int):
     value = property(int)
 
 
-class _Attributes(dict[str, Any]):
+class _Attributes(dict[str, object]):
     """Attributes of an operation, whose text is JSON."""
 
     def __str__(self) -> str:
         return json.dumps(self, default=str)
 
 
-def _as_node(value: Any) -> Any:
+def _as_node(value: object) -> object:
     """A value of an attribute, as a node where it is a number, a word or a list of these."""
     if isinstance(value, (list, tuple)):
         return [_as_node(v) for v in value]
@@ -166,7 +166,7 @@ def _attributes_of(op: Operation) -> _Attributes:
     return _Attributes((k, _as_node(v)) for k, v in vars(op)["attrs"].items())
 
 
-def _keep_attributes(op: Operation, attrs: dict[str, Any]) -> None:
+def _keep_attributes(op: Operation, attrs: dict[str, object]) -> None:
     vars(op)["attrs"] = attrs
 
 
@@ -179,7 +179,7 @@ def _operation(call: E.Call) -> OpName:
     return OpName(_op.__get__(call))
 
 
-def _operator(op_name: str) -> Any:
+def _operator(op_name: str) -> OpName | operators.Op:
     """The operator of a name: `tir.NAME` of expressions, others of Relay."""
     return OpName(op_name.removeprefix("tir.")) if op_name.startswith("tir.") else operators.get(op_name)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from compass_core.errors import UsageError
 from compass_runtime.packed import register_func
@@ -23,13 +22,13 @@ from .stage_bounds import ByNeed, by_axes
 from .stage_statements import nest_of
 
 
-class Regions(dict[Any, Any]):
+class Regions(dict[object, object]):
     """A map whose items have places."""
 
     packed_object = True
     """Functions by name take it."""
 
-    def items(self) -> Any:
+    def items(self) -> list[tuple[object, object]]:  # type: ignore[override]
         return list(super().items())
 
 
@@ -68,7 +67,7 @@ def infer_tensorize_region(stage: Stage, dom_map: object) -> list[Regions]:
 
 
 def match_tensorize_body(
-    stage: Stage, out_dom: Mapping[IterVar, Range], in_dom: Mapping[Tensor, Any], intrin: TensorIntrin
+    stage: Stage, out_dom: Mapping[IterVar, Range], in_dom: Mapping[Tensor, object], intrin: TensorIntrin
 ) -> tuple[Expr, ...]:
     """What the loops compute, by the axes of the intrinsic: what this computes. LowerError where it is something else."""
     place = _place(stage)
