@@ -4,6 +4,7 @@ run, and what else the schedule says is an attribute, too."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from compassc.analysis.arith import Arith
@@ -239,7 +240,7 @@ def _without_nested_threads(body: Body, known: Mapping[Any, Expr] | None = None)
                 made += _without_nested_threads(s.body, inner)
                 continue
             inner = {**inner, s.node: s.value}
-        made.append(s.map(lambda e: e, lambda b, inner=inner: _without_nested_threads(b, inner)))  # type: ignore[misc]
+        made.append(s.map(lambda e: e, partial(_without_nested_threads, known=inner)))
     return Statements(made)
 
 

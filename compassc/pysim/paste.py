@@ -78,9 +78,10 @@ def _undefined(name: str) -> Any:
 
 def pasted(caller: Rewriting, macro: Macro, call: ast.Expr) -> list[ast.stmt] | None:
     """The statements of a call of a macro; None when its arguments are only known when it runs."""
+    assert isinstance(call.value, ast.Call)
     try:
         node, file = pyast.copied(definition(macro.py_func)), file_of(macro.py_func)
-        arguments = _arguments(caller, macro, call.value)  # type: ignore[arg-type]
+        arguments = _arguments(caller, macro, call.value)
     except CompassError:  # no source
         return None
     if arguments is None:

@@ -141,7 +141,7 @@ def _producer(step: str, tree: Tree, s: S.Block) -> tuple[S.Block, Var]:
 def _read_at(step: str, s: S.Block, value: Expr, data: Var) -> tuple[Expr, ...]:
     """The indices at which an expression reads a buffer. ScheduleError where it does at several."""
     same = Interner().same
-    loads = [e.indices for e in walk_exprs(value) if is_load_of(e, data)]  # type: ignore[attr-defined]
+    loads = [e.indices for e in walk_exprs(value) if isinstance(e, E.BufferLoad) and e.buffer.data is data]
     if not all(all(map(same, loads[0], other)) for other in loads[1:]):
         raise ScheduleError(f"{step} of '{s.name_hint}': it reads '{data.name}' at different indices")
     return tuple(loads[0])

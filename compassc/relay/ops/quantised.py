@@ -140,7 +140,7 @@ def _products(rule: Any, channels: str) -> Any:
         _one_of(x, ("int8", "uint8", "int16"), "the data")
         if isinstance(w, TensorType):
             _one_of(w, ("int8", "uint8", "int16"), "the weight")
-        found = rule(a, x, w)
+        found: Related | Type | None = rule(a, x, w)
         if found is None:
             return None
         extent = getattr(a, channels)
@@ -154,7 +154,7 @@ def _products(rule: Any, channels: str) -> Any:
             zw.shape[0] if isinstance(zw, TensorType) and zw.shape else None,
         )
         _result(a.out_dtype, _SUMS)
-        return found  # type: ignore[no-any-return]  # what the plain rule gives
+        return found
 
     return related
 
