@@ -152,9 +152,10 @@ def in_lane_0(value: Array, to: DataType) -> Array:
 
 
 def registers(x: Array, lanes: int) -> Iterator[Array]:
-    """Each row cut into registers of so many lanes."""
-    for start in range(0, x.shape[1], lanes):
-        yield x[:, start : start + lanes]
+    """Each row cut into registers of so many lanes; those that the last one has more are 0."""
+    whole = np.pad(x, ((0, 0), (0, -x.shape[1] % lanes)))
+    for start in range(0, whole.shape[1], lanes):
+        yield whole[:, start : start + lanes]
 
 
 # ---------------------------------------------------------------------------------------------- what families share

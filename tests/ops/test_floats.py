@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from compassc.ir.dtypes import dtype as kernel_type
-from compassc.ops import core
+from compassc.ops import arithmetic, core
 from compassc.pysim import fp, pysim_impl
 from compassc.pysim.memory import PyPointer, Storage
 from compassc.pysim.values import of_numpy
@@ -229,3 +229,14 @@ def test_vqdot_sums_in_double_in_lane_order_and_rounds_once(run, rng, dtype):
             wanted = (((p[:, 0] + p[:, 1]) + p[:, 2]) + p[:, 3]).astype(np.float32)
         found = run("vqdot", x, y)[::2]
         assert ((found.view(np.uint32) == wanted.view(np.uint32)) | (np.isnan(found) & np.isnan(wanted))).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16], ids=str)
+@pytest.mark.parametrize("rest", [2, 6, 14])
+def test_a_sum_of_part_of_a_register_is_that_with_zeros_behind(dtype, rest):
+    """Vectors before they are cut into registers may have any number of lanes."""
+    whole, total = lanes(dtype), arithmetic.vrpadd.definition
+    x = np.random.default_rng(rest).standard_normal((3, whole + rest)).astype(dtype)
+    padded = np.pad(x, ((0, 0), (0, -rest % whole)))
+    shorter, longer = (kernel_type("float32").with_lanes(n.shape[1]) for n in (x, padded))
+    np.testing.assert_array_equal(total(x, shorter)[:, 0], total(padded, longer)[:, 0])
