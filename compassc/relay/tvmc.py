@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import argparse
 import io
+import logging
 import re
 import sys
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
@@ -29,6 +31,8 @@ from compass_runtime.module import HostModule, pack, unpack
 from compass_runtime.ndarray import NDArray
 from compass_runtime.param_dict import load_param_dict, save_param_dict
 from compass_runtime.profile.calls import Report
+from compass_runtime.rpc.options import Wanted
+from compass_runtime.rpc.session import Session
 from compass_runtime.timing import BenchmarkResult, Plan, measure
 from compassc.pass_manager.context import PassContext, Sequential
 from compassc.relay import transform
@@ -41,6 +45,7 @@ from compassc.targets import Target
 
 LIBRARY, GRAPH, PARAMS = "mod.so", "mod.json", "mod.params"
 PACKAGE, RECORDS = "module.tar", "tuning_records.json"
+_log = logging.getLogger(__name__)
 LAYOUT_OPS = ("nn.conv2d", "nn.conv2d_transpose", "qnn.conv2d")
 """The operators whose layouts are changed where none are named."""
 FORMATS: dict[str, tuple[str, ...]] = {"onnx": (".onnx",), "pytorch": (".pt2",), "relay": (".relay", ".rly", ".txt")}
@@ -120,8 +125,16 @@ class TVMCModel:
         """Where records of searches go that are given no place."""
         return RECORDS
 
-    def export_package(self, executor_factory: GraphExecutorFactoryModule, package_path: str | None = None) -> str:
-        """Write the package of what was built; gives its path."""
+    def export_package(
+        self,
+        executor_factory: GraphExecutorFactoryModule,
+        package_path: str | None = None,
+        cross: str = "",
+        cross_options: str = "",
+        output_format: str = "so",
+    ) -> str:
+        """Write the package of what was built; gives its path. TVMCException for what packages are not (`check_package`)."""
+        check_package(cross, cross_options, output_format)
         library = HostModule()
         for module in executor_factory.get_lib().imported_modules:
             library.import_module(module)
@@ -139,6 +152,24 @@ class TVMCModel:
         path = package_path or self.default_package_path()
         files.write(Path(path), out.getvalue())
         return path
+
+
+def check_package(cross: str, cross_options: str, output_format: str) -> None:
+    """TVMCException for a compiler of other machines and its options, and for formats other than `so`."""
+    if output_format == "mlf":
+        raise TVMCException(
+            "no model libraries (mlf) are written: they hold C for microcontrollers, with its runtime, which is not made here",
+            "leave the format out: packages are run by compassc tvmc run; for C of a host: relay.build(..., target='c')",
+        )
+    if output_format != "so":
+        raise TVMCException(
+            f"there is no package of the format {output_format}", help_for(output_format, ["so"], "formats")
+        )
+    if cross or cross_options:
+        raise TVMCException(
+            "no compiler is called for packages: their kernels are made by the target, and kept as they are",
+            "leave --cross-compiler and its options out; export_library(path, cc=...) links libraries of hosts with another compiler",
+        )
 
 
 class TVMCPackage:
@@ -163,6 +194,12 @@ class TVMCPackage:
     def executor(self, device: Device) -> GraphModule:
         """What runs it."""
         return GraphModule(self._graph(device))
+
+    def remote_executor(self, session: Session, device: str) -> GraphModule:
+        """What runs it on a server: its kernels are loaded there. RPCError where the server does not load them."""
+        session.upload(pack(self.library), LIBRARY)
+        library, params = session.load_module(LIBRARY), load_param_dict(self.params)
+        return GraphModule(GraphExecutor(self.graph, library, [session.device(device)], params))
 
     def debugger(self, device: Device) -> GraphModuleDebug:
         """What runs it kernel by kernel."""
@@ -247,12 +284,17 @@ def compile(
     desired_layout: Sequence[str] = (),
     desired_layout_ops: Sequence[str] = LAYOUT_OPS,
     mixed_precision: bool = False,
+    cross: str = "",
+    cross_options: str = "",
+    output_format: str = "so",
 ) -> TVMCPackage:
     """Build a model for a target and write its package.
 
     `dump_code`: `relay` writes the text of the optimised module beside it. `dump_offloads`: a file, or `-` for stdout, that tells
     which operator runs where. `desired_layout`: that of data, and of weights behind a colon, of `desired_layout_ops`.
+    TVMCException for targets and texts that there are not, and for what packages are not (`check_package`).
     """
+    check_package(cross, cross_options, output_format)
     chosen, path = target_of(target), package_path or tvmc_model.default_package_path()
     if unknown := [kind for kind in dump_code if kind != "relay"]:
         raise TVMCException(f"there is no text of the kind {unknown[0]}", "kinds are relay")
@@ -291,6 +333,9 @@ def offloads(placement: Placement) -> str:
 def run(
     tvmc_package: TVMCPackage,
     device: str = "cpu",
+    hostname: str | None = None,
+    port: int | str = 9090,
+    rpc_key: str | None = None,
     inputs: Mapping[str, Array[np.generic]] | None = None,
     fill_mode: str = "random",
     benchmark: bool = False,
@@ -300,26 +345,51 @@ def run(
     end_to_end: bool = False,
 ) -> TVMCResult:
     """Run a package. Inputs that are not given are filled (`generate_tensor_data`); with `benchmark` runs are measured, with
-    `end_to_end` inputs are copied in each; with `profile` each kernel is measured by itself (`report`)."""
+    `end_to_end` inputs are copied in each; with `profile` each kernel is measured by itself (`report`).
+
+    `hostname`, `port`: a server that runs it, `compassc rpc-server` (NPUs' kernels, a host's by the right `llvm`); with `rpc_key`
+    a tracker, which gives one of that key. Nothing is measured there. RPCError where the server does not run the package.
+    """
     if device not in DEVICES:
         raise TVMCException(f"there is no device {device}", help_for(device, list(DEVICES), "devices"))
-    graph = tvmc_package.executor(DEVICES[device]())
+    asked = _server(hostname, port, rpc_key)
+    if asked and (benchmark or profile):
+        raise TVMCException(
+            "no times are measured on servers: they would be those of the way there and back of each kernel",
+            "measure where the package is to run, or a kernel there with session.load_module(...).time_evaluator(NAME, device)",
+        )
+    with asked.session(_log.info) if asked else nullcontext() as session:
+        if session is None:
+            graph = tvmc_package.executor(DEVICES[device]())
+        else:
+            graph = tvmc_package.remote_executor(session, device)
+        given = _filled(graph, dict(inputs or {}), fill_mode)
+        graph.run(**given)
+        times = measure(lambda: graph.run(**(given if end_to_end else {})), Plan(number, repeat)) if benchmark else None
+        outputs = {f"output_{i}": np.array(graph.get_output(i).numpy()) for i in range(graph.get_num_outputs())}
+    report = tvmc_package.debugger(DEVICES[device]()).profile(None, **given) if profile else None
+    return TVMCResult(outputs, times, report)
+
+
+def _server(hostname: str | None, port: int | str, rpc_key: str | None) -> Wanted:
+    """The server at an address, or of a key by the tracker there; none without an address. TVMCException for a key alone."""
+    if hostname is None:
+        if rpc_key:
+            raise TVMCException("a key of servers is given, and no tracker", "name it: --rpc-tracker HOST:PORT")
+        return Wanted()
+    address = f"{hostname}:{port}"
+    return Wanted(tracker=address, key=rpc_key) if rpc_key else Wanted(remote=address)
+
+
+def _filled(graph: GraphModule, given: dict[str, Array[np.generic]], fill_mode: str) -> dict[str, Array[np.generic]]:
+    """Arrays for all inputs. TVMCException for those that the graph does not have."""
     shapes, dtypes = graph.get_input_info()
-    given = dict(inputs or {})
     if unknown := [name for name in given if name not in shapes]:
         raise TVMCException(f"the package has no input '{unknown[0]}'", help_for(unknown[0], list(shapes), "inputs"))
     for name, shape in shapes.items():
         if name not in given:
             given[name] = generate_tensor_data(shape, dtypes[name], fill_mode)
-
-    def once() -> None:
-        graph.run(**(given if end_to_end else {}))
-
-    graph.run(**given)
-    times = measure(once, Plan(number, repeat)) if benchmark else None
-    outputs = {f"output_{i}": np.array(graph.get_output(i).numpy()) for i in range(graph.get_num_outputs())}
-    report = tvmc_package.debugger(DEVICES[device]()).profile(None, **given) if profile else None
-    return TVMCResult(outputs, times, report)
+    return given
 
 
 def get_top_results(result: TVMCResult, max_results: int) -> Array[np.generic]:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from compass_runtime.packed import PackedFunc
 from compass_runtime.param_dict import load_param_dict
 from compass_runtime.program import numpy_dtype
 from compass_runtime.timing import BenchmarkResult, Plan, time_evaluator
+
+if TYPE_CHECKING:
+    from compass_runtime.rpc.remote import RemoteModule
 
 NOTHING = "__nop"
 """The kernel of nodes whose result is their input with another shape."""
@@ -125,12 +128,19 @@ def _node(i: int, given: Any, rows: Sequence[int]) -> Node:
 
 
 class GraphExecutor(Module):
-    """A graph with its memory and its kernels, on a device. As a module it has the functions that programs call by name."""
+    """A graph with its memory and its kernels, on a device. As a module it has the functions that programs call by name.
+
+    With the device and the library of a remote session the memory is there, and each kernel is a call.
+    """
 
     type_key = "GraphExecutor"
 
     def __init__(
-        self, graph: str, library: Module, devices: Sequence[Device], params: Mapping[str, Any] | None = None
+        self,
+        graph: str,
+        library: Module | RemoteModule,
+        devices: Sequence[Device],
+        params: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.text, self.graph, self.library = graph, read_graph(graph), library
@@ -166,7 +176,7 @@ class GraphExecutor(Module):
         outputs = self.entries[first : first + node.outputs]
         if node.kernel == COPY:
             return partial(inputs[0].copyto, outputs[0])
-        for module in self.library.tree():
+        for module in self.library.tree() if isinstance(self.library, Module) else ():
             if isinstance(module, HostLibrary) and module.find(node.kernel):
                 return module.prepared(*inputs, *outputs)
         if not self.library.implements_function(node.kernel, query_imports=True):
@@ -342,8 +352,8 @@ class GraphModule:
         return self.module[key]
 
 
-def create(graph_json_str: str, libmod: Module, device: Device | Sequence[Device]) -> GraphModule:
-    """A graph with the library of its kernels on a device. RuntimeValueError for damaged graphs and other devices."""
+def create(graph_json_str: str, libmod: Module | RemoteModule, device: Device | Sequence[Device]) -> GraphModule:
+    """A graph with the library of its kernels on a device, or both of a remote session. RuntimeValueError for damaged graphs and other devices."""
     devices = [device] if isinstance(device, Device) else list(device) if isinstance(device, (list, tuple)) else []
     if not devices or not all(isinstance(d, Device) for d in devices):
         raise RuntimeValueError("dev has to be the type of Device or a list of Device", code="graph-input")

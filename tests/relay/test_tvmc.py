@@ -13,6 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from compass_core.errors import CompassError
+from compass_runtime import rpc
+from compass_runtime.rpc.errors import RPCError
 from compassc import relay
 from compassc.cli.console import Console
 from compassc.cli.main import cli
@@ -107,11 +109,17 @@ def test_shapes_are_read():
             tvmc.parse_shape_string(text)
 
 
+def convolution() -> tuple[IRModule, dict[str, np.ndarray]]:
+    """A program with work for an NPU and for its host, and an input."""
+    rng = np.random.default_rng(0)
+    x, w = relay.var("x", shape=(1, 3, 8, 8)), relay.const(rng.standard_normal((4, 3, 3, 3)).astype("float32"))
+    body = built("log2", built("exp", built("nn.conv2d", x, w)))
+    given = {"x": rng.standard_normal((1, 3, 8, 8)).astype("float32")}
+    return InferType()(IRModule({"main": relay.Function([x], body)})), given
+
+
 def test_layouts_and_targets(folder, tmp_path):
-    x = relay.var("x", shape=(1, 3, 8, 8))
-    w = relay.const(np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype("float32"))
-    module = InferType()(IRModule({"main": relay.Function([x], built("log2", built("exp", built("nn.conv2d", x, w))))}))
-    given = {"x": np.random.default_rng(1).standard_normal((1, 3, 8, 8)).astype("float32")}
+    module, given = convolution()
     for target, layout in (("X2_1204, llvm", ()), ("llvm", ("NHWC:HWIO",))):
         path = str(tmp_path / "net.tar")
         package = tvmc.compile(tvmc.TVMCModel(module), target, package_path=path, desired_layout=layout)
@@ -157,6 +165,42 @@ def test_kernels_are_measured_one_by_one(tmp_path):
     assert result.report is not None and len(result.report.calls) >= 1
 
 
+def tokens(folder: Path, rights: str) -> Path:
+    """A file with one token of these rights."""
+    made = folder / f"tokens{rights}"
+    made.write_text(f"{'d' * 40} {rights}\n")
+    made.chmod(0o600)
+    return made
+
+
+def test_servers_run_packages_as_this_machine_does(tmp_path, monkeypatch):
+    module, given = convolution()
+    np.savez(tmp_path / "in.npz", **given)
+    able, unable = tokens(tmp_path, "llvm"), tokens(tmp_path, "")
+    monkeypatch.setenv("COMPASS_RPC_TOKENS", str(able))
+    path, out = str(tmp_path / "net.tar"), tmp_path / "out.npz"
+    with (
+        rpc.Tracker(silent=True, token_file=able) as tracker,
+        rpc.Server(tracker_addr=(tracker.host, tracker.port), key="board", silent=True, token_file=able),
+        rpc.Server(silent=True, token_file=able) as server,
+    ):
+        ways = [
+            ("--rpc-tracker", f"{peer.host}:{peer.port}", *key)
+            for peer, key in ((tracker, ("--rpc-key", "board")), (server, ()))
+        ]
+        for target in ("llvm", "X2_1204, llvm"):
+            package = tvmc.compile(tvmc.TVMCModel(module), target, package_path=path)
+            here = tvmc.run(package, inputs=given)
+            for way in ways:
+                compassc("run", path, "-i", str(tmp_path / "in.npz"), "-o", str(out), *way)
+                with np.load(out) as stored:
+                    np.testing.assert_array_equal(stored["output_0"], here.outputs["output_0"])
+    monkeypatch.setenv("COMPASS_RPC_TOKENS", str(unable))
+    with rpc.Server(silent=True, token_file=unable) as server, pytest.raises(RPCError, match="HostLibrary") as caught:
+        tvmc.run(package, "cpu", server.host, server.port)
+    assert "'llvm'" in caught.value.help
+
+
 def test_what_cannot_be_used_is_refused(folder, tmp_path):
     package = folder / "net.tar"
     cases = {
@@ -166,6 +210,13 @@ def test_what_cannot_be_used_is_refused(folder, tmp_path):
         ("run", str(package), "--device", "gpu"): "no device gpu",
         ("compile", str(tmp_path / "none.onnx")): "doesn't exist, is a broken symbolic link, or a directory",
         ("compile", str(folder / "net.relay"), "--model-format", "onnx"): "not called as files of the format onnx",
+        ("run", str(package), "--rpc-key", "board"): "and no tracker",
+        ("run", str(package), "--rpc-tracker", "127.0.0.1", "--print-time"): "no times are measured on servers",
+        ("run", str(package), "--rpc-tracker", "127.0.0.1", "--profile"): "no times are measured on servers",
+        ("compile", str(folder / "net.relay"), "--output-format", "mlf"): r"no model libraries \(mlf\) are written",
+        ("compile", str(folder / "net.relay"), "-f", "zip"): "no package of the format zip",
+        ("compile", str(folder / "net.relay"), "--cross-compiler", "gcc"): "no compiler is called for packages",
+        ("compile", str(folder / "net.relay"), "--cross-compiler-options", "-O2"): "no compiler is called for packages",
         ("compile", str(folder / "net.relay"), "--dump-code", "asm"): "no text of the kind asm",
         ("compile", str(folder / "net.relay"), "--target", "llvm, llvm, c"): "3 targets are given",
         ("compile", str(folder / "net.relay"), "--tuning-records", str(folder / "net.relay")): "holds no records",

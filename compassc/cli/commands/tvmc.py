@@ -77,6 +77,9 @@ def command() -> None:
 @click.option("--disabled-pass", callback=_words, default="", metavar="A,B", help="Passes to leave out.")
 @click.option("--pass-config", callback=_configs, multiple=True, metavar="NAME=VALUE", help="A setting. Repeatable.")
 @layout_options
+@click.option("-f", "--output-format", metavar="so", help="The kind of package; model libraries (mlf) are refused.")
+@click.option("--cross-compiler", "cross", metavar="CC", help="Refused: packages need no compiler.")
+@click.option("--cross-compiler-options", "cross_options", metavar="WORDS", help="Refused, too.")
 @click.option("--dump-code", callback=_words, default="", metavar="relay", help="Write the optimised program, too.")
 @click.option("--dump-offloads", default="", metavar="FILE|-", help="Tell which operator runs where.")
 @click.option("--tuning-records", type=options.INPUT, metavar="FILE", help="Kernels of the host by records of tune.")
@@ -121,6 +124,10 @@ def compile_(
 @click.option("--number", type=click.IntRange(1), default=1, metavar="N", help="Runs of a group.")
 @click.option("--end-to-end", is_flag=True, help="Copy inputs in each run.")
 @click.option("--profile", is_flag=True, help="Measure each kernel by itself, and print what it takes.")
+@click.option(
+    "--rpc-tracker", metavar="HOST:PORT", help="Run on this server or, with a key, one that this tracker gives."
+)
+@click.option("--rpc-key", metavar="KEY", help="Kind of that server.")
 @options.talk_options
 @click.pass_obj
 def run(
@@ -130,13 +137,17 @@ def run(
     outputs: Path | None,
     print_top: int | None,
     print_time: bool,
+    rpc_tracker: str | None,
     **given: object,
 ) -> None:
     """Run a package."""
     from compass_core.reading import arrays
+    from compass_runtime.rpc.access import parse_address
     from compassc.relay import tvmc
 
     known = {name: arrays.load(inputs, name) for name in arrays.names_in(inputs)} if inputs is not None else {}
+    if rpc_tracker is not None:
+        given["hostname"], given["port"] = parse_address(rpc_tracker, 9090)
     result = tvmc.run(tvmc.TVMCPackage(package), inputs=known, benchmark=print_time, **given)  # type: ignore[arg-type]  # by the names of the options
     if outputs is not None:
         result.save(outputs)
