@@ -120,7 +120,7 @@ MODULES: dict[str, Names] = {
                 "record": """LocalBuilder LocalRPCMeasureContext LocalRunner MeasureInput MeasureResult RPCRunner RecordReader
                     RecordToFile load_best_record load_records save_records""",
                 "workload": """ComputeDAG HardwareParams LayoutRewriteOption SearchTask auto_schedule create_task
-                    make_workload_key register_workload""",
+                    make_workload_key register_task_input_check_func register_workload""",
             }.items()
             for name in names.split()
         }
@@ -478,6 +478,19 @@ MISSING: dict[str, str] = {
     **dict.fromkeys(
         ("tvm.relax", "tvm.compass.relax.testing", "tvm.compass.relax.op", "tvm.compass.frontend"), _GRAPHS
     ),
+    **dict.fromkeys(
+        [
+            f"tvm.{n}"
+            for n in (
+                "autotvm.feature",
+                "autotvm.database",
+                "auto_scheduler.feature",
+                "meta_schedule.feature_extractor",
+            )
+        ],
+        "costs are learned from the values of knobs and choices: no features of programs are computed, and records are files",
+    ),
+    "tvm.autotvm.graph_tuner": "layouts of data stay as they are, so that none are chosen for a graph: `relay.transform.ConvertLayout`",
     "tvm.rpc.minrpc.find_minrpc_server_libpath": "the server is compass-rpcd, whose sources are no single file: `with_minrpc` writes it",
     "tvm.exec.measure_peak": "peaks of an NPU are those of its configuration: `compassc targets`",
     "tvm.compass.utils.sync_compass_output_dir": "runs leave no files on a server; `session.list_files` and `download` get what there is",

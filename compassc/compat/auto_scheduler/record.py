@@ -17,7 +17,7 @@ from compassc.tuning.hosted import Bench, Plan
 from ..autotvm.measure import MeasureErrorNo
 from ..autotvm.record import target_of, target_text
 from .state import State, Step
-from .workload import SearchTask, decode_workload_key
+from .workload import SearchTask, decode_workload_key, input_names
 
 VERSION = "v0.6"
 FAILED = 1e10
@@ -260,7 +260,8 @@ def _measured(builder: LocalBuilder, runner: LocalRunner, inp: MeasureInput) -> 
     built = builder.bench.build(made, builder.timeout)
     if built.error:
         return MeasureResult([FAILED], _ERRORS[built.error], built.message, built.seconds, time.time())
-    arguments = [_argument(task, t) for t in task.compute_dag.tensors]
+    names = input_names(task.workload_key, task.compute_dag.tensors)
+    arguments = [_argument(task, t, names.get(t)) for t in task.compute_dag.tensors]
     found = runner.bench.run(built.path, task.target.kind.device, arguments, runner.plan)
     spent = time.perf_counter() - start
     if found.error:
@@ -269,8 +270,8 @@ def _measured(builder: LocalBuilder, runner: LocalRunner, inp: MeasureInput) -> 
     return MeasureResult(list(found.seconds), MeasureErrorNo.NO_ERROR, None, spent, time.time())
 
 
-def _argument(task: SearchTask, tensor: Any) -> Any:
-    given = task.task_inputs.get(tensor.name)
+def _argument(task: SearchTask, tensor: Any, name: str | None) -> Any:
+    given = task.task_inputs.get(name)
     if given is not None:
         return given.numpy() if hasattr(given, "numpy") else given
     return tuple(d.value for d in tensor.shape if isinstance(d, IntImm)), str(tensor.dtype)

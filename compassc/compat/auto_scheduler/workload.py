@@ -15,9 +15,12 @@ from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, post
 
 from ..autotvm.flops import compute_flop
 from ..autotvm.task import deserialize_args, serialize_args
+from ..ir_functions import load_json, save_json
 from .state import State, python_code
 
 WORKLOAD_FUNC_REGISTRY: dict[str, Any] = {}
+TASK_INPUT_CHECK_FUNC_REGISTRY: dict[str, Callable[[Sequence[Tensor]], Mapping[Tensor, str]]] = {}
+"""Functions by names of workloads: under which names tensors of one are inputs that are given."""
 
 
 def get_func_name(func: Callable[..., Any]) -> str:
@@ -27,16 +30,55 @@ def get_func_name(func: Callable[..., Any]) -> str:
 
 def register_workload(func_name: Any, f: Any = None, override: bool = False) -> Any:
     """Registers a function that gives tensors, inputs and outputs. RuntimeError where its name is taken."""
-    if callable(func_name):
-        func_name, f = get_func_name(func_name), func_name
+    return _register(WORKLOAD_FUNC_REGISTRY, func_name, f, override)
 
-    def register(function: Any) -> Any:
-        if func_name in WORKLOAD_FUNC_REGISTRY and not override:
-            raise RuntimeError(f"{func_name} has been registered already")
-        WORKLOAD_FUNC_REGISTRY[func_name] = function
+
+def register_task_input_check_func(func_name: object, f: object = None, override: bool = False) -> object:
+    """Registers a function of a workload's name, which gives the names of those of its tensors that are inputs of tasks
+    (`SearchTask(task_inputs=...)`), by tensor. Without one they are those of the tensors. RuntimeError where the name is taken."""
+    return _register(TASK_INPUT_CHECK_FUNC_REGISTRY, func_name, f, override)
+
+
+def _register(registry: dict[str, Any], named: object, f: object, override: bool) -> object:
+    """Adds a function under a name, or that of the function, to a registry, or gives what does so."""
+    name = get_func_name(named) if callable(named) else str(named)
+
+    def register(function: object) -> object:
+        if name in registry and not override:
+            raise RuntimeError(f"{name} has been registered already")
+        registry[name] = function
         return function
 
-    return register if f is None else register(f)
+    given = named if callable(named) else f
+    return register if given is None else register(given)
+
+
+def input_names(workload_key: str, tensors: Sequence[Tensor]) -> Mapping[Tensor, str]:
+    """The names by which tensors of a workload may be given."""
+    check = TASK_INPUT_CHECK_FUNC_REGISTRY.get(decode_workload_key(workload_key)[0])
+    return {t: t.name for t in tensors} if check is None else check(tensors)
+
+
+def serialize_workload_registry_entry(workload_key: str) -> tuple[str, object]:
+    """The name of a workload, and what is registered under it: a function as it is, tensors as JSON text. ValueError where it is
+    not registered."""
+    name = workload_key if workload_key in WORKLOAD_FUNC_REGISTRY else decode_workload_key(workload_key)[0]
+    found = _workload(name)
+    return name, found if callable(found) else save_json(found)
+
+
+def deserialize_workload_registry_entry(data: tuple[str, object]) -> None:
+    """Registers what `serialize_workload_registry_entry` gave, where its name is free. UsageError for text that holds no tensors."""
+    name, value = data
+    if name not in WORKLOAD_FUNC_REGISTRY:
+        WORKLOAD_FUNC_REGISTRY[name] = load_json(value) if isinstance(value, str) else value
+
+
+def _workload(name: str) -> Any:
+    """What is registered under a name. ValueError where nothing is."""
+    if name not in WORKLOAD_FUNC_REGISTRY:
+        raise ValueError(f"{name} is not registered. Please register it with @auto_scheduler.register_workload")
+    return WORKLOAD_FUNC_REGISTRY[name]
 
 
 def register_workload_tensors(workload_key: str, tensors: Sequence[Tensor], override: bool = True) -> str:
@@ -48,8 +90,7 @@ def register_workload_tensors(workload_key: str, tensors: Sequence[Tensor], over
 def make_workload_key(func: Any, args: Sequence[Any]) -> str:
     """The key of a registered function and arguments. ValueError where it is not registered."""
     name = func if isinstance(func, str) else get_func_name(func)
-    if name not in WORKLOAD_FUNC_REGISTRY:
-        raise ValueError(f"{name} is not registered. Please register it with @auto_scheduler.register_workload")
+    _workload(name)
     return json.dumps([name, *serialize_args(args)])
 
 
@@ -69,9 +110,7 @@ def decode_workload_key(workload_key: str) -> tuple[str, tuple[Any, ...] | None]
 def workload_key_to_tensors(workload_key: str) -> list[Tensor]:
     """The tensors of a key. ValueError where it is not registered."""
     name, args = decode_workload_key(workload_key)
-    found = WORKLOAD_FUNC_REGISTRY.get(workload_key, WORKLOAD_FUNC_REGISTRY.get(name))
-    if found is None:
-        raise ValueError(f"{name} is not registered. Please register it with @auto_scheduler.register_workload")
+    found = _workload(workload_key if workload_key in WORKLOAD_FUNC_REGISTRY else name)
     return list(found(*deserialize_args(args or ()))) if callable(found) else list(found)
 
 
