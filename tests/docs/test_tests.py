@@ -120,6 +120,26 @@ def test_a_loop_over_what_may_be_empty_is_found(over: str) -> None:
     assert empty_tests(text.format(f"[*{over}] + [3]")) == []
 
 
+def found_by_bare_name() -> dict[str, list[Path]]:
+    """For each module that some test imports by its bare name, the files that the name may mean: pytest searches the folders
+    of tests that are no packages, and tests of examples those."""
+    folders = {path.parent for path in TESTS.rglob("test_*.py") if not (path.parent / "__init__.py").exists()}
+    files: dict[str, list[Path]] = {}
+    for folder in sorted({*folders, TESTS, TESTS.parent / "examples"}):
+        for path in (*folder.glob("*.py"), *folder.glob("*/__init__.py")):
+            files.setdefault(path.parent.name if path.name == "__init__.py" else path.stem, []).append(path)
+    texts = "\n".join(path.read_text(encoding="utf-8") for path in TESTS.glob("*/*.py") if path.parent.name != "errors")
+    names = set(re.findall(r"^ *(?:from|import) (\w+)(?: import .*| as .*)?$", texts, re.MULTILINE))
+    return {name: files[name] for name in sorted(names & files.keys())}
+
+
+def test_a_bare_name_means_one_module_in_every_run() -> None:
+    found = found_by_bare_name()
+    assert "harness" in found
+    several = {name: paths for name, paths in found.items() if len(paths) > 1}
+    assert several == {}, "which one is imported depends on the folders of the run: make one of them a package"
+
+
 def test_some_cases_have_to_be_there() -> None:
     assert list(some("ab")) == ["a", "b"]
     with pytest.raises(AssertionError, match="no cases"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -10,8 +9,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("onnx")
-sys.path.insert(0, str(Path(__file__).parents[1] / "importers"))
-import networks
 
 from compass_runtime import Program
 from compassc.gbuilder.build import GraphOptions, build_model
@@ -21,6 +18,7 @@ from compassc.importers import import_object
 from compassc.layers.reals import to_raw
 from compassc.quantizer import Settings, quantize_model
 from compassc.quantizer.compare import output_cosine, similarity
+from tests.importers import networks
 
 NAMES = ("residual", "depthwise", "transformer", "lstm", "unet", "detector")
 NEAR = {"int8": 0.99, "w8a16": 0.9999, "int16": 0.9999, "fp16": 0.9999, "bf16": 0.999}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +9,6 @@ import pytest
 from click.testing import CliRunner
 
 pytest.importorskip("onnx")
-sys.path.insert(0, str(Path(__file__).parents[1] / "importers"))
-import networks
 import onnx
 
 from compass_core.errors import CompassError
@@ -19,6 +16,7 @@ from compassc.cli import aipubuild
 from compassc.cli.console import Console
 from compassc.graph import Graph, GraphBuilder, files, verify
 from compassc.quantizer import vendor, vendor_fields
+from tests.importers import networks
 
 
 def graph() -> Graph:
