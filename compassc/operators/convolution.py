@@ -15,7 +15,7 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.errors import ExpressionError
-from compassc.operators.declare import number, numbers, operator, pair, positives, sample
+from compassc.operators.declare import check_known, number, numbers, operator, pair, positives, sample, sizes
 from compassc.operators.linear import product, result, sum_type, wide_product
 from compassc.operators.movement import pad
 from compassc.operators.patterns import PatternKind
@@ -129,7 +129,7 @@ class _Windows:
 def _windows(
     data: Tensor, layout: Layout, window: list[int], strides: object, padding: object, dilation: object
 ) -> _Windows:
-    _, _, space = layout.parts(numbers(data, "convolution"))
+    _, _, space = layout.parts(sizes(data))
     rank = len(space)
     if len(window) != rank:
         raise ExpressionError(f"a kernel with a window of {len(window)} dimensions does not go with {rank} of data")
@@ -159,7 +159,8 @@ def convolution(
     layout: Layout,
 ) -> Tensor:
     """A convolution of any number of dimensions."""
-    n, channels, _ = layout.parts(numbers(data, tag))
+    n, channels, space = layout.parts(sizes(data))
+    check_known((channels, *space), data, tag)
     out, own, window = layout.kernel_parts(numbers(kernel, tag))
     if channels != own * groups or out % groups:
         raise ExpressionError(
@@ -186,7 +187,8 @@ def depthwise_convolution(
     data: Tensor, kernel: Tensor, strides: object, padding: object, dilation: object, out_dtype: str | None, tag: str, layout: Layout
 ) -> Tensor:  # fmt: skip
     """A convolution of each channel by its own windows."""
-    n, channels, _ = layout.parts(numbers(data, tag))
+    n, channels, space = layout.parts(sizes(data))
+    check_known((channels, *space), data, tag)
     shape = numbers(kernel, tag)
     own, times = shape[-2:] if layout.last else shape[:2]
     if channels != own:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -137,10 +137,15 @@ def sizes(t: Tensor) -> list[Any]:
 def numbers(t: Tensor, what: str) -> list[int]:
     """The extents of a tensor. ExpressionError where one is open."""
     found = sizes(t)
-    for d in found:
+    check_known(found, t, what)
+    return found
+
+
+def check_known(extents: Iterable[object], t: Tensor, what: str) -> None:
+    """ExpressionError where one of these extents of a tensor is open."""
+    for d in extents:
         if not isinstance(d, int):
             raise ExpressionError(f"topi.{what} needs constant sizes, '{t.name}' has {d}")
-    return found
 
 
 def number(value: Any, kind: Any) -> Expr:

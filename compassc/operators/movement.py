@@ -14,7 +14,7 @@ from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.errors import ExpressionError
 from compassc.ir.exprs import Binary, Expr, IntImm
-from compassc.operators.declare import axes_of, axis_of, number, numbers, operator, sample, sizes
+from compassc.operators.declare import axes_of, axis_of, check_known, number, numbers, operator, sample, sizes
 from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
 
@@ -210,8 +210,9 @@ def strided_slice(
     x: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int] | None = None, axes: Any = None
 ) -> Tensor:
     """Every `strides`-th element from `begin` to before `end`, on the first axes or on those that are named."""
-    shape = numbers(x, "strided_slice")
+    shape = sizes(x)
     which = list(range(len(begin))) if axes is None else [axis_of(a, x.ndim, "strided_slice") for a in axes]
+    check_known((shape[d] for d in which), x, "strided_slice")
     parts = {d: (0, 1) for d in range(x.ndim)}
     made = list(shape)
     for n, d in enumerate(which):
@@ -247,7 +248,7 @@ def pad(
 def tile(x: Tensor, reps: Sequence[int]) -> Tensor:
     """A tensor so many times on each axis."""
     rank = max(x.ndim, len(reps))
-    shape = [*[1] * (rank - x.ndim), *numbers(x, "tile")]
+    shape = [*[1] * (rank - x.ndim), *sizes(x)]
     times = [*[1] * (rank - len(reps)), *reps]
     skipped = rank - x.ndim
     return _moved(

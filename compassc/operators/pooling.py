@@ -12,6 +12,7 @@ from compassc.ir.errors import ExpressionError
 from compassc.operators import reduction
 from compassc.operators.convolution import padding_of
 from compassc.operators.declare import (
+    check_known,
     largest,
     least,
     mean_of,
@@ -21,6 +22,7 @@ from compassc.operators.declare import (
     pair,
     positives,
     sample,
+    sizes,
     summed,
 )
 from compassc.operators.movement import pad
@@ -76,7 +78,8 @@ def pool2d(
     (h, w), (kh, kw) = _places(layout), positives(kernel, "pool2d: windows")
     (sy, sx), (ly, lx) = positives(stride, "pool2d: strides"), positives(dilation, "pool2d: dilations")
     (top, left), (bottom, right) = padding_of(padding, (kh, kw), (ly, lx))
-    shape = numbers(data, "pool2d")
+    shape = sizes(data)
+    check_known((shape[h], shape[w]), data, "pool2d")
     oh = _count(shape[h] + top + bottom, kh, sy, ly, ceil_mode)
     ow = _count(shape[w] + left + right, kw, sx, lx, ceil_mode)
     low, high = [0] * 4, [0] * 4

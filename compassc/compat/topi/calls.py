@@ -32,8 +32,8 @@ def _host() -> Target:
     return current if current is not None and current.kind.name in HOSTS else Target.of("llvm")
 
 
-def _type(t: Tensor) -> TensorType:
-    return TensorType(numbers(t, t.name), str(t.dtype))
+def _type(t: Tensor, operator: str) -> TensorType:
+    return TensorType(numbers(t, operator), str(t.dtype))
 
 
 def several(name: str, *operands: object, **attributes: object) -> list[Tensor]:
@@ -44,7 +44,7 @@ def several(name: str, *operands: object, **attributes: object) -> list[Tensor]:
     def argument(given: object) -> object:
         if isinstance(given, Tensor):
             tensors.append(given)
-            return relay.var(f"p{len(tensors)}", _type(given))
+            return relay.var(f"p{len(tensors)}", _type(given, name))
         if isinstance(given, (list, tuple)) and any(isinstance(g, Tensor) for g in given):
             return relay.Tuple([as_expr(argument(g)) for g in given])
         if isinstance(given, np.ndarray):
