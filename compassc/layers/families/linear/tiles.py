@@ -30,7 +30,7 @@ PARTS = 4
 """Registers of a block of output channels."""
 PIXELS = 4
 """Output pixels that are worked on together."""
-TURNS = (4, 3, 2, 7, 5, 1)
+TURNS = (4, 3, 7, 2, 5, 1)
 """How many words a turn of the innermost loop may have; the first of them that divides all words is taken."""
 FEW = 32
 """Words of a segment which are so few that what surrounds their products counts."""
