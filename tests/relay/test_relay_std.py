@@ -92,6 +92,37 @@ def test_arrays_of_tensors(kind):
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("length", [3, relay.Any()], ids=["fixed", "open"])
+def test_functions_of_arrays_of_tensors_of_one_shape(length):
+    prelude = relay.Prelude()
+    StaticTensorArrayOps(prelude, "float32", (length, 4)).register()
+    StaticTensorArrayOps(prelude, "float32", (4,)).register()
+    rows, whole = (partial(prelude.get_global_var_static, dtype="float32", shape=s) for s in ((4,), (length, 4)))
+    made = prelude.get_tensor_ctor_static("tensor_constructor", "float32", (length, 4))
+    parts = whole("tensor_array_unstack")(v)
+    pair = whole("tensor_array")(relay.const(2))
+    for n in range(2):
+        pair = whole("tensor_array_write")(pair, relay.const(n), made(v))
+    programs = [
+        (parts, [], list(ROWS)),
+        (rows("tensor_array_stack")(parts), [], [ROWS]),
+        (rows("tensor_array_concat")(parts), [], [ROWS.reshape(-1)]),
+        (rows("tensor_array_gather")(parts, places), [2, 0], [ROWS[[2, 0]]]),
+        (whole("tensor_array_stack")(pair), [], [np.stack([ROWS, ROWS])]),
+        (whole("tensor_array_concat")(pair), [], [np.concatenate([ROWS, ROWS])]),
+        (whole("tensor_concatenate")(made(v), made(v)), [], [np.concatenate([ROWS, ROWS])]),
+    ]
+    for body, indices, expected in programs:
+        prelude.mod["main"] = relay.Function([p for p in (v, places) if p in free_vars(body)], body)
+        given = {"v": ROWS, "places": np.asarray(indices, "int32")}
+        arguments = [given[p.name_hint] for p in prelude.mod["main"].params]
+        for kind in ("debug", "vm"):
+            found = listed(create_executor(kind, prelude.mod).evaluate()(*arguments))
+            for a, b in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(a, b)
+    relay.assert_structural_equal(relay.parse(prelude.mod.astext()), relay.transform.InferType()(prelude.mod))
+
+
 def test_arrays_of_tensors_of_one_shape():
     prelude = relay.Prelude()
     for shape, ending in (((2, relay.Any()), "2_any"), ((), "scalar")):

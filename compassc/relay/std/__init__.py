@@ -4,6 +4,7 @@ gradients (`gradient`), memory (`core`)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from compass_core.errors.suggest import help_for
@@ -84,7 +85,8 @@ class Prelude:
         return self.mod.get_global_type_var(self.get_name_static(canonical, dtype, shape))
 
     def get_global_var_static(self, canonical: str, dtype: str, shape: Sequence[Dim]) -> GlobalVar:
-        """The variable of a function: `tensor_array`, `tensor_array_read`, `_write`, `_scatter`, `tensor_get_data`."""
+        """The variable of a function: `tensor_array`, `tensor_array_read`, `_write`, `_scatter`, `_stack`, `_gather`,
+        `_concat` and `_unstack` (where tensors have a first dimension), `tensor_get_data`."""
         return self.mod.get_global_var(self.get_name_static(canonical, dtype, shape))
 
     def get_tensor_ctor_static(self, canonical: str, dtype: str, shape: Sequence[Dim]) -> Constructor:
@@ -104,7 +106,10 @@ class StaticTensorArrayOps:
         self.prelude, self.dtype, self.shape = prelude, str(data_type(dtype)), tuple(shape)
 
     def register(self) -> None:
-        """Define the type and its functions in the module of the prelude, once."""
+        """Define the type and its functions in the module of the prelude, once, and the types of what they give."""
+        for shape in tensor_array.related(self.shape):
+            name = self.prelude.get_name_static("tensor_t", self.dtype, shape)
+            _define(self.prelude.mod, name, partial(tensor_array.fixed_type, self.dtype, shape))
         name = self.prelude.get_name_static("tensor_array", self.dtype, self.shape)
         _define(self.prelude.mod, name, lambda: tensor_array.fixed_definitions(self.dtype, self.shape))
 

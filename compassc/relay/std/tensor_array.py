@@ -39,30 +39,20 @@ def definitions(d: str) -> str:
     cut = 'dyn.strided_slice(%x, reshape(%from, newshape=[1]), reshape(%to, newshape=[1]), ones(shape=[1], dtype="int32"), begin=None, end=None)'
     taken = _cases("%x", some, lambda k: f"tensor{k}_{d}({cut})", d)
     wider = _cases("%x", range(MOST_RANKS - 1), lambda k: f"tensor{k + 1}_{d}(expand_dims(%x, axis=0))", d)
-    unstacked = "\n".join(_unstacked(k, d) for k in some)
+    unstacked = "\n".join(
+        _unstacked(f"unstack_tensor{k}_{d}", f"unstack_tensor{k}_from_{d}", _tensor(k, d), t, f"tensor{k - 1}_{d}")
+        for k in some
+    )
     return f"""#[version = "0.0.5"]
 type {t} {{ {kinds}, }}
 def @tensor_concatenate_{d}(%a: {t}[], %b: {t}[]) -> {t}[] {{ match? (%a) {{ {joined} }} }}
 def @tensor_take_{d}(%a: {t}[], %from: int32, %to: int32) -> {t}[] {{ match? (%a) {{ {taken} }} }}
 def @tensor_expand_dims_{d}(%a: {t}[]) -> {t}[] {{ match? (%a) {{ {wider} }} }}
-def @tensor_array_concat_{d}(%xs: List[{t}[]]) -> {t}[] {{
-  match (%xs) {{
-    Cons(%x, Nil) => {{ %x }},
-    Cons(%x, %rest) => {{ @tensor_concatenate_{d}(%x, @tensor_array_concat_{d}(%rest)) }},
-    Nil => {{ tensor_nil_{d} }},
-  }}
-}}
+{_joins(t, d)}
 def @tensor_array_stack_{d}(%xs: List[{t}[]]) -> {t}[] {{
   @tensor_array_concat_{d}(@map(@tensor_expand_dims_{d}, %xs))
 }}
-def @tensor_array_gather_from_{d}(%xs: List[{t}[]], %places: Tensor[(?,), int32], %at: int32, %end: int32) -> List[{t}[]] {{
-  if (%at == %end) {{ Nil }} else {{
-    Cons(@nth(%xs, take(%places, %at)), @tensor_array_gather_from_{d}(%xs, %places, %at + 1, %end))
-  }}
-}}
-def @tensor_array_gather_{d}(%xs: List[{t}[]], %places: Tensor[(?,), int32]) -> {t}[] {{
-  @tensor_array_stack_{d}(@tensor_array_gather_from_{d}(%xs, %places, 0, {_count("%places")}))
-}}
+{_gathers(t, d, t)}
 def @tensor_array_split_from_{d}(%xs: List[{t}[]], %v: {t}[], %lengths: Tensor[(?,), int32], %from: int32, %at: int32, %end: int32) -> List[{t}[]] {{
   if (%at == %end) {{ %xs }} else {{
     let %to = %from + take(%lengths, %at);
@@ -77,15 +67,70 @@ def @tensor_array_split_{d}(%xs: List[{t}[]], %v: {t}[], %lengths: Tensor[(?,), 
 {_lists(t, d)}"""
 
 
-def fixed_definitions(d: str, shape: Sequence[Dim]) -> str:
-    """The text of the type of tensors of one shape, and of the functions of arrays of them."""
-    s = suffix(shape)
-    t = f"static_tensor_{d}_{s}_t"
-    kind = f"Tensor[({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''}), {d}]"
+def fixed_type(d: str, shape: Sequence[Dim]) -> str:
+    """The text of the type of tensors of one shape, and of the functions that join those of any length."""
+    e, t, kind = _ending(d, shape), _fixed(d, shape), _fixed_tensor(d, shape)
+    joins = f"""
+def @tensor_concatenate_{e}(%a: {t}[], %b: {t}[]) -> {t}[] {{
+  tensor_constructor_{e}(concatenate((@tensor_get_data_{e}(%a), @tensor_get_data_{e}(%b)), axis=0))
+}}
+{_joins(t, e)}"""
     return f"""#[version = "0.0.5"]
-type {t} {{ tensor_nil_{d}_{s}, tensor_constructor_{d}_{s}({kind}), }}
-def @tensor_get_data_{d}_{s}(%x: {t}[]) -> {kind} {{ match? (%x) {{ tensor_constructor_{d}_{s}(%y) => {{ %y }}, }} }}
-{_lists(t, f"{d}_{s}")}"""
+type {t} {{ tensor_nil_{e}, tensor_constructor_{e}({kind}), }}
+def @tensor_get_data_{e}(%x: {t}[]) -> {kind} {{ match? (%x) {{ tensor_constructor_{e}(%y) => {{ %y }}, }} }}{joins if long(shape) else ""}"""
+
+
+def fixed_definitions(d: str, shape: Sequence[Dim]) -> str:
+    """The text of the functions of arrays of tensors of one shape. The types of `related` shapes are defined before."""
+    e, t, stack = _ending(d, shape), _fixed(d, shape), (Any(), *shape)
+    w, of_stack = _fixed(d, stack), _ending(d, stack)
+    made = f"""#[version = "0.0.5"]
+{_lists(t, e)}
+def @tensor_expand_dims_{e}(%x: {t}[]) -> {w}[] {{ tensor_constructor_{of_stack}(expand_dims(@tensor_get_data_{e}(%x), axis=0)) }}
+def @tensor_array_stack_{e}(%xs: List[{t}[]]) -> {w}[] {{ @tensor_array_concat_{of_stack}(@map(@tensor_expand_dims_{e}, %xs)) }}
+{_gathers(t, e, w)}"""
+    if not shape:
+        return made
+    part = shape[1:]
+    made += "\n" + _unstacked(
+        f"unstack_{e}",
+        f"unstack_from_{e}",
+        _fixed_tensor(d, shape),
+        _fixed(d, part),
+        f"tensor_constructor_{_ending(d, part)}",
+    )
+    if long(shape):
+        return made
+    j, of_joined = _fixed(d, (Any(), *part)), _ending(d, (Any(), *part))
+    return f"""{made}
+def @tensor_of_any_length_{e}(%x: {t}[]) -> {j}[] {{ tensor_constructor_{of_joined}(@tensor_get_data_{e}(%x)) }}
+def @tensor_concatenate_{e}(%a: {t}[], %b: {t}[]) -> {j}[] {{
+  @tensor_concatenate_{of_joined}(@tensor_of_any_length_{e}(%a), @tensor_of_any_length_{e}(%b))
+}}
+def @tensor_array_concat_{e}(%xs: List[{t}[]]) -> {j}[] {{ @tensor_array_concat_{of_joined}(@map(@tensor_of_any_length_{e}, %xs)) }}"""
+
+
+def related(shape: Sequence[Dim]) -> list[tuple[Dim, ...]]:
+    """A shape, that of a stack of such tensors and, where there is a first dimension, those of several joined and of a part."""
+    given = tuple(shape)
+    return [given, (Any(), *given)] + ([(Any(), *given[1:]), given[1:]] if given else [])
+
+
+def long(shape: Sequence[Dim]) -> bool:
+    """Whether tensors of a shape have any length along their first dimension, so that several joined have this shape too."""
+    return bool(shape) and isinstance(shape[0], Any)
+
+
+def _ending(d: str, shape: Sequence[Dim]) -> str:
+    return f"{d}_{suffix(shape)}"
+
+
+def _fixed(d: str, shape: Sequence[Dim]) -> str:
+    return f"static_tensor_{_ending(d, shape)}_t"
+
+
+def _fixed_tensor(d: str, shape: Sequence[Dim]) -> str:
+    return f"Tensor[({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''}), {d}]"
 
 
 def suffix(shape: Sequence[Dim]) -> str:
@@ -114,10 +159,32 @@ def _count(name: str) -> str:
     return f'take(shape_of({name}, dtype="int32"), 0)'
 
 
-def _unstacked(k: int, d: str) -> str:
-    """Functions that give the tensors that a tensor of k dimensions consists of."""
-    t, name = f"tensor_{d}_t", f"@tensor_array_unstack_tensor{k}"
-    return f"""def {name}_from_{d}(%x: {_tensor(k, d)}, %at: int32, %end: int32) -> List[{t}[]] {{
-  if (%at == %end) {{ Nil }} else {{ Cons(tensor{k - 1}_{d}(take(%x, %at, axis=0)), {name}_from_{d}(%x, %at + 1, %end)) }}
+def _joins(t: str, d: str) -> str:
+    """The function that joins a list of tensors, of which two joined are of the same type."""
+    return f"""def @tensor_array_concat_{d}(%xs: List[{t}[]]) -> {t}[] {{
+  match (%xs) {{
+    Cons(%x, Nil) => {{ %x }},
+    Cons(%x, %rest) => {{ @tensor_concatenate_{d}(%x, @tensor_array_concat_{d}(%rest)) }},
+    Nil => {{ tensor_nil_{d} }},
+  }}
+}}"""
+
+
+def _gathers(t: str, d: str, stacked: str) -> str:
+    """Functions that stack those of a list's tensors that are at given places. `stacked`: the type of the stack."""
+    return f"""def @tensor_array_gather_from_{d}(%xs: List[{t}[]], %places: Tensor[(?,), int32], %at: int32, %end: int32) -> List[{t}[]] {{
+  if (%at == %end) {{ Nil }} else {{
+    Cons(@nth(%xs, take(%places, %at)), @tensor_array_gather_from_{d}(%xs, %places, %at + 1, %end))
+  }}
 }}
-def {name}_{d}(%x: {_tensor(k, d)}) -> List[{t}[]] {{ {name}_from_{d}(%x, 0, {_count("%x")}) }}"""
+def @tensor_array_gather_{d}(%xs: List[{t}[]], %places: Tensor[(?,), int32]) -> {stacked}[] {{
+  @tensor_array_stack_{d}(@tensor_array_gather_from_{d}(%xs, %places, 0, {_count("%places")}))
+}}"""
+
+
+def _unstacked(name: str, step: str, tensor: str, t: str, part: str) -> str:
+    """Functions that give the tensors that a tensor consists of: of the type `t`, made by the constructor `part`."""
+    return f"""def @tensor_array_{step}(%x: {tensor}, %at: int32, %end: int32) -> List[{t}[]] {{
+  if (%at == %end) {{ Nil }} else {{ Cons({part}(take(%x, %at, axis=0)), @tensor_array_{step}(%x, %at + 1, %end)) }}
+}}
+def @tensor_array_{name}(%x: {tensor}) -> List[{t}[]] {{ @tensor_array_{step}(%x, 0, {_count("%x")}) }}"""
