@@ -88,6 +88,9 @@ the package `onnx`: `pip install "compassc[onnx]"`.
 - Dynamically quantised models (DynamicQuantizeLinear, MatMulInteger, ConvInteger, DynamicQuantizeMatMul) find their scales at
   run time here, too, with floats in between; the float model, quantised with `--calibrate`, is faster.
 - An LSTM with peepholes is its steps, one by one.
+- A ConvTranspose whose `output_shape` (or `auto_pad`) asks for more than the filters reach has the rest behind each axis,
+  as in ONNX Runtime. With SAME_UPPER or SAME_LOWER alone its sizes are the input's times the strides, as ONNX says;
+  ONNX Runtime ends where the filters do.
 - NaN passes through as in ONNX but where a target computes with its max and min, which give the other operand: of NaN Relu,
   PRelu, Elu, Selu, Celu and HardSigmoid make 0, Clip its lower limit, Max, Min and MaxPool one of the other numbers. Outputs
   that must show NaN need an IsNaN of what comes before.

@@ -93,7 +93,9 @@ class Asked(NamedTuple):
         return Window(tuple(cells), stride, dilation, tuple(listed))
 
     def transposed(self, sizes: Sequence[Any], kernel: Ints, extra: Ints, wanted: Ints | None) -> Window:
-        """The window of a transposed convolution: its pads cut the whole output to the wanted sizes; negative ones add to it.
+        """The window of a transposed convolution: its pads cut the whole output to the wanted sizes.
+
+        A wanted size past the whole is reached behind the axis alone, where `extra` adds too: that pad is negative.
 
         `extra`: what is added behind each axis.
         """
@@ -106,6 +108,7 @@ class Asked(NamedTuple):
         goals = wanted or [n * s for n, s in zip(sizes, window.stride, strict=True)]
         for size, goal in zip(window.spread(sizes, extra), goals[-len(sizes) :], strict=True):
             total = size - goal
-            first = total // 2 if self.auto_pad == "SAME_UPPER" else total - total // 2
+            cut = max(0, total)
+            first = cut // 2 if self.auto_pad == "SAME_UPPER" else cut - cut // 2
             pads.append((first, total - first))
         return window._replace(pads=tuple(pads))
