@@ -39,6 +39,16 @@ class Window(NamedTuple):
             found.append(many - 1 if ceil and (many - 1) * stride >= size + before else many)
         return tuple(found)
 
+    def filled(self, sizes: Ints) -> Window:
+        """The window whose pads hold all its positions, with those that only `ceil` has."""
+        pads = (
+            (before, max(after, (many - 1) * stride + reach - size - before))
+            for many, stride, reach, size, (before, after) in zip(
+                self.positions(sizes, ceil=True), self.stride, self.reach, sizes, self.pads, strict=True
+            )
+        )
+        return self._replace(pads=tuple(pads))
+
     def spread(self, sizes: Ints, extra: Ints) -> list[int]:
         """The sizes that a transposed convolution makes, without pads."""
         return [s * (n - 1) + e + r for s, n, e, r in zip(self.stride, sizes, extra, self.reach, strict=True)]
@@ -91,6 +101,17 @@ class Asked(NamedTuple):
             first = total // 2 if self.auto_pad == "SAME_UPPER" else total - total // 2
             listed.append((first, total - first))
         return Window(tuple(cells), stride, dilation, tuple(listed))
+
+    def mean(self, sizes: Sequence[Any]) -> Window:
+        """The window of a mean. Refused where SAME leaves out two elements or more: some readers of ONNX begin inside then."""
+        window = self.over(sizes)
+        if self.auto_pad in SAME:
+            for size, reach, stride in zip(sizes, window.reach, window.stride, strict=True):
+                if (-(-size // stride) - 1) * stride + reach < size - 1:
+                    raise Refused(
+                        f"'auto_pad' is {self.auto_pad}, and its windows leave out elements at the ends; write 'pads' instead"
+                    )
+        return window
 
     def transposed(self, sizes: Sequence[Any], kernel: Ints, extra: Ints, wanted: Ints | None) -> Window:
         """The window of a transposed convolution: its pads cut the whole output to the wanted sizes.

@@ -280,7 +280,7 @@ def average_pool(
     ceil_mode: int = 0,
     count_include_pad: int = 0,
 ) -> Value:
-    window = asked.over(x.shape[2:])
+    window = asked.mean(x.shape[2:])
     return pool(b, x, "AVG", window, bool(ceil_mode), bool(count_include_pad))
 
 
@@ -357,11 +357,13 @@ def lp_pool(
     p: int = 2,
     ceil_mode: int = 0,
 ) -> Value:
-    window = asked.over(x.shape[2:])
+    window = asked.mean(x.shape[2:])
     if p in (1, 2) and x.rank < 5:
         return pool(b, x, f"L{p}", window, bool(ceil_mode))
     raised = _power(b, unary(b, x, "Abs"), float(p))
-    sums = pool(b, raised, "AVG", window, bool(ceil_mode), include=True)
+    # a mean counts no cells behind its pads, and every cell counts for the area
+    filled = window.filled(x.shape[2:]) if ceil_mode else window
+    sums = pool(b, raised, "AVG", filled, include=True)
     area = Value.of(np.full(1, np.prod(window.kernel), x.dtype))
     return _power(b, arithmetic(b, sums, area, "Mul"), 1 / p)
 

@@ -139,13 +139,20 @@ def max_pool(b: Expressions, x: Term, *, asked: Asked, ceil_mode: int = 0, stora
 
 @operator("AveragePool", since=7)
 def average_pool(b: Expressions, x: Term, *, asked: Asked, ceil_mode: int = 0, count_include_pad: int = 0) -> Term:
-    return _pool(b, "avg", x, asked.over(x.shape[2:]), ceil_mode, count_include_pad=bool(count_include_pad))
+    return _pool(b, "avg", x, asked.mean(x.shape[2:]), ceil_mode, count_include_pad=bool(count_include_pad))
 
 
 @operator("LpPool", since=2)
 def lp_pool(b: Expressions, x: Term, *, asked: Asked, ceil_mode: int = 0, p: int = 2) -> Term:
-    window = asked.over(x.shape[2:])
-    mean = _pool(b, "avg", b.call("power", b.call("abs", x), p), window, ceil_mode, count_include_pad=True)
+    window = asked.mean(x.shape[2:])
+    if ceil_mode:
+        sizes = [size for size in x.shape[2:] if isinstance(size, int)]
+        if len(sizes) != len(window.kernel):
+            raise Refused(
+                "its extents are only known at run time, and how far its last window reaches follows from them"
+            )
+        window = window.filled(sizes)
+    mean = _pool(b, "avg", b.call("power", b.call("abs", x), p), window, 0, count_include_pad=True)
     return b.call("power", b.call("multiply", mean, prod(window.kernel)), 1 / p)
 
 
